@@ -1,0 +1,35 @@
+//! The C types, constants and handler types of LAPI, by the names C knows them.
+//!
+//! One file per concept. What a C compiler sees of it is `include/lapi.h`; a test compares every size, offset
+//! and value of that header with the ones here, and `layout.rs` asserts the 64-bit layout at compile time.
+//!
+//! Arguments and fields that are enumerations in C are plain integers here (`lapi_query_t` is a `c_uint`),
+//! because a C program may put any number into them and a Rust enum must never hold a wrong one.
+
+// These are C's names: a reader who knows LAPI must find `lapi_am_t` and `Xfer_type` here, not translations.
+#![allow(non_camel_case_types, non_snake_case)]
+
+mod constants;
+mod dgsp;
+mod error_codes;
+mod handle;
+mod handlers;
+mod init;
+mod layout;
+mod message;
+mod statistics;
+mod util;
+mod vector;
+mod xfer;
+
+pub use constants::*;
+pub use dgsp::*;
+pub use error_codes::*;
+pub use handle::*;
+pub use handlers::*;
+pub use init::*;
+pub use message::*;
+pub use statistics::*;
+pub use util::*;
+pub use vector::*;
+pub use xfer::*;
