@@ -1,0 +1,7 @@
+#!/usr/bin/env bash
+# No warning of the compiler or of clippy, in any target.
+set -eu
+cd "$(dirname "$0")/.."
+. ci/component.sh clippy clippy
+echo "== clippy"
+cargo clippy --workspace --all-targets -- -D warnings

@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that are missing for the purposes named: build, test, bench.
+set -eu
+
+missing=()
+need() { # need PACKAGE COMMAND...: the package is missing when the command fails
+    local package=$1
+    shift
+    "$@" >/dev/null 2>&1 || missing+=("$package")
+}
+compiles() { # compiles COMPILER HEADER
+    echo "#include <$2>" | "$1" -E -
+}
+
+for purpose in "$@"; do
+    case $purpose in
+    build)
+        if ! command -v cargo >/dev/null; then
+            echo "ci/deps.sh: there is no Rust here: install it from https://rustup.rs (or Debian's rustup package)" >&2
+            exit 1
+        fi
+        need gcc command -v gcc
+        need libc6-dev compiles gcc stdio.h
+        ;;
+    test)
+        # The wrappers, the headers and the samples are compiled as C++ too.
+        need g++ command -v g++
+        need pkg-config command -v pkg-config
+        ;;
+    bench)
+        need libucx-dev compiles gcc ucp/api/ucp.h
+        need ucx-utils command -v ucx_perftest
+        ;;
+    *)
+        echo "ci/deps.sh: no such purpose: $purpose" >&2
+        exit 2
+        ;;
+    esac
+done
+
+if [ ${#missing[@]} -eq 0 ]; then
+    echo "== deps: nothing is missing for: $*"
+    exit 0
+fi
+echo "== deps: installing ${missing[*]}"
+if ! command -v apt-get >/dev/null; then
+    echo "ci/deps.sh: please install what Debian calls: ${missing[*]}" >&2
+    exit 1
+fi
+as_root() { if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo "$@"; fi; }
+export DEBIAN_FRONTEND=noninteractive
+as_root apt-get update -qq
+as_root apt-get install -y -qq --no-install-recommends "${missing[@]}"

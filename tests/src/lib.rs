@@ -1,0 +1,23 @@
+//! What the tests share: a staged installation, compiled C programs, and jobs with a deadline.
+//!
+//! A test compiles a program with the installed wrappers and runs it as a job:
+//!
+//! ```no_run
+//! use openlapi_tests as support;
+//!
+//! let program = support::compile("put_exact", &["tests/c/put/exact.c"], &[]);
+//! support::Job::new(&program).procs(2).env("MP_INFOLEVEL", "2").arg("4096").run().ok();
+//! ```
+//!
+//! Everything here may be used by many tests at once and in any order. A job that is not over at its deadline
+//! is ended, and what each of its processes was doing is printed first.
+
+mod compile;
+mod processes;
+mod run;
+mod stage;
+
+pub use compile::{compile, compile_plain, compile_with};
+pub use processes::{alive, descendants, named, parent};
+pub use run::{Job, Outcome, Running, eventually};
+pub use stage::{build_dir, stage, workspace};

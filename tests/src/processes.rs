@@ -1,0 +1,111 @@
+//! What `/proc` says of other processes.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Whether the process exists and is not merely waiting to be reaped.
+pub fn alive(pid: i32) -> bool {
+    stat(pid).is_some_and(|(state, _)| state != 'Z' && state != 'X')
+}
+
+/// The parent of a process, if the process exists.
+pub fn parent(pid: i32) -> Option<i32> {
+    stat(pid).map(|(_, parent)| parent)
+}
+
+/// All processes below `pid`, parents before children.
+pub fn descendants(pid: i32) -> Vec<i32> {
+    let everyone: Vec<(i32, i32)> =
+        all().into_iter().filter_map(|pid| stat(pid).map(|(_, parent)| (pid, parent))).collect();
+    let mut found = vec![pid];
+    let mut next = 0;
+    while next < found.len() {
+        let of = found[next];
+        found.extend(everyone.iter().filter(|(_, parent)| *parent == of).map(|(pid, _)| *pid));
+        next += 1;
+    }
+    found.remove(0);
+    found
+}
+
+/// All living processes in whose command line or environment `mark` occurs: finds what has left its parent.
+/// A process whose environment may not be read is not found.
+pub fn named(mark: &str) -> Vec<i32> {
+    let occurs = |path: String| {
+        fs::read(path).is_ok_and(|bytes| bytes.windows(mark.len()).any(|window| window == mark.as_bytes()))
+    };
+    let me = std::process::id() as i32;
+    all()
+        .into_iter()
+        .filter(|pid| *pid != me && alive(*pid))
+        .filter(|pid| occurs(format!("/proc/{pid}/environ")) || occurs(format!("/proc/{pid}/cmdline")))
+        .collect()
+}
+
+/// Where each process stands: state, what it waits for in the kernel, and every thread's stack if there is gdb.
+pub(crate) fn standing(pids: &[i32]) -> String {
+    let mut text = String::new();
+    for pid in pids {
+        let proc = Path::new("/proc").join(pid.to_string());
+        let command = fs::read(proc.join("cmdline")).unwrap_or_default();
+        let command = String::from_utf8_lossy(&command).replace('\0', " ");
+        let _ = writeln!(text, "--- process {pid}: {command}");
+        let Ok(threads) = fs::read_dir(proc.join("task")) else { continue };
+        for thread in threads.flatten() {
+            let read = |name: &str| fs::read_to_string(thread.path().join(name)).unwrap_or_default();
+            let status = read("status");
+            let field = |name: &str| {
+                status
+                    .lines()
+                    .find_map(|line| line.strip_prefix(name))
+                    .map(str::trim)
+                    .unwrap_or("?")
+                    .to_owned()
+            };
+            let _ = writeln!(
+                text,
+                "thread {:?} {}: state {}, waits in {}, system call {}, pending signals {} {}",
+                thread.file_name(),
+                read("comm").trim(),
+                field("State:"),
+                read("wchan"),
+                read("syscall").trim(),
+                field("SigPnd:"),
+                field("ShdPnd:"),
+            );
+        }
+        text.push_str(&stacks(*pid));
+    }
+    text
+}
+
+fn stacks(pid: i32) -> String {
+    let gdb = Command::new("timeout")
+        .args(["20", "gdb", "-nx", "-batch", "-p", &pid.to_string(), "-ex", "thread apply all bt 25"])
+        .env("DEBUGINFOD_URLS", "")
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output();
+    match gdb {
+        Ok(output) => String::from_utf8_lossy(&output.stdout)
+            .lines()
+            .filter(|line| line.starts_with('#') || line.starts_with("Thread "))
+            .fold(String::new(), |text, line| text + line + "\n"),
+        Err(_) => String::new(),
+    }
+}
+
+fn all() -> Vec<i32> {
+    let entries = fs::read_dir("/proc").expect("/proc is mounted");
+    entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// The state letter and the parent from `/proc/PID/stat`, whose second field may hold any character.
+fn stat(pid: i32) -> Option<(char, i32)> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let mut fields = text[text.rfind(')')? + 1..].split_whitespace();
+    let state = fields.next()?.chars().next()?;
+    Some((state, fields.next()?.parse().ok()?))
+}

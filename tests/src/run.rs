@@ -1,0 +1,355 @@
+//! Runs a program as a job under `poe`, or directly, and never longer than its deadline.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{Read, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::unistd::Pid;
+
+use crate::processes::{alive, descendants, standing};
+use crate::stage::{stage, workspace};
+
+/// A job to be run. Made by [`Job::new`] or [`Job::direct`], changed by the other methods, ended by [`Job::run`].
+#[derive(Clone, Debug)]
+pub struct Job {
+    launcher: Option<PathBuf>,
+    program: Option<PathBuf>,
+    args: Vec<OsString>,
+    poe_args: Vec<OsString>,
+    env: Vec<(OsString, Option<OsString>)>,
+    stdin: Vec<u8>,
+    dir: PathBuf,
+    deadline: Duration,
+}
+
+/// What became of a job.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The exit status, when the process exited.
+    pub status: Option<i32>,
+    /// The signal that ended the process, when one did.
+    pub signal: Option<i32>,
+    /// All that was written to standard output; bytes that are not UTF-8 are replaced.
+    pub stdout: String,
+    /// All that was written to standard error, likewise.
+    pub stderr: String,
+    /// Whether the job was ended because its deadline had passed.
+    pub timed_out: bool,
+    /// Where each process stood at the deadline; empty when the job was over in time.
+    pub standing: String,
+}
+
+/// A job that is running. Ends with [`Running::wait`]; dropped earlier, it is killed.
+#[derive(Debug)]
+pub struct Running {
+    pid: i32,
+    deadline: Instant,
+    status: Receiver<ExitStatus>,
+    stdout: Stream,
+    stderr: Stream,
+    over: bool,
+}
+
+impl Job {
+    /// A job of one task under the staged `poe`.
+    pub fn new(program: impl AsRef<Path>) -> Self {
+        Self { launcher: Some(stage().join("bin/poe")), ..Self::direct(program) }
+    }
+
+    /// A program that is started without any launcher.
+    pub fn direct(program: impl AsRef<Path>) -> Self {
+        Self {
+            launcher: None,
+            program: Some(program.as_ref().to_owned()),
+            args: Vec::new(),
+            poe_args: Vec::new(),
+            env: Vec::new(),
+            stdin: Vec::new(),
+            dir: workspace().to_owned(),
+            deadline: Duration::from_secs(60),
+        }
+    }
+
+    /// `poe` itself, with nothing but the arguments that the test gives.
+    pub fn poe() -> Self {
+        Self { program: None, ..Self::new("") }
+    }
+
+    /// The number of tasks (`-procs`).
+    pub fn procs(self, n: usize) -> Self {
+        self.poe_arg("-procs").poe_arg(n.to_string())
+    }
+
+    /// Sets a variable for the launcher and the tasks.
+    pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
+        self.env.push((name.as_ref().to_owned(), Some(value.as_ref().to_owned())));
+        self
+    }
+
+    /// Takes a variable away.
+    pub fn env_remove(mut self, name: impl AsRef<OsStr>) -> Self {
+        self.env.push((name.as_ref().to_owned(), None));
+        self
+    }
+
+    /// One more argument of the program.
+    pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
+        self.args.push(arg.as_ref().to_owned());
+        self
+    }
+
+    /// One more argument of `poe`, before the program's name.
+    pub fn poe_arg(mut self, arg: impl AsRef<OsStr>) -> Self {
+        self.poe_args.push(arg.as_ref().to_owned());
+        self
+    }
+
+    /// What stands on standard input; nothing unless given.
+    pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.stdin = bytes.into();
+        self
+    }
+
+    /// The folder in which the job runs; the top of the source tree unless given.
+    pub fn dir(mut self, dir: impl AsRef<Path>) -> Self {
+        self.dir = dir.as_ref().to_owned();
+        self
+    }
+
+    /// How many seconds the job may take; 60 unless given.
+    pub fn deadline(mut self, seconds: u64) -> Self {
+        self.deadline = Duration::from_secs(seconds);
+        self
+    }
+
+    /// Runs the job to its end, or to its deadline.
+    pub fn run(&self) -> Outcome {
+        self.start().wait()
+    }
+
+    /// Starts the job in a process group of its own.
+    pub fn start(&self) -> Running {
+        let mut command = self.command();
+        command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?} cannot be run: {error}"));
+        let mut stdin = child.stdin.take().expect("stdin is a pipe");
+        let bytes = self.stdin.clone();
+        // A program that does not read its input closes the pipe: that is its right.
+        thread::spawn(move || stdin.write_all(&bytes));
+        let stdout = Stream::read(child.stdout.take().expect("stdout is a pipe"));
+        let stderr = Stream::read(child.stderr.take().expect("stderr is a pipe"));
+        let pid = child.id() as i32;
+        let (ended, status) = channel();
+        thread::spawn(move || ended.send(child.wait().expect("a child can be waited for")));
+        Running { pid, deadline: Instant::now() + self.deadline, status, stdout, stderr, over: false }
+    }
+
+    fn command(&self) -> Command {
+        let words: Vec<&OsStr> = self
+            .launcher
+            .iter()
+            .map(|path| path.as_os_str())
+            .chain(self.poe_args.iter().map(OsString::as_os_str))
+            .chain(self.program.iter().map(|path| path.as_os_str()))
+            .chain(self.args.iter().map(OsString::as_os_str))
+            .collect();
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).current_dir(&self.dir);
+        // What the caller's own shell says of jobs must not change the tests.
+        for (name, _) in std::env::vars_os() {
+            let text = name.to_string_lossy();
+            if text.starts_with("MP_") || text.starts_with("LAPI_") {
+                command.env_remove(&name);
+            }
+        }
+        for (name, value) in &self.env {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command
+    }
+}
+
+impl Running {
+    /// The process that was started: `poe`, or the program of a direct job.
+    pub fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// Sends a signal to that process alone.
+    pub fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.pid), signal).expect("the job is there to be signalled");
+    }
+
+    /// Sends a signal to its process group, as the keys of a terminal do.
+    pub fn signal_group(&self, signal: Signal) {
+        killpg(Pid::from_raw(self.pid), signal).expect("the job is there to be signalled");
+    }
+
+    /// What has been written to standard output so far.
+    pub fn stdout_so_far(&mut self) -> String {
+        String::from_utf8_lossy(self.stdout.so_far()).into_owned()
+    }
+
+    /// What has been written to standard error so far.
+    pub fn stderr_so_far(&mut self) -> String {
+        String::from_utf8_lossy(self.stderr.so_far()).into_owned()
+    }
+
+    /// Waits until `count` lines stand on standard output, and answers them. Panics at the deadline.
+    pub fn lines(&mut self, count: usize) -> Vec<String> {
+        loop {
+            let text = self.stdout_so_far();
+            let whole = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
+            if whole.lines().count() >= count {
+                return whole.lines().map(str::to_owned).collect();
+            }
+            if Instant::now() > self.deadline {
+                let standing = self.kill();
+                panic!("only this was written before the deadline:\n{text}\n{standing}");
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Waits until the job is over and its output closed, or ends it at the deadline.
+    pub fn wait(mut self) -> Outcome {
+        let mut standing = String::new();
+        let mut status =
+            self.status.recv_timeout(self.deadline.saturating_duration_since(Instant::now())).ok();
+        let closed = status.is_some() && self.stdout.close(self.deadline) && self.stderr.close(self.deadline);
+        if !closed {
+            standing = self.kill();
+            status = status.or_else(|| self.status.recv_timeout(Duration::from_secs(20)).ok());
+            let last = Instant::now() + Duration::from_secs(5);
+            let _ = self.stdout.close(last) && self.stderr.close(last);
+        }
+        self.over = true;
+        Outcome {
+            status: status.and_then(|status| status.code()),
+            signal: status.and_then(|status| status.signal()),
+            stdout: self.stdout_so_far(),
+            stderr: self.stderr_so_far(),
+            timed_out: !closed,
+            standing,
+        }
+    }
+
+    /// Ends everything that belongs to the job, and answers where it stood. The answer is printed too: a test that
+    /// panics for another reason still says where its job hung.
+    fn kill(&mut self) -> String {
+        let mut pids = descendants(self.pid);
+        if alive(self.pid) {
+            pids.insert(0, self.pid);
+        }
+        let standing = standing(&pids);
+        eprintln!("a job did not end before its deadline:\n{standing}");
+        let _ = killpg(Pid::from_raw(self.pid), Signal::SIGKILL);
+        for pid in pids {
+            let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+        }
+        standing
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !self.over && self.status.try_recv().is_err() {
+            let pids = descendants(self.pid);
+            let _ = killpg(Pid::from_raw(self.pid), Signal::SIGKILL);
+            for pid in pids {
+                let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+            }
+        }
+    }
+}
+
+impl Outcome {
+    /// Panics with all that the job wrote unless it exited with status 0 in time.
+    #[track_caller]
+    pub fn ok(&self) -> &Self {
+        self.exited(0)
+    }
+
+    /// Panics with all that the job wrote unless it exited with this status in time.
+    #[track_caller]
+    pub fn exited(&self, status: i32) -> &Self {
+        assert!(self.status == Some(status) && !self.timed_out, "status {status} was expected\n{self}");
+        self
+    }
+
+    /// Panics unless standard error holds `text`.
+    #[track_caller]
+    pub fn says(&self, text: &str) -> &Self {
+        assert!(self.stderr.contains(text), "\"{text}\" was expected on standard error\n{self}");
+        self
+    }
+}
+
+impl std::fmt::Display for Outcome {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { status, signal, stdout, stderr, timed_out, standing } = self;
+        writeln!(f, "status {status:?}, signal {signal:?}, timed out: {timed_out}")?;
+        write!(f, "=== standard output\n{stdout}\n=== standard error\n{stderr}\n{standing}")
+    }
+}
+
+/// Waits until `fact` holds, for at most 20 seconds; answers whether it came to hold.
+pub fn eventually(fact: impl Fn() -> bool) -> bool {
+    let last = Instant::now() + Duration::from_secs(20);
+    while !fact() {
+        if Instant::now() > last {
+            return false;
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    true
+}
+
+/// An output of the job, read by a thread as it comes.
+#[derive(Debug)]
+struct Stream {
+    pieces: Receiver<Vec<u8>>,
+    bytes: Vec<u8>,
+}
+
+impl Stream {
+    fn read(mut from: impl Read + Send + 'static) -> Self {
+        let (send, pieces) = channel();
+        thread::spawn(move || {
+            let mut buffer = vec![0; 1 << 16];
+            while let Ok(n @ 1..) = from.read(&mut buffer) {
+                if send.send(buffer[..n].to_vec()).is_err() {
+                    break;
+                }
+            }
+        });
+        Self { pieces, bytes: Vec::new() }
+    }
+
+    fn so_far(&mut self) -> &[u8] {
+        while let Ok(piece) = self.pieces.try_recv() {
+            self.bytes.extend(piece);
+        }
+        &self.bytes
+    }
+
+    /// Reads to the end; `false` when some process still held the other end at `deadline`.
+    fn close(&mut self, deadline: Instant) -> bool {
+        loop {
+            match self.pieces.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(piece) => self.bytes.extend(piece),
+                Err(RecvTimeoutError::Disconnected) => return true,
+                Err(RecvTimeoutError::Timeout) => return false,
+            }
+        }
+    }
+}
