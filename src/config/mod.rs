@@ -1,0 +1,285 @@
+//! The library's settings: every environment variable it reads, checked once, in one place.
+//!
+//! [`VARIABLES`] is the one table of names, meanings, defaults and ranges. [`Config::from_env`] reads the
+//! environment when `LAPI_Init` runs and never before, since programs set variables just ahead of that call. It
+//! checks every variable in every mode, also those that the chosen transport has no use for, so that a mistake
+//! shows up in the first run and not in the first run on a network.
+//!
+//! A variable that is set to nothing but blanks counts as unset. What the launcher says about the job (task
+//! number, number of tasks, job key) is checked here as far as its form goes and understood in `job::identity`.
+
+mod table;
+#[cfg(test)]
+mod tests;
+mod value;
+
+use std::time::Duration;
+
+use crate::abi::LAPI_ERR_BOTH_NETSTR_SET;
+use crate::error::{Error, Result};
+
+pub use table::{Kind, MAX_TASKS, VARIABLES, Variable, variable};
+pub(crate) use value::{common_tasks, given, number};
+
+/// How the environment is looked up: the value of a variable, or `None` when it is not set.
+///
+/// Always passed in, so that nothing here depends on the state of the process. See [`process_env`].
+pub type Env<'a> = dyn Fn(&str) -> Option<String> + 'a;
+
+/// The value of a variable in the environment of this process.
+pub fn process_env(name: &str) -> Option<String> {
+    std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
+}
+
+/// What the environment asks for. Every value is within its range.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Which message-passing interfaces the program uses (`MP_MSG_API`).
+    pub msg_api: MsgApi,
+    /// Which network library is wanted (`MP_EUILIB`).
+    pub euilib: Euilib,
+    /// Whether tasks on one machine use shared memory (`LAPI_USE_SHM`).
+    pub use_shm: UseShm,
+    /// Whether DGSPs are verified when they are registered (`LAPI_VERIFY_DGSP`), as it stood at `LAPI_Init`. A
+    /// registration looks again, see [`verify_dgsp`].
+    pub verify_dgsp: bool,
+    /// Messages of at least this many bytes may go by bulk transfer (`MP_BULK_MIN_MSG_SIZE`); never below 4096.
+    pub bulk_min_msg_size: u64,
+    /// Whether bulk transfer is wanted (`MP_USE_BULK_XFER`).
+    pub use_bulk_xfer: bool,
+    /// Never give up on a silent task (`MP_DEBUG_NOTIMEOUT`).
+    pub no_timeout: bool,
+    /// How much to trace, 0 (nothing) to 5 (`MP_LAPI_TRACE_LEVEL`).
+    pub trace_level: u32,
+    /// Packets received before they are acknowledged, 1 to 31 (`MP_ACK_THRESH`).
+    pub ack_thresh: u32,
+    /// Time between two looks at what needs acknowledging or sending again (`MP_POLLING_INTERVAL`).
+    pub polling_interval: Duration,
+    /// Polling loops between two looks at what needs sending again (`MP_RETRANSMIT_INTERVAL`).
+    pub retransmit_interval: u32,
+    /// Number of retransmission buffers (`MP_REXMIT_BUF_CNT`, the attribute NUM_REX_BUFS).
+    pub rexmit_buf_cnt: u32,
+    /// Bytes in a retransmission buffer (`MP_REXMIT_BUF_SIZE`, the attribute REX_BUF_SZ).
+    pub rexmit_buf_size: u32,
+    /// Messages of up to this many bytes, header and data, are copied when they are sent (the attribute
+    /// BUF_CP_SIZE): 128, or `MP_REXMIT_BUF_SIZE` when that is set.
+    pub buf_cp_size: u32,
+    /// Bytes in a UDP packet (`MP_UDP_PACKET_SIZE`).
+    pub udp_packet_size: u32,
+    /// How much to tell the user, 0 (errors) to 6 (`MP_INFOLEVEL`).
+    pub info_level: u32,
+    /// How many network instances a task gets (`MP_INSTANCES`).
+    pub instances: Instances,
+    /// The user-space network statement (`MP_LAPI_NETWORK`). Never together with `inet_addr`.
+    pub network: Option<String>,
+    /// The internet network statement (`MP_LAPI_INET_ADDR`).
+    pub inet_addr: Option<String>,
+    /// Whether to copy across address spaces (`LAPI_SHM_ATTACH`).
+    pub shm_attach: ShmAttach,
+    /// How large messages go through shared memory (`LAPI_SHM_BULK`).
+    pub shm_bulk: ShmBulk,
+    /// How many times a waiting call polls before it sleeps (`LAPI_SPIN`); `None`: the library decides.
+    pub spin: Option<u32>,
+    /// How long `LAPI_Init` waits for the other tasks (`LAPI_INIT_TIMEOUT`).
+    pub init_timeout: Duration,
+    /// What only the tasks of this job know (`LAPI_JOB_SECRET`).
+    pub job_secret: Option<JobSecret>,
+}
+
+/// The values of `MP_MSG_API`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MsgApi {
+    /// LAPI alone.
+    Lapi,
+    /// LAPI and MPI side by side, each with its own network resources.
+    LapiAndMpi,
+    /// LAPI and MPI over shared network resources.
+    MpiLapi,
+}
+
+/// The values of `MP_EUILIB`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Euilib {
+    /// The internet protocols.
+    Ip,
+    /// User space: the network adapter is driven without the kernel.
+    Us,
+}
+
+/// The values of `LAPI_USE_SHM`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UseShm {
+    /// Shared memory between tasks of one machine, the network between machines.
+    Yes,
+    /// The network between all tasks.
+    No,
+    /// Shared memory between all tasks, or `LAPI_Init` fails.
+    Only,
+}
+
+/// The values of `MP_INSTANCES`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Instances {
+    /// As many as the system has.
+    Max,
+    /// This many.
+    Count(u32),
+}
+
+/// The values of `LAPI_SHM_ATTACH`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShmAttach {
+    /// Copy across address spaces if a first copy shows that the system allows it.
+    Yes,
+    /// Do not try.
+    No,
+    /// Behave as if the kernel refused every such copy with EPERM: for tests of what happens then.
+    Deny,
+}
+
+/// The values of `LAPI_SHM_BULK`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShmBulk {
+    /// The faster way for the size of the message, as measured at start.
+    Auto,
+    /// Through shared buffers, with both processors copying.
+    Pipeline,
+    /// By one copy across address spaces.
+    Attach,
+}
+
+/// The job's secret. It does not show itself in messages.
+#[derive(Clone, PartialEq, Eq)]
+pub struct JobSecret([u8; 16]);
+
+impl JobSecret {
+    /// The 16 bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for JobSecret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("JobSecret(..)")
+    }
+}
+
+/// Bulk transfer starts no lower than this many bytes.
+const BULK_FLOOR: u64 = 4096;
+
+/// What is copied when it is sent, unless `MP_REXMIT_BUF_SIZE` says otherwise.
+const COPY_SIZE: u32 = 128;
+
+impl Config {
+    /// Reads and checks every variable of [`VARIABLES`].
+    ///
+    /// # Errors
+    /// A value outside its range: the code that the table gives for the variable, and a sentence that names the
+    /// variable, the value and the range. Two network statements: `LAPI_ERR_BOTH_NETSTR_SET`.
+    pub fn from_env(env: &Env<'_>) -> Result<Self> {
+        for variable in VARIABLES {
+            value::check(variable, env)?;
+        }
+
+        let network = given(env, "MP_LAPI_NETWORK");
+        let inet_addr = given(env, "MP_LAPI_INET_ADDR");
+        if network.is_some() && inet_addr.is_some() {
+            return Err(Error::new(
+                LAPI_ERR_BOTH_NETSTR_SET,
+                "MP_LAPI_NETWORK and MP_LAPI_INET_ADDR are both set; only one of them may be",
+            ));
+        }
+
+        let rexmit_buf_size = value::small(env, "MP_REXMIT_BUF_SIZE")?;
+        Ok(Self {
+            msg_api: match value::word(env, "MP_MSG_API")? {
+                "lapi" => MsgApi::Lapi,
+                "mpi_lapi" => MsgApi::MpiLapi,
+                _ => MsgApi::LapiAndMpi,
+            },
+            euilib: if value::word(env, "MP_EUILIB")? == "us" { Euilib::Us } else { Euilib::Ip },
+            use_shm: match value::word(env, "LAPI_USE_SHM")? {
+                "no" => UseShm::No,
+                "only" => UseShm::Only,
+                _ => UseShm::Yes,
+            },
+            verify_dgsp: value::yes(env, "LAPI_VERIFY_DGSP")?,
+            bulk_min_msg_size: value::setting(env, "MP_BULK_MIN_MSG_SIZE")?.max(BULK_FLOOR),
+            use_bulk_xfer: value::yes(env, "MP_USE_BULK_XFER")?,
+            no_timeout: value::switched_on(env, "MP_DEBUG_NOTIMEOUT"),
+            trace_level: value::small(env, "MP_LAPI_TRACE_LEVEL")?,
+            ack_thresh: value::small(env, "MP_ACK_THRESH")?,
+            polling_interval: Duration::from_micros(value::setting(env, "MP_POLLING_INTERVAL")?),
+            retransmit_interval: value::small(env, "MP_RETRANSMIT_INTERVAL")?,
+            rexmit_buf_cnt: value::small(env, "MP_REXMIT_BUF_CNT")?,
+            rexmit_buf_size,
+            buf_cp_size: if given(env, "MP_REXMIT_BUF_SIZE").is_some() { rexmit_buf_size } else { COPY_SIZE },
+            udp_packet_size: value::small(env, "MP_UDP_PACKET_SIZE")?,
+            info_level: value::small(env, "MP_INFOLEVEL")?,
+            instances: value::small_or_word(env, "MP_INSTANCES")?.map_or(Instances::Max, Instances::Count),
+            network,
+            inet_addr,
+            shm_attach: match value::word(env, "LAPI_SHM_ATTACH")? {
+                "no" => ShmAttach::No,
+                "deny" => ShmAttach::Deny,
+                _ => ShmAttach::Yes,
+            },
+            shm_bulk: match value::word(env, "LAPI_SHM_BULK")? {
+                "pipeline" => ShmBulk::Pipeline,
+                "attach" => ShmBulk::Attach,
+                _ => ShmBulk::Auto,
+            },
+            spin: value::small_or_word(env, "LAPI_SPIN")?,
+            init_timeout: Duration::from_secs(value::setting(env, "LAPI_INIT_TIMEOUT")?),
+            job_secret: given(env, "LAPI_JOB_SECRET").and_then(|text| value::secret(&text)).map(JobSecret),
+        })
+    }
+}
+
+/// Whether `LAPI_VERIFY_DGSP` asks for verification right now: a program may change its mind between two
+/// registrations.
+pub fn verify_dgsp(env: &Env<'_>) -> bool {
+    value::yes(env, "LAPI_VERIFY_DGSP").unwrap_or(false)
+}
+
+/// Those of `names` that start with `LAPI_` and mean nothing to this library, sorted: most likely misspelt.
+///
+/// Unknown names that start with `MP_` are left alone: those belong to a family of which LAPI is only one member.
+pub fn unknown_names<S: AsRef<str>>(names: impl Iterator<Item = S>) -> Vec<String> {
+    let mut unknown: Vec<String> = names
+        .map(|name| name.as_ref().to_owned())
+        .filter(|name| name.starts_with("LAPI_") && variable(name).is_none())
+        .collect();
+    unknown.sort_unstable();
+    unknown.dedup();
+    unknown
+}
+
+/// A variable as it stands: for `lapi_info` and for messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// Which variable.
+    pub name: &'static str,
+    /// Its value: from the environment, or the default. A secret is not shown.
+    pub value: String,
+    /// Whether the environment sets it.
+    pub set: bool,
+}
+
+/// Every variable of [`VARIABLES`] as it stands, unchecked.
+pub fn settings(env: &Env<'_>) -> Vec<Setting> {
+    VARIABLES
+        .iter()
+        .map(|variable| {
+            let given = given(env, variable.name);
+            let set = given.is_some();
+            let value = match given {
+                Some(_) if variable.secret => "(hidden)".to_owned(),
+                Some(value) => value,
+                None => variable.default.to_owned(),
+            };
+            Setting { name: variable.name, value, set }
+        })
+        .collect()
+}

@@ -1,0 +1,303 @@
+//! The table of environment variables.
+
+use std::ffi::c_int;
+use std::fmt;
+
+use super::value;
+use crate::abi::{
+    LAPI_ERR_CSS_LOAD_FAILED, LAPI_ERR_MSG_API, LAPI_ERR_NO_ENV_VAR, LAPI_ERR_NO_NETSTR_SET,
+    LAPI_ERR_SET_VAL, LAPI_ERR_SHM_SETUP, LAPI_ERR_UDP_PKT_SZ,
+};
+
+/// The largest job, in tasks.
+pub const MAX_TASKS: u32 = 16_384;
+
+const INT_MAX: u64 = c_int::MAX as u64;
+
+/// One environment variable.
+#[derive(Clone, Copy, Debug)]
+pub struct Variable {
+    /// Its name.
+    pub name: &'static str,
+    /// What it decides, in one sentence.
+    pub meaning: &'static str,
+    /// What holds when it is not set, written as a user would write it. Empty: nothing holds.
+    pub default: &'static str,
+    /// Which values it takes.
+    pub kind: Kind,
+    /// The LAPI error code of a value that it does not take.
+    pub code: c_int,
+    /// Whether its value must not be shown.
+    pub secret: bool,
+}
+
+/// Which values a variable takes.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// One of some words, in capitals or not.
+    Word(&'static [&'static str]),
+    /// One of some words, spelled exactly so.
+    ExactWord(&'static [&'static str]),
+    /// A whole number in a range, both ends included.
+    Integer(u64, u64),
+    /// A number of bytes in a range; K, M and G after it multiply by 1024, 1024², 1024³.
+    Size(u64, u64),
+    /// A word, or a whole number in a range.
+    WordOrInteger(&'static str, u64, u64),
+    /// Anything but `no` switches it on.
+    Switch,
+    /// Any text.
+    Text,
+    /// Text of a form, with the test for it.
+    Form(&'static str, fn(&str) -> bool),
+    /// Whatever the launcher puts there. Not checked unless the task's place in the job is taken from it.
+    Launcher,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Word(words) | Self::ExactWord(words) => write!(f, "one of: {}", words.join(" | ")),
+            Self::Integer(min, max) => write!(f, "a whole number from {min} to {max}"),
+            Self::Size(min, max) => {
+                write!(f, "a number of bytes from {min} to {max} (K, M, G are understood)")
+            }
+            Self::WordOrInteger(word, min, max) => write!(f, "{word}, or a whole number from {min} to {max}"),
+            Self::Switch => f.write_str("any text; only \"no\" leaves it off"),
+            Self::Text => f.write_str("any text"),
+            Self::Form(form, _) => f.write_str(form),
+            Self::Launcher => f.write_str("set by the launcher"),
+        }
+    }
+}
+
+/// The variable of that name, if the library reads it.
+pub fn variable(name: &str) -> Option<&'static Variable> {
+    VARIABLES.iter().find(|variable| variable.name == name)
+}
+
+const YES_NO: Kind = Kind::Word(&["yes", "no"]);
+
+/// Every environment variable that the library reads.
+///
+/// Where the manual (Appendix D) has no error code for a wrong value, the nearest documented one is used:
+/// `LAPI_ERR_SET_VAL` (what `LAPI_Senv` answers to a wrong value) for settings of the library,
+/// `LAPI_ERR_CSS_LOAD_FAILED` for the choice of the communication library, `LAPI_ERR_SHM_SETUP` for what concerns
+/// shared memory, `LAPI_ERR_NO_NETSTR_SET` for a network statement that says nothing, and `LAPI_ERR_NO_ENV_VAR`
+/// for what says which task this is.
+pub const VARIABLES: &[Variable] = &[
+    var(
+        "MP_MSG_API",
+        "Which message-passing interfaces the program uses; LAPI must be among them.",
+        "lapi",
+        Kind::Word(&["lapi", "lapi,mpi", "mpi,lapi", "mpi_lapi"]),
+        LAPI_ERR_MSG_API,
+    ),
+    var(
+        "MP_EUILIB",
+        "The way to tasks on other machines: the internet protocols, or an adapter driven from user space.",
+        "ip",
+        Kind::ExactWord(&["ip", "us"]),
+        LAPI_ERR_CSS_LOAD_FAILED,
+    ),
+    var(
+        "LAPI_USE_SHM",
+        "Whether tasks on one machine use shared memory; with `only`, nothing else will do.",
+        "yes",
+        Kind::Word(&["yes", "no", "only"]),
+        LAPI_ERR_SHM_SETUP,
+    ),
+    var(
+        "LAPI_VERIFY_DGSP",
+        "Whether each DGSP is checked when it is registered; looked up at every registration.",
+        "no",
+        YES_NO,
+        LAPI_ERR_SET_VAL,
+    ),
+    var(
+        "MP_BULK_MIN_MSG_SIZE",
+        "The smallest message, in bytes, for bulk transfer; less than 4K counts as 4K.",
+        "150K",
+        Kind::Size(0, i64::MAX as u64),
+        LAPI_ERR_SET_VAL,
+    ),
+    var("MP_USE_BULK_XFER", "Whether bulk transfer is wanted.", "no", YES_NO, LAPI_ERR_SET_VAL),
+    var(
+        "MP_DEBUG_NOTIMEOUT",
+        "Wait for a silent task for ever, so that a debugger may hold it.",
+        "no",
+        Kind::Switch,
+        LAPI_ERR_SET_VAL,
+    ),
+    var("MP_LAPI_TRACE_LEVEL", "How much to trace.", "0", Kind::Integer(0, 5), LAPI_ERR_SET_VAL),
+    var(
+        "MP_ACK_THRESH",
+        "How many packets are received before they are acknowledged together.",
+        "30",
+        Kind::Integer(1, 31),
+        LAPI_ERR_SET_VAL,
+    ),
+    var(
+        "MP_POLLING_INTERVAL",
+        "Microseconds between two looks at what must be acknowledged or sent again.",
+        "400000",
+        Kind::Integer(10_001, INT_MAX),
+        LAPI_ERR_SET_VAL,
+    ),
+    var(
+        "MP_RETRANSMIT_INTERVAL",
+        "Polling loops between two looks at what must be sent again.",
+        "1000000",
+        Kind::Integer(1000, INT_MAX),
+        LAPI_ERR_SET_VAL,
+    ),
+    var(
+        "MP_REXMIT_BUF_CNT",
+        "How many retransmission buffers a task has.",
+        "128",
+        Kind::Integer(1, INT_MAX),
+        LAPI_ERR_SET_VAL,
+    ),
+    var(
+        "MP_REXMIT_BUF_SIZE",
+        "Bytes in a retransmission buffer; when set, also the largest message that is copied as it is sent \
+         (128 bytes otherwise).",
+        "16384",
+        Kind::Size(1, INT_MAX),
+        LAPI_ERR_SET_VAL,
+    ),
+    var(
+        "MP_UDP_PACKET_SIZE",
+        "Bytes in a UDP packet.",
+        "8192",
+        Kind::Size(1024, 65_536),
+        LAPI_ERR_UDP_PKT_SZ,
+    ),
+    var(
+        "MP_INFOLEVEL",
+        "How much to tell: 0 errors, 1 warnings too, 2 information too, 3 to 6 diagnostics too.",
+        "0",
+        Kind::Integer(0, 6),
+        LAPI_ERR_SET_VAL,
+    ),
+    var(
+        "MP_INSTANCES",
+        "How many network instances a task gets.",
+        "1",
+        Kind::WordOrInteger("max", 1, INT_MAX),
+        LAPI_ERR_SET_VAL,
+    ),
+    var(
+        "MP_LAPI_NETWORK",
+        "The adapter windows of this task, for user-space communication without a launcher.",
+        "",
+        Kind::Form("@COUNT:WINDOW,ADAPTER[:WINDOW,ADAPTER...]", value::is_network_statement),
+        LAPI_ERR_NO_NETSTR_SET,
+    ),
+    var(
+        "MP_LAPI_INET_ADDR",
+        "The internet addresses of this task, for UDP without a launcher.",
+        "",
+        Kind::Form("@COUNT:ADDRESS,ADAPTER[:ADDRESS,ADAPTER...]", value::is_network_statement),
+        LAPI_ERR_NO_NETSTR_SET,
+    ),
+    var(
+        "MP_CHILD",
+        "Which task of the job this is.",
+        "",
+        Kind::Integer(0, MAX_TASKS as u64 - 1),
+        LAPI_ERR_NO_ENV_VAR,
+    ),
+    var(
+        "MP_PROCS",
+        "How many tasks the job has.",
+        "",
+        Kind::Integer(1, MAX_TASKS as u64),
+        LAPI_ERR_NO_ENV_VAR,
+    ),
+    var(
+        "MP_PARTITION",
+        "The job's key: the same in all tasks of a job and in no other job.",
+        "",
+        Kind::Text,
+        LAPI_ERR_NO_ENV_VAR,
+    ),
+    var(
+        "MP_COMMON_TASKS",
+        "How many other tasks are on this machine, and which.",
+        "",
+        Kind::Form("COUNT[:TASK...]", |text| value::common_tasks(text).is_some()),
+        LAPI_ERR_SHM_SETUP,
+    ),
+    var(
+        "LAPI_SHM_ATTACH",
+        "Whether to copy across address spaces: if the kernel allows it, not at all, or as if it did not.",
+        "yes",
+        Kind::Word(&["yes", "no", "deny"]),
+        LAPI_ERR_SHM_SETUP,
+    ),
+    var(
+        "LAPI_SHM_BULK",
+        "How large messages go through shared memory: as measured, through buffers, or across address spaces.",
+        "auto",
+        Kind::Word(&["auto", "pipeline", "attach"]),
+        LAPI_ERR_SHM_SETUP,
+    ),
+    var(
+        "LAPI_SPIN",
+        "How many times a waiting call polls before it sleeps.",
+        "auto",
+        Kind::WordOrInteger("auto", 0, INT_MAX),
+        LAPI_ERR_SET_VAL,
+    ),
+    var(
+        "LAPI_INIT_TIMEOUT",
+        "How many seconds LAPI_Init waits for the other tasks.",
+        "300",
+        Kind::Integer(1, 86_400),
+        LAPI_ERR_SET_VAL,
+    ),
+    Variable {
+        secret: true,
+        ..var(
+            "LAPI_JOB_SECRET",
+            "What only the tasks of this job know; made by poe.",
+            "",
+            Kind::Form("32 hexadecimal digits", |text| value::secret(text).is_some()),
+            LAPI_ERR_NO_ENV_VAR,
+        )
+    },
+    launcher("OMPI_COMM_WORLD_RANK", "Open MPI: which task this is."),
+    launcher("OMPI_COMM_WORLD_SIZE", "Open MPI: how many tasks the job has."),
+    launcher("OMPI_COMM_WORLD_LOCAL_SIZE", "Open MPI: how many of them are on this machine."),
+    launcher("PMI_RANK", "PMI (MPICH, Slurm): which task this is."),
+    launcher("PMI_SIZE", "PMI: how many tasks the job has."),
+    launcher("PMI_JOBID", "PMI: the job's key."),
+    launcher("MPI_LOCALNRANKS", "MPICH: how many tasks are on this machine."),
+    launcher("PMIX_RANK", "PMIx: which task this is."),
+    launcher("PMIX_NAMESPACE", "PMIx: the job's key."),
+    launcher("SLURM_PROCID", "Slurm: which task of the step this is."),
+    launcher("SLURM_NTASKS", "Slurm: how many tasks the step has."),
+    launcher(
+        "SLURM_STEP_NUM_TASKS",
+        "Slurm: how many tasks the step has, where this is said of the step alone.",
+    ),
+    launcher("SLURM_JOB_ID", "Slurm: the allocation; with the step, the job's key."),
+    launcher("SLURM_STEP_ID", "Slurm: the step, when the task was started by srun."),
+    launcher("SLURM_NODEID", "Slurm: which of the step's machines this is."),
+    launcher("SLURM_STEP_TASKS_PER_NODE", "Slurm: how many tasks each of the step's machines has."),
+];
+
+const fn var(
+    name: &'static str,
+    meaning: &'static str,
+    default: &'static str,
+    kind: Kind,
+    code: c_int,
+) -> Variable {
+    Variable { name, meaning, default, kind, code, secret: false }
+}
+
+const fn launcher(name: &'static str, meaning: &'static str) -> Variable {
+    var(name, meaning, "", Kind::Launcher, LAPI_ERR_NO_ENV_VAR)
+}

@@ -1,0 +1,154 @@
+//! Reading one value: its form, its range, and the sentence that says what is wrong with it.
+
+use super::Env;
+use super::table::{Kind, Variable, variable};
+use crate::error::{Error, Result};
+
+/// The value of `name` without blanks around it; `None` when it is unset or blank.
+pub(crate) fn given(env: &Env<'_>, name: &str) -> Option<String> {
+    let value = env(name)?;
+    let value = value.trim();
+    (!value.is_empty()).then(|| value.to_owned())
+}
+
+/// Answers an error when `variable` is set to what it does not take.
+pub(super) fn check(variable: &Variable, env: &Env<'_>) -> Result<()> {
+    match given(env, variable.name) {
+        Some(text) if !accepts(variable.kind, &text) => Err(wrong(variable, &text)),
+        _ => Ok(()),
+    }
+}
+
+/// The number that `name` is set to, within its range; `None` when it is not set.
+pub(crate) fn number(env: &Env<'_>, name: &str) -> Result<Option<u64>> {
+    let variable = known(name);
+    match given(env, name) {
+        None => Ok(None),
+        Some(text) => in_range(variable.kind, &text).map(Some).ok_or_else(|| wrong(variable, &text)),
+    }
+}
+
+/// The number that holds for `name`: what it is set to, or its default.
+pub(super) fn setting(env: &Env<'_>, name: &str) -> Result<u64> {
+    let variable = known(name);
+    let text = given(env, name).unwrap_or_else(|| variable.default.to_owned());
+    in_range(variable.kind, &text).ok_or_else(|| wrong(variable, &text))
+}
+
+/// [`setting`] for a variable whose range ends below 2³².
+pub(super) fn small(env: &Env<'_>, name: &str) -> Result<u32> {
+    let number = setting(env, name)?;
+    u32::try_from(number).map_err(|_| wrong(known(name), &number.to_string()))
+}
+
+/// The number that holds for `name`, or `None` for its word.
+pub(super) fn small_or_word(env: &Env<'_>, name: &str) -> Result<Option<u32>> {
+    let variable = known(name);
+    let text = given(env, name).unwrap_or_else(|| variable.default.to_owned());
+    match variable.kind {
+        Kind::WordOrInteger(word, ..) if text.eq_ignore_ascii_case(word) => Ok(None),
+        _ => small(env, name).map(Some),
+    }
+}
+
+/// The word that holds for `name`, spelled as in the table.
+pub(super) fn word(env: &Env<'_>, name: &str) -> Result<&'static str> {
+    let variable = known(name);
+    let text = given(env, name).unwrap_or_else(|| variable.default.to_owned());
+    find_word(variable.kind, &text).ok_or_else(|| wrong(variable, &text))
+}
+
+/// Whether `yes` holds for `name`.
+pub(super) fn yes(env: &Env<'_>, name: &str) -> Result<bool> {
+    Ok(word(env, name)? == "yes")
+}
+
+/// Whether `name` is set to anything but `no`.
+pub(super) fn switched_on(env: &Env<'_>, name: &str) -> bool {
+    given(env, name).is_some_and(|text| !text.eq_ignore_ascii_case("no"))
+}
+
+/// The other tasks on this machine, from `COUNT[:TASK...]` (the manual's "Standalone setup"): `None` when the text
+/// has another form, or lists another number of tasks than it says, or one of them twice.
+pub(crate) fn common_tasks(text: &str) -> Option<Vec<u32>> {
+    let mut fields = text.trim_end_matches(':').split(':').map(|field| digits(field.trim()));
+    let count = fields.next()??;
+    let mut tasks = fields.map(|task| u32::try_from(task?).ok()).collect::<Option<Vec<u32>>>()?;
+    let listed = tasks.len();
+    tasks.sort_unstable();
+    tasks.dedup();
+    (tasks.len() == listed && listed as u64 == count).then_some(tasks)
+}
+
+/// The 16 bytes of 32 hexadecimal digits.
+pub(super) fn secret(text: &str) -> Option<[u8; 16]> {
+    if text.len() != 32 || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return None;
+    }
+    u128::from_str_radix(text, 16).ok().map(u128::to_be_bytes)
+}
+
+/// Whether `text` is `@COUNT:A,B[:A,B...]` with COUNT pairs, at least one.
+pub(super) fn is_network_statement(text: &str) -> bool {
+    let Some((count, pairs)) = text.strip_prefix('@').and_then(|rest| rest.split_once(':')) else {
+        return false;
+    };
+    let is_pair = |pair: &str| {
+        let mut sides = pair.split(',');
+        sides.by_ref().take(2).filter(|side| !side.trim().is_empty()).count() == 2 && sides.next().is_none()
+    };
+    pairs.split(':').all(is_pair) && digits(count) == Some(pairs.split(':').count() as u64)
+}
+
+fn accepts(kind: Kind, text: &str) -> bool {
+    match kind {
+        Kind::Word(_) | Kind::ExactWord(_) => find_word(kind, text).is_some(),
+        Kind::Integer(..) | Kind::Size(..) => in_range(kind, text).is_some(),
+        Kind::WordOrInteger(word, ..) => text.eq_ignore_ascii_case(word) || in_range(kind, text).is_some(),
+        Kind::Form(_, is_form) => is_form(text),
+        Kind::Switch | Kind::Text | Kind::Launcher => true,
+    }
+}
+
+fn find_word(kind: Kind, text: &str) -> Option<&'static str> {
+    match kind {
+        Kind::Word(words) => words.iter().find(|word| word.eq_ignore_ascii_case(text)).copied(),
+        Kind::ExactWord(words) => words.iter().find(|word| **word == text).copied(),
+        _ => None,
+    }
+}
+
+fn in_range(kind: Kind, text: &str) -> Option<u64> {
+    let (number, min, max) = match kind {
+        Kind::Integer(min, max) | Kind::WordOrInteger(_, min, max) => (digits(text)?, min, max),
+        Kind::Size(min, max) => (size(text)?, min, max),
+        // Numbers from launchers are only read where they decide the task's place; any 32-bit one has the form.
+        Kind::Launcher => (digits(text)?, 0, u64::from(u32::MAX)),
+        _ => return None,
+    };
+    (min..=max).contains(&number).then_some(number)
+}
+
+/// A number written in decimal digits alone: no sign, no fraction.
+fn digits(text: &str) -> Option<u64> {
+    if text.bytes().all(|digit| digit.is_ascii_digit()) { text.parse().ok() } else { None }
+}
+
+fn size(text: &str) -> Option<u64> {
+    let (number, unit) = match text.char_indices().last()? {
+        (at, 'k' | 'K') => (&text[..at], 1 << 10),
+        (at, 'm' | 'M') => (&text[..at], 1 << 20),
+        (at, 'g' | 'G') => (&text[..at], 1 << 30),
+        _ => (text, 1),
+    };
+    digits(number.trim_end())?.checked_mul(unit)
+}
+
+fn wrong(variable: &Variable, text: &str) -> Error {
+    let value = if variable.secret { "(hidden)" } else { text };
+    Error::new(variable.code, format!("{} is \"{value}\"; allowed: {}", variable.name, variable.kind))
+}
+
+fn known(name: &str) -> &'static Variable {
+    variable(name).unwrap_or_else(|| panic!("{name} is read but not in the table of variables"))
+}
