@@ -1,0 +1,124 @@
+#!/bin/sh
+# Measures the library beside UCX and beside the machine itself, and prints the tables of docs/performance.md.
+#
+#   benches/run.sh            about two minutes
+#   QUICK=1 benches/run.sh    under one minute, coarser
+#   WRITE=1 benches/run.sh    also puts the tables into docs/performance.md
+#
+# LAPI_STAGE names the installed library (default target/stage), BENCH_BUILD the folder for programs and raw
+# results (default target/bench), ROUNDS the number of rounds, BENCH_CPUS the two processors.
+set -eu
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+stage=${LAPI_STAGE:-$root/target/stage}
+build=${BENCH_BUILD:-$root/target/bench}
+raw=$build/raw.txt
+report=$build/tables.md
+if [ "${QUICK:-0}" = 1 ]; then
+    rounds=${ROUNDS:-3} ms=5 limit=45
+else
+    rounds=${ROUNDS:-7} ms=16 limit=190
+fi
+status=0
+
+say() { echo "bench: $*" >&2; }
+
+# The peer is a Debian package; without it the table has no peer, and says so.
+find_ucx() {
+    printf '#include <ucp/api/ucp.h>\n' | ${CC:-cc} -E -x c - >/dev/null 2>&1 && return 0
+    say "installing libucx-dev, the peer that the library is measured against"
+    if [ "$(id -u)" = 0 ]; then as_root=; else as_root="sudo -n"; fi
+    $as_root apt-get install -y -q libucx-dev >"$build/apt.log" 2>&1 ||
+        { $as_root apt-get update -q >>"$build/apt.log" 2>&1 && $as_root apt-get install -y -q libucx-dev >>"$build/apt.log" 2>&1; }
+}
+
+# Adds the lines of one program to the raw results: measure SYSTEM ROUND COMMAND...
+measure() {
+    system=$1 round=$2
+    shift 2
+    if timeout -k 5 60 "$@" >"$build/out.txt" 2>"$build/err.txt" </dev/null; then
+        awk -v s="$system" -v r="$round" 'NF == 6 { print s, r, $0 }' "$build/out.txt" >>"$raw"
+    else
+        say "$system, round $round, failed with status $?:"
+        cat "$build/err.txt" >&2
+        status=1
+    fi
+}
+
+mkdir -p "$build"
+: >"$raw"
+if [ "$(nproc)" -lt 2 ]; then
+    say "two processors are needed"
+    exit 1
+fi
+cflags="-O2 -std=gnu11 -Wall -Wextra"
+${CC:-cc} $cflags -o "$build/floor" "$root/benches/floor.c"
+
+lapi=no
+if [ -e "$stage/lib/liblapi_r.so" ]; then
+    "$stage/bin/mpcc_r" $cflags -o "$build/lapi_bench" "$root/benches/lapi_bench.c"
+    lapi=yes
+else
+    say "NO LIBRARY in $stage (make stage puts it there): only the peer and the machine are measured"
+    status=1
+fi
+
+ucx=no
+ucx_version="not measured"
+if find_ucx; then
+    ${CC:-cc} $cflags -o "$build/ucx_bench" "$root/benches/ucx_bench.c" -lucp -lucs
+    ucx=yes
+    ucx_version=$(printf '#include <ucp/api/ucp_version.h>\nUCP_API_MAJOR UCP_API_MINOR\n' | ${CC:-cc} -E -P -x c - | tail -n 1 | tr ' ' .)
+    package=$(dpkg-query -W -f '${Version}' libucx-dev 2>/dev/null) && ucx_version="$package (libucx-dev)"
+else
+    say "NO PEER: libucx-dev is neither here nor can it be installed (see $build/apt.log); LAPI stands alone in the tables"
+fi
+
+start=$(date +%s)
+load_before=$(cut -d' ' -f1-3 /proc/loadavg)
+done_rounds=0
+for round in $(seq "$rounds"); do
+    if [ $(($(date +%s) - start)) -gt "$limit" ]; then
+        say "time is up after $done_rounds rounds"
+        break
+    fi
+    say "round $round of $rounds"
+    measure floor "$round" "$build/floor" -t "$ms"
+    if [ $lapi = yes ]; then
+        measure lapi "$round" "$stage/bin/poe" "$build/lapi_bench" -t "$ms" -i 0 -procs 2
+    fi
+    if [ $ucx = yes ]; then
+        measure ucx_noattach "$round" env UCX_TLS=posix,sysv,self "$build/ucx_bench" -t "$ms"
+        measure ucx_default "$round" env -u UCX_TLS "$build/ucx_bench" -t "$ms"
+    fi
+    if [ $lapi = yes ]; then
+        measure lapi_intr "$round" "$stage/bin/poe" "$build/lapi_bench" -t "$ms" -i 1 -procs 2
+    fi
+    done_rounds=$round
+done
+load_after=$(cut -d' ' -f1-3 /proc/loadavg)
+
+{
+    command="make bench"
+    [ "${QUICK:-0}" = 1 ] && command="QUICK=1 make bench"
+    echo "- command: \`$command\`, $done_rounds rounds, $(date -u +%Y-%m-%d)"
+    echo "- processor: $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) in use here$(grep -q '^flags.* hypervisor' /proc/cpuinfo && echo ', in a virtual machine')"
+    echo "- kernel $(uname -r), $(${CC:-cc} --version | head -n 1)"
+    echo "- library: $(git -C "$root" describe --always --dirty 2>/dev/null || echo 'no git'); UCX: $ucx_version"
+    echo "- load of the machine before: $load_before, after: $load_after (1, 5 and 15 minutes)"
+    awk -f "$root/benches/table.awk" "$raw"
+} >"$report"
+cat "$report"
+
+if [ "${WRITE:-0}" = 1 ]; then
+    page=$root/docs/performance.md
+    awk -v report="$report" '
+        /^<!-- tables: begin -->$/ { print; print ""; while ((getline text < report) > 0) print text; print ""; skip = 1 }
+        /^<!-- tables: end -->$/ { skip = 0 }
+        !skip { print }
+    ' "$page" >"$page.new"
+    mv "$page.new" "$page"
+    say "tables written into docs/performance.md"
+fi
+say "took $(($(date +%s) - start)) s; raw results in $raw"
+exit $status

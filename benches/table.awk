@@ -1,0 +1,162 @@
+# Makes the tables of docs/performance.md. Each input line: system round name size median best before after
+# (microseconds, microseconds, nanoseconds, nanoseconds); system is lapi, lapi_intr, ucx_noattach, ucx_default or floor.
+# A figure counts only when the cache line took about as long before it as after it, and figures of two
+# systems stand in one row only when it took about as long for both.
+
+function class_of(ns) { return ns < 45 ? 1 : ns < 130 ? 2 : 3 }
+function class_name(c) { return c == 1 ? "near" : c == 2 ? "middle" : "far" }
+
+function median_of(values, key, n,    sorted, i, j, t) {
+    for (i = 1; i <= n; i++) {
+        t = values[key, i]
+        for (j = i - 1; j >= 1 && sorted[j] > t; j--) sorted[j + 1] = sorted[j]
+        sorted[j + 1] = t
+    }
+    return n % 2 ? sorted[(n + 1) / 2] : (sorted[n / 2] + sorted[n / 2 + 1]) / 2
+}
+
+function key_of(who, name, size, c) { return who "," name "," size "," c }
+
+function usec(who, name, size, c,    key) {
+    key = key_of(who, name, size, c)
+    return key in count ? median_of(time, key, count[key]) : -1
+}
+
+function line_ns(who, name, size, c,    key) {
+    key = key_of(who, name, size, c)
+    return median_of(line, key, count[key])
+}
+
+function show(us) { return us < 0 ? "-" : us < 1 ? sprintf("%.3f", us) : us < 100 ? sprintf("%.2f", us) : sprintf("%.0f", us) }
+function least(a, b) { return a < 0 ? b : b < 0 ? a : a < b ? a : b }
+
+function bytes(size) {
+    return size >= 1048576 ? size / 1048576 " MiB" : size >= 1024 ? size / 1024 " KiB" : size " B"
+}
+
+# The class of distance in which every system that ran has the most figures of this kind; 0 when there is none.
+function best_class(name, peer, size,    c, n, most, chosen, i, k) {
+    chosen = most = 0
+    for (c = 1; c <= 3; c++) {
+        n = 1000
+        for (i = 1; i <= 3; i++) {
+            if (!(compared[i] in ran)) continue
+            k = key_of(compared[i], i == 1 ? name : peer, size, c)
+            if (!(k in count)) n = 0
+            else if (count[k] < n) n = count[k]
+        }
+        if (n < 1000 && n > most) { most = n; chosen = c }
+    }
+    figures = most
+    return chosen
+}
+
+function rate(size, us) {
+    return us <= 0 ? "-" : size <= 1024 ? sprintf("%.2f M/s", 1 / us) : sprintf("%.1f GB/s", size / us / 1000)
+}
+
+function row(label, name, peer, size, extra,    c, l, li, un, ud, best, cells) {
+    c = best_class(name, peer, size)
+    if (c == 0) {
+        printf "| %s | no figures at the same distance |\n", label
+        return
+    }
+    l = usec("lapi", name, size, c)
+    li = usec("lapi_intr", name, size, c)
+    un = usec("ucx_noattach", peer, size, c)
+    ud = usec("ucx_default", peer, size, c)
+    best = least(un, ud)
+    ratio[name "," size] = l > 0 && best > 0 ? l / best : -1
+    cells = show(l) " | " show(li) " | " show(un) " | " show(ud)
+    if (extra == "alloc")
+        cells = cells " | " show(least(usec("ucx_noattach", peer "_alloc", size, c), usec("ucx_default", peer "_alloc", size, c)))
+    else if (extra == "rate")
+        cells = cells " | " rate(size, l) " | " rate(size, best)
+    printf "| %s | %s | %s | %s, %.0f / %.0f ns, %d |\n", label, cells, ratio[name "," size] < 0 ? "-" : sprintf("%.2f", ratio[name "," size]), class_name(c), \
+        l < 0 ? 0 : line_ns("lapi", name, size, c), best < 0 ? 0 : line_ns(best == un ? "ucx_noattach" : "ucx_default", peer, size, c), figures
+}
+
+function head(title, first, extra,    more, rule) {
+    more = extra == "alloc" ? " | UCX, own shared memory" : extra == "rate" ? " | LAPI rate | UCX rate" : ""
+    rule = extra == "alloc" ? "---:|" : extra == "rate" ? "---:|---:|" : ""
+    printf "\n### %s\n\n| %s | LAPI | LAPI, interrupts on | UCX, no attach | UCX, default%s | LAPI / best UCX | line: LAPI / UCX, figures |\n", title, first, more
+    printf "|---|---:|---:|---:|---:|%s---:|---|\n", rule
+}
+
+function table(title, name, peer, extra,    i) {
+    head(title, "size", extra)
+    for (i = 1; i <= sizes[name]; i++)
+        row(bytes(size_of[name, i]), name, peer, size_of[name, i], extra)
+}
+
+function floor_figure(name, size,    i, k, n, values) {
+    n = 0
+    for (i = 1; i <= 3; i++) {
+        k = key_of("floor", name, size, i)
+        if (k in count && count[k] > n) { n = count[k]; values = k }
+    }
+    return n ? median_of(time, values, n) : -1
+}
+
+function floor_table(    i, s, copy, attach) {
+    printf "\n### The machine itself\n\n"
+    printf "| what | µs |\n|---|---:|\n"
+    printf "| one cache line crosses | %s |\n", show(floor_figure("line", 0))
+    printf "| sleeper woken on the other processor, futex / eventfd | %s / %s |\n", show(floor_figure("wake_futex", 0)), show(floor_figure("wake_eventfd", 0))
+    printf "| sleeper woken on the same processor, futex / eventfd | %s / %s |\n", show(floor_figure("wake_futex_same", 0)), show(floor_figure("wake_eventfd_same", 0))
+    for (i = 1; i <= sizes["flag_payload"]; i++) {
+        s = size_of["flag_payload", i]
+        printf "| flag and %s cross and are copied | %s |\n", bytes(s), show(floor_figure("flag_payload", s))
+    }
+    printf "\n| size | memcpy µs | GB/s | process_vm_readv µs | GB/s |\n|---|---:|---:|---:|---:|\n"
+    for (i = 1; i <= sizes["memcpy"]; i++) {
+        s = size_of["memcpy", i]
+        copy = floor_figure("memcpy", s)
+        attach = floor_figure("vm_readv", s)
+        printf "| %s | %s | %.1f | %s | %.1f |\n", bytes(s), show(copy), (copy > 0 ? s / copy / 1000 : 0), show(attach), (attach > 0 ? s / attach / 1000 : 0)
+    }
+}
+
+function goal(text, name, size, most) {
+    if (((name "," size) in ratio) && ratio[name "," size] > 0)
+        printf "| %s | %.2f | %s | %s |\n", text, ratio[name "," size], most, ratio[name "," size] <= most ? "yes" : "**no**"
+    else
+        printf "| %s | - | %s | not measured |\n", text, most
+}
+
+BEGIN { compared[1] = "lapi"; compared[2] = "ucx_noattach"; compared[3] = "ucx_default" }
+
+NF == 8 {
+    if (!(($3 "," $4) in known)) { known[$3 "," $4] = 1; size_of[$3, ++sizes[$3]] = $4 }
+    ran[$1] = 1
+    total++
+    c = class_of($7)
+    if (c != class_of($8)) { moved++; next }
+    k = key_of($1, $3, $4, c)
+    count[k]++
+    time[k, count[k]] = $5
+    line[k, count[k]] = ($7 + $8) / 2
+}
+
+END {
+    floor_table()
+    table("Active message, copied to the receiver's buffer (one way, µs)", "am", "am")
+    table("Active message, read in place by the handler (one way, µs)", "am_inplace", "am_inplace")
+    table("Light-weight active message, against UCX's in-place one (one way, µs)", "am_lw", "am_inplace")
+    table("Put until the target is told (one way, µs)", "put_notify", "put_notify", "alloc")
+    table("Put until the target sees the last bytes (one way, µs)", "put_seen", "put_seen", "alloc")
+    table("Get (round trip, µs)", "get", "get", "alloc")
+    head("Fetch-and-add of 8 bytes and barrier (round trip, µs)", "operation", "alloc")
+    row("fetch-and-add", "fetch_add", "fetch_add", 8, "alloc")
+    row("barrier of two", "barrier", "barrier", 0, "alloc")
+    table("Put, window in flight (µs per message)", "put_stream", "put_stream", "rate")
+    table("Get, window in flight (µs per message)", "get_stream", "get_stream", "rate")
+    table("Active message, window in flight (µs per message)", "am_stream", "am_stream", "rate")
+    printf "\n### Goals\n\n| LAPI's time divided by that of UCX's best mode | here | at most | met |\n|---|---:|---:|---|\n"
+    goal("active message, 8 B", "am", 8, 2)
+    goal("put of 64 KiB, notified", "put_notify", 65536, 1.5)
+    goal("put of 1 MiB, notified", "put_notify", 1048576, 1.5)
+    goal("put of 64 KiB, seen", "put_seen", 65536, 1.5)
+    goal("put of 1 MiB, seen", "put_seen", 1048576, 1.5)
+    printf "\n%d of %d figures were left out because the distance of the processors changed while they were taken.\n", moved, total
+}
