@@ -3,13 +3,11 @@
 //! A program is an array of ints; an instruction starts at any int, so in memory it may be less aligned than its
 //! type here and must be read unaligned.
 
-use super::{LAPI_DGSM_COPY, LAPI_DGSM_ITERATE, LAPI_DGSM_UNIT, lapi_dgsm_opcode_t, lapi_dgsp_density_t};
+use super::{
+    LAPI_DGSM_COPY, LAPI_DGSM_ITERATE, LAPI_DGSM_UNIT, lapi_dg_handle_t, lapi_dgsm_opcode_t,
+    lapi_dgsp_density_t,
+};
 use libc::{c_int, c_long};
-
-/// A registered program: points at LAPI's own copy of the descriptor, which a C program may read.
-pub type lapi_dg_handle_t = *mut lapi_dgsp_descr_t;
-/// The same by its other name.
-pub type lapi_dgsp_handle_t = lapi_dg_handle_t;
 
 /// A program and what LAPI must know of it.
 #[repr(C)]

@@ -10,6 +10,7 @@
 #![allow(non_camel_case_types, non_snake_case)]
 
 mod constants;
+mod counter;
 mod dgsp;
 mod error_codes;
 mod handle;
@@ -23,6 +24,7 @@ mod vector;
 mod xfer;
 
 pub use constants::*;
+pub use counter::*;
 pub use dgsp::*;
 pub use error_codes::*;
 pub use handle::*;
