@@ -1,0 +1,309 @@
+//! What every transport has to do, tested once and run on each of them.
+//!
+//! [`suite`] holds a transport to the contract at the head of the `transport` module, line by line. It needs
+//! nothing but a function that makes all ends of a job of `n` tasks in this process:
+//!
+//! ```ignore
+//! #[test]
+//! fn conforms() {
+//!     conformance::suite(|tasks| my_transport::ends(tasks));
+//! }
+//! ```
+//!
+//! Three files by theme: here what packets carry, in `events` sleeping and waking, in `storm` many threads at once.
+//! Whatever waits has a deadline, and none of the checks depends on how fast anything goes. A transport may
+//! refuse a packet without a reason visible here, hold packets back, or reorder them where its limits say so.
+
+mod events;
+mod storm;
+mod support;
+
+use std::collections::BTreeSet;
+
+pub(crate) use self::support::readable;
+use self::support::{Deadline, HEAD_LENS, Ledger, Sample, expect, pattern, try_send};
+use super::{HEAD_MAX, Outgoing, PeerState, Piece, SendError, Task, Transport, pad8};
+use crate::base::rng::Rng;
+
+/// Runs every check on the transport that `make` makes: element `i` of what it returns is the end of task `i`.
+pub(crate) fn suite<T: Transport>(make: impl Fn(u32) -> Vec<T>) {
+    says_what_it_is(&make);
+    carries_every_size(&make);
+    carries_every_split(&make);
+    keeps_a_packet_in_place(&make);
+    delivers_each_packet_once(&make);
+    changes_nothing_without_room(&make);
+    tells_of_attention(&make);
+    closes(&make);
+    reaches_across_address_spaces(&make);
+    events::suite(&make);
+    storm::suite(&make);
+}
+
+fn says_what_it_is<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
+    for tasks in [1, 2, 5] {
+        let ends = make(tasks);
+        assert_eq!(ends.len(), tasks as usize);
+        for end in &ends {
+            assert!(!end.name().is_empty());
+            assert!(end.limits().max_body >= 1024, "{:?} is too little for a protocol", end.limits());
+            assert_eq!(end.limits().max_body, ends[0].limits().max_body);
+            for peer in 0..tasks {
+                assert_eq!(end.peer_state(peer), PeerState::Up);
+            }
+        }
+    }
+}
+
+/// Every length of body from 0 to the longest (in steps where that is very long), in one piece and in two.
+fn carries_every_size<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
+    let mut ends = make(2);
+    let max = ends[0].limits().max_body;
+    let mut rng = Rng::new(1);
+    let mut id = 0;
+    let mut len = 0;
+    while len <= max {
+        let head_len = HEAD_LENS[id as usize % HEAD_LENS.len()];
+        for cut in [None, Some(rng.below(len as u64 / 8 + 1) as usize)] {
+            id += 1;
+            let sample = Sample::exact(id, head_len, len, cut);
+            assert_eq!(sample.outgoing().body_len(), len);
+            pass(&mut ends, 0, 1, &sample);
+        }
+        len += if len < 10_000 || len + 64 >= max { 1 } else { 61 };
+    }
+}
+
+/// Pieces that begin at every address modulo 8, all short lengths of both, all lengths of head, null pieces.
+fn carries_every_split<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
+    let mut ends = make(2);
+    let (mut id, mut rng) = (0, Rng::new(2));
+    for first_len in 0..=17 {
+        for second_len in 0..=17 {
+            for head_len in HEAD_LENS {
+                id += 1;
+                let starts = [rng.below(8) as usize, rng.below(8) as usize];
+                let sample = Sample::pieces(id, head_len, [first_len, second_len], starts);
+                pass(&mut ends, 1, 0, &sample);
+            }
+        }
+    }
+    let max = ends[0].limits().max_body;
+    for misaligned in 0..8 {
+        for first_len in [0, 1, 7, 8, 9, max / 2 + misaligned, max - 16, max - 8] {
+            id += 1;
+            let lens = [first_len, max - pad8(first_len)];
+            let sample = Sample::pieces(id, HEAD_MAX, lens, [misaligned, 7 - misaligned]);
+            pass(&mut ends, 0, 1, &sample);
+        }
+    }
+    let head = [7u8; 8];
+    let empty = Outgoing { head: &head, first: Piece::EMPTY, second: Piece::EMPTY };
+    send_now(&mut ends[0], 1, &empty);
+    expect(&mut ends[1], "a packet without a body", |packet| {
+        assert_eq!((packet.src, packet.head_len, packet.body_len), (0, 8, 0));
+    });
+}
+
+/// A packet stays as it is until it is released, whatever arrives meanwhile.
+fn keeps_a_packet_in_place<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
+    let mut ends = make(3);
+    let max = ends[0].limits().max_body;
+    let mut id = 0;
+    for round in 0..20 {
+        id += 1;
+        let kept = Sample::random(id, max);
+        send_now(&mut ends[0], 1, &kept.outgoing());
+        let (mut from_0, mut from_2) = (Vec::new(), Vec::new());
+        let mut packet = support::next(&mut ends[1], &Deadline::new("the packet that is kept"));
+        for _ in 0..200 {
+            id += 1;
+            let (src, list) = if id % 2 == 0 { (0, &mut from_0) } else { (2, &mut from_2) };
+            let sample = Sample::random(id, max);
+            if try_send(&mut ends[src], 1, &sample.outgoing()).is_ok() {
+                list.push(sample);
+            }
+        }
+        kept.check(&packet, 0);
+        ends[1].release(packet);
+        while !(from_0.is_empty() && from_2.is_empty()) {
+            packet = support::next(&mut ends[1], &Deadline::new("the packets sent meanwhile"));
+            let list = if packet.src == 0 { &mut from_0 } else { &mut from_2 };
+            let id = Sample::id_of(&packet);
+            let at = list.iter().position(|sample| sample.id == id);
+            let at = at.unwrap_or_else(|| panic!("packet {id} was not sent, or came twice (round {round})"));
+            list.remove(at).check(&packet, packet.src);
+            ends[1].release(packet);
+        }
+    }
+}
+
+/// All tasks send to all, stepped in one thread by chance: each packet comes once, whole, and in order where
+/// that is promised.
+fn delivers_each_packet_once<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
+    for tasks in [2, 4] {
+        const EACH: u64 = 400;
+        let mut ends = make(tasks);
+        let mut rng = Rng::new(tasks.into());
+        let mut ledgers: Vec<_> = (0..tasks).map(|task| Ledger::new(task, tasks, EACH)).collect();
+        let mut sent = vec![vec![0u64; tasks as usize]; tasks as usize];
+        let deadline = Deadline::new("all packets of all tasks");
+        while ledgers.iter().any(|ledger| ledger.missing() > 0) {
+            let task = rng.below(tasks.into()) as usize;
+            let peer = rng.below(tasks.into()) as usize;
+            if rng.chance(0.5) {
+                if peer != task && sent[task][peer] < EACH {
+                    let sample = Sample::numbered(task as Task, peer as Task, sent[task][peer], &ends[task]);
+                    if try_send(&mut ends[task], peer as Task, &sample.outgoing()).is_ok() {
+                        sent[task][peer] += 1;
+                    }
+                }
+            } else if let Some(packet) = ends[task].recv() {
+                ledgers[task].enter(&packet, &ends[task]);
+                ends[task].release(packet);
+            }
+            deadline.check();
+        }
+        nothing_more(&mut ends);
+    }
+}
+
+/// A refused packet has no effect, and neither has refusing on the packets that were taken.
+fn changes_nothing_without_room<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
+    let mut ends = make(2);
+    let max = ends[0].limits().max_body;
+    let mut id = 0;
+    for _ in 0..5 {
+        let mut taken = BTreeSet::new();
+        // Full is what refuses many times in a row: a transport may refuse once without being full.
+        let mut refused_in_a_row = 0;
+        while refused_in_a_row < 100 && taken.len() < 20_000 {
+            id += 1;
+            match try_send(&mut ends[0], 1, &Sample::random(id, max).outgoing()) {
+                Ok(()) => {
+                    taken.insert(id);
+                    refused_in_a_row = 0;
+                }
+                Err(SendError::NoRoom) => refused_in_a_row += 1,
+                Err(SendError::PeerGone) => panic!("the peer is there"),
+            }
+        }
+        assert!(!taken.is_empty());
+        let deadline = Deadline::new("the packets that were taken");
+        while !taken.is_empty() {
+            let packet = support::next(&mut ends[1], &deadline);
+            let id = Sample::id_of(&packet);
+            assert!(taken.remove(&id), "packet {id} was refused, or came twice");
+            Sample::random(id, max).check(&packet, 0);
+            ends[1].release(packet);
+        }
+        nothing_more(&mut ends);
+    }
+    // There is room again.
+    pass(&mut ends, 0, 1, &Sample::random(0, max));
+}
+
+fn tells_of_attention<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
+    let mut ends = make(3);
+    for attentive in [true, false, true, true, false, false] {
+        ends[1].set_attentive(attentive);
+        ends[2].set_attentive(!attentive);
+        let deadline = Deadline::new("what the peers say of their attention");
+        while ends[0].attentive(1) != attentive || ends[0].attentive(2) == attentive {
+            deadline.check();
+        }
+    }
+}
+
+/// What was sent before the end still arrives; after it the peer is known to be gone, and only that peer.
+fn closes<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
+    let mut ends = make(3);
+    let max = ends[0].limits().max_body;
+    let mut left = BTreeSet::new();
+    for id in 0..20 {
+        if try_send(&mut ends[0], 1, &Sample::random(id, max).outgoing()).is_ok() {
+            left.insert(id);
+        }
+    }
+    ends[0].close();
+    let deadline = Deadline::new("the packets sent before close");
+    while !left.is_empty() {
+        let packet = support::next(&mut ends[1], &deadline);
+        let id = Sample::id_of(&packet);
+        assert!(left.remove(&id), "packet {id} was refused, or came twice");
+        Sample::random(id, max).check(&packet, 0);
+        ends[1].release(packet);
+    }
+    for task in [1, 2] {
+        let deadline = Deadline::new("the news that a peer has closed");
+        while ends[task].peer_state(0) != PeerState::Closed {
+            deadline.check();
+        }
+        while try_send(&mut ends[task], 0, &Sample::random(1, max).outgoing()) != Err(SendError::PeerGone) {
+            deadline.check();
+        }
+        assert_eq!(ends[task].peer_state(0), PeerState::Closed);
+    }
+    assert_eq!(ends[1].peer_state(2), PeerState::Up);
+    pass(&mut ends, 1, 2, &Sample::random(2, max));
+    pass(&mut ends, 2, 1, &Sample::random(3, max));
+    // Ending twice is ending once, and an end that is simply dropped ends nobody else.
+    ends[0].close();
+    drop(ends.remove(0));
+    assert_eq!(ends[0].peer_state(0), PeerState::Closed);
+}
+
+fn reaches_across_address_spaces<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
+    let ends = make(2);
+    let Some(attach) = ends[0].attach() else { return };
+    let mut rng = Rng::new(3);
+    let mut remote = vec![0u8; 1 << 20];
+    let mut local = vec![0u8; 1 << 20];
+    let source = pattern();
+    for len in [0, 1, 2, 7, 8, 9, 63, 64, 4095, 4096, 4097, 65_536, 100_003, (1 << 20) - 16] {
+        let [there, here, from] = [(); 3].map(|()| rng.below(9) as usize);
+        remote.fill(0xaa);
+        local.fill(0xbb);
+        remote[there..there + len].copy_from_slice(&source[from..from + len]);
+        let address = remote[there..].as_mut_ptr().expose_provenance() as u64;
+        // SAFETY: `local` is writable for `len` bytes after `here`.
+        unsafe { attach.read(1, address, local[here..].as_mut_ptr(), len) }.expect("a read");
+        assert!(local[here..here + len] == source[from..from + len], "read of {len} bytes");
+        assert!(local[..here].iter().chain(&local[here + len..]).all(|&byte| byte == 0xbb));
+
+        remote.fill(0xcc);
+        let address = remote[there..].as_mut_ptr().expose_provenance() as u64;
+        // SAFETY: `local` is readable for `len` bytes after `here`.
+        unsafe { attach.write(1, address, local[here..].as_ptr(), len) }.expect("a write");
+        assert!(remote[there..there + len] == source[from..from + len], "write of {len} bytes");
+        assert!(remote[..there].iter().chain(&remote[there + len..]).all(|&byte| byte == 0xcc));
+    }
+    // SAFETY: `local` is long enough, if it were touched.
+    let refused = unsafe { attach.read(1, 0, local.as_mut_ptr(), 8) };
+    assert!(refused.is_err(), "a null address is an error, not a crash");
+}
+
+/// Sends one packet and takes it at the other side.
+fn pass<T: Transport>(ends: &mut [T], from: Task, to: Task, sample: &Sample) {
+    send_now(&mut ends[from as usize], to, &sample.outgoing());
+    expect(&mut ends[to as usize], "the packet just sent", |packet| sample.check(packet, from));
+}
+
+/// Sends where there must be room.
+fn send_now<T: Transport>(end: &mut T, to: Task, packet: &Outgoing<'_>) {
+    let deadline = Deadline::new("room where nothing is on its way");
+    while let Err(why) = try_send(end, to, packet) {
+        assert_eq!(why, SendError::NoRoom);
+        deadline.check();
+    }
+}
+
+fn nothing_more<T: Transport>(ends: &mut [T]) {
+    for (task, end) in ends.iter_mut().enumerate() {
+        for _ in 0..100 {
+            if let Some(packet) = end.recv() {
+                panic!("task {task} got {packet:?}, which nobody sent");
+            }
+        }
+    }
+}

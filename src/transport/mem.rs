@@ -1,0 +1,464 @@
+//! The transport inside one process: many contexts, joined by queues in ordinary memory.
+//!
+//! It serves tests and simulations, of which many run in one process and some in one thread. It is written to be
+//! plainly right rather than fast: each task has one inbox behind one lock, and everything that decides about a
+//! wake-up (a packet put in, room made, a task gone, arming, disarming) happens under that lock, so none is lost.
+//!
+//! Every directed pair has its own bounded lane in the receiver's inbox. A packet takes its place from the send
+//! until its release. [`Transport::recv`] goes round over the lanes that have something.
+//!
+//! A task that is dropped without [`Transport::close`], or killed by [`MemFabricHandle::kill`], is dead for its
+//! peers. Whoever leaves, in whichever way, wakes all others, so that they look again.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::Mutex;
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::io::Errno;
+
+use super::{Attach, HEAD_MAX, Inbound, Limits, Outgoing, PeerState, SendError, Task, Transport, pad8};
+use crate::base::bytes;
+
+/// How the tasks of a [`fabric`] are joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemOptions {
+    /// The longest body of one packet, in bytes.
+    pub max_body: usize,
+    /// How many packets of one sender wait at one receiver, at most. At least 1.
+    pub capacity: usize,
+    /// Offer an [`Attach`]. It copies inside the process, so the addresses given to it must be valid here: it
+    /// cannot find out by itself, other than that a null address is refused.
+    pub attach: bool,
+}
+
+impl Default for MemOptions {
+    fn default() -> Self {
+        Self { max_body: 8192, capacity: 64, attach: false }
+    }
+}
+
+/// Joins `tasks` contexts of this process: element `i` is the end of task `i`.
+pub fn fabric(tasks: u32, options: MemOptions) -> Vec<MemTransport> {
+    assert!(options.capacity > 0, "a lane without room carries nothing");
+    let fabric = Arc::new(Fabric {
+        options,
+        ends: (0..tasks).map(|_| End::new()).collect(),
+        departures: AtomicU64::new(0),
+        sleepers: AtomicUsize::new(0),
+    });
+    (0..tasks)
+        .map(|task| MemTransport {
+            task,
+            fabric: fabric.clone(),
+            out: None,
+            serial: 0,
+            attach: options.attach.then(|| MemAttach(fabric.clone())),
+        })
+        .collect()
+}
+
+/// One task's end of a [`fabric`].
+pub struct MemTransport {
+    task: Task,
+    fabric: Arc<Fabric>,
+    /// The packet that was handed out and not yet given back, and the number it was handed out under.
+    out: Option<Parcel>,
+    serial: u64,
+    attach: Option<MemAttach>,
+}
+
+impl MemTransport {
+    /// A hold on the whole fabric, for tests: it can kill tasks.
+    pub fn handle(&self) -> MemFabricHandle {
+        MemFabricHandle(self.fabric.clone())
+    }
+}
+
+/// Acts on a fabric from outside of its tasks.
+#[derive(Clone)]
+pub struct MemFabricHandle(Arc<Fabric>);
+
+impl MemFabricHandle {
+    /// Ends `task` as if its process had been killed: what waits in its inbox is gone, it sends and receives
+    /// nothing any more, its peers see [`PeerState::Dead`]. What it sent before still arrives. Nothing happens
+    /// to a task that has closed or died before.
+    pub fn kill(&self, task: Task) {
+        self.0.depart(task, PeerState::Dead);
+    }
+}
+
+impl Transport for MemTransport {
+    fn name(&self) -> &'static str {
+        "mem"
+    }
+
+    fn limits(&self) -> Limits {
+        Limits { max_body: self.fabric.options.max_body, ordered: true }
+    }
+
+    unsafe fn try_send(&mut self, peer: Task, packet: &Outgoing<'_>) -> Result<(), SendError> {
+        assert_ne!(peer, self.task, "a transport carries nothing from a task to itself");
+        assert!(packet.body_len() <= self.fabric.options.max_body, "a body beyond the limit");
+        let end = self.fabric.end(peer);
+        let mut inbox = end.inbox.lock();
+        if end.state() != PeerState::Up || self.fabric.end(self.task).state() != PeerState::Up {
+            return Err(SendError::PeerGone);
+        }
+        let Inbox { lanes, ready, spare, .. } = &mut *inbox;
+        let lane = lanes.entry(self.task).or_default();
+        if lane.taken == self.fabric.options.capacity {
+            lane.wanted = true;
+            return Err(SendError::NoRoom);
+        }
+        lane.wanted = false;
+        lane.taken += 1;
+        // SAFETY: the pieces are readable during the call, as the caller promised.
+        let parcel = unsafe { Parcel::gather(self.task, packet, spare.pop().unwrap_or_default()) };
+        lane.queue.push_back(parcel);
+        if lane.queue.len() == 1 {
+            ready.push_back(self.task);
+        }
+        end.call(&mut inbox);
+        Ok(())
+    }
+
+    fn recv(&mut self) -> Option<Inbound> {
+        assert!(self.out.is_none(), "the packet before has not been released");
+        let mut inbox = self.fabric.end(self.task).inbox.lock();
+        let src = inbox.ready.pop_front()?;
+        let lane = inbox.lanes.get_mut(&src).expect("a ready lane exists");
+        let parcel = lane.queue.pop_front().expect("a ready lane has a packet");
+        if !lane.queue.is_empty() {
+            inbox.ready.push_back(src);
+        }
+        drop(inbox);
+        self.serial += 1;
+        Some(self.out.insert(parcel).inbound(self.serial))
+    }
+
+    fn release(&mut self, packet: Inbound) {
+        let parcel = self.out.take().expect("a packet is released once");
+        assert_eq!(packet.token, self.serial, "the packet released is the one handed out last");
+        let mut inbox = self.fabric.end(self.task).inbox.lock();
+        // A task that was killed meanwhile has no lanes any more.
+        let Some(lane) = inbox.lanes.get_mut(&parcel.src) else { return };
+        lane.taken -= 1;
+        let wanted = std::mem::take(&mut lane.wanted);
+        let src = parcel.src;
+        inbox.spare.push(parcel.into_words());
+        drop(inbox);
+        if wanted {
+            self.fabric.tell_of_room(src);
+        }
+    }
+
+    fn arm(&mut self) -> bool {
+        let fabric = &*self.fabric;
+        let mut inbox = fabric.end(self.task).inbox.lock();
+        if inbox.sleep == Sleep::Awake {
+            // SeqCst: either we see a departure here, or who departs sees the sleeper in `depart`.
+            fabric.sleepers.fetch_add(1, Ordering::SeqCst);
+        }
+        let departures = fabric.departures.load(Ordering::SeqCst);
+        let gone = std::mem::replace(&mut inbox.departures, departures) != departures;
+        let told = std::mem::take(&mut inbox.told);
+        if gone || told || !inbox.ready.is_empty() {
+            inbox.sleep = Sleep::Awake;
+            fabric.sleepers.fetch_sub(1, Ordering::SeqCst);
+            return false;
+        }
+        inbox.sleep = Sleep::Armed;
+        true
+    }
+
+    fn disarm(&mut self) {
+        let end = self.fabric.end(self.task);
+        // Under the lock: who signals an armed task holds it, so nothing is written after it was emptied.
+        let mut inbox = end.inbox.lock();
+        if std::mem::take(&mut inbox.sleep) != Sleep::Awake {
+            self.fabric.sleepers.fetch_sub(1, Ordering::SeqCst);
+        }
+        end.drain();
+        // The descriptor of a killed task stays readable: it has nothing to wait for.
+        if end.state() == PeerState::Dead {
+            end.signal();
+        }
+    }
+
+    fn event_fd(&self) -> BorrowedFd<'_> {
+        self.fabric.end(self.task).event().as_fd()
+    }
+
+    fn waker(&self) -> Box<dyn Fn() + Send + Sync> {
+        let (fabric, task) = (self.fabric.clone(), self.task);
+        Box::new(move || fabric.end(task).signal())
+    }
+
+    fn poke(&self, peer: Task) {
+        self.fabric.end(peer).signal();
+    }
+
+    fn set_attentive(&mut self, attentive: bool) {
+        self.fabric.end(self.task).attentive.store(attentive, Ordering::Relaxed);
+    }
+
+    fn attentive(&self, peer: Task) -> bool {
+        self.fabric.end(peer).attentive.load(Ordering::Relaxed)
+    }
+
+    fn peer_state(&self, peer: Task) -> PeerState {
+        self.fabric.end(peer).state()
+    }
+
+    fn attach(&self) -> Option<&dyn Attach> {
+        self.attach.as_ref().map(|attach| attach as &dyn Attach)
+    }
+
+    fn close(&mut self) {
+        self.fabric.depart(self.task, PeerState::Closed);
+    }
+}
+
+impl Drop for MemTransport {
+    fn drop(&mut self) {
+        self.disarm();
+        self.fabric.depart(self.task, PeerState::Dead);
+    }
+}
+
+/// A packet that is stored apart from its sender's memory, 8-byte aligned. The fault layer holds packets in it too.
+#[derive(Debug)]
+pub(super) struct Parcel {
+    /// The task that sent it.
+    pub(super) src: Task,
+    head_len: usize,
+    body_len: usize,
+    /// The head, then the body, each from a word of its own.
+    words: Vec<u64>,
+}
+
+impl Parcel {
+    /// Copies a packet into `words`, which is grown as needed.
+    ///
+    /// # Safety
+    /// The pieces of `packet` must be readable during the call.
+    pub(super) unsafe fn gather(src: Task, packet: &Outgoing<'_>, mut words: Vec<u64>) -> Self {
+        let (head_len, body_len) = (packet.head.len(), packet.body_len());
+        assert!(head_len <= HEAD_MAX && head_len % 8 == 0, "a head of {head_len} bytes");
+        words.clear();
+        words.resize((head_len + pad8(body_len)) / 8, 0);
+        let to = words.as_mut_ptr().cast::<u8>();
+        // SAFETY: `words` has room for the head (a multiple of 8 bytes), the first piece padded to a multiple of
+        // 8 and the second piece: body_len() counts exactly these. The pieces are readable as the caller
+        // promised.
+        unsafe {
+            to.copy_from_nonoverlapping(packet.head.as_ptr(), head_len);
+            let body = to.add(head_len);
+            bytes::copy(packet.first, body);
+            if packet.second.len > 0 {
+                bytes::copy(packet.second, body.add(pad8(packet.first.len)));
+            }
+        }
+        Self { src, head_len, body_len, words }
+    }
+
+    /// The packet as a receiver sees it: valid while the parcel lives, also when it is moved.
+    pub(super) fn inbound(&self, token: u64) -> Inbound {
+        let (head, body) = self.words.split_at(self.head_len / 8);
+        Inbound {
+            src: self.src,
+            head: head.as_ptr().cast(),
+            head_len: self.head_len,
+            body: body.as_ptr().cast(),
+            body_len: self.body_len,
+            token,
+        }
+    }
+
+    /// The memory, to be used again. In debug builds it is overwritten, so that a reader who kept a pointer into
+    /// a released packet is found out.
+    fn into_words(mut self) -> Vec<u64> {
+        if cfg!(debug_assertions) {
+            self.words.fill(0xdbdb_dbdb_dbdb_dbdb);
+        }
+        self.words
+    }
+}
+
+struct Fabric {
+    options: MemOptions,
+    ends: Vec<End>,
+    /// How many tasks have left, in whichever way.
+    departures: AtomicU64,
+    /// How many tasks are armed: while none is, a departure need not look for them among thousands.
+    sleepers: AtomicUsize,
+}
+
+impl Fabric {
+    fn end(&self, task: Task) -> &End {
+        &self.ends[task as usize]
+    }
+
+    /// There is room again where `task` was refused: it wakes, or does not fall asleep.
+    fn tell_of_room(&self, task: Task) {
+        let end = self.end(task);
+        let mut inbox = end.inbox.lock();
+        inbox.told |= inbox.sleep == Sleep::Awake;
+        end.call(&mut inbox);
+    }
+
+    fn depart(&self, task: Task, how: PeerState) {
+        let end = self.end(task);
+        let mut inbox = end.inbox.lock();
+        if end.state() != PeerState::Up {
+            return;
+        }
+        end.state.store(how as u8, Ordering::Release);
+        if how == PeerState::Dead {
+            inbox.lanes.clear();
+            inbox.ready.clear();
+            end.signal();
+        }
+        drop(inbox);
+        // SeqCst: as in `arm`.
+        self.departures.fetch_add(1, Ordering::SeqCst);
+        if self.sleepers.load(Ordering::SeqCst) > 0 {
+            self.ends.iter().for_each(|end| end.call(&mut end.inbox.lock()));
+        }
+    }
+}
+
+/// What the others see of a task.
+struct End {
+    inbox: Mutex<Inbox>,
+    /// A [`PeerState`]. Written under the lock of `inbox`, so that a sender who holds it knows.
+    state: AtomicU8,
+    attentive: AtomicBool,
+    /// Made when it is first needed: tasks that are stepped by one thread need none, and there may be thousands.
+    event: OnceLock<OwnedFd>,
+}
+
+impl End {
+    fn new() -> Self {
+        Self {
+            inbox: Mutex::default(),
+            state: AtomicU8::new(PeerState::Up as u8),
+            attentive: AtomicBool::new(false),
+            event: OnceLock::new(),
+        }
+    }
+
+    fn state(&self) -> PeerState {
+        match self.state.load(Ordering::Acquire) {
+            0 => PeerState::Up,
+            1 => PeerState::Closed,
+            _ => PeerState::Dead,
+        }
+    }
+
+    /// Wakes the task if it is armed, and has not been called yet.
+    fn call(&self, inbox: &mut Inbox) {
+        if inbox.sleep == Sleep::Armed {
+            inbox.sleep = Sleep::Called;
+            self.signal();
+        }
+    }
+
+    fn event(&self) -> &OwnedFd {
+        self.event.get_or_init(|| {
+            eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+                .expect("an event descriptor for a task (see ulimit -n)")
+        })
+    }
+
+    fn signal(&self) {
+        // It fails only when the count is at its top: then the descriptor is readable already.
+        let _ = rustix::io::write(self.event(), &1u64.to_ne_bytes());
+    }
+
+    fn drain(&self) {
+        if let Some(event) = self.event.get() {
+            // It fails only when there is nothing to read.
+            let _ = rustix::io::read(event, &mut [0u8; 8]);
+        }
+    }
+}
+
+const _: () = assert!(PeerState::Up as u8 == 0 && PeerState::Closed as u8 == 1 && PeerState::Dead as u8 == 2);
+
+#[derive(Default)]
+struct Inbox {
+    /// The lane of each sender that has ever sent here.
+    lanes: BTreeMap<Task, Lane>,
+    /// The senders whose lanes have something, in the order of their turns.
+    ready: VecDeque<Task>,
+    /// Memory of released packets.
+    spare: Vec<Vec<u64>>,
+    sleep: Sleep,
+    /// There was news (see [`Fabric::tell_of_room`]) while the task was awake and perhaps about to sleep.
+    told: bool,
+    /// How many departures the task knew of when it was last armed.
+    departures: u64,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Sleep {
+    #[default]
+    Awake,
+    /// Armed: the next event must make the descriptor readable.
+    Armed,
+    /// Armed, and the descriptor has been made readable.
+    Called,
+}
+
+#[derive(Default)]
+struct Lane {
+    queue: VecDeque<Parcel>,
+    /// Places in use: packets in the queue, and the one that is handed out.
+    taken: usize,
+    /// The sender was refused and waits for room.
+    wanted: bool,
+}
+
+struct MemAttach(Arc<Fabric>);
+
+impl MemAttach {
+    fn check(&self, peer: Task, remote: u64, len: usize) -> io::Result<()> {
+        if self.0.end(peer).state() == PeerState::Dead {
+            return Err(Errno::SRCH.into());
+        }
+        let end = usize::try_from(remote).ok().and_then(|start| start.checked_add(len));
+        if len > 0 && (remote == 0 || end.is_none()) {
+            return Err(Errno::FAULT.into());
+        }
+        Ok(())
+    }
+}
+
+impl Attach for MemAttach {
+    unsafe fn read(&self, peer: Task, remote: u64, local: *mut u8, len: usize) -> io::Result<()> {
+        self.check(peer, remote, len)?;
+        if len > 0 {
+            // SAFETY: `local` is writable as the caller promised; `remote` is an address of this same process,
+            // which whoever asks for `MemOptions::attach` promises to be valid. They may overlap.
+            unsafe { std::ptr::copy(std::ptr::with_exposed_provenance(remote as usize), local, len) };
+        }
+        Ok(())
+    }
+
+    unsafe fn write(&self, peer: Task, remote: u64, local: *const u8, len: usize) -> io::Result<()> {
+        self.check(peer, remote, len)?;
+        if len > 0 {
+            // SAFETY: as in `read`, the other way round.
+            unsafe { std::ptr::copy(local, std::ptr::with_exposed_provenance_mut(remote as usize), len) };
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

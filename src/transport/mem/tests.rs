@@ -1,0 +1,151 @@
+use super::*;
+use crate::transport::{Piece, conformance};
+
+#[test]
+fn conforms() {
+    conformance::suite(|tasks| fabric(tasks, MemOptions { attach: true, ..MemOptions::default() }));
+}
+
+#[test]
+fn conforms_with_room_for_one() {
+    conformance::suite(|tasks| fabric(tasks, MemOptions { capacity: 1, max_body: 1024, attach: false }));
+}
+
+#[test]
+fn conforms_with_an_odd_limit() {
+    conformance::suite(|tasks| fabric(tasks, MemOptions { capacity: 3, max_body: 2_043, attach: false }));
+}
+
+#[test]
+fn receives_from_all_in_turn() {
+    let mut ends = fabric(4, MemOptions::default());
+    for src in [1, 1, 1, 2, 2, 3] {
+        send(&mut ends, src, 0).unwrap();
+    }
+    let order: Vec<Task> = std::iter::from_fn(|| take(&mut ends[0])).collect();
+    assert_eq!(order, [1, 2, 3, 1, 2, 1]);
+}
+
+#[test]
+fn the_packet_in_hand_keeps_its_place() {
+    let mut ends = fabric(2, MemOptions { capacity: 1, ..MemOptions::default() });
+    send(&mut ends, 0, 1).unwrap();
+    let packet = ends[1].recv().unwrap();
+    assert_eq!(send(&mut ends, 0, 1), Err(SendError::NoRoom));
+    ends[1].release(packet);
+    send(&mut ends, 0, 1).unwrap();
+}
+
+#[test]
+fn a_killed_task_is_dead_for_all() {
+    let mut ends = fabric(3, MemOptions { attach: true, ..MemOptions::default() });
+    let handle = ends[0].handle();
+    send(&mut ends, 1, 2).unwrap();
+    send(&mut ends, 0, 1).unwrap();
+    assert!(ends[0].arm());
+    handle.kill(1);
+    // Its peers wake, and see it.
+    assert!(readable(&ends[0]));
+    ends[0].disarm();
+    assert_eq!(ends[0].peer_state(1), PeerState::Dead);
+    assert_eq!(send(&mut ends, 0, 1), Err(SendError::PeerGone));
+    let mut word = 0u64;
+    let (remote, local) = ((&raw mut word).expose_provenance() as u64, [0u8; 8]);
+    // SAFETY: 8 bytes are readable there.
+    assert!(unsafe { ends[0].attach().unwrap().write(1, remote, local.as_ptr(), 8) }.is_err());
+    // It was not armed, and yet does not sleep over it.
+    assert!(!ends[2].arm());
+    assert_eq!(take(&mut ends[2]), Some(1), "what it sent before");
+    // It does nothing any more, but its thread does not hang either.
+    assert_eq!(take(&mut ends[1]), None);
+    assert_eq!(send(&mut ends, 1, 0), Err(SendError::PeerGone));
+    ends[1].close();
+    assert_eq!(ends[0].peer_state(1), PeerState::Dead);
+    for _ in 0..3 {
+        ends[1].arm();
+        assert!(readable(&ends[1]));
+        ends[1].disarm();
+    }
+    // The others go on.
+    send(&mut ends, 0, 2).unwrap();
+    assert_eq!(take(&mut ends[2]), Some(0));
+}
+
+#[test]
+fn a_task_may_be_killed_with_a_packet_in_hand() {
+    let mut ends = fabric(2, MemOptions::default());
+    send(&mut ends, 0, 1).unwrap();
+    let packet = ends[1].recv().unwrap();
+    ends[0].handle().kill(1);
+    ends[1].release(packet);
+    assert_eq!(take(&mut ends[1]), None);
+}
+
+#[test]
+fn dropped_without_close_is_dead() {
+    let mut ends = fabric(2, MemOptions::default());
+    drop(ends.pop());
+    assert_eq!(ends[0].peer_state(1), PeerState::Dead);
+    assert_eq!(send(&mut ends, 0, 1), Err(SendError::PeerGone));
+}
+
+#[test]
+fn whoever_waits_for_room_is_woken_by_the_peers_end() {
+    for closed in [true, false] {
+        let mut ends = fabric(2, MemOptions { capacity: 1, ..MemOptions::default() });
+        send(&mut ends, 0, 1).unwrap();
+        assert_eq!(send(&mut ends, 0, 1), Err(SendError::NoRoom));
+        assert!(ends[0].arm() && !readable(&ends[0]));
+        if closed {
+            ends[1].close();
+        } else {
+            ends[0].handle().kill(1);
+        }
+        assert!(readable(&ends[0]));
+        ends[0].disarm();
+        assert_eq!(send(&mut ends, 0, 1), Err(SendError::PeerGone));
+    }
+}
+
+#[test]
+fn room_that_comes_before_arm_is_told_once() {
+    let mut ends = fabric(2, MemOptions { capacity: 1, ..MemOptions::default() });
+    send(&mut ends, 0, 1).unwrap();
+    assert_eq!(send(&mut ends, 0, 1), Err(SendError::NoRoom));
+    assert_eq!(take(&mut ends[1]), Some(0));
+    assert!(!ends[0].arm());
+    assert!(ends[0].arm());
+    assert!(!readable(&ends[0]));
+}
+
+#[test]
+fn thousands_of_tasks_fit_in_one_thread() {
+    let mut ends = fabric(16_384, MemOptions::default());
+    for src in 0..16_384 {
+        send(&mut ends, src, (src + 1) % 16_384).unwrap();
+    }
+    for (task, end) in ends.iter_mut().enumerate() {
+        assert_eq!(take(end), Some((task as Task + 16_383) % 16_384));
+        // No descriptor is spent on a task that never sleeps.
+        assert!(end.fabric.end(task as Task).event.get().is_none());
+    }
+}
+
+fn send(ends: &mut [MemTransport], from: Task, to: Task) -> Result<(), SendError> {
+    let packet = Outgoing { head: &[1; 8], first: Piece::of(b"some bytes"), second: Piece::EMPTY };
+    // SAFETY: the piece is a slice that outlives the call.
+    unsafe { ends[from as usize].try_send(to, &packet) }
+}
+
+/// The sender of the next packet.
+fn take(end: &mut MemTransport) -> Option<Task> {
+    let packet = end.recv()?;
+    let src = packet.src;
+    assert_eq!((packet.head_len, packet.body_len), (8, 10));
+    end.release(packet);
+    Some(src)
+}
+
+fn readable(end: &MemTransport) -> bool {
+    conformance::readable(end)
+}
