@@ -3,8 +3,7 @@
 use super::lapi_long_t;
 use libc::{c_int, c_uint};
 
-/// A counter. A zeroed one is ready for use; [`Self::cntr`] is its value.
-///
+/// A counter. A zeroed one is ready for use; cntr is its value.
 /// With L1_LIB only the first four bytes belong to LAPI: such programs may have allocated no more.
 #[repr(C)]
 #[derive(Clone, Copy)]
