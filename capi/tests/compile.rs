@@ -1,0 +1,84 @@
+//! The headers compile alone in every standard of C and C++ that programs use, and programs as they are written
+//! for LAPI compile with them. Nothing is linked.
+
+mod c;
+
+use std::fs;
+
+const STRICT: &[&str] = &["-pedantic", "-Wextra"];
+
+#[test]
+fn each_header_compiles_alone() {
+    for compiler in c::compilers() {
+        for header in ["lapi.h", "css_shared.h"] {
+            // uint and ulong must be there even where the C library hides them.
+            let program = format!("#include <{header}>\nextern uint a;\nextern ulong b;\n");
+            for standard in ["-std=c99", "-std=c11", "-std=c17", "-std=gnu99"] {
+                compiler.check(&format!("{header}.c"), standard, STRICT, &program);
+            }
+            for standard in ["-std=c++11", "-std=c++17"] {
+                compiler.check(&format!("{header}.cpp"), standard, STRICT, &program);
+            }
+            // C of 1989 has no long long: it is let pass, not approved of.
+            for standard in ["-std=c89", "-std=gnu89"] {
+                compiler.check(&format!("{header}.c"), standard, &[], &program);
+            }
+        }
+    }
+}
+
+#[test]
+fn headers_can_be_included_twice_and_in_any_order() {
+    for compiler in c::compilers() {
+        let program =
+            "#include <css_shared.h>\n#include <lapi.h>\n#include <css_shared.h>\n#include <lapi.h>\n";
+        compiler.check("twice.c", "-std=c99", STRICT, program);
+        compiler.check("twice.cpp", "-std=c++11", STRICT, program);
+    }
+}
+
+#[test]
+fn the_macro_for_64_bits_is_defined_where_it_is_true() {
+    let program = "#include <lapi.h>\n\
+        #ifdef __64BIT__\nchar check[sizeof(long) == 8 ? 1 : -1];\n\
+        #else\nchar check[sizeof(long) == 4 ? 1 : -1];\n#endif\n";
+    for compiler in c::compilers() {
+        compiler.check("bits.c", "-std=c99", STRICT, program);
+    }
+}
+
+/// A program of the kind the library is for: old style, casts, macros asked for by `#ifdef`.
+#[test]
+fn an_old_program_compiles_unchanged() {
+    let program = read("legacy.c");
+    for compiler in c::compilers() {
+        // clang warns of functions in the style of before 1989, which such programs have.
+        let options =
+            if compiler.to_string() == "clang" { &["-Wno-deprecated-non-prototype"][..] } else { &[] };
+        for standard in ["-std=gnu89", "-std=gnu99", "-std=gnu17"] {
+            compiler.check("legacy.c", standard, options, &program);
+        }
+    }
+}
+
+/// Every call has exactly the type of its man page, by both of its names.
+#[test]
+fn prototypes_are_those_of_the_manual() {
+    let program = read("prototypes.c");
+    for compiler in c::compilers() {
+        compiler.check("prototypes.c", "-std=c99", STRICT, &program);
+        compiler.check("prototypes.cpp", "-std=c++11", STRICT, &program);
+    }
+}
+
+#[test]
+fn enumerations_are_enumerations_and_handlers_are_functions() {
+    let program = read("kinds.cpp");
+    for compiler in c::compilers() {
+        compiler.check("kinds.cpp", "-std=c++11", STRICT, &program);
+    }
+}
+
+fn read(name: &str) -> String {
+    fs::read_to_string(c::programs_dir().join(name)).expect("a program in tests/c/headers")
+}
