@@ -1,9 +1,9 @@
 /*
  * LAPI_Amsend: one active message from each even task to the odd task after it.
  *
- * The origin does not know where its data will land. A header handler, run at the target when the first packet
- * is there, decides it; a completion handler, run when all of the data is in place, uses what has come. The
- * origin learns through its completion counter that this handler has returned.
+ * The origin does not know where its data will land. A header handler, run at the target when the first
+ * packet is there, decides it; a completion handler, run when all of the data is in place, uses what has
+ * come. The origin learns through its completion counter that this handler has returned.
  *
  *     mpcc_r Am.c -o Am
  *     poe ./Am -procs 2
@@ -82,7 +82,8 @@ static void send_to(lapi_handle_t hndl, int me, int target, void *handler_there)
 
     /* The wait takes 1 off the counter, and says what is left. */
     check(LAPI_Waitcntr(hndl, &handled, 1, &left), "LAPI_Waitcntr");
-    printf("task %d: task %d has handled the message; completion counter after the wait: %d\n", me, target, left);
+    printf("task %d: task %d has handled the message; completion counter after the wait: %d\n", me, target,
+           left);
 }
 
 /* An odd task: whether the message has come as it was sent. */
@@ -124,8 +125,8 @@ int main(void)
         send_to(hndl, me, me + 1, handlers[me + 1]);
 
     /*
-     * A fence waits for data, not for completion handlers. Here the two are the same: the sender has waited for
-     * the handler before it came to the fence.
+     * A fence waits for data, not for completion handlers. Here the two are the same: the sender has waited
+     * for the handler before it came to the fence.
      */
     check(LAPI_Gfence(hndl), "LAPI_Gfence");
     if (me % 2 != 0) {
