@@ -50,8 +50,10 @@ pub enum Kind {
     Text,
     /// Text of a form, with the test for it.
     Form(&'static str, fn(&str) -> bool),
-    /// Whatever the launcher puts there. Not checked unless the task's place in the job is taken from it.
-    Launcher,
+    /// A number that a launcher puts there. Not checked unless the task's place in the job is taken from it.
+    LauncherNumber,
+    /// A text that a launcher puts there.
+    LauncherText,
 }
 
 impl fmt::Display for Kind {
@@ -66,7 +68,8 @@ impl fmt::Display for Kind {
             Self::Switch => f.write_str("any text; only \"no\" leaves it off"),
             Self::Text => f.write_str("any text"),
             Self::Form(form, _) => f.write_str(form),
-            Self::Launcher => f.write_str("set by the launcher"),
+            Self::LauncherNumber => f.write_str("a whole number, set by the launcher"),
+            Self::LauncherText => f.write_str("set by the launcher"),
         }
     }
 }
@@ -77,6 +80,8 @@ pub fn variable(name: &str) -> Option<&'static Variable> {
 }
 
 const YES_NO: Kind = Kind::Word(&["yes", "no"]);
+const NUMBER: Kind = Kind::LauncherNumber;
+const TEXT: Kind = Kind::LauncherText;
 
 /// Every environment variable that the library reads.
 ///
@@ -267,25 +272,26 @@ pub const VARIABLES: &[Variable] = &[
             LAPI_ERR_NO_ENV_VAR,
         )
     },
-    launcher("OMPI_COMM_WORLD_RANK", "Open MPI: which task this is."),
-    launcher("OMPI_COMM_WORLD_SIZE", "Open MPI: how many tasks the job has."),
-    launcher("OMPI_COMM_WORLD_LOCAL_SIZE", "Open MPI: how many of them are on this machine."),
-    launcher("PMI_RANK", "PMI (MPICH, Slurm): which task this is."),
-    launcher("PMI_SIZE", "PMI: how many tasks the job has."),
-    launcher("PMI_JOBID", "PMI: the job's key."),
-    launcher("MPI_LOCALNRANKS", "MPICH: how many tasks are on this machine."),
-    launcher("PMIX_RANK", "PMIx: which task this is."),
-    launcher("PMIX_NAMESPACE", "PMIx: the job's key."),
-    launcher("SLURM_PROCID", "Slurm: which task of the step this is."),
-    launcher("SLURM_NTASKS", "Slurm: how many tasks the step has."),
+    launcher("OMPI_COMM_WORLD_RANK", NUMBER, "Open MPI: which task this is."),
+    launcher("OMPI_COMM_WORLD_SIZE", NUMBER, "Open MPI: how many tasks the job has."),
+    launcher("OMPI_COMM_WORLD_LOCAL_SIZE", NUMBER, "Open MPI: how many of them are on this machine."),
+    launcher("PMI_RANK", NUMBER, "PMI (MPICH, Slurm): which task this is."),
+    launcher("PMI_SIZE", NUMBER, "PMI: how many tasks the job has."),
+    launcher("PMI_JOBID", TEXT, "PMI: the job's key."),
+    launcher("MPI_LOCALNRANKS", NUMBER, "MPICH: how many tasks are on this machine."),
+    launcher("PMIX_RANK", NUMBER, "PMIx: which task this is."),
+    launcher("PMIX_NAMESPACE", TEXT, "PMIx: the job's key."),
+    launcher("SLURM_PROCID", NUMBER, "Slurm: which task of the step this is."),
+    launcher("SLURM_NTASKS", NUMBER, "Slurm: how many tasks the step has."),
     launcher(
         "SLURM_STEP_NUM_TASKS",
+        NUMBER,
         "Slurm: how many tasks the step has, where this is said of the step alone.",
     ),
-    launcher("SLURM_JOB_ID", "Slurm: the allocation; with the step, the job's key."),
-    launcher("SLURM_STEP_ID", "Slurm: the step, when the task was started by srun."),
-    launcher("SLURM_NODEID", "Slurm: which of the step's machines this is."),
-    launcher("SLURM_STEP_TASKS_PER_NODE", "Slurm: how many tasks each of the step's machines has."),
+    launcher("SLURM_JOB_ID", TEXT, "Slurm: the allocation; with the step, the job's key."),
+    launcher("SLURM_STEP_ID", NUMBER, "Slurm: the step, when the task was started by srun."),
+    launcher("SLURM_NODEID", NUMBER, "Slurm: which of the step's machines this is."),
+    launcher("SLURM_STEP_TASKS_PER_NODE", TEXT, "Slurm: how many tasks each of the step's machines has."),
 ];
 
 const fn var(
@@ -298,6 +304,6 @@ const fn var(
     Variable { name, meaning, default, kind, code, secret: false }
 }
 
-const fn launcher(name: &'static str, meaning: &'static str) -> Variable {
-    var(name, meaning, "", Kind::Launcher, LAPI_ERR_NO_ENV_VAR)
+const fn launcher(name: &'static str, kind: Kind, meaning: &'static str) -> Variable {
+    var(name, meaning, "", kind, LAPI_ERR_NO_ENV_VAR)
 }

@@ -106,7 +106,7 @@ fn accepts(kind: Kind, text: &str) -> bool {
         Kind::Integer(..) | Kind::Size(..) => in_range(kind, text).is_some(),
         Kind::WordOrInteger(word, ..) => text.eq_ignore_ascii_case(word) || in_range(kind, text).is_some(),
         Kind::Form(_, is_form) => is_form(text),
-        Kind::Switch | Kind::Text | Kind::Launcher => true,
+        Kind::Switch | Kind::Text | Kind::LauncherNumber | Kind::LauncherText => true,
     }
 }
 
@@ -122,8 +122,8 @@ fn in_range(kind: Kind, text: &str) -> Option<u64> {
     let (number, min, max) = match kind {
         Kind::Integer(min, max) | Kind::WordOrInteger(_, min, max) => (digits(text)?, min, max),
         Kind::Size(min, max) => (size(text)?, min, max),
-        // Numbers from launchers are only read where they decide the task's place; any 32-bit one has the form.
-        Kind::Launcher => (digits(text)?, 0, u64::from(u32::MAX)),
+        // What it may be, only the other variables of that launcher can say.
+        Kind::LauncherNumber => (digits(text)?, 0, u64::from(u32::MAX)),
         _ => return None,
     };
     (min..=max).contains(&number).then_some(number)

@@ -1,0 +1,251 @@
+//! Sockets with an abstract name that carry whole messages with file descriptors, and never block for longer than
+//! a deadline.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType,
+};
+
+/// The most descriptors that the kernel passes in one message (SCM_MAX_FD).
+pub(super) const FDS_PER_MESSAGE: usize = 253;
+
+/// No message is longer, in bytes.
+pub(super) const MESSAGE_MAX: usize = 64 * 1024;
+
+/// How long to wait before trying again what another process must first make room for.
+const MOMENT: Duration = Duration::from_micros(200);
+
+/// A point in time at which patience ends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Deadline(Instant);
+
+impl Deadline {
+    /// `patience` from now; a year, if it is longer.
+    pub(super) fn after(patience: Duration) -> Self {
+        Self(Instant::now() + patience.min(Duration::from_secs(365 * 24 * 3600)))
+    }
+
+    pub(super) fn left(self) -> Duration {
+        self.0.saturating_duration_since(Instant::now())
+    }
+
+    pub(super) fn has_passed(self) -> bool {
+        self.left().is_zero()
+    }
+
+    /// Sleeps for `time`, but not beyond the deadline.
+    pub(super) fn sleep(self, time: Duration) {
+        thread::sleep(time.min(self.left()));
+    }
+}
+
+/// Who is at the other end, as the kernel saw it when the connection was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Peer {
+    /// 0 when the process is not visible from here (another process namespace).
+    pub(super) pid: i32,
+    pub(super) uid: u32,
+}
+
+/// One message.
+#[derive(Debug)]
+pub(super) struct Received {
+    pub(super) bytes: Vec<u8>,
+    pub(super) fds: Vec<OwnedFd>,
+}
+
+/// What came of trying to receive.
+#[derive(Debug)]
+pub(super) enum Receive {
+    Message(Received),
+    /// Nothing yet.
+    Nothing,
+    /// The other end is closed; nothing will ever come.
+    Closed,
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(super) struct Channel(OwnedFd);
+
+impl Channel {
+    /// Connects to the listener of that name; `None` when there is none, or it is too busy just now.
+    pub(super) fn connect(name: &str) -> io::Result<Option<Self>> {
+        let socket = socket()?;
+        let address = SocketAddrUnix::new_abstract_name(name.as_bytes())?;
+        loop {
+            match rustix::net::connect(&socket, &address) {
+                Ok(()) => return Ok(Some(Self(socket))),
+                Err(Errno::INTR) => {}
+                Err(Errno::CONNREFUSED | Errno::AGAIN) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    pub(super) fn peer(&self) -> io::Result<Peer> {
+        // Not through rustix: its type has no room for a process number of 0.
+        let mut cred = libc::ucred { pid: 0, uid: 0, gid: 0 };
+        let mut len = size_of::<libc::ucred>() as libc::socklen_t;
+        // SAFETY: the descriptor is open, and `cred` and `len` are writable and as large as they say.
+        let status = unsafe {
+            libc::getsockopt(
+                self.0.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_PEERCRED,
+                (&raw mut cred).cast(),
+                &raw mut len,
+            )
+        };
+        if status != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Peer { pid: cred.pid, uid: cred.uid })
+    }
+
+    /// Sends one message, waiting for room until the deadline.
+    pub(super) fn send(&self, bytes: &[u8], fds: &[BorrowedFd<'_>], deadline: Deadline) -> io::Result<()> {
+        loop {
+            match self.try_send(bytes, fds) {
+                Ok(()) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(_) if deadline.has_passed() => return Err(io::ErrorKind::TimedOut.into()),
+                Err(Errno::AGAIN) => wait(&[(self.as_fd(), PollFlags::OUT)], deadline).map(drop)?,
+                // The kernel bounds how many of a user's descriptors are under way at a time.
+                Err(Errno::TOOMANYREFS) => deadline.sleep(MOMENT),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Sends one message if there is room for it now.
+    pub(super) fn try_send(&self, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> Result<(), Errno> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_PER_MESSAGE))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        if !fds.is_empty() && !control.push(SendAncillaryMessage::ScmRights(fds)) {
+            return Err(Errno::INVAL);
+        }
+        rustix::net::sendmsg(&self.0, &[IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL).map(drop)
+    }
+
+    /// Receives one message if there is one now.
+    pub(super) fn receive(&self) -> io::Result<Receive> {
+        let mut bytes = vec![0; MESSAGE_MAX];
+        let mut resets = 0;
+        loop {
+            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_PER_MESSAGE))];
+            let mut control = RecvAncillaryBuffer::new(&mut space);
+            let mut slices = [IoSliceMut::new(&mut bytes)];
+            let received =
+                match rustix::net::recvmsg(&self.0, &mut slices, &mut control, RecvFlags::CMSG_CLOEXEC) {
+                    Ok(received) => received,
+                    Err(Errno::INTR) => continue,
+                    Err(Errno::AGAIN) => return Ok(Receive::Nothing),
+                    // Reported once, ahead of what was sent before the other end closed with something unread.
+                    Err(Errno::CONNRESET) if resets == 0 => {
+                        resets += 1;
+                        continue;
+                    }
+                    Err(Errno::CONNRESET) => return Ok(Receive::Closed),
+                    Err(error) => return Err(error.into()),
+                };
+            let mut fds = Vec::new();
+            for message in control.drain() {
+                if let RecvAncillaryMessage::ScmRights(rights) = message {
+                    fds.extend(rights);
+                }
+            }
+            if received.flags.contains(ReturnFlags::CTRUNC) {
+                // The kernel drops the descriptors that this process has no room for.
+                return Err(Errno::MFILE.into());
+            }
+            if received.flags.contains(ReturnFlags::TRUNC) {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "a message that is too long"));
+            }
+            if received.bytes == 0 {
+                return Ok(Receive::Closed);
+            }
+            bytes.truncate(received.bytes);
+            return Ok(Receive::Message(Received { bytes, fds }));
+        }
+    }
+}
+
+impl AsFd for Channel {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// A socket that others connect to. Its name is free again when it is dropped.
+#[derive(Debug)]
+pub(super) struct Listener(OwnedFd);
+
+impl Listener {
+    /// Listens under that name; `None` when somebody holds it.
+    pub(super) fn bind(name: &str) -> io::Result<Option<Self>> {
+        let socket = socket()?;
+        let address = SocketAddrUnix::new_abstract_name(name.as_bytes())?;
+        match rustix::net::bind(&socket, &address) {
+            Ok(()) => {}
+            Err(Errno::ADDRINUSE) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        }
+        rustix::net::listen(&socket, 4096)?;
+        Ok(Some(Self(socket)))
+    }
+
+    /// The next connection, if there is one now.
+    pub(super) fn accept(&self) -> io::Result<Option<Channel>> {
+        loop {
+            match rustix::net::accept_with(&self.0, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
+                Ok(socket) => return Ok(Some(Channel(socket))),
+                Err(Errno::INTR | Errno::CONNABORTED) => {}
+                Err(Errno::AGAIN) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl Drop for Listener {
+    /// A process forked at the wrong moment may hold a copy of the descriptor: shutting the socket down makes
+    /// sure that nobody connects to that copy.
+    fn drop(&mut self) {
+        let _ = rustix::net::shutdown(&self.0, Shutdown::Both);
+    }
+}
+
+/// Waits until one of the descriptors is ready or the deadline has passed; says of each whether it is ready.
+pub(super) fn wait(fds: &[(BorrowedFd<'_>, PollFlags)], deadline: Deadline) -> io::Result<Vec<bool>> {
+    let mut polled: Vec<PollFd<'_>> =
+        fds.iter().map(|(fd, events)| PollFd::from_borrowed_fd(*fd, *events)).collect();
+    loop {
+        let left = deadline.left();
+        let left = Timespec { tv_sec: left.as_secs() as _, tv_nsec: left.subsec_nanos() as _ };
+        match poll(&mut polled, Some(&left)) {
+            Ok(_) => return Ok(polled.iter().map(|fd| !fd.revents().is_empty()).collect()),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+fn socket() -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    Ok(rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?)
+}

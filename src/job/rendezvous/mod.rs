@@ -1,0 +1,208 @@
+//! How the tasks of one machine meet: each brings a few bytes and file descriptors, and each leaves with those of
+//! all.
+//!
+//! The lowest of the tasks is the root. It listens on an abstract unix socket, which has a name but no file, so
+//! that nothing can be left behind. The others connect and say who they are; when all have come, the root closes
+//! the listener, sends everything to everyone, waits until everyone has it, and gives the word to go. Because the
+//! listener is gone before the first answer, no later round can be caught by it: the same tasks may meet again
+//! at once, and so may the tasks of the next program with the same key.
+//!
+//! ```text
+//! others               root
+//!   hello  ----------->
+//!          <-----------  welcome             (or: fail)
+//!                        the listener closes
+//!          <-----------  part, part, ...     the bytes and descriptors of all
+//!   have   ----------->
+//!          <-----------  go
+//! ```
+//!
+//! Both sides look at the user of the process at the other end, as the kernel reports it, before they send or
+//! believe anything. The name is derived from the user, the job's key, the instance and the job's secret.
+//! A connection that closes after the welcome, or the deadline, ends the round for all with an error that names
+//! the tasks that are missing.
+
+mod channel;
+mod member;
+mod message;
+mod root;
+#[cfg(test)]
+mod tests;
+
+use std::hash::Hasher;
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use crate::abi::LAPI_ERR_SHM_SETUP;
+use crate::error::{Error, Result};
+use crate::job::Identity;
+
+use channel::Deadline;
+
+/// The most bytes that a task may bring.
+pub const MAX_BLOB: usize = 4096;
+
+/// The most file descriptors that a task may bring.
+pub const MAX_FDS: usize = 2;
+
+const MAX_SECRET: usize = 64;
+
+/// What one task brought.
+#[derive(Debug)]
+pub struct Member {
+    /// Which task.
+    pub task: u32,
+    /// Its process, as this machine's kernel knows it.
+    pub pid: i32,
+    /// Its user; always this task's own.
+    pub uid: u32,
+    /// The bytes it brought.
+    pub blob: Vec<u8>,
+    /// Copies of the descriptors it brought, closed on exec.
+    pub fds: Vec<OwnedFd>,
+}
+
+/// Meets the other tasks on this machine, and returns what each of them brought, in the order of their numbers,
+/// this task's own entry included. Returns only after everyone has everything.
+///
+/// `instance` keeps apart the rounds of several LAPI instances of one job. Every task must give the same
+/// `secret`, or none. `deadline` counts from this call.
+///
+/// # Errors
+/// `LAPI_ERR_SHM_SETUP`, with what happened: tasks are missing at the deadline or have gone away, another user
+/// holds the name, two processes claim to be the same task, the secrets differ, the launcher does not say which
+/// tasks are here, descriptors have run out.
+pub fn meet(
+    me: &Identity,
+    instance: u32,
+    secret: Option<&[u8]>,
+    blob: &[u8],
+    fds: &[BorrowedFd<'_>],
+    deadline: Duration,
+) -> Result<Vec<Member>> {
+    let round = Round::new(me, instance, secret, deadline)?;
+    if blob.len() > MAX_BLOB || fds.len() > MAX_FDS {
+        return Err(failed(format!(
+            "{} bytes and {} descriptors were brought to the rendezvous; at most {MAX_BLOB} and {MAX_FDS} can be",
+            blob.len(),
+            fds.len()
+        )));
+    }
+    if me.task == round.root() { root::hold(&round, blob, fds) } else { member::join(&round, blob, fds) }
+}
+
+/// One meeting, as one task sees it.
+struct Round {
+    task: u32,
+    tasks: u32,
+    /// The tasks that meet, in ascending order.
+    common: Vec<u32>,
+    key: String,
+    instance: u32,
+    /// Empty when there is none.
+    secret: Vec<u8>,
+    uid: u32,
+    /// The abstract name of the listener.
+    name: String,
+    deadline: Deadline,
+    /// How long the deadline was when the round began; for messages.
+    patience: Duration,
+}
+
+impl Round {
+    fn new(me: &Identity, instance: u32, secret: Option<&[u8]>, patience: Duration) -> Result<Self> {
+        let common = me.common_tasks().ok_or_else(|| {
+            failed(format!(
+                "{} of {} tasks are on this machine, but {} do not say which; set MP_COMMON_TASKS",
+                me.common_count(),
+                me.tasks,
+                me.source
+            ))
+        })?;
+        let secret = secret.unwrap_or_default();
+        if secret.len() > MAX_SECRET {
+            return Err(failed(format!("a secret of {} bytes; at most {MAX_SECRET} can be", secret.len())));
+        }
+        let uid = rustix::process::geteuid().as_raw();
+        let mut round = Self {
+            task: me.task,
+            tasks: me.tasks,
+            common,
+            key: me.key.clone(),
+            instance,
+            secret: secret.to_vec(),
+            uid,
+            name: String::new(),
+            deadline: Deadline::after(patience),
+            patience,
+        };
+        round.name = round.make_name();
+        Ok(round)
+    }
+
+    /// The task that listens.
+    fn root(&self) -> u32 {
+        self.common[0]
+    }
+
+    /// The name of the listener. The secret is the key of the hash: names are visible to every user of the
+    /// machine, and one that is made so gives nothing of the secret away and cannot be taken in advance.
+    #[expect(deprecated, reason = "the only keyed hash in std whose algorithm is fixed")]
+    fn make_name(&self) -> String {
+        let half = |at: usize| {
+            let mut bytes = [0; 8];
+            for (to, from) in bytes.iter_mut().zip(self.secret.iter().skip(at)) {
+                *to = *from;
+            }
+            u64::from_le_bytes(bytes)
+        };
+        let mut hash = std::hash::SipHasher::new_with_keys(half(0), half(8));
+        hash.write(&self.secret);
+        hash.write_u8(0xff);
+        hash.write(self.key.as_bytes());
+        hash.write_u8(0xff);
+        hash.write(&self.instance.to_le_bytes());
+        hash.write(&self.root().to_le_bytes());
+        format!("openlapi-{}-{:016x}", self.uid, hash.finish())
+    }
+
+    /// The job, for messages.
+    fn job(&self) -> String {
+        format!("job \"{}\", instance {}", self.key, self.instance)
+    }
+}
+
+fn failed(detail: impl Into<String>) -> Error {
+    Error::new(LAPI_ERR_SHM_SETUP, detail)
+}
+
+/// A system call has failed.
+fn trouble(round: &Round, error: &io::Error) -> Error {
+    let hint = match error.raw_os_error() {
+        Some(libc::EMFILE) => " (the limit on open files, ulimit -n, is too low for this many tasks)",
+        _ => "",
+    };
+    failed(format!("task {}: the rendezvous failed: {error}{hint}; {}", round.task, round.job()))
+}
+
+/// `0, 3-7, 9`: task numbers in ascending order, for messages.
+fn list(tasks: &[u32]) -> String {
+    const MOST: usize = 16;
+    let mut runs: Vec<(u32, u32)> = Vec::new();
+    for &task in tasks {
+        match runs.last_mut() {
+            Some((_, last)) if *last + 1 == task => *last = task,
+            _ => runs.push((task, task)),
+        }
+    }
+    let mut texts: Vec<String> = runs
+        .iter()
+        .take(MOST)
+        .map(|(first, last)| if first == last { first.to_string() } else { format!("{first}-{last}") })
+        .collect();
+    if runs.len() > MOST {
+        texts.push("and others".to_owned());
+    }
+    texts.join(", ")
+}
