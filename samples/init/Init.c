@@ -67,13 +67,13 @@ static void stop(lapi_handle_t hndl)
     check(LAPI_Term(hndl), "LAPI_Term");
 }
 
-static void introduce(const char *name, lapi_handle_t hndl)
+static void introduce(lapi_handle_t hndl, const char *name)
 {
     int me, tasks;
 
     check(LAPI_Qenv(hndl, TASK_ID, &me), "LAPI_Qenv");
     check(LAPI_Qenv(hndl, NUM_TASKS, &tasks), "LAPI_Qenv");
-    printf("%s: task %d of %d\n", name, me, tasks);
+    printf("task %d: %s: the job has %d task%s\n", me, name, tasks, tasks == 1 ? "" : "s");
 }
 
 int main(void)
@@ -83,7 +83,7 @@ int main(void)
     int me, rc;
 
     first = start(0, report_error);
-    introduce("first handle, with an error handler", first);
+    introduce(first, "first handle, with an error handler");
     check(LAPI_Qenv(first, TASK_ID, &me), "LAPI_Qenv");
     stop(first);
 
@@ -96,8 +96,8 @@ int main(void)
 
     second = start(1, NULL);
     third = start(2, NULL);
-    introduce("second handle, instance 1", second);
-    introduce("third handle, instance 2", third);
+    introduce(second, "second handle, instance 1");
+    introduce(third, "third handle, instance 2");
     if (second == third) {
         fprintf(stderr, "two live handles are the same\n");
         return EXIT_FAILURE;

@@ -126,8 +126,9 @@ static void show_statistics(lapi_handle_t hndl)
     if (me == 0) {
         int unused;
 
-        /* LAPI prints these by itself; the pointer must be there all the same. */
+        /* LAPI prints these by itself, after what is printed here; the pointer must be there all the same. */
         say("%-28s\n", "PRINT_STATISTICS");
+        fflush(stdout);
         check(LAPI_Qenv(hndl, PRINT_STATISTICS, &unused), "LAPI_Qenv", "PRINT_STATISTICS");
     }
 }
