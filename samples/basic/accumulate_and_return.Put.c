@@ -26,7 +26,7 @@ static void check(int rc, const char *call)
 
     if (rc != LAPI_SUCCESS) {
         LAPI_Msg_string(rc, text);
-        fprintf(stderr, "%s: %s (%d)\n", call, text, rc);
+        fprintf(stderr, "%s: %s\n", call, text);
         exit(EXIT_FAILURE);
     }
 }

@@ -20,7 +20,7 @@ static void check(int rc, const char *call)
 
     if (rc != LAPI_SUCCESS) {
         LAPI_Msg_string(rc, text);
-        fprintf(stderr, "%s: %s (%d)\n", call, text, rc);
+        fprintf(stderr, "%s: %s\n", call, text);
         exit(EXIT_FAILURE);
     }
 }
@@ -40,8 +40,8 @@ static void report_error(lapi_handle_t *hndl, int *code, lapi_err_t *kind, int *
 
     (void)hndl;
     LAPI_Msg_string(*code, text);
-    fprintf(stderr, "task %d: error handler: %s error with task %d: %s (%d)\n", *task, kinds[*kind], *other,
-            text, *code);
+    fprintf(stderr, "task %d: error handler: %s error with task %d: %s\n", *task, kinds[*kind], *other,
+            text);
     exit(EXIT_FAILURE);
 }
 

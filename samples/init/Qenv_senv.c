@@ -62,7 +62,7 @@ static void check(int rc, const char *call, const char *attribute)
 
     if (rc != LAPI_SUCCESS) {
         LAPI_Msg_string(rc, text);
-        fprintf(stderr, "%s %s: %s (%d)\n", call, attribute, text, rc);
+        fprintf(stderr, "%s %s: %s\n", call, attribute, text);
         exit(EXIT_FAILURE);
     }
 }

@@ -25,7 +25,7 @@ static void check(int rc, const char *call)
 
     if (rc != LAPI_SUCCESS) {
         LAPI_Msg_string(rc, words);
-        fprintf(stderr, "%s: %s (%d)\n", call, words, rc);
+        fprintf(stderr, "%s: %s\n", call, words);
         exit(EXIT_FAILURE);
     }
 }
