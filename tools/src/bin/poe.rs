@@ -1,0 +1,7 @@
+//! The launcher. Everything is in the library part of this crate, where it can be tested.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    openlapi_tools::poe::main(std::env::args_os().skip(1).collect())
+}

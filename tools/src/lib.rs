@@ -1,0 +1,3 @@
+//! The tools that come with the library. [`poe`] starts jobs.
+
+pub mod poe;

@@ -1,0 +1,166 @@
+//! Which processors each task may use (MP_TASK_AFFINITY).
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::str::FromStr;
+
+use nix::sched::{CpuSet, sched_getaffinity};
+use nix::unistd::Pid;
+
+use super::error::{Error, say};
+use super::settings::Settings;
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Affinity {
+    /// Tasks run where the kernel puts them. Memory domains and lists of them, which select adapters and memory
+    /// on machines that `poe` does not know, mean this too.
+    Free,
+    /// So many cores, with all their hardware threads, for each task.
+    Cores(usize),
+    /// So many processors (hardware threads) for each task.
+    Processors(usize),
+}
+
+impl FromStr for Affinity {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let text = text.to_ascii_lowercase();
+        let (word, count) = match text.split_once(':') {
+            Some((word, count)) => (word, count.parse().ok().filter(|count| *count > 0).ok_or(())?),
+            None => (&*text, 1),
+        };
+        match word {
+            "core" => Ok(Self::Cores(count)),
+            "cpu" => Ok(Self::Processors(count)),
+            _ if text.contains(':') => Err(()),
+            "yes" => Ok(Self::Cores(1)),
+            "no" | "none" | "mcm" | "sni" | "-1" => Ok(Self::Free),
+            list if list.split(',').all(|number| number.parse::<u32>().is_ok()) => Ok(Self::Free),
+            _ => Err(()),
+        }
+    }
+}
+
+/// The processors of each of `tasks` tasks; empty when they are not pinned.
+///
+/// Unless the user says otherwise each task of a job of several gets a core of its own, when there are enough of
+/// them and nobody has said that they are shared (MP_CPU_USE=multiple). A job of one task has nothing to gain.
+pub(super) fn sets(settings: &Settings, tasks: usize) -> Result<Vec<CpuSet>, Error> {
+    let asked: Option<Affinity> = settings.parsed("MP_TASK_AFFINITY")?;
+    let shared = settings.text("MP_CPU_USE")?.is_some_and(|cpu_use| cpu_use.eq_ignore_ascii_case("multiple"));
+    let affinity = match asked {
+        Some(affinity) => affinity,
+        None if tasks == 1 || shared => Affinity::Free,
+        None => Affinity::Cores(1),
+    };
+    if affinity == Affinity::Free {
+        return Ok(Vec::new());
+    }
+    let chosen = divide(&cores(), affinity, tasks);
+    if chosen.is_empty() && asked.is_some() && settings.info_level()? > 0 {
+        say(&format!("attention: not enough processors for {tasks} tasks: no task is pinned"));
+    }
+    Ok(chosen.iter().map(|processors| cpu_set(processors)).collect())
+}
+
+/// Divides the processors of `cores` among the tasks; empty when there are too few.
+fn divide(cores: &[Vec<usize>], affinity: Affinity, tasks: usize) -> Vec<Vec<usize>> {
+    let (units, each): (Vec<Vec<usize>>, usize) = match affinity {
+        Affinity::Free => return Vec::new(),
+        Affinity::Cores(each) => (cores.to_vec(), each),
+        Affinity::Processors(each) => {
+            // First one thread of every core, so that tasks share a core only when they must.
+            let depth = cores.iter().map(Vec::len).max().unwrap_or(0);
+            let threads = (0..depth).flat_map(|level| cores.iter().filter_map(move |core| core.get(level)));
+            (threads.map(|processor| vec![*processor]).collect(), each)
+        }
+    };
+    if each.checked_mul(tasks).is_none_or(|needed| needed > units.len()) {
+        return Vec::new();
+    }
+    units.chunks(each).take(tasks).map(<[Vec<usize>]>::concat).collect()
+}
+
+/// The processors that `poe` may use, by core.
+fn cores() -> Vec<Vec<usize>> {
+    let Ok(mine) = sched_getaffinity(Pid::from_raw(0)) else { return Vec::new() };
+    let mut left: BTreeSet<usize> =
+        (0..CpuSet::count()).filter(|cpu| mine.is_set(*cpu) == Ok(true)).collect();
+    let mut cores = Vec::new();
+    while let Some(first) = left.pop_first() {
+        let path = format!("/sys/devices/system/cpu/cpu{first}/topology/thread_siblings_list");
+        let mut core = vec![first];
+        core.extend(
+            cpu_list(&fs::read_to_string(path).unwrap_or_default())
+                .into_iter()
+                .filter(|cpu| left.remove(cpu)),
+        );
+        cores.push(core);
+    }
+    cores
+}
+
+/// Reads the kernel's way to write a set of processors, such as `0-3,8`.
+fn cpu_list(text: &str) -> Vec<usize> {
+    text.trim()
+        .split(',')
+        .filter_map(|range| {
+            let (first, last) = range.split_once('-').unwrap_or((range, range));
+            Some(first.parse().ok()?..=last.parse().ok()?)
+        })
+        .flatten()
+        .collect()
+}
+
+fn cpu_set(processors: &[usize]) -> CpuSet {
+    let mut set = CpuSet::new();
+    for processor in processors {
+        set.set(*processor).expect("the processor comes from such a set");
+    }
+    set
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_values_of_old_scripts_are_understood() {
+        for (text, meant) in [
+            ("yes", Some(Affinity::Cores(1))),
+            ("CORE", Some(Affinity::Cores(1))),
+            ("core:4", Some(Affinity::Cores(4))),
+            ("CPU:2", Some(Affinity::Processors(2))),
+            ("no", Some(Affinity::Free)),
+            ("MCM", Some(Affinity::Free)),
+            ("SNI", Some(Affinity::Free)),
+            ("-1", Some(Affinity::Free)),
+            ("0,2,1", Some(Affinity::Free)),
+            ("core:0", None),
+            ("mcm:2", None),
+            ("perhaps", None),
+            ("", None),
+        ] {
+            assert_eq!(text.parse().ok(), meant, "{text}");
+        }
+    }
+
+    #[test]
+    fn each_task_gets_its_own() {
+        let cores = [vec![0, 4], vec![1, 5], vec![2, 6], vec![3, 7]];
+        assert_eq!(divide(&cores, Affinity::Cores(1), 2), [vec![0, 4], vec![1, 5]]);
+        assert_eq!(divide(&cores, Affinity::Cores(2), 2), [vec![0, 4, 1, 5], vec![2, 6, 3, 7]]);
+        assert_eq!(divide(&cores, Affinity::Processors(1), 5), [vec![0], vec![1], vec![2], vec![3], vec![4]]);
+        assert!(divide(&cores, Affinity::Cores(1), 5).is_empty());
+        assert!(divide(&cores, Affinity::Cores(usize::MAX), 2).is_empty());
+        assert!(divide(&[], Affinity::Cores(1), 1).is_empty());
+    }
+
+    #[test]
+    fn lists_of_processors_are_read() {
+        assert_eq!(cpu_list("0-2,8\n"), [0, 1, 2, 8]);
+        assert_eq!(cpu_list(""), [0usize; 0]);
+    }
+}

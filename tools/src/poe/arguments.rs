@@ -1,0 +1,126 @@
+//! Takes the command line apart: flags of `poe`, which may stand anywhere, and what belongs to the program.
+
+use std::ffi::OsString;
+
+use super::error::Error;
+use super::options::Setting;
+use super::settings::{Flags, Settings};
+
+/// What the command line asks for.
+#[derive(Debug)]
+pub(super) enum Request {
+    Help,
+    Version,
+    /// A job. `program` is the program and its arguments; empty when there is none.
+    Run {
+        flags: Flags,
+        program: Vec<OsString>,
+    },
+}
+
+/// Reads the arguments that follow `poe`. `variables` says where the reading ends (MP_FENCE, MP_NOARGLIST).
+pub(super) fn parse(arguments: Vec<OsString>, variables: &Settings) -> Result<Request, Error> {
+    let fence = variables.text("MP_FENCE")?;
+    let all_to_program = variables.yes("MP_NOARGLIST")?;
+    let mut flags = Flags::new();
+    let mut program = Vec::new();
+    let mut rest = arguments.into_iter();
+    while let Some(argument) = rest.next() {
+        let word = argument.to_str().unwrap_or("");
+        if fence.is_some_and(|fence| fence == word) {
+            program.extend(rest);
+            break;
+        }
+        if let Some((flag, setting, attached)) = known_flag(word) {
+            let value = match attached {
+                Some(value) => value.to_owned(),
+                None => rest
+                    .next()
+                    .and_then(|value| value.into_string().ok())
+                    .ok_or_else(|| Error::asked(format!("{flag} needs a value after it")))?,
+            };
+            setting.check(&flag, &value)?;
+            flags.insert(setting.variable, value);
+        } else if program.is_empty() && word.starts_with('-') {
+            match word {
+                "-h" | "-help" | "--help" => return Ok(Request::Help),
+                "-version" | "--version" => return Ok(Request::Version),
+                _ => return Err(Error::asked(format!("{word} is no flag of poe; poe -h names them all"))),
+            }
+        } else {
+            program.push(argument);
+            if all_to_program {
+                program.extend(rest);
+                break;
+            }
+        }
+    }
+    Ok(Request::Run { flags, program })
+}
+
+/// Recognizes `-flag` and `-flag=VALUE`: the flag with its dash, its setting, the value if it is attached.
+fn known_flag(word: &str) -> Option<(String, &'static Setting, Option<&str>)> {
+    let (name, value) = match word.strip_prefix('-')?.split_once('=') {
+        Some((name, value)) => (name, Some(value)),
+        None => (&word[1..], None),
+    };
+    Some((format!("-{name}"), Setting::of_flag(name)?, value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(words: &[&str], variables: &[(&str, &str)]) -> (Flags, Vec<String>) {
+        let words = words.iter().map(OsString::from).collect();
+        match parse(words, &Settings::of(variables)).expect("the command line is right") {
+            Request::Run { flags, program } => {
+                (flags, program.into_iter().map(|word| word.into_string().expect("UTF-8")).collect())
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn flags_stand_before_and_after_the_programs_arguments() {
+        let (flags, program) =
+            run(&["-labelio", "yes", "./prog", "-x", "1", "-procs=4", "-procsx", "2"], &[]);
+        assert_eq!(flags["MP_PROCS"], "4");
+        assert_eq!(flags["MP_LABELIO"], "yes");
+        assert_eq!(program, ["./prog", "-x", "1", "-procsx", "2"]);
+    }
+
+    #[test]
+    fn after_the_fence_everything_is_the_programs() {
+        let (flags, program) =
+            run(&["./prog", "-procs", "2", "==", "-procs", "3", "=="], &[("MP_FENCE", "==")]);
+        assert_eq!(flags["MP_PROCS"], "2");
+        assert_eq!(program, ["./prog", "-procs", "3", "=="]);
+    }
+
+    #[test]
+    fn without_an_argument_list_nothing_after_the_name_is_ours() {
+        let (flags, program) = run(&["-procs", "2", "./prog", "-procs", "3"], &[("MP_NOARGLIST", "yes")]);
+        assert_eq!(flags["MP_PROCS"], "2");
+        assert_eq!(program, ["./prog", "-procs", "3"]);
+    }
+
+    #[test]
+    fn mistakes_before_the_program_are_named() {
+        for (words, named) in [
+            (&["-proc", "2", "./prog"][..], "-proc"),
+            (&["./prog", "-procs"], "-procs"),
+            (&["-labelio=maybe"], "maybe"),
+        ] {
+            let words = words.iter().map(OsString::from).collect();
+            let message = parse(words, &Settings::of(&[])).expect_err(named).to_string();
+            assert!(message.contains(named), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_program_may_have_help_of_its_own() {
+        assert_eq!(run(&["./prog", "-h"], &[]).1, ["./prog", "-h"]);
+        assert!(matches!(parse(vec!["-h".into()], &Settings::of(&[])), Ok(Request::Help)));
+    }
+}

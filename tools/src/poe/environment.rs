@@ -1,0 +1,91 @@
+//! The variables by which a task learns who it is.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::Read;
+
+use super::error::Error;
+use super::settings::Settings;
+
+/// What the tasks of one job are told.
+pub(super) struct Environment {
+    tasks: usize,
+    /// The same for all tasks.
+    common: Vec<(String, String)>,
+}
+
+impl Environment {
+    /// Makes a job's environment, with a fresh secret and a partition number of its own.
+    pub(super) fn new(settings: &Settings, tasks: usize) -> Result<Self, Error> {
+        let mut random = [0; 20];
+        File::open("/dev/urandom")
+            .and_then(|mut source| source.read_exact(&mut random))
+            .map_err(|error| Error::system("/dev/urandom", error))?;
+        let (secret, partition) = random.split_at(16);
+        // Old programs read the number into an int.
+        let partition =
+            partition.iter().fold(0_u32, |number, byte| number << 8 | u32::from(*byte)) & 0x7fff_ffff;
+        let secret = secret.iter().fold(String::new(), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        });
+        let mut common: Vec<_> =
+            settings.flags().iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+        let mut tell = |name: &str, value: String| {
+            common.retain(|(known, _)| known != name);
+            common.push((name.to_owned(), value));
+        };
+        tell("MP_PROCS", tasks.to_string());
+        tell("MP_PARTITION", partition.to_string());
+        tell("LAPI_JOB_SECRET", secret);
+        for defaulted in ["MP_MSG_API", "MP_INFOLEVEL"] {
+            if let Some(value) = settings.text(defaulted)? {
+                tell(defaulted, value.to_owned());
+            }
+        }
+        Ok(Self { tasks, common })
+    }
+
+    /// The variables of one task.
+    pub(super) fn of(&self, task: usize) -> impl Iterator<Item = (&str, String)> {
+        let own = [("MP_CHILD", task.to_string()), ("MP_COMMON_TASKS", common_tasks(task, self.tasks))];
+        self.common.iter().map(|(name, value)| (&**name, value.clone())).chain(own)
+    }
+}
+
+/// The other tasks on this host, as the manual's "Standalone setup" writes them: their number, then each.
+fn common_tasks(task: usize, tasks: usize) -> String {
+    let others = (0..tasks).filter(|other| *other != task);
+    others.fold((tasks - 1).to_string(), |mut text, other| {
+        let _ = write!(text, ":{other}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+
+    #[test]
+    fn the_common_tasks_are_the_others() {
+        assert_eq!(common_tasks(1, 4), "3:0:2:3");
+        assert_eq!(common_tasks(0, 1), "0");
+    }
+
+    #[test]
+    fn every_job_has_a_secret_and_a_number_of_its_own() {
+        let settings = Settings::of(&[("MP_MSG_API", "LAPI,MPI")]);
+        let told = |task| -> HashMap<String, String> {
+            let environment = Environment::new(&settings, 3).expect("there is randomness");
+            environment.of(task).map(|(name, value)| (name.to_owned(), value)).collect()
+        };
+        let (one, other) = (told(2), told(2));
+        assert_eq!(one["MP_CHILD"], "2");
+        assert_eq!(one["MP_PROCS"], "3");
+        assert_eq!(one["MP_MSG_API"], "LAPI,MPI");
+        assert_eq!(one["MP_INFOLEVEL"], "1");
+        assert!(one["LAPI_JOB_SECRET"].len() == 32 && one["LAPI_JOB_SECRET"] != other["LAPI_JOB_SECRET"]);
+        assert!(one["MP_PARTITION"].parse::<i32>().is_ok() && one["MP_PARTITION"] != other["MP_PARTITION"]);
+    }
+}

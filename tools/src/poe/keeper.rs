@@ -1,0 +1,299 @@
+//! The process that owns the tasks: starts, signals and reaps them, and ends them all when `poe` is gone.
+//!
+//! It is a child of `poe` in a session of its own, so that nothing that is aimed at `poe` or its process group hits
+//! it too. The two talk in [`Note`]s over a socket; its end of file means that the other one has died.
+
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Command as Program, Stdio};
+
+use nix::errno::Errno;
+use nix::libc;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sched::{CpuSet, sched_setaffinity};
+use nix::sys::personality::{self, Persona};
+use nix::sys::prctl;
+use nix::sys::resource::{Resource, rlim_t, setrlimit};
+use nix::sys::signal::{SigSet, Signal, kill, killpg};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::unistd::{ForkResult, Pid, fork, getpid, getppid, setsid};
+
+use super::commands::Command;
+use super::environment::Environment;
+use super::error::Error;
+use super::processes::end_descendants;
+use super::streams::{Ours, Stdin, Theirs};
+
+/// What the keeper is to start.
+pub(super) struct Work<'a> {
+    /// One per task.
+    pub commands: &'a [Command],
+    pub environment: Environment,
+    pub streams: Vec<Theirs>,
+    /// One per task, or none at all.
+    pub affinity: Vec<CpuSet>,
+    /// What the tasks get back as it was before `poe` changed it for itself.
+    pub signal_mask: SigSet,
+    pub open_files: (rlim_t, rlim_t),
+}
+
+/// What the two tell each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Note {
+    /// A task runs as this process.
+    Started { task: usize, pid: i32 },
+    /// A program could not be executed, for this `errno`; no task runs any more.
+    NotStarted { task: usize, errno: i32 },
+    /// Addresses are randomised because the system does not allow otherwise, for this `errno`.
+    Randomized { errno: i32 },
+    /// A task exited with this status.
+    Exited { task: usize, status: i32 },
+    /// A task was ended by this signal.
+    Killed { task: usize, signal: i32 },
+    /// All tasks have ended and no process of theirs is left.
+    Done,
+    /// To the keeper: send this signal to every task.
+    Signal { signal: i32 },
+}
+
+/// `poe`'s handle of the keeper.
+pub(super) struct Keeper {
+    pub pid: Pid,
+    pub socket: UnixStream,
+}
+
+impl Keeper {
+    /// Starts the keeper, which starts the tasks. `ours` is closed on its side.
+    pub(super) fn start(work: Work, ours: Ours) -> Result<(Self, Ours), Error> {
+        let failed = |error: io::Error| Error::system("the keeper of the tasks", error);
+        let (socket, theirs) = UnixStream::pair().map_err(failed)?;
+        // SAFETY: no other thread of this process holds a lock that the child needs: jobs run one after another and
+        // the threads of the last one are over, except one that may sit in a read of standard input, which the
+        // child does not touch.
+        match unsafe { fork() }.map_err(|errno| failed(errno.into()))? {
+            ForkResult::Parent { child } => Ok((Self { pid: child, socket }, ours)),
+            ForkResult::Child => {
+                drop((ours, socket));
+                keep(work, theirs);
+                std::process::exit(0)
+            }
+        }
+    }
+
+    /// Has a signal sent to every task. A keeper that is gone has no tasks any more.
+    pub(super) fn signal(&mut self, signal: Signal) {
+        let _ = Note::Signal { signal: signal as i32 }.write(&mut self.socket);
+    }
+}
+
+/// The keeper's life.
+fn keep(work: Work, mut socket: UnixStream) {
+    let _ = setsid();
+    let _ = prctl::set_name(c"poe-keeper");
+    let _ = prctl::set_child_subreaper(true);
+    let ended = SigSet::from(Signal::SIGCHLD);
+    let signals = ended
+        .thread_block()
+        .and_then(|()| SignalFd::with_flags(&ended, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK));
+    let Ok(signals) = signals else { return };
+    let mut tasks = Tasks { pids: Vec::new() };
+    if tasks.start(work, &mut socket).and_then(|()| tasks.serve(&signals, &mut socket)).is_err() {
+        // Nobody listens any more, or a task could not be started.
+        tasks.signal(Signal::SIGKILL);
+    }
+    end_descendants();
+    let _ = Note::Done.write(&mut socket);
+}
+
+struct Tasks {
+    /// `None`: it has ended. Only processes that are not reaped are signalled: their numbers are theirs.
+    pids: Vec<Option<Pid>>,
+}
+
+impl Tasks {
+    fn start(&mut self, work: Work, socket: &mut UnixStream) -> io::Result<()> {
+        if let Err(errno) = keep_addresses() {
+            Note::Randomized { errno: errno as i32 }.write(socket)?;
+        }
+        let keeper = getpid();
+        for (task, (command, streams)) in work.commands.iter().zip(work.streams).enumerate() {
+            let mut program = Program::new(&command[0]);
+            program
+                .args(&command[1..])
+                .envs(work.environment.of(task))
+                .process_group(0)
+                .stdin(match streams.stdin {
+                    Stdin::Inherit => Stdio::inherit(),
+                    Stdin::Nothing => Stdio::null(),
+                    Stdin::Pipe(end) => end.into(),
+                })
+                .stdout(streams.stdout.map_or_else(Stdio::null, Stdio::from))
+                .stderr(streams.stderr);
+            let affinity = work.affinity.get(task).copied();
+            let (mask, (soft, hard)) = (work.signal_mask, work.open_files);
+            // SAFETY: the closure makes system calls only; it neither allocates nor takes a lock.
+            unsafe {
+                program.pre_exec(move || {
+                    prctl::set_pdeathsig(Signal::SIGKILL)?;
+                    if getppid() != keeper {
+                        return Err(Errno::ESRCH.into());
+                    }
+                    if let Some(processors) = affinity {
+                        let _ = sched_setaffinity(Pid::from_raw(0), &processors);
+                    }
+                    setrlimit(Resource::RLIMIT_NOFILE, soft, hard)?;
+                    Ok(mask.thread_set_mask()?)
+                });
+            }
+            match program.spawn() {
+                Ok(child) => {
+                    let pid = child.id() as i32;
+                    self.pids.push(Some(Pid::from_raw(pid)));
+                    Note::Started { task, pid }.write(socket)?;
+                }
+                Err(error) => {
+                    Note::NotStarted { task, errno: error.raw_os_error().unwrap_or(libc::EINVAL) }
+                        .write(socket)?;
+                    return Err(error);
+                }
+            }
+        }
+        let_go_of_stdio()
+    }
+
+    /// Reports ends and passes signals on until no task is left.
+    fn serve(&mut self, signals: &SignalFd, socket: &mut UnixStream) -> io::Result<()> {
+        while self.pids.iter().any(Option::is_some) {
+            let mut polled = [
+                PollFd::new(signals.as_fd(), PollFlags::POLLIN),
+                PollFd::new(socket.as_fd(), PollFlags::POLLIN),
+            ];
+            match poll(&mut polled, PollTimeout::NONE) {
+                Ok(_) | Err(Errno::EINTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+            let [_, asked] = polled.map(|polled| polled.any() == Some(true));
+            while let Ok(Some(_)) = signals.read_signal() {}
+            while let Some((pid, status)) = reap() {
+                self.report(pid, status, socket)?;
+            }
+            if asked {
+                match Note::read(socket)? {
+                    Note::Signal { signal } => self.signal(Signal::try_from(signal)?),
+                    _ => return Err(io::ErrorKind::InvalidData.into()),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells `poe` of a task's end. Orphans of tasks end here too; nobody asks for them.
+    fn report(&mut self, pid: Pid, status: i32, socket: &mut UnixStream) -> io::Result<()> {
+        let Some(task) = self.pids.iter().position(|task| *task == Some(pid)) else { return Ok(()) };
+        self.pids[task] = None;
+        let note = if libc::WIFSIGNALED(status) {
+            Note::Killed { task, signal: libc::WTERMSIG(status) }
+        } else {
+            Note::Exited { task, status: libc::WEXITSTATUS(status) }
+        };
+        note.write(socket)
+    }
+
+    /// Signals the process group of every task, or the task alone when it has left its group.
+    fn signal(&self, signal: Signal) {
+        for pid in self.pids.iter().flatten() {
+            if killpg(*pid, signal).is_err() {
+                let _ = kill(*pid, signal);
+            }
+        }
+    }
+}
+
+/// Switches address randomisation off for this process's children: the same address must mean the same thing in
+/// every task.
+fn keep_addresses() -> nix::Result<()> {
+    personality::set(personality::get()? | Persona::ADDR_NO_RANDOMIZE).map(|_| ())
+}
+
+/// Lets go of `poe`'s input and output: only the tasks hold them from now on.
+fn let_go_of_stdio() -> io::Result<()> {
+    let nothing = std::fs::File::options().read(true).write(true).open("/dev/null")?;
+    nix::unistd::dup2_stdin(&nothing)?;
+    nix::unistd::dup2_stdout(&nothing)?;
+    Ok(())
+}
+
+/// Reaps a child that has ended, if there is one: its number and its status as `wait` gives it.
+fn reap() -> Option<(Pid, i32)> {
+    let mut status = 0;
+    // SAFETY: `status` lives through the call. nix's own wrapper loses the status of a child that was ended by a
+    // real-time signal.
+    let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) };
+    (pid > 0).then(|| (Pid::from_raw(pid), status))
+}
+
+impl Note {
+    /// A note on its way: what it is, which task, a value. Both ends are the same program.
+    const LENGTH: usize = 12;
+
+    fn write(self, socket: &mut UnixStream) -> io::Result<()> {
+        let (kind, task, value) = match self {
+            Self::Started { task, pid } => (0, task, pid),
+            Self::NotStarted { task, errno } => (1, task, errno),
+            Self::Randomized { errno } => (2, 0, errno),
+            Self::Exited { task, status } => (3, task, status),
+            Self::Killed { task, signal } => (4, task, signal),
+            Self::Done => (5, 0, 0),
+            Self::Signal { signal } => (6, 0, signal),
+        };
+        let mut bytes = [0; Self::LENGTH];
+        for (field, word) in bytes.chunks_exact_mut(4).zip([kind, task as i32, value]) {
+            field.copy_from_slice(&word.to_ne_bytes());
+        }
+        socket.write_all(&bytes)
+    }
+
+    /// Waits for the next note. An error is the end of the other side.
+    pub(super) fn read(socket: &mut UnixStream) -> io::Result<Self> {
+        let mut bytes = [0; Self::LENGTH];
+        socket.read_exact(&mut bytes)?;
+        let word = |at: usize| i32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let (task, value) = (word(4) as usize, word(8));
+        match word(0) {
+            0 => Ok(Self::Started { task, pid: value }),
+            1 => Ok(Self::NotStarted { task, errno: value }),
+            2 => Ok(Self::Randomized { errno: value }),
+            3 => Ok(Self::Exited { task, status: value }),
+            4 => Ok(Self::Killed { task, signal: value }),
+            5 => Ok(Self::Done),
+            6 => Ok(Self::Signal { signal: value }),
+            _ => Err(io::ErrorKind::InvalidData.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_arrive_as_they_were_written() {
+        let (mut here, mut there) = UnixStream::pair().expect("sockets can be made");
+        for note in [
+            Note::Started { task: 3, pid: 77 },
+            Note::NotStarted { task: 1, errno: 2 },
+            Note::Randomized { errno: 1 },
+            Note::Exited { task: 16383, status: 255 },
+            Note::Killed { task: 0, signal: 64 },
+            Note::Done,
+            Note::Signal { signal: 15 },
+        ] {
+            note.write(&mut here).expect("the other end is open");
+            assert_eq!(Note::read(&mut there).expect("a note was written"), note);
+        }
+        drop(here);
+        assert!(Note::read(&mut there).is_err());
+    }
+}

@@ -1,0 +1,82 @@
+//! `poe`, the Parallel Operating Environment: starts the tasks of a job, carries their input and output, and
+//! leaves nothing behind.
+//!
+//! Two processes share the work. `poe` itself owns the terminal: it reads options, passes signals on and writes
+//! what the tasks write. Its child, the *keeper*, owns the tasks: it starts, signals and reaps them. Each ends
+//! every process of the job when the other one disappears, so that even SIGKILL of either leaves nothing running.
+//!
+//! ```text
+//!   poe  ── pipes: standard input, output, error ──┐
+//!    │                                             │
+//!    └── keeper (own session) ──┬── task 0 (own process group)
+//!          notes over a socket  └── task 1 …
+//! ```
+
+mod affinity;
+mod arguments;
+mod commands;
+mod environment;
+mod error;
+mod hosts;
+mod input;
+mod job;
+mod keeper;
+mod options;
+mod output;
+mod processes;
+mod settings;
+mod streams;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use arguments::Request;
+use commands::Commands;
+use error::Error;
+use settings::Settings;
+
+/// Runs `poe` with the arguments that follow its name, and answers the job's exit status.
+///
+/// The status is 0 when every task's is, otherwise the highest; 128 + N when signal N ended the job, or one of
+/// its tasks; 1 when the job could not be started as asked, 126 or 127 when a program could not be executed or
+/// found.
+pub fn main(arguments: Vec<OsString>) -> ExitCode {
+    match run(arguments) {
+        Ok(status) => ExitCode::from(status),
+        Err(error) => {
+            error::say(&error.to_string());
+            ExitCode::from(error.status())
+        }
+    }
+}
+
+fn run(arguments: Vec<OsString>) -> Result<u8, Error> {
+    let settings = |flags| Settings::new(flags, std::env::vars_os());
+    let fence = settings(Default::default());
+    match arguments::parse(arguments, &fence)? {
+        Request::Help => print(&options::help()),
+        Request::Version => print(&format!("poe (OpenLAPI) {}\n", env!("CARGO_PKG_VERSION"))),
+        Request::Run { flags, program } => start(&settings(flags), program),
+    }
+}
+
+fn start(settings: &Settings, program: Vec<OsString>) -> Result<u8, Error> {
+    hosts::check(settings)?;
+    let Commands { steps, stdin_is_spent } = commands::plan(settings, program)?;
+    let signals = job::Signals::take()?;
+    let mut highest = 0;
+    for step in &steps {
+        let end = job::run(settings, step, stdin_is_spent, &signals)?;
+        highest = highest.max(end.status);
+        if end.early {
+            return Ok(end.status);
+        }
+    }
+    Ok(highest)
+}
+
+fn print(text: &str) -> Result<u8, Error> {
+    use std::io::Write;
+    std::io::stdout().write_all(text.as_bytes()).map_err(|error| Error::system("standard output", error))?;
+    Ok(0)
+}

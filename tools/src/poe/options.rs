@@ -1,0 +1,296 @@
+//! The one table of what can be asked of `poe`: flag, variable, values, default, meaning.
+
+use super::affinity::Affinity;
+use super::error::Error;
+use super::input::StdinMode;
+use super::output::StdoutMode;
+
+/// One thing that can be asked for, by its flag or by its variable. The flag wins.
+pub(super) struct Setting {
+    /// The flags without their dash; the first is the usual one. Some settings have a variable only.
+    pub flags: &'static [&'static str],
+    pub variable: &'static str,
+    pub values: Values,
+    /// What holds when neither flag nor variable says anything. Empty: nothing, or see the meaning.
+    pub default: &'static str,
+    pub meaning: &'static str,
+}
+
+/// Which values a setting takes.
+pub(super) enum Values {
+    /// A whole number in this range.
+    Number(u64, u64),
+    /// yes or no.
+    YesNo,
+    /// One of these words, in either case.
+    OneOf(&'static [&'static str]),
+    /// Whatever this says is right; the text tells a user what that is.
+    Checked(&'static str, fn(&str) -> bool),
+    /// Any text; the name stands in the help.
+    Text(&'static str),
+}
+
+use Values::{Checked, Number, OneOf, Text, YesNo};
+
+const fn setting(
+    flags: &'static [&'static str],
+    variable: &'static str,
+    values: Values,
+    default: &'static str,
+    meaning: &'static str,
+) -> Setting {
+    Setting { flags, variable, values, default, meaning }
+}
+
+/// More tasks than this are a mistake.
+const MOST_TASKS: u64 = 16384;
+
+/// All settings, in the order of the help text.
+pub(super) static TABLE: &[Setting] = &[
+    setting(&["procs"], "MP_PROCS", Number(1, MOST_TASKS), "1", "how many tasks"),
+    setting(
+        &["nodes"],
+        "MP_NODES",
+        Number(1, MOST_TASKS),
+        "",
+        "how many hosts; more than this one is an error",
+    ),
+    setting(
+        &["tasks_per_node"],
+        "MP_TASKS_PER_NODE",
+        Number(1, MOST_TASKS),
+        "",
+        "how many tasks on each host",
+    ),
+    setting(
+        &["hostfile", "hfile"],
+        "MP_HOSTFILE",
+        Text("FILE"),
+        "",
+        "the hosts to use; only this one may be named",
+    ),
+    setting(&["save_hostfile"], "MP_SAVEHOSTFILE", Text("FILE"), "", "write the hosts that are used to FILE"),
+    setting(&["pgmmodel"], "MP_PGMMODEL", OneOf(&["spmd", "mpmd"]), "spmd", "mpmd: a program for each task"),
+    setting(
+        &["cmdfile"],
+        "MP_CMDFILE",
+        Text("FILE"),
+        "",
+        "commands, one a line: mpmd, each for one task; spmd, each for all tasks, one after another",
+    ),
+    setting(&["labelio"], "MP_LABELIO", YesNo, "no", "put the task's number before each line"),
+    setting(
+        &["stdoutmode"],
+        "MP_STDOUTMODE",
+        Checked("unordered, ordered or a task", |text| text.parse::<StdoutMode>().is_ok()),
+        "unordered",
+        "output as it comes, task after task, or of one task only",
+    ),
+    setting(
+        &["stdinmode"],
+        "MP_STDINMODE",
+        Checked("all, none or a task", |text| text.parse::<StdinMode>().is_ok()),
+        "0",
+        "who gets standard input",
+    ),
+    setting(
+        &["infolevel", "ilevel"],
+        "MP_INFOLEVEL",
+        Number(0, 6),
+        "1",
+        "messages: 0 errors, 1 and attentions, 2 and information, 3 to 6 more and more detail",
+    ),
+    setting(
+        &["task_affinity"],
+        "MP_TASK_AFFINITY",
+        Checked("yes, no, CORE[:n], CPU[:n], MCM, SNI, -1 or a list", |text| {
+            text.parse::<Affinity>().is_ok()
+        }),
+        "",
+        "pin each task; when not said: to a core of its own where there are enough of them",
+    ),
+    setting(
+        &["cpu_use"],
+        "MP_CPU_USE",
+        OneOf(&["unique", "multiple"]),
+        "",
+        "multiple: other jobs share the cores",
+    ),
+    setting(
+        &["pulse"],
+        "MP_PULSE",
+        Number(0, u32::MAX as u64),
+        "",
+        "accepted: the end of a task is seen at once",
+    ),
+    setting(&["msg_api"], "MP_MSG_API", Text("API"), "lapi", "the interfaces that the tasks use"),
+    setting(&["euilib"], "MP_EUILIB", OneOf(&["ip", "us"]), "", "the way to other hosts, for the library"),
+    setting(&["euidevice"], "MP_EUIDEVICE", Text("DEVICE"), "", "the adapters to use, for the library"),
+    setting(&["instances"], "MP_INSTANCES", Text("N"), "", "instances of each adapter, for the library"),
+    setting(&["use_bulk_xfer"], "MP_USE_BULK_XFER", YesNo, "", "large messages by remote memory access"),
+    setting(&["bulk_min_msg_size"], "MP_BULK_MIN_MSG_SIZE", Text("SIZE"), "", "what counts as large there"),
+    setting(&["rdma_count"], "MP_RDMA_COUNT", Text("COUNT"), "", "accepted: such contexts are not counted"),
+    setting(&["shared_memory"], "MP_SHARED_MEMORY", YesNo, "", "for the library"),
+    setting(
+        &["wait_mode"],
+        "MP_WAIT_MODE",
+        OneOf(&["poll", "yield", "sleep", "nopoll"]),
+        "",
+        "how tasks wait, for the library",
+    ),
+    setting(&["polling_interval"], "MP_POLLING_INTERVAL", Text("MICROSECONDS"), "", "for the library"),
+    setting(&["retransmit_interval"], "MP_RETRANSMIT_INTERVAL", Text("N"), "", "for the library"),
+    setting(&["rexmit_buf_size"], "MP_REXMIT_BUF_SIZE", Text("BYTES"), "", "for the library"),
+    setting(&["rexmit_buf_cnt"], "MP_REXMIT_BUF_CNT", Text("N"), "", "for the library"),
+    setting(&["ack_thresh"], "MP_ACK_THRESH", Text("N"), "", "for the library"),
+    setting(&["udp_packet_size"], "MP_UDP_PACKET_SIZE", Text("BYTES"), "", "for the library"),
+    setting(&["css_interrupt"], "MP_CSS_INTERRUPT", YesNo, "", "for MPI"),
+    setting(&["eager_limit"], "MP_EAGER_LIMIT", Text("BYTES"), "", "for MPI"),
+    setting(&["buffer_mem"], "MP_BUFFER_MEM", Text("BYTES"), "", "for MPI"),
+    setting(&["single_thread"], "MP_SINGLE_THREAD", YesNo, "", "for MPI"),
+    setting(
+        &["adapter_use"],
+        "MP_ADAPTER_USE",
+        OneOf(&["shared", "dedicated"]),
+        "",
+        "accepted: nobody divides adapters",
+    ),
+    setting(&["resd"], "MP_RESD", YesNo, "", "accepted: there is no resource manager to ask"),
+    setting(&["rmpool"], "MP_RMPOOL", Text("POOL"), "", "accepted, likewise"),
+    setting(&["retry"], "MP_RETRY", Text("SECONDS"), "", "accepted, likewise"),
+    setting(&["retrycount"], "MP_RETRYCOUNT", Text("N"), "", "accepted, likewise"),
+    setting(
+        &[],
+        "MP_FENCE",
+        Text("WORD"),
+        "",
+        "what follows WORD on the command line belongs to the program",
+    ),
+    setting(
+        &[],
+        "MP_NOARGLIST",
+        YesNo,
+        "no",
+        "yes: all that follows the program's name belongs to the program",
+    ),
+];
+
+impl Setting {
+    /// The setting that a flag (without its dash) stands for.
+    pub(super) fn of_flag(flag: &str) -> Option<&'static Self> {
+        TABLE.iter().find(|setting| setting.flags.contains(&flag))
+    }
+
+    /// The setting of a variable that `poe` itself reads: every such variable is in the table.
+    pub(super) fn of_variable(variable: &str) -> &'static Self {
+        TABLE.iter().find(|setting| setting.variable == variable).expect("the variable is in the table")
+    }
+
+    /// Refuses a value that the setting does not take; `said` is how the user gave it.
+    pub(super) fn check(&self, said: &str, value: &str) -> Result<(), Error> {
+        let right = match self.values {
+            Number(least, most) => value.parse().is_ok_and(|number: u64| (least..=most).contains(&number)),
+            YesNo => value.eq_ignore_ascii_case("yes") || value.eq_ignore_ascii_case("no"),
+            OneOf(words) => words.iter().any(|word| value.eq_ignore_ascii_case(word)),
+            Checked(_, check) => check(value),
+            Text(_) => true,
+        };
+        if right {
+            return Ok(());
+        }
+        Err(Error::asked(format!("{said}: \"{value}\" is not {}", self.values.wanted())))
+    }
+}
+
+impl Values {
+    fn wanted(&self) -> String {
+        match self {
+            Number(least, most) => format!("a number from {least} to {most}"),
+            YesNo => "yes or no".to_owned(),
+            OneOf(words) => words.join(" or "),
+            Checked(wanted, _) => (*wanted).to_owned(),
+            Text(name) => (*name).to_owned(),
+        }
+    }
+
+    fn placeholder(&self) -> String {
+        match self {
+            Number(..) => "N".to_owned(),
+            YesNo => "yes|no".to_owned(),
+            OneOf(words) => words.join("|"),
+            Checked(..) => "WHAT".to_owned(),
+            Text(name) => (*name).to_owned(),
+        }
+    }
+}
+
+/// The text of `poe -h`. Configure scripts look for the name in its first line.
+pub(super) fn help() -> String {
+    let mut text = String::from(
+        "poe: Parallel Operating Environment of OpenLAPI: runs a program as the tasks of a job\n\
+         \n\
+         usage: poe [flags] program [arguments and flags]\n\
+         \x20      poe [flags] -cmdfile FILE\n\
+         \n\
+         A flag is written -flag VALUE or -flag=VALUE. It wins over its variable, and the tasks get it as that\n\
+         variable. The exit status is 0 when every task's is, otherwise the highest; 128 + N for signal N.\n\n",
+    );
+    for Setting { flags, variable, values, default, meaning } in TABLE {
+        let flags: Vec<String> =
+            flags.iter().map(|flag| format!("-{flag} {}", values.placeholder())).collect();
+        let flags = if flags.is_empty() { String::from("(no flag)") } else { flags.join(", ") };
+        text += &format!("  {flags}  [{variable}]\n        {meaning}");
+        if let Checked(wanted, _) = values {
+            text += &format!("; {wanted}");
+        }
+        text += &if default.is_empty() { String::from("\n") } else { format!(" (default: {default})\n") };
+    }
+    text + "  -h\n        this text\n  -version\n        the version\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_and_variables_occur_once() {
+        let mut flags: Vec<&str> = TABLE.iter().flat_map(|setting| setting.flags).copied().collect();
+        let mut variables: Vec<&str> = TABLE.iter().map(|setting| setting.variable).collect();
+        let (all_flags, all_variables) = (flags.len(), variables.len());
+        flags.sort_unstable();
+        flags.dedup();
+        variables.sort_unstable();
+        variables.dedup();
+        assert_eq!((flags.len(), variables.len()), (all_flags, all_variables));
+    }
+
+    #[test]
+    fn defaults_are_values_that_the_setting_takes() {
+        for setting in TABLE.iter().filter(|setting| !setting.default.is_empty()) {
+            setting.check(setting.variable, setting.default).expect(setting.variable);
+        }
+    }
+
+    #[test]
+    fn a_wrong_value_is_named() {
+        let procs = Setting::of_flag("procs").expect("the flag exists");
+        for wrong in ["0", "-1", "many", "", "16385", "1.5"] {
+            let message = procs.check("-procs", wrong).expect_err(wrong).to_string();
+            assert!(message.contains("-procs") && message.contains(wrong), "{message}");
+        }
+    }
+
+    #[test]
+    fn the_help_names_every_flag_and_variable() {
+        let help = help();
+        assert!(help.lines().next().is_some_and(|line| line.contains("Parallel Operating Environment")));
+        for setting in TABLE {
+            assert!(help.contains(setting.variable), "{}", setting.variable);
+            assert!(
+                setting.flags.iter().all(|flag| help.contains(&format!("-{flag} "))),
+                "{}",
+                setting.variable
+            );
+        }
+    }
+}

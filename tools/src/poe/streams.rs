@@ -1,0 +1,93 @@
+//! The pipes between `poe` and the tasks.
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+
+use nix::fcntl::OFlag;
+use nix::unistd::pipe2;
+
+use super::error::Error;
+use super::input::StdinMode;
+use super::output::{Source, StdoutMode, Stream};
+use super::settings::Settings;
+
+/// `poe`'s ends.
+pub(super) struct Ours {
+    pub sources: Vec<Source>,
+    /// Where standard input is copied to, when every task gets it.
+    pub inputs: Vec<File>,
+}
+
+/// One task's ends, to become its standard descriptors.
+pub(super) struct Theirs {
+    pub stdin: Stdin,
+    /// `None`: what it writes is thrown away.
+    pub stdout: Option<OwnedFd>,
+    pub stderr: OwnedFd,
+}
+
+/// Where a task reads its standard input.
+pub(super) enum Stdin {
+    /// What `poe` was given itself.
+    Inherit,
+    Nothing,
+    Pipe(OwnedFd),
+}
+
+/// Makes the pipes of all tasks. None of them is inherited by a program by accident.
+pub(super) fn open(
+    settings: &Settings,
+    tasks: usize,
+    stdin_is_spent: bool,
+) -> Result<(Ours, Vec<Theirs>), Error> {
+    let stdout_mode = settings.parsed("MP_STDOUTMODE")?.unwrap_or(StdoutMode::Unordered);
+    let stdin_mode = settings.parsed("MP_STDINMODE")?.unwrap_or(StdinMode::Only(0));
+    for (variable, named) in [
+        ("MP_STDOUTMODE", if let StdoutMode::Only(task) = stdout_mode { task } else { 0 }),
+        ("MP_STDINMODE", if let StdinMode::Only(task) = stdin_mode { task } else { 0 }),
+    ] {
+        if named >= tasks {
+            return Err(Error::asked(format!(
+                "{variable} is {named}: the last of {tasks} tasks is {}",
+                tasks - 1
+            )));
+        }
+    }
+    let stdin_mode = if stdin_is_spent { StdinMode::None } else { stdin_mode };
+    let mut ours = Ours { sources: Vec::new(), inputs: Vec::new() };
+    let mut theirs = Vec::new();
+    for task in 0..tasks {
+        let stdout = if matches!(stdout_mode, StdoutMode::Only(only) if only != task) {
+            None
+        } else {
+            Some(ours.output(task, Stream::Stdout)?)
+        };
+        let stderr = ours.output(task, Stream::Stderr)?;
+        let stdin = match stdin_mode {
+            StdinMode::All => Stdin::Pipe(ours.input()?),
+            StdinMode::Only(only) if only == task => Stdin::Inherit,
+            StdinMode::Only(_) | StdinMode::None => Stdin::Nothing,
+        };
+        theirs.push(Theirs { stdin, stdout, stderr });
+    }
+    Ok((ours, theirs))
+}
+
+impl Ours {
+    fn output(&mut self, task: usize, stream: Stream) -> Result<OwnedFd, Error> {
+        let (read, write) = pipe()?;
+        self.sources.push(Source { task, stream, pipe: File::from(read) });
+        Ok(write)
+    }
+
+    fn input(&mut self) -> Result<OwnedFd, Error> {
+        let (read, write) = pipe()?;
+        self.inputs.push(File::from(write));
+        Ok(read)
+    }
+}
+
+/// A pipe that programs do not inherit: the reading end, the writing end.
+pub(super) fn pipe() -> Result<(OwnedFd, OwnedFd), Error> {
+    pipe2(OFlag::O_CLOEXEC).map_err(|error| Error::system("a pipe to the tasks", error))
+}
