@@ -1,0 +1,177 @@
+/* A task that does one thing, named by its first argument; the tests of poe start it. It does not use LAPI. */
+#define _GNU_SOURCE
+#include <ctype.h>
+#include <dirent.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static int task(void) {
+    const char *child = getenv("MP_CHILD");
+    return child ? atoi(child) : 0;
+}
+
+/* The arguments, one a line. */
+static int args(int count, char **words) {
+    for (int i = 0; i < count; i++) printf("%s\n", words[i]);
+    return 0;
+}
+
+/* The values of the variables named. */
+static int env(int count, char **names) {
+    for (int i = 0; i < count; i++) {
+        const char *value = getenv(names[i]);
+        printf("%s=%s\n", names[i], value ? value : "(unset)");
+    }
+    return 0;
+}
+
+/* Exits with the status that stands at the task's place. */
+static int leave(int count, char **statuses) { return task() < count ? atoi(statuses[task()]) : 0; }
+
+/* Says that it is there, and waits for a signal. */
+static int wait_here(void) {
+    printf("task %d waits, pid %d\n", task(), (int)getpid());
+    fflush(stdout);
+    for (;;) pause();
+}
+
+/* Task WHO ends itself by signal N; the others wait. */
+static int die(char **words) {
+    if (task() != atoi(words[1])) return wait_here();
+    signal(atoi(words[0]), SIG_DFL);
+    raise(atoi(words[0]));
+    return 99;
+}
+
+static void tell(int signal) {
+    char line[64];
+    int length = snprintf(line, sizeof line, "task %d got signal %d\n", task(), signal);
+    if (write(1, line, length) != length) _exit(98);
+    if (signal == SIGTERM || signal == SIGINT) _exit(7);
+}
+
+/* Tells every signal that comes; SIGTERM and SIGINT end it. */
+static int listen_to(void) {
+    int signals[] = {SIGUSR1, SIGUSR2, SIGTERM, SIGINT};
+    struct sigaction action = {.sa_handler = tell};
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) sigaction(signals[i], &action, NULL);
+    return wait_here();
+}
+
+/* Hears nothing that can be ignored. */
+static int be_deaf(void) {
+    int signals[] = {SIGUSR1, SIGTERM, SIGINT, SIGHUP};
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) signal(signals[i], SIG_IGN);
+    return wait_here();
+}
+
+/* Starts a process in a session of its own, which starts another one, and all wait. */
+static int beget(void) {
+    if (fork() == 0) {
+        setsid();
+        if (fork() == 0) return be_deaf();
+        return be_deaf();
+    }
+    return wait_here();
+}
+
+/* The same, but this task exits when its offspring is there. */
+static int beget_and_leave(void) {
+    int there[2];
+    char byte;
+    if (pipe(there) != 0) return 97;
+    if (fork() == 0) {
+        setsid();
+        if (write(there[1], "x", 1) != 1) _exit(96);
+        return be_deaf();
+    }
+    return read(there[0], &byte, 1) == 1 ? 0 : 95;
+}
+
+/* COUNT lines of SIZE bytes on standard output, and the same on standard error. */
+static int lines(char **words) {
+    long count = atol(words[0]), size = atol(words[1]);
+    char *line = malloc(size + 1);
+    memset(line, 'a' + task() % 26, size - 1);
+    line[size - 1] = '\n';
+    for (long i = 0; i < count; i++) {
+        fwrite(line, 1, size, stdout);
+        fwrite(line, 1, size, stderr);
+    }
+    free(line);
+    return 0;
+}
+
+/* Where things are. */
+static int global;
+static int addresses(void) {
+    int local;
+    void *heap = malloc(100), *map = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    printf("%p %p %p %p %p %p\n", (void *)&global, (void *)addresses, (void *)printf, (void *)&local, heap, map);
+    free(heap);
+    return 0;
+}
+
+/* The processors that it may use. */
+static int processors(void) {
+    cpu_set_t set;
+    sched_getaffinity(0, sizeof set, &set);
+    for (int i = 0; i < CPU_SETSIZE; i++)
+        if (CPU_ISSET(i, &set)) printf("%d ", i);
+    printf("\n");
+    return 0;
+}
+
+/* The descriptors that are open. */
+static int descriptors(void) {
+    DIR *dir = opendir("/proc/self/fd");
+    for (struct dirent *entry; (entry = readdir(dir));)
+        if (isdigit((unsigned char)entry->d_name[0]) && atoi(entry->d_name) != dirfd(dir)) printf("%s ", entry->d_name);
+    printf("\n");
+    closedir(dir);
+    return 0;
+}
+
+/* Copies standard input to standard output. */
+static int copy(void) {
+    char buffer[4096];
+    for (size_t length; (length = fread(buffer, 1, sizeof buffer, stdin)) > 0;) fwrite(buffer, 1, length, stdout);
+    return ferror(stdin) ? 94 : 0;
+}
+
+/* Asks without ending the line, waits for the answer, and repeats it. */
+static int ask(void) {
+    char answer[64];
+    printf("name? ");
+    fflush(stdout);
+    if (!fgets(answer, sizeof answer, stdin)) return 93;
+    printf("it is %s", answer);
+    return 0;
+}
+
+int main(int argc, char **argv) {
+    const char *what = argc > 1 ? argv[1] : "";
+    char **rest = argv + 2;
+    if (!strcmp(what, "args")) return args(argc - 2, rest);
+    if (!strcmp(what, "env")) return env(argc - 2, rest);
+    if (!strcmp(what, "leave")) return leave(argc - 2, rest);
+    if (!strcmp(what, "wait")) return wait_here();
+    if (!strcmp(what, "die") && argc == 4) return die(rest);
+    if (!strcmp(what, "listen")) return listen_to();
+    if (!strcmp(what, "deaf")) return be_deaf();
+    if (!strcmp(what, "beget")) return beget();
+    if (!strcmp(what, "beget-and-leave")) return beget_and_leave();
+    if (!strcmp(what, "lines") && argc == 4) return lines(rest);
+    if (!strcmp(what, "addresses")) return addresses();
+    if (!strcmp(what, "processors")) return processors();
+    if (!strcmp(what, "descriptors")) return descriptors();
+    if (!strcmp(what, "copy")) return copy();
+    if (!strcmp(what, "ask")) return ask();
+    fprintf(stderr, "task: cannot do \"%s\"\n", what);
+    return 92;
+}
