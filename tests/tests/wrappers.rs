@@ -1,0 +1,309 @@
+//! The compile wrappers as build systems use them, the helper archive, and what `make install` puts where.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use openlapi_tests::{build_dir, stage, workspace};
+
+/// A compiler run: status, standard output, standard error.
+struct Ran {
+    ok: bool,
+    stdout: String,
+    stderr: String,
+}
+
+/// Runs a program in a folder of its own, with these variables and no others that choose a compiler.
+fn run_in(dir: &Path, program: &Path, args: &[&str], env: &[(&str, &str)]) -> Ran {
+    let mut command = Command::new(program);
+    for chooser in ["CC", "CXX", "MP_COMPILER", "MP_MSG_API"] {
+        command.env_remove(chooser);
+    }
+    let output =
+        command.args(args).current_dir(dir).envs(env.iter().copied()).output().expect("it can be run");
+    let text = |bytes| String::from_utf8(bytes).expect("compilers write UTF-8");
+    Ran { ok: output.status.success(), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+impl Ran {
+    #[track_caller]
+    fn ok(self) -> Self {
+        assert!(self.ok, "{}{}", self.stdout, self.stderr);
+        self
+    }
+}
+
+fn wrapper(name: &str) -> PathBuf {
+    stage().join("bin").join(name)
+}
+
+/// What a wrapper would run.
+#[track_caller]
+fn shown(name: &str, args: &[&str], env: &[(&str, &str)]) -> String {
+    let args: Vec<&str> = ["-show"].iter().chain(args).copied().collect();
+    run_in(workspace(), &wrapper(name), &args, env).ok().stdout.trim_end().to_owned()
+}
+
+/// A fresh folder.
+fn folder(name: &str) -> PathBuf {
+    let dir = build_dir().join("tests").join(name);
+    let _ = fs::remove_dir_all(&dir);
+    fs::create_dir_all(&dir).expect("the folder can be made");
+    dir
+}
+
+fn script(path: &Path, text: &str) {
+    fs::write(path, format!("#!/bin/sh\n{text}")).expect("the script can be written");
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("it can be made executable");
+}
+
+#[test]
+fn a_program_is_linked_with_everything_it_needs() {
+    let prefix = stage().display();
+    assert_eq!(
+        shown("mpcc_r", &["-O2", "a.c", "-o", "a"], &[]),
+        format!(
+            "cc -O2 a.c -o a -I{prefix}/include -pthread -no-pie -L{prefix}/lib -Wl,-rpath,{prefix}/lib -llapi_r -laixcompat"
+        )
+    );
+    assert!(shown("mpCC_r", &["a.C"], &[]).starts_with("c++ a.C "));
+    assert!(shown("cc_r", &["a.c"], &[]).starts_with("cc a.c "));
+}
+
+#[test]
+fn libraries_come_only_where_something_is_linked() {
+    for mode in ["-c", "-S", "-E", "-M", "-MM"] {
+        let command = shown("mpcc_r", &[mode, "a.c"], &[]);
+        assert!(command.contains("/include -pthread") && !command.contains("-llapi_r"), "{command}");
+    }
+    let library = shown("mpcc_r", &["-shared", "a.o", "-o", "a.so"], &[]);
+    assert!(library.contains("-llapi_r") && !library.contains("-no-pie"), "{library}");
+    // Dependencies beside a compilation do not keep it from linking.
+    assert!(shown("mpcc_r", &["-MD", "-MF", "a.d", "a.c"], &[]).contains("-llapi_r"));
+    // Values of options are no inputs.
+    for args in [&["--version"][..], &["-v"], &["-dumpmachine"], &["-o", "a"], &["-I", "dir"], &[]] {
+        let command = shown("mpcc_r", args, &[]);
+        assert!(!command.contains("-llapi_r"), "{command}");
+    }
+}
+
+#[test]
+fn options_of_the_old_compilers_are_translated_or_dropped() {
+    let args =
+        "-q64 -qarch=pwr4 -qlanglvl=extc99 -bmaxdata:0x80000000 a.c -lf -lxlf90 -lxlf -lc_r -lpthreads -lm";
+    let command = shown("mpcc_r", &args.split(' ').collect::<Vec<_>>(), &[]);
+    assert!(command.starts_with("cc -m64 a.c -lm -I"), "{command}");
+    assert!(shown("mpcc_r", &["-q32", "-c", "a.c"], &[]).starts_with("cc -m32 -c a.c "));
+    assert_eq!(shown("mpcc_r", &["-qversion"], &[]), "cc --version");
+}
+
+#[test]
+fn the_compiler_can_be_chosen() {
+    let chosen = |name, args: &[&str], env: &[(&str, &str)]| {
+        shown(name, args, env).split(" a.c").next().map(str::to_owned).unwrap_or_default()
+    };
+    assert_eq!(chosen("mpcc_r", &["-compiler", "clang", "a.c"], &[("MP_COMPILER", "gcc")]), "clang");
+    assert_eq!(chosen("mpcc_r", &["a.c"], &[("MP_COMPILER", "gcc-12"), ("CC", "tcc")]), "gcc-12");
+    assert_eq!(chosen("mpcc_r", &["a.c"], &[("CC", "ccache gcc -std=c99")]), "ccache gcc -std=c99");
+    assert_eq!(chosen("mpCC_r", &["a.c"], &[("MP_COMPILER", "/usr/bin/gcc-12")]), "/usr/bin/g++-12");
+    assert_eq!(chosen("mpCC_r", &["a.c"], &[("MP_COMPILER", "clang")]), "clang++");
+    assert_eq!(chosen("mpCC_r", &["a.c"], &[("CXX", "g++-12")]), "g++-12");
+    // A configure script that was given CC=mpcc_r hands it on to the wrapper itself.
+    assert_eq!(chosen("mpcc_r", &["a.c"], &[("CC", "mpcc_r")]), "cc");
+    assert_eq!(
+        chosen("cc_r", &["a.c"], &[("CC", "ccache /opt/bin/mpcc_r -O2"), ("MP_COMPILER", "mpcc_r")]),
+        "cc"
+    );
+    assert_eq!(chosen("mpCC_r", &["a.c"], &[("CXX", "mpCC_r -q64")]), "c++");
+    let missing = run_in(workspace(), &wrapper("mpcc_r"), &["-compiler"], &[]);
+    assert!(!missing.ok && missing.stderr.contains("-compiler"), "{}", missing.stderr);
+}
+
+#[test]
+fn words_stay_whole() {
+    let dir = folder("wrapper words");
+    fs::write(dir.join("a b.c"), "#include <stdio.h>\nint main(void) { puts(TEXT); return 0; }\n")
+        .expect("a source");
+    let args = ["a b.c", "-DTEXT=\"it's $HOME * \\\"\"", "-o", "a b"];
+    run_in(&dir, &wrapper("mpcc_r"), &args, &[]).ok();
+    assert_eq!(run_in(&dir, &dir.join("a b"), &[], &[]).ok().stdout, "it's $HOME * \"\n");
+    // What -show prints can be given to a shell.
+    fs::remove_file(dir.join("a b")).expect("it was made");
+    let command = run_in(&dir, &wrapper("mpcc_r"), &[&["-show"][..], &args[..]].concat(), &[]).ok().stdout;
+    run_in(&dir, Path::new("sh"), &["-c", &command], &[]).ok();
+    assert_eq!(run_in(&dir, &dir.join("a b"), &[], &[]).ok().stdout, "it's $HOME * \"\n");
+}
+
+#[test]
+fn the_prefix_is_where_the_wrapper_is_whatever_leads_there() {
+    let dir = folder("wrapper_links");
+    std::os::unix::fs::symlink(wrapper("mpCC_r"), dir.join("first")).expect("a link");
+    std::os::unix::fs::symlink("first", dir.join("second")).expect("a link");
+    let include = format!("-I{}/include", stage().display());
+    let command = run_in(&dir, Path::new("./second"), &["-show", "a.c"], &[]).ok().stdout;
+    assert!(command.contains(&include) && command.starts_with("c++ "), "{command}");
+    let path = format!("{}:{}", dir.display(), std::env::var("PATH").expect("there is a PATH"));
+    let found =
+        run_in(workspace(), Path::new("sh"), &["-c", "second -show a.c"], &[("PATH", &path)]).ok().stdout;
+    assert_eq!(found, command);
+}
+
+#[test]
+fn a_configure_script_is_content() {
+    let dir = folder("wrapper_configure");
+    // What configure scripts ask first: does it work, can its result run, does it know -g, where are the headers?
+    let script = r#"
+        set -e
+        echo 'int main(void) { return 0; }' >conftest.c
+        $CC --version >/dev/null
+        $CC -o conftest -g -O2 conftest.c 2>err
+        test ! -s err
+        ./conftest
+        $CC -c conftest.c 2>err
+        test ! -s err
+        $CC -o conftest conftest.o
+        ./conftest
+        echo '#include <stdio.h>' | $CC -E - | grep -q printf
+        echo 'syntax error' >conftest.c
+        if $CC -c conftest.c 2>/dev/null; then exit 1; fi
+        echo 'int f(void) { return 1; }' >f.c
+        $CC -fPIC -shared f.c -o libf.so
+        echo 'int f(void); int main(void) { return f() - 1; }' >main.c
+        $CC main.c -L. -lf_missing 2>/dev/null && exit 1
+        $CC main.c ./libf.so -o main
+        ./main
+        $CC -print-search-dirs >/dev/null
+        $CC -M main.c | grep -q main.c
+    "#;
+    let path =
+        format!("{}:{}", stage().join("bin").display(), std::env::var("PATH").expect("there is a PATH"));
+    for compiler in ["mpcc_r", "cc_r"] {
+        let env = [("PATH", path.as_str()), ("CC", compiler)];
+        let output =
+            Command::new("sh").args(["-c", script]).envs(env).current_dir(&dir).output().expect("sh runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+#[test]
+fn the_executable_has_fixed_addresses_and_finds_the_library() {
+    let dir = folder("wrapper_executable");
+    fs::write(dir.join("a.c"), "int main(void) { return 0; }\n").expect("a source");
+    run_in(&dir, &wrapper("mpcc_r"), &["-Wl,--no-as-needed", "a.c", "-o", "a"], &[]).ok();
+    let elf = fs::read(dir.join("a")).expect("it was made");
+    // e_type of the ELF header: 2 is an executable at fixed addresses, 3 one that can be anywhere.
+    assert_eq!(elf[16..18], [2, 0]);
+    let libraries = run_in(&dir, Path::new("ldd"), &["a"], &[]).ok().stdout;
+    assert!(
+        libraries.contains(&format!("liblapi_r.so.1 => {}/lib/liblapi_r.so.1", stage().display())),
+        "{libraries}"
+    );
+    for name in ["-llapi", "-lpoe", "-lmpi_ibm"] {
+        run_in(&dir, &wrapper("mpcc_r"), &["a.c", name, "-o", "b"], &[]).ok();
+    }
+}
+
+#[test]
+fn atomic_operations_of_aix_are_there_and_give_way() {
+    let dir = folder("wrapper_atomics");
+    let source = r#"
+        #include <sys/atomic_op.h>
+        #include <stdio.h>
+        int main(void) {
+            int word = 5, expected = 7;
+            long big = 1L << 40, was = 1L << 40;
+            printf("%d ", fetch_and_add(&word, 3));
+            printf("%d ", fetch_and_or(&word, 3));
+            printf("%d ", fetch_and_and(&word, 6));
+            printf("%d ", compare_and_swap(&word, &expected, 9));
+            printf("%d %d ", word, expected);
+            printf("%d ", compare_and_swap(&word, &expected, 9));
+            printf("%d ", _check_lock(&word, 9, 1));
+            printf("%d ", _check_lock(&word, 9, 1));
+            _clear_lock(&word, 0);
+            printf("%d ", word);
+            printf("%d ", fetch_and_addlp(&big, 1) == was);
+            printf("%d ", fetch_and_orlp(&big, 2) == was + 1);
+            printf("%d ", fetch_and_andlp(&big, ~1L) == was + 3);
+            printf("%d ", compare_and_swaplp(&big, &was, 0));
+            printf("%d\n", compare_and_swaplp(&big, &was, 0));
+            return 0;
+        }
+    "#;
+    fs::write(dir.join("a.c"), source).expect("a source");
+    run_in(&dir, &wrapper("mpcc_r"), &["-Wall", "-Werror", "a.c", "-o", "a"], &[]).ok();
+    assert_eq!(run_in(&dir, &dir.join("a"), &[], &[]).ok().stdout, "5 8 11 0 2 2 1 0 1 0 1 1 1 0 1\n");
+    // As C++, and as an old program that declares nothing and has its own.
+    run_in(&dir, &wrapper("mpCC_r"), &["-x", "c++", "-Wall", "-Werror", "a.c", "-o", "b"], &[]).ok();
+    let own = "int fetch_and_add(int *w, int v) { *w = v; return 77; }\n\
+               int main() { int w = 1; int r = fetch_and_add(&w, 2); return !(r == 77 && w == 2 && \
+               fetch_and_or(&w, 1) == 2); }\n";
+    fs::write(dir.join("own.c"), own).expect("a source");
+    run_in(&dir, &wrapper("mpcc_r"), &["-std=gnu89", "-w", "own.c", "-o", "own"], &[]).ok();
+    run_in(&dir, &dir.join("own"), &[], &[]).ok();
+}
+
+#[test]
+fn an_mpi_compilers_flags_are_taken_in() {
+    let dir = folder("wrapper_mpi");
+    let open_mpi = r#"case $1 in -showme:compile) echo -I/ompi/include ;; -showme:link) echo -L/ompi/lib -lmpi ;; *) exit 1 ;; esac"#;
+    let mpich = r#"case $1 in -compile_info) echo gcc -O3 -I/mpich/include ;; -link_info) echo gcc -Wl,-rpath -L/mpich/lib -lmpich ;; *) exit 1 ;; esac"#;
+    let path = format!("{}:{}", dir.display(), std::env::var("PATH").expect("there is a PATH"));
+    for (answers, include, library) in [
+        (open_mpi, "-I/ompi/include", "-L/ompi/lib -lmpi"),
+        (mpich, "-I/mpich/include", "-L/mpich/lib -lmpich"),
+    ] {
+        script(&dir.join("mpicc"), answers);
+        let asked = shown("mpcc_r", &["-mpi", "a.c"], &[("PATH", &path)]);
+        assert!(asked.contains(include) && asked.ends_with(library) && !asked.contains("-O3"), "{asked}");
+        let named = shown("mpcc_r", &["a.c"], &[("PATH", &path), ("MP_MSG_API", "LAPI,MPI")]);
+        assert_eq!(named, asked);
+        let compiled = shown("mpcc_r", &["-mpi", "-c", "a.c"], &[("PATH", &path)]);
+        assert!(compiled.contains(include) && !compiled.contains(library), "{compiled}");
+        let other = shown("mpcc_r", &["a.c"], &[("PATH", &path), ("MP_MSG_API", "lapi")]);
+        assert!(!other.contains(include), "{other}");
+    }
+    // Asked for and not there is an error; only wished for is not.
+    script(&dir.join("mpicc"), "exit 1");
+    let missing = run_in(workspace(), &wrapper("mpcc_r"), &["-mpi", "-show", "a.c"], &[("PATH", &path)]);
+    assert!(!missing.ok && missing.stderr.contains("-mpi"), "{}", missing.stderr);
+    shown("mpcc_r", &["a.c"], &[("PATH", &path), ("MP_MSG_API", "mpi_lapi")]);
+}
+
+#[test]
+fn the_installation_is_complete_and_can_be_taken_away() {
+    let dir = folder("install");
+    let make = |target: &str| {
+        let destination = format!("DESTDIR={}", dir.display());
+        let output = Command::new("make")
+            .args([target, "PREFIX=/opt/lapi", &destination])
+            .env_remove("MAKEFLAGS")
+            .current_dir(workspace())
+            .output()
+            .expect("make can be run");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    let files = || {
+        let find = Command::new("find")
+            .args([".", "!", "-type", "d"])
+            .current_dir(&dir)
+            .output()
+            .expect("find runs");
+        let mut files: Vec<String> =
+            String::from_utf8_lossy(&find.stdout).lines().map(str::to_owned).collect();
+        files.sort_unstable();
+        files
+    };
+    make("install");
+    let expected = "bin/cc_r bin/mpCC_r bin/mpcc_r bin/poe include/css_shared.h include/lapi.h include/sys/atomic_op.h \
+                    lib/libaixcompat.a lib/liblapi.so lib/liblapi_r.so lib/liblapi_r.so.1 lib/libmpi_ibm.a \
+                    lib/libpoe.a lib/pkgconfig/lapi_r.pc";
+    let expected: Vec<String> =
+        expected.split_whitespace().map(|name| format!("./opt/lapi/{name}")).collect();
+    assert_eq!(files(), expected);
+    let pc = fs::read_to_string(dir.join("opt/lapi/lib/pkgconfig/lapi_r.pc")).expect("it was installed");
+    assert!(pc.starts_with("prefix=/opt/lapi\n") && pc.contains("Version: 0."), "{pc}");
+    make("uninstall");
+    assert_eq!(files(), [""; 0]);
+}
