@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{Read, Seek, Write};
 use std::os::fd::AsFd;
 use std::process::{Command, Stdio};
+use std::sync::Barrier;
 use std::thread;
 
 use rustix::event::{EventfdFlags, PollFlags, eventfd};
@@ -165,20 +166,34 @@ fn nothing_is_left() {
 #[test]
 fn a_task_that_vanishes() {
     for has_heard in [false, true] {
+        let seated = Barrier::new(2);
         let errors = job(3, |task| {
-            if task == 2 {
-                let round = round(2, 4, "vanishing");
-                let channel = say_hello(&round);
-                if has_heard {
+            let round = round(task, 4, "vanishing");
+            match task {
+                0 => meet_bare(0, 4, "vanishing", PATIENCE).unwrap_err().detail,
+                1 => {
+                    let channel = say_hello(&round);
                     assert_eq!(hear(&channel, &round), Some(ToMember::Welcome));
+                    seated.wait();
+                    match hear(&channel, &round) {
+                        Some(ToMember::Fail(LAPI_ERR_SHM_SETUP, why)) => why,
+                        other => panic!("{other:?}"),
+                    }
                 }
-                return None;
+                _ => {
+                    seated.wait();
+                    let channel = say_hello(&round);
+                    if has_heard {
+                        assert_eq!(hear(&channel, &round), Some(ToMember::Welcome));
+                    }
+                    "task 2 left the rendezvous; task 3 did not come".to_owned()
+                }
             }
-            Some(meet_bare(task, 4, "vanishing", PATIENCE).unwrap_err())
         });
-        for error in errors.into_iter().flatten() {
-            assert_eq!(error.code, LAPI_ERR_SHM_SETUP);
-            assert!(error.detail.contains("task 2") && error.detail.contains("left"), "{}", error.detail);
+        for error in errors {
+            for part in ["task 2", "left the rendezvous", "task 3 did not come"] {
+                assert!(error.contains(part), "{error}");
+            }
         }
     }
 }
@@ -213,6 +228,8 @@ fn a_root_that_vanishes() {
                 break channel;
             }
         };
+        wait(&[(channel.as_fd(), PollFlags::IN)], round.deadline).unwrap();
+        assert!(matches!(channel.receive().unwrap(), Receive::Message(_)));
         channel.send(&ToMember::Welcome.encode(), &[], round.deadline).unwrap();
         None
     });
