@@ -1,0 +1,167 @@
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Command, Stdio};
+
+use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
+
+use super::*;
+
+fn own_pid() -> i32 {
+    std::process::id() as i32
+}
+
+fn bytes(len: usize) -> Vec<u8> {
+    (0..len).map(|at| (at * 7 + at / 251) as u8).collect()
+}
+
+#[test]
+fn to_and_from_oneself() {
+    let memory = CrossMemory::new([own_pid()]);
+    for len in [0, 1, 8, 4095, 4097, 1 << 20] {
+        let (from, mut to) = (bytes(len), vec![0; len]);
+        // SAFETY: both are as long as this, and `to` is writable.
+        unsafe { memory.read(0, from.as_ptr() as u64, to.as_mut_ptr(), len).unwrap() };
+        assert_eq!(to, from);
+        to.fill(0);
+        // SAFETY: as above.
+        unsafe { memory.write(0, to.as_mut_ptr() as u64, from.as_ptr(), len).unwrap() };
+        assert_eq!(to, from);
+    }
+}
+
+#[test]
+fn more_than_one_call_takes() {
+    let (from, mut to) = (bytes(100_000), vec![0; 100_000]);
+    for call_max in [1000, 4096, 99_999, 100_000] {
+        to.fill(0);
+        // SAFETY: both are as long as this, and `to` is writable.
+        unsafe {
+            copy(Direction::Read, own_pid(), from.as_ptr() as u64, to.as_mut_ptr(), from.len(), call_max)
+                .unwrap();
+        }
+        assert_eq!(to, from);
+    }
+}
+
+#[test]
+fn memory_that_ends_in_the_middle() {
+    // SAFETY: it takes a number and gives a number.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+    // SAFETY: new memory that nobody else uses; its second page is not touched after this but by the kernel.
+    let start = unsafe {
+        let start = mmap_anonymous(
+            std::ptr::null_mut(),
+            2 * page,
+            ProtFlags::READ | ProtFlags::WRITE,
+            MapFlags::PRIVATE,
+        )
+        .unwrap()
+        .cast::<u8>();
+        start.write_bytes(9, page);
+        mprotect(start.add(page).cast(), page, MprotectFlags::empty()).unwrap();
+        start
+    };
+    let memory = CrossMemory::new([own_pid()]);
+    let mut to = vec![0; 2 * page];
+    // SAFETY: `to` is as long as this.
+    let error = unsafe { memory.read(0, start as u64, to.as_mut_ptr(), 2 * page).unwrap_err() };
+    assert_eq!(error.raw_os_error(), Some(libc::EFAULT));
+    assert!(to[..page].iter().all(|byte| *byte == 9), "what can be copied is copied");
+    // SAFETY: as above.
+    unsafe { memory.read(0, start as u64, to.as_mut_ptr(), page).unwrap() };
+    // SAFETY: `to` is readable.
+    let error = unsafe { memory.write(0, start as u64 + page as u64, to.as_ptr(), 1).unwrap_err() };
+    assert_eq!(error.raw_os_error(), Some(libc::EFAULT));
+    // SAFETY: nobody uses the memory any more.
+    unsafe { munmap(start.cast(), 2 * page).unwrap() };
+}
+
+#[test]
+fn what_the_kernel_refuses() {
+    let mut byte = 0_u8;
+    // SAFETY: in all of these, `byte` is as long as the length.
+    let read = |memory: &CrossMemory, peer, remote: u64, byte: &mut u8| unsafe {
+        memory.read(peer, remote, byte, 1).unwrap_err().raw_os_error()
+    };
+    let memory = CrossMemory::new([own_pid(), 0, i32::MAX]);
+    assert_eq!(read(&memory, 0, 0, &mut byte), Some(libc::EFAULT));
+    assert_eq!(read(&memory, 0, u64::MAX, &mut byte), Some(libc::EFAULT));
+    assert_eq!(read(&memory, 1, 0, &mut byte), Some(libc::ESRCH), "a process that is not visible");
+    assert_eq!(read(&memory, 2, 0, &mut byte), Some(libc::ESRCH), "a process that is not there");
+    assert_eq!(read(&memory, 3, 0, &mut byte), Some(libc::ESRCH), "a task that is not there");
+}
+
+#[test]
+fn denied_means_every_call() {
+    let memory = CrossMemory::denied([own_pid()]);
+    let mut byte = 0_u8;
+    let remote = &raw mut byte as u64;
+    // SAFETY: no length is longer than `byte`.
+    let errors = unsafe {
+        [
+            memory.read(0, remote, &mut byte, 1).unwrap_err(),
+            memory.write(0, remote, &byte, 1).unwrap_err(),
+            memory.read(0, remote, &mut byte, 0).unwrap_err(),
+            memory.probe(0, landmark()).unwrap_err(),
+        ]
+    };
+    for error in errors {
+        assert_eq!(error.raw_os_error(), Some(libc::EPERM));
+    }
+}
+
+#[test]
+fn a_probe_compares() {
+    let memory = CrossMemory::new([own_pid()]);
+    memory.probe(0, landmark()).unwrap();
+    assert_eq!(landmark(), landmark());
+    let other = pattern(own_pid() + 1);
+    let error = memory.probe(0, other.as_ptr() as u64).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+}
+
+#[test]
+fn speeds_are_numbers() {
+    for speed in [measure().unwrap(), measure_memcpy()] {
+        assert!(speed.is_finite() && speed > 0.0, "{speed}");
+    }
+}
+
+const ROLE: &str = "TEST_ATTACH_PEER";
+const LETTER: u64 = 0x0123_4567_89ab_cdef;
+static MAILBOX: AtomicU64 = AtomicU64::new(0);
+
+#[test]
+fn another_process() {
+    let name = format!("{}::the_other_process", module_path!().split_once("::").unwrap().1);
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "--ignored", "--nocapture", &name])
+        .env(ROLE, "yes")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let stdin = child.stdin.take();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut address = || lines.next().unwrap().unwrap().parse::<u64>().unwrap();
+    let (landmark, mailbox) = (address(), address());
+
+    let memory = CrossMemory::new([own_pid(), child.id() as i32]);
+    memory.probe(1, landmark).unwrap();
+    // SAFETY: the constant is as long as this.
+    unsafe { memory.write(1, mailbox, LETTER.to_ne_bytes().as_ptr(), 8).unwrap() };
+    drop(stdin);
+    assert!(child.wait().unwrap().success());
+    assert_eq!(memory.probe(1, landmark).unwrap_err().raw_os_error(), Some(libc::ESRCH));
+}
+
+#[test]
+#[ignore = "the other process of the test above"]
+fn the_other_process() {
+    if std::env::var_os(ROLE).is_none() {
+        return;
+    }
+    eprintln!("{}\n{}", landmark(), MAILBOX.as_ptr() as u64);
+    std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
+    assert_eq!(MAILBOX.load(Ordering::Relaxed), LETTER);
+}
