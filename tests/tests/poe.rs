@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use nix::sched::{CpuSet, sched_getaffinity};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use openlapi_tests::{Job, Running, build_dir, compile_plain, descendants, eventually, named, stage};
+use openlapi_tests::{
+    Job, Outcome, Running, build_dir, compile_plain, descendants, eventually, named, stage,
+};
 
 /// The program that all tests start: its first argument says what it does.
 fn task() -> PathBuf {
@@ -22,7 +24,7 @@ fn job(tasks: usize, what: &[&str]) -> Job {
 /// A job that can be found again by what stands in its environment, wherever its processes went.
 struct Marked {
     mark: String,
-    running: Running,
+    running: Option<Running>,
 }
 
 impl Marked {
@@ -30,12 +32,34 @@ impl Marked {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let mark = format!("POE_TEST_MARK={}.{}.", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let (name, value) = mark.split_once('=').expect("it is a variable");
-        Self { running: job.env(name, value).start(), mark }
+        Self { running: Some(job.env(name, value).start()), mark }
+    }
+
+    /// Waits for the end of the job; then nothing of it may be left.
+    #[track_caller]
+    fn over(&mut self) -> Outcome {
+        let running = self.running.take().expect("it ends once");
+        let outcome = running.wait();
+        assert_eq!(named(&self.mark), [0; 0], "left behind\n{outcome}");
+        outcome
+    }
+
+    fn running(&mut self) -> &mut Running {
+        self.running.as_mut().expect("it has not ended")
     }
 
     #[track_caller]
     fn nothing_is_left(&self) {
         assert!(eventually(|| named(&self.mark).is_empty()), "left behind: {:?}", named(&self.mark));
+    }
+}
+
+impl Drop for Marked {
+    /// What a failing test finds left behind must not stay behind.
+    fn drop(&mut self) {
+        for pid in named(&self.mark) {
+            let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+        }
     }
 }
 
@@ -356,37 +380,29 @@ fn a_task_that_dies_ends_the_job_and_is_named() {
 #[test]
 fn a_task_that_is_killed_from_outside_takes_the_others_along() {
     let mut job = Marked::start(job(3, &["wait"]));
-    let lines = job.running.lines(3);
+    let lines = job.running().lines(3);
     let victim = lines.iter().find(|line| line.starts_with("task 1 ")).expect("task 1 waits");
     let victim: i32 =
         victim.rsplit(' ').next().and_then(|pid| pid.parse().ok()).expect("it tells its number");
     kill(Pid::from_raw(victim), Signal::SIGKILL).expect("it can be killed");
-    let Marked { running, mark } = job;
-    let outcome = running.wait();
-    outcome
-        .exited(137)
-        .says(&format!("task 1 ({}, pid {victim}) was ended by signal 9 (SIGKILL)", task().display()));
-    assert_eq!(named(&mark), [0; 0]);
+    let says = format!("task 1 ({}, pid {victim}) was ended by signal 9 (SIGKILL)", task().display());
+    job.over().exited(137).says(&says);
 }
 
 #[test]
 fn tasks_that_do_not_end_when_told_are_killed() {
     let script = r#"if [ $MP_CHILD = 0 ]; then sleep 1; kill -SEGV $$; else exec "$0" deaf; fi"#;
-    let job = Marked::start(Job::new("/bin/sh").procs(3).arg("-c").arg(script).arg(task()));
-    let Marked { running, mark } = job;
-    running.wait().exited(139).says("did not end within");
-    assert_eq!(named(&mark), [0; 0]);
+    let mut job = Marked::start(Job::new("/bin/sh").procs(3).arg("-c").arg(script).arg(task()));
+    job.over().exited(139).says("did not end within");
 }
 
 #[test]
 fn the_keys_of_the_terminal_end_everything() {
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT] {
         let mut job = Marked::start(job(3, &["beget"]));
-        job.running.lines(9);
-        job.running.signal_group(signal);
-        let Marked { running, mark } = job;
-        running.wait().exited(128 + signal as i32);
-        assert_eq!(named(&mark), [0; 0]);
+        job.running().lines(9);
+        job.running().signal_group(signal);
+        job.over().exited(128 + signal as i32);
     }
 }
 
@@ -403,14 +419,12 @@ fn tasks_can_end_in_good_order_when_interrupted() {
 #[test]
 fn a_second_interrupt_does_not_wait() {
     let mut job = Marked::start(job(2, &["deaf"]).deadline(60));
-    job.running.lines(2);
-    job.running.signal(Signal::SIGINT);
+    job.running().lines(2);
+    job.running().signal(Signal::SIGINT);
     std::thread::sleep(std::time::Duration::from_millis(700));
-    job.running.signal(Signal::SIGINT);
-    let Marked { running, mark } = job;
-    let outcome = running.wait();
+    job.running().signal(Signal::SIGINT);
+    let outcome = job.over();
     assert!(!outcome.exited(130).stderr.contains("did not end within"), "{outcome}");
-    assert_eq!(named(&mark), [0; 0]);
 }
 
 #[test]
@@ -461,28 +475,28 @@ fn what_poe_was_told_to_ignore_it_ignores() {
 #[test]
 fn killing_poe_leaves_nothing() {
     let mut job = Marked::start(job(3, &["beget"]));
-    job.running.lines(9);
-    job.running.signal(Signal::SIGKILL);
+    job.running().lines(9);
+    job.running().signal(Signal::SIGKILL);
     job.nothing_is_left();
-    assert_eq!(job.running.wait().signal, Some(9));
+    assert_eq!(job.over().signal, Some(9));
 }
 
 #[test]
 fn killing_poe_and_its_whole_group_leaves_nothing() {
     let mut job = Marked::start(job(3, &["beget"]));
-    job.running.lines(9);
-    job.running.signal_group(Signal::SIGKILL);
+    job.running().lines(9);
+    job.running().signal_group(Signal::SIGKILL);
     job.nothing_is_left();
 }
 
 #[test]
 fn killing_poe_while_it_starts_leaves_nothing() {
     for _ in 0..20 {
-        let job = Marked::start(job(8, &["beget"]));
-        let poe = job.running.pid();
+        let mut job = Marked::start(job(8, &["beget"]));
+        let poe = job.running().pid();
         // At any moment from its first child on.
         assert!(eventually(|| !descendants(poe).is_empty()));
-        job.running.signal(Signal::SIGKILL);
+        job.running().signal(Signal::SIGKILL);
         job.nothing_is_left();
     }
 }
@@ -490,19 +504,15 @@ fn killing_poe_while_it_starts_leaves_nothing() {
 #[test]
 fn killing_the_keeper_leaves_nothing() {
     let mut job = Marked::start(job(3, &["beget"]));
-    job.running.lines(9);
-    let children = descendants(job.running.pid());
+    job.running().lines(9);
+    let children = descendants(job.running().pid());
     kill(Pid::from_raw(children[0]), Signal::SIGKILL).expect("the keeper is poe's first child");
-    let Marked { running, mark } = job;
-    running.wait().exited(137).says("keeper");
-    assert_eq!(named(&mark), [0; 0]);
+    job.over().exited(137).says("keeper");
 }
 
 #[test]
 fn offspring_of_tasks_does_not_outlive_the_job() {
-    let Marked { running, mark } = Marked::start(job(3, &["beget-and-leave"]));
-    running.wait().ok();
-    assert_eq!(named(&mark), [0; 0]);
+    Marked::start(job(3, &["beget-and-leave"])).over().ok();
 }
 
 #[test]
