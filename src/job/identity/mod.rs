@@ -15,8 +15,8 @@
 //! The job's key tells jobs of one user apart. It is `MP_PARTITION`, else `PMIX_NAMESPACE`, else `PMI_JOBID`, else
 //! `SLURM_JOB_ID` with `SLURM_STEP_ID`, else it is derived from the process that started the tasks (see
 //! `ancestor`): programs started by hand from one shell, and the tasks of one `mpiexec`, have it in common.
-//! Two jobs of one user that run at the same time from the same shell, started by hand, need an `MP_PARTITION`
-//! each.
+//! Tasks started by hand need an `MP_PARTITION` where two jobs run at the same time from the same shell, or where
+//! the shell ends before the tasks have called `LAPI_Init`.
 
 mod ancestor;
 #[cfg(test)]
