@@ -37,14 +37,10 @@ pub struct CrossMemory {
 }
 
 impl CrossMemory {
-    /// Copies to and from the process `pids[task]` of each task.
-    pub fn new(pids: impl Into<Box<[i32]>>) -> Self {
-        Self { pids: pids.into(), denied: false }
-    }
-
-    /// Behaves as if the kernel refused every copy with EPERM (`LAPI_SHM_ATTACH=deny`).
-    pub fn denied(pids: impl Into<Box<[i32]>>) -> Self {
-        Self { pids: pids.into(), denied: true }
+    /// Copies to and from the process `pids[task]` of each task. When `denied` (`LAPI_SHM_ATTACH=deny`), behaves as if
+    /// the kernel refused every copy with EPERM.
+    pub fn new(pids: Vec<i32>, denied: bool) -> Self {
+        Self { pids: pids.into(), denied }
     }
 
     /// Finds out by a real copy whether this process may reach into the peer's, and whether that process is the

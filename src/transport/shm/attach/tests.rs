@@ -15,7 +15,7 @@ fn bytes(len: usize) -> Vec<u8> {
 
 #[test]
 fn to_and_from_oneself() {
-    let memory = CrossMemory::new([own_pid()]);
+    let memory = CrossMemory::new(vec![own_pid()], false);
     for len in [0, 1, 8, 4095, 4097, 1 << 20] {
         let (from, mut to) = (bytes(len), vec![0; len]);
         // SAFETY: both are as long as this, and `to` is writable.
@@ -60,7 +60,7 @@ fn memory_that_ends_in_the_middle() {
         mprotect(start.add(page).cast(), page, MprotectFlags::empty()).unwrap();
         start
     };
-    let memory = CrossMemory::new([own_pid()]);
+    let memory = CrossMemory::new(vec![own_pid()], false);
     let mut to = vec![0; 2 * page];
     // SAFETY: `to` is as long as this.
     let error = unsafe { memory.read(0, start as u64, to.as_mut_ptr(), 2 * page).unwrap_err() };
@@ -82,7 +82,7 @@ fn what_the_kernel_refuses() {
     let read = |memory: &CrossMemory, peer, remote: u64, byte: &mut u8| unsafe {
         memory.read(peer, remote, byte, 1).unwrap_err().raw_os_error()
     };
-    let memory = CrossMemory::new([own_pid(), 0, i32::MAX]);
+    let memory = CrossMemory::new(vec![own_pid(), 0, i32::MAX], false);
     assert_eq!(read(&memory, 0, 0, &mut byte), Some(libc::EFAULT));
     assert_eq!(read(&memory, 0, u64::MAX, &mut byte), Some(libc::EFAULT));
     assert_eq!(read(&memory, 1, 0, &mut byte), Some(libc::ESRCH), "a process that is not visible");
@@ -92,7 +92,7 @@ fn what_the_kernel_refuses() {
 
 #[test]
 fn denied_means_every_call() {
-    let memory = CrossMemory::denied([own_pid()]);
+    let memory = CrossMemory::new(vec![own_pid()], true);
     let mut byte = 0_u8;
     let remote = &raw mut byte as u64;
     // SAFETY: no length is longer than `byte`.
@@ -111,7 +111,7 @@ fn denied_means_every_call() {
 
 #[test]
 fn a_probe_compares() {
-    let memory = CrossMemory::new([own_pid()]);
+    let memory = CrossMemory::new(vec![own_pid()], false);
     memory.probe(0, landmark()).unwrap();
     assert_eq!(landmark(), landmark());
     let other = pattern(own_pid() + 1);
@@ -146,7 +146,7 @@ fn another_process() {
     let mut address = || lines.next().unwrap().unwrap().parse::<u64>().unwrap();
     let (landmark, mailbox) = (address(), address());
 
-    let memory = CrossMemory::new([own_pid(), child.id() as i32]);
+    let memory = CrossMemory::new(vec![own_pid(), child.id() as i32], false);
     memory.probe(1, landmark).unwrap();
     // SAFETY: the constant is as long as this.
     unsafe { memory.write(1, mailbox, LETTER.to_ne_bytes().as_ptr(), 8).unwrap() };
