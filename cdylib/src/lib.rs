@@ -1,0 +1,3 @@
+//! `liblapi_r.so`: the shared library that programs link. It holds nothing of its own.
+
+pub use openlapi_capi::*;

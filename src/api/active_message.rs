@@ -1,0 +1,53 @@
+//! LAPI_Amsend, its form in LAPI_Xfer, and the light-weight active message.
+
+use super::{check, nudge};
+use crate::abi::{LAPI_ERR_ADDR_HNDL_RANGE, LAPI_ERR_LW_DATA_LEN};
+use crate::engine::context::{ADDRESS_TABLE, Held};
+use crate::engine::origin::{self, Message};
+use crate::error::{Error, Result};
+
+/// User header and data of a light-weight active message stay below this, in bytes.
+pub const LIGHT_WEIGHT: usize = 128;
+
+/// Starts an active message (man page LAPI_Amsend).
+///
+/// # Safety
+/// The addresses must be as the man page wants them.
+#[inline]
+pub unsafe fn amsend(held: &mut Held<'_>, message: &Message) -> Result<()> {
+    check::target(held, message.tgt)?;
+    check::header_handler(message.handler)?;
+    check::header_fits(message.header.len)?;
+    check::length(message.data.len as u64)?;
+    if check::wanted(held) {
+        check::header(message.header.ptr as usize, message.header.len)?;
+        check::origin_address(message.data.ptr as usize, message.data.len as u64)?;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { origin::active_message(held, message) }?;
+    nudge(held);
+    Ok(())
+}
+
+/// Starts a light-weight active message: short, by index, without counters, and its buffers are free at once.
+///
+/// # Safety
+/// As for [`amsend`].
+#[inline]
+pub unsafe fn light_weight(held: &mut Held<'_>, message: &Message) -> Result<()> {
+    let bytes = message.header.len + message.data.len;
+    if bytes >= LIGHT_WEIGHT {
+        return Err(Error::new(
+            LAPI_ERR_LW_DATA_LEN,
+            format!("a light-weight message of {bytes} bytes, header included; at most {}", LIGHT_WEIGHT - 1),
+        ));
+    }
+    if message.handler >= ADDRESS_TABLE as u64 && check::wanted(held) {
+        return Err(Error::new(
+            LAPI_ERR_ADDR_HNDL_RANGE,
+            format!("a light-weight message takes an index below {ADDRESS_TABLE} as its header handler"),
+        ));
+    }
+    // SAFETY: the caller's promise.
+    unsafe { amsend(held, message) }
+}

@@ -1,0 +1,83 @@
+//! What is wrong with a parameter, by the man pages.
+
+use super::MAX_UHDR;
+use crate::abi::{
+    LAPI_ERR_DATA_LEN, LAPI_ERR_HDR_HNDLR_NULL, LAPI_ERR_HDR_LEN, LAPI_ERR_ORG_ADDR_NULL, LAPI_ERR_TGT,
+    LAPI_ERR_TGT_ADDR_NULL, LAPI_ERR_UHDR_LEN, LAPI_ERR_UHDR_NULL, LAPI_MAX_MSG_SZ,
+};
+use crate::engine::context::Held;
+use crate::error::{Error, Result};
+use std::sync::atomic::Ordering;
+
+/// Whether ERROR_CHK is on.
+#[inline]
+pub fn wanted(held: &Held<'_>) -> bool {
+    held.context().settings.error_check.load(Ordering::Relaxed)
+}
+
+/// The target is a task of the job. Always checked.
+#[inline]
+pub fn target(held: &mut Held<'_>, tgt: u32) -> Result<()> {
+    let tasks = held.core().options.tasks;
+    if tgt < tasks {
+        return Ok(());
+    }
+    Err(Error::new(LAPI_ERR_TGT, format!("task {tgt}; the job has the tasks 0 to {}", tasks - 1)))
+}
+
+/// The length can be one. Always checked.
+#[inline]
+pub fn length(len: u64) -> Result<()> {
+    if len <= LAPI_MAX_MSG_SZ {
+        return Ok(());
+    }
+    Err(Error::new(LAPI_ERR_DATA_LEN, format!("{len} bytes; at most {LAPI_MAX_MSG_SZ}")))
+}
+
+/// There is an address at the origin if there are bytes.
+#[inline]
+pub fn origin_address(address: usize, len: u64) -> Result<()> {
+    if address != 0 || len == 0 {
+        return Ok(());
+    }
+    Err(Error::new(LAPI_ERR_ORG_ADDR_NULL, format!("a null address for {len} bytes")))
+}
+
+/// There is an address at the target if there are bytes.
+#[inline]
+pub fn target_address(address: u64, len: u64) -> Result<()> {
+    if address != 0 || len == 0 {
+        return Ok(());
+    }
+    Err(Error::new(LAPI_ERR_TGT_ADDR_NULL, format!("a null address for {len} bytes")))
+}
+
+/// There is a header handler. Always checked.
+#[inline]
+pub fn header_handler(handler: u64) -> Result<()> {
+    if handler != 0 {
+        return Ok(());
+    }
+    Err(Error::new(LAPI_ERR_HDR_HNDLR_NULL, "a null header handler"))
+}
+
+/// The user header fits a packet. Always checked.
+#[inline]
+pub fn header_fits(len: usize) -> Result<()> {
+    if len <= MAX_UHDR {
+        return Ok(());
+    }
+    Err(Error::new(LAPI_ERR_UHDR_LEN, format!("a user header of {len} bytes; at most {MAX_UHDR}")))
+}
+
+/// The user header is as the man page wants it.
+#[inline]
+pub fn header(address: usize, len: usize) -> Result<()> {
+    if len % 4 != 0 {
+        return Err(Error::new(LAPI_ERR_HDR_LEN, format!("a user header of {len} bytes, not a multiple of 4")));
+    }
+    if address == 0 && len != 0 {
+        return Err(Error::new(LAPI_ERR_UHDR_NULL, format!("a null address for a user header of {len} bytes")));
+    }
+    Ok(())
+}

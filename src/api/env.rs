@@ -1,0 +1,149 @@
+//! LAPI_Qenv, LAPI_Senv, LAPI_Msg_string.
+
+use super::MAX_UHDR;
+use crate::abi::*;
+use crate::engine::context::{ADDRESS_TABLE, Context, Held};
+use crate::engine::stats::Path;
+use crate::error::{self, Error, Result};
+use crate::transport::shm::segment;
+use std::ffi::c_int;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// The shortest and the longest TIMEOUT, in seconds.
+pub const TIMEOUTS: std::ops::RangeInclusive<i32> = 10..=86_400;
+/// What ACK_THRESHOLD may be.
+pub const ACK_THRESHOLDS: std::ops::RangeInclusive<i32> = 1..=31;
+/// The number of contexts a task may have: MAX_PORTS.
+pub const INSTANCES: usize = 16;
+
+/// What a query answers.
+pub enum Answer {
+    /// One number.
+    Number(c_int),
+    /// One number for each task.
+    List(Vec<c_int>),
+    /// Counts.
+    Statistics(lapi_statistics_t),
+    /// It has been printed.
+    Printed,
+}
+
+/// Answers a query (man page LAPI_Qenv, appendix D).
+pub fn query(held: &mut Held<'_>, query: lapi_query_t) -> Result<Answer> {
+    let context = held.context();
+    let settings = &context.settings;
+    let core = held.core();
+    let (options, told) = (&core.options, &core.options.told);
+    let shared = options.tasks > 1;
+    Ok(Answer::Number(match query {
+        TASK_ID => options.me as c_int,
+        NUM_TASKS | QUERY_SHM_NUM_TASKS => options.tasks as c_int,
+        MAX_UHDR_SZ => MAX_UHDR as c_int,
+        MAX_DATA_SZ => c_int::MAX,
+        ERROR_CHK => settings.error_check.load(Relaxed).into(),
+        TIMEOUT => settings.timeout.load(Relaxed),
+        MIN_TIMEOUT => *TIMEOUTS.start(),
+        MAX_TIMEOUT => *TIMEOUTS.end(),
+        INTERRUPT_SET => settings.interrupts.load(Relaxed).into(),
+        MAX_PORTS => INSTANCES as c_int,
+        MAX_PKT_SZ | MAX_ATOM_SIZE => core.outbox.max_body() as c_int,
+        NUM_REX_BUFS => told.rexmit_buffers,
+        REX_BUF_SZ => told.rexmit_size,
+        LOC_ADDRTBL_SZ => ADDRESS_TABLE as c_int,
+        EPOCH_NUM | USE_THRESH => 0,
+        RCV_FIFO_SIZE => segment::geometry(options.tasks).bytes() as c_int,
+        BUF_CP_SIZE => options.copy_limit as c_int,
+        MAX_PKTS_OUT => segment::geometry(options.tasks).slots as c_int,
+        ACK_THRESHOLD => settings.ack_threshold.load(Relaxed),
+        QUERY_SHM_ENABLED => shared.into(),
+        QUERY_SHM_TASKS => return Ok(Answer::List((0..options.tasks as c_int).collect())),
+        // What goes over a network; there is none yet.
+        QUERY_STATISTICS => return Ok(Answer::Statistics(lapi_statistics_t::default())),
+        QUERY_SHM_STATISTICS => return Ok(Answer::Statistics(core.stats.peers.as_statistics())),
+        QUERY_LOCAL_SEND_STATISTICS => return Ok(Answer::Statistics(core.stats.local.as_statistics())),
+        PRINT_STATISTICS => {
+            print(options.me, &core.stats.peers, &core.stats.local);
+            return Ok(Answer::Printed);
+        }
+        BULK_XFER => told.bulk_transfer.into(),
+        BULK_MIN_MSG_SIZE => told.bulk_minimum,
+        _ => return Err(unknown(query)),
+    }))
+}
+
+/// Sets one of the four attributes that can be set (man page LAPI_Senv).
+pub fn set(context: &Context, query: lapi_query_t, value: c_int) -> Result<()> {
+    let settings = &context.settings;
+    let within = |name: &str, range: std::ops::RangeInclusive<i32>| {
+        if range.contains(&value) {
+            return Ok(());
+        }
+        let detail = format!("{name} {value}; it can be {} to {}", range.start(), range.end());
+        Err(Error::new(LAPI_ERR_SET_VAL, detail))
+    };
+    match query {
+        ERROR_CHK => {
+            within("ERROR_CHK", 0..=1)?;
+            settings.error_check.store(value != 0, Relaxed);
+        }
+        INTERRUPT_SET => {
+            within("INTERRUPT_SET", 0..=1)?;
+            settings.interrupts.store(value != 0, Relaxed);
+            // The notifier looks at once, and begins or stops to listen.
+            context.notifier.watch();
+        }
+        TIMEOUT => {
+            within("TIMEOUT", TIMEOUTS)?;
+            settings.timeout.store(value, Relaxed);
+        }
+        ACK_THRESHOLD => {
+            within("ACK_THRESHOLD", ACK_THRESHOLDS)?;
+            settings.ack_threshold.store(value, Relaxed);
+        }
+        _ => return Err(unknown(query)),
+    }
+    Ok(())
+}
+
+/// The text of a return code, without a final zero (man page LAPI_Msg_string). An unknown number gets a text as well,
+/// and says that it is unknown. At most LAPI_MAX_ERR_STRING - 1 bytes.
+pub fn message(code: c_int) -> (String, Result<()>) {
+    let (mut text, outcome) = match error::lookup(code) {
+        Some(entry) => (entry.to_string(), Ok(())),
+        None => match system_error(code) {
+            Some(text) => (text, Ok(())),
+            None => (
+                format!("{code} is not a return code of LAPI"),
+                Err(Error::new(LAPI_ERR_CODE_UNKNOWN, format!("{code} is not a return code of LAPI"))),
+            ),
+        },
+    };
+    while text.len() >= LAPI_MAX_ERR_STRING {
+        text.pop();
+    }
+    (text, outcome)
+}
+
+/// The manual has LAPI look for texts of the system's error numbers too.
+fn system_error(code: c_int) -> Option<String> {
+    let text = (1..=133).contains(&code).then(|| std::io::Error::from_raw_os_error(code).to_string())?;
+    (!text.starts_with("Unknown error")).then_some(text)
+}
+
+fn unknown(query: lapi_query_t) -> Error {
+    Error::new(LAPI_ERR_QUERY_TYPE, format!("query {query}; known are 0 to {}", LAST_QUERY - 1))
+}
+
+fn print(me: u32, peers: &Path, local: &Path) {
+    // One write, so that the lines of several tasks stay together.
+    let line = |way: &str, path: &Path| {
+        format!(
+            "task {me}: {way}: packets sent {}, received {}, data bytes sent {}, received {}, copies refused {}\n",
+            path.packets_sent, path.packets_received, path.bytes_sent, path.bytes_received, path.refused
+        )
+    };
+    let network = Path::default();
+    let text = [line("network", &network), line("shared memory", peers), line("local", local)].concat();
+    // The program's own output may be buffered by C's library: nothing is promised about the order.
+    let _ = rustix::io::write(rustix::stdio::stdout(), text.as_bytes());
+}

@@ -1,0 +1,37 @@
+//! LAPI_Fence and LAPI_Gfence.
+
+use super::address::collective;
+use crate::engine::context::{Core, Held};
+use crate::engine::wait::wait_until;
+use crate::error::Result;
+use crate::transport::Task;
+
+/// Waits until the data of all operations that this task has started is where it belongs (man page LAPI_Fence).
+pub fn fence(held: &mut Held<'_>) -> Result<()> {
+    quiesce(held)?;
+    held.core().unreported = 0;
+    Ok(())
+}
+
+/// The same for all tasks: each has called, and nothing is under way any more (man page LAPI_Gfence).
+pub fn gfence(held: &mut Held<'_>) -> Result<()> {
+    quiesce(held)?;
+    collective(held, "LAPI_Gfence", None)?;
+    held.core().unreported = 0;
+    Ok(())
+}
+
+fn quiesce(held: &mut Held<'_>) -> Result<()> {
+    let core = held.core();
+    let epoch = core.ops.epochs().close();
+    let mut asked: Vec<(Task, u32)> = Vec::new();
+    let (outbox, mut wire) = core.out();
+    outbox.ask(&mut wire, |peer, count| asked.push((peer, count)));
+    wait_until(held, "a fence", |core: &mut Core| {
+        let answered = core.ops.epochs().over(epoch)
+            && core.to_self.is_empty()
+            && core.dropped.iter().all(|dropped| !dropped.from_self())
+            && asked.iter().all(|&(peer, count)| core.outbox.confirmed(peer, count));
+        answered.then_some(())
+    })
+}

@@ -1,0 +1,295 @@
+//! LAPI_Init and LAPI_Term.
+
+use crate::abi::*;
+use crate::base::fence;
+use crate::config::{self, Config, ShmAttach, ShmBulk, UseShm};
+use crate::engine::bulk::{Policy, Preference};
+use crate::engine::context::{Context, Core, Options, Told};
+use crate::engine::threads::Recipe;
+use crate::engine::wait::{Patience, wait_until};
+use crate::error::{Error, Result};
+use crate::job::{self, Identity, Member};
+use crate::transport::mem::{self, MemOptions};
+use crate::transport::shm::{Own, PeerParts, ShmTransport, attach};
+use crate::transport::{Attach, Transport};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+/// How long LAPI_Term tries to get rid of what was sent and has found no room.
+const FLUSH: Duration = Duration::from_secs(5);
+
+/// What the program says at LAPI_Init, copied out of lapi_info_t.
+#[derive(Clone, Copy)]
+pub struct Request {
+    /// The handle to be.
+    pub handle: lapi_handle_t,
+    /// The instance, from 0: the tasks of one instance find each other.
+    pub instance: usize,
+    /// The error handler.
+    pub error_handler: LAPI_err_hndlr_p,
+    /// How many threads run completion handlers; less than 1 is 1.
+    pub completion_threads: i32,
+    /// How threads are made.
+    pub recipe: Recipe,
+    /// LAPI_INTERRUPT_OFF was given in `protocol`.
+    pub interrupts: bool,
+}
+
+/// Opens a context (man page LAPI_Init): reads the environment, meets the other tasks, starts the threads. The answer
+/// is the device in use.
+///
+/// # Errors
+/// As the man page says; the detail names variable, task or limit.
+pub fn init(context: &Arc<Context>, request: &Request) -> Result<lapi_dev_t> {
+    let config = Config::from_env(&config::process_env)?;
+    let identity = Identity::from_env(&config::process_env)?;
+    report_unknown(&config);
+    let joined = join(&config, &identity, request.instance)?;
+    if config.info_level >= 1 && identity.task == 0 && !joined.same_map {
+        eprintln!(
+            "LAPI: attention: the tasks' address maps differ. A program that uses addresses of one task in another \
+             without LAPI_Address_init needs them to agree: start it by poe, and link it with -no-pie (mpcc_r does)."
+        );
+    }
+    if config.info_level >= 2 && identity.task == 0 {
+        eprintln!(
+            "LAPI: OpenLAPI {}: {} tasks, transport {}, found by {}",
+            env!("CARGO_PKG_VERSION"),
+            identity.tasks,
+            joined.transport.name(),
+            identity.source
+        );
+    }
+    let options = options(&config, &identity, request);
+    let core = Core::new(options, joined.transport);
+    let settings = &context.settings;
+    settings.error_check.store(false, Relaxed);
+    settings.interrupts.store(request.interrupts, Relaxed);
+    settings.timeout.store(900, Relaxed);
+    settings.ack_threshold.store(config.ack_thresh as i32, Relaxed);
+    settings.info_level.store(config.info_level as i32, Relaxed);
+    context.open(request.handle, core);
+    let threads = request.completion_threads.max(1) as usize;
+    let started = context
+        .completions
+        .start(context, threads, request.recipe)
+        .and_then(|()| context.notifier.start(context, request.recipe));
+    if let Err(error) = started {
+        end(context);
+        return Err(error);
+    }
+    Ok(joined.device)
+}
+
+/// Closes a context (man page LAPI_Term). Calls of other threads that are inside end with LAPI_ERR_HNDL_INVALID.
+///
+/// # Errors
+/// LAPI_ERR_HNDL_INVALID: the context is closed, or another thread is closing it.
+pub fn term(context: &Context) -> Result<()> {
+    let mut held = context.enter()?;
+    if !held.in_handler() {
+        let until = Instant::now() + FLUSH;
+        // What finds no room in all this time never will: the peer does not look any more.
+        let _ = wait_until(&mut held, "LAPI_Term", |core| {
+            let idle = !core.outbox.waiting() && !core.eager();
+            (idle || Instant::now() >= until).then_some(())
+        });
+        held.unlocked(|| context.completions.settle(FLUSH));
+    }
+    if held.core().closing {
+        return Err(Error::new(LAPI_ERR_HNDL_INVALID, "another thread is ending the handle"));
+    }
+    held.core().closing = true;
+    held.core().news = true;
+    while held.outer() && held.core().sleepers.waiting != 0 {
+        held.core().news = true;
+        held.unlocked(|| std::thread::sleep(Duration::from_micros(50)));
+    }
+    drop(held);
+    end(context);
+    Ok(())
+}
+
+/// Stops the threads, tells the peers, and takes the core out.
+fn end(context: &Context) {
+    context.notifier.stop();
+    context.completions.stop();
+    let core = context.enter_closing().and_then(|mut held| {
+        held.core().closing = true;
+        held.core().transport.close();
+        context.close(&mut held)
+    });
+    drop(core);
+}
+
+/// How the tasks came together.
+struct Joined {
+    transport: Box<dyn Transport>,
+    device: lapi_dev_t,
+    /// The same code and data stand at the same addresses in all tasks.
+    same_map: bool,
+}
+
+fn join(config: &Config, identity: &Identity, instance: usize) -> Result<Joined> {
+    if identity.tasks == 1 {
+        let alone = mem::fabric(1, MemOptions::default()).pop();
+        let transport = alone.ok_or_else(|| Error::new(LAPI_ERR_UNKNOWN, "a job of one task without a task"))?;
+        return Ok(Joined { transport: Box::new(transport), device: LAPI_SELF_DEV, same_map: true });
+    }
+    if config.use_shm == UseShm::No {
+        let detail = "LAPI_USE_SHM=no with more than one task: no network transport is built yet";
+        return Err(Error::new(LAPI_ERR_CSS_LOAD_FAILED, detail));
+    }
+    if !identity.is_on_one_machine() {
+        let here = identity.common_count();
+        let detail = format!("only {here} of {} tasks are on this machine", identity.tasks);
+        return Err(match config.use_shm {
+            UseShm::Only => Error::new(LAPI_ERR_SHM_SETUP, format!("{detail}, and LAPI_USE_SHM=only")),
+            _ => Error::new(LAPI_ERR_CSS_LOAD_FAILED, format!("{detail}, and no network transport is built yet")),
+        });
+    }
+    let own = Own::create(identity.tasks)?;
+    let hello = Hello::of_this_task();
+    let members = job::meet(
+        identity,
+        instance as u32,
+        config.job_secret.as_ref().map(|secret| secret.as_bytes()),
+        &hello.encode(),
+        &[own.file.as_fd(), own.event.as_fd()],
+        config.init_timeout,
+    )?;
+    let hellos = members.iter().map(|member| Hello::decode(&member.blob, member.task)).collect::<Result<Vec<_>>>()?;
+    let attach = attach_to(config, identity, &members, &hellos);
+    let asymmetric = hellos.iter().all(|hello| hello.asymmetric);
+    let same_map = hellos.iter().all(|other| other.program == hello.program && other.library == hello.library);
+    let parts = members.into_iter().map(|member| parts(member, identity.task)).collect::<Result<Vec<_>>>()?;
+    let transport = ShmTransport::join(identity.task, own, parts, asymmetric, attach)?;
+    Ok(Joined { transport: Box::new(transport), device: LAPI_SHM_DEV, same_map })
+}
+
+fn parts(member: Member, me: u32) -> Result<Option<PeerParts>> {
+    if member.task == me {
+        return Ok(None);
+    }
+    let mut fds = member.fds.into_iter();
+    match (fds.next(), fds.next()) {
+        (Some(file), Some(event)) => Ok(Some(PeerParts { pid: member.pid, file, event })),
+        _ => {
+            let detail = format!("task {} has not passed its shared memory", member.task);
+            Err(Error::new(LAPI_ERR_SHM_SETUP, detail))
+        }
+    }
+}
+
+/// Copies across address spaces, if they are wanted and a first one shows that they work.
+fn attach_to(
+    config: &Config,
+    identity: &Identity,
+    members: &[Member],
+    hellos: &[Hello],
+) -> Option<Box<dyn Attach>> {
+    if config.shm_attach == ShmAttach::No {
+        return None;
+    }
+    let pids = members.iter().map(|member| member.pid).collect();
+    let denied = config.shm_attach == ShmAttach::Deny;
+    let attach = attach::CrossMemory::new(pids, denied);
+    let peer = (identity.task + 1) % identity.tasks;
+    match attach.probe(peer, hellos[peer as usize].landmark) {
+        Ok(()) => Some(Box::new(attach)),
+        Err(reason) => {
+            if config.info_level >= 2 {
+                eprintln!("LAPI: copies across address spaces are not possible here ({reason}); packets are used");
+            }
+            None
+        }
+    }
+}
+
+fn options(config: &Config, identity: &Identity, request: &Request) -> Options {
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let crowded = identity.tasks as usize > machine_processors().max(processors);
+    Options {
+        me: identity.task,
+        tasks: identity.tasks,
+        copy_limit: config.buf_cp_size as usize,
+        bulk: Policy {
+            preference: match config.shm_bulk {
+                ShmBulk::Auto => Preference::Auto,
+                ShmBulk::Pipeline => Preference::Packets,
+                ShmBulk::Attach => Preference::Attach,
+            },
+            crowded,
+        },
+        patience: Patience::new(crowded, config.spin),
+        error_handler: request.error_handler,
+        told: Told {
+            rexmit_buffers: config.rexmit_buf_cnt as i32,
+            rexmit_size: config.rexmit_buf_size as i32,
+            bulk_transfer: config.use_bulk_xfer,
+            bulk_minimum: config.bulk_min_msg_size.min(i32::MAX as u64) as i32,
+        },
+    }
+}
+
+/// The processors of the machine: a pinned task may use one of them, but its peers have the others.
+fn machine_processors() -> usize {
+    // SAFETY: sysconf only answers a number.
+    usize::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }).unwrap_or(1)
+}
+
+fn report_unknown(config: &Config) {
+    if config.info_level < 1 {
+        return;
+    }
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    for name in config::unknown_names(names) {
+        eprintln!("LAPI: attention: the environment variable {name} is not known and has no effect");
+    }
+}
+
+/// What a task says of itself when the tasks meet.
+struct Hello {
+    asymmetric: bool,
+    landmark: u64,
+    program: u64,
+    library: u64,
+}
+
+impl Hello {
+    const VERSION: u64 = 1;
+
+    fn of_this_task() -> Self {
+        Self {
+            asymmetric: fence::registered(),
+            landmark: attach::landmark(),
+            // SAFETY: getauxval only answers a number: where the program's headers are.
+            program: unsafe { libc::getauxval(libc::AT_PHDR) },
+            library: Self::of_this_task as *const () as u64,
+        }
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        [Self::VERSION, self.asymmetric.into(), self.landmark, self.program, self.library]
+            .iter()
+            .flat_map(|word| word.to_le_bytes())
+            .collect()
+    }
+
+    fn decode(blob: &[u8], task: u32) -> Result<Self> {
+        let words: Vec<u64> =
+            blob.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
+        match *words {
+            [Self::VERSION, asymmetric, landmark, program, library] => {
+                Ok(Self { asymmetric: asymmetric != 0, landmark, program, library })
+            }
+            _ => Err(Error::new(
+                LAPI_ERR_SHM_SETUP,
+                format!("task {task} uses another version of the library; all tasks must use the same"),
+            )),
+        }
+    }
+}
+

@@ -1,0 +1,30 @@
+//! The calls of the manual, one file per family, without C's clothes: addresses are numbers, errors are values.
+//!
+//! A call checks what it was given (all of it with ERROR_CHK on; always what would otherwise harm the library
+//! itself), starts the operation in the engine, and lets the dispatcher have one round, as the manual says of most
+//! calls.
+
+pub mod active_message;
+pub mod address;
+pub mod check;
+pub mod env;
+pub mod fence;
+pub mod init;
+pub mod progress;
+pub mod put_get;
+pub mod rmw;
+pub mod unbuilt;
+
+use crate::engine::context::Held;
+use crate::engine::dispatcher;
+
+/// The longest user header in bytes: MAX_UHDR_SZ.
+pub const MAX_UHDR: usize = 1024;
+
+/// Ends a call of the program's: one round of the dispatcher, unless a handler made the call.
+#[inline]
+pub(crate) fn nudge(held: &mut Held<'_>) {
+    if held.core().dispatcher == 0 {
+        dispatcher::turn(held);
+    }
+}

@@ -1,0 +1,65 @@
+//! LAPI_Getcntr, LAPI_Setcntr, LAPI_Waitcntr, LAPI_Probe, LAPI_Msgpoll.
+
+use crate::abi::{LAPI_DISP_CNTR, LAPI_POLLING_NET, lapi_msg_state_t};
+use crate::engine::context::{Context, Held};
+use crate::engine::counter;
+use crate::engine::wait::{counter_changed, poll_once, wait_until};
+use crate::error::Result;
+
+/// Reads a counter (man page LAPI_Getcntr). A program that looks again and again makes progress by it.
+///
+/// # Safety
+/// `cntr` must be the address of a counter.
+pub unsafe fn getcntr(held: &mut Held<'_>, cntr: usize) -> i32 {
+    poll_once(held);
+    // SAFETY: the caller's promise.
+    unsafe { counter::get(cntr) }
+}
+
+/// Sets a counter (man page LAPI_Setcntr), without the lock: handlers call it too.
+///
+/// # Safety
+/// `cntr` must be the address of a counter.
+pub unsafe fn setcntr(context: &Context, cntr: usize, value: i32) {
+    // SAFETY: the caller's promise.
+    unsafe { counter::set(cntr, value) };
+    counter_changed(context);
+}
+
+/// Waits until a counter has reached `value`, and takes that off. The answer is what is left (man page
+/// LAPI_Waitcntr).
+///
+/// # Safety
+/// `cntr` must be the address of a counter, until this returns.
+pub unsafe fn waitcntr(held: &mut Held<'_>, cntr: usize, value: i32) -> Result<i32> {
+    // SAFETY: the caller's promise.
+    let left = wait_until(held, "LAPI_Waitcntr", |_| unsafe { counter::take(cntr, value) })?;
+    held.core().unreported = 0;
+    Ok(left)
+}
+
+/// One round of the dispatcher (man page LAPI_Probe).
+pub fn probe(held: &mut Held<'_>) {
+    poll_once(held);
+}
+
+/// Rounds of the dispatcher until a message was sent or received, at most `count` of them (man page LAPI_Msgpoll).
+/// What was completed since the last call that reported it counts as well, so that nothing is missed that another
+/// call, or the notifier, has seen to.
+pub fn msgpoll(held: &mut Held<'_>, count: u32) -> lapi_msg_state_t {
+    let mut rounds = 0;
+    loop {
+        let core = held.core();
+        let elsewhere = if core.sleepers.waiting != 0 { LAPI_POLLING_NET } else { 0 };
+        let completed = std::mem::take(&mut core.unreported);
+        if completed != 0 {
+            return completed | elsewhere;
+        }
+        if rounds >= count {
+            return LAPI_DISP_CNTR | elsewhere;
+        }
+        rounds += 1;
+        poll_once(held);
+        held.breathe();
+    }
+}

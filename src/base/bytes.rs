@@ -1,0 +1,44 @@
+//! Bytes that a program owns, and how they are copied.
+
+/// Some bytes of memory that the program owns and may be writing to while we read: never a Rust slice.
+#[derive(Clone, Copy, Debug)]
+pub struct Piece {
+    /// The first byte. May be null when `len` is 0.
+    pub ptr: *const u8,
+    /// How many bytes.
+    pub len: usize,
+}
+
+impl Piece {
+    /// No bytes at all.
+    pub const EMPTY: Self = Self { ptr: std::ptr::null(), len: 0 };
+
+    /// The bytes of a slice. The slice must outlive the use of the piece.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self { ptr: bytes.as_ptr(), len: bytes.len() }
+    }
+
+    /// The bytes from `from` on, at most `len` of them.
+    pub fn part(self, from: usize, len: usize) -> Self {
+        debug_assert!(from + len <= self.len);
+        Self { ptr: self.ptr.wrapping_add(from), len }
+    }
+}
+
+/// `len` rounded up to a multiple of 8.
+pub const fn pad8(len: usize) -> usize {
+    (len + 7) & !7
+}
+
+/// Copies a piece to `to`.
+///
+/// # Safety
+/// The piece must be readable and `to` writable for its length. They may overlap: a program that puts a region
+/// onto itself gets an undefined content by the manual, but nothing else may happen.
+#[inline]
+pub unsafe fn copy(piece: Piece, to: *mut u8) {
+    if piece.len != 0 {
+        // SAFETY: the caller vouches for both regions; `copy` allows overlap.
+        unsafe { std::ptr::copy(piece.ptr, to, piece.len) }
+    }
+}

@@ -1,0 +1,6 @@
+//! What knows nothing of LAPI: memory, rings, fences, clocks.
+
+pub mod bytes;
+pub mod fence;
+pub mod ring;
+pub mod rng;

@@ -1,0 +1,345 @@
+//! A single-producer, single-consumer ring of packets in memory that two processes share.
+//!
+//! Algorithm: a FastForward-style ring (Giacomoni, Moseley, Vachharajani, PPoPP 2008): the flag that says "this
+//! slot is full" stands in the slot itself, beside the data, so that a small packet costs the consumer exactly one
+//! cache line, and neither side reads the other's index on its common path. A slot's flag is its sequence number,
+//! which a slot never carries twice in 2^32 packets, so slots need no clearing.
+//!
+//! A packet whose bytes do not fit its slot puts its body into a second, circular area of bytes. Room in both
+//! comes back through one word, `consumed`, that the consumer writes now and then (every eighth of the ring, or
+//! at once when the producer says that it waits), and that the producer reads only when it has run out of room.
+//!
+//! Orderings: the producer fills slot and body, then stores the slot's word with Release; the consumer loads it
+//! with Acquire before it looks at anything else. The consumer is done with a packet's bytes before it stores
+//! `consumed` with Release; the producer loads that with Acquire before it writes over them. `wants_room` is part
+//! of the sleeping protocol (see [`super::fence`]) and carries no data.
+
+use super::bytes::{self, Piece, pad8};
+use crossbeam_utils::CachePadded;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// The bytes of a slot, its word included: one cache line.
+pub const SLOT: usize = 64;
+/// The bytes of a slot that a packet may use.
+const ROOM: usize = SLOT - 8;
+/// Bodies in the second area start at multiples of this.
+const LINE: usize = 64;
+
+// The slot's word: sequence (32 bits), length of the head in units of 8 bytes (3), length of the body (16), place of
+// the body in units of a line (13), or INLINE when it stands in the slot behind the head.
+const HEAD_SHIFT: u32 = 32;
+const BODY_SHIFT: u32 = 35;
+const PLACE_SHIFT: u32 = 51;
+const INLINE: u64 = (1 << 13) - 1;
+
+/// The largest second area, in bytes: what the slot's word can address.
+pub const MAX_DATA: usize = INLINE as usize * LINE;
+/// The longest body, in bytes.
+pub const MAX_BODY: usize = (1 << 16) - 1;
+
+/// How large a ring is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    /// Number of slots, a power of two.
+    pub slots: usize,
+    /// Bytes of the second area, a multiple of 64, at most [`MAX_DATA`].
+    pub data: usize,
+}
+
+impl Geometry {
+    /// The bytes that a ring takes in shared memory.
+    pub const fn bytes(&self) -> usize {
+        size_of::<Shared>() + self.slots * SLOT + self.data
+    }
+}
+
+/// The words of a ring that both sides look at. Zeroed memory is an empty ring.
+#[repr(C)]
+struct Shared {
+    /// How many packets the consumer has given back. Written by the consumer alone.
+    consumed: CachePadded<AtomicU64>,
+    /// Not 0 when the producer found no room and wants to be told. Set by the producer, cleared by the consumer.
+    wants_room: CachePadded<AtomicU32>,
+}
+
+/// Where a ring lies.
+#[derive(Clone, Copy)]
+struct Layout {
+    shared: NonNull<Shared>,
+    slots: NonNull<u8>,
+    data: NonNull<u8>,
+    geometry: Geometry,
+}
+
+impl Layout {
+    /// # Safety
+    /// `at` must be aligned to 128 bytes and point to `geometry.bytes()` bytes that stay mapped, zero when the
+    /// ring is first used.
+    unsafe fn new(at: NonNull<u8>, geometry: Geometry) -> Self {
+        assert!(geometry.slots.is_power_of_two() && geometry.data % LINE == 0 && geometry.data <= MAX_DATA);
+        // SAFETY: the three areas follow one another inside the caller's region.
+        unsafe {
+            let slots = at.add(size_of::<Shared>());
+            Self { shared: at.cast(), slots, data: slots.add(geometry.slots * SLOT), geometry }
+        }
+    }
+
+    #[inline]
+    fn shared(&self) -> &Shared {
+        // SAFETY: the region stays mapped (see `new`), and all fields are atomics.
+        unsafe { self.shared.as_ref() }
+    }
+
+    #[inline]
+    fn slot(&self, index: u64) -> NonNull<u8> {
+        // SAFETY: the index is taken modulo the number of slots.
+        unsafe { self.slots.add((index as usize & (self.geometry.slots - 1)) * SLOT) }
+    }
+
+    #[inline]
+    fn word(slot: &NonNull<u8>) -> &AtomicU64 {
+        // SAFETY: every slot starts with its word, 64-byte aligned, and is only ever accessed as an atomic.
+        unsafe { slot.cast::<AtomicU64>().as_ref() }
+    }
+}
+
+/// The sequence number that a slot carries when the packet with this index stands in it.
+#[inline]
+fn sequence(index: u64) -> u32 {
+    (index as u32).wrapping_add(1)
+}
+
+/// The side that writes packets.
+pub struct Producer {
+    ring: Layout,
+    /// Index of the next packet.
+    head: u64,
+    /// What was last read from `consumed`.
+    consumed: u64,
+    /// Bytes of the second area handed out and given back, counted without end.
+    data_head: u64,
+    data_tail: u64,
+    /// `data_head` after each packet that is still out, by slot.
+    ends: Box<[u64]>,
+}
+
+// SAFETY: the producer owns its side of the ring; the memory is shared by design and accessed by atomics or under
+// the protocol described above.
+unsafe impl Send for Producer {}
+
+/// No room for a packet now.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Full;
+
+impl Producer {
+    /// The producing end of the ring at `at`.
+    ///
+    /// # Safety
+    /// `at` must be aligned to 128 bytes and point to `geometry.bytes()` zeroed bytes that stay mapped as long as
+    /// this value lives, and nobody else may produce there.
+    pub unsafe fn new(at: NonNull<u8>, geometry: Geometry) -> Self {
+        // SAFETY: the caller's promise.
+        let ring = unsafe { Layout::new(at, geometry) };
+        Self { ring, head: 0, consumed: 0, data_head: 0, data_tail: 0, ends: vec![0; geometry.slots].into() }
+    }
+
+    /// Writes one packet: head, then `first`, then (at the next multiple of 8) `second`.
+    ///
+    /// # Safety
+    /// The pieces must be readable.
+    #[inline]
+    pub unsafe fn push(&mut self, head: &[u8], first: Piece, second: Piece) -> Result<(), Full> {
+        debug_assert!(head.len() % 8 == 0 && head.len() <= ROOM);
+        if self.head - self.consumed >= self.ring.geometry.slots as u64 && !self.room_again() {
+            return Err(Full);
+        }
+        let body = if second.len == 0 { first.len } else { pad8(first.len) + second.len };
+        let slot = self.ring.slot(self.head);
+        let place = if head.len() + body <= ROOM {
+            // SAFETY: head and body fit the slot behind its word, and the slot is ours: it has been consumed.
+            unsafe { Self::write_body(slot.as_ptr().add(8 + head.len()), first, second) };
+            INLINE
+        } else {
+            let place = self.reserve(body)?;
+            // SAFETY: `reserve` gave us `body` bytes there that the consumer has given back.
+            unsafe { Self::write_body(self.ring.data.as_ptr().add(place), first, second) };
+            (place / LINE) as u64
+        };
+        // SAFETY: the head fits the slot (asserted above) and the slot is ours.
+        unsafe { std::ptr::copy_nonoverlapping(head.as_ptr(), slot.as_ptr().add(8), head.len()) };
+        self.ends[self.head as usize & (self.ring.geometry.slots - 1)] = self.data_head;
+        let word = u64::from(sequence(self.head))
+            | ((head.len() / 8) as u64) << HEAD_SHIFT
+            | (body as u64) << BODY_SHIFT
+            | place << PLACE_SHIFT;
+        Layout::word(&slot).store(word, Ordering::Release);
+        self.head += 1;
+        Ok(())
+    }
+
+    /// Says that the producer waits for room. The consumer will then report room at once.
+    pub fn want_room(&self) {
+        self.ring.shared().wants_room.store(1, Ordering::Relaxed);
+    }
+
+    /// How many packets the consumer has given back so far; changes when there is new room.
+    pub fn given_back(&self) -> u64 {
+        self.ring.shared().consumed.load(Ordering::Acquire)
+    }
+
+    /// Whether the consumer has taken everything.
+    pub fn drained(&self) -> bool {
+        self.given_back() == self.head
+    }
+
+    #[cold]
+    fn room_again(&mut self) -> bool {
+        let consumed = self.ring.shared().consumed.load(Ordering::Acquire);
+        // The other process may be broken: a count that cannot be is not believed.
+        if consumed <= self.consumed || consumed > self.head {
+            return false;
+        }
+        self.consumed = consumed;
+        self.data_tail = self.ends[(consumed - 1) as usize & (self.ring.geometry.slots - 1)];
+        true
+    }
+
+    /// Room for `len` bytes in one piece in the second area: its place there.
+    #[inline]
+    fn reserve(&mut self, len: usize) -> Result<usize, Full> {
+        debug_assert!(len <= MAX_BODY && len <= self.ring.geometry.data);
+        let size = self.ring.geometry.data as u64;
+        let padded = (len.div_ceil(LINE) * LINE) as u64;
+        loop {
+            let at = self.data_head % size;
+            // What does not fit before the end starts again at the beginning, and the rest is skipped.
+            let skip = if at + padded > size { size - at } else { 0 };
+            if self.data_head + skip + padded - self.data_tail <= size {
+                self.data_head += skip + padded;
+                return Ok(((at + skip) % size) as usize);
+            }
+            if !self.room_again() {
+                return Err(Full);
+            }
+        }
+    }
+
+    /// # Safety
+    /// `to` must have room for both pieces and the padding between them, and the pieces must be readable.
+    #[inline]
+    unsafe fn write_body(to: *mut u8, first: Piece, second: Piece) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            bytes::copy(first, to);
+            bytes::copy(second, to.wrapping_add(pad8(first.len)));
+        }
+    }
+}
+
+/// A packet in the ring, in place. It stays there until [`Consumer::release`].
+#[derive(Clone, Copy, Debug)]
+pub struct Packet {
+    /// Its head, 8-byte aligned.
+    pub head: NonNull<u8>,
+    /// The head's length.
+    pub head_len: usize,
+    /// Its body, 8-byte aligned.
+    pub body: NonNull<u8>,
+    /// The body's length.
+    pub body_len: usize,
+}
+
+/// The side that reads packets.
+pub struct Consumer {
+    ring: Layout,
+    /// Index of the next packet.
+    tail: u64,
+    /// What `consumed` says.
+    published: u64,
+    /// Bytes of bodies given back since then.
+    unpublished: usize,
+}
+
+// SAFETY: as for the producer.
+unsafe impl Send for Consumer {}
+
+/// What the producer should be told after a packet was given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Room {
+    /// Nothing: it is not waiting.
+    Unasked,
+    /// It waits for room, and there is some now: wake it if it sleeps.
+    Wanted,
+}
+
+impl Consumer {
+    /// The consuming end of the ring at `at`.
+    ///
+    /// # Safety
+    /// As for [`Producer::new`]; nobody else may consume there.
+    pub unsafe fn new(at: NonNull<u8>, geometry: Geometry) -> Self {
+        // SAFETY: the caller's promise.
+        let ring = unsafe { Layout::new(at, geometry) };
+        Self { ring, tail: 0, published: 0, unpublished: 0 }
+    }
+
+    /// Whether a packet is there.
+    #[inline]
+    pub fn ready(&self) -> bool {
+        let slot = self.ring.slot(self.tail);
+        Layout::word(&slot).load(Ordering::Acquire) as u32 == sequence(self.tail)
+    }
+
+    /// The next packet, if there is one. The same packet again until it is released.
+    #[inline]
+    pub fn peek(&self) -> Option<Packet> {
+        let slot = self.ring.slot(self.tail);
+        let word = Layout::word(&slot).load(Ordering::Acquire);
+        if word as u32 != sequence(self.tail) {
+            return None;
+        }
+        let head_len = (word >> HEAD_SHIFT & 7) as usize * 8;
+        let body_len = (word >> BODY_SHIFT & 0xffff) as usize;
+        let place = word >> PLACE_SHIFT;
+        // SAFETY: 8 + 56 is the slot's size, so both pointers stay inside the slot; the second branch is checked
+        // against the area's size, since the number comes from another process.
+        unsafe {
+            let head = slot.add(8);
+            let body = if place == INLINE {
+                assert!(head_len + body_len <= ROOM, "a packet that does not fit its slot");
+                head.add(head_len)
+            } else {
+                let at = place as usize * LINE;
+                assert!(at + body_len <= self.ring.geometry.data, "a packet outside of its ring");
+                self.ring.data.add(at)
+            };
+            Some(Packet { head, head_len, body, body_len })
+        }
+    }
+
+    /// Gives the packet back that [`Self::peek`] showed.
+    #[inline]
+    pub fn release(&mut self, body_len: usize) -> Room {
+        self.tail += 1;
+        self.unpublished += body_len;
+        let wanted = self.ring.shared().wants_room.load(Ordering::Relaxed) != 0;
+        let many = self.tail - self.published >= (self.ring.geometry.slots / 8) as u64;
+        if !wanted && !many && self.unpublished < self.ring.geometry.data / 8 {
+            return Room::Unasked;
+        }
+        self.published = self.tail;
+        self.unpublished = 0;
+        if wanted {
+            // Before the count: a producer that sees the count and still lacks room asks again, and that request
+            // must not be wiped out.
+            self.ring.shared().wants_room.store(0, Ordering::Relaxed);
+        }
+        self.ring.shared().consumed.store(self.tail, Ordering::Release);
+        if wanted { Room::Wanted } else { Room::Unasked }
+    }
+}
+
+#[cfg(test)]
+#[path = "ring_tests.rs"]
+mod tests;

@@ -1,0 +1,133 @@
+//! Threads that run completion handlers, so that these may block and call LAPI.
+
+use super::arrival::{self, Landing};
+use super::context::Context;
+use super::threads::{self, Recipe, Thread};
+use crate::abi::compl_hndlr_t;
+use crate::error::Result;
+use parking_lot::{Condvar, Mutex};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A completion handler to be run.
+pub struct Completion {
+    /// The handler.
+    pub handler: compl_hndlr_t,
+    /// Its parameter.
+    pub parameter: usize,
+    /// What follows when it has returned.
+    pub then: Option<Landing>,
+}
+
+#[derive(Default)]
+struct State {
+    queue: VecDeque<Completion>,
+    /// How many handlers are queued or running.
+    unfinished: usize,
+    /// Threads of an earlier generation end.
+    generation: u64,
+}
+
+/// The queue and its threads.
+pub struct Completions {
+    state: Mutex<State>,
+    /// There is something in the queue, or the threads shall stop.
+    work: Condvar,
+    /// A handler has returned.
+    settled: Condvar,
+    threads: Mutex<Vec<Thread>>,
+}
+
+impl Completions {
+    pub(super) fn new() -> Self {
+        Self {
+            state: Mutex::new(State::default()),
+            work: Condvar::new(),
+            settled: Condvar::new(),
+            threads: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// Starts `count` threads.
+    pub fn start(&self, context: &Arc<Context>, count: usize, recipe: Recipe) -> Result<()> {
+        let generation = self.state.lock().generation;
+        for number in 0..count {
+            let shared = context.clone();
+            let thread = threads::spawn(&format!("lapi-compl-{number}"), recipe, move || run(&shared, generation))?;
+            self.threads.lock().push(thread);
+        }
+        Ok(())
+    }
+
+    /// Queues a handler. Handlers start in the order in which they are queued.
+    pub fn push(&self, completion: Completion) {
+        let mut state = self.state.lock();
+        state.queue.push_back(completion);
+        state.unfinished += 1;
+        drop(state);
+        self.work.notify_one();
+    }
+
+    /// Waits until no handler is queued or running, but no longer than `at_most`; a handler that waits so does not wait
+    /// for itself. The lock must not be held.
+    pub fn settle(&self, at_most: Duration) {
+        let own = usize::from(RUNNING.get());
+        let until = Instant::now() + at_most;
+        let mut state = self.state.lock();
+        while state.unfinished > own {
+            if self.settled.wait_until(&mut state, until).timed_out() {
+                return;
+            }
+        }
+    }
+
+    /// Ends the threads, each after the handler it is in; handlers that have not begun never run. The lock must not be held.
+    pub fn stop(&self) {
+        let mut state = self.state.lock();
+        state.generation += 1;
+        state.queue.clear();
+        state.unfinished = 0;
+        drop(state);
+        self.work.notify_all();
+        let threads = std::mem::take(&mut *self.threads.lock());
+        threads.into_iter().for_each(Thread::join);
+    }
+}
+
+thread_local! {
+    /// This thread is in a completion handler.
+    static RUNNING: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+fn run(context: &Context, generation: u64) {
+    let pool = &context.completions;
+    loop {
+        let mut state = pool.state.lock();
+        let completion = loop {
+            if state.generation != generation {
+                return;
+            }
+            if let Some(completion) = state.queue.pop_front() {
+                break completion;
+            }
+            pool.work.wait(&mut state);
+        };
+        drop(state);
+        RUNNING.set(true);
+        // SAFETY: the program's own function, with the parameter that the program gave for it.
+        unsafe { (completion.handler)(context.handle_ptr(), completion.parameter as *mut libc::c_void) };
+        RUNNING.set(false);
+        if let Some(landing) = completion.then {
+            if let Some(mut held) = context.enter_closing() {
+                arrival::conclude(&mut held, &landing);
+                held.core().news = true;
+            }
+        }
+        let mut state = pool.state.lock();
+        if state.generation == generation {
+            state.unfinished -= 1;
+            pool.settled.notify_all();
+        }
+    }
+}

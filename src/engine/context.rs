@@ -1,0 +1,409 @@
+//! The state behind a handle, and the only way to it.
+//!
+//! A [`Context`] is a lock and what it guards, the [`Core`]. Whoever holds the lock has a [`Held`], and reaches the core
+//! by [`Held::core`] for a moment at a time: no reference into the core lives across a call of the program's handlers,
+//! because those may call LAPI again and come here by a `Held` of their own.
+
+use super::arrival::{Dropped, Landing};
+use super::bulk::Transfer;
+use super::completion::Completions;
+use super::local::SelfMessage;
+use super::lock::{OwnedLock, this_thread};
+use super::notifier::Notifier;
+use super::stats::Stats;
+use super::wait::Sleepers;
+use crate::abi::{LAPI_ERR_HNDL_INVALID, LAPI_VOID_HANDLE, LAPI_err_hndlr_p, lapi_err_t, lapi_handle_t, lapi_msg_state_t};
+use crate::error::{Error, Result};
+use crate::proto::Link;
+use crate::proto::collective::Collectives;
+use crate::proto::inbox::Inbox;
+use crate::proto::ops::Ops;
+use crate::proto::outbox::{Outbox, SendDone};
+use crate::transport::{Outgoing, SendError, Task, Transport};
+use std::cell::UnsafeCell;
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
+
+/// Size of the table of LAPI_Addr_set: LOC_ADDRTBL_SZ. Indices are 1 up to this, exclusive.
+pub const ADDRESS_TABLE: usize = 1024;
+
+/// What the program may change while the context lives; read without the lock.
+pub struct Settings {
+    /// ERROR_CHK
+    pub error_check: AtomicBool,
+    /// INTERRUPT_SET
+    pub interrupts: AtomicBool,
+    /// TIMEOUT, in seconds.
+    pub timeout: AtomicI32,
+    /// ACK_THRESHOLD
+    pub ack_threshold: AtomicI32,
+    /// MP_INFOLEVEL
+    pub info_level: AtomicI32,
+}
+
+/// What is fixed when a context is opened.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// This task.
+    pub me: Task,
+    /// The number of tasks in the job.
+    pub tasks: u32,
+    /// Messages of up to this many bytes (header and data) are copied at once when there is no room: BUF_CP_SIZE.
+    pub copy_limit: usize,
+    /// How copies across address spaces and streams of packets are chosen.
+    pub bulk: super::bulk::Policy,
+    /// How patient waiting is.
+    pub patience: super::wait::Patience,
+    /// The program's error handler.
+    pub error_handler: LAPI_err_hndlr_p,
+    /// What LAPI_Qenv answers and nothing else asks.
+    pub told: Told,
+}
+
+/// Values that the environment gives and the program may query, without further effect on tasks of one machine.
+#[derive(Clone, Copy, Debug)]
+pub struct Told {
+    /// NUM_REX_BUFS
+    pub rexmit_buffers: i32,
+    /// REX_BUF_SZ
+    pub rexmit_size: i32,
+    /// BULK_XFER
+    pub bulk_transfer: bool,
+    /// BULK_MIN_MSG_SIZE
+    pub bulk_minimum: i32,
+}
+
+/// What the lock guards.
+pub struct Core {
+    /// See [`Options`].
+    pub options: Options,
+    /// The way to other tasks.
+    pub transport: Box<dyn Transport>,
+    /// Messages on their way out.
+    pub outbox: Outbox,
+    /// Messages on their way in.
+    pub inbox: Inbox<Landing>,
+    /// Operations that wait for an answer.
+    pub ops: Ops,
+    /// Barrier and exchange.
+    pub collectives: Collectives,
+    /// What the last collective operation brought.
+    pub collected: Option<Vec<u64>>,
+    /// Whether a thread is in a collective operation.
+    pub collective_turn: bool,
+    /// Copies across address spaces under way.
+    pub transfers: VecDeque<Transfer>,
+    /// Messages to oneself that a handler has sent.
+    pub to_self: VecDeque<SelfMessage>,
+    /// Messages that a header handler did not want yet.
+    pub dropped: VecDeque<Dropped>,
+    /// Send operations that are done, to be reported.
+    pub finished: Vec<SendDone>,
+    /// Functions registered by LAPI_Addr_set.
+    pub addresses: Box<[usize]>,
+    /// Completions that LAPI_Msgpoll has not reported yet.
+    pub unreported: lapi_msg_state_t,
+    /// The thread that runs the dispatcher (0: none does). A handler may be running in it.
+    pub dispatcher: usize,
+    /// The handle is being ended.
+    pub closing: bool,
+    /// Something has happened that a waiting thread may want to know.
+    pub news: bool,
+    /// How often the program's own threads have polled; by this the notifier sees whether they do.
+    pub activity: u64,
+    /// Who waits, and how.
+    pub sleepers: Sleepers,
+    /// Peers that have died and were reported.
+    pub lost: BTreeSet<Task>,
+    /// What is counted.
+    pub stats: Stats,
+}
+
+/// The way out for packets: the transport, counted.
+pub struct Wire<'a> {
+    transport: &'a mut dyn Transport,
+    stats: &'a mut Stats,
+}
+
+impl Link for Wire<'_> {
+    #[inline]
+    unsafe fn send(&mut self, peer: Task, packet: &Outgoing<'_>) -> std::result::Result<(), SendError> {
+        // SAFETY: the caller's promise.
+        let sent = unsafe { self.transport.try_send(peer, packet) };
+        self.stats.peers.packets_sent += u64::from(sent.is_ok());
+        sent
+    }
+}
+
+impl Core {
+    /// A core that moves nothing yet.
+    pub fn new(options: Options, transport: Box<dyn Transport>) -> Self {
+        let tasks = options.tasks;
+        Self {
+            outbox: Outbox::new(tasks, transport.limits().max_body),
+            inbox: Inbox::new(tasks),
+            ops: Ops::new(256),
+            collectives: Collectives::new(options.me, tasks),
+            collected: None,
+            collective_turn: false,
+            transfers: VecDeque::new(),
+            to_self: VecDeque::new(),
+            dropped: VecDeque::new(),
+            finished: Vec::with_capacity(64),
+            addresses: vec![0; ADDRESS_TABLE].into(),
+            unreported: 0,
+            dispatcher: 0,
+            closing: false,
+            news: false,
+            activity: 0,
+            sleepers: Sleepers::default(),
+            lost: BTreeSet::new(),
+            stats: Stats::default(),
+            options,
+            transport,
+        }
+    }
+
+    /// The outbox and its way out.
+    #[inline]
+    pub fn out(&mut self) -> (&mut Outbox, Wire<'_>) {
+        (&mut self.outbox, Wire { transport: &mut *self.transport, stats: &mut self.stats })
+    }
+
+    /// The collective operations, the outbox and its way out.
+    pub fn collective(&mut self) -> (&mut Collectives, &mut Outbox, Wire<'_>) {
+        let wire = Wire { transport: &mut *self.transport, stats: &mut self.stats };
+        (&mut self.collectives, &mut self.outbox, wire)
+    }
+
+    /// Whether there is work that no packet announces: then nobody may sleep for long.
+    pub fn restless(&self) -> bool {
+        !self.dropped.is_empty()
+    }
+
+    /// Whether there is work to be done at once.
+    pub fn eager(&self) -> bool {
+        !self.transfers.is_empty() || !self.to_self.is_empty() || !self.finished.is_empty()
+    }
+}
+
+/// The state behind a handle. It can be opened again after it was closed.
+pub struct Context {
+    /// The handle, which handlers get a pointer to; LAPI_VOID_HANDLE while the context is closed.
+    handle: AtomicU32,
+    lock: OwnedLock,
+    core: UnsafeCell<Option<Box<Core>>>,
+    /// See [`Settings`].
+    pub settings: Settings,
+    /// The completion handlers' threads and queue.
+    pub completions: Completions,
+    /// The thread of interrupt mode.
+    pub notifier: Notifier,
+    /// Where threads wait that do not sleep on the transport's descriptor.
+    pub(super) waiting_room: super::wait::WaitingRoom,
+}
+
+// SAFETY: the core is only reached by `Held`, that is with the lock held. Addresses in it are the program's own, and
+// which thread uses them is the program's business.
+unsafe impl Send for Context {}
+// SAFETY: as above; all other fields are made for sharing.
+unsafe impl Sync for Context {}
+
+impl Context {
+    /// A closed context.
+    pub fn new() -> Self {
+        Self {
+            handle: AtomicU32::new(LAPI_VOID_HANDLE),
+            lock: OwnedLock::new(),
+            core: UnsafeCell::new(None),
+            settings: Settings {
+                error_check: AtomicBool::new(false),
+                interrupts: AtomicBool::new(true),
+                timeout: AtomicI32::new(900),
+                ack_threshold: AtomicI32::new(30),
+                info_level: AtomicI32::new(0),
+            },
+            completions: Completions::new(),
+            notifier: Notifier::new(),
+            waiting_room: super::wait::WaitingRoom::new(),
+        }
+    }
+
+    /// Puts a core in, under this handle. Threads are started by the caller.
+    pub fn open(&self, handle: lapi_handle_t, core: Core) {
+        let outer = self.lock.enter();
+        assert!(outer, "a context is opened from outside of it");
+        // SAFETY: the lock is held, and a closed context has no core that anyone could be using.
+        unsafe { *self.core.get() = Some(Box::new(core)) };
+        self.handle.store(handle, Ordering::Release);
+        // SAFETY: taken above.
+        unsafe { self.lock.leave() };
+    }
+
+    /// Takes the core out again. Where a handler ends its own context, the dispatcher that called it still needs the
+    /// core: then this answers `None`, and the dispatcher calls again when it is through.
+    pub fn close(&self, held: &mut Held<'_>) -> Option<Box<Core>> {
+        self.handle.store(LAPI_VOID_HANDLE, Ordering::Release);
+        if held.core().dispatcher == this_thread() {
+            return None;
+        }
+        // SAFETY: `held` proves that the lock is held, and no reference into the core is alive.
+        unsafe { (*self.core.get()).take() }
+    }
+
+    /// The handle, as handlers see it.
+    #[inline]
+    pub fn handle(&self) -> lapi_handle_t {
+        self.handle.load(Ordering::Relaxed)
+    }
+
+    /// Where the handle stands: valid as long as the context.
+    #[inline]
+    pub fn handle_ptr(&self) -> *mut lapi_handle_t {
+        self.handle.as_ptr()
+    }
+
+    /// Takes the lock. An error when the context is closed, or being closed.
+    #[inline]
+    pub fn enter(&self) -> Result<Held<'_>> {
+        let outer = self.lock.enter();
+        let mut held = Held { context: self, outer };
+        match held.try_core() {
+            Some(core) if !core.closing => Ok(held),
+            _ => Err(ended()),
+        }
+    }
+
+    /// Takes the lock of a context that may be closing: for its own threads and its end.
+    pub fn enter_closing(&self) -> Option<Held<'_>> {
+        let outer = self.lock.enter();
+        let mut held = Held { context: self, outer };
+        held.try_core().is_some().then_some(held)
+    }
+
+    /// Reports an error that no call can return (the manual's chapter 5, error handler). Without a handler of the
+    /// program this ends the process. The lock is not held meanwhile when `held` took it.
+    pub fn report(&self, held: &mut Held<'_>, kind: lapi_err_t, src: Task, error: &Error) {
+        let (me, handler) = (held.core().options.me, held.core().options.error_handler);
+        self.say(1, error);
+        let Some(handler) = handler else {
+            eprintln!("LAPI: task {me}: {error}; no error handler is registered: this task ends");
+            // A code of 128 and above tells the launcher to end the job. `exit` would run the program's own exit
+            // functions under our lock.
+            // SAFETY: _exit has no preconditions.
+            unsafe { libc::_exit(134) }
+        };
+        let (mut code, mut kind, mut task, mut src) = (error.code, kind, me as i32, src as i32);
+        held.unlocked(|| {
+            // SAFETY: the program's own function, with pointers that live during the call.
+            unsafe { handler(self.handle_ptr(), &mut code, &mut kind, &mut task, &mut src) }
+        });
+    }
+
+    /// MP_INFOLEVEL, as it was when the context was opened.
+    pub fn info_level(&self) -> i32 {
+        self.settings.info_level.load(Ordering::Relaxed)
+    }
+
+    /// Prints an error on standard error when MP_INFOLEVEL asks for messages of this level.
+    pub fn say(&self, level: i32, error: &Error) {
+        if self.info_level() >= level {
+            eprintln!("LAPI: {error}");
+        }
+    }
+}
+
+impl Default for Context {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cold]
+fn ended() -> Error {
+    Error::new(LAPI_ERR_HNDL_INVALID, "the handle is not initialized, or has been ended")
+}
+
+/// Proof that the lock is held, and the way to the core.
+pub struct Held<'a> {
+    context: &'a Context,
+    /// This value took the lock, and releases it.
+    outer: bool,
+}
+
+impl<'a> Held<'a> {
+    /// The context.
+    #[inline]
+    pub fn context(&self) -> &'a Context {
+        self.context
+    }
+
+    /// The core. The reference must be gone before a handler of the program is called.
+    #[inline]
+    pub fn core(&mut self) -> &mut Core {
+        self.try_core().expect("the core stays while a call is inside, see Context::enter and api::init::term")
+    }
+
+    /// Whether this thread runs the dispatcher, so that this call comes from a handler.
+    #[inline]
+    pub fn in_handler(&mut self) -> bool {
+        !self.outer && self.core().dispatcher == this_thread()
+    }
+
+    #[inline]
+    fn try_core(&mut self) -> Option<&mut Core> {
+        // SAFETY: the lock is held by this thread. Other `Held`s of this thread may exist further up the stack, but
+        // they have no reference out while a handler runs, and only handlers lead back here.
+        unsafe { (*self.context.core.get()).as_deref_mut() }
+    }
+
+    /// Whether this value took the lock; if not, the thread came here from a handler, or holds the lock by itself.
+    #[inline]
+    pub fn outer(&self) -> bool {
+        self.outer
+    }
+
+    /// Lets another thread have the lock for a moment, if one waits.
+    #[inline]
+    pub fn breathe(&mut self) {
+        if self.outer {
+            // SAFETY: this value took the lock.
+            unsafe { self.context.lock.yield_to_others() }
+        }
+    }
+
+    /// Runs something without the lock, if it is ours to release.
+    pub fn unlocked<R>(&mut self, run: impl FnOnce() -> R) -> R {
+        if !self.outer {
+            return run();
+        }
+        self.spread_news();
+        // SAFETY: this value took the lock, and takes it again before anyone can use it.
+        unsafe { self.context.lock.leave() };
+        let result = run();
+        self.context.lock.enter();
+        result
+    }
+
+    /// Tells waiting threads what has happened.
+    #[inline]
+    fn spread_news(&mut self) {
+        let context = self.context;
+        if let Some(core) = self.try_core() {
+            if core.news {
+                super::wait::spread_news(context, core);
+            }
+        }
+    }
+}
+
+impl Drop for Held<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.outer {
+            self.spread_news();
+            // SAFETY: this value took the lock.
+            unsafe { self.context.lock.leave() }
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! The dispatcher: takes packets in, sends what waits, and keeps everything going that takes more than one step.
+//!
+//! It runs with the lock held and is never entered twice: what a handler sends while it runs is handed to the transport
+//! or queued, and this very round goes on when the handler returns.
+
+use super::arrival::{self, ActiveMessage, Data};
+use super::bulk;
+use super::context::{Core, Held};
+use super::local;
+use super::lock::this_thread;
+use super::origin;
+use crate::abi::{INT_ERR, LAPI_ERR_NO_CONNECTIVITY, LAPI_ERR_UNKNOWN};
+use crate::base::bytes::Piece;
+use crate::error::Error;
+use crate::proto::outbox::SendDone;
+use crate::transport::{Inbound, PeerState, Task};
+use crate::wire::packet::Head;
+
+/// How many packets one round takes in, so that sending has its turn.
+const BATCH: usize = 16;
+
+/// One round. Answers whether anything moved. Does nothing when a round is under way already.
+#[inline]
+pub fn turn(held: &mut Held<'_>) -> bool {
+    let core = held.core();
+    if core.dispatcher != 0 {
+        return false;
+    }
+    core.dispatcher = this_thread();
+    let mut moved = receive(held);
+    let core = held.core();
+    if core.outbox.waiting() || core.eager() || core.restless() {
+        moved |= keep_going(held);
+    }
+    let core = held.core();
+    core.dispatcher = 0;
+    // Who waits elsewhere may have been waiting for this.
+    core.news |= moved && (core.sleepers.waiting > 1 || core.sleepers.on_descriptor);
+    moved
+}
+
+#[inline]
+fn receive(held: &mut Held<'_>) -> bool {
+    for taken in 0..BATCH {
+        let Some(packet) = held.core().transport.recv() else { return taken != 0 };
+        held.core().stats.peers.packets_received += 1;
+        handle(held, &packet);
+        held.core().transport.release(packet);
+    }
+    true
+}
+
+/// Everything that no packet announces.
+#[cold]
+fn keep_going(held: &mut Held<'_>) -> bool {
+    let mut moved = pump(held.core());
+    moved |= bulk::step(held);
+    moved |= local::deliver_queued(held);
+    moved |= arrival::offer_again(held);
+    // Send completion handlers run last, when nothing of the core is in use.
+    while let Some(done) = held.core().finished.pop() {
+        origin::finish(held, &done);
+        moved = true;
+    }
+    moved
+}
+
+fn pump(core: &mut Core) -> bool {
+    if !core.outbox.waiting() {
+        return false;
+    }
+    let mut finished = std::mem::take(&mut core.finished);
+    let (outbox, mut wire) = core.out();
+    let moved = outbox.pump(&mut wire, &mut finished);
+    core.finished = finished;
+    moved
+}
+
+/// Sends a packet that carries no data of the program.
+#[inline]
+pub fn answer(core: &mut Core, peer: Task, head: &Head) {
+    let (outbox, mut wire) = core.out();
+    // SAFETY: the packet has no body.
+    unsafe {
+        outbox.post(&mut wire, peer, head, Piece::EMPTY, Piece::EMPTY, usize::MAX, SendDone::nothing(peer));
+    }
+}
+
+#[inline]
+fn handle(held: &mut Held<'_>, packet: &Inbound) {
+    let src = packet.src;
+    // SAFETY: the transport vouches for the head until the packet is released.
+    let head = unsafe { std::slice::from_raw_parts(packet.head, packet.head_len) };
+    let body = Piece { ptr: packet.body, len: packet.body_len };
+    match Head::decode(head) {
+        Some(Head::Am { id, uhdr_len, handler, tgt_cntr, cookie, total }) => {
+            let message = ActiveMessage { src, id: Some(id), handler, tgt_cntr, cookie };
+            match Data::in_packet(body, uhdr_len, total) {
+                Some((header, data)) => arrival::active_message(held, &message, header, data),
+                None => broken(held, src),
+            }
+        }
+        Some(Head::AmAttach { id, uhdr_len, handler, addr, total, cookie, tgt_cntr }) => {
+            let message = ActiveMessage { src, id: Some(id), handler, tgt_cntr, cookie };
+            match Data::in_packet(body, uhdr_len, 0) {
+                Some((header, _)) => {
+                    arrival::active_message(held, &message, header, Data::Remote { addr, total });
+                }
+                None => broken(held, src),
+            }
+        }
+        Some(Head::Put { id, addr, tgt_cntr, cookie, total }) => {
+            arrival::put(held, src, id, addr, tgt_cntr, cookie, total, body);
+        }
+        Some(Head::Data { id, offset }) => arrival::more_data(held, src, id, offset, body),
+        Some(Head::Get { addr, len, cookie, tgt_cntr }) => origin::serve_get(held, src, addr, len, cookie, tgt_cntr),
+        Some(Head::Reply { cookie, offset }) => origin::take_reply(held, src, cookie, offset, body),
+        Some(Head::Rmw { op, var, value, swap, cookie }) => {
+            // SAFETY: the variable's address comes from the origin's program, as LAPI_Rmw wants it.
+            match unsafe { local::read_modify_write(op, var, value, swap) } {
+                Some(value) => answer(held.core(), src, &Head::RmwReply { cookie, value }),
+                None => broken(held, src),
+            }
+        }
+        Some(Head::RmwReply { cookie, value }) => origin::take_rmw_reply(held, src, cookie, value),
+        Some(Head::Done { cookie }) => origin::take_done(held, src, cookie),
+        Some(Head::Pulled { cookie, refused }) => origin::take_pulled(held, src, cookie, refused),
+        Some(Head::Fence { count }) => {
+            let core = held.core();
+            if let Some(count) = core.inbox.ask(src, count) {
+                answer(core, src, &Head::FenceAck { count });
+            }
+        }
+        Some(Head::FenceAck { count }) => held.core().outbox.acknowledge(src, count),
+        Some(Head::Collective { round, sequence, offset }) => {
+            let core = held.core();
+            // SAFETY: the transport vouches for the body until the packet is released.
+            unsafe { core.collectives.arrive(sequence, round, offset, body.ptr, body.len) };
+            advance_collective(core);
+        }
+        None => broken(held, src),
+    }
+}
+
+/// Goes on with the collective operation, if there is one.
+pub fn advance_collective(core: &mut Core) {
+    let (collectives, outbox, mut wire) = core.collective();
+    if let Some(values) = collectives.advance(outbox, &mut wire) {
+        core.collected = Some(values);
+    }
+}
+
+/// A packet that no task of ours would send.
+#[cold]
+pub fn broken(held: &mut Held<'_>, src: Task) {
+    let error = Error::new(LAPI_ERR_UNKNOWN, format!("a packet from task {src} makes no sense, and was thrown away"));
+    held.context().report(held, INT_ERR, src, &error);
+}
+
+/// Ends what waits for peers that have died. Makes system calls: for threads that have slept.
+pub fn look_after_peers(held: &mut Held<'_>) {
+    let core = held.core();
+    if core.ops.is_empty() && !core.outbox.waiting() && core.collectives.awaited().is_none() {
+        return;
+    }
+    let mut concerned: Vec<Task> = core.outbox.waiting_for().to_vec();
+    concerned.extend(core.ops.peers());
+    concerned.extend(core.outbox.unconfirmed());
+    concerned.extend(core.collectives.awaited());
+    concerned.sort_unstable();
+    concerned.dedup();
+    concerned.retain(|&peer| peer != core.options.me);
+    for peer in concerned {
+        if held.core().transport.peer_state(peer) == PeerState::Dead && held.core().lost.insert(peer) {
+            lose(held, peer);
+        }
+    }
+}
+
+/// The peer is dead: whatever waits for it ends with an error.
+#[cold]
+fn lose(held: &mut Held<'_>, peer: Task) {
+    // What it had sent before it died is still to be had.
+    while turn(held) {}
+    let core = held.core();
+    let mut finished = std::mem::take(&mut core.finished);
+    core.outbox.abandon(peer, LAPI_ERR_NO_CONNECTIVITY, &mut finished);
+    core.finished = finished;
+    core.inbox.abandon(peer);
+    core.transfers.retain(|transfer| transfer.peer != peer);
+    let ended = core.ops.abandon(peer).len();
+    let me = core.options.me;
+    let error = Error::new(
+        LAPI_ERR_NO_CONNECTIVITY,
+        format!("task {peer} has died; {ended} operations of task {me} that waited for its answer cannot complete"),
+    );
+    held.context().report(held, INT_ERR, peer, &error);
+}

@@ -1,0 +1,170 @@
+//! Operations of a task on itself: no packets, the same rules.
+
+use super::arrival::{self, ActiveMessage, Data};
+use super::context::Held;
+use super::counter;
+use super::lock::this_thread;
+use super::origin::{self, Get, Message, Put};
+use crate::abi::{COMPARE_AND_SWAP, FETCH_AND_ADD, FETCH_AND_OR, SWAP};
+use crate::base::bytes::{self, Piece};
+use crate::error::Result;
+use crate::wire::packet::RMW_WIDE;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// A message to oneself that a handler has sent: it is delivered when the handler has returned.
+pub struct SelfMessage {
+    message: Message,
+    /// The user header, and the data when it was short enough to be copied.
+    header: Box<[u64]>,
+    copy: Option<Box<[u64]>>,
+}
+
+/// A put to oneself.
+///
+/// # Safety
+/// The addresses must be as LAPI_Put wants them.
+pub unsafe fn put(held: &mut Held<'_>, put: &Put) -> Result<()> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        bytes::copy(put.data, put.addr as *mut u8);
+        counter::bump(put.tgt_cntr as usize);
+    }
+    let core = held.core();
+    core.stats.local.bytes_received += put.data.len as u64;
+    core.unreported |= crate::abi::LAPI_RECV_COMPLETE;
+    origin::finish(held, &put.done);
+    complete(put.cmpl_cntr as u64);
+    held.core().news = true;
+    Ok(())
+}
+
+/// A get from oneself.
+///
+/// # Safety
+/// The addresses must be as LAPI_Get wants them.
+pub unsafe fn get(held: &mut Held<'_>, get: &Get) {
+    let data = Piece { ptr: get.addr as *const u8, len: get.len as usize };
+    // SAFETY: the caller's promise.
+    unsafe {
+        bytes::copy(data, get.buffer as *mut u8);
+        counter::bump(get.tgt_cntr as usize);
+        counter::bump(get.org_cntr);
+    }
+    let core = held.core();
+    core.stats.local.bytes_received += get.len;
+    core.stats.local.bytes_sent += get.len;
+    core.unreported |= crate::abi::LAPI_RECV_COMPLETE;
+    core.news = true;
+    origin::get_handler(held, get.handler.map_or(0, |handler| handler as usize), get.parameter);
+}
+
+/// An active message to oneself. It is delivered before the call returns, or, when a handler has sent it, when the
+/// handler has returned.
+///
+/// # Safety
+/// The addresses must be as LAPI_Amsend wants them.
+pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Result<()> {
+    if held.core().dispatcher != 0 {
+        // SAFETY: the caller's promise.
+        unsafe { queue(held, message) };
+        return Ok(());
+    }
+    held.core().dispatcher = this_thread();
+    // SAFETY: the header must be 8-byte aligned for the handler.
+    let aligned = unsafe { arrival::copy_aligned(message.header) };
+    deliver(held, message, Piece { ptr: aligned.as_ptr().cast(), len: message.header.len }, message.data);
+    let core = held.core();
+    core.dispatcher = 0;
+    core.news = true;
+    origin::finish(held, &message.done);
+    Ok(())
+}
+
+/// # Safety
+/// Header and data must be readable; the data until the message is done, when it is longer than the copy limit.
+unsafe fn queue(held: &mut Held<'_>, message: &Message) {
+    let short = message.copied || message.header.len + message.data.len <= held.core().options.copy_limit;
+    // SAFETY: the caller's promise.
+    let (header, copy) =
+        unsafe { (arrival::copy_aligned(message.header), short.then(|| arrival::copy_aligned(message.data))) };
+    held.core().to_self.push_back(SelfMessage { message: *message, header, copy });
+    if short {
+        origin::finish(held, &message.done);
+    }
+}
+
+/// Delivers what handlers have sent to their own task.
+pub fn deliver_queued(held: &mut Held<'_>) -> bool {
+    let waiting = held.core().to_self.len();
+    for _ in 0..waiting {
+        let Some(queued) = held.core().to_self.pop_front() else { break };
+        let message = &queued.message;
+        let header = Piece { ptr: queued.header.as_ptr().cast(), len: message.header.len };
+        let data = match &queued.copy {
+            Some(copy) => Piece { ptr: copy.as_ptr().cast(), len: message.data.len },
+            None => message.data,
+        };
+        deliver(held, message, header, data);
+        if queued.copy.is_none() {
+            origin::finish(held, &message.done);
+        }
+    }
+    waiting != 0
+}
+
+fn deliver(held: &mut Held<'_>, message: &Message, header: Piece, data: Piece) {
+    let short = bytes::pad8(header.len) + data.len <= held.core().outbox.max_body();
+    let arrived = ActiveMessage {
+        src: message.tgt,
+        id: None,
+        handler: message.handler,
+        tgt_cntr: message.tgt_cntr,
+        cookie: message.cmpl_cntr as u64,
+    };
+    let aligned = data.ptr as usize % 8 == 0;
+    if short && !aligned {
+        // The handler may count on 8-byte alignment of what it is shown in place.
+        // SAFETY: the data is readable, by the promise of the call that sent it.
+        let copy = unsafe { arrival::copy_aligned(data) };
+        let data = Piece { ptr: copy.as_ptr().cast(), len: data.len };
+        return arrival::active_message(held, &arrived, header, Data::Here(data));
+    }
+    arrival::active_message(held, &arrived, header, if short { Data::Here(data) } else { Data::Local(data) });
+}
+
+/// The completion counter of an operation on oneself; its address stands where a cookie would.
+pub fn complete(cmpl_cntr: u64) {
+    // SAFETY: 0, or the program's counter.
+    unsafe { counter::bump(cmpl_cntr as usize) };
+}
+
+/// Carries out a read-modify-write on a variable of this task, atomically also with regard to the program's own atomic
+/// instructions. The answer is the previous value, or whether the swap was done; `None` for an operation that is none.
+///
+/// # Safety
+/// `var` must be the address of a variable of that width, aligned to it.
+pub unsafe fn read_modify_write(op: u16, var: u64, value: u64, swap: u64) -> Option<u64> {
+    let order = Ordering::SeqCst;
+    let code = u32::from(op & !RMW_WIDE);
+    if op & RMW_WIDE != 0 {
+        // SAFETY: the caller's promise.
+        let variable = unsafe { AtomicU64::from_ptr(var as *mut u64) };
+        return Some(match code {
+            FETCH_AND_ADD => variable.fetch_add(value, order),
+            FETCH_AND_OR => variable.fetch_or(value, order),
+            SWAP => variable.swap(value, order),
+            COMPARE_AND_SWAP => variable.compare_exchange(value, swap, order, order).is_ok().into(),
+            _ => return None,
+        });
+    }
+    // SAFETY: the caller's promise.
+    let variable = unsafe { AtomicU32::from_ptr(var as *mut u32) };
+    let (value, swap) = (value as u32, swap as u32);
+    Some(u64::from(match code {
+        FETCH_AND_ADD => variable.fetch_add(value, order),
+        FETCH_AND_OR => variable.fetch_or(value, order),
+        SWAP => variable.swap(value, order),
+        COMPARE_AND_SWAP => variable.compare_exchange(value, swap, order, order).is_ok().into(),
+        _ => return None,
+    }))
+}

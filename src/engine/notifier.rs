@@ -1,0 +1,195 @@
+//! The thread of interrupt mode: it serves messages while the program computes.
+//!
+//! While the program polls by itself the notifier must cost nothing, and no peer may pay for waking it. So it does not
+//! listen then: it *watches*, waking at growing intervals just to see whether the program has polled since. When it has
+//! not, the notifier *arms* the transport, so that peers wake it from then on, and sleeps for good. The next time a
+//! thread of the program waits for something it disarms the transport and sets the watch again. While a thread of the
+//! program itself sleeps on the transport's descriptor, the notifier *rests*: there is nothing to see to.
+//!
+//! A peer that has lost its patience wakes the notifier even while it only watches (see
+//! [`super::bulk::prod_inattentive_peers`]).
+
+use super::context::{Context, Held};
+use super::dispatcher;
+use super::threads::{self, Recipe, Thread};
+use super::wait::await_readable;
+use crate::abi::LAPI_ERR_MEMORY_EXHAUSTED;
+use crate::error::{Error, Result};
+use parking_lot::Mutex;
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, Ordering};
+use std::time::Duration;
+
+/// How long the program may be silent before the notifier listens: at first, and at most while it goes on polling.
+const WATCH_FIRST: Duration = Duration::from_micros(200);
+const WATCH_LONGEST: Duration = Duration::from_millis(4);
+/// With work that nothing announces, the armed notifier wakes after this.
+const RESTLESS: Duration = Duration::from_millis(1);
+/// How many rounds without any news the notifier makes before it arms again.
+const LINGER: u32 = 20;
+
+const RESTING: u8 = 0;
+const WATCHING: u8 = 1;
+
+/// The notifier of one context.
+pub struct Notifier {
+    thread: Mutex<Option<(Thread, OwnedFd)>>,
+    /// The timer of the present thread; -1 when there is none.
+    timer: AtomicI32,
+    state: AtomicU8,
+    stop: AtomicBool,
+}
+
+impl Notifier {
+    pub(super) fn new() -> Self {
+        Self {
+            thread: Mutex::new(None),
+            timer: AtomicI32::new(-1),
+            state: AtomicU8::new(RESTING),
+            stop: AtomicBool::new(false),
+        }
+    }
+
+    /// Starts the thread.
+    pub fn start(&self, context: &Arc<Context>, recipe: Recipe) -> Result<()> {
+        let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)
+            .map_err(|reason| Error::new(LAPI_ERR_MEMORY_EXHAUSTED, format!("no timer can be made: {reason}")))?;
+        self.stop.store(false, Ordering::Relaxed);
+        self.timer.store(timer.as_raw_fd(), Ordering::Relaxed);
+        let (shared, raw) = (context.clone(), timer.as_raw_fd());
+        let thread = threads::spawn("lapi-intr", recipe, move || run(&shared, raw))?;
+        *self.thread.lock() = Some((thread, timer));
+        self.watch();
+        Ok(())
+    }
+
+    /// Ends the thread, and waits for it unless it is the caller. The lock must not be held.
+    pub fn stop(&self) {
+        let Some((thread, timer)) = self.thread.lock().take() else { return };
+        self.stop.store(true, Ordering::Release);
+        set_timer(timer.as_fd(), Duration::from_nanos(1));
+        thread.join();
+        self.timer.store(-1, Ordering::Relaxed);
+    }
+
+    /// Makes the notifier look at the program from now on.
+    pub fn watch(&self) {
+        let timer = self.timer.load(Ordering::Relaxed);
+        if timer >= 0 {
+            self.state.store(WATCHING, Ordering::Relaxed);
+            // SAFETY: the timer is closed by `stop` only, which the context calls when no other call is inside.
+            set_timer(unsafe { BorrowedFd::borrow_raw(timer) }, WATCH_FIRST);
+        }
+    }
+
+    /// The same, if it rests.
+    pub(super) fn watch_if_idle(&self) {
+        if self.state.load(Ordering::Relaxed) == RESTING {
+            self.watch();
+        }
+    }
+}
+
+fn set_timer(timer: BorrowedFd<'_>, after: Duration) {
+    let value = Timespec { tv_sec: after.as_secs() as i64, tv_nsec: i64::from(after.subsec_nanos()) };
+    let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
+    // It can fail for wrong arguments only.
+    let _ = timerfd_settime(timer, TimerfdTimerFlags::empty(), &once);
+}
+
+/// What the notifier does next.
+enum Plan {
+    /// Look again when the timer says so, or when a peer has lost its patience.
+    Watch(Duration),
+    /// Sleep on the transport's descriptor.
+    Listen { at_most: Option<Duration> },
+    /// Sleep until somebody sets the timer.
+    Rest,
+}
+
+fn run(context: &Context, timer: RawFd) {
+    // SAFETY: `Notifier::stop` closes the timer only after this thread has ended.
+    let timer = unsafe { BorrowedFd::borrow_raw(timer) };
+    let mut interval = WATCH_FIRST;
+    let mut seen = 0;
+    let mut called = false;
+    while !context.notifier.stop.load(Ordering::Acquire) {
+        let Some(mut held) = context.enter_closing() else { return };
+        let plan = decide(&mut held, &mut interval, &mut seen, called);
+        let descriptor = held.core().transport.event_fd().as_raw_fd();
+        drop(held);
+        if context.notifier.stop.load(Ordering::Acquire) {
+            // Ended by a handler that this very thread ran: the timer may be gone.
+            return;
+        }
+        // SAFETY: the transport lives as long as the core, and the context ends this thread before the core.
+        let descriptor = unsafe { BorrowedFd::borrow_raw(descriptor) };
+        let ready = match plan {
+            Plan::Watch(interval) => {
+                set_timer(timer, interval);
+                await_readable(&[timer, descriptor], None)
+            }
+            Plan::Listen { at_most } => await_readable(&[timer, descriptor], at_most),
+            Plan::Rest => await_readable(&[timer], None),
+        };
+        if ready[0] {
+            // Empty it, or it stays readable. Nothing to read means that it was set anew meanwhile.
+            let _ = rustix::io::read(timer, &mut [0; 8]);
+        }
+        called = ready.get(1).copied().unwrap_or(false);
+    }
+}
+
+/// Serves what has come, and decides how to go on.
+fn decide(held: &mut Held<'_>, interval: &mut Duration, seen: &mut u64, called: bool) -> Plan {
+    let context = held.context();
+    let notifier = &context.notifier;
+    if !context.settings.interrupts.load(Ordering::Relaxed) || held.core().closing {
+        disarm(held);
+        notifier.state.store(RESTING, Ordering::Relaxed);
+        return Plan::Rest;
+    }
+    if held.core().sleepers.on_descriptor {
+        notifier.state.store(RESTING, Ordering::Relaxed);
+        return Plan::Rest;
+    }
+    let listened = held.core().sleepers.notifier_armed;
+    let polled = held.core().activity != *seen || held.core().sleepers.waiting != 0;
+    *seen = held.core().activity;
+    if polled && !called && !listened {
+        *interval = (*interval * 2).min(WATCH_LONGEST);
+        notifier.state.store(WATCHING, Ordering::Relaxed);
+        return Plan::Watch(*interval);
+    }
+    *interval = WATCH_FIRST;
+    disarm(held);
+    serve(held);
+    let core = held.core();
+    if core.eager() || core.sleepers.waiting != 0 || core.sleepers.on_descriptor || !core.transport.arm() {
+        notifier.state.store(WATCHING, Ordering::Relaxed);
+        return Plan::Watch(Duration::from_micros(1));
+    }
+    core.sleepers.notifier_armed = true;
+    Plan::Listen { at_most: core.restless().then_some(RESTLESS) }
+}
+
+fn disarm(held: &mut Held<'_>) {
+    let core = held.core();
+    core.transport.disarm();
+    core.sleepers.notifier_armed = false;
+}
+
+/// Runs the dispatcher until there has been nothing to do for a little while.
+fn serve(held: &mut Held<'_>) {
+    let mut idle = 0;
+    while idle < LINGER && held.core().sleepers.waiting == 0 && !held.core().closing {
+        let moved = dispatcher::turn(held);
+        idle = if moved || held.core().eager() { 0 } else { idle + 1 };
+        held.breathe();
+    }
+    dispatcher::look_after_peers(held);
+}

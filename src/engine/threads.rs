@@ -1,0 +1,92 @@
+//! The threads that the library makes: with the program's attributes and init function, a name that shows in `ps -T`,
+//! and all signals blocked, so that the program's signal handlers run on the program's threads.
+
+use crate::abi::{LAPI_ERR_MEMORY_EXHAUSTED, com_thread_info_t, thread_init_func_p};
+use crate::error::{Error, Result};
+use std::ffi::CString;
+use std::ptr;
+
+/// How the program wants threads to be made: lapi_thread_attr of lapi_info_t, copied.
+#[derive(Clone, Copy, Debug)]
+pub struct Recipe {
+    attributes: *const libc::pthread_attr_t,
+    init: thread_init_func_p,
+    parameter: *mut libc::c_void,
+    extra: *mut libc::c_void,
+}
+
+// SAFETY: the pointers are handed on to pthread_create and to the program's own function, never looked into here.
+unsafe impl Send for Recipe {}
+
+impl Recipe {
+    /// Nothing special.
+    pub const PLAIN: Self =
+        Self { attributes: ptr::null(), init: None, parameter: ptr::null_mut(), extra: ptr::null_mut() };
+
+    /// As the program says. Its attributes are used until LAPI_Init returns, not later.
+    pub fn of(info: &com_thread_info_t) -> Self {
+        Self {
+            attributes: info.thread_attr,
+            init: info.thread_init_func,
+            parameter: info.parm_ptr,
+            extra: info.extra_ptr,
+        }
+    }
+}
+
+/// A thread to be waited for.
+#[derive(Debug)]
+pub struct Thread(libc::pthread_t);
+
+impl Thread {
+    /// Waits for the thread's end; not for itself, and not for one that was made detached.
+    pub fn join(self) {
+        // SAFETY: the thread was made by `spawn` and is joined once, since `self` is consumed.
+        unsafe {
+            if libc::pthread_equal(self.0, libc::pthread_self()) != 0 {
+                libc::pthread_detach(self.0);
+            } else {
+                libc::pthread_join(self.0, ptr::null_mut());
+            }
+        }
+    }
+}
+
+struct Start {
+    recipe: Recipe,
+    run: Box<dyn FnOnce() + Send>,
+}
+
+/// Starts a thread.
+pub fn spawn(name: &str, recipe: Recipe, run: impl FnOnce() + Send + 'static) -> Result<Thread> {
+    let start = Box::into_raw(Box::new(Start { recipe, run: Box::new(run) }));
+    // SAFETY: all arguments are valid for the calls; `start` is taken back by the new thread, or here when there is none.
+    unsafe {
+        let (mut all, mut before) = (std::mem::zeroed(), std::mem::zeroed());
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+        let mut id = std::mem::zeroed();
+        let failed = libc::pthread_create(&mut id, recipe.attributes, enter, start.cast());
+        libc::pthread_sigmask(libc::SIG_SETMASK, &before, ptr::null_mut());
+        if failed != 0 {
+            drop(Box::from_raw(start));
+            let reason = std::io::Error::from_raw_os_error(failed);
+            return Err(Error::new(LAPI_ERR_MEMORY_EXHAUSTED, format!("the thread {name} cannot be started: {reason}")));
+        }
+        if let Ok(name) = CString::new(name) {
+            libc::pthread_setname_np(id, name.as_ptr());
+        }
+        Ok(Thread(id))
+    }
+}
+
+extern "C" fn enter(start: *mut libc::c_void) -> *mut libc::c_void {
+    // SAFETY: `spawn` made this from a box and gave it to this thread alone.
+    let start = unsafe { Box::from_raw(start.cast::<Start>()) };
+    if let Some(init) = start.recipe.init {
+        // SAFETY: the program's own function with the program's own parameters.
+        unsafe { init(start.recipe.parameter, start.recipe.extra) };
+    }
+    (start.run)();
+    ptr::null_mut()
+}

@@ -1,0 +1,248 @@
+//! How a thread waits.
+//!
+//! It polls the dispatcher: for a while in a tight loop, then giving the processor away between polls, and at last it
+//! sleeps. One thread of a context sleeps on the transport's descriptor; other threads that wait sleep in the waiting
+//! room, and are told when something has happened. Where the machine has more tasks than processors the first phase
+//! is nearly left out: the peer needs our processor to make what we wait for.
+
+use super::bulk;
+use super::context::{Context, Core, Held};
+use super::dispatcher;
+use crate::abi::{LAPI_ERR_HNDL_INVALID, LAPI_ERR_UNKNOWN};
+use crate::error::{Error, Result};
+use parking_lot::{Condvar, Mutex};
+use rustix::event::{PollFd, PollFlags, Timespec};
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// How long a thread polls before it sleeps, in polls.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// Polls in a tight loop.
+    pub spin: u32,
+    /// Polls after which the processor is given away.
+    pub yields: u32,
+}
+
+impl Patience {
+    /// `crowded`: there are more tasks than processors. `spin` if the program's environment gives it.
+    pub fn new(crowded: bool, spin: Option<u32>) -> Self {
+        Self {
+            spin: spin.unwrap_or(if crowded { 40 } else { 20_000 }),
+            yields: if crowded { 60 } else { 100 },
+        }
+    }
+}
+
+/// A sleeper wakes at least this often and looks whether its peers are still there.
+const LOOK_AROUND: Duration = Duration::from_millis(250);
+/// With work that nothing announces, it wakes after this.
+const RESTLESS: Duration = Duration::from_millis(1);
+
+/// Who waits in a context. Guarded by the lock.
+#[derive(Default)]
+pub struct Sleepers {
+    /// Threads in [`wait_until`].
+    pub waiting: u32,
+    /// One of them sleeps on the transport's descriptor.
+    pub on_descriptor: bool,
+    /// How many sleep in the waiting room.
+    pub in_room: u32,
+    /// The notifier has armed the transport.
+    pub notifier_armed: bool,
+}
+
+/// Where threads sleep that are not the one on the descriptor.
+pub(super) struct WaitingRoom {
+    news: Mutex<u64>,
+    changed: Condvar,
+    /// Threads that sleep, wherever: read without the lock, by calls that do not take it.
+    asleep: AtomicU32,
+}
+
+impl WaitingRoom {
+    pub(super) fn new() -> Self {
+        Self { news: Mutex::new(0), changed: Condvar::new(), asleep: AtomicU32::new(0) }
+    }
+}
+
+/// A counter was changed by a call that does not take the lock: wake who may wait for it.
+#[inline]
+pub fn counter_changed(context: &Context) {
+    if context.waiting_room.asleep.load(Ordering::SeqCst) != 0 {
+        if let Ok(mut held) = context.enter() {
+            held.core().news = true;
+        }
+    }
+}
+
+/// Wakes those who sleep, since there is news.
+#[cold]
+pub(super) fn spread_news(context: &Context, core: &mut Core) {
+    core.news = false;
+    if core.sleepers.on_descriptor {
+        core.transport.wake();
+    }
+    if core.sleepers.in_room != 0 {
+        *context.waiting_room.news.lock() += 1;
+        context.waiting_room.changed.notify_all();
+    }
+}
+
+/// Waits until `ready` has an answer, and keeps everything going meanwhile. `what` says in an error what was waited for.
+pub fn wait_until<T>(
+    held: &mut Held<'_>,
+    what: &'static str,
+    mut ready: impl FnMut(&mut Core) -> Option<T>,
+) -> Result<T> {
+    if let Some(answer) = ready(held.core()) {
+        return Ok(answer);
+    }
+    if held.in_handler() {
+        return Err(Error::new(
+            LAPI_ERR_UNKNOWN,
+            format!("{what} would wait inside of a handler that the dispatcher runs: nothing it waits for can happen"),
+        ));
+    }
+    begin(held);
+    let answer = poll_until(held, &mut ready);
+    end(held.core());
+    answer
+}
+
+/// One round of the dispatcher for a thread of the program that looks for messages by itself.
+pub fn poll_once(held: &mut Held<'_>) -> bool {
+    if held.in_handler() {
+        return false;
+    }
+    take_over(held);
+    held.core().activity += 1;
+    dispatcher::turn(held)
+}
+
+fn begin(held: &mut Held<'_>) {
+    take_over(held);
+    let core = held.core();
+    core.sleepers.waiting += 1;
+    if core.sleepers.waiting == 1 {
+        core.transport.set_attentive(true);
+    }
+}
+
+fn end(core: &mut Core) {
+    core.sleepers.waiting -= 1;
+    if core.sleepers.waiting == 0 {
+        core.transport.set_attentive(false);
+    } else if !core.sleepers.on_descriptor {
+        // Those in the room must choose a new one for the descriptor.
+        core.news = true;
+    }
+}
+
+/// The program polls by itself now: the notifier steps back.
+#[inline]
+fn take_over(held: &mut Held<'_>) {
+    let context = held.context();
+    let core = held.core();
+    if core.sleepers.notifier_armed {
+        core.sleepers.notifier_armed = false;
+        core.transport.disarm();
+        context.notifier.watch();
+    }
+}
+
+fn poll_until<T>(held: &mut Held<'_>, ready: &mut impl FnMut(&mut Core) -> Option<T>) -> Result<T> {
+    let patience = held.core().options.patience;
+    let mut polls = 0;
+    loop {
+        held.core().activity += 1;
+        let moved = dispatcher::turn(held);
+        let core = held.core();
+        if let Some(answer) = ready(core) {
+            return Ok(answer);
+        }
+        if core.closing {
+            return Err(Error::new(LAPI_ERR_HNDL_INVALID, "the handle was ended while this call waited"));
+        }
+        if moved || core.eager() {
+            polls = 0;
+        }
+        polls += 1;
+        if polls <= patience.spin {
+            std::hint::spin_loop();
+            held.breathe();
+        } else if polls <= patience.spin + patience.yields {
+            held.unlocked(std::thread::yield_now);
+        } else {
+            sleep(held, ready);
+            // What woke us is worth a look or two before the next sleep.
+            polls = patience.spin + patience.yields.saturating_sub(8);
+        }
+    }
+}
+
+/// Sleeps until there may be something new.
+fn sleep<T>(held: &mut Held<'_>, ready: &mut impl FnMut(&mut Core) -> Option<T>) {
+    bulk::prod_inattentive_peers(held.core());
+    let context = held.context();
+    let room = &context.waiting_room;
+    room.asleep.fetch_add(1, Ordering::SeqCst);
+    // Calls that change a counter without the lock look at `asleep` after the change: one of us sees the other.
+    if ready(held.core()).is_none() {
+        if held.core().sleepers.on_descriptor {
+            sleep_in_room(held);
+        } else {
+            sleep_on_descriptor(held);
+        }
+    }
+    room.asleep.fetch_sub(1, Ordering::SeqCst);
+}
+
+fn sleep_in_room(held: &mut Held<'_>) {
+    let room = &held.context().waiting_room;
+    held.core().sleepers.in_room += 1;
+    let before = *room.news.lock();
+    held.unlocked(|| {
+        let mut news = room.news.lock();
+        if *news == before {
+            room.changed.wait_for(&mut news, LOOK_AROUND);
+        }
+    });
+    held.core().sleepers.in_room -= 1;
+}
+
+fn sleep_on_descriptor(held: &mut Held<'_>) {
+    let core = held.core();
+    if core.sleepers.notifier_armed || !core.transport.arm() {
+        take_over(held);
+        return;
+    }
+    core.sleepers.on_descriptor = true;
+    let at_most = if core.restless() { RESTLESS } else { LOOK_AROUND };
+    let descriptor = core.transport.event_fd().as_raw_fd();
+    held.unlocked(|| {
+        // SAFETY: the transport lives as long as the core, and the core is not closed while `waiting` is not 0.
+        let descriptor = unsafe { BorrowedFd::borrow_raw(descriptor) };
+        await_readable(&[descriptor], Some(at_most));
+    });
+    let core = held.core();
+    core.transport.disarm();
+    core.sleepers.on_descriptor = false;
+    core.activity += 1;
+    if core.sleepers.in_room != 0 {
+        core.news = true;
+    }
+    dispatcher::look_after_peers(held);
+    held.context().notifier.watch_if_idle();
+}
+
+/// Waits until one of the descriptors is readable; says which are.
+pub(super) fn await_readable(descriptors: &[BorrowedFd<'_>], at_most: Option<Duration>) -> Vec<bool> {
+    let mut polled: Vec<_> = descriptors.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
+    let limit = at_most
+        .map(|time| Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) });
+    // An interrupted or failed wait is a wait that ended early: everyone looks again anyway.
+    let _ = rustix::event::poll(&mut polled, limit.as_ref());
+    polled.iter().map(|fd| !fd.revents().is_empty()).collect()
+}

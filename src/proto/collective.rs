@@ -1,0 +1,157 @@
+//! Barrier and exchange among all tasks, in O(log n) rounds.
+//!
+//! Both are Bruck's all-gather (Bruck et al., IEEE TPDS 1997): in round k each task sends what it has to the task 2^k
+//! below it and receives from the task 2^k above it, so that it has twice as much afterwards. A barrier is an exchange
+//! of nothing. Each task counts its collective operations; packets carry that count, so one that arrives before its
+//! task has entered the operation is kept.
+
+use super::Link;
+use super::outbox::{Outbox, SendDone};
+use crate::base::bytes::Piece;
+use crate::wire::frame::Task;
+use crate::wire::packet::Head;
+use std::collections::HashMap;
+
+/// Bytes of one task's value in an exchange.
+const VALUE: usize = 8;
+
+/// What has arrived of one round.
+#[derive(Default)]
+struct Round {
+    values: Vec<u64>,
+    bytes: usize,
+    /// A round without values is over when its one packet is there.
+    there: bool,
+}
+
+struct Current {
+    sequence: u32,
+    round: u16,
+    /// Value of this task and those above it, as far as known; empty in a barrier.
+    values: Vec<u64>,
+    exchange: bool,
+}
+
+/// The collective operations of one task.
+pub struct Collectives {
+    me: Task,
+    tasks: u32,
+    next: u32,
+    current: Option<Current>,
+    arrived: HashMap<(u32, u16), Round>,
+}
+
+impl Collectives {
+    /// Of task `me` of `tasks`.
+    pub fn new(me: Task, tasks: u32) -> Self {
+        Self { me, tasks, next: 0, current: None, arrived: HashMap::new() }
+    }
+
+    /// Whether an operation is under way here. There is one at a time.
+    pub fn busy(&self) -> bool {
+        self.current.is_some()
+    }
+
+    /// Enters the next collective operation: a barrier, or an exchange of one value of each task.
+    pub fn enter(&mut self, value: Option<u64>, outbox: &mut Outbox, link: &mut impl Link) {
+        assert!(self.current.is_none(), "one collective operation at a time");
+        let current = Current {
+            sequence: self.next,
+            round: 0,
+            values: value.into_iter().collect(),
+            exchange: value.is_some(),
+        };
+        self.next = self.next.wrapping_add(1);
+        self.current = Some(current);
+        self.send_round(outbox, link);
+    }
+
+    /// Takes a packet in.
+    ///
+    /// # Safety
+    /// `body` must be readable for `len` bytes.
+    pub unsafe fn arrive(&mut self, sequence: u32, round: u16, offset: u64, body: *const u8, len: usize) {
+        let entry = self.arrived.entry((sequence, round)).or_default();
+        entry.there = true;
+        let (from, room) = (offset as usize, self.tasks as usize * VALUE);
+        if len == 0 || from % VALUE != 0 || len % VALUE != 0 || offset as usize > room || from + len > room {
+            return;
+        }
+        if entry.values.len() * VALUE < from + len {
+            entry.values.resize((from + len) / VALUE, 0);
+        }
+        // SAFETY: the values were just made long enough; the caller vouches for the body.
+        unsafe { std::ptr::copy_nonoverlapping(body, entry.values.as_mut_ptr().cast::<u8>().add(from), len) };
+        entry.bytes += len;
+    }
+
+    /// Goes on as far as what has arrived allows. When the operation is over: the values of all tasks, by task (none
+    /// for a barrier).
+    pub fn advance(&mut self, outbox: &mut Outbox, link: &mut impl Link) -> Option<Vec<u64>> {
+        loop {
+            let tasks = self.tasks;
+            let current = self.current.as_mut()?;
+            let reach = 1u64 << current.round;
+            if reach >= u64::from(tasks) {
+                let current = self.current.take()?;
+                return Some(self.by_task(current.values));
+            }
+            let expected = if current.exchange { count(reach, tasks) * VALUE } else { 0 };
+            let key = (current.sequence, current.round);
+            if self.arrived.get(&key).is_none_or(|round| !round.there || round.bytes < expected) {
+                return None;
+            }
+            let round = self.arrived.remove(&key).unwrap_or_default();
+            current.values.extend(round.values);
+            current.round += 1;
+            self.send_round(outbox, link);
+        }
+    }
+
+    /// The task from which the present round's packet is awaited.
+    pub fn awaited(&self) -> Option<Task> {
+        let current = self.current.as_ref()?;
+        let reach = 1u64 << current.round;
+        (reach < u64::from(self.tasks)).then(|| ((u64::from(self.me) + reach) % u64::from(self.tasks)) as Task)
+    }
+
+    fn send_round(&mut self, outbox: &mut Outbox, link: &mut impl Link) {
+        let Some(current) = &self.current else { return };
+        let reach = 1u64 << current.round;
+        let tasks = u64::from(self.tasks);
+        if reach >= tasks {
+            return;
+        }
+        let peer = ((u64::from(self.me) + tasks - reach) % tasks) as Task;
+        let (round, sequence) = (current.round, current.sequence);
+        let values = if current.exchange { &current.values[..count(reach, self.tasks)] } else { &[] };
+        let per_packet = outbox.max_body() / VALUE;
+        let mut offset = 0;
+        loop {
+            let part = &values[offset..values.len().min(offset + per_packet)];
+            let head = Head::Collective { round, sequence, offset: (offset * VALUE) as u64 };
+            let data = Piece { ptr: part.as_ptr().cast(), len: part.len() * VALUE };
+            // SAFETY: the values live until the call is over, and a parked packet copies them.
+            unsafe {
+                outbox.post(link, peer, &head, Piece::EMPTY, data, usize::MAX, SendDone::nothing(peer));
+            }
+            offset += part.len();
+            if offset >= values.len() {
+                return;
+            }
+        }
+    }
+
+    /// Values as collected start with this task's own; turned so that task 0's comes first.
+    fn by_task(&self, mut values: Vec<u64>) -> Vec<u64> {
+        if !values.is_empty() {
+            values.rotate_right(self.me as usize);
+        }
+        values
+    }
+}
+
+/// How many values travel in the round that reaches this far.
+fn count(reach: u64, tasks: u32) -> usize {
+    reach.min(u64::from(tasks) - reach) as usize
+}

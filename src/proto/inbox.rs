@@ -1,0 +1,175 @@
+//! Messages on their way in.
+//!
+//! A message of several packets is *assembled*: its first packet says where it goes, the others are placed by their
+//! offset, in whatever order they come; what comes before the first packet is kept until then. Each sender numbers
+//! its messages, and the inbox knows up to which number all have been delivered, which is what a fence asks.
+
+use super::before;
+use crate::wire::frame::Task;
+use std::collections::HashMap;
+
+/// A message being assembled. `T` is what the caller wants to know when it is complete.
+#[derive(Debug)]
+pub struct Assembly<T> {
+    /// Where its data goes; 0 when nobody wants it.
+    pub buffer: usize,
+    /// Bytes of data in all.
+    pub total: u64,
+    /// Bytes that have arrived.
+    pub arrived: u64,
+    /// What follows.
+    pub then: T,
+}
+
+/// Why bytes were not placed.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Misplaced {
+    /// Their message is not known (yet).
+    Unknown,
+    /// They do not lie inside of their message: the sender is broken.
+    Outside,
+}
+
+struct Source<T> {
+    /// All messages before this number are delivered,
+    delivered: u32,
+    /// and so are these.
+    beyond: Vec<u32>,
+    /// What the sender's fence waits for.
+    asked: Option<u32>,
+    /// Messages under way. Few at a time, so a list is the fastest table.
+    assemblies: Vec<(u32, Assembly<T>)>,
+    /// Packets that came before the first one of their message: offset and bytes.
+    early: HashMap<u32, Vec<(u64, Box<[u64]>, usize)>>,
+}
+
+impl<T> Default for Source<T> {
+    fn default() -> Self {
+        Self { delivered: 0, beyond: Vec::new(), asked: None, assemblies: Vec::new(), early: HashMap::new() }
+    }
+}
+
+/// Everything on its way to a task.
+pub struct Inbox<T> {
+    sources: Vec<Option<Box<Source<T>>>>,
+}
+
+impl<T> Inbox<T> {
+    /// For a job of `tasks` tasks.
+    pub fn new(tasks: u32) -> Self {
+        Self { sources: std::iter::repeat_with(|| None).take(tasks as usize).collect() }
+    }
+
+    /// Takes note of a message of several packets. The caller then places the first packet's bytes, and those of the
+    /// packets that [`Self::early`] gives back.
+    pub fn begin(&mut self, src: Task, id: u32, assembly: Assembly<T>) {
+        self.source(src).assemblies.push((id, assembly));
+    }
+
+    /// Where `len` bytes at `offset` of a message belong: an address, or 0 when nobody wants them. The bytes count as
+    /// arrived. When they are the last, the message comes back too and is forgotten; it still has to be
+    /// [`Self::deliver`]ed.
+    pub fn place(
+        &mut self,
+        src: Task,
+        id: u32,
+        offset: u64,
+        len: usize,
+    ) -> Result<(usize, Option<Assembly<T>>), Misplaced> {
+        let assemblies = &mut self.source(src).assemblies;
+        let at = assemblies.iter().position(|(known, _)| *known == id).ok_or(Misplaced::Unknown)?;
+        let assembly = &mut assemblies[at].1;
+        if offset.checked_add(len as u64).is_none_or(|end| end > assembly.total) {
+            return Err(Misplaced::Outside);
+        }
+        assembly.arrived += len as u64;
+        let to = if assembly.buffer == 0 { 0 } else { assembly.buffer + offset as usize };
+        let complete = assembly.arrived >= assembly.total;
+        Ok((to, complete.then(|| assemblies.swap_remove(at).1)))
+    }
+
+    /// Keeps a packet whose message is not known yet.
+    ///
+    /// # Safety
+    /// `bytes` must be readable for `len` bytes.
+    pub unsafe fn keep(&mut self, src: Task, id: u32, offset: u64, bytes: *const u8, len: usize) {
+        let mut copy = vec![0u64; len.div_ceil(8)].into_boxed_slice();
+        // SAFETY: the copy has room for `len` bytes; the caller vouches for `bytes`.
+        unsafe { std::ptr::copy_nonoverlapping(bytes, copy.as_mut_ptr().cast(), len) };
+        self.source(src).early.entry(id).or_default().push((offset, copy, len));
+    }
+
+    /// The packets of a message that came before its first one.
+    pub fn early(&mut self, src: Task, id: u32) -> Vec<(u64, Box<[u64]>, usize)> {
+        let source = self.source(src);
+        if source.early.is_empty() { Vec::new() } else { source.early.remove(&id).unwrap_or_default() }
+    }
+
+    /// Notes that all data of a message is where it belongs. Answers the count that the sender's fence asked about,
+    /// when this was the last that it waited for.
+    #[inline]
+    pub fn deliver(&mut self, src: Task, id: u32) -> Option<u32> {
+        let source = self.sources[src as usize].get_or_insert_default();
+        if id != source.delivered {
+            source.beyond.push(id);
+            return None;
+        }
+        source.delivered = id.wrapping_add(1);
+        if !source.beyond.is_empty() {
+            source.catch_up();
+        }
+        source.answer()
+    }
+
+    /// The sender's fence asks about the messages before `count`. Answers `count` when they are all delivered;
+    /// otherwise [`Self::deliver`] will.
+    pub fn ask(&mut self, src: Task, count: u32) -> Option<u32> {
+        let source = self.source(src);
+        if source.asked.is_none_or(|asked| before(asked, count)) {
+            source.asked = Some(count);
+        }
+        source.answer()
+    }
+
+    /// Forgets what a peer that has left did not finish.
+    pub fn abandon(&mut self, src: Task) -> Vec<(u32, Assembly<T>)> {
+        match self.sources[src as usize].as_deref_mut() {
+            Some(source) => {
+                source.early.clear();
+                std::mem::take(&mut source.assemblies)
+            }
+            None => Vec::new(),
+        }
+    }
+
+    /// Takes a message under way out, for example when its data will come by another way.
+    pub fn withdraw(&mut self, src: Task, id: u32) -> Option<Assembly<T>> {
+        let assemblies = &mut self.source(src).assemblies;
+        let at = assemblies.iter().position(|(known, _)| *known == id)?;
+        Some(assemblies.swap_remove(at).1)
+    }
+
+    fn source(&mut self, src: Task) -> &mut Source<T> {
+        self.sources[src as usize].get_or_insert_default()
+    }
+}
+
+impl<T> Source<T> {
+    #[cold]
+    fn catch_up(&mut self) {
+        while let Some(at) = self.beyond.iter().position(|&id| id == self.delivered) {
+            self.beyond.swap_remove(at);
+            self.delivered = self.delivered.wrapping_add(1);
+        }
+    }
+
+    #[inline]
+    fn answer(&mut self) -> Option<u32> {
+        let asked = self.asked?;
+        if before(self.delivered, asked) {
+            return None;
+        }
+        self.asked = None;
+        Some(asked)
+    }
+}

@@ -1,0 +1,32 @@
+//! What a message is: how it is cut into packets, put together again, acknowledged and fenced.
+//!
+//! Everything here is sans-IO. It holds no socket, clock, lock or thread: packets leave through a [`Link`] that the
+//! caller brings, arrive as calls, and what must happen because of them comes back as a value. So a whole job can be
+//! simulated in one thread, from a seed.
+//!
+//! * [`outbox`]: messages on their way out, and those that wait for room.
+//! * [`inbox`]: messages on their way in, and which of them have been delivered.
+//! * [`ops`]: operations of this task that wait for an answer.
+//! * [`collective`]: barrier and exchange among all tasks.
+
+pub mod collective;
+pub mod inbox;
+pub mod ops;
+pub mod outbox;
+
+use crate::wire::frame::{Outgoing, SendError, Task};
+
+/// The way out for packets.
+pub trait Link {
+    /// Hands one packet to `peer`, or answers why not; in that case nothing has happened.
+    ///
+    /// # Safety
+    /// The pieces of `packet` must be readable during the call.
+    unsafe fn send(&mut self, peer: Task, packet: &Outgoing<'_>) -> Result<(), SendError>;
+}
+
+/// Numbers of messages between two tasks, compared as they wrap around.
+#[inline]
+pub(crate) fn before(a: u32, b: u32) -> bool {
+    (a.wrapping_sub(b) as i32) < 0
+}

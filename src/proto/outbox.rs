@@ -1,0 +1,406 @@
+//! Messages on their way out.
+//!
+//! Each peer has a *lane*. A packet goes out at once when the link takes it; otherwise it is *parked* in its lane,
+//! and the call that sent it returns all the same: no call ever waits for room. A message longer than one packet is a
+//! *stream*, cut as room comes. Parked packets go before streams, so that small messages pass large ones.
+//!
+//! A parked packet keeps its user header, and its data up to the caller's copy limit; above that it refers to the
+//! program's memory, which the program leaves alone until its [`SendDone`] is reported.
+
+use super::{Link, before};
+use crate::abi::LAPI_ERR_NO_CONNECTIVITY;
+use crate::base::bytes::Piece;
+use crate::wire::frame::{Outgoing, SendError, Task};
+use crate::wire::packet::{Encoded, Head};
+use std::collections::VecDeque;
+
+/// What follows when the memory that a message was sent from is free again. The protocol only carries it.
+#[derive(Clone, Copy, Debug)]
+pub struct SendDone {
+    /// Address of the origin counter, or 0.
+    pub org_cntr: usize,
+    /// Address of the send completion handler, or 0.
+    pub handler: usize,
+    /// The handler's parameter.
+    pub info: usize,
+    /// The peer of the message.
+    pub peer: Task,
+    /// 0, or the error that ended the message.
+    pub error: i32,
+    /// Bytes of the program's data.
+    pub bytes: u64,
+    /// False for what the library sends on its own account: it is not a send operation of the program.
+    pub user: bool,
+}
+
+impl SendDone {
+    /// Nothing to be told.
+    pub const fn nothing(peer: Task) -> Self {
+        Self { org_cntr: 0, handler: 0, info: 0, peer, error: 0, bytes: 0, user: false }
+    }
+}
+
+/// What became of a message that was posted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Posted {
+    /// It is out, or copied: the program's memory is free.
+    Free,
+    /// It refers to the program's memory; its [`SendDone`] will be reported.
+    Queued,
+    /// The peer has left.
+    Gone,
+}
+
+enum Body {
+    /// A copy; `header` bytes of it are the first piece.
+    Owned { bytes: Box<[u8]>, header: usize },
+    /// The header copied, the data where it is.
+    Borrowed { header: Box<[u8]>, data: Piece },
+}
+
+struct Parked {
+    head: Encoded,
+    body: Body,
+    done: Option<SendDone>,
+}
+
+/// How the packets of a stream after the first are headed.
+#[derive(Clone, Copy, Debug)]
+pub enum Continuation {
+    /// As data of a message of ours.
+    Message(u32),
+    /// As data that the peer's operation asked for.
+    Reply(u64),
+}
+
+struct Stream {
+    /// The first packet's head and user header, until it is out.
+    first: Option<(Encoded, Box<[u8]>)>,
+    next: Continuation,
+    data: Piece,
+    sent: usize,
+    done: SendDone,
+}
+
+#[derive(Default)]
+struct Lane {
+    next_id: u32,
+    /// Messages below this number are known to be delivered, as far as fences have asked.
+    acknowledged: u32,
+    /// The number that the last fence packet asked about.
+    asked: u32,
+    parked: VecDeque<Parked>,
+    streams: VecDeque<Stream>,
+    busy: bool,
+    gone: bool,
+}
+
+/// How many packets of streams one call of [`Outbox::pump`] sends to one peer: then others have their turn.
+const PUMP_BUDGET: usize = 32;
+
+/// All lanes of a task.
+pub struct Outbox {
+    lanes: Vec<Option<Box<Lane>>>,
+    /// Lanes in which something waits.
+    busy: Vec<Task>,
+    /// Lanes with messages that no fence has confirmed.
+    unfenced: Vec<Task>,
+    max_body: usize,
+}
+
+impl Outbox {
+    /// For a job of `tasks` tasks and packets with bodies of at most `max_body` bytes.
+    pub fn new(tasks: u32, max_body: usize) -> Self {
+        let lanes = std::iter::repeat_with(|| None).take(tasks as usize).collect();
+        Self { lanes, busy: Vec::new(), unfenced: Vec::new(), max_body }
+    }
+
+    /// The longest body of a packet.
+    pub fn max_body(&self) -> usize {
+        self.max_body
+    }
+
+    /// Whether something waits for room.
+    #[inline]
+    pub fn waiting(&self) -> bool {
+        !self.busy.is_empty()
+    }
+
+    /// The peers for which something waits.
+    pub fn waiting_for(&self) -> &[Task] {
+        &self.busy
+    }
+
+    /// The number of the next message to `peer`, which is thereby taken.
+    #[inline]
+    pub fn number(&mut self, peer: Task) -> u32 {
+        let lane = self.lanes[peer as usize].get_or_insert_default();
+        let id = lane.next_id;
+        if lane.acknowledged == id {
+            self.unfenced.push(peer);
+        }
+        lane.next_id = id.wrapping_add(1);
+        id
+    }
+
+    /// Sends one packet, or parks it. With data of at most `copy_limit` bytes (header included) a parked packet keeps
+    /// a copy, and `done` is dropped since the caller sees [`Posted::Free`].
+    ///
+    /// # Safety
+    /// Both pieces must be readable now, and `data` until the message is done when the answer is `Queued`.
+    #[inline]
+    pub unsafe fn post(
+        &mut self,
+        link: &mut impl Link,
+        peer: Task,
+        head: &Head,
+        header: Piece,
+        data: Piece,
+        copy_limit: usize,
+        done: SendDone,
+    ) -> Posted {
+        let lane = self.lanes[peer as usize].get_or_insert_default();
+        let head = head.encode();
+        if lane.gone {
+            return Posted::Gone;
+        }
+        if lane.parked.is_empty() {
+            let packet = Outgoing { head: head.as_bytes(), first: header, second: data };
+            // SAFETY: the caller's promise.
+            match unsafe { link.send(peer, &packet) } {
+                Ok(()) => return Posted::Free,
+                Err(SendError::PeerGone) => return Posted::Gone,
+                Err(SendError::NoRoom) => {}
+            }
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.park(peer, head, header, data, copy_limit, done) }
+    }
+
+    #[cold]
+    unsafe fn park(
+        &mut self,
+        peer: Task,
+        head: Encoded,
+        header: Piece,
+        data: Piece,
+        copy_limit: usize,
+        done: SendDone,
+    ) -> Posted {
+        let (body, done) = if header.len + data.len <= copy_limit {
+            let mut bytes = Vec::with_capacity(header.len + data.len);
+            // SAFETY: the caller of `post` vouches for both pieces.
+            unsafe {
+                append(&mut bytes, header);
+                append(&mut bytes, data);
+            }
+            (Body::Owned { bytes: bytes.into(), header: header.len }, None)
+        } else {
+            let mut copy = Vec::with_capacity(header.len);
+            // SAFETY: as above.
+            unsafe { append(&mut copy, header) };
+            (Body::Borrowed { header: copy.into(), data }, Some(done))
+        };
+        let posted = if done.is_some() { Posted::Queued } else { Posted::Free };
+        self.lane_waits(peer).parked.push_back(Parked { head, body, done });
+        posted
+    }
+
+    /// Sends a message that is longer than one packet: its first packet, if it has one of its own kind, then data.
+    /// What does not go out now goes out by [`Self::pump`], which also reports `done`.
+    ///
+    /// # Safety
+    /// `header` must be readable now, `data` until the message is done.
+    pub unsafe fn post_stream(
+        &mut self,
+        peer: Task,
+        first: Option<(&Head, Piece)>,
+        next: Continuation,
+        data: Piece,
+        done: SendDone,
+    ) -> Posted {
+        let first = first.map(|(head, header)| {
+            let mut copy = Vec::with_capacity(header.len);
+            // SAFETY: the caller's promise.
+            unsafe { append(&mut copy, header) };
+            (head.encode(), copy.into())
+        });
+        if self.lanes[peer as usize].get_or_insert_default().gone {
+            return Posted::Gone;
+        }
+        self.lane_waits(peer).streams.push_back(Stream { first, next, data, sent: 0, done });
+        Posted::Queued
+    }
+
+    /// Sends what waits, as far as there is room. Pushes onto `finished` what is done with the program's memory.
+    /// Answers whether anything moved.
+    pub fn pump(&mut self, link: &mut impl Link, finished: &mut Vec<SendDone>) -> bool {
+        let mut moved = false;
+        let mut at = 0;
+        while at < self.busy.len() {
+            let peer = self.busy[at];
+            let max_body = self.max_body;
+            let Some(lane) = self.lanes[peer as usize].as_deref_mut() else { unreachable!("a busy lane exists") };
+            let outcome = lane.pump(link, peer, max_body, finished, &mut moved);
+            if outcome == Err(SendError::PeerGone) {
+                lane.abandon(LAPI_ERR_NO_CONNECTIVITY, finished);
+            }
+            if lane.parked.is_empty() && lane.streams.is_empty() {
+                lane.busy = false;
+                self.busy.swap_remove(at);
+            } else {
+                at += 1;
+            }
+        }
+        moved
+    }
+
+    /// Ends everything that waits for `peer`, which has left: `finished` gets what was under way, with `error`.
+    pub fn abandon(&mut self, peer: Task, error: i32, finished: &mut Vec<SendDone>) {
+        if let Some(lane) = self.lanes[peer as usize].as_deref_mut() {
+            lane.abandon(error, finished);
+            lane.acknowledged = lane.next_id;
+            if lane.busy {
+                lane.busy = false;
+                self.busy.retain(|&busy| busy != peer);
+            }
+            self.unfenced.retain(|&task| task != peer);
+        }
+    }
+
+    /// Asks every peer that was sent something since the last fence to confirm it, and calls `note` with each peer
+    /// and the number of messages that it must confirm.
+    pub fn ask(&mut self, link: &mut impl Link, mut note: impl FnMut(Task, u32)) {
+        for at in 0..self.unfenced.len() {
+            let peer = self.unfenced[at];
+            let Some(lane) = self.lanes[peer as usize].as_deref_mut() else { continue };
+            let count = lane.next_id;
+            note(peer, count);
+            if lane.asked == count {
+                continue;
+            }
+            lane.asked = count;
+            let head = Head::Fence { count };
+            // SAFETY: the packet has no body.
+            unsafe {
+                self.post(link, peer, &head, Piece::EMPTY, Piece::EMPTY, usize::MAX, SendDone::nothing(peer));
+            }
+        }
+    }
+
+    /// Notes that `peer` has confirmed all messages before `count`.
+    pub fn acknowledge(&mut self, peer: Task, count: u32) {
+        let Some(lane) = self.lanes[peer as usize].as_deref_mut() else { return };
+        if before(lane.acknowledged, count) && !before(lane.next_id, count) {
+            lane.acknowledged = count;
+            if count == lane.next_id {
+                self.unfenced.retain(|&task| task != peer);
+            }
+        }
+    }
+
+    /// Whether `peer` has confirmed all messages before `count`, or is gone.
+    pub fn confirmed(&self, peer: Task, count: u32) -> bool {
+        self.lanes[peer as usize].as_deref().is_none_or(|lane| lane.gone || !before(lane.acknowledged, count))
+    }
+
+    /// The peers that a fence has asked and that have not answered.
+    pub fn unconfirmed(&self) -> impl Iterator<Item = Task> + '_ {
+        let asked = |lane: &Lane| before(lane.acknowledged, lane.asked);
+        self.unfenced.iter().copied().filter(move |&peer| self.lanes[peer as usize].as_deref().is_some_and(asked))
+    }
+
+    fn lane_waits(&mut self, peer: Task) -> &mut Lane {
+        let lane = self.lanes[peer as usize].get_or_insert_default();
+        if !lane.busy {
+            lane.busy = true;
+            self.busy.push(peer);
+        }
+        lane
+    }
+}
+
+impl Lane {
+    fn pump(
+        &mut self,
+        link: &mut impl Link,
+        peer: Task,
+        max_body: usize,
+        finished: &mut Vec<SendDone>,
+        moved: &mut bool,
+    ) -> Result<(), SendError> {
+        while let Some(parked) = self.parked.front() {
+            let (first, second) = match &parked.body {
+                Body::Owned { bytes, header } => {
+                    let (first, second) = bytes.split_at(*header);
+                    (Piece::of(first), Piece::of(second))
+                }
+                Body::Borrowed { header, data } => (Piece::of(header), *data),
+            };
+            let packet = Outgoing { head: parked.head.as_bytes(), first, second };
+            // SAFETY: copies are ours; borrowed data is promised by the caller of `post` until it is reported.
+            unsafe { link.send(peer, &packet) }?;
+            *moved = true;
+            finished.extend(self.parked.pop_front().and_then(|parked| parked.done));
+        }
+        for _ in 0..PUMP_BUDGET {
+            let Some(stream) = self.streams.front_mut() else { break };
+            // SAFETY: the data is promised by the caller of `post_stream` until it is reported.
+            unsafe { stream.send_one(link, peer, max_body) }?;
+            *moved = true;
+            if stream.sent == stream.data.len {
+                finished.extend(self.streams.pop_front().map(|stream| stream.done));
+            }
+        }
+        Ok(())
+    }
+
+    fn abandon(&mut self, error: i32, finished: &mut Vec<SendDone>) {
+        self.gone = true;
+        let from = finished.len();
+        finished.extend(self.parked.drain(..).filter_map(|parked| parked.done));
+        finished.extend(self.streams.drain(..).map(|stream| stream.done));
+        finished[from..].iter_mut().for_each(|done| done.error = error);
+    }
+}
+
+impl Stream {
+    /// # Safety
+    /// The stream's data must be readable.
+    unsafe fn send_one(&mut self, link: &mut impl Link, peer: Task, max_body: usize) -> Result<(), SendError> {
+        let left = self.data.len - self.sent;
+        if let Some((head, header)) = &self.first {
+            let chunk = left.min(max_body - crate::base::bytes::pad8(header.len()));
+            let data = self.data.part(0, chunk);
+            let packet = Outgoing { head: head.as_bytes(), first: Piece::of(header), second: data };
+            // SAFETY: the caller's promise.
+            unsafe { link.send(peer, &packet) }?;
+            self.first = None;
+            self.sent = chunk;
+            return Ok(());
+        }
+        let chunk = left.min(max_body);
+        let offset = self.sent as u64;
+        let head = match self.next {
+            Continuation::Message(id) => Head::Data { id, offset },
+            Continuation::Reply(cookie) => Head::Reply { cookie, offset },
+        }
+        .encode();
+        let packet = Outgoing { head: head.as_bytes(), first: self.data.part(self.sent, chunk), second: Piece::EMPTY };
+        // SAFETY: the caller's promise.
+        unsafe { link.send(peer, &packet) }?;
+        self.sent += chunk;
+        Ok(())
+    }
+}
+
+/// # Safety
+/// The piece must be readable.
+unsafe fn append(to: &mut Vec<u8>, piece: Piece) {
+    to.reserve(piece.len);
+    // SAFETY: the room was just reserved, and the caller vouches for the piece.
+    unsafe {
+        crate::base::bytes::copy(piece, to.as_mut_ptr().add(to.len()));
+        to.set_len(to.len() + piece.len);
+    }
+}

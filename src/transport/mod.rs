@@ -1,0 +1,137 @@
+//! How bytes travel between tasks.
+//!
+//! A transport moves packets and knows nothing of what they mean: a packet is a short *head* (at most
+//! [`HEAD_MAX`] bytes, always there) and a *body* (possibly empty). The protocol above decides what stands in
+//! them; it never sees a transport, and the engine joins the two.
+//!
+//! The contract that every transport keeps, and that the tests hold each of them to:
+//!
+//! * [`Transport::try_send`] never blocks and never allocates on its common path. Without room it changes
+//!   nothing and answers [`SendError::NoRoom`].
+//! * A packet arrives whole or not at all. Order between two packets of one sender is kept only where
+//!   [`Limits::ordered`] says so.
+//! * The head and the body of an [`Inbound`] start at an address that is a multiple of 8 and stay valid until
+//!   the packet is given back with [`Transport::release`].
+//! * Between [`Transport::arm`] (which answered `true`) and [`Transport::disarm`], an arriving packet, room
+//!   after `NoRoom`, or a [`Transport::wake`] makes the event descriptor readable. No wake-up is ever lost.
+
+#[cfg(test)]
+pub(crate) mod conformance;
+pub mod fault;
+pub mod mem;
+pub mod shm;
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+pub use crate::base::bytes::{Piece, pad8};
+pub use crate::wire::frame::{HEAD_MAX, Outgoing, SendError, Task};
+
+/// A packet that has arrived, in place. It belongs to the transport until it is released.
+#[derive(Debug)]
+pub struct Inbound {
+    /// The task that sent it.
+    pub src: Task,
+    /// Where its head starts (8-byte aligned).
+    pub head: *const u8,
+    /// How long its head is.
+    pub head_len: usize,
+    /// Where its body starts (8-byte aligned; dangling when `body_len` is 0).
+    pub body: *const u8,
+    /// How long its body is.
+    pub body_len: usize,
+    /// The transport's own note, for `release`.
+    pub token: u64,
+}
+
+/// What is known of a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PeerState {
+    /// It takes packets.
+    Up,
+    /// It ended LAPI in an orderly way.
+    Closed,
+    /// It died, or cannot be reached any more.
+    Dead,
+}
+
+/// What a transport can carry.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// The longest body of one packet, in bytes.
+    pub max_body: usize,
+    /// Packets of one sender arrive in the order in which they were sent.
+    pub ordered: bool,
+}
+
+/// Copies between address spaces without the peer's help.
+pub trait Attach: Send + Sync {
+    /// Copies `len` bytes at `remote` in the peer's address space to `local`.
+    ///
+    /// # Safety
+    /// `local` must be writable for `len` bytes.
+    unsafe fn read(&self, peer: Task, remote: u64, local: *mut u8, len: usize) -> io::Result<()>;
+
+    /// Copies `len` bytes at `local` to `remote` in the peer's address space.
+    ///
+    /// # Safety
+    /// `local` must be readable for `len` bytes.
+    unsafe fn write(&self, peer: Task, remote: u64, local: *const u8, len: usize) -> io::Result<()>;
+}
+
+/// One task's end of a way to move packets. See the module's documentation for the contract.
+pub trait Transport: Send {
+    /// A short name, for messages and statistics.
+    fn name(&self) -> &'static str;
+
+    /// What it can carry.
+    fn limits(&self) -> Limits;
+
+    /// Hands one packet to `peer`, which is never this task itself.
+    ///
+    /// # Safety
+    /// The pieces of `packet` must be readable during the call.
+    unsafe fn try_send(&mut self, peer: Task, packet: &Outgoing<'_>) -> Result<(), SendError>;
+
+    /// The next packet that has arrived, if any. Must be released before the next call.
+    fn recv(&mut self) -> Option<Inbound>;
+
+    /// Gives a packet back.
+    fn release(&mut self, packet: Inbound);
+
+    /// Gets ready to sleep: `true` when the caller may now sleep on [`Self::event_fd`], `false` when something
+    /// has arrived meanwhile (then nothing is armed).
+    fn arm(&mut self) -> bool;
+
+    /// Ends what [`Self::arm`] began, and empties the event descriptor.
+    fn disarm(&mut self);
+
+    /// The descriptor that becomes readable.
+    fn event_fd(&self) -> BorrowedFd<'_>;
+
+    /// Makes this task's own event descriptor readable.
+    fn wake(&self) {
+        (self.waker())();
+    }
+
+    /// Makes this task's own event descriptor readable, from any thread.
+    fn waker(&self) -> Box<dyn Fn() + Send + Sync>;
+
+    /// Makes `peer`'s event descriptor readable, armed or not: for a peer that may have stopped looking.
+    fn poke(&self, peer: Task);
+
+    /// Says whether this task is looking for packets right now; a hint for its peers.
+    fn set_attentive(&mut self, attentive: bool);
+
+    /// What the peer said by [`Self::set_attentive`].
+    fn attentive(&self, peer: Task) -> bool;
+
+    /// What is known of the peer. May make a system call: not for hot paths.
+    fn peer_state(&self, peer: Task) -> PeerState;
+
+    /// Copies across address spaces, where the transport has that and the system allows it.
+    fn attach(&self) -> Option<&dyn Attach>;
+
+    /// Tells the peers that this task has ended LAPI. Nothing is sent after this.
+    fn close(&mut self);
+}

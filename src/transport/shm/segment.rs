@@ -1,0 +1,210 @@
+//! The memory that a task shares with its peers: a few words about itself, and one ring for each peer to write into.
+//!
+//! A segment is a memory file without a name, passed to the peers over a socket: it is gone when the last of them is
+//! gone, and no small `/dev/shm` limits it. Its size is sealed, so that no peer can cut it off under the others.
+
+use crate::abi::LAPI_ERR_SHM_SETUP;
+use crate::base::ring::{Consumer, Geometry, Producer};
+use crate::error::{Error, Result};
+use crate::transport::Task;
+use crossbeam_utils::CachePadded;
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fstat, ftruncate, memfd_create};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use std::ffi::c_void;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// The most tasks that can share memory: as many bits as there are in `contacts`.
+pub const MAX_TASKS: u32 = 1024;
+
+/// Bytes before the first ring.
+const CONTROL: usize = 4096;
+
+const RUNNING: u32 = 1;
+const CLOSED: u32 = 2;
+
+/// What a task says of itself. Zeroed memory, then `state` becomes RUNNING.
+#[repr(C)]
+struct Control {
+    /// Read with every packet, written seldom.
+    presence: CachePadded<Presence>,
+    /// Not 0 while the task is looking for packets. Written often; read for long messages only.
+    attentive: CachePadded<AtomicU32>,
+    /// One bit for each peer that has ever written into its ring.
+    contacts: [AtomicU64; MAX_TASKS as usize / 64],
+}
+
+#[repr(C)]
+struct Presence {
+    state: AtomicU32,
+    /// Not 0 when the task sleeps and must be woken: who clears it wakes.
+    asleep: AtomicU32,
+}
+
+/// A mapped segment, one's own or a peer's.
+pub struct Segment {
+    base: NonNull<u8>,
+    bytes: usize,
+    geometry: Geometry,
+}
+
+// SAFETY: the mapping belongs to this value; what is in it is shared by atomics and by the rings' protocol.
+unsafe impl Send for Segment {}
+
+/// The rings' size for a job of so many tasks: every task can write to every other one, so it shrinks as they grow.
+pub fn geometry(tasks: u32) -> Geometry {
+    let data = match tasks {
+        0..=8 => 128 << 10,
+        9..=32 => 64 << 10,
+        _ => 32 << 10,
+    };
+    Geometry { slots: 256, data }
+}
+
+fn stride(geometry: Geometry) -> usize {
+    geometry.bytes().next_multiple_of(4096)
+}
+
+fn size(tasks: u32, geometry: Geometry) -> usize {
+    CONTROL + tasks as usize * stride(geometry)
+}
+
+impl Segment {
+    /// Makes a segment for a task in a job of `tasks`: the file and its mapping.
+    ///
+    /// # Errors
+    /// `LAPI_ERR_SHM_SETUP`, with the size and what the system said.
+    pub fn create(tasks: u32) -> Result<(OwnedFd, Self)> {
+        const { assert!(size_of::<Control>() <= CONTROL) };
+        if tasks > MAX_TASKS {
+            let detail = format!("{tasks} tasks on one machine; shared memory serves at most {MAX_TASKS}");
+            return Err(Error::new(LAPI_ERR_SHM_SETUP, detail));
+        }
+        let geometry = geometry(tasks);
+        let bytes = size(tasks, geometry);
+        let failed = |what: &str, reason: rustix::io::Errno| {
+            Error::new(LAPI_ERR_SHM_SETUP, format!("{what} of {bytes} bytes for shared memory failed: {reason}"))
+        };
+        let file = memfd_create("lapi", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
+            .map_err(|reason| failed("a memory file", reason))?;
+        ftruncate(&file, bytes as u64).map_err(|reason| failed("the size", reason))?;
+        fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)
+            .map_err(|reason| failed("sealing", reason))?;
+        let segment = Self::map(file.as_fd(), bytes, geometry).map_err(|reason| failed("a mapping", reason))?;
+        segment.control().presence.state.store(RUNNING, Ordering::Release);
+        Ok((file, segment))
+    }
+
+    /// Maps the segment of a peer.
+    ///
+    /// # Errors
+    /// `LAPI_ERR_SHM_SETUP`: it is not a segment of this job, or cannot be mapped.
+    pub fn open(file: BorrowedFd<'_>, tasks: u32, peer: Task) -> Result<Self> {
+        let geometry = geometry(tasks);
+        let bytes = size(tasks, geometry);
+        let failed = |what: String| {
+            Error::new(LAPI_ERR_SHM_SETUP, format!("the shared memory of task {peer} cannot be used: {what}"))
+        };
+        let found = fstat(file).map_err(|reason| failed(reason.to_string()))?.st_size as u64;
+        if found != bytes as u64 {
+            return Err(failed(format!("it has {found} bytes, not {bytes}")));
+        }
+        Self::map(file, bytes, geometry).map_err(|reason| failed(reason.to_string()))
+    }
+
+    fn map(file: BorrowedFd<'_>, bytes: usize, geometry: Geometry) -> rustix::io::Result<Self> {
+        // SAFETY: a new mapping of a file whose size is `bytes` and sealed; nothing else is at its place.
+        let base = unsafe {
+            mmap(std::ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, file, 0)?
+        };
+        Ok(Self { base: NonNull::new(base.cast()).ok_or(rustix::io::Errno::NOMEM)?, bytes, geometry })
+    }
+
+    fn control(&self) -> &Control {
+        // SAFETY: the mapping begins with the control words, page-aligned, and they are all atomics.
+        unsafe { self.base.cast::<Control>().as_ref() }
+    }
+
+    fn ring(&self, sender: Task) -> NonNull<u8> {
+        let at = CONTROL + sender as usize * stride(self.geometry);
+        assert!(at + self.geometry.bytes() <= self.bytes, "a ring outside of the segment");
+        // SAFETY: inside of the mapping, checked above.
+        unsafe { self.base.add(at) }
+    }
+
+    /// The end of a ring that `sender` writes to. The segment must outlive it, and `sender` makes only one.
+    pub fn producer(&self, sender: Task) -> Producer {
+        // SAFETY: page-aligned, inside of the mapping, zeroed when the segment was made; one producer by the rule that
+        // a task makes producers for itself only, one for each peer.
+        unsafe { Producer::new(self.ring(sender), self.geometry) }
+    }
+
+    /// The other end, for the segment's owner. The segment must outlive it, and there is only one.
+    pub fn consumer(&self, sender: Task) -> Consumer {
+        // SAFETY: as for `producer`; only the segment's owner makes consumers, one for each peer.
+        unsafe { Consumer::new(self.ring(sender), self.geometry) }
+    }
+
+    /// Whether the owner takes packets.
+    #[inline]
+    pub fn running(&self) -> bool {
+        self.control().presence.state.load(Ordering::Relaxed) == RUNNING
+    }
+
+    /// Whether the owner has ended LAPI.
+    pub fn closed(&self) -> bool {
+        self.control().presence.state.load(Ordering::Acquire) == CLOSED
+    }
+
+    /// The owner ends LAPI.
+    pub fn close(&self) {
+        self.control().presence.state.store(CLOSED, Ordering::Release);
+    }
+
+    /// Whether the owner may sleep.
+    #[inline]
+    pub fn asleep(&self) -> bool {
+        self.control().presence.asleep.load(Ordering::Relaxed) != 0
+    }
+
+    /// Whether this call is the one that must wake the owner.
+    pub fn must_wake(&self) -> bool {
+        self.control().presence.asleep.swap(0, Ordering::SeqCst) != 0
+    }
+
+    /// The owner is about to sleep, or awake.
+    pub fn set_asleep(&self, asleep: bool) {
+        self.control().presence.asleep.store(asleep.into(), Ordering::SeqCst);
+    }
+
+    /// Whether the owner is looking for packets.
+    pub fn attentive(&self) -> bool {
+        self.control().attentive.load(Ordering::Relaxed) != 0
+    }
+
+    /// The owner is looking for packets, or not.
+    #[inline]
+    pub fn set_attentive(&self, attentive: bool) {
+        self.control().attentive.store(attentive.into(), Ordering::Relaxed);
+    }
+
+    /// Notes that `sender` will write into its ring.
+    pub fn contact(&self, sender: Task) {
+        self.control().contacts[sender as usize / 64].fetch_or(1 << (sender % 64), Ordering::SeqCst);
+    }
+
+    /// The contacts number `64 * word` and up, one bit for each.
+    #[inline]
+    pub fn contacts(&self, word: usize) -> u64 {
+        self.control().contacts[word].load(Ordering::Acquire)
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        // SAFETY: the mapping was made by this value; the rings on it are dropped before, see `ShmTransport`.
+        let unmapped = unsafe { munmap(self.base.as_ptr().cast::<c_void>(), self.bytes) };
+        debug_assert!(unmapped.is_ok());
+    }
+}

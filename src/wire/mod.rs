@@ -1,0 +1,4 @@
+//! Byte layouts of what tasks send each other.
+
+pub mod frame;
+pub mod packet;

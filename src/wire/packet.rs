@@ -1,0 +1,386 @@
+//! The heads of packets: what a packet is, and the numbers that go with it.
+//!
+//! A head is a sequence of 64-bit little-endian words. The first says what follows:
+//!
+//! | bits | field |
+//! |---|---|
+//! | 0-7 | kind |
+//! | 8-15 | flags: which of the optional words are there |
+//! | 16-31 | `small`: the length of the user header, the operation, or the round |
+//! | 32-63 | `id`: the message's number between these two tasks |
+//!
+//! The words after it stand in the order of the fields of [`Head`]'s variants; optional ones are left out when they
+//! are 0. Addresses are those of the task in which they are used; a `cookie` names an operation in the table of the
+//! task that made it, and is echoed.
+
+use super::frame::HEAD_MAX;
+
+mod kind {
+    pub const AM: u8 = 1;
+    pub const PUT: u8 = 2;
+    pub const DATA: u8 = 3;
+    pub const GET: u8 = 4;
+    pub const REPLY: u8 = 5;
+    pub const RMW: u8 = 6;
+    pub const RMW_REPLY: u8 = 7;
+    pub const DONE: u8 = 8;
+    pub const AM_ATTACH: u8 = 9;
+    pub const PULLED: u8 = 10;
+    pub const FENCE: u8 = 11;
+    pub const FENCE_ACK: u8 = 12;
+    pub const COLLECTIVE: u8 = 13;
+}
+
+const TGT_CNTR: u8 = 1;
+const COOKIE: u8 = 2;
+const TOTAL: u8 = 4;
+
+/// What a packet is. See the module's documentation for the layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Head {
+    /// An active message, or its first packet. Body: user header, then data.
+    Am {
+        /// Number of the message.
+        id: u32,
+        /// Bytes of the user header.
+        uhdr_len: u16,
+        /// Address or index of the header handler.
+        handler: u64,
+        /// Target counter, or 0.
+        tgt_cntr: u64,
+        /// The origin's operation, when it wants to know of the completion, or 0.
+        cookie: u64,
+        /// Bytes of data in all, when they are more than this packet's; else 0.
+        total: u64,
+    },
+    /// A put, or its first packet. Body: data.
+    Put {
+        /// Number of the message.
+        id: u32,
+        /// Where the data goes.
+        addr: u64,
+        /// Target counter, or 0.
+        tgt_cntr: u64,
+        /// The origin's operation, when it wants to know of the completion, or 0.
+        cookie: u64,
+        /// Bytes of data in all, when they are more than this packet's; else 0.
+        total: u64,
+    },
+    /// More data of the message `id`. Body: data.
+    Data {
+        /// Number of the message.
+        id: u32,
+        /// Where in the message these bytes belong.
+        offset: u64,
+    },
+    /// Asks for data.
+    Get {
+        /// Where the data is.
+        addr: u64,
+        /// How many bytes.
+        len: u64,
+        /// The origin's operation.
+        cookie: u64,
+        /// Target counter, or 0.
+        tgt_cntr: u64,
+    },
+    /// Data that was asked for. Body: data.
+    Reply {
+        /// The operation that asked.
+        cookie: u64,
+        /// Where in the answer these bytes belong.
+        offset: u64,
+    },
+    /// An atomic read-modify-write.
+    Rmw {
+        /// The operation's number, plus [`RMW_WIDE`] for 64 bits.
+        op: u16,
+        /// The variable's address.
+        var: u64,
+        /// The value, or the value to compare with.
+        value: u64,
+        /// The value to swap in (compare-and-swap alone).
+        swap: u64,
+        /// The origin's operation.
+        cookie: u64,
+    },
+    /// What the variable was, or whether the swap was done.
+    RmwReply {
+        /// The operation that asked.
+        cookie: u64,
+        /// The answer.
+        value: u64,
+    },
+    /// A message is complete at its target, its completion handler included.
+    Done {
+        /// The operation.
+        cookie: u64,
+    },
+    /// An active message whose data the target fetches from the origin's memory. Body: user header.
+    AmAttach {
+        /// Number of the message.
+        id: u32,
+        /// Bytes of the user header.
+        uhdr_len: u16,
+        /// Address or index of the header handler.
+        handler: u64,
+        /// Where the data is, in the origin's memory.
+        addr: u64,
+        /// Bytes of data.
+        total: u64,
+        /// The origin's operation.
+        cookie: u64,
+        /// Target counter, or 0.
+        tgt_cntr: u64,
+    },
+    /// The target needs the origin's memory no more.
+    Pulled {
+        /// The operation.
+        cookie: u64,
+        /// 0, or the number of bytes that the target could not fetch and that must be sent: all of them.
+        refused: u64,
+    },
+    /// Asks for an answer when the messages before number `count` have all been delivered.
+    Fence {
+        /// How many messages.
+        count: u32,
+    },
+    /// They have.
+    FenceAck {
+        /// The number in the question.
+        count: u32,
+    },
+    /// Part of a collective operation. Body: values of this round.
+    Collective {
+        /// The round.
+        round: u16,
+        /// Which collective operation, counted by each task alike.
+        sequence: u32,
+        /// Where in the round's values this body belongs.
+        offset: u64,
+    },
+}
+
+/// In [`Head::Rmw`]'s `op`: the variable has 64 bits, not 32.
+pub const RMW_WIDE: u16 = 0x100;
+
+/// A head as bytes.
+pub struct Encoded {
+    bytes: [u8; HEAD_MAX + 8],
+    len: usize,
+}
+
+impl Encoded {
+    /// The bytes.
+    #[inline]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+
+    #[inline]
+    fn new(kind: u8, flags: u8, small: u16, id: u32) -> Self {
+        let first = u64::from(kind) | u64::from(flags) << 8 | u64::from(small) << 16 | u64::from(id) << 32;
+        let mut bytes = [0; HEAD_MAX + 8];
+        bytes[..8].copy_from_slice(&first.to_le_bytes());
+        Self { bytes, len: 8 }
+    }
+
+    #[inline]
+    fn word(mut self, value: u64) -> Self {
+        self.bytes[self.len..self.len + 8].copy_from_slice(&value.to_le_bytes());
+        self.len += 8;
+        self
+    }
+
+    #[inline]
+    fn optional(self, value: u64) -> Self {
+        if value == 0 { self } else { self.word(value) }
+    }
+}
+
+#[inline]
+fn flags(tgt_cntr: u64, cookie: u64, total: u64) -> u8 {
+    u8::from(tgt_cntr != 0) * TGT_CNTR | u8::from(cookie != 0) * COOKIE | u8::from(total != 0) * TOTAL
+}
+
+impl Head {
+    /// The head as it travels.
+    #[inline]
+    pub fn encode(&self) -> Encoded {
+        match *self {
+            Head::Am { id, uhdr_len, handler, tgt_cntr, cookie, total } => {
+                Encoded::new(kind::AM, flags(tgt_cntr, cookie, total), uhdr_len, id)
+                    .word(handler)
+                    .optional(tgt_cntr)
+                    .optional(cookie)
+                    .optional(total)
+            }
+            Head::Put { id, addr, tgt_cntr, cookie, total } => {
+                Encoded::new(kind::PUT, flags(tgt_cntr, cookie, total), 0, id)
+                    .word(addr)
+                    .optional(tgt_cntr)
+                    .optional(cookie)
+                    .optional(total)
+            }
+            Head::Data { id, offset } => Encoded::new(kind::DATA, 0, 0, id).word(offset),
+            Head::Get { addr, len, cookie, tgt_cntr } => Encoded::new(kind::GET, flags(tgt_cntr, 0, 0), 0, 0)
+                .word(addr)
+                .word(len)
+                .word(cookie)
+                .optional(tgt_cntr),
+            Head::Reply { cookie, offset } => Encoded::new(kind::REPLY, 0, 0, 0).word(cookie).word(offset),
+            Head::Rmw { op, var, value, swap, cookie } => {
+                Encoded::new(kind::RMW, 0, op, 0).word(var).word(value).word(swap).word(cookie)
+            }
+            Head::RmwReply { cookie, value } => Encoded::new(kind::RMW_REPLY, 0, 0, 0).word(cookie).word(value),
+            Head::Done { cookie } => Encoded::new(kind::DONE, 0, 0, 0).word(cookie),
+            Head::AmAttach { id, uhdr_len, handler, addr, total, cookie, tgt_cntr } => {
+                Encoded::new(kind::AM_ATTACH, flags(tgt_cntr, 0, 0), uhdr_len, id)
+                    .word(handler)
+                    .word(addr)
+                    .word(total)
+                    .word(cookie)
+                    .optional(tgt_cntr)
+            }
+            Head::Pulled { cookie, refused } => {
+                Encoded::new(kind::PULLED, flags(0, 0, refused), 0, 0).word(cookie).optional(refused)
+            }
+            Head::Fence { count } => Encoded::new(kind::FENCE, 0, 0, count),
+            Head::FenceAck { count } => Encoded::new(kind::FENCE_ACK, 0, 0, count),
+            Head::Collective { round, sequence, offset } => {
+                Encoded::new(kind::COLLECTIVE, 0, round, sequence).word(offset)
+            }
+        }
+    }
+
+    /// Reads a head. `None` when the bytes are not one: nothing in them is believed before this.
+    #[inline]
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut words = Words { bytes };
+        let first = words.next()?;
+        let (kind, flags) = (first as u8, (first >> 8) as u8);
+        let (small, id) = ((first >> 16) as u16, (first >> 32) as u32);
+        Some(match kind {
+            kind::AM => Head::Am {
+                id,
+                uhdr_len: small,
+                handler: words.next()?,
+                tgt_cntr: words.optional(flags & TGT_CNTR)?,
+                cookie: words.optional(flags & COOKIE)?,
+                total: words.optional(flags & TOTAL)?,
+            },
+            kind::PUT => Head::Put {
+                id,
+                addr: words.next()?,
+                tgt_cntr: words.optional(flags & TGT_CNTR)?,
+                cookie: words.optional(flags & COOKIE)?,
+                total: words.optional(flags & TOTAL)?,
+            },
+            kind::DATA => Head::Data { id, offset: words.next()? },
+            kind::GET => Head::Get {
+                addr: words.next()?,
+                len: words.next()?,
+                cookie: words.next()?,
+                tgt_cntr: words.optional(flags & TGT_CNTR)?,
+            },
+            kind::REPLY => Head::Reply { cookie: words.next()?, offset: words.next()? },
+            kind::RMW => Head::Rmw {
+                op: small,
+                var: words.next()?,
+                value: words.next()?,
+                swap: words.next()?,
+                cookie: words.next()?,
+            },
+            kind::RMW_REPLY => Head::RmwReply { cookie: words.next()?, value: words.next()? },
+            kind::DONE => Head::Done { cookie: words.next()? },
+            kind::AM_ATTACH => Head::AmAttach {
+                id,
+                uhdr_len: small,
+                handler: words.next()?,
+                addr: words.next()?,
+                total: words.next()?,
+                cookie: words.next()?,
+                tgt_cntr: words.optional(flags & TGT_CNTR)?,
+            },
+            kind::PULLED => Head::Pulled { cookie: words.next()?, refused: words.optional(flags & TOTAL)? },
+            kind::FENCE => Head::Fence { count: id },
+            kind::FENCE_ACK => Head::FenceAck { count: id },
+            kind::COLLECTIVE => Head::Collective { round: small, sequence: id, offset: words.next()? },
+            _ => return None,
+        })
+    }
+}
+
+struct Words<'a> {
+    bytes: &'a [u8],
+}
+
+impl Words<'_> {
+    #[inline]
+    fn next(&mut self) -> Option<u64> {
+        let (word, rest) = self.bytes.split_first_chunk::<8>()?;
+        self.bytes = rest;
+        Some(u64::from_le_bytes(*word))
+    }
+
+    #[inline]
+    fn optional(&mut self, there: u8) -> Option<u64> {
+        if there == 0 { Some(0) } else { self.next() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every kind, with all its optional words and with none.
+    fn samples() -> Vec<Head> {
+        let mut all = Vec::new();
+        for on in [0, u64::MAX - 5] {
+            all.extend([
+                Head::Am { id: 7, uhdr_len: 1024, handler: 3, tgt_cntr: on, cookie: on, total: on },
+                Head::Put { id: u32::MAX, addr: 0x7fff_0000_1234, tgt_cntr: on, cookie: 0, total: on },
+                Head::Data { id: 1, offset: on },
+                Head::Get { addr: 1, len: 2, cookie: 3, tgt_cntr: on },
+                Head::Reply { cookie: 9, offset: on },
+                Head::Rmw { op: RMW_WIDE | 3, var: 1, value: 2, swap: 3, cookie: 4 },
+                Head::RmwReply { cookie: 1, value: on },
+                Head::Done { cookie: 5 },
+                Head::AmAttach { id: 2, uhdr_len: 8, handler: 1, addr: 2, total: 3, cookie: 4, tgt_cntr: on },
+                Head::Pulled { cookie: 5, refused: on },
+                Head::Fence { count: 77 },
+                Head::FenceAck { count: 78 },
+                Head::Collective { round: 13, sequence: 14, offset: on },
+            ]);
+        }
+        all
+    }
+
+    #[test]
+    fn every_head_comes_back_as_it_was_sent_and_fits() {
+        for head in samples() {
+            let bytes = head.encode();
+            assert!(bytes.as_bytes().len() <= HEAD_MAX, "{head:?}");
+            assert_eq!(Head::decode(bytes.as_bytes()), Some(head));
+        }
+    }
+
+    #[test]
+    fn a_head_cut_short_is_refused() {
+        for head in samples() {
+            let bytes = head.encode();
+            for len in 0..bytes.as_bytes().len() {
+                assert_eq!(Head::decode(&bytes.as_bytes()[..len]), None, "{head:?} cut to {len} bytes");
+            }
+        }
+    }
+
+    #[test]
+    fn unknown_kinds_are_refused() {
+        for kind in [0u8, 14, 200, 255] {
+            let mut bytes = [0u8; HEAD_MAX];
+            bytes[0] = kind;
+            assert_eq!(Head::decode(&bytes), None);
+        }
+    }
+}
