@@ -66,7 +66,7 @@ test:
 bench:
 	ci/deps.sh build bench
 	$(MAKE) stage
-	LAPI_STAGE="$(STAGE)" benches/run.sh
+	LAPI_STAGE="$(STAGE)" BENCH_BUILD="$(BUILD)/bench" benches/run.sh
 
 # The same rules install into the build folder; demo, test and bench run from there.
 stage: all

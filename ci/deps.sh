@@ -28,8 +28,8 @@ for purpose in "$@"; do
         need pkg-config command -v pkg-config
         ;;
     bench)
+        # The peer that is measured beside the library.
         need libucx-dev compiles gcc ucp/api/ucp.h
-        need ucx-utils command -v ucx_perftest
         ;;
     *)
         echo "ci/deps.sh: no such purpose: $purpose" >&2

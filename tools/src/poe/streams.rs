@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 
 use nix::fcntl::OFlag;
-use nix::unistd::pipe2;
+use nix::unistd::{getpgrp, pipe2, tcgetpgrp};
 
 use super::error::Error;
 use super::input::StdinMode;
@@ -53,7 +53,7 @@ pub(super) fn open(
             )));
         }
     }
-    let stdin_mode = if stdin_is_spent { StdinMode::None } else { stdin_mode };
+    let stdin_mode = if stdin_is_spent || stdin_is_not_ours() { StdinMode::None } else { stdin_mode };
     let mut ours = Ours { sources: Vec::new(), inputs: Vec::new() };
     let mut theirs = Vec::new();
     for task in 0..tasks {
@@ -71,6 +71,12 @@ pub(super) fn open(
         theirs.push(Theirs { stdin, stdout, stderr });
     }
     Ok((ours, theirs))
+}
+
+/// Whether standard input is a terminal that somebody else uses: `poe` was started in the background. The tasks are
+/// in another session, so the terminal would not stop them from taking what is typed for the shell.
+fn stdin_is_not_ours() -> bool {
+    tcgetpgrp(std::io::stdin()).is_ok_and(|foreground| foreground != getpgrp())
 }
 
 impl Ours {
