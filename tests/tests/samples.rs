@@ -188,6 +188,7 @@ fn sums(me: usize) -> Vec<String> {
 
 /// What Qenv_senv prints of the attributes: all of them, and those with the manual's value that have one.
 fn check_attributes(outcome: &Outcome, tasks: usize) {
+    assert_complaints(outcome, "Qenv_senv", tasks);
     let answers: Vec<(&str, &str)> = outcome
         .stdout
         .lines()
@@ -266,6 +267,24 @@ fn set_and_refused(tasks: usize) -> Vec<String> {
     ]
 }
 
+/// Standard error holds a message from each task for each call that the program makes in vain, and nothing else.
+fn assert_complaints(outcome: &Outcome, program: &str, tasks: usize) {
+    let refused: &[&str] = match program {
+        "Init" => &["LAPI_Gfence: LAPI_ERR_HNDL_INVALID (417)"],
+        "Qenv_senv" => &["LAPI_Senv: LAPI_ERR_SET_VAL (464)", "LAPI_Senv: LAPI_ERR_QUERY_TYPE (460)"],
+        _ => &[],
+    };
+    for &call in refused {
+        let said = outcome.stderr.lines().filter(|line| line.contains(call)).count();
+        assert_eq!(said, tasks, "{program} with {tasks} tasks: {call}\n{outcome}");
+    }
+    assert_eq!(
+        outcome.stderr.lines().count(),
+        tasks * refused.len(),
+        "{program} with {tasks} tasks\n{outcome}"
+    );
+}
+
 /// A copy of a folder of samples, built.
 struct Folder {
     path: PathBuf,
@@ -327,7 +346,7 @@ impl Folder {
     fn check(&self, program: &str, numbers_of_tasks: &[usize], expected: Expected) {
         for &tasks in numbers_of_tasks {
             let outcome = self.run(program, tasks);
-            assert_eq!(outcome.stderr, "", "{program} with {tasks} tasks\n{outcome}");
+            assert_complaints(&outcome, program, tasks);
             for task in 0..tasks {
                 let mark = format!("task {task}: ");
                 let printed: Vec<&str> =
