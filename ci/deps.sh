@@ -25,7 +25,6 @@ for purpose in "$@"; do
     test)
         # The wrappers, the headers and the samples are compiled as C++ too.
         need g++ command -v g++
-        need pkg-config command -v pkg-config
         ;;
     bench)
         # The peer that is measured beside the library.

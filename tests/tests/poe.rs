@@ -211,6 +211,11 @@ fn the_same_address_means_the_same_in_every_task() {
     // A position-independent program, which would be somewhere else in every task.
     let program = compile_plain("poe_task_pie", &["tests/c/poe/task.c"], &["-fPIE", "-pie"]);
     let outcome = Job::new(program).procs(4).arg("addresses").run();
+    if outcome.stderr.contains("does not let tasks have the same addresses") {
+        // Some containers refuse it to everybody.
+        Job::direct("setarch").arg("-R").arg("true").run().exited(1);
+        return;
+    }
     let places: BTreeSet<&str> = outcome.ok().stdout.lines().collect();
     assert_eq!(places.len(), 1, "{outcome}");
 }
@@ -267,7 +272,8 @@ fn commands_can_come_from_standard_input() {
 
 #[test]
 fn labels_stand_before_every_line_of_both_outputs() {
-    let outcome = job(2, &["lines", "100", "50"]).poe_arg("-labelio").poe_arg("yes").run();
+    let outcome =
+        job(2, &["lines", "100", "50"]).poe_arg("-labelio").poe_arg("yes").env("MP_INFOLEVEL", "0").run();
     let expected: Vec<String> = ["a", "b"]
         .iter()
         .enumerate()
@@ -287,14 +293,15 @@ fn ordered_output_comes_task_after_task() {
 
 #[test]
 fn one_tasks_output_can_be_chosen() {
-    let outcome = job(3, &["lines", "10", "5"]).poe_arg("-stdoutmode").poe_arg("2").run();
+    let outcome =
+        job(3, &["lines", "10", "5"]).poe_arg("-stdoutmode").poe_arg("2").env("MP_INFOLEVEL", "0").run();
     assert_eq!(outcome.ok().stdout, "cccc\n".repeat(10));
     assert_eq!(outcome.stderr.lines().count(), 30);
 }
 
 #[test]
 fn much_output_arrives_whole() {
-    let outcome = job(4, &["lines", "80000", "100"]).deadline(120).run();
+    let outcome = job(4, &["lines", "80000", "100"]).env("MP_INFOLEVEL", "0").deadline(120).run();
     for text in [&outcome.ok().stdout, &outcome.stderr] {
         assert_eq!(text.len(), 4 * 80000 * 100);
         for letter in ["a", "b", "c", "d"] {
@@ -373,7 +380,7 @@ fn a_task_that_dies_ends_the_job_and_is_named() {
     for (signal, name) in [(9, "SIGKILL"), (11, "SIGSEGV"), (6, "SIGABRT"), (36, "SIGRTMIN+2")] {
         let outcome = job(4, &["die", &signal.to_string(), "2"]).run();
         outcome.exited(128 + signal).says("task 2 (").says(&format!("was ended by signal {signal} ({name})"));
-        assert_eq!(outcome.stderr.lines().count(), 1, "{outcome}");
+        assert_eq!(outcome.stderr.matches("poe: task").count(), 1, "{outcome}");
     }
 }
 

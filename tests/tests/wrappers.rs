@@ -205,6 +205,25 @@ fn the_executable_has_fixed_addresses_and_finds_the_library() {
 }
 
 #[test]
+fn a_lapi_program_in_cplusplus_compiles_and_runs() {
+    let dir = folder("wrapper_cplusplus");
+    let source = r#"
+        #include <lapi.h>
+        #include <cstdio>
+        int main() {
+            lapi_handle_t handle;
+            lapi_info_t info = {};
+            int tasks = 0;
+            if (LAPI_Init(&handle, &info) || LAPI_Qenv(handle, NUM_TASKS, &tasks) || LAPI_Term(handle)) return 1;
+            std::printf("%d\n", tasks);
+        }
+    "#;
+    fs::write(dir.join("a.C"), source).expect("a source");
+    run_in(&dir, &wrapper("mpCC_r"), &["-Wall", "-Wextra", "-Werror", "a.C", "-o", "a"], &[]).ok();
+    assert_eq!(run_in(&dir, &wrapper("poe"), &["./a", "-procs", "2"], &[]).ok().stdout, "2\n2\n");
+}
+
+#[test]
 fn atomic_operations_of_aix_are_there_and_give_way() {
     let dir = folder("wrapper_atomics");
     let source = r#"
