@@ -13,11 +13,13 @@
 //! is ended, and what each of its processes was doing is printed first.
 
 mod compile;
+mod marked;
 mod processes;
 mod run;
 mod stage;
 
 pub use compile::{compile, compile_plain, compile_with};
+pub use marked::Marked;
 pub use processes::{alive, descendants, named, parent};
 pub use run::{Job, Outcome, Running, eventually};
 pub use stage::{build_dir, stage, workspace};

@@ -1,0 +1,56 @@
+//! Jobs whose processes can be found wherever they went.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::processes::named;
+use crate::run::{Job, Outcome, Running, eventually};
+
+/// A job that can be found again by what stands in its environment: its processes may change their parent, their
+/// group and their session.
+#[derive(Debug)]
+pub struct Marked {
+    mark: String,
+    running: Option<Running>,
+}
+
+impl Marked {
+    /// Starts a job with a mark of its own.
+    pub fn start(job: Job) -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let mark = format!("OPENLAPI_TEST={}.{}.", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let (name, value) = mark.split_once('=').expect("it is a variable");
+        Self { running: Some(job.env(name, value).start()), mark }
+    }
+
+    /// The job while it runs.
+    pub fn running(&mut self) -> &mut Running {
+        self.running.as_mut().expect("it has not ended")
+    }
+
+    /// Waits for the end of the job; then nothing of it may be left.
+    #[track_caller]
+    pub fn over(&mut self) -> Outcome {
+        let running = self.running.take().expect("it ends once");
+        let outcome = running.wait();
+        assert_eq!(named(&self.mark), [0; 0], "left behind\n{outcome}");
+        outcome
+    }
+
+    /// Waits until nothing of the job is left, and fails when that does not come about.
+    #[track_caller]
+    pub fn nothing_is_left(&self) {
+        assert!(eventually(|| named(&self.mark).is_empty()), "left behind: {:?}", named(&self.mark));
+    }
+}
+
+impl Drop for Marked {
+    /// What a failing test finds left behind must not stay behind.
+    fn drop(&mut self) {
+        for pid in named(&self.mark) {
+            let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! How a job ends: by itself, by the death of a task, by the user.
+
+use std::fs;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use openlapi_tests::{Job, Marked, descendants, eventually, stage};
+
+use crate::{job, task};
+
+#[test]
+fn the_exit_status_is_the_highest() {
+    job(3, &["leave", "0", "0", "0"]).run().ok();
+    let outcome = job(4, &["leave", "3", "0", "17", "5"]).run();
+    outcome.exited(17).says("task 2 (").says("exited with status 17");
+    job(4, &["leave", "3", "0", "17", "5"]).poe_arg("-infolevel").poe_arg("0").run().exited(17);
+}
+
+#[test]
+fn a_low_status_does_not_end_the_others() {
+    let script = r#"if [ $MP_CHILD = 0 ]; then exit 9; else sleep 1; echo done; fi"#;
+    let outcome = Job::new("/bin/sh").procs(2).arg("-c").arg(script).run();
+    assert_eq!(outcome.exited(9).stdout, "done\n");
+}
+
+#[test]
+fn a_status_of_128_and_above_ends_the_job() {
+    let script = r#"if [ $MP_CHILD = 1 ]; then exit 130; else sleep 1000; fi"#;
+    Job::new("/bin/sh").procs(3).arg("-c").arg(script).run().exited(130).says("exited with status 130");
+}
+
+#[test]
+fn a_task_that_dies_ends_the_job_and_is_named() {
+    for (signal, name) in [(9, "SIGKILL"), (11, "SIGSEGV"), (6, "SIGABRT"), (36, "SIGRTMIN+2")] {
+        let outcome = job(4, &["die", &signal.to_string(), "2"]).run();
+        outcome.exited(128 + signal).says("task 2 (").says(&format!("was ended by signal {signal} ({name})"));
+        assert_eq!(outcome.stderr.matches("poe: task").count(), 1, "{outcome}");
+    }
+}
+
+#[test]
+fn a_task_that_is_killed_from_outside_takes_the_others_along() {
+    let mut job = Marked::start(job(3, &["wait"]));
+    let lines = job.running().lines(3);
+    let victim = lines.iter().find(|line| line.starts_with("task 1 ")).expect("task 1 waits");
+    let victim: i32 =
+        victim.rsplit(' ').next().and_then(|pid| pid.parse().ok()).expect("it tells its number");
+    kill(Pid::from_raw(victim), Signal::SIGKILL).expect("it can be killed");
+    let says = format!("task 1 ({}, pid {victim}) was ended by signal 9 (SIGKILL)", task().display());
+    job.over().exited(137).says(&says);
+}
+
+#[test]
+fn tasks_that_do_not_end_when_told_are_killed() {
+    let script = r#"if [ $MP_CHILD = 0 ]; then sleep 1; kill -SEGV $$; else exec "$0" deaf; fi"#;
+    let mut job = Marked::start(Job::new("/bin/sh").procs(3).arg("-c").arg(script).arg(task()));
+    job.over().exited(139).says("did not end within");
+}
+
+#[test]
+fn the_keys_of_the_terminal_end_everything() {
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT] {
+        let mut job = Marked::start(job(3, &["beget"]));
+        job.running().lines(9);
+        job.running().signal_group(signal);
+        job.over().exited(128 + signal as i32);
+    }
+}
+
+#[test]
+fn tasks_can_end_in_good_order_when_interrupted() {
+    let mut running = job(2, &["listen"]).start();
+    running.lines(2);
+    running.signal(Signal::SIGINT);
+    let outcome = running.wait();
+    let told = outcome.exited(130).stdout.lines().filter(|line| line.ends_with("got signal 2")).count();
+    assert_eq!(told, 2, "{outcome}");
+}
+
+#[test]
+fn a_second_interrupt_does_not_wait() {
+    let mut job = Marked::start(job(2, &["deaf"]).deadline(60));
+    job.running().lines(2);
+    job.running().signal(Signal::SIGINT);
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    job.running().signal(Signal::SIGINT);
+    let outcome = job.over();
+    assert!(!outcome.exited(130).stderr.contains("did not end within"), "{outcome}");
+}
+
+#[test]
+fn other_signals_are_passed_on() {
+    let mut running = job(2, &["listen"]).start();
+    running.lines(2);
+    for (signal, lines) in [(Signal::SIGUSR1, 4), (Signal::SIGUSR2, 6)] {
+        running.signal(signal);
+        let text = running.lines(lines).join("\n");
+        assert_eq!(text.matches(&format!("got signal {}", signal as i32)).count(), 2, "{text}");
+    }
+    running.signal(Signal::SIGTERM);
+    running.wait().exited(143);
+}
+
+#[test]
+fn a_stopped_job_stops_and_goes_on() {
+    let mut running = job(2, &["listen"]).start();
+    running.lines(2);
+    let poe = running.pid();
+    let state = |pid: i32| fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let tasks: Vec<i32> =
+        descendants(poe).into_iter().filter(|pid| state(*pid).contains("(poe_task")).collect();
+    let stopped = |pid: &i32| state(*pid).contains(") T ");
+    running.signal(Signal::SIGTSTP);
+    assert!(eventually(|| tasks.len() == 2 && tasks.iter().all(stopped) && stopped(&poe)));
+    running.signal(Signal::SIGCONT);
+    assert!(eventually(|| !tasks.iter().any(stopped) && !stopped(&poe)));
+    running.signal(Signal::SIGINT);
+    running.wait().exited(130);
+}
+
+#[test]
+fn what_poe_was_told_to_ignore_it_ignores() {
+    let script = r#"trap '' HUP; exec "$0" -procs 2 "$1" listen"#;
+    let mut running =
+        Job::direct("sh").arg("-c").arg(script).arg(stage().join("bin/poe")).arg(task()).start();
+    running.lines(2);
+    running.signal(Signal::SIGHUP);
+    running.signal(Signal::SIGUSR1);
+    running.lines(4);
+    running.signal(Signal::SIGTERM);
+    running.wait().exited(143);
+}

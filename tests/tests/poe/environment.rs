@@ -1,0 +1,71 @@
+//! What a task is told and given.
+
+use std::collections::BTreeSet;
+
+use nix::sched::{CpuSet, sched_getaffinity};
+use nix::unistd::Pid;
+use openlapi_tests::{Job, compile_plain};
+
+use crate::{job, task};
+
+#[test]
+fn a_task_knows_who_it_is() {
+    let outcome = job(4, &["env", "MP_CHILD", "MP_PROCS", "MP_COMMON_TASKS", "MP_MSG_API", "MP_INFOLEVEL"]);
+    let outcome = outcome.poe_arg("-stdoutmode").poe_arg("1").run();
+    let expected = "MP_CHILD=1\nMP_PROCS=4\nMP_COMMON_TASKS=3:0:2:3\nMP_MSG_API=lapi\nMP_INFOLEVEL=1\n";
+    assert_eq!(outcome.ok().stdout, expected);
+}
+
+#[test]
+fn a_job_has_one_partition_and_one_secret_that_no_other_job_has() {
+    let of = || {
+        let outcome =
+            job(3, &["env", "MP_PARTITION", "LAPI_JOB_SECRET"]).env("LAPI_JOB_SECRET", "stale").run();
+        let lines: BTreeSet<String> = outcome.ok().stdout.lines().map(str::to_owned).collect();
+        assert_eq!(lines.len(), 2, "{lines:?}");
+        lines
+    };
+    let (one, other) = (of(), of());
+    assert!(one.is_disjoint(&other), "{one:?} {other:?}");
+    let secret = one.iter().find_map(|line| line.strip_prefix("LAPI_JOB_SECRET=")).expect("it is told");
+    assert!(secret.len() == 32 && secret.bytes().all(|byte| byte.is_ascii_hexdigit()), "{secret}");
+}
+
+#[test]
+fn the_same_address_means_the_same_in_every_task() {
+    // A position-independent program, which would be somewhere else in every task.
+    let program = compile_plain("poe_task_pie", &["tests/c/poe/task.c"], &["-fPIE", "-pie"]);
+    let outcome = Job::new(program).procs(4).arg("addresses").run();
+    if outcome.stderr.contains("does not let tasks have the same addresses") {
+        // Some containers refuse it to everybody.
+        Job::direct("setarch").arg("-R").arg("true").run().exited(1);
+        return;
+    }
+    let places: BTreeSet<&str> = outcome.ok().stdout.lines().collect();
+    assert_eq!(places.len(), 1, "{outcome}");
+}
+
+#[test]
+fn nothing_of_poe_leaks_into_a_task() {
+    let direct = Job::direct(task()).arg("descriptors").run();
+    assert_eq!(job(5, &["descriptors"]).run().ok().stdout, direct.ok().stdout.repeat(5));
+}
+
+#[test]
+fn tasks_are_pinned_when_there_are_cores_for_all() {
+    let mine = sched_getaffinity(Pid::from_raw(0)).expect("it can be asked");
+    let mine: Vec<usize> =
+        (0..CpuSet::count()).filter(|processor| mine.is_set(*processor) == Ok(true)).collect();
+    let all: String = mine.iter().map(|processor| format!("{processor} ")).collect();
+    let places = |flags: &[&str], tasks| -> BTreeSet<String> {
+        let outcome = flags.iter().fold(job(tasks, &["processors"]), Job::poe_arg).run();
+        outcome.ok().stdout.lines().map(str::to_owned).collect()
+    };
+    let free = BTreeSet::from([all]);
+    assert_eq!(places(&[], 1), free);
+    assert_eq!(places(&["-task_affinity", "no"], 2), free);
+    assert_eq!(places(&["-cpu_use", "multiple"], 2), free);
+    assert_eq!(places(&["-task_affinity", "yes"], mine.len() + 1), free);
+    let each = places(&["-task_affinity", "CPU"], mine.len());
+    assert_eq!(each, mine.iter().map(|processor| format!("{processor} ")).collect());
+}

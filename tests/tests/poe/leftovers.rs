@@ -1,0 +1,65 @@
+//! Nothing is left behind, whatever happens.
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use openlapi_tests::{Job, Marked, descendants, eventually, stage};
+
+use crate::{job, sorted};
+
+#[test]
+fn killing_poe_leaves_nothing() {
+    let mut job = Marked::start(job(3, &["beget"]));
+    job.running().lines(9);
+    job.running().signal(Signal::SIGKILL);
+    job.nothing_is_left();
+    assert_eq!(job.over().signal, Some(9));
+}
+
+#[test]
+fn killing_poe_and_its_whole_group_leaves_nothing() {
+    let mut job = Marked::start(job(3, &["beget"]));
+    job.running().lines(9);
+    job.running().signal_group(Signal::SIGKILL);
+    job.nothing_is_left();
+}
+
+#[test]
+fn killing_poe_while_it_starts_leaves_nothing() {
+    for _ in 0..20 {
+        let mut job = Marked::start(job(8, &["beget"]));
+        let poe = job.running().pid();
+        // At any moment from its first child on.
+        assert!(eventually(|| !descendants(poe).is_empty()));
+        job.running().signal(Signal::SIGKILL);
+        job.nothing_is_left();
+    }
+}
+
+#[test]
+fn killing_the_keeper_leaves_nothing() {
+    let mut job = Marked::start(job(3, &["beget"]));
+    job.running().lines(9);
+    let children = descendants(job.running().pid());
+    kill(Pid::from_raw(children[0]), Signal::SIGKILL).expect("the keeper is poe's first child");
+    job.over().exited(137).says("keeper");
+}
+
+#[test]
+fn offspring_of_tasks_does_not_outlive_the_job() {
+    Marked::start(job(3, &["beget-and-leave"])).over().ok();
+}
+
+#[test]
+fn many_tasks_on_few_cores() {
+    let outcome = job(64, &["env", "MP_CHILD"]).poe_arg("-labelio").poe_arg("yes").run();
+    let mut expected: Vec<String> = (0..64).map(|task| format!("{task:3}:MP_CHILD={task}")).collect();
+    expected.sort_unstable();
+    assert_eq!(sorted(&outcome.ok().stdout), expected);
+}
+
+#[test]
+fn a_low_limit_of_open_files_is_raised_for_poe_and_not_for_the_tasks() {
+    let script = r#"ulimit -S -n 40; exec "$0" -procs 32 /bin/sh -c 'ulimit -n'"#;
+    let outcome = Job::direct("sh").arg("-c").arg(script).arg(stage().join("bin/poe")).run();
+    assert_eq!(outcome.ok().stdout, "40\n".repeat(32));
+}

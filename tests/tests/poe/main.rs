@@ -1,0 +1,37 @@
+//! `poe` as its users see it.
+
+mod ends;
+mod environment;
+mod leftovers;
+mod options;
+mod streams;
+
+use std::fs;
+use std::path::PathBuf;
+
+use openlapi_tests::{Job, build_dir, compile_plain};
+
+/// The program that all tests start: its first argument says what it does.
+pub fn task() -> PathBuf {
+    compile_plain("poe_task", &["tests/c/poe/task.c"], &[])
+}
+
+/// A job of so many tasks that do this.
+pub fn job(tasks: usize, what: &[&str]) -> Job {
+    what.iter().fold(Job::new(task()).procs(tasks), Job::arg)
+}
+
+/// A file in a folder of the tests, with this in it.
+pub fn file(name: &str, text: &str) -> PathBuf {
+    let path = build_dir().join("tests").join(name);
+    fs::create_dir_all(path.parent().expect("it lies in a folder")).expect("the folder can be made");
+    fs::write(&path, text).expect("the file can be written");
+    path
+}
+
+/// The lines in an order of their own: tasks write in any.
+pub fn sorted(text: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_unstable();
+    lines
+}

@@ -1,0 +1,130 @@
+//! What can be asked of `poe`, and what it refuses.
+
+use std::fs;
+
+use openlapi_tests::Job;
+
+use crate::{file, job, sorted, task};
+
+#[test]
+fn the_help_names_the_environment_in_its_first_line() {
+    let help = Job::poe().poe_arg("-h").run();
+    let first = help.ok().stdout.lines().next().unwrap_or_default().to_owned();
+    assert!(first.contains("Parallel Operating Environment"), "{first}");
+    for flag in "nodes tasks_per_node hostfile msg_api euilib euidevice rmpool resd retry retrycount rdma_count \
+                 use_bulk_xfer shared_memory wait_mode infolevel ilevel labelio stdinmode stdoutmode cmdfile pgmmodel \
+                 pulse task_affinity cpu_use adapter_use save_hostfile procs"
+        .split_whitespace()
+    {
+        assert!(help.stdout.contains(&format!("-{flag} ")), "{flag}");
+    }
+}
+
+#[test]
+fn flags_may_stand_before_and_after_the_programs_arguments() {
+    let outcome = Job::poe().poe_arg("-labelio").poe_arg("yes").poe_arg(task());
+    let outcome =
+        ["args", "-x", "one", "-procs=2", "two words", "-stdoutmode", "1"].iter().fold(outcome, Job::arg);
+    assert_eq!(outcome.run().ok().stdout, "  1:-x\n  1:one\n  1:two words\n");
+}
+
+#[test]
+fn a_flag_wins_over_its_variable_and_reaches_the_tasks_as_one() {
+    let outcome = job(1, &["env", "MP_PROCS", "MP_EUILIB", "MP_USE_BULK_XFER"]).env("MP_PROCS", "7");
+    let outcome = outcome.env("MP_EUILIB", "us").poe_arg("-use_bulk_xfer").poe_arg("yes").run();
+    assert_eq!(outcome.ok().stdout, "MP_PROCS=1\nMP_EUILIB=us\nMP_USE_BULK_XFER=yes\n");
+}
+
+#[test]
+fn variables_alone_are_enough() {
+    let outcome = Job::new(task()).arg("args").arg("x").env("MP_PROCS", "2").env("MP_LABELIO", "YES").run();
+    assert_eq!(sorted(&outcome.ok().stdout), ["  0:x", "  1:x"]);
+}
+
+#[test]
+fn flags_of_other_systems_are_accepted() {
+    let flags = "-nodes 1 -tasks_per_node 2 -msg_api lapi -euilib us -euidevice sn_all -rmpool 1 -resd no -retry 10 \
+                 -retrycount 3 -rdma_count 2,2 -use_bulk_xfer no -shared_memory yes -wait_mode poll -ilevel 1 \
+                 -pulse 60 -cpu_use unique -adapter_use shared";
+    let job = flags.split_whitespace().fold(Job::new(task()).arg("args").arg("x"), |job, word| job.arg(word));
+    assert_eq!(job.run().ok().stdout, "x\nx\n");
+}
+
+#[test]
+fn the_fence_and_no_argument_list_protect_the_programs_own_flags() {
+    let fenced = job(1, &["args", "-labelio", "yes", "--", "-procs", "9"]).env("MP_FENCE", "--").run();
+    assert_eq!(fenced.ok().stdout, "  0:-procs\n  0:9\n");
+    let whole = job(1, &["args", "-procs", "9"]).env("MP_NOARGLIST", "yes").run();
+    assert_eq!(whole.ok().stdout, "-procs\n9\n");
+}
+
+#[test]
+fn mistakes_are_refused_by_name() {
+    let refused = |flags: &[&str], says: &str| {
+        let outcome = flags.iter().fold(Job::new(task()).arg("args"), Job::poe_arg).run();
+        assert!(outcome.stdout.is_empty(), "{outcome}");
+        outcome.exited(1).says(says);
+    };
+    refused(&["-nonsense", "1"], "-nonsense is no flag of poe");
+    refused(&["-procs", "0"], "-procs: \"0\"");
+    refused(&["-procs", "many"], "many");
+    refused(&["-labelio", "maybe"], "yes or no");
+    refused(&["-stdoutmode", "both"], "-stdoutmode");
+    refused(&["-procs", "2", "-stdoutmode", "2"], "MP_STDOUTMODE is 2");
+    refused(&["-procs", "2", "-stdinmode", "5"], "MP_STDINMODE is 5");
+    refused(&["-infolevel", "9"], "-infolevel");
+    refused(&["-task_affinity", "perhaps"], "-task_affinity");
+    refused(&["-nodes", "2"], "several hosts");
+    refused(&["-procs", "3", "-tasks_per_node", "2"], "MP_TASKS_PER_NODE");
+    refused(&["-pgmmodel", "mpmd"], "mpmd");
+    refused(&["-hostfile", "/nowhere/hosts"], "/nowhere/hosts");
+    Job::new(task()).arg("args").env("MP_PROCS", "x").run().exited(1).says("MP_PROCS: \"x\"");
+    Job::poe().run().exited(1).says("no program");
+    Job::new(task()).arg("args").arg("-procs").run().exited(1).says("-procs needs a value");
+}
+
+#[test]
+fn a_host_file_may_name_this_host_only() {
+    let here = file("hosts_here", "! this host\nlocalhost\n127.0.0.1\n");
+    job(2, &["args", "x"]).poe_arg("-hostfile").poe_arg(here).run().ok();
+    let there = file("hosts_there", "localhost\n192.0.2.7\n");
+    let outcome = job(2, &["args", "x"]).env("MP_HOSTFILE", there).run();
+    outcome.exited(1).says("192.0.2.7").says("not built yet");
+}
+
+#[test]
+fn the_hosts_that_were_used_are_saved() {
+    let saved = file("hosts_saved", "");
+    job(2, &["args"]).poe_arg("-save_hostfile").poe_arg(&saved).run().ok();
+    let host = nix::unistd::gethostname().expect("this host has a name");
+    assert_eq!(fs::read_to_string(saved).expect("it was written").trim(), host.to_string_lossy());
+}
+
+#[test]
+fn a_program_that_is_not_there_is_named() {
+    Job::new("./no/such/program").run().exited(127).says("./no/such/program: No such file");
+    Job::new("tests").run().exited(127).says("tests (is ./tests meant?");
+    Job::new("./Cargo.toml").run().exited(126).says("./Cargo.toml: Permission denied");
+    Job::new("./no/such/program").procs(8).run().exited(127);
+}
+
+#[test]
+fn each_task_can_have_a_program_of_its_own() {
+    let task = task().display().to_string();
+    let commands =
+        file("mpmd", &format!("# who does what\n{task} args zero\n\n{task} args 'o n e'\n/bin/echo two\n"));
+    let run =
+        |job: Job| job.env("MP_PGMMODEL", "mpmd").env("MP_LABELIO", "yes").env("MP_CMDFILE", &commands).run();
+    assert_eq!(sorted(&run(Job::poe()).ok().stdout), ["  0:zero", "  1:o n e", "  2:two"]);
+    run(Job::poe().procs(4)).exited(1).says("3 commands, and there are 4 tasks");
+}
+
+#[test]
+fn commands_can_come_from_standard_input() {
+    let task = task().display().to_string();
+    let mpmd = Job::poe().poe_arg("-pgmmodel").poe_arg("mpmd").poe_arg("-stdoutmode").poe_arg("ordered");
+    let outcome = mpmd.stdin(format!("{task} args a\n{task} copy\n{task} args b\n")).run();
+    assert_eq!(outcome.ok().stdout, "a\nb\n");
+    let steps = Job::poe().procs(2).stdin(format!("{task} args first\n{task} args second\n")).run();
+    assert_eq!(steps.ok().stdout, "first\nfirst\nsecond\nsecond\n");
+}
