@@ -35,7 +35,9 @@ const INLINE: u64 = (1 << 13) - 1;
 
 /// The largest second area, in bytes: what the slot's word can address.
 pub const MAX_DATA: usize = INLINE as usize * LINE;
-/// The longest body, in bytes.
+/// The longest body, in bytes. It must also be no more than a quarter of the second area: the consumer keeps less
+/// than an eighth of it to itself, and skipping to the beginning may cost as much as the body, so that a producer
+/// never waits for room that an idle consumer has but does not tell.
 pub const MAX_BODY: usize = (1 << 16) - 1;
 
 /// How large a ring is.
@@ -208,7 +210,7 @@ impl Producer {
     /// Room for `len` bytes in one piece in the second area: its place there.
     #[inline]
     fn reserve(&mut self, len: usize) -> Result<usize, Full> {
-        debug_assert!(len <= MAX_BODY && len <= self.ring.geometry.data);
+        debug_assert!(len <= MAX_BODY && len <= self.ring.geometry.data / 4);
         let size = self.ring.geometry.data as u64;
         let padded = (len.div_ceil(LINE) * LINE) as u64;
         loop {

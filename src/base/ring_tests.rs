@@ -1,1 +1,198 @@
 use super::*;
+use crate::base::rng::Rng;
+
+/// Zeroed memory for a ring, aligned as shared memory is.
+struct Memory {
+    at: NonNull<u8>,
+    layout: std::alloc::Layout,
+}
+
+impl Memory {
+    fn of(geometry: Geometry) -> Self {
+        let layout = std::alloc::Layout::from_size_align(geometry.bytes(), 4096).expect("a layout");
+        // SAFETY: the size is not 0.
+        let at = NonNull::new(unsafe { std::alloc::alloc_zeroed(layout) }).expect("memory");
+        Self { at, layout }
+    }
+
+    fn ends(&self, geometry: Geometry) -> (Producer, Consumer) {
+        // SAFETY: aligned, zeroed, long enough; each test makes one pair and drops it before the memory.
+        unsafe { (Producer::new(self.at, geometry), Consumer::new(self.at, geometry)) }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: allocated with this layout.
+        unsafe { std::alloc::dealloc(self.at.as_ptr(), self.layout) }
+    }
+}
+
+const SMALL: Geometry = Geometry { slots: 8, data: 2048 };
+
+fn push(producer: &mut Producer, head: &[u8], first: &[u8], second: &[u8]) -> Result<(), Full> {
+    // SAFETY: the slices live during the call.
+    unsafe { producer.push(head, Piece::of(first), Piece::of(second)) }
+}
+
+/// Takes the next packet out: its head and its body.
+fn take(consumer: &mut Consumer) -> Option<(Vec<u8>, Vec<u8>)> {
+    let packet = consumer.peek()?;
+    assert!(packet.head.as_ptr() as usize % 8 == 0 && packet.body.as_ptr() as usize % 8 == 0);
+    // SAFETY: the packet is valid until it is released.
+    let (head, body) = unsafe {
+        (
+            std::slice::from_raw_parts(packet.head.as_ptr(), packet.head_len).to_vec(),
+            std::slice::from_raw_parts(packet.body.as_ptr(), packet.body_len).to_vec(),
+        )
+    };
+    consumer.release(packet.body_len);
+    Some((head, body))
+}
+
+/// What must arrive of two pieces.
+fn joined(first: &[u8], second: &[u8]) -> Vec<u8> {
+    let mut body = first.to_vec();
+    if !second.is_empty() {
+        body.resize(pad8(first.len()), 0);
+        body.extend(second);
+    }
+    body
+}
+
+/// The same but for the padding, whose content is nobody's.
+fn assert_body(found: &[u8], first: &[u8], second: &[u8]) {
+    assert_eq!(found.len(), joined(first, second).len());
+    assert_eq!(&found[..first.len()], first);
+    if !second.is_empty() {
+        assert_eq!(&found[pad8(first.len())..], second);
+    }
+}
+
+#[test]
+fn every_size_arrives_whole() {
+    let geometry = Geometry { slots: 8, data: 32 << 10 };
+    let memory = Memory::of(geometry);
+    let (mut producer, mut consumer) = memory.ends(geometry);
+    let bytes: Vec<u8> = (0..4096u32).map(|i| (i * 7) as u8).collect();
+    for head_len in (0..=48).step_by(8) {
+        for first_len in [0, 1, 7, 8, 9, 40, 63, 64, 65] {
+            for second_len in [0, 1, 8, 55, 56, 57, 64, 1000, 3900] {
+                let (head, first, second) = (&bytes[..head_len], &bytes[3..3 + first_len], &bytes[5..5 + second_len]);
+                push(&mut producer, head, first, second).expect("an empty ring has room");
+                let (got_head, got_body) = take(&mut consumer).expect("it is there");
+                assert_eq!(got_head, head);
+                assert_body(&got_body, first, second);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_full_ring_says_so_and_loses_nothing() {
+    let memory = Memory::of(SMALL);
+    let (mut producer, mut consumer) = memory.ends(SMALL);
+    for number in 0..8u64 {
+        push(&mut producer, &number.to_le_bytes(), &[], &[]).expect("room for a slot");
+    }
+    assert_eq!(push(&mut producer, &[0; 8], &[], &[]), Err(Full));
+    for number in 0..8u64 {
+        assert_eq!(take(&mut consumer).expect("it is there").0, number.to_le_bytes());
+    }
+    assert!(take(&mut consumer).is_none());
+    push(&mut producer, &[0; 8], &[], &[]).expect("room again");
+}
+
+#[test]
+fn the_second_area_is_full_before_the_slots_and_comes_back() {
+    let memory = Memory::of(SMALL);
+    let (mut producer, mut consumer) = memory.ends(SMALL);
+    let body = [5u8; 500];
+    for _ in 0..4 {
+        assert!(push(&mut producer, &[0; 8], &body, &[]).is_ok());
+    }
+    assert_eq!(push(&mut producer, &[0; 8], &body, &[]), Err(Full));
+    // What fits its slot still goes.
+    assert!(push(&mut producer, &[0; 8], &[1; 8], &[]).is_ok());
+    producer.want_room();
+    let packet = consumer.peek().expect("it is there");
+    assert_eq!(consumer.release(packet.body_len), Room::Wanted);
+    assert!(push(&mut producer, &[0; 8], &body, &[]).is_ok());
+}
+
+#[test]
+fn room_is_told_at_once_only_when_asked() {
+    let memory = Memory::of(Geometry { slots: 64, data: 1024 });
+    let (mut producer, mut consumer) = memory.ends(Geometry { slots: 64, data: 1024 });
+    push(&mut producer, &[0; 8], &[], &[]).expect("room");
+    push(&mut producer, &[0; 8], &[], &[]).expect("room");
+    consumer.peek().expect("it is there");
+    assert_eq!(consumer.release(0), Room::Unasked);
+    assert_eq!(producer.given_back(), 0);
+    producer.want_room();
+    consumer.peek().expect("it is there");
+    assert_eq!(consumer.release(0), Room::Wanted);
+    assert_eq!(producer.given_back(), 2);
+    assert!(producer.drained());
+}
+
+#[test]
+fn a_count_that_cannot_be_is_not_believed() {
+    let memory = Memory::of(SMALL);
+    let (mut producer, consumer) = memory.ends(SMALL);
+    for _ in 0..8 {
+        push(&mut producer, &[0; 8], &[], &[]).expect("room");
+    }
+    consumer.ring.shared().consumed.store(1000, Ordering::Release);
+    assert_eq!(push(&mut producer, &[0; 8], &[], &[]), Err(Full));
+}
+
+/// One thread writes and one reads, packets of random sizes, from seeds.
+#[test]
+fn two_threads_see_every_packet_in_order() {
+    for seed in 0..8 {
+        let geometry = Geometry { slots: 16, data: 2048 };
+        let memory = Memory::of(geometry);
+        let (mut producer, mut consumer) = memory.ends(geometry);
+        let packet = |number: u64, rng: &mut Rng| {
+            let len = rng.below(512) as usize;
+            let body: Vec<u8> = (0..len).map(|i| (number as usize * 31 + i) as u8).collect();
+            body
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                let mut rng = Rng::new(seed);
+                for number in 0..20_000u64 {
+                    let body = packet(number, &mut rng);
+                    while push(&mut producer, &number.to_le_bytes(), &body, &[]).is_err() {
+                        std::thread::yield_now();
+                    }
+                }
+            });
+            let mut rng = Rng::new(seed);
+            for number in 0..20_000u64 {
+                let (head, body) = loop {
+                    match take(&mut consumer) {
+                        Some(packet) => break packet,
+                        None => std::thread::yield_now(),
+                    }
+                };
+                assert_eq!(head, number.to_le_bytes(), "seed {seed}");
+                assert_eq!(body, packet(number, &mut rng), "seed {seed}, packet {number}");
+            }
+        });
+    }
+}
+
+#[test]
+fn sequence_numbers_wrap_around() {
+    let memory = Memory::of(SMALL);
+    let (mut producer, mut consumer) = memory.ends(SMALL);
+    // As if 2^32 - 4 packets had passed.
+    let passed = (1u64 << 32) - 4;
+    (producer.head, producer.consumed, consumer.tail, consumer.published) = (passed, passed, passed, passed);
+    for number in 0..16u64 {
+        push(&mut producer, &number.to_le_bytes(), &[], &[]).expect("room");
+        assert_eq!(take(&mut consumer).expect("it is there").0, number.to_le_bytes());
+    }
+}
