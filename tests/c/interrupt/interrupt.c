@@ -1,0 +1,187 @@
+/*
+ * Interrupt mode and polling mode: interrupt CASE [FILE]
+ *
+ *   on       operations complete at a target that computes and makes no call
+ *   off FILE handlers run only inside calls; FILE tells the target, outside LAPI, that a message has been sent
+ *   toggle   INTERRUPT_SET on and off while messages come
+ *   asleep   waiting tasks are woken by each of many single messages, in both modes
+ *   idle     a task that waits for two seconds uses hardly any processor time
+ */
+#include "../common/ltest.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <time.h>
+
+static volatile int flag, handled, completed;
+static int variable;
+static unsigned char area[300000];
+static lapi_cntr_t tgt_cntr;
+static void **flags, **areas, **variables, **handlers, **tgt_cntrs;
+
+static void completion(lapi_handle_t *hndl, void *info) {
+    (void)hndl, (void)info;
+    __atomic_fetch_add(&completed, 1, __ATOMIC_RELEASE);
+}
+
+static void *arrived(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong *msg_len, compl_hndlr_t **comp_h,
+                     void **uinfo) {
+    (void)hndl, (void)uhdr, (void)uhdr_len;
+    __atomic_fetch_add(&handled, 1, __ATOMIC_RELEASE);
+    *comp_h = completion;
+    *uinfo = NULL;
+    return *msg_len ? area : NULL;
+}
+
+static void on(void) {
+    static unsigned char from[sizeof area], back[sizeof area];
+    static const ulong lens[] = {8, 5000, sizeof area};
+    lapi_cntr_t done;
+    int i, one = 1, prev = -1;
+    volatile double x = 1;
+    bzero(&done, sizeof done);
+    t_set(INTERRUPT_SET, 1);
+    t_fence();
+    if (t_me == 0) {
+        for (i = 0; i < 3; i++) {
+            t_fill(from, lens[i], (uint64_t)i);
+            OK(LAPI_Put(t_hndl, 1, lens[i], areas[1], from, NULL, NULL, &done));
+            t_wait_exact(&done, 1);
+            OK(LAPI_Get(t_hndl, 1, lens[i], areas[1], back, NULL, &done));
+            t_wait_exact(&done, 1);
+            CHECK_FILLED(back, lens[i], (uint64_t)i);
+            OK(LAPI_Rmw(t_hndl, FETCH_AND_ADD, 1, variables[1], &one, &prev, &done));
+            t_wait_exact(&done, 1);
+            CHECK_EQ(prev, i);
+            /* The completion counter comes after the handlers over there. */
+            OK(LAPI_Amsend(t_hndl, 1, handlers[1], NULL, 0, from, lens[i], NULL, NULL, &done));
+            t_wait_exact(&done, 1);
+        }
+        OK(LAPI_Fence(t_hndl));
+        /* Only now the other task may stop computing. */
+        OK(LAPI_Put(t_hndl, 1, sizeof one, flags[1], &one, NULL, NULL, &done));
+        t_wait_exact(&done, 1);
+    } else if (t_me == 1) {
+        while (!__atomic_load_n(&flag, __ATOMIC_ACQUIRE)) x = x * 1.0000001 + 1e-9;
+        CHECK_EQ(variable, 3);
+        CHECK_EQ(handled, 3);
+        CHECK_EQ(completed, 3);
+        CHECK_FILLED(area, sizeof area, 2);
+    }
+    t_fence();
+}
+
+static void off(const char *path) {
+    t_set(INTERRUPT_SET, 0);
+    t_fence();
+    if (t_me == 0) {
+        int fd;
+        char byte = 1;
+        OK(LAPI_Amsend(t_hndl, 1, handlers[1], NULL, 0, &byte, 1, NULL, NULL, NULL));
+        OK(LAPI_Probe(t_hndl));
+        fd = open(path, O_CREAT | O_WRONLY, 0600);
+        CHECK(fd >= 0);
+        close(fd);
+    } else if (t_me == 1) {
+        int i;
+        while (access(path, F_OK) != 0) usleep(1000);
+        unlink(path);
+        for (i = 0; i < 30; i++) {
+            usleep(10000);
+            CHECK_EQ(handled, 0);
+            CHECK_EQ(completed, 0);
+        }
+        t_probe_until(&completed, 1);
+        CHECK_EQ(handled, 1);
+    }
+    t_fence();
+}
+
+static void toggle(void) {
+    enum { MESSAGES = 3000 };
+    lapi_cntr_t done;
+    int i;
+    bzero(&done, sizeof done);
+    for (i = 0; i < MESSAGES; i++) {
+        uint tgt = (uint)((t_me + i) % t_tasks);
+        OK(LAPI_Amsend(t_hndl, tgt, handlers[tgt], NULL, 0, area, (ulong)(i % 50), tgt_cntrs[tgt], NULL, &done));
+        if (i % 5 == 0) t_set(INTERRUPT_SET, i / 5 % 2);
+        if (i % 100 == 99) t_wait_exact(&done, 100);
+    }
+    t_wait_exact(&tgt_cntr, MESSAGES);
+    t_probe_until(&completed, MESSAGES);
+    t_fence();
+    CHECK_EQ(handled, MESSAGES);
+    handled = completed = 0;
+    /* The mode that was set last holds: with interrupts, nobody needs to call anything. */
+    t_set(INTERRUPT_SET, 0);
+    t_set(INTERRUPT_SET, 1);
+    t_fence();
+    on();
+}
+
+static void asleep(void) {
+    enum { MESSAGES = 40 };
+    int i, mode, origin = t_tasks - 1;
+    for (mode = 0; mode < 2; mode++) {
+        t_set(INTERRUPT_SET, mode);
+        t_fence();
+        for (i = 0; i < MESSAGES; i++) {
+            int tgt;
+            if (t_me == origin) {
+                usleep(i % 4 ? 3000 : 30000);
+                for (tgt = 0; tgt < t_tasks; tgt++)
+                    OK(LAPI_Put(t_hndl, (uint)tgt, (ulong)(i * 1000), areas[tgt], area, tgt_cntrs[tgt], NULL, NULL));
+            }
+            OK(LAPI_Waitcntr(t_hndl, &tgt_cntr, 1, NULL));
+        }
+        t_fence();
+        CHECK_EQ(t_value(&tgt_cntr), 0);
+    }
+}
+
+static double processor_seconds(void) {
+    struct rusage used;
+    CHECK_EQ(getrusage(RUSAGE_SELF, &used), 0);
+    return (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+           (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
+}
+
+static void idle(void) {
+    int mode;
+    for (mode = 0; mode < 2; mode++) {
+        t_set(INTERRUPT_SET, mode);
+        t_fence();
+        if (t_me == 0) {
+            struct timespec pause = {2, 0};
+            int tgt;
+            nanosleep(&pause, NULL);
+            for (tgt = 1; tgt < t_tasks; tgt++)
+                OK(LAPI_Put(t_hndl, (uint)tgt, 0, NULL, NULL, tgt_cntrs[tgt], NULL, NULL));
+        } else {
+            double before = processor_seconds(), used;
+            t_wait_exact(&tgt_cntr, 1);
+            used = processor_seconds() - before;
+            CHECK_FOR(used < 0.5, "waiting for 2 s has used %.2f s of processor time (INTERRUPT_SET %d)", used, mode);
+        }
+        t_fence();
+    }
+}
+
+int main(int argc, char **argv) {
+    const char *which = argc >= 2 ? argv[1] : "";
+    t_init();
+    flags = t_addresses((void *)&flag);
+    areas = t_addresses(area);
+    variables = t_addresses(&variable);
+    handlers = t_addresses((void *)arrived);
+    tgt_cntrs = t_addresses(&tgt_cntr);
+    if (strcmp(which, "on") == 0) on();
+    else if (strcmp(which, "off") == 0 && argc == 3) off(argv[2]);
+    else if (strcmp(which, "toggle") == 0) toggle();
+    else if (strcmp(which, "asleep") == 0) asleep();
+    else if (strcmp(which, "idle") == 0) idle();
+    else T_FAIL("there is no case \"%s\"", which);
+    t_done();
+    return 0;
+}

@@ -1,0 +1,89 @@
+//! Data arrives exact: every size class, misalignment, path and number of operations.
+
+mod ltest;
+
+use ltest::{job, passed, run};
+use openlapi_tests::Job;
+
+/// The ways of large messages through shared memory: as measured, each way by itself, and the kernel saying no.
+const WAYS: [(&str, &str); 4] = [
+    ("LAPI_SHM_BULK", "auto"),
+    ("LAPI_SHM_BULK", "pipeline"),
+    ("LAPI_SHM_BULK", "attach"),
+    ("LAPI_SHM_ATTACH", "deny"),
+];
+
+fn every_way(make: impl Fn() -> Job, procs: usize) {
+    for (name, value) in WAYS {
+        passed(&make().env(name, value).run(), procs);
+    }
+}
+
+const LARGEST: usize = 8 << 20;
+
+#[test]
+fn puts_of_every_size() {
+    every_way(|| job("data/sizes", 2, &format!("put {LARGEST}")), 2);
+    every_way(|| job("data/sizes", 2, "xput 1048576"), 2);
+}
+
+#[test]
+fn gets_of_every_size() {
+    every_way(|| job("data/sizes", 2, &format!("get {LARGEST}")), 2);
+    every_way(|| job("data/sizes", 2, "xget 1048576"), 2);
+}
+
+#[test]
+fn active_messages_of_every_size() {
+    every_way(|| job("data/sizes", 2, &format!("am {LARGEST}")), 2);
+    every_way(|| job("data/sizes", 2, "xam 1048576"), 2);
+}
+
+#[test]
+fn every_size_with_other_numbers_of_tasks() {
+    for kind in ["put", "get", "am"] {
+        run("data/sizes", 1, &format!("{kind} {LARGEST}"));
+        run("data/sizes", 3, &format!("{kind} 262144"));
+        run("data/sizes", 8, &format!("{kind} 65536"));
+    }
+}
+
+#[test]
+fn every_misalignment() {
+    for kind in ["put", "get", "am"] {
+        every_way(|| job("data/align", 2, &format!("{kind} 65537")), 2);
+        run("data/align", 1, &format!("{kind} 65537"));
+    }
+}
+
+#[test]
+fn ten_thousand_operations_under_way() {
+    every_way(|| job("stress/storm", 2, "20051101 10000 10000 1 65536"), 2);
+    run("stress/storm", 1, "7 10000 10000 1 65536");
+    run("stress/storm", 3, "11 10000 10000 1 16384");
+}
+
+#[test]
+fn read_modify_write() {
+    for procs in [1, 2, 3] {
+        run("data/rmw", procs, "values");
+    }
+    for procs in [1, 2, 4, 16] {
+        run("data/rmw", procs, "storm");
+        run("data/rmw", procs, "lock");
+    }
+}
+
+/// Messages of 1 GiB and of 5 GiB, one after the other because they need the memory.
+#[test]
+fn messages_of_more_than_four_gib() {
+    for (gib, way, value) in
+        [(1, "LAPI_SHM_BULK", "pipeline"), (1, "LAPI_SHM_BULK", "attach"), (5, "LAPI_SHM_BULK", "auto")]
+    {
+        let outcome = job("data/huge", 2, &gib.to_string()).env(way, value).deadline(240).run();
+        passed(&outcome, 2);
+        for line in outcome.stdout.lines().filter(|line| line.contains("SKIP")) {
+            eprintln!("{line}");
+        }
+    }
+}

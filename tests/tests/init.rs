@@ -1,0 +1,230 @@
+//! LAPI_Init and LAPI_Term, and the ways in which a task comes to its job.
+
+mod ltest;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use ltest::{job, passed, program, run};
+use openlapi_tests::{Job, build_dir};
+
+const CSS_LOAD_FAILED: &str = "code 404";
+const MSG_API: &str = "code 406";
+const UDP_PKT_SZ: &str = "code 415";
+const SHM_SETUP: &str = "code 439";
+const SET_VAL: &str = "code 464";
+const NO_ENV_VAR: &str = "code 510";
+
+/// A job's key that no other job has.
+fn key() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    format!("{}{:03}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+fn by_hand(args: &str) -> Job {
+    args.split_whitespace().fold(Job::direct(program("init/init")), Job::arg)
+}
+
+#[test]
+fn every_field_of_lapi_info() {
+    run("init/init", 1, "info");
+    run("init/init", 2, "info");
+}
+
+#[test]
+fn sixteen_instances_at_once() {
+    run("init/init", 1, "instances");
+    run("init/init", 3, "instances");
+}
+
+#[test]
+fn init_and_term_hundreds_of_times() {
+    run("init/init", 1, "again 300");
+    run("init/init", 2, "again 300");
+    run("init/init", 8, "again 40");
+}
+
+#[test]
+fn tasks_that_leave_without_term_harm_nobody() {
+    run("init/init", 2, "leave");
+    run("init/init", 6, "leave");
+}
+
+#[test]
+fn the_environment_is_read_by_lapi_init() {
+    run("init/init", 1, "setenv");
+    run("init/init", 2, "setenv");
+}
+
+#[test]
+fn threads_of_lapi() {
+    for wanted in [0, 1, 4] {
+        run("init/init", 2, &format!("threads {wanted}"));
+    }
+    run("init/init", 1, "threads 2");
+}
+
+#[test]
+fn term_in_another_thread() {
+    run("init/init", 2, "elsewhere");
+}
+
+#[test]
+fn no_launcher_is_a_job_of_one_task() {
+    passed(&by_hand("alone").run(), 1);
+    passed(&by_hand("alone").env("LAPI_USE_SHM", "no").run(), 1);
+    passed(&by_hand("alone").env("LAPI_USE_SHM", "only").run(), 1);
+    run("init/init", 1, "alone");
+}
+
+#[test]
+fn half_an_identity_is_refused() {
+    passed(&by_hand(NO_ENV_VAR).env("MP_CHILD", "0").run(), 1);
+    passed(&by_hand(NO_ENV_VAR).env("MP_PROCS", "2").run(), 1);
+    for (child, procs) in [("2", "2"), ("-1", "2"), ("0", "0"), ("x", "2"), ("0", "99999999")] {
+        let outcome = by_hand(NO_ENV_VAR).env("MP_CHILD", child).env("MP_PROCS", procs).run();
+        passed(&outcome, 1);
+    }
+}
+
+#[test]
+fn wrong_settings_are_refused() {
+    for (name, value, code) in [
+        ("MP_MSG_API", "mpi", MSG_API),
+        ("MP_MSG_API", "lapi;mpi", MSG_API),
+        ("MP_UDP_PACKET_SIZE", "1023", UDP_PKT_SZ),
+        ("MP_UDP_PACKET_SIZE", "65537", UDP_PKT_SZ),
+        ("LAPI_USE_SHM", "maybe", SHM_SETUP),
+        ("LAPI_SHM_BULK", "fast", SHM_SETUP),
+        ("MP_ACK_THRESH", "32", SET_VAL),
+        ("MP_ACK_THRESH", "0", SET_VAL),
+        ("MP_POLLING_INTERVAL", "10000", SET_VAL),
+        ("MP_RETRANSMIT_INTERVAL", "999", SET_VAL),
+        ("MP_REXMIT_BUF_CNT", "0", SET_VAL),
+        ("MP_INFOLEVEL", "seven", SET_VAL),
+    ] {
+        let outcome = by_hand(code).env(name, value).run();
+        passed(&outcome, 1);
+    }
+}
+
+#[test]
+fn messages_name_variable_and_value() {
+    let outcome = by_hand(SET_VAL).env("MP_ACK_THRESH", "4711").env("MP_INFOLEVEL", "1").run();
+    outcome.ok().says("MP_ACK_THRESH").says("4711");
+}
+
+#[test]
+fn shared_memory_may_be_refused_and_required() {
+    passed(&job("init/init", 2, CSS_LOAD_FAILED).env("LAPI_USE_SHM", "no").run(), 2);
+    passed(&job("init/init", 1, "plain 1").env("LAPI_USE_SHM", "NO").run(), 1);
+    passed(&job("init/init", 2, "plain 1").env("LAPI_USE_SHM", "only").run(), 2);
+    passed(&job("init/init", 2, "plain 1").env("LAPI_USE_SHM", "YES").run(), 2);
+}
+
+/// As the manual's chapter 16 has it: two shells, MP_CHILD, MP_PROCS and MP_PARTITION.
+#[test]
+fn two_tasks_started_by_hand() {
+    for common in [false, true] {
+        let key = key();
+        let tasks: Vec<_> = (0..2)
+            .map(|task: u32| {
+                let mut job = by_hand("plain 5")
+                    .env("MP_CHILD", task.to_string())
+                    .env("MP_PROCS", "2")
+                    .env("MP_PARTITION", &key);
+                if common {
+                    job = job.env("MP_COMMON_TASKS", format!("1:{}", 1 - task)).env("LAPI_USE_SHM", "yes");
+                }
+                job.start()
+            })
+            .collect();
+        for task in tasks {
+            passed(&task.wait(), 1);
+        }
+    }
+}
+
+/// A shell script as poe's program, which starts two LAPI programs one after the other.
+#[test]
+fn programs_one_after_another_in_one_job() {
+    let dir = build_dir().join("tests");
+    fs::create_dir_all(&dir).expect("the build folder can be made");
+    let script = dir.join(format!("twice-{}.sh", std::process::id()));
+    let text = format!(
+        "#!/bin/sh\nset -e\n{p} plain 1\n{p} plain 2\n{p} again 3\n",
+        p = program("init/init").display()
+    );
+    fs::write(&script, text).expect("a script can be written");
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("a script can be made executable");
+    let outcome = Job::new(&script).procs(3).run();
+    let _ = fs::remove_file(&script);
+    passed(&outcome, 9);
+}
+
+/// A task that never comes: LAPI_Init gives up, and says so.
+#[test]
+fn a_missing_task_is_reported() {
+    let outcome = by_hand("plain 1")
+        .env("MP_CHILD", "0")
+        .env("MP_PROCS", "2")
+        .env("MP_PARTITION", key())
+        .env("LAPI_INIT_TIMEOUT", "2")
+        .env("MP_INFOLEVEL", "1")
+        .run();
+    assert!(
+        !outcome.timed_out && outcome.status == Some(199),
+        "LAPI_Init fails when a task is missing\n{outcome}"
+    );
+}
+
+/// Two tasks of different users with one key must not become one job.
+#[test]
+fn another_user_cannot_join() {
+    let Some(stranger) = for_everybody(&program("init/init")) else {
+        eprintln!("SKIPPED: only root can be two users");
+        return;
+    };
+    let key = key();
+    let as_task = |job: Job, task: &str| {
+        job.arg("plain")
+            .arg("1")
+            .env("MP_CHILD", task)
+            .env("MP_PROCS", "2")
+            .env("MP_PARTITION", &key)
+            .env("LAPI_INIT_TIMEOUT", "4")
+            .dir("/")
+            .start()
+    };
+    let mine = as_task(Job::direct(stranger.join("program")), "0");
+    let theirs = Job::direct("setpriv").arg("--reuid=65534").arg("--regid=65534").arg("--clear-groups");
+    let theirs = as_task(theirs.env("LD_LIBRARY_PATH", &stranger).arg(stranger.join("program")), "1");
+    let (mine, theirs) = (mine.wait(), theirs.wait());
+    fs::remove_dir_all(&stranger).expect("the copies can be removed");
+    for outcome in [&mine, &theirs] {
+        assert!(!outcome.timed_out, "LAPI_Init ends\n{outcome}");
+        assert_eq!(outcome.status, Some(199), "LAPI_Init fails in both tasks\n{mine}\n{theirs}");
+        outcome.says("LAPI_Init");
+    }
+}
+
+/// Copies of the program and the library where every user can reach them; none when this is not root.
+fn for_everybody(program: &PathBuf) -> Option<PathBuf> {
+    let root = std::process::Command::new("id").arg("-u").output().ok()?.stdout == b"0\n";
+    if !root {
+        return None;
+    }
+    let dir = std::env::temp_dir().join(format!("lapi-init-{}", key()));
+    fs::create_dir(&dir).expect("a folder for the copies can be made");
+    fs::set_permissions(&dir, fs::Permissions::from_mode(0o755)).expect("the folder can be opened to all");
+    fs::copy(program, dir.join("program")).expect("the program can be copied");
+    let library = openlapi_tests::stage().join("lib/liblapi_r.so.1");
+    fs::copy(library, dir.join("liblapi_r.so.1")).expect("the library can be copied");
+    for name in ["program", "liblapi_r.so.1"] {
+        fs::set_permissions(dir.join(name), fs::Permissions::from_mode(0o755))
+            .expect("a copy can be opened to all");
+    }
+    Some(dir)
+}
