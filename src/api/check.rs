@@ -74,10 +74,16 @@ pub fn header_fits(len: usize) -> Result<()> {
 #[inline]
 pub fn header(address: usize, len: usize) -> Result<()> {
     if len % 4 != 0 {
-        return Err(Error::new(LAPI_ERR_HDR_LEN, format!("a user header of {len} bytes, not a multiple of 4")));
+        return Err(Error::new(
+            LAPI_ERR_HDR_LEN,
+            format!("a user header of {len} bytes, not a multiple of 4"),
+        ));
     }
     if address == 0 && len != 0 {
-        return Err(Error::new(LAPI_ERR_UHDR_NULL, format!("a null address for a user header of {len} bytes")));
+        return Err(Error::new(
+            LAPI_ERR_UHDR_NULL,
+            format!("a null address for a user header of {len} bytes"),
+        ));
     }
     Ok(())
 }

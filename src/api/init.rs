@@ -135,7 +135,8 @@ struct Joined {
 fn join(config: &Config, identity: &Identity, instance: usize) -> Result<Joined> {
     if identity.tasks == 1 {
         let alone = mem::fabric(1, MemOptions::default()).pop();
-        let transport = alone.ok_or_else(|| Error::new(LAPI_ERR_UNKNOWN, "a job of one task without a task"))?;
+        let transport =
+            alone.ok_or_else(|| Error::new(LAPI_ERR_UNKNOWN, "a job of one task without a task"))?;
         return Ok(Joined { transport: Box::new(transport), device: LAPI_SELF_DEV, same_map: true });
     }
     if config.use_shm == UseShm::No {
@@ -147,7 +148,10 @@ fn join(config: &Config, identity: &Identity, instance: usize) -> Result<Joined>
         let detail = format!("only {here} of {} tasks are on this machine", identity.tasks);
         return Err(match config.use_shm {
             UseShm::Only => Error::new(LAPI_ERR_SHM_SETUP, format!("{detail}, and LAPI_USE_SHM=only")),
-            _ => Error::new(LAPI_ERR_CSS_LOAD_FAILED, format!("{detail}, and no network transport is built yet")),
+            _ => Error::new(
+                LAPI_ERR_CSS_LOAD_FAILED,
+                format!("{detail}, and no network transport is built yet"),
+            ),
         });
     }
     let own = Own::create(identity.tasks)?;
@@ -160,10 +164,12 @@ fn join(config: &Config, identity: &Identity, instance: usize) -> Result<Joined>
         &[own.file.as_fd(), own.event.as_fd()],
         config.init_timeout,
     )?;
-    let hellos = members.iter().map(|member| Hello::decode(&member.blob, member.task)).collect::<Result<Vec<_>>>()?;
+    let hellos =
+        members.iter().map(|member| Hello::decode(&member.blob, member.task)).collect::<Result<Vec<_>>>()?;
     let attach = attach_to(config, identity, &members, &hellos);
     let asymmetric = hellos.iter().all(|hello| hello.asymmetric);
-    let same_map = hellos.iter().all(|other| other.program == hello.program && other.library == hello.library);
+    let same_map =
+        hellos.iter().all(|other| other.program == hello.program && other.library == hello.library);
     let parts = members.into_iter().map(|member| parts(member, identity.task)).collect::<Result<Vec<_>>>()?;
     let transport = ShmTransport::join(identity.task, own, parts, asymmetric, attach)?;
     Ok(Joined { transport: Box::new(transport), device: LAPI_SHM_DEV, same_map })
@@ -201,7 +207,9 @@ fn attach_to(
         Ok(()) => Some(Box::new(attach)),
         Err(reason) => {
             if config.info_level >= 2 {
-                eprintln!("LAPI: copies across address spaces are not possible here ({reason}); packets are used");
+                eprintln!(
+                    "LAPI: copies across address spaces are not possible here ({reason}); packets are used"
+                );
             }
             None
         }
@@ -279,8 +287,8 @@ impl Hello {
     }
 
     fn decode(blob: &[u8], task: u32) -> Result<Self> {
-        let words: Vec<u64> =
-            blob.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
+        let word = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_le_bytes);
+        let words: Vec<u64> = blob.chunks(8).map(word).collect();
         match *words {
             [Self::VERSION, asymmetric, landmark, program, library] => {
                 Ok(Self { asymmetric: asymmetric != 0, landmark, program, library })
@@ -292,4 +300,3 @@ impl Hello {
         }
     }
 }
-

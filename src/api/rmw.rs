@@ -35,7 +35,10 @@ pub struct Request {
 pub unsafe fn rmw(held: &mut Held<'_>, request: &Request) -> Result<()> {
     check::target(held, request.tgt)?;
     if request.op > COMPARE_AND_SWAP {
-        return Err(Error::new(LAPI_ERR_RMW_OP, format!("operation {}; known are 0 to {COMPARE_AND_SWAP}", request.op)));
+        return Err(Error::new(
+            LAPI_ERR_RMW_OP,
+            format!("operation {}; known are 0 to {COMPARE_AND_SWAP}", request.op),
+        ));
     }
     if request.size != 32 && request.size != 64 {
         return Err(Error::new(LAPI_ERR_OP_SZ, format!("a size of {} bits; it is 32 or 64", request.size)));

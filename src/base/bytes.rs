@@ -42,3 +42,14 @@ pub unsafe fn copy(piece: Piece, to: *mut u8) {
         unsafe { std::ptr::copy(piece.ptr, to, piece.len) }
     }
 }
+
+/// A copy of a piece that starts at a multiple of 8.
+///
+/// # Safety
+/// The piece must be readable.
+pub unsafe fn copy_aligned(piece: Piece) -> Box<[u64]> {
+    let mut words = vec![0u64; piece.len.div_ceil(8)].into_boxed_slice();
+    // SAFETY: the words have room for the piece, for which the caller vouches.
+    unsafe { copy(piece, words.as_mut_ptr().cast()) };
+    words
+}

@@ -78,7 +78,8 @@ fn every_size_arrives_whole() {
     for head_len in (0..=48).step_by(8) {
         for first_len in [0, 1, 7, 8, 9, 40, 63, 64, 65] {
             for second_len in [0, 1, 8, 55, 56, 57, 64, 1000, 3900] {
-                let (head, first, second) = (&bytes[..head_len], &bytes[3..3 + first_len], &bytes[5..5 + second_len]);
+                let (head, first, second) =
+                    (&bytes[..head_len], &bytes[3..3 + first_len], &bytes[5..5 + second_len]);
                 push(&mut producer, head, first, second).expect("an empty ring has room");
                 let (got_head, got_body) = take(&mut consumer).expect("it is there");
                 assert_eq!(got_head, head);

@@ -2,15 +2,17 @@
 
 use super::bulk::{self, Transfer};
 use super::completion::Completion;
-use super::context::{ADDRESS_TABLE, Context, Held};
+use super::context::{ADDRESS_TABLE, Context, Core, Held};
 use super::counter;
 use super::dispatcher::{self, answer};
 use super::local;
 use crate::abi::{
-    AM_ERR, LAPI_BURY_MSG, LAPI_DELIVER_MSG, LAPI_DROP_PKT, LAPI_ERR_DGSP, LAPI_ERR_HDR_HNDLR_NULL, LAPI_NORMAL,
-    LAPI_RECV_COMPLETE, compl_hndlr_p, compl_hndlr_t, hdr_hndlr_t, lapi_ret_flags_t, lapi_return_info_t,
+    AM_ERR, LAPI_BURY_MSG, LAPI_DELIVER_MSG, LAPI_DROP_PKT, LAPI_ERR_DGSP, LAPI_ERR_HDR_HNDLR_NULL,
+    LAPI_NORMAL, LAPI_RECV_COMPLETE, compl_hndlr_p, compl_hndlr_t, hdr_hndlr_t, lapi_ret_flags_t,
+    lapi_return_info_t,
 };
 use crate::base::bytes::{self, Piece, pad8};
+use crate::base::clock::ticks;
 use crate::error::Error;
 use crate::proto::inbox::{Assembly, Misplaced};
 use crate::transport::Task;
@@ -20,6 +22,9 @@ use std::ptr;
 
 /// The value of MAGIC in a whole lapi_return_info_t.
 const MAGIC: c_int = 0x4c41_5049;
+
+/// Bodies from so many bytes on are timed when they are copied.
+const MEASURED: usize = 4096;
 
 /// What an active message says of itself.
 #[derive(Clone, Copy, Debug)]
@@ -176,7 +181,10 @@ fn ask_header_handler(held: &mut Held<'_>, message: &ActiveMessage, header: Piec
     let Some(handler) = header_handler(held, message.handler) else {
         let error = Error::new(
             LAPI_ERR_HDR_HNDLR_NULL,
-            format!("task {} has sent a message for header handler {}, which is not set here", message.src, message.handler),
+            format!(
+                "task {} has sent a message for header handler {}, which is not set here",
+                message.src, message.handler
+            ),
         );
         context.report(held, AM_ERR, message.src, &error);
         return Verdict::Deliver { buffer: 0, landing };
@@ -228,23 +236,33 @@ fn ask_header_handler(held: &mut Held<'_>, message: &ActiveMessage, header: Piec
 
 /// The function behind a header handler's address or index.
 fn header_handler(held: &mut Held<'_>, named: u64) -> Option<hdr_hndlr_t> {
-    let address = if named < ADDRESS_TABLE as u64 { held.core().addresses[named as usize] } else { named as usize };
+    let address =
+        if named < ADDRESS_TABLE as u64 { held.core().addresses[named as usize] } else { named as usize };
     // SAFETY: the address of a header handler, by the contract of LAPI_Amsend and LAPI_Addr_set; 0 becomes none.
     unsafe { std::mem::transmute::<usize, Option<hdr_hndlr_t>>(address) }
 }
 
+/// What the first packet of a put says.
+#[derive(Clone, Copy, Debug)]
+pub struct IncomingPut {
+    /// The task that sent it.
+    pub src: Task,
+    /// Its number.
+    pub id: u32,
+    /// Where the data goes.
+    pub addr: u64,
+    /// Target counter, or 0.
+    pub tgt_cntr: u64,
+    /// The origin's operation, or 0.
+    pub cookie: u64,
+    /// Bytes in all, when they are more than this packet's; else 0.
+    pub total: u64,
+}
+
 /// A put has arrived, or its first packet.
 #[inline]
-pub fn put(
-    held: &mut Held<'_>,
-    src: Task,
-    id: u32,
-    addr: u64,
-    tgt_cntr: u64,
-    cookie: u64,
-    total: u64,
-    body: Piece,
-) {
+pub fn put(held: &mut Held<'_>, put: &IncomingPut, body: Piece) {
+    let IncomingPut { src, id, addr, tgt_cntr, cookie, total } = *put;
     let landing = Landing {
         src,
         id: Some(id),
@@ -253,11 +271,12 @@ pub fn put(
         handler: None,
         parameter: 0,
         ret_flags: LAPI_NORMAL,
-        bytes: total.max(body.len as u64),
+        // Of a put by a copy across address spaces only the length comes in a packet.
+        bytes: if body.len == 0 { addr } else { total.max(body.len as u64) },
     };
     if total <= body.len as u64 {
         // SAFETY: the origin's program says that it may write there; the body is in the packet.
-        unsafe { bytes::copy(body, addr as *mut u8) };
+        unsafe { take(held.core(), body, addr as usize) };
         return landed(held, landing);
     }
     held.core().inbox.begin(src, id, Assembly { buffer: addr as usize, total, arrived: 0, then: landing });
@@ -267,8 +286,8 @@ pub fn put(
 /// The first packet of a message under way, and what came before it.
 fn assemble(held: &mut Held<'_>, src: Task, id: u32, first: Piece) {
     more_data(held, src, id, 0, first);
-    for (offset, bytes, len) in held.core().inbox.early(src, id) {
-        more_data(held, src, id, offset, Piece { ptr: bytes.as_ptr().cast(), len });
+    for early in held.core().inbox.early(src, id) {
+        more_data(held, src, id, early.offset, early.bytes());
     }
 }
 
@@ -278,16 +297,32 @@ pub fn more_data(held: &mut Held<'_>, src: Task, id: u32, offset: u64, body: Pie
         Ok((to, complete)) => {
             if to != 0 {
                 // SAFETY: inside of the buffer that the message was promised, checked by `place`.
-                unsafe { bytes::copy(body, to as *mut u8) };
+                unsafe { take(held.core(), body, to) };
             }
             if let Some(assembly) = complete {
                 landed(held, assembly.then);
             }
         }
         // SAFETY: the body is in the packet.
-        Err(Misplaced::Unknown) => unsafe { held.core().inbox.keep(src, id, offset, body.ptr, body.len) },
+        Err(Misplaced::Unknown) => unsafe { held.core().inbox.keep(src, id, offset, body) },
         Err(Misplaced::Outside) => dispatcher::broken(held, src),
     }
+}
+
+/// Copies a packet's bytes to where they belong, and notes how long that takes when they are many.
+///
+/// # Safety
+/// The body must be readable, and `to` writable for its length.
+#[inline]
+pub unsafe fn take(core: &mut Core, body: Piece, to: usize) {
+    if body.len < MEASURED {
+        // SAFETY: the caller's promise.
+        return unsafe { bytes::copy(body, to as *mut u8) };
+    }
+    let before = ticks();
+    // SAFETY: the caller's promise.
+    unsafe { bytes::copy(body, to as *mut u8) };
+    core.tuner.note_taken(body.len, ticks() - before);
 }
 
 /// All data of a message is where it belongs.
@@ -346,18 +381,9 @@ unsafe fn keep(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data
         Data::Remote { .. } => Piece::EMPTY,
     };
     // SAFETY: the caller's promise.
-    let (kept_header, here) = unsafe { (copy_aligned(header), copy_aligned(piece)) };
+    let (kept_header, here) = unsafe { (bytes::copy_aligned(header), bytes::copy_aligned(piece)) };
     let dropped = Dropped { message: *message, header: kept_header, header_len: header.len, here, data };
     held.core().dropped.push_back(dropped);
-}
-
-/// # Safety
-/// The piece must be readable.
-pub(super) unsafe fn copy_aligned(piece: Piece) -> Box<[u64]> {
-    let mut words = vec![0u64; piece.len.div_ceil(8)].into_boxed_slice();
-    // SAFETY: the words have room for the piece, for which the caller vouches.
-    unsafe { bytes::copy(piece, words.as_mut_ptr().cast()) };
-    words
 }
 
 /// Offers the messages again that were not wanted before, each once.

@@ -1,7 +1,7 @@
 //! Long messages: which way they go, and copies across address spaces.
 //!
 //! A long message goes as a stream of packets, so that both processors copy at the same time, or in one copy across
-//! address spaces, which is slower but needs no help: the origin of a put writes, the origin of a get reads, and the
+//! address spaces, which needs no help: the origin of a put writes, the origin of a get reads, and the
 //! target of an active message reads, because only its header handler knows where the data goes. Copies are made in
 //! slices, one per round of the dispatcher, so that a long one does not stop everything else.
 
@@ -10,6 +10,7 @@ use super::context::{Core, Held};
 use super::dispatcher::answer;
 use super::origin::{self, Get, Put};
 use crate::base::bytes::Piece;
+use crate::base::clock::ticks;
 use crate::proto::outbox::{Continuation, SendDone};
 use crate::transport::Task;
 use crate::wire::packet::Head;
@@ -59,7 +60,7 @@ pub enum Way {
 }
 
 /// The way of a put or active message that is longer than a packet.
-pub fn choose(core: &Core, peer: Task, _len: usize, hint: Hint) -> Way {
+pub fn choose(core: &mut Core, peer: Task, len: usize, hint: Hint) -> Way {
     let policy = core.options.bulk;
     if core.transport.attach().is_none() {
         return Way::Packets;
@@ -69,12 +70,12 @@ pub fn choose(core: &Core, peer: Task, _len: usize, hint: Hint) -> Way {
         (Preference::Attach, _) | (Preference::Auto, Hint::Bulk) => Way::Attach,
         // A peer that is not looking for packets would have to be woken to take a stream.
         (Preference::Auto, Hint::None) if policy.crowded || !core.transport.attentive(peer) => Way::Attach,
-        (Preference::Auto, Hint::None) => Way::Packets,
+        (Preference::Auto, Hint::None) => core.tuner.choose(len),
     }
 }
 
 /// The way of a get: a short one too is better fetched from a peer that is not looking.
-pub fn choose_get(core: &Core, peer: Task, len: usize, hint: Hint) -> Way {
+pub fn choose_get(core: &mut Core, peer: Task, len: usize, hint: Hint) -> Way {
     let short = len <= core.outbox.max_body();
     match core.options.bulk.preference {
         _ if len == 0 => Way::Packets,
@@ -92,6 +93,8 @@ pub struct Transfer {
     local: usize,
     len: usize,
     copied: usize,
+    /// Ticks that the copying has taken.
+    took: u64,
     kind: Kind,
 }
 
@@ -109,18 +112,34 @@ impl Transfer {
     /// A put, as message `id`.
     pub fn push(put: &Put, id: u32, cookie: u64) -> Self {
         let kind = Kind::Push { id, tgt_cntr: put.tgt_cntr, cookie, done: put.done };
-        Self { peer: put.tgt, remote: put.addr, local: put.data.ptr as usize, len: put.data.len, copied: 0, kind }
+        Self {
+            peer: put.tgt,
+            remote: put.addr,
+            local: put.data.ptr as usize,
+            len: put.data.len,
+            copied: 0,
+            took: 0,
+            kind,
+        }
     }
 
     /// A get, as operation `cookie`.
     pub fn fetch(get: &Get, cookie: u64) -> Self {
         let kind = Kind::Fetch { cookie, tgt_cntr: get.tgt_cntr };
-        Self { peer: get.tgt, remote: get.addr, local: get.buffer, len: get.len as usize, copied: 0, kind }
+        Self {
+            peer: get.tgt,
+            remote: get.addr,
+            local: get.buffer,
+            len: get.len as usize,
+            copied: 0,
+            took: 0,
+            kind,
+        }
     }
 
     /// The data of message `id` of `peer`, exposed as its operation `cookie`.
     pub fn pull(peer: Task, id: u32, cookie: u64, remote: u64, buffer: usize, len: usize) -> Self {
-        Self { peer, remote, local: buffer, len, copied: 0, kind: Kind::Pull { id, cookie } }
+        Self { peer, remote, local: buffer, len, copied: 0, took: 0, kind: Kind::Pull { id, cookie } }
     }
 }
 
@@ -140,10 +159,13 @@ fn advance(held: &mut Held<'_>, mut transfer: Transfer) {
     let len = SLICE.min(transfer.len - transfer.copied);
     let (remote, local) = (transfer.remote + transfer.copied as u64, transfer.local + transfer.copied);
     let core = held.core();
+    let before = ticks();
     let copied = match (core.transport.attach(), transfer.kind) {
         (None, _) => return refused(held, transfer),
         // SAFETY: the program leaves its data alone until the put is done.
-        (Some(attach), Kind::Push { .. }) => unsafe { attach.write(transfer.peer, remote, local as *const u8, len) },
+        (Some(attach), Kind::Push { .. }) => unsafe {
+            attach.write(transfer.peer, remote, local as *const u8, len)
+        },
         // SAFETY: the program, or its header handler, has given this buffer for the data.
         (Some(attach), _) => unsafe { attach.read(transfer.peer, remote, local as *mut u8, len) },
     };
@@ -155,19 +177,21 @@ fn advance(held: &mut Held<'_>, mut transfer: Transfer) {
         _ => core.stats.peers.packets_received += 1,
     }
     transfer.copied += len;
+    transfer.took += ticks() - before;
     if transfer.copied < transfer.len {
         core.transfers.push_back(transfer);
         return;
     }
+    core.tuner.note_copy(transfer.len, transfer.took);
     match transfer.kind {
         Kind::Push { id, tgt_cntr, cookie, done } => {
-            announce(held, transfer.peer, id, tgt_cntr, cookie);
+            announce(held, &transfer, id, tgt_cntr, cookie);
             origin::finish(held, &done);
         }
         Kind::Fetch { cookie, tgt_cntr } => {
             if tgt_cntr != 0 {
                 let id = held.core().outbox.number(transfer.peer);
-                announce(held, transfer.peer, id, tgt_cntr, 0);
+                announce(held, &transfer, id, tgt_cntr, 0);
             }
             origin::got(held, transfer.peer, cookie);
         }
@@ -181,9 +205,11 @@ fn advance(held: &mut Held<'_>, mut transfer: Transfer) {
     }
 }
 
-/// Tells the target of a copy that we have made in its memory: a put of nothing, with the put's number and counters.
-fn announce(held: &mut Held<'_>, peer: Task, id: u32, tgt_cntr: u64, cookie: u64) {
-    answer(held.core(), peer, &Head::Put { id, addr: 0, tgt_cntr, cookie, total: 0 });
+/// Tells the target of a copy that we have made in its memory, or from it: a put of nothing, with the operation's number
+/// and counters. In place of an address it says how many bytes we have put there.
+fn announce(held: &mut Held<'_>, transfer: &Transfer, id: u32, tgt_cntr: u64, cookie: u64) {
+    let bytes = if matches!(transfer.kind, Kind::Push { .. }) { transfer.len as u64 } else { 0 };
+    answer(held.core(), transfer.peer, &Head::Put { id, addr: bytes, tgt_cntr, cookie, total: 0 });
 }
 
 /// The kernel did not make the copy: the data goes in packets, from its beginning.
@@ -197,7 +223,10 @@ fn refused(held: &mut Held<'_>, transfer: Transfer) {
             let head = Head::Put { id, addr, tgt_cntr, cookie, total: len };
             let data = Piece { ptr: transfer.local as *const u8, len: transfer.len };
             // SAFETY: the program leaves its data alone until the put is done.
-            unsafe { origin::stream(held, peer, Some((&head, Piece::EMPTY)), Continuation::Message(id), data, done) };
+            unsafe {
+                let first = Some((&head, Piece::EMPTY));
+                origin::stream(held, peer, first, Continuation::Message(id), data, false, done)
+            };
         }
         Kind::Fetch { cookie, tgt_cntr } => origin::request(held, peer, addr, len, cookie, tgt_cntr),
         // The message stays in assembly, and its data will come as that of any other.

@@ -54,7 +54,8 @@ impl Completions {
         let generation = self.state.lock().generation;
         for number in 0..count {
             let shared = context.clone();
-            let thread = threads::spawn(&format!("lapi-compl-{number}"), recipe, move || run(&shared, generation))?;
+            let thread =
+                threads::spawn(&format!("lapi-compl-{number}"), recipe, move || run(&shared, generation))?;
             self.threads.lock().push(thread);
         }
         Ok(())

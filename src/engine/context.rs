@@ -11,8 +11,11 @@ use super::local::SelfMessage;
 use super::lock::{OwnedLock, this_thread};
 use super::notifier::Notifier;
 use super::stats::Stats;
+use super::tuner::Tuner;
 use super::wait::Sleepers;
-use crate::abi::{LAPI_ERR_HNDL_INVALID, LAPI_VOID_HANDLE, LAPI_err_hndlr_p, lapi_err_t, lapi_handle_t, lapi_msg_state_t};
+use crate::abi::{
+    LAPI_ERR_HNDL_INVALID, LAPI_VOID_HANDLE, LAPI_err_hndlr_p, lapi_err_t, lapi_handle_t, lapi_msg_state_t,
+};
 use crate::error::{Error, Result};
 use crate::proto::Link;
 use crate::proto::collective::Collectives;
@@ -113,6 +116,8 @@ pub struct Core {
     pub activity: u64,
     /// Who waits, and how.
     pub sleepers: Sleepers,
+    /// Which way is faster for long messages.
+    pub tuner: Tuner,
     /// Peers that have died and were reported.
     pub lost: BTreeSet<Task>,
     /// What is counted.
@@ -157,6 +162,7 @@ impl Core {
             news: false,
             activity: 0,
             sleepers: Sleepers::default(),
+            tuner: Tuner::default(),
             lost: BTreeSet::new(),
             stats: Stats::default(),
             options,
@@ -341,7 +347,8 @@ impl<'a> Held<'a> {
     /// The core. The reference must be gone before a handler of the program is called.
     #[inline]
     pub fn core(&mut self) -> &mut Core {
-        self.try_core().expect("the core stays while a call is inside, see Context::enter and api::init::term")
+        self.try_core()
+            .expect("the core stays while a call is inside, see Context::enter and api::init::term")
     }
 
     /// Whether this thread runs the dispatcher, so that this call comes from a handler.

@@ -3,7 +3,7 @@
 //! It runs with the lock held and is never entered twice: what a handler sends while it runs is handed to the transport
 //! or queued, and this very round goes on when the handler returns.
 
-use super::arrival::{self, ActiveMessage, Data};
+use super::arrival::{self, ActiveMessage, Data, IncomingPut};
 use super::bulk;
 use super::context::{Core, Held};
 use super::local;
@@ -12,7 +12,7 @@ use super::origin;
 use crate::abi::{INT_ERR, LAPI_ERR_NO_CONNECTIVITY, LAPI_ERR_UNKNOWN};
 use crate::base::bytes::Piece;
 use crate::error::Error;
-use crate::proto::outbox::SendDone;
+use crate::proto::outbox::{Body, SendDone};
 use crate::transport::{Inbound, PeerState, Task};
 use crate::wire::packet::Head;
 
@@ -58,11 +58,21 @@ fn keep_going(held: &mut Held<'_>) -> bool {
     moved |= local::deliver_queued(held);
     moved |= arrival::offer_again(held);
     // Send completion handlers run last, when nothing of the core is in use.
-    while let Some(done) = held.core().finished.pop() {
+    moved | report_finished(held)
+}
+
+fn report_finished(held: &mut Held<'_>) -> bool {
+    let mut batch = std::mem::take(&mut held.core().finished);
+    let some = !batch.is_empty();
+    for done in batch.drain(..) {
         origin::finish(held, &done);
-        moved = true;
     }
-    moved
+    // What handlers have added meanwhile is reported next time; otherwise the list keeps its memory.
+    let core = held.core();
+    if core.finished.is_empty() {
+        core.finished = batch;
+    }
+    some
 }
 
 fn pump(core: &mut Core) -> bool {
@@ -82,7 +92,7 @@ pub fn answer(core: &mut Core, peer: Task, head: &Head) {
     let (outbox, mut wire) = core.out();
     // SAFETY: the packet has no body.
     unsafe {
-        outbox.post(&mut wire, peer, head, Piece::EMPTY, Piece::EMPTY, usize::MAX, SendDone::nothing(peer));
+        outbox.post(&mut wire, peer, head, Body::EMPTY, usize::MAX, SendDone::nothing(peer));
     }
 }
 
@@ -110,10 +120,12 @@ fn handle(held: &mut Held<'_>, packet: &Inbound) {
             }
         }
         Some(Head::Put { id, addr, tgt_cntr, cookie, total }) => {
-            arrival::put(held, src, id, addr, tgt_cntr, cookie, total, body);
+            arrival::put(held, &IncomingPut { src, id, addr, tgt_cntr, cookie, total }, body);
         }
         Some(Head::Data { id, offset }) => arrival::more_data(held, src, id, offset, body),
-        Some(Head::Get { addr, len, cookie, tgt_cntr }) => origin::serve_get(held, src, addr, len, cookie, tgt_cntr),
+        Some(Head::Get { addr, len, cookie, tgt_cntr }) => {
+            origin::serve_get(held, src, addr, len, cookie, tgt_cntr)
+        }
         Some(Head::Reply { cookie, offset }) => origin::take_reply(held, src, cookie, offset, body),
         Some(Head::Rmw { op, var, value, swap, cookie }) => {
             // SAFETY: the variable's address comes from the origin's program, as LAPI_Rmw wants it.
@@ -153,7 +165,8 @@ pub fn advance_collective(core: &mut Core) {
 /// A packet that no task of ours would send.
 #[cold]
 pub fn broken(held: &mut Held<'_>, src: Task) {
-    let error = Error::new(LAPI_ERR_UNKNOWN, format!("a packet from task {src} makes no sense, and was thrown away"));
+    let error =
+        Error::new(LAPI_ERR_UNKNOWN, format!("a packet from task {src} makes no sense, and was thrown away"));
     held.context().report(held, INT_ERR, src, &error);
 }
 
@@ -192,7 +205,9 @@ fn lose(held: &mut Held<'_>, peer: Task) {
     let me = core.options.me;
     let error = Error::new(
         LAPI_ERR_NO_CONNECTIVITY,
-        format!("task {peer} has died; {ended} operations of task {me} that waited for its answer cannot complete"),
+        format!(
+            "task {peer} has died; {ended} operations of task {me} that waited for its answer cannot complete"
+        ),
     );
     held.context().report(held, INT_ERR, peer, &error);
 }

@@ -71,7 +71,7 @@ pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Result<(
     }
     held.core().dispatcher = this_thread();
     // SAFETY: the header must be 8-byte aligned for the handler.
-    let aligned = unsafe { arrival::copy_aligned(message.header) };
+    let aligned = unsafe { bytes::copy_aligned(message.header) };
     deliver(held, message, Piece { ptr: aligned.as_ptr().cast(), len: message.header.len }, message.data);
     let core = held.core();
     core.dispatcher = 0;
@@ -86,7 +86,7 @@ unsafe fn queue(held: &mut Held<'_>, message: &Message) {
     let short = message.copied || message.header.len + message.data.len <= held.core().options.copy_limit;
     // SAFETY: the caller's promise.
     let (header, copy) =
-        unsafe { (arrival::copy_aligned(message.header), short.then(|| arrival::copy_aligned(message.data))) };
+        unsafe { (bytes::copy_aligned(message.header), short.then(|| bytes::copy_aligned(message.data))) };
     held.core().to_self.push_back(SelfMessage { message: *message, header, copy });
     if short {
         origin::finish(held, &message.done);
@@ -125,7 +125,7 @@ fn deliver(held: &mut Held<'_>, message: &Message, header: Piece, data: Piece) {
     if short && !aligned {
         // The handler may count on 8-byte alignment of what it is shown in place.
         // SAFETY: the data is readable, by the promise of the call that sent it.
-        let copy = unsafe { arrival::copy_aligned(data) };
+        let copy = unsafe { bytes::copy_aligned(data) };
         let data = Piece { ptr: copy.as_ptr().cast(), len: data.len };
         return arrival::active_message(held, &arrived, header, Data::Here(data));
     }

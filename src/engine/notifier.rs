@@ -57,7 +57,9 @@ impl Notifier {
     /// Starts the thread.
     pub fn start(&self, context: &Arc<Context>, recipe: Recipe) -> Result<()> {
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)
-            .map_err(|reason| Error::new(LAPI_ERR_MEMORY_EXHAUSTED, format!("no timer can be made: {reason}")))?;
+            .map_err(|reason| {
+                Error::new(LAPI_ERR_MEMORY_EXHAUSTED, format!("no timer can be made: {reason}"))
+            })?;
         self.stop.store(false, Ordering::Relaxed);
         self.timer.store(timer.as_raw_fd(), Ordering::Relaxed);
         let (shared, raw) = (context.clone(), timer.as_raw_fd());

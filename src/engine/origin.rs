@@ -1,5 +1,6 @@
 //! The program's operations at their origin: how they start, and what follows when an answer comes.
 
+use super::arrival;
 use super::bulk::{self, Hint, Transfer, Way};
 use super::completion::Completion;
 use super::context::Held;
@@ -10,9 +11,10 @@ use crate::abi::{
     LAPI_ERR_NO_CONNECTIVITY, LAPI_SEND_COMPLETE, compl_hndlr_p, lapi_sh_info_t, scompl_hndlr_t,
 };
 use crate::base::bytes::{self, Piece};
+use crate::base::clock::ticks;
 use crate::error::{Error, Result};
 use crate::proto::ops::Op;
-use crate::proto::outbox::{Continuation, Posted, SendDone};
+use crate::proto::outbox::{Body, Continuation, Posted, SendDone};
 use crate::transport::Task;
 use crate::wire::packet::{Head, RMW_WIDE};
 use libc::c_void;
@@ -118,13 +120,16 @@ pub unsafe fn put(held: &mut Held<'_>, put: &Put) -> Result<()> {
     let core = held.core();
     let id = core.outbox.number(put.tgt);
     let len = put.data.len;
-    let mut head = Head::Put { id, addr: put.addr, tgt_cntr: put.tgt_cntr, cookie, total: 0 };
+    // Nothing to put, nowhere to put it: see `bulk::announce` for what such an address would mean.
+    let addr = if len == 0 { 0 } else { put.addr };
+    let mut head = Head::Put { id, addr, tgt_cntr: put.tgt_cntr, cookie, total: 0 };
     if len <= core.outbox.max_body() {
         // SAFETY: the data is the caller's promise.
-        let posted = unsafe { post(held, put.tgt, &head, Piece::EMPTY, put.data, false, put.done) };
+        let posted = unsafe { post(held, put.tgt, &head, Body::data(put.data), false, put.done) };
         return started(held, put.tgt, posted, &put.done);
     }
-    if bulk::choose(core, put.tgt, len, put.hint) == Way::Attach {
+    let copied = len <= core.options.copy_limit;
+    if !copied && bulk::choose(core, put.tgt, len, put.hint) == Way::Attach {
         bulk::begin(held, Transfer::push(put, id, cookie));
         return Ok(());
     }
@@ -132,7 +137,17 @@ pub unsafe fn put(held: &mut Held<'_>, put: &Put) -> Result<()> {
         *total = len as u64;
     }
     // SAFETY: the data is the caller's promise.
-    let posted = unsafe { stream(held, put.tgt, Some((&head, Piece::EMPTY)), Continuation::Message(id), put.data, put.done) };
+    let posted = unsafe {
+        stream(
+            held,
+            put.tgt,
+            Some((&head, Piece::EMPTY)),
+            Continuation::Message(id),
+            put.data,
+            copied,
+            put.done,
+        )
+    };
     started(held, put.tgt, posted, &put.done)
 }
 
@@ -150,7 +165,8 @@ pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Result<(
     let (header, data) = (message.header, message.data);
     let room = held.core().outbox.max_body();
     let short = bytes::pad8(header.len) + data.len <= room;
-    let attach = !short && bulk::choose(held.core(), tgt, data.len, message.hint) == Way::Attach;
+    let copied = message.copied || header.len + data.len <= held.core().options.copy_limit;
+    let attach = !short && !copied && bulk::choose(held.core(), tgt, data.len, message.hint) == Way::Attach;
     let cookie = if attach { 0 } else { completion(held, tgt, message.cmpl_cntr) };
     let core = held.core();
     let id = core.outbox.number(tgt);
@@ -158,7 +174,7 @@ pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Result<(
     if short {
         let head = Head::Am { id, uhdr_len, handler, tgt_cntr, cookie, total: 0 };
         // SAFETY: header and data are the caller's promise.
-        let posted = unsafe { post(held, tgt, &head, header, data, message.copied, message.done) };
+        let posted = unsafe { post(held, tgt, &head, Body { header, data }, message.copied, message.done) };
         return started(held, tgt, posted, &message.done);
     }
     let total = data.len as u64;
@@ -174,7 +190,9 @@ pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Result<(
         let cookie = core.ops.insert(tgt, exposed, false);
         let head = Head::AmAttach { id, uhdr_len, handler, addr: data.ptr as u64, total, cookie, tgt_cntr };
         // SAFETY: the header is the caller's promise; parked, it is copied.
-        let posted = unsafe { post(held, tgt, &head, header, Piece::EMPTY, true, SendDone::nothing(tgt)) };
+        let posted = unsafe {
+            post(held, tgt, &head, Body { header, data: Piece::EMPTY }, true, SendDone::nothing(tgt))
+        };
         if posted == Posted::Gone {
             held.core().ops.remove(tgt, cookie);
             return Err(gone(tgt));
@@ -183,8 +201,9 @@ pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Result<(
     }
     let head = Head::Am { id, uhdr_len, handler, tgt_cntr, cookie, total };
     // SAFETY: header and data are the caller's promise.
-    let posted =
-        unsafe { stream(held, tgt, Some((&head, header)), Continuation::Message(id), data, message.done) };
+    let posted = unsafe {
+        stream(held, tgt, Some((&head, header)), Continuation::Message(id), data, copied, message.done)
+    };
     started(held, tgt, posted, &message.done)
 }
 
@@ -249,18 +268,18 @@ pub unsafe fn rmw(held: &mut Held<'_>, rmw: &Rmw) -> Result<()> {
 pub fn serve_get(held: &mut Held<'_>, src: Task, addr: u64, len: u64, cookie: u64, tgt_cntr: u64) {
     let data = Piece { ptr: addr as *const u8, len: len as usize };
     // The target's counter says that the target's data may be changed: what the origin counter says of a send.
-    let done = SendDone { org_cntr: tgt_cntr as usize, ..SendDone::nothing(src) };
+    let done = SendDone { org_cntr: tgt_cntr as usize, bytes: len, ..SendDone::nothing(src) };
     if data.len <= held.core().outbox.max_body() {
         let head = Head::Reply { cookie, offset: 0 };
         // SAFETY: the origin's program says that it may read there.
-        let posted = unsafe { post(held, src, &head, Piece::EMPTY, data, false, done) };
+        let posted = unsafe { post(held, src, &head, Body::data(data), false, done) };
         if posted == Posted::Free {
             finish(held, &done);
         }
         return;
     }
     // SAFETY: as above, until the target's counter says that it is done.
-    unsafe { stream(held, src, None, Continuation::Reply(cookie), data, done) };
+    unsafe { stream(held, src, None, Continuation::Reply(cookie), data, false, done) };
 }
 
 /// Data that was asked for.
@@ -276,7 +295,7 @@ pub fn take_reply(held: &mut Held<'_>, src: Task, cookie: u64, offset: u64, body
     *arrived += body.len as u64;
     let complete = *arrived >= *len;
     // SAFETY: inside of the buffer that the program gave for the answer, checked above.
-    unsafe { bytes::copy(body, to as *mut u8) };
+    unsafe { arrival::take(core, body, to) };
     if complete {
         got(held, src, cookie);
     }
@@ -318,7 +337,9 @@ pub fn take_rmw_reply(held: &mut Held<'_>, src: Task, cookie: u64, value: u64) {
 pub fn take_done(held: &mut Held<'_>, src: Task, cookie: u64) {
     match held.core().ops.remove(src, cookie) {
         // SAFETY: the program's counter.
-        Some(Op::Completion { cmpl_cntr } | Op::Exposed { cmpl_cntr, .. }) => unsafe { counter::bump(cmpl_cntr) },
+        Some(Op::Completion { cmpl_cntr } | Op::Exposed { cmpl_cntr, .. }) => unsafe {
+            counter::bump(cmpl_cntr)
+        },
         _ => dispatcher::broken(held, src),
     }
 }
@@ -336,7 +357,7 @@ pub fn take_pulled(held: &mut Held<'_>, src: Task, cookie: u64, refused: u64) {
         return finish(held, &done);
     }
     // SAFETY: the program leaves its data alone until `done` is reported.
-    unsafe { stream(held, src, None, Continuation::Message(id), data, done) };
+    unsafe { stream(held, src, None, Continuation::Message(id), data, false, done) };
 }
 
 /// A send operation is done with the program's memory: counter, then send completion handler.
@@ -349,6 +370,9 @@ pub fn finish(held: &mut Held<'_>, done: &SendDone) {
     if done.error == 0 {
         let path = if done.peer == core.options.me { &mut core.stats.local } else { &mut core.stats.peers };
         path.bytes_sent += done.bytes;
+        if done.posted != 0 {
+            core.tuner.note_stream(done.bytes, done.posted, ticks());
+        }
         // SAFETY: the program's counter.
         unsafe { counter::bump(done.org_cntr) };
     }
@@ -379,8 +403,7 @@ unsafe fn post(
     held: &mut Held<'_>,
     tgt: Task,
     head: &Head,
-    header: Piece,
-    data: Piece,
+    body: Body,
     copied: bool,
     done: SendDone,
 ) -> Posted {
@@ -388,7 +411,7 @@ unsafe fn post(
     let limit = if copied { usize::MAX } else { core.options.copy_limit };
     let (outbox, mut wire) = core.out();
     // SAFETY: the caller's promise.
-    unsafe { outbox.post(&mut wire, tgt, head, header, data, limit, done) }
+    unsafe { outbox.post(&mut wire, tgt, head, body, limit, done) }
 }
 
 /// Posts a message of several packets, and sends as much of it as there is room for.
@@ -401,13 +424,15 @@ pub unsafe fn stream(
     first: Option<(&Head, Piece)>,
     next: Continuation,
     data: Piece,
+    copied: bool,
     done: SendDone,
 ) -> Posted {
     let core = held.core();
+    let done = SendDone { posted: ticks(), ..done };
     let mut finished = std::mem::take(&mut core.finished);
     let (outbox, mut wire) = core.out();
     // SAFETY: the caller's promise.
-    let posted = unsafe { outbox.post_stream(tgt, first, next, data, done) };
+    let posted = unsafe { outbox.post_stream(tgt, first, next, data, copied, done) };
     outbox.pump(&mut wire, &mut finished);
     core.finished = finished;
     posted
@@ -426,7 +451,10 @@ fn started(held: &mut Held<'_>, tgt: Task, posted: Posted, done: &SendDone) -> R
 
 #[cold]
 fn gone(tgt: Task) -> Error {
-    Error::new(LAPI_ERR_NO_CONNECTIVITY, format!("task {tgt} has ended LAPI or died: nothing can be sent to it"))
+    Error::new(
+        LAPI_ERR_NO_CONNECTIVITY,
+        format!("task {tgt} has ended LAPI or died: nothing can be sent to it"),
+    )
 }
 
 /// # Safety
@@ -443,4 +471,3 @@ unsafe fn store_previous(previous: usize, wide: bool, value: u64) {
         }
     }
 }
-

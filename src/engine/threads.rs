@@ -71,7 +71,10 @@ pub fn spawn(name: &str, recipe: Recipe, run: impl FnOnce() + Send + 'static) ->
         if failed != 0 {
             drop(Box::from_raw(start));
             let reason = std::io::Error::from_raw_os_error(failed);
-            return Err(Error::new(LAPI_ERR_MEMORY_EXHAUSTED, format!("the thread {name} cannot be started: {reason}")));
+            return Err(Error::new(
+                LAPI_ERR_MEMORY_EXHAUSTED,
+                format!("the thread {name} cannot be started: {reason}"),
+            ));
         }
         if let Ok(name) = CString::new(name) {
             libc::pthread_setname_np(id, name.as_ptr());

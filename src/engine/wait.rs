@@ -102,7 +102,9 @@ pub fn wait_until<T>(
     if held.in_handler() {
         return Err(Error::new(
             LAPI_ERR_UNKNOWN,
-            format!("{what} would wait inside of a handler that the dispatcher runs: nothing it waits for can happen"),
+            format!(
+                "{what} would wait inside of a handler that the dispatcher runs: nothing it waits for can happen"
+            ),
         ));
     }
     begin(held);
@@ -117,7 +119,12 @@ pub fn poll_once(held: &mut Held<'_>) -> bool {
         return false;
     }
     take_over(held);
-    held.core().activity += 1;
+    let core = held.core();
+    core.activity += 1;
+    if core.sleepers.waiting == 0 {
+        // Who polls now will most likely poll again.
+        core.transport.set_attentive(false);
+    }
     dispatcher::turn(held)
 }
 
@@ -239,7 +246,8 @@ fn sleep_on_descriptor(held: &mut Held<'_>) {
 
 /// Waits until one of the descriptors is readable; says which are.
 pub(super) fn await_readable(descriptors: &[BorrowedFd<'_>], at_most: Option<Duration>) -> Vec<bool> {
-    let mut polled: Vec<_> = descriptors.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
+    let mut polled: Vec<_> =
+        descriptors.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
     let limit = at_most
         .map(|time| Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) });
     // An interrupted or failed wait is a wait that ended early: everyone looks again anyway.

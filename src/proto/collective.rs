@@ -6,7 +6,7 @@
 //! task has entered the operation is kept.
 
 use super::Link;
-use super::outbox::{Outbox, SendDone};
+use super::outbox::{Body, Outbox, SendDone};
 use crate::base::bytes::Piece;
 use crate::wire::frame::Task;
 use crate::wire::packet::Head;
@@ -112,7 +112,8 @@ impl Collectives {
     pub fn awaited(&self) -> Option<Task> {
         let current = self.current.as_ref()?;
         let reach = 1u64 << current.round;
-        (reach < u64::from(self.tasks)).then(|| ((u64::from(self.me) + reach) % u64::from(self.tasks)) as Task)
+        (reach < u64::from(self.tasks))
+            .then(|| ((u64::from(self.me) + reach) % u64::from(self.tasks)) as Task)
     }
 
     fn send_round(&mut self, outbox: &mut Outbox, link: &mut impl Link) {
@@ -133,7 +134,7 @@ impl Collectives {
             let data = Piece { ptr: part.as_ptr().cast(), len: part.len() * VALUE };
             // SAFETY: the values live until the call is over, and a parked packet copies them.
             unsafe {
-                outbox.post(link, peer, &head, Piece::EMPTY, data, usize::MAX, SendDone::nothing(peer));
+                outbox.post(link, peer, &head, Body::data(data), usize::MAX, SendDone::nothing(peer));
             }
             offset += part.len();
             if offset >= values.len() {

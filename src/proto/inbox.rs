@@ -5,6 +5,7 @@
 //! its messages, and the inbox knows up to which number all have been delivered, which is what a fence asks.
 
 use super::before;
+use crate::base::bytes::{self, Piece};
 use crate::wire::frame::Task;
 use std::collections::HashMap;
 
@@ -30,6 +31,22 @@ pub enum Misplaced {
     Outside,
 }
 
+/// A packet that came before the first one of its message: where in the message its bytes belong, and these (8-byte
+/// aligned, so in words) with their length.
+pub struct Early {
+    /// Where in the message they belong.
+    pub offset: u64,
+    words: Box<[u64]>,
+    len: usize,
+}
+
+impl Early {
+    /// The bytes.
+    pub fn bytes(&self) -> Piece {
+        Piece { ptr: self.words.as_ptr().cast(), len: self.len }
+    }
+}
+
 struct Source<T> {
     /// All messages before this number are delivered,
     delivered: u32,
@@ -39,8 +56,7 @@ struct Source<T> {
     asked: Option<u32>,
     /// Messages under way. Few at a time, so a list is the fastest table.
     assemblies: Vec<(u32, Assembly<T>)>,
-    /// Packets that came before the first one of their message: offset and bytes.
-    early: HashMap<u32, Vec<(u64, Box<[u64]>, usize)>>,
+    early: HashMap<u32, Vec<Early>>,
 }
 
 impl<T> Default for Source<T> {
@@ -91,16 +107,15 @@ impl<T> Inbox<T> {
     /// Keeps a packet whose message is not known yet.
     ///
     /// # Safety
-    /// `bytes` must be readable for `len` bytes.
-    pub unsafe fn keep(&mut self, src: Task, id: u32, offset: u64, bytes: *const u8, len: usize) {
-        let mut copy = vec![0u64; len.div_ceil(8)].into_boxed_slice();
-        // SAFETY: the copy has room for `len` bytes; the caller vouches for `bytes`.
-        unsafe { std::ptr::copy_nonoverlapping(bytes, copy.as_mut_ptr().cast(), len) };
-        self.source(src).early.entry(id).or_default().push((offset, copy, len));
+    /// The body must be readable.
+    pub unsafe fn keep(&mut self, src: Task, id: u32, offset: u64, body: Piece) {
+        // SAFETY: the caller's promise.
+        let words = unsafe { bytes::copy_aligned(body) };
+        self.source(src).early.entry(id).or_default().push(Early { offset, words, len: body.len });
     }
 
     /// The packets of a message that came before its first one.
-    pub fn early(&mut self, src: Task, id: u32) -> Vec<(u64, Box<[u64]>, usize)> {
+    pub fn early(&mut self, src: Task, id: u32) -> Vec<Early> {
         let source = self.source(src);
         if source.early.is_empty() { Vec::new() } else { source.early.remove(&id).unwrap_or_default() }
     }

@@ -115,8 +115,12 @@ impl Ops {
 
     /// Ends all operations that wait for `peer`.
     pub fn abandon(&mut self, peer: Task) -> Vec<Op> {
-        let keys: Vec<_> =
-            self.table.iter().filter(|(_, pending)| pending.peer == peer).map(|(key, _)| key.data().as_ffi()).collect();
+        let keys: Vec<_> = self
+            .table
+            .iter()
+            .filter(|(_, pending)| pending.peer == peer)
+            .map(|(key, _)| key.data().as_ffi())
+            .collect();
         keys.into_iter().filter_map(|cookie| self.remove(peer, cookie)).collect()
     }
 

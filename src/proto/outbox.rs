@@ -29,6 +29,8 @@ pub struct SendDone {
     pub error: i32,
     /// Bytes of the program's data.
     pub bytes: u64,
+    /// When it was posted, if the caller wants to know how long it took; 0 otherwise.
+    pub posted: u64,
     /// False for what the library sends on its own account: it is not a send operation of the program.
     pub user: bool,
 }
@@ -36,7 +38,7 @@ pub struct SendDone {
 impl SendDone {
     /// Nothing to be told.
     pub const fn nothing(peer: Task) -> Self {
-        Self { org_cntr: 0, handler: 0, info: 0, peer, error: 0, bytes: 0, user: false }
+        Self { org_cntr: 0, handler: 0, info: 0, peer, error: 0, bytes: 0, posted: 0, user: false }
     }
 }
 
@@ -51,7 +53,30 @@ pub enum Posted {
     Gone,
 }
 
-enum Body {
+/// The two pieces of a packet's body.
+#[derive(Clone, Copy, Debug)]
+pub struct Body {
+    /// The user header.
+    pub header: Piece,
+    /// The data.
+    pub data: Piece,
+}
+
+impl Body {
+    /// No body.
+    pub const EMPTY: Self = Self { header: Piece::EMPTY, data: Piece::EMPTY };
+
+    /// Data without a user header.
+    pub fn data(data: Piece) -> Self {
+        Self { header: Piece::EMPTY, data }
+    }
+
+    fn len(&self) -> usize {
+        self.header.len + self.data.len
+    }
+}
+
+enum Kept {
     /// A copy; `header` bytes of it are the first piece.
     Owned { bytes: Box<[u8]>, header: usize },
     /// The header copied, the data where it is.
@@ -60,7 +85,7 @@ enum Body {
 
 struct Parked {
     head: Encoded,
-    body: Body,
+    body: Kept,
     done: Option<SendDone>,
 }
 
@@ -78,8 +103,10 @@ struct Stream {
     first: Option<(Encoded, Box<[u8]>)>,
     next: Continuation,
     data: Piece,
+    /// What `data` refers to, when it is a copy.
+    _copy: Option<Box<[u8]>>,
     sent: usize,
-    done: SendDone,
+    done: Option<SendDone>,
 }
 
 #[derive(Default)]
@@ -154,8 +181,7 @@ impl Outbox {
         link: &mut impl Link,
         peer: Task,
         head: &Head,
-        header: Piece,
-        data: Piece,
+        body: Body,
         copy_limit: usize,
         done: SendDone,
     ) -> Posted {
@@ -165,7 +191,7 @@ impl Outbox {
             return Posted::Gone;
         }
         if lane.parked.is_empty() {
-            let packet = Outgoing { head: head.as_bytes(), first: header, second: data };
+            let packet = Outgoing { head: head.as_bytes(), first: body.header, second: body.data };
             // SAFETY: the caller's promise.
             match unsafe { link.send(peer, &packet) } {
                 Ok(()) => return Posted::Free,
@@ -174,7 +200,7 @@ impl Outbox {
             }
         }
         // SAFETY: the caller's promise.
-        unsafe { self.park(peer, head, header, data, copy_limit, done) }
+        unsafe { self.park(peer, head, body, copy_limit, done) }
     }
 
     #[cold]
@@ -182,24 +208,23 @@ impl Outbox {
         &mut self,
         peer: Task,
         head: Encoded,
-        header: Piece,
-        data: Piece,
+        body: Body,
         copy_limit: usize,
         done: SendDone,
     ) -> Posted {
-        let (body, done) = if header.len + data.len <= copy_limit {
-            let mut bytes = Vec::with_capacity(header.len + data.len);
-            // SAFETY: the caller of `post` vouches for both pieces.
-            unsafe {
-                append(&mut bytes, header);
-                append(&mut bytes, data);
+        let copied = body.len() <= copy_limit;
+        let mut bytes = Vec::with_capacity(if copied { body.len() } else { body.header.len });
+        // SAFETY: the caller of `post` vouches for both pieces.
+        unsafe {
+            append(&mut bytes, body.header);
+            if copied {
+                append(&mut bytes, body.data);
             }
-            (Body::Owned { bytes: bytes.into(), header: header.len }, None)
+        }
+        let (body, done) = if copied {
+            (Kept::Owned { bytes: bytes.into(), header: body.header.len }, None)
         } else {
-            let mut copy = Vec::with_capacity(header.len);
-            // SAFETY: as above.
-            unsafe { append(&mut copy, header) };
-            (Body::Borrowed { header: copy.into(), data }, Some(done))
+            (Kept::Borrowed { header: bytes.into(), data: body.data }, Some(done))
         };
         let posted = if done.is_some() { Posted::Queued } else { Posted::Free };
         self.lane_waits(peer).parked.push_back(Parked { head, body, done });
@@ -207,16 +232,18 @@ impl Outbox {
     }
 
     /// Sends a message that is longer than one packet: its first packet, if it has one of its own kind, then data.
-    /// What does not go out now goes out by [`Self::pump`], which also reports `done`.
+    /// What does not go out now goes out by [`Self::pump`], which also reports `done`. When `copied`, the data is
+    /// copied at once, and `done` is dropped since the caller sees [`Posted::Free`].
     ///
     /// # Safety
-    /// `header` must be readable now, `data` until the message is done.
+    /// `header` must be readable now, `data` too, and until the message is done when the answer is `Queued`.
     pub unsafe fn post_stream(
         &mut self,
         peer: Task,
         first: Option<(&Head, Piece)>,
         next: Continuation,
         data: Piece,
+        copied: bool,
         done: SendDone,
     ) -> Posted {
         let first = first.map(|(head, header)| {
@@ -228,8 +255,16 @@ impl Outbox {
         if self.lanes[peer as usize].get_or_insert_default().gone {
             return Posted::Gone;
         }
-        self.lane_waits(peer).streams.push_back(Stream { first, next, data, sent: 0, done });
-        Posted::Queued
+        let copy = copied.then(|| {
+            let mut bytes = Vec::with_capacity(data.len);
+            // SAFETY: the caller's promise.
+            unsafe { append(&mut bytes, data) };
+            bytes.into_boxed_slice()
+        });
+        let data = copy.as_deref().map_or(data, Piece::of);
+        let done = (!copied).then_some(done);
+        self.lane_waits(peer).streams.push_back(Stream { first, next, data, _copy: copy, sent: 0, done });
+        if copied { Posted::Free } else { Posted::Queued }
     }
 
     /// Sends what waits, as far as there is room. Pushes onto `finished` what is done with the program's memory.
@@ -240,7 +275,9 @@ impl Outbox {
         while at < self.busy.len() {
             let peer = self.busy[at];
             let max_body = self.max_body;
-            let Some(lane) = self.lanes[peer as usize].as_deref_mut() else { unreachable!("a busy lane exists") };
+            let Some(lane) = self.lanes[peer as usize].as_deref_mut() else {
+                unreachable!("a busy lane exists")
+            };
             let outcome = lane.pump(link, peer, max_body, finished, &mut moved);
             if outcome == Err(SendError::PeerGone) {
                 lane.abandon(LAPI_ERR_NO_CONNECTIVITY, finished);
@@ -283,7 +320,7 @@ impl Outbox {
             let head = Head::Fence { count };
             // SAFETY: the packet has no body.
             unsafe {
-                self.post(link, peer, &head, Piece::EMPTY, Piece::EMPTY, usize::MAX, SendDone::nothing(peer));
+                self.post(link, peer, &head, Body::EMPTY, usize::MAX, SendDone::nothing(peer));
             }
         }
     }
@@ -307,7 +344,10 @@ impl Outbox {
     /// The peers that a fence has asked and that have not answered.
     pub fn unconfirmed(&self) -> impl Iterator<Item = Task> + '_ {
         let asked = |lane: &Lane| before(lane.acknowledged, lane.asked);
-        self.unfenced.iter().copied().filter(move |&peer| self.lanes[peer as usize].as_deref().is_some_and(asked))
+        self.unfenced
+            .iter()
+            .copied()
+            .filter(move |&peer| self.lanes[peer as usize].as_deref().is_some_and(asked))
     }
 
     fn lane_waits(&mut self, peer: Task) -> &mut Lane {
@@ -331,11 +371,11 @@ impl Lane {
     ) -> Result<(), SendError> {
         while let Some(parked) = self.parked.front() {
             let (first, second) = match &parked.body {
-                Body::Owned { bytes, header } => {
+                Kept::Owned { bytes, header } => {
                     let (first, second) = bytes.split_at(*header);
                     (Piece::of(first), Piece::of(second))
                 }
-                Body::Borrowed { header, data } => (Piece::of(header), *data),
+                Kept::Borrowed { header, data } => (Piece::of(header), *data),
             };
             let packet = Outgoing { head: parked.head.as_bytes(), first, second };
             // SAFETY: copies are ours; borrowed data is promised by the caller of `post` until it is reported.
@@ -349,7 +389,7 @@ impl Lane {
             unsafe { stream.send_one(link, peer, max_body) }?;
             *moved = true;
             if stream.sent == stream.data.len {
-                finished.extend(self.streams.pop_front().map(|stream| stream.done));
+                finished.extend(self.streams.pop_front().and_then(|stream| stream.done));
             }
         }
         Ok(())
@@ -359,7 +399,7 @@ impl Lane {
         self.gone = true;
         let from = finished.len();
         finished.extend(self.parked.drain(..).filter_map(|parked| parked.done));
-        finished.extend(self.streams.drain(..).map(|stream| stream.done));
+        finished.extend(self.streams.drain(..).filter_map(|stream| stream.done));
         finished[from..].iter_mut().for_each(|done| done.error = error);
     }
 }
@@ -367,7 +407,12 @@ impl Lane {
 impl Stream {
     /// # Safety
     /// The stream's data must be readable.
-    unsafe fn send_one(&mut self, link: &mut impl Link, peer: Task, max_body: usize) -> Result<(), SendError> {
+    unsafe fn send_one(
+        &mut self,
+        link: &mut impl Link,
+        peer: Task,
+        max_body: usize,
+    ) -> Result<(), SendError> {
         let left = self.data.len - self.sent;
         if let Some((head, header)) = &self.first {
             let chunk = left.min(max_body - crate::base::bytes::pad8(header.len()));
@@ -386,7 +431,8 @@ impl Stream {
             Continuation::Reply(cookie) => Head::Reply { cookie, offset },
         }
         .encode();
-        let packet = Outgoing { head: head.as_bytes(), first: self.data.part(self.sent, chunk), second: Piece::EMPTY };
+        let packet =
+            Outgoing { head: head.as_bytes(), first: self.data.part(self.sent, chunk), second: Piece::EMPTY };
         // SAFETY: the caller's promise.
         unsafe { link.send(peer, &packet) }?;
         self.sent += chunk;

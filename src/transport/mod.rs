@@ -120,10 +120,11 @@ pub trait Transport: Send {
     /// Makes `peer`'s event descriptor readable, armed or not: for a peer that may have stopped looking.
     fn poke(&self, peer: Task);
 
-    /// Says whether this task is looking for packets right now; a hint for its peers.
+    /// Says that this task is looking for packets from now on, or that it has just looked and looks no more; a hint for
+    /// its peers.
     fn set_attentive(&mut self, attentive: bool);
 
-    /// What the peer said by [`Self::set_attentive`].
+    /// Whether the peer is looking for packets, by what it said last. A transport may count a look of a moment ago.
     fn attentive(&self, peer: Task) -> bool;
 
     /// What is known of the peer. May make a system call: not for hot paths.

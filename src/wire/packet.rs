@@ -200,7 +200,8 @@ impl Encoded {
 
 #[inline]
 fn flags(tgt_cntr: u64, cookie: u64, total: u64) -> u8 {
-    u8::from(tgt_cntr != 0) * TGT_CNTR | u8::from(cookie != 0) * COOKIE | u8::from(total != 0) * TOTAL
+    let flag = |value: u64, flag: u8| if value == 0 { 0 } else { flag };
+    flag(tgt_cntr, TGT_CNTR) | flag(cookie, COOKIE) | flag(total, TOTAL)
 }
 
 impl Head {
@@ -232,7 +233,9 @@ impl Head {
             Head::Rmw { op, var, value, swap, cookie } => {
                 Encoded::new(kind::RMW, 0, op, 0).word(var).word(value).word(swap).word(cookie)
             }
-            Head::RmwReply { cookie, value } => Encoded::new(kind::RMW_REPLY, 0, 0, 0).word(cookie).word(value),
+            Head::RmwReply { cookie, value } => {
+                Encoded::new(kind::RMW_REPLY, 0, 0, 0).word(cookie).word(value)
+            }
             Head::Done { cookie } => Encoded::new(kind::DONE, 0, 0, 0).word(cookie),
             Head::AmAttach { id, uhdr_len, handler, addr, total, cookie, tgt_cntr } => {
                 Encoded::new(kind::AM_ATTACH, flags(tgt_cntr, 0, 0), uhdr_len, id)

@@ -6,9 +6,9 @@ use openlapi::abi::lapi_handle_t;
 use openlapi::api::fence;
 
 pub(crate) unsafe fn fence(hndl: lapi_handle_t) -> c_int {
-    table::call("LAPI_Fence", hndl, |held| fence::fence(held))
+    table::call("LAPI_Fence", hndl, fence::fence)
 }
 
 pub(crate) unsafe fn gfence(hndl: lapi_handle_t) -> c_int {
-    table::call("LAPI_Gfence", hndl, |held| fence::gfence(held))
+    table::call("LAPI_Gfence", hndl, fence::gfence)
 }

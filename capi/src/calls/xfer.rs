@@ -15,8 +15,9 @@ pub(crate) unsafe fn xfer(hndl: lapi_handle_t, xfer_cmd: *mut lapi_xfer_t) -> c_
     table::call("LAPI_Xfer", hndl, |held| {
         // SAFETY: null, or the program's structure, of which only the member that its type names is looked at.
         unsafe {
-            let command =
-                xfer_cmd.as_ref().ok_or_else(|| Error::new(LAPI_ERR_XFER_CMD, "a null pointer to the command"))?;
+            let command = xfer_cmd
+                .as_ref()
+                .ok_or_else(|| Error::new(LAPI_ERR_XFER_CMD, "a null pointer to the command"))?;
             match command.Xfer_type {
                 LAPI_GET_XFER => get(held, &command.Get),
                 LAPI_PUT_XFER => put(held, &command.Put),

@@ -4,6 +4,7 @@
 //! gone, and no small `/dev/shm` limits it. Its size is sealed, so that no peer can cut it off under the others.
 
 use crate::abi::LAPI_ERR_SHM_SETUP;
+use crate::base::clock::ticks;
 use crate::base::ring::{Consumer, Geometry, Producer};
 use crate::error::{Error, Result};
 use crate::transport::Task;
@@ -18,6 +19,10 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 /// The most tasks that can share memory: as many bits as there are in `contacts`.
 pub const MAX_TASKS: u32 = 1024;
 
+const ALWAYS: u64 = u64::MAX;
+/// Who has looked for packets within so many ticks will look again soon: 10 to 50 microseconds.
+const RECENT: u64 = 50_000;
+
 /// Bytes before the first ring.
 const CONTROL: usize = 4096;
 
@@ -29,8 +34,9 @@ const CLOSED: u32 = 2;
 struct Control {
     /// Read with every packet, written seldom.
     presence: CachePadded<Presence>,
-    /// Not 0 while the task is looking for packets. Written often; read for long messages only.
-    attentive: CachePadded<AtomicU32>,
+    /// [`ALWAYS`] while the task waits for packets, otherwise when it last looked for some. Written often; read for
+    /// long messages and gets only.
+    attention: CachePadded<AtomicU64>,
     /// One bit for each peer that has ever written into its ring.
     contacts: [AtomicU64; MAX_TASKS as usize / 64],
 }
@@ -84,14 +90,18 @@ impl Segment {
         let geometry = geometry(tasks);
         let bytes = size(tasks, geometry);
         let failed = |what: &str, reason: rustix::io::Errno| {
-            Error::new(LAPI_ERR_SHM_SETUP, format!("{what} of {bytes} bytes for shared memory failed: {reason}"))
+            Error::new(
+                LAPI_ERR_SHM_SETUP,
+                format!("{what} of {bytes} bytes for shared memory failed: {reason}"),
+            )
         };
         let file = memfd_create("lapi", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
             .map_err(|reason| failed("a memory file", reason))?;
         ftruncate(&file, bytes as u64).map_err(|reason| failed("the size", reason))?;
         fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)
             .map_err(|reason| failed("sealing", reason))?;
-        let segment = Self::map(file.as_fd(), bytes, geometry).map_err(|reason| failed("a mapping", reason))?;
+        let segment =
+            Self::map(file.as_fd(), bytes, geometry).map_err(|reason| failed("a mapping", reason))?;
         segment.control().presence.state.store(RUNNING, Ordering::Release);
         Ok((file, segment))
     }
@@ -178,15 +188,17 @@ impl Segment {
         self.control().presence.asleep.store(asleep.into(), Ordering::SeqCst);
     }
 
-    /// Whether the owner is looking for packets.
+    /// Whether the owner is looking for packets, or was just now.
     pub fn attentive(&self) -> bool {
-        self.control().attentive.load(Ordering::Relaxed) != 0
+        let last = self.control().attention.load(Ordering::Relaxed);
+        last == ALWAYS || ticks().wrapping_sub(last) < RECENT
     }
 
-    /// The owner is looking for packets, or not.
+    /// The owner is looking for packets from now on, or looks no more.
     #[inline]
     pub fn set_attentive(&self, attentive: bool) {
-        self.control().attentive.store(attentive.into(), Ordering::Relaxed);
+        let value = if attentive { ALWAYS } else { ticks() };
+        self.control().attention.store(value, Ordering::Relaxed);
     }
 
     /// Notes that `sender` will write into its ring.

@@ -1,0 +1,151 @@
+//! Which way is faster for long messages, learnt from those that were sent.
+//!
+//! A stream of packets keeps both processors busy, a copy across address spaces only one; which of them wins depends on
+//! the length, on how near the two processors are to each other at the moment (on virtual machines that changes by
+//! itself), and on what else they do. So nothing is assumed: each way is tried for each class of lengths, the better one
+//! is used from then on, and the other is tried again now and then.
+
+use crate::engine::bulk::Way;
+
+/// Lengths are told apart by powers of four: up to 16 KiB, 64 KiB, 256 KiB and so on; the last class has no end.
+const CLASSES: usize = 7;
+/// One message in so many goes the other way, to see whether that has become better.
+const TRY_AGAIN: u32 = 64;
+/// How far one sample can be off before it is cut: the program may have computed in between.
+const OUTLIER: u64 = 4;
+/// Fixed-point unit of a cost: ticks for 2^16 bytes.
+const UNIT: u32 = 16;
+
+#[derive(Clone, Copy, Default)]
+struct Class {
+    /// Cost of a stream and of a copy; 0 when there is no sample yet.
+    costs: [u64; 2],
+    messages: u32,
+}
+
+/// What was learnt.
+#[derive(Default)]
+pub struct Tuner {
+    classes: [Class; CLASSES],
+    /// What it costs to take a packet's bytes out of shared memory, where that was measured: the other half of a stream,
+    /// as it would be at the peer.
+    taking: u64,
+    /// When the last stream was finished: one that waited behind it started then.
+    last_stream: u64,
+}
+
+impl Tuner {
+    /// The way for a message of this length.
+    pub fn choose(&mut self, len: usize) -> Way {
+        let class = &mut self.classes[class(len)];
+        class.messages = class.messages.wrapping_add(1);
+        let [filling, copy] = class.costs;
+        // Both halves go on at the same time: the slower one decides. Nothing is known before a stream was tried.
+        let stream = if filling == 0 { 0 } else { filling.max(self.taking) };
+        let better = if copy == 0 || (stream != 0 && copy < stream) { Way::Attach } else { Way::Packets };
+        match (better, class.messages % TRY_AGAIN) {
+            (Way::Attach, 0) => Way::Packets,
+            (Way::Packets, 0) => Way::Attach,
+            _ => better,
+        }
+    }
+
+    /// A stream of so many bytes was posted and finished at these times, in ticks.
+    pub fn note_stream(&mut self, len: u64, posted: u64, finished: u64) {
+        let took = finished.saturating_sub(posted.max(self.last_stream));
+        self.last_stream = finished;
+        note(&mut self.classes[class(len as usize)].costs[0], len, took);
+    }
+
+    /// So many bytes of a packet were copied to where they belong in so many ticks.
+    pub fn note_taken(&mut self, len: usize, took: u64) {
+        note(&mut self.taking, len as u64, took);
+    }
+
+    /// A copy of so many bytes has taken so many ticks.
+    pub fn note_copy(&mut self, len: usize, took: u64) {
+        note(&mut self.classes[class(len)].costs[1], len as u64, took);
+    }
+}
+
+fn note(cost: &mut u64, len: u64, took: u64) {
+    if len == 0 {
+        return;
+    }
+    let sample = ((u128::from(took) << UNIT) / u128::from(len)).clamp(1, u128::from(u64::MAX >> 4)) as u64;
+    *cost = match *cost {
+        0 => sample,
+        known => (known * 7 + sample.min(known.saturating_mul(OUTLIER))) / 8,
+    }
+    .max(1);
+}
+
+fn class(len: usize) -> usize {
+    (len >> 14).checked_ilog2().map_or(0, |log| log as usize / 2 + 1).min(CLASSES - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sends messages whose cost is given, and counts those that went each way.
+    fn run(tuner: &mut Tuner, messages: u32, stream: u64, copy: u64) -> [u32; 2] {
+        let mut counts = [0; 2];
+        for _ in 0..messages {
+            match tuner.choose(100_000) {
+                Way::Packets => {
+                    counts[0] += 1;
+                    tuner.note_stream(100_000, 0, tuner.last_stream + stream);
+                }
+                Way::Attach => {
+                    counts[1] += 1;
+                    tuner.note_copy(100_000, copy);
+                }
+            }
+        }
+        counts
+    }
+
+    #[test]
+    fn the_faster_way_is_found_and_kept() {
+        let mut tuner = Tuner::default();
+        let [streams, copies] = run(&mut tuner, 1000, 9000, 4000);
+        assert!(copies > 950 && streams > 5, "{streams} streams, {copies} copies");
+        let mut tuner = Tuner::default();
+        let [streams, copies] = run(&mut tuner, 1000, 2000, 4000);
+        assert!(streams > 950 && copies > 5, "{streams} streams, {copies} copies");
+    }
+
+    #[test]
+    fn a_change_is_noticed() {
+        let mut tuner = Tuner::default();
+        run(&mut tuner, 1000, 2000, 4000);
+        run(&mut tuner, 1000, 20_000, 4000);
+        let [_, copies] = run(&mut tuner, 1000, 20_000, 4000);
+        assert!(copies > 950);
+    }
+
+    #[test]
+    fn one_interruption_changes_nothing() {
+        let mut tuner = Tuner::default();
+        run(&mut tuner, 100, 2000, 4000);
+        tuner.note_stream(100_000, 0, tuner.last_stream + 1_000_000_000);
+        let [streams, _] = run(&mut tuner, 100, 2000, 4000);
+        assert!(streams > 90, "{streams}");
+    }
+
+    #[test]
+    fn the_slower_half_of_a_stream_decides() {
+        let mut tuner = Tuner::default();
+        (0..20).for_each(|_| tuner.note_taken(8192, 800));
+        let [streams, copies] = run(&mut tuner, 1000, 2000, 4000);
+        assert!(copies > 950, "{streams} streams, {copies} copies");
+    }
+
+    #[test]
+    fn lengths_have_classes_of_their_own() {
+        let lengths = [1, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20, 1 << 30];
+        let classes: Vec<_> = lengths.iter().map(|&len| class(len)).collect();
+        assert_eq!(classes, [0, 1, 2, 3, 4, 5, 6, 6]);
+    }
+}
