@@ -47,6 +47,12 @@ fn threads_wait_each_for_its_own_counter() {
 }
 
 #[test]
+fn another_thread_wakes_a_waiting_one() {
+    run("counters/semantics", 1, "wakes");
+    run("counters/semantics", 2, "wakes");
+}
+
+#[test]
 fn target_and_completion_counter_follow_the_handler() {
     for procs in [1, 2, 3] {
         run("counters/when", procs, "handler");

@@ -83,6 +83,44 @@ fn a_task_killed_while_others_wait_for_it() {
     kill_one("absent", 4, 1, 30);
 }
 
+/// What the error handler of task 0 has printed.
+#[track_caller]
+fn told_of_task_1(outcome: &Outcome) {
+    outcome.ok();
+    let line = outcome.stdout.lines().find_map(|line| line.strip_prefix("ERROR ")).unwrap_or_default();
+    let numbers: Vec<i32> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
+    assert!(
+        matches!(numbers[..], [400.., 0, 1]),
+        "the error handler runs in task 0 and is told a code and task 1\n{outcome}"
+    );
+}
+
+/// Without a launcher nobody ends the job: the operation that waits for the dead task ends with an error.
+#[test]
+fn a_task_that_waits_for_a_dead_one_is_told() {
+    let key = format!("{}77", std::process::id());
+    let start = |task: &str| {
+        Job::direct(program("failure/victim"))
+            .arg("owing")
+            .env("MP_CHILD", task)
+            .env("MP_PROCS", "2")
+            .env("MP_PARTITION", &key)
+            .start()
+    };
+    let (zero, mut one) = (start("0"), start("1"));
+    one.lines(1);
+    thread::sleep(Duration::from_millis(300));
+    one.signal_group(nix::sys::signal::Signal::SIGKILL);
+    told_of_task_1(&zero.wait());
+    assert_eq!(one.wait().signal, Some(9));
+}
+
+/// Nor does poe, when a task ends well: who then wants something of it is told.
+#[test]
+fn a_task_that_waits_for_one_that_has_left_is_told() {
+    told_of_task_1(&job("failure/victim", 2, "gone").run());
+}
+
 /// Runs a job in a mount namespace of its own, after a script that changes what is mounted there.
 fn with_mounts(script: &str, name: &str, procs: usize, args: &str) -> Option<Outcome> {
     let works = std::process::Command::new("unshare").args(["-m", "true"]).status();

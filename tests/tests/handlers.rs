@@ -13,6 +13,8 @@ fn header_handlers_by_address_and_index_old_and_enhanced() {
 
 #[test]
 fn data_of_one_packet_in_place() {
+    run("handlers/headers", 1, "packet");
+    run("handlers/headers", 2, "packet");
     run("handlers/header", 1, "one-packet");
     run("handlers/header", 2, "one-packet");
 }

@@ -72,6 +72,25 @@ fn term_in_another_thread() {
 }
 
 #[test]
+fn term_while_others_are_inside() {
+    run("init/init", 1, "inside");
+    run("init/init", 3, "inside");
+}
+
+#[test]
+fn a_helper_thread_ends_the_program() {
+    for procs in [1, 2, 4] {
+        run("init/init", procs, "helper");
+    }
+}
+
+#[test]
+fn a_forked_child_has_no_handle() {
+    run("init/init", 1, "fork");
+    run("init/init", 2, "fork");
+}
+
+#[test]
 fn no_launcher_is_a_job_of_one_task() {
     passed(&by_hand("alone").run(), 1);
     passed(&by_hand("alone").env("LAPI_USE_SHM", "no").run(), 1);

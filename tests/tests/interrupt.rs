@@ -46,3 +46,18 @@ fn waiting_is_idle() {
     run("interrupt/interrupt", 2, "idle");
     run("interrupt/interrupt", 6, "idle");
 }
+
+#[test]
+fn operations_go_on_without_any_call() {
+    for bulk in ["auto", "pipeline", "attach"] {
+        passed(&job("interrupt/interrupt", 2, "both").env("LAPI_SHM_BULK", bulk).run(), 2);
+    }
+    run("interrupt/interrupt", 1, "own");
+    run("interrupt/interrupt", 2, "own");
+}
+
+#[test]
+fn signals_disturb_nothing() {
+    run("interrupt/interrupt", 1, "signals");
+    run("interrupt/interrupt", 3, "signals");
+}

@@ -187,6 +187,55 @@ static void threads(void) {
     for (i = 0; i < 4; i++) CHECK_EQ(t_value(&per_thread[i]), 0);
 }
 
+/* --- wakes --- */
+
+static lapi_cntr_t awaited;
+
+static void *sets(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong *msg_len, compl_hndlr_t **comp_h,
+                  void **uinfo) {
+    (void)uhdr, (void)uhdr_len, (void)msg_len, (void)uinfo;
+    OK(LAPI_Setcntr(*hndl, &awaited, 1));
+    *comp_h = NULL;
+    return NULL;
+}
+
+static void *sleeper(void *arg) {
+    int left = -1;
+    (void)arg;
+    OK(LAPI_Waitcntr(t_hndl, &awaited, 1, &left));
+    CHECK_EQ(left, 0);
+    return NULL;
+}
+
+/* A thread that sleeps in LAPI_Waitcntr is woken by whatever another thread of the same task does to the counter. */
+static void wakes(void) {
+    static int variable, one = 1;
+    pthread_t tid;
+    int i;
+    for (i = 0; i < 40; i++) {
+        if (i % 10 == 0) t_set(INTERRUPT_SET, i / 10 % 2);
+        CHECK_EQ(pthread_create(&tid, NULL, sleeper, NULL), 0);
+        usleep(i % 4 ? 20000 : 0); /* asleep, or on its way */
+        switch (i % 5) {
+        case 0:
+            OK(LAPI_Setcntr(t_hndl, &awaited, 1));
+            break;
+        case 1:
+            OK(LAPI_Put(t_hndl, (uint)t_me, 0, NULL, NULL, &awaited, NULL, NULL));
+            break;
+        case 2:
+            OK(LAPI_Amsend(t_hndl, (uint)t_me, (void *)sets, NULL, 0, NULL, 0, NULL, NULL, NULL));
+            break;
+        case 3:
+            OK(LAPI_Rmw(t_hndl, FETCH_AND_ADD, (uint)t_me, &variable, &one, NULL, &awaited));
+            break;
+        default:
+            OK(LAPI_Get(t_hndl, (uint)t_me, sizeof one, &variable, &variable, &awaited, NULL));
+        }
+        CHECK_EQ(pthread_join(tid, NULL), 0);
+    }
+}
+
 int main(int argc, char **argv) {
     const char *which = argc == 2 ? argv[1] : "";
     t_init();
@@ -198,6 +247,7 @@ int main(int argc, char **argv) {
     else if (strcmp(which, "nothing-checked") == 0) nothing(1);
     else if (strcmp(which, "probing") == 0) probing();
     else if (strcmp(which, "threads") == 0) threads();
+    else if (strcmp(which, "wakes") == 0) wakes();
     else T_FAIL("there is no case \"%s\"", which);
     t_done();
     return 0;

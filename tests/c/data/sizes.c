@@ -42,10 +42,18 @@ static void put(int tgt, unsigned char *to, unsigned char *from, size_t len) {
     OK(LAPI_Put(t_hndl, (uint)tgt, len, to, from, tgt_cntrs[tgt], &org_cntr, &cmpl_cntr));
 }
 
+/* Hints may be followed or not: the data is the same. */
+static int hint(size_t len) {
+    static const int hints[] = {0, LAPI_USE_BULK_XFER, LAPI_NOT_USE_BULK_XFER,
+                                LAPI_USE_BULK_XFER | LAPI_NOT_USE_BULK_XFER};
+    return hints[len % 4];
+}
+
 static void xput(int tgt, unsigned char *to, unsigned char *from, size_t len) {
     lapi_xfer_t xfer;
     bzero(&xfer, sizeof xfer);
     xfer.Put.Xfer_type = LAPI_PUT_XFER;
+    xfer.Put.flags = hint(len);
     xfer.Put.tgt = (uint)tgt;
     xfer.Put.tgt_addr = t_long(to);
     xfer.Put.org_addr = from;
@@ -64,6 +72,7 @@ static void xget(int tgt, unsigned char *from, unsigned char *to, size_t len) {
     lapi_xfer_t xfer;
     bzero(&xfer, sizeof xfer);
     xfer.Get.Xfer_type = LAPI_GET_XFER;
+    xfer.Get.flags = hint(len);
     xfer.Get.tgt = (uint)tgt;
     xfer.Get.tgt_addr = t_long(from);
     xfer.Get.org_addr = to;
@@ -82,6 +91,7 @@ static void xam(int tgt, header *head, unsigned char *from) {
     lapi_xfer_t xfer;
     bzero(&xfer, sizeof xfer);
     xfer.Am.Xfer_type = LAPI_AM_XFER;
+    xfer.Am.flags = hint(head->len);
     xfer.Am.tgt = (uint)tgt;
     xfer.Am.hdr_hdl = t_long(handlers[tgt]);
     xfer.Am.uhdr_len = sizeof *head;

@@ -6,18 +6,39 @@
  *   gfence    LAPI_Gfence without end
  *   absent    tasks other than 1 wait for an answer of task 1, which computes
  *
+ *   owing     task 0 asks task 1, which computes without interrupts, for something that only task 1 itself can give:
+ *             a message whose handler must run there; with an error handler that prints "ERROR CODE TASK SRC" and exits
+ *   gone      task 1 exits with status 0; then task 0 does the same
+ *
  * Each task prints "TASK PID" when it is in the middle of it.
  */
 #include "../common/ltest.h"
 
 static lapi_cntr_t tgt_cntr, org_cntr;
 
+static void say_and_exit(lapi_handle_t *hndl, int *code, lapi_err_t *type, int *task, int *src) {
+    CHECK_EQ(*hndl, t_hndl);
+    CHECK((int)*type >= GET_ERR && (int)*type <= TMR_ERR);
+    printf("ERROR %d %d %d\n", *code, *task, *src);
+    fflush(stdout);
+    _exit(0);
+}
+
+static void *never_run(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong *msg_len, compl_hndlr_t **comp_h,
+                       void **uinfo) {
+    (void)hndl, (void)uhdr, (void)uhdr_len, (void)msg_len, (void)comp_h, (void)uinfo;
+    T_FAIL("the header handler has run");
+}
+
 int main(int argc, char **argv) {
     enum { LARGE = 4 << 20 };
     const char *which = argc == 2 ? argv[1] : "";
     static unsigned char from[LARGE], to[LARGE];
     void **tos;
-    t_init();
+    lapi_info_t info;
+    bzero(&info, sizeof info);
+    info.err_hndlr = strcmp(which, "owing") == 0 || strcmp(which, "gone") == 0 ? say_and_exit : NULL;
+    t_init_with(&info);
     tos = t_addresses(to);
     t_fence();
     printf("%d %d\n", t_me, (int)getpid());
@@ -39,6 +60,18 @@ int main(int argc, char **argv) {
         OK(LAPI_Get(t_hndl, 1, LARGE, tos[1], from, NULL, &org_cntr));
         OK(LAPI_Waitcntr(t_hndl, &org_cntr, 1, NULL));
         for (;;) OK(LAPI_Waitcntr(t_hndl, &tgt_cntr, 1, NULL));
+    }
+    if (strcmp(which, "owing") == 0 || strcmp(which, "gone") == 0) {
+        void **handlers = t_addresses((void *)never_run);
+        t_set(INTERRUPT_SET, 0);
+        t_fence();
+        if (t_me == 1 && strcmp(which, "gone") == 0) _exit(0);
+        if (t_me == 1)
+            for (;;) pause();
+        usleep(100000); /* so that a task that exits has exited */
+        OK(LAPI_Amsend(t_hndl, 1, handlers[1], NULL, 0, NULL, 0, NULL, NULL, &org_cntr));
+        OK(LAPI_Waitcntr(t_hndl, &org_cntr, 1, NULL));
+        T_FAIL("a message to nobody is complete");
     }
     T_FAIL("there is no case \"%s\"", which);
     return 0;

@@ -5,6 +5,7 @@
  *   bytes   ERROR_CHK off, every length up to 1024
  *   light   LAPI_AM_LW_XFER with every division of fewer than 128 bytes
  *   limit   LAPI_AM_LW_XFER refuses 128 bytes
+ *   packet  header and data of MAX_PKT_SZ bytes are one packet, however they are divided; a byte more is not
  */
 #include "../common/ltest.h"
 
@@ -139,6 +140,39 @@ static void limit(void) {
     CHECK_EQ(arrivals, 0);
 }
 
+static ulong max_packet;
+
+static void *fits(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, lapi_return_info_t *ret, compl_hndlr_t **comp_h,
+                  void **uinfo) {
+    int fitting = *uhdr_len + ret->msg_len <= max_packet;
+    (void)hndl, (void)uhdr, (void)uinfo;
+    CHECK_FOR((ret->udata_one_pkt_ptr != NULL) == fitting, "%u + %lu bytes: the pointer to the data is %p", *uhdr_len,
+              ret->msg_len, ret->udata_one_pkt_ptr);
+    __atomic_fetch_add(&arrivals, 1, __ATOMIC_RELEASE);
+    *comp_h = NULL;
+    return NULL;
+}
+
+static void packet(void) {
+    lapi_cntr_t cmpl;
+    uint uhdr_len, largest = (uint)t_query(MAX_PKT_SZ);
+    int distance, extra;
+    unsigned char *data = calloc(largest + 16, 1);
+    void **at = t_addresses((void *)fits);
+    max_packet = largest;
+    t_fence();
+    bzero(&cmpl, sizeof cmpl);
+    CHECK(data != NULL);
+    for (distance = 0; distance < t_tasks; distance++)
+        for (uhdr_len = 0; uhdr_len <= 40; uhdr_len++)
+            for (extra = -9; extra <= 9; extra++) {
+                uint tgt = (uint)((t_me + distance) % t_tasks);
+                OK(LAPI_Amsend(t_hndl, tgt, at[tgt], data, uhdr_len, data, largest - uhdr_len + (uint)extra, NULL, NULL,
+                               &cmpl));
+                t_wait_exact(&cmpl, 1);
+            }
+}
+
 int main(int argc, char **argv) {
     CHECK(argc == 2);
     t_init();
@@ -157,6 +191,8 @@ int main(int argc, char **argv) {
         light_weight();
     } else if (strcmp(argv[1], "limit") == 0) {
         limit();
+    } else if (strcmp(argv[1], "packet") == 0) {
+        packet();
     } else {
         T_FAIL("there is no case %s", argv[1]);
     }

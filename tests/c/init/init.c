@@ -11,10 +11,14 @@
  *   alone       this is a job of one task, and everything works
  *   plain       a little traffic with everybody
  *   elsewhere   LAPI_Term in another thread than LAPI_Init
+ *   inside      LAPI_Term while other threads are inside of calls: those end
+ *   helper      LAPI_Gfence, LAPI_Term and exit in a thread that a completion handler has started
+ *   fork        in a forked child the handle is none, and the parent's goes on
  */
 #include "../common/ltest.h"
 
 #include <dirent.h>
+#include <sys/wait.h>
 
 static char words[16][64];
 
@@ -279,6 +283,88 @@ static void elsewhere(void) {
     OK(LAPI_Term(t_hndl));
 }
 
+static lapi_cntr_t never;
+static volatile int waiting;
+
+static void *stuck(void *arg) {
+    (void)arg;
+    __atomic_fetch_add(&waiting, 1, __ATOMIC_RELEASE);
+    RETURNS(LAPI_Waitcntr(t_hndl, &never, 1, NULL), LAPI_ERR_HNDL_INVALID);
+    return NULL;
+}
+
+static void inside(void) {
+    pthread_t tids[3];
+    int round, i;
+    for (round = 0; round < 4; round++) {
+        t_init();
+        traffic(t_hndl, round);
+        waiting = 0;
+        for (i = 0; i < 3; i++) CHECK_EQ(pthread_create(&tids[i], NULL, stuck, NULL), 0);
+        while (__atomic_load_n(&waiting, __ATOMIC_ACQUIRE) < 3) usleep(100);
+        usleep(round * 10000); /* from on their way to asleep */
+        OK(LAPI_Term(t_hndl));
+        for (i = 0; i < 3; i++) CHECK_EQ(pthread_join(tids[i], NULL), 0);
+        /* Whether they had come to the call or not: it has ended with an error. */
+    }
+}
+
+static void *finish(void *arg) {
+    (void)arg;
+    OK(LAPI_Gfence(t_hndl));
+    OK(LAPI_Term(t_hndl));
+    t_pass();
+    exit(0);
+}
+
+static void start_finish(lapi_handle_t *hndl, void *info) {
+    pthread_t tid;
+    (void)hndl, (void)info;
+    CHECK_EQ(pthread_create(&tid, NULL, finish, NULL), 0);
+}
+
+static void *last_message(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong *msg_len, compl_hndlr_t **comp_h,
+                          void **uinfo) {
+    (void)hndl, (void)uhdr, (void)uhdr_len, (void)msg_len;
+    *comp_h = start_finish;
+    *uinfo = NULL;
+    return NULL;
+}
+
+static void helper(void) {
+    void **handlers;
+    uint tgt;
+    t_init();
+    handlers = t_addresses((void *)last_message);
+    traffic(t_hndl, 1);
+    tgt = (uint)((t_me + 1) % t_tasks);
+    OK(LAPI_Amsend(t_hndl, tgt, handlers[tgt], NULL, 0, NULL, 0, NULL, NULL, NULL));
+    /* The handle ends under this call, and the process soon after. */
+    LAPI_Waitcntr(t_hndl, &never, 1, NULL);
+    for (;;) pause();
+}
+
+static void forked(void) {
+    int status = -1, value = 0;
+    pid_t child;
+    t_init();
+    traffic(t_hndl, 1);
+    child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        RETURNS(LAPI_Probe(t_hndl), LAPI_ERR_HNDL_INVALID);
+        RETURNS(LAPI_Put(t_hndl, 0, 1, words, words, NULL, NULL, NULL), LAPI_ERR_HNDL_INVALID);
+        RETURNS(LAPI_Qenv(t_hndl, TASK_ID, &value), LAPI_ERR_HNDL_INVALID);
+        RETURNS(LAPI_Term(t_hndl), LAPI_ERR_HNDL_INVALID);
+        _exit(42);
+    }
+    traffic(t_hndl, 2); /* while the child is there */
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    CHECK_FOR(WIFEXITED(status) && WEXITSTATUS(status) == 42, "the child's status is %#x", status);
+    traffic(t_hndl, 3);
+    OK(LAPI_Term(t_hndl));
+}
+
 int main(int argc, char **argv) {
     const char *which = argc >= 2 ? argv[1] : "";
     int number = argc >= 3 ? atoi(argv[2]) : 0;
@@ -292,6 +378,9 @@ int main(int argc, char **argv) {
     else if (strcmp(which, "setenv") == 0) set_env();
     else if (strcmp(which, "threads") == 0) threads(number);
     else if (strcmp(which, "elsewhere") == 0) elsewhere();
+    else if (strcmp(which, "inside") == 0) inside();
+    else if (strcmp(which, "helper") == 0) helper();
+    else if (strcmp(which, "fork") == 0) forked();
     else if (strcmp(which, "code") == 0) RETURNS(LAPI_Init(&h, &info), number);
     else if (strcmp(which, "alone") == 0) {
         t_init();

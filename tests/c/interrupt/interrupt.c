@@ -6,11 +6,16 @@
  *   toggle   INTERRUPT_SET on and off while messages come
  *   asleep   waiting tasks are woken by each of many single messages, in both modes
  *   idle     a task that waits for two seconds uses hardly any processor time
+ *   both     what two tasks have started goes on while neither of them makes a call
+ *   own      what a task does with itself goes on while it makes no call
+ *   signals  calls are interrupted by signals all the time
  */
 #include "../common/ltest.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <time.h>
 
 static volatile int flag, handled, completed;
@@ -168,6 +173,158 @@ static void idle(void) {
     }
 }
 
+/* --- both --- */
+
+static volatile double sink = 1;
+
+/* By now every thread of LAPI that had nothing to do sleeps. */
+static void settle(void) { usleep(30000); }
+
+/* Computes, and makes no call, until an int has a value. */
+static void compute_until(volatile int *at, int value) {
+    while (__atomic_load_n(at, __ATOMIC_ACQUIRE) < value) sink = sink * 1.0000001 + 1e-9;
+}
+
+static void both(void) {
+    enum { MANY = 20000, LARGE = 8 << 20 };
+    static unsigned char from[LARGE], to[LARGE];
+    static lapi_cntr_t org_cntr, cmpl_cntr;
+    static int step;
+    void **tos = t_addresses(to), **froms = t_addresses(from);
+    lapi_xfer_t xfer;
+    int i;
+    t_set(INTERRUPT_SET, 1);
+    t_fill(from, LARGE, (uint64_t)t_me);
+    t_fence();
+    if (t_me == 0) {
+        compute_until(&handled, MANY);
+        step = 1;
+        OK(LAPI_Put(t_hndl, 1, sizeof step, flags[1], &step, NULL, NULL, NULL));
+        compute_until(&tgt_cntr.cntr, 1);
+        CHECK_FILLED(to, LARGE, 1);
+        /* A get from a task that computes, and that nobody here waits for in a call. */
+        bzero(&xfer, sizeof xfer);
+        xfer.Get.Xfer_type = LAPI_GET_XFER;
+        xfer.Get.flags = LAPI_NOT_USE_BULK_XFER;
+        xfer.Get.tgt = 1;
+        xfer.Get.tgt_addr = t_long(froms[1]) + 1;
+        xfer.Get.org_addr = to;
+        xfer.Get.len = LARGE - 1;
+        xfer.Get.org_cntr = &org_cntr;
+        memset(to, 0, LARGE);
+        settle();
+        OK(LAPI_Xfer(t_hndl, &xfer));
+        compute_until(&org_cntr.cntr, 1);
+        t_fill(from, LARGE, 1);
+        CHECK_EQ(memcmp(to, from + 1, LARGE - 1), 0);
+        OK(LAPI_Setcntr(t_hndl, &org_cntr, 0));
+        step = 2;
+        OK(LAPI_Put(t_hndl, 1, sizeof step, flags[1], &step, NULL, NULL, NULL));
+    } else if (t_me == 1) {
+        /* More than fits anywhere: what waits here for room has to go out while this task computes. */
+        settle();
+        for (i = 0; i < MANY; i++)
+            OK(LAPI_Amsend(t_hndl, 0, handlers[0], NULL, 0, from, 100, NULL, NULL, i < MANY / 2 ? NULL : &cmpl_cntr));
+        compute_until(&flag, 1);
+        settle();
+        bzero(&xfer, sizeof xfer);
+        xfer.Put.Xfer_type = LAPI_PUT_XFER;
+        xfer.Put.flags = LAPI_NOT_USE_BULK_XFER;
+        xfer.Put.tgt = 0;
+        xfer.Put.tgt_addr = t_long(tos[0]);
+        xfer.Put.org_addr = from;
+        xfer.Put.len = LARGE;
+        xfer.Put.tgt_cntr = t_long(tgt_cntrs[0]);
+        OK(LAPI_Xfer(t_hndl, &xfer));
+        compute_until(&flag, 2);
+        compute_until(&cmpl_cntr.cntr, MANY - MANY / 2);
+    }
+    t_fence();
+}
+
+/* --- own --- */
+
+enum { CHAIN = 500 };
+static volatile int links, refused;
+
+static void next_link(lapi_handle_t *hndl, void *info) {
+    (void)info;
+    if (__atomic_add_fetch(&links, 1, __ATOMIC_ACQ_REL) < CHAIN)
+        OK(LAPI_Amsend(*hndl, (uint)t_me, handlers[t_me], NULL, 0, NULL, 0, NULL, NULL, NULL));
+}
+
+static void *link_arrived(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, lapi_return_info_t *ret,
+                          compl_hndlr_t **comp_h, void **uinfo) {
+    (void)hndl, (void)uhdr, (void)uhdr_len, (void)uinfo;
+    *comp_h = next_link;
+    if (ret->msg_len == 0) ret->ret_flags = LAPI_SEND_REPLY;
+    return area;
+}
+
+static void *refusing(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, lapi_return_info_t *ret, compl_hndlr_t **comp_h,
+                      void **uinfo) {
+    (void)hndl, (void)uhdr, (void)uhdr_len, (void)uinfo;
+    *comp_h = NULL;
+    if (__atomic_add_fetch(&refused, 1, __ATOMIC_ACQ_REL) % 6 != 0) ret->ctl_flags = LAPI_DROP_PKT;
+    return area;
+}
+
+static void own(void) {
+    void **refusings = t_addresses((void *)refusing);
+    int other = (t_me + 1) % t_tasks;
+    handlers = t_addresses((void *)link_arrived);
+    t_set(INTERRUPT_SET, 1);
+    t_fence();
+    settle();
+    /* Each message is sent by the handler of the one before. */
+    OK(LAPI_Amsend(t_hndl, (uint)t_me, handlers[t_me], NULL, 0, NULL, 0, NULL, NULL, NULL));
+    compute_until(&links, CHAIN);
+    /* A message that is refused five times, from oneself and from another task. */
+    settle();
+    OK(LAPI_Amsend(t_hndl, (uint)t_me, refusings[t_me], NULL, 0, area, 100, NULL, NULL, NULL));
+    compute_until(&refused, 6);
+    t_fence();
+    settle();
+    OK(LAPI_Amsend(t_hndl, (uint)other, refusings[other], NULL, 0, area, 100, NULL, NULL, NULL));
+    compute_until(&refused, 12);
+    t_fence();
+    CHECK_EQ(links, CHAIN);
+    CHECK_EQ(refused, 12);
+}
+
+/* --- signals --- */
+
+static volatile sig_atomic_t signals;
+
+static void tick(int number) {
+    (void)number;
+    signals++;
+}
+
+static void disturbed(void) {
+    struct itimerval every = {{0, 300}, {0, 300}}, never = {{0, 0}, {0, 0}};
+    struct sigaction action;
+    lapi_cntr_t done;
+    int i;
+    bzero(&done, sizeof done);
+    bzero(&action, sizeof action);
+    action.sa_handler = tick; /* without SA_RESTART */
+    CHECK_EQ(sigaction(SIGALRM, &action, NULL), 0);
+    CHECK_EQ(setitimer(ITIMER_REAL, &every, NULL), 0);
+    for (i = 0; i < 300; i++) {
+        uint tgt = (uint)((t_me + i) % t_tasks);
+        ulong len = i % 3 ? (ulong)(i * 7) : sizeof area;
+        OK(LAPI_Put(t_hndl, tgt, len, areas[tgt], area, tgt_cntrs[tgt], NULL, &done));
+        OK(LAPI_Amsend(t_hndl, tgt, handlers[tgt], NULL, 0, area, len, NULL, NULL, &done));
+        t_wait_exact(&done, 2);
+        if (i % 50 == 0) t_fence();
+    }
+    t_wait_exact(&tgt_cntr, 300);
+    while (signals < 100) OK(LAPI_Probe(t_hndl));
+    t_fence();
+    CHECK_EQ(setitimer(ITIMER_REAL, &never, NULL), 0);
+}
+
 int main(int argc, char **argv) {
     const char *which = argc >= 2 ? argv[1] : "";
     t_init();
@@ -181,6 +338,9 @@ int main(int argc, char **argv) {
     else if (strcmp(which, "toggle") == 0) toggle();
     else if (strcmp(which, "asleep") == 0) asleep();
     else if (strcmp(which, "idle") == 0) idle();
+    else if (strcmp(which, "both") == 0) both();
+    else if (strcmp(which, "own") == 0) own();
+    else if (strcmp(which, "signals") == 0) disturbed();
     else T_FAIL("there is no case \"%s\"", which);
     t_done();
     return 0;
