@@ -61,33 +61,33 @@ fn the_environment_is_read_by_lapi_init() {
 #[test]
 fn threads_of_lapi() {
     for wanted in [0, 1, 4] {
-        run("init/init", 2, &format!("threads {wanted}"));
+        run("init/threads", 2, &format!("threads {wanted}"));
     }
-    run("init/init", 1, "threads 2");
+    run("init/threads", 1, "threads 2");
 }
 
 #[test]
 fn term_in_another_thread() {
-    run("init/init", 2, "elsewhere");
+    run("init/threads", 2, "elsewhere");
 }
 
 #[test]
 fn term_while_others_are_inside() {
-    run("init/init", 1, "inside");
-    run("init/init", 3, "inside");
+    run("init/threads", 1, "inside");
+    run("init/threads", 3, "inside");
 }
 
 #[test]
 fn a_helper_thread_ends_the_program() {
     for procs in [1, 2, 4] {
-        run("init/init", procs, "helper");
+        run("init/threads", procs, "helper");
     }
 }
 
 #[test]
 fn a_forked_child_has_no_handle() {
-    run("init/init", 1, "fork");
-    run("init/init", 2, "fork");
+    run("init/threads", 1, "fork");
+    run("init/threads", 2, "fork");
 }
 
 #[test]

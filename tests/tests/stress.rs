@@ -46,3 +46,10 @@ fn without_cross_memory_attach() {
         passed(&job("stress/storm", 4, "41 1500 100 2 262144").env(name, value).deadline(120).run(), 4);
     }
 }
+
+#[test]
+fn a_long_run_needs_no_more_memory() {
+    passed(&job("stress/steady", 1, "1500").deadline(120).run(), 1);
+    passed(&job("stress/steady", 2, "1500").deadline(120).run(), 2);
+    passed(&job("stress/steady", 4, "400").deadline(120).run(), 4);
+}
