@@ -2,7 +2,7 @@
 
 mod ltest;
 
-use ltest::{job, passed};
+use ltest::{job, passed, run};
 
 /// SEED OPS WINDOW THREADS LARGEST, see `tests/c/stress/storm.c`.
 fn storm(procs: usize, args: &str) {
@@ -49,7 +49,7 @@ fn without_cross_memory_attach() {
 
 #[test]
 fn a_long_run_needs_no_more_memory() {
-    passed(&job("stress/steady", 1, "1500").deadline(120).run(), 1);
-    passed(&job("stress/steady", 2, "1500").deadline(120).run(), 2);
-    passed(&job("stress/steady", 4, "400").deadline(120).run(), 4);
+    run("stress/steady", 1, "1500");
+    run("stress/steady", 2, "1500");
+    run("stress/steady", 4, "400");
 }
