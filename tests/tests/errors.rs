@@ -33,3 +33,14 @@ fn a_message_names_call_and_values() {
         outcome.ok().says("LAPI_Put").says("4321").says("LAPI_ERR_TGT");
     }
 }
+
+#[test]
+fn a_missing_header_handler_is_reported_where_it_is_missing() {
+    run("errors/async", 2, "handler");
+    let outcome = job("errors/async", 2, "default").run();
+    assert!(
+        !outcome.timed_out && outcome.status != Some(0),
+        "without an error handler the job ends\n{outcome}"
+    );
+    outcome.says("409").says("task 1");
+}

@@ -31,6 +31,11 @@ fn sixteen_tasks() {
 }
 
 #[test]
+fn sixty_four_tasks() {
+    storm(64, "25 150 30 1 8192");
+}
+
+#[test]
 fn several_threads_on_one_handle() {
     storm(1, "31 2000 50 4 65536");
     storm(2, "32 1500 50 4 65536");
