@@ -39,6 +39,18 @@ fn active_messages_of_every_size() {
     every_way(|| job("data/sizes", 2, "xam 1048576"), 2);
 }
 
+/// The kernel allows copies across address spaces at LAPI_Init and refuses each one later.
+#[test]
+fn every_size_when_copies_are_refused_later() {
+    for kind in ["put", "get", "am"] {
+        passed(
+            &job("data/sizes", 2, &format!("{kind} 2097152 refused")).env("LAPI_SHM_BULK", "attach").run(),
+            2,
+        );
+        run("data/sizes", 3, &format!("{kind} 262144 refused"));
+    }
+}
+
 #[test]
 fn every_size_with_other_numbers_of_tasks() {
     for kind in ["put", "get", "am"] {

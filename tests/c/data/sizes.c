@@ -1,10 +1,17 @@
 /*
- * Every size class: sizes KIND LARGEST
+ * Every size class: sizes KIND LARGEST [refused]
+ *
+ * With `refused` the tasks make themselves untouchable after LAPI_Init has found that they can copy across address
+ * spaces, so that each such copy fails in the middle of its message.
  *
  * In round r task i works with task i+r, round 0 with itself, so with two tasks both directions are busy at once.
  * Whoever may change a buffer, by what a counter says, scribbles over it at once.
  */
 #include "../common/ltest.h"
+
+#include <errno.h>
+#include <sys/prctl.h>
+#include <sys/uio.h>
 
 typedef struct {
     uint64_t seed;
@@ -158,12 +165,30 @@ static void step(const char *kind, int distance, size_t len, int number) {
     CHECK_EQ(t_value(&org_cntr), 0);
 }
 
+/* From now on the kernel refuses to copy between these tasks; root first has to become somebody. */
+static void refuse_copies(void) {
+    lapi_long_t pids[16];
+    char byte = 0;
+    struct iovec here = {&byte, 1}, there = {&byte, 1};
+    CHECK(t_tasks <= 16);
+    if (geteuid() == 0) {
+        CHECK_EQ(setresgid(65534, 65534, 65534), 0);
+        CHECK_EQ(setresuid(65534, 65534, 65534), 0);
+    }
+    CHECK_EQ(prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), 0);
+    OK(LAPI_Address_init64(t_hndl, (lapi_long_t)getpid(), pids));
+    errno = 0;
+    CHECK_EQ(process_vm_readv((pid_t)pids[(t_me + 1) % t_tasks], &here, 1, &there, 1, 0), -1);
+    CHECK_EQ(errno, EPERM);
+}
+
 int main(int argc, char **argv) {
     size_t lengths[128], largest, n, i;
     int distance;
-    CHECK(argc == 3);
+    CHECK(argc == 3 || argc == 4);
     largest = strtoul(argv[2], NULL, 10);
     t_init();
+    if (argc == 4) refuse_copies();
     n = t_lengths(lengths, 128, largest);
     t_arena_init(&out, largest + 1);
     t_arena_init(&in, largest + 1);
