@@ -1,6 +1,6 @@
 //! LAPI_Address_init, LAPI_Address_init64, LAPI_Addr_set, LAPI_Addr_get.
 
-use crate::abi::LAPI_ERR_ADDR_HNDL_RANGE;
+use crate::abi::{LAPI_ERR_ADDR_HNDL_RANGE, LAPI_ERR_UNKNOWN};
 use crate::engine::context::{ADDRESS_TABLE, Core, Held};
 use crate::engine::dispatcher;
 use crate::engine::wait::wait_until;
@@ -34,6 +34,12 @@ fn slot(core: &mut Core, index: i32) -> Result<&mut usize> {
 
 /// A collective operation of all tasks: a barrier, or an exchange of a value. Threads of one task take turns.
 pub(super) fn collective(held: &mut Held<'_>, what: &'static str, value: Option<u64>) -> Result<Vec<u64>> {
+    if held.in_handler() {
+        return Err(Error::new(
+            LAPI_ERR_UNKNOWN,
+            format!("{what} inside of a handler that the dispatcher runs"),
+        ));
+    }
     wait_until(held, what, |core| (!std::mem::replace(&mut core.collective_turn, true)).then_some(()))?;
     let core = held.core();
     let (collectives, outbox, mut wire) = core.collective();

@@ -24,7 +24,7 @@ pub fn gfence(held: &mut Held<'_>) -> Result<()> {
 fn quiesce(held: &mut Held<'_>) -> Result<()> {
     let core = held.core();
     let epoch = core.ops.epochs().close();
-    let mut asked: Vec<(Task, u32)> = Vec::new();
+    let mut asked: Vec<(Task, u64)> = Vec::new();
     let (outbox, mut wire) = core.out();
     outbox.ask(&mut wire, |peer, count| asked.push((peer, count)));
     wait_until(held, "a fence", |core: &mut Core| {

@@ -70,7 +70,7 @@ pub fn init(context: &Arc<Context>, request: &Request) -> Result<lapi_dev_t> {
     settings.timeout.store(900, Relaxed);
     settings.ack_threshold.store(config.ack_thresh as i32, Relaxed);
     settings.info_level.store(config.info_level as i32, Relaxed);
-    context.open(request.handle, core);
+    context.open(request.handle, core)?;
     let threads = request.completion_threads.max(1) as usize;
     let started = context
         .completions
@@ -89,7 +89,8 @@ pub fn init(context: &Arc<Context>, request: &Request) -> Result<lapi_dev_t> {
 /// LAPI_ERR_HNDL_INVALID: the context is closed, or another thread is closing it.
 pub fn term(context: &Context) -> Result<()> {
     let mut held = context.enter()?;
-    if !held.in_handler() {
+    let nested = held.nested();
+    if !nested {
         let until = Instant::now() + FLUSH;
         // What finds no room in all this time never will: the peer does not look any more.
         let _ = wait_until(&mut held, "LAPI_Term", |core| {
@@ -103,7 +104,15 @@ pub fn term(context: &Context) -> Result<()> {
     }
     held.core().closing = true;
     held.core().news = true;
-    while held.outer() && held.core().sleepers.waiting != 0 {
+    if nested {
+        // A handler ends its own context: nothing can be waited for, since this very thread is in the middle of a call.
+        context.notifier.dismiss();
+        context.completions.dismiss();
+        held.core().transport.close();
+        context.close(&mut held);
+        return Ok(());
+    }
+    while !held.core().inside.is_empty() {
         held.core().news = true;
         held.unlocked(|| std::thread::sleep(Duration::from_micros(50)));
     }

@@ -27,4 +27,5 @@ pub(crate) fn nudge(held: &mut Held<'_>) {
     if held.core().dispatcher == 0 {
         dispatcher::turn(held);
     }
+    held.hand_over();
 }

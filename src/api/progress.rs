@@ -1,10 +1,10 @@
 //! LAPI_Getcntr, LAPI_Setcntr, LAPI_Waitcntr, LAPI_Probe, LAPI_Msgpoll.
 
-use crate::abi::{LAPI_DISP_CNTR, LAPI_POLLING_NET, lapi_msg_state_t};
+use crate::abi::{LAPI_DISP_CNTR, LAPI_ERR_HNDL_INVALID, LAPI_POLLING_NET, lapi_msg_state_t};
 use crate::engine::context::{Context, Held};
 use crate::engine::counter;
 use crate::engine::wait::{counter_changed, poll_once, wait_until};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Reads a counter (man page LAPI_Getcntr). A program that looks again and again makes progress by it.
 ///
@@ -46,20 +46,23 @@ pub fn probe(held: &mut Held<'_>) {
 /// Rounds of the dispatcher until a message was sent or received, at most `count` of them (man page LAPI_Msgpoll).
 /// What was completed since the last call that reported it counts as well, so that nothing is missed that another
 /// call, or the notifier, has seen to.
-pub fn msgpoll(held: &mut Held<'_>, count: u32) -> lapi_msg_state_t {
+pub fn msgpoll(held: &mut Held<'_>, count: u32) -> Result<lapi_msg_state_t> {
     let mut rounds = 0;
     loop {
         let core = held.core();
         let elsewhere = if core.sleepers.waiting != 0 { LAPI_POLLING_NET } else { 0 };
         let completed = std::mem::take(&mut core.unreported);
         if completed != 0 {
-            return completed | elsewhere;
+            return Ok(completed | elsewhere);
         }
         if rounds >= count {
-            return LAPI_DISP_CNTR | elsewhere;
+            return Ok(LAPI_DISP_CNTR | elsewhere);
         }
         rounds += 1;
         poll_once(held);
         held.breathe();
+        if held.core().closing {
+            return Err(Error::new(LAPI_ERR_HNDL_INVALID, "the handle was ended while this call polled"));
+        }
     }
 }

@@ -190,6 +190,11 @@ impl Producer {
         self.ring.shared().consumed.load(Ordering::Acquire)
     }
 
+    /// The same, as the last attempt that found no room saw it.
+    pub fn known_back(&self) -> u64 {
+        self.consumed
+    }
+
     /// Whether the consumer has taken everything.
     pub fn drained(&self) -> bool {
         self.given_back() == self.head

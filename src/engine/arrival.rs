@@ -365,7 +365,9 @@ pub fn conclude(held: &mut Held<'_>, landing: &Landing) {
     unsafe { counter::bump(landing.tgt_cntr as usize) };
     if landing.cookie != 0 {
         match landing.id {
-            Some(_) => answer(held.core(), landing.src, &Head::Done { cookie: landing.cookie }),
+            Some(_) => {
+                answer(held.core(), landing.src, &Head::Done { cookie: landing.cookie });
+            }
             None => local::complete(landing.cookie),
         }
     }

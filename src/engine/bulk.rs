@@ -137,6 +137,14 @@ impl Transfer {
         }
     }
 
+    /// What follows at this task when the copy is given up.
+    pub fn abandoned(&self) -> Option<SendDone> {
+        match self.kind {
+            Kind::Push { done, .. } => Some(done),
+            Kind::Fetch { .. } | Kind::Pull { .. } => None,
+        }
+    }
+
     /// The data of message `id` of `peer`, exposed as its operation `cookie`.
     pub fn pull(peer: Task, id: u32, cookie: u64, remote: u64, buffer: usize, len: usize) -> Self {
         Self { peer, remote, local: buffer, len, copied: 0, took: 0, kind: Kind::Pull { id, cookie } }
@@ -228,9 +236,14 @@ fn refused(held: &mut Held<'_>, transfer: Transfer) {
                 origin::stream(held, peer, first, Continuation::Message(id), data, false, done)
             };
         }
-        Kind::Fetch { cookie, tgt_cntr } => origin::request(held, peer, addr, len, cookie, tgt_cntr),
+        // A peer that has gone meanwhile is reported when somebody waits for the answer.
+        Kind::Fetch { cookie, tgt_cntr } => {
+            answer(core, peer, &Head::Get { addr, len, cookie, tgt_cntr });
+        }
         // The message stays in assembly, and its data will come as that of any other.
-        Kind::Pull { cookie, .. } => answer(core, peer, &Head::Pulled { cookie, refused: len }),
+        Kind::Pull { cookie, .. } => {
+            answer(core, peer, &Head::Pulled { cookie, refused: len });
+        }
     }
 }
 

@@ -83,16 +83,25 @@ impl Completions {
         }
     }
 
-    /// Ends the threads, each after the handler it is in; handlers that have not begun never run. The lock must not be held.
+    /// Ends the threads, each after the handler it is in; handlers that have not begun never run. The lock must not be
+    /// held.
     pub fn stop(&self) {
+        self.end().into_iter().for_each(Thread::join);
+    }
+
+    /// The same without waiting for them.
+    pub fn dismiss(&self) {
+        self.end().into_iter().for_each(Thread::detach);
+    }
+
+    fn end(&self) -> Vec<Thread> {
         let mut state = self.state.lock();
         state.generation += 1;
         state.queue.clear();
         state.unfinished = 0;
         drop(state);
         self.work.notify_all();
-        let threads = std::mem::take(&mut *self.threads.lock());
-        threads.into_iter().for_each(Thread::join);
+        std::mem::take(&mut *self.threads.lock())
     }
 }
 
@@ -123,6 +132,7 @@ fn run(context: &Context, generation: u64) {
             if let Some(mut held) = context.enter_closing() {
                 arrival::conclude(&mut held, &landing);
                 held.core().news = true;
+                held.hand_over();
             }
         }
         let mut state = pool.state.lock();

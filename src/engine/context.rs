@@ -14,7 +14,8 @@ use super::stats::Stats;
 use super::tuner::Tuner;
 use super::wait::Sleepers;
 use crate::abi::{
-    LAPI_ERR_HNDL_INVALID, LAPI_VOID_HANDLE, LAPI_err_hndlr_p, lapi_err_t, lapi_handle_t, lapi_msg_state_t,
+    LAPI_ERR_ALL_HNDL_IN_USE, LAPI_ERR_HNDL_INVALID, LAPI_VOID_HANDLE, LAPI_err_hndlr_p, lapi_err_t,
+    lapi_handle_t, lapi_msg_state_t,
 };
 use crate::error::{Error, Result};
 use crate::proto::Link;
@@ -108,8 +109,11 @@ pub struct Core {
     pub unreported: lapi_msg_state_t,
     /// The thread that runs the dispatcher (0: none does). A handler may be running in it.
     pub dispatcher: usize,
-    /// The handle is being ended.
+    /// The handle is being ended, or has been.
     pub closing: bool,
+    /// Threads that have let the lock go in the middle of a call and will come back for the core; a thread may stand here
+    /// several times.
+    pub inside: Vec<usize>,
     /// Something has happened that a waiting thread may want to know.
     pub news: bool,
     /// How often the program's own threads have polled; by this the notifier sees whether they do.
@@ -159,6 +163,7 @@ impl Core {
             unreported: 0,
             dispatcher: 0,
             closing: false,
+            inside: Vec::with_capacity(8),
             news: false,
             activity: 0,
             sleepers: Sleepers::default(),
@@ -236,24 +241,30 @@ impl Context {
     }
 
     /// Puts a core in, under this handle. Threads are started by the caller.
-    pub fn open(&self, handle: lapi_handle_t, core: Core) {
+    ///
+    /// # Errors
+    /// LAPI_ERR_ALL_HNDL_IN_USE: a handler that has ended the former context has not returned yet.
+    pub fn open(&self, handle: lapi_handle_t, core: Core) -> Result<()> {
         let outer = self.lock.enter();
-        assert!(outer, "a context is opened from outside of it");
-        // SAFETY: the lock is held, and a closed context has no core that anyone could be using.
+        let mut held = Held { context: self, outer };
+        if held.try_core().is_some_and(|old| old.dispatcher != 0 || !old.inside.is_empty()) {
+            let detail = "the handler that ended the former context of this instance has not returned yet";
+            return Err(Error::new(LAPI_ERR_ALL_HNDL_IN_USE, detail));
+        }
+        // SAFETY: the lock is held, and nobody is using the former core, as was just seen.
         unsafe { *self.core.get() = Some(Box::new(core)) };
         self.handle.store(handle, Ordering::Release);
-        // SAFETY: taken above.
-        unsafe { self.lock.leave() };
+        Ok(())
     }
 
-    /// Takes the core out again. Where a handler ends its own context, the dispatcher that called it still needs the
-    /// core: then this answers `None`, and the dispatcher calls again when it is through.
+    /// Takes the core out again, unless a frame further up this thread's stack will come back for it: where a handler
+    /// ends its own context, the core stays until the context is opened again.
     pub fn close(&self, held: &mut Held<'_>) -> Option<Box<Core>> {
         self.handle.store(LAPI_VOID_HANDLE, Ordering::Release);
-        if held.core().dispatcher == this_thread() {
+        if held.core().dispatcher != 0 || !held.core().inside.is_empty() {
             return None;
         }
-        // SAFETY: `held` proves that the lock is held, and no reference into the core is alive.
+        // SAFETY: `held` proves that the lock is held, and nobody is using the core.
         unsafe { (*self.core.get()).take() }
     }
 
@@ -374,9 +385,43 @@ impl<'a> Held<'a> {
     #[inline]
     pub fn breathe(&mut self) {
         if self.outer {
+            self.step_out();
             // SAFETY: this value took the lock.
             unsafe { self.context.lock.yield_to_others() }
+            self.step_in();
         }
+    }
+
+    /// Notes that this thread will come back for the core, so that it is not taken out meanwhile.
+    #[inline]
+    pub(super) fn step_out(&mut self) {
+        self.core().inside.push(this_thread());
+    }
+
+    /// The end of what [`Self::step_out`] began.
+    #[inline]
+    pub(super) fn step_in(&mut self) {
+        let me = this_thread();
+        let inside = &mut self.core().inside;
+        if let Some(at) = inside.iter().rposition(|&thread| thread == me) {
+            inside.swap_remove(at);
+        }
+    }
+
+    /// A call is over, and may have left work behind. If the notifier listens, it must be told: nobody else will go on.
+    #[inline]
+    pub fn hand_over(&mut self) {
+        let core = self.core();
+        if core.sleepers.notifier_armed && (core.outbox.waiting() || core.eager() || core.restless()) {
+            core.transport.wake();
+        }
+    }
+
+    /// Whether a frame further up this thread's stack is in the middle of a call, as when a handler made this one.
+    pub fn nested(&mut self) -> bool {
+        let me = this_thread();
+        let core = self.core();
+        core.dispatcher == me || core.inside.contains(&me)
     }
 
     /// Runs something without the lock, if it is ours to release.
@@ -385,10 +430,12 @@ impl<'a> Held<'a> {
             return run();
         }
         self.spread_news();
+        self.step_out();
         // SAFETY: this value took the lock, and takes it again before anyone can use it.
         unsafe { self.context.lock.leave() };
         let result = run();
         self.context.lock.enter();
+        self.step_in();
         result
     }
 

@@ -4,7 +4,7 @@
 //! or queued, and this very round goes on when the handler returns.
 
 use super::arrival::{self, ActiveMessage, Data, IncomingPut};
-use super::bulk;
+use super::bulk::{self, Transfer};
 use super::context::{Core, Held};
 use super::local;
 use super::lock::this_thread;
@@ -12,12 +12,16 @@ use super::origin;
 use crate::abi::{INT_ERR, LAPI_ERR_NO_CONNECTIVITY, LAPI_ERR_UNKNOWN};
 use crate::base::bytes::Piece;
 use crate::error::Error;
-use crate::proto::outbox::{Body, SendDone};
+use crate::proto::ops::Op;
+use crate::proto::outbox::{Body, Posted, SendDone};
 use crate::transport::{Inbound, PeerState, Task};
 use crate::wire::packet::Head;
 
 /// How many packets one round takes in, so that sending has its turn.
 const BATCH: usize = 16;
+
+/// How many rounds are enough to take in what one peer can have left in its ring, whatever the others send.
+const DRAIN: u32 = 1000;
 
 /// One round. Answers whether anything moved. Does nothing when a round is under way already.
 #[inline]
@@ -66,6 +70,11 @@ fn report_finished(held: &mut Held<'_>) -> bool {
     let some = !batch.is_empty();
     for done in batch.drain(..) {
         origin::finish(held, &done);
+        if done.error != 0 && held.core().lost.insert(done.peer) {
+            let detail =
+                format!("task {} has left before everything that was sent to it had found room", done.peer);
+            held.context().report(held, INT_ERR, done.peer, &Error::new(done.error, detail));
+        }
     }
     // What handlers have added meanwhile is reported next time; otherwise the list keeps its memory.
     let core = held.core();
@@ -86,14 +95,12 @@ fn pump(core: &mut Core) -> bool {
     moved
 }
 
-/// Sends a packet that carries no data of the program.
+/// Sends a packet that carries no data of the program. Only `Posted::Gone` says that it was not sent.
 #[inline]
-pub fn answer(core: &mut Core, peer: Task, head: &Head) {
+pub fn answer(core: &mut Core, peer: Task, head: &Head) -> Posted {
     let (outbox, mut wire) = core.out();
     // SAFETY: the packet has no body.
-    unsafe {
-        outbox.post(&mut wire, peer, head, Body::EMPTY, usize::MAX, SendDone::nothing(peer));
-    }
+    unsafe { outbox.post(&mut wire, peer, head, Body::EMPTY, usize::MAX, SendDone::nothing(peer)) }
 }
 
 #[inline]
@@ -130,7 +137,9 @@ fn handle(held: &mut Held<'_>, packet: &Inbound) {
         Some(Head::Rmw { op, var, value, swap, cookie }) => {
             // SAFETY: the variable's address comes from the origin's program, as LAPI_Rmw wants it.
             match unsafe { local::read_modify_write(op, var, value, swap) } {
-                Some(value) => answer(held.core(), src, &Head::RmwReply { cookie, value }),
+                Some(value) => {
+                    answer(held.core(), src, &Head::RmwReply { cookie, value });
+                }
                 None => broken(held, src),
             }
         }
@@ -170,44 +179,64 @@ pub fn broken(held: &mut Held<'_>, src: Task) {
     held.context().report(held, INT_ERR, src, &error);
 }
 
-/// Ends what waits for peers that have died. Makes system calls: for threads that have slept.
+/// Ends what waits for peers that have left: they died, or ended LAPI while they owed an answer. Makes system calls: for
+/// threads that have slept.
 pub fn look_after_peers(held: &mut Held<'_>) {
     let core = held.core();
-    if core.ops.is_empty() && !core.outbox.waiting() && core.collectives.awaited().is_none() {
-        return;
-    }
+    let me = core.options.me;
     let mut concerned: Vec<Task> = core.outbox.waiting_for().to_vec();
     concerned.extend(core.ops.peers());
     concerned.extend(core.outbox.unconfirmed());
+    // Of a collective operation only the task whose packet is next: others that have left may have done their part.
     concerned.extend(core.collectives.awaited());
     concerned.sort_unstable();
     concerned.dedup();
-    concerned.retain(|&peer| peer != core.options.me);
     for peer in concerned {
-        if held.core().transport.peer_state(peer) == PeerState::Dead && held.core().lost.insert(peer) {
+        if peer != me && held.core().transport.peer_state(peer) != PeerState::Up {
             lose(held, peer);
         }
     }
 }
 
-/// The peer is dead: whatever waits for it ends with an error.
+/// The peer has left: whatever waits for it ends with an error. It is reported once.
 #[cold]
 fn lose(held: &mut Held<'_>, peer: Task) {
-    // What it had sent before it died is still to be had.
-    while turn(held) {}
+    // What it had sent before it left is still to be had; it may have owed nothing else.
+    for _ in 0..DRAIN {
+        if !turn(held) {
+            break;
+        }
+    }
     let core = held.core();
+    let closed = core.transport.peer_state(peer) == PeerState::Closed;
+    let owed = core.ops.wait_for(peer) || core.outbox.owes(peer) || core.collectives.awaited() == Some(peer);
+    if !owed {
+        return;
+    }
     let mut finished = std::mem::take(&mut core.finished);
     core.outbox.abandon(peer, LAPI_ERR_NO_CONNECTIVITY, &mut finished);
-    core.finished = finished;
     core.inbox.abandon(peer);
+    let copies =
+        core.transfers.iter().filter(|transfer| transfer.peer == peer).filter_map(Transfer::abandoned);
+    let ended = core.ops.abandon(peer);
+    let answers = ended.iter().filter_map(|op| match op {
+        Op::Exposed { done, pulled: false, .. } | Op::Rmw { done, .. } => Some(*done),
+        _ => None,
+    });
+    let from = finished.len();
+    finished.extend(copies.chain(answers));
+    finished[from..].iter_mut().for_each(|done| done.error = LAPI_ERR_NO_CONNECTIVITY);
     core.transfers.retain(|transfer| transfer.peer != peer);
-    let ended = core.ops.abandon(peer).len();
-    let me = core.options.me;
+    core.finished = finished;
+    core.news = true;
+    if !core.lost.insert(peer) {
+        return;
+    }
+    let (me, how) = (core.options.me, if closed { "has ended LAPI" } else { "has died" });
+    let count = ended.len();
     let error = Error::new(
         LAPI_ERR_NO_CONNECTIVITY,
-        format!(
-            "task {peer} has died; {ended} operations of task {me} that waited for its answer cannot complete"
-        ),
+        format!("task {peer} {how}; task {me} waits for it, and {count} operations cannot complete"),
     );
     held.context().report(held, INT_ERR, peer, &error);
 }

@@ -19,9 +19,9 @@ use parking_lot::Mutex;
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// How long the program may be silent before the notifier listens: at first, and at most while it goes on polling.
@@ -29,6 +29,8 @@ const WATCH_FIRST: Duration = Duration::from_micros(200);
 const WATCH_LONGEST: Duration = Duration::from_millis(4);
 /// With work that nothing announces, the armed notifier wakes after this.
 const RESTLESS: Duration = Duration::from_millis(1);
+/// It wakes at least this often: a peer that is killed between taking the bell and ringing it leaves a message unannounced.
+const LOOK_AROUND: Duration = Duration::from_secs(1);
 /// How many rounds without any news the notifier makes before it arms again.
 const LINGER: u32 = 20;
 
@@ -37,11 +39,12 @@ const WATCHING: u8 = 1;
 
 /// The notifier of one context.
 pub struct Notifier {
-    thread: Mutex<Option<(Thread, OwnedFd)>>,
+    thread: Mutex<Option<(Thread, Arc<OwnedFd>)>>,
     /// The timer of the present thread; -1 when there is none.
     timer: AtomicI32,
     state: AtomicU8,
-    stop: AtomicBool,
+    /// A thread of an earlier generation ends.
+    generation: AtomicU64,
 }
 
 impl Notifier {
@@ -50,7 +53,7 @@ impl Notifier {
             thread: Mutex::new(None),
             timer: AtomicI32::new(-1),
             state: AtomicU8::new(RESTING),
-            stop: AtomicBool::new(false),
+            generation: AtomicU64::new(0),
         }
     }
 
@@ -60,10 +63,11 @@ impl Notifier {
             .map_err(|reason| {
                 Error::new(LAPI_ERR_MEMORY_EXHAUSTED, format!("no timer can be made: {reason}"))
             })?;
-        self.stop.store(false, Ordering::Relaxed);
+        let timer = Arc::new(timer);
         self.timer.store(timer.as_raw_fd(), Ordering::Relaxed);
-        let (shared, raw) = (context.clone(), timer.as_raw_fd());
-        let thread = threads::spawn("lapi-intr", recipe, move || run(&shared, raw))?;
+        let (shared, own, generation) =
+            (context.clone(), timer.clone(), self.generation.load(Ordering::Relaxed));
+        let thread = threads::spawn("lapi-intr", recipe, move || run(&shared, own.as_fd(), generation))?;
         *self.thread.lock() = Some((thread, timer));
         self.watch();
         Ok(())
@@ -71,11 +75,24 @@ impl Notifier {
 
     /// Ends the thread, and waits for it unless it is the caller. The lock must not be held.
     pub fn stop(&self) {
-        let Some((thread, timer)) = self.thread.lock().take() else { return };
-        self.stop.store(true, Ordering::Release);
-        set_timer(timer.as_fd(), Duration::from_nanos(1));
-        thread.join();
+        if let Some(thread) = self.end() {
+            thread.join();
+        }
+    }
+
+    /// Ends the thread without waiting for it.
+    pub fn dismiss(&self) {
+        if let Some(thread) = self.end() {
+            thread.detach();
+        }
+    }
+
+    fn end(&self) -> Option<Thread> {
+        let (thread, timer) = self.thread.lock().take()?;
+        self.generation.fetch_add(1, Ordering::Release);
         self.timer.store(-1, Ordering::Relaxed);
+        set_timer(timer.as_fd(), Duration::from_nanos(1));
+        Some(thread)
     }
 
     /// Makes the notifier look at the program from now on.
@@ -83,7 +100,7 @@ impl Notifier {
         let timer = self.timer.load(Ordering::Relaxed);
         if timer >= 0 {
             self.state.store(WATCHING, Ordering::Relaxed);
-            // SAFETY: the timer is closed by `stop` only, which the context calls when no other call is inside.
+            // SAFETY: `end` takes the number away before it lets go of the timer, and no other call is inside then.
             set_timer(unsafe { BorrowedFd::borrow_raw(timer) }, WATCH_FIRST);
         }
     }
@@ -108,24 +125,23 @@ enum Plan {
     /// Look again when the timer says so, or when a peer has lost its patience.
     Watch(Duration),
     /// Sleep on the transport's descriptor.
-    Listen { at_most: Option<Duration> },
+    Listen { at_most: Duration },
     /// Sleep until somebody sets the timer.
     Rest,
 }
 
-fn run(context: &Context, timer: RawFd) {
-    // SAFETY: `Notifier::stop` closes the timer only after this thread has ended.
-    let timer = unsafe { BorrowedFd::borrow_raw(timer) };
+fn run(context: &Context, timer: BorrowedFd<'_>, generation: u64) {
+    let ended = || context.notifier.generation.load(Ordering::Acquire) != generation;
     let mut interval = WATCH_FIRST;
     let mut seen = 0;
     let mut called = false;
-    while !context.notifier.stop.load(Ordering::Acquire) {
+    while !ended() {
         let Some(mut held) = context.enter_closing() else { return };
         let plan = decide(&mut held, &mut interval, &mut seen, called);
         let descriptor = held.core().transport.event_fd().as_raw_fd();
         drop(held);
-        if context.notifier.stop.load(Ordering::Acquire) {
-            // Ended by a handler that this very thread ran: the timer may be gone.
+        if ended() {
+            // By a handler that this very thread ran, perhaps: the core may be taken out now.
             return;
         }
         // SAFETY: the transport lives as long as the core, and the context ends this thread before the core.
@@ -135,7 +151,7 @@ fn run(context: &Context, timer: RawFd) {
                 set_timer(timer, interval);
                 await_readable(&[timer, descriptor], None)
             }
-            Plan::Listen { at_most } => await_readable(&[timer, descriptor], at_most),
+            Plan::Listen { at_most } => await_readable(&[timer, descriptor], Some(at_most)),
             Plan::Rest => await_readable(&[timer], None),
         };
         if ready[0] {
@@ -151,7 +167,9 @@ fn decide(held: &mut Held<'_>, interval: &mut Duration, seen: &mut u64, called: 
     let context = held.context();
     let notifier = &context.notifier;
     if !context.settings.interrupts.load(Ordering::Relaxed) || held.core().closing {
-        disarm(held);
+        if held.core().sleepers.notifier_armed {
+            disarm(held);
+        }
         notifier.state.store(RESTING, Ordering::Relaxed);
         return Plan::Rest;
     }
@@ -170,13 +188,17 @@ fn decide(held: &mut Held<'_>, interval: &mut Duration, seen: &mut u64, called: 
     *interval = WATCH_FIRST;
     disarm(held);
     serve(held);
+    if !context.settings.interrupts.load(Ordering::Relaxed) || held.core().closing {
+        notifier.state.store(RESTING, Ordering::Relaxed);
+        return Plan::Rest;
+    }
     let core = held.core();
     if core.eager() || core.sleepers.waiting != 0 || core.sleepers.on_descriptor || !core.transport.arm() {
         notifier.state.store(WATCHING, Ordering::Relaxed);
         return Plan::Watch(Duration::from_micros(1));
     }
     core.sleepers.notifier_armed = true;
-    Plan::Listen { at_most: core.restless().then_some(RESTLESS) }
+    Plan::Listen { at_most: if core.restless() { RESTLESS } else { LOOK_AROUND } }
 }
 
 fn disarm(held: &mut Held<'_>) {
@@ -188,7 +210,11 @@ fn disarm(held: &mut Held<'_>) {
 /// Runs the dispatcher until there has been nothing to do for a little while.
 fn serve(held: &mut Held<'_>) {
     let mut idle = 0;
-    while idle < LINGER && held.core().sleepers.waiting == 0 && !held.core().closing {
+    let wanted = |held: &mut Held<'_>| {
+        let core = held.core();
+        core.sleepers.waiting == 0 && !core.closing
+    };
+    while idle < LINGER && wanted(held) && held.context().settings.interrupts.load(Ordering::Relaxed) {
         let moved = dispatcher::turn(held);
         idle = if moved || held.core().eager() { 0 } else { idle + 1 };
         held.breathe();

@@ -126,7 +126,7 @@ pub unsafe fn put(held: &mut Held<'_>, put: &Put) -> Result<()> {
     if len <= core.outbox.max_body() {
         // SAFETY: the data is the caller's promise.
         let posted = unsafe { post(held, put.tgt, &head, Body::data(put.data), false, put.done) };
-        return started(held, put.tgt, posted, &put.done);
+        return started(held, put.tgt, cookie, posted, &put.done);
     }
     let copied = len <= core.options.copy_limit;
     if !copied && bulk::choose(core, put.tgt, len, put.hint) == Way::Attach {
@@ -148,7 +148,7 @@ pub unsafe fn put(held: &mut Held<'_>, put: &Put) -> Result<()> {
             put.done,
         )
     };
-    started(held, put.tgt, posted, &put.done)
+    started(held, put.tgt, cookie, posted, &put.done)
 }
 
 /// Starts an active message.
@@ -175,7 +175,7 @@ pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Result<(
         let head = Head::Am { id, uhdr_len, handler, tgt_cntr, cookie, total: 0 };
         // SAFETY: header and data are the caller's promise.
         let posted = unsafe { post(held, tgt, &head, Body { header, data }, message.copied, message.done) };
-        return started(held, tgt, posted, &message.done);
+        return started(held, tgt, cookie, posted, &message.done);
     }
     let total = data.len as u64;
     if attach {
@@ -186,6 +186,7 @@ pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Result<(
             data: data.ptr as usize,
             len: data.len,
             pulled: false,
+            concluded: false,
         };
         let cookie = core.ops.insert(tgt, exposed, false);
         let head = Head::AmAttach { id, uhdr_len, handler, addr: data.ptr as u64, total, cookie, tgt_cntr };
@@ -204,7 +205,7 @@ pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Result<(
     let posted = unsafe {
         stream(held, tgt, Some((&head, header)), Continuation::Message(id), data, copied, message.done)
     };
-    started(held, tgt, posted, &message.done)
+    started(held, tgt, cookie, posted, &message.done)
 }
 
 /// Starts a get.
@@ -231,13 +232,21 @@ pub unsafe fn get(held: &mut Held<'_>, get: &Get) -> Result<()> {
         bulk::begin(held, Transfer::fetch(get, cookie));
         return Ok(());
     }
-    request(held, get.tgt, get.addr, get.len, cookie, get.tgt_cntr);
-    Ok(())
+    request(
+        held,
+        get.tgt,
+        &Head::Get { addr: get.addr, len: get.len, cookie, tgt_cntr: get.tgt_cntr },
+        cookie,
+    )
 }
 
-/// Asks the target for data.
-pub fn request(held: &mut Held<'_>, tgt: Task, addr: u64, len: u64, cookie: u64, tgt_cntr: u64) {
-    answer(held.core(), tgt, &Head::Get { addr, len, cookie, tgt_cntr });
+/// Asks the target for something that operation `cookie` waits for.
+pub fn request(held: &mut Held<'_>, tgt: Task, head: &Head, cookie: u64) -> Result<()> {
+    if answer(held.core(), tgt, head) == Posted::Gone {
+        held.core().ops.remove(tgt, cookie);
+        return Err(gone(tgt));
+    }
+    Ok(())
 }
 
 /// Starts a read-modify-write.
@@ -260,8 +269,7 @@ pub unsafe fn rmw(held: &mut Held<'_>, rmw: &Rmw) -> Result<()> {
     let pending = Op::Rmw { previous: rmw.previous, wide: rmw.wide, done: rmw.done };
     let cookie = core.ops.insert(rmw.tgt, pending, true);
     let head = Head::Rmw { op, var: rmw.var, value: rmw.value, swap: rmw.swap, cookie };
-    answer(core, rmw.tgt, &head);
-    Ok(())
+    request(held, rmw.tgt, &head, cookie)
 }
 
 /// The target's side of a get.
@@ -335,26 +343,39 @@ pub fn take_rmw_reply(held: &mut Held<'_>, src: Task, cookie: u64, value: u64) {
 /// A message is complete at its target.
 #[inline]
 pub fn take_done(held: &mut Held<'_>, src: Task, cookie: u64) {
-    match held.core().ops.remove(src, cookie) {
-        // SAFETY: the program's counter.
-        Some(Op::Completion { cmpl_cntr } | Op::Exposed { cmpl_cntr, .. }) => unsafe {
-            counter::bump(cmpl_cntr)
-        },
-        _ => dispatcher::broken(held, src),
-    }
+    let ops = &mut held.core().ops;
+    let cmpl_cntr = match ops.get_mut(src, cookie) {
+        Some(Op::Completion { cmpl_cntr }) => *cmpl_cntr,
+        Some(Op::Exposed { cmpl_cntr, pulled: true, .. }) => *cmpl_cntr,
+        Some(Op::Exposed { concluded, .. }) => {
+            *concluded = true;
+            return;
+        }
+        _ => return dispatcher::broken(held, src),
+    };
+    ops.remove(src, cookie);
+    // SAFETY: the program's counter.
+    unsafe { counter::bump(cmpl_cntr) };
 }
 
 /// The target has fetched exposed data, or could not.
 pub fn take_pulled(held: &mut Held<'_>, src: Task, cookie: u64, refused: u64) {
-    let Some(Op::Exposed { done, id, data, len, pulled, .. }) = held.core().ops.get_mut(src, cookie) else {
+    let Some(Op::Exposed { done, id, data, len, pulled, concluded, .. }) =
+        held.core().ops.get_mut(src, cookie)
+    else {
         return dispatcher::broken(held, src);
     };
     if std::mem::replace(pulled, true) {
         return dispatcher::broken(held, src);
     }
-    let (done, id, data) = (*done, *id, Piece { ptr: *data as *const u8, len: *len });
+    let (done, id, concluded) = (*done, *id, *concluded);
+    let data = Piece { ptr: *data as *const u8, len: *len };
     if refused == 0 {
-        return finish(held, &done);
+        finish(held, &done);
+        if concluded {
+            take_done(held, src, cookie);
+        }
+        return;
     }
     // SAFETY: the program leaves its data alone until `done` is reported.
     unsafe { stream(held, src, None, Continuation::Message(id), data, false, done) };
@@ -367,6 +388,8 @@ pub fn finish(held: &mut Held<'_>, done: &SendDone) {
     if done.user {
         core.unreported |= LAPI_SEND_COMPLETE;
     }
+    // A thread may sleep in a call that waits for the counter.
+    core.news |= core.sleepers.waiting != 0;
     if done.error == 0 {
         let path = if done.peer == core.options.me { &mut core.stats.local } else { &mut core.stats.peers };
         path.bytes_sent += done.bytes;
@@ -440,11 +463,14 @@ pub unsafe fn stream(
 
 /// What a call answers for a message that was posted.
 #[inline]
-fn started(held: &mut Held<'_>, tgt: Task, posted: Posted, done: &SendDone) -> Result<()> {
+fn started(held: &mut Held<'_>, tgt: Task, cookie: u64, posted: Posted, done: &SendDone) -> Result<()> {
     match posted {
         Posted::Free => finish(held, done),
         Posted::Queued => {}
-        Posted::Gone => return Err(gone(tgt)),
+        Posted::Gone => {
+            held.core().ops.remove(tgt, cookie);
+            return Err(gone(tgt));
+        }
     }
     Ok(())
 }

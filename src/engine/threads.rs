@@ -39,16 +39,20 @@ impl Recipe {
 pub struct Thread(libc::pthread_t);
 
 impl Thread {
-    /// Waits for the thread's end; not for itself, and not for one that was made detached.
+    /// Lets the thread end by itself.
+    pub fn detach(self) {
+        // SAFETY: the thread was made by `spawn` and is let go once, since `self` is consumed.
+        unsafe { libc::pthread_detach(self.0) };
+    }
+
+    /// Waits for the thread's end; not for itself.
     pub fn join(self) {
-        // SAFETY: the thread was made by `spawn` and is joined once, since `self` is consumed.
-        unsafe {
-            if libc::pthread_equal(self.0, libc::pthread_self()) != 0 {
-                libc::pthread_detach(self.0);
-            } else {
-                libc::pthread_join(self.0, ptr::null_mut());
-            }
+        // SAFETY: pthread_self and pthread_equal have no preconditions.
+        if unsafe { libc::pthread_equal(self.0, libc::pthread_self()) } != 0 {
+            return self.detach();
         }
+        // SAFETY: the thread was made by `spawn` and is joined once, since `self` is consumed.
+        unsafe { libc::pthread_join(self.0, ptr::null_mut()) };
     }
 }
 

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use parking_lot::{Condvar, Mutex};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use std::os::fd::{AsRawFd, BorrowedFd};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering, fence};
 use std::time::Duration;
 
 /// How long a thread polls before it sleeps, in polls.
@@ -70,6 +70,8 @@ impl WaitingRoom {
 /// A counter was changed by a call that does not take the lock: wake who may wait for it.
 #[inline]
 pub fn counter_changed(context: &Context) {
+    // The sleeper writes `asleep` and then looks at the counter; this is the other half.
+    fence(Ordering::SeqCst);
     if context.waiting_room.asleep.load(Ordering::SeqCst) != 0 {
         if let Ok(mut held) = context.enter() {
             held.core().news = true;
@@ -109,7 +111,7 @@ pub fn wait_until<T>(
     }
     begin(held);
     let answer = poll_until(held, &mut ready);
-    end(held.core());
+    end(held);
     answer
 }
 
@@ -130,6 +132,7 @@ pub fn poll_once(held: &mut Held<'_>) -> bool {
 
 fn begin(held: &mut Held<'_>) {
     take_over(held);
+    held.step_out();
     let core = held.core();
     core.sleepers.waiting += 1;
     if core.sleepers.waiting == 1 {
@@ -137,7 +140,9 @@ fn begin(held: &mut Held<'_>) {
     }
 }
 
-fn end(core: &mut Core) {
+fn end(held: &mut Held<'_>) {
+    held.step_in();
+    let core = held.core();
     core.sleepers.waiting -= 1;
     if core.sleepers.waiting == 0 {
         core.transport.set_attentive(false);
@@ -241,7 +246,9 @@ fn sleep_on_descriptor(held: &mut Held<'_>) {
         core.news = true;
     }
     dispatcher::look_after_peers(held);
-    held.context().notifier.watch_if_idle();
+    if held.context().settings.interrupts.load(Ordering::Relaxed) {
+        held.context().notifier.watch_if_idle();
+    }
 }
 
 /// Waits until one of the descriptors is readable; says which are.

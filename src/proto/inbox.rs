@@ -7,7 +7,7 @@
 use super::before;
 use crate::base::bytes::{self, Piece};
 use crate::wire::frame::Task;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// A message being assembled. `T` is what the caller wants to know when it is complete.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ struct Source<T> {
     /// All messages before this number are delivered,
     delivered: u32,
     /// and so are these.
-    beyond: Vec<u32>,
+    beyond: HashSet<u32>,
     /// What the sender's fence waits for.
     asked: Option<u32>,
     /// Messages under way. Few at a time, so a list is the fastest table.
@@ -61,7 +61,13 @@ struct Source<T> {
 
 impl<T> Default for Source<T> {
     fn default() -> Self {
-        Self { delivered: 0, beyond: Vec::new(), asked: None, assemblies: Vec::new(), early: HashMap::new() }
+        Self {
+            delivered: 0,
+            beyond: HashSet::new(),
+            asked: None,
+            assemblies: Vec::new(),
+            early: HashMap::new(),
+        }
     }
 }
 
@@ -126,7 +132,7 @@ impl<T> Inbox<T> {
     pub fn deliver(&mut self, src: Task, id: u32) -> Option<u32> {
         let source = self.sources[src as usize].get_or_insert_default();
         if id != source.delivered {
-            source.beyond.push(id);
+            source.beyond.insert(id);
             return None;
         }
         source.delivered = id.wrapping_add(1);
@@ -172,8 +178,7 @@ impl<T> Inbox<T> {
 impl<T> Source<T> {
     #[cold]
     fn catch_up(&mut self) {
-        while let Some(at) = self.beyond.iter().position(|&id| id == self.delivered) {
-            self.beyond.swap_remove(at);
+        while self.beyond.remove(&self.delivered) {
             self.delivered = self.delivered.wrapping_add(1);
         }
     }

@@ -32,8 +32,10 @@ pub enum Op {
         data: usize,
         /// Its length.
         len: usize,
-        /// Whether the target has it.
+        /// Whether the target has it, or has asked for it in packets.
         pulled: bool,
+        /// Whether the message is complete. On a transport without order this may be told first.
+        concluded: bool,
     },
     /// A get.
     Get {

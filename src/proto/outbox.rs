@@ -7,7 +7,7 @@
 //! A parked packet keeps its user header, and its data up to the caller's copy limit; above that it refers to the
 //! program's memory, which the program leaves alone until its [`SendDone`] is reported.
 
-use super::{Link, before};
+use super::Link;
 use crate::abi::LAPI_ERR_NO_CONNECTIVITY;
 use crate::base::bytes::Piece;
 use crate::wire::frame::{Outgoing, SendError, Task};
@@ -111,11 +111,12 @@ struct Stream {
 
 #[derive(Default)]
 struct Lane {
-    next_id: u32,
+    /// How many messages were numbered; a packet carries the lower half of its message's number.
+    next: u64,
     /// Messages below this number are known to be delivered, as far as fences have asked.
-    acknowledged: u32,
+    acknowledged: u64,
     /// The number that the last fence packet asked about.
-    asked: u32,
+    asked: u64,
     parked: VecDeque<Parked>,
     streams: VecDeque<Stream>,
     busy: bool,
@@ -162,12 +163,12 @@ impl Outbox {
     #[inline]
     pub fn number(&mut self, peer: Task) -> u32 {
         let lane = self.lanes[peer as usize].get_or_insert_default();
-        let id = lane.next_id;
-        if lane.acknowledged == id {
+        let number = lane.next;
+        if lane.acknowledged == number {
             self.unfenced.push(peer);
         }
-        lane.next_id = id.wrapping_add(1);
-        id
+        lane.next = number + 1;
+        number as u32
     }
 
     /// Sends one packet, or parks it. With data of at most `copy_limit` bytes (header included) a parked packet keeps
@@ -195,7 +196,10 @@ impl Outbox {
             // SAFETY: the caller's promise.
             match unsafe { link.send(peer, &packet) } {
                 Ok(()) => return Posted::Free,
-                Err(SendError::PeerGone) => return Posted::Gone,
+                Err(SendError::PeerGone) => {
+                    lane.gone = true;
+                    return Posted::Gone;
+                }
                 Err(SendError::NoRoom) => {}
             }
         }
@@ -294,30 +298,29 @@ impl Outbox {
 
     /// Ends everything that waits for `peer`, which has left: `finished` gets what was under way, with `error`.
     pub fn abandon(&mut self, peer: Task, error: i32, finished: &mut Vec<SendDone>) {
-        if let Some(lane) = self.lanes[peer as usize].as_deref_mut() {
-            lane.abandon(error, finished);
-            lane.acknowledged = lane.next_id;
-            if lane.busy {
-                lane.busy = false;
-                self.busy.retain(|&busy| busy != peer);
-            }
-            self.unfenced.retain(|&task| task != peer);
+        let lane = self.lanes[peer as usize].get_or_insert_default();
+        lane.abandon(error, finished);
+        lane.acknowledged = lane.next;
+        if lane.busy {
+            lane.busy = false;
+            self.busy.retain(|&busy| busy != peer);
         }
+        self.unfenced.retain(|&task| task != peer);
     }
 
     /// Asks every peer that was sent something since the last fence to confirm it, and calls `note` with each peer
     /// and the number of messages that it must confirm.
-    pub fn ask(&mut self, link: &mut impl Link, mut note: impl FnMut(Task, u32)) {
+    pub fn ask(&mut self, link: &mut impl Link, mut note: impl FnMut(Task, u64)) {
         for at in 0..self.unfenced.len() {
             let peer = self.unfenced[at];
             let Some(lane) = self.lanes[peer as usize].as_deref_mut() else { continue };
-            let count = lane.next_id;
+            let count = lane.next;
             note(peer, count);
             if lane.asked == count {
                 continue;
             }
             lane.asked = count;
-            let head = Head::Fence { count };
+            let head = Head::Fence { count: count as u32 };
             // SAFETY: the packet has no body.
             unsafe {
                 self.post(link, peer, &head, Body::EMPTY, usize::MAX, SendDone::nothing(peer));
@@ -325,29 +328,37 @@ impl Outbox {
         }
     }
 
-    /// Notes that `peer` has confirmed all messages before `count`.
+    /// Notes that `peer` has confirmed all messages before the one whose number ends in `count`.
     pub fn acknowledge(&mut self, peer: Task, count: u32) {
         let Some(lane) = self.lanes[peer as usize].as_deref_mut() else { return };
-        if before(lane.acknowledged, count) && !before(lane.next_id, count) {
+        // The question was asked less than 2^32 messages ago, or it is not ours.
+        let count = lane.next.wrapping_sub(u64::from((lane.next as u32).wrapping_sub(count)));
+        if count > lane.acknowledged && count <= lane.asked {
             lane.acknowledged = count;
-            if count == lane.next_id {
+            if count == lane.next {
                 self.unfenced.retain(|&task| task != peer);
             }
         }
     }
 
     /// Whether `peer` has confirmed all messages before `count`, or is gone.
-    pub fn confirmed(&self, peer: Task, count: u32) -> bool {
-        self.lanes[peer as usize].as_deref().is_none_or(|lane| lane.gone || !before(lane.acknowledged, count))
+    pub fn confirmed(&self, peer: Task, count: u64) -> bool {
+        self.lanes[peer as usize].as_deref().is_none_or(|lane| lane.gone || lane.acknowledged >= count)
     }
 
     /// The peers that a fence has asked and that have not answered.
     pub fn unconfirmed(&self) -> impl Iterator<Item = Task> + '_ {
-        let asked = |lane: &Lane| before(lane.acknowledged, lane.asked);
+        let asked = |lane: &Lane| !lane.gone && lane.acknowledged < lane.asked;
         self.unfenced
             .iter()
             .copied()
             .filter(move |&peer| self.lanes[peer as usize].as_deref().is_some_and(asked))
+    }
+
+    /// Whether something waits for room at `peer`, or for its confirmation.
+    pub fn owes(&self, peer: Task) -> bool {
+        let waits = |lane: &Lane| !lane.gone && (lane.busy || lane.acknowledged < lane.asked);
+        self.lanes[peer as usize].as_deref().is_some_and(waits)
     }
 
     fn lane_waits(&mut self, peer: Task) -> &mut Lane {

@@ -31,10 +31,19 @@ fn open(hndl: Option<&mut lapi_handle_t>, info: Option<&mut lapi_info_t>) -> Res
         recipe,
         interrupts: info.protocol & LAPI_INTERRUPT_OFF == 0,
     };
-    info.protocol = init::init(place.context(), &request)?;
-    place.keep();
+    // Before the threads run: a handler may use the program's own variable.
     *hndl = request.handle;
-    Ok(())
+    match init::init(place.context(), &request) {
+        Ok(device) => {
+            info.protocol = device;
+            place.keep();
+            Ok(())
+        }
+        Err(error) => {
+            *hndl = LAPI_VOID_HANDLE;
+            Err(error)
+        }
+    }
 }
 
 pub(crate) unsafe fn term(hndl: lapi_handle_t) -> c_int {

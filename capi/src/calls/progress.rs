@@ -59,7 +59,7 @@ pub(crate) unsafe fn msgpoll(hndl: lapi_handle_t, cnt: c_uint, info: *mut lapi_m
         if info.is_null() {
             return Err(Error::new(LAPI_ERR_MSG_INFO_NULL, "a null pointer for the status"));
         }
-        let status = progress::msgpoll(held, cnt);
+        let status = progress::msgpoll(held, cnt)?;
         // SAFETY: not null, and the program's.
         unsafe { (&raw mut (*info).status).write(status) };
         Ok(())

@@ -162,6 +162,7 @@ impl ShmTransport {
     #[inline]
     fn take(&mut self) -> Option<Inbound> {
         let count = self.contacts.len();
+        // Once around, and once more to those whose streak was over.
         for _ in 0..=count {
             let Some(&src) = self.contacts.get(self.turn) else {
                 self.turn = 0;
@@ -183,6 +184,9 @@ impl ShmTransport {
                     });
                 }
             }
+            if self.streak >= STREAK && self.new_contacts() {
+                self.meet_new();
+            }
             self.streak = 0;
             self.turn = if self.turn + 1 < count { self.turn + 1 } else { 0 };
         }
@@ -200,7 +204,8 @@ impl ShmTransport {
     fn no_room(&mut self, task: Task) {
         let Some(peer) = self.peers[task as usize].as_mut() else { return };
         peer.out.want_room();
-        if peer.stuck_at.replace(peer.out.given_back()).is_none() {
+        // What the failing attempt knew, not what is known by now: room that came in between counts as new.
+        if peer.stuck_at.replace(peer.out.known_back()).is_none() {
             self.stuck.push(task);
         }
     }
@@ -226,6 +231,9 @@ impl Transport for ShmTransport {
         let me = self.me;
         let peer = self.peers[task as usize].as_mut().expect("a packet to oneself never gets here");
         if !peer.segment.running() {
+            if peer.stuck_at.take().is_some() {
+                self.stuck.retain(|&stuck| stuck != task);
+            }
             return Err(SendError::PeerGone);
         }
         // SAFETY: the caller's promise.

@@ -1,0 +1,293 @@
+//! The contexts of a job, opened by hand, and the threads that play its tasks.
+
+use crate::abi::{LAPI_err_hndlr_p, lapi_err_t, lapi_handle_t};
+use crate::api::init;
+use crate::base::fence;
+use crate::engine::bulk::{Policy, Preference};
+use crate::engine::context::{Context, Core, Options, Told};
+use crate::engine::dispatcher;
+use crate::engine::threads::Recipe;
+use crate::engine::wait::Patience;
+use crate::transport::fault::{FaultPlan, Faulty};
+use crate::transport::mem::{MemOptions, fabric};
+use crate::transport::shm::{Own, PeerParts, ShmTransport, attach};
+use crate::transport::{Attach, Task as Number, Transport};
+use libc::c_int;
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::time::{Duration, Instant};
+
+/// How long the threads of a job may take. Far more than they need on the slowest machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The ends of a transport, one for each task.
+pub type Ends = Vec<Box<dyn Transport>>;
+
+/// A way to join tasks.
+pub struct Road {
+    /// Joins so many tasks; faults come from the seed.
+    pub join: fn(u32, u64) -> Ends,
+    /// How long messages go.
+    pub preference: Preference,
+}
+
+/// What a job does as its environment says.
+#[derive(Clone, Copy)]
+pub struct Habits {
+    /// How long messages go.
+    pub preference: Preference,
+    /// How soon threads sleep.
+    pub patience: Patience,
+    /// Messages up to this many bytes are copied at once when there is no room.
+    pub copy_limit: usize,
+    /// Whether there is a thread that serves messages while the program computes.
+    pub notifier: bool,
+    /// How many threads run completion handlers.
+    pub completion_threads: usize,
+}
+
+impl Habits {
+    /// One thread does everything: no others are started.
+    pub const STEPPED: Self =
+        Self { preference: Preference::Auto, patience: SLEEPY, copy_limit: 128, notifier: false, completion_threads: 0 };
+    /// With all threads that a job has.
+    pub const THREADED: Self = Self { notifier: true, completion_threads: 1, ..Self::STEPPED };
+}
+
+/// Threads sleep almost at once.
+pub const SLEEPY: Patience = Patience { spin: 10, yields: 4 };
+/// Threads sleep seldom.
+pub const AWAKE: Patience = Patience { spin: 2_000, yields: 200 };
+
+/// An error that was reported to the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// The error.
+    pub code: c_int,
+    /// The operation.
+    pub kind: lapi_err_t,
+    /// The task that was told.
+    pub task: c_int,
+    /// The other task.
+    pub src: c_int,
+}
+
+/// A task: its context, and what its handlers know of it.
+pub struct Task {
+    /// Its number.
+    pub me: Number,
+    /// Its context.
+    pub context: Arc<Context>,
+    /// What its handlers play.
+    pub play: OnceLock<Arc<dyn Any + Send + Sync>>,
+    /// Runs in the error handler.
+    pub on_report: OnceLock<fn(&Self)>,
+    reports: Mutex<Vec<Report>>,
+    stage: Mutex<String>,
+}
+
+/// By the address that handlers are given.
+static TASKS: Mutex<BTreeMap<usize, Arc<Task>>> = Mutex::new(BTreeMap::new());
+
+static HANDLES: AtomicU32 = AtomicU32::new(1);
+
+/// Also after a thread has panicked with it: what it guards is for telling, not for computing.
+pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// Opens a context for each of the ends.
+pub fn open(ends: Ends, habits: &Habits) -> Vec<Arc<Task>> {
+    let tasks = ends.len() as u32;
+    let open_one = |(me, transport): (Number, Box<dyn Transport>)| {
+        let context = Arc::new(Context::new());
+        let handler: LAPI_err_hndlr_p = Some(report);
+        let options = Options {
+            me,
+            tasks,
+            copy_limit: habits.copy_limit,
+            bulk: Policy { preference: habits.preference, crowded: false },
+            patience: habits.patience,
+            error_handler: handler,
+            told: Told { rexmit_buffers: 128, rexmit_size: 16384, bulk_transfer: false, bulk_minimum: 0 },
+        };
+        let task = Arc::new(Task {
+            me,
+            context: context.clone(),
+            play: OnceLock::new(),
+            on_report: OnceLock::new(),
+            reports: Mutex::default(),
+            stage: Mutex::default(),
+        });
+        locked(&TASKS).insert(context.handle_ptr().addr(), task.clone());
+        context.open(HANDLES.fetch_add(1, Ordering::Relaxed), Core::new(options, transport));
+        context.settings.interrupts.store(habits.notifier, Ordering::Relaxed);
+        context.completions.start(&context, habits.completion_threads, Recipe::PLAIN).expect("threads");
+        if habits.notifier {
+            context.notifier.start(&context, Recipe::PLAIN).expect("a thread");
+        }
+        task
+    };
+    (0..).zip(ends).map(open_one).collect()
+}
+
+/// Ends all contexts that are still open, and forgets the tasks.
+pub fn close(tasks: Vec<Arc<Task>>) {
+    for task in &tasks {
+        task.context.notifier.stop();
+        task.context.completions.stop();
+        if let Some(mut held) = task.context.enter_closing() {
+            held.core().closing = true;
+            held.core().transport.close();
+            let core = task.context.close(&mut held);
+            drop(held);
+            drop(core);
+        }
+        locked(&TASKS).remove(&task.context.handle_ptr().addr());
+    }
+}
+
+/// The task of a handler.
+pub fn task(hndl: *mut lapi_handle_t) -> Arc<Task> {
+    locked(&TASKS).get(&hndl.addr()).cloned().expect("a handler of a job that is open")
+}
+
+unsafe extern "C" fn report(
+    hndl: *mut lapi_handle_t,
+    code: *mut c_int,
+    kind: *mut lapi_err_t,
+    me: *mut c_int,
+    src: *mut c_int,
+) {
+    let task = task(hndl);
+    // SAFETY: the library gives pointers to values that live during the call.
+    let report = unsafe { Report { code: *code, kind: *kind, task: *me, src: *src } };
+    locked(&task.reports).push(report);
+    if let Some(also) = task.on_report.get() {
+        also(&task);
+    }
+}
+
+impl Task {
+    /// What was reported so far.
+    pub fn reports(&self) -> Vec<Report> {
+        locked(&self.reports).clone()
+    }
+
+    /// Says what the task does now, for the one who finds it stuck.
+    pub fn stage(&self, what: impl Into<String>) {
+        *locked(&self.stage) = what.into();
+    }
+
+    /// One round of the dispatcher. Whether anything moved.
+    pub fn step(&self) -> bool {
+        dispatcher::turn(&mut self.context.enter().expect("an open context"))
+    }
+
+    /// Ends LAPI here.
+    pub fn term(&self) {
+        self.stage("in LAPI_Term");
+        init::term(&self.context).expect("an open context");
+        self.stage("after LAPI_Term");
+    }
+
+    /// Where the task stands.
+    pub fn standing(&self) -> String {
+        let (tell, told) = channel();
+        let context = self.context.clone();
+        // The lock may never come free.
+        std::thread::spawn(move || {
+            let state = match context.enter_closing() {
+                None => "closed".to_owned(),
+                Some(mut held) => describe(held.core()),
+            };
+            let _ = tell.send(state);
+        });
+        let state = told.recv_timeout(Duration::from_secs(1)).unwrap_or_else(|_| "its lock is not to be had".into());
+        format!("task {}: {}; {state}; reports {:?}", self.me, locked(&self.stage), self.reports())
+    }
+}
+
+fn describe(core: &mut Core) -> String {
+    format!(
+        "{} operations in flight for {:?}, packets wait for {:?}, fences for {:?}, a collective for {:?}, {} transfers, \
+         {} to itself, {} dropped, {} finished, dispatcher {:#x}, {} wait ({} in the room{}{})",
+        core.ops.len(),
+        core.ops.peers().collect::<std::collections::BTreeSet<_>>(),
+        core.outbox.waiting_for(),
+        core.outbox.unconfirmed().collect::<Vec<_>>(),
+        core.collectives.awaited(),
+        core.transfers.len(),
+        core.to_self.len(),
+        core.dropped.len(),
+        core.finished.len(),
+        core.dispatcher,
+        core.sleepers.waiting,
+        core.sleepers.in_room,
+        if core.sleepers.on_descriptor { ", one on the descriptor" } else { "" },
+        if core.sleepers.notifier_armed { ", the notifier is armed" } else { "" },
+    )
+}
+
+/// Runs `play` for every task with each of `threads` numbers, each in a thread of its own. When one panics, or when they
+/// are not all through in time, says where every task stands, and panics.
+pub fn in_threads(tasks: &[Arc<Task>], threads: usize, play: impl Fn(&Task, usize) + Send + Sync + 'static) {
+    let play = Arc::new(play);
+    let (tell, told) = channel();
+    for (task, thread) in tasks.iter().flat_map(|task| (0..threads).map(move |thread| (task, thread))) {
+        let (task, play, tell) = (task.clone(), play.clone(), tell.clone());
+        let run = move || {
+            let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| play(&task, thread)));
+            let _ = tell.send(outcome.is_ok());
+        };
+        std::thread::Builder::new().name(format!("task-{}", tasks[0].me)).spawn(run).expect("a thread");
+    }
+    let end = Instant::now() + PATIENCE;
+    for _ in 0..tasks.len() * threads {
+        let stuck = match told.recv_timeout(end.saturating_duration_since(Instant::now())) {
+            Ok(true) => continue,
+            Ok(false) => "a thread has panicked",
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => "not all are through in time",
+        };
+        let standing: Vec<_> = tasks.iter().map(|task| task.standing()).collect();
+        panic!("{stuck}\n{}", standing.join("\n"));
+    }
+}
+
+/// A transport inside of the process.
+pub fn mem(tasks: u32, capacity: usize, attach: bool) -> Ends {
+    boxed(fabric(tasks, MemOptions { max_body: 1536, capacity, attach }))
+}
+
+/// The same with faults.
+pub fn faulty_mem(tasks: u32, attach: bool, plan: &FaultPlan) -> Ends {
+    boxed(Faulty::join(fabric(tasks, MemOptions { max_body: 1536, capacity: 4, attach }), plan))
+}
+
+/// Shared memory between threads of this process.
+pub fn shm(tasks: u32) -> Vec<ShmTransport> {
+    let owns: Vec<Own> = (0..tasks).map(|_| Own::create(tasks).expect("shared memory")).collect();
+    let copy = |fd: &OwnedFd| fd.as_fd().try_clone_to_owned().expect("a descriptor");
+    let pid = std::process::id() as i32;
+    let parts = |me: usize| {
+        let part = |(task, own): (usize, &Own)| {
+            (task != me).then(|| PeerParts { pid, file: copy(&own.file), event: copy(&own.event) })
+        };
+        owns.iter().enumerate().map(part).collect::<Vec<_>>()
+    };
+    let parts: Vec<_> = (0..owns.len()).map(parts).collect();
+    let join = |(me, (own, parts)): (usize, (Own, Vec<_>))| {
+        let attach: Box<dyn Attach> = Box::new(attach::CrossMemory::new(vec![pid; tasks as usize], false));
+        ShmTransport::join(me as Number, own, parts, fence::registered(), Some(attach)).expect("a transport")
+    };
+    owns.into_iter().zip(parts).enumerate().map(join).collect()
+}
+
+/// Any ends.
+pub fn boxed<T: Transport + 'static>(ends: Vec<T>) -> Ends {
+    ends.into_iter().map(|end| Box::new(end) as Box<dyn Transport>).collect()
+}

@@ -1,0 +1,18 @@
+//! Contexts of one process, joined by transports in memory, by shared memory, and by either with faults.
+//!
+//! * [`job`]: opens the contexts of a job, runs their threads, and says where each stands when one is stuck.
+//! * [`plan`]: operations from a seed, and what must have come of them. [`program`]: the program that runs them, with
+//!   its handlers. [`mix`]: plans run in one thread and in many, over every transport.
+//! * [`handlers`]: what header handlers can say. [`failure`]: tasks that die, tasks that leave. [`refusal`]: copies that
+//!   the kernel refuses. [`waiting`]: threads that sleep.
+//!
+//! `SEED=n` runs the seed that a failing test has printed, and only that; `SOAK=n` runs n times as many.
+
+mod failure;
+mod handlers;
+mod job;
+mod mix;
+mod plan;
+mod program;
+mod refusal;
+mod waiting;

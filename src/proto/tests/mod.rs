@@ -1,0 +1,16 @@
+//! The protocol on a simulated network, from seeds.
+//!
+//! `SEED=n` runs the seed that a failing test has printed, and only that; `SOAK=n` runs n times as many.
+
+/// Runs a test with so many seeds, always the same, each of which is printed.
+pub(crate) fn seeds(count: u64, test: impl Fn(u64)) {
+    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}={text}")));
+    let run = |seed: u64| {
+        println!("SEED={seed}");
+        test(seed);
+    };
+    match number("SEED") {
+        Some(seed) => run(seed),
+        None => (1..=count * number("SOAK").unwrap_or(1)).for_each(run),
+    }
+}
