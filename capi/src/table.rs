@@ -8,13 +8,16 @@ use openlapi::abi::{LAPI_ERR_ALL_HNDL_IN_USE, LAPI_ERR_HNDL_INVALID, LAPI_SUCCES
 use openlapi::api::env::INSTANCES;
 use openlapi::engine::context::{Context, Held};
 use openlapi::error::{Error, Result};
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+use std::sync::{Arc, Once};
 
-static CONTEXTS: [OnceLock<Arc<Context>>; INSTANCES] = [const { OnceLock::new() }; INSTANCES];
+/// The context of each place, made when the place is first taken, and never freed.
+static CONTEXTS: [AtomicPtr<Arc<Context>>; INSTANCES] =
+    [const { AtomicPtr::new(ptr::null_mut()) }; INSTANCES];
 
 /// Which places are taken.
-static TAKEN: Mutex<[bool; INSTANCES]> = Mutex::new([false; INSTANCES]);
+static TAKEN: [AtomicBool; INSTANCES] = [const { AtomicBool::new(false) }; INSTANCES];
 
 /// The number of contexts that were ever opened.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
@@ -28,17 +31,18 @@ pub struct Place {
 impl Place {
     /// Takes the place of instance `number`, 1 and up; 0 is the lowest free one.
     pub fn take(number: u32) -> Result<Self> {
-        let mut taken = TAKEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let index = match number {
-            0 => taken.iter().position(|taken| !taken),
-            _ => Some(number as usize - 1).filter(|&index| index < INSTANCES && !taken[index]),
+        forget_after_fork();
+        let mut places = match number {
+            0 => 0..INSTANCES,
+            _ => number as usize - 1..(number as usize).min(INSTANCES),
         };
-        let Some(index) = index else {
-            let detail = format!("instance {number}; there are {INSTANCES}, and each can be open once");
-            return Err(Error::new(LAPI_ERR_ALL_HNDL_IN_USE, detail));
-        };
-        taken[index] = true;
-        Ok(Self { index, kept: false })
+        match places.find(|&index| !TAKEN[index].swap(true, Ordering::AcqRel)) {
+            Some(index) => Ok(Self { index, kept: false }),
+            None => {
+                let detail = format!("instance {number}; there are {INSTANCES}, and each can be open once");
+                Err(Error::new(LAPI_ERR_ALL_HNDL_IN_USE, detail))
+            }
+        }
     }
 
     /// Its number, from 0.
@@ -48,7 +52,14 @@ impl Place {
 
     /// The context of this place.
     pub fn context(&self) -> &'static Arc<Context> {
-        CONTEXTS[self.index].get_or_init(|| Arc::new(Context::new()))
+        let place = &CONTEXTS[self.index];
+        let mut context = place.load(Ordering::Acquire);
+        if context.is_null() {
+            context = Box::into_raw(Box::new(Arc::new(Context::new())));
+            place.store(context, Ordering::Release);
+        }
+        // SAFETY: made from a box above, and never freed. Only who has taken the place gets here.
+        unsafe { &*context }
     }
 
     /// A handle that was never given out.
@@ -72,14 +83,31 @@ impl Drop for Place {
 }
 
 fn release(index: usize) {
-    TAKEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner())[index] = false;
+    TAKEN[index].store(false, Ordering::Release);
+}
+
+/// Sees to it that a forked child has no contexts: their threads, and their place in the job, are the parent's. What they
+/// hold stays as it was, untouched; a new LAPI_Init makes new ones.
+fn forget_after_fork() {
+    extern "C" fn forget() {
+        for (context, taken) in CONTEXTS.iter().zip(&TAKEN) {
+            context.store(ptr::null_mut(), Ordering::Relaxed);
+            taken.store(false, Ordering::Relaxed);
+        }
+    }
+    static REGISTERED: Once = Once::new();
+    // SAFETY: the function only stores atomics, which is allowed in a child of a process with threads.
+    REGISTERED.call_once(|| unsafe {
+        libc::pthread_atfork(None, None, Some(forget));
+    });
 }
 
 /// The open context of a handle.
 #[inline]
 pub fn find(handle: lapi_handle_t) -> Result<&'static Arc<Context>> {
     let index = handle.wrapping_sub(1) as usize % INSTANCES;
-    match CONTEXTS[index].get() {
+    // SAFETY: null, or made from a box by `Place::context` and never freed.
+    match unsafe { CONTEXTS[index].load(Ordering::Acquire).as_ref() } {
         Some(context) if context.handle() == handle => Ok(context),
         _ => Err(invalid(handle)),
     }

@@ -16,16 +16,22 @@ pub mod rmw;
 pub mod unbuilt;
 
 use crate::engine::context::Held;
-use crate::engine::dispatcher;
+use crate::engine::{dispatcher, wait};
 
 /// The longest user header in bytes: MAX_UHDR_SZ.
 pub const MAX_UHDR: usize = 1024;
+
+/// With so many packets parked, a call of the program's gives the peers time before it returns.
+const MANY_PARKED: usize = 4096;
 
 /// Ends a call of the program's: one round of the dispatcher, unless a handler made the call.
 #[inline]
 pub(crate) fn nudge(held: &mut Held<'_>) {
     if held.core().dispatcher == 0 {
         dispatcher::turn(held);
+    }
+    if held.core().outbox.parked() > MANY_PARKED {
+        wait::relieve(held);
     }
     held.hand_over();
 }

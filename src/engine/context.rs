@@ -408,11 +408,12 @@ impl<'a> Held<'a> {
         }
     }
 
-    /// A call is over, and may have left work behind. If the notifier listens, it must be told: nobody else will go on.
+    /// A call is over, and may have left work behind: whoever sleeps for this context must be told, or nobody goes on.
     #[inline]
     pub fn hand_over(&mut self) {
         let core = self.core();
-        if core.sleepers.notifier_armed && (core.outbox.waiting() || core.eager() || core.restless()) {
+        let asleep = core.sleepers.notifier_armed || core.sleepers.on_descriptor;
+        if asleep && (core.outbox.waiting() || core.eager() || core.restless()) {
             core.transport.wake();
         }
     }

@@ -14,7 +14,7 @@ use parking_lot::{Condvar, Mutex};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicU32, Ordering, fence};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a thread polls before it sleeps, in polls.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +39,9 @@ impl Patience {
 const LOOK_AROUND: Duration = Duration::from_millis(250);
 /// With work that nothing announces, it wakes after this.
 const RESTLESS: Duration = Duration::from_millis(1);
+
+/// How long a call helps when too much waits for room.
+const RELIEF: Duration = Duration::from_millis(1);
 
 /// Who waits in a context. Guarded by the lock.
 #[derive(Default)]
@@ -128,6 +131,21 @@ pub fn poll_once(held: &mut Held<'_>) -> bool {
         core.transport.set_attentive(false);
     }
     dispatcher::turn(held)
+}
+
+/// Too much waits for room: gives the peers a moment to make some. The program's call is not held up for longer than
+/// that, whatever they do; but a program that sends faster than anybody receives cannot fill the memory at full speed.
+#[cold]
+pub fn relieve(held: &mut Held<'_>) {
+    if held.nested() {
+        return;
+    }
+    let (before, until) = (held.core().outbox.parked(), Instant::now() + RELIEF);
+    while held.core().outbox.parked() >= before && Instant::now() < until && !held.core().closing {
+        if !dispatcher::turn(held) {
+            held.unlocked(std::thread::yield_now);
+        }
+    }
 }
 
 fn begin(held: &mut Held<'_>) {

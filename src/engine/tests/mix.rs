@@ -130,7 +130,7 @@ fn settle(tasks: &[Arc<Task>], rng: &mut Rng) {
 }
 
 /// Whether nothing is under way in a task, as far as it knows.
-fn idle(task: &Arc<Task>) -> bool {
+fn idle(task: &Task) -> bool {
     let mut held = task.context.enter().expect("an open context");
     let core: &mut Core = held.core();
     !core.outbox.waiting() && !core.eager() && !core.restless() && core.ops.is_empty()

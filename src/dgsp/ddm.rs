@@ -1,0 +1,80 @@
+//! Data distribution functions: what LAPI_REG_DDM_FUNC registers and CONTROL calls (the man page of LAPI_Util).
+
+use super::shape::Control;
+use super::walk::Sink;
+use crate::abi::{ddm_func_p, ddm_func_t};
+use libc::{c_int, c_long};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A place for a function; setting it replaces the one before.
+#[derive(Debug, Default)]
+pub struct DdmSlot(AtomicUsize);
+
+impl DdmSlot {
+    /// A place without a function.
+    pub const fn new() -> Self {
+        Self(AtomicUsize::new(0))
+    }
+
+    /// Registers a function, or none.
+    pub fn set(&self, function: ddm_func_p) {
+        self.0.store(function.map_or(0, |function| function as usize), Ordering::Release);
+    }
+
+    /// The function that was registered last.
+    pub fn get(&self) -> ddm_func_p {
+        let address = self.0.load(Ordering::Acquire);
+        // SAFETY: the slot holds 0 or the address of a function of this type, and 0 is how no function looks.
+        unsafe { std::mem::transmute::<usize, ddm_func_p>(address) }
+    }
+}
+
+/// The sink that hands runs to a function while a CONTROL says so, and copies them otherwise.
+pub(super) struct Distributor {
+    memory: *mut u8,
+    data: *const u8,
+    function: ddm_func_t,
+    control: Option<Control>,
+}
+
+impl Distributor {
+    /// # Safety
+    /// Every run that the sink is told of must be writable, counted from `memory`, and `data` must hold all of them.
+    /// The function must be sound to call with them.
+    pub(super) unsafe fn new(memory: *mut u8, data: *const u8, function: ddm_func_t) -> Self {
+        Self { memory, data, function, control: None }
+    }
+
+    fn distribute(&self, Control { operation, operand }: Control, memory: *mut u8, len: usize) {
+        let mut done = 0;
+        while done < len {
+            let (data, place) = (self.data.wrapping_add(done), memory.wrapping_add(done));
+            let left = len - done;
+            let (len, operand, operation) = (left as c_long, operand as c_int, operation as c_int);
+            // SAFETY: whoever made the sink vouches for the run, the data and the function.
+            let taken =
+                unsafe { (self.function)(data.cast_mut().cast(), place.cast(), len, operand, operation) };
+            match usize::try_from(taken) {
+                Ok(taken @ 1..) if taken < left => done += taken,
+                // All of it, or an answer that makes no sense: functions exist that answer 0 for "no error".
+                _ => break,
+            }
+        }
+    }
+}
+
+impl Sink for Distributor {
+    fn run(&mut self, at: isize, len: usize) {
+        let memory = self.memory.wrapping_offset(at);
+        match self.control {
+            Some(control) => self.distribute(control, memory, len),
+            // SAFETY: whoever made the sink vouches for the run and for the data.
+            None => unsafe { std::ptr::copy(self.data, memory, len) },
+        }
+        self.data = self.data.wrapping_add(len);
+    }
+
+    fn control(&mut self, control: Control) {
+        self.control = (control.operation >= 0).then_some(control);
+    }
+}

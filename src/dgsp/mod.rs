@@ -1,0 +1,32 @@
+//! The gather/scatter machine: where the bytes of a message lie in memory, and how they get from there into packets
+//! and back (the manual's chapter 6).
+//!
+//! * [`Program`]: a DGSP, compiled at registration into a tree of runs and loops, that packs and unpacks any range of
+//!   its bytes. `decode`, `compile`, `sequence` and `shape` make the tree, `walk` goes through it, and three sinks take
+//!   what it finds: `copy` moves bytes, `ddm` calls the program's function, `merge` lists runs.
+//! * [`registry`]: handles of programs.
+//! * [`pack`]: LAPI_DGSP_PACK and LAPI_DGSP_UNPACK.
+//! * [`vector`]: vectors as C describes them, and their checks. [`Layout`]: any layout, vectors and programs alike.
+
+mod compile;
+mod copy;
+mod ddm;
+mod decode;
+mod layout;
+mod merge;
+pub mod pack;
+mod program;
+pub mod registry;
+mod sequence;
+mod shape;
+pub mod vector;
+mod verify;
+mod walk;
+
+#[cfg(test)]
+mod tests;
+
+pub use compile::MAX_DEPTH;
+pub use ddm::DdmSlot;
+pub use layout::Layout;
+pub use program::Program;
