@@ -1,89 +1,88 @@
 //! A job key for tasks whose launcher gives none: the process that started them all.
 //!
-//! That is this process's nearest ancestor that is not itself a part of some task: the shell in which the tasks
-//! were started by hand, or the daemon that the launcher keeps on each machine. A script around a task is not
-//! it: it has the task's own variables in its environment, and is passed over. The process's start time goes
-//! into the key beside its number, because numbers are used again.
+//! That is this process's nearest ancestor that is not itself a part of a task of this job: the shell in which the
+//! tasks were started by hand, or the daemon that the launcher keeps on each machine. A script around a task is not
+//! it: it has the variables of the task's launcher in its environment, and is passed over. Variables of other
+//! launchers, or of a job of another size, do not count: a launcher may itself run in a task of another job, and so
+//! may several at a time. The process's start time goes into the key beside its number, because numbers are used
+//! again.
 //!
 //! Where the tasks outlived the process that started them, their session stands in for it.
 
-use std::fs;
-
 use rustix::process::{getpid, getppid, getsid, getuid};
 
-/// The variables that mark a process as a part of a task.
-const MARKS: [&[u8]; 5] =
-    [b"MP_CHILD=", b"OMPI_COMM_WORLD_RANK=", b"PMI_RANK=", b"PMIX_RANK=", b"SLURM_PROCID="];
+use super::launcher::Launcher;
+use super::process::{Environ, Stat};
 
 /// How many ancestors to look at: more than any real chain of scripts.
 const MOST: u32 = 64;
 
-/// The key.
-pub(super) fn key() -> String {
+/// The key of a job of `tasks` tasks that `launcher` started.
+pub(super) fn key(launcher: &Launcher, tasks: u32) -> String {
     let uid = getuid().as_raw();
     let mut ancestor = getppid().map_or(0, |pid| pid.as_raw_pid());
     for _ in 0..MOST {
-        if ancestor <= 1 || !is_part_of_a_task(ancestor) {
+        // A process that cannot be looked into belongs to somebody else, so it is no part of a task.
+        if ancestor <= 1
+            || !Environ::of(ancestor).is_some_and(|environ| is_part_of_a_task(&environ, launcher, tasks))
+        {
             break;
         }
-        ancestor = stat(ancestor).map_or(0, |stat| stat.parent);
+        ancestor = Stat::of(ancestor).map_or(0, |stat| stat.parent);
     }
     if ancestor <= 1 {
         let session = getsid(None).unwrap_or(getpid()).as_raw_pid();
         return format!("user {uid}, session {session}");
     }
-    let start = stat(ancestor).map_or(0, |stat| stat.start);
+    let start = Stat::of(ancestor).map_or(0, |stat| stat.start);
     format!("user {uid}, started by process {ancestor} of {start}")
 }
 
-/// Whether the environment that process `pid` was started with has a task's variables. A process that cannot be
-/// looked into belongs to somebody else, so it is no part of a task.
-fn is_part_of_a_task(pid: i32) -> bool {
-    let Ok(environ) = fs::read(format!("/proc/{pid}/environ")) else { return false };
-    environ.split(|byte| *byte == 0).any(|entry| MARKS.iter().any(|mark| entry.starts_with(mark)))
-}
-
-/// What `/proc/PID/stat` says of a process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stat {
-    parent: i32,
-    /// In clock ticks since the machine started.
-    start: u64,
-}
-
-fn stat(pid: i32) -> Option<Stat> {
-    parse_stat(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
-}
-
-/// The second field, the program's name in parentheses, may hold anything, parentheses and blanks included.
-fn parse_stat(text: &str) -> Option<Stat> {
-    let mut fields = text[text.rfind(')')? + 1..].split_ascii_whitespace();
-    let parent = fields.nth(1)?.parse().ok()?;
-    let start = fields.nth(17)?.parse().ok()?;
-    Some(Stat { parent, start })
+/// Whether a process with this environment is a part of a task of this job.
+fn is_part_of_a_task(environ: &Environ, launcher: &Launcher, tasks: u32) -> bool {
+    launcher.may_mean(&|name: &str| environ.get(name), tasks)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::launcher::LAUNCHERS;
     use super::*;
 
     #[test]
-    fn stat_with_a_nasty_name() {
-        let text = "42 (a) b (c) S 17 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 987654 10 11";
-        assert_eq!(parse_stat(text), Some(Stat { parent: 17, start: 987_654 }));
-        assert_eq!(parse_stat("42 (short) S 17"), None);
-        assert_eq!(parse_stat(""), None);
-    }
-
-    #[test]
-    fn this_process() {
-        let own = stat(getpid().as_raw_pid()).unwrap();
-        assert_eq!(own.parent, getppid().unwrap().as_raw_pid());
-        assert!(own.start > 0);
-    }
-
-    #[test]
     fn the_key_is_the_same_each_time() {
-        assert_eq!(key(), key());
+        assert_eq!(key(&LAUNCHERS[0], 2), key(&LAUNCHERS[0], 2));
+    }
+
+    /// The launchers that a process with this environment is passed over for, in a job of 4 tasks.
+    fn passed_over_for(environ: &str) -> Vec<usize> {
+        let environ = Environ::from(environ.replace(' ', "\0").into_bytes());
+        (0..LAUNCHERS.len()).filter(|i| is_part_of_a_task(&environ, &LAUNCHERS[*i], 4)).collect()
+    }
+
+    #[test]
+    fn scripts_around_a_task() {
+        assert_eq!(passed_over_for("MP_CHILD=0 MP_PROCS=4"), [0]);
+        assert_eq!(passed_over_for("MP_CHILD=0"), [0]);
+        assert_eq!(passed_over_for("OMPI_COMM_WORLD_RANK=3 OMPI_COMM_WORLD_SIZE=4"), [1]);
+        assert_eq!(passed_over_for("PMI_RANK=1 PMI_SIZE=4 MPI_LOCALNRANKS=4"), [2, 3]);
+        assert_eq!(passed_over_for("PMI_RANK=1 PMI_SIZE=4"), [3]);
+        assert_eq!(passed_over_for("PMIX_RANK=2"), [4]);
+        assert_eq!(passed_over_for("SLURM_PROCID=0 SLURM_STEP_ID=0 SLURM_NTASKS=4"), [5]);
+        assert_eq!(passed_over_for("PMI_RANK=0 PMI_SIZE=1 MP_CHILD=3 MP_PROCS=4"), [0]);
+    }
+
+    #[test]
+    fn launchers_inside_of_another_job() {
+        for environ in [
+            "",
+            "HOME=/ MP_PROCS=4",
+            "PMI_RANK=0 PMI_SIZE=1 PMI_JOBID=7.0",
+            "SLURM_PROCID=0 SLURM_STEP_ID=0 SLURM_NTASKS=1",
+            "SLURM_PROCID=0 SLURM_NTASKS=4",
+            "SLURM_PROCID=0 SLURM_NTASKS=4 SLURM_STEP_ID=4294967290",
+            "MP_CHILD=x MP_PROCS=4",
+        ] {
+            assert_eq!(passed_over_for(environ), [0; 0], "{environ}");
+        }
     }
 }

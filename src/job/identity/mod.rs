@@ -12,19 +12,31 @@
 //! Without any of them it is a job of one task. A rank whose size nobody knows is an error: to take such a task
 //! for a job of its own would give wrong results in silence.
 //!
-//! The job's key tells jobs of one user apart. It is `MP_PARTITION`, else `PMIX_NAMESPACE`, else `PMI_JOBID`, else
-//! `SLURM_JOB_ID` with `SLURM_STEP_ID`, else it is derived from the process that started the tasks (see
-//! `ancestor`): programs started by hand from one shell, and the tasks of one `mpiexec`, have it in common.
+//! The job's key tells jobs of one user apart. It is `MP_PARTITION`; else the key of the first of the launchers 2 to
+//! 5 that speaks of a job of so many tasks (`PMIX_NAMESPACE` for Open MPI and PMIx, `PMI_JOBID` for Slurm's pmi2,
+//! `SLURM_JOB_ID` with `SLURM_STEP_ID` for Slurm itself); else, as for Hydra, it is derived from the process that
+//! started the tasks (see `ancestor`): programs started by hand from one shell, and the tasks of one `mpiexec`, have
+//! it in common. Keys of launchers that speak of another number of tasks do not count: a launcher may itself run
+//! inside of a Slurm step or another launcher's job, and so may several at a time.
+//!
 //! Tasks started by hand need an `MP_PARTITION` where two jobs run at the same time from the same shell, or where
 //! the shell ends before the tasks have called `LAPI_Init`.
+//!
+//! An MPI library that finds no launcher makes itself a PMIx server and sets PMIx variables in its own process.
+//! Those speak of no job: `PMIX_RANK` and `PMIX_NAMESPACE` count only as the process was started with them.
 
 mod ancestor;
+mod launcher;
+mod process;
 #[cfg(test)]
 mod tests;
 
 use crate::abi::{LAPI_ERR_NO_ENV_VAR, LAPI_ERR_SHM_SETUP};
 use crate::config::{Env, MAX_TASKS, common_tasks, given, number};
 use crate::error::{Error, Result};
+
+use launcher::{LAUNCHERS, Launcher, Said};
+use process::Environ;
 
 /// A task's place in its job.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +71,7 @@ impl Identity {
     /// `LAPI_ERR_NO_ENV_VAR`: one of two variables that belong together is missing, or a number is out of range.
     /// `LAPI_ERR_SHM_SETUP`: `MP_COMMON_TASKS` contradicts the rest.
     pub fn from_env(env: &Env<'_>) -> Result<Self> {
-        Self::from_env_or(env, ancestor::key)
+        Self::from_env_and(env, Environ::of_this_process, ancestor::key)
     }
 
     /// The only task of its job.
@@ -93,12 +105,26 @@ impl Identity {
         }
     }
 
-    /// [`Self::from_env`], with `ancestor` to be asked for a key when no variable has one.
-    fn from_env_or(env: &Env<'_>, ancestor: impl FnOnce() -> String) -> Result<Self> {
-        let Some(place) = place(env)? else {
+    /// [`Self::from_env`], with the environment that the process was started with where it can be known, and
+    /// `ancestor` to be asked for the key of a launcher's job of so many tasks when no variable has one.
+    fn from_env_and(
+        env: &Env<'_>,
+        started_with: impl FnOnce() -> Option<Environ>,
+        ancestor: impl FnOnce(&Launcher, u32) -> String,
+    ) -> Result<Self> {
+        let has_pmix = PMIX.iter().any(|name| env(name).is_some());
+        let first = if has_pmix { started_with() } else { None };
+        let env = &|name: &str| {
+            let value = env(name)?;
+            let is_made_here = PMIX.contains(&name)
+                && first.as_ref().is_some_and(|first| first.get(name).as_ref() != Some(&value));
+            (!is_made_here).then_some(value)
+        };
+
+        let Some(Place { launcher, task, tasks }) = place(env)? else {
             return Ok(Self::alone());
         };
-        let Place { task, tasks, source, local } = place;
+        let source = launcher.source;
         if tasks == 0 || tasks > MAX_TASKS || task >= tasks {
             return Err(missing(format!(
                 "{source} say task {task} of {tasks}; a job has 1 to {MAX_TASKS} tasks, numbered from 0"
@@ -106,65 +132,49 @@ impl Identity {
         }
         let common = match given(env, "MP_COMMON_TASKS") {
             Some(list) => listed(task, tasks, &list)?,
-            None => match local {
+            None => match launcher.local(env, tasks)? {
                 Some(count) if (1..tasks).contains(&count) => Common::Counted(count),
                 _ => Common::All,
             },
         };
-        Ok(Self { task, tasks, key: key(env).unwrap_or_else(ancestor), common, source })
+        let [by_hand, others @ ..] = &LAUNCHERS;
+        let key = by_hand.key(env).unwrap_or_else(|| {
+            // When this one makes no key, nobody else's counts.
+            let speaks = others.iter().find(|other| other.may_mean(env, tasks)).unwrap_or(launcher);
+            speaks.key(env).unwrap_or_else(|| ancestor(speaks, tasks))
+        });
+        Ok(Self { task, tasks, key, common, source })
     }
 }
 
-/// What one launcher says.
+/// What a process may have put into its own environment.
+const PMIX: [&str; 2] = ["PMIX_RANK", "PMIX_NAMESPACE"];
+
+/// Who says where this task is, and where that is.
 struct Place {
+    launcher: &'static Launcher,
     task: u32,
     tasks: u32,
-    source: &'static str,
-    /// How many of the tasks are on this machine, where the launcher says so.
-    local: Option<u32>,
 }
 
 fn place(env: &Env<'_>) -> Result<Option<Place>> {
-    let read = |name: &str| -> Result<Option<u32>> { Ok(number(env, name)?.map(|value| value as u32)) };
-
-    match (read("MP_CHILD")?, read("MP_PROCS")?) {
-        (Some(task), Some(tasks)) => {
-            return Ok(Some(Place { task, tasks, source: "MP_CHILD and MP_PROCS", local: None }));
+    let [by_hand, others @ ..] = &LAUNCHERS;
+    match (by_hand.says(env)?, number(env, "MP_PROCS")?) {
+        (Some(Said { task, .. }), Some(tasks)) => {
+            return Ok(Some(Place { launcher: by_hand, task, tasks: tasks as u32 }));
         }
-        (None, None) => {}
-        (Some(task), None) => return Err(missing(format!("MP_CHILD is {task}, but MP_PROCS is not set"))),
+        (Some(Said { task, .. }), None) => {
+            return Err(missing(format!("MP_CHILD is {task}, but MP_PROCS is not set")));
+        }
         (None, Some(tasks)) => return Err(missing(format!("MP_PROCS is {tasks}, but MP_CHILD is not set"))),
+        (None, None) => {}
     }
-
     let mut sizeless = None;
-    let mut pair = |rank: &'static str, sizes: &[&'static str]| -> Result<Option<(u32, u32)>> {
-        let Some(task) = read(rank)? else { return Ok(None) };
-        for size in sizes {
-            if let Some(tasks) = read(size)? {
-                return Ok(Some((task, tasks)));
-            }
-        }
-        sizeless = sizeless.or(Some(rank));
-        Ok(None)
-    };
-
-    if let Some((task, tasks)) = pair("OMPI_COMM_WORLD_RANK", &["OMPI_COMM_WORLD_SIZE"])? {
-        let local = read("OMPI_COMM_WORLD_LOCAL_SIZE")?;
-        return Ok(Some(Place { task, tasks, source: "OMPI_COMM_WORLD_RANK and _SIZE", local }));
-    }
-    if let Some((task, tasks)) = pair("PMI_RANK", &["PMI_SIZE"])? {
-        let local = read("MPI_LOCALNRANKS")?.or_else(|| tasks_on_node(env));
-        return Ok(Some(Place { task, tasks, source: "PMI_RANK and PMI_SIZE", local }));
-    }
-    let slurm_sizes: &[&str] =
-        if slurm_step(env).is_some() { &["SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"] } else { &[] };
-    let pmix_sizes = [&["PMI_SIZE"], slurm_sizes].concat();
-    if let Some((task, tasks)) = pair("PMIX_RANK", &pmix_sizes)? {
-        return Ok(Some(Place { task, tasks, source: "PMIX_RANK", local: tasks_on_node(env) }));
-    }
-    if slurm_step(env).is_some() {
-        if let Some((task, tasks)) = pair("SLURM_PROCID", slurm_sizes)? {
-            return Ok(Some(Place { task, tasks, source: "SLURM_PROCID", local: tasks_on_node(env) }));
+    for launcher in others {
+        match launcher.says(env)? {
+            Some(Said { task, tasks: Some(tasks) }) => return Ok(Some(Place { launcher, task, tasks })),
+            Some(_) => sizeless = sizeless.or(Some(launcher.rank)),
+            None => {}
         }
     }
     match sizeless {
@@ -173,40 +183,6 @@ fn place(env: &Env<'_>) -> Result<Option<Place>> {
             "{rank} is set, but nothing says how many tasks the job has; set MP_CHILD and MP_PROCS"
         ))),
     }
-}
-
-fn key(env: &Env<'_>) -> Option<String> {
-    for name in ["MP_PARTITION", "PMIX_NAMESPACE", "PMI_JOBID"] {
-        if let Some(value) = given(env, name) {
-            return Some(format!("{name} {value}"));
-        }
-    }
-    let (job, step) = (given(env, "SLURM_JOB_ID")?, slurm_step(env)?);
-    Some(format!("SLURM_JOB_ID {job}, SLURM_STEP_ID {step}"))
-}
-
-/// The Slurm step in which srun started this task. Batch scripts and interactive allocations have none: Slurm
-/// leaves the variable out, or gives them one of the highest numbers.
-fn slurm_step(env: &Env<'_>) -> Option<u32> {
-    let step: u32 = given(env, "SLURM_STEP_ID")?.parse().ok()?;
-    (step < 0xffff_fff0).then_some(step)
-}
-
-/// How many tasks Slurm's step has on this machine: an entry of a list such as `2(x3),1`.
-fn tasks_on_node(env: &Env<'_>) -> Option<u32> {
-    slurm_step(env)?;
-    let mut node: u32 = given(env, "SLURM_NODEID")?.parse().ok()?;
-    for entry in given(env, "SLURM_STEP_TASKS_PER_NODE")?.split(',') {
-        let (count, nodes) = match entry.split_once("(x") {
-            Some((count, nodes)) => (count, nodes.strip_suffix(')')?.parse().ok()?),
-            None => (entry, 1),
-        };
-        if node < nodes {
-            return count.parse().ok();
-        }
-        node -= nodes;
-    }
-    None
 }
 
 fn listed(task: u32, tasks: u32, list: &str) -> Result<Common> {

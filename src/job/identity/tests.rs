@@ -2,11 +2,20 @@ use super::*;
 use crate::config::variable;
 
 fn read(vars: &[(&str, &str)]) -> Result<Identity> {
+    read_in(vars, vars)
+}
+
+/// In a process that was started with other variables.
+fn read_in(first: &[(&str, &str)], vars: &[(&str, &str)]) -> Result<Identity> {
     let env = |name: &str| {
         assert!(variable(name).is_some(), "{name} is read but not in the table");
         vars.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
     };
-    Identity::from_env_or(&env, || "ancestor".to_owned())
+    let first: String = first.iter().map(|(name, value)| format!("{name}={value}\0")).collect();
+    let started_with = || Some(Environ::from(first.into_bytes()));
+    Identity::from_env_and(&env, started_with, |launcher, tasks| {
+        format!("ancestor of {tasks} by {}", launcher.rank)
+    })
 }
 
 fn place_of(vars: &[(&str, &str)]) -> (u32, u32) {
@@ -90,20 +99,71 @@ fn a_batch_script_is_not_a_task() {
     assert_eq!(place_of(&[&script[..], &[("SLURM_STEP_ID", "4294967291")]].concat()), (0, 1));
 }
 
+const BY_HAND: &[(&str, &str)] = &[("MP_CHILD", "0"), ("MP_PROCS", "4")];
+const OMPI: &[(&str, &str)] = &[("OMPI_COMM_WORLD_RANK", "3"), ("OMPI_COMM_WORLD_SIZE", "4")];
+const PMI: &[(&str, &str)] = &[("PMI_RANK", "1"), ("PMI_SIZE", "4")];
+const HYDRA: &[(&str, &str)] = &[("PMI_RANK", "1"), ("PMI_SIZE", "4"), ("MPI_LOCALNRANKS", "4")];
+const PMIX: &[(&str, &str)] = &[("PMIX_RANK", "2"), ("PMIX_NAMESPACE", "n")];
+const JOBID: &[(&str, &str)] = &[("PMI_JOBID", "j")];
+
+/// A step of one task, in which somebody works with a shell and starts other launchers.
+const SHELL_STEP: &[(&str, &str)] =
+    &[("SLURM_JOB_ID", "8"), ("SLURM_STEP_ID", "0"), ("SLURM_PROCID", "0"), ("SLURM_NTASKS", "1")];
+
+fn key_of(vars: &[&[(&str, &str)]]) -> String {
+    read(&vars.concat()).unwrap().key
+}
+
 #[test]
-fn keys() {
-    let of =
-        |more: &[(&str, &str)]| read(&[&[("MP_CHILD", "0"), ("MP_PROCS", "2")], more].concat()).unwrap().key;
-    let slurm = [("SLURM_JOB_ID", "77"), ("SLURM_STEP_ID", "3")];
-    let jobid = [("PMI_JOBID", "j")];
-    let namespace = [("PMIX_NAMESPACE", "n")];
-    let partition = [("MP_PARTITION", "p")];
-    assert_eq!(of(&[]), "ancestor");
-    assert_eq!(of(&slurm[..1]), "ancestor", "an allocation alone is no job");
-    assert_eq!(of(&slurm), "SLURM_JOB_ID 77, SLURM_STEP_ID 3");
-    assert_eq!(of(&[&slurm[..], &jobid].concat()), "PMI_JOBID j");
-    assert_eq!(of(&[&slurm[..], &jobid, &namespace].concat()), "PMIX_NAMESPACE n");
-    assert_eq!(of(&[&slurm[..], &jobid, &namespace, &partition].concat()), "MP_PARTITION p");
+fn the_launcher_s_key() {
+    assert_eq!(key_of(&[OMPI, PMIX]), "PMIX_NAMESPACE n");
+    assert_eq!(key_of(&[PMI, JOBID]), "PMI_JOBID j");
+    assert_eq!(key_of(&[PMIX, STEP]), "PMIX_NAMESPACE n");
+    assert_eq!(key_of(&[STEP]), "SLURM_JOB_ID 77, SLURM_STEP_ID 3");
+    for without in [BY_HAND, OMPI, PMI, HYDRA] {
+        let ancestor = format!("ancestor of 4 by {}", without[0].0);
+        assert_eq!(key_of(&[without]), ancestor);
+        assert_eq!(key_of(&[without, &[("SLURM_JOB_ID", "77")]]), ancestor, "an allocation is no job");
+    }
+    for vars in [BY_HAND, OMPI, PMI, HYDRA, STEP] {
+        assert_eq!(key_of(&[vars, PMIX, JOBID, &[("MP_PARTITION", "p")]]), "MP_PARTITION p");
+    }
+}
+
+#[test]
+fn tasks_that_renumber_themselves_keep_their_launcher_s_key() {
+    assert_eq!(key_of(&[BY_HAND, OMPI, PMIX]), "PMIX_NAMESPACE n");
+    assert_eq!(key_of(&[BY_HAND, PMI, JOBID, STEP]), "PMI_JOBID j");
+    assert_eq!(key_of(&[BY_HAND, STEP]), "SLURM_JOB_ID 77, SLURM_STEP_ID 3");
+    assert_eq!(key_of(&[BY_HAND, HYDRA]), "ancestor of 4 by PMI_RANK");
+    assert_eq!(key_of(&[BY_HAND, PMIX]), "PMIX_NAMESPACE n", "that launcher leaves the size open");
+}
+
+#[test]
+fn the_key_of_another_job_around_does_not_count() {
+    let in_pmi2 = [SHELL_STEP, JOBID].concat();
+    let in_pmix = [SHELL_STEP, PMIX].concat();
+    for around in [SHELL_STEP, &in_pmi2, &in_pmix, STEP] {
+        assert_eq!(key_of(&[HYDRA, around]), "ancestor of 4 by PMI_RANK");
+        assert_eq!(key_of(&[OMPI, &[("PMIX_NAMESPACE", "own")], around]), "PMIX_NAMESPACE own");
+    }
+    assert_eq!(key_of(&[BY_HAND, SHELL_STEP]), "ancestor of 4 by MP_CHILD");
+    let in_hydra = [("PMI_RANK", "0"), ("PMI_SIZE", "1"), ("MPI_LOCALNRANKS", "1")];
+    assert_eq!(key_of(&[BY_HAND, &in_hydra, JOBID]), "ancestor of 4 by MP_CHILD");
+}
+
+#[test]
+fn what_an_mpi_library_makes_itself_is_no_launcher() {
+    let alone = read_in(&[], PMIX).unwrap();
+    assert_eq!((alone.tasks, alone.source), (1, "no launcher"));
+    assert_eq!(read_in(STEP, &[PMIX, STEP].concat()).unwrap().key, key_of(&[STEP]));
+    assert_eq!(read_in(BY_HAND, &[BY_HAND, PMIX].concat()).unwrap().key, key_of(&[BY_HAND]));
+    assert_eq!(read_in(HYDRA, &[HYDRA, PMIX].concat()).unwrap().key, key_of(&[HYDRA]));
+
+    let vars = [OMPI, PMIX].concat();
+    let env = |name: &str| vars.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
+    let unknown = Identity::from_env_and(&env, || None, |_, _| String::new()).unwrap();
+    assert_eq!(unknown.key, "PMIX_NAMESPACE n", "/proc may be out of reach");
 }
 
 #[test]
