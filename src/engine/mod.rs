@@ -23,3 +23,6 @@ pub mod stats;
 pub mod threads;
 pub mod tuner;
 pub mod wait;
+
+#[cfg(test)]
+mod tests;

@@ -30,3 +30,6 @@ pub trait Link {
 pub(crate) fn before(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) < 0
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

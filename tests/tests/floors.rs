@@ -106,7 +106,7 @@ fn capi_rules(_: &Source, path: &PathUsed) -> Option<String> {
     let allowed = |prefix: &&str| {
         path.starts_with(&["openlapi"].into_iter().chain(prefix.split("::")).collect::<Vec<_>>())
     };
-    let foreign = path.names[0].starts_with("openlapi") && !CAPI.iter().any(|prefix| allowed(&prefix));
+    let foreign = path.names[0].starts_with("openlapi") && !CAPI.iter().any(|prefix| allowed(prefix));
     foreign.then(|| format!("capi uses of the core {CAPI:?} alone"))
 }
 

@@ -9,7 +9,7 @@ use crate::engine::dispatcher;
 use crate::engine::threads::Recipe;
 use crate::engine::wait::Patience;
 use crate::transport::fault::{FaultPlan, Faulty};
-use crate::transport::mem::{MemOptions, fabric};
+use crate::transport::mem::{MemFabricHandle, MemOptions, fabric};
 use crate::transport::shm::{Own, PeerParts, ShmTransport, attach};
 use crate::transport::{Attach, Task as Number, Transport};
 use libc::c_int;
@@ -23,6 +23,9 @@ use std::time::{Duration, Instant};
 
 /// How long the threads of a job may take. Far more than they need on the slowest machine.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The longest body of a packet in memory: long messages need not be long.
+pub const MAX_BODY: usize = 1536;
 
 /// The ends of a transport, one for each task.
 pub type Ends = Vec<Box<dyn Transport>>;
@@ -52,8 +55,13 @@ pub struct Habits {
 
 impl Habits {
     /// One thread does everything: no others are started.
-    pub const STEPPED: Self =
-        Self { preference: Preference::Auto, patience: SLEEPY, copy_limit: 128, notifier: false, completion_threads: 0 };
+    pub const STEPPED: Self = Self {
+        preference: Preference::Auto,
+        patience: SLEEPY,
+        copy_limit: 128,
+        notifier: false,
+        completion_threads: 0,
+    };
     /// With all threads that a job has.
     pub const THREADED: Self = Self { notifier: true, completion_threads: 1, ..Self::STEPPED };
 }
@@ -86,6 +94,8 @@ pub struct Task {
     pub play: OnceLock<Arc<dyn Any + Send + Sync>>,
     /// Runs in the error handler.
     pub on_report: OnceLock<fn(&Self)>,
+    /// What its send completion handlers were told: the parameter and the reason.
+    pub told: Mutex<Vec<(usize, u32)>>,
     reports: Mutex<Vec<Report>>,
     stage: Mutex<String>,
 }
@@ -120,11 +130,13 @@ pub fn open(ends: Ends, habits: &Habits) -> Vec<Arc<Task>> {
             context: context.clone(),
             play: OnceLock::new(),
             on_report: OnceLock::new(),
+            told: Mutex::default(),
             reports: Mutex::default(),
             stage: Mutex::default(),
         });
         locked(&TASKS).insert(context.handle_ptr().addr(), task.clone());
-        context.open(HANDLES.fetch_add(1, Ordering::Relaxed), Core::new(options, transport));
+        let handle = HANDLES.fetch_add(1, Ordering::Relaxed);
+        context.open(handle, Core::new(options, transport)).expect("a context that is not open");
         context.settings.interrupts.store(habits.notifier, Ordering::Relaxed);
         context.completions.start(&context, habits.completion_threads, Recipe::PLAIN).expect("threads");
         if habits.notifier {
@@ -207,7 +219,8 @@ impl Task {
             };
             let _ = tell.send(state);
         });
-        let state = told.recv_timeout(Duration::from_secs(1)).unwrap_or_else(|_| "its lock is not to be had".into());
+        let state =
+            told.recv_timeout(Duration::from_secs(1)).unwrap_or_else(|_| "its lock is not to be had".into());
         format!("task {}: {}; {state}; reports {:?}", self.me, locked(&self.stage), self.reports())
     }
 }
@@ -260,12 +273,19 @@ pub fn in_threads(tasks: &[Arc<Task>], threads: usize, play: impl Fn(&Task, usiz
 
 /// A transport inside of the process.
 pub fn mem(tasks: u32, capacity: usize, attach: bool) -> Ends {
-    boxed(fabric(tasks, MemOptions { max_body: 1536, capacity, attach }))
+    boxed(fabric(tasks, MemOptions { max_body: MAX_BODY, capacity, attach }))
+}
+
+/// The same, and the means to kill tasks.
+pub fn mortal_mem(tasks: u32, capacity: usize, attach: bool) -> (Ends, MemFabricHandle) {
+    let ends = fabric(tasks, MemOptions { max_body: MAX_BODY, capacity, attach });
+    let handle = ends[0].handle();
+    (boxed(ends), handle)
 }
 
 /// The same with faults.
 pub fn faulty_mem(tasks: u32, attach: bool, plan: &FaultPlan) -> Ends {
-    boxed(Faulty::join(fabric(tasks, MemOptions { max_body: 1536, capacity: 4, attach }), plan))
+    boxed(Faulty::join(fabric(tasks, MemOptions { max_body: MAX_BODY, capacity: 4, attach }), plan))
 }
 
 /// Shared memory between threads of this process.

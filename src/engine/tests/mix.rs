@@ -10,7 +10,7 @@ use crate::engine::context::Core;
 use crate::proto::tests::seeds;
 use crate::transport::fault::{FaultPlan, Faulty};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// One transport, and the tests that each must pass.
 macro_rules! over {
@@ -62,7 +62,14 @@ fn shape(ends: &Ends, threads: usize, operations: usize, habits: &Habits) -> Sha
     }
 }
 
-fn begin(road: &Road, seed: u64, tasks: u32, threads: usize, operations: usize, habits: &Habits) -> Vec<Arc<Task>> {
+fn begin(
+    road: &Road,
+    seed: u64,
+    tasks: u32,
+    threads: usize,
+    operations: usize,
+    habits: &Habits,
+) -> Vec<Arc<Task>> {
     let ends = (road.join)(tasks, seed);
     let plan = Plan::new(seed, shape(&ends, threads, operations, habits));
     let tasks = job::open(ends, habits);
@@ -97,7 +104,8 @@ fn stepped(road: &Road, seed: u64) {
     settle(&tasks, &mut rng);
     for (task, thread) in tasks.iter().map(|task| (task, 0)) {
         let counters = &plan.counters[task.me as usize][thread];
-        let reached = [&counters.tgt, &counters.org, &counters.cmpl].map(|counter| counter.load(Ordering::SeqCst));
+        let reached =
+            [&counters.tgt, &counters.org, &counters.cmpl].map(|counter| counter.load(Ordering::SeqCst));
         assert_eq!(reached, plan.expected(task.me, thread), "the counters of task {}", task.me);
     }
     end(tasks, &plan);
@@ -119,7 +127,8 @@ fn settle(tasks: &[Arc<Task>], rng: &mut Rng) {
         let mut held = task.context.enter().expect("an open context");
         let core = held.core();
         let (epoch, asked) = &fences[core.options.me as usize];
-        core.ops.epochs().over(*epoch) && asked.iter().all(|(peer, count)| core.outbox.confirmed(*peer, *count))
+        core.ops.epochs().over(*epoch)
+            && asked.iter().all(|(peer, count)| core.outbox.confirmed(*peer, *count))
     };
     let mut steps = 0;
     while !tasks.iter().all(|task| confirmed(task) && idle(task)) {
@@ -156,9 +165,17 @@ fn threaded(road: &Road, seed: u64, tasks: u32, threads: usize, notifier: bool) 
     let tasks = begin(road, seed, tasks, threads, 60, &habits);
     let plan = plan(&tasks[0]);
     let shared = plan.clone();
-    job::in_threads(&tasks, threads, move |task, thread| play(task, thread, &shared, seed));
+    // Without the notifier a task has to call LAPI for as long as others may need it.
+    let inside = AtomicUsize::new(tasks.len() * threads);
+    job::in_threads(&tasks, threads, move |task, thread| {
+        play(task, thread, &shared, seed);
+        inside.fetch_sub(1, Ordering::AcqRel);
+        while !notifier && inside.load(Ordering::Acquire) != 0 {
+            progress::probe(&mut task.context.enter().expect("an open context"));
+            std::thread::yield_now();
+        }
+    });
     job::in_threads(&tasks, 1, |task, _| {
-        assert!(idle(task), "{}", task.standing());
         task.term();
         assert!(task.context.enter().is_err(), "LAPI has ended");
     });
@@ -187,7 +204,7 @@ fn play(task: &Task, thread: usize, plan: &Arc<Plan>, seed: u64) {
     while !plan.over() {
         progress::probe(&mut enter());
         if rng.chance(0.5) {
-            progress::msgpoll(&mut enter(), 5);
+            progress::msgpoll(&mut enter(), 5).expect("an open context");
         }
         std::thread::yield_now();
     }
@@ -223,9 +240,16 @@ fn together(task: &Task, plan: &Arc<Plan>, round: usize) {
 fn await_counters(task: &Task, thread: usize, plan: &Arc<Plan>) {
     let counters = &plan.counters[task.me as usize][thread];
     let wanted = plan.expected(task.me, thread);
-    let each = [(&counters.org, wanted[1], "origin"), (&counters.cmpl, wanted[2], "completion"), (&counters.tgt, wanted[0], "target")];
+    let each = [
+        (&counters.org, wanted[1], "origin"),
+        (&counters.cmpl, wanted[2], "completion"),
+        (&counters.tgt, wanted[0], "target"),
+    ];
     for (counter, wanted, name) in each {
-        task.stage(format!("thread {thread} waits for {wanted} on its {name} counter: {}", counter.load(Ordering::SeqCst)));
+        task.stage(format!(
+            "thread {thread} waits for {wanted} on its {name} counter: {}",
+            counter.load(Ordering::SeqCst)
+        ));
         let mut held = task.context.enter().expect("an open context");
         // SAFETY: a counter of the plan.
         let left = unsafe { progress::waitcntr(&mut held, counter.as_ptr().addr(), wanted) };

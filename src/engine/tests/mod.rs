@@ -3,11 +3,12 @@
 //! * [`job`]: opens the contexts of a job, runs their threads, and says where each stands when one is stuck.
 //! * [`plan`]: operations from a seed, and what must have come of them. [`program`]: the program that runs them, with
 //!   its handlers. [`mix`]: plans run in one thread and in many, over every transport.
-//! * [`handlers`]: what header handlers can say. [`failure`]: tasks that die, tasks that leave. [`refusal`]: copies that
+//! * [`calls`]: single operations. [`handlers`]: what header handlers can say. [`failure`]: tasks that die, tasks that leave. [`refusal`]: copies that
 //!   the kernel refuses. [`waiting`]: threads that sleep.
 //!
 //! `SEED=n` runs the seed that a failing test has printed, and only that; `SOAK=n` runs n times as many.
 
+mod calls;
 mod failure;
 mod handlers;
 mod job;

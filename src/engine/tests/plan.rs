@@ -132,7 +132,8 @@ impl Plan {
         };
         let mut rng = Rng::new(seed);
         for from in 0..shape.tasks {
-            let start = |thread| (0..shape.operations).map(|_| plan.draw(&mut rng, from, thread, 0)).collect();
+            let start =
+                |thread| (0..shape.operations).map(|_| plan.draw(&mut rng, from, thread, 0)).collect();
             let own = (0..shape.threads).map(start).collect();
             plan.own.push(own);
             plan.counters.push((0..shape.threads).map(|_| Counters::default()).collect());
@@ -343,7 +344,8 @@ impl Plan {
                 assert_eq!(taken, given, "swaps at task {task}");
             }
             _ => {
-                let mut done: Vec<_> = seen.iter().filter(|(done, _)| *done == 1).map(|(_, from)| *from).collect();
+                let mut done: Vec<_> =
+                    seen.iter().filter(|(done, _)| *done == 1).map(|(_, from)| *from).collect();
                 done.sort_unstable();
                 assert_eq!(done, (0..last).collect::<Vec<_>>(), "conditional swaps at task {task}");
             }
@@ -408,7 +410,10 @@ impl Op {
             ),
             What::Rmw { op, wide, values } => format!("rmw {op} (wide {wide}, {values:?})"),
         };
-        format!("operation {}, {what} of {} bytes from {} to {}", self.number, self.origin.len, self.from, self.to)
+        format!(
+            "operation {}, {what} of {} bytes from {} to {}",
+            self.number, self.origin.len, self.from, self.to
+        )
     }
 }
 

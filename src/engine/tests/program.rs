@@ -34,7 +34,8 @@ pub fn start(plan: &Plan, number: usize, held: &mut Held<'_>) {
     let target = &plan.counters[op.to as usize][op.thread];
     let origin = &plan.counters[op.from as usize][op.thread];
     let address = |wanted: bool, counter: &AtomicI32| if wanted { counter.as_ptr().addr() } else { 0 };
-    let (tgt_cntr, cmpl_cntr) = (address(op.tgt_cntr, &target.tgt) as u64, address(op.cmpl_cntr, &origin.cmpl));
+    let (tgt_cntr, cmpl_cntr) =
+        (address(op.tgt_cntr, &target.tgt) as u64, address(op.cmpl_cntr, &origin.cmpl));
     let done = SendDone {
         org_cntr: address(op.org_cntr, &origin.org),
         handler: if op.told { sent as *const () as usize } else { 0 },
@@ -99,7 +100,9 @@ pub fn start(plan: &Plan, number: usize, held: &mut Held<'_>) {
     plan.expect(outcome.is_ok(), || format!("{}: {outcome:?}", op.name()));
     if op.free_at_once(plan.shape.copy_limit) {
         let told = op.told_times.load(Ordering::Acquire);
-        plan.expect(told == u32::from(op.told), || format!("{}: not told before the call returned", op.name()));
+        plan.expect(told == u32::from(op.told), || {
+            format!("{}: not told before the call returned", op.name())
+        });
         spoil(op);
     }
 }
@@ -158,7 +161,9 @@ unsafe extern "C" fn header_handler(
         && info.src == op.from as c_int
         && task.me == op.to
         && (info.ret_flags, info.ctl_flags, info.bytes) == (LAPI_NORMAL, LAPI_DELIVER_MSG, 0);
-    plan.expect(right, || format!("{}: arrived at task {} with {info:?}, {} bytes of header", op.name(), task.me, header.len()));
+    plan.expect(right, || {
+        format!("{}: arrived at task {} with {info:?}, {} bytes of header", op.name(), task.me, header.len())
+    });
     let short = op.target.len != 0 && pad8(sent.len) + op.target.len <= plan.shape.max_body;
     let here = info.udata_one_pkt_ptr.cast::<u8>();
     plan.expect(short != here.is_null(), || format!("{}: its data is shown at {here:?}", op.name()));

@@ -1,1 +1,178 @@
-//! To come.
+//! Threads that sleep: everything that they wait for wakes them. A wake-up that is lost would be made good when the
+//! sleeper looks around, a quarter of a second later; so many rounds of that do not fit the deadline.
+
+use super::calls::{Extras, counter, enter, fence, forever, get, gfence, increment, put, wait};
+use super::job::{self, Habits, Road, SLEEPY, Task, in_threads};
+use crate::abi::INTERRUPT_SET;
+use crate::api::{env, progress};
+use crate::engine::bulk::Preference;
+use crate::engine::wait::Patience;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+
+/// A quarter of a second each is more than the deadline.
+const ROUNDS: usize = 300;
+
+/// Threads sleep at once.
+const ASLEEP: Patience = Patience { spin: 0, yields: 0 };
+
+const ROADS: [Road; 3] = [
+    Road { join: |tasks, _| job::mem(tasks, 2, false), preference: Preference::Packets },
+    Road { join: |tasks, _| job::boxed(job::shm(tasks)), preference: Preference::Packets },
+    Road { join: |tasks, _| job::boxed(job::shm(tasks)), preference: Preference::Attach },
+];
+
+fn open(road: &Road, tasks: u32, notifier: bool) -> Vec<Arc<Task>> {
+    let habits = Habits { preference: road.preference, patience: ASLEEP, notifier, ..Habits::THREADED };
+    job::open((road.join)(tasks, 0), &habits)
+}
+
+fn extras(tgt_cntr: &AtomicI32) -> Extras<'_> {
+    Extras { tgt_cntr: Some(tgt_cntr), ..Extras::default() }
+}
+
+#[test]
+fn two_tasks_wake_each_other() {
+    for (road, notifier) in ROADS.iter().flat_map(|road| [(road, true), (road, false)]) {
+        let tasks = open(road, 2, notifier);
+        let counters = [counter(), counter()];
+        in_threads(&tasks, 1, move |task, _| {
+            let [own, other] = [task.me as usize, 1 - task.me as usize].map(|at| counters[at]);
+            let (there, data) = (forever(30_000).as_mut_ptr(), &*forever(30_000));
+            for round in 0..ROUNDS {
+                task.stage(format!("round {round}"));
+                let len = if round % 10 == 0 { data.len() } else { 8 };
+                if task.me == 0 {
+                    put(task, 1, there, &data[..len], extras(other)).expect("a put");
+                    wait(task, own, 1).expect("the answer");
+                } else {
+                    wait(task, own, 1).expect("the question");
+                    put(task, 0, there, &data[..len], extras(other)).expect("a put");
+                }
+            }
+            gfence(task).expect("a fence");
+        });
+        job::close(tasks);
+    }
+}
+
+#[test]
+fn every_thread_of_a_task_is_woken_by_its_own_event() {
+    const THREADS: usize = 3;
+    for road in &ROADS[..2] {
+        let tasks = open(road, 2, false);
+        let counters: &'static [[AtomicI32; THREADS]; 2] = Box::leak(Box::default());
+        in_threads(&tasks, THREADS, move |task, thread| {
+            let [own, other] = [task.me as usize, 1 - task.me as usize].map(|at| &counters[at][thread]);
+            let (there, data) = (forever(8).as_mut_ptr(), &*forever(8));
+            for round in 0..ROUNDS {
+                task.stage(format!("thread {thread}, round {round}"));
+                put(task, 1 - task.me, there, data, extras(other)).expect("a put");
+                wait(task, own, 1).expect("the peer's");
+            }
+        });
+        job::close(tasks);
+    }
+}
+
+#[test]
+fn a_counter_that_another_thread_sets_wakes_who_waits_for_it() {
+    let tasks =
+        job::open(job::mem(1, 8, false), &Habits { patience: ASLEEP, notifier: false, ..Habits::THREADED });
+    let counters = [counter(), counter()];
+    in_threads(&tasks, 2, move |task, thread| {
+        for round in 0..ROUNDS {
+            task.stage(format!("thread {thread}, round {round}"));
+            if thread == 0 {
+                // SAFETY: counters that live for ever.
+                unsafe { progress::setcntr(&task.context, counters[1].as_ptr().addr(), 1) };
+            }
+            wait(task, counters[thread], 1).expect("what the other sets");
+            if thread == 1 {
+                // Not only by LAPI_Setcntr, also by operations of this task on itself.
+                match round % 3 {
+                    // SAFETY: as above.
+                    0 => unsafe { progress::setcntr(&task.context, counters[0].as_ptr().addr(), 1) },
+                    1 => put(task, 0, forever(8).as_mut_ptr(), &*forever(8), extras(counters[0]))
+                        .expect("a put"),
+                    _ => {
+                        let done = Extras { org_cntr: Some(counters[0]), ..Extras::default() };
+                        increment(task, 0, forever(8).as_ptr().cast(), done).expect("an addition");
+                    }
+                }
+            }
+        }
+    });
+    job::close(tasks);
+}
+
+#[test]
+fn a_task_that_computes_is_served_by_its_notifier() {
+    for road in &ROADS {
+        let tasks = open(road, 2, true);
+        in_threads(&tasks[..1], 1, |task, _| {
+            let (there, data) = (forever(30_000), &*forever(30_000));
+            let there = there.as_mut_ptr();
+            let [org, cmpl] = [counter(), counter()];
+            for round in 0..ROUNDS {
+                task.stage(format!("round {round}"));
+                let both = Extras { org_cntr: Some(org), cmpl_cntr: Some(cmpl), ..Extras::default() };
+                let len = if round % 10 == 0 { data.len() } else { 8 };
+                put(task, 1, there, &data[..len], both).expect("a put");
+                wait(task, cmpl, 1).expect("its completion");
+                get(task, 1, &data[..len], there, both).expect("a get");
+                increment(task, 1, there.cast(), both).expect("an addition");
+                wait(task, org, 3).expect("all three");
+                fence(task).expect("a fence");
+            }
+        });
+        job::close(tasks);
+    }
+}
+
+#[test]
+fn interrupts_switched_on_serve_what_has_come_before() {
+    let tasks = open(&ROADS[1], 2, true);
+    let set = |task: &Task, value| env::set(&task.context, INTERRUPT_SET, value).expect("INTERRUPT_SET");
+    set(&tasks[1], 0);
+    let computes = tasks[1].clone();
+    in_threads(&tasks[..1], 1, move |task, _| {
+        for round in 0..50 {
+            task.stage(format!("round {round}"));
+            let cmpl = counter();
+            let done = Extras { cmpl_cntr: Some(cmpl), ..Extras::default() };
+            put(task, 1, forever(8).as_mut_ptr(), &*forever(8), done).expect("a put");
+            set(&computes, 1);
+            wait(task, cmpl, 1).expect("its completion");
+            set(&computes, 0);
+        }
+    });
+    job::close(tasks);
+}
+
+#[test]
+fn a_program_that_only_polls_makes_progress() {
+    let tasks =
+        job::open(job::mem(2, 1, false), &Habits { patience: SLEEPY, notifier: false, ..Habits::THREADED });
+    let through: &'static [AtomicBool; 2] = Box::leak(Box::default());
+    let counters = [counter(), counter()];
+    in_threads(&tasks, 1, move |task, _| {
+        let [own, other] = [task.me as usize, 1 - task.me as usize];
+        for round in 0..ROUNDS {
+            task.stage(format!("round {round}"));
+            put(task, other as u32, forever(8).as_mut_ptr(), &*forever(8), extras(counters[other]))
+                .expect("a put");
+            // SAFETY: counters that live for ever.
+            while unsafe { progress::getcntr(&mut enter(task), counters[own].as_ptr().addr()) }
+                <= round as i32
+            {
+                std::thread::yield_now();
+            }
+        }
+        through[own].store(true, Ordering::Release);
+        while !through[other].load(Ordering::Acquire) {
+            progress::msgpoll(&mut enter(task), 10).expect("an open context");
+        }
+    });
+    job::close(tasks);
+}

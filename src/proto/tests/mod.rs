@@ -4,7 +4,9 @@
 
 /// Runs a test with so many seeds, always the same, each of which is printed.
 pub(crate) fn seeds(count: u64, test: impl Fn(u64)) {
-    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}={text}")));
+    let number = |name: &str| {
+        std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}={text}")))
+    };
     let run = |seed: u64| {
         println!("SEED={seed}");
         test(seed);

@@ -1,0 +1,150 @@
+//! Single operations, in as few words as a test wants to say.
+
+use super::job::{self, Task, locked};
+use crate::abi::*;
+use crate::api::{active_message, fence, progress, put_get, rmw};
+use crate::base::bytes::Piece;
+use crate::engine::bulk::Hint;
+use crate::engine::context::Held;
+use crate::engine::origin::{Get, Message, Put};
+use crate::error::Result;
+use crate::proto::outbox::SendDone;
+use libc::c_void;
+use std::sync::atomic::AtomicI32;
+
+/// What an operation has beside its data.
+#[derive(Clone, Copy, Default)]
+pub struct Extras<'a> {
+    pub tgt_cntr: Option<&'a AtomicI32>,
+    pub org_cntr: Option<&'a AtomicI32>,
+    pub cmpl_cntr: Option<&'a AtomicI32>,
+    /// The parameter of the send completion handler, which notes it in [`Task::told`]; 0 for none.
+    pub told: usize,
+    pub hint: Hint,
+}
+
+fn address(counter: Option<&AtomicI32>) -> usize {
+    counter.map_or(0, |counter| counter.as_ptr().addr())
+}
+
+impl Extras<'_> {
+    fn done(&self, tgt: u32, bytes: usize) -> SendDone {
+        SendDone {
+            org_cntr: address(self.org_cntr),
+            handler: if self.told == 0 { 0 } else { note_sent as *const () as usize },
+            info: self.told,
+            bytes: bytes as u64,
+            user: true,
+            ..SendDone::nothing(tgt)
+        }
+    }
+}
+
+unsafe extern "C" fn note_sent(hndl: *mut lapi_handle_t, parameter: *mut c_void, info: *mut lapi_sh_info_t) {
+    // SAFETY: the library gives the structure for the time of the call.
+    let reason = unsafe { (*info).reason };
+    locked(&job::task(hndl).told).push((parameter.addr(), reason));
+}
+
+/// The lock of a context that is open.
+pub fn enter(task: &Task) -> Held<'_> {
+    task.context.enter().expect("an open context")
+}
+
+/// LAPI_Put. Data and target must live until it is complete.
+pub fn put(task: &Task, tgt: u32, to: *mut u8, data: &[u8], extras: Extras<'_>) -> Result<()> {
+    let put = Put {
+        tgt,
+        addr: to.addr() as u64,
+        data: Piece::of(data),
+        tgt_cntr: address(extras.tgt_cntr) as u64,
+        cmpl_cntr: address(extras.cmpl_cntr),
+        done: extras.done(tgt, data.len()),
+        hint: extras.hint,
+    };
+    // SAFETY: the caller's memory, by the contract of this function.
+    unsafe { put_get::put(&mut task.context.enter()?, &put) }
+}
+
+/// LAPI_Get. Source and buffer must live until it is complete.
+pub fn get(task: &Task, tgt: u32, from: &[u8], buffer: *mut u8, extras: Extras<'_>) -> Result<()> {
+    let get = Get {
+        tgt,
+        addr: from.as_ptr().addr() as u64,
+        buffer: buffer.addr(),
+        len: from.len() as u64,
+        tgt_cntr: address(extras.tgt_cntr) as u64,
+        org_cntr: address(extras.org_cntr),
+        handler: None,
+        parameter: 0,
+        hint: extras.hint,
+    };
+    // SAFETY: as for `put`.
+    unsafe { put_get::get(&mut task.context.enter()?, &get) }
+}
+
+/// LAPI_Rmw64 that adds 1. The variable must live until it is complete.
+pub fn increment(task: &Task, tgt: u32, variable: *const u64, extras: Extras<'_>) -> Result<()> {
+    let one = 1u64;
+    let request = rmw::Request {
+        tgt,
+        op: FETCH_AND_ADD,
+        size: 64,
+        var: variable.addr() as u64,
+        in_val: (&raw const one).addr(),
+        previous: 0,
+        done: extras.done(tgt, 0),
+    };
+    // SAFETY: as for `put`; the value is read before the call returns.
+    unsafe { rmw::rmw(&mut task.context.enter()?, &request) }
+}
+
+/// LAPI_Amsend. Header and data must live until it is complete.
+pub fn send(
+    task: &Task,
+    tgt: u32,
+    handler: hdr_hndlr_t,
+    header: &[u8],
+    data: &[u8],
+    extras: Extras<'_>,
+) -> Result<()> {
+    let message = Message {
+        tgt,
+        handler: handler as *const () as u64,
+        header: Piece::of(header),
+        data: Piece::of(data),
+        tgt_cntr: address(extras.tgt_cntr) as u64,
+        cmpl_cntr: address(extras.cmpl_cntr),
+        done: extras.done(tgt, data.len()),
+        hint: extras.hint,
+        copied: false,
+    };
+    // SAFETY: as for `put`.
+    unsafe { active_message::amsend(&mut task.context.enter()?, &message) }
+}
+
+/// LAPI_Fence.
+pub fn fence(task: &Task) -> Result<()> {
+    fence::fence(&mut task.context.enter()?)
+}
+
+/// LAPI_Gfence.
+pub fn gfence(task: &Task) -> Result<()> {
+    fence::gfence(&mut task.context.enter()?)
+}
+
+/// LAPI_Waitcntr.
+pub fn wait(task: &Task, counter: &AtomicI32, value: i32) -> Result<i32> {
+    // SAFETY: a counter that lives during the call.
+    unsafe { progress::waitcntr(&mut task.context.enter()?, counter.as_ptr().addr(), value) }
+}
+
+/// Memory that lives for as long as the process: what a task that has died was about to use is never freed.
+pub fn forever(len: usize) -> &'static mut [u8] {
+    Box::leak(vec![0; len].into_boxed_slice())
+}
+
+/// A counter that lives for as long as the process.
+pub fn counter() -> &'static AtomicI32 {
+    Box::leak(Box::default())
+}
