@@ -7,7 +7,7 @@ use super::decode::{Code, Instruction};
 use super::sequence::Sequence;
 use super::shape::{Control, Part, repeat};
 use crate::abi::{
-    LAPI_ERR_DGSP_BRANCH, LAPI_ERR_DGSP_CTL, LAPI_ERR_DGSP_OTHER, LAPI_ERR_DGSP_STACK, LAPI_DGSM_NO_CTL,
+    LAPI_DGSM_NO_CTL, LAPI_ERR_DGSP_BRANCH, LAPI_ERR_DGSP_CTL, LAPI_ERR_DGSP_OTHER, LAPI_ERR_DGSP_STACK,
 };
 use crate::error::{Error, Result};
 use std::collections::{HashMap, HashSet};
@@ -67,7 +67,10 @@ impl<'a> Compiler<'a> {
             return Ok(done.clone());
         }
         if self.active.contains(&start) {
-            return Err(Error::new(LAPI_ERR_DGSP_STACK, format!("the routine at code[{start}] calls itself")));
+            return Err(Error::new(
+                LAPI_ERR_DGSP_STACK,
+                format!("the routine at code[{start}] calls itself"),
+            ));
         }
         if self.active.len() == MAX_DEPTH {
             return Err(Error::new(LAPI_ERR_DGSP_STACK, format!("more than {MAX_DEPTH} routines deep")));
@@ -102,7 +105,8 @@ impl<'a> Compiler<'a> {
                 Instruction::Gosub { to, reps, offset, stride, next } => {
                     self.spend(at, at + 1)?;
                     if !calls.insert(at) {
-                        let what = format!("the routine at code[{start}] comes to code[{at}] again and never ends");
+                        let what =
+                            format!("the routine at code[{start}] comes to code[{at}] again and never ends");
                         return Err(Error::new(LAPI_ERR_DGSP_BRANCH, what));
                     }
                     if reps != 0 {

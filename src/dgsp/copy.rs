@@ -125,6 +125,16 @@ macro_rules! with_mover {
     }};
 }
 
+/// Copies `len` bytes: from memory to the packed buffer if `GATHER`, else back.
+///
+/// # Safety
+/// Both must be accessible for the length. They may overlap, to an undefined content.
+#[inline]
+pub(super) unsafe fn bytes<const GATHER: bool>(memory: *mut u8, packed: *mut u8, len: usize) {
+    // SAFETY: the caller vouches for both sides.
+    with_mover!(len, mover => unsafe { Copier::<GATHER>::one(mover, memory, packed) });
+}
+
 impl<const GATHER: bool> Copier<GATHER> {
     /// # Safety
     /// As [`Mover::copy`], for the bytes at `memory` and at `packed`.
@@ -178,7 +188,7 @@ impl<const GATHER: bool> Sink for Copier<GATHER> {
     fn run(&mut self, at: isize, len: usize) {
         let (memory, packed) = (self.memory.wrapping_offset(at), self.packed);
         // SAFETY: whoever made the sink vouches for the run and for its room.
-        with_mover!(len, mover => unsafe { Self::one(mover, memory, packed) });
+        unsafe { bytes::<GATHER>(memory, packed, len) };
         self.packed = packed.wrapping_add(len);
     }
 

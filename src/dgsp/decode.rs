@@ -3,9 +3,9 @@
 use crate::abi::{
     LAPI_DGSM_BLOCK_SIZE, LAPI_DGSM_CONTROL, LAPI_DGSM_CONTROL_SIZE, LAPI_DGSM_COPY, LAPI_DGSM_COPY_SIZE,
     LAPI_DGSM_GOSUB, LAPI_DGSM_GOSUB_SIZE, LAPI_DGSM_ITERATE, LAPI_DGSM_ITERATE_SIZE, LAPI_DGSM_MCOPY,
-    LAPI_DGSM_MCOPY_SIZE, LAPI_ERR_DGSP_BRANCH, LAPI_ERR_DGSP_COPY_SZ, LAPI_ERR_DGSP_OPC,
-    LAPI_ERR_DGSP_REPS, lapi_dgsm_block_t, lapi_dgsm_control_t, lapi_dgsm_copy_t, lapi_dgsm_gosub_t,
-    lapi_dgsm_iterate_t, lapi_dgsm_mcopy_t,
+    LAPI_DGSM_MCOPY_SIZE, LAPI_ERR_DGSP_BRANCH, LAPI_ERR_DGSP_COPY_SZ, LAPI_ERR_DGSP_OPC, LAPI_ERR_DGSP_REPS,
+    lapi_dgsm_block_t, lapi_dgsm_control_t, lapi_dgsm_copy_t, lapi_dgsm_gosub_t, lapi_dgsm_iterate_t,
+    lapi_dgsm_mcopy_t,
 };
 use crate::error::{Error, Result};
 use libc::{c_int, c_long};

@@ -8,6 +8,9 @@
 //! * [`pack`]: LAPI_DGSP_PACK and LAPI_DGSP_UNPACK.
 //! * [`vector`]: vectors as C describes them, and their checks. [`Layout`]: any layout, vectors and programs alike.
 
+// c_long and c_ulong have 32 bits on some targets, and then these casts do something.
+#![allow(clippy::unnecessary_cast)]
+
 mod compile;
 mod copy;
 mod ddm;

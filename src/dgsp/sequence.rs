@@ -142,7 +142,8 @@ fn part_of(runs: &[(i64, u64)], exact: bool) -> Result<Part, Overflow> {
     if let Some(block) = block {
         if let Some(stride) = even_stride(runs) {
             let dim = Dim { count: runs.len() as u64, stride, size: first.1 };
-            let bounds = (low.checked_sub(first.0).ok_or(Overflow)?, high.checked_sub(first.0).ok_or(Overflow)?);
+            let bounds =
+                (low.checked_sub(first.0).ok_or(Overflow)?, high.checked_sub(first.0).ok_or(Overflow)?);
             let shape = Shape::Grid { block, dims: [dim].into() };
             return Ok(Part::new(first.0, node(bounds.0, bounds.1, shape)));
         }

@@ -34,7 +34,9 @@ pub(super) fn descriptor(descriptor: &lapi_dgsp_descr_t, compiled: &Compiled) ->
         }
         LAPI_DGSM_CONTIG => Ok(()),
         LAPI_DGSM_UNIT if extent == size => Ok(()),
-        LAPI_DGSM_UNIT => other(format!("density LAPI_DGSM_UNIT, but size {size} and extent {extent} differ")),
+        LAPI_DGSM_UNIT => {
+            other(format!("density LAPI_DGSM_UNIT, but size {size} and extent {extent} differ"))
+        }
         _ => other(format!("density {density} does not exist")),
     }
 }

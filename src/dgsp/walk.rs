@@ -100,7 +100,8 @@ fn step(at: isize, stride: isize, times: u64) -> isize {
     at.wrapping_add(stride.wrapping_mul(times as isize))
 }
 
-fn grid<S: Sink>(dims: &[Dim], block: usize, at: isize, from: u64, len: u64, sink: &mut S) {
+/// As [`walk`], for a grid of blocks.
+pub(super) fn grid<S: Sink>(dims: &[Dim], block: usize, at: isize, from: u64, len: u64, sink: &mut S) {
     let Some((dim, inner)) = dims.split_first() else {
         return sink.run(at.wrapping_add(from as isize), len as usize);
     };
@@ -206,17 +207,21 @@ fn sequence<S: Sink>(steps: &[Step], at: isize, from: u64, len: u64, sink: &mut 
     let mut left = len;
     for step in &steps[first..] {
         let node = &*step.part.node;
+        if left == 0 && node.size != 0 {
+            break;
+        }
         let here = (node.size - skip).min(left);
         walk(node, at.wrapping_add(step.part.offset as isize), skip, here, sink);
+        // A CONTROL behind the last byte counts: the next repetition starts with it.
         if node.size == 0
             && let Some(control) = node.control
         {
             sink.control(control);
         }
-        skip = 0;
         left -= here;
-        if left == 0 {
+        if skip + here < node.size {
             break;
         }
+        skip = 0;
     }
 }
