@@ -30,6 +30,13 @@ impl From<c_int> for Error {
     }
 }
 
+/// Writes a line to standard error, in one piece. A standard error that is closed or broken is the program's business: it
+/// must not end the process.
+pub fn tell(line: std::fmt::Arguments<'_>) {
+    let line = format!("LAPI: {line}\n");
+    let _ = std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes());
+}
+
 /// One line of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {

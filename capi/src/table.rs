@@ -146,7 +146,7 @@ pub fn code(name: &str, handle: lapi_handle_t, outcome: Result<()>) -> c_int {
 fn tell(name: &str, handle: lapi_handle_t, error: Error) -> c_int {
     let level = find(handle).map_or_else(|_| level_of_environment(), |context| context.info_level());
     if level >= 1 {
-        eprintln!("LAPI: {name}: {error}");
+        openlapi::error::tell(format_args!("{name}: {error}"));
     }
     error.code
 }

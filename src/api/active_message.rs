@@ -25,7 +25,7 @@ pub unsafe fn amsend(held: &mut Held<'_>, message: &Message) -> Result<()> {
     }
     // SAFETY: the caller's promise.
     unsafe { origin::active_message(held, message) }?;
-    nudge(held);
+    nudge(held, message.tgt);
     Ok(())
 }
 

@@ -46,8 +46,7 @@ pub fn query(held: &mut Held<'_>, query: lapi_query_t) -> Result<Answer> {
         MAX_TIMEOUT => *TIMEOUTS.end(),
         INTERRUPT_SET => settings.interrupts.load(Relaxed).into(),
         MAX_PORTS => INSTANCES as c_int,
-        // A user header is padded to 8 bytes, so a packet holds so much of header and data together whatever their lengths.
-        MAX_PKT_SZ | MAX_ATOM_SIZE => core.outbox.max_body() as c_int - 8,
+        MAX_PKT_SZ | MAX_ATOM_SIZE => core.outbox.packet_size() as c_int,
         NUM_REX_BUFS => told.rexmit_buffers,
         REX_BUF_SZ => told.rexmit_size,
         LOC_ADDRTBL_SZ => ADDRESS_TABLE as c_int,

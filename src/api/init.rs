@@ -4,7 +4,8 @@ use crate::abi::*;
 use crate::base::fence;
 use crate::config::{self, Config, ShmAttach, ShmBulk, UseShm};
 use crate::engine::bulk::{Policy, Preference};
-use crate::engine::context::{Context, Core, Options, Told};
+use crate::engine::context::{Context, Core, Held, Options, Told};
+use crate::engine::dispatcher;
 use crate::engine::threads::Recipe;
 use crate::engine::wait::{Patience, wait_until};
 use crate::error::{Error, Result};
@@ -37,6 +38,9 @@ pub struct Request {
     pub interrupts: bool,
 }
 
+/// How many rounds of the dispatcher LAPI_Term makes at most for what has come in.
+const LAST_ROUNDS: u32 = 10_000;
+
 /// Opens a context (man page LAPI_Init): reads the environment, meets the other tasks, starts the threads. The answer
 /// is the device in use.
 ///
@@ -48,19 +52,19 @@ pub fn init(context: &Arc<Context>, request: &Request) -> Result<lapi_dev_t> {
     report_unknown(&config);
     let joined = join(&config, &identity, request.instance)?;
     if config.info_level >= 1 && identity.task == 0 && !joined.same_map {
-        eprintln!(
-            "LAPI: attention: the tasks' address maps differ. A program that uses addresses of one task in another \
+        crate::error::tell(format_args!(
+            "attention: the tasks' address maps differ. A program that uses addresses of one task in another \
              without LAPI_Address_init needs them to agree: start it by poe, and link it with -no-pie (mpcc_r does)."
-        );
+        ));
     }
     if config.info_level >= 2 && identity.task == 0 {
-        eprintln!(
-            "LAPI: OpenLAPI {}: {} tasks, transport {}, found by {}",
+        crate::error::tell(format_args!(
+            "OpenLAPI {}: {} tasks, transport {}, found by {}",
             env!("CARGO_PKG_VERSION"),
             identity.tasks,
             joined.transport.name(),
             identity.source
-        );
+        ));
     }
     let options = options(&config, &identity, request);
     let core = Core::new(options, joined.transport);
@@ -98,6 +102,7 @@ pub fn term(context: &Context) -> Result<()> {
             (idle || Instant::now() >= until).then_some(())
         });
         held.unlocked(|| context.completions.settle(FLUSH));
+        serve_last(&mut held);
     }
     if held.core().closing {
         return Err(Error::new(LAPI_ERR_HNDL_INVALID, "another thread is ending the handle"));
@@ -109,7 +114,7 @@ pub fn term(context: &Context) -> Result<()> {
         context.notifier.dismiss();
         context.completions.dismiss();
         held.core().transport.close();
-        context.close(&mut held);
+        context.retire();
         return Ok(());
     }
     while !held.core().inside.is_empty() {
@@ -121,6 +126,15 @@ pub fn term(context: &Context) -> Result<()> {
     Ok(())
 }
 
+/// Answers what has come in until now: a peer's fence may wait for it.
+fn serve_last(held: &mut Held<'_>) {
+    for _ in 0..LAST_ROUNDS {
+        if !dispatcher::turn(held) {
+            return;
+        }
+    }
+}
+
 /// Stops the threads, tells the peers, and takes the core out.
 fn end(context: &Context) {
     context.notifier.stop();
@@ -128,7 +142,7 @@ fn end(context: &Context) {
     let core = context.enter_closing().and_then(|mut held| {
         held.core().closing = true;
         held.core().transport.close();
-        context.close(&mut held)
+        context.close(held)
     });
     drop(core);
 }
@@ -216,9 +230,9 @@ fn attach_to(
         Ok(()) => Some(Box::new(attach)),
         Err(reason) => {
             if config.info_level >= 2 {
-                eprintln!(
-                    "LAPI: copies across address spaces are not possible here ({reason}); packets are used"
-                );
+                crate::error::tell(format_args!(
+                    "copies across address spaces are not possible here ({reason}); packets are used"
+                ));
             }
             None
         }
@@ -263,7 +277,9 @@ fn report_unknown(config: &Config) {
     }
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     for name in config::unknown_names(names) {
-        eprintln!("LAPI: attention: the environment variable {name} is not known and has no effect");
+        crate::error::tell(format_args!(
+            "attention: the environment variable {name} is not known and has no effect"
+        ));
     }
 }
 

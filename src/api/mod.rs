@@ -17,21 +17,23 @@ pub mod unbuilt;
 
 use crate::engine::context::Held;
 use crate::engine::{dispatcher, wait};
+use crate::transport::Task;
 
 /// The longest user header in bytes: MAX_UHDR_SZ.
 pub const MAX_UHDR: usize = 1024;
 
-/// With so many packets parked, a call of the program's gives the peers time before it returns.
+/// With so many packets parked for its target, a call of the program's gives the peers time before it returns.
 const MANY_PARKED: usize = 4096;
 
-/// Ends a call of the program's: one round of the dispatcher, unless a handler made the call.
+/// Ends a call of the program's that sends to `tgt`: one round of the dispatcher, unless a handler made the call.
 #[inline]
-pub(crate) fn nudge(held: &mut Held<'_>) {
+pub(crate) fn nudge(held: &mut Held<'_>, tgt: Task) {
     if held.core().dispatcher == 0 {
         dispatcher::turn(held);
     }
-    if held.core().outbox.parked() > MANY_PARKED {
-        wait::relieve(held);
+    let outbox = &held.core().outbox;
+    if outbox.waiting() && outbox.parked(tgt) > MANY_PARKED {
+        wait::relieve(held, tgt);
     }
     held.hand_over();
 }

@@ -19,7 +19,7 @@ pub unsafe fn put(held: &mut Held<'_>, put: &Put) -> Result<()> {
     }
     // SAFETY: the caller's promise.
     unsafe { origin::put(held, put) }?;
-    nudge(held);
+    nudge(held, put.tgt);
     Ok(())
 }
 
@@ -37,6 +37,6 @@ pub unsafe fn get(held: &mut Held<'_>, get: &Get) -> Result<()> {
     }
     // SAFETY: the caller's promise.
     unsafe { origin::get(held, get) }?;
-    nudge(held);
+    nudge(held, get.tgt);
     Ok(())
 }

@@ -73,6 +73,6 @@ pub unsafe fn rmw(held: &mut Held<'_>, request: &Request) -> Result<()> {
     };
     // SAFETY: the caller's promise.
     unsafe { origin::rmw(held, &operation) }?;
-    nudge(held);
+    nudge(held, request.tgt);
     Ok(())
 }

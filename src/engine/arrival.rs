@@ -46,7 +46,7 @@ pub struct ActiveMessage {
 pub enum Data {
     /// All of it here, in one packet.
     Here(Piece),
-    /// All of it here, in the memory of this task, too long for a packet.
+    /// All of it here, too long for what counts as one packet.
     Local(Piece),
     /// Its beginning here, the rest to come.
     Begun {
@@ -77,6 +77,8 @@ impl Data {
         let data = match total {
             0 => Self::Here(data),
             total if (data.len as u64) < total => Self::Begun { first: data, total },
+            // Longer than what counts as one packet, and yet it has found room in one.
+            total if data.len as u64 == total => Self::Local(data),
             _ => return None,
         };
         Some((body.part(0, header), data))

@@ -9,14 +9,19 @@ use super::arrival;
 use super::context::{Core, Held};
 use super::dispatcher::answer;
 use super::origin::{self, Get, Put};
+use crate::abi::LAPI_ERR_NO_CONNECTIVITY;
 use crate::base::bytes::Piece;
 use crate::base::clock::ticks;
-use crate::proto::outbox::{Continuation, SendDone};
-use crate::transport::Task;
+use crate::proto::outbox::{Continuation, Posted, SendDone};
+use crate::transport::{PeerState, Task};
 use crate::wire::packet::Head;
 
 /// Bytes that one round of the dispatcher copies.
 const SLICE: usize = 1 << 20;
+/// Ticks between two prods, about a millisecond: who has been prodded is on its way.
+const BETWEEN_PRODS: u64 = 2_000_000;
+/// From so many bytes on, a look whether the peer's process lives costs nothing beside the copy.
+const WORTH_A_LOOK: usize = 1 << 18;
 
 /// What the program wishes for one message (LAPI_USE_BULK_XFER, LAPI_NOT_USE_BULK_XFER).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -167,6 +172,10 @@ fn advance(held: &mut Held<'_>, mut transfer: Transfer) {
     let len = SLICE.min(transfer.len - transfer.copied);
     let (remote, local) = (transfer.remote + transfer.copied as u64, transfer.local + transfer.copied);
     let core = held.core();
+    if transfer.len >= WORTH_A_LOOK && core.transport.peer_state(transfer.peer) != PeerState::Up {
+        // The number of its process may mean another one by now.
+        return refused(held, transfer);
+    }
     let before = ticks();
     let copied = match (core.transport.attach(), transfer.kind) {
         (None, _) => return refused(held, transfer),
@@ -231,10 +240,14 @@ fn refused(held: &mut Held<'_>, transfer: Transfer) {
             let head = Head::Put { id, addr, tgt_cntr, cookie, total: len };
             let data = Piece { ptr: transfer.local as *const u8, len: transfer.len };
             // SAFETY: the program leaves its data alone until the put is done.
-            unsafe {
+            let posted = unsafe {
                 let first = Some((&head, Piece::EMPTY));
                 origin::stream(held, peer, first, Continuation::Message(id), data, false, done)
             };
+            if posted == Posted::Gone {
+                // Reported with the other send operations that are done.
+                held.core().finished.push(SendDone { error: LAPI_ERR_NO_CONNECTIVITY, ..done });
+            }
         }
         // A peer that has gone meanwhile is reported when somebody waits for the answer.
         Kind::Fetch { cookie, tgt_cntr } => {
@@ -249,6 +262,11 @@ fn refused(held: &mut Held<'_>, transfer: Transfer) {
 
 /// Wakes peers that owe us something and do not look: a thread that is about to sleep has been patient long enough.
 pub fn prod_inattentive_peers(core: &mut Core) {
+    let now = ticks();
+    if now.wrapping_sub(core.last_prod) < BETWEEN_PRODS {
+        return;
+    }
+    core.last_prod = now;
     let mut peers: Vec<Task> = core.ops.peers().chain(core.outbox.unconfirmed()).collect();
     peers.extend(core.outbox.waiting_for());
     peers.extend(core.collectives.awaited());

@@ -128,6 +128,10 @@ fn run(context: &Context, generation: u64) {
         // SAFETY: the program's own function, with the parameter that the program gave for it.
         unsafe { (completion.handler)(context.handle_ptr(), completion.parameter as *mut libc::c_void) };
         RUNNING.set(false);
+        if pool.state.lock().generation != generation {
+            // The context was ended meanwhile, and may have been opened again: the message was the former one's.
+            return;
+        }
         if let Some(landing) = completion.then {
             if let Some(mut held) = context.enter_closing() {
                 arrival::conclude(&mut held, &landing);

@@ -91,8 +91,8 @@ pub struct Core {
     pub ops: Ops,
     /// Barrier and exchange.
     pub collectives: Collectives,
-    /// What the last collective operation brought.
-    pub collected: Option<Vec<u64>>,
+    /// What the last collective operation brought, when it is over: `None` when it failed.
+    pub collected: Option<Option<Vec<u64>>>,
     /// Whether a thread is in a collective operation.
     pub collective_turn: bool,
     /// Copies across address spaces under way.
@@ -122,6 +122,8 @@ pub struct Core {
     pub sleepers: Sleepers,
     /// Which way is faster for long messages.
     pub tuner: Tuner,
+    /// When peers were last prodded, in ticks.
+    pub last_prod: u64,
     /// Peers that have died and were reported.
     pub lost: BTreeSet<Task>,
     /// What is counted.
@@ -168,6 +170,7 @@ impl Core {
             activity: 0,
             sleepers: Sleepers::default(),
             tuner: Tuner::default(),
+            last_prod: 0,
             lost: BTreeSet::new(),
             stats: Stats::default(),
             options,
@@ -257,15 +260,19 @@ impl Context {
         Ok(())
     }
 
-    /// Takes the core out again, unless a frame further up this thread's stack will come back for it: where a handler
-    /// ends its own context, the core stays until the context is opened again.
-    pub fn close(&self, held: &mut Held<'_>) -> Option<Box<Core>> {
+    /// Makes the handle worthless. The core stays where it is until the context is opened again: for a handler that ends
+    /// its own context, where a frame further up the stack will come back for the core.
+    pub fn retire(&self) {
         self.handle.store(LAPI_VOID_HANDLE, Ordering::Release);
-        if held.core().dispatcher != 0 || !held.core().inside.is_empty() {
-            return None;
-        }
-        // SAFETY: `held` proves that the lock is held, and nobody is using the core.
-        unsafe { (*self.core.get()).take() }
+    }
+
+    /// Makes the handle worthless, and takes the core out. Nobody may be inside.
+    pub fn close(&self, held: Held<'_>) -> Option<Box<Core>> {
+        self.retire();
+        // SAFETY: `held` proves that the lock is held; by the caller's word nobody is using the core.
+        let core = unsafe { (*self.core.get()).take() };
+        drop(held);
+        core
     }
 
     /// The handle, as handlers see it.
@@ -304,7 +311,9 @@ impl Context {
         let (me, handler) = (held.core().options.me, held.core().options.error_handler);
         self.say(1, error);
         let Some(handler) = handler else {
-            eprintln!("LAPI: task {me}: {error}; no error handler is registered: this task ends");
+            crate::error::tell(format_args!(
+                "task {me}: {error}; no error handler is registered: this task ends"
+            ));
             // A code of 128 and above tells the launcher to end the job. `exit` would run the program's own exit
             // functions under our lock.
             // SAFETY: _exit has no preconditions.
@@ -325,7 +334,7 @@ impl Context {
     /// Prints an error on standard error when MP_INFOLEVEL asks for messages of this level.
     pub fn say(&self, level: i32, error: &Error) {
         if self.info_level() >= level {
-            eprintln!("LAPI: {error}");
+            crate::error::tell(format_args!("{error}"));
         }
     }
 }
@@ -365,7 +374,7 @@ impl<'a> Held<'a> {
     /// Whether this thread runs the dispatcher, so that this call comes from a handler.
     #[inline]
     pub fn in_handler(&mut self) -> bool {
-        !self.outer && self.core().dispatcher == this_thread()
+        self.core().dispatcher == this_thread()
     }
 
     #[inline]
@@ -421,8 +430,9 @@ impl<'a> Held<'a> {
     /// Whether a frame further up this thread's stack is in the middle of a call, as when a handler made this one.
     pub fn nested(&mut self) -> bool {
         let me = this_thread();
+        let outer = self.outer;
         let core = self.core();
-        core.dispatcher == me || core.inside.contains(&me)
+        !outer || core.dispatcher == me || core.inside.contains(&me)
     }
 
     /// Runs something without the lock, if it is ours to release.

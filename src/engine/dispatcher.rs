@@ -33,7 +33,7 @@ pub fn turn(held: &mut Held<'_>) -> bool {
     core.dispatcher = this_thread();
     let mut moved = receive(held);
     let core = held.core();
-    if core.outbox.waiting() || core.eager() || core.restless() {
+    if (core.outbox.waiting() || core.eager() || core.restless()) && !core.closing {
         moved |= keep_going(held);
     }
     let core = held.core();
@@ -50,6 +50,10 @@ fn receive(held: &mut Held<'_>) -> bool {
         held.core().stats.peers.packets_received += 1;
         handle(held, &packet);
         held.core().transport.release(packet);
+        if held.core().closing {
+            // A handler has ended the context: no other one runs.
+            break;
+        }
     }
     true
 }
@@ -69,6 +73,9 @@ fn report_finished(held: &mut Held<'_>) -> bool {
     let mut batch = std::mem::take(&mut held.core().finished);
     let some = !batch.is_empty();
     for done in batch.drain(..) {
+        if held.core().closing {
+            break;
+        }
         origin::finish(held, &done);
         if done.error != 0 && held.core().lost.insert(done.peer) {
             let detail =
@@ -167,7 +174,7 @@ fn handle(held: &mut Held<'_>, packet: &Inbound) {
 pub fn advance_collective(core: &mut Core) {
     let (collectives, outbox, mut wire) = core.collective();
     if let Some(values) = collectives.advance(outbox, &mut wire) {
-        core.collected = Some(values);
+        core.collected = Some(Some(values));
     }
 }
 
@@ -209,9 +216,20 @@ fn lose(held: &mut Held<'_>, peer: Task) {
     }
     let core = held.core();
     let closed = core.transport.peer_state(peer) == PeerState::Closed;
-    let owed = core.ops.wait_for(peer) || core.outbox.owes(peer) || core.collectives.awaited() == Some(peer);
-    if !owed {
-        return;
+    let awaited = core.collectives.awaited() == Some(peer);
+    if !core.ops.wait_for(peer) && !core.outbox.waits(peer) && !awaited {
+        if closed {
+            // It has served everything before it ended LAPI; only its word is missing, and will be for ever.
+            core.outbox.abandon(peer, 0, &mut Vec::new());
+            return;
+        }
+        if !core.outbox.owes(peer) {
+            return;
+        }
+    }
+    if awaited {
+        core.collectives.fail();
+        core.collected = Some(None);
     }
     let mut finished = std::mem::take(&mut core.finished);
     core.outbox.abandon(peer, LAPI_ERR_NO_CONNECTIVITY, &mut finished);

@@ -113,7 +113,7 @@ pub fn deliver_queued(held: &mut Held<'_>) -> bool {
 }
 
 fn deliver(held: &mut Held<'_>, message: &Message, header: Piece, data: Piece) {
-    let short = bytes::pad8(header.len) + data.len <= held.core().outbox.max_body();
+    let short = header.len + data.len <= held.core().outbox.packet_size();
     let arrived = ActiveMessage {
         src: message.tgt,
         id: None,

@@ -10,7 +10,7 @@ use super::local;
 use crate::abi::{
     LAPI_ERR_NO_CONNECTIVITY, LAPI_SEND_COMPLETE, compl_hndlr_p, lapi_sh_info_t, scompl_hndlr_t,
 };
-use crate::base::bytes::{self, Piece};
+use crate::base::bytes::Piece;
 use crate::base::clock::ticks;
 use crate::error::{Error, Result};
 use crate::proto::ops::Op;
@@ -116,6 +116,7 @@ pub unsafe fn put(held: &mut Held<'_>, put: &Put) -> Result<()> {
         // SAFETY: the caller's promise.
         return unsafe { local::put(held, put) };
     }
+    reachable(held, put.tgt)?;
     let cookie = completion(held, put.tgt, put.cmpl_cntr);
     let core = held.core();
     let id = core.outbox.number(put.tgt);
@@ -162,9 +163,9 @@ pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Result<(
         // SAFETY: the caller's promise.
         return unsafe { local::active_message(held, message) };
     }
+    reachable(held, tgt)?;
     let (header, data) = (message.header, message.data);
-    let room = held.core().outbox.max_body();
-    let short = bytes::pad8(header.len) + data.len <= room;
+    let short = header.len + data.len <= held.core().outbox.packet_size();
     let copied = message.copied || header.len + data.len <= held.core().options.copy_limit;
     let attach = !short && !copied && bulk::choose(held.core(), tgt, data.len, message.hint) == Way::Attach;
     let cookie = if attach { 0 } else { completion(held, tgt, message.cmpl_cntr) };
@@ -219,6 +220,8 @@ pub unsafe fn get(held: &mut Held<'_>, get: &Get) -> Result<()> {
         unsafe { local::get(held, get) };
         return Ok(());
     }
+    reachable(held, get.tgt)?;
+    let core = held.core();
     let op = Op::Get {
         buffer: get.buffer,
         len: get.len,
@@ -266,6 +269,8 @@ pub unsafe fn rmw(held: &mut Held<'_>, rmw: &Rmw) -> Result<()> {
         finish(held, &rmw.done);
         return Ok(());
     }
+    reachable(held, rmw.tgt)?;
+    let core = held.core();
     let pending = Op::Rmw { previous: rmw.previous, wide: rmw.wide, done: rmw.done };
     let cookie = core.ops.insert(rmw.tgt, pending, true);
     let head = Head::Rmw { op, var: rmw.var, value: rmw.value, swap: rmw.swap, cookie };
@@ -475,8 +480,18 @@ fn started(held: &mut Held<'_>, tgt: Task, cookie: u64, posted: Posted, done: &S
     Ok(())
 }
 
+/// The target still takes packets, as far as is known.
+#[inline]
+fn reachable(held: &mut Held<'_>, tgt: Task) -> Result<()> {
+    let core = held.core();
+    if core.transport.open(tgt) && (core.lost.is_empty() || !core.lost.contains(&tgt)) {
+        return Ok(());
+    }
+    Err(gone(tgt))
+}
+
 #[cold]
-fn gone(tgt: Task) -> Error {
+pub(super) fn gone(tgt: Task) -> Error {
     Error::new(
         LAPI_ERR_NO_CONNECTIVITY,
         format!("task {tgt} has ended LAPI or died: nothing can be sent to it"),

@@ -10,6 +10,7 @@ use super::context::{Context, Core, Held};
 use super::dispatcher;
 use crate::abi::{LAPI_ERR_HNDL_INVALID, LAPI_ERR_UNKNOWN};
 use crate::error::{Error, Result};
+use crate::transport::Task;
 use parking_lot::{Condvar, Mutex};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -39,6 +40,9 @@ impl Patience {
 const LOOK_AROUND: Duration = Duration::from_millis(250);
 /// With work that nothing announces, it wakes after this.
 const RESTLESS: Duration = Duration::from_millis(1);
+
+/// A thread that polls by itself and never sleeps looks after its peers once in so many polls.
+const POLLS_BETWEEN_LOOKS: u64 = 1 << 17;
 
 /// How long a call helps when too much waits for room.
 const RELIEF: Duration = Duration::from_millis(1);
@@ -130,18 +134,21 @@ pub fn poll_once(held: &mut Held<'_>) -> bool {
         // Who polls now will most likely poll again.
         core.transport.set_attentive(false);
     }
+    if core.activity % POLLS_BETWEEN_LOOKS == 0 {
+        dispatcher::look_after_peers(held);
+    }
     dispatcher::turn(held)
 }
 
-/// Too much waits for room: gives the peers a moment to make some. The program's call is not held up for longer than
-/// that, whatever they do; but a program that sends faster than anybody receives cannot fill the memory at full speed.
+/// Too much waits for room at `tgt`: gives it a moment to make some. The program's call is not held up for longer than
+/// that, whatever the peer does; but a program that sends faster than anybody receives cannot fill the memory at full speed.
 #[cold]
-pub fn relieve(held: &mut Held<'_>) {
+pub fn relieve(held: &mut Held<'_>, tgt: Task) {
     if held.nested() {
         return;
     }
-    let (before, until) = (held.core().outbox.parked(), Instant::now() + RELIEF);
-    while held.core().outbox.parked() >= before && Instant::now() < until && !held.core().closing {
+    let (before, until) = (held.core().outbox.parked(tgt), Instant::now() + RELIEF);
+    while held.core().outbox.parked(tgt) >= before && Instant::now() < until && !held.core().closing {
         if !dispatcher::turn(held) {
             held.unlocked(std::thread::yield_now);
         }

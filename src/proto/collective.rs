@@ -108,6 +108,11 @@ impl Collectives {
         }
     }
 
+    /// Gives the operation up: a task that it needs has left.
+    pub fn fail(&mut self) {
+        self.current = None;
+    }
+
     /// The task from which the present round's packet is awaited.
     pub fn awaited(&self) -> Option<Task> {
         let current = self.current.as_ref()?;

@@ -133,8 +133,6 @@ pub struct Outbox {
     busy: Vec<Task>,
     /// Lanes with messages that no fence has confirmed.
     unfenced: Vec<Task>,
-    /// How many packets are parked, in all lanes.
-    parked: usize,
     max_body: usize,
 }
 
@@ -142,12 +140,19 @@ impl Outbox {
     /// For a job of `tasks` tasks and packets with bodies of at most `max_body` bytes.
     pub fn new(tasks: u32, max_body: usize) -> Self {
         let lanes = std::iter::repeat_with(|| None).take(tasks as usize).collect();
-        Self { lanes, busy: Vec::new(), unfenced: Vec::new(), parked: 0, max_body }
+        Self { lanes, busy: Vec::new(), unfenced: Vec::new(), max_body }
     }
 
     /// The longest body of a packet.
     pub fn max_body(&self) -> usize {
         self.max_body
+    }
+
+    /// How much user header and data a packet holds, however long each of them is: MAX_PKT_SZ.
+    #[inline]
+    pub fn packet_size(&self) -> usize {
+        // The header is padded to 8 bytes.
+        self.max_body - 8
     }
 
     /// Whether something waits for room.
@@ -156,10 +161,19 @@ impl Outbox {
         !self.busy.is_empty()
     }
 
-    /// How many packets are parked.
-    #[inline]
-    pub fn parked(&self) -> usize {
-        self.parked
+    /// How many packets are parked for `peer`.
+    pub fn parked(&self, peer: Task) -> usize {
+        self.lanes[peer as usize].as_deref().map_or(0, |lane| lane.parked.len())
+    }
+
+    /// Whether `peer` has left, as far as was noticed.
+    pub fn is_gone(&self, peer: Task) -> bool {
+        self.lanes[peer as usize].as_deref().is_some_and(|lane| lane.gone)
+    }
+
+    /// Whether something waits for room at `peer`.
+    pub fn waits(&self, peer: Task) -> bool {
+        self.lanes[peer as usize].as_deref().is_some_and(|lane| lane.busy)
     }
 
     /// The peers for which something waits.
@@ -240,7 +254,6 @@ impl Outbox {
         };
         let posted = if done.is_some() { Posted::Queued } else { Posted::Free };
         self.lane_waits(peer).parked.push_back(Parked { head, body, done });
-        self.parked += 1;
         posted
     }
 
@@ -291,12 +304,10 @@ impl Outbox {
             let Some(lane) = self.lanes[peer as usize].as_deref_mut() else {
                 unreachable!("a busy lane exists")
             };
-            let before = lane.parked.len();
             let outcome = lane.pump(link, peer, max_body, finished, &mut moved);
             if outcome == Err(SendError::PeerGone) {
                 lane.abandon(LAPI_ERR_NO_CONNECTIVITY, finished);
             }
-            self.parked -= before - lane.parked.len();
             if lane.parked.is_empty() && lane.streams.is_empty() {
                 lane.busy = false;
                 self.busy.swap_remove(at);
@@ -310,7 +321,6 @@ impl Outbox {
     /// Ends everything that waits for `peer`, which has left: `finished` gets what was under way, with `error`.
     pub fn abandon(&mut self, peer: Task, error: i32, finished: &mut Vec<SendDone>) {
         let lane = self.lanes[peer as usize].get_or_insert_default();
-        self.parked -= lane.parked.len();
         lane.abandon(error, finished);
         lane.acknowledged = lane.next;
         if lane.busy {

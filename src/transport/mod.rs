@@ -127,6 +127,11 @@ pub trait Transport: Send {
     /// Whether the peer is looking for packets, by what it said last. A transport may count a look of a moment ago.
     fn attentive(&self, peer: Task) -> bool;
 
+    /// Whether the peer takes packets, as far as can be told without a system call.
+    fn open(&self, peer: Task) -> bool {
+        self.peer_state(peer) == PeerState::Up
+    }
+
     /// What is known of the peer. May make a system call: not for hot paths.
     fn peer_state(&self, peer: Task) -> PeerState;
 

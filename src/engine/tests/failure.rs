@@ -55,7 +55,7 @@ fn start_everything(task: &Task, tgt: u32, hint: crate::engine::bulk::Hint) -> u
     5
 }
 
-/// Each handler was told once; those in `ended` that the operation has failed.
+/// Each handler was told once, and those of operations without an answer that they have failed.
 fn told_once(task: &Task, handlers: usize) {
     let mut told = locked(&task.told).clone();
     told.sort_unstable();
@@ -76,6 +76,7 @@ fn the_others_go_on(preference: Preference, leave: fn(&Task, &crate::transport::
         let tasks = job::open(ends, &Habits { preference, patience, ..Habits::THREADED });
         let counters = [counter(), counter()];
         let victim = tasks[2].clone();
+        victim.context.notifier.stop();
         in_threads(&tasks[..2], 1, move |task, _| {
             let there = forever(LONG).as_mut_ptr();
             let data = &*forever(LONG);

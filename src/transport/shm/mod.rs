@@ -58,11 +58,21 @@ struct Peer {
     inward: Consumer,
     segment: Segment,
     event: OwnedFd,
-    process: Option<OwnedFd>,
+    process: Process,
     /// It knows that we write to it.
     contacted: bool,
     /// We found no room there, when it had given back so much.
     stuck_at: Option<u64>,
+}
+
+/// How a peer's process is watched.
+enum Process {
+    /// By this descriptor, which becomes readable when it ends.
+    Known(OwnedFd),
+    /// It had ended before it could be watched.
+    Gone,
+    /// Not at all.
+    Unknown,
 }
 
 /// One task's end of shared memory.
@@ -107,7 +117,12 @@ impl ShmTransport {
                 continue;
             };
             let segment = Segment::open(parts.file.as_fd(), tasks, task)?;
-            let process = Pid::from_raw(parts.pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+            let process = match Pid::from_raw(parts.pid).map(|pid| pidfd_open(pid, PidfdFlags::empty())) {
+                Some(Ok(process)) => Process::Known(process),
+                Some(Err(rustix::io::Errno::SRCH)) => Process::Gone,
+                // Not allowed, or out of descriptors: then its death shows only by its silence.
+                _ => Process::Unknown,
+            };
             peers.push(Some(Peer {
                 out: segment.producer(me),
                 inward: own.segment.consumer(task),
@@ -323,6 +338,11 @@ impl Transport for ShmTransport {
         self.peer(task).segment.attentive()
     }
 
+    #[inline]
+    fn open(&self, task: Task) -> bool {
+        self.peer(task).segment.running()
+    }
+
     fn peer_state(&self, task: Task) -> PeerState {
         if task == self.me {
             return PeerState::Up;
@@ -331,13 +351,16 @@ impl Transport for ShmTransport {
         if peer.segment.closed() {
             return PeerState::Closed;
         }
-        let ended = peer.process.as_ref().is_some_and(|process| {
-            let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-            let mut polled = [PollFd::new(process, PollFlags::IN)];
-            rustix::event::poll(&mut polled, Some(&now)).is_ok_and(|ready| ready > 0)
-        });
-        // A process that was gone before we could get hold of it has not been here long enough to be asked for.
-        if ended || peer.process.is_none() { PeerState::Dead } else { PeerState::Up }
+        let ended = match &peer.process {
+            Process::Known(process) => {
+                let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+                let mut polled = [PollFd::new(process, PollFlags::IN)];
+                rustix::event::poll(&mut polled, Some(&now)).is_ok_and(|ready| ready > 0)
+            }
+            Process::Gone => true,
+            Process::Unknown => false,
+        };
+        if ended { PeerState::Dead } else { PeerState::Up }
     }
 
     fn attach(&self) -> Option<&dyn Attach> {
