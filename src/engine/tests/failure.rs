@@ -57,6 +57,10 @@ fn start_everything(task: &Task, tgt: u32, hint: crate::engine::bulk::Hint) -> u
 
 /// Each handler was told once, and those of operations without an answer that they have failed.
 fn told_once(task: &Task, handlers: usize) {
+    task.stage("waits for its handlers to be told");
+    while locked(&task.told).len() < handlers {
+        task.step();
+    }
     let mut told = locked(&task.told).clone();
     told.sort_unstable();
     let parameters: Vec<_> = told.iter().map(|(parameter, _)| *parameter).collect();

@@ -155,9 +155,7 @@ pub fn close(tasks: Vec<Arc<Task>>) {
         if let Some(mut held) = task.context.enter_closing() {
             held.core().closing = true;
             held.core().transport.close();
-            let core = task.context.close(&mut held);
-            drop(held);
-            drop(core);
+            drop(task.context.close(held));
         }
         locked(&TASKS).remove(&task.context.handle_ptr().addr());
     }
