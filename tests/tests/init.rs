@@ -40,6 +40,13 @@ fn sixteen_instances_at_once() {
 }
 
 #[test]
+fn several_handles_in_several_threads() {
+    run("init/init", 1, "parallel");
+    run("init/init", 2, "parallel");
+    run("init/init", 5, "parallel");
+}
+
+#[test]
 fn init_and_term_hundreds_of_times() {
     run("init/init", 1, "again 300");
     run("init/init", 2, "again 300");

@@ -6,11 +6,9 @@
 
 #include <dirent.h>
 
-static char words[16][64];
-
-/* One put to everybody on a handle. */
+/* One put to everybody on a handle. May run in several threads at once, each with a handle of its own. */
 static inline void traffic(lapi_handle_t h, int number) {
-    static char here[16][64];
+    char here[16][64], expected[64];
     lapi_cntr_t done;
     void *table[64];
     int me = -1, tasks = 0, task;
@@ -26,8 +24,8 @@ static inline void traffic(lapi_handle_t h, int number) {
     OK(LAPI_Waitcntr(h, &done, tasks, NULL));
     OK(LAPI_Gfence(h));
     for (task = 0; task < tasks; task++) {
-        snprintf(words[task], sizeof text, "task %d, number %d", task, number);
-        CHECK_FOR(strcmp(here[task], words[task]) == 0, "\"%s\" is here instead of \"%s\"", here[task], words[task]);
+        snprintf(expected, sizeof expected, "task %d, number %d", task, number);
+        CHECK_FOR(strcmp(here[task], expected) == 0, "\"%s\" is here instead of \"%s\"", here[task], expected);
     }
     OK(LAPI_Gfence(h));
 }

@@ -3,6 +3,7 @@
  *
  *   info        every field of lapi_info_t, and its errors
  *   instances   as many handles as there are at once, traffic on each
+ *   parallel    four handles in four threads at once
  *   again N     LAPI_Init, traffic and LAPI_Term N times
  *   leave       every task but 0 exits without LAPI_Term, at different times; task 0 terminates properly
  *   setenv      variables set just before LAPI_Init
@@ -93,6 +94,27 @@ static void instances(void) {
     for (i = 1; i < 16; i += 2) OK(LAPI_Term(h[i]));
 }
 
+static void *on_its_own_handle(void *arg) {
+    lapi_handle_t h = *(lapi_handle_t *)arg;
+    int i;
+    for (i = 0; i < 100; i++) traffic(h, i * 16 + (int)h % 16);
+    return NULL;
+}
+
+static void parallel(void) {
+    lapi_handle_t h[4];
+    pthread_t tids[4];
+    lapi_info_t info;
+    int i;
+    for (i = 0; i < 4; i++) {
+        info = zeroed();
+        OK(LAPI_Init(&h[i], &info));
+    }
+    for (i = 0; i < 4; i++) CHECK_EQ(pthread_create(&tids[i], NULL, on_its_own_handle, &h[i]), 0);
+    for (i = 0; i < 4; i++) CHECK_EQ(pthread_join(tids[i], NULL), 0);
+    for (i = 0; i < 4; i++) OK(LAPI_Term(h[i]));
+}
+
 static void again(int times) {
     int i, files = count_in("/proc/self/fd", NULL), threads = count_in("/proc/self/task", NULL);
     int shared = count_in("/proc/self/maps", "rw-s");
@@ -110,6 +132,7 @@ static void again(int times) {
 }
 
 static void leave(void) {
+    static char word[8];
     t_init();
     traffic(t_hndl, 1);
     if (t_me != 0) {
@@ -120,9 +143,9 @@ static void leave(void) {
     /* Nobody answers any more, and nothing is wanted of anybody. */
     usleep(200000);
     OK(LAPI_Probe(t_hndl));
-    OK(LAPI_Put(t_hndl, 0, 5, words[0], "alone", NULL, NULL, NULL));
+    OK(LAPI_Put(t_hndl, 0, 5, word, "alone", NULL, NULL, NULL));
     OK(LAPI_Fence(t_hndl));
-    CHECK(strncmp(words[0], "alone", 5) == 0);
+    CHECK(strncmp(word, "alone", 5) == 0);
     OK(LAPI_Term(t_hndl));
 }
 
@@ -170,6 +193,7 @@ int main(int argc, char **argv) {
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (strcmp(which, "info") == 0) all_fields();
     else if (strcmp(which, "instances") == 0) instances();
+    else if (strcmp(which, "parallel") == 0) parallel();
     else if (strcmp(which, "again") == 0) again(number);
     else if (strcmp(which, "leave") == 0) leave();
     else if (strcmp(which, "setenv") == 0) set_env();

@@ -166,7 +166,7 @@ static void forked(void) {
     CHECK(child >= 0);
     if (child == 0) {
         RETURNS(LAPI_Probe(t_hndl), LAPI_ERR_HNDL_INVALID);
-        RETURNS(LAPI_Put(t_hndl, 0, 1, words, words, NULL, NULL, NULL), LAPI_ERR_HNDL_INVALID);
+        RETURNS(LAPI_Put(t_hndl, 0, 1, &value, &value, NULL, NULL, NULL), LAPI_ERR_HNDL_INVALID);
         RETURNS(LAPI_Qenv(t_hndl, TASK_ID, &value), LAPI_ERR_HNDL_INVALID);
         RETURNS(LAPI_Term(t_hndl), LAPI_ERR_HNDL_INVALID);
         _exit(42);
