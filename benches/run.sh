@@ -23,6 +23,9 @@ status=0
 
 say() { echo "bench: $*" >&2; }
 
+# Which binary was measured: the tree may have moved on since it was built.
+fingerprint() { sha256sum "$stage/lib/liblapi_r.so" | cut -c1-12; }
+
 # The peer is a Debian package; without it the table has no peer, and says so.
 find_ucx() {
     printf '#include <ucp/api/ucp.h>\n' | ${CC:-cc} -E -x c - >/dev/null 2>&1 && return 0
@@ -58,7 +61,9 @@ lapi=no
 if [ -e "$stage/lib/liblapi_r.so" ]; then
     "$stage/bin/mpcc_r" $cflags -o "$build/lapi_bench" "$root/benches/lapi_bench.c"
     lapi=yes
+    library=$(fingerprint)
 else
+    library="not measured"
     say "NO LIBRARY in $stage (make stage puts it there): only the peer and the machine are measured"
     status=1
 fi
@@ -101,6 +106,10 @@ for round in $(seq "$rounds"); do
     [ "$round_took" -le "$longest" ] || longest=$round_took
 done
 load_after=$(cut -d' ' -f1-3 /proc/loadavg)
+if [ $lapi = yes ] && [ "$(fingerprint)" != "$library" ]; then
+    say "the library in $stage was replaced during the run: these figures belong to no one build and are not reported"
+    exit 1
+fi
 
 {
     command="make bench"
@@ -108,8 +117,11 @@ load_after=$(cut -d' ' -f1-3 /proc/loadavg)
     echo "- command: \`$command\`, $done_rounds rounds, $(date -u +%Y-%m-%d)"
     echo "- processor: $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) in use here$(grep -q '^flags.* hypervisor' /proc/cpuinfo && echo ', in a virtual machine')"
     echo "- kernel $(uname -r), $(${CC:-cc} --version | head -n 1)"
-    echo "- library: $(git -C "$root" describe --always --dirty 2>/dev/null || echo 'no git'); UCX: $ucx_version"
+    echo "- liblapi_r.so with SHA-256 $library, tree at $(git -C "$root" describe --always --dirty 2>/dev/null || echo 'no git'); UCX: $ucx_version"
     echo "- load of the machine before: $load_before, after: $load_after (1, 5 and 15 minutes)"
+    if [ "$done_rounds" -lt 5 ] || [ "${load_before%%.*}" -ge 1 ]; then
+        echo "- caution: fewer than five rounds, or a machine that was busy with other work; figures above 200 µs then hold interruptions and are rough"
+    fi
     awk -f "$root/benches/table.awk" "$raw"
 } >"$report"
 cat "$report"
