@@ -193,3 +193,7 @@ impl<T> Source<T> {
         Some(asked)
     }
 }
+
+#[cfg(test)]
+#[path = "inbox_tests.rs"]
+mod tests;

@@ -483,3 +483,7 @@ unsafe fn append(to: &mut Vec<u8>, piece: Piece) {
         to.set_len(to.len() + piece.len);
     }
 }
+
+#[cfg(test)]
+#[path = "outbox_tests.rs"]
+mod tests;

@@ -56,7 +56,8 @@ fn shape(ends: &Ends, threads: usize, operations: usize, habits: &Habits) -> Sha
         tasks: ends.len() as u32,
         threads,
         operations,
-        max_body: ends[0].limits().max_body,
+        // The header is padded to 8 bytes.
+        packet: ends[0].limits().max_body - 8,
         completion_threads: habits.completion_threads > 0,
         copy_limit: habits.copy_limit,
     }

@@ -18,8 +18,8 @@ pub struct Shape {
     pub threads: usize,
     /// How many operations each thread starts.
     pub operations: usize,
-    /// The longest body of a packet.
-    pub max_body: usize,
+    /// How much header and data go in one packet: MAX_PKT_SZ.
+    pub packet: usize,
     /// Whether there are threads for completion handlers.
     pub completion_threads: bool,
     /// Messages up to this many bytes, header included, are copied at once.
@@ -215,12 +215,12 @@ impl Plan {
     }
 
     fn length(&self, rng: &mut Rng) -> usize {
-        let body = self.shape.max_body as u64;
+        let body = self.shape.packet as u64;
         let len = match rng.below(16) {
             0..=1 => 0,
             2..=6 => rng.below(64),
             7..=9 => rng.below(body),
-            10 => body - 1 + rng.below(3),
+            10 => body - 8 + rng.below(16),
             11..=14 => body + rng.below(4 * body),
             _ => 20 * body + rng.below(20 * body),
         };

@@ -4,7 +4,7 @@ use super::job::{self, Task};
 use super::plan::{Op, Plan, What, When, bytes_of};
 use crate::abi::*;
 use crate::api::{active_message, put_get, rmw};
-use crate::base::bytes::{Piece, pad8};
+use crate::base::bytes::Piece;
 use crate::engine::context::Held;
 use crate::engine::origin::{Get, Message, Put};
 use crate::proto::outbox::SendDone;
@@ -164,7 +164,7 @@ unsafe extern "C" fn header_handler(
     plan.expect(right, || {
         format!("{}: arrived at task {} with {info:?}, {} bytes of header", op.name(), task.me, header.len())
     });
-    let short = op.target.len != 0 && pad8(sent.len) + op.target.len <= plan.shape.max_body;
+    let short = op.target.len != 0 && sent.len + op.target.len <= plan.shape.packet;
     let here = info.udata_one_pkt_ptr.cast::<u8>();
     plan.expect(short != here.is_null(), || format!("{}: its data is shown at {here:?}", op.name()));
     if !here.is_null() {

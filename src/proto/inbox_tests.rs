@@ -1,0 +1,104 @@
+//! What becomes of the packets of one sender, step by step.
+
+use super::*;
+
+impl<T> Inbox<T> {
+    /// As if so many messages of `src` had been delivered.
+    pub(crate) fn begin_at(&mut self, src: Task, delivered: u32) {
+        self.source(src).delivered = delivered;
+    }
+}
+
+fn assembly(total: u64) -> Assembly<&'static str> {
+    Assembly { buffer: 1000, total, arrived: 0, then: "then" }
+}
+
+#[test]
+fn data_is_placed_by_its_offset_whatever_comes_first() {
+    let mut inbox = Inbox::new(2);
+    assert_eq!(inbox.place(1, 5, 0, 10).err(), Some(Misplaced::Unknown));
+    inbox.begin(1, 5, assembly(30));
+    inbox.begin(1, 6, Assembly { buffer: 0, ..assembly(10) });
+    let place = |inbox: &mut Inbox<_>, id, offset| {
+        inbox.place(1, id, offset, 10).map(|(to, complete)| (to, complete.map(|assembly| assembly.then)))
+    };
+    assert_eq!(place(&mut inbox, 5, 20), Ok((1020, None)));
+    assert_eq!(place(&mut inbox, 5, 0), Ok((1000, None)));
+    assert_eq!(
+        place(&mut inbox, 6, 0),
+        Ok((0, Some("then"))),
+        "nobody wants the data, but somebody the news"
+    );
+    assert_eq!(place(&mut inbox, 5, 10), Ok((1010, Some("then"))));
+    assert_eq!(place(&mut inbox, 5, 10), Err(Misplaced::Unknown), "it is complete");
+}
+
+#[test]
+fn data_outside_of_its_message_is_refused() {
+    let mut inbox = Inbox::new(2);
+    inbox.begin(1, 5, assembly(30));
+    for (offset, len) in [(0, 31), (30, 1), (u64::MAX, 1), (u64::MAX - 3, 10)] {
+        assert_eq!(inbox.place(1, 5, offset, len).err(), Some(Misplaced::Outside), "{len} bytes at {offset}");
+    }
+    assert!(inbox.place(0, 5, 0, 1).is_err(), "the message of another task");
+}
+
+#[test]
+fn what_comes_before_its_message_is_kept_for_it() {
+    let mut inbox: Inbox<()> = Inbox::new(2);
+    let bytes: Vec<u8> = (0..20).collect();
+    for (id, offset, len) in [(7, 8, 13), (8, 0, 4), (7, 21, 7)] {
+        // SAFETY: there are so many bytes.
+        unsafe { inbox.keep(1, id, offset, Piece { ptr: bytes.as_ptr(), len }) };
+    }
+    assert!(inbox.early(0, 7).is_empty());
+    let kept = inbox.early(1, 7);
+    let lens: Vec<_> = kept.iter().map(|early| (early.offset, early.bytes().len)).collect();
+    assert_eq!(lens, [(8, 13), (21, 7)]);
+    for early in &kept {
+        let Piece { ptr, len } = early.bytes();
+        // SAFETY: the bytes are there as long as `early`.
+        let found = unsafe { std::slice::from_raw_parts(ptr, len) };
+        assert!(found == &bytes[..len] && ptr.addr() % 8 == 0);
+    }
+    assert!(inbox.early(1, 7).is_empty(), "it is given once");
+    assert!(inbox.abandon(1).is_empty() && inbox.early(1, 8).is_empty(), "nothing is left of who has left");
+}
+
+#[test]
+fn a_message_under_way_can_be_taken_back() {
+    let mut inbox = Inbox::new(2);
+    inbox.begin(1, 5, assembly(30));
+    inbox.begin(1, 6, assembly(31));
+    assert_eq!(inbox.withdraw(1, 5).map(|assembly| assembly.total), Some(30));
+    assert!(inbox.withdraw(1, 5).is_none() && inbox.place(1, 5, 0, 1).is_err());
+    assert_eq!(inbox.abandon(1).iter().map(|(id, _)| *id).collect::<Vec<_>>(), [6]);
+}
+
+#[test]
+fn a_fence_is_answered_when_all_before_it_are_delivered() {
+    for begin in [0, u32::MAX - 2, (1 << 31) - 2] {
+        let mut inbox: Inbox<()> = Inbox::new(2);
+        inbox.begin_at(1, begin);
+        let id = |at: u32| begin.wrapping_add(at);
+        assert_eq!(inbox.ask(1, id(0)), Some(id(0)), "nothing is before the first");
+        assert_eq!(inbox.ask(1, id(3)), None);
+        assert_eq!([1, 4, 2].map(|at| inbox.deliver(1, id(at))), [None; 3]);
+        assert_eq!(inbox.deliver(1, id(0)), Some(id(3)), "the first was the last that was missing");
+        assert_eq!(inbox.deliver(1, id(3)), None, "the answer is given once");
+        assert_eq!(inbox.ask(1, id(5)), Some(id(5)), "what was beyond counts now");
+        // Two questions, the later one first: one answer serves both.
+        assert_eq!([inbox.ask(1, id(7)), inbox.ask(1, id(6))], [None; 2]);
+        assert_eq!([5, 6].map(|at| inbox.deliver(1, id(at))), [None, Some(id(7))]);
+    }
+}
+
+#[test]
+fn very_many_messages_may_overtake_one() {
+    let mut inbox: Inbox<()> = Inbox::new(1);
+    // A search for each of them would take minutes.
+    const MANY: u32 = 100_000;
+    assert!((1..MANY).rev().all(|id| inbox.deliver(0, id).is_none()));
+    assert_eq!(inbox.ask(0, MANY), None);
+    assert_eq!(inbox.deliver(0, 0), Some(MANY));
+}

@@ -1,0 +1,236 @@
+//! What one lane does, step by step, on a link that has room for so many packets.
+
+use super::*;
+use crate::proto::tests::network::gather;
+
+impl Outbox {
+    /// As if so many messages had been sent to `peer` and confirmed.
+    pub(crate) fn begin_at(&mut self, peer: Task, number: u64) {
+        let lane = self.lanes[peer as usize].get_or_insert_default();
+        (lane.next, lane.acknowledged, lane.asked) = (number, number, number);
+    }
+}
+
+/// Takes so many packets, and keeps them.
+#[derive(Default)]
+struct Room {
+    left: usize,
+    gone: bool,
+    taken: Vec<(Task, Head, Vec<u8>)>,
+}
+
+impl Link for Room {
+    unsafe fn send(&mut self, peer: Task, packet: &Outgoing<'_>) -> Result<(), SendError> {
+        if self.gone {
+            return Err(SendError::PeerGone);
+        }
+        self.left = self.left.checked_sub(1).ok_or(SendError::NoRoom)?;
+        // SAFETY: the caller's promise.
+        let words = unsafe { gather(packet) };
+        let body: Vec<u8> =
+            words.iter().flat_map(|word| word.to_ne_bytes()).take(packet.body_len()).collect();
+        self.taken.push((peer, Head::decode(packet.head).expect("a head"), body));
+        Ok(())
+    }
+}
+
+impl Room {
+    fn heads(&mut self) -> Vec<Head> {
+        self.taken.drain(..).map(|(_, head, _)| head).collect()
+    }
+}
+
+const BODY: usize = 64;
+
+fn done(info: usize) -> SendDone {
+    SendDone { info, ..SendDone::nothing(1) }
+}
+
+fn put(id: u32) -> Head {
+    Head::Put { id, addr: 8, tgt_cntr: 0, cookie: 0, total: 0 }
+}
+
+/// Posts one packet of data, or of a header and data.
+fn post(outbox: &mut Outbox, room: &mut Room, id: u32, header: &[u8], data: &[u8], limit: usize) -> Posted {
+    let body = Body { header: Piece::of(header), data: Piece::of(data) };
+    // SAFETY: the tests keep what is queued.
+    unsafe { outbox.post(room, 1, &put(id), body, limit, done(id as usize)) }
+}
+
+fn post_stream(outbox: &mut Outbox, peer: Task, id: u32, data: &[u8], copied: bool) -> Posted {
+    let first = put(id);
+    let header = Piece::of(b"four");
+    let next = Continuation::Message(id);
+    // SAFETY: the tests keep what is queued.
+    unsafe {
+        outbox.post_stream(peer, Some((&first, header)), next, Piece::of(data), copied, done(id as usize))
+    }
+}
+
+fn pump(outbox: &mut Outbox, room: &mut Room, left: usize) -> Vec<(usize, i32)> {
+    room.left = left;
+    let mut finished = Vec::new();
+    outbox.pump(room, &mut finished);
+    finished.iter().map(|done| (done.info, done.error)).collect()
+}
+
+#[test]
+fn without_room_a_packet_is_parked_and_copied_up_to_the_limit() {
+    let (mut outbox, mut room) = (Outbox::new(2, BODY), Room::default());
+    let (mut header, mut short, long) = (*b"hea", *b"short", *b"a bit longer");
+    assert_eq!(post(&mut outbox, &mut room, 1, &header, &short, 8), Posted::Free);
+    assert_eq!(post(&mut outbox, &mut room, 2, &header, &long, 8), Posted::Queued);
+    assert_eq!(post(&mut outbox, &mut room, 3, &[], &short[..0], 0), Posted::Free);
+    // What was copied may change: both headers, and the short data.
+    header.fill(0);
+    short.fill(0);
+    assert!(outbox.waiting() && outbox.waits(1) && !outbox.waits(0) && outbox.parked(1) == 3);
+    assert_eq!(pump(&mut outbox, &mut room, 1), []);
+    assert_eq!(pump(&mut outbox, &mut room, 9), [(2, 0)], "only the one that was not copied is reported");
+    assert!(!outbox.waiting() && room.left == 7);
+    let bodies: Vec<_> = room.taken.iter().map(|(_, _, body)| body.as_slice()).collect();
+    assert_eq!(bodies, [&b"hea\0\0\0\0\0short"[..], b"hea\0\0\0\0\0a bit longer", b""]);
+}
+
+#[test]
+fn packets_keep_their_order_once_one_is_parked() {
+    let (mut outbox, mut room) = (Outbox::new(2, BODY), Room::default());
+    post(&mut outbox, &mut room, 1, &[], b"x", BODY);
+    room.left = 5;
+    post(&mut outbox, &mut room, 2, &[], b"x", BODY);
+    assert!(room.taken.is_empty(), "the second does not overtake the first");
+    pump(&mut outbox, &mut room, 5);
+    assert_eq!(room.heads(), [put(1), put(2)]);
+}
+
+#[test]
+fn short_messages_pass_streams_and_streams_keep_their_order() {
+    let (mut outbox, mut room) = (Outbox::new(2, BODY), Room::default());
+    let data: Vec<u8> = (0..200).collect();
+    assert_eq!(post_stream(&mut outbox, 1, 1, &data, false), Posted::Queued);
+    assert_eq!(post_stream(&mut outbox, 1, 2, &data[..60], false), Posted::Queued);
+    assert_eq!(pump(&mut outbox, &mut room, 2), []);
+    // One goes at once, past both streams; two are parked, and go before the streams.
+    room.left = 1;
+    post(&mut outbox, &mut room, 3, &[], b"x", BODY);
+    post(&mut outbox, &mut room, 4, &[], b"x", BODY);
+    post(&mut outbox, &mut room, 5, &[], b"x", BODY);
+    assert_eq!(pump(&mut outbox, &mut room, 100), [(1, 0), (2, 0)]);
+    let data_of = |id, offset| Head::Data { id, offset };
+    let order = [
+        put(1),
+        data_of(1, 56),
+        put(3),
+        put(4),
+        put(5),
+        data_of(1, 120),
+        data_of(1, 184),
+        put(2),
+        data_of(2, 56),
+    ];
+    let bodies: Vec<u8> = room
+        .taken
+        .iter()
+        .filter(|(_, head, _)| matches!(head, Head::Data { id: 1, .. }) || *head == put(1))
+        .flat_map(|(_, head, body)| body[if *head == put(1) { 8 } else { 0 }..].to_vec())
+        .collect();
+    assert_eq!(bodies, data);
+    assert_eq!(room.heads(), order);
+}
+
+#[test]
+fn a_stream_that_was_copied_is_free_at_once() {
+    let (mut outbox, mut room) = (Outbox::new(2, BODY), Room::default());
+    let mut data = [7u8; 150];
+    assert_eq!(post_stream(&mut outbox, 1, 1, &data, true), Posted::Free);
+    data.fill(0);
+    assert_eq!(pump(&mut outbox, &mut room, 100), []);
+    assert!(room.taken.iter().all(|(_, _, body)| body.iter().rev().take(30).all(|&byte| byte == 7)));
+}
+
+#[test]
+fn no_stream_keeps_the_others_from_their_turn() {
+    let (mut outbox, mut room) = (Outbox::new(3, BODY), Room::default());
+    let data = vec![0; 100 * BODY];
+    post_stream(&mut outbox, 1, 1, &data, false);
+    post_stream(&mut outbox, 2, 2, &data, false);
+    pump(&mut outbox, &mut room, 1000);
+    let to = |peer| room.taken.iter().filter(|(to, _, _)| *to == peer).count();
+    assert_eq!([to(1), to(2)], [PUMP_BUDGET; 2]);
+}
+
+#[test]
+fn what_waits_for_a_peer_that_leaves_ends_with_an_error() {
+    for abandoned in [false, true] {
+        let (mut outbox, mut room) = (Outbox::new(3, BODY), Room::default());
+        let data = [1u8; 500];
+        post(&mut outbox, &mut room, 1, &[], &data[..60], 0);
+        post(&mut outbox, &mut room, 2, &[], &data[..60], BODY);
+        post_stream(&mut outbox, 1, 3, &data, false);
+        post_stream(&mut outbox, 2, 4, &data, false);
+        outbox.number(1);
+        let mut finished = Vec::new();
+        if abandoned {
+            outbox.abandon(1, LAPI_ERR_NO_CONNECTIVITY, &mut finished);
+            assert!(outbox.confirmed(1, 1) && outbox.waiting_for() == [2]);
+        } else {
+            room.gone = true;
+            outbox.pump(&mut room, &mut finished);
+            assert!(!outbox.waiting());
+        }
+        let ended: Vec<_> =
+            finished.iter().filter(|done| done.info != 4).map(|done| (done.info, done.error)).collect();
+        assert_eq!(ended, [(1, LAPI_ERR_NO_CONNECTIVITY), (3, LAPI_ERR_NO_CONNECTIVITY)]);
+        room = Room { left: 9, ..Room::default() };
+        assert_eq!(post(&mut outbox, &mut room, 5, &[], b"x", BODY), Posted::Gone);
+        assert_eq!(post_stream(&mut outbox, 1, 6, &data, false), Posted::Gone);
+        assert!(room.taken.is_empty() && outbox.is_gone(1));
+    }
+}
+
+#[test]
+fn a_fence_asks_once_and_believes_only_what_can_be() {
+    for begin in [0, u64::from(u32::MAX) - 1, (5 << 32) - 3, (1 << 31) - 2] {
+        let (mut outbox, mut room) = (Outbox::new(3, BODY), Room { left: 99, ..Room::default() });
+        outbox.begin_at(1, begin);
+        let mut ask = |outbox: &mut Outbox| {
+            let mut asked = Vec::new();
+            outbox.ask(&mut room, |peer, count| asked.push((peer, count)));
+            (asked, room.heads())
+        };
+        assert_eq!(ask(&mut outbox), (vec![], vec![]), "nothing was sent");
+        let numbers: Vec<u32> = (0..4).map(|_| outbox.number(1)).collect();
+        assert_eq!(numbers, (0..4).map(|at| (begin + at) as u32).collect::<Vec<_>>());
+        let question = Head::Fence { count: (begin + 4) as u32 };
+        assert_eq!(ask(&mut outbox), (vec![(1, begin + 4)], vec![question]));
+        assert_eq!(ask(&mut outbox), (vec![(1, begin + 4)], vec![]), "the question is on its way");
+        assert_eq!(outbox.unconfirmed().collect::<Vec<_>>(), [1]);
+        outbox.number(1);
+        for wrong in [begin + 5, begin.wrapping_sub(1), begin, begin + (1 << 31)] {
+            outbox.acknowledge(1, wrong as u32);
+            assert!(!outbox.confirmed(1, begin + 4), "{wrong} was believed");
+        }
+        outbox.acknowledge(1, (begin + 4) as u32);
+        assert!(outbox.confirmed(1, begin + 4) && !outbox.confirmed(1, begin + 5));
+        assert_eq!(ask(&mut outbox).1, [Head::Fence { count: (begin + 5) as u32 }]);
+        outbox.acknowledge(1, (begin + 5) as u32);
+        assert_eq!(ask(&mut outbox), (vec![], vec![]), "all is confirmed");
+        assert_eq!(outbox.unconfirmed().count(), 0);
+    }
+}
+
+#[test]
+fn a_fence_covers_more_messages_than_numbers_have_bits() {
+    let (mut outbox, mut room) = (Outbox::new(2, BODY), Room { left: 9, ..Room::default() });
+    outbox.number(1);
+    let lane = outbox.lanes[1].as_deref_mut().expect("a lane with a message");
+    // So many messages without a fence.
+    lane.next = (1 << 32) + (1 << 31) + 7;
+    let count = lane.next;
+    let mut asked = Vec::new();
+    outbox.ask(&mut room, |peer, count| asked.push((peer, count)));
+    assert_eq!((asked, room.heads()), (vec![(1, count)], vec![Head::Fence { count: count as u32 }]));
+    assert!(!outbox.confirmed(1, count));
+    outbox.acknowledge(1, count as u32);
+    assert!(outbox.confirmed(1, count));
+}

@@ -1,0 +1,158 @@
+//! Barriers and exchanges of jobs of all sizes, while packets overtake each other and tasks run ahead.
+
+use super::network::Network;
+use super::seeds;
+use crate::base::rng::Rng;
+use crate::proto::collective::Collectives;
+use crate::proto::outbox::Outbox;
+use crate::wire::frame::Task;
+use crate::wire::packet::Head;
+
+/// What happens in a round: every third time a barrier.
+fn value(round: usize, task: u64) -> Option<u64> {
+    (round % 3 != 2).then(|| (round as u64) << 32 | (task * 3 + 1))
+}
+
+/// A job whose tasks go through so many rounds, each as fast as it can. Few outboxes are shared by many tasks where
+/// nothing is ever parked.
+struct Job {
+    tasks: u32,
+    rounds: usize,
+    network: Network,
+    outboxes: Vec<Outbox>,
+    members: Vec<Collectives>,
+    /// In which round each task is.
+    at: Vec<usize>,
+    entered: usize,
+}
+
+impl Job {
+    fn new(tasks: u32, rounds: usize, max_body: usize, network: Network, outboxes: usize) -> Self {
+        Self {
+            tasks,
+            rounds,
+            network,
+            outboxes: (0..outboxes).map(|_| Outbox::new(tasks, max_body)).collect(),
+            members: (0..tasks).map(|me| Collectives::new(me, tasks)).collect(),
+            at: vec![0; tasks as usize],
+            entered: 0,
+        }
+    }
+
+    fn outbox(&self, task: Task) -> usize {
+        task as usize % self.outboxes.len()
+    }
+
+    fn enter(&mut self, task: Task) {
+        let outbox = self.outbox(task);
+        let member = &mut self.members[task as usize];
+        self.entered += 1;
+        let value = value(self.at[task as usize], task.into());
+        member.enter(value, &mut self.outboxes[outbox], &mut self.network.link(task));
+        self.advance(task);
+    }
+
+    fn advance(&mut self, task: Task) {
+        let outbox = self.outbox(task);
+        let member = &mut self.members[task as usize];
+        let Some(values) = member.advance(&mut self.outboxes[outbox], &mut self.network.link(task)) else {
+            return;
+        };
+        let round = self.at[task as usize];
+        // Nobody gets through before everybody is there.
+        assert!(
+            self.entered > round * self.tasks as usize + self.tasks as usize - 1,
+            "task {task}, round {round}"
+        );
+        let right = (0..u64::from(self.tasks)).map(|task| value(round, task));
+        assert!(
+            values.iter().copied().map(Some).eq(right.filter(Option::is_some)),
+            "task {task}, round {round}"
+        );
+        assert!(!member.busy() && member.awaited().is_none());
+        self.at[task as usize] += 1;
+    }
+
+    fn deliver_one(&mut self) {
+        let Some(packet) = self.network.arrival() else { return };
+        let Head::Collective { round, sequence, offset } = packet.head else {
+            panic!("nobody sends {:?}", packet.head);
+        };
+        let body = packet.body();
+        // SAFETY: the body is in the packet.
+        unsafe { self.members[packet.dst as usize].arrive(sequence, round, offset, body.ptr, body.len) };
+        self.advance(packet.dst);
+    }
+
+    fn run(&mut self, rng: &mut Rng) {
+        let mut idle: Vec<Task> = (0..self.tasks).collect();
+        let mut steps = 0u64;
+        while self.at.iter().any(|&round| round < self.rounds) {
+            // Tasks come when they like; some are early by rounds.
+            if !idle.is_empty() && (rng.chance(0.2) || self.network.flying() == 0) {
+                let task = idle.swap_remove(rng.below(idle.len() as u64) as usize);
+                self.enter(task);
+            }
+            (0..4).for_each(|_| self.deliver_one());
+            if self.outboxes.len() == self.members.len() {
+                let task = rng.below(self.tasks.into()) as Task;
+                self.outboxes[task as usize].pump(&mut self.network.link(task), &mut Vec::new());
+            }
+            steps += 1;
+            if steps % 16 == 0 || self.network.flying() == 0 {
+                let free = |task: &Task| {
+                    !self.members[*task as usize].busy() && self.at[*task as usize] < self.rounds
+                };
+                idle = (0..self.tasks).filter(free).collect();
+            }
+            assert!(steps < 10_000_000, "it never comes to an end: {:?}", self.at);
+        }
+    }
+}
+
+fn small(seed: u64, tasks: u32, rounds: usize) {
+    let mut rng = Rng::stream(seed, tasks.into());
+    let network = Network::new(seed, 1 + rng.below(6) as usize, 0.1, rng.chance(0.2));
+    let max_body = [64, 1024][rng.below(2) as usize];
+    Job::new(tasks, rounds, max_body, network, tasks as usize).run(&mut rng);
+}
+
+#[test]
+fn jobs_of_one_to_thirty_three_tasks() {
+    seeds(2, |seed| (1..=33).for_each(|tasks| small(seed, tasks, 6)));
+}
+
+#[test]
+fn many_rounds_in_a_row() {
+    seeds(2, |seed| [2, 5, 8].into_iter().for_each(|tasks| small(seed, tasks, 300)));
+}
+
+#[test]
+fn a_hundred_tasks() {
+    seeds(2, |seed| small(seed, 100, 4));
+}
+
+/// Every task enters once, and all packets overtake each other.
+fn large(tasks: u32, rounds: std::ops::Range<usize>) {
+    let mut job = Job::new(tasks, rounds.end, 8192, Network::new(1, usize::MAX, 0.0, false), 1);
+    job.at.fill(rounds.start);
+    job.entered = rounds.start * tasks as usize;
+    for round in rounds {
+        (0..tasks).for_each(|task| job.enter(task));
+        while job.network.flying() > 0 {
+            job.deliver_one();
+        }
+        assert!(job.at.iter().all(|&at| at == round + 1));
+    }
+}
+
+#[test]
+fn a_thousand_tasks_exchange() {
+    large(1000, 0..1);
+}
+
+/// The largest job there may be takes some seconds without optimisation: with `SOAK`.
+#[test]
+fn thousands_of_tasks_meet() {
+    large(if std::env::var_os("SOAK").is_some() { 16_384 } else { 4096 }, 2..3);
+}

@@ -1,0 +1,141 @@
+//! A network in which packets overtake each other and links have no room.
+
+use crate::base::bytes::{self, Piece, pad8};
+use crate::base::rng::Rng;
+use crate::proto::Link;
+use crate::wire::frame::{Outgoing, SendError, Task};
+use crate::wire::packet::Head;
+use std::collections::HashMap;
+
+/// A packet on its way.
+#[derive(Debug)]
+pub struct Packet {
+    pub src: Task,
+    pub dst: Task,
+    pub head: Head,
+    body: Box<[u64]>,
+    len: usize,
+    serial: u64,
+}
+
+impl Packet {
+    /// Its body, 8-byte aligned.
+    pub fn body(&self) -> Piece {
+        Piece { ptr: self.body.as_ptr().cast(), len: self.len }
+    }
+
+    /// The same as a slice.
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: the body has so many bytes.
+        unsafe { std::slice::from_raw_parts(self.body.as_ptr().cast(), self.len) }
+    }
+}
+
+/// All packets on their way.
+pub struct Network {
+    flying: Vec<Packet>,
+    /// How many fly between two tasks.
+    between: HashMap<(Task, Task), usize>,
+    /// How many may; not counted when there is no limit.
+    capacity: usize,
+    /// The probability that there is no room although there is.
+    refuse: f64,
+    /// Packets between two tasks keep their order.
+    ordered: bool,
+    rng: Rng,
+    serial: u64,
+}
+
+impl Network {
+    /// A network whose moods come from the seed.
+    pub fn new(seed: u64, capacity: usize, refuse: f64, ordered: bool) -> Self {
+        Self {
+            flying: Vec::new(),
+            between: HashMap::new(),
+            capacity,
+            refuse,
+            ordered,
+            rng: Rng::stream(seed, 0x006e_6574),
+            serial: 0,
+        }
+    }
+
+    /// The way out of a task.
+    pub fn link(&mut self, src: Task) -> NetworkLink<'_> {
+        NetworkLink { network: self, src }
+    }
+
+    /// How many packets are on their way.
+    pub fn flying(&self) -> usize {
+        self.flying.len()
+    }
+
+    /// A packet that arrives now: any of them or, with order, the first between its two tasks.
+    pub fn arrival(&mut self) -> Option<Packet> {
+        if self.flying.is_empty() {
+            return None;
+        }
+        let mut at = self.rng.below(self.flying.len() as u64) as usize;
+        if self.ordered {
+            let (src, dst) = (self.flying[at].src, self.flying[at].dst);
+            let same = |packet: &Packet| (packet.src, packet.dst) == (src, dst);
+            let first = (0..self.flying.len()).filter(|&at| same(&self.flying[at]));
+            at = first.min_by_key(|&at| self.flying[at].serial).unwrap_or(at);
+        }
+        let packet = self.flying.swap_remove(at);
+        if let Some(between) = self.between.get_mut(&(packet.src, packet.dst)) {
+            *between -= 1;
+        }
+        Some(packet)
+    }
+}
+
+/// One task's way out.
+pub struct NetworkLink<'a> {
+    network: &'a mut Network,
+    src: Task,
+}
+
+impl Link for NetworkLink<'_> {
+    unsafe fn send(&mut self, dst: Task, packet: &Outgoing<'_>) -> Result<(), SendError> {
+        let network = &mut *self.network;
+        if network.rng.chance(network.refuse) {
+            return Err(SendError::NoRoom);
+        }
+        if network.capacity != usize::MAX {
+            let between = network.between.entry((self.src, dst)).or_default();
+            if *between == network.capacity {
+                return Err(SendError::NoRoom);
+            }
+            *between += 1;
+        }
+        network.serial += 1;
+        // SAFETY: the caller's promise.
+        let body = unsafe { gather(packet) };
+        let head = Head::decode(packet.head).expect("a head that was encoded");
+        network.flying.push(Packet {
+            src: self.src,
+            dst,
+            head,
+            body,
+            len: packet.body_len(),
+            serial: network.serial,
+        });
+        Ok(())
+    }
+}
+
+/// The body as it arrives.
+///
+/// # Safety
+/// Both pieces must be readable.
+pub unsafe fn gather(packet: &Outgoing<'_>) -> Box<[u64]> {
+    let mut body = vec![0u64; pad8(packet.body_len()) / 8].into_boxed_slice();
+    let to = body.as_mut_ptr().cast::<u8>();
+    // SAFETY: there is room for both pieces, which the caller vouches for.
+    unsafe {
+        bytes::copy(packet.first, to);
+        bytes::copy(packet.second, to.wrapping_add(pad8(packet.first.len)));
+    }
+    body
+}
