@@ -18,10 +18,12 @@ pub unsafe fn amsend(held: &mut Held<'_>, message: &Message) -> Result<()> {
     check::target(held, message.tgt)?;
     check::header_handler(message.handler)?;
     check::header_fits(message.header.len)?;
-    check::length(message.data.len as u64)?;
+    check::length(message.data.len() as u64)?;
     if check::wanted(held) {
         check::header(message.header.ptr as usize, message.header.len)?;
-        check::origin_address(message.data.ptr as usize, message.data.len as u64)?;
+        if let Some(data) = message.data.as_piece() {
+            check::origin_address(data.ptr as usize, data.len as u64)?;
+        }
     }
     // SAFETY: the caller's promise.
     unsafe { origin::active_message(held, message) }?;
@@ -35,7 +37,7 @@ pub unsafe fn amsend(held: &mut Held<'_>, message: &Message) -> Result<()> {
 /// As for [`amsend`].
 #[inline]
 pub unsafe fn light_weight(held: &mut Held<'_>, message: &Message) -> Result<()> {
-    let bytes = message.header.len + message.data.len;
+    let bytes = message.header.len + message.data.len();
     if bytes >= LIGHT_WEIGHT {
         return Err(Error::new(
             LAPI_ERR_LW_DATA_LEN,

@@ -7,6 +7,7 @@
 pub mod active_message;
 pub mod address;
 pub mod check;
+pub mod dgsp;
 pub mod env;
 pub mod fence;
 pub mod init;
@@ -14,6 +15,7 @@ pub mod progress;
 pub mod put_get;
 pub mod rmw;
 pub mod unbuilt;
+pub mod vector;
 
 use crate::engine::context::Held;
 use crate::engine::{dispatcher, wait};

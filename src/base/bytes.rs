@@ -25,6 +25,78 @@ impl Piece {
     }
 }
 
+/// Something whose bytes do not lie in a row, and that can put any range of them in a row.
+pub trait Gather {
+    /// Packs the bytes `from..from + len` into `out`.
+    ///
+    /// # Safety
+    /// The bytes must be readable, and `out` writable for `len` bytes.
+    unsafe fn gather(&self, from: u64, len: usize, out: *mut u8);
+}
+
+/// Bytes of the program, in a row or not.
+#[derive(Clone, Copy)]
+pub enum Source<'a> {
+    /// In a row.
+    Piece(Piece),
+    /// Not in a row.
+    Gathered {
+        /// What knows where they are.
+        by: &'a dyn Gather,
+        /// The first one.
+        from: u64,
+        /// How many.
+        len: usize,
+    },
+}
+
+impl Source<'_> {
+    /// No bytes at all.
+    pub const EMPTY: Self = Self::Piece(Piece::EMPTY);
+
+    /// How many bytes.
+    #[inline]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Piece(piece) => piece.len,
+            Self::Gathered { len, .. } => *len,
+        }
+    }
+
+    /// Whether there are none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Copies the bytes to `to`.
+    ///
+    /// # Safety
+    /// The bytes must be readable, and `to` writable for as many.
+    #[inline]
+    pub unsafe fn copy_to(&self, to: *mut u8) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self {
+                Self::Piece(piece) => copy(*piece, to),
+                Self::Gathered { by, from, len } => by.gather(*from, *len, to),
+            }
+        }
+    }
+}
+
+impl From<Piece> for Source<'_> {
+    fn from(piece: Piece) -> Self {
+        Self::Piece(piece)
+    }
+}
+
+impl std::fmt::Debug for Source<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} bytes", self.len())
+    }
+}
+
 /// `len` rounded up to a multiple of 8.
 pub const fn pad8(len: usize) -> usize {
     (len + 7) & !7

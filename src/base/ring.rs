@@ -14,7 +14,7 @@
 //! `consumed` with Release; the producer loads that with Acquire before it writes over them. `wants_room` is part
 //! of the sleeping protocol (see [`super::fence`]) and carries no data.
 
-use super::bytes::{self, Piece, pad8};
+use super::bytes::{self, Piece, Source, pad8};
 use crossbeam_utils::CachePadded;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -151,12 +151,12 @@ impl Producer {
     /// # Safety
     /// The pieces must be readable.
     #[inline]
-    pub unsafe fn push(&mut self, head: &[u8], first: Piece, second: Piece) -> Result<(), Full> {
+    pub unsafe fn push(&mut self, head: &[u8], first: Piece, second: Source<'_>) -> Result<(), Full> {
         debug_assert!(head.len() % 8 == 0 && head.len() <= ROOM);
         if self.head - self.consumed >= self.ring.geometry.slots as u64 && !self.room_again() {
             return Err(Full);
         }
-        let body = if second.len == 0 { first.len } else { pad8(first.len) + second.len };
+        let body = if second.is_empty() { first.len } else { pad8(first.len) + second.len() };
         let slot = self.ring.slot(self.head);
         let place = if head.len() + body <= ROOM {
             // SAFETY: head and body fit the slot behind its word, and the slot is ours: it has been consumed.
@@ -235,11 +235,13 @@ impl Producer {
     /// # Safety
     /// `to` must have room for both pieces and the padding between them, and the pieces must be readable.
     #[inline]
-    unsafe fn write_body(to: *mut u8, first: Piece, second: Piece) {
+    unsafe fn write_body(to: *mut u8, first: Piece, second: Source<'_>) {
         // SAFETY: the caller's promise.
         unsafe {
             bytes::copy(first, to);
-            bytes::copy(second, to.wrapping_add(pad8(first.len)));
+            if !second.is_empty() {
+                second.copy_to(to.add(pad8(first.len)));
+            }
         }
     }
 }

@@ -32,7 +32,7 @@ const SMALL: Geometry = Geometry { slots: 8, data: 2048 };
 
 fn push(producer: &mut Producer, head: &[u8], first: &[u8], second: &[u8]) -> Result<(), Full> {
     // SAFETY: the slices live during the call.
-    unsafe { producer.push(head, Piece::of(first), Piece::of(second)) }
+    unsafe { producer.push(head, Piece::of(first), Piece::of(second).into()) }
 }
 
 /// Takes the next packet out: its head and its body.

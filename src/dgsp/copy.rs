@@ -4,6 +4,7 @@
 //! blocks; lengths between the widths are covered by two that overlap. Everything is read unaligned. A block is read
 //! whole before it is written, so that memory that overlaps itself gets an undefined content and nothing worse.
 
+use super::records;
 use super::shape::Block;
 use super::walk::{Plane, Sink};
 
@@ -30,29 +31,42 @@ impl Copier<false> {
 }
 
 /// Copies blocks of one length. The length is known to the type or kept in it.
-trait Mover: Copy {
+pub(super) trait Mover: Copy {
+    /// The length, if the type knows it.
+    const LEN: usize = 0;
+    /// Whether several blocks that stand two lengths apart can be moved at once.
+    const PAIRED: bool = Self::LEN == 4 || Self::LEN == 8;
+
     /// # Safety
     /// `from` must be readable and `to` writable for the length.
     unsafe fn copy(self, from: *const u8, to: *mut u8);
+
+    /// From memory to the packed buffer if `GATHER`, else back.
+    ///
+    /// # Safety
+    /// Both must be accessible for the length.
+    #[inline(always)]
+    unsafe fn between<const GATHER: bool>(self, memory: *mut u8, packed: *mut u8) {
+        // SAFETY: the caller vouches for both sides.
+        unsafe { if GATHER { self.copy(memory, packed) } else { self.copy(packed, memory) } }
+    }
 }
 
 /// Exactly `N` bytes.
 #[derive(Clone, Copy)]
-struct Fixed<const N: usize>;
+pub(super) struct Fixed<const N: usize>;
 
 /// From `N` to 2 `N` bytes.
 #[derive(Clone, Copy)]
 struct Two<const N: usize>(usize);
-
-/// From 32 to 64 bytes.
-#[derive(Clone, Copy)]
-struct Four(usize);
 
 /// Any number of bytes.
 #[derive(Clone, Copy)]
 struct Any(usize);
 
 impl<const N: usize> Mover for Fixed<N> {
+    const LEN: usize = N;
+
     #[inline(always)]
     unsafe fn copy(self, from: *const u8, to: *mut u8) {
         // SAFETY: the caller vouches for N bytes on both sides.
@@ -74,20 +88,9 @@ impl<const N: usize> Mover for Two<N> {
     }
 }
 
-impl Mover for Four {
-    #[inline(always)]
-    unsafe fn copy(self, from: *const u8, to: *mut u8) {
-        // SAFETY: the caller vouches for 32 bytes and more on both sides; the last 32 end with them.
-        unsafe {
-            let a = from.cast::<[u8; 32]>().read_unaligned();
-            let b = from.add(self.0 - 32).cast::<[u8; 32]>().read_unaligned();
-            to.cast::<[u8; 32]>().write_unaligned(a);
-            to.add(self.0 - 32).cast::<[u8; 32]>().write_unaligned(b);
-        }
-    }
-}
-
 impl Mover for Any {
+    const LEN: usize = usize::MAX;
+
     #[inline(always)]
     unsafe fn copy(self, from: *const u8, to: *mut u8) {
         // SAFETY: the caller vouches for the length on both sides; they may overlap.
@@ -119,69 +122,89 @@ macro_rules! with_mover {
             len @ 5..8 => with!(Two::<4>(len)),
             len @ 9..16 => with!(Two::<8>(len)),
             len @ 17..32 => with!(Two::<16>(len)),
-            len @ 33..64 => with!(Four(len)),
+            len @ 33..64 => with!(Two::<32>(len)),
             len => with!(Any(len)),
         }
     }};
 }
 
-/// Copies `len` bytes: from memory to the packed buffer if `GATHER`, else back.
+/// Copies `len` bytes: from memory to the packed buffer if `GATHER`, else back. For lengths that come in no order: a
+/// loop with one exit is foreseen by the processor more often than a choice among many methods.
 ///
 /// # Safety
 /// Both must be accessible for the length. They may overlap, to an undefined content.
 #[inline]
 pub(super) unsafe fn bytes<const GATHER: bool>(memory: *mut u8, packed: *mut u8, len: usize) {
-    // SAFETY: the caller vouches for both sides.
-    with_mover!(len, mover => unsafe { Copier::<GATHER>::one(mover, memory, packed) });
+    // SAFETY: the caller vouches for both sides; every mover is given a length that it can take, and the last 16 bytes
+    // end with them.
+    unsafe {
+        match len {
+            257.. => Any(len).between::<GATHER>(memory, packed),
+            16.. => {
+                let last = len - 16;
+                let mut at = 0;
+                while at < last {
+                    Fixed::<16>.between::<GATHER>(memory.add(at), packed.add(at));
+                    at += 16;
+                }
+                Fixed::<16>.between::<GATHER>(memory.add(last), packed.add(last));
+            }
+            8.. => Two::<8>(len).between::<GATHER>(memory, packed),
+            4.. => Two::<4>(len).between::<GATHER>(memory, packed),
+            2.. => Two::<2>(len).between::<GATHER>(memory, packed),
+            1 => Fixed::<1>.between::<GATHER>(memory, packed),
+            0 => {}
+        }
+    }
 }
 
 impl<const GATHER: bool> Copier<GATHER> {
-    /// # Safety
-    /// As [`Mover::copy`], for the bytes at `memory` and at `packed`.
-    #[inline(always)]
-    unsafe fn one(mover: impl Mover, memory: *mut u8, packed: *mut u8) {
-        // SAFETY: the caller vouches for both sides.
-        unsafe { if GATHER { mover.copy(memory, packed) } else { mover.copy(packed, memory) } }
-    }
-
     /// `count` blocks: `stride` apart in memory, `step` apart in the packed buffer.
     ///
     /// # Safety
     /// As [`Mover::copy`], for each of the blocks.
     #[inline(always)]
-    unsafe fn row(
-        mover: impl Mover,
+    unsafe fn row<M: Mover>(
+        mover: M,
         mut memory: *mut u8,
         stride: isize,
         mut packed: *mut u8,
         step: usize,
         count: usize,
     ) {
-        for _ in 0..count / 4 {
+        if M::PAIRED && stride == 2 * step as isize && step == M::LEN {
+            // Every other element: with a stride that it knows, the compiler moves several at once.
+            for i in 0..count {
+                // SAFETY: the caller vouches for each block.
+                unsafe {
+                    mover.between::<GATHER>(
+                        memory.wrapping_add(2 * M::LEN * i),
+                        packed.wrapping_add(M::LEN * i),
+                    )
+                };
+            }
+            return;
+        }
+        let fours = if M::LEN == usize::MAX { 0 } else { count / 4 };
+        for _ in 0..fours {
             // SAFETY: the caller vouches for each block.
             unsafe {
-                Self::one(mover, memory, packed);
-                Self::one(mover, memory.wrapping_offset(stride), packed.wrapping_add(step));
-                Self::one(mover, memory.wrapping_offset(2 * stride), packed.wrapping_add(2 * step));
-                Self::one(mover, memory.wrapping_offset(3 * stride), packed.wrapping_add(3 * step));
+                mover.between::<GATHER>(memory, packed);
+                mover.between::<GATHER>(memory.wrapping_offset(stride), packed.wrapping_add(step));
+                mover.between::<GATHER>(memory.wrapping_offset(2 * stride), packed.wrapping_add(2 * step));
+                mover.between::<GATHER>(memory.wrapping_offset(3 * stride), packed.wrapping_add(3 * step));
             }
             memory = memory.wrapping_offset(4 * stride);
             packed = packed.wrapping_add(4 * step);
         }
-        for _ in 0..count % 4 {
+        for _ in 4 * fours..count {
             // SAFETY: the caller vouches for each block.
-            unsafe { Self::one(mover, memory, packed) };
+            unsafe { mover.between::<GATHER>(memory, packed) };
             memory = memory.wrapping_offset(stride);
             packed = packed.wrapping_add(step);
         }
     }
 }
-
-/// A run of records is moved field by field in slices that stay in the nearest cache.
-const SLICE: usize = 8 << 10;
-/// Records that stand further apart, and fields that are longer, gain nothing from that.
-const MAX_STRIDE: usize = 512;
-const MAX_FIELD: u64 = 64;
 
 impl<const GATHER: bool> Sink for Copier<GATHER> {
     #[inline]
@@ -211,35 +234,35 @@ impl<const GATHER: bool> Sink for Copier<GATHER> {
         with_mover!(block, mover => {
             for &place in places {
                 // SAFETY: whoever made the sink vouches for every block and for its room.
-                unsafe { Self::one(mover, memory.wrapping_offset(place as isize), packed) };
+                unsafe { mover.between::<GATHER>(memory.wrapping_offset(place as isize), packed) };
                 packed = packed.wrapping_add(block);
             }
         });
         self.packed = packed;
     }
 
+    fn list(&mut self, at: isize, list: &[Block]) {
+        let (memory, mut packed) = (self.memory.wrapping_offset(at), self.packed);
+        for pair in list.windows(2) {
+            let len = (pair[1].start - pair[0].start) as usize;
+            // SAFETY: whoever made the sink vouches for every run and for its room.
+            unsafe { bytes::<GATHER>(memory.wrapping_offset(pair[0].offset as isize), packed, len) };
+            packed = packed.wrapping_add(len);
+        }
+        self.packed = packed;
+    }
+
     fn records(&mut self, at: isize, list: &[Block], count: usize, stride: isize) {
         let size = list[list.len() - 1].start as usize;
-        let short = list.windows(2).all(|pair| pair[1].start - pair[0].start <= MAX_FIELD);
-        let slice = if short && stride.unsigned_abs() <= MAX_STRIDE {
-            SLICE / stride.unsigned_abs().max(size).max(1)
+        // SAFETY: whoever made the sink vouches for every field and for its room.
+        if unsafe {
+            records::copy::<GATHER>(list, self.memory.wrapping_offset(at), stride, self.packed, count)
+        } {
+            self.packed = self.packed.wrapping_add(count * size);
         } else {
-            1
-        };
-        let mut memory = self.memory.wrapping_offset(at);
-        let mut left = count;
-        while left != 0 {
-            let n = left.min(slice);
-            for pair in list.windows(2) {
-                let from = memory.wrapping_offset(pair[0].offset as isize);
-                let to = self.packed.wrapping_add(pair[0].start as usize);
-                let len = (pair[1].start - pair[0].start) as usize;
-                // SAFETY: whoever made the sink vouches for every field and for its room.
-                with_mover!(len, mover => unsafe { Self::row(mover, from, stride, to, size, n) });
+            for i in 0..count {
+                self.list(at.wrapping_add(stride.wrapping_mul(i as isize)), list);
             }
-            memory = memory.wrapping_offset(stride.wrapping_mul(n as isize));
-            self.packed = self.packed.wrapping_add(n * size);
-            left -= n;
         }
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! * [`Program`]: a DGSP, compiled at registration into a tree of runs and loops, that packs and unpacks any range of
 //!   its bytes. `decode`, `compile`, `sequence` and `shape` make the tree, `walk` goes through it, and three sinks take
-//!   what it finds: `copy` moves bytes, `ddm` calls the program's function, `merge` lists runs.
+//!   what it finds: `copy` (with `records`) moves bytes, `ddm` calls the program's function, `merge` lists runs.
 //! * [`registry`]: handles of programs.
 //! * [`pack`]: LAPI_DGSP_PACK and LAPI_DGSP_UNPACK.
 //! * [`vector`]: vectors as C describes them, and their checks. [`Layout`]: any layout, vectors and programs alike.
@@ -19,6 +19,7 @@ mod layout;
 mod merge;
 pub mod pack;
 mod program;
+mod records;
 pub mod registry;
 mod sequence;
 mod shape;

@@ -110,14 +110,14 @@ impl Sequence {
 fn merged(runs: &[(i64, u64)]) -> Vec<(i64, u64)> {
     let mut merged: Vec<(i64, u64)> = Vec::with_capacity(runs.len());
     for &(offset, len) in runs {
-        if let Some((before, size)) = merged.last_mut()
-            && before.checked_add_unsigned(*size) == Some(offset)
-            && let Some(both) = size.checked_add(len)
-        {
-            *size = both;
-        } else {
-            merged.push((offset, len));
+        let both = merged
+            .last()
+            .filter(|(at, size)| at.checked_add_unsigned(*size) == Some(offset))
+            .and_then(|(at, size)| Some((*at, size.checked_add(len)?)));
+        if both.is_some() {
+            merged.pop();
         }
+        merged.push(both.unwrap_or((offset, len)));
     }
     merged
 }

@@ -39,15 +39,20 @@ pub(super) trait Sink {
         }
     }
 
-    /// A few whole runs (`list`, whose last entry stands behind them), `count` times, `stride` apart.
+    /// Whole runs at places relative to `at`; the last entry stands behind the last run.
+    #[inline]
+    fn list(&mut self, at: isize, list: &[Block]) {
+        for pair in list.windows(2) {
+            self.run(at.wrapping_add(pair[0].offset as isize), (pair[1].start - pair[0].start) as usize);
+        }
+    }
+
+    /// The same for few runs, `count` times, `stride` apart.
     #[inline]
     fn records(&mut self, at: isize, list: &[Block], count: usize, stride: isize) {
         let mut record = at;
         for _ in 0..count {
-            for pair in list.windows(2) {
-                let place = record.wrapping_add(pair[0].offset as isize);
-                self.run(place, (pair[1].start - pair[0].start) as usize);
-            }
+            self.list(record, list);
             record = record.wrapping_add(stride);
         }
     }
@@ -155,24 +160,31 @@ fn indexed<S: Sink>(places: &[i64], block: usize, at: isize, from: u64, len: u64
 }
 
 fn blocks<S: Sink>(list: &[Block], at: isize, from: u64, len: u64, sink: &mut S) {
-    let mut i = if from == 0 { 0 } else { list.partition_point(|block| block.start <= from) - 1 };
-    let mut skip = from - list[i].start;
-    let mut left = len;
-    while left != 0 {
-        let here = (list[i + 1].start - list[i].start - skip).min(left);
-        sink.run(at.wrapping_add(list[i].offset as isize).wrapping_add(skip as isize), here as usize);
-        left -= here;
-        skip = 0;
-        i += 1;
+    let part = |i: usize, skip: u64| at.wrapping_add(list[i].offset as isize).wrapping_add(skip as isize);
+    let end = from + len;
+    let mut first = if from == 0 { 0 } else { list.partition_point(|block| block.start <= from) - 1 };
+    let skip = from - list[first].start;
+    if skip != 0 {
+        let here = (list[first + 1].start - from).min(len);
+        sink.run(part(first, skip), here as usize);
+        first += 1;
+    }
+    if list[first].start >= end {
+        return;
+    }
+    // The entry behind the last whole run: where another one starts that is not whole, or where the list ends.
+    let whole = first + list[first..].partition_point(|block| block.start <= end) - 1;
+    sink.list(at, &list[first..=whole]);
+    let rest = end - list[whole].start;
+    if rest != 0 {
+        sink.run(part(whole, 0), rest as usize);
     }
 }
 
 fn repetitions<S: Sink>(body: &Node, stride: isize, at: isize, from: u64, len: u64, sink: &mut S) {
     let cut = cut(body.size, from, len);
     let mut at = step(at, stride, cut.first);
-    if let Some(control) = body.control
-        && cut.first != 0
-    {
+    if let Some(control) = body.control.filter(|_| cut.first != 0) {
         sink.control(control);
     }
     if cut.head != 0 {
@@ -213,9 +225,7 @@ fn sequence<S: Sink>(steps: &[Step], at: isize, from: u64, len: u64, sink: &mut 
         let here = (node.size - skip).min(left);
         walk(node, at.wrapping_add(step.part.offset as isize), skip, here, sink);
         // A CONTROL behind the last byte counts: the next repetition starts with it.
-        if node.size == 0
-            && let Some(control) = node.control
-        {
+        if let Some(control) = node.control.filter(|_| node.size == 0) {
             sink.control(control);
         }
         left -= here;

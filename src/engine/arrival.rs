@@ -1,53 +1,32 @@
-//! Messages that come in: puts and active messages, with their header handlers, and what follows when they are complete.
+//! Messages that come in: puts and active messages, where their data goes, and what follows when it is there.
 
-use super::bulk::{self, Transfer};
 use super::completion::Completion;
-use super::context::{ADDRESS_TABLE, Context, Core, Held};
+use super::context::{Context, Core, Held};
 use super::counter;
 use super::dispatcher::{self, answer};
+use super::handlers::{self, ActiveMessage, Verdict};
 use super::local;
-use crate::abi::{
-    AM_ERR, LAPI_BURY_MSG, LAPI_DELIVER_MSG, LAPI_DROP_PKT, LAPI_ERR_DGSP, LAPI_ERR_HDR_HNDLR_NULL,
-    LAPI_NORMAL, LAPI_RECV_COMPLETE, compl_hndlr_p, compl_hndlr_t, hdr_hndlr_t, lapi_ret_flags_t,
-    lapi_return_info_t,
-};
+use super::transfer::{self, Transfer};
+use super::vector;
+use crate::abi::{LAPI_NORMAL, LAPI_RECV_COMPLETE, compl_hndlr_p, compl_hndlr_t, lapi_ret_flags_t};
 use crate::base::bytes::{self, Piece, pad8};
 use crate::base::clock::ticks;
-use crate::error::Error;
+use crate::proto::content::{self, Content, Sink};
 use crate::proto::inbox::{Assembly, Misplaced};
 use crate::transport::Task;
 use crate::wire::packet::Head;
-use libc::{c_int, c_void};
-use std::ptr;
-
-/// The value of MAGIC in a whole lapi_return_info_t.
-const MAGIC: c_int = 0x4c41_5049;
+use libc::c_void;
 
 /// Bodies from so many bytes on are timed when they are copied.
 const MEASURED: usize = 4096;
 
-/// What an active message says of itself.
-#[derive(Clone, Copy, Debug)]
-pub struct ActiveMessage {
-    /// The task that sent it.
-    pub src: Task,
-    /// Its number; none when it comes from this very task.
-    pub id: Option<u32>,
-    /// Address or index of its header handler.
-    pub handler: u64,
-    /// Target counter, or 0.
-    pub tgt_cntr: u64,
-    /// The origin's operation, or 0.
-    pub cookie: u64,
-}
-
 /// Where the data of an active message is.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum Data {
     /// All of it here, in one packet.
     Here(Piece),
-    /// All of it here, too long for what counts as one packet.
-    Local(Piece),
+    /// All of it here, too long for what counts as one packet. The number is that of the bytes of an atom.
+    Local(Content, usize),
     /// Its beginning here, the rest to come.
     Begun {
         /// What is here.
@@ -78,16 +57,17 @@ impl Data {
             0 => Self::Here(data),
             total if (data.len as u64) < total => Self::Begun { first: data, total },
             // Longer than what counts as one packet, and yet it has found room in one.
-            total if data.len as u64 == total => Self::Local(data),
+            total if data.len as u64 == total => Self::Local(Content::Piece(data), 0),
             _ => return None,
         };
         Some((body.part(0, header), data))
     }
 
-    fn len(&self) -> u64 {
-        match *self {
-            Self::Here(data) | Self::Local(data) => data.len as u64,
-            Self::Begun { total, .. } | Self::Remote { total, .. } => total,
+    pub(super) fn len(&self) -> u64 {
+        match self {
+            Self::Here(data) => data.len as u64,
+            Self::Local(data, _) => data.len() as u64,
+            Self::Begun { total, .. } | Self::Remote { total, .. } => *total,
         }
     }
 }
@@ -95,14 +75,22 @@ impl Data {
 /// What follows when all data of a message is where it belongs.
 #[derive(Clone, Copy, Debug)]
 pub struct Landing {
-    src: Task,
-    id: Option<u32>,
-    tgt_cntr: u64,
-    cookie: u64,
-    handler: compl_hndlr_p,
-    parameter: usize,
-    ret_flags: lapi_ret_flags_t,
-    bytes: u64,
+    pub(super) src: Task,
+    pub(super) id: Option<u32>,
+    pub(super) tgt_cntr: u64,
+    pub(super) cookie: u64,
+    pub(super) handler: compl_hndlr_p,
+    pub(super) parameter: usize,
+    pub(super) ret_flags: lapi_ret_flags_t,
+    pub(super) bytes: u64,
+}
+
+/// What follows when an assembly is complete.
+pub enum Then {
+    /// The message has landed.
+    Land(Landing),
+    /// The description of a vector is there.
+    Describe(Box<vector::Incoming>),
 }
 
 /// A message whose header handler did not want it yet: kept, and offered again.
@@ -121,127 +109,68 @@ impl Dropped {
     }
 }
 
-/// What a header handler wants.
-enum Verdict {
-    /// Deliver there (0: throw the data away), then this.
-    Deliver { buffer: usize, landing: Landing },
-    /// Offer it again.
-    Drop,
-}
-
 /// An active message has arrived: runs its header handler, and does what it wants.
 pub fn active_message(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: Data) {
-    match ask_header_handler(held, message, header, &data) {
-        Verdict::Deliver { buffer, landing } => deliver(held, message, buffer, landing, data),
+    match handlers::ask(held, message, header, &data) {
+        Verdict::Deliver { sink, landing } => deliver(held, message, sink, landing, data),
         // SAFETY: header and data are here, in the packet or in the program's memory.
         Verdict::Drop => unsafe { keep(held, message, header, data) },
     }
 }
 
-fn deliver(held: &mut Held<'_>, message: &ActiveMessage, buffer: usize, landing: Landing, data: Data) {
+fn deliver(held: &mut Held<'_>, message: &ActiveMessage, sink: Sink, landing: Landing, data: Data) {
     match data {
-        Data::Here(piece) | Data::Local(piece) => {
-            if buffer != 0 {
-                // SAFETY: the header handler has said that the message may be written there; the data is here.
-                unsafe { bytes::copy(piece, buffer as *mut u8) };
-            }
+        Data::Here(piece) => {
+            // SAFETY: the header handler has said that the message may be written there; the data is here.
+            unsafe { sink.take(0, piece) };
+            landed(held, landing);
+        }
+        Data::Local(content, atom) => {
+            // SAFETY: as above.
+            unsafe { content::copy(&content, &sink, atom) };
             landed(held, landing);
         }
         Data::Begun { first, total } => {
             let Some(id) = message.id else { unreachable!("a message to oneself is always whole") };
-            let assembly = Assembly { buffer, total, arrived: 0, then: landing };
-            held.core().inbox.begin(message.src, id, assembly);
-            assemble(held, message.src, id, first);
+            begin(
+                held,
+                message.src,
+                id,
+                Assembly { sink, total, arrived: 0, then: Then::Land(landing) },
+                first,
+            );
         }
         Data::Remote { addr, total } => {
             let Some(id) = message.id else { unreachable!("a message to oneself is never remote") };
-            if buffer == 0 || total == 0 {
+            if sink.is_nowhere() || total == 0 {
                 answer(held.core(), message.src, &Head::Pulled { cookie: message.cookie, refused: 0 });
                 landed(held, landing);
                 return;
             }
-            held.core().inbox.begin(message.src, id, Assembly { buffer, total, arrived: 0, then: landing });
-            bulk::begin(held, Transfer::pull(message.src, id, message.cookie, addr, buffer, total as usize));
+            let buffer = sink.as_buffer();
+            held.core().inbox.begin(
+                message.src,
+                id,
+                Assembly { sink, total, arrived: 0, then: Then::Land(landing) },
+            );
+            match buffer {
+                Some(buffer) => {
+                    transfer::begin(
+                        held,
+                        Transfer::pull(message.src, id, message.cookie, addr, buffer, total as usize),
+                    );
+                }
+                // Into many places it comes in packets.
+                None => {
+                    answer(
+                        held.core(),
+                        message.src,
+                        &Head::Pulled { cookie: message.cookie, refused: total },
+                    );
+                }
+            }
         }
     }
-}
-
-/// Calls the header handler of a message.
-fn ask_header_handler(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: &Data) -> Verdict {
-    let context = held.context();
-    let mut landing = Landing {
-        src: message.src,
-        id: message.id,
-        tgt_cntr: message.tgt_cntr,
-        // The origin of exposed data always has an operation; it is told of the completion all the same.
-        cookie: message.cookie,
-        handler: None,
-        parameter: 0,
-        ret_flags: LAPI_NORMAL,
-        bytes: data.len(),
-    };
-    let Some(handler) = header_handler(held, message.handler) else {
-        let error = Error::new(
-            LAPI_ERR_HDR_HNDLR_NULL,
-            format!(
-                "task {} has sent a message for header handler {}, which is not set here",
-                message.src, message.handler
-            ),
-        );
-        context.report(held, AM_ERR, message.src, &error);
-        return Verdict::Deliver { buffer: 0, landing };
-    };
-    let here = match *data {
-        Data::Here(piece) if piece.len != 0 => piece.ptr as *mut c_void,
-        _ => ptr::null_mut(),
-    };
-    let mut info = lapi_return_info_t {
-        msg_len: landing.bytes,
-        MAGIC,
-        ret_flags: LAPI_NORMAL,
-        ctl_flags: LAPI_DELIVER_MSG,
-        dgsp_handle: ptr::null_mut(),
-        bytes: 0,
-        src: message.src as c_int,
-        udata_one_pkt_ptr: here,
-        recv_offset_dgsp_bytes: 0,
-    };
-    let mut uhdr_len = header.len as libc::c_uint;
-    let uhdr = if header.len == 0 { ptr::null_mut() } else { header.ptr as *mut c_void };
-    let (mut completion, mut parameter): (compl_hndlr_p, *mut c_void) = (None, ptr::null_mut());
-    // SAFETY: the program's own header handler, with pointers that live during the call; no reference into the core is
-    // out.
-    let buffer = unsafe {
-        handler(
-            context.handle_ptr(),
-            uhdr,
-            &mut uhdr_len,
-            ptr::from_mut(&mut info).cast(),
-            &mut completion,
-            &mut parameter,
-        )
-    };
-    if info.ctl_flags == LAPI_DROP_PKT {
-        return Verdict::Drop;
-    }
-    landing.handler = completion;
-    landing.parameter = parameter as usize;
-    landing.ret_flags = info.ret_flags;
-    let mut buffer = if info.ctl_flags == LAPI_BURY_MSG { 0 } else { buffer as usize };
-    if !info.dgsp_handle.is_null() && buffer != 0 {
-        let error = Error::new(LAPI_ERR_DGSP, "scatter by a DGSP is not built yet; the data is thrown away");
-        context.report(held, AM_ERR, message.src, &error);
-        buffer = 0;
-    }
-    Verdict::Deliver { buffer, landing }
-}
-
-/// The function behind a header handler's address or index.
-fn header_handler(held: &mut Held<'_>, named: u64) -> Option<hdr_hndlr_t> {
-    let address =
-        if named < ADDRESS_TABLE as u64 { held.core().addresses[named as usize] } else { named as usize };
-    // SAFETY: the address of a header handler, by the contract of LAPI_Amsend and LAPI_Addr_set; 0 becomes none.
-    unsafe { std::mem::transmute::<usize, Option<hdr_hndlr_t>>(address) }
 }
 
 /// What the first packet of a put says.
@@ -278,16 +207,19 @@ pub fn put(held: &mut Held<'_>, put: &IncomingPut, body: Piece) {
     };
     if total <= body.len as u64 {
         // SAFETY: the origin's program says that it may write there; the body is in the packet.
-        unsafe { take(held.core(), body, addr as usize) };
+        unsafe { take(held.core(), &Sink::Buffer(addr as usize), 0, body) };
         return landed(held, landing);
     }
-    held.core().inbox.begin(src, id, Assembly { buffer: addr as usize, total, arrived: 0, then: landing });
-    assemble(held, src, id, body);
+    let sink = Sink::Buffer(addr as usize);
+    begin(held, src, id, Assembly { sink, total, arrived: 0, then: Then::Land(landing) }, body);
 }
 
-/// The first packet of a message under way, and what came before it.
-fn assemble(held: &mut Held<'_>, src: Task, id: u32, first: Piece) {
-    more_data(held, src, id, 0, first);
+/// The beginning of a message of several packets: its first bytes, and what came before them.
+pub(super) fn begin(held: &mut Held<'_>, src: Task, id: u32, assembly: Assembly<Then>, first: Piece) {
+    held.core().inbox.begin(src, id, assembly);
+    if first.len != 0 {
+        more_data(held, src, id, 0, first);
+    }
     for early in held.core().inbox.early(src, id) {
         more_data(held, src, id, early.offset, early.bytes());
     }
@@ -296,13 +228,13 @@ fn assemble(held: &mut Held<'_>, src: Task, id: u32, first: Piece) {
 /// More data of a message under way.
 pub fn more_data(held: &mut Held<'_>, src: Task, id: u32, offset: u64, body: Piece) {
     match held.core().inbox.place(src, id, offset, body.len) {
-        Ok((to, complete)) => {
-            if to != 0 {
-                // SAFETY: inside of the buffer that the message was promised, checked by `place`.
-                unsafe { take(held.core(), body, to) };
-            }
-            if let Some(assembly) = complete {
-                landed(held, assembly.then);
+        Ok((sink, complete)) => {
+            // SAFETY: inside of what the message was promised, checked by `place`.
+            unsafe { take(held.core(), &sink, offset, body) };
+            match complete.map(|assembly| assembly.then) {
+                Some(Then::Land(landing)) => landed(held, landing),
+                Some(Then::Describe(description)) => vector::described(held, src, id, *description),
+                None => {}
             }
         }
         // SAFETY: the body is in the packet.
@@ -314,17 +246,26 @@ pub fn more_data(held: &mut Held<'_>, src: Task, id: u32, offset: u64, body: Pie
 /// Copies a packet's bytes to where they belong, and notes how long that takes when they are many.
 ///
 /// # Safety
-/// The body must be readable, and `to` writable for its length.
+/// The body must be readable, and its places in `sink` writable.
 #[inline]
-pub unsafe fn take(core: &mut Core, body: Piece, to: usize) {
+pub unsafe fn take(core: &mut Core, sink: &Sink, offset: u64, body: Piece) {
     if body.len < MEASURED {
         // SAFETY: the caller's promise.
-        return unsafe { bytes::copy(body, to as *mut u8) };
+        return unsafe { sink.take(offset, body) };
     }
     let before = ticks();
     // SAFETY: the caller's promise.
-    unsafe { bytes::copy(body, to as *mut u8) };
+    unsafe { sink.take(offset, body) };
     core.tuner.note_taken(body.len, ticks() - before);
+}
+
+/// A message needs nothing more: the sender's fence may have waited for it.
+#[inline]
+pub fn confirm(held: &mut Held<'_>, src: Task, id: u32) {
+    let core = held.core();
+    if let Some(count) = core.inbox.deliver(src, id) {
+        answer(core, src, &Head::FenceAck { count });
+    }
 }
 
 /// All data of a message is where it belongs.
@@ -335,9 +276,7 @@ pub fn landed(held: &mut Held<'_>, landing: Landing) {
     match landing.id {
         Some(id) => {
             core.stats.peers.bytes_received += landing.bytes;
-            if let Some(count) = core.inbox.deliver(landing.src, id) {
-                answer(core, landing.src, &Head::FenceAck { count });
-            }
+            confirm(held, landing.src, id);
         }
         None => core.stats.local.bytes_received += landing.bytes,
     }
@@ -380,12 +319,17 @@ pub fn conclude(held: &mut Held<'_>, landing: &Landing) {
 /// # Safety
 /// Header and data must be readable.
 unsafe fn keep(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: Data) {
-    let piece = match data {
-        Data::Here(piece) | Data::Local(piece) | Data::Begun { first: piece, .. } => piece,
-        Data::Remote { .. } => Piece::EMPTY,
+    let piece = match &data {
+        Data::Here(piece) | Data::Begun { first: piece, .. } => *piece,
+        Data::Local(..) | Data::Remote { .. } => Piece::EMPTY,
     };
     // SAFETY: the caller's promise.
-    let (kept_header, here) = unsafe { (bytes::copy_aligned(header), bytes::copy_aligned(piece)) };
+    let (kept_header, mut here) = unsafe { (bytes::copy_aligned(header), bytes::copy_aligned(piece)) };
+    if let Data::Local(content, _) = &data {
+        here = vec![0; content.len().div_ceil(8)].into_boxed_slice();
+        // SAFETY: the caller's promise; the copy has room for the data.
+        unsafe { content.part(0, content.len()).copy_to(here.as_mut_ptr().cast()) };
+    }
     let dropped = Dropped { message: *message, header: kept_header, header_len: header.len, here, data };
     held.core().dropped.push_back(dropped);
 }
@@ -399,7 +343,10 @@ pub fn offer_again(held: &mut Held<'_>) -> bool {
         let kept = |piece: Piece| Piece { ptr: dropped.here.as_ptr().cast(), len: piece.len };
         let data = match dropped.data {
             Data::Here(piece) => Data::Here(kept(piece)),
-            Data::Local(piece) => Data::Local(kept(piece)),
+            Data::Local(content, atom) => {
+                let piece = Piece { ptr: dropped.here.as_ptr().cast(), len: content.len() };
+                Data::Local(Content::Piece(piece), atom)
+            }
             Data::Begun { first, total } => Data::Begun { first: kept(first), total },
             remote => remote,
         };

@@ -4,19 +4,20 @@
 //! by [`Held::core`] for a moment at a time: no reference into the core lives across a call of the program's handlers,
 //! because those may call LAPI again and come here by a `Held` of their own.
 
-use super::arrival::{Dropped, Landing};
-use super::bulk::Transfer;
+use super::arrival::{Dropped, Then};
 use super::completion::Completions;
 use super::local::SelfMessage;
 use super::lock::{OwnedLock, this_thread};
 use super::notifier::Notifier;
 use super::stats::Stats;
+use super::transfer::Transfer;
 use super::tuner::Tuner;
 use super::wait::Sleepers;
 use crate::abi::{
     LAPI_ERR_ALL_HNDL_IN_USE, LAPI_ERR_HNDL_INVALID, LAPI_VOID_HANDLE, LAPI_err_hndlr_p, lapi_err_t,
     lapi_handle_t, lapi_msg_state_t,
 };
+use crate::dgsp::DdmSlot;
 use crate::error::{Error, Result};
 use crate::proto::Link;
 use crate::proto::collective::Collectives;
@@ -86,7 +87,7 @@ pub struct Core {
     /// Messages on their way out.
     pub outbox: Outbox,
     /// Messages on their way in.
-    pub inbox: Inbox<Landing>,
+    pub inbox: Inbox<Then>,
     /// Operations that wait for an answer.
     pub ops: Ops,
     /// Barrier and exchange.
@@ -122,6 +123,10 @@ pub struct Core {
     pub sleepers: Sleepers,
     /// Which way is faster for long messages.
     pub tuner: Tuner,
+    /// The same for vectors, by the length of their pieces.
+    pub vector_tuner: Tuner,
+    /// The function that CONTROL calls (LAPI_REG_DDM_FUNC).
+    pub ddm: DdmSlot,
     /// When peers were last prodded, in ticks.
     pub last_prod: u64,
     /// Peers that have died and were reported.
@@ -169,7 +174,9 @@ impl Core {
             news: false,
             activity: 0,
             sleepers: Sleepers::default(),
-            tuner: Tuner::default(),
+            tuner: Tuner::new(14),
+            vector_tuner: Tuner::new(6),
+            ddm: DdmSlot::new(),
             last_prod: 0,
             lost: BTreeSet::new(),
             stats: Stats::default(),

@@ -3,15 +3,19 @@
 //! It runs with the lock held and is never entered twice: what a handler sends while it runs is handed to the transport
 //! or queued, and this very round goes on when the handler returns.
 
-use super::arrival::{self, ActiveMessage, Data, IncomingPut};
-use super::bulk::{self, Transfer};
+use super::arrival::{self, Data, IncomingPut};
 use super::context::{Core, Held};
+use super::handlers::ActiveMessage;
 use super::local;
 use super::lock::this_thread;
 use super::origin;
+use super::reply;
+use super::transfer::{self, Transfer};
+use super::vector;
 use crate::abi::{INT_ERR, LAPI_ERR_NO_CONNECTIVITY, LAPI_ERR_UNKNOWN};
 use crate::base::bytes::Piece;
 use crate::error::Error;
+use crate::proto::content::Content;
 use crate::proto::ops::Op;
 use crate::proto::outbox::{Body, Posted, SendDone};
 use crate::transport::{Inbound, PeerState, Task};
@@ -62,7 +66,7 @@ fn receive(held: &mut Held<'_>) -> bool {
 #[cold]
 fn keep_going(held: &mut Held<'_>) -> bool {
     let mut moved = pump(held.core());
-    moved |= bulk::step(held);
+    moved |= transfer::step(held);
     moved |= local::deliver_queued(held);
     moved |= arrival::offer_again(held);
     // Send completion handlers run last, when nothing of the core is in use.
@@ -117,15 +121,16 @@ fn handle(held: &mut Held<'_>, packet: &Inbound) {
     let head = unsafe { std::slice::from_raw_parts(packet.head, packet.head_len) };
     let body = Piece { ptr: packet.body, len: packet.body_len };
     match Head::decode(head) {
-        Some(Head::Am { id, uhdr_len, handler, tgt_cntr, cookie, total }) => {
-            let message = ActiveMessage { src, id: Some(id), handler, tgt_cntr, cookie };
+        Some(Head::Am { id, uhdr_len, handler, tgt_cntr, cookie, total, atoms }) => {
+            let message = ActiveMessage { src, id: Some(id), handler, shape: None, atoms, tgt_cntr, cookie };
             match Data::in_packet(body, uhdr_len, total) {
                 Some((header, data)) => arrival::active_message(held, &message, header, data),
                 None => broken(held, src),
             }
         }
         Some(Head::AmAttach { id, uhdr_len, handler, addr, total, cookie, tgt_cntr }) => {
-            let message = ActiveMessage { src, id: Some(id), handler, tgt_cntr, cookie };
+            let message =
+                ActiveMessage { src, id: Some(id), handler, shape: None, atoms: false, tgt_cntr, cookie };
             match Data::in_packet(body, uhdr_len, 0) {
                 Some((header, _)) => {
                     arrival::active_message(held, &message, header, Data::Remote { addr, total });
@@ -133,14 +138,24 @@ fn handle(held: &mut Held<'_>, packet: &Inbound) {
                 None => broken(held, src),
             }
         }
+        Some(Head::Amv { id, uhdr_len, handler, shape, tgt_cntr, cookie, total }) => {
+            let shape = Some(shape);
+            let message = ActiveMessage { src, id: Some(id), handler, shape, atoms: false, tgt_cntr, cookie };
+            match Data::in_packet(body, uhdr_len, total) {
+                Some((header, data)) => arrival::active_message(held, &message, header, data),
+                None => broken(held, src),
+            }
+        }
+        Some(head @ Head::Vector { .. }) => vector::arrived(held, src, &head, body),
         Some(Head::Put { id, addr, tgt_cntr, cookie, total }) => {
             arrival::put(held, &IncomingPut { src, id, addr, tgt_cntr, cookie, total }, body);
         }
         Some(Head::Data { id, offset }) => arrival::more_data(held, src, id, offset, body),
         Some(Head::Get { addr, len, cookie, tgt_cntr }) => {
-            origin::serve_get(held, src, addr, len, cookie, tgt_cntr)
+            let data = Content::Piece(Piece { ptr: addr as *const u8, len: len as usize });
+            reply::serve_get(held, src, &data, cookie, tgt_cntr);
         }
-        Some(Head::Reply { cookie, offset }) => origin::take_reply(held, src, cookie, offset, body),
+        Some(Head::Reply { cookie, offset }) => reply::take_reply(held, src, cookie, offset, body),
         Some(Head::Rmw { op, var, value, swap, cookie }) => {
             // SAFETY: the variable's address comes from the origin's program, as LAPI_Rmw wants it.
             match unsafe { local::read_modify_write(op, var, value, swap) } {
@@ -150,9 +165,9 @@ fn handle(held: &mut Held<'_>, packet: &Inbound) {
                 None => broken(held, src),
             }
         }
-        Some(Head::RmwReply { cookie, value }) => origin::take_rmw_reply(held, src, cookie, value),
-        Some(Head::Done { cookie }) => origin::take_done(held, src, cookie),
-        Some(Head::Pulled { cookie, refused }) => origin::take_pulled(held, src, cookie, refused),
+        Some(Head::RmwReply { cookie, value }) => reply::take_rmw_reply(held, src, cookie, value),
+        Some(Head::Done { cookie }) => reply::take_done(held, src, cookie),
+        Some(Head::Pulled { cookie, refused }) => reply::take_pulled(held, src, cookie, refused),
         Some(Head::Fence { count }) => {
             let core = held.core();
             if let Some(count) = core.inbox.ask(src, count) {

@@ -1,13 +1,17 @@
 //! Operations of a task on itself: no packets, the same rules.
 
-use super::arrival::{self, ActiveMessage, Data};
+use super::arrival::{self, Data};
 use super::context::Held;
 use super::counter;
+use super::handlers::ActiveMessage;
 use super::lock::this_thread;
 use super::origin::{self, Get, Message, Put};
-use crate::abi::{COMPARE_AND_SWAP, FETCH_AND_ADD, FETCH_AND_OR, SWAP};
+use super::reply;
+use crate::abi::{COMPARE_AND_SWAP, FETCH_AND_ADD, FETCH_AND_OR, LAPI_RECV_COMPLETE, SWAP};
 use crate::base::bytes::{self, Piece};
 use crate::error::Result;
+use crate::proto::content::Content;
+use crate::proto::outbox::SendDone;
 use crate::wire::packet::RMW_WIDE;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -29,13 +33,21 @@ pub unsafe fn put(held: &mut Held<'_>, put: &Put) -> Result<()> {
         bytes::copy(put.data, put.addr as *mut u8);
         counter::bump(put.tgt_cntr as usize);
     }
-    let core = held.core();
-    core.stats.local.bytes_received += put.data.len as u64;
-    core.unreported |= crate::abi::LAPI_RECV_COMPLETE;
-    origin::finish(held, &put.done);
-    complete(put.cmpl_cntr as u64);
-    held.core().news = true;
+    let done = put.done;
+    put_done(held, put.data.len as u64, 0, put.cmpl_cntr, &done);
     Ok(())
+}
+
+/// A put to oneself has been made.
+pub fn put_done(held: &mut Held<'_>, bytes: u64, tgt_cntr: u64, cmpl_cntr: usize, done: &SendDone) {
+    // SAFETY: the program's counter, or 0.
+    unsafe { counter::bump(tgt_cntr as usize) };
+    let core = held.core();
+    core.stats.local.bytes_received += bytes;
+    core.unreported |= LAPI_RECV_COMPLETE;
+    origin::finish(held, done);
+    complete(cmpl_cntr as u64);
+    held.core().news = true;
 }
 
 /// A get from oneself.
@@ -50,12 +62,17 @@ pub unsafe fn get(held: &mut Held<'_>, get: &Get) {
         counter::bump(get.tgt_cntr as usize);
         counter::bump(get.org_cntr);
     }
+    got(held, get.len);
+    reply::get_handler(held, get.handler.map_or(0, |handler| handler as usize), get.parameter);
+}
+
+/// A get from oneself has been made.
+pub fn got(held: &mut Held<'_>, bytes: u64) {
     let core = held.core();
-    core.stats.local.bytes_received += get.len;
-    core.stats.local.bytes_sent += get.len;
-    core.unreported |= crate::abi::LAPI_RECV_COMPLETE;
+    core.stats.local.bytes_received += bytes;
+    core.stats.local.bytes_sent += bytes;
+    core.unreported |= LAPI_RECV_COMPLETE;
     core.news = true;
-    origin::get_handler(held, get.handler.map_or(0, |handler| handler as usize), get.parameter);
 }
 
 /// An active message to oneself. It is delivered before the call returns, or, when a handler has sent it, when the
@@ -72,7 +89,7 @@ pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Result<(
     held.core().dispatcher = this_thread();
     // SAFETY: the header must be 8-byte aligned for the handler.
     let aligned = unsafe { bytes::copy_aligned(message.header) };
-    deliver(held, message, Piece { ptr: aligned.as_ptr().cast(), len: message.header.len }, message.data);
+    deliver(held, message, Piece { ptr: aligned.as_ptr().cast(), len: message.header.len }, &message.data);
     let core = held.core();
     core.dispatcher = 0;
     core.news = true;
@@ -83,14 +100,24 @@ pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Result<(
 /// # Safety
 /// Header and data must be readable; the data until the message is done, when it is longer than the copy limit.
 unsafe fn queue(held: &mut Held<'_>, message: &Message) {
-    let short = message.copied || message.header.len + message.data.len <= held.core().options.copy_limit;
+    let short = message.copied || message.header.len + message.data.len() <= held.core().options.copy_limit;
     // SAFETY: the caller's promise.
-    let (header, copy) =
-        unsafe { (bytes::copy_aligned(message.header), short.then(|| bytes::copy_aligned(message.data))) };
-    held.core().to_self.push_back(SelfMessage { message: *message, header, copy });
+    let (header, copy) = unsafe { (bytes::copy_aligned(message.header), short.then(|| pack(&message.data))) };
+    held.core().to_self.push_back(SelfMessage { message: message.clone(), header, copy });
     if short {
         origin::finish(held, &message.done);
     }
+}
+
+/// The data of a message in a row, 8-byte aligned.
+///
+/// # Safety
+/// The data must be readable.
+unsafe fn pack(data: &Content) -> Box<[u64]> {
+    let mut words = vec![0u64; data.len().div_ceil(8)].into_boxed_slice();
+    // SAFETY: the words have room for the data, for which the caller vouches.
+    unsafe { data.part(0, data.len()).copy_to(words.as_mut_ptr().cast()) };
+    words
 }
 
 /// Delivers what handlers have sent to their own task.
@@ -101,10 +128,10 @@ pub fn deliver_queued(held: &mut Held<'_>) -> bool {
         let message = &queued.message;
         let header = Piece { ptr: queued.header.as_ptr().cast(), len: message.header.len };
         let data = match &queued.copy {
-            Some(copy) => Piece { ptr: copy.as_ptr().cast(), len: message.data.len },
-            None => message.data,
+            Some(copy) => Content::Piece(Piece { ptr: copy.as_ptr().cast(), len: message.data.len() }),
+            None => message.data.clone(),
         };
-        deliver(held, message, header, data);
+        deliver(held, message, header, &data);
         if queued.copy.is_none() {
             origin::finish(held, &message.done);
         }
@@ -112,24 +139,32 @@ pub fn deliver_queued(held: &mut Held<'_>) -> bool {
     waiting != 0
 }
 
-fn deliver(held: &mut Held<'_>, message: &Message, header: Piece, data: Piece) {
-    let short = header.len + data.len <= held.core().outbox.packet_size();
+fn deliver(held: &mut Held<'_>, message: &Message, header: Piece, data: &Content) {
+    let short = header.len + data.len() <= held.core().outbox.packet_size();
     let arrived = ActiveMessage {
         src: message.tgt,
         id: None,
         handler: message.handler,
+        shape: message.shape,
+        atoms: message.atom != 0,
         tgt_cntr: message.tgt_cntr,
         cookie: message.cmpl_cntr as u64,
     };
-    let aligned = data.ptr as usize % 8 == 0;
-    if short && !aligned {
-        // The handler may count on 8-byte alignment of what it is shown in place.
-        // SAFETY: the data is readable, by the promise of the call that sent it.
-        let copy = unsafe { bytes::copy_aligned(data) };
-        let data = Piece { ptr: copy.as_ptr().cast(), len: data.len };
-        return arrival::active_message(held, &arrived, header, Data::Here(data));
+    if !short {
+        return arrival::active_message(held, &arrived, header, Data::Local(data.clone(), message.atom));
     }
-    arrival::active_message(held, &arrived, header, if short { Data::Here(data) } else { Data::Local(data) });
+    match data.as_piece() {
+        Some(piece) if piece.ptr as usize % 8 == 0 => {
+            arrival::active_message(held, &arrived, header, Data::Here(piece));
+        }
+        _ => {
+            // The handler is shown data in a row, and may count on its alignment.
+            // SAFETY: the data is readable, by the promise of the call that sent it.
+            let packed = unsafe { pack(data) };
+            let piece = Piece { ptr: packed.as_ptr().cast(), len: data.len() };
+            arrival::active_message(held, &arrived, header, Data::Here(piece));
+        }
+    }
 }
 
 /// The completion counter of an operation on oneself; its address stands where a cookie would.

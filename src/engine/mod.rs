@@ -3,9 +3,9 @@
 //! * [`context`]: the state behind a handle, and the only way to it: [`context::Held`].
 //! * [`lock`]: the context's lock, which knows its owner.
 //! * [`dispatcher`]: takes packets in and keeps everything going; never entered twice.
-//! * [`origin`]: starts the program's operations. [`local`]: those to oneself. [`bulk`]: copies across address spaces,
-//!   and [`tuner`]: when they are the faster way.
-//! * [`arrival`]: active messages and puts that come in, header handlers included.
+//! * [`origin`]: starts the program's operations, [`vector`] those between vectors, [`local`] those to oneself.
+//! * [`bulk`]: which way long messages go; [`tuner`]: which one is faster; [`transfer`]: copies across address spaces.
+//! * [`arrival`]: messages that come in; [`handlers`]: their header handlers; [`reply`]: answers.
 //! * [`completion`]: threads that run completion handlers. [`notifier`]: the thread of interrupt mode.
 //! * [`wait`]: how a thread waits. [`counter`]: counters. [`stats`]: what is counted.
 
@@ -15,13 +15,17 @@ pub mod completion;
 pub mod context;
 pub mod counter;
 pub mod dispatcher;
+pub mod handlers;
 pub mod local;
 pub mod lock;
 pub mod notifier;
 pub mod origin;
+pub mod reply;
 pub mod stats;
 pub mod threads;
+pub mod transfer;
 pub mod tuner;
+pub mod vector;
 pub mod wait;
 
 #[cfg(test)]

@@ -1,20 +1,20 @@
-//! The program's operations at their origin: how they start, and what follows when an answer comes.
+//! The program's operations at their origin: how they start, and what follows when the memory they were sent from is free.
 
-use super::arrival;
-use super::bulk::{self, Hint, Transfer, Way};
-use super::completion::Completion;
+use super::bulk::{self, Hint, Way};
 use super::context::Held;
 use super::counter;
-use super::dispatcher::{self, answer};
+use super::dispatcher::answer;
 use super::local;
+use super::transfer::{self, Transfer};
 use crate::abi::{
     LAPI_ERR_NO_CONNECTIVITY, LAPI_SEND_COMPLETE, compl_hndlr_p, lapi_sh_info_t, scompl_hndlr_t,
 };
 use crate::base::bytes::Piece;
 use crate::base::clock::ticks;
 use crate::error::{Error, Result};
+use crate::proto::content::{Content, Sink};
 use crate::proto::ops::Op;
-use crate::proto::outbox::{Body, Continuation, Posted, SendDone};
+use crate::proto::outbox::{Body, Continuation, Posted, SendDone, Streaming};
 use crate::transport::Task;
 use crate::wire::packet::{Head, RMW_WIDE};
 use libc::c_void;
@@ -39,7 +39,7 @@ pub struct Put {
 }
 
 /// An active message.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Message {
     /// The target.
     pub tgt: Task,
@@ -48,7 +48,12 @@ pub struct Message {
     /// The user header, at most MAX_UHDR_SZ bytes.
     pub header: Piece,
     /// The data.
-    pub data: Piece,
+    pub data: Content,
+    /// Type (upper half) and number of pieces (lower half) of the vector that the data is, when the header handler is to
+    /// answer with a vector.
+    pub shape: Option<u64>,
+    /// Packets hold whole multiples of so many bytes; 0: any number.
+    pub atom: usize,
     /// The target's counter, or 0.
     pub tgt_cntr: u64,
     /// The completion counter, or 0.
@@ -121,17 +126,18 @@ pub unsafe fn put(held: &mut Held<'_>, put: &Put) -> Result<()> {
     let core = held.core();
     let id = core.outbox.number(put.tgt);
     let len = put.data.len;
+    let data = Content::Piece(put.data);
     // Nothing to put, nowhere to put it: see `bulk::announce` for what such an address would mean.
     let addr = if len == 0 { 0 } else { put.addr };
     let mut head = Head::Put { id, addr, tgt_cntr: put.tgt_cntr, cookie, total: 0 };
     if len <= core.outbox.max_body() {
         // SAFETY: the data is the caller's promise.
-        let posted = unsafe { post(held, put.tgt, &head, Body::data(put.data), false, put.done) };
+        let posted = unsafe { post(held, put.tgt, &head, Body::data(&data), false, put.done) };
         return started(held, put.tgt, cookie, posted, &put.done);
     }
     let copied = len <= core.options.copy_limit;
     if !copied && bulk::choose(core, put.tgt, len, put.hint) == Way::Attach {
-        bulk::begin(held, Transfer::push(put, id, cookie));
+        transfer::begin(held, Transfer::push(put, id, cookie));
         return Ok(());
     }
     if let Head::Put { total, .. } = &mut head {
@@ -139,15 +145,8 @@ pub unsafe fn put(held: &mut Held<'_>, put: &Put) -> Result<()> {
     }
     // SAFETY: the data is the caller's promise.
     let posted = unsafe {
-        stream(
-            held,
-            put.tgt,
-            Some((&head, Piece::EMPTY)),
-            Continuation::Message(id),
-            put.data,
-            copied,
-            put.done,
-        )
+        let how = Streaming { copied, atom: 0 };
+        stream(held, put.tgt, Some((&head, Piece::EMPTY)), Continuation::Message(id), &data, how, put.done)
     };
     started(held, put.tgt, cookie, posted, &put.done)
 }
@@ -164,49 +163,69 @@ pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Result<(
         return unsafe { local::active_message(held, message) };
     }
     reachable(held, tgt)?;
-    let (header, data) = (message.header, message.data);
-    let short = header.len + data.len <= held.core().outbox.packet_size();
-    let copied = message.copied || header.len + data.len <= held.core().options.copy_limit;
-    let attach = !short && !copied && bulk::choose(held.core(), tgt, data.len, message.hint) == Way::Attach;
-    let cookie = if attach { 0 } else { completion(held, tgt, message.cmpl_cntr) };
-    let core = held.core();
-    let id = core.outbox.number(tgt);
+    let (header, data) = (message.header, &message.data);
+    let len = data.len();
+    let short = header.len + len <= held.core().outbox.packet_size();
+    let copied = message.copied || header.len + len <= held.core().options.copy_limit;
+    if let (false, false, Some(piece)) = (short, copied, data.as_piece())
+        && bulk::choose(held.core(), tgt, len, message.hint) == Way::Attach
+    {
+        // SAFETY: the caller's promise.
+        return unsafe { expose(held, message, piece) };
+    }
+    let cookie = completion(held, tgt, message.cmpl_cntr);
+    let id = held.core().outbox.number(tgt);
+    let total = if short { 0 } else { len as u64 };
     let (uhdr_len, handler, tgt_cntr) = (header.len as u16, message.handler, message.tgt_cntr);
-    if short {
-        let head = Head::Am { id, uhdr_len, handler, tgt_cntr, cookie, total: 0 };
-        // SAFETY: header and data are the caller's promise.
-        let posted = unsafe { post(held, tgt, &head, Body { header, data }, message.copied, message.done) };
-        return started(held, tgt, cookie, posted, &message.done);
-    }
-    let total = data.len as u64;
-    if attach {
-        let exposed = Op::Exposed {
-            done: message.done,
-            cmpl_cntr: message.cmpl_cntr,
-            id,
-            data: data.ptr as usize,
-            len: data.len,
-            pulled: false,
-            concluded: false,
-        };
-        let cookie = core.ops.insert(tgt, exposed, false);
-        let head = Head::AmAttach { id, uhdr_len, handler, addr: data.ptr as u64, total, cookie, tgt_cntr };
-        // SAFETY: the header is the caller's promise; parked, it is copied.
-        let posted = unsafe {
-            post(held, tgt, &head, Body { header, data: Piece::EMPTY }, true, SendDone::nothing(tgt))
-        };
-        if posted == Posted::Gone {
-            held.core().ops.remove(tgt, cookie);
-            return Err(gone(tgt));
-        }
-        return Ok(());
-    }
-    let head = Head::Am { id, uhdr_len, handler, tgt_cntr, cookie, total };
+    let head = match message.shape {
+        None => Head::Am { id, uhdr_len, handler, tgt_cntr, cookie, total, atoms: message.atom != 0 },
+        Some(shape) => Head::Amv { id, uhdr_len, handler, shape, tgt_cntr, cookie, total },
+    };
     // SAFETY: header and data are the caller's promise.
     let posted = unsafe {
-        stream(held, tgt, Some((&head, header)), Continuation::Message(id), data, copied, message.done)
+        if short {
+            post(held, tgt, &head, Body { header, data }, message.copied, message.done)
+        } else {
+            let how = Streaming { copied, atom: message.atom };
+            stream(held, tgt, Some((&head, header)), Continuation::Message(id), data, how, message.done)
+        }
     };
     started(held, tgt, cookie, posted, &message.done)
+}
+
+/// Starts an active message whose data the target fetches.
+///
+/// # Safety
+/// As for [`active_message`]; the data is `piece`.
+unsafe fn expose(held: &mut Held<'_>, message: &Message, piece: Piece) -> Result<()> {
+    let (tgt, core) = (message.tgt, held.core());
+    let id = core.outbox.number(tgt);
+    let exposed = Op::Exposed {
+        done: message.done,
+        cmpl_cntr: message.cmpl_cntr,
+        id,
+        data: piece.ptr as usize,
+        len: piece.len,
+        pulled: false,
+        concluded: false,
+    };
+    let cookie = core.ops.insert(tgt, exposed, false);
+    let head = Head::AmAttach {
+        id,
+        uhdr_len: message.header.len as u16,
+        handler: message.handler,
+        addr: piece.ptr as u64,
+        total: piece.len as u64,
+        cookie,
+        tgt_cntr: message.tgt_cntr,
+    };
+    let body = Body { header: message.header, data: &Content::EMPTY };
+    // SAFETY: the header is the caller's promise; parked, it is copied.
+    if unsafe { post(held, tgt, &head, body, true, SendDone::nothing(tgt)) } == Posted::Gone {
+        held.core().ops.remove(tgt, cookie);
+        return Err(gone(tgt));
+    }
+    Ok(())
 }
 
 /// Starts a get.
@@ -223,7 +242,7 @@ pub unsafe fn get(held: &mut Held<'_>, get: &Get) -> Result<()> {
     reachable(held, get.tgt)?;
     let core = held.core();
     let op = Op::Get {
-        buffer: get.buffer,
+        sink: Sink::Buffer(get.buffer),
         len: get.len,
         arrived: 0,
         org_cntr: get.org_cntr,
@@ -232,7 +251,7 @@ pub unsafe fn get(held: &mut Held<'_>, get: &Get) -> Result<()> {
     };
     let cookie = core.ops.insert(get.tgt, op, true);
     if bulk::choose_get(core, get.tgt, get.len as usize, get.hint) == Way::Attach {
-        bulk::begin(held, Transfer::fetch(get, cookie));
+        transfer::begin(held, Transfer::fetch(get, cookie));
         return Ok(());
     }
     request(
@@ -277,115 +296,6 @@ pub unsafe fn rmw(held: &mut Held<'_>, rmw: &Rmw) -> Result<()> {
     request(held, rmw.tgt, &head, cookie)
 }
 
-/// The target's side of a get.
-pub fn serve_get(held: &mut Held<'_>, src: Task, addr: u64, len: u64, cookie: u64, tgt_cntr: u64) {
-    let data = Piece { ptr: addr as *const u8, len: len as usize };
-    // The target's counter says that the target's data may be changed: what the origin counter says of a send.
-    let done = SendDone { org_cntr: tgt_cntr as usize, bytes: len, ..SendDone::nothing(src) };
-    if data.len <= held.core().outbox.max_body() {
-        let head = Head::Reply { cookie, offset: 0 };
-        // SAFETY: the origin's program says that it may read there.
-        let posted = unsafe { post(held, src, &head, Body::data(data), false, done) };
-        if posted == Posted::Free {
-            finish(held, &done);
-        }
-        return;
-    }
-    // SAFETY: as above, until the target's counter says that it is done.
-    unsafe { stream(held, src, None, Continuation::Reply(cookie), data, false, done) };
-}
-
-/// Data that was asked for.
-pub fn take_reply(held: &mut Held<'_>, src: Task, cookie: u64, offset: u64, body: Piece) {
-    let core = held.core();
-    let Some(Op::Get { buffer, len, arrived, .. }) = core.ops.get_mut(src, cookie) else {
-        return dispatcher::broken(held, src);
-    };
-    if offset.checked_add(body.len as u64).is_none_or(|end| end > *len) {
-        return dispatcher::broken(held, src);
-    }
-    let to = *buffer + offset as usize;
-    *arrived += body.len as u64;
-    let complete = *arrived >= *len;
-    // SAFETY: inside of the buffer that the program gave for the answer, checked above.
-    unsafe { arrival::take(core, body, to) };
-    if complete {
-        got(held, src, cookie);
-    }
-}
-
-/// All data of a get is there.
-pub fn got(held: &mut Held<'_>, src: Task, cookie: u64) {
-    let core = held.core();
-    let Some(Op::Get { len, org_cntr, handler, info, .. }) = core.ops.remove(src, cookie) else { return };
-    core.stats.peers.bytes_received += len;
-    core.unreported |= crate::abi::LAPI_RECV_COMPLETE;
-    // SAFETY: the program's counter.
-    unsafe { counter::bump(org_cntr) };
-    get_handler(held, handler, info);
-}
-
-/// Queues the completion handler of a get.
-pub fn get_handler(held: &mut Held<'_>, handler: usize, parameter: usize) {
-    // SAFETY: 0, or the address of the program's completion handler, which was a function pointer when it came in.
-    let handler = unsafe { std::mem::transmute::<usize, compl_hndlr_p>(handler) };
-    if let Some(handler) = handler {
-        held.context().completions.push(Completion { handler, parameter, then: None });
-    }
-}
-
-/// The answer of a read-modify-write.
-#[inline]
-pub fn take_rmw_reply(held: &mut Held<'_>, src: Task, cookie: u64, value: u64) {
-    let Some(Op::Rmw { previous, wide, done }) = held.core().ops.remove(src, cookie) else {
-        return dispatcher::broken(held, src);
-    };
-    // SAFETY: where the program wants the previous value.
-    unsafe { store_previous(previous, wide, value) };
-    finish(held, &done);
-}
-
-/// A message is complete at its target.
-#[inline]
-pub fn take_done(held: &mut Held<'_>, src: Task, cookie: u64) {
-    let ops = &mut held.core().ops;
-    let cmpl_cntr = match ops.get_mut(src, cookie) {
-        Some(Op::Completion { cmpl_cntr }) => *cmpl_cntr,
-        Some(Op::Exposed { cmpl_cntr, pulled: true, .. }) => *cmpl_cntr,
-        Some(Op::Exposed { concluded, .. }) => {
-            *concluded = true;
-            return;
-        }
-        _ => return dispatcher::broken(held, src),
-    };
-    ops.remove(src, cookie);
-    // SAFETY: the program's counter.
-    unsafe { counter::bump(cmpl_cntr) };
-}
-
-/// The target has fetched exposed data, or could not.
-pub fn take_pulled(held: &mut Held<'_>, src: Task, cookie: u64, refused: u64) {
-    let Some(Op::Exposed { done, id, data, len, pulled, concluded, .. }) =
-        held.core().ops.get_mut(src, cookie)
-    else {
-        return dispatcher::broken(held, src);
-    };
-    if std::mem::replace(pulled, true) {
-        return dispatcher::broken(held, src);
-    }
-    let (done, id, concluded) = (*done, *id, *concluded);
-    let data = Piece { ptr: *data as *const u8, len: *len };
-    if refused == 0 {
-        finish(held, &done);
-        if concluded {
-            take_done(held, src, cookie);
-        }
-        return;
-    }
-    // SAFETY: the program leaves its data alone until `done` is reported.
-    unsafe { stream(held, src, None, Continuation::Message(id), data, false, done) };
-}
-
 /// A send operation is done with the program's memory: counter, then send completion handler.
 #[inline]
 pub fn finish(held: &mut Held<'_>, done: &SendDone) {
@@ -399,7 +309,7 @@ pub fn finish(held: &mut Held<'_>, done: &SendDone) {
         let path = if done.peer == core.options.me { &mut core.stats.local } else { &mut core.stats.peers };
         path.bytes_sent += done.bytes;
         if done.posted != 0 {
-            core.tuner.note_stream(done.bytes, done.posted, ticks());
+            bulk::note_stream(core, done);
         }
         // SAFETY: the program's counter.
         unsafe { counter::bump(done.org_cntr) };
@@ -420,18 +330,18 @@ fn call_send_handler(held: &mut Held<'_>, done: &SendDone) {
 
 /// The cookie of an operation that the program wants to see completed, or 0.
 #[inline]
-fn completion(held: &mut Held<'_>, tgt: Task, cmpl_cntr: usize) -> u64 {
+pub(super) fn completion(held: &mut Held<'_>, tgt: Task, cmpl_cntr: usize) -> u64 {
     if cmpl_cntr == 0 { 0 } else { held.core().ops.insert(tgt, Op::Completion { cmpl_cntr }, false) }
 }
 
 /// # Safety
 /// As for [`crate::proto::outbox::Outbox::post`].
 #[inline]
-unsafe fn post(
+pub(super) unsafe fn post(
     held: &mut Held<'_>,
     tgt: Task,
     head: &Head,
-    body: Body,
+    body: Body<'_>,
     copied: bool,
     done: SendDone,
 ) -> Posted {
@@ -451,8 +361,8 @@ pub unsafe fn stream(
     tgt: Task,
     first: Option<(&Head, Piece)>,
     next: Continuation,
-    data: Piece,
-    copied: bool,
+    data: &Content,
+    how: Streaming,
     done: SendDone,
 ) -> Posted {
     let core = held.core();
@@ -460,7 +370,7 @@ pub unsafe fn stream(
     let mut finished = std::mem::take(&mut core.finished);
     let (outbox, mut wire) = core.out();
     // SAFETY: the caller's promise.
-    let posted = unsafe { outbox.post_stream(tgt, first, next, data, copied, done) };
+    let posted = unsafe { outbox.post_stream(tgt, first, next, data, how, done) };
     outbox.pump(&mut wire, &mut finished);
     core.finished = finished;
     posted
@@ -468,7 +378,13 @@ pub unsafe fn stream(
 
 /// What a call answers for a message that was posted.
 #[inline]
-fn started(held: &mut Held<'_>, tgt: Task, cookie: u64, posted: Posted, done: &SendDone) -> Result<()> {
+pub(super) fn started(
+    held: &mut Held<'_>,
+    tgt: Task,
+    cookie: u64,
+    posted: Posted,
+    done: &SendDone,
+) -> Result<()> {
     match posted {
         Posted::Free => finish(held, done),
         Posted::Queued => {}
@@ -482,7 +398,7 @@ fn started(held: &mut Held<'_>, tgt: Task, cookie: u64, posted: Posted, done: &S
 
 /// The target still takes packets, as far as is known.
 #[inline]
-fn reachable(held: &mut Held<'_>, tgt: Task) -> Result<()> {
+pub(super) fn reachable(held: &mut Held<'_>, tgt: Task) -> Result<()> {
     let core = held.core();
     if core.transport.open(tgt) && (core.lost.is_empty() || !core.lost.contains(&tgt)) {
         return Ok(());
@@ -501,7 +417,7 @@ pub(super) fn gone(tgt: Task) -> Error {
 /// # Safety
 /// `previous` must be 0 or writable for 8 bytes (`wide`) or 4.
 #[inline]
-unsafe fn store_previous(previous: usize, wide: bool, value: u64) {
+pub(super) unsafe fn store_previous(previous: usize, wide: bool, value: u64) {
     if previous != 0 {
         // SAFETY: the caller's promise; the program may have placed it at any address.
         unsafe {

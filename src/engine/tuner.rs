@@ -7,7 +7,7 @@
 
 use crate::engine::bulk::Way;
 
-/// Lengths are told apart by powers of four: up to 16 KiB, 64 KiB, 256 KiB and so on; the last class has no end.
+/// Lengths are told apart by powers of four, from the tuner's unit on; the last class has no end.
 const CLASSES: usize = 7;
 /// One message in so many goes the other way, to see whether that has become better.
 const TRY_AGAIN: u32 = 64;
@@ -24,8 +24,9 @@ struct Class {
 }
 
 /// What was learnt.
-#[derive(Default)]
 pub struct Tuner {
+    /// The shortest lengths that are told apart, as a power of two.
+    unit: u32,
     classes: [Class; CLASSES],
     /// What it costs to take a packet's bytes out of shared memory, where that was measured: the other half of a stream,
     /// as it would be at the peer.
@@ -35,9 +36,14 @@ pub struct Tuner {
 }
 
 impl Tuner {
-    /// The way for a message of this length.
-    pub fn choose(&mut self, len: usize) -> Way {
-        let class = &mut self.classes[class(len)];
+    /// One that tells lengths apart from 2^`unit` bytes on.
+    pub fn new(unit: u32) -> Self {
+        Self { unit, classes: [Class::default(); CLASSES], taking: 0, last_stream: 0 }
+    }
+
+    /// The way for a message whose pieces have this length.
+    pub fn choose(&mut self, piece: usize) -> Way {
+        let class = &mut self.classes[class(piece, self.unit)];
         class.messages = class.messages.wrapping_add(1);
         let [filling, copy] = class.costs;
         // Both halves go on at the same time: the slower one decides. Nothing is known before a stream was tried.
@@ -50,11 +56,11 @@ impl Tuner {
         }
     }
 
-    /// A stream of so many bytes was posted and finished at these times, in ticks.
-    pub fn note_stream(&mut self, len: u64, posted: u64, finished: u64) {
+    /// A stream of so many bytes, in pieces of this length, was posted and finished at these times, in ticks.
+    pub fn note_stream(&mut self, piece: usize, len: u64, posted: u64, finished: u64) {
         let took = finished.saturating_sub(posted.max(self.last_stream));
         self.last_stream = finished;
-        note(&mut self.classes[class(len as usize)].costs[0], len, took);
+        note(&mut self.classes[class(piece, self.unit)].costs[0], len, took);
     }
 
     /// So many bytes of a packet were copied to where they belong in so many ticks.
@@ -62,9 +68,9 @@ impl Tuner {
         note(&mut self.taking, len as u64, took);
     }
 
-    /// A copy of so many bytes has taken so many ticks.
-    pub fn note_copy(&mut self, len: usize, took: u64) {
-        note(&mut self.classes[class(len)].costs[1], len as u64, took);
+    /// A copy of so many bytes, in pieces of this length, has taken so many ticks.
+    pub fn note_copy(&mut self, piece: usize, len: usize, took: u64) {
+        note(&mut self.classes[class(piece, self.unit)].costs[1], len as u64, took);
     }
 }
 
@@ -80,8 +86,8 @@ fn note(cost: &mut u64, len: u64, took: u64) {
     .max(1);
 }
 
-fn class(len: usize) -> usize {
-    (len >> 14).checked_ilog2().map_or(0, |log| log as usize / 2 + 1).min(CLASSES - 1)
+fn class(len: usize, unit: u32) -> usize {
+    (len >> unit).checked_ilog2().map_or(0, |log| log as usize / 2 + 1).min(CLASSES - 1)
 }
 
 #[cfg(test)]
@@ -95,11 +101,11 @@ mod tests {
             match tuner.choose(100_000) {
                 Way::Packets => {
                     counts[0] += 1;
-                    tuner.note_stream(100_000, 0, tuner.last_stream + stream);
+                    tuner.note_stream(100_000, 100_000, 0, tuner.last_stream + stream);
                 }
                 Way::Attach => {
                     counts[1] += 1;
-                    tuner.note_copy(100_000, copy);
+                    tuner.note_copy(100_000, 100_000, copy);
                 }
             }
         }
@@ -108,17 +114,17 @@ mod tests {
 
     #[test]
     fn the_faster_way_is_found_and_kept() {
-        let mut tuner = Tuner::default();
+        let mut tuner = Tuner::new(14);
         let [streams, copies] = run(&mut tuner, 1000, 9000, 4000);
         assert!(copies > 950 && streams > 5, "{streams} streams, {copies} copies");
-        let mut tuner = Tuner::default();
+        let mut tuner = Tuner::new(14);
         let [streams, copies] = run(&mut tuner, 1000, 2000, 4000);
         assert!(streams > 950 && copies > 5, "{streams} streams, {copies} copies");
     }
 
     #[test]
     fn a_change_is_noticed() {
-        let mut tuner = Tuner::default();
+        let mut tuner = Tuner::new(14);
         run(&mut tuner, 1000, 2000, 4000);
         run(&mut tuner, 1000, 20_000, 4000);
         let [_, copies] = run(&mut tuner, 1000, 20_000, 4000);
@@ -127,16 +133,16 @@ mod tests {
 
     #[test]
     fn one_interruption_changes_nothing() {
-        let mut tuner = Tuner::default();
+        let mut tuner = Tuner::new(14);
         run(&mut tuner, 100, 2000, 4000);
-        tuner.note_stream(100_000, 0, tuner.last_stream + 1_000_000_000);
+        tuner.note_stream(100_000, 100_000, 0, tuner.last_stream + 1_000_000_000);
         let [streams, _] = run(&mut tuner, 100, 2000, 4000);
         assert!(streams > 90, "{streams}");
     }
 
     #[test]
     fn the_slower_half_of_a_stream_decides() {
-        let mut tuner = Tuner::default();
+        let mut tuner = Tuner::new(14);
         (0..20).for_each(|_| tuner.note_taken(8192, 800));
         let [streams, copies] = run(&mut tuner, 1000, 2000, 4000);
         assert!(copies > 950, "{streams} streams, {copies} copies");
@@ -145,7 +151,7 @@ mod tests {
     #[test]
     fn lengths_have_classes_of_their_own() {
         let lengths = [1, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20, 1 << 30];
-        let classes: Vec<_> = lengths.iter().map(|&len| class(len)).collect();
+        let classes: Vec<_> = lengths.iter().map(|&len| class(len, 14)).collect();
         assert_eq!(classes, [0, 1, 2, 3, 4, 5, 6, 6]);
     }
 }

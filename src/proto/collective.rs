@@ -6,6 +6,7 @@
 //! task has entered the operation is kept.
 
 use super::Link;
+use super::content::Content;
 use super::outbox::{Body, Outbox, SendDone};
 use crate::base::bytes::Piece;
 use crate::wire::frame::Task;
@@ -136,10 +137,10 @@ impl Collectives {
         loop {
             let part = &values[offset..values.len().min(offset + per_packet)];
             let head = Head::Collective { round, sequence, offset: (offset * VALUE) as u64 };
-            let data = Piece { ptr: part.as_ptr().cast(), len: part.len() * VALUE };
+            let data = Content::Piece(Piece { ptr: part.as_ptr().cast(), len: part.len() * VALUE });
             // SAFETY: the values live until the call is over, and a parked packet copies them.
             unsafe {
-                outbox.post(link, peer, &head, Body::data(data), usize::MAX, SendDone::nothing(peer));
+                outbox.post(link, peer, &head, Body::data(&data), usize::MAX, SendDone::nothing(peer));
             }
             offset += part.len();
             if offset >= values.len() {

@@ -5,6 +5,7 @@
 //! its messages, and the inbox knows up to which number all have been delivered, which is what a fence asks.
 
 use super::before;
+use super::content::Sink;
 use crate::base::bytes::{self, Piece};
 use crate::wire::frame::Task;
 use std::collections::{HashMap, HashSet};
@@ -12,8 +13,8 @@ use std::collections::{HashMap, HashSet};
 /// A message being assembled. `T` is what the caller wants to know when it is complete.
 #[derive(Debug)]
 pub struct Assembly<T> {
-    /// Where its data goes; 0 when nobody wants it.
-    pub buffer: usize,
+    /// Where its data goes.
+    pub sink: Sink,
     /// Bytes of data in all.
     pub total: u64,
     /// Bytes that have arrived.
@@ -88,8 +89,7 @@ impl<T> Inbox<T> {
         self.source(src).assemblies.push((id, assembly));
     }
 
-    /// Where `len` bytes at `offset` of a message belong: an address, or 0 when nobody wants them. The bytes count as
-    /// arrived. When they are the last, the message comes back too and is forgotten; it still has to be
+    /// Where `len` bytes at `offset` of a message belong. The bytes count as arrived. When they are the last, the message comes back too and is forgotten; it still has to be
     /// [`Self::deliver`]ed.
     pub fn place(
         &mut self,
@@ -97,7 +97,7 @@ impl<T> Inbox<T> {
         id: u32,
         offset: u64,
         len: usize,
-    ) -> Result<(usize, Option<Assembly<T>>), Misplaced> {
+    ) -> Result<(Sink, Option<Assembly<T>>), Misplaced> {
         let assemblies = &mut self.source(src).assemblies;
         let at = assemblies.iter().position(|(known, _)| *known == id).ok_or(Misplaced::Unknown)?;
         let assembly = &mut assemblies[at].1;
@@ -105,7 +105,7 @@ impl<T> Inbox<T> {
             return Err(Misplaced::Outside);
         }
         assembly.arrived += len as u64;
-        let to = if assembly.buffer == 0 { 0 } else { assembly.buffer + offset as usize };
+        let to = assembly.sink.clone();
         let complete = assembly.arrived >= assembly.total;
         Ok((to, complete.then(|| assemblies.swap_remove(at).1)))
     }

@@ -7,9 +7,11 @@
 //! * [`outbox`]: messages on their way out, and those that wait for room.
 //! * [`inbox`]: messages on their way in, and which of them have been delivered.
 //! * [`ops`]: operations of this task that wait for an answer.
+//! * [`content`]: where data lies, at both ends.
 //! * [`collective`]: barrier and exchange among all tasks.
 
 pub mod collective;
+pub mod content;
 pub mod inbox;
 pub mod ops;
 pub mod outbox;

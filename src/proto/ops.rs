@@ -3,6 +3,7 @@
 //! The answer names its operation by a cookie. A cookie goes stale when its operation ends, so that a late or forged
 //! answer finds nothing.
 
+use crate::proto::content::Sink;
 use crate::proto::outbox::SendDone;
 use crate::wire::frame::Task;
 use slotmap::{Key, KeyData, SlotMap, new_key_type};
@@ -13,7 +14,7 @@ new_key_type! {
 }
 
 /// What an operation waits for, and what it does then. Addresses are of the program's memory; 0 is none.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum Op {
     /// A put or active message whose completion the program wants to see.
     Completion {
@@ -40,7 +41,7 @@ pub enum Op {
     /// A get.
     Get {
         /// Where the data goes.
-        buffer: usize,
+        sink: Sink,
         /// How many bytes.
         len: u64,
         /// How many have arrived.
@@ -64,7 +65,7 @@ pub enum Op {
 }
 
 /// An operation, its peer, and the epoch in which it began.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Pending {
     /// The operation.
     pub op: Op,

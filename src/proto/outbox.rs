@@ -8,8 +8,9 @@
 //! program's memory, which the program leaves alone until its [`SendDone`] is reported.
 
 use super::Link;
+use super::content::{Content, whole_atoms};
 use crate::abi::LAPI_ERR_NO_CONNECTIVITY;
-use crate::base::bytes::Piece;
+use crate::base::bytes::{Piece, Source};
 use crate::wire::frame::{Outgoing, SendError, Task};
 use crate::wire::packet::{Encoded, Head};
 use std::collections::VecDeque;
@@ -29,6 +30,8 @@ pub struct SendDone {
     pub error: i32,
     /// Bytes of the program's data.
     pub bytes: u64,
+    /// Bytes of one piece, for data that lies in many; 0 for data in a row.
+    pub piece: u32,
     /// When it was posted, if the caller wants to know how long it took; 0 otherwise.
     pub posted: u64,
     /// False for what the library sends on its own account: it is not a send operation of the program.
@@ -38,7 +41,7 @@ pub struct SendDone {
 impl SendDone {
     /// Nothing to be told.
     pub const fn nothing(peer: Task) -> Self {
-        Self { org_cntr: 0, handler: 0, info: 0, peer, error: 0, bytes: 0, posted: 0, user: false }
+        Self { org_cntr: 0, handler: 0, info: 0, peer, error: 0, bytes: 0, piece: 0, posted: 0, user: false }
     }
 }
 
@@ -55,24 +58,24 @@ pub enum Posted {
 
 /// The two pieces of a packet's body.
 #[derive(Clone, Copy, Debug)]
-pub struct Body {
+pub struct Body<'a> {
     /// The user header.
     pub header: Piece,
     /// The data.
-    pub data: Piece,
+    pub data: &'a Content,
 }
 
-impl Body {
+impl<'a> Body<'a> {
     /// No body.
-    pub const EMPTY: Self = Self { header: Piece::EMPTY, data: Piece::EMPTY };
+    pub const EMPTY: Self = Self { header: Piece::EMPTY, data: &Content::EMPTY };
 
     /// Data without a user header.
-    pub fn data(data: Piece) -> Self {
+    pub fn data(data: &'a Content) -> Self {
         Self { header: Piece::EMPTY, data }
     }
 
     fn len(&self) -> usize {
-        self.header.len + self.data.len
+        self.header.len + self.data.len()
     }
 }
 
@@ -80,7 +83,7 @@ enum Kept {
     /// A copy; `header` bytes of it are the first piece.
     Owned { bytes: Box<[u8]>, header: usize },
     /// The header copied, the data where it is.
-    Borrowed { header: Box<[u8]>, data: Piece },
+    Borrowed { header: Box<[u8]>, data: Content },
 }
 
 struct Parked {
@@ -98,13 +101,24 @@ pub enum Continuation {
     Reply(u64),
 }
 
+/// How a stream is sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Streaming {
+    /// The data is copied at once.
+    pub copied: bool,
+    /// Packets hold whole multiples of so many bytes; 0: any number.
+    pub atom: usize,
+}
+
 struct Stream {
     /// The first packet's head and user header, until it is out.
     first: Option<(Encoded, Box<[u8]>)>,
     next: Continuation,
-    data: Piece,
+    data: Content,
     /// What `data` refers to, when it is a copy.
     _copy: Option<Box<[u8]>>,
+    /// Packets hold whole multiples of so many bytes; 0: any number.
+    atom: usize,
     sent: usize,
     done: Option<SendDone>,
 }
@@ -204,7 +218,7 @@ impl Outbox {
         link: &mut impl Link,
         peer: Task,
         head: &Head,
-        body: Body,
+        body: Body<'_>,
         copy_limit: usize,
         done: SendDone,
     ) -> Posted {
@@ -214,7 +228,11 @@ impl Outbox {
             return Posted::Gone;
         }
         if lane.parked.is_empty() {
-            let packet = Outgoing { head: head.as_bytes(), first: body.header, second: body.data };
+            let packet = Outgoing {
+                head: head.as_bytes(),
+                first: body.header,
+                second: body.data.part(0, body.data.len()),
+            };
             // SAFETY: the caller's promise.
             match unsafe { link.send(peer, &packet) } {
                 Ok(()) => return Posted::Free,
@@ -234,7 +252,7 @@ impl Outbox {
         &mut self,
         peer: Task,
         head: Encoded,
-        body: Body,
+        body: Body<'_>,
         copy_limit: usize,
         done: SendDone,
     ) -> Posted {
@@ -242,15 +260,15 @@ impl Outbox {
         let mut bytes = Vec::with_capacity(if copied { body.len() } else { body.header.len });
         // SAFETY: the caller of `post` vouches for both pieces.
         unsafe {
-            append(&mut bytes, body.header);
+            append(&mut bytes, body.header.into());
             if copied {
-                append(&mut bytes, body.data);
+                append(&mut bytes, body.data.part(0, body.data.len()));
             }
         }
         let (body, done) = if copied {
             (Kept::Owned { bytes: bytes.into(), header: body.header.len }, None)
         } else {
-            (Kept::Borrowed { header: bytes.into(), data: body.data }, Some(done))
+            (Kept::Borrowed { header: bytes.into(), data: body.data.clone() }, Some(done))
         };
         let posted = if done.is_some() { Posted::Queued } else { Posted::Free };
         self.lane_waits(peer).parked.push_back(Parked { head, body, done });
@@ -258,7 +276,7 @@ impl Outbox {
     }
 
     /// Sends a message that is longer than one packet: its first packet, if it has one of its own kind, then data.
-    /// What does not go out now goes out by [`Self::pump`], which also reports `done`. When `copied`, the data is
+    /// What does not go out now goes out by [`Self::pump`], which also reports `done`. When `how.copied`, the data is
     /// copied at once, and `done` is dropped since the caller sees [`Posted::Free`].
     ///
     /// # Safety
@@ -268,29 +286,30 @@ impl Outbox {
         peer: Task,
         first: Option<(&Head, Piece)>,
         next: Continuation,
-        data: Piece,
-        copied: bool,
+        data: &Content,
+        how: Streaming,
         done: SendDone,
     ) -> Posted {
         let first = first.map(|(head, header)| {
             let mut copy = Vec::with_capacity(header.len);
             // SAFETY: the caller's promise.
-            unsafe { append(&mut copy, header) };
+            unsafe { append(&mut copy, header.into()) };
             (head.encode(), copy.into())
         });
         if self.lanes[peer as usize].get_or_insert_default().gone {
             return Posted::Gone;
         }
-        let copy = copied.then(|| {
-            let mut bytes = Vec::with_capacity(data.len);
+        let copy = how.copied.then(|| {
+            let mut bytes = Vec::with_capacity(data.len());
             // SAFETY: the caller's promise.
-            unsafe { append(&mut bytes, data) };
+            unsafe { append(&mut bytes, data.part(0, data.len())) };
             bytes.into_boxed_slice()
         });
-        let data = copy.as_deref().map_or(data, Piece::of);
-        let done = (!copied).then_some(done);
-        self.lane_waits(peer).streams.push_back(Stream { first, next, data, _copy: copy, sent: 0, done });
-        if copied { Posted::Free } else { Posted::Queued }
+        let data = copy.as_deref().map_or_else(|| data.clone(), |copy| Content::Piece(Piece::of(copy)));
+        let done = (!how.copied).then_some(done);
+        let stream = Stream { first, next, data, _copy: copy, atom: how.atom, sent: 0, done };
+        self.lane_waits(peer).streams.push_back(stream);
+        if how.copied { Posted::Free } else { Posted::Queued }
     }
 
     /// Sends what waits, as far as there is room. Pushes onto `finished` what is done with the program's memory.
@@ -406,9 +425,9 @@ impl Lane {
             let (first, second) = match &parked.body {
                 Kept::Owned { bytes, header } => {
                     let (first, second) = bytes.split_at(*header);
-                    (Piece::of(first), Piece::of(second))
+                    (Piece::of(first), Piece::of(second).into())
                 }
-                Kept::Borrowed { header, data } => (Piece::of(header), *data),
+                Kept::Borrowed { header, data } => (Piece::of(header), data.part(0, data.len())),
             };
             let packet = Outgoing { head: parked.head.as_bytes(), first, second };
             // SAFETY: copies are ours; borrowed data is promised by the caller of `post` until it is reported.
@@ -421,7 +440,7 @@ impl Lane {
             // SAFETY: the data is promised by the caller of `post_stream` until it is reported.
             unsafe { stream.send_one(link, peer, max_body) }?;
             *moved = true;
-            if stream.sent == stream.data.len {
+            if stream.sent == stream.data.len() {
                 finished.extend(self.streams.pop_front().and_then(|stream| stream.done));
             }
         }
@@ -446,9 +465,10 @@ impl Stream {
         peer: Task,
         max_body: usize,
     ) -> Result<(), SendError> {
-        let left = self.data.len - self.sent;
+        let left = self.data.len() - self.sent;
         if let Some((head, header)) = &self.first {
-            let chunk = left.min(max_body - crate::base::bytes::pad8(header.len()));
+            let room = max_body - crate::base::bytes::pad8(header.len());
+            let chunk = left.min(whole_atoms(room, self.atom));
             let data = self.data.part(0, chunk);
             let packet = Outgoing { head: head.as_bytes(), first: Piece::of(header), second: data };
             // SAFETY: the caller's promise.
@@ -457,7 +477,7 @@ impl Stream {
             self.sent = chunk;
             return Ok(());
         }
-        let chunk = left.min(max_body);
+        let chunk = left.min(whole_atoms(max_body, self.atom));
         let offset = self.sent as u64;
         let head = match self.next {
             Continuation::Message(id) => Head::Data { id, offset },
@@ -465,7 +485,7 @@ impl Stream {
         }
         .encode();
         let packet =
-            Outgoing { head: head.as_bytes(), first: self.data.part(self.sent, chunk), second: Piece::EMPTY };
+            Outgoing { head: head.as_bytes(), first: Piece::EMPTY, second: self.data.part(self.sent, chunk) };
         // SAFETY: the caller's promise.
         unsafe { link.send(peer, &packet) }?;
         self.sent += chunk;
@@ -474,13 +494,13 @@ impl Stream {
 }
 
 /// # Safety
-/// The piece must be readable.
-unsafe fn append(to: &mut Vec<u8>, piece: Piece) {
-    to.reserve(piece.len);
-    // SAFETY: the room was just reserved, and the caller vouches for the piece.
+/// The bytes must be readable.
+unsafe fn append(to: &mut Vec<u8>, bytes: Source<'_>) {
+    to.reserve(bytes.len());
+    // SAFETY: the room was just reserved, and the caller vouches for the bytes.
     unsafe {
-        crate::base::bytes::copy(piece, to.as_mut_ptr().add(to.len()));
-        to.set_len(to.len() + piece.len);
+        bytes.copy_to(to.as_mut_ptr().add(to.len()));
+        to.set_len(to.len() + bytes.len());
     }
 }
 

@@ -98,7 +98,7 @@ fn carries_every_split<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
         }
     }
     let head = [7u8; 8];
-    let empty = Outgoing { head: &head, first: Piece::EMPTY, second: Piece::EMPTY };
+    let empty = Outgoing { head: &head, first: Piece::EMPTY, second: Piece::EMPTY.into() };
     send_now(&mut ends[0], 1, &empty);
     expect(&mut ends[1], "a packet without a body", |packet| {
         assert_eq!((packet.src, packet.head_len, packet.body_len), (0, 8, 0));

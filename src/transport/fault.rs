@@ -339,7 +339,7 @@ unsafe fn copy(packet: &Inbound) -> Parcel {
     unsafe {
         let head = std::slice::from_raw_parts(packet.head, packet.head_len);
         let first = Piece { ptr: packet.body, len: packet.body_len };
-        Parcel::gather(packet.src, &Outgoing { head, first, second: Piece::EMPTY }, Vec::new())
+        Parcel::gather(packet.src, &Outgoing { head, first, second: Piece::EMPTY.into() }, Vec::new())
     }
 }
 

@@ -259,8 +259,8 @@ impl Parcel {
             to.copy_from_nonoverlapping(packet.head.as_ptr(), head_len);
             let body = to.add(head_len);
             bytes::copy(packet.first, body);
-            if packet.second.len > 0 {
-                bytes::copy(packet.second, body.add(pad8(packet.first.len)));
+            if !packet.second.is_empty() {
+                packet.second.copy_to(body.add(pad8(packet.first.len)));
             }
         }
         Self { src, head_len, body_len, words }

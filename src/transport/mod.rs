@@ -64,6 +64,17 @@ pub struct Limits {
     pub ordered: bool,
 }
 
+/// One copy between this address space and a peer's.
+#[derive(Clone, Copy, Debug)]
+pub struct Copy {
+    /// The address here.
+    pub local: *mut u8,
+    /// The address there.
+    pub remote: u64,
+    /// How many bytes.
+    pub len: usize,
+}
+
 /// Copies between address spaces without the peer's help.
 pub trait Attach: Send + Sync {
     /// Copies `len` bytes at `remote` in the peer's address space to `local`.
@@ -77,6 +88,24 @@ pub trait Attach: Send + Sync {
     /// # Safety
     /// `local` must be readable for `len` bytes.
     unsafe fn write(&self, peer: Task, remote: u64, local: *const u8, len: usize) -> io::Result<()>;
+
+    /// Makes many copies to here.
+    ///
+    /// # Safety
+    /// As for [`Self::read`], for each of them.
+    unsafe fn read_all(&self, peer: Task, copies: &[Copy]) -> io::Result<()> {
+        // SAFETY: the caller's promise.
+        copies.iter().try_for_each(|copy| unsafe { self.read(peer, copy.remote, copy.local, copy.len) })
+    }
+
+    /// Makes many copies from here.
+    ///
+    /// # Safety
+    /// As for [`Self::write`], for each of them.
+    unsafe fn write_all(&self, peer: Task, copies: &[Copy]) -> io::Result<()> {
+        // SAFETY: the caller's promise.
+        copies.iter().try_for_each(|copy| unsafe { self.write(peer, copy.remote, copy.local, copy.len) })
+    }
 }
 
 /// One task's end of a way to move packets. See the module's documentation for the contract.

@@ -1,6 +1,6 @@
 //! A packet as transports see it: a short head and a body, whatever they mean.
 
-use crate::base::bytes::{Piece, pad8};
+use crate::base::bytes::{Piece, Source, pad8};
 
 /// A task of the job: 0 up to the number of tasks.
 pub type Task = u32;
@@ -17,13 +17,13 @@ pub struct Outgoing<'a> {
     /// The first piece of the body.
     pub first: Piece,
     /// The second piece of the body.
-    pub second: Piece,
+    pub second: Source<'a>,
 }
 
 impl Outgoing<'_> {
     /// The length of the body in bytes, the padding between its two pieces included.
     pub fn body_len(&self) -> usize {
-        if self.second.len == 0 { self.first.len } else { pad8(self.first.len) + self.second.len }
+        if self.second.is_empty() { self.first.len } else { pad8(self.first.len) + self.second.len() }
     }
 }
 

@@ -29,11 +29,14 @@ mod kind {
     pub const FENCE: u8 = 11;
     pub const FENCE_ACK: u8 = 12;
     pub const COLLECTIVE: u8 = 13;
+    pub const AMV: u8 = 14;
+    pub const VECTOR: u8 = 15;
 }
 
 const TGT_CNTR: u8 = 1;
 const COOKIE: u8 = 2;
 const TOTAL: u8 = 4;
+const ATOMS: u8 = 8;
 
 /// What a packet is. See the module's documentation for the layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +55,44 @@ pub enum Head {
         cookie: u64,
         /// Bytes of data in all, when they are more than this packet's; else 0.
         total: u64,
+        /// Each packet holds whole atoms of a DGSP.
+        atoms: bool,
+    },
+    /// An active message with a vector header handler, or its first packet. Body: user header, then data.
+    Amv {
+        /// Number of the message.
+        id: u32,
+        /// Bytes of the user header.
+        uhdr_len: u16,
+        /// Address or index of the header handler.
+        handler: u64,
+        /// Type (upper half) and number of pieces (lower half) of the origin's vector.
+        shape: u64,
+        /// Target counter, or 0.
+        tgt_cntr: u64,
+        /// The origin's operation, when it wants to know of the completion, or 0.
+        cookie: u64,
+        /// Bytes of data in all, when they are more than this packet's; else 0.
+        total: u64,
+    },
+    /// A put or get whose place at the target is a vector. Body: the vector's description in words (see
+    /// `engine::vector`), then, of a put that fits this packet, the data. What does not fit follows: the rest of the
+    /// description as data of this message, the data of a put as data of the message with the next number.
+    Vector {
+        /// Number of the message.
+        id: u32,
+        /// 0: a put. 1: a get.
+        get: u16,
+        /// Words of the description.
+        words: u32,
+        /// Number of the message that brings the data of a put, when this packet does not.
+        data: u32,
+        /// Bytes of data.
+        total: u64,
+        /// The origin's operation, or 0.
+        cookie: u64,
+        /// Target counter, or 0.
+        tgt_cntr: u64,
     },
     /// A put, or its first packet. Body: data.
     Put {
@@ -209,12 +250,28 @@ impl Head {
     #[inline]
     pub fn encode(&self) -> Encoded {
         match *self {
-            Head::Am { id, uhdr_len, handler, tgt_cntr, cookie, total } => {
-                Encoded::new(kind::AM, flags(tgt_cntr, cookie, total), uhdr_len, id)
+            Head::Am { id, uhdr_len, handler, tgt_cntr, cookie, total, atoms } => {
+                let flags = flags(tgt_cntr, cookie, total) | if atoms { ATOMS } else { 0 };
+                Encoded::new(kind::AM, flags, uhdr_len, id)
                     .word(handler)
                     .optional(tgt_cntr)
                     .optional(cookie)
                     .optional(total)
+            }
+            Head::Amv { id, uhdr_len, handler, shape, tgt_cntr, cookie, total } => {
+                Encoded::new(kind::AMV, flags(tgt_cntr, cookie, total), uhdr_len, id)
+                    .word(handler)
+                    .word(shape)
+                    .optional(tgt_cntr)
+                    .optional(cookie)
+                    .optional(total)
+            }
+            Head::Vector { id, get, words, data, total, cookie, tgt_cntr } => {
+                Encoded::new(kind::VECTOR, flags(tgt_cntr, cookie, 0), get, id)
+                    .word(u64::from(words) | u64::from(data) << 32)
+                    .word(total)
+                    .optional(tgt_cntr)
+                    .optional(cookie)
             }
             Head::Put { id, addr, tgt_cntr, cookie, total } => {
                 Encoded::new(kind::PUT, flags(tgt_cntr, cookie, total), 0, id)
@@ -271,7 +328,24 @@ impl Head {
                 tgt_cntr: words.optional(flags & TGT_CNTR)?,
                 cookie: words.optional(flags & COOKIE)?,
                 total: words.optional(flags & TOTAL)?,
+                atoms: flags & ATOMS != 0,
             },
+            kind::AMV => Head::Amv {
+                id,
+                uhdr_len: small,
+                handler: words.next()?,
+                shape: words.next()?,
+                tgt_cntr: words.optional(flags & TGT_CNTR)?,
+                cookie: words.optional(flags & COOKIE)?,
+                total: words.optional(flags & TOTAL)?,
+            },
+            kind::VECTOR => {
+                let (counts, total) = (words.next()?, words.next()?);
+                let tgt_cntr = words.optional(flags & TGT_CNTR)?;
+                let cookie = words.optional(flags & COOKIE)?;
+                let (count, data) = (counts as u32, (counts >> 32) as u32);
+                Head::Vector { id, get: small, words: count, data, total, tgt_cntr, cookie }
+            }
             kind::PUT => Head::Put {
                 id,
                 addr: words.next()?,
@@ -341,7 +415,25 @@ mod tests {
         let mut all = Vec::new();
         for on in [0, u64::MAX - 5] {
             all.extend([
-                Head::Am { id: 7, uhdr_len: 1024, handler: 3, tgt_cntr: on, cookie: on, total: on },
+                Head::Am {
+                    id: 7,
+                    uhdr_len: 1024,
+                    handler: 3,
+                    tgt_cntr: on,
+                    cookie: on,
+                    total: on,
+                    atoms: on != 0,
+                },
+                Head::Amv {
+                    id: 8,
+                    uhdr_len: 1024,
+                    handler: 3,
+                    shape: 9,
+                    tgt_cntr: on,
+                    cookie: on,
+                    total: on,
+                },
+                Head::Vector { id: 9, get: 1, words: 200_001, data: 10, total: 5, tgt_cntr: on, cookie: on },
                 Head::Put { id: u32::MAX, addr: 0x7fff_0000_1234, tgt_cntr: on, cookie: 0, total: on },
                 Head::Data { id: 1, offset: on },
                 Head::Get { addr: 1, len: 2, cookie: 3, tgt_cntr: on },
@@ -380,7 +472,7 @@ mod tests {
 
     #[test]
     fn unknown_kinds_are_refused() {
-        for kind in [0u8, 14, 200, 255] {
+        for kind in [0u8, 16, 200, 255] {
             let mut bytes = [0u8; HEAD_MAX];
             bytes[0] = kind;
             assert_eq!(Head::decode(&bytes), None);

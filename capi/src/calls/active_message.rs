@@ -8,6 +8,7 @@ use openlapi::api::active_message;
 use openlapi::base::bytes::Piece;
 use openlapi::engine::bulk::Hint;
 use openlapi::engine::origin::Message;
+use openlapi::proto::content::Content;
 use std::ptr;
 
 #[inline]
@@ -27,7 +28,9 @@ pub(crate) unsafe fn amsend(
         tgt,
         handler: hdr_hdl as u64,
         header: Piece { ptr: uhdr as *const u8, len: uhdr_len as usize },
-        data: Piece { ptr: udata as *const u8, len: udata_len as usize },
+        data: Content::Piece(Piece { ptr: udata as *const u8, len: udata_len as usize }),
+        shape: None,
+        atom: 0,
         tgt_cntr: tgt_cntr as u64,
         cmpl_cntr: cmpl_cntr as usize,
         done: done(tgt, org_cntr, None, ptr::null_mut(), udata_len),

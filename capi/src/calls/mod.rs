@@ -35,6 +35,7 @@ fn done(
         peer,
         error: 0,
         bytes,
+        piece: 0,
         posted: 0,
         user: true,
     }

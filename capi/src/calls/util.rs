@@ -2,16 +2,38 @@
 
 use crate::table;
 use libc::c_int;
-use openlapi::abi::{LAPI_ERR_UTIL_CMD, lapi_handle_t, lapi_util_t};
-use openlapi::api::unbuilt;
-use openlapi::error::Error;
+use openlapi::abi::*;
+use openlapi::api::{dgsp, unbuilt};
+use openlapi::error::{Error, Result};
 
 pub(crate) unsafe fn util(hndl: lapi_handle_t, util_cmd: *mut lapi_util_t) -> c_int {
-    // SAFETY: null, or the program's structure, which begins with its type.
-    let outcome = match unsafe { util_cmd.as_ref() } {
-        None => Err(Error::new(LAPI_ERR_UTIL_CMD, "a null pointer to the command")),
-        // SAFETY: every member begins with the type.
-        Some(command) => Err(unbuilt::utility(unsafe { command.Util_type })),
-    };
-    table::code("LAPI_Util", hndl, outcome)
+    const NAME: &str = "LAPI_Util";
+    // SAFETY: null, or the program's structure, of which only the member that its type names is touched.
+    unsafe {
+        let Some(command) = util_cmd.as_mut() else {
+            return table::call(NAME, hndl, |_| {
+                Err(Error::new(LAPI_ERR_UTIL_CMD, "a null pointer to the command"))
+            });
+        };
+        match command.Util_type {
+            // Programs belong to no context: the handle is not looked at.
+            LAPI_REGISTER_DGSP => table::code(NAME, hndl, register(&mut command.RegDgsp)),
+            LAPI_RESERVE_DGSP => table::code(NAME, hndl, dgsp::reserve(command.ResvDgsp.dgsp_handle)),
+            LAPI_UNRESERVE_DGSP => table::code(NAME, hndl, dgsp::unreserve(command.DrefDgsp.dgsp_handle)),
+            LAPI_REG_DDM_FUNC => table::call(NAME, hndl, |held| {
+                dgsp::register_function(held, command.DdmFunc.ddm_func);
+                Ok(())
+            }),
+            LAPI_DGSP_PACK => table::call(NAME, hndl, |_| dgsp::pack(&mut command.PackDgsp)),
+            LAPI_DGSP_UNPACK => table::call(NAME, hndl, |held| dgsp::unpack(held, &mut command.UnpackDgsp)),
+            other => table::call(NAME, hndl, |_| Err(unbuilt::utility(other))),
+        }
+    }
+}
+
+unsafe fn register(command: &mut lapi_reg_dgsp_t) -> Result<()> {
+    // SAFETY: the program's descriptor, as the man page wants it.
+    command.dgsp_handle = unsafe { dgsp::register(command.idgsp) }?;
+    command.status = 0;
+    Ok(())
 }

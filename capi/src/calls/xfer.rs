@@ -2,14 +2,18 @@
 
 use super::done;
 use crate::table;
-use libc::{c_int, c_ulong};
+use libc::{c_int, c_ulong, c_void};
 use openlapi::abi::*;
-use openlapi::api::{active_message, put_get, rmw, unbuilt};
+use openlapi::api::vector::{self, Pair};
+use openlapi::api::{active_message, dgsp, put_get, rmw, unbuilt};
 use openlapi::base::bytes::Piece;
+use openlapi::dgsp::vector::Vector;
 use openlapi::engine::bulk::Hint;
 use openlapi::engine::context::Held;
 use openlapi::engine::origin::{Get, Message, Put};
+use openlapi::engine::vector::GetDone;
 use openlapi::error::{Error, Result};
+use openlapi::proto::content::Content;
 
 pub(crate) unsafe fn xfer(hndl: lapi_handle_t, xfer_cmd: *mut lapi_xfer_t) -> c_int {
     table::call("LAPI_Xfer", hndl, |held| {
@@ -24,6 +28,10 @@ pub(crate) unsafe fn xfer(hndl: lapi_handle_t, xfer_cmd: *mut lapi_xfer_t) -> c_
                 LAPI_AM_XFER => am(held, &command.Am),
                 LAPI_AM_LW_XFER => light_weight(held, &command.Am),
                 LAPI_RMW_XFER => read_modify_write(held, &command.Rmw),
+                LAPI_PUTV_XFER => putv(held, &command.Putv),
+                LAPI_GETV_XFER => getv(held, &command.Getv),
+                LAPI_AMV_XFER => amv(held, &command.Amv),
+                LAPI_DGSP_XFER => am_dgsp(held, &command.Dgsp),
                 other => Err(unbuilt::transfer(other)),
             }
         }
@@ -76,7 +84,9 @@ fn message(command: &lapi_am_t, bytes: c_ulong) -> Message {
         tgt: command.tgt,
         handler: command.hdr_hdl,
         header: Piece { ptr: command.uhdr as *const u8, len: command.uhdr_len as usize },
-        data: Piece { ptr: command.udata as *const u8, len: command.udata_len as usize },
+        data: Content::Piece(Piece { ptr: command.udata as *const u8, len: command.udata_len as usize }),
+        shape: None,
+        atom: 0,
         tgt_cntr: 0,
         cmpl_cntr: 0,
         done: done(command.tgt, std::ptr::null_mut(), None, std::ptr::null_mut(), bytes),
@@ -115,4 +125,84 @@ unsafe fn read_modify_write(held: &mut Held<'_>, command: &lapi_rmw_t) -> Result
     };
     // SAFETY: what the man page asks of the program is what the core asks.
     unsafe { rmw::rmw(held, &request) }
+}
+
+/// The target's vector: a lapi_vec_t, or a lapi_lvec_t, whose addresses are 64 bits wide in 32-bit programs too.
+unsafe fn target_vector(vector: *mut c_void, flags: c_int) -> Option<Vector> {
+    // SAFETY: null, or a vector of the program of the kind that the flags tell.
+    unsafe {
+        if flags & USE_TGT_VEC_TYPE != 0 { Vector::of(vector.cast()) } else { Vector::of_long(vector.cast()) }
+    }
+}
+
+unsafe fn putv(held: &mut Held<'_>, command: &lapi_putv_t) -> Result<()> {
+    // SAFETY: null, or vectors of the program.
+    let (origin, target) =
+        unsafe { (Vector::of(command.org_vec), target_vector(command.tgt_vec, command.flags)) };
+    let pair = Pair {
+        tgt: command.tgt,
+        origin: origin.as_ref(),
+        target: target.as_ref(),
+        tgt_cntr: command.tgt_cntr,
+        hint: hint(command.flags),
+    };
+    let done = done(command.tgt, command.org_cntr, command.shdlr, command.sinfo, 0);
+    // SAFETY: what the man page asks of the program is what the core asks.
+    unsafe { vector::put(held, &pair, command.cmpl_cntr as usize, done) }
+}
+
+unsafe fn getv(held: &mut Held<'_>, command: &lapi_getv_t) -> Result<()> {
+    // SAFETY: null, or vectors of the program.
+    let (origin, target) =
+        unsafe { (Vector::of(command.org_vec), target_vector(command.tgt_vec, command.flags)) };
+    let pair = Pair {
+        tgt: command.tgt,
+        origin: origin.as_ref(),
+        target: target.as_ref(),
+        tgt_cntr: command.tgt_cntr,
+        hint: hint(command.flags),
+    };
+    let done = GetDone {
+        org_cntr: command.org_cntr as usize,
+        handler: command.chndlr,
+        parameter: command.cinfo as usize,
+    };
+    // SAFETY: what the man page asks of the program is what the core asks.
+    unsafe { vector::get(held, &pair, done) }
+}
+
+unsafe fn amv(held: &mut Held<'_>, command: &lapi_amv_t) -> Result<()> {
+    let message = Message {
+        tgt: command.tgt,
+        handler: command.hdr_hdl,
+        header: Piece { ptr: command.uhdr as *const u8, len: command.uhdr_len as usize },
+        data: Content::EMPTY,
+        shape: None,
+        atom: 0,
+        tgt_cntr: command.tgt_cntr,
+        cmpl_cntr: command.cmpl_cntr as usize,
+        done: done(command.tgt, command.org_cntr, command.shdlr, command.sinfo, 0),
+        hint: hint(command.flags),
+        copied: false,
+    };
+    // SAFETY: what the man page asks of the program is what the core asks.
+    unsafe { vector::amsend(held, message, Vector::of(command.org_vec).as_ref()) }
+}
+
+unsafe fn am_dgsp(held: &mut Held<'_>, command: &lapi_amdgsp_t) -> Result<()> {
+    let message = Message {
+        tgt: command.tgt,
+        handler: command.hdr_hdl,
+        header: Piece { ptr: command.uhdr as *const u8, len: command.uhdr_len as usize },
+        data: Content::EMPTY,
+        shape: None,
+        atom: 0,
+        tgt_cntr: command.tgt_cntr,
+        cmpl_cntr: command.cmpl_cntr as usize,
+        done: done(command.tgt, command.org_cntr, command.shdlr, command.sinfo, command.udata_len),
+        hint: hint(command.flags),
+        copied: false,
+    };
+    // SAFETY: what the man page asks of the program is what the core asks.
+    unsafe { dgsp::amsend(held, message, command.dgsp, command.udata.cast(), command.udata_len) }
 }

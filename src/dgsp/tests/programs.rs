@@ -283,7 +283,7 @@ fn atoms_stay_whole_when_packets_hold_whole_atoms() {
             // SAFETY: the memory holds four applications, the data all bytes; the function only reads.
             unsafe { program.scatter_ddm(memory.as_mut_ptr(), at as u64, data[at..].as_ptr(), len, record) };
         }
-        assert!(CALLS.take().iter().all(|call| call.1.len().is_multiple_of(atom as usize)));
+        assert!(CALLS.take().iter().all(|call| call.1.len() % atom as usize == 0));
     }
 }
 

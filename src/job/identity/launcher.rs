@@ -47,7 +47,12 @@ pub(super) const LAUNCHERS: [Launcher; 6] = [
     },
     Launcher { rank: "PMI_RANK", source: PMI, sizes: &["PMI_SIZE"], kind: Kind::Hydra },
     Launcher { rank: "PMI_RANK", source: PMI, sizes: &["PMI_SIZE"], kind: Kind::Pmi },
-    Launcher { rank: "PMIX_RANK", source: "PMIX_RANK", sizes: &["PMI_SIZE"], kind: Kind::Pmix },
+    Launcher {
+        rank: "PMIX_RANK",
+        source: "PMIX_RANK",
+        sizes: &["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"],
+        kind: Kind::Pmix,
+    },
     Launcher { rank: "SLURM_PROCID", source: "SLURM_PROCID", sizes: &[], kind: Kind::Slurm },
 ];
 

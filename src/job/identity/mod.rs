@@ -5,7 +5,7 @@
 //! 1. `MP_CHILD`, `MP_PROCS` (set by poe, or by hand; one without the other is an error),
 //! 2. `OMPI_COMM_WORLD_RANK`, `OMPI_COMM_WORLD_SIZE` (Open MPI),
 //! 3. `PMI_RANK`, `PMI_SIZE` (MPICH's Hydra and its relatives, Slurm's pmi2),
-//! 4. `PMIX_RANK`, with the size from `PMI_SIZE` or Slurm (PMIx itself puts no size into the environment),
+//! 4. `PMIX_RANK`, with the size from Open MPI, `PMI_SIZE` or Slurm (PMIx itself puts none into the environment),
 //! 5. `SLURM_PROCID`, and `SLURM_STEP_NUM_TASKS` or `SLURM_NTASKS`, inside a step that srun started (a batch
 //!    script has such variables too, but is not a task).
 //!

@@ -148,6 +148,8 @@ fn the_key_of_another_job_around_does_not_count() {
         assert_eq!(key_of(&[OMPI, &[("PMIX_NAMESPACE", "own")], around]), "PMIX_NAMESPACE own");
     }
     assert_eq!(key_of(&[BY_HAND, SHELL_STEP]), "ancestor of 4 by MP_CHILD");
+    let in_mpirun = [("OMPI_COMM_WORLD_RANK", "0"), ("OMPI_COMM_WORLD_SIZE", "1")];
+    assert_eq!(key_of(&[BY_HAND, &in_mpirun, PMIX]), "ancestor of 4 by MP_CHILD");
     let in_hydra = [("PMI_RANK", "0"), ("PMI_SIZE", "1"), ("MPI_LOCALNRANKS", "1")];
     assert_eq!(key_of(&[BY_HAND, &in_hydra, JOBID]), "ancestor of 4 by MP_CHILD");
 }

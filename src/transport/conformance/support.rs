@@ -111,7 +111,7 @@ impl Sample {
             [] => Piece::EMPTY,
             bytes => Piece::of(bytes),
         });
-        Outgoing { head: &self.head[..self.head_len], first, second }
+        Outgoing { head: &self.head[..self.head_len], first, second: second.into() }
     }
 
     /// Which sample has arrived.

@@ -217,7 +217,8 @@ fn trace(plan: &FaultPlan) -> Vec<(Task, u64, String)> {
 }
 
 fn send(end: &mut End, to: Task, seq: u64) -> Result<(), SendError> {
-    let packet = Outgoing { head: &seq.to_ne_bytes(), first: Piece::of(b"bytes"), second: Piece::EMPTY };
+    let packet =
+        Outgoing { head: &seq.to_ne_bytes(), first: Piece::of(b"bytes"), second: Piece::EMPTY.into() };
     // SAFETY: the piece is a slice that outlives the call.
     unsafe { end.try_send(to, &packet) }
 }

@@ -132,7 +132,7 @@ fn thousands_of_tasks_fit_in_one_thread() {
 }
 
 fn send(ends: &mut [MemTransport], from: Task, to: Task) -> Result<(), SendError> {
-    let packet = Outgoing { head: &[1; 8], first: Piece::of(b"some bytes"), second: Piece::EMPTY };
+    let packet = Outgoing { head: &[1; 8], first: Piece::of(b"some bytes"), second: Piece::EMPTY.into() };
     // SAFETY: the piece is a slice that outlives the call.
     unsafe { ends[from as usize].try_send(to, &packet) }
 }

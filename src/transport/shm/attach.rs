@@ -16,7 +16,7 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::transport::{Attach, Task};
+use crate::transport::{Attach, Copy, Task};
 
 /// What one call is asked for at most. The kernel moves a page less than 2 GiB in a call, and stops there without
 /// an error.
@@ -83,6 +83,16 @@ impl Attach for CrossMemory {
         // SAFETY: the caller vouches for `local`, which is only read.
         unsafe { copy(Direction::Write, self.pid(peer)?, remote, local.cast_mut(), len, CALL_MAX) }
     }
+
+    unsafe fn read_all(&self, peer: Task, copies: &[Copy]) -> io::Result<()> {
+        // SAFETY: the caller vouches for the places here.
+        unsafe { copy_all(Direction::Read, self.pid(peer)?, copies) }
+    }
+
+    unsafe fn write_all(&self, peer: Task, copies: &[Copy]) -> io::Result<()> {
+        // SAFETY: the caller vouches for the places here, which are only read.
+        unsafe { copy_all(Direction::Write, self.pid(peer)?, copies) }
+    }
 }
 
 /// Bytes per second that a copy across address spaces moves, measured on this process itself in a fraction of a
@@ -135,6 +145,39 @@ fn pattern(pid: i32) -> [u64; LANDMARK_WORDS] {
 enum Direction {
     Read,
     Write,
+}
+
+/// How many pieces one call takes.
+const BATCH: usize = 1024;
+
+/// Makes many copies, as many of them in one call as the kernel takes.
+///
+/// # Safety
+/// The places here must be readable, for [`Direction::Read`] writable.
+unsafe fn copy_all(direction: Direction, pid: i32, copies: &[Copy]) -> io::Result<()> {
+    let call = match direction {
+        Direction::Read => libc::process_vm_readv,
+        Direction::Write => libc::process_vm_writev,
+    };
+    for batch in copies.chunks(BATCH) {
+        let bytes: usize = batch.iter().map(|copy| copy.len).sum();
+        let side = |at: fn(&Copy) -> *mut libc::c_void| -> Vec<libc::iovec> {
+            batch.iter().map(|copy| libc::iovec { iov_base: at(copy), iov_len: copy.len }).collect()
+        };
+        let (here, there) = (side(|copy| copy.local.cast()), side(|copy| copy.remote as *mut libc::c_void));
+        let pieces = batch.len() as libc::c_ulong;
+        // SAFETY: as for `copy`, for each piece.
+        let moved = unsafe { call(pid, here.as_ptr(), pieces, there.as_ptr(), pieces, 0) };
+        if moved as usize == bytes {
+            continue;
+        }
+        // Interrupted, stopped at a page, or refused: piece by piece it goes on, or the reason comes out.
+        for piece in batch {
+            // SAFETY: the caller's promise.
+            unsafe { copy(direction, pid, piece.remote, piece.local, piece.len, CALL_MAX)? };
+        }
+    }
+    Ok(())
 }
 
 /// Copies `len` bytes, at most `call_max` of them in one call.

@@ -1,0 +1,88 @@
+//! Data gather/scatter programs: LAPI_Util's requests for them, and LAPI_DGSP_XFER.
+
+use super::active_message;
+use crate::abi::{
+    AM_ERR, LAPI_ERR_DGSP_CTL, ddm_func_p, lapi_dg_handle_t, lapi_dgsp_descr_t, lapi_pack_dgsp_t,
+    lapi_unpack_dgsp_t,
+};
+use crate::config;
+use crate::dgsp::registry::REGISTRY;
+use crate::dgsp::{Layout, pack};
+use crate::engine::context::Held;
+use crate::engine::origin::Message;
+use crate::error::{Error, Result};
+use crate::proto::content::Content;
+
+/// Registers a program (man page LAPI_Util, LAPI_REGISTER_DGSP). LAPI_VERIFY_DGSP is looked up each time.
+///
+/// # Safety
+/// The pointer must be null or a descriptor whose code array has code_size integers.
+pub unsafe fn register(descriptor: *const lapi_dgsp_descr_t) -> Result<lapi_dg_handle_t> {
+    // SAFETY: the caller's promise.
+    unsafe { REGISTRY.register(descriptor, config::verify_dgsp(&config::process_env)) }
+}
+
+/// One more reference (LAPI_RESERVE_DGSP).
+pub fn reserve(handle: lapi_dg_handle_t) -> Result<()> {
+    REGISTRY.reserve(handle)
+}
+
+/// One reference less (LAPI_UNRESERVE_DGSP).
+pub fn unreserve(handle: lapi_dg_handle_t) -> Result<()> {
+    REGISTRY.unreserve(handle)
+}
+
+/// The function that CONTROL calls in this context (LAPI_REG_DDM_FUNC).
+pub fn register_function(held: &mut Held<'_>, function: ddm_func_p) {
+    held.core().ddm.set(function);
+}
+
+/// LAPI_DGSP_PACK.
+///
+/// # Safety
+/// The buffers must be as the man page wants them.
+pub unsafe fn pack(request: &mut lapi_pack_dgsp_t) -> Result<()> {
+    // SAFETY: the caller's promise.
+    unsafe { pack::pack(&REGISTRY, request) }
+}
+
+/// LAPI_DGSP_UNPACK.
+///
+/// # Safety
+/// The buffers must be as the man page wants them, and the registered function sound to call with them.
+pub unsafe fn unpack(held: &mut Held<'_>, request: &mut lapi_unpack_dgsp_t) -> Result<()> {
+    let function = held.core().ddm.get();
+    // SAFETY: the caller's promise.
+    unsafe { pack::unpack(&REGISTRY, request, function) }
+}
+
+/// Starts an active message whose data a program gathers (LAPI_DGSP_XFER). The message comes without its data. A program
+/// with a CONTROL cannot gather: the error handler is told, and the message goes without data.
+///
+/// # Safety
+/// The program must describe readable memory from `udata` on; the addresses must be as LAPI_Amsend wants them.
+pub unsafe fn amsend(
+    held: &mut Held<'_>,
+    message: Message,
+    dgsp: lapi_dg_handle_t,
+    udata: *const u8,
+    bytes: u64,
+) -> Result<()> {
+    let program = REGISTRY.lookup(dgsp)?;
+    program.check_atom(held.core().outbox.packet_size())?;
+    let atom = program.atom_size();
+    let data = match Layout::origin_program(program, udata, bytes) {
+        Ok(layout) => Content::from(layout),
+        Err(error) if error.code == LAPI_ERR_DGSP_CTL => {
+            super::check::target(held, message.tgt)?;
+            super::check::header_handler(message.handler)?;
+            let told = Error::new(error.code, format!("{}; the message is buried", error.detail));
+            let tgt = message.tgt;
+            held.context().report(held, AM_ERR, tgt, &told);
+            Content::EMPTY
+        }
+        Err(error) => return Err(error),
+    };
+    // SAFETY: the caller's promise.
+    unsafe { active_message::amsend(held, &Message { data, atom, ..message }) }
+}

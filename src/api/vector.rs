@@ -1,0 +1,86 @@
+//! LAPI_Putv, LAPI_Getv, LAPI_Amsendv, and their forms in LAPI_Xfer.
+//!
+//! The vectors themselves are checked whatever ERROR_CHK says: it costs little beside going through them, and vectors
+//! that do not fit each other would write where nothing should be written.
+
+use super::{active_message, check, nudge};
+use crate::dgsp::Layout;
+use crate::dgsp::vector::{self as vectors, Vector};
+use crate::engine::bulk::Hint;
+use crate::engine::context::Held;
+use crate::engine::origin::Message;
+use crate::engine::vector::{self, GetDone, Vectored, describe};
+use crate::error::Result;
+use crate::proto::content::Content;
+use crate::proto::outbox::SendDone;
+use std::sync::Arc;
+
+/// The two vectors of a put or get, and what goes with them.
+pub struct Pair<'a> {
+    /// The target.
+    pub tgt: u32,
+    /// The vector at the origin.
+    pub origin: Option<&'a Vector>,
+    /// The vector at the target.
+    pub target: Option<&'a Vector>,
+    /// The target's counter, or 0.
+    pub tgt_cntr: u64,
+    /// What the program wishes.
+    pub hint: Hint,
+}
+
+impl Pair<'_> {
+    fn checked(&self, held: &mut Held<'_>) -> Result<Option<Vectored>> {
+        check::target(held, self.tgt)?;
+        vectors::check_pair(self.origin, self.target)?;
+        let (Some(origin), Some(target)) = (self.origin, self.target) else { return Ok(None) };
+        Ok(Some(Vectored {
+            tgt: self.tgt,
+            origin: Arc::new(Layout::vector(origin)),
+            target: Arc::new(Layout::vector(target)),
+            description: describe(target),
+            tgt_cntr: self.tgt_cntr,
+            hint: self.hint,
+        }))
+    }
+}
+
+/// Starts a put between two vectors (man page LAPI_Putv).
+///
+/// # Safety
+/// The vectors must be as the man page wants them.
+pub unsafe fn put(held: &mut Held<'_>, pair: &Pair<'_>, cmpl_cntr: usize, done: SendDone) -> Result<()> {
+    let Some(put) = pair.checked(held)? else { return Ok(()) };
+    let done = SendDone { bytes: put.origin.len(), ..done };
+    // SAFETY: the caller's promise.
+    unsafe { vector::put(held, &put, cmpl_cntr, done) }?;
+    nudge(held, pair.tgt);
+    Ok(())
+}
+
+/// Starts a get between two vectors (man page LAPI_Getv).
+///
+/// # Safety
+/// The vectors must be as the man page wants them.
+pub unsafe fn get(held: &mut Held<'_>, pair: &Pair<'_>, done: GetDone) -> Result<()> {
+    let Some(get) = pair.checked(held)? else { return Ok(()) };
+    // SAFETY: the caller's promise.
+    unsafe { vector::get(held, &get, done) }?;
+    nudge(held, pair.tgt);
+    Ok(())
+}
+
+/// Starts an active message whose data is a vector (man page LAPI_Amsendv). The message comes without its data.
+///
+/// # Safety
+/// The vector and the addresses must be as the man page wants them.
+pub unsafe fn amsend(held: &mut Held<'_>, message: Message, origin: Option<&Vector>) -> Result<()> {
+    check::target(held, message.tgt)?;
+    vectors::check_origin(origin)?;
+    let Some(origin) = origin else { return Ok(()) };
+    let data = Content::from(Layout::vector(origin));
+    let done = SendDone { bytes: data.len() as u64, ..message.done };
+    let shape = Some(u64::from(origin.kind()) << 32 | origin.count() as u64);
+    // SAFETY: the caller's promise.
+    unsafe { active_message::amsend(held, &Message { data, shape, done, ..message }) }
+}

@@ -1,0 +1,127 @@
+//! Answers: what a target does for the gets of others, and what follows here when an operation of ours is answered.
+
+use super::arrival;
+use super::completion::Completion;
+use super::context::Held;
+use super::counter;
+use super::dispatcher;
+use super::origin;
+use crate::abi::compl_hndlr_p;
+use crate::base::bytes::Piece;
+use crate::proto::content::Content;
+use crate::proto::ops::Op;
+use crate::proto::outbox::{Body, Continuation, Posted, SendDone, Streaming};
+use crate::transport::Task;
+use crate::wire::packet::Head;
+
+/// The target's side of a get.
+pub fn serve_get(held: &mut Held<'_>, src: Task, data: &Content, cookie: u64, tgt_cntr: u64) {
+    let len = data.len() as u64;
+    // The target's counter says that the target's data may be changed: what the origin counter says of a send.
+    let done = SendDone { org_cntr: tgt_cntr as usize, bytes: len, ..SendDone::nothing(src) };
+    if data.len() <= held.core().outbox.max_body() {
+        let head = Head::Reply { cookie, offset: 0 };
+        // SAFETY: the origin's program says that it may read there.
+        let posted = unsafe { origin::post(held, src, &head, Body::data(data), false, done) };
+        if posted == Posted::Free {
+            origin::finish(held, &done);
+        }
+        return;
+    }
+    // SAFETY: as above, until the target's counter says that it is done.
+    unsafe { origin::stream(held, src, None, Continuation::Reply(cookie), data, Streaming::default(), done) };
+}
+
+/// Data that was asked for.
+pub fn take_reply(held: &mut Held<'_>, src: Task, cookie: u64, offset: u64, body: Piece) {
+    let core = held.core();
+    let Some(Op::Get { sink, len, arrived, .. }) = core.ops.get_mut(src, cookie) else {
+        return dispatcher::broken(held, src);
+    };
+    if offset.checked_add(body.len as u64).is_none_or(|end| end > *len) {
+        return dispatcher::broken(held, src);
+    }
+    let sink = sink.clone();
+    *arrived += body.len as u64;
+    let complete = *arrived >= *len;
+    // SAFETY: inside of what the program gave for the answer, checked above.
+    unsafe { arrival::take(core, &sink, offset, body) };
+    if complete {
+        got(held, src, cookie);
+    }
+}
+
+/// All data of a get is there.
+pub fn got(held: &mut Held<'_>, src: Task, cookie: u64) {
+    let core = held.core();
+    let Some(Op::Get { len, org_cntr, handler, info, .. }) = core.ops.remove(src, cookie) else { return };
+    core.stats.peers.bytes_received += len;
+    core.unreported |= crate::abi::LAPI_RECV_COMPLETE;
+    // SAFETY: the program's counter.
+    unsafe { counter::bump(org_cntr) };
+    get_handler(held, handler, info);
+}
+
+/// Queues the completion handler of a get.
+pub fn get_handler(held: &mut Held<'_>, handler: usize, parameter: usize) {
+    // SAFETY: 0, or the address of the program's completion handler, which was a function pointer when it came in.
+    let handler = unsafe { std::mem::transmute::<usize, compl_hndlr_p>(handler) };
+    if let Some(handler) = handler {
+        held.context().completions.push(Completion { handler, parameter, then: None });
+    }
+}
+
+/// The answer of a read-modify-write.
+#[inline]
+pub fn take_rmw_reply(held: &mut Held<'_>, src: Task, cookie: u64, value: u64) {
+    let Some(Op::Rmw { previous, wide, done }) = held.core().ops.remove(src, cookie) else {
+        return dispatcher::broken(held, src);
+    };
+    // SAFETY: where the program wants the previous value.
+    unsafe { origin::store_previous(previous, wide, value) };
+    origin::finish(held, &done);
+}
+
+/// A message is complete at its target.
+#[inline]
+pub fn take_done(held: &mut Held<'_>, src: Task, cookie: u64) {
+    let ops = &mut held.core().ops;
+    let cmpl_cntr = match ops.get_mut(src, cookie) {
+        Some(Op::Completion { cmpl_cntr }) => *cmpl_cntr,
+        Some(Op::Exposed { cmpl_cntr, pulled: true, .. }) => *cmpl_cntr,
+        Some(Op::Exposed { concluded, .. }) => {
+            *concluded = true;
+            return;
+        }
+        _ => return dispatcher::broken(held, src),
+    };
+    ops.remove(src, cookie);
+    // SAFETY: the program's counter.
+    unsafe { counter::bump(cmpl_cntr) };
+}
+
+/// The target has fetched exposed data, or could not.
+pub fn take_pulled(held: &mut Held<'_>, src: Task, cookie: u64, refused: u64) {
+    let Some(Op::Exposed { done, id, data, len, pulled, concluded, .. }) =
+        held.core().ops.get_mut(src, cookie)
+    else {
+        return dispatcher::broken(held, src);
+    };
+    if std::mem::replace(pulled, true) {
+        return dispatcher::broken(held, src);
+    }
+    let (done, id, concluded) = (*done, *id, *concluded);
+    let data = Piece { ptr: *data as *const u8, len: *len };
+    if refused == 0 {
+        origin::finish(held, &done);
+        if concluded {
+            take_done(held, src, cookie);
+        }
+        return;
+    }
+    // SAFETY: the program leaves its data alone until `done` is reported.
+    unsafe {
+        let data = Content::Piece(data);
+        origin::stream(held, src, None, Continuation::Message(id), &data, Streaming::default(), done)
+    };
+}

@@ -1,0 +1,152 @@
+//! Where the data of a message lies: at its origin, and at its target.
+
+use crate::base::bytes::{self, Gather, Piece, Source};
+use crate::dgsp::Layout;
+use std::sync::Arc;
+
+/// Where the data of a message is, at the task that sends it.
+#[derive(Clone, Debug)]
+pub enum Content {
+    /// In a row.
+    Piece(Piece),
+    /// In many places.
+    Scattered(Arc<Layout>),
+}
+
+impl Content {
+    /// No data.
+    pub const EMPTY: Self = Self::Piece(Piece::EMPTY);
+
+    /// How many bytes.
+    #[inline]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Piece(piece) => piece.len,
+            Self::Scattered(layout) => layout.len() as usize,
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Some of the bytes, as a packet takes them.
+    #[inline]
+    pub fn part(&self, from: usize, len: usize) -> Source<'_> {
+        match self {
+            Self::Piece(piece) => Source::Piece(piece.part(from, len)),
+            Self::Scattered(layout) => Source::Gathered { by: &**layout, from: from as u64, len },
+        }
+    }
+
+    /// The bytes in a row, if they are.
+    pub fn as_piece(&self) -> Option<Piece> {
+        match self {
+            Self::Piece(piece) => Some(*piece),
+            Self::Scattered(_) => None,
+        }
+    }
+}
+
+impl From<Layout> for Content {
+    /// A layout in a row is a piece: the short way for all that follows.
+    fn from(layout: Layout) -> Self {
+        match layout.as_contiguous() {
+            Some((ptr, len)) => Self::Piece(Piece { ptr, len: len as usize }),
+            None => Self::Scattered(Arc::new(layout)),
+        }
+    }
+}
+
+impl Gather for Layout {
+    unsafe fn gather(&self, from: u64, len: usize, out: *mut u8) {
+        // SAFETY: the caller's promise.
+        unsafe { Layout::gather(self, from, len, out) }
+    }
+}
+
+/// Where the data of a message goes, at the task that receives it.
+#[derive(Clone, Debug)]
+pub enum Sink {
+    /// Nowhere: nobody wants it.
+    Nowhere,
+    /// To this address and what follows.
+    Buffer(usize),
+    /// To many places: these, from this position on.
+    Scattered(Arc<Layout>, u64),
+}
+
+impl Sink {
+    /// Puts a part of the data where it belongs. Bytes that have no place are dropped.
+    ///
+    /// # Safety
+    /// The places must be writable, the data readable.
+    #[inline]
+    pub unsafe fn take(&self, offset: u64, data: Piece) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self {
+                Self::Nowhere => {}
+                Self::Buffer(at) => bytes::copy(data, (*at + offset as usize) as *mut u8),
+                Self::Scattered(layout, skip) => layout.scatter(skip + offset, data.ptr, data.len),
+            }
+        }
+    }
+
+    /// Whether the data goes nowhere.
+    pub fn is_nowhere(&self) -> bool {
+        matches!(self, Self::Nowhere)
+    }
+
+    /// The address, when all data goes to one place.
+    pub fn as_buffer(&self) -> Option<usize> {
+        match self {
+            Self::Buffer(at) => Some(*at),
+            _ => None,
+        }
+    }
+}
+
+impl From<Layout> for Sink {
+    fn from(layout: Layout) -> Self {
+        Self::Scattered(Arc::new(layout), 0)
+    }
+}
+
+/// What a copy within one task takes at a time, in bytes.
+const LOCAL: usize = 64 << 10;
+
+/// Copies data within one task. `atom`: parts of the data are handed over in multiples of so many bytes (0: any).
+///
+/// # Safety
+/// The data must be readable, its places writable.
+pub unsafe fn copy(from: &Content, to: &Sink, atom: usize) {
+    if let (Some(piece), Sink::Buffer(_)) = (from.as_piece(), to) {
+        // SAFETY: the caller's promise.
+        return unsafe { to.take(0, piece) };
+    }
+    if to.is_nowhere() {
+        return;
+    }
+    let step = whole_atoms(LOCAL, atom);
+    let mut buffer = vec![0u64; step.min(from.len()).div_ceil(8)];
+    let mut at = 0;
+    while at < from.len() {
+        let len = step.min(from.len() - at);
+        // SAFETY: the caller's promise; the buffer has room for a step.
+        unsafe {
+            from.part(at, len).copy_to(buffer.as_mut_ptr().cast());
+            to.take(at as u64, Piece { ptr: buffer.as_ptr().cast(), len });
+        }
+        at += len;
+    }
+}
+
+/// As many whole atoms as fit `room` bytes, in bytes.
+pub fn whole_atoms(room: usize, atom: usize) -> usize {
+    match atom {
+        0 => room,
+        _ => room / atom * atom,
+    }
+}
