@@ -1,8 +1,8 @@
 //! The sink that copies: the loops in which a packed stream is made or taken apart.
 //!
 //! A block of up to 64 bytes is copied by a few loads and stores of fixed width, chosen once for a whole row of
-//! blocks; lengths between the widths are covered by two that overlap. Everything is read unaligned. A block is read
-//! whole before it is written, so that memory that overlaps itself gets an undefined content and nothing worse.
+//! blocks; lengths between the widths are covered by two that overlap. Everything is read and written unaligned. What is
+//! copied may overlap what is written: then its content is undefined, and nothing worse happens.
 
 use super::records;
 use super::shape::Block;
@@ -32,7 +32,7 @@ impl Copier<false> {
 
 /// Copies blocks of one length. The length is known to the type or kept in it.
 pub(super) trait Mover: Copy {
-    /// The length, if the type knows it.
+    /// The length, if the type knows it; usize::MAX if there is no limit to it.
     const LEN: usize = 0;
     /// Whether several blocks that stand two lengths apart can be moved at once.
     const PAIRED: bool = Self::LEN == 4 || Self::LEN == 8;
@@ -159,7 +159,7 @@ pub(super) unsafe fn bytes<const GATHER: bool>(memory: *mut u8, packed: *mut u8,
 }
 
 impl<const GATHER: bool> Copier<GATHER> {
-    /// `count` blocks: `stride` apart in memory, `step` apart in the packed buffer.
+    /// `count` blocks of `block` bytes, `stride` apart in memory.
     ///
     /// # Safety
     /// As [`Mover::copy`], for each of the blocks.
@@ -169,39 +169,36 @@ impl<const GATHER: bool> Copier<GATHER> {
         mut memory: *mut u8,
         stride: isize,
         mut packed: *mut u8,
-        step: usize,
+        block: usize,
         count: usize,
     ) {
-        if M::PAIRED && stride == 2 * step as isize && step == M::LEN {
+        if M::PAIRED && stride == 2 * M::LEN as isize {
             // Every other element: with a stride that it knows, the compiler moves several at once.
             for i in 0..count {
+                let (memory, packed) = (memory.wrapping_add(2 * M::LEN * i), packed.wrapping_add(M::LEN * i));
                 // SAFETY: the caller vouches for each block.
-                unsafe {
-                    mover.between::<GATHER>(
-                        memory.wrapping_add(2 * M::LEN * i),
-                        packed.wrapping_add(M::LEN * i),
-                    )
-                };
+                unsafe { mover.between::<GATHER>(memory, packed) };
             }
             return;
         }
         let fours = if M::LEN == usize::MAX { 0 } else { count / 4 };
+        let [two, three, four] = [2, 3, 4].map(|n| stride.wrapping_mul(n));
         for _ in 0..fours {
             // SAFETY: the caller vouches for each block.
             unsafe {
                 mover.between::<GATHER>(memory, packed);
-                mover.between::<GATHER>(memory.wrapping_offset(stride), packed.wrapping_add(step));
-                mover.between::<GATHER>(memory.wrapping_offset(2 * stride), packed.wrapping_add(2 * step));
-                mover.between::<GATHER>(memory.wrapping_offset(3 * stride), packed.wrapping_add(3 * step));
+                mover.between::<GATHER>(memory.wrapping_offset(stride), packed.wrapping_add(block));
+                mover.between::<GATHER>(memory.wrapping_offset(two), packed.wrapping_add(2 * block));
+                mover.between::<GATHER>(memory.wrapping_offset(three), packed.wrapping_add(3 * block));
             }
-            memory = memory.wrapping_offset(4 * stride);
-            packed = packed.wrapping_add(4 * step);
+            memory = memory.wrapping_offset(four);
+            packed = packed.wrapping_add(4 * block);
         }
         for _ in 4 * fours..count {
             // SAFETY: the caller vouches for each block.
             unsafe { mover.between::<GATHER>(memory, packed) };
             memory = memory.wrapping_offset(stride);
-            packed = packed.wrapping_add(step);
+            packed = packed.wrapping_add(block);
         }
     }
 }

@@ -210,8 +210,11 @@ fn programs_are_normalised() {
     assert_eq!(last, [(end - 16 + 6, 2), (end, 8)]);
 }
 
+/// Where to, which bytes, operand, operation.
+type Call = (usize, Vec<u8>, c_int, c_int);
+
 thread_local! {
-    static CALLS: RefCell<Vec<(usize, Vec<u8>, c_int, c_int)>> = const { RefCell::new(Vec::new()) };
+    static CALLS: RefCell<Vec<Call>> = const { RefCell::new(Vec::new()) };
 }
 
 unsafe extern "C" fn record(
