@@ -9,6 +9,8 @@ use crate::engine::bulk::Way;
 
 /// Lengths are told apart by powers of four, from the tuner's unit on; the last class has no end.
 const CLASSES: usize = 7;
+/// So many messages at the beginning go by turns.
+const FIRST: u32 = 12;
 /// One message in so many goes the other way, to see whether that has become better.
 const TRY_AGAIN: u32 = 64;
 /// How far one sample can be off before it is cut: the program may have computed in between.
@@ -44,12 +46,16 @@ impl Tuner {
     /// The way for a message whose pieces have this length.
     pub fn choose(&mut self, piece: usize) -> Way {
         let class = &mut self.classes[class(piece, self.unit)];
+        let number = class.messages;
         class.messages = class.messages.wrapping_add(1);
+        if number < FIRST {
+            return if number % 2 == 0 { Way::Attach } else { Way::Packets };
+        }
         let [filling, copy] = class.costs;
         // Both halves go on at the same time: the slower one decides. Nothing is known before a stream was tried.
         let stream = if filling == 0 { 0 } else { filling.max(self.taking) };
         let better = if copy == 0 || (stream != 0 && copy < stream) { Way::Attach } else { Way::Packets };
-        match (better, class.messages % TRY_AGAIN) {
+        match (better, number % TRY_AGAIN) {
             (Way::Attach, 0) => Way::Packets,
             (Way::Packets, 0) => Way::Attach,
             _ => better,
@@ -81,7 +87,10 @@ fn note(cost: &mut u64, len: u64, took: u64) {
     let sample = ((u128::from(took) << UNIT) / u128::from(len)).clamp(1, u128::from(u64::MAX >> 4)) as u64;
     *cost = match *cost {
         0 => sample,
-        known => (known * 7 + sample.min(known.saturating_mul(OUTLIER))) / 8,
+        // Down at once, up slowly: what is wanted is the cost when nothing disturbs, and first copies meet pages that
+        // were never touched.
+        known if sample < known => known.midpoint(sample),
+        known => (known * 15 + sample.min(known.saturating_mul(OUTLIER))) / 16,
     }
     .max(1);
 }
