@@ -2,7 +2,7 @@
 
 use super::MAX_UHDR;
 use crate::abi::*;
-use crate::engine::context::{ADDRESS_TABLE, Context, Held};
+use crate::engine::context::{ADDRESS_TABLE, Context, Core, Held};
 use crate::engine::stats::Path;
 use crate::error::{self, Error, Result};
 use crate::transport::shm::segment;
@@ -59,10 +59,10 @@ pub fn query(held: &mut Held<'_>, query: lapi_query_t) -> Result<Answer> {
         QUERY_SHM_TASKS => return Ok(Answer::List((0..options.tasks as c_int).collect())),
         // What goes over a network; there is none yet.
         QUERY_STATISTICS => return Ok(Answer::Statistics(lapi_statistics_t::default())),
-        QUERY_SHM_STATISTICS => return Ok(Answer::Statistics(core.stats.peers.as_statistics())),
+        QUERY_SHM_STATISTICS => return Ok(Answer::Statistics(peers(core).as_statistics())),
         QUERY_LOCAL_SEND_STATISTICS => return Ok(Answer::Statistics(core.stats.local.as_statistics())),
         PRINT_STATISTICS => {
-            print(options.me, &core.stats.peers, &core.stats.local);
+            print(options.me, &peers(core), &core.stats.local);
             return Ok(Answer::Printed);
         }
         BULK_XFER => told.bulk_transfer.into(),
@@ -128,6 +128,11 @@ pub fn message(code: c_int) -> (String, Result<()>) {
 fn system_error(code: c_int) -> Option<String> {
     let text = (1..=133).contains(&code).then(|| std::io::Error::from_raw_os_error(code).to_string())?;
     (!text.starts_with("Unknown error")).then_some(text)
+}
+
+/// What went to and from other tasks, with what they have fetched by themselves.
+fn peers(core: &Core) -> Path {
+    Path { bytes_sent: core.stats.peers.bytes_sent + core.transport.fetched(), ..core.stats.peers }
 }
 
 fn unknown(query: lapi_query_t) -> Error {

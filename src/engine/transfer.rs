@@ -200,6 +200,7 @@ fn finish(held: &mut Held<'_>, transfer: &Transfer) {
             origin::finish(held, &done);
         }
         Kind::Fetch { cookie, tgt_cntr } => {
+            held.core().transport.note_fetched(transfer.peer, transfer.len as u64);
             if tgt_cntr != 0 {
                 let id = held.core().outbox.number(transfer.peer);
                 announce(held, transfer, id, tgt_cntr, 0);

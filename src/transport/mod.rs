@@ -167,6 +167,15 @@ pub trait Transport: Send {
     /// Copies across address spaces, where the transport has that and the system allows it.
     fn attach(&self) -> Option<&dyn Attach>;
 
+    /// Counts, for the peer's statistics, bytes that were copied out of its memory by [`Self::attach`]. Counts nothing where
+    /// the peer cannot see it.
+    fn note_fetched(&self, _peer: Task, _bytes: u64) {}
+
+    /// What peers have counted here by [`Self::note_fetched`].
+    fn fetched(&self) -> u64 {
+        0
+    }
+
     /// Tells the peers that this task has ended LAPI. Nothing is sent after this.
     fn close(&mut self);
 }

@@ -2,54 +2,17 @@
 //! it describes.
 
 use super::assemble::{Source, Taste, random, simple};
-use super::interpreter::moves;
+use super::properties::keeps_its_word;
 use super::{Program, Rng};
 use std::collections::BTreeMap;
-
-/// Looks at a program that was compiled: as many bytes of its stream as can be looked at.
-fn inspect(seed: u64, source: &Source, program: &Program, verified: bool) {
-    let what = format!("seed {seed}: {source:?}");
-    let size = program.size();
-    let bytes = size.saturating_mul(2).min(20_000);
-    let (mut at, mut told) = (0u64, Vec::new());
-    program.runs(0, bytes, |offset, len| {
-        told.push((at, offset as i64, len as u64));
-        at += len as u64;
-    });
-    assert_eq!(at, bytes, "{what}");
-    if !verified {
-        return;
-    }
-    assert_eq!(size as i64, source.size, "{what}");
-    for &(start, offset, len) in &told {
-        // A run that touches the next application's may belong to both.
-        let (first, last) = ((start / size) as i64, ((start + len - 1) / size) as i64);
-        let (one, other) = (source.extent.wrapping_mul(first), source.extent.wrapping_mul(last));
-        if one.checked_add(source.lext).is_none() || other.checked_add(source.rext).is_none() {
-            return; // Addresses wrap; nothing can be said of them here.
-        }
-        assert!(offset >= (one + source.lext).min(other + source.lext), "{what}");
-        assert!(offset + len as i64 <= (one + source.rext).max(other + source.rext), "{what}");
-    }
-    // The interpreter must find the same, unless it counts longer than we wait.
-    if let Some(moves) = moves(&source.code, source.extent, bytes, 200_000) {
-        let mut expected: Vec<(u64, i64, u64)> = Vec::new();
-        for m in moves.iter().filter(|m| m.len != 0) {
-            match expected.last_mut() {
-                Some(last) if last.1.checked_add_unsigned(last.2) == Some(m.offset) => last.2 += m.len,
-                _ => expected.push((m.start, m.offset, m.len)),
-            }
-        }
-        assert_eq!(told, expected, "{what}");
-    }
-}
 
 fn attempt(seed: u64, source: &mut Source, outcomes: &mut BTreeMap<i32, u32>) {
     for verify in [true, false] {
         // SAFETY: the descriptor points at the code of the source.
         let outcome = unsafe { Program::compile(&source.descriptor(), verify) };
         if let Ok(program) = &outcome {
-            inspect(seed, source, program, verify);
+            let (descriptor, what) = (source.descriptor(), format!("seed {seed}: {source:?}"));
+            keeps_its_word(program, &descriptor, &source.code, verify, &what);
         }
         *outcomes.entry(outcome.map_or_else(|error| error.code, |_| 0)).or_default() += 1;
     }

@@ -1,7 +1,8 @@
 //! Random programs and hand-made ones: gather, scatter, runs and functions, in packets of any order.
 
 use super::assemble::{Op, Source, Taste, random, simple};
-use super::interpreter::{Move, moves};
+use super::interpreter::moves;
+use super::properties::{Arena, moves_like};
 use super::{Program, Rng, compiled, packets, random_bytes};
 use libc::{c_int, c_long, c_void};
 use std::cell::RefCell;
@@ -9,94 +10,11 @@ use std::cell::RefCell;
 const PLAIN: Taste = Taste { depth: 8, size: 6_000, reach: 40_000, controls: false };
 const STEPS: usize = 1 << 22;
 
-/// Memory around a base, and what lies in it of a message.
-struct Arena {
-    bytes: Vec<u8>,
-    base: usize,
-}
-
-impl Arena {
-    /// Random bytes that hold all of the moves, and some more on both sides.
-    fn new(rng: &mut Rng, moves: &[Move]) -> Self {
-        const GUARD: i64 = 128;
-        let low = moves.iter().map(|m| m.offset).min().unwrap_or(0) - GUARD;
-        let high = moves.iter().map(|m| m.offset + m.len as i64).max().unwrap_or(0) + GUARD;
-        // The base itself need not lie in the memory; here it only must not lie before it.
-        let low = low.min(0);
-        let len = (high.max(0) - low) as usize;
-        Self { bytes: random_bytes(rng, len), base: -low as usize }
-    }
-
-    fn base(&mut self) -> *mut u8 {
-        self.bytes.as_mut_ptr().wrapping_add(self.base)
-    }
-
-    fn index(&self, offset: i64) -> usize {
-        (self.base as i64 + offset) as usize
-    }
-}
-
-/// The offset of each byte of the stream.
-fn places(moves: &[Move]) -> Vec<i64> {
-    moves.iter().flat_map(|m| m.offset..m.offset + m.len as i64).collect()
-}
-
 fn check(seed: u64, source: &mut Source, bytes: u64) {
-    let mut rng = Rng::stream(seed, 1);
     let what = format!("seed {seed}, {bytes} bytes of {source:?}");
     let program = compiled(source);
     let moves = moves(&source.code, source.extent, bytes, STEPS).unwrap();
-    let places = places(&moves);
-    let mut arena = Arena::new(&mut rng, &moves);
-    assert_eq!(places.len() as u64, bytes, "{what}");
-
-    // Gather, packet by packet, between guards.
-    let mut packed = random_bytes(&mut rng, bytes as usize + 32);
-    let before = packed.clone();
-    for (at, len) in packets(&mut rng, bytes as usize, 1) {
-        // SAFETY: the arena holds all moves, the buffer all bytes.
-        unsafe { program.gather(arena.base(), at as u64, len, packed[16 + at..].as_mut_ptr()) };
-    }
-    for (i, &place) in places.iter().enumerate() {
-        assert_eq!(packed[16 + i], arena.bytes[arena.index(place)], "byte {i}, {what}");
-    }
-    assert_eq!(packed[..16], before[..16], "{what}");
-    assert_eq!(packed[16 + bytes as usize..], before[16 + bytes as usize..], "{what}");
-
-    // Scatter: every byte of memory has one of the values that go there; one to which none goes is unchanged.
-    let data = random_bytes(&mut rng, bytes as usize);
-    let mut expected: Vec<Vec<u8>> = arena.bytes.iter().map(|&byte| vec![byte]).collect();
-    let mut written = vec![false; arena.bytes.len()];
-    for (i, &place) in places.iter().enumerate() {
-        let at = arena.index(place);
-        if !std::mem::replace(&mut written[at], true) {
-            expected[at].clear();
-        }
-        expected[at].push(data[i]);
-    }
-    for (at, len) in packets(&mut rng, bytes as usize, 1) {
-        // SAFETY: the arena holds all moves, the data all bytes.
-        unsafe { program.scatter(arena.base(), at as u64, data[at..].as_ptr(), len) };
-    }
-    for (i, (byte, allowed)) in arena.bytes.iter().zip(&expected).enumerate() {
-        assert!(allowed.contains(byte), "memory {i}, {what}");
-    }
-
-    // Runs: the same bytes, in order, and none that touch.
-    let from = rng.below(bytes);
-    let len = rng.below(bytes - from + 1);
-    let mut told = Vec::new();
-    let mut runs: Vec<(isize, usize)> = Vec::new();
-    program.runs(from, len, |at, len| {
-        told.extend(at as i64..at as i64 + len as i64);
-        runs.push((at, len));
-    });
-    assert_eq!(told, places[from as usize..][..len as usize], "{what}");
-    assert!(runs.windows(2).all(|pair| pair[0].0 + pair[0].1 as isize != pair[1].0), "{what}");
-    assert!(runs.iter().all(|run| run.1 != 0), "{what}");
-    if let Some(at) = program.contiguous(bytes) {
-        assert_eq!(places, Vec::from_iter(at as i64..at as i64 + bytes as i64), "{what}");
-    }
+    moves_like(&program, &moves, bytes, &mut Rng::stream(seed, 1), &what);
 }
 
 #[test]

@@ -8,9 +8,9 @@ use crate::api::{env, progress};
 use crate::engine::bulk::Preference;
 use crate::engine::wait::Patience;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 
-/// A quarter of a second each is more than the deadline.
+/// So often a quarter of a second is more than the deadline.
 const ROUNDS: usize = 300;
 
 /// Threads sleep at once.
@@ -76,30 +76,35 @@ fn every_thread_of_a_task_is_woken_by_its_own_event() {
 }
 
 #[test]
-fn a_counter_that_another_thread_sets_wakes_who_waits_for_it() {
-    let tasks =
-        job::open(job::mem(1, 8, false), &Habits { patience: ASLEEP, notifier: false, ..Habits::THREADED });
-    let counters = [counter(), counter()];
+fn a_counter_that_another_thread_moves_wakes_who_waits_for_it() {
+    let habits = Habits { patience: ASLEEP, notifier: false, ..Habits::THREADED };
+    let tasks = job::open(job::mem(1, 8, false), &habits);
+    let counter = counter();
+    let woken: &'static AtomicUsize = Box::leak(Box::default());
     in_threads(&tasks, 2, move |task, thread| {
-        for round in 0..ROUNDS {
+        // So often for each of the three ways.
+        for round in 0..3 * ROUNDS {
             task.stage(format!("thread {thread}, round {round}"));
-            if thread == 0 {
-                // SAFETY: counters that live for ever.
-                unsafe { progress::setcntr(&task.context, counters[1].as_ptr().addr(), 1) };
-            }
-            wait(task, counters[thread], 1).expect("what the other sets");
             if thread == 1 {
-                // Not only by LAPI_Setcntr, also by operations of this task on itself.
-                match round % 3 {
-                    // SAFETY: as above.
-                    0 => unsafe { progress::setcntr(&task.context, counters[0].as_ptr().addr(), 1) },
-                    1 => put(task, 0, forever(8).as_mut_ptr(), &*forever(8), extras(counters[0]))
-                        .expect("a put"),
-                    _ => {
-                        let done = Extras { org_cntr: Some(counters[0]), ..Extras::default() };
-                        increment(task, 0, forever(8).as_ptr().cast(), done).expect("an addition");
-                    }
+                wait(task, counter, 1).expect("what the other does");
+                woken.store(round + 1, Ordering::Release);
+                continue;
+            }
+            while !enter(task).core().sleepers.on_descriptor {
+                std::thread::yield_now();
+            }
+            // Without the lock, and by operations of this task on itself.
+            match round % 3 {
+                // SAFETY: a counter that lives for ever.
+                0 => unsafe { progress::setcntr(&task.context, counter.as_ptr().addr(), 1) },
+                1 => put(task, 0, forever(8).as_mut_ptr(), &*forever(8), extras(counter)).expect("a put"),
+                _ => {
+                    let done = Extras { org_cntr: Some(counter), ..Extras::default() };
+                    increment(task, 0, forever(8).as_ptr().cast(), done).expect("an addition");
                 }
+            }
+            while woken.load(Ordering::Acquire) <= round {
+                std::thread::yield_now();
             }
         }
     });

@@ -367,6 +367,14 @@ impl Transport for ShmTransport {
         self.attach.as_deref()
     }
 
+    fn note_fetched(&self, task: Task, bytes: u64) {
+        self.peer(task).segment.note_fetched(bytes);
+    }
+
+    fn fetched(&self) -> u64 {
+        self.segment.fetched()
+    }
+
     fn close(&mut self) {
         self.segment.close();
         for peer in self.peers.iter().flatten() {

@@ -37,6 +37,8 @@ struct Control {
     /// [`ALWAYS`] while the task waits for packets, otherwise when it last looked for some. Written often; read for
     /// long messages and gets only.
     attention: CachePadded<AtomicU64>,
+    /// Bytes that peers have copied out of the owner's memory without telling it otherwise.
+    fetched: CachePadded<AtomicU64>,
     /// One bit for each peer that has ever written into its ring.
     contacts: [AtomicU64; MAX_TASKS as usize / 64],
 }
@@ -199,6 +201,16 @@ impl Segment {
     pub fn set_attentive(&self, attentive: bool) {
         let value = if attentive { ALWAYS } else { ticks() };
         self.control().attention.store(value, Ordering::Relaxed);
+    }
+
+    /// A peer has copied bytes out of the owner's memory.
+    pub fn note_fetched(&self, bytes: u64) {
+        self.control().fetched.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// How many bytes peers have copied out of the owner's memory.
+    pub fn fetched(&self) -> u64 {
+        self.control().fetched.load(Ordering::Relaxed)
     }
 
     /// Notes that `sender` will write into its ring.

@@ -176,7 +176,11 @@ impl Tasks {
             }
             let [_, asked] = polled.map(|polled| polled.any() == Some(true));
             while let Ok(Some(_)) = signals.read_signal() {}
-            while let Some((pid, status)) = reap() {
+            let mut ended: Vec<_> = std::iter::from_fn(reap).collect();
+            // Of tasks that have ended at the same time, the one that a signal has ended is the cause: others end with an
+            // error because they have seen it die.
+            ended.sort_by_key(|(_, status)| !libc::WIFSIGNALED(*status));
+            for (pid, status) in ended {
                 self.report(pid, status, socket)?;
             }
             if asked {
