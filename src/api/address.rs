@@ -5,6 +5,10 @@ use crate::engine::context::{ADDRESS_TABLE, Core, Held};
 use crate::engine::dispatcher;
 use crate::engine::wait::wait_until;
 use crate::error::{Error, Result};
+use std::time::{Duration, Instant};
+
+/// How long a collective operation that is over helps its last packets out.
+const LAST_PACKET: Duration = Duration::from_secs(1);
 
 /// Every task gives a value and gets those of all, by task (man page LAPI_Address_init64).
 pub fn exchange(held: &mut Held<'_>, value: u64) -> Result<Vec<u64>> {
@@ -46,6 +50,11 @@ pub(super) fn collective(held: &mut Held<'_>, what: &'static str, value: Option<
     collectives.enter(value, outbox, &mut wire);
     dispatcher::advance_collective(core);
     let answer = wait_until(held, what, |core| core.collected.take());
+    if held.core().outbox.waiting() {
+        // Our part of the operation has found no room yet. Others wait for it, and this task may not call again soon.
+        let until = Instant::now() + LAST_PACKET;
+        wait_until(held, what, |core| (!core.outbox.waiting() || Instant::now() >= until).then_some(()))?;
+    }
     let core = held.core();
     core.collective_turn = false;
     core.news = true;

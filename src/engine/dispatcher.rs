@@ -196,6 +196,10 @@ pub fn advance_collective(core: &mut Core) {
 /// A packet that no task of ours would send.
 #[cold]
 pub fn broken(held: &mut Held<'_>, src: Task) {
+    if held.core().lost.contains(&src) {
+        // On its way when the peer was given up, with everything that waited for it.
+        return;
+    }
     let error =
         Error::new(LAPI_ERR_UNKNOWN, format!("a packet from task {src} makes no sense, and was thrown away"));
     held.context().report(held, INT_ERR, src, &error);

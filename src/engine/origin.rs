@@ -167,7 +167,9 @@ pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Result<(
     let len = data.len();
     let short = header.len + len <= held.core().outbox.packet_size();
     let copied = message.copied || header.len + len <= held.core().options.copy_limit;
-    if let (false, false, Some(piece)) = (short, copied, data.as_piece())
+    // A target fetches what lies in a row, for a header handler that answers with a buffer.
+    let plain = message.shape.is_none() && message.atom == 0;
+    if let (false, false, true, Some(piece)) = (short, copied, plain, data.as_piece())
         && bulk::choose(held.core(), tgt, len, message.hint) == Way::Attach
     {
         // SAFETY: the caller's promise.
@@ -222,7 +224,9 @@ unsafe fn expose(held: &mut Held<'_>, message: &Message, piece: Piece) -> Result
     let body = Body { header: message.header, data: &Content::EMPTY };
     // SAFETY: the header is the caller's promise; parked, it is copied.
     if unsafe { post(held, tgt, &head, body, true, SendDone::nothing(tgt)) } == Posted::Gone {
-        held.core().ops.remove(tgt, cookie);
+        let core = held.core();
+        core.ops.remove(tgt, cookie);
+        core.outbox.take_back(tgt);
         return Err(gone(tgt));
     }
     Ok(())
@@ -389,7 +393,9 @@ pub(super) fn started(
         Posted::Free => finish(held, done),
         Posted::Queued => {}
         Posted::Gone => {
-            held.core().ops.remove(tgt, cookie);
+            let core = held.core();
+            core.ops.remove(tgt, cookie);
+            core.outbox.take_back(tgt);
             return Err(gone(tgt));
         }
     }

@@ -164,6 +164,7 @@ unsafe fn send_put(
     // SAFETY: the description is copied at once; the data is the caller's promise.
     unsafe {
         if send_description(held, tgt, id, &head, described) == Posted::Gone {
+            held.core().outbox.take_back(tgt);
             return Posted::Gone;
         }
         let how = Streaming { copied, atom: 0 };
@@ -218,7 +219,9 @@ pub unsafe fn get(held: &mut Held<'_>, get: &Vectored, done: GetDone) -> Result<
         return Ok(());
     }
     if request(held, get.tgt, &get.description, len, get.tgt_cntr, cookie) == Posted::Gone {
-        held.core().ops.remove(get.tgt, cookie);
+        let core = held.core();
+        core.ops.remove(get.tgt, cookie);
+        core.outbox.take_back(get.tgt);
         return Err(origin::gone(get.tgt));
     }
     Ok(())

@@ -10,26 +10,27 @@ impl<T> Inbox<T> {
 }
 
 fn assembly(total: u64) -> Assembly<&'static str> {
-    Assembly { buffer: 1000, total, arrived: 0, then: "then" }
+    Assembly { sink: Sink::Buffer(1000), total, arrived: 0, then: "then" }
 }
 
 #[test]
-fn data_is_placed_by_its_offset_whatever_comes_first() {
+fn data_belongs_to_its_message_whatever_comes_first() {
     let mut inbox = Inbox::new(2);
     assert_eq!(inbox.place(1, 5, 0, 10).err(), Some(Misplaced::Unknown));
     inbox.begin(1, 5, assembly(30));
-    inbox.begin(1, 6, Assembly { buffer: 0, ..assembly(10) });
+    inbox.begin(1, 6, Assembly { sink: Sink::Nowhere, ..assembly(10) });
     let place = |inbox: &mut Inbox<_>, id, offset| {
-        inbox.place(1, id, offset, 10).map(|(to, complete)| (to, complete.map(|assembly| assembly.then)))
+        let placed = inbox.place(1, id, offset, 10);
+        placed.map(|(to, complete)| (to.as_buffer(), complete.map(|assembly| assembly.then)))
     };
-    assert_eq!(place(&mut inbox, 5, 20), Ok((1020, None)));
-    assert_eq!(place(&mut inbox, 5, 0), Ok((1000, None)));
+    assert_eq!(place(&mut inbox, 5, 20), Ok((Some(1000), None)));
+    assert_eq!(place(&mut inbox, 5, 0), Ok((Some(1000), None)));
     assert_eq!(
         place(&mut inbox, 6, 0),
-        Ok((0, Some("then"))),
+        Ok((None, Some("then"))),
         "nobody wants the data, but somebody the news"
     );
-    assert_eq!(place(&mut inbox, 5, 10), Ok((1010, Some("then"))));
+    assert_eq!(place(&mut inbox, 5, 10), Ok((Some(1000), Some("then"))));
     assert_eq!(place(&mut inbox, 5, 10), Err(Misplaced::Unknown), "it is complete");
 }
 

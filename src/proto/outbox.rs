@@ -207,6 +207,15 @@ impl Outbox {
         number as u32
     }
 
+    /// Takes the last number back: its message was not sent.
+    pub fn take_back(&mut self, peer: Task) {
+        let Some(lane) = self.lanes[peer as usize].as_deref_mut() else { return };
+        lane.next -= 1;
+        if lane.next == lane.acknowledged {
+            self.unfenced.retain(|&task| task != peer);
+        }
+    }
+
     /// Sends one packet, or parks it. With data of at most `copy_limit` bytes (header included) a parked packet keeps
     /// a copy, and `done` is dropped since the caller sees [`Posted::Free`].
     ///
@@ -382,14 +391,14 @@ impl Outbox {
         }
     }
 
-    /// Whether `peer` has confirmed all messages before `count`, or is gone.
+    /// Whether `peer` has confirmed all messages before `count`, or was given up.
     pub fn confirmed(&self, peer: Task, count: u64) -> bool {
-        self.lanes[peer as usize].as_deref().is_none_or(|lane| lane.gone || lane.acknowledged >= count)
+        self.lanes[peer as usize].as_deref().is_none_or(|lane| lane.acknowledged >= count)
     }
 
     /// The peers that a fence has asked and that have not answered.
     pub fn unconfirmed(&self) -> impl Iterator<Item = Task> + '_ {
-        let asked = |lane: &Lane| !lane.gone && lane.acknowledged < lane.asked;
+        let asked = |lane: &Lane| lane.acknowledged < lane.asked;
         self.unfenced
             .iter()
             .copied()
@@ -398,7 +407,7 @@ impl Outbox {
 
     /// Whether something waits for room at `peer`, or for its confirmation.
     pub fn owes(&self, peer: Task) -> bool {
-        let waits = |lane: &Lane| !lane.gone && (lane.busy || lane.acknowledged < lane.asked);
+        let waits = |lane: &Lane| lane.busy || lane.acknowledged < lane.asked;
         self.lanes[peer as usize].as_deref().is_some_and(waits)
     }
 

@@ -52,20 +52,19 @@ fn put(id: u32) -> Head {
 
 /// Posts one packet of data, or of a header and data.
 fn post(outbox: &mut Outbox, room: &mut Room, id: u32, header: &[u8], data: &[u8], limit: usize) -> Posted {
-    let body = Body { header: Piece::of(header), data: Piece::of(data) };
+    let body = Body { header: Piece::of(header), data: &Content::Piece(Piece::of(data)) };
     // SAFETY: the tests keep what is queued.
     unsafe { outbox.post(room, 1, &put(id), body, limit, done(id as usize)) }
 }
 
-fn post_stream(outbox: &mut Outbox, peer: Task, id: u32, data: &[u8], copied: bool) -> Posted {
-    let first = put(id);
-    let header = Piece::of(b"four");
-    let next = Continuation::Message(id);
+fn post_stream(outbox: &mut Outbox, peer: Task, id: u32, data: &[u8], how: Streaming) -> Posted {
+    let (first, header) = (put(id), Piece::of(b"four"));
+    let (next, data) = (Continuation::Message(id), Content::Piece(Piece::of(data)));
     // SAFETY: the tests keep what is queued.
-    unsafe {
-        outbox.post_stream(peer, Some((&first, header)), next, Piece::of(data), copied, done(id as usize))
-    }
+    unsafe { outbox.post_stream(peer, Some((&first, header)), next, &data, how, done(id as usize)) }
 }
+
+const AS_IT_IS: Streaming = Streaming { copied: false, atom: 0 };
 
 fn pump(outbox: &mut Outbox, room: &mut Room, left: usize) -> Vec<(usize, i32)> {
     room.left = left;
@@ -107,8 +106,8 @@ fn packets_keep_their_order_once_one_is_parked() {
 fn short_messages_pass_streams_and_streams_keep_their_order() {
     let (mut outbox, mut room) = (Outbox::new(2, BODY), Room::default());
     let data: Vec<u8> = (0..200).collect();
-    assert_eq!(post_stream(&mut outbox, 1, 1, &data, false), Posted::Queued);
-    assert_eq!(post_stream(&mut outbox, 1, 2, &data[..60], false), Posted::Queued);
+    assert_eq!(post_stream(&mut outbox, 1, 1, &data, AS_IT_IS), Posted::Queued);
+    assert_eq!(post_stream(&mut outbox, 1, 2, &data[..60], AS_IT_IS), Posted::Queued);
     assert_eq!(pump(&mut outbox, &mut room, 2), []);
     // One goes at once, past both streams; two are parked, and go before the streams.
     room.left = 1;
@@ -142,18 +141,29 @@ fn short_messages_pass_streams_and_streams_keep_their_order() {
 fn a_stream_that_was_copied_is_free_at_once() {
     let (mut outbox, mut room) = (Outbox::new(2, BODY), Room::default());
     let mut data = [7u8; 150];
-    assert_eq!(post_stream(&mut outbox, 1, 1, &data, true), Posted::Free);
+    assert_eq!(post_stream(&mut outbox, 1, 1, &data, Streaming { copied: true, atom: 0 }), Posted::Free);
     data.fill(0);
     assert_eq!(pump(&mut outbox, &mut room, 100), []);
     assert!(room.taken.iter().all(|(_, _, body)| body.iter().rev().take(30).all(|&byte| byte == 7)));
 }
 
 #[test]
+fn packets_of_a_stream_hold_whole_atoms() {
+    let (mut outbox, mut room) = (Outbox::new(2, BODY), Room::default());
+    let data: Vec<u8> = (0..200).collect();
+    post_stream(&mut outbox, 1, 1, &data, Streaming { copied: false, atom: 24 });
+    assert_eq!(pump(&mut outbox, &mut room, 100), [(1, 0)]);
+    let lens: Vec<_> = room.taken.iter().map(|(_, _, body)| body.len()).collect();
+    // Room for 64 bytes; the first packet has 8 of header as well.
+    assert_eq!(lens, [8 + 48, 48, 48, 48, 8]);
+}
+
+#[test]
 fn no_stream_keeps_the_others_from_their_turn() {
     let (mut outbox, mut room) = (Outbox::new(3, BODY), Room::default());
     let data = vec![0; 100 * BODY];
-    post_stream(&mut outbox, 1, 1, &data, false);
-    post_stream(&mut outbox, 2, 2, &data, false);
+    post_stream(&mut outbox, 1, 1, &data, AS_IT_IS);
+    post_stream(&mut outbox, 2, 2, &data, AS_IT_IS);
     pump(&mut outbox, &mut room, 1000);
     let to = |peer| room.taken.iter().filter(|(to, _, _)| *to == peer).count();
     assert_eq!([to(1), to(2)], [PUMP_BUDGET; 2]);
@@ -166,8 +176,8 @@ fn what_waits_for_a_peer_that_leaves_ends_with_an_error() {
         let data = [1u8; 500];
         post(&mut outbox, &mut room, 1, &[], &data[..60], 0);
         post(&mut outbox, &mut room, 2, &[], &data[..60], BODY);
-        post_stream(&mut outbox, 1, 3, &data, false);
-        post_stream(&mut outbox, 2, 4, &data, false);
+        post_stream(&mut outbox, 1, 3, &data, AS_IT_IS);
+        post_stream(&mut outbox, 2, 4, &data, AS_IT_IS);
         outbox.number(1);
         let mut finished = Vec::new();
         if abandoned {
@@ -183,7 +193,7 @@ fn what_waits_for_a_peer_that_leaves_ends_with_an_error() {
         assert_eq!(ended, [(1, LAPI_ERR_NO_CONNECTIVITY), (3, LAPI_ERR_NO_CONNECTIVITY)]);
         room = Room { left: 9, ..Room::default() };
         assert_eq!(post(&mut outbox, &mut room, 5, &[], b"x", BODY), Posted::Gone);
-        assert_eq!(post_stream(&mut outbox, 1, 6, &data, false), Posted::Gone);
+        assert_eq!(post_stream(&mut outbox, 1, 6, &data, AS_IT_IS), Posted::Gone);
         assert!(room.taken.is_empty() && outbox.is_gone(1));
     }
 }

@@ -18,7 +18,16 @@ const ANYWHERE: &[&str] = &["abi", "error", "config"];
 const GROUND: &str = "base";
 
 /// What `capi` may use of the core.
-const CAPI: &[&str] = &["abi", "api", "error", "base::bytes", "engine", "proto::outbox::SendDone"];
+const CAPI: &[&str] = &[
+    "abi",
+    "api",
+    "error",
+    "base::bytes",
+    "engine",
+    "proto::content::Content",
+    "proto::outbox::SendDone",
+    "dgsp::vector::Vector",
+];
 /// What `cdylib` may use of all our crates.
 const CDYLIB: &str = "openlapi_capi";
 

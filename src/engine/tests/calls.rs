@@ -8,6 +8,7 @@ use crate::engine::bulk::Hint;
 use crate::engine::context::Held;
 use crate::engine::origin::{Get, Message, Put};
 use crate::error::Result;
+use crate::proto::content::Content;
 use crate::proto::outbox::SendDone;
 use libc::c_void;
 use std::sync::atomic::AtomicI32;
@@ -112,7 +113,9 @@ pub fn send(
         tgt,
         handler: handler as *const () as u64,
         header: Piece::of(header),
-        data: Piece::of(data),
+        data: Content::Piece(Piece::of(data)),
+        shape: None,
+        atom: 0,
         tgt_cntr: address(extras.tgt_cntr) as u64,
         cmpl_cntr: address(extras.cmpl_cntr),
         done: extras.done(tgt, data.len()),

@@ -213,7 +213,15 @@ impl Task {
         std::thread::spawn(move || {
             let state = match context.enter_closing() {
                 None => "closed".to_owned(),
-                Some(mut held) => describe(held.core()),
+                Some(mut held) => {
+                    let state = describe(held.core());
+                    let asleep = held.core().transport.recv().map(|packet| {
+                        let head = format!("{packet:?}");
+                        held.core().transport.release(packet);
+                        head
+                    });
+                    format!("{state}; not looked at: {asleep:?}")
+                }
             };
             let _ = tell.send(state);
         });

@@ -7,6 +7,7 @@ use crate::api::{active_message, put_get, rmw};
 use crate::base::bytes::Piece;
 use crate::engine::context::Held;
 use crate::engine::origin::{Get, Message, Put};
+use crate::proto::content::Content;
 use crate::proto::outbox::SendDone;
 use libc::{c_int, c_uint, c_ulong, c_void};
 use std::ptr;
@@ -73,7 +74,9 @@ pub fn start(plan: &Plan, number: usize, held: &mut Held<'_>) {
                     tgt: op.to,
                     handler: if *by_index { INDEX as u64 } else { header_handler as *const () as u64 },
                     header: Piece { ptr: header.ptr(), len: header.len },
-                    data,
+                    data: Content::Piece(data),
+                    shape: None,
+                    atom: 0,
                     tgt_cntr,
                     cmpl_cntr,
                     done,
@@ -160,7 +163,8 @@ unsafe extern "C" fn header_handler(
         && info.msg_len as usize == op.target.len
         && info.src == op.from as c_int
         && task.me == op.to
-        && (info.ret_flags, info.ctl_flags, info.bytes) == (LAPI_NORMAL, LAPI_DELIVER_MSG, 0);
+        && (info.ret_flags, info.ctl_flags, info.recv_offset_dgsp_bytes)
+            == (LAPI_NORMAL, LAPI_DELIVER_MSG, 0);
     plan.expect(right, || {
         format!("{}: arrived at task {} with {info:?}, {} bytes of header", op.name(), task.me, header.len())
     });

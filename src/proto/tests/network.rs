@@ -135,7 +135,7 @@ pub unsafe fn gather(packet: &Outgoing<'_>) -> Box<[u64]> {
     // SAFETY: there is room for both pieces, which the caller vouches for.
     unsafe {
         bytes::copy(packet.first, to);
-        bytes::copy(packet.second, to.wrapping_add(pad8(packet.first.len)));
+        packet.second.copy_to(to.wrapping_add(pad8(packet.first.len)));
     }
     body
 }

@@ -2,11 +2,12 @@
 
 use super::network::{Network, Packet};
 use super::seeds;
-use crate::base::bytes::{self, Piece, pad8};
+use crate::base::bytes::{Piece, pad8};
 use crate::base::rng::Rng;
+use crate::proto::content::{Content, Sink};
 use crate::proto::inbox::{Assembly, Inbox, Misplaced};
 use crate::proto::ops::{Op, Ops};
-use crate::proto::outbox::{Body, Continuation, Outbox, Posted, SendDone};
+use crate::proto::outbox::{Body, Continuation, Outbox, Posted, SendDone, Streaming};
 use crate::wire::frame::Task;
 use crate::wire::packet::Head;
 
@@ -103,18 +104,26 @@ impl World {
         let transfer = &self.transfers[number];
         let Node { outbox, ops, finished, .. } = &mut self.nodes[from as usize];
         if get {
-            let (buffer, total) = (transfer.sink.as_ptr().addr(), len as u64);
-            let op = Op::Get { buffer, len: total, arrived: 0, org_cntr: 0, handler: 0, info: number };
+            let (sink, total) = (Sink::Buffer(transfer.sink.as_ptr().expose_provenance()), len as u64);
+            let op = Op::Get { sink, len: total, arrived: 0, org_cntr: 0, handler: 0, info: number };
             let cookie = ops.insert(to, op, true);
             let head = Head::Get { addr: number as u64, len: total, cookie, tgt_cntr: 0 };
             return self.answer(from, to, &head);
         }
         let id = outbox.number(to);
         let done = SendDone { info: number, ..SendDone::nothing(to) };
-        let (header, data) = (Piece::of(&transfer.header), Piece::of(&transfer.source));
+        let (header, data) = (Piece::of(&transfer.header), &Content::Piece(Piece::of(&transfer.source)));
         let short = pad8(header.len) + len <= MAX_BODY;
         let total = if short { 0 } else { len as u64 };
-        let head = Head::Am { id, uhdr_len: header.len as u16, handler: 0, tgt_cntr: 0, cookie: 0, total };
+        let head = Head::Am {
+            id,
+            uhdr_len: header.len as u16,
+            handler: 0,
+            tgt_cntr: 0,
+            cookie: 0,
+            total,
+            atoms: false,
+        };
         let mut link = self.network.link(from);
         // SAFETY: header and source are left alone until the transfer is reported.
         let posted = unsafe {
@@ -126,7 +135,7 @@ impl World {
                     Some((&head, header)),
                     Continuation::Message(id),
                     data,
-                    len <= copy_limit,
+                    Streaming { copied: len <= copy_limit, atom: 0 },
                     done,
                 );
                 outbox.pump(&mut link, finished);
@@ -220,9 +229,9 @@ impl World {
                     transfer.sink.copy_from_slice(data);
                     return self.delivered(number, id);
                 }
-                let buffer = transfer.sink.as_mut_ptr().addr();
+                let sink = Sink::Buffer(transfer.sink.as_mut_ptr().expose_provenance());
                 let inbox = &mut self.nodes[me as usize].inbox;
-                inbox.begin(src, id, Assembly { buffer, total, arrived: 0, then: number });
+                inbox.begin(src, id, Assembly { sink, total, arrived: 0, then: number });
                 self.place(me, src, id, 0, data);
                 for early in self.nodes[me as usize].inbox.early(src, id) {
                     let Piece { ptr, len } = early.bytes();
@@ -249,7 +258,7 @@ impl World {
         match inbox.place(src, id, offset, data.len()) {
             Ok((to, complete)) => {
                 // SAFETY: inside of the sink, by `place`; the sink stays where it is.
-                unsafe { bytes::copy(Piece::of(data), std::ptr::with_exposed_provenance_mut(to)) };
+                unsafe { to.take(offset, Piece::of(data)) };
                 if let Some(assembly) = complete {
                     self.delivered(assembly.then, id);
                 }
@@ -272,8 +281,8 @@ impl World {
     }
 
     fn serve(&mut self, me: Task, src: Task, number: usize, len: usize, cookie: u64) {
-        let data = Piece::of(&self.transfers[number].source);
-        assert_eq!(data.len, len);
+        let data = &Content::Piece(Piece::of(&self.transfers[number].source));
+        assert_eq!(data.len(), len);
         let Node { outbox, finished, .. } = &mut self.nodes[me as usize];
         let mut link = self.network.link(me);
         let done = SendDone { info: number, ..SendDone::nothing(src) };
@@ -282,7 +291,14 @@ impl World {
             if len <= MAX_BODY {
                 outbox.post(&mut link, src, &Head::Reply { cookie, offset: 0 }, Body::data(data), 32, done)
             } else {
-                let posted = outbox.post_stream(src, None, Continuation::Reply(cookie), data, false, done);
+                let posted = outbox.post_stream(
+                    src,
+                    None,
+                    Continuation::Reply(cookie),
+                    data,
+                    Streaming::default(),
+                    done,
+                );
                 outbox.pump(&mut link, finished);
                 posted
             }
@@ -297,7 +313,7 @@ impl World {
         let wrong = (src + 1) % self.nodes.len() as u32;
         let ops = &mut self.nodes[me as usize].ops;
         assert!(ops.get_mut(wrong, cookie).is_none(), "the answer of another task");
-        let Some(Op::Get { buffer, len, arrived, info, .. }) = ops.get_mut(src, cookie) else {
+        let Some(Op::Get { sink, len, arrived, info, .. }) = ops.get_mut(src, cookie) else {
             panic!("an answer that nobody waits for");
         };
         let (number, body) = (*info, packet.body());
@@ -305,7 +321,7 @@ impl World {
         *arrived += body.len as u64;
         let complete = *arrived == *len;
         // SAFETY: inside of the sink, as just seen.
-        unsafe { bytes::copy(body, std::ptr::with_exposed_provenance_mut(*buffer + offset as usize)) };
+        unsafe { sink.take(offset, body) };
         if complete {
             ops.remove(src, cookie).expect("it was there");
             assert!(ops.get_mut(src, cookie).is_none(), "its cookie is stale");
