@@ -1,0 +1,162 @@
+//! A folder of samples as a user has it: copied, built by its own Makefile, run under poe, and read.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::support::{self, Job, Outcome};
+
+/// What a task of a job of so many tasks has to print, in this order.
+pub type Expected = fn(task: usize, tasks: usize) -> Vec<String>;
+
+/// Numbers of tasks for programs whose tasks work in pairs.
+pub const PAIRS: &[usize] = &[2, 4];
+
+/// A copy of a folder of samples, built.
+pub struct Folder {
+    path: PathBuf,
+    programs: Vec<String>,
+    readme: String,
+    environment: Vec<(String, String)>,
+}
+
+impl Folder {
+    /// Copies a folder as a user would, so that the source tree stays clean, and runs `make` in it. `programs` are
+    /// all of its programs.
+    pub fn build(name: &str, programs: &[&str]) -> Self {
+        let source = support::workspace().join("samples").join(name);
+        assert_eq!(sources(&source), sorted(programs), "the programs in samples/{name}");
+        let path = support::build_dir().join("tests/samples").join(name);
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).expect("the copy's folder can be made");
+        for program in programs {
+            copy(&source, &path, &format!("{program}.c"));
+        }
+        copy(&source, &path, "Makefile");
+        let readme = fs::read_to_string(source.join("README")).expect("every folder has a README");
+        let programs = programs.iter().map(|&program| program.to_owned()).collect();
+        let folder = Self { path, programs, readme, environment: Vec::new() };
+        folder.make("all");
+        folder
+    }
+
+    /// Runs the programs from now on with a variable in their environment.
+    pub fn set(&mut self, name: &str, value: &str) {
+        self.environment.push((name.to_owned(), value.to_owned()));
+    }
+
+    /// Runs a target of the folder's Makefile with the installed wrapper first on the PATH.
+    fn make(&self, target: &str) {
+        let mut path = vec![support::stage().join("bin")];
+        path.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
+        let made = Command::new("make")
+            .arg(target)
+            .arg("CFLAGS=-O2 -Wall -Wextra -Werror")
+            .current_dir(&self.path)
+            .env("PATH", std::env::join_paths(path).expect("no folder on the PATH has a colon in its name"))
+            // A make that runs these tests must not hand its own flags and variables on.
+            .env_remove("MAKEFLAGS")
+            .env_remove("MAKELEVEL")
+            .env_remove("LAPI_CC")
+            .output()
+            .expect("make can be run");
+        assert!(
+            made.status.success(),
+            "make {target} in {} failed:\n{}{}",
+            self.path.display(),
+            String::from_utf8_lossy(&made.stdout),
+            String::from_utf8_lossy(&made.stderr)
+        );
+    }
+
+    pub fn run(&self, program: &str, tasks: usize) -> Outcome {
+        assert!(self.programs.iter().any(|built| built == program));
+        let mut job = Job::new(self.path.join(program)).procs(tasks).dir(&self.path);
+        for (name, value) in &self.environment {
+            job = job.env(name, value);
+        }
+        let outcome = job.run();
+        outcome.ok();
+        outcome
+    }
+
+    /// Runs a program with each number of tasks, and compares what every task prints. Lines of different tasks
+    /// may come in any order.
+    pub fn check(&self, program: &str, numbers_of_tasks: &[usize], expected: Expected) {
+        for &tasks in numbers_of_tasks {
+            let outcome = self.run(program, tasks);
+            assert_complaints(&outcome, program, tasks);
+            for task in 0..tasks {
+                let mark = format!("task {task}: ");
+                let printed: Vec<&str> =
+                    outcome.stdout.lines().filter(|line| line.starts_with(&mark)).collect();
+                assert_eq!(printed, expected(task, tasks), "{program} with {tasks} tasks\n{outcome}");
+            }
+        }
+        // For any number of tasks the README shows task 0 alone.
+        let shown = if numbers_of_tasks == PAIRS { 2 } else { 1 };
+        for line in (0..shown).flat_map(|task| expected(task, 2)) {
+            assert!(self.promises(&line), "{program}: the README does not show \"{line}\"");
+        }
+    }
+
+    /// Whether the README shows this line as output.
+    pub fn promises(&self, line: &str) -> bool {
+        self.readme.lines().any(|shown| shown.strip_prefix("    ") == Some(line))
+    }
+
+    pub fn refuses_odd_numbers(&self) {
+        for program in &self.programs {
+            let outcome = Job::new(self.path.join(program)).procs(3).dir(&self.path).run();
+            outcome.exited(1).says(&format!("{program} needs an even number of tasks, not 3"));
+        }
+    }
+
+    /// Runs `make clean`, which must take away all that was built, and removes the copy.
+    pub fn clean(self) {
+        self.make("clean");
+        for program in &self.programs {
+            assert!(!self.path.join(program).exists(), "make clean leaves {program} behind");
+        }
+        fs::remove_dir_all(&self.path).expect("the copy can be removed");
+    }
+}
+
+/// Standard error holds a message from each task for each call that the program makes in vain, and nothing else.
+pub fn assert_complaints(outcome: &Outcome, program: &str, tasks: usize) {
+    let refused: &[&str] = match program {
+        "Init" => &["LAPI_Gfence: LAPI_ERR_HNDL_INVALID (417)"],
+        "Qenv_senv" => &["LAPI_Senv: LAPI_ERR_SET_VAL (464)", "LAPI_Senv: LAPI_ERR_QUERY_TYPE (460)"],
+        _ => &[],
+    };
+    for &call in refused {
+        let said = outcome.stderr.lines().filter(|line| line.contains(call)).count();
+        assert_eq!(said, tasks, "{program} with {tasks} tasks: {call}\n{outcome}");
+    }
+    assert_eq!(
+        outcome.stderr.lines().count(),
+        tasks * refused.len(),
+        "{program} with {tasks} tasks\n{outcome}"
+    );
+}
+
+/// The names of the C programs in a folder, without their ending.
+fn sources(folder: &Path) -> Vec<String> {
+    let files = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut programs: Vec<String> = files
+        .map(|file| file.expect("a folder can be read to its end").file_name().into_string())
+        .filter_map(|name| Some(name.expect("names of files are ASCII").strip_suffix(".c")?.to_owned()))
+        .collect();
+    programs.sort();
+    programs
+}
+
+fn sorted(names: &[&str]) -> Vec<String> {
+    let mut names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+    names.sort();
+    names
+}
+
+fn copy(from: &Path, to: &Path, name: &str) {
+    fs::copy(from.join(name), to.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+}

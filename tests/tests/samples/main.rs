@@ -1,0 +1,309 @@
+//! The samples, built by their own Makefiles with the installed wrapper and run with each number of tasks that
+//! they allow. What they print is compared line by line, and with what their README promises.
+
+mod attributes;
+mod folder;
+
+use attributes::{check_attributes, set_and_refused};
+use folder::{Folder, PAIRS};
+use openlapi_tests as support;
+
+const ANY: &[usize] = &[1, 2, 3];
+
+#[test]
+fn init() {
+    let folder = Folder::build("init", &["Init", "Addr", "Qenv_senv"]);
+    folder.check("Init", ANY, |me, tasks| {
+        let job = format!("the job has {tasks} task{}", if tasks == 1 { "" } else { "s" });
+        vec![
+            format!("task {me}: first handle, with an error handler: {job}"),
+            format!("task {me}: the first handle after LAPI_Term: LAPI_ERR_HNDL_INVALID, as it should be"),
+            format!("task {me}: second handle, instance 1: {job}"),
+            format!("task {me}: third handle, instance 2: {job}"),
+            format!("task {me}: the third handle works on without the second"),
+            format!("task {me}: all handles are terminated"),
+        ]
+    });
+    folder.check("Addr", ANY, |me, tasks| {
+        let mut lines = vec![format!("task {me}: its own entries in the tables are its own addresses")];
+        lines.extend((0..tasks).map(|task| {
+            format!("task {me}: the variables of task {task} are {} and {}", 10 + task, 1_000_000 + task)
+        }));
+        lines.push(format!("task {me}: index 7 holds the address that was set"));
+        lines
+    });
+    for &tasks in ANY {
+        check_attributes(&folder.run("Qenv_senv", tasks), tasks);
+    }
+    for line in set_and_refused(2) {
+        assert!(folder.promises(&line), "the README does not show \"{line}\"");
+    }
+    folder.clean();
+}
+
+#[test]
+fn lapi_api() {
+    let programs = ["Am", "Amv", "Get", "Getv", "Put", "Putv", "Rmw", "Rmw64"];
+    let folder = Folder::build("lapi_api", &programs);
+    folder.check("Am", PAIRS, |me, _| {
+        if me % 2 == 0 {
+            let handled = "has handled the message; completion counter after the wait: 0";
+            vec![format!("task {me}: task {} {handled}", me + 1)]
+        } else {
+            vec![
+                format!("task {me}: completion handler: the message is {}", numbers(100 * me..100 * me + 8)),
+                format!("task {me}: the message is as it was sent"),
+            ]
+        }
+    });
+    folder.check("Amv", PAIRS, |me, _| {
+        if me % 2 == 0 {
+            let handled = "has handled the message; completion counter after the wait: 0";
+            vec![format!("task {me}: task {} {handled}", me + 1)]
+        } else {
+            let (head, tail) = (numbers(100 * me..100 * me + 4), numbers(100 * me + 4..100 * me + 10));
+            vec![
+                format!("task {me}: completion handler: the head is {head}, the tail {tail}"),
+                format!("task {me}: the numbers are as they were sent"),
+            ]
+        }
+    });
+    folder.check("Get", PAIRS, |me, _| {
+        if me % 2 == 0 {
+            let letters: String =
+                (0..26).map(|i| char::from(b'a' + u8::try_from((me + 1 + i) % 26).unwrap())).collect();
+            vec![
+                format!("task {me}: origin counter after the wait: 0; task {} keeps \"{letters}\"", me + 1),
+                format!("task {me}: the copy is exact"),
+            ]
+        } else {
+            vec![format!("task {me}: target counter after the wait: 0; the text has been read and is wiped")]
+        }
+    });
+    folder.check("Getv", PAIRS, |me, _| {
+        if me % 2 == 0 {
+            let from = me + 1;
+            let fields =
+                format!("\"gauge {from}\": {} values, the last {:.2}", 512 + from, from as f64 + 0.25);
+            vec![
+                format!("task {me}: origin counter after the wait: 0; {fields}"),
+                format!("task {me}: the three fields are exact"),
+            ]
+        } else {
+            vec![format!(
+                "task {me}: target counter after the wait: 0; the record has been read and is wiped"
+            )]
+        }
+    });
+    folder.check("Put", PAIRS, |me, _| {
+        if me % 2 == 0 {
+            vec![format!("task {me}: has put 10 numbers into task {}", me + 1)]
+        } else {
+            let board: Vec<String> =
+                (0..10u8).map(|i| format!("{:.4}", me as f64 + f64::from(i) / 16.0)).collect();
+            vec![
+                format!("task {me}: target counter after the wait: 0; the board is {}", board.join(" ")),
+                format!("task {me}: the board is as it was put"),
+            ]
+        }
+    });
+    folder.check("Putv", PAIRS, |me, _| {
+        if me % 2 == 0 {
+            let form = format!("the form of task {} is filled in", me + 1);
+            vec![format!("task {me}: completion counter after the wait: 0; {form}")]
+        } else {
+            let form = format!("from task {:03} to task {me:03}: hello", me - 1);
+            vec![
+                format!("task {me}: target counter after the wait: 0; the form says \"{form}\""),
+                format!("task {me}: the form is right"),
+            ]
+        }
+    });
+    folder.check("Rmw", PAIRS, |me, _| {
+        if me % 2 == 0 {
+            let target = me + 1;
+            vec![
+                format!("task {me}: FETCH_AND_ADD (3) at task {target}: 5"),
+                format!("task {me}: FETCH_AND_OR (7) at task {target}: 8"),
+                format!("task {me}: SWAP (-20) at task {target}: 15"),
+                format!("task {me}: COMPARE_AND_SWAP (1, 2) at task {target}: 0"),
+                format!("task {me}: COMPARE_AND_SWAP (-20, 42) at task {target}: 1"),
+                format!("task {me}: the answers are right"),
+            ]
+        } else {
+            vec![format!("task {me}: at the end the variable is 42")]
+        }
+    });
+    folder.check("Rmw64", PAIRS, |me, _| {
+        if me % 2 == 0 {
+            vec![
+                format!("task {me}: SWAP took 5000000020 from task {}", me + 1),
+                format!("task {me}: COMPARE_AND_SWAP: swapped"),
+                format!("task {me}: FETCH_AND_OR found 5000000020"),
+            ]
+        } else {
+            vec![
+                format!("task {me}: 20 tickets from 5000000000 on: each drawn once"),
+                format!("task {me}: at the end the variable is 1104511627796"),
+            ]
+        }
+    });
+    folder.refuses_odd_numbers();
+    folder.clean();
+}
+
+#[test]
+fn basic() {
+    let folder = Folder::build(
+        "basic",
+        &["accumulate_and_return.Am", "accumulate_and_return.Put", "accumulate_and_return.Xfer"],
+    );
+    folder.check("accumulate_and_return.Am", PAIRS, |me, _| sums_by_handlers(me));
+    for program in ["accumulate_and_return.Put", "accumulate_and_return.Xfer"] {
+        folder.check(program, PAIRS, |me, _| {
+            if me % 2 == 0 {
+                sums(me)
+            } else {
+                vec![format!("task {me}: 6 numbers from task {}; the sums go back", me - 1)]
+            }
+        });
+    }
+    folder.refuses_odd_numbers();
+    folder.clean();
+}
+
+#[test]
+fn xfer() {
+    let folder = Folder::build("xfer", &["Am_xfer", "Put_xfer"]);
+    folder.check("Am_xfer", PAIRS, |me, _| {
+        if me % 2 == 0 {
+            let handled = "has handled the greeting; completion counter after the wait: 0";
+            vec![format!("task {me}: task {} {handled}", me + 1)]
+        } else {
+            vec![
+                format!("task {me}: completion handler: \"greetings to task {me} from task {}\"", me - 1),
+                format!("task {me}: the greeting is as it was sent"),
+            ]
+        }
+    });
+    folder.check("Put_xfer", PAIRS, |me, _| {
+        if me % 2 == 0 {
+            vec![
+                format!("task {me}: origin counter after the wait: 0"),
+                format!("task {me}: completion counter after the wait: 0"),
+                format!("task {me}: the send completion handler was told LAPI_SUCCESS"),
+            ]
+        } else {
+            let last = (me + 4095) * (me + 4095);
+            vec![
+                format!("task {me}: target counter after the wait: 0; 4096 squares, the last {last}"),
+                format!("task {me}: the squares are right"),
+            ]
+        }
+    });
+    folder.refuses_odd_numbers();
+    folder.clean();
+}
+
+#[test]
+fn vector() {
+    let folder = Folder::build("vector", &["accumulate_and_return.Amv", "matrix", "strided"]);
+    folder.check("accumulate_and_return.Amv", PAIRS, |me, _| sums_by_handlers(me));
+    folder.check("matrix", PAIRS, |me, _| {
+        if me % 2 == 0 {
+            return vec![format!(
+                "task {me}: completion counter after the wait: 0; task {} has the block",
+                me + 1
+            )];
+        }
+        let mut lines = vec![format!("task {me}: completion handler: 3 rows of 4 at row 2, column 1")];
+        for row in 0..5 {
+            let cell = |column| match (row, column) {
+                (2.., 1..=4) => 100 * me + 10 * (row - 1) + column + 2,
+                _ => 0,
+            };
+            let cells: String = (0..6).map(|column| format!(" {:3}", cell(column))).collect();
+            lines.push(format!("task {me}:{cells}"));
+        }
+        lines.push(format!("task {me}: the matrix is right"));
+        lines
+    });
+    folder.check("strided", PAIRS, |me, _| {
+        if me % 2 == 0 {
+            vec![
+                format!("task {me}: origin counter after the wait: 0; the matrix is wiped"),
+                format!("task {me}: completion counter after the wait: 0; task {} has the columns", me + 1),
+            ]
+        } else {
+            let column = |column| numbers((0..4).map(|row| 100 * (me - 1) + 10 * row + column));
+            vec![
+                format!("task {me}: completion handler: the columns are {} and {}", column(3), column(4)),
+                format!("task {me}: the columns are right, the free one is untouched"),
+            ]
+        }
+    });
+    folder.refuses_odd_numbers();
+    folder.clean();
+}
+
+#[test]
+fn dgsp() {
+    let mut folder = Folder::build("dgsp", &["Dgsp_simple", "Dgsp_accumulate"]);
+    for verify in ["no", "yes"] {
+        folder.set("LAPI_VERIFY_DGSP", verify);
+        folder.check("Dgsp_simple", PAIRS, |me, _| {
+            if me % 2 == 0 {
+                let handled = "has handled the message; completion counter after the wait: 0";
+                vec![format!("task {me}: task {} {handled}", me + 1)]
+            } else {
+                let readings: Vec<String> =
+                    (0..8u8).map(|i| format!("{:.3}", me as f64 + f64::from(i) / 8.0)).collect();
+                vec![
+                    format!("task {me}: completion handler: the readings are {}", readings.join(" ")),
+                    format!("task {me}: the readings are as they were sent"),
+                ]
+            }
+        });
+        folder.check("Dgsp_accumulate", PAIRS, |me, _| {
+            if me % 2 == 0 {
+                let combined = "has combined the block; completion counter after the wait: 0";
+                vec![format!("task {me}: task {} {combined}", me + 1); 2]
+            } else {
+                // What is there is 1 or -5000, in turn.
+                let sent = |i: i64| 1000 * (me as i64 - 1) + 111 + i;
+                let added = numbers((0..4).map(|i| sent(i) + if i % 2 == 0 { 1 } else { -5000 }));
+                let greater = numbers((0..4).map(|i| sent(i) + 1 - i % 2));
+                let first = "the first row is";
+                vec![
+                    format!("task {me}: completion handler: added; {first} {added}"),
+                    format!("task {me}: completion handler: the greater ones taken; {first} {greater}"),
+                    format!("task {me}: the block is right, nothing around it has changed"),
+                ]
+            }
+        });
+    }
+    folder.refuses_odd_numbers();
+    folder.clean();
+}
+
+/// What a task prints where completion handlers add and send back.
+fn sums_by_handlers(me: usize) -> Vec<String> {
+    if me % 2 == 0 {
+        let mut lines = vec![format!("task {me}: completion handler: 6 sums from task {}", me + 1)];
+        lines.extend(sums(me));
+        lines
+    } else {
+        vec![format!("task {me}: completion handler: 6 numbers from task {}; the sums go back", me - 1)]
+    }
+}
+
+/// What the even task `me` prints at the end of each accumulate_and_return.
+fn sums(me: usize) -> Vec<String> {
+    let sums: Vec<String> = (0..6).map(|i| (10 * (me + 1) + i + 10 * (me + 2) + i).to_string()).collect();
+    vec![format!("task {me}: the sums: {}", sums.join(" ")), format!("task {me}: the sums are right")]
+}
+
+fn numbers(numbers: impl IntoIterator<Item = impl ToString>) -> String {
+    let words: Vec<String> = numbers.into_iter().map(|number| number.to_string()).collect();
+    words.join(" ")
+}
