@@ -4,7 +4,7 @@
 //! caller brings, arrive as calls, and what must happen because of them comes back as a value. So a whole job can be
 //! simulated in one thread, from a seed.
 //!
-//! * [`outbox`]: messages on their way out, and those that wait for room.
+//! * [`outbox`]: messages on their way out; `lane`: what waits for room at one peer.
 //! * [`inbox`]: messages on their way in, and which of them have been delivered.
 //! * [`ops`]: operations of this task that wait for an answer.
 //! * [`content`]: where data lies, at both ends.
@@ -13,6 +13,7 @@
 pub mod collective;
 pub mod content;
 pub mod inbox;
+mod lane;
 pub mod ops;
 pub mod outbox;
 

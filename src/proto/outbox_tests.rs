@@ -1,6 +1,7 @@
 //! What one lane does, step by step, on a link that has room for so many packets.
 
 use super::*;
+use crate::proto::lane::PUMP_BUDGET;
 use crate::proto::tests::network::gather;
 
 impl Outbox {

@@ -1,0 +1,144 @@
+//! What is on its way to one peer: packets that wait for room, and streams.
+
+use super::Link;
+use super::content::{Content, whole_atoms};
+use super::outbox::{Continuation, SendDone};
+use crate::base::bytes::{Piece, Source, pad8};
+use crate::wire::frame::{Outgoing, SendError, Task};
+use crate::wire::packet::{Encoded, Head};
+use std::collections::VecDeque;
+
+pub(super) enum Kept {
+    /// A copy; `header` bytes of it are the first piece.
+    Owned { bytes: Box<[u8]>, header: usize },
+    /// The header copied, the data where it is.
+    Borrowed { header: Box<[u8]>, data: Content },
+}
+
+pub(super) struct Parked {
+    pub(super) head: Encoded,
+    pub(super) body: Kept,
+    pub(super) done: Option<SendDone>,
+}
+
+pub(super) struct Stream {
+    /// The first packet's head and user header, until it is out.
+    pub(super) first: Option<(Encoded, Box<[u8]>)>,
+    pub(super) next: Continuation,
+    pub(super) data: Content,
+    /// What `data` refers to, when it is a copy.
+    pub(super) _copy: Option<Box<[u8]>>,
+    /// Packets hold whole multiples of so many bytes; 0: any number.
+    pub(super) atom: usize,
+    pub(super) sent: usize,
+    pub(super) done: Option<SendDone>,
+}
+
+#[derive(Default)]
+pub(super) struct Lane {
+    /// How many messages were numbered; a packet carries the lower half of its message's number.
+    pub(super) next: u64,
+    /// Messages below this number are known to be delivered, as far as fences have asked.
+    pub(super) acknowledged: u64,
+    /// The number that the last fence packet asked about.
+    pub(super) asked: u64,
+    pub(super) parked: VecDeque<Parked>,
+    pub(super) streams: VecDeque<Stream>,
+    pub(super) busy: bool,
+    pub(super) gone: bool,
+}
+
+/// How many packets of streams one call of [`super::outbox::Outbox::pump`] sends to one peer: then others have their turn.
+pub(super) const PUMP_BUDGET: usize = 32;
+
+impl Lane {
+    pub(super) fn pump(
+        &mut self,
+        link: &mut impl Link,
+        peer: Task,
+        max_body: usize,
+        finished: &mut Vec<SendDone>,
+        moved: &mut bool,
+    ) -> Result<(), SendError> {
+        while let Some(parked) = self.parked.front() {
+            let (first, second) = match &parked.body {
+                Kept::Owned { bytes, header } => {
+                    let (first, second) = bytes.split_at(*header);
+                    (Piece::of(first), Piece::of(second).into())
+                }
+                Kept::Borrowed { header, data } => (Piece::of(header), data.part(0, data.len())),
+            };
+            let packet = Outgoing { head: parked.head.as_bytes(), first, second };
+            // SAFETY: copies are ours; borrowed data is promised by the caller of `post` until it is reported.
+            unsafe { link.send(peer, &packet) }?;
+            *moved = true;
+            finished.extend(self.parked.pop_front().and_then(|parked| parked.done));
+        }
+        for _ in 0..PUMP_BUDGET {
+            let Some(stream) = self.streams.front_mut() else { break };
+            // SAFETY: the data is promised by the caller of `post_stream` until it is reported.
+            unsafe { stream.send_one(link, peer, max_body) }?;
+            *moved = true;
+            if stream.sent == stream.data.len() {
+                finished.extend(self.streams.pop_front().and_then(|stream| stream.done));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn abandon(&mut self, error: i32, finished: &mut Vec<SendDone>) {
+        self.gone = true;
+        let from = finished.len();
+        finished.extend(self.parked.drain(..).filter_map(|parked| parked.done));
+        finished.extend(self.streams.drain(..).filter_map(|stream| stream.done));
+        finished[from..].iter_mut().for_each(|done| done.error = error);
+    }
+}
+
+impl Stream {
+    /// # Safety
+    /// The stream's data must be readable.
+    unsafe fn send_one(
+        &mut self,
+        link: &mut impl Link,
+        peer: Task,
+        max_body: usize,
+    ) -> Result<(), SendError> {
+        let left = self.data.len() - self.sent;
+        if let Some((head, header)) = &self.first {
+            let room = max_body - pad8(header.len());
+            let chunk = left.min(whole_atoms(room, self.atom));
+            let data = self.data.part(0, chunk);
+            let packet = Outgoing { head: head.as_bytes(), first: Piece::of(header), second: data };
+            // SAFETY: the caller's promise.
+            unsafe { link.send(peer, &packet) }?;
+            self.first = None;
+            self.sent = chunk;
+            return Ok(());
+        }
+        let chunk = left.min(whole_atoms(max_body, self.atom));
+        let offset = self.sent as u64;
+        let head = match self.next {
+            Continuation::Message(id) => Head::Data { id, offset },
+            Continuation::Reply(cookie) => Head::Reply { cookie, offset },
+        }
+        .encode();
+        let packet =
+            Outgoing { head: head.as_bytes(), first: Piece::EMPTY, second: self.data.part(self.sent, chunk) };
+        // SAFETY: the caller's promise.
+        unsafe { link.send(peer, &packet) }?;
+        self.sent += chunk;
+        Ok(())
+    }
+}
+
+/// # Safety
+/// The bytes must be readable.
+pub(super) unsafe fn append(to: &mut Vec<u8>, bytes: Source<'_>) {
+    to.reserve(bytes.len());
+    // SAFETY: the room was just reserved, and the caller vouches for the bytes.
+    unsafe {
+        bytes.copy_to(to.as_mut_ptr().add(to.len()));
+        to.set_len(to.len() + bytes.len());
+    }
+}
