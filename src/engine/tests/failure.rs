@@ -120,7 +120,6 @@ fn a_task_that_ends_lapi_ends_what_waits_for_it() {
 }
 
 #[test]
-#[ignore = "a known fault"]
 fn a_fence_that_only_lacks_the_confirmation_of_a_dead_task_ends() {
     let (ends, fabric) = job::mortal_mem(2, 8, false);
     let tasks = job::open(ends, &Habits::THREADED);
@@ -196,7 +195,6 @@ fn nobody_hears_of_a_task_that_has_ended_and_owes_nothing() {
 
 /// Everybody works with everybody; one dies after so many packets, in the middle of whatever it does then.
 #[test]
-#[ignore = "a known fault"]
 fn a_death_at_any_moment_is_survived() {
     seeds(12, |seed| {
         let mut rng = Rng::new(seed);
