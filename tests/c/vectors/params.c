@@ -379,6 +379,7 @@ static void zero(void) {
                     t_wait_exact(&here, 1);
                     t_wait_exact(&there, 1);
                     t_wait_exact(&done, 1);
+                    t_fence();
                     OK(LAPI_Getv(t_hndl, task, &tgt, &org, theres[task], &here));
                     t_wait_exact(&here, 1);
                     t_wait_exact(&there, 1);
