@@ -3,6 +3,7 @@
 # make demo       build, compile two samples and run each with two tasks
 # make test       everything that must hold: formatting, lints, all tests
 # make bench      measure, beside the peers
+# make fuzz       feed the gather/scatter machine with anything, SECONDS=60 for each target
 # make install    PREFIX=/usr/local DESTDIR=
 # make uninstall  PREFIX=/usr/local DESTDIR=
 
@@ -24,7 +25,9 @@ HEADERS := include/lapi.h include/css_shared.h
 INSTALL := install -C
 TO := $(DESTDIR)$(PREFIX)
 
-.PHONY: all library compat deps demo test bench install uninstall stage clean
+SECONDS ?= 60
+
+.PHONY: all library compat deps demo test bench fuzz install uninstall stage clean
 all: library compat
 
 library:
@@ -67,6 +70,10 @@ bench:
 	ci/deps.sh build bench
 	$(MAKE) stage
 	LAPI_STAGE="$(STAGE)" BENCH_BUILD="$(BUILD)/bench" benches/run.sh
+
+fuzz:
+	ci/deps.sh build
+	fuzz/run.sh $(SECONDS)
 
 # The same rules install into the build folder; demo, test and bench run from there.
 stage: all
