@@ -119,17 +119,23 @@ impl<const GATHER: bool> Loops<GATHER> {
         size: usize,
         count: usize,
     ) {
-        let mut from = pieces.map(|piece| memory.wrapping_offset(piece.offset));
-        let mut to = pieces.map(|piece| packed.wrapping_add(piece.start));
-        for _ in 0..count {
+        let (mut memory, mut packed) = (memory, packed);
+        // Ended by the address, whose step is not known to the compiler: it would unroll a loop that it can count, and
+        // there are many of these loops.
+        let end = packed.wrapping_add(count * size);
+        while packed != end {
+            let [from, to] = [
+                pieces.map(|piece| memory.wrapping_offset(piece.offset)),
+                pieces.map(|piece| packed.wrapping_add(piece.start)),
+            ];
             // SAFETY: the caller vouches for the pieces.
             unsafe {
                 Fixed::<A>.between::<GATHER>(from[0], to[0]);
                 Fixed::<B>.between::<GATHER>(from[1], to[1]);
                 Fixed::<C>.between::<GATHER>(from[2], to[2]);
             }
-            from = from.map(|at| at.wrapping_offset(stride));
-            to = to.map(|at| at.wrapping_add(size));
+            memory = memory.wrapping_offset(stride);
+            packed = packed.wrapping_add(size);
         }
     }
 }
