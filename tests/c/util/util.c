@@ -1,0 +1,60 @@
+/*
+ * LAPI_Util itself: util CASE
+ *
+ *   requests   what is no request, for every number of one; a null structure
+ *   handles    which requests look at the handle, and what they answer when it is none
+ */
+#include "../common/ltest.h"
+
+/* A request of this type with nothing in it. */
+static lapi_util_t empty(int type) {
+    lapi_util_t util;
+    bzero(&util, sizeof util);
+    util.Util_type = (lapi_util_type_t)type;
+    return util;
+}
+
+static int answer(lapi_handle_t hndl, int type) {
+    lapi_util_t util = empty(type);
+    return LAPI_Util(hndl, &util);
+}
+
+static void requests(int checked) {
+    static const int none[] = {15, 16, 99, 1000000, INT32_MAX, -1, -2, INT32_MIN};
+    static const int later[] = {LAPI_REMOTE_RCXT, LAPI_XLATE_ADDRESS};
+    size_t i;
+    t_set(ERROR_CHK, checked);
+    for (i = 0; i < sizeof none / sizeof *none; i++) RETURNS(answer(t_hndl, none[i]), LAPI_ERR_UTIL_CMD);
+    for (i = 0; i < sizeof later / sizeof *later; i++) RETURNS(answer(t_hndl, later[i]), LAPI_ERR_UTIL_CMD);
+    CHECK(LAPI_Util(t_hndl, NULL) >= LAPI_ERR_UNKNOWN);
+    RETURNS(answer(t_hndl, LAPI_REGISTER_DGSP), LAPI_ERR_DGSP);
+    RETURNS(answer(t_hndl, LAPI_RESERVE_DGSP), LAPI_ERR_DGSP);
+    RETURNS(answer(t_hndl, LAPI_UNRESERVE_DGSP), LAPI_ERR_DGSP);
+    RETURNS(answer(t_hndl, LAPI_DGSP_PACK), LAPI_ERR_DGSP);
+    RETURNS(answer(t_hndl, LAPI_DGSP_UNPACK), LAPI_ERR_DGSP);
+    OK(answer(t_hndl, LAPI_REG_DDM_FUNC)); /* no function from now on */
+}
+
+static void handles(void) {
+    lapi_handle_t wrong[] = {t_hndl + 1, 500, LAPI_VOID_HANDLE, 0xdeadbeef};
+    size_t i;
+    for (i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        RETURNS(answer(wrong[i], LAPI_DGSP_PACK), LAPI_ERR_HNDL_INVALID);
+        RETURNS(answer(wrong[i], LAPI_DGSP_UNPACK), LAPI_ERR_HNDL_INVALID);
+        RETURNS(answer(wrong[i], LAPI_REG_DDM_FUNC), LAPI_ERR_HNDL_INVALID);
+        /* These do not look at it: what is wrong with them is something else. */
+        RETURNS(answer(wrong[i], LAPI_REGISTER_DGSP), LAPI_ERR_DGSP);
+        RETURNS(answer(wrong[i], LAPI_RESERVE_DGSP), LAPI_ERR_DGSP);
+        RETURNS(answer(wrong[i], LAPI_UNRESERVE_DGSP), LAPI_ERR_DGSP);
+    }
+}
+
+int main(int argc, char **argv) {
+    const char *which = argc == 2 ? argv[1] : "";
+    t_init();
+    if (strcmp(which, "requests") == 0) requests(0), requests(1);
+    else if (strcmp(which, "handles") == 0) handles();
+    else T_FAIL("there is no case \"%s\"", which);
+    t_done();
+    return 0;
+}

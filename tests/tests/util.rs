@@ -1,0 +1,19 @@
+//! LAPI_Util: what is a request, and which requests look at the handle.
+
+mod ltest;
+
+use ltest::run;
+
+#[test]
+fn what_is_no_request_is_refused() {
+    for procs in [1, 2] {
+        run("util/util", procs, "requests");
+    }
+}
+
+#[test]
+fn handles_are_looked_at_where_the_manual_says() {
+    for procs in [1, 2] {
+        run("util/util", procs, "handles");
+    }
+}
