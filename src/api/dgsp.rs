@@ -9,7 +9,7 @@ use crate::config;
 use crate::dgsp::registry::REGISTRY;
 use crate::dgsp::{Layout, pack};
 use crate::engine::context::Held;
-use crate::engine::origin::Message;
+use crate::engine::request::Message;
 use crate::error::{Error, Result};
 use crate::proto::content::Content;
 

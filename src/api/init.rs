@@ -3,9 +3,9 @@
 use crate::abi::*;
 use crate::base::fence;
 use crate::config::{self, Config, ShmAttach, ShmBulk, UseShm};
-use crate::engine::bulk::{Policy, Preference};
 use crate::engine::context::{Context, Core, Held, Options, Told};
 use crate::engine::dispatcher;
+use crate::engine::request::{Policy, Preference};
 use crate::engine::threads::Recipe;
 use crate::engine::wait::{Patience, wait_until};
 use crate::error::{Error, Result};

@@ -2,7 +2,8 @@
 
 use super::{check, nudge};
 use crate::engine::context::Held;
-use crate::engine::origin::{self, Get, Put};
+use crate::engine::origin;
+use crate::engine::request::{Get, Put};
 use crate::error::Result;
 
 /// Starts a put (man page LAPI_Put).

@@ -6,10 +6,9 @@
 use super::{active_message, check, nudge};
 use crate::dgsp::Layout;
 use crate::dgsp::vector::{self as vectors, Vector};
-use crate::engine::bulk::Hint;
 use crate::engine::context::Held;
-use crate::engine::origin::Message;
-use crate::engine::vector::{self, GetDone, Vectored, describe};
+use crate::engine::request::{GetDone, Hint, Message, Vectored};
+use crate::engine::vector::{self, describe};
 use crate::error::Result;
 use crate::proto::content::Content;
 use crate::proto::outbox::SendDone;

@@ -2,14 +2,16 @@
 
 use super::completion::Completion;
 use super::context::{Context, Core, Held};
+use super::copying;
 use super::counter;
 use super::dispatcher::{self, answer};
-use super::handlers::{self, ActiveMessage, Verdict};
+use super::handlers::{self, Verdict};
 use super::local;
-use super::transfer::{self, Transfer};
+use super::message::{ActiveMessage, Data, Dropped, IncomingPut, Landing, Then};
+use super::transfer::Transfer;
 use super::vector;
-use crate::abi::{LAPI_NORMAL, LAPI_RECV_COMPLETE, compl_hndlr_p, compl_hndlr_t, lapi_ret_flags_t};
-use crate::base::bytes::{self, Piece, pad8};
+use crate::abi::{LAPI_NORMAL, LAPI_RECV_COMPLETE, compl_hndlr_t};
+use crate::base::bytes::{self, Piece};
 use crate::base::clock::ticks;
 use crate::proto::content::{self, Content, Sink};
 use crate::proto::inbox::{Assembly, Misplaced};
@@ -19,95 +21,6 @@ use libc::c_void;
 
 /// Bodies from so many bytes on are timed when they are copied.
 const MEASURED: usize = 4096;
-
-/// Where the data of an active message is.
-#[derive(Clone, Debug)]
-pub enum Data {
-    /// All of it here, in one packet.
-    Here(Piece),
-    /// All of it here, too long for what counts as one packet. The number is that of the bytes of an atom.
-    Local(Content, usize),
-    /// Its beginning here, the rest to come.
-    Begun {
-        /// What is here.
-        first: Piece,
-        /// Bytes in all.
-        total: u64,
-    },
-    /// In the origin's memory.
-    Remote {
-        /// Its address there.
-        addr: u64,
-        /// Its length.
-        total: u64,
-    },
-}
-
-impl Data {
-    /// User header and data of a packet's body. `None` when the lengths cannot be.
-    #[inline]
-    pub fn in_packet(body: Piece, uhdr_len: u16, total: u64) -> Option<(Piece, Self)> {
-        let header = usize::from(uhdr_len);
-        if header > body.len {
-            return None;
-        }
-        let from = pad8(header).min(body.len);
-        let data = body.part(from, body.len - from);
-        let data = match total {
-            0 => Self::Here(data),
-            total if (data.len as u64) < total => Self::Begun { first: data, total },
-            // Longer than what counts as one packet, and yet it has found room in one.
-            total if data.len as u64 == total => Self::Local(Content::Piece(data), 0),
-            _ => return None,
-        };
-        Some((body.part(0, header), data))
-    }
-
-    pub(super) fn len(&self) -> u64 {
-        match self {
-            Self::Here(data) => data.len as u64,
-            Self::Local(data, _) => data.len() as u64,
-            Self::Begun { total, .. } | Self::Remote { total, .. } => *total,
-        }
-    }
-}
-
-/// What follows when all data of a message is where it belongs.
-#[derive(Clone, Copy, Debug)]
-pub struct Landing {
-    pub(super) src: Task,
-    pub(super) id: Option<u32>,
-    pub(super) tgt_cntr: u64,
-    pub(super) cookie: u64,
-    pub(super) handler: compl_hndlr_p,
-    pub(super) parameter: usize,
-    pub(super) ret_flags: lapi_ret_flags_t,
-    pub(super) bytes: u64,
-}
-
-/// What follows when an assembly is complete.
-pub enum Then {
-    /// The message has landed.
-    Land(Landing),
-    /// The description of a vector is there.
-    Describe(Box<vector::Incoming>),
-}
-
-/// A message whose header handler did not want it yet: kept, and offered again.
-pub struct Dropped {
-    message: ActiveMessage,
-    header: Box<[u64]>,
-    header_len: usize,
-    here: Box<[u64]>,
-    data: Data,
-}
-
-impl Dropped {
-    /// Whether the message comes from this very task.
-    pub fn from_self(&self) -> bool {
-        self.message.id.is_none()
-    }
-}
 
 /// An active message has arrived: runs its header handler, and does what it wants.
 pub fn active_message(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: Data) {
@@ -155,7 +68,7 @@ fn deliver(held: &mut Held<'_>, message: &ActiveMessage, sink: Sink, landing: La
             );
             match buffer {
                 Some(buffer) => {
-                    transfer::begin(
+                    copying::begin(
                         held,
                         Transfer::pull(message.src, id, message.cookie, addr, buffer, total as usize),
                     );
@@ -171,23 +84,6 @@ fn deliver(held: &mut Held<'_>, message: &ActiveMessage, sink: Sink, landing: La
             }
         }
     }
-}
-
-/// What the first packet of a put says.
-#[derive(Clone, Copy, Debug)]
-pub struct IncomingPut {
-    /// The task that sent it.
-    pub src: Task,
-    /// Its number.
-    pub id: u32,
-    /// Where the data goes.
-    pub addr: u64,
-    /// Target counter, or 0.
-    pub tgt_cntr: u64,
-    /// The origin's operation, or 0.
-    pub cookie: u64,
-    /// Bytes in all, when they are more than this packet's; else 0.
-    pub total: u64,
 }
 
 /// A put has arrived, or its first packet.

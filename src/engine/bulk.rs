@@ -1,56 +1,17 @@
 //! Long messages: which way they go.
 //!
 //! A long message goes as a stream of packets, so that both processors copy at the same time, or in one copy across
-//! address spaces (see [`super::transfer`]), which needs no help from the peer.
+//! address spaces (see [`super::copying`]), which needs no help from the peer.
 
 use super::context::Core;
+use super::request::{Hint, Preference};
+use super::tuner::Way;
 use crate::base::clock::ticks;
 use crate::proto::outbox::SendDone;
 use crate::transport::Task;
 
 /// Ticks between two prods, about a millisecond: who has been prodded is on its way.
 const BETWEEN_PRODS: u64 = 2_000_000;
-
-/// What the program wishes for one message (LAPI_USE_BULK_XFER, LAPI_NOT_USE_BULK_XFER).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Hint {
-    /// Nothing.
-    #[default]
-    None,
-    /// One copy, if that is possible.
-    Bulk,
-    /// Packets.
-    Packets,
-}
-
-/// How long messages go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Preference {
-    /// As seems best for each.
-    Auto,
-    /// Always in packets.
-    Packets,
-    /// Always in one copy, where that is possible.
-    Attach,
-}
-
-/// What the choice depends on.
-#[derive(Clone, Copy, Debug)]
-pub struct Policy {
-    /// What the program's environment wants.
-    pub preference: Preference,
-    /// There are more tasks than processors: the two sides of a stream would wait for each other's turn.
-    pub crowded: bool,
-}
-
-/// The way of one message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    /// A stream of packets.
-    Packets,
-    /// A copy across address spaces.
-    Attach,
-}
 
 /// The way of a put or active message that is longer than a packet.
 pub fn choose(core: &mut Core, peer: Task, len: usize, hint: Hint) -> Way {

@@ -1,7 +1,8 @@
 //! Threads that run completion handlers, so that these may block and call LAPI.
 
-use super::arrival::{self, Landing};
+use super::arrival;
 use super::context::Context;
+use super::message::Landing;
 use super::threads::{self, Recipe, Thread};
 use crate::abi::compl_hndlr_t;
 use crate::error::Result;

@@ -4,11 +4,11 @@
 //! by [`Held::core`] for a moment at a time: no reference into the core lives across a call of the program's handlers,
 //! because those may call LAPI again and come here by a `Held` of their own.
 
-use super::arrival::{Dropped, Then};
 use super::completion::Completions;
-use super::local::SelfMessage;
 use super::lock::{OwnedLock, this_thread};
+use super::message::{Dropped, SelfMessage, Then};
 use super::notifier::Notifier;
+use super::request::Policy;
 use super::stats::Stats;
 use super::transfer::Transfer;
 use super::tuner::Tuner;
@@ -56,7 +56,7 @@ pub struct Options {
     /// Messages of up to this many bytes (header and data) are copied at once when there is no room: BUF_CP_SIZE.
     pub copy_limit: usize,
     /// How copies across address spaces and streams of packets are chosen.
-    pub bulk: super::bulk::Policy,
+    pub bulk: Policy,
     /// How patient waiting is.
     pub patience: super::wait::Patience,
     /// The program's error handler.

@@ -3,14 +3,15 @@
 //! It runs with the lock held and is never entered twice: what a handler sends while it runs is handed to the transport
 //! or queued, and this very round goes on when the handler returns.
 
-use super::arrival::{self, Data, IncomingPut};
+use super::arrival;
 use super::context::{Core, Held};
-use super::handlers::ActiveMessage;
+use super::copying;
 use super::local;
 use super::lock::this_thread;
+use super::message::{ActiveMessage, Data, IncomingPut};
 use super::origin;
 use super::reply;
-use super::transfer::{self, Transfer};
+use super::transfer::Transfer;
 use super::vector;
 use crate::abi::{INT_ERR, LAPI_ERR_NO_CONNECTIVITY, LAPI_ERR_UNKNOWN};
 use crate::base::bytes::Piece;
@@ -66,7 +67,7 @@ fn receive(held: &mut Held<'_>) -> bool {
 #[cold]
 fn keep_going(held: &mut Held<'_>) -> bool {
     let mut moved = pump(held.core());
-    moved |= transfer::step(held);
+    moved |= copying::step(held);
     moved |= local::deliver_queued(held);
     moved |= arrival::offer_again(held);
     // Send completion handlers run last, when nothing of the core is in use.

@@ -1,7 +1,7 @@
 //! Header handlers: the program's functions that say where the data of an active message goes.
 
-use super::arrival::{Data, Landing};
 use super::context::{ADDRESS_TABLE, Held};
+use super::message::{ActiveMessage, Data, Landing};
 use crate::abi::{
     AM_ERR, LAPI_BURY_MSG, LAPI_DELIVER_MSG, LAPI_DROP_PKT, LAPI_ERR_DGSP_CTL, LAPI_ERR_HDR_HNDLR_NULL,
     LAPI_NORMAL, compl_hndlr_p, ddm_func_p, hdr_hndlr_t, lapi_return_info_t, lapi_vec_t,
@@ -12,33 +12,12 @@ use crate::dgsp::registry::REGISTRY;
 use crate::dgsp::vector::{self, Vector};
 use crate::error::{Error, Result};
 use crate::proto::content::Sink;
-use crate::transport::Task;
 use libc::{c_int, c_void};
 use std::ptr;
 use std::sync::Arc;
 
 /// The value of MAGIC in a whole lapi_return_info_t.
 const MAGIC: c_int = 0x4c41_5049;
-
-/// What an active message says of itself.
-#[derive(Clone, Copy, Debug)]
-pub struct ActiveMessage {
-    /// The task that sent it.
-    pub src: Task,
-    /// Its number; none when it comes from this very task.
-    pub id: Option<u32>,
-    /// Address or index of its header handler.
-    pub handler: u64,
-    /// Type (upper half) and number of pieces (lower half) of the origin's vector, when the handler answers with a
-    /// vector.
-    pub shape: Option<u64>,
-    /// Its packets hold whole atoms of a DGSP.
-    pub atoms: bool,
-    /// Target counter, or 0.
-    pub tgt_cntr: u64,
-    /// The origin's operation, or 0.
-    pub cookie: u64,
-}
 
 /// What a header handler wants.
 pub enum Verdict {

@@ -1,12 +1,13 @@
 //! Operations of a task on itself: no packets, the same rules.
 
-use super::arrival::{self, Data};
+use super::arrival;
 use super::context::Held;
 use super::counter;
-use super::handlers::ActiveMessage;
 use super::lock::this_thread;
-use super::origin::{self, Get, Message, Put};
+use super::message::{ActiveMessage, Data, SelfMessage};
+use super::origin;
 use super::reply;
+use super::request::{Get, Message, Put};
 use crate::abi::{COMPARE_AND_SWAP, FETCH_AND_ADD, FETCH_AND_OR, LAPI_RECV_COMPLETE, SWAP};
 use crate::base::bytes::{self, Piece};
 use crate::error::Result;
@@ -14,14 +15,6 @@ use crate::proto::content::Content;
 use crate::proto::outbox::SendDone;
 use crate::wire::packet::RMW_WIDE;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-
-/// A message to oneself that a handler has sent: it is delivered when the handler has returned.
-pub struct SelfMessage {
-    message: Message,
-    /// The user header, and the data when it was short enough to be copied.
-    header: Box<[u64]>,
-    copy: Option<Box<[u64]>>,
-}
 
 /// A put to oneself.
 ///

@@ -1,14 +1,15 @@
 //! The program's operations at their origin: how they start, and what follows when the memory they were sent from is free.
 
-use super::bulk::{self, Hint, Way};
+use super::bulk;
 use super::context::Held;
+use super::copying;
 use super::counter;
 use super::dispatcher::answer;
 use super::local;
-use super::transfer::{self, Transfer};
-use crate::abi::{
-    LAPI_ERR_NO_CONNECTIVITY, LAPI_SEND_COMPLETE, compl_hndlr_p, lapi_sh_info_t, scompl_hndlr_t,
-};
+use super::request::{Get, Message, Put, Rmw};
+use super::transfer::Transfer;
+use super::tuner::Way;
+use crate::abi::{LAPI_ERR_NO_CONNECTIVITY, LAPI_SEND_COMPLETE, lapi_sh_info_t, scompl_hndlr_t};
 use crate::base::bytes::Piece;
 use crate::base::clock::ticks;
 use crate::error::{Error, Result};
@@ -18,97 +19,6 @@ use crate::proto::outbox::{Body, Continuation, Posted, SendDone, Streaming};
 use crate::transport::Task;
 use crate::wire::packet::{Head, RMW_WIDE};
 use libc::c_void;
-
-/// A put.
-#[derive(Clone, Copy, Debug)]
-pub struct Put {
-    /// The target.
-    pub tgt: Task,
-    /// Where the data goes, at the target.
-    pub addr: u64,
-    /// The data.
-    pub data: Piece,
-    /// The target's counter, or 0.
-    pub tgt_cntr: u64,
-    /// The completion counter, or 0.
-    pub cmpl_cntr: usize,
-    /// What follows when the data may be changed.
-    pub done: SendDone,
-    /// What the program wishes.
-    pub hint: Hint,
-}
-
-/// An active message.
-#[derive(Clone, Debug)]
-pub struct Message {
-    /// The target.
-    pub tgt: Task,
-    /// Address or index of the header handler, at the target.
-    pub handler: u64,
-    /// The user header, at most MAX_UHDR_SZ bytes.
-    pub header: Piece,
-    /// The data.
-    pub data: Content,
-    /// Type (upper half) and number of pieces (lower half) of the vector that the data is, when the header handler is to
-    /// answer with a vector.
-    pub shape: Option<u64>,
-    /// Packets hold whole multiples of so many bytes; 0: any number.
-    pub atom: usize,
-    /// The target's counter, or 0.
-    pub tgt_cntr: u64,
-    /// The completion counter, or 0.
-    pub cmpl_cntr: usize,
-    /// What follows when header and data may be changed.
-    pub done: SendDone,
-    /// What the program wishes.
-    pub hint: Hint,
-    /// Header and data may be changed when the call returns, however long they are.
-    pub copied: bool,
-}
-
-/// A get.
-#[derive(Clone, Copy, Debug)]
-pub struct Get {
-    /// The target.
-    pub tgt: Task,
-    /// Where the data is, at the target.
-    pub addr: u64,
-    /// Where it goes.
-    pub buffer: usize,
-    /// Its length in bytes.
-    pub len: u64,
-    /// The target's counter, or 0.
-    pub tgt_cntr: u64,
-    /// The origin counter, or 0.
-    pub org_cntr: usize,
-    /// The completion handler.
-    pub handler: compl_hndlr_p,
-    /// Its parameter.
-    pub parameter: usize,
-    /// What the program wishes.
-    pub hint: Hint,
-}
-
-/// A read-modify-write.
-#[derive(Clone, Copy, Debug)]
-pub struct Rmw {
-    /// The target.
-    pub tgt: Task,
-    /// The operation, checked.
-    pub op: u16,
-    /// 64 bits, not 32.
-    pub wide: bool,
-    /// The variable, at the target.
-    pub var: u64,
-    /// The value, or what to compare with.
-    pub value: u64,
-    /// What to swap in.
-    pub swap: u64,
-    /// Where the previous value goes, or 0.
-    pub previous: usize,
-    /// What follows when it is there.
-    pub done: SendDone,
-}
 
 /// Starts a put.
 ///
@@ -137,7 +47,7 @@ pub unsafe fn put(held: &mut Held<'_>, put: &Put) -> Result<()> {
     }
     let copied = len <= core.options.copy_limit;
     if !copied && bulk::choose(core, put.tgt, len, put.hint) == Way::Attach {
-        transfer::begin(held, Transfer::push(put, id, cookie));
+        copying::begin(held, Transfer::push(put, id, cookie));
         return Ok(());
     }
     if let Head::Put { total, .. } = &mut head {
@@ -255,7 +165,7 @@ pub unsafe fn get(held: &mut Held<'_>, get: &Get) -> Result<()> {
     };
     let cookie = core.ops.insert(get.tgt, op, true);
     if bulk::choose_get(core, get.tgt, get.len as usize, get.hint) == Way::Attach {
-        transfer::begin(held, Transfer::fetch(get, cookie));
+        copying::begin(held, Transfer::fetch(get, cookie));
         return Ok(());
     }
     request(

@@ -5,8 +5,6 @@
 //! itself), and on what else they do. So nothing is assumed: each way is tried for each class of lengths, the better one
 //! is used from then on, and the other is tried again now and then.
 
-use crate::engine::bulk::Way;
-
 /// Lengths are told apart by powers of four, from the tuner's unit on; the last class has no end.
 const CLASSES: usize = 7;
 /// So many messages at the beginning go by turns.
@@ -17,6 +15,15 @@ const TRY_AGAIN: u32 = 64;
 const OUTLIER: u64 = 4;
 /// Fixed-point unit of a cost: ticks for 2^16 bytes.
 const UNIT: u32 = 16;
+
+/// The way of one message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// A stream of packets.
+    Packets,
+    /// A copy across address spaces.
+    Attach,
+}
 
 #[derive(Clone, Copy, Default)]
 struct Class {

@@ -4,16 +4,20 @@
 //! a strided one. A put that fits a packet takes description and data in one; otherwise the data is a message of its
 //! own, whose number the description tells. Few large pieces go by copies across address spaces instead.
 
-use super::arrival::{self, Landing, Then};
-use super::bulk::{self, Hint, Way};
+use super::arrival;
+use super::bulk;
 use super::context::Held;
+use super::copying;
 use super::counter;
 use super::dispatcher::broken;
 use super::local;
+use super::message::{Incoming, Landing, Then};
 use super::origin;
 use super::reply;
-use super::transfer::{self, Transfer};
-use crate::abi::{LAPI_NORMAL, compl_hndlr_p};
+use super::request::{GetDone, Vectored};
+use super::transfer::Transfer;
+use super::tuner::Way;
+use crate::abi::LAPI_NORMAL;
 use crate::base::bytes::{self, Piece};
 use crate::dgsp::Layout;
 use crate::dgsp::vector::Vector;
@@ -25,33 +29,6 @@ use crate::proto::outbox::{Body, Continuation, Posted, SendDone, Streaming};
 use crate::transport::Task;
 use crate::wire::packet::Head;
 use std::sync::Arc;
-
-/// A put or get between two vectors.
-pub struct Vectored {
-    /// The target.
-    pub tgt: Task,
-    /// The vector here.
-    pub origin: Arc<Layout>,
-    /// The vector there: addresses of the target.
-    pub target: Arc<Layout>,
-    /// The same as words, see [`describe`].
-    pub description: Vec<u64>,
-    /// The target's counter, or 0.
-    pub tgt_cntr: u64,
-    /// What the program wishes.
-    pub hint: Hint,
-}
-
-/// What follows a get between two vectors.
-#[derive(Clone, Copy)]
-pub struct GetDone {
-    /// The origin counter, or 0.
-    pub org_cntr: usize,
-    /// The completion handler.
-    pub handler: compl_hndlr_p,
-    /// Its parameter.
-    pub parameter: usize,
-}
 
 /// First word of the description of a list of pieces: pairs of address and length follow.
 const PIECES: u64 = 0;
@@ -85,18 +62,6 @@ fn layout_of(words: &[u64]) -> Option<Layout> {
     }
 }
 
-impl Vectored {
-    fn len(&self) -> usize {
-        self.origin.len() as usize
-    }
-
-    /// Bytes of a piece, on average, where the vector with the smaller ones decides.
-    fn piece(&self) -> usize {
-        let runs = self.origin.run_count().max(self.target.run_count()).max(1);
-        (self.len() as u64 / runs) as usize
-    }
-}
-
 /// Starts a put between two vectors.
 ///
 /// # Safety
@@ -116,7 +81,7 @@ pub unsafe fn put(held: &mut Held<'_>, put: &Vectored, cmpl_cntr: usize, done: S
     let id = held.core().outbox.number(put.tgt);
     if bulk::choose_vector(held.core(), put.tgt, put.len(), put.piece(), put.hint) == Way::Attach {
         let transfer = Transfer::push_vector(put, id, cookie, done);
-        transfer::begin(held, transfer);
+        copying::begin(held, transfer);
         return Ok(());
     }
     let content = Content::Scattered(put.origin.clone());
@@ -215,7 +180,7 @@ pub unsafe fn get(held: &mut Held<'_>, get: &Vectored, done: GetDone) -> Result<
     if len != 0 && bulk::choose_vector(held.core(), get.tgt, get.len(), get.piece(), get.hint) == Way::Attach
     {
         let transfer = Transfer::fetch_vector(get, cookie);
-        transfer::begin(held, transfer);
+        copying::begin(held, transfer);
         return Ok(());
     }
     if request(held, get.tgt, &get.description, len, get.tgt_cntr, cookie) == Posted::Gone {
@@ -257,16 +222,6 @@ pub unsafe fn put_runs(
     let content = Content::Scattered(origin.clone());
     // SAFETY: the caller's promise.
     unsafe { send_put(held, tgt, marks, &describe_runs(target), &content, done) }
-}
-
-/// A description on its way in.
-pub struct Incoming {
-    words: Box<[u64]>,
-    get: bool,
-    data: u32,
-    total: u64,
-    cookie: u64,
-    tgt_cntr: u64,
 }
 
 /// A packet with a vector's description has arrived, or the first one.

@@ -6,8 +6,7 @@ use libc::{c_int, c_uint, c_ulong, c_void};
 use openlapi::abi::*;
 use openlapi::api::put_get;
 use openlapi::base::bytes::Piece;
-use openlapi::engine::bulk::Hint;
-use openlapi::engine::origin::{Get, Put};
+use openlapi::engine::request::{Get, Hint, Put};
 use std::ptr;
 
 #[inline]

@@ -8,10 +8,8 @@ use openlapi::api::vector::{self, Pair};
 use openlapi::api::{active_message, dgsp, put_get, rmw, unbuilt};
 use openlapi::base::bytes::Piece;
 use openlapi::dgsp::vector::Vector;
-use openlapi::engine::bulk::Hint;
 use openlapi::engine::context::Held;
-use openlapi::engine::origin::{Get, Message, Put};
-use openlapi::engine::vector::GetDone;
+use openlapi::engine::request::{Get, GetDone, Hint, Message, Put};
 use openlapi::error::{Error, Result};
 use openlapi::proto::content::Content;
 

@@ -5,8 +5,8 @@ use super::job::{self, AWAKE, Habits, MAX_BODY, Report, SLEEPY, Task, in_threads
 use crate::abi::*;
 use crate::api::init;
 use crate::base::rng::Rng;
-use crate::engine::bulk::Preference;
 use crate::engine::context::{Core, Options};
+use crate::engine::request::Preference;
 use crate::proto::tests::seeds;
 use crate::transport::fault::FaultPlan;
 use libc::{c_int, c_uint, c_ulong, c_void};
@@ -36,7 +36,7 @@ unsafe extern "C" fn never(
 }
 
 /// One operation of each kind to a task that does not look, so that all of them are under way.
-fn start_everything(task: &Task, tgt: u32, hint: crate::engine::bulk::Hint) -> usize {
+fn start_everything(task: &Task, tgt: u32, hint: crate::engine::request::Hint) -> usize {
     let (there, data) = (forever(LONG).as_mut_ptr(), &*forever(LONG));
     let extras = |told| Extras {
         told,

@@ -3,9 +3,9 @@
 use crate::abi::{LAPI_err_hndlr_p, lapi_err_t, lapi_handle_t};
 use crate::api::init;
 use crate::base::fence;
-use crate::engine::bulk::{Policy, Preference};
 use crate::engine::context::{Context, Core, Options, Told};
 use crate::engine::dispatcher;
+use crate::engine::request::{Policy, Preference};
 use crate::engine::threads::Recipe;
 use crate::engine::wait::Patience;
 use crate::transport::fault::{FaultPlan, Faulty};

@@ -3,7 +3,7 @@
 use super::job::locked;
 use crate::abi::*;
 use crate::base::rng::Rng;
-use crate::engine::bulk::Hint;
+use crate::engine::request::Hint;
 use crate::transport::Task;
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};

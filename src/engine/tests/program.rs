@@ -6,7 +6,7 @@ use crate::abi::*;
 use crate::api::{active_message, put_get, rmw};
 use crate::base::bytes::Piece;
 use crate::engine::context::Held;
-use crate::engine::origin::{Get, Message, Put};
+use crate::engine::request::{Get, Message, Put};
 use crate::proto::content::Content;
 use crate::proto::outbox::SendDone;
 use libc::{c_int, c_uint, c_ulong, c_void};

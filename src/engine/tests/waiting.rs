@@ -5,7 +5,7 @@ use super::calls::{Extras, counter, enter, fence, forever, get, gfence, incremen
 use super::job::{self, Habits, Road, SLEEPY, Task, in_threads};
 use crate::abi::INTERRUPT_SET;
 use crate::api::{env, progress};
-use crate::engine::bulk::Preference;
+use crate::engine::request::Preference;
 use crate::engine::wait::Patience;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
