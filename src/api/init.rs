@@ -5,9 +5,12 @@ use crate::base::fence;
 use crate::config::{self, Config, ShmAttach, ShmBulk, UseShm};
 use crate::engine::context::{Context, Core, Held, Options, Told};
 use crate::engine::dispatcher;
+use crate::engine::interrupt;
 use crate::engine::request::{Policy, Preference};
+use crate::engine::sleepers::Patience;
 use crate::engine::threads::Recipe;
-use crate::engine::wait::{Patience, wait_until};
+use crate::engine::wait::wait_until;
+use crate::engine::workers;
 use crate::error::{Error, Result};
 use crate::job::{self, Identity, Member};
 use crate::transport::mem::{self, MemOptions};
@@ -76,10 +79,8 @@ pub fn init(context: &Arc<Context>, request: &Request) -> Result<lapi_dev_t> {
     settings.info_level.store(config.info_level as i32, Relaxed);
     context.open(request.handle, core)?;
     let threads = request.completion_threads.max(1) as usize;
-    let started = context
-        .completions
-        .start(context, threads, request.recipe)
-        .and_then(|()| context.notifier.start(context, request.recipe));
+    let started = workers::start(context, threads, request.recipe)
+        .and_then(|()| interrupt::start(context, request.recipe));
     if let Err(error) = started {
         end(context);
         return Err(error);

@@ -1,14 +1,12 @@
-//! Threads that run completion handlers, so that these may block and call LAPI.
+//! Completion handlers to be run, and the threads that do, so that the handlers may block and call LAPI. What the threads
+//! do stands in [`super::workers`].
 
-use super::arrival;
-use super::context::Context;
 use super::message::Landing;
 use super::threads::{self, Recipe, Thread};
-use crate::abi::compl_hndlr_t;
+use crate::abi::{compl_hndlr_t, lapi_handle_t};
 use crate::error::Result;
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A completion handler to be run.
@@ -50,16 +48,48 @@ impl Completions {
         }
     }
 
-    /// Starts `count` threads.
-    pub fn start(&self, context: &Arc<Context>, count: usize, recipe: Recipe) -> Result<()> {
+    /// Starts `count` threads, each of which does this with the number of its generation.
+    pub(super) fn start(
+        &self,
+        count: usize,
+        recipe: Recipe,
+        run: impl Fn(u64) + Clone + Send + 'static,
+    ) -> Result<()> {
         let generation = self.state.lock().generation;
         for number in 0..count {
-            let shared = context.clone();
-            let thread =
-                threads::spawn(&format!("lapi-compl-{number}"), recipe, move || run(&shared, generation))?;
+            let run = run.clone();
+            let thread = threads::spawn(&format!("lapi-compl-{number}"), recipe, move || run(generation))?;
             self.threads.lock().push(thread);
         }
         Ok(())
+    }
+
+    /// The next handler, for a thread of this generation, which waits for it. `None` when the thread shall end.
+    pub(super) fn next(&self, generation: u64) -> Option<Completion> {
+        let mut state = self.state.lock();
+        loop {
+            if state.generation != generation {
+                return None;
+            }
+            if let Some(completion) = state.queue.pop_front() {
+                return Some(completion);
+            }
+            self.work.wait(&mut state);
+        }
+    }
+
+    /// Whether threads of this generation shall go on.
+    pub(super) fn present(&self, generation: u64) -> bool {
+        self.state.lock().generation == generation
+    }
+
+    /// A handler has returned, and what follows it is done.
+    pub(super) fn finished(&self, generation: u64) {
+        let mut state = self.state.lock();
+        if state.generation == generation {
+            state.unfinished -= 1;
+            self.settled.notify_all();
+        }
     }
 
     /// Queues a handler. Handlers start in the order in which they are queued.
@@ -106,44 +136,17 @@ impl Completions {
     }
 }
 
+impl Completion {
+    /// Calls the handler. `handle` is what it gets for the context's.
+    pub(super) fn run(&self, handle: *mut lapi_handle_t) {
+        RUNNING.set(true);
+        // SAFETY: the program's own function, with the parameter that the program gave for it.
+        unsafe { (self.handler)(handle, self.parameter as *mut libc::c_void) };
+        RUNNING.set(false);
+    }
+}
+
 thread_local! {
     /// This thread is in a completion handler.
     static RUNNING: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
-}
-
-fn run(context: &Context, generation: u64) {
-    let pool = &context.completions;
-    loop {
-        let mut state = pool.state.lock();
-        let completion = loop {
-            if state.generation != generation {
-                return;
-            }
-            if let Some(completion) = state.queue.pop_front() {
-                break completion;
-            }
-            pool.work.wait(&mut state);
-        };
-        drop(state);
-        RUNNING.set(true);
-        // SAFETY: the program's own function, with the parameter that the program gave for it.
-        unsafe { (completion.handler)(context.handle_ptr(), completion.parameter as *mut libc::c_void) };
-        RUNNING.set(false);
-        if pool.state.lock().generation != generation {
-            // The context was ended meanwhile, and may have been opened again: the message was the former one's.
-            return;
-        }
-        if let Some(landing) = completion.then {
-            if let Some(mut held) = context.enter_closing() {
-                arrival::conclude(&mut held, &landing);
-                held.core().news = true;
-                held.hand_over();
-            }
-        }
-        let mut state = pool.state.lock();
-        if state.generation == generation {
-            state.unfinished -= 1;
-            pool.settled.notify_all();
-        }
-    }
 }

@@ -9,10 +9,10 @@ use super::lock::{OwnedLock, this_thread};
 use super::message::{Dropped, SelfMessage, Then};
 use super::notifier::Notifier;
 use super::request::Policy;
+use super::sleepers::{Patience, Sleepers, WaitingRoom};
 use super::stats::Stats;
 use super::transfer::Transfer;
 use super::tuner::Tuner;
-use super::wait::Sleepers;
 use crate::abi::{
     LAPI_ERR_ALL_HNDL_IN_USE, LAPI_ERR_HNDL_INVALID, LAPI_VOID_HANDLE, LAPI_err_hndlr_p, lapi_err_t,
     lapi_handle_t, lapi_msg_state_t,
@@ -58,7 +58,7 @@ pub struct Options {
     /// How copies across address spaces and streams of packets are chosen.
     pub bulk: Policy,
     /// How patient waiting is.
-    pub patience: super::wait::Patience,
+    pub patience: Patience,
     /// The program's error handler.
     pub error_handler: LAPI_err_hndlr_p,
     /// What LAPI_Qenv answers and nothing else asks.
@@ -221,7 +221,7 @@ pub struct Context {
     /// The thread of interrupt mode.
     pub notifier: Notifier,
     /// Where threads wait that do not sleep on the transport's descriptor.
-    pub(super) waiting_room: super::wait::WaitingRoom,
+    pub(super) waiting_room: WaitingRoom,
 }
 
 // SAFETY: the core is only reached by `Held`, that is with the lock held. Addresses in it are the program's own, and
@@ -246,7 +246,7 @@ impl Context {
             },
             completions: Completions::new(),
             notifier: Notifier::new(),
-            waiting_room: super::wait::WaitingRoom::new(),
+            waiting_room: WaitingRoom::new(),
         }
     }
 
@@ -463,7 +463,7 @@ impl<'a> Held<'a> {
         let context = self.context;
         if let Some(core) = self.try_core() {
             if core.news {
-                super::wait::spread_news(context, core);
+                wake_sleepers(context, core);
             }
         }
     }
@@ -477,5 +477,17 @@ impl Drop for Held<'_> {
             // SAFETY: this value took the lock.
             unsafe { self.context.lock.leave() }
         }
+    }
+}
+
+/// Wakes those who sleep, since there is news.
+#[cold]
+fn wake_sleepers(context: &Context, core: &mut Core) {
+    core.news = false;
+    if core.sleepers.on_descriptor {
+        core.transport.wake();
+    }
+    if core.sleepers.in_room != 0 {
+        context.waiting_room.announce();
     }
 }

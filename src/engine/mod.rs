@@ -17,6 +17,7 @@ pub mod copying;
 pub mod counter;
 pub mod dispatcher;
 pub mod handlers;
+pub mod interrupt;
 pub mod local;
 pub mod lock;
 pub mod message;
@@ -24,12 +25,14 @@ pub mod notifier;
 pub mod origin;
 pub mod reply;
 pub mod request;
+pub mod sleepers;
 pub mod stats;
 pub mod threads;
 pub mod transfer;
 pub mod tuner;
 pub mod vector;
 pub mod wait;
+pub mod workers;
 
 #[cfg(test)]
 mod tests;

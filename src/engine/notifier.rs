@@ -1,18 +1,7 @@
-//! The thread of interrupt mode: it serves messages while the program computes.
-//!
-//! While the program polls by itself the notifier must cost nothing, and no peer may pay for waking it. So it does not
-//! listen then: it *watches*, waking at growing intervals just to see whether the program has polled since. When it has
-//! not, the notifier *arms* the transport, so that peers wake it from then on, and sleeps for good. The next time a
-//! thread of the program waits for something it disarms the transport and sets the watch again. While a thread of the
-//! program itself sleeps on the transport's descriptor, the notifier *rests*: there is nothing to see to.
-//!
-//! A peer that has lost its patience wakes the notifier even while it only watches (see
-//! [`super::bulk::prod_inattentive_peers`]).
+//! The notifier: the thread of interrupt mode, as the rest of the context sees it. It has a timer, by which others set it
+//! to look at the program or to end. What it does stands in [`super::interrupt`].
 
-use super::context::{Context, Held};
-use super::dispatcher;
 use super::threads::{self, Recipe, Thread};
-use super::wait::await_readable;
 use crate::abi::LAPI_ERR_MEMORY_EXHAUSTED;
 use crate::error::{Error, Result};
 use parking_lot::Mutex;
@@ -24,15 +13,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How long the program may be silent before the notifier listens: at first, and at most while it goes on polling.
-const WATCH_FIRST: Duration = Duration::from_micros(200);
-const WATCH_LONGEST: Duration = Duration::from_millis(4);
-/// With work that nothing announces, the armed notifier wakes after this.
-const RESTLESS: Duration = Duration::from_millis(1);
-/// It wakes at least this often: a peer that is killed between taking the bell and ringing it leaves a message unannounced.
-const LOOK_AROUND: Duration = Duration::from_secs(1);
-/// How many rounds without any news the notifier makes before it arms again.
-const LINGER: u32 = 20;
+/// How long the program may be silent before the notifier listens, at first.
+pub(super) const WATCH_FIRST: Duration = Duration::from_micros(200);
 
 const RESTING: u8 = 0;
 const WATCHING: u8 = 1;
@@ -57,17 +39,20 @@ impl Notifier {
         }
     }
 
-    /// Starts the thread.
-    pub fn start(&self, context: &Arc<Context>, recipe: Recipe) -> Result<()> {
+    /// Starts the thread, which does this with its timer and the number of its generation.
+    pub(super) fn start(
+        &self,
+        recipe: Recipe,
+        run: impl FnOnce(BorrowedFd<'_>, u64) + Send + 'static,
+    ) -> Result<()> {
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)
             .map_err(|reason| {
                 Error::new(LAPI_ERR_MEMORY_EXHAUSTED, format!("no timer can be made: {reason}"))
             })?;
         let timer = Arc::new(timer);
         self.timer.store(timer.as_raw_fd(), Ordering::Relaxed);
-        let (shared, own, generation) =
-            (context.clone(), timer.clone(), self.generation.load(Ordering::Relaxed));
-        let thread = threads::spawn("lapi-intr", recipe, move || run(&shared, own.as_fd(), generation))?;
+        let (own, generation) = (timer.clone(), self.generation.load(Ordering::Relaxed));
+        let thread = threads::spawn("lapi-intr", recipe, move || run(own.as_fd(), generation))?;
         *self.thread.lock() = Some((thread, timer));
         self.watch();
         Ok(())
@@ -111,113 +96,27 @@ impl Notifier {
             self.watch();
         }
     }
+
+    /// Whether the thread of this generation shall go on.
+    pub(super) fn present(&self, generation: u64) -> bool {
+        self.generation.load(Ordering::Acquire) == generation
+    }
+
+    /// The thread rests from now on.
+    pub(super) fn note_rest(&self) {
+        self.state.store(RESTING, Ordering::Relaxed);
+    }
+
+    /// The thread watches from now on.
+    pub(super) fn note_watch(&self) {
+        self.state.store(WATCHING, Ordering::Relaxed);
+    }
 }
 
-fn set_timer(timer: BorrowedFd<'_>, after: Duration) {
+/// Lets the timer ring once after this time.
+pub(super) fn set_timer(timer: BorrowedFd<'_>, after: Duration) {
     let value = Timespec { tv_sec: after.as_secs() as i64, tv_nsec: i64::from(after.subsec_nanos()) };
     let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
     // It can fail for wrong arguments only.
     let _ = timerfd_settime(timer, TimerfdTimerFlags::empty(), &once);
-}
-
-/// What the notifier does next.
-enum Plan {
-    /// Look again when the timer says so, or when a peer has lost its patience.
-    Watch(Duration),
-    /// Sleep on the transport's descriptor.
-    Listen { at_most: Duration },
-    /// Sleep until somebody sets the timer.
-    Rest,
-}
-
-fn run(context: &Context, timer: BorrowedFd<'_>, generation: u64) {
-    let ended = || context.notifier.generation.load(Ordering::Acquire) != generation;
-    let mut interval = WATCH_FIRST;
-    let mut seen = 0;
-    let mut called = false;
-    while !ended() {
-        let Some(mut held) = context.enter_closing() else { return };
-        let plan = decide(&mut held, &mut interval, &mut seen, called);
-        let descriptor = held.core().transport.event_fd().as_raw_fd();
-        drop(held);
-        if ended() {
-            // By a handler that this very thread ran, perhaps: the core may be taken out now.
-            return;
-        }
-        // SAFETY: the transport lives as long as the core, and the context ends this thread before the core.
-        let descriptor = unsafe { BorrowedFd::borrow_raw(descriptor) };
-        let ready = match plan {
-            Plan::Watch(interval) => {
-                set_timer(timer, interval);
-                await_readable(&[timer, descriptor], None)
-            }
-            Plan::Listen { at_most } => await_readable(&[timer, descriptor], Some(at_most)),
-            Plan::Rest => await_readable(&[timer], None),
-        };
-        if ready[0] {
-            // Empty it, or it stays readable. Nothing to read means that it was set anew meanwhile.
-            let _ = rustix::io::read(timer, &mut [0; 8]);
-        }
-        called = ready.get(1).copied().unwrap_or(false);
-    }
-}
-
-/// Serves what has come, and decides how to go on.
-fn decide(held: &mut Held<'_>, interval: &mut Duration, seen: &mut u64, called: bool) -> Plan {
-    let context = held.context();
-    let notifier = &context.notifier;
-    if !context.settings.interrupts.load(Ordering::Relaxed) || held.core().closing {
-        if held.core().sleepers.notifier_armed {
-            disarm(held);
-        }
-        notifier.state.store(RESTING, Ordering::Relaxed);
-        return Plan::Rest;
-    }
-    if held.core().sleepers.on_descriptor {
-        notifier.state.store(RESTING, Ordering::Relaxed);
-        return Plan::Rest;
-    }
-    let listened = held.core().sleepers.notifier_armed;
-    let polled = held.core().activity != *seen || held.core().sleepers.waiting != 0;
-    *seen = held.core().activity;
-    if polled && !called && !listened {
-        *interval = (*interval * 2).min(WATCH_LONGEST);
-        notifier.state.store(WATCHING, Ordering::Relaxed);
-        return Plan::Watch(*interval);
-    }
-    *interval = WATCH_FIRST;
-    disarm(held);
-    serve(held);
-    if !context.settings.interrupts.load(Ordering::Relaxed) || held.core().closing {
-        notifier.state.store(RESTING, Ordering::Relaxed);
-        return Plan::Rest;
-    }
-    let core = held.core();
-    if core.eager() || core.sleepers.waiting != 0 || core.sleepers.on_descriptor || !core.transport.arm() {
-        notifier.state.store(WATCHING, Ordering::Relaxed);
-        return Plan::Watch(Duration::from_micros(1));
-    }
-    core.sleepers.notifier_armed = true;
-    Plan::Listen { at_most: if core.restless() { RESTLESS } else { LOOK_AROUND } }
-}
-
-fn disarm(held: &mut Held<'_>) {
-    let core = held.core();
-    core.transport.disarm();
-    core.sleepers.notifier_armed = false;
-}
-
-/// Runs the dispatcher until there has been nothing to do for a little while.
-fn serve(held: &mut Held<'_>) {
-    let mut idle = 0;
-    let wanted = |held: &mut Held<'_>| {
-        let core = held.core();
-        core.sleepers.waiting == 0 && !core.closing
-    };
-    while idle < LINGER && wanted(held) && held.context().settings.interrupts.load(Ordering::Relaxed) {
-        let moved = dispatcher::turn(held);
-        idle = if moved || held.core().eager() { 0 } else { idle + 1 };
-        held.breathe();
-    }
-    dispatcher::look_after_peers(held);
 }

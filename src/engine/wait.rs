@@ -11,30 +11,10 @@ use super::dispatcher;
 use crate::abi::{LAPI_ERR_HNDL_INVALID, LAPI_ERR_UNKNOWN};
 use crate::error::{Error, Result};
 use crate::transport::Task;
-use parking_lot::{Condvar, Mutex};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use std::os::fd::{AsRawFd, BorrowedFd};
-use std::sync::atomic::{AtomicU32, Ordering, fence};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
-
-/// How long a thread polls before it sleeps, in polls.
-#[derive(Clone, Copy, Debug)]
-pub struct Patience {
-    /// Polls in a tight loop.
-    pub spin: u32,
-    /// Polls after which the processor is given away.
-    pub yields: u32,
-}
-
-impl Patience {
-    /// `crowded`: there are more tasks than processors. `spin` if the program's environment gives it.
-    pub fn new(crowded: bool, spin: Option<u32>) -> Self {
-        Self {
-            spin: spin.unwrap_or(if crowded { 40 } else { 20_000 }),
-            yields: if crowded { 60 } else { 100 },
-        }
-    }
-}
 
 /// A sleeper wakes at least this often and looks whether its peers are still there.
 const LOOK_AROUND: Duration = Duration::from_millis(250);
@@ -47,55 +27,13 @@ const POLLS_BETWEEN_LOOKS: u64 = 1 << 17;
 /// How long a call helps when too much waits for room.
 const RELIEF: Duration = Duration::from_millis(1);
 
-/// Who waits in a context. Guarded by the lock.
-#[derive(Default)]
-pub struct Sleepers {
-    /// Threads in [`wait_until`].
-    pub waiting: u32,
-    /// One of them sleeps on the transport's descriptor.
-    pub on_descriptor: bool,
-    /// How many sleep in the waiting room.
-    pub in_room: u32,
-    /// The notifier has armed the transport.
-    pub notifier_armed: bool,
-}
-
-/// Where threads sleep that are not the one on the descriptor.
-pub(super) struct WaitingRoom {
-    news: Mutex<u64>,
-    changed: Condvar,
-    /// Threads that sleep, wherever: read without the lock, by calls that do not take it.
-    asleep: AtomicU32,
-}
-
-impl WaitingRoom {
-    pub(super) fn new() -> Self {
-        Self { news: Mutex::new(0), changed: Condvar::new(), asleep: AtomicU32::new(0) }
-    }
-}
-
 /// A counter was changed by a call that does not take the lock: wake who may wait for it.
 #[inline]
 pub fn counter_changed(context: &Context) {
-    // The sleeper writes `asleep` and then looks at the counter; this is the other half.
-    fence(Ordering::SeqCst);
-    if context.waiting_room.asleep.load(Ordering::SeqCst) != 0 {
+    if context.waiting_room.occupied() {
         if let Ok(mut held) = context.enter() {
             held.core().news = true;
         }
-    }
-}
-
-/// Wakes those who sleep, since there is news.
-#[cold]
-pub(super) fn spread_news(context: &Context, core: &mut Core) {
-    core.news = false;
-    if core.sleepers.on_descriptor {
-        core.transport.wake();
-    }
-    if core.sleepers.in_room != 0 {
-        *context.waiting_room.news.lock() += 1;
-        context.waiting_room.changed.notify_all();
     }
 }
 
@@ -224,8 +162,8 @@ fn sleep<T>(held: &mut Held<'_>, ready: &mut impl FnMut(&mut Core) -> Option<T>)
     bulk::prod_inattentive_peers(held.core());
     let context = held.context();
     let room = &context.waiting_room;
-    room.asleep.fetch_add(1, Ordering::SeqCst);
-    // Calls that change a counter without the lock look at `asleep` after the change: one of us sees the other.
+    room.lie_down();
+    // Calls that change a counter without the lock look into the room after the change: one of us sees the other.
     if ready(held.core()).is_none() {
         if held.core().sleepers.on_descriptor {
             sleep_in_room(held);
@@ -233,19 +171,14 @@ fn sleep<T>(held: &mut Held<'_>, ready: &mut impl FnMut(&mut Core) -> Option<T>)
             sleep_on_descriptor(held);
         }
     }
-    room.asleep.fetch_sub(1, Ordering::SeqCst);
+    room.get_up();
 }
 
 fn sleep_in_room(held: &mut Held<'_>) {
     let room = &held.context().waiting_room;
     held.core().sleepers.in_room += 1;
-    let before = *room.news.lock();
-    held.unlocked(|| {
-        let mut news = room.news.lock();
-        if *news == before {
-            room.changed.wait_for(&mut news, LOOK_AROUND);
-        }
-    });
+    let before = room.number();
+    held.unlocked(|| room.sleep(before, LOOK_AROUND));
     held.core().sleepers.in_room -= 1;
 }
 

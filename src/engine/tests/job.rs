@@ -5,9 +5,11 @@ use crate::api::init;
 use crate::base::fence;
 use crate::engine::context::{Context, Core, Options, Told};
 use crate::engine::dispatcher;
+use crate::engine::interrupt;
 use crate::engine::request::{Policy, Preference};
+use crate::engine::sleepers::Patience;
 use crate::engine::threads::Recipe;
-use crate::engine::wait::Patience;
+use crate::engine::workers;
 use crate::transport::fault::{FaultPlan, Faulty};
 use crate::transport::mem::{MemFabricHandle, MemOptions, fabric};
 use crate::transport::shm::{Own, PeerParts, ShmTransport, attach};
@@ -138,9 +140,9 @@ pub fn open(ends: Ends, habits: &Habits) -> Vec<Arc<Task>> {
         let handle = HANDLES.fetch_add(1, Ordering::Relaxed);
         context.open(handle, Core::new(options, transport)).expect("a context that is not open");
         context.settings.interrupts.store(habits.notifier, Ordering::Relaxed);
-        context.completions.start(&context, habits.completion_threads, Recipe::PLAIN).expect("threads");
+        workers::start(&context, habits.completion_threads, Recipe::PLAIN).expect("threads");
         if habits.notifier {
-            context.notifier.start(&context, Recipe::PLAIN).expect("a thread");
+            interrupt::start(&context, Recipe::PLAIN).expect("a thread");
         }
         task
     };

@@ -5,8 +5,9 @@ use super::calls::{Extras, counter, enter, fence, forever, get, gfence, incremen
 use super::job::{self, Habits, Road, SLEEPY, Task, in_threads};
 use crate::abi::INTERRUPT_SET;
 use crate::api::{env, progress};
+use crate::base::rng::Rng;
 use crate::engine::request::Preference;
-use crate::engine::wait::Patience;
+use crate::engine::sleepers::Patience;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 
@@ -105,6 +106,33 @@ fn a_counter_that_another_thread_moves_wakes_who_waits_for_it() {
             }
             while woken.load(Ordering::Acquire) <= round {
                 std::thread::yield_now();
+            }
+        }
+    });
+    job::close(tasks);
+}
+
+/// Neither the sleeper nor who sets the counter waits for the other to be ready: each moment has its turn.
+#[test]
+fn a_counter_set_at_any_moment_is_seen_once() {
+    let habits = Habits { patience: ASLEEP, notifier: false, ..Habits::THREADED };
+    let tasks = job::open(job::mem(1, 8, false), &habits);
+    let counter = counter();
+    let woken: &'static AtomicUsize = Box::leak(Box::default());
+    in_threads(&tasks, 2, move |task, thread| {
+        let mut rng = Rng::new(1);
+        for round in 0..30_000 {
+            if thread == 1 {
+                task.stage("waits");
+                assert_eq!(wait(task, counter, 1), Ok(0));
+                woken.store(round + 1, Ordering::Release);
+                continue;
+            }
+            (0..rng.below(100)).for_each(|_| std::hint::spin_loop());
+            // SAFETY: a counter that lives for ever.
+            unsafe { progress::setcntr(&task.context, counter.as_ptr().addr(), 1) };
+            while woken.load(Ordering::Acquire) <= round {
+                std::hint::spin_loop();
             }
         }
     });

@@ -1,0 +1,138 @@
+//! The thread of interrupt mode: it serves messages while the program computes.
+//!
+//! While the program polls by itself the notifier must cost nothing, and no peer may pay for waking it. So it does not
+//! listen then: it *watches*, waking at growing intervals just to see whether the program has polled since. When it has
+//! not, the notifier *arms* the transport, so that peers wake it from then on, and sleeps for good. The next time a
+//! thread of the program waits for something it disarms the transport and sets the watch again. While a thread of the
+//! program itself sleeps on the transport's descriptor, the notifier *rests*: there is nothing to see to.
+//!
+//! A peer that has lost its patience wakes the notifier even while it only watches (see
+//! [`super::bulk::prod_inattentive_peers`]).
+
+use super::context::{Context, Held};
+use super::dispatcher;
+use super::notifier::{WATCH_FIRST, set_timer};
+use super::threads::Recipe;
+use super::wait::await_readable;
+use crate::error::Result;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// How long the program may be silent at most before the notifier listens, while it goes on polling.
+const WATCH_LONGEST: Duration = Duration::from_millis(4);
+/// With work that nothing announces, the armed notifier wakes after this.
+const RESTLESS: Duration = Duration::from_millis(1);
+/// It wakes at least this often: a peer that is killed between taking the bell and ringing it leaves a message unannounced.
+const LOOK_AROUND: Duration = Duration::from_secs(1);
+/// How many rounds without any news the notifier makes before it arms again.
+const LINGER: u32 = 20;
+
+/// Starts the thread.
+pub fn start(context: &Arc<Context>, recipe: Recipe) -> Result<()> {
+    let shared = context.clone();
+    context.notifier.start(recipe, move |timer, generation| run(&shared, timer, generation))
+}
+
+/// What the notifier does next.
+enum Plan {
+    /// Look again when the timer says so, or when a peer has lost its patience.
+    Watch(Duration),
+    /// Sleep on the transport's descriptor.
+    Listen { at_most: Duration },
+    /// Sleep until somebody sets the timer.
+    Rest,
+}
+
+fn run(context: &Context, timer: BorrowedFd<'_>, generation: u64) {
+    let ended = || !context.notifier.present(generation);
+    let mut interval = WATCH_FIRST;
+    let mut seen = 0;
+    let mut called = false;
+    while !ended() {
+        let Some(mut held) = context.enter_closing() else { return };
+        let plan = decide(&mut held, &mut interval, &mut seen, called);
+        let descriptor = held.core().transport.event_fd().as_raw_fd();
+        drop(held);
+        if ended() {
+            // By a handler that this very thread ran, perhaps: the core may be taken out now.
+            return;
+        }
+        // SAFETY: the transport lives as long as the core, and the context ends this thread before the core.
+        let descriptor = unsafe { BorrowedFd::borrow_raw(descriptor) };
+        let ready = match plan {
+            Plan::Watch(interval) => {
+                set_timer(timer, interval);
+                await_readable(&[timer, descriptor], None)
+            }
+            Plan::Listen { at_most } => await_readable(&[timer, descriptor], Some(at_most)),
+            Plan::Rest => await_readable(&[timer], None),
+        };
+        if ready[0] {
+            // Empty it, or it stays readable. Nothing to read means that it was set anew meanwhile.
+            let _ = rustix::io::read(timer, &mut [0; 8]);
+        }
+        called = ready.get(1).copied().unwrap_or(false);
+    }
+}
+
+/// Serves what has come, and decides how to go on.
+fn decide(held: &mut Held<'_>, interval: &mut Duration, seen: &mut u64, called: bool) -> Plan {
+    let context = held.context();
+    let notifier = &context.notifier;
+    if !context.settings.interrupts.load(Ordering::Relaxed) || held.core().closing {
+        if held.core().sleepers.notifier_armed {
+            disarm(held);
+        }
+        notifier.note_rest();
+        return Plan::Rest;
+    }
+    if held.core().sleepers.on_descriptor {
+        notifier.note_rest();
+        return Plan::Rest;
+    }
+    let listened = held.core().sleepers.notifier_armed;
+    let polled = held.core().activity != *seen || held.core().sleepers.waiting != 0;
+    *seen = held.core().activity;
+    if polled && !called && !listened {
+        *interval = (*interval * 2).min(WATCH_LONGEST);
+        notifier.note_watch();
+        return Plan::Watch(*interval);
+    }
+    *interval = WATCH_FIRST;
+    disarm(held);
+    serve(held);
+    if !context.settings.interrupts.load(Ordering::Relaxed) || held.core().closing {
+        notifier.note_rest();
+        return Plan::Rest;
+    }
+    let core = held.core();
+    if core.eager() || core.sleepers.waiting != 0 || core.sleepers.on_descriptor || !core.transport.arm() {
+        notifier.note_watch();
+        return Plan::Watch(Duration::from_micros(1));
+    }
+    core.sleepers.notifier_armed = true;
+    Plan::Listen { at_most: if core.restless() { RESTLESS } else { LOOK_AROUND } }
+}
+
+fn disarm(held: &mut Held<'_>) {
+    let core = held.core();
+    core.transport.disarm();
+    core.sleepers.notifier_armed = false;
+}
+
+/// Runs the dispatcher until there has been nothing to do for a little while.
+fn serve(held: &mut Held<'_>) {
+    let mut idle = 0;
+    let wanted = |held: &mut Held<'_>| {
+        let core = held.core();
+        core.sleepers.waiting == 0 && !core.closing
+    };
+    while idle < LINGER && wanted(held) && held.context().settings.interrupts.load(Ordering::Relaxed) {
+        let moved = dispatcher::turn(held);
+        idle = if moved || held.core().eager() { 0 } else { idle + 1 };
+        held.breathe();
+    }
+    dispatcher::look_after_peers(held);
+}
