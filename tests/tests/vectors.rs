@@ -41,6 +41,16 @@ fn messages_of_every_shape() {
     shapes("amv");
 }
 
+/// The kernel allows copies across address spaces at LAPI_Init and refuses each one later.
+#[test]
+fn shapes_when_copies_are_refused_later() {
+    for kind in ["putv", "xgetv", "amv"] {
+        let job = job("vectors/shapes", 2, &format!("{kind} 2000000 refused"));
+        passed(&job.env("LAPI_SHM_BULK", "attach").run(), 2);
+        run("vectors/shapes", 3, &format!("{kind} 400000 refused"));
+    }
+}
+
 /// Pieces of many MiB.
 #[test]
 fn large_shapes() {

@@ -1,10 +1,15 @@
 /*
- * Vectors of every shape: shapes KIND LARGEST, KIND one of putv getv amv, xputv xgetv xamv for LAPI_Xfer
+ * Vectors of every shape: shapes KIND LARGEST [refused], KIND one of putv getv amv, xputv xgetv xamv for LAPI_Xfer
  *
  * In round r task i works with task i+r. Shapes of more than LARGEST bytes are left out. Whoever may change a buffer or
- * a vector, by what a counter or a handler says, spoils it at once.
+ * a vector, by what a counter or a handler says, spoils it at once. With `refused` the tasks make themselves untouchable
+ * after LAPI_Init has found that they can copy across address spaces, so that each such copy fails on its way.
  */
 #include "vec.h"
+
+#include <errno.h>
+#include <sys/prctl.h>
+#include <sys/uio.h>
 
 #define IO LAPI_GEN_IOVECTOR
 #define STRIDED LAPI_GEN_STRIDED_XFER
@@ -255,12 +260,30 @@ static void step(const char *kind, int distance, int number) {
     CHECK_EQ(t_value(&org_cntr), 0);
 }
 
+/* From now on the kernel refuses to copy between these tasks; root first has to become somebody. */
+static void refuse_copies(void) {
+    lapi_long_t pids[16];
+    char byte = 0;
+    struct iovec here = {&byte, 1}, there = {&byte, 1};
+    CHECK(t_tasks <= 16);
+    if (geteuid() == 0) {
+        CHECK_EQ(setresgid(65534, 65534, 65534), 0);
+        CHECK_EQ(setresuid(65534, 65534, 65534), 0);
+    }
+    CHECK_EQ(prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), 0);
+    OK(LAPI_Address_init64(t_hndl, (lapi_long_t)getpid(), pids));
+    errno = 0;
+    CHECK_EQ(process_vm_readv((pid_t)pids[(t_me + 1) % t_tasks], &here, 1, &there, 1, 0), -1);
+    CHECK_EQ(errno, EPERM);
+}
+
 int main(int argc, char **argv) {
     ulong largest, room[2] = {0, 0};
     int distance, number, which;
-    CHECK(argc == 3);
+    CHECK(argc == 3 || argc == 4);
     largest = strtoul(argv[2], NULL, 10);
     t_init();
+    if (argc == 4) refuse_copies();
     for (number = 0; number < SHAPES; number++)
         for (which = 0; which < 2; which++) {
             side s = make(number, which);
