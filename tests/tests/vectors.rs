@@ -107,6 +107,38 @@ fn threads_of_completion_handlers() {
 }
 
 #[test]
+fn fences_wait_for_vectors() {
+    for procs in [1, 2, 3] {
+        run("vectors/calls", procs, "fence");
+    }
+    for value in ["pipeline", "attach"] {
+        passed(&job("vectors/calls", 2, "fence").env("LAPI_SHM_BULK", value).run(), 2);
+    }
+}
+
+#[test]
+fn short_vectors_are_copied_at_once() {
+    for procs in [1, 2, 3] {
+        run("vectors/calls", procs, "copied");
+    }
+}
+
+#[test]
+fn vectors_to_a_target_that_computes() {
+    for procs in [1, 2, 3] {
+        run("vectors/calls", procs, "passive");
+    }
+}
+
+#[test]
+fn vectors_from_handlers_and_threads() {
+    for procs in [1, 2, 3] {
+        run("vectors/calls", procs, "replies");
+        run("vectors/calls", procs, "threads");
+    }
+}
+
+#[test]
 fn every_wrong_vector_has_its_code() {
     for procs in [1, 2] {
         for case in ["checked", "unchecked", "handles"] {
