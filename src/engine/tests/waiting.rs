@@ -121,9 +121,9 @@ fn a_counter_set_at_any_moment_is_seen_once() {
     let woken: &'static AtomicUsize = Box::leak(Box::default());
     in_threads(&tasks, 2, move |task, thread| {
         let mut rng = Rng::new(1);
-        for round in 0..30_000 {
+        for round in 0..500 {
             if thread == 1 {
-                task.stage("waits");
+                task.stage(format!("waits, round {round}"));
                 assert_eq!(wait(task, counter, 1), Ok(0));
                 woken.store(round + 1, Ordering::Release);
                 continue;
