@@ -115,7 +115,7 @@ fn capi_rules(_: &Source, path: &PathUsed) -> Option<String> {
     let allowed = |prefix: &&str| {
         path.starts_with(&["openlapi"].into_iter().chain(prefix.split("::")).collect::<Vec<_>>())
     };
-    let foreign = path.names[0].starts_with("openlapi") && !CAPI.iter().any(|prefix| allowed(prefix));
+    let foreign = path.names[0].starts_with("openlapi") && !CAPI.iter().any(allowed);
     foreign.then(|| format!("capi uses of the core {CAPI:?} alone"))
 }
 
