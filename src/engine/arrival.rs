@@ -1,26 +1,20 @@
-//! Messages that come in: puts and active messages, where their data goes, and what follows when it is there.
+//! Messages that come in: puts and active messages, and where their data goes.
 
-use super::completion::Completion;
-use super::context::{Context, Core, Held};
+use super::assembly;
+use super::context::Held;
 use super::copying;
-use super::counter;
-use super::dispatcher::{self, answer};
+use super::description;
 use super::handlers::{self, Verdict};
-use super::local;
+use super::landing::{landed, take};
 use super::message::{ActiveMessage, Data, Dropped, IncomingPut, Landing, Then};
+use super::post::answer;
 use super::transfer::Transfer;
-use super::vector;
-use crate::abi::{LAPI_NORMAL, LAPI_RECV_COMPLETE, compl_hndlr_t};
+use crate::abi::LAPI_NORMAL;
 use crate::base::bytes::{self, Piece};
-use crate::base::clock::ticks;
 use crate::proto::content::{self, Content, Sink};
-use crate::proto::inbox::{Assembly, Misplaced};
+use crate::proto::inbox::Assembly;
 use crate::transport::Task;
 use crate::wire::packet::Head;
-use libc::c_void;
-
-/// Bodies from so many bytes on are timed when they are copied.
-const MEASURED: usize = 4096;
 
 /// An active message has arrived: runs its header handler, and does what it wants.
 pub fn active_message(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: Data) {
@@ -45,13 +39,7 @@ fn deliver(held: &mut Held<'_>, message: &ActiveMessage, sink: Sink, landing: La
         }
         Data::Begun { first, total } => {
             let Some(id) = message.id else { unreachable!("a message to oneself is always whole") };
-            begin(
-                held,
-                message.src,
-                id,
-                Assembly { sink, total, arrived: 0, then: Then::Land(landing) },
-                first,
-            );
+            assembly::begin_landing(held, id, sink, total, landing, first);
         }
         Data::Remote { addr, total } => {
             let Some(id) = message.id else { unreachable!("a message to oneself is never remote") };
@@ -107,106 +95,15 @@ pub fn put(held: &mut Held<'_>, put: &IncomingPut, body: Piece) {
         return landed(held, landing);
     }
     let sink = Sink::Buffer(addr as usize);
-    begin(held, src, id, Assembly { sink, total, arrived: 0, then: Then::Land(landing) }, body);
-}
-
-/// The beginning of a message of several packets: its first bytes, and what came before them.
-pub(super) fn begin(held: &mut Held<'_>, src: Task, id: u32, assembly: Assembly<Then>, first: Piece) {
-    held.core().inbox.begin(src, id, assembly);
-    if first.len != 0 {
-        more_data(held, src, id, 0, first);
-    }
-    for early in held.core().inbox.early(src, id) {
-        more_data(held, src, id, early.offset, early.bytes());
-    }
+    assembly::begin_landing(held, id, sink, total, landing, body);
 }
 
 /// More data of a message under way.
 pub fn more_data(held: &mut Held<'_>, src: Task, id: u32, offset: u64, body: Piece) {
-    match held.core().inbox.place(src, id, offset, body.len) {
-        Ok((sink, complete)) => {
-            // SAFETY: inside of what the message was promised, checked by `place`.
-            unsafe { take(held.core(), &sink, offset, body) };
-            match complete.map(|assembly| assembly.then) {
-                Some(Then::Land(landing)) => landed(held, landing),
-                Some(Then::Describe(description)) => vector::described(held, src, id, *description),
-                None => {}
-            }
-        }
-        // SAFETY: the body is in the packet.
-        Err(Misplaced::Unknown) => unsafe { held.core().inbox.keep(src, id, offset, body) },
-        Err(Misplaced::Outside) => dispatcher::broken(held, src),
-    }
-}
-
-/// Copies a packet's bytes to where they belong, and notes how long that takes when they are many.
-///
-/// # Safety
-/// The body must be readable, and its places in `sink` writable.
-#[inline]
-pub unsafe fn take(core: &mut Core, sink: &Sink, offset: u64, body: Piece) {
-    if body.len < MEASURED {
-        // SAFETY: the caller's promise.
-        return unsafe { sink.take(offset, body) };
-    }
-    let before = ticks();
-    // SAFETY: the caller's promise.
-    unsafe { sink.take(offset, body) };
-    core.tuner.note_taken(body.len, ticks() - before);
-}
-
-/// A message needs nothing more: the sender's fence may have waited for it.
-#[inline]
-pub fn confirm(held: &mut Held<'_>, src: Task, id: u32) {
-    let core = held.core();
-    if let Some(count) = core.inbox.deliver(src, id) {
-        answer(core, src, &Head::FenceAck { count });
-    }
-}
-
-/// All data of a message is where it belongs.
-#[inline]
-pub fn landed(held: &mut Held<'_>, landing: Landing) {
-    let core = held.core();
-    core.unreported |= LAPI_RECV_COMPLETE;
-    match landing.id {
-        Some(id) => {
-            core.stats.peers.bytes_received += landing.bytes;
-            confirm(held, landing.src, id);
-        }
-        None => core.stats.local.bytes_received += landing.bytes,
-    }
-    match landing.handler {
-        None => conclude(held, &landing),
-        Some(handler) => complete_by_handler(held, landing, handler),
-    }
-}
-
-fn complete_by_handler(held: &mut Held<'_>, landing: Landing, handler: compl_hndlr_t) {
-    let context: &Context = held.context();
-    if landing.ret_flags == LAPI_NORMAL {
-        let completion = Completion { handler, parameter: landing.parameter, then: Some(landing) };
-        context.completions.push(completion);
-        return;
-    }
-    // SAFETY: the program's own completion handler, with the parameter that its header handler gave; no reference into
-    // the core is out.
-    unsafe { handler(context.handle_ptr(), landing.parameter as *mut c_void) };
-    conclude(held, &landing);
-}
-
-/// The message is complete, its completion handler has returned: target counter first, then the origin is told.
-#[inline]
-pub fn conclude(held: &mut Held<'_>, landing: &Landing) {
-    // SAFETY: a counter of this task, by the contract of the call that sent the message.
-    unsafe { counter::bump(landing.tgt_cntr as usize) };
-    if landing.cookie != 0 {
-        match landing.id {
-            Some(_) => {
-                answer(held.core(), landing.src, &Head::Done { cookie: landing.cookie });
-            }
-            None => local::complete(landing.cookie),
-        }
+    match assembly::more_data(held, src, id, offset, body) {
+        Some(Then::Land(landing)) => landed(held, landing),
+        Some(Then::Describe(incoming)) => description::described(held, src, id, *incoming),
+        None => {}
     }
 }
 

@@ -1,14 +1,13 @@
 //! Makes the copies across address spaces, slice by slice, and does what follows them. What the kernel refuses goes in
 //! packets, from its beginning.
 
-use super::arrival;
 use super::context::Held;
-use super::dispatcher::answer;
+use super::description::{self, Marks};
+use super::landing;
 use super::message::Then;
-use super::origin;
+use super::post::{self, answer};
 use super::reply;
 use super::transfer::{Kind, Places, Transfer};
-use super::vector::{self, Marks};
 use crate::abi::LAPI_ERR_NO_CONNECTIVITY;
 use crate::base::bytes::Piece;
 use crate::base::clock::ticks;
@@ -74,7 +73,7 @@ fn finish(held: &mut Held<'_>, transfer: &Transfer) {
     match transfer.kind {
         Kind::Push { id, tgt_cntr, cookie, done } => {
             announce(held, transfer, id, tgt_cntr, cookie);
-            origin::finish(held, &done);
+            post::finish(held, &done);
         }
         Kind::Fetch { cookie, tgt_cntr } => {
             held.core().transport.note_fetched(transfer.peer, transfer.len as u64);
@@ -90,7 +89,7 @@ fn finish(held: &mut Held<'_>, transfer: &Transfer) {
             if let Some(Then::Land(landing)) =
                 core.inbox.withdraw(transfer.peer, id).map(|assembly| assembly.then)
             {
-                arrival::landed(held, landing);
+                landing::landed(held, landing);
             }
         }
     }
@@ -118,15 +117,15 @@ fn refused(held: &mut Held<'_>, transfer: Transfer) {
                         let head = Head::Put { id, addr: *remote, tgt_cntr, cookie, total: len };
                         let data = Content::Piece(Piece { ptr: *local as *const u8, len: transfer.len });
                         let (first, next) = (Some((&head, Piece::EMPTY)), Continuation::Message(id));
-                        origin::stream(held, peer, first, next, &data, Streaming::default(), done)
+                        post::stream(held, peer, first, next, &data, Streaming::default(), done)
                     }
                     Places::Many { local, remote } => {
-                        vector::put_runs(held, peer, Marks { id, tgt_cntr, cookie }, local, remote, done)
+                        description::put_runs(held, peer, Marks { id, tgt_cntr, cookie }, local, remote, done)
                     }
                 }
             };
             match posted {
-                Posted::Free => origin::finish(held, &done),
+                Posted::Free => post::finish(held, &done),
                 Posted::Queued => {}
                 // Reported with the other send operations that are done.
                 Posted::Gone => {
@@ -139,7 +138,7 @@ fn refused(held: &mut Held<'_>, transfer: Transfer) {
             answer(core, peer, &Head::Get { addr: *remote, len, cookie, tgt_cntr });
         }
         (Kind::Fetch { cookie, tgt_cntr }, Places::Many { remote, .. }) => {
-            vector::request_runs(held, peer, remote, tgt_cntr, cookie);
+            description::request_runs(held, peer, remote, tgt_cntr, cookie);
         }
         // The message stays in assembly, and its data will come as that of any other.
         (Kind::Pull { cookie, .. }, _) => {

@@ -6,19 +6,18 @@
 use super::arrival;
 use super::context::{Core, Held};
 use super::copying;
+use super::description;
 use super::local;
 use super::lock::this_thread;
 use super::message::{ActiveMessage, Data, IncomingPut};
-use super::origin;
+use super::post::{answer, broken, finish};
 use super::reply;
 use super::transfer::Transfer;
-use super::vector;
-use crate::abi::{INT_ERR, LAPI_ERR_NO_CONNECTIVITY, LAPI_ERR_UNKNOWN};
+use crate::abi::{INT_ERR, LAPI_ERR_NO_CONNECTIVITY};
 use crate::base::bytes::Piece;
 use crate::error::Error;
 use crate::proto::content::Content;
 use crate::proto::ops::Op;
-use crate::proto::outbox::{Body, Posted, SendDone};
 use crate::transport::{Inbound, PeerState, Task};
 use crate::wire::packet::Head;
 
@@ -81,7 +80,7 @@ fn report_finished(held: &mut Held<'_>) -> bool {
         if held.core().closing {
             break;
         }
-        origin::finish(held, &done);
+        finish(held, &done);
         if done.error != 0 && held.core().lost.insert(done.peer) {
             let detail =
                 format!("task {} has left before everything that was sent to it had found room", done.peer);
@@ -105,14 +104,6 @@ fn pump(core: &mut Core) -> bool {
     let moved = outbox.pump(&mut wire, &mut finished);
     core.finished = finished;
     moved
-}
-
-/// Sends a packet that carries no data of the program. Only `Posted::Gone` says that it was not sent.
-#[inline]
-pub fn answer(core: &mut Core, peer: Task, head: &Head) -> Posted {
-    let (outbox, mut wire) = core.out();
-    // SAFETY: the packet has no body.
-    unsafe { outbox.post(&mut wire, peer, head, Body::EMPTY, usize::MAX, SendDone::nothing(peer)) }
 }
 
 #[inline]
@@ -147,7 +138,7 @@ fn handle(held: &mut Held<'_>, packet: &Inbound) {
                 None => broken(held, src),
             }
         }
-        Some(head @ Head::Vector { .. }) => vector::arrived(held, src, &head, body),
+        Some(head @ Head::Vector { .. }) => description::arrived(held, src, &head, body),
         Some(Head::Put { id, addr, tgt_cntr, cookie, total }) => {
             arrival::put(held, &IncomingPut { src, id, addr, tgt_cntr, cookie, total }, body);
         }
@@ -192,18 +183,6 @@ pub fn advance_collective(core: &mut Core) {
     if let Some(values) = collectives.advance(outbox, &mut wire) {
         core.collected = Some(Some(values));
     }
-}
-
-/// A packet that no task of ours would send.
-#[cold]
-pub fn broken(held: &mut Held<'_>, src: Task) {
-    if held.core().lost.contains(&src) {
-        // On its way when the peer was given up, with everything that waited for it.
-        return;
-    }
-    let error =
-        Error::new(LAPI_ERR_UNKNOWN, format!("a packet from task {src} makes no sense, and was thrown away"));
-    held.context().report(held, INT_ERR, src, &error);
 }
 
 /// Ends what waits for peers that have left: they died, or ended LAPI while they owed an answer. Makes system calls: for

@@ -3,9 +3,10 @@
 use super::arrival;
 use super::context::Held;
 use super::counter;
+use super::landing::complete;
 use super::lock::this_thread;
 use super::message::{ActiveMessage, Data, SelfMessage};
-use super::origin;
+use super::post::finish;
 use super::reply;
 use super::request::{Get, Message, Put};
 use crate::abi::{COMPARE_AND_SWAP, FETCH_AND_ADD, FETCH_AND_OR, LAPI_RECV_COMPLETE, SWAP};
@@ -38,7 +39,7 @@ pub fn put_done(held: &mut Held<'_>, bytes: u64, tgt_cntr: u64, cmpl_cntr: usize
     let core = held.core();
     core.stats.local.bytes_received += bytes;
     core.unreported |= LAPI_RECV_COMPLETE;
-    origin::finish(held, done);
+    finish(held, done);
     complete(cmpl_cntr as u64);
     held.core().news = true;
 }
@@ -86,7 +87,7 @@ pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Result<(
     let core = held.core();
     core.dispatcher = 0;
     core.news = true;
-    origin::finish(held, &message.done);
+    finish(held, &message.done);
     Ok(())
 }
 
@@ -98,7 +99,7 @@ unsafe fn queue(held: &mut Held<'_>, message: &Message) {
     let (header, copy) = unsafe { (bytes::copy_aligned(message.header), short.then(|| pack(&message.data))) };
     held.core().to_self.push_back(SelfMessage { message: message.clone(), header, copy });
     if short {
-        origin::finish(held, &message.done);
+        finish(held, &message.done);
     }
 }
 
@@ -126,7 +127,7 @@ pub fn deliver_queued(held: &mut Held<'_>) -> bool {
         };
         deliver(held, message, header, &data);
         if queued.copy.is_none() {
-            origin::finish(held, &message.done);
+            finish(held, &message.done);
         }
     }
     waiting != 0
@@ -158,12 +159,6 @@ fn deliver(held: &mut Held<'_>, message: &Message, header: Piece, data: &Content
             arrival::active_message(held, &arrived, header, Data::Here(piece));
         }
     }
-}
-
-/// The completion counter of an operation on oneself; its address stands where a cookie would.
-pub fn complete(cmpl_cntr: u64) {
-    // SAFETY: 0, or the program's counter.
-    unsafe { counter::bump(cmpl_cntr as usize) };
 }
 
 /// Carries out a read-modify-write on a variable of this task, atomically also with regard to the program's own atomic

@@ -1,28 +1,38 @@
-//! A context that moves.
+//! A context that moves. From the ground up; each module uses those above it in this list alone:
 //!
+//! * [`lock`]: the context's lock, which knows its owner. [`counter`]: counters. [`stats`]: what is counted.
+//!   [`threads`]: how threads are made. [`sleepers`]: who sleeps. [`tuner`]: which way is faster for long messages.
+//! * [`request`]: what the program asks for. [`message`]: what has arrived. [`transfer`]: a copy across address spaces.
+//! * [`completion`]: completion handlers to be run. [`notifier`]: the thread of interrupt mode, as others see it.
 //! * [`context`]: the state behind a handle, and the only way to it: [`context::Held`].
-//! * [`lock`]: the context's lock, which knows its owner.
+//! * [`bulk`]: which way long messages go. [`handlers`]: header handlers.
+//! * [`post`]: how anything leaves this task. [`landing`]: what follows when data is where it belongs.
+//!   [`workers`]: the threads that run completion handlers.
+//! * [`assembly`]: messages of several packets. [`reply`]: answers, on both sides.
+//! * [`description`]: vectors in packets. [`copying`]: makes the copies across address spaces.
+//! * [`arrival`]: messages that come in. [`local`]: a task and itself.
+//! * [`origin`]: starts the program's operations, [`vector`] those between vectors.
 //! * [`dispatcher`]: takes packets in and keeps everything going; never entered twice.
-//! * [`origin`]: starts the program's operations, [`vector`] those between vectors, [`local`] those to oneself.
-//! * [`bulk`]: which way long messages go; [`tuner`]: which one is faster; [`transfer`]: copies across address spaces.
-//! * [`arrival`]: messages that come in; [`handlers`]: their header handlers; [`reply`]: answers.
-//! * [`completion`]: threads that run completion handlers. [`notifier`]: the thread of interrupt mode.
-//! * [`wait`]: how a thread waits. [`counter`]: counters. [`stats`]: what is counted.
+//! * [`wait`]: how a thread waits. [`interrupt`]: what the thread of interrupt mode does.
 
 pub mod arrival;
+pub mod assembly;
 pub mod bulk;
 pub mod completion;
 pub mod context;
 pub mod copying;
 pub mod counter;
+pub mod description;
 pub mod dispatcher;
 pub mod handlers;
 pub mod interrupt;
+pub mod landing;
 pub mod local;
 pub mod lock;
 pub mod message;
 pub mod notifier;
 pub mod origin;
+pub mod post;
 pub mod reply;
 pub mod request;
 pub mod sleepers;

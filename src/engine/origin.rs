@@ -1,24 +1,21 @@
-//! The program's operations at their origin: how they start, and what follows when the memory they were sent from is free.
+//! The program's operations at their origin: how they start.
 
 use super::bulk;
 use super::context::Held;
 use super::copying;
-use super::counter;
-use super::dispatcher::answer;
 use super::local;
+use super::post::{answer, completion, finish, gone, post, reachable, started, stream};
+use super::reply;
 use super::request::{Get, Message, Put, Rmw};
 use super::transfer::Transfer;
 use super::tuner::Way;
-use crate::abi::{LAPI_ERR_NO_CONNECTIVITY, LAPI_SEND_COMPLETE, lapi_sh_info_t, scompl_hndlr_t};
 use crate::base::bytes::Piece;
-use crate::base::clock::ticks;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::proto::content::{Content, Sink};
 use crate::proto::ops::Op;
 use crate::proto::outbox::{Body, Continuation, Posted, SendDone, Streaming};
 use crate::transport::Task;
 use crate::wire::packet::{Head, RMW_WIDE};
-use libc::c_void;
 
 /// Starts a put.
 ///
@@ -197,7 +194,7 @@ pub unsafe fn rmw(held: &mut Held<'_>, rmw: &Rmw) -> Result<()> {
         // SAFETY: the caller's promise.
         if let Some(value) = unsafe { local::read_modify_write(op, rmw.var, rmw.value, rmw.swap) } {
             // SAFETY: the caller's promise.
-            unsafe { store_previous(rmw.previous, rmw.wide, value) };
+            unsafe { reply::store_previous(rmw.previous, rmw.wide, value) };
         }
         finish(held, &rmw.done);
         return Ok(());
@@ -208,139 +205,4 @@ pub unsafe fn rmw(held: &mut Held<'_>, rmw: &Rmw) -> Result<()> {
     let cookie = core.ops.insert(rmw.tgt, pending, true);
     let head = Head::Rmw { op, var: rmw.var, value: rmw.value, swap: rmw.swap, cookie };
     request(held, rmw.tgt, &head, cookie)
-}
-
-/// A send operation is done with the program's memory: counter, then send completion handler.
-#[inline]
-pub fn finish(held: &mut Held<'_>, done: &SendDone) {
-    let core = held.core();
-    if done.user {
-        core.unreported |= LAPI_SEND_COMPLETE;
-    }
-    // A thread may sleep in a call that waits for the counter.
-    core.news |= core.sleepers.waiting != 0;
-    if done.error == 0 {
-        let path = if done.peer == core.options.me { &mut core.stats.local } else { &mut core.stats.peers };
-        path.bytes_sent += done.bytes;
-        if done.posted != 0 {
-            bulk::note_stream(core, done);
-        }
-        // SAFETY: the program's counter.
-        unsafe { counter::bump(done.org_cntr) };
-    }
-    if done.handler != 0 {
-        call_send_handler(held, done);
-    }
-}
-
-#[cold]
-fn call_send_handler(held: &mut Held<'_>, done: &SendDone) {
-    // SAFETY: the address of the program's send completion handler, which was a function pointer when it came in.
-    let handler = unsafe { std::mem::transmute::<usize, scompl_hndlr_t>(done.handler) };
-    let mut info = lapi_sh_info_t { src: done.peer, reason: done.error as u32, reserve: [0; 6] };
-    // SAFETY: the program's own function, with pointers that live during the call; no reference into the core is out.
-    unsafe { handler(held.context().handle_ptr(), done.info as *mut c_void, &mut info) };
-}
-
-/// The cookie of an operation that the program wants to see completed, or 0.
-#[inline]
-pub(super) fn completion(held: &mut Held<'_>, tgt: Task, cmpl_cntr: usize) -> u64 {
-    if cmpl_cntr == 0 { 0 } else { held.core().ops.insert(tgt, Op::Completion { cmpl_cntr }, false) }
-}
-
-/// # Safety
-/// As for [`crate::proto::outbox::Outbox::post`].
-#[inline]
-pub(super) unsafe fn post(
-    held: &mut Held<'_>,
-    tgt: Task,
-    head: &Head,
-    body: Body<'_>,
-    copied: bool,
-    done: SendDone,
-) -> Posted {
-    let core = held.core();
-    let limit = if copied { usize::MAX } else { core.options.copy_limit };
-    let (outbox, mut wire) = core.out();
-    // SAFETY: the caller's promise.
-    unsafe { outbox.post(&mut wire, tgt, head, body, limit, done) }
-}
-
-/// Posts a message of several packets, and sends as much of it as there is room for.
-///
-/// # Safety
-/// As for [`crate::proto::outbox::Outbox::post_stream`].
-pub unsafe fn stream(
-    held: &mut Held<'_>,
-    tgt: Task,
-    first: Option<(&Head, Piece)>,
-    next: Continuation,
-    data: &Content,
-    how: Streaming,
-    done: SendDone,
-) -> Posted {
-    let core = held.core();
-    let done = SendDone { posted: ticks(), ..done };
-    let mut finished = std::mem::take(&mut core.finished);
-    let (outbox, mut wire) = core.out();
-    // SAFETY: the caller's promise.
-    let posted = unsafe { outbox.post_stream(tgt, first, next, data, how, done) };
-    outbox.pump(&mut wire, &mut finished);
-    core.finished = finished;
-    posted
-}
-
-/// What a call answers for a message that was posted.
-#[inline]
-pub(super) fn started(
-    held: &mut Held<'_>,
-    tgt: Task,
-    cookie: u64,
-    posted: Posted,
-    done: &SendDone,
-) -> Result<()> {
-    match posted {
-        Posted::Free => finish(held, done),
-        Posted::Queued => {}
-        Posted::Gone => {
-            let core = held.core();
-            core.ops.remove(tgt, cookie);
-            core.outbox.take_back(tgt);
-            return Err(gone(tgt));
-        }
-    }
-    Ok(())
-}
-
-/// The target still takes packets, as far as is known.
-#[inline]
-pub(super) fn reachable(held: &mut Held<'_>, tgt: Task) -> Result<()> {
-    let core = held.core();
-    if core.transport.open(tgt) && (core.lost.is_empty() || !core.lost.contains(&tgt)) {
-        return Ok(());
-    }
-    Err(gone(tgt))
-}
-
-#[cold]
-pub(super) fn gone(tgt: Task) -> Error {
-    Error::new(
-        LAPI_ERR_NO_CONNECTIVITY,
-        format!("task {tgt} has ended LAPI or died: nothing can be sent to it"),
-    )
-}
-
-/// # Safety
-/// `previous` must be 0 or writable for 8 bytes (`wide`) or 4.
-#[inline]
-pub(super) unsafe fn store_previous(previous: usize, wide: bool, value: u64) {
-    if previous != 0 {
-        // SAFETY: the caller's promise; the program may have placed it at any address.
-        unsafe {
-            match wide {
-                true => (previous as *mut u64).write_unaligned(value),
-                false => (previous as *mut u32).write_unaligned(value as u32),
-            }
-        }
-    }
 }

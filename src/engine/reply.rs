@@ -1,11 +1,10 @@
 //! Answers: what a target does for the gets of others, and what follows here when an operation of ours is answered.
 
-use super::arrival;
 use super::completion::Completion;
 use super::context::Held;
 use super::counter;
-use super::dispatcher;
-use super::origin;
+use super::landing;
+use super::post;
 use crate::abi::compl_hndlr_p;
 use crate::base::bytes::Piece;
 use crate::proto::content::Content;
@@ -22,30 +21,30 @@ pub fn serve_get(held: &mut Held<'_>, src: Task, data: &Content, cookie: u64, tg
     if data.len() <= held.core().outbox.max_body() {
         let head = Head::Reply { cookie, offset: 0 };
         // SAFETY: the origin's program says that it may read there.
-        let posted = unsafe { origin::post(held, src, &head, Body::data(data), false, done) };
+        let posted = unsafe { post::post(held, src, &head, Body::data(data), false, done) };
         if posted == Posted::Free {
-            origin::finish(held, &done);
+            post::finish(held, &done);
         }
         return;
     }
     // SAFETY: as above, until the target's counter says that it is done.
-    unsafe { origin::stream(held, src, None, Continuation::Reply(cookie), data, Streaming::default(), done) };
+    unsafe { post::stream(held, src, None, Continuation::Reply(cookie), data, Streaming::default(), done) };
 }
 
 /// Data that was asked for.
 pub fn take_reply(held: &mut Held<'_>, src: Task, cookie: u64, offset: u64, body: Piece) {
     let core = held.core();
     let Some(Op::Get { sink, len, arrived, .. }) = core.ops.get_mut(src, cookie) else {
-        return dispatcher::broken(held, src);
+        return post::broken(held, src);
     };
     if offset.checked_add(body.len as u64).is_none_or(|end| end > *len) {
-        return dispatcher::broken(held, src);
+        return post::broken(held, src);
     }
     let sink = sink.clone();
     *arrived += body.len as u64;
     let complete = *arrived >= *len;
     // SAFETY: inside of what the program gave for the answer, checked above.
-    unsafe { arrival::take(core, &sink, offset, body) };
+    unsafe { landing::take(core, &sink, offset, body) };
     if complete {
         got(held, src, cookie);
     }
@@ -75,11 +74,11 @@ pub fn get_handler(held: &mut Held<'_>, handler: usize, parameter: usize) {
 #[inline]
 pub fn take_rmw_reply(held: &mut Held<'_>, src: Task, cookie: u64, value: u64) {
     let Some(Op::Rmw { previous, wide, done }) = held.core().ops.remove(src, cookie) else {
-        return dispatcher::broken(held, src);
+        return post::broken(held, src);
     };
     // SAFETY: where the program wants the previous value.
-    unsafe { origin::store_previous(previous, wide, value) };
-    origin::finish(held, &done);
+    unsafe { store_previous(previous, wide, value) };
+    post::finish(held, &done);
 }
 
 /// A message is complete at its target.
@@ -93,7 +92,7 @@ pub fn take_done(held: &mut Held<'_>, src: Task, cookie: u64) {
             *concluded = true;
             return;
         }
-        _ => return dispatcher::broken(held, src),
+        _ => return post::broken(held, src),
     };
     ops.remove(src, cookie);
     // SAFETY: the program's counter.
@@ -105,15 +104,15 @@ pub fn take_pulled(held: &mut Held<'_>, src: Task, cookie: u64, refused: u64) {
     let Some(Op::Exposed { done, id, data, len, pulled, concluded, .. }) =
         held.core().ops.get_mut(src, cookie)
     else {
-        return dispatcher::broken(held, src);
+        return post::broken(held, src);
     };
     if std::mem::replace(pulled, true) {
-        return dispatcher::broken(held, src);
+        return post::broken(held, src);
     }
     let (done, id, concluded) = (*done, *id, *concluded);
     let data = Piece { ptr: *data as *const u8, len: *len };
     if refused == 0 {
-        origin::finish(held, &done);
+        post::finish(held, &done);
         if concluded {
             take_done(held, src, cookie);
         }
@@ -122,6 +121,23 @@ pub fn take_pulled(held: &mut Held<'_>, src: Task, cookie: u64, refused: u64) {
     // SAFETY: the program leaves its data alone until `done` is reported.
     unsafe {
         let data = Content::Piece(data);
-        origin::stream(held, src, None, Continuation::Message(id), &data, Streaming::default(), done)
+        post::stream(held, src, None, Continuation::Message(id), &data, Streaming::default(), done)
     };
+}
+
+/// Gives the program the previous value of a variable.
+///
+/// # Safety
+/// `previous` must be 0 or writable for 8 bytes (`wide`) or 4.
+#[inline]
+pub(super) unsafe fn store_previous(previous: usize, wide: bool, value: u64) {
+    if previous != 0 {
+        // SAFETY: the caller's promise; the program may have placed it at any address.
+        unsafe {
+            match wide {
+                true => (previous as *mut u64).write_unaligned(value),
+                false => (previous as *mut u32).write_unaligned(value as u32),
+            }
+        }
+    }
 }

@@ -107,7 +107,7 @@ pub struct Vectored {
     pub origin: Arc<Layout>,
     /// The vector there: addresses of the target.
     pub target: Arc<Layout>,
-    /// The same as words, see [`super::vector::describe`].
+    /// The same as words, see [`super::description::describe`].
     pub description: Vec<u64>,
     /// The target's counter, or 0.
     pub tgt_cntr: u64,

@@ -1,66 +1,23 @@
 //! Puts and gets whose places are vectors, at both tasks.
 //!
-//! The origin knows both vectors. The target's travels as a description: the words of its pieces, or of the template of
-//! a strided one. A put that fits a packet takes description and data in one; otherwise the data is a message of its
-//! own, whose number the description tells. Few large pieces go by copies across address spaces instead.
+//! The origin knows both vectors. The target's travels as a description, before the data or with it (see
+//! [`super::description`]); few large pieces go by copies across address spaces instead.
 
-use super::arrival;
 use super::bulk;
 use super::context::Held;
 use super::copying;
 use super::counter;
-use super::dispatcher::broken;
+use super::description::{self, Marks};
 use super::local;
-use super::message::{Incoming, Landing, Then};
-use super::origin;
+use super::post;
 use super::reply;
 use super::request::{GetDone, Vectored};
 use super::transfer::Transfer;
 use super::tuner::Way;
-use crate::abi::LAPI_NORMAL;
-use crate::base::bytes::{self, Piece};
-use crate::dgsp::Layout;
-use crate::dgsp::vector::Vector;
 use crate::error::Result;
 use crate::proto::content::{self, Content, Sink};
-use crate::proto::inbox::Assembly;
 use crate::proto::ops::Op;
-use crate::proto::outbox::{Body, Continuation, Posted, SendDone, Streaming};
-use crate::transport::Task;
-use crate::wire::packet::Head;
-use std::sync::Arc;
-
-/// First word of the description of a list of pieces: pairs of address and length follow.
-const PIECES: u64 = 0;
-/// First word of the description of a strided vector: base, block, stride and count follow.
-const STRIDED: u64 = 1;
-
-/// The words that describe a vector to the target.
-pub fn describe(vector: &Vector) -> Vec<u64> {
-    if let Some(template) = vector.template() {
-        return vec![STRIDED, template.base as u64, template.block, template.stride, vector.count() as u64];
-    }
-    let pieces = vector.pieces().flat_map(|(at, len)| [at as u64, len]);
-    std::iter::once(PIECES).chain(pieces).collect()
-}
-
-/// The same of a layout, run by run.
-fn describe_runs(layout: &Layout) -> Vec<u64> {
-    let mut words = vec![PIECES];
-    layout.runs(0, layout.len(), |at, len| words.extend([at as u64, len as u64]));
-    words
-}
-
-/// The places that words describe. `None` when they describe nothing.
-fn layout_of(words: &[u64]) -> Option<Layout> {
-    match *words {
-        [STRIDED, base, block, stride, count] => Some(Layout::strided(base as *mut u8, block, stride, count)),
-        [PIECES, ref pieces @ ..] if pieces.len() % 2 == 0 => {
-            Some(Layout::pieces(pieces.chunks_exact(2).map(|piece| (piece[0] as *mut u8, piece[1]))))
-        }
-        _ => None,
-    }
-}
+use crate::proto::outbox::{Posted, SendDone};
 
 /// Starts a put between two vectors.
 ///
@@ -76,8 +33,8 @@ pub unsafe fn put(held: &mut Held<'_>, put: &Vectored, cmpl_cntr: usize, done: S
         local::put_done(held, put.len() as u64, put.tgt_cntr, cmpl_cntr, &done);
         return Ok(());
     }
-    origin::reachable(held, put.tgt)?;
-    let cookie = origin::completion(held, put.tgt, cmpl_cntr);
+    post::reachable(held, put.tgt)?;
+    let cookie = post::completion(held, put.tgt, cmpl_cntr);
     let id = held.core().outbox.number(put.tgt);
     if bulk::choose_vector(held.core(), put.tgt, put.len(), put.piece(), put.hint) == Way::Attach {
         let transfer = Transfer::push_vector(put, id, cookie, done);
@@ -87,68 +44,8 @@ pub unsafe fn put(held: &mut Held<'_>, put: &Vectored, cmpl_cntr: usize, done: S
     let content = Content::Scattered(put.origin.clone());
     let marks = Marks { id, tgt_cntr: put.tgt_cntr, cookie };
     // SAFETY: the caller's promise.
-    let posted = unsafe { send_put(held, put.tgt, marks, &put.description, &content, done) };
-    origin::started(held, put.tgt, cookie, posted, &done)
-}
-
-/// What the packets of a put carry besides its data.
-#[derive(Clone, Copy)]
-pub struct Marks {
-    /// Its number.
-    pub id: u32,
-    /// The target's counter, or 0.
-    pub tgt_cntr: u64,
-    /// Our operation, or 0.
-    pub cookie: u64,
-}
-
-/// Sends a put between two vectors in packets.
-///
-/// # Safety
-/// The data must be readable until the message is done.
-unsafe fn send_put(
-    held: &mut Held<'_>,
-    tgt: Task,
-    marks: Marks,
-    description: &[u64],
-    data: &Content,
-    done: SendDone,
-) -> Posted {
-    let Marks { id, tgt_cntr, cookie } = marks;
-    let (total, words) = (data.len() as u64, description.len() as u32);
-    let described = Piece { ptr: description.as_ptr().cast(), len: size_of_val(description) };
-    let core = held.core();
-    if described.len + data.len() <= core.outbox.max_body() {
-        let head = Head::Vector { id, get: 0, words, data: 0, total, cookie, tgt_cntr };
-        // SAFETY: the caller's promise; the description lives until the call is over, and is copied when it is parked.
-        return unsafe { origin::post(held, tgt, &head, Body { header: described, data }, false, done) };
-    }
-    let second = core.outbox.number(tgt);
-    let copied = data.len() <= core.options.copy_limit;
-    let head = Head::Vector { id, get: 0, words, data: second, total, cookie, tgt_cntr };
-    // SAFETY: the description is copied at once; the data is the caller's promise.
-    unsafe {
-        if send_description(held, tgt, id, &head, described) == Posted::Gone {
-            held.core().outbox.take_back(tgt);
-            return Posted::Gone;
-        }
-        let how = Streaming { copied, atom: 0 };
-        origin::stream(held, tgt, None, Continuation::Message(second), data, how, done)
-    }
-}
-
-/// # Safety
-/// The description must be readable.
-unsafe fn send_description(held: &mut Held<'_>, tgt: Task, id: u32, head: &Head, described: Piece) -> Posted {
-    let (content, quiet) = (Content::Piece(described), SendDone::nothing(tgt));
-    // SAFETY: the caller's promise; both ways copy what they cannot send at once.
-    unsafe {
-        if described.len <= held.core().outbox.max_body() {
-            return origin::post(held, tgt, head, Body::data(&content), true, quiet);
-        }
-        let how = Streaming { copied: true, atom: 0 };
-        origin::stream(held, tgt, Some((head, Piece::EMPTY)), Continuation::Message(id), &content, how, quiet)
-    }
+    let posted = unsafe { description::send_put(held, put.tgt, marks, &put.description, &content, done) };
+    post::started(held, put.tgt, cookie, posted, &done)
 }
 
 /// Starts a get between two vectors.
@@ -173,7 +70,7 @@ pub unsafe fn get(held: &mut Held<'_>, get: &Vectored, done: GetDone) -> Result<
         reply::get_handler(held, handler, done.parameter);
         return Ok(());
     }
-    origin::reachable(held, get.tgt)?;
+    post::reachable(held, get.tgt)?;
     let sink = Sink::Scattered(get.origin.clone(), 0);
     let op = Op::Get { sink, len, arrived: 0, org_cntr: done.org_cntr, handler, info: done.parameter };
     let cookie = held.core().ops.insert(get.tgt, op, true);
@@ -183,97 +80,11 @@ pub unsafe fn get(held: &mut Held<'_>, get: &Vectored, done: GetDone) -> Result<
         copying::begin(held, transfer);
         return Ok(());
     }
-    if request(held, get.tgt, &get.description, len, get.tgt_cntr, cookie) == Posted::Gone {
+    if description::request(held, get.tgt, &get.description, len, get.tgt_cntr, cookie) == Posted::Gone {
         let core = held.core();
         core.ops.remove(get.tgt, cookie);
         core.outbox.take_back(get.tgt);
-        return Err(origin::gone(get.tgt));
+        return Err(post::gone(get.tgt));
     }
     Ok(())
-}
-
-/// Asks the target for data that lies in many places.
-fn request(held: &mut Held<'_>, tgt: Task, words: &[u64], total: u64, tgt_cntr: u64, cookie: u64) -> Posted {
-    let id = held.core().outbox.number(tgt);
-    let head = Head::Vector { id, get: 1, words: words.len() as u32, data: 0, total, cookie, tgt_cntr };
-    let described = Piece { ptr: words.as_ptr().cast(), len: size_of_val(words) };
-    // SAFETY: the description lives until the call is over.
-    unsafe { send_description(held, tgt, id, &head, described) }
-}
-
-/// The kernel has refused a copy: asks for packets instead.
-pub fn request_runs(held: &mut Held<'_>, tgt: Task, target: &Layout, tgt_cntr: u64, cookie: u64) {
-    // A peer that has gone meanwhile is reported when somebody waits for the answer.
-    request(held, tgt, &describe_runs(target), target.len(), tgt_cntr, cookie);
-}
-
-/// The kernel has refused a copy: puts by packets instead.
-///
-/// # Safety
-/// The data must be readable until the message is done.
-pub unsafe fn put_runs(
-    held: &mut Held<'_>,
-    tgt: Task,
-    marks: Marks,
-    origin: &Arc<Layout>,
-    target: &Layout,
-    done: SendDone,
-) -> Posted {
-    let content = Content::Scattered(origin.clone());
-    // SAFETY: the caller's promise.
-    unsafe { send_put(held, tgt, marks, &describe_runs(target), &content, done) }
-}
-
-/// A packet with a vector's description has arrived, or the first one.
-pub fn arrived(held: &mut Held<'_>, src: Task, head: &Head, body: Piece) {
-    let Head::Vector { id, get, words, data, total, cookie, tgt_cntr } = *head else {
-        return broken(held, src);
-    };
-    let described = words as usize * 8;
-    let (get, empty) = (get != 0, Box::default());
-    let mut incoming = Incoming { words: empty, get, data, total, cookie, tgt_cntr };
-    if described <= body.len {
-        // SAFETY: the body is in the packet.
-        incoming.words = unsafe { bytes::copy_aligned(body.part(0, described)) };
-        return known(held, src, id, &incoming, body.part(described, body.len - described));
-    }
-    incoming.words = vec![0; words as usize].into();
-    let sink = Sink::Buffer(incoming.words.as_mut_ptr() as usize);
-    let then = Then::Describe(Box::new(incoming));
-    arrival::begin(held, src, id, Assembly { sink, total: described as u64, arrived: 0, then }, body);
-}
-
-/// The description is complete.
-pub fn described(held: &mut Held<'_>, src: Task, id: u32, incoming: Incoming) {
-    known(held, src, id, &incoming, Piece::EMPTY);
-}
-
-fn known(held: &mut Held<'_>, src: Task, id: u32, incoming: &Incoming, here: Piece) {
-    let Some(layout) = layout_of(&incoming.words).filter(|layout| layout.len() == incoming.total) else {
-        return broken(held, src);
-    };
-    if incoming.get {
-        arrival::confirm(held, src, id);
-        return reply::serve_get(held, src, &Content::from(layout), incoming.cookie, incoming.tgt_cntr);
-    }
-    let sink = Sink::from(layout);
-    let landing = |id| Landing {
-        src,
-        id: Some(id),
-        tgt_cntr: incoming.tgt_cntr,
-        cookie: incoming.cookie,
-        handler: None,
-        parameter: 0,
-        ret_flags: LAPI_NORMAL,
-        bytes: incoming.total,
-    };
-    if here.len as u64 == incoming.total {
-        // SAFETY: the origin's program says that it may write there; the data is in the packet.
-        unsafe { arrival::take(held.core(), &sink, 0, here) };
-        return arrival::landed(held, landing(id));
-    }
-    arrival::confirm(held, src, id);
-    let then = Then::Land(landing(incoming.data));
-    let assembly = Assembly { sink, total: incoming.total, arrived: 0, then };
-    arrival::begin(held, src, incoming.data, assembly, Piece::EMPTY);
 }

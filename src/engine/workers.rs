@@ -1,7 +1,7 @@
 //! The threads that run completion handlers.
 
-use super::arrival;
 use super::context::Context;
+use super::landing;
 use super::threads::Recipe;
 use crate::error::Result;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ fn run(context: &Context, generation: u64) {
         }
         if let Some(landing) = completion.then {
             if let Some(mut held) = context.enter_closing() {
-                arrival::conclude(&mut held, &landing);
+                landing::conclude(&mut held, &landing);
                 held.core().news = true;
                 held.hand_over();
             }

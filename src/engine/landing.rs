@@ -1,0 +1,94 @@
+//! What follows when data is where it belongs: counters, completion handlers, and word to the sender.
+
+use super::completion::Completion;
+use super::context::{Context, Core, Held};
+use super::counter;
+use super::message::Landing;
+use super::post::answer;
+use crate::abi::{LAPI_NORMAL, LAPI_RECV_COMPLETE, compl_hndlr_t};
+use crate::base::bytes::Piece;
+use crate::base::clock::ticks;
+use crate::proto::content::Sink;
+use crate::transport::Task;
+use crate::wire::packet::Head;
+use libc::c_void;
+
+/// Bodies from so many bytes on are timed when they are copied.
+const MEASURED: usize = 4096;
+
+/// Copies a packet's bytes to where they belong, and notes how long that takes when they are many.
+///
+/// # Safety
+/// The body must be readable, and its places in `sink` writable.
+#[inline]
+pub unsafe fn take(core: &mut Core, sink: &Sink, offset: u64, body: Piece) {
+    if body.len < MEASURED {
+        // SAFETY: the caller's promise.
+        return unsafe { sink.take(offset, body) };
+    }
+    let before = ticks();
+    // SAFETY: the caller's promise.
+    unsafe { sink.take(offset, body) };
+    core.tuner.note_taken(body.len, ticks() - before);
+}
+
+/// A message needs nothing more: the sender's fence may have waited for it.
+#[inline]
+pub fn confirm(held: &mut Held<'_>, src: Task, id: u32) {
+    let core = held.core();
+    if let Some(count) = core.inbox.deliver(src, id) {
+        answer(core, src, &Head::FenceAck { count });
+    }
+}
+
+/// All data of a message is where it belongs.
+#[inline]
+pub fn landed(held: &mut Held<'_>, landing: Landing) {
+    let core = held.core();
+    core.unreported |= LAPI_RECV_COMPLETE;
+    match landing.id {
+        Some(id) => {
+            core.stats.peers.bytes_received += landing.bytes;
+            confirm(held, landing.src, id);
+        }
+        None => core.stats.local.bytes_received += landing.bytes,
+    }
+    match landing.handler {
+        None => conclude(held, &landing),
+        Some(handler) => complete_by_handler(held, landing, handler),
+    }
+}
+
+fn complete_by_handler(held: &mut Held<'_>, landing: Landing, handler: compl_hndlr_t) {
+    let context: &Context = held.context();
+    if landing.ret_flags == LAPI_NORMAL {
+        let completion = Completion { handler, parameter: landing.parameter, then: Some(landing) };
+        context.completions.push(completion);
+        return;
+    }
+    // SAFETY: the program's own completion handler, with the parameter that its header handler gave; no reference into
+    // the core is out.
+    unsafe { handler(context.handle_ptr(), landing.parameter as *mut c_void) };
+    conclude(held, &landing);
+}
+
+/// The message is complete, its completion handler has returned: target counter first, then the origin is told.
+#[inline]
+pub fn conclude(held: &mut Held<'_>, landing: &Landing) {
+    // SAFETY: a counter of this task, by the contract of the call that sent the message.
+    unsafe { counter::bump(landing.tgt_cntr as usize) };
+    if landing.cookie != 0 {
+        match landing.id {
+            Some(_) => {
+                answer(held.core(), landing.src, &Head::Done { cookie: landing.cookie });
+            }
+            None => complete(landing.cookie),
+        }
+    }
+}
+
+/// The completion counter of an operation on oneself; its address stands where a cookie would.
+pub fn complete(cmpl_cntr: u64) {
+    // SAFETY: 0, or the program's counter.
+    unsafe { counter::bump(cmpl_cntr as usize) };
+}
