@@ -8,7 +8,7 @@ use crate::abi::{
 use crate::config;
 use crate::dgsp::registry::REGISTRY;
 use crate::dgsp::{Layout, pack};
-use crate::engine::context::Held;
+use crate::engine::context::{Context, Held};
 use crate::engine::request::Message;
 use crate::error::{Error, Result};
 use crate::proto::content::Content;
@@ -50,8 +50,8 @@ pub unsafe fn pack(request: &mut lapi_pack_dgsp_t) -> Result<()> {
 ///
 /// # Safety
 /// The buffers must be as the man page wants them, and the registered function sound to call with them.
-pub unsafe fn unpack(held: &mut Held<'_>, request: &mut lapi_unpack_dgsp_t) -> Result<()> {
-    let function = held.core().ddm.get();
+pub unsafe fn unpack(context: &Context, request: &mut lapi_unpack_dgsp_t) -> Result<()> {
+    let function = || context.enter().ok().and_then(|mut held| held.core().ddm.get());
     // SAFETY: the caller's promise.
     unsafe { pack::unpack(&REGISTRY, request, function) }
 }

@@ -29,6 +29,22 @@ unsafe impl Send for Layout {}
 // SAFETY: as above.
 unsafe impl Sync for Layout {}
 
+/// A program that gathers has no CONTROL.
+pub(super) fn check_gather(program: &Program) -> Result<()> {
+    if program.has_control() {
+        return Err(Error::new(LAPI_ERR_DGSP_CTL, "a CONTROL in a program that gathers"));
+    }
+    Ok(())
+}
+
+/// A program that moves no bytes cannot move some.
+pub(super) fn check_bytes(program: &Program, bytes: u64) -> Result<()> {
+    if program.size() == 0 && bytes != 0 {
+        return Err(Error::new(LAPI_ERR_DGSP_OTHER, format!("{bytes} bytes by a program of none")));
+    }
+    Ok(())
+}
+
 /// A list of pieces, none of them empty, and none touching the next.
 #[derive(Debug)]
 struct Pieces {
@@ -104,9 +120,7 @@ impl Layout {
     /// - LAPI_ERR_DGSP_CTL: the program has a CONTROL.
     /// - LAPI_ERR_DGSP_OTHER: the program moves no bytes, and never will have moved so many.
     pub fn origin_program(program: Arc<Program>, base: *const u8, bytes: u64) -> Result<Self> {
-        if program.has_control() {
-            return Err(Error::new(LAPI_ERR_DGSP_CTL, "a CONTROL in a program that gathers"));
-        }
+        check_gather(&program)?;
         Self::target_program(program, base.cast_mut(), bytes, None)
     }
 
@@ -121,9 +135,7 @@ impl Layout {
         bytes: u64,
         function: ddm_func_p,
     ) -> Result<Self> {
-        if program.size() == 0 && bytes != 0 {
-            return Err(Error::new(LAPI_ERR_DGSP_OTHER, format!("{bytes} bytes by a program of none")));
-        }
+        check_bytes(&program, bytes)?;
         if program.has_control() && function.is_none() {
             return Err(Error::new(LAPI_ERR_DGSP_CTL, "a CONTROL, but no function is registered"));
         }

@@ -3,6 +3,7 @@
 //! A user's buffer that is described by a program may be null: the program then says addresses, not offsets. It may
 //! not be when the program reaches to the address 0 itself.
 
+use super::layout::{check_bytes, check_gather};
 use super::{Layout, Program};
 use crate::abi::{
     LAPI_ERR_ORG_ADDR_NULL, LAPI_ERR_PACK_SZ, LAPI_ERR_TGT_ADDR_NULL, ddm_func_p, lapi_pack_dgsp_t,
@@ -24,20 +25,29 @@ use libc::{c_int, c_ulong, c_void};
 /// # Safety
 /// What the program describes must be readable from in_buf on, and out_buf writable for out_size bytes.
 pub unsafe fn pack(registry: &Registry, request: &mut lapi_pack_dgsp_t) -> Result<()> {
-    let program = registry.lookup(request.dgsp)?;
-    let end = end(request.position, request.bytes, request.out_size)?;
-    check_user(&program, request.in_buf, request.bytes, LAPI_ERR_ORG_ADDR_NULL)?;
-    check_buffer(request.out_buf, request.bytes, LAPI_ERR_TGT_ADDR_NULL)?;
-    let layout = Layout::origin_program(program, request.in_buf.cast(), request.bytes as u64)?;
-    let out = request.out_buf.cast::<u8>().wrapping_add(request.position as usize);
-    // SAFETY: the caller vouches for both buffers, and the bytes end within out_size.
-    unsafe { layout.gather(0, request.bytes as usize, out) };
-    request.position = end;
-    Ok(())
+    registry.with(request.dgsp, |program| {
+        let end = end(request.position, request.bytes, request.out_size)?;
+        check_user(program, request.in_buf, request.bytes, LAPI_ERR_ORG_ADDR_NULL)?;
+        check_buffer(request.out_buf, request.bytes, LAPI_ERR_TGT_ADDR_NULL)?;
+        check_gather(program)?;
+        check_bytes(program, request.bytes as u64)?;
+        let from = request.in_buf.cast::<u8>();
+        let out = request.out_buf.cast::<u8>().wrapping_add(request.position as usize);
+        let len = request.bytes as usize;
+        // SAFETY: the caller vouches for both buffers, and the bytes end within out_size.
+        unsafe {
+            match program.contiguous(request.bytes as u64) {
+                Some(at) => std::ptr::copy(from.wrapping_offset(at), out, len),
+                None => program.gather(from, 0, len, out),
+            }
+        }
+        request.position = end;
+        Ok(())
+    })
 }
 
-/// Scatters `bytes` bytes from the buffer at `position`, and moves `position` behind them. `function` is what CONTROL
-/// calls.
+/// Scatters `bytes` bytes from the buffer at `position`, and moves `position` behind them. `function` says what
+/// CONTROL calls; it is asked for programs with a CONTROL alone.
 ///
 /// # Errors
 /// After an error, `position` and the buffers are as they were.
@@ -52,16 +62,34 @@ pub unsafe fn pack(registry: &Registry, request: &mut lapi_pack_dgsp_t) -> Resul
 pub unsafe fn unpack(
     registry: &Registry,
     request: &mut lapi_unpack_dgsp_t,
-    function: ddm_func_p,
+    function: impl FnOnce() -> ddm_func_p,
 ) -> Result<()> {
-    let program = registry.lookup(request.dgsp)?;
-    let end = end(request.position, request.bytes, request.in_size)?;
-    check_buffer(request.in_buf, request.bytes, LAPI_ERR_ORG_ADDR_NULL)?;
-    check_user(&program, request.out_buf, request.bytes, LAPI_ERR_TGT_ADDR_NULL)?;
-    let layout = Layout::target_program(program, request.out_buf.cast(), request.bytes as u64, function)?;
     let data = request.in_buf.cast::<u8>().wrapping_add(request.position as usize);
-    // SAFETY: the caller vouches for both buffers and the function, and the bytes end within in_size.
-    unsafe { layout.scatter(0, data, request.bytes as usize) };
+    let (to, len) = (request.out_buf.cast::<u8>(), request.bytes as usize);
+    let (end, scattered) = registry.with(request.dgsp, |program| {
+        let end = end(request.position, request.bytes, request.in_size)?;
+        check_buffer(request.in_buf, request.bytes, LAPI_ERR_ORG_ADDR_NULL)?;
+        check_user(program, request.out_buf, request.bytes, LAPI_ERR_TGT_ADDR_NULL)?;
+        check_bytes(program, request.bytes as u64)?;
+        if program.has_control() {
+            return Ok((end, false));
+        }
+        // SAFETY: the caller vouches for both buffers, and the bytes end within in_size.
+        unsafe {
+            match program.contiguous(request.bytes as u64) {
+                Some(at) => std::ptr::copy(data, to.wrapping_offset(at), len),
+                None => program.scatter(to, 0, data, len),
+            }
+        }
+        Ok((end, true))
+    })?;
+    if !scattered {
+        // The function is the user's: it runs when nothing of the registry is held.
+        let program = registry.lookup(request.dgsp)?;
+        let layout = Layout::target_program(program, to, request.bytes as u64, function())?;
+        // SAFETY: as above; the caller vouches for the function too.
+        unsafe { layout.scatter(0, data, len) };
+    }
     request.position = end;
     Ok(())
 }

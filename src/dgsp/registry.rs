@@ -111,6 +111,19 @@ impl Registry {
         shard.get(&handle.addr()).map(|entry| entry.program.clone()).ok_or_else(|| unknown(handle))
     }
 
+    /// Uses the program of a handle for a moment, which costs less than [`Registry::lookup`]. `run` must not call the
+    /// program's user.
+    ///
+    /// # Errors
+    /// LAPI_ERR_DGSP: no such handle. Those of `run`.
+    pub fn with<R>(&self, handle: lapi_dg_handle_t, run: impl FnOnce(&Program) -> Result<R>) -> Result<R> {
+        if is_byte(handle) {
+            return run(&*byte()?);
+        }
+        let shard = self.shard(handle).read();
+        run(&shard.get(&handle.addr()).ok_or_else(|| unknown(handle))?.program)
+    }
+
     fn shard(&self, handle: lapi_dg_handle_t) -> &RwLock<BTreeMap<usize, Entry>> {
         // Programs are larger than 64 bytes: the bits below say nothing.
         &self.shards[(handle.addr() >> 6) % SHARDS]

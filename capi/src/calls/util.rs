@@ -24,8 +24,15 @@ pub(crate) unsafe fn util(hndl: lapi_handle_t, util_cmd: *mut lapi_util_t) -> c_
                 dgsp::register_function(held, command.DdmFunc.ddm_func);
                 Ok(())
             }),
-            LAPI_DGSP_PACK => table::call(NAME, hndl, |_| dgsp::pack(&mut command.PackDgsp)),
-            LAPI_DGSP_UNPACK => table::call(NAME, hndl, |held| dgsp::unpack(held, &mut command.UnpackDgsp)),
+            LAPI_DGSP_PACK => {
+                let outcome = table::find(hndl).and_then(|_| dgsp::pack(&mut command.PackDgsp));
+                table::code(NAME, hndl, outcome)
+            }
+            LAPI_DGSP_UNPACK => {
+                let outcome =
+                    table::find(hndl).and_then(|context| dgsp::unpack(context, &mut command.UnpackDgsp));
+                table::code(NAME, hndl, outcome)
+            }
             other => table::call(NAME, hndl, |_| Err(unbuilt::utility(other))),
         }
     }

@@ -53,7 +53,7 @@ fn packed(registry: &Registry, request: &mut lapi_pack_dgsp_t) -> c_int {
 
 fn unpacked(registry: &Registry, request: &mut lapi_unpack_dgsp_t, function: ddm_func_p) -> c_int {
     // SAFETY: as above.
-    unsafe { unpack(registry, request, function) }.map_or_else(|error| error.code, |()| 0)
+    unsafe { unpack(registry, request, || function) }.map_or_else(|error| error.code, |()| 0)
 }
 
 #[test]
