@@ -7,8 +7,7 @@ use std::str::FromStr;
 use nix::sched::{CpuSet, sched_getaffinity};
 use nix::unistd::Pid;
 
-use super::error::{Error, say};
-use super::settings::Settings;
+use super::error::say;
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,23 +45,22 @@ impl FromStr for Affinity {
 /// The processors of each of `tasks` tasks; empty when they are not pinned.
 ///
 /// Unless the user says otherwise each task of a job of several gets a core of its own, when there are enough of
-/// them and nobody has said that they are shared (MP_CPU_USE=multiple). A job of one task has nothing to gain.
-pub(super) fn sets(settings: &Settings, tasks: usize) -> Result<Vec<CpuSet>, Error> {
-    let asked: Option<Affinity> = settings.parsed("MP_TASK_AFFINITY")?;
-    let shared = settings.text("MP_CPU_USE")?.is_some_and(|cpu_use| cpu_use.eq_ignore_ascii_case("multiple"));
+/// them and nobody has said that they are `shared` (MP_CPU_USE=multiple). A job of one task has nothing to gain.
+/// `talks`: `poe` says when it cannot do what was `asked`.
+pub(super) fn sets(asked: Option<Affinity>, shared: bool, talks: bool, tasks: usize) -> Vec<CpuSet> {
     let affinity = match asked {
         Some(affinity) => affinity,
         None if tasks == 1 || shared => Affinity::Free,
         None => Affinity::Cores(1),
     };
     if affinity == Affinity::Free {
-        return Ok(Vec::new());
+        return Vec::new();
     }
     let chosen = divide(&cores(), affinity, tasks);
-    if chosen.is_empty() && asked.is_some() && settings.info_level()? > 0 {
+    if chosen.is_empty() && asked.is_some() && talks {
         say(&format!("attention: not enough processors for {tasks} tasks: no task is pinned"));
     }
-    Ok(chosen.iter().map(|processors| cpu_set(processors)).collect())
+    chosen.iter().map(|processors| cpu_set(processors)).collect()
 }
 
 /// Divides the processors of `cores` among the tasks; empty when there are too few.

@@ -94,8 +94,10 @@ pub(super) fn run(
     let ordered = settings.text("MP_STDOUTMODE")?.is_some_and(|mode| mode.eq_ignore_ascii_case("ordered"));
     let style = Style { labels: settings.yes("MP_LABELIO")?, ordered };
     let environment = Environment::new(settings, tasks)?;
-    let affinity = affinity::sets(settings, tasks)?;
+    let shared = settings.text("MP_CPU_USE")?.is_some_and(|cpu_use| cpu_use.eq_ignore_ascii_case("multiple"));
+    let asked = settings.parsed("MP_TASK_AFFINITY")?;
     let info_level = settings.info_level()?;
+    let affinity = affinity::sets(asked, shared, info_level > 0, tasks);
     let open_files =
         allow_open_files(tasks).map_err(|errno| Error::system("the limit of open files", errno))?;
     // Should the keeper die, what it kept becomes ours.
