@@ -8,6 +8,7 @@
 //! A variable that is set to nothing but blanks counts as unset. What the launcher says about the job (task
 //! number, number of tasks, job key) is checked here as far as its form goes and understood in `job::identity`.
 
+mod form;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -18,8 +19,9 @@ use std::time::Duration;
 use crate::abi::LAPI_ERR_BOTH_NETSTR_SET;
 use crate::error::{Error, Result};
 
+pub(crate) use form::common_tasks;
 pub use table::{Kind, MAX_TASKS, VARIABLES, Variable, variable};
-pub(crate) use value::{common_tasks, given, number};
+pub(crate) use value::{given, number};
 
 /// How the environment is looked up: the value of a variable, or `None` when it is not set.
 ///
@@ -232,7 +234,7 @@ impl Config {
             },
             spin: value::small_or_word(env, "LAPI_SPIN")?,
             init_timeout: Duration::from_secs(value::setting(env, "LAPI_INIT_TIMEOUT")?),
-            job_secret: given(env, "LAPI_JOB_SECRET").and_then(|text| value::secret(&text)).map(JobSecret),
+            job_secret: given(env, "LAPI_JOB_SECRET").and_then(|text| form::secret(&text)).map(JobSecret),
         })
     }
 }

@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 use std::fmt;
 
-use super::value;
+use super::form;
 use crate::abi::{
     LAPI_ERR_CSS_LOAD_FAILED, LAPI_ERR_MSG_API, LAPI_ERR_NO_ENV_VAR, LAPI_ERR_NO_NETSTR_SET,
     LAPI_ERR_SET_VAL, LAPI_ERR_SHM_SETUP, LAPI_ERR_UDP_PKT_SZ,
@@ -196,14 +196,14 @@ pub const VARIABLES: &[Variable] = &[
         "MP_LAPI_NETWORK",
         "The adapter windows of this task, for user-space communication without a launcher.",
         "",
-        Kind::Form("@COUNT:WINDOW,ADAPTER[:WINDOW,ADAPTER...]", value::is_network_statement),
+        Kind::Form("@COUNT:WINDOW,ADAPTER[:WINDOW,ADAPTER...]", form::is_network_statement),
         LAPI_ERR_NO_NETSTR_SET,
     ),
     var(
         "MP_LAPI_INET_ADDR",
         "The internet addresses of this task, for UDP without a launcher.",
         "",
-        Kind::Form("@COUNT:ADDRESS,ADAPTER[:ADDRESS,ADAPTER...]", value::is_network_statement),
+        Kind::Form("@COUNT:ADDRESS,ADAPTER[:ADDRESS,ADAPTER...]", form::is_network_statement),
         LAPI_ERR_NO_NETSTR_SET,
     ),
     var(
@@ -231,7 +231,7 @@ pub const VARIABLES: &[Variable] = &[
         "MP_COMMON_TASKS",
         "How many other tasks are on this machine, and which.",
         "",
-        Kind::Form("COUNT[:TASK...]", |text| value::common_tasks(text).is_some()),
+        Kind::Form("COUNT[:TASK...]", |text| form::common_tasks(text).is_some()),
         LAPI_ERR_SHM_SETUP,
     ),
     var(
@@ -268,7 +268,7 @@ pub const VARIABLES: &[Variable] = &[
             "LAPI_JOB_SECRET",
             "What only the tasks of this job know; made by poe.",
             "",
-            Kind::Form("32 hexadecimal digits", |text| value::secret(text).is_some()),
+            Kind::Form("32 hexadecimal digits", |text| form::secret(text).is_some()),
             LAPI_ERR_NO_ENV_VAR,
         )
     },

@@ -1,6 +1,7 @@
 //! Reading one value: its form, its range, and the sentence that says what is wrong with it.
 
 use super::Env;
+use super::form::digits;
 use super::table::{Kind, Variable, variable};
 use crate::error::{Error, Result};
 
@@ -68,38 +69,6 @@ pub(super) fn switched_on(env: &Env<'_>, name: &str) -> bool {
     given(env, name).is_some_and(|text| !text.eq_ignore_ascii_case("no"))
 }
 
-/// The other tasks on this machine, from `COUNT[:TASK...]` (the manual's "Standalone setup"): `None` when the text
-/// has another form, or lists another number of tasks than it says, or one of them twice.
-pub(crate) fn common_tasks(text: &str) -> Option<Vec<u32>> {
-    let mut fields = text.trim_end_matches(':').split(':').map(|field| digits(field.trim()));
-    let count = fields.next()??;
-    let mut tasks = fields.map(|task| u32::try_from(task?).ok()).collect::<Option<Vec<u32>>>()?;
-    let listed = tasks.len();
-    tasks.sort_unstable();
-    tasks.dedup();
-    (tasks.len() == listed && listed as u64 == count).then_some(tasks)
-}
-
-/// The 16 bytes of 32 hexadecimal digits.
-pub(super) fn secret(text: &str) -> Option<[u8; 16]> {
-    if text.len() != 32 || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-        return None;
-    }
-    u128::from_str_radix(text, 16).ok().map(u128::to_be_bytes)
-}
-
-/// Whether `text` is `@COUNT:A,B[:A,B...]` with COUNT pairs, at least one.
-pub(super) fn is_network_statement(text: &str) -> bool {
-    let Some((count, pairs)) = text.strip_prefix('@').and_then(|rest| rest.split_once(':')) else {
-        return false;
-    };
-    let is_pair = |pair: &str| {
-        let mut sides = pair.split(',');
-        sides.by_ref().take(2).filter(|side| !side.trim().is_empty()).count() == 2 && sides.next().is_none()
-    };
-    pairs.split(':').all(is_pair) && digits(count) == Some(pairs.split(':').count() as u64)
-}
-
 fn accepts(kind: Kind, text: &str) -> bool {
     match kind {
         Kind::Word(_) | Kind::ExactWord(_) => find_word(kind, text).is_some(),
@@ -127,11 +96,6 @@ fn in_range(kind: Kind, text: &str) -> Option<u64> {
         _ => return None,
     };
     (min..=max).contains(&number).then_some(number)
-}
-
-/// A number written in decimal digits alone: no sign, no fraction.
-fn digits(text: &str) -> Option<u64> {
-    if text.bytes().all(|digit| digit.is_ascii_digit()) { text.parse().ok() } else { None }
 }
 
 fn size(text: &str) -> Option<u64> {
