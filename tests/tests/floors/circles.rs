@@ -1,0 +1,56 @@
+//! Circles among the modules of one folder.
+
+use crate::source::Source;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Who uses whom among the modules of one folder.
+type Uses = BTreeMap<String, BTreeSet<String>>;
+
+/// One circle of each folder that has any. That the first of two `halves` uses the second does not count.
+pub fn circles(sources: &[Source], halves: &[[&str; 2]]) -> Vec<String> {
+    let modules: BTreeSet<&[String]> = sources.iter().map(|source| &*source.module).collect();
+    let mut folders: BTreeMap<String, Uses> = BTreeMap::new();
+    for source in sources {
+        for path in source.paths().iter().filter(|path| path.names[0] == "crate") {
+            let (own, used) = (&source.module, &path.names[1..]);
+            let common = own.iter().zip(used).take_while(|(own, used)| own == used).count();
+            // Who stands at the root, the floors say.
+            let apart = common != 0 && common < own.len() && common < used.len();
+            if !apart || !modules.contains(&used[..=common]) {
+                continue;
+            }
+            let (user, used) = (own[..=common].join("::"), used[..=common].join("::"));
+            if !halves.contains(&[&*user, &*used]) {
+                folders.entry(own[..common].join("::")).or_default().entry(user).or_default().insert(used);
+            }
+        }
+    }
+    folders.iter().filter_map(|(folder, uses)| Some(told(folder, &circle(uses)?))).collect()
+}
+
+/// What is left when all are taken away that use nothing, and then again, is in a circle or leads to one; following
+/// anyone's first use comes to the circle.
+fn circle(uses: &Uses) -> Option<Vec<&str>> {
+    let mut left: BTreeSet<&str> = uses.keys().map(String::as_str).collect();
+    while let Some(free) =
+        left.iter().copied().find(|user| uses[*user].iter().all(|used| !left.contains(&**used)))
+    {
+        left.remove(free);
+    }
+    let mut way = vec![*left.first()?];
+    loop {
+        let last = way[way.len() - 1];
+        let next = uses[last].iter().map(String::as_str).find(|used| left.contains(used))?;
+        if let Some(at) = way.iter().position(|before| *before == next) {
+            way.drain(..at);
+            way.push(next);
+            return Some(way);
+        }
+        way.push(next);
+    }
+}
+
+fn told(folder: &str, circle: &[&str]) -> String {
+    let names: Vec<_> = circle.iter().map(|module| module.rsplit("::").next().unwrap_or(module)).collect();
+    format!("{folder}: {}", names.join(" -> "))
+}

@@ -1,0 +1,242 @@
+//! The floors of ARCHITECTURE.md: imports run downwards only.
+//!
+//! The sources are read as the compiler reads them, without comments and literals and without what is compiled for
+//! tests alone, and every path in them that begins at `crate`, at `super` or at one of our crates is held to the
+//! rules below.
+
+mod circles;
+mod source;
+mod tokens;
+
+use source::{PathUsed, Source, sources};
+
+/// The floors of the core, from the ground up. A module uses its own floor and those below.
+const FLOORS: &[&[&str]] =
+    &[&["base"], &["wire", "dgsp"], &["proto", "transport", "job"], &["engine"], &["api"]];
+/// These share a floor and do not see each other.
+const APART: &[&str] = &["proto", "transport", "job"];
+/// These may be used from anywhere,
+const ANYWHERE: &[&str] = &["abi", "error", "config"];
+/// and use nothing but each other and this.
+const GROUND: &str = "base";
+
+/// Two halves of one thing each, in files of their own because of their length: the second hands on to the first, which
+/// uses types of the second. That use does not count.
+const HALVES: &[[&str; 2]] = &[["dgsp::records", "dgsp::copy"], ["proto::lane", "proto::outbox"]];
+
+/// What `capi` may use of the core.
+const CAPI: &[&str] = &[
+    "abi",
+    "api",
+    "error",
+    "base::bytes",
+    "engine",
+    "proto::content::Content",
+    "proto::outbox::SendDone",
+    "dgsp::vector::Vector",
+];
+/// What `cdylib` may use of all our crates.
+const CDYLIB: &str = "openlapi_capi";
+
+/// Where the kernel's cross-memory calls stand, and where sockets do.
+const CROSS_MEMORY: &str = "src/transport/shm/";
+const SOCKETS: &[&str] = &["src/job/", "src/transport/udp/"];
+/// What a socket begins with.
+const SOCKET_NAMES: &[&str] =
+    &["UnixStream", "UnixListener", "UnixDatagram", "TcpStream", "TcpListener", "UdpSocket"];
+
+#[test]
+fn imports_of_the_core_run_downwards() {
+    let sources = sources("src");
+    for floor in FLOORS.iter().copied().flatten().chain(ANYWHERE).filter(|floor| **floor != "dgsp") {
+        assert!(
+            sources.iter().any(|source| source.module.first().is_some_and(|own| own == floor)),
+            "no {floor}"
+        );
+    }
+    assert!(
+        sources.iter().map(|source| source.paths().len()).sum::<usize>() > 200,
+        "hardly a path was found"
+    );
+    holds(&sources, core_rules);
+}
+
+#[test]
+fn no_modules_of_a_folder_stand_in_a_circle() {
+    let found = circles::circles(&sources("src"), HALVES);
+    assert!(found.is_empty(), "\n{}\n", found.join("\n"));
+}
+
+#[test]
+fn the_c_interface_uses_the_calls_and_their_types() {
+    let sources = sources("capi/src");
+    assert!(sources.iter().flat_map(Source::paths).any(|path| path.names[0] == "openlapi"));
+    holds(&sources, capi_rules);
+}
+
+#[test]
+fn the_shared_library_only_hands_on() {
+    let sources = sources("cdylib/src");
+    assert!(sources.iter().flat_map(Source::paths).any(|path| path.names[0] == CDYLIB));
+    holds(&sources, cdylib_rules);
+}
+
+fn holds(sources: &[Source], rules: fn(&Source, &PathUsed) -> Option<String>) {
+    let broken: Vec<String> = sources.iter().flat_map(|source| source.violations(rules)).collect();
+    assert!(broken.is_empty(), "\n{}\n", broken.join("\n"));
+}
+
+fn core_rules(source: &Source, path: &PathUsed) -> Option<String> {
+    let names = &path.names;
+    if names.iter().any(|name| name.starts_with("process_vm_")) && !source.stands_in(&[CROSS_MEMORY]) {
+        return Some(format!("cross-memory calls stand in {CROSS_MEMORY}"));
+    }
+    let net = names
+        .windows(2)
+        .any(|pair| pair == ["rustix", "net"] || pair == ["std", "net"] || pair == ["unix", "net"]);
+    let socket = SOCKET_NAMES.contains(&path.last()) || path.starts_with(&["libc", "socket"]);
+    if (net || socket) && !source.stands_in(SOCKETS) {
+        return Some(format!("sockets stand in {SOCKETS:?}"));
+    }
+    let (user, used) = (source.module.first()?.as_str(), path.in_own_crate()?);
+    if user == used {
+        return None;
+    }
+    let Some(level) = level(user) else {
+        return match ANYWHERE.contains(&user) {
+            true if ANYWHERE.contains(&used) || used == GROUND => None,
+            true => Some(format!("`{user}` may use {ANYWHERE:?} and `{GROUND}` alone")),
+            false => Some(format!("`{user}` has no floor")),
+        };
+    };
+    match self::level(used) {
+        None if ANYWHERE.contains(&used) => None,
+        None => Some(format!("`{used}` has no floor")),
+        Some(below) if below > level => Some(format!("`{user}` stands below `{used}`")),
+        Some(_) if APART.contains(&user) && APART.contains(&used) => {
+            Some(format!("`{user}` and `{used}` do not see each other"))
+        }
+        Some(_) => None,
+    }
+}
+
+fn level(module: &str) -> Option<usize> {
+    FLOORS.iter().position(|floor| floor.contains(&module))
+}
+
+fn capi_rules(_: &Source, path: &PathUsed) -> Option<String> {
+    let allowed = |prefix: &&str| {
+        path.starts_with(&["openlapi"].into_iter().chain(prefix.split("::")).collect::<Vec<_>>())
+    };
+    let foreign = path.names[0].starts_with("openlapi") && !CAPI.iter().any(allowed);
+    foreign.then(|| format!("capi uses of the core {CAPI:?} alone"))
+}
+
+fn cdylib_rules(_: &Source, path: &PathUsed) -> Option<String> {
+    let foreign = path.names[0].starts_with("openlapi") && path.names[0] != CDYLIB;
+    foreign.then(|| format!("cdylib uses {CDYLIB} alone"))
+}
+
+/// The rules that a file of this name and text breaks.
+fn judged(file: &str, text: &str, rules: fn(&Source, &PathUsed) -> Option<String>) -> Vec<String> {
+    Source::new(file, &module_of(file), text).violations(rules)
+}
+
+fn module_of(file: &str) -> Vec<String> {
+    file.trim_start_matches("src/")
+        .trim_end_matches(".rs")
+        .trim_end_matches("/mod")
+        .split('/')
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn a_line_that_runs_up_is_found() {
+    let broken = [
+        ("src/base/ring.rs", "use crate::wire::packet::Head;"),
+        ("src/wire/frame.rs", "use crate::proto::Link;"),
+        ("src/dgsp/run.rs", "use crate::transport::Task;"),
+        ("src/proto/ops.rs", "use crate::{base::rng, engine::stats};"),
+        ("src/proto/ops.rs", "use crate::transport::Task;"),
+        ("src/transport/mem.rs", "fn f() { let x = crate::proto::outbox::Posted::Free; }"),
+        ("src/transport/shm/mod.rs", "use crate::job::Member;"),
+        ("src/job/mod.rs", "use super::transport;"),
+        ("src/job/identity/mod.rs", "use super::super::proto as below;"),
+        ("src/engine/wait.rs", "pub(crate) use crate::api::fence;"),
+        ("src/engine/wait.rs", "mod inner { fn f() { println!(\"{}\", super::super::super::api::X); } }"),
+        ("src/abi/xfer.rs", "use crate::wire::frame::Task;"),
+        ("src/error.rs", "use crate::engine::context::Context;"),
+        ("src/engine/wait.rs", "use crate::attic::old;"),
+        ("src/attic/old.rs", "use crate::base::rng;"),
+        ("src/engine/bulk.rs", "fn f() { unsafe { libc::process_vm_readv(0) } }"),
+        ("src/transport/mem.rs", "use rustix::net::socketpair;"),
+        ("src/engine/notifier.rs", "use std::os::unix::net::UnixStream;"),
+        ("src/engine/notifier.rs", "use std::{io, net::TcpStream};"),
+        ("src/transport/shm/mod.rs", "fn f() { unsafe { libc::socket(1, 2, 3) } }"),
+    ];
+    for (file, text) in broken {
+        assert_eq!(judged(file, text, core_rules).len(), 1, "{file}: {text}");
+    }
+    assert_eq!(judged("src/calls/put.rs", "use openlapi::{abi::*, transport::shm};", capi_rules).len(), 1);
+    assert_eq!(judged("src/calls/put.rs", "use openlapi::proto::outbox::Outbox;", capi_rules).len(), 1);
+    assert_eq!(judged("src/lib.rs", "pub use openlapi::api;", cdylib_rules).len(), 1);
+}
+
+#[test]
+fn lines_that_run_down_are_let_through() {
+    let fine = [
+        ("src/api/fence.rs", "use super::address::collective; use crate::engine::context::{Core, Held};"),
+        ("src/engine/bulk.rs", "use crate::{proto, transport, job, wire, dgsp, base, abi, error, config};"),
+        ("src/engine/bulk.rs", "use super::context::Held; pub(crate) fn f() {}"),
+        ("src/job/mod.rs", "use rustix::net::socketpair; use std::os::unix::net::UnixStream;"),
+        ("src/transport/shm/attach.rs", "fn f() { unsafe { libc::process_vm_readv(0) } }"),
+        ("src/error.rs", "use crate::abi; use crate::base::rng::Rng; use crate::config::table;"),
+        (
+            "src/base/mod.rs",
+            "//! See [`crate::engine`].\n/* crate::api /* crate::api */ */ const X: &str = \"crate::api\";",
+        ),
+        (
+            "src/base/mod.rs",
+            "const X: &str = r#\"\" crate::api \"#; const Y: char = '\"'; fn f<'a>() {} const Z: u8 = b'\\'';",
+        ),
+        (
+            "src/base/mod.rs",
+            "#[cfg(test)] #[path = \"x.rs\"] mod tests { use crate::api::fence; fn f(x: [u8; 2]) {} }",
+        ),
+    ];
+    for (file, text) in fine {
+        assert_eq!(judged(file, text, core_rules), Vec::<String>::new(), "{text}");
+    }
+    let after = "#[cfg(test)] use crate::api::{fence, check}; fn f() { let a = super::wire::frame::X; }";
+    let found = judged("src/base/mod.rs", after, core_rules);
+    assert!(
+        found.len() == 1 && found[0].contains("crate::wire::frame::X"),
+        "after an item for tests: {found:?}"
+    );
+    assert!(judged("src/calls/put.rs", "use openlapi::{abi::*, base::bytes::Piece};", capi_rules).is_empty());
+}
+
+#[test]
+fn a_circle_is_found() {
+    let files = |texts: &[(&str, &str)]| -> Vec<Source> {
+        texts.iter().map(|(file, text)| Source::new(file, &module_of(file), text)).collect()
+    };
+    let [a, b, c] = ["src/engine/a.rs", "src/engine/b.rs", "src/engine/c.rs"];
+    let down = [(a, "use super::{b::X, c};"), (b, "use crate::engine::c::Y; use crate::wire::a;"), (c, "")];
+    assert_eq!(circles::circles(&files(&down), &[]), Vec::<String>::new());
+    let two = files(&[(a, "use super::b;"), (b, "fn f() { crate::engine::a::g() }")]);
+    assert_eq!(circles::circles(&two, &[]), ["engine: a -> b -> a"]);
+    assert!(circles::circles(&two, &[["engine::a", "engine::b"]]).is_empty());
+    let three = files(&[(a, "use super::c;"), (b, "use super::a;"), (c, "use super::b;")]);
+    assert_eq!(circles::circles(&three, &[["engine::a", "engine::b"]]), ["engine: a -> c -> b -> a"]);
+    // A file of a folder stands for the folder, and what is compiled for tests alone does not count.
+    let deep = files(&[
+        (a, "use super::d;"),
+        ("src/engine/d/mod.rs", ""),
+        ("src/engine/d/e.rs", "use super::super::a;"),
+    ]);
+    assert_eq!(circles::circles(&deep, &[]), ["engine: a -> d -> a"]);
+    let tests = files(&[(a, "use super::b;"), (b, "#[cfg(test)] use super::a;")]);
+    assert!(circles::circles(&tests, &[]).is_empty());
+}
