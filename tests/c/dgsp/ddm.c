@@ -233,7 +233,7 @@ static void replace(void) {
 
 /* --- random --- */
 
-enum { ROOM = 2 << 20, LONGEST = 60000 };
+enum { ROOM = 4 << 20, LONGEST = 150000 };
 
 typedef struct {
     end from, to;
@@ -287,6 +287,8 @@ static plan make(uint64_t seed, int src, int number, int size) {
     for (;;) {
         program *to = p_random(&random, &scatter);
         long bytes = t_below(&random, 3) == 0 ? to->size : p_multiple(&random, 4 * to->size, size);
+        /* Many packets, whose bodies are no multiple of some atoms. */
+        if (t_below(&random, 2) == 0) bytes = p_multiple(&random, LONGEST, size);
         to->descr.extent = to->high - to->low;
         if (bytes <= LONGEST) {
             p.to = e_make(to, bytes);
