@@ -1,13 +1,13 @@
-//! Operations from a seed, the memory they work on, and what must have come of them.
+//! Operations from a seed, and what must have come of them.
 
 use super::job::locked;
+use super::memory::{Division, Memory};
 use crate::abi::*;
 use crate::base::rng::Rng;
 use crate::engine::request::Hint;
 use crate::transport::Task;
-use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 
 /// What a plan is made for.
 #[derive(Clone, Copy, Debug)]
@@ -161,7 +161,11 @@ impl Plan {
             _ => self.active_message(rng),
         };
         let handlers = self.shape.completion_threads || !matches!(what, What::Get);
-        let (origin, target) = (Memory::new(len, rng), Memory::new(len, rng));
+        let division = match what {
+            What::Put | What::Get | What::Am { .. } if rng.chance(0.3) => Division::draw(rng, len),
+            _ => Division::Row(len),
+        };
+        let (origin, target) = (Memory::divided(&division, rng), Memory::divided(&division, rng));
         match &what {
             What::Get => target.fill(number),
             What::Rmw { .. } => {}
@@ -375,7 +379,8 @@ impl Op {
     /// Whether the origin's memory is free when the call returns.
     pub fn free_at_once(&self, copy_limit: usize) -> bool {
         match &self.what {
-            What::Put => self.origin.len <= copy_limit,
+            // With a vector goes its description.
+            What::Put => self.origin.len <= copy_limit && self.origin.vector().is_none(),
             What::Am { header, copied, .. } => *copied || header.len + self.origin.len <= copy_limit,
             What::Get | What::Rmw { .. } => false,
         }
@@ -410,100 +415,10 @@ impl Op {
             ),
             What::Rmw { op, wide, values } => format!("rmw {op} (wide {wide}, {values:?})"),
         };
+        let vector = if self.origin.vector().is_some() { " in a vector" } else { "" };
         format!(
-            "operation {}, {what} of {} bytes from {} to {}",
+            "operation {}, {what} of {} bytes{vector} from {} to {}",
             self.number, self.origin.len, self.from, self.to
         )
     }
-}
-
-/// Memory of the program: with a margin that nobody may write to, aligned by chance.
-pub struct Memory {
-    words: Box<[UnsafeCell<u64>]>,
-    from: usize,
-    /// Its length in bytes.
-    pub len: usize,
-}
-
-// SAFETY: it is the program's memory, written by the library when the program's operations say so; a test looks at it
-// when they are over.
-unsafe impl Sync for Memory {}
-// SAFETY: as above.
-unsafe impl Send for Memory {}
-
-const MARGIN: usize = 8;
-const BLANK: u8 = 0x5a;
-
-impl Memory {
-    /// So many bytes, blank.
-    pub fn new(len: usize, rng: &mut Rng) -> Self {
-        let from = MARGIN + if rng.chance(0.5) { 0 } else { rng.below(8) as usize };
-        let blank = u64::from_ne_bytes([BLANK; 8]);
-        let words = (from + len + MARGIN).div_ceil(8);
-        Self { words: std::iter::repeat_with(|| UnsafeCell::new(blank)).take(words).collect(), from, len }
-    }
-
-    /// Its first byte.
-    pub fn ptr(&self) -> *mut u8 {
-        self.words.as_ptr().cast::<u8>().cast_mut().wrapping_add(self.from)
-    }
-
-    fn all(&self) -> &[u8] {
-        // SAFETY: the words are ours, and nobody writes to them while a test looks.
-        unsafe { std::slice::from_raw_parts(self.words.as_ptr().cast(), self.words.len() * 8) }
-    }
-
-    /// Its bytes.
-    pub fn bytes(&self) -> &[u8] {
-        &self.all()[self.from..self.from + self.len]
-    }
-
-    /// Writes the bytes that belong to a number.
-    pub fn fill(&self, number: usize) {
-        // SAFETY: this memory has `len` bytes there; the program does not fill what an operation is using.
-        unsafe { self.ptr().copy_from(bytes_of(number, self.len).as_ptr(), self.len) };
-    }
-
-    /// The same behind a first word that says the number.
-    pub fn fill_header(&self, number: usize) {
-        self.fill(number);
-        // SAFETY: a header has 8 bytes at least.
-        unsafe { self.ptr().copy_from(number.to_ne_bytes().as_ptr(), 8) };
-    }
-
-    /// Whether these bytes are here.
-    pub fn holds(&self, number: usize) -> bool {
-        self.bytes() == bytes_of(number, self.len)
-    }
-
-    /// Whether nothing was written.
-    pub fn untouched(&self) -> bool {
-        self.all().iter().all(|&byte| byte == BLANK)
-    }
-
-    /// Whether nothing was written beside it.
-    pub fn whole(&self) -> bool {
-        let (before, after) = (&self.all()[..self.from], &self.all()[self.from + self.len..]);
-        before.iter().chain(after).all(|&byte| byte == BLANK)
-    }
-
-    /// The number at its beginning.
-    pub fn number(&self, wide: bool) -> u64 {
-        let mut bytes = [0; 8];
-        let len = if wide { 8 } else { 4 };
-        bytes[..len].copy_from_slice(&self.bytes()[..len]);
-        u64::from_ne_bytes(bytes)
-    }
-}
-
-/// The bytes that belong to a number: a piece of a long row without a pattern.
-pub fn bytes_of(number: usize, len: usize) -> &'static [u8] {
-    const LONGEST: usize = 5 << 20;
-    static ROW: OnceLock<Vec<u8>> = OnceLock::new();
-    let row = ROW.get_or_init(|| {
-        let mut rng = Rng::new(0x0072_6f77);
-        (0..LONGEST / 8 + 4096).flat_map(|_| rng.next_u64().to_ne_bytes()).collect()
-    });
-    let from = number * 89 % (4096 * 8);
-    &row[from..from + len]
 }

@@ -1,12 +1,13 @@
 //! The program that runs a [`Plan`]: it starts operations, and its handlers check what they are given.
 
 use super::job::{self, Task};
-use super::plan::{Op, Plan, What, When, bytes_of};
+use super::memory::{Memory, bytes_of};
+use super::plan::{Op, Plan, What, When};
 use crate::abi::*;
-use crate::api::{active_message, put_get, rmw};
+use crate::api::{active_message, put_get, rmw, vector};
 use crate::base::bytes::Piece;
 use crate::engine::context::Held;
-use crate::engine::request::{Get, Message, Put};
+use crate::engine::request::{Get, GetDone, Message, Put};
 use crate::proto::content::Content;
 use crate::proto::outbox::SendDone;
 use libc::{c_int, c_uint, c_ulong, c_void};
@@ -49,7 +50,16 @@ pub fn start(plan: &Plan, number: usize, held: &mut Held<'_>) {
     op.started.fetch_add(1, Ordering::AcqRel);
     // SAFETY: all addresses are of the plan's memory, which is there until the job is over.
     let outcome = unsafe {
+        let [here, there] = [&op.origin, &op.target].map(Memory::vector);
+        let (origin, target) = (here.as_ref(), there.as_ref());
+        let pair = vector::Pair { tgt: op.to, origin, target, tgt_cntr, hint: op.hint };
+        let handler = op.told.then_some(got as compl_hndlr_t);
         match &op.what {
+            What::Put if origin.is_some() => vector::put(held, &pair, cmpl_cntr, done),
+            What::Get if origin.is_some() => {
+                let org_cntr = done.org_cntr;
+                vector::get(held, &pair, GetDone { org_cntr, handler, parameter: number })
+            }
             What::Put => {
                 let addr = op.target.ptr() as u64;
                 put_get::put(held, &Put { tgt: op.to, addr, data, tgt_cntr, cmpl_cntr, done, hint: op.hint })
@@ -63,14 +73,13 @@ pub fn start(plan: &Plan, number: usize, held: &mut Held<'_>) {
                     len: op.origin.len as u64,
                     tgt_cntr,
                     org_cntr: done.org_cntr,
-                    handler: op.told.then_some(got as compl_hndlr_t),
+                    handler,
                     parameter: number,
                     hint: op.hint,
                 },
             ),
-            What::Am { header, copied, by_index, .. } => active_message::amsend(
-                held,
-                &Message {
+            What::Am { header, copied, by_index, .. } => {
+                let message = Message {
                     tgt: op.to,
                     handler: if *by_index { INDEX as u64 } else { header_handler as *const () as u64 },
                     header: Piece { ptr: header.ptr(), len: header.len },
@@ -82,8 +91,12 @@ pub fn start(plan: &Plan, number: usize, held: &mut Held<'_>) {
                     done,
                     hint: op.hint,
                     copied: *copied,
-                },
-            ),
+                };
+                match origin {
+                    Some(_) => vector::amsend(held, message, origin),
+                    None => active_message::amsend(held, &message),
+                }
+            }
             What::Rmw { op: code, wide, values } => {
                 let narrow = values.map(|value| value as u32);
                 let in_val = if *wide { values.as_ptr().addr() } else { narrow.as_ptr().addr() };
@@ -190,7 +203,8 @@ unsafe extern "C" fn header_handler(
         *uinfo = ptr::without_provenance_mut(number);
     }
     start_children(&plan, op, When::Header, &task);
-    if *null { ptr::null_mut() } else { op.target.ptr().cast() }
+    let buffer = op.target.vector_ptr().unwrap_or(op.target.ptr().cast());
+    if *null { ptr::null_mut() } else { buffer }
 }
 
 unsafe extern "C" fn completed(hndl: *mut lapi_handle_t, parameter: *mut c_void) {
