@@ -33,6 +33,18 @@ static inline end e_make(program *p, long bytes) {
     return e;
 }
 
+/* Leaves the first bytes of a program out: the message begins behind them. */
+static inline void e_skip(end *e, long bytes) {
+    copy *c = e->t.list;
+    e->bytes -= bytes;
+    for (; bytes > 0; c++) {
+        long now = c->len < bytes ? c->len : bytes;
+        c->at += now;
+        c->len -= now;
+        bytes -= now;
+    }
+}
+
 static inline void e_free(end *e) {
     free(e->t.list);
     free(e->p);

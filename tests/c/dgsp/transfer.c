@@ -5,7 +5,7 @@
  *             counters, completion and send completion handlers, udata_one_pkt_ptr
  *   large     messages of many MiB with blocks longer than packets
  *   absolute  programs that hold addresses: udata is NULL
- *   bytes     fewer bytes delivered than sent; LAPI_BURY_MSG and NULL
+ *   bytes     fewer bytes delivered than sent; LAPI_BURY_MSG and NULL; bytes of the program left out at its start
  */
 #include "message.h"
 
@@ -24,6 +24,7 @@ static lapi_cntr_t org_cntr, cmpl_cntr, tgt_cntr;
 static end from, to;
 static volatile int called, completed, sent;
 static int max_packet;
+static long skipped; /* recv_offset_dgsp_bytes */
 
 /* --- layouts --- */
 
@@ -172,6 +173,7 @@ static void *arriving(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, lapi_retu
     if (to.p != NULL) {
         ret->dgsp_handle = to.p->handle;
         ret->bytes = (ulong)to.bytes;
+        ret->recv_offset_dgsp_bytes = (ulong)skipped;
     }
     __atomic_fetch_add(&called, 1, __ATOMIC_RELEASE);
     return head->action & NOTHING ? NULL : e_base(&to, in);
@@ -271,6 +273,14 @@ static void fewer(void) {
                     to = e_make(layout(b), part == 3 ? lengths[i] : lengths[i] * part / 3);
                     message(distance, part == 3 ? (b % 2 ? BURY : NOTHING) | (b % 3 ? COMPLETE : 0) : COMPLETE);
                     e_free(&from), e_free(&to);
+                    if (part > 0) continue;
+                    skipped = 1 + 77 * b;
+                    from = e_make(NULL, lengths[i]);
+                    to = e_make(layout(b), lengths[i] + skipped);
+                    e_skip(&to, skipped);
+                    message(distance, 0);
+                    e_free(&from), e_free(&to);
+                    skipped = 0;
                 }
 }
 
