@@ -150,21 +150,24 @@ fn poll_until<T>(held: &mut Held<'_>, ready: &mut impl FnMut(&mut Core) -> Optio
         } else if polls <= patience.spin + patience.yields {
             held.unlocked(std::thread::yield_now);
         } else {
-            sleep(held, ready);
+            if let Some(answer) = sleep(held, ready) {
+                return Ok(answer);
+            }
             // What woke us is worth a look or two before the next sleep.
             polls = patience.spin + patience.yields.saturating_sub(8);
         }
     }
 }
 
-/// Sleeps until there may be something new.
-fn sleep<T>(held: &mut Held<'_>, ready: &mut impl FnMut(&mut Core) -> Option<T>) {
+/// Sleeps until there may be something new. The answer, when it came just before that: `ready` gives it once only.
+fn sleep<T>(held: &mut Held<'_>, ready: &mut impl FnMut(&mut Core) -> Option<T>) -> Option<T> {
     bulk::prod_inattentive_peers(held.core());
     let context = held.context();
     let room = &context.waiting_room;
     room.lie_down();
     // Calls that change a counter without the lock look into the room after the change: one of us sees the other.
-    if ready(held.core()).is_none() {
+    let answer = ready(held.core());
+    if answer.is_none() {
         if held.core().sleepers.on_descriptor {
             sleep_in_room(held);
         } else {
@@ -172,6 +175,7 @@ fn sleep<T>(held: &mut Held<'_>, ready: &mut impl FnMut(&mut Core) -> Option<T>)
         }
     }
     room.get_up();
+    answer
 }
 
 fn sleep_in_room(held: &mut Held<'_>) {
