@@ -157,6 +157,10 @@ pub fn close(tasks: Vec<Arc<Task>>) {
         if let Some(mut held) = task.context.enter_closing() {
             held.core().closing = true;
             held.core().transport.close();
+            // A thread in whose handler LAPI was ended may still be on its way out.
+            while held.core().dispatcher != 0 || !held.core().inside.is_empty() {
+                held.unlocked(std::thread::yield_now);
+            }
             drop(task.context.close(held));
         }
         locked(&TASKS).remove(&task.context.handle_ptr().addr());
