@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, kill, killpg};
+use nix::sys::signal::{SigHandler, Signal, kill, killpg, signal};
 use nix::unistd::Pid;
 
 use crate::processes::{alive, descendants, standing};
@@ -173,6 +173,17 @@ impl Job {
                 Some(value) => command.env(name, value),
                 None => command.env_remove(name),
             };
+        }
+        // A shell starts its background jobs with the keys of the terminal ignored, nohup ignores the hang-up; poe
+        // would go on ignoring them.
+        // SAFETY: the closure makes system calls only, and puts back what every program starts with.
+        unsafe {
+            command.pre_exec(|| {
+                for ignored in [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT] {
+                    signal(ignored, SigHandler::SigDfl)?;
+                }
+                Ok(())
+            });
         }
         command
     }
