@@ -41,7 +41,10 @@ void t_init(void) {
 }
 
 void t_init_with(lapi_info_t *info) {
-    setvbuf(stdout, NULL, _IOLBF, 0);
+    /* MPICH has made the stream unbuffered when MPI came first. With no buffer given, the C library would keep that one
+       of a single byte, and write each line in pieces, between those of the other tasks. */
+    static char buffer[BUFSIZ];
+    setvbuf(stdout, buffer, _IOLBF, sizeof buffer);
     OK(LAPI_Init(&t_hndl, info));
     OK(LAPI_Qenv(t_hndl, TASK_ID, &t_me));
     OK(LAPI_Qenv(t_hndl, NUM_TASKS, &t_tasks));

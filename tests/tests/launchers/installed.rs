@@ -63,7 +63,7 @@ impl Installed {
         let program = compile(&format!("launchers-with-{mpicc}"), &sources, &["-compiler", &mpicc]);
         for (first, last) in [("lapi", "lapi"), ("lapi", "mpi"), ("mpi", "lapi"), ("mpi", "mpi")] {
             for tasks in [2, 4] {
-                all_was_said(&self.run(tasks, &program, &format!("{first} {last}")), tasks);
+                passed(&self.run(tasks, &program, &format!("{first} {last}")), tasks);
             }
         }
         // Without a launcher both are jobs of one task.
@@ -131,19 +131,6 @@ impl Installed {
         let outcome = job.over();
         assert!(!outcome.timed_out && outcome.status != Some(0), "the job has failed\n{outcome}");
     }
-}
-
-/// Fails unless the tasks of `with_mpi` ended well and printed what they have to. Hydra passes on what it has read, be it half
-/// a line, and the next task's words then stand in the middle of it: each byte counts, not its place.
-#[track_caller]
-fn all_was_said(outcome: &Outcome, tasks: usize) {
-    outcome.ok();
-    let line = |task| format!("task {task} of {tasks} has rank {task} of {tasks}\nPASS {task}\n");
-    let mut wanted = (0..tasks).map(line).collect::<String>().into_bytes();
-    let mut said = outcome.stdout.clone().into_bytes();
-    wanted.sort_unstable();
-    said.sort_unstable();
-    assert!(said == wanted, "every task prints its two lines\n{outcome}");
 }
 
 /// Says it past the test harness, which keeps what is printed by tests that pass.
