@@ -28,9 +28,12 @@ use crate::transport::{Outgoing, SendError, Task, Transport};
 use std::cell::UnsafeCell;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 /// Size of the table of LAPI_Addr_set: LOC_ADDRTBL_SZ. Indices are 1 up to this, exclusive.
 pub const ADDRESS_TABLE: usize = 1024;
+/// How long a handler that has ended its context may take to return before the context can be opened again.
+const RETURN: Duration = Duration::from_secs(1);
 
 /// What the program may change while the context lives; read without the lock.
 pub struct Settings {
@@ -250,16 +253,23 @@ impl Context {
         }
     }
 
-    /// Puts a core in, under this handle. Threads are started by the caller.
+    /// Puts a core in, under this handle. Threads are started by the caller. When another thread's handler has ended the
+    /// former context, waits a moment for it to return: whoever saw the end may be quicker than that thread.
     ///
     /// # Errors
     /// LAPI_ERR_ALL_HNDL_IN_USE: a handler that has ended the former context has not returned yet.
     pub fn open(&self, handle: lapi_handle_t, core: Core) -> Result<()> {
-        let outer = self.lock.enter();
-        let mut held = Held { context: self, outer };
-        if held.try_core().is_some_and(|old| old.dispatcher != 0 || !old.inside.is_empty()) {
-            let detail = "the handler that ended the former context of this instance has not returned yet";
-            return Err(Error::new(LAPI_ERR_ALL_HNDL_IN_USE, detail));
+        let until = Instant::now() + RETURN;
+        let mut held = Held { context: self, outer: self.lock.enter() };
+        while held.try_core().is_some_and(|old| old.dispatcher != 0 || !old.inside.is_empty()) {
+            if held.nested() || Instant::now() >= until {
+                let detail =
+                    "the handler that ended the former context of this instance has not returned yet";
+                return Err(Error::new(LAPI_ERR_ALL_HNDL_IN_USE, detail));
+            }
+            drop(held);
+            std::thread::sleep(Duration::from_micros(50));
+            held = Held { context: self, outer: self.lock.enter() };
         }
         // SAFETY: the lock is held, and nobody is using the former core, as was just seen.
         unsafe { *self.core.get() = Some(Box::new(core)) };
