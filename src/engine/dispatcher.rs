@@ -12,20 +12,15 @@ use super::lock::this_thread;
 use super::message::{ActiveMessage, Data, IncomingPut};
 use super::post::{answer, broken, finish};
 use super::reply;
-use super::transfer::Transfer;
-use crate::abi::{INT_ERR, LAPI_ERR_NO_CONNECTIVITY};
+use crate::abi::INT_ERR;
 use crate::base::bytes::Piece;
 use crate::error::Error;
 use crate::proto::content::Content;
-use crate::proto::ops::Op;
-use crate::transport::{Inbound, PeerState, Task};
+use crate::transport::Inbound;
 use crate::wire::packet::Head;
 
 /// How many packets one round takes in, so that sending has its turn.
 const BATCH: usize = 16;
-
-/// How many rounds are enough to take in what one peer can have left in its ring, whatever the others send.
-const DRAIN: u32 = 1000;
 
 /// One round. Answers whether anything moved. Does nothing when a round is under way already.
 #[inline]
@@ -183,77 +178,4 @@ pub fn advance_collective(core: &mut Core) {
     if let Some(values) = collectives.advance(outbox, &mut wire) {
         core.collected = Some(Some(values));
     }
-}
-
-/// Ends what waits for peers that have left: they died, or ended LAPI while they owed an answer. Makes system calls: for
-/// threads that have slept.
-pub fn look_after_peers(held: &mut Held<'_>) {
-    let core = held.core();
-    let me = core.options.me;
-    let mut concerned: Vec<Task> = core.outbox.waiting_for().to_vec();
-    concerned.extend(core.ops.peers());
-    concerned.extend(core.outbox.unconfirmed());
-    // Of a collective operation only the task whose packet is next: others that have left may have done their part.
-    concerned.extend(core.collectives.awaited());
-    concerned.sort_unstable();
-    concerned.dedup();
-    for peer in concerned {
-        if peer != me && held.core().transport.peer_state(peer) != PeerState::Up {
-            lose(held, peer);
-        }
-    }
-}
-
-/// The peer has left: whatever waits for it ends with an error. It is reported once.
-#[cold]
-fn lose(held: &mut Held<'_>, peer: Task) {
-    // What it had sent before it left is still to be had; it may have owed nothing else.
-    for _ in 0..DRAIN {
-        if !turn(held) {
-            break;
-        }
-    }
-    let core = held.core();
-    let closed = core.transport.peer_state(peer) == PeerState::Closed;
-    let awaited = core.collectives.awaited() == Some(peer);
-    if !core.ops.wait_for(peer) && !core.outbox.waits(peer) && !awaited {
-        if closed {
-            // It has served everything before it ended LAPI; only its word is missing, and will be for ever.
-            core.outbox.abandon(peer, 0, &mut Vec::new());
-            return;
-        }
-        if !core.outbox.owes(peer) {
-            return;
-        }
-    }
-    if awaited {
-        core.collectives.fail();
-        core.collected = Some(None);
-    }
-    let mut finished = std::mem::take(&mut core.finished);
-    core.outbox.abandon(peer, LAPI_ERR_NO_CONNECTIVITY, &mut finished);
-    core.inbox.abandon(peer);
-    let copies =
-        core.transfers.iter().filter(|transfer| transfer.peer == peer).filter_map(Transfer::abandoned);
-    let ended = core.ops.abandon(peer);
-    let answers = ended.iter().filter_map(|op| match op {
-        Op::Exposed { done, pulled: false, .. } | Op::Rmw { done, .. } => Some(*done),
-        _ => None,
-    });
-    let from = finished.len();
-    finished.extend(copies.chain(answers));
-    finished[from..].iter_mut().for_each(|done| done.error = LAPI_ERR_NO_CONNECTIVITY);
-    core.transfers.retain(|transfer| transfer.peer != peer);
-    core.finished = finished;
-    core.news = true;
-    if !core.lost.insert(peer) {
-        return;
-    }
-    let (me, how) = (core.options.me, if closed { "has ended LAPI" } else { "has died" });
-    let count = ended.len();
-    let error = Error::new(
-        LAPI_ERR_NO_CONNECTIVITY,
-        format!("task {peer} {how}; task {me} waits for it, and {count} operations cannot complete"),
-    );
-    held.context().report(held, INT_ERR, peer, &error);
 }

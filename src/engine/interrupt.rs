@@ -12,6 +12,7 @@
 use super::context::{Context, Held};
 use super::dispatcher;
 use super::notifier::{WATCH_FIRST, set_timer};
+use super::peers;
 use super::threads::Recipe;
 use super::wait::await_readable;
 use crate::error::Result;
@@ -134,5 +135,5 @@ fn serve(held: &mut Held<'_>) {
         idle = if moved || held.core().eager() { 0 } else { idle + 1 };
         held.breathe();
     }
-    dispatcher::look_after_peers(held);
+    peers::look_after_peers(held);
 }

@@ -13,6 +13,7 @@
 //! * [`arrival`]: messages that come in. [`local`]: a task and itself.
 //! * [`origin`]: starts the program's operations, [`vector`] those between vectors.
 //! * [`dispatcher`]: takes packets in and keeps everything going; never entered twice.
+//! * [`peers`]: what happens when a task has left.
 //! * [`wait`]: how a thread waits. [`interrupt`]: what the thread of interrupt mode does.
 
 pub mod arrival;
@@ -32,6 +33,7 @@ pub mod lock;
 pub mod message;
 pub mod notifier;
 pub mod origin;
+pub mod peers;
 pub mod post;
 pub mod reply;
 pub mod request;

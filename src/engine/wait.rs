@@ -8,6 +8,7 @@
 use super::bulk;
 use super::context::{Context, Core, Held};
 use super::dispatcher;
+use super::peers;
 use crate::abi::{LAPI_ERR_HNDL_INVALID, LAPI_ERR_UNKNOWN};
 use crate::error::{Error, Result};
 use crate::transport::Task;
@@ -73,7 +74,7 @@ pub fn poll_once(held: &mut Held<'_>) -> bool {
         core.transport.set_attentive(false);
     }
     if core.activity % POLLS_BETWEEN_LOOKS == 0 {
-        dispatcher::look_after_peers(held);
+        peers::look_after_peers(held);
     }
     dispatcher::turn(held)
 }
@@ -207,7 +208,7 @@ fn sleep_on_descriptor(held: &mut Held<'_>) {
     if core.sleepers.in_room != 0 {
         core.news = true;
     }
-    dispatcher::look_after_peers(held);
+    peers::look_after_peers(held);
     if held.context().settings.interrupts.load(Ordering::Relaxed) {
         held.context().notifier.watch_if_idle();
     }
