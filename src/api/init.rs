@@ -187,7 +187,9 @@ fn join(config: &Config, identity: &Identity, instance: usize) -> Result<Joined>
         &hello.encode(),
         &[own.file.as_fd(), own.event.as_fd()],
         config.init_timeout,
-    )?;
+        &mut || false,
+    )?
+    .unwrap_or_default();
     let hellos =
         members.iter().map(|member| Hello::decode(&member.blob, member.task)).collect::<Result<Vec<_>>>()?;
     let attach = attach_to(config, identity, &members, &hellos);

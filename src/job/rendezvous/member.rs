@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use rustix::event::PollFlags;
 
-use super::channel::{Channel, Deadline, Receive, Received, wait};
 use super::message::{Hello, Record, ToMember, ToRoot};
-use super::{Member, Round, failed, trouble};
+use super::{BETWEEN_QUESTIONS, Member, Round, failed, trouble};
 use crate::error::{Error, Result};
+use crate::job::channel::{Channel, Deadline, Receive, Received, wait};
 
 /// The first and the longest pause between two attempts to connect.
 const PAUSE: (Duration, Duration) = (Duration::from_micros(100), Duration::from_millis(10));
@@ -18,21 +18,27 @@ const PAUSE: (Duration, Duration) = (Duration::from_micros(100), Duration::from_
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Meets the others at the root.
-pub(super) fn join(round: &Round, blob: &[u8], fds: &[BorrowedFd<'_>]) -> Result<Vec<Member>> {
+pub(super) fn join(
+    round: &Round,
+    blob: &[u8],
+    fds: &[BorrowedFd<'_>],
+    elsewhere: &mut dyn FnMut() -> bool,
+) -> Result<Option<Vec<Member>>> {
     let hello = ToRoot::Hello(Hello {
         task: round.task,
         tasks: round.tasks,
-        secret: round.secret.clone(),
+        secret: round.key.secret.clone(),
         blob: blob.to_vec(),
         fds: fds.len() as u32,
     });
     let hello = hello.encode();
 
     let mut pause = PAUSE.0;
+    let mut question = Deadline::after(BETWEEN_QUESTIONS);
     loop {
         if let Some(channel) = Channel::connect(&round.name).map_err(|error| trouble(round, &error))? {
             let root = channel.peer().map_err(|error| trouble(round, &error))?;
-            if root.uid != round.uid {
+            if root.uid != round.key.uid {
                 return Err(failed(format!(
                     "user {} (process {}) holds the name of this job's rendezvous; {}; start the job with poe, \
                      which gives it a secret name",
@@ -44,9 +50,15 @@ pub(super) fn join(round: &Round, blob: &[u8], fds: &[BorrowedFd<'_>]) -> Result
             // A root that closes before it has answered was the listener of another round at its very end.
             if channel.send(&hello, fds, round.deadline).is_ok() {
                 if let Some(members) = converse(round, &channel, root.pid)? {
-                    return Ok(members);
+                    return Ok(Some(members));
                 }
             }
+        }
+        if question.has_passed() {
+            if elsewhere() {
+                return Ok(None);
+            }
+            question = Deadline::after(BETWEEN_QUESTIONS);
         }
         if round.deadline.has_passed() {
             return Err(failed(format!(
@@ -62,7 +74,8 @@ pub(super) fn join(round: &Round, blob: &[u8], fds: &[BorrowedFd<'_>]) -> Result
     }
 }
 
-/// Everything after the hello. `None` when the root closed the connection before it answered.
+/// Everything after the hello. `None` when the root closed the connection before it answered, or has gone back to a job
+/// that runs already.
 fn converse(round: &Round, channel: &Channel, root_pid: i32) -> Result<Option<Vec<Member>>> {
     let mut welcome = false;
     let mut members = Vec::with_capacity(round.common.len());
@@ -82,6 +95,7 @@ fn converse(round: &Round, channel: &Channel, root_pid: i32) -> Result<Option<Ve
         match ToMember::decode(&bytes) {
             Some(ToMember::Fail(code, why)) => return Err(Error::new(code, why)),
             Some(ToMember::Welcome) => welcome = true,
+            Some(ToMember::Elsewhere) => return Ok(None),
             Some(ToMember::Part(records)) => {
                 take(round, &mut members, records, fds).ok_or_else(|| nonsense(round, root_pid))?;
                 if members.len() == round.common.len() {

@@ -3,11 +3,11 @@
 
 use std::ffi::c_int;
 
-use super::channel::{FDS_PER_MESSAGE, MESSAGE_MAX};
 use super::{MAX_BLOB, MAX_FDS, MAX_SECRET};
+use crate::job::channel::{FDS_PER_MESSAGE, MESSAGE_MAX};
 
 /// Changes whenever a message changes.
-const VERSION: u32 = 0x4c41_0001;
+const VERSION: u32 = 0x4c41_0002;
 
 /// A part ends when it has grown beyond this many bytes: well below what a socket buffers.
 const PART_BYTES: usize = 32 * 1024;
@@ -17,7 +17,7 @@ const MAX_TEXT: usize = 4096;
 
 /// What the root hears.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum ToRoot {
+pub(in crate::job) enum ToRoot {
     Hello(Hello),
     /// Everything has arrived.
     Have,
@@ -26,12 +26,12 @@ pub(super) enum ToRoot {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Hello {
-    pub(super) task: u32,
-    pub(super) tasks: u32,
-    pub(super) secret: Vec<u8>,
-    pub(super) blob: Vec<u8>,
-    pub(super) fds: u32,
+pub(in crate::job) struct Hello {
+    pub(in crate::job) task: u32,
+    pub(in crate::job) tasks: u32,
+    pub(in crate::job) secret: Vec<u8>,
+    pub(in crate::job) blob: Vec<u8>,
+    pub(in crate::job) fds: u32,
 }
 
 /// What the others hear.
@@ -45,6 +45,8 @@ pub(super) enum ToMember {
     Go,
     /// The round has failed: a LAPI error code, and why.
     Fail(c_int, String),
+    /// The job runs already, and the root has gone back to it: the others are to look for it there.
+    Elsewhere,
 }
 
 /// What one task brought; its descriptors travel beside the message, in the order of the records.
@@ -58,7 +60,7 @@ pub(super) struct Record {
 }
 
 impl ToRoot {
-    pub(super) fn encode(&self) -> Vec<u8> {
+    pub(in crate::job) fn encode(&self) -> Vec<u8> {
         match self {
             Self::Hello(hello) => {
                 let mut out = begin(1);
@@ -79,7 +81,7 @@ impl ToRoot {
     }
 
     /// `None` when the bytes are no such message.
-    pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
+    pub(in crate::job) fn decode(bytes: &[u8]) -> Option<Self> {
         let (kind, mut rest) = open(bytes)?;
         let message = match kind {
             1 => Self::Hello(Hello {
@@ -120,6 +122,7 @@ impl ToMember {
                 put_bytes(&mut out, shorten(why).as_bytes());
                 out
             }
+            Self::Elsewhere => begin(20),
         }
     }
 
@@ -143,6 +146,7 @@ impl ToMember {
             }
             18 => Self::Go,
             19 => Self::Fail(take(&mut rest)? as c_int, take_text(&mut rest)?),
+            20 => Self::Elsewhere,
             _ => return None,
         };
         rest.is_empty().then_some(message)
@@ -233,7 +237,13 @@ mod tests {
             assert_eq!(ToRoot::decode(&message.encode()), Some(message));
         }
         let part = ToMember::Part(vec![record(0, 0, 0), record(1, 4096, 2)]);
-        for message in [ToMember::Welcome, part, ToMember::Go, ToMember::Fail(439, "why".to_owned())] {
+        for message in [
+            ToMember::Welcome,
+            part,
+            ToMember::Go,
+            ToMember::Fail(439, "why".to_owned()),
+            ToMember::Elsewhere,
+        ] {
             assert_eq!(ToMember::decode(&message.encode()), Some(message));
         }
     }
@@ -255,9 +265,9 @@ mod tests {
         other[0] ^= 1;
         assert_eq!(ToRoot::decode(&other), None, "another version");
         assert_eq!(
-            ToMember::decode(&ToMember::Part(vec![record(0, 0, 3)]).encode()),
+            ToMember::decode(&ToMember::Part(vec![record(0, 0, 4)]).encode()),
             None,
-            "three descriptors"
+            "four descriptors"
         );
         assert_eq!(ToMember::decode(&ToMember::Part(vec![record(0, 4097, 0)]).encode()), None, "a long blob");
     }

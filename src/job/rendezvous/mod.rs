@@ -22,14 +22,12 @@
 //! A connection that closes after the welcome, or the deadline, ends the round for all with an error that names
 //! the tasks that are missing.
 
-mod channel;
 mod member;
-mod message;
+pub(in crate::job) mod message;
 mod root;
 #[cfg(test)]
 mod tests;
 
-use std::hash::Hasher;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Duration;
@@ -38,13 +36,14 @@ use crate::abi::LAPI_ERR_SHM_SETUP;
 use crate::error::{Error, Result};
 use crate::job::Identity;
 
-use channel::Deadline;
+use super::channel::Deadline;
+use super::name::{Key, Room};
 
 /// The most bytes that a task may bring.
 pub const MAX_BLOB: usize = 4096;
 
 /// The most file descriptors that a task may bring.
-pub const MAX_FDS: usize = 2;
+pub const MAX_FDS: usize = 3;
 
 const MAX_SECRET: usize = 64;
 
@@ -69,6 +68,9 @@ pub struct Member {
 /// `instance` keeps apart the rounds of several LAPI instances of one job. Every task must give the same
 /// `secret`, or none. `deadline` counts from this call.
 ///
+/// `elsewhere` is asked now and then while tasks are missing: when it answers `true`, the job runs already and this
+/// task has come back to it by another way (see [`super::lobby`]); the meeting is left, and the answer is `None`.
+///
 /// # Errors
 /// `LAPI_ERR_SHM_SETUP`, with what happened: tasks are missing at the deadline or have gone away, another user
 /// holds the name, two processes claim to be the same task, the secrets differ, the launcher does not say which
@@ -80,7 +82,8 @@ pub fn meet(
     blob: &[u8],
     fds: &[BorrowedFd<'_>],
     deadline: Duration,
-) -> Result<Vec<Member>> {
+    elsewhere: &mut dyn FnMut() -> bool,
+) -> Result<Option<Vec<Member>>> {
     let round = Round::new(me, instance, secret, deadline)?;
     if blob.len() > MAX_BLOB || fds.len() > MAX_FDS {
         return Err(failed(format!(
@@ -89,8 +92,15 @@ pub fn meet(
             fds.len()
         )));
     }
-    if me.task == round.root() { root::hold(&round, blob, fds) } else { member::join(&round, blob, fds) }
+    if me.task == round.root() {
+        root::hold(&round, blob, fds, elsewhere)
+    } else {
+        member::join(&round, blob, fds, elsewhere)
+    }
 }
+
+/// How often a task that waits for others asks whether the job runs already.
+const BETWEEN_QUESTIONS: Duration = Duration::from_millis(100);
 
 /// One meeting, as one task sees it.
 struct Round {
@@ -98,11 +108,7 @@ struct Round {
     tasks: u32,
     /// The tasks that meet, in ascending order.
     common: Vec<u32>,
-    key: String,
-    instance: u32,
-    /// Empty when there is none.
-    secret: Vec<u8>,
-    uid: u32,
+    key: Key,
     /// The abstract name of the listener.
     name: String,
     deadline: Deadline,
@@ -125,20 +131,10 @@ impl Round {
             return Err(failed(format!("a secret of {} bytes; at most {MAX_SECRET} can be", secret.len())));
         }
         let uid = rustix::process::geteuid().as_raw();
-        let mut round = Self {
-            task: me.task,
-            tasks: me.tasks,
-            common,
-            key: me.key.clone(),
-            instance,
-            secret: secret.to_vec(),
-            uid,
-            name: String::new(),
-            deadline: Deadline::after(patience),
-            patience,
-        };
-        round.name = round.make_name();
-        Ok(round)
+        let key = Key { job: me.key.clone(), instance, secret: secret.to_vec(), uid };
+        let name = key.name(Room::Rendezvous, common[0]);
+        let deadline = Deadline::after(patience);
+        Ok(Self { task: me.task, tasks: me.tasks, common, key, name, deadline, patience })
     }
 
     /// The task that listens.
@@ -146,30 +142,9 @@ impl Round {
         self.common[0]
     }
 
-    /// The name of the listener. The secret is the key of the hash: names are visible to every user of the
-    /// machine, and one that is made so gives nothing of the secret away and cannot be taken in advance.
-    #[expect(deprecated, reason = "the only keyed hash in std whose algorithm is fixed")]
-    fn make_name(&self) -> String {
-        let half = |at: usize| {
-            let mut bytes = [0; 8];
-            for (to, from) in bytes.iter_mut().zip(self.secret.iter().skip(at)) {
-                *to = *from;
-            }
-            u64::from_le_bytes(bytes)
-        };
-        let mut hash = std::hash::SipHasher::new_with_keys(half(0), half(8));
-        hash.write(&self.secret);
-        hash.write_u8(0xff);
-        hash.write(self.key.as_bytes());
-        hash.write_u8(0xff);
-        hash.write(&self.instance.to_le_bytes());
-        hash.write(&self.root().to_le_bytes());
-        format!("openlapi-{}-{:016x}", self.uid, hash.finish())
-    }
-
     /// The job, for messages.
     fn job(&self) -> String {
-        format!("job \"{}\", instance {}", self.key, self.instance)
+        self.key.to_string()
     }
 }
 

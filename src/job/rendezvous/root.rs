@@ -6,30 +6,36 @@ use std::time::Duration;
 
 use rustix::event::PollFlags;
 
-use super::channel::{Channel, Listener, Peer, Receive, Received, wait};
 use super::message::{Hello, Record, ToMember, ToRoot, parts};
-use super::{Member, Round, failed, list, trouble};
+use super::{BETWEEN_QUESTIONS, Member, Round, failed, list, trouble};
 use crate::error::{Error, Result};
+use crate::job::channel::{Channel, Deadline, Listener, Peer, Receive, Received, wait};
 
 /// How long to wait before trying again to take a name that somebody holds.
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// Holds the round.
-pub(super) fn hold(round: &Round, blob: &[u8], fds: &[BorrowedFd<'_>]) -> Result<Vec<Member>> {
+pub(super) fn hold(
+    round: &Round,
+    blob: &[u8],
+    fds: &[BorrowedFd<'_>],
+    elsewhere: &mut dyn FnMut() -> bool,
+) -> Result<Option<Vec<Member>>> {
     let own = fds.iter().map(BorrowedFd::try_clone_to_owned).collect::<io::Result<Vec<_>>>();
     let own = Member {
         task: round.task,
         pid: std::process::id() as i32,
-        uid: round.uid,
+        uid: round.key.uid,
         blob: blob.to_vec(),
         fds: own.map_err(|error| trouble(round, &error))?,
     };
     let mut table = Table { round, guests: Vec::new(), members: vec![own] };
-    if round.common.len() > 1 {
-        table.run().inspect_err(|error| table.dismiss(error))?;
+    if round.common.len() > 1 && !table.run(elsewhere).inspect_err(|error| table.dismiss(&fail(error)))? {
+        table.dismiss(&ToMember::Elsewhere.encode());
+        return Ok(None);
     }
     table.members.sort_unstable_by_key(|member| member.task);
-    Ok(table.members)
+    Ok(Some(table.members))
 }
 
 /// The root's view of a round under way.
@@ -58,10 +64,13 @@ enum Verdict {
 }
 
 impl Table<'_> {
-    fn run(&mut self) -> Result<()> {
+    /// `false` when the job runs already.
+    fn run(&mut self, elsewhere: &mut dyn FnMut() -> bool) -> Result<bool> {
         let listener = listen(self.round)?;
         while self.members.len() < self.round.common.len() {
-            self.serve(Some(&listener))?;
+            if !self.serve(Some(&listener))? && elsewhere() {
+                return Ok(false);
+            }
         }
         // Before anyone is answered: no later round may find this one's listener.
         drop(listener);
@@ -76,17 +85,21 @@ impl Table<'_> {
             // Whoever has died since it had everything is missed by those who talk to it, not here.
             let _ = guest.channel.send(&go, &[], self.round.deadline);
         }
-        Ok(())
+        Ok(true)
     }
 
-    /// Waits for something to happen, and deals with it.
-    fn serve(&mut self, listener: Option<&Listener>) -> Result<()> {
+    /// Waits a moment for something to happen, and deals with it. `false` when nothing has.
+    fn serve(&mut self, listener: Option<&Listener>) -> Result<bool> {
         let round = self.round;
         let mut watched: Vec<_> =
             self.guests.iter().map(|guest| (guest.channel.as_fd(), PollFlags::IN)).collect();
         watched.extend(listener.map(|listener| (listener.as_fd(), PollFlags::IN)));
-        let ready = wait(&watched, round.deadline).map_err(|error| trouble(round, &error))?;
+        let moment = Deadline::after(BETWEEN_QUESTIONS.min(round.deadline.left()));
+        let ready = wait(&watched, moment).map_err(|error| trouble(round, &error))?;
         if !ready.contains(&true) {
+            if !round.deadline.has_passed() {
+                return Ok(false);
+            }
             return Err(self.incomplete(&format!("the rendezvous was not over within {:?}", round.patience)));
         }
 
@@ -112,12 +125,12 @@ impl Table<'_> {
             while let Some(channel) = listener.accept().map_err(|error| trouble(round, &error))? {
                 let peer = channel.peer().map_err(|error| trouble(round, &error))?;
                 // Another user gets no answer at all.
-                if peer.uid == round.uid {
+                if peer.uid == round.key.uid {
                     self.guests.push(Guest { channel, peer, task: None, has_all: false });
                 }
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Deals with one message of a guest, or with its end.
@@ -158,7 +171,7 @@ impl Table<'_> {
     fn admit(&mut self, guest: &mut Guest, hello: Hello, fds: Vec<OwnedFd>) -> Result<Verdict> {
         let Hello { task, tasks, secret, blob, fds: count } = hello;
         let Peer { pid, uid } = guest.peer;
-        if !is_same(&secret, &self.round.secret) {
+        if !self.round.key.admits(&secret) {
             return Ok(self.refuse(guest, "LAPI_JOB_SECRET is not the same in all tasks"));
         }
         // Either of these means that two jobs share a key, or that the environment of a task is wrong. To go on
@@ -240,11 +253,10 @@ impl Table<'_> {
         Verdict::Drop
     }
 
-    /// Tells everyone that the round has failed. Whoever has no room for the message finds the connection closed.
-    fn dismiss(&self, error: &Error) {
-        let bytes = fail(error);
+    /// Tells everyone that nothing comes of the round. Whoever has no room for the message finds the connection closed.
+    fn dismiss(&self, bytes: &[u8]) {
         for guest in &self.guests {
-            let _ = guest.channel.try_send(&bytes, &[]);
+            let _ = guest.channel.try_send(bytes, &[]);
         }
     }
 
@@ -273,7 +285,7 @@ fn listen(round: &Round) -> Result<Listener> {
             holder = who_listens(&round.name).or(holder);
         }
         let pid = match holder {
-            Some(Peer { pid, uid }) if uid != round.uid => {
+            Some(Peer { pid, uid }) if uid != round.key.uid => {
                 return Err(failed(format!(
                     "user {uid} (process {pid}) holds the name of this job's rendezvous; {}; start the job with \
                      poe, which gives it a secret name",
@@ -301,13 +313,4 @@ fn who_listens(name: &str) -> Option<Peer> {
 
 fn fail(error: &Error) -> Vec<u8> {
     ToMember::Fail(error.code, error.detail.clone()).encode()
-}
-
-/// Compares secrets in a time that does not depend on where they differ.
-fn is_same(left: &[u8], right: &[u8]) -> bool {
-    let mut difference = left.len() ^ right.len();
-    for (left, right) in left.iter().zip(right) {
-        difference |= usize::from(std::hint::black_box(left ^ right));
-    }
-    difference == 0
 }

@@ -14,10 +14,10 @@ use rustix::io::{FdFlags, fcntl_getfd};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use rustix::thread::set_thread_res_uid;
 
-use super::channel::{Channel, Listener, Receive, wait};
 use super::message::{Hello, ToMember, ToRoot};
 use super::*;
 use crate::job::Common;
+use crate::job::channel::{Channel, Listener, Receive, wait};
 
 /// More than any round needs, less than for ever.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -39,6 +39,19 @@ fn job<T: Send>(tasks: u32, task: impl Fn(u32) -> T + Sync) -> Vec<T> {
         let threads: Vec<_> = (0..tasks).map(|number| scope.spawn(move || task(number))).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     })
+}
+
+/// [`super::meet`] of tasks that have not met before.
+fn meet(
+    me: &Identity,
+    instance: u32,
+    secret: Option<&[u8]>,
+    blob: &[u8],
+    fds: &[BorrowedFd<'_>],
+    deadline: Duration,
+) -> Result<Vec<Member>> {
+    super::meet(me, instance, secret, blob, fds, deadline, &mut || false)
+        .map(|members| members.expect("nothing else has been found"))
 }
 
 fn meet_bare(task: u32, tasks: u32, key: &str, deadline: Duration) -> Result<Vec<Member>> {
@@ -263,8 +276,8 @@ fn the_secret_decides() {
             // The right name, but another secret, or none: refused, and the round goes on.
             for wrong in [&b"0123456789abcdef"[..], &[]] {
                 let mut round = Round::new(&me, 0, Some(&secret), PATIENCE).unwrap();
-                round.secret = wrong.to_vec();
-                let error = member::join(&round, &[], &[]).unwrap_err();
+                round.key.secret = wrong.to_vec();
+                let error = member::join(&round, &[], &[], &mut || false).unwrap_err();
                 assert!(error.detail.contains("LAPI_JOB_SECRET"), "{}", error.detail);
             }
         }
@@ -381,7 +394,7 @@ fn what_cannot_be_brought() {
     let error = meet(&me, 0, None, &[0; MAX_BLOB + 1], &[], SHORT).unwrap_err();
     assert!(error.detail.contains("4097"), "{}", error.detail);
     let error = meet(&me, 0, None, &[], &[file.as_fd(); MAX_FDS + 1], SHORT).unwrap_err();
-    assert!(error.detail.contains("3 descriptors"), "{}", error.detail);
+    assert!(error.detail.contains("4 descriptors"), "{}", error.detail);
     let me = Identity { common: Common::Counted(2), ..identity(0, 4, "counted") };
     let error = meet(&me, 0, None, &[], &[], SHORT).unwrap_err();
     assert!(error.detail.contains("2 of 4") && error.detail.contains("MP_COMMON_TASKS"), "{}", error.detail);
@@ -462,7 +475,7 @@ fn connect(round: &Round) -> Channel {
 }
 
 fn hello(round: &Round) -> Vec<u8> {
-    let (task, tasks, secret) = (round.task, round.tasks, round.secret.clone());
+    let (task, tasks, secret) = (round.task, round.tasks, round.key.secret.clone());
     ToRoot::Hello(Hello { task, tasks, secret, blob: Vec::new(), fds: 0 }).encode()
 }
 
@@ -482,4 +495,16 @@ fn hear(channel: &Channel, round: &Round) -> Option<ToMember> {
             Receive::Nothing => assert!(!round.deadline.has_passed(), "no answer"),
         }
     }
+}
+
+#[test]
+fn a_task_that_finds_its_job_elsewhere_leaves() {
+    // Task 1 only leaves when the root has sent it away: its own answer is no.
+    let met = job(2, |task| {
+        let me = identity(task, 3, "elsewhere");
+        super::super::meet(&me, 0, None, &[], &[], PATIENCE, &mut || {
+            task == 0 || Channel::connect(&round(0, 3, "elsewhere").name).unwrap().is_none()
+        })
+    });
+    assert!(met.into_iter().all(|outcome| outcome.unwrap().is_none()));
 }

@@ -15,56 +15,56 @@ use rustix::net::{
 };
 
 /// The most descriptors that the kernel passes in one message (SCM_MAX_FD).
-pub(super) const FDS_PER_MESSAGE: usize = 253;
+pub(in crate::job) const FDS_PER_MESSAGE: usize = 253;
 
 /// No message is longer, in bytes.
-pub(super) const MESSAGE_MAX: usize = 64 * 1024;
+pub(in crate::job) const MESSAGE_MAX: usize = 64 * 1024;
 
 /// How long to wait before trying again what another process must first make room for.
 const MOMENT: Duration = Duration::from_micros(200);
 
 /// A point in time at which patience ends.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Deadline(Instant);
+pub(in crate::job) struct Deadline(Instant);
 
 impl Deadline {
     /// `patience` from now; a year, if it is longer.
-    pub(super) fn after(patience: Duration) -> Self {
+    pub(in crate::job) fn after(patience: Duration) -> Self {
         Self(Instant::now() + patience.min(Duration::from_secs(365 * 24 * 3600)))
     }
 
-    pub(super) fn left(self) -> Duration {
+    pub(in crate::job) fn left(self) -> Duration {
         self.0.saturating_duration_since(Instant::now())
     }
 
-    pub(super) fn has_passed(self) -> bool {
+    pub(in crate::job) fn has_passed(self) -> bool {
         self.left().is_zero()
     }
 
     /// Sleeps for `time`, but not beyond the deadline.
-    pub(super) fn sleep(self, time: Duration) {
+    pub(in crate::job) fn sleep(self, time: Duration) {
         thread::sleep(time.min(self.left()));
     }
 }
 
 /// Who is at the other end, as the kernel saw it when the connection was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Peer {
+pub(in crate::job) struct Peer {
     /// 0 when the process is not visible from here (another process namespace).
-    pub(super) pid: i32,
-    pub(super) uid: u32,
+    pub(in crate::job) pid: i32,
+    pub(in crate::job) uid: u32,
 }
 
 /// One message.
 #[derive(Debug)]
-pub(super) struct Received {
-    pub(super) bytes: Vec<u8>,
-    pub(super) fds: Vec<OwnedFd>,
+pub(in crate::job) struct Received {
+    pub(in crate::job) bytes: Vec<u8>,
+    pub(in crate::job) fds: Vec<OwnedFd>,
 }
 
 /// What came of trying to receive.
 #[derive(Debug)]
-pub(super) enum Receive {
+pub(in crate::job) enum Receive {
     Message(Received),
     /// Nothing yet.
     Nothing,
@@ -74,11 +74,11 @@ pub(super) enum Receive {
 
 /// A connection.
 #[derive(Debug)]
-pub(super) struct Channel(OwnedFd);
+pub(in crate::job) struct Channel(OwnedFd);
 
 impl Channel {
     /// Connects to the listener of that name; `None` when there is none, or it is too busy just now.
-    pub(super) fn connect(name: &str) -> io::Result<Option<Self>> {
+    pub(in crate::job) fn connect(name: &str) -> io::Result<Option<Self>> {
         let socket = socket()?;
         let address = SocketAddrUnix::new_abstract_name(name.as_bytes())?;
         loop {
@@ -91,7 +91,7 @@ impl Channel {
         }
     }
 
-    pub(super) fn peer(&self) -> io::Result<Peer> {
+    pub(in crate::job) fn peer(&self) -> io::Result<Peer> {
         // Not through rustix: its type has no room for a process number of 0.
         let mut cred = libc::ucred { pid: 0, uid: 0, gid: 0 };
         let mut len = size_of::<libc::ucred>() as libc::socklen_t;
@@ -112,7 +112,12 @@ impl Channel {
     }
 
     /// Sends one message, waiting for room until the deadline.
-    pub(super) fn send(&self, bytes: &[u8], fds: &[BorrowedFd<'_>], deadline: Deadline) -> io::Result<()> {
+    pub(in crate::job) fn send(
+        &self,
+        bytes: &[u8],
+        fds: &[BorrowedFd<'_>],
+        deadline: Deadline,
+    ) -> io::Result<()> {
         loop {
             match self.try_send(bytes, fds) {
                 Ok(()) => return Ok(()),
@@ -127,7 +132,7 @@ impl Channel {
     }
 
     /// Sends one message if there is room for it now.
-    pub(super) fn try_send(&self, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> Result<(), Errno> {
+    pub(in crate::job) fn try_send(&self, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> Result<(), Errno> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_PER_MESSAGE))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         if !fds.is_empty() && !control.push(SendAncillaryMessage::ScmRights(fds)) {
@@ -137,7 +142,7 @@ impl Channel {
     }
 
     /// Receives one message if there is one now.
-    pub(super) fn receive(&self) -> io::Result<Receive> {
+    pub(in crate::job) fn receive(&self) -> io::Result<Receive> {
         let mut bytes = vec![0; MESSAGE_MAX];
         let mut resets = 0;
         loop {
@@ -187,11 +192,11 @@ impl AsFd for Channel {
 
 /// A socket that others connect to. Its name is free again when it is dropped.
 #[derive(Debug)]
-pub(super) struct Listener(OwnedFd);
+pub(in crate::job) struct Listener(OwnedFd);
 
 impl Listener {
     /// Listens under that name; `None` when somebody holds it.
-    pub(super) fn bind(name: &str) -> io::Result<Option<Self>> {
+    pub(in crate::job) fn bind(name: &str) -> io::Result<Option<Self>> {
         let socket = socket()?;
         let address = SocketAddrUnix::new_abstract_name(name.as_bytes())?;
         match rustix::net::bind(&socket, &address) {
@@ -204,7 +209,7 @@ impl Listener {
     }
 
     /// The next connection, if there is one now.
-    pub(super) fn accept(&self) -> io::Result<Option<Channel>> {
+    pub(in crate::job) fn accept(&self) -> io::Result<Option<Channel>> {
         loop {
             match rustix::net::accept_with(&self.0, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
                 Ok(socket) => return Ok(Some(Channel(socket))),
@@ -231,7 +236,7 @@ impl Drop for Listener {
 }
 
 /// Waits until one of the descriptors is ready or the deadline has passed; says of each whether it is ready.
-pub(super) fn wait(fds: &[(BorrowedFd<'_>, PollFlags)], deadline: Deadline) -> io::Result<Vec<bool>> {
+pub(in crate::job) fn wait(fds: &[(BorrowedFd<'_>, PollFlags)], deadline: Deadline) -> io::Result<Vec<bool>> {
     let mut polled: Vec<PollFd<'_>> =
         fds.iter().map(|(fd, events)| PollFd::from_borrowed_fd(*fd, *events)).collect();
     loop {

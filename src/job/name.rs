@@ -1,0 +1,66 @@
+//! The names of sockets by which the tasks of a job find each other.
+
+use std::hash::Hasher;
+
+/// What names are made from: the same in all tasks of a job, and different in other jobs.
+#[derive(Clone, Debug)]
+pub(in crate::job) struct Key {
+    /// The job's key.
+    pub(in crate::job) job: String,
+    /// The LAPI instance.
+    pub(in crate::job) instance: u32,
+    /// The job's secret; empty when there is none.
+    pub(in crate::job) secret: Vec<u8>,
+    /// The user.
+    pub(in crate::job) uid: u32,
+}
+
+/// What a socket is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::job) enum Room {
+    /// Where all tasks meet: held by the lowest of them.
+    Rendezvous,
+    /// Where a task waits for others that come back.
+    Lobby,
+}
+
+impl Key {
+    /// The abstract name under which `task` listens. The secret is the key of the hash: names are visible to every user
+    /// of the machine, and one that is made so gives nothing of the secret away and cannot be taken in advance.
+    #[expect(deprecated, reason = "the only keyed hash in std whose algorithm is fixed")]
+    pub(in crate::job) fn name(&self, room: Room, task: u32) -> String {
+        let half = |at: usize| {
+            let mut bytes = [0; 8];
+            for (to, from) in bytes.iter_mut().zip(self.secret.iter().skip(at)) {
+                *to = *from;
+            }
+            u64::from_le_bytes(bytes)
+        };
+        let mut hash = std::hash::SipHasher::new_with_keys(half(0), half(8));
+        hash.write(&self.secret);
+        hash.write_u8(0xff);
+        hash.write(self.job.as_bytes());
+        hash.write_u8(0xff);
+        hash.write(&self.instance.to_le_bytes());
+        hash.write(&task.to_le_bytes());
+        if room == Room::Lobby {
+            hash.write(b"lobby");
+        }
+        format!("openlapi-{}-{:016x}", self.uid, hash.finish())
+    }
+
+    /// Whether a secret is the job's; takes a time that does not depend on where they differ.
+    pub(in crate::job) fn admits(&self, secret: &[u8]) -> bool {
+        let mut difference = self.secret.len() ^ secret.len();
+        for (left, right) in self.secret.iter().zip(secret) {
+            difference |= usize::from(std::hint::black_box(left ^ right));
+        }
+        difference == 0
+    }
+}
+
+impl std::fmt::Display for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "job \"{}\", instance {}", self.job, self.instance)
+    }
+}
