@@ -12,10 +12,11 @@ use crate::engine::threads::Recipe;
 use crate::engine::wait::wait_until;
 use crate::engine::workers;
 use crate::error::{Error, Result};
-use crate::job::{self, Identity, Member};
+use crate::job::{self, Identity, Lobby, Member};
 use crate::transport::mem::{self, MemOptions};
 use crate::transport::shm::{Own, PeerParts, ShmTransport, attach};
 use crate::transport::{Attach, Transport};
+use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -178,18 +179,29 @@ fn join(config: &Config, identity: &Identity, instance: usize) -> Result<Joined>
             ),
         });
     }
-    let own = Own::create(identity.tasks)?;
+    let secret = config.job_secret.as_ref().map(|secret| secret.as_bytes());
     let hello = Hello::of_this_task();
-    let members = job::meet(
+    let lobby = Box::new(Lobby::new(identity, instance as u32, secret));
+    let own = Own::create(identity.tasks)?;
+    let mut transport = ShmTransport::new(identity.task, identity.tasks, own, hello.asymmetric, Some(lobby));
+    let own = transport.own().map(|fd| fd.try_clone_to_owned());
+    let own = own.into_iter().collect::<io::Result<Vec<_>>>().map_err(|reason| {
+        Error::new(LAPI_ERR_SHM_SETUP, format!("a descriptor cannot be copied: {reason}"))
+    })?;
+    let own: Vec<_> = own.iter().map(AsFd::as_fd).collect();
+    let met = job::meet(
         identity,
         instance as u32,
-        config.job_secret.as_ref().map(|secret| secret.as_bytes()),
+        secret,
         &hello.encode(),
-        &[own.file.as_fd(), own.event.as_fd()],
+        &own,
         config.init_timeout,
-        &mut || false,
-    )?
-    .unwrap_or_default();
+        &mut || transport.come_back(|| attach_later(config, identity)),
+    )?;
+    let Some(members) = met else {
+        // Who has let this task come back is to look after addresses itself.
+        return Ok(Joined { transport: Box::new(transport), device: LAPI_SHM_DEV, same_map: true });
+    };
     let hellos =
         members.iter().map(|member| Hello::decode(&member.blob, member.task)).collect::<Result<Vec<_>>>()?;
     let attach = attach_to(config, identity, &members, &hellos);
@@ -197,8 +209,17 @@ fn join(config: &Config, identity: &Identity, instance: usize) -> Result<Joined>
     let same_map =
         hellos.iter().all(|other| other.program == hello.program && other.library == hello.library);
     let parts = members.into_iter().map(|member| parts(member, identity.task)).collect::<Result<Vec<_>>>()?;
-    let transport = ShmTransport::join(identity.task, own, parts, asymmetric, attach)?;
+    transport.join(parts, asymmetric, attach)?;
     Ok(Joined { transport: Box::new(transport), device: LAPI_SHM_DEV, same_map })
+}
+
+/// Copies across address spaces for a task that comes back, which learns its peers' processes one by one.
+fn attach_later(config: &Config, identity: &Identity) -> Option<Box<dyn Attach>> {
+    let denied = config.shm_attach == ShmAttach::Deny;
+    let wanted = config.shm_attach != ShmAttach::No;
+    wanted.then(|| -> Box<dyn Attach> {
+        Box::new(attach::CrossMemory::new(vec![0; identity.tasks as usize], denied))
+    })
 }
 
 fn parts(member: Member, me: u32) -> Result<Option<PeerParts>> {

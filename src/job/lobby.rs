@@ -11,6 +11,7 @@ use super::Identity;
 use super::channel::{Channel, Deadline, Listener, Receive};
 use super::name::{Key, Room};
 use super::rendezvous::message::{Hello, ToRoot};
+use crate::wire::reunion::{Event, Offer, Reunion};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::io;
@@ -19,30 +20,6 @@ use std::time::Duration;
 
 /// How long a caller that has connected may take to say who it is.
 const INTRODUCTION: Duration = Duration::from_secs(5);
-
-/// What another task offers.
-#[derive(Debug)]
-pub struct Offer {
-    /// Which task.
-    pub task: u32,
-    /// Its process, as this machine's kernel knows it.
-    pub pid: i32,
-    /// The bytes it sends.
-    pub blob: Vec<u8>,
-    /// Copies of the descriptors it sends, closed on exec.
-    pub fds: Vec<OwnedFd>,
-}
-
-/// What has happened.
-#[derive(Debug)]
-pub enum Event {
-    /// A task calls here, and waits for [`Lobby::answer`].
-    Called(Offer),
-    /// A task has answered our call.
-    Answered(Offer),
-    /// Our call has come to nothing: the task has closed its lobby, has died, or calls here itself.
-    HungUp(u32),
-}
 
 /// One task's lobby, and its calls at others.
 pub struct Lobby {
@@ -72,59 +49,6 @@ impl Lobby {
             waiting: BTreeMap::new(),
             calls: BTreeMap::new(),
         }
-    }
-
-    /// Opens the lobby, if it is not open. `false`: the process that had this task's place before still holds the name;
-    /// to be tried again.
-    pub fn open(&mut self) -> io::Result<bool> {
-        if self.listener.is_none() {
-            self.listener = Listener::bind(&self.key.name(Room::Lobby, self.task))?;
-        }
-        Ok(self.listener.is_some())
-    }
-
-    /// Whether a call at `task` waits for its answer.
-    pub fn has_called(&self, task: u32) -> bool {
-        self.calls.contains_key(&task)
-    }
-
-    /// Calls at the lobby of `task`, and offers this. `false` when that is not open.
-    pub fn call(&mut self, task: u32, blob: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<bool> {
-        let Some(channel) = Channel::connect(&self.key.name(Room::Lobby, task))? else { return Ok(false) };
-        if channel.peer()?.uid != self.key.uid || !self.send(&channel, blob, fds)? {
-            return Ok(false);
-        }
-        self.calls.insert(task, channel);
-        Ok(true)
-    }
-
-    /// Answers the call of `task`, which is thereby over. `false` when it has hung up.
-    pub fn answer(&mut self, task: u32, blob: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<bool> {
-        match self.waiting.remove(&task) {
-            Some(channel) => self.send(&channel, blob, fds),
-            None => Ok(false),
-        }
-    }
-
-    /// Wants nothing of `task` any more.
-    pub fn forget(&mut self, task: u32) {
-        self.calls.remove(&task);
-        self.waiting.remove(&task);
-    }
-
-    /// What has happened, if anything has.
-    pub fn poll(&mut self) -> io::Result<Option<Event>> {
-        if let Some(event) = self.hear_answers()? {
-            return Ok(Some(event));
-        }
-        if let Some(listener) = &self.listener {
-            while let Some(channel) = listener.accept()? {
-                if channel.peer()?.uid == self.key.uid {
-                    self.strangers.push((channel, Deadline::after(INTRODUCTION)));
-                }
-            }
-        }
-        self.hear_strangers()
     }
 
     fn hear_answers(&mut self) -> io::Result<Option<Event>> {
@@ -203,6 +127,63 @@ impl Lobby {
             Err(Errno::PIPE | Errno::CONNRESET | Errno::AGAIN | Errno::TOOMANYREFS) => Ok(false),
             Err(error) => Err(error.into()),
         }
+    }
+}
+
+impl Reunion for Lobby {
+    fn open(&mut self) -> io::Result<bool> {
+        if self.listener.is_none() {
+            self.listener = Listener::bind(&self.key.name(Room::Lobby, self.task))?;
+        }
+        Ok(self.listener.is_some())
+    }
+
+    fn has_called(&self, task: u32) -> bool {
+        self.calls.contains_key(&task)
+    }
+
+    fn reach(&mut self, task: u32) -> io::Result<bool> {
+        let Some(channel) = Channel::connect(&self.key.name(Room::Lobby, task))? else { return Ok(false) };
+        if channel.peer()?.uid != self.key.uid {
+            return Ok(false);
+        }
+        self.calls.insert(task, channel);
+        Ok(true)
+    }
+
+    fn call(&mut self, task: u32, blob: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<bool> {
+        let Some(channel) = self.calls.get(&task) else { return Ok(false) };
+        let sent = self.send(channel, blob, fds);
+        if !matches!(sent, Ok(true)) {
+            self.calls.remove(&task);
+        }
+        sent
+    }
+
+    fn answer(&mut self, task: u32, blob: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<bool> {
+        match self.waiting.remove(&task) {
+            Some(channel) => self.send(&channel, blob, fds),
+            None => Ok(false),
+        }
+    }
+
+    fn forget(&mut self, task: u32) {
+        self.calls.remove(&task);
+        self.waiting.remove(&task);
+    }
+
+    fn poll(&mut self) -> io::Result<Option<Event>> {
+        if let Some(event) = self.hear_answers()? {
+            return Ok(Some(event));
+        }
+        if let Some(listener) = &self.listener {
+            while let Some(channel) = listener.accept()? {
+                if channel.peer()?.uid == self.key.uid {
+                    self.strangers.push((channel, Deadline::after(INTRODUCTION)));
+                }
+            }
+        }
+        self.hear_strangers()
     }
 }
 

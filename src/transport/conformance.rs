@@ -10,11 +10,13 @@
 //! }
 //! ```
 //!
-//! Three files by theme: here what packets carry, in `events` sleeping and waking, in `storm` many threads at once.
+//! Four files by theme: here what packets carry, in `partings` who leaves and comes back, in `events` sleeping and waking,
+//! in `storm` many threads at once.
 //! Whatever waits has a deadline, and none of the checks depends on how fast anything goes. A transport may
 //! refuse a packet without a reason visible here, hold packets back, or reorder them where its limits say so.
 
 mod events;
+mod partings;
 mod storm;
 mod support;
 
@@ -36,6 +38,7 @@ pub(crate) fn suite<T: Transport>(make: impl Fn(u32) -> Vec<T>) {
     tells_of_attention(&make);
     closes(&make);
     reaches_across_address_spaces(&make);
+    partings::suite(&make);
     events::suite(&make);
     storm::suite(&make);
 }

@@ -19,7 +19,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::mem::Parcel;
+use super::parcel::Parcel;
 use super::{Attach, Inbound, Limits, Outgoing, PeerState, Piece, SendError, Task, Transport};
 use crate::base::rng::Rng;
 
@@ -322,6 +322,20 @@ impl<T: Transport> Transport for Faulty<T> {
 
     fn attach(&self) -> Option<&dyn Attach> {
         self.inner.attach()
+    }
+
+    fn part(&mut self, peer: Task) {
+        self.held.retain(|held| held.parcel.src != peer);
+        self.inner.part(peer);
+    }
+
+    fn rejoin(&mut self, peer: Task, greeting: u64) -> crate::error::Result<()> {
+        self.part(peer);
+        self.inner.rejoin(peer, greeting)
+    }
+
+    fn rejoined(&mut self) -> Option<(Task, u64)> {
+        self.inner.rejoined()
     }
 
     fn close(&mut self) {

@@ -20,8 +20,8 @@ use parking_lot::Mutex;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 
-use super::{Attach, HEAD_MAX, Inbound, Limits, Outgoing, PeerState, SendError, Task, Transport, pad8};
-use crate::base::bytes;
+use super::parcel::Parcel;
+use super::{Attach, Inbound, Limits, Outgoing, PeerState, SendError, Task, Transport};
 
 /// How the tasks of a [`fabric`] are joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,16 +49,9 @@ pub fn fabric(tasks: u32, options: MemOptions) -> Vec<MemTransport> {
         ends: (0..tasks).map(|_| End::new()).collect(),
         departures: AtomicU64::new(0),
         sleepers: AtomicUsize::new(0),
+        returns: Mutex::default(),
     });
-    (0..tasks)
-        .map(|task| MemTransport {
-            task,
-            fabric: fabric.clone(),
-            out: None,
-            serial: 0,
-            attach: options.attach.then(|| MemAttach(fabric.clone())),
-        })
-        .collect()
+    (0..tasks).map(|task| MemTransport::new(task, &fabric)).collect()
 }
 
 /// One task's end of a [`fabric`].
@@ -69,9 +62,16 @@ pub struct MemTransport {
     out: Option<Parcel>,
     serial: u64,
     attach: Option<MemAttach>,
+    /// Who is not connected with this task, and may come back if so marked.
+    away: BTreeMap<Task, bool>,
 }
 
 impl MemTransport {
+    fn new(task: Task, fabric: &Arc<Fabric>) -> Self {
+        let attach = fabric.options.attach.then(|| MemAttach(fabric.clone()));
+        Self { task, fabric: fabric.clone(), out: None, serial: 0, attach, away: BTreeMap::new() }
+    }
+
     /// A hold on the whole fabric, for tests: it can kill tasks.
     pub fn handle(&self) -> MemFabricHandle {
         MemFabricHandle(self.fabric.clone())
@@ -89,6 +89,24 @@ impl MemFabricHandle {
     pub fn kill(&self, task: Task) {
         self.0.depart(task, PeerState::Dead);
     }
+
+    /// Starts the task `task`, which has left, anew: it comes back to all that let it. The end before must have been
+    /// dropped.
+    pub fn restart(&self, task: Task, greeting: u64) -> MemTransport {
+        let end = self.0.end(task);
+        let mut inbox = end.inbox.lock();
+        assert_ne!(end.state(), PeerState::Up, "a task that has not left");
+        inbox.lanes.clear();
+        inbox.ready.clear();
+        end.state.store(PeerState::Up as u8, Ordering::Release);
+        drop(inbox);
+        let mut transport = MemTransport::new(task, &self.0);
+        for peer in (0..self.0.ends.len() as Task).filter(|&peer| peer != task) {
+            transport.part(peer);
+            transport.await_return(peer, greeting);
+        }
+        transport
+    }
 }
 
 impl Transport for MemTransport {
@@ -103,6 +121,9 @@ impl Transport for MemTransport {
     unsafe fn try_send(&mut self, peer: Task, packet: &Outgoing<'_>) -> Result<(), SendError> {
         assert_ne!(peer, self.task, "a transport carries nothing from a task to itself");
         assert!(packet.body_len() <= self.fabric.options.max_body, "a body beyond the limit");
+        if let Some(&awaited) = self.away.get(&peer) {
+            return Err(if awaited { SendError::NoRoom } else { SendError::PeerGone });
+        }
         let end = self.fabric.end(peer);
         let mut inbox = end.inbox.lock();
         if end.state() != PeerState::Up || self.fabric.end(self.task).state() != PeerState::Up {
@@ -146,7 +167,8 @@ impl Transport for MemTransport {
         let mut inbox = self.fabric.end(self.task).inbox.lock();
         // A task that was killed meanwhile has no lanes any more.
         let Some(lane) = inbox.lanes.get_mut(&parcel.src) else { return };
-        lane.taken -= 1;
+        // The lane of one that was parted from, and has come back, is a new one.
+        lane.taken = lane.taken.saturating_sub(1);
         let wanted = std::mem::take(&mut lane.wanted);
         let src = parcel.src;
         inbox.spare.push(parcel.into_words());
@@ -211,15 +233,62 @@ impl Transport for MemTransport {
     }
 
     fn peer_state(&self, peer: Task) -> PeerState {
-        self.fabric.end(peer).state()
+        match self.away.get(&peer) {
+            Some(true) => PeerState::Up,
+            Some(false) => PeerState::Dead,
+            None => self.fabric.end(peer).state(),
+        }
     }
 
     fn attach(&self) -> Option<&dyn Attach> {
         self.attach.as_ref().map(|attach| attach as &dyn Attach)
     }
 
+    fn part(&mut self, peer: Task) {
+        self.away.insert(peer, false);
+        self.fabric.returns.lock().retain(|(from, to), _| (*from, *to) != (self.task, peer));
+        self.fabric.empty(peer, self.task);
+    }
+
+    fn rejoin(&mut self, peer: Task, greeting: u64) -> crate::error::Result<()> {
+        self.part(peer);
+        self.await_return(peer, greeting);
+        Ok(())
+    }
+
+    fn rejoined(&mut self) -> Option<(Task, u64)> {
+        let mut returns = self.fabric.returns.lock();
+        for (&peer, _) in self.away.iter().filter(|(_, awaited)| **awaited) {
+            if let Some(Return { greeting, both: true }) = returns.get(&(peer, self.task)) {
+                let greeting = *greeting;
+                returns.remove(&(peer, self.task));
+                drop(returns);
+                self.away.remove(&peer);
+                return Some((peer, greeting));
+            }
+        }
+        None
+    }
+
     fn close(&mut self) {
         self.fabric.depart(self.task, PeerState::Closed);
+    }
+}
+
+impl MemTransport {
+    /// This task lets `peer` come back. Whoever of the two says so last connects them: nothing is under way then.
+    fn await_return(&mut self, peer: Task, greeting: u64) {
+        self.away.insert(peer, true);
+        let mut returns = self.fabric.returns.lock();
+        let both = returns.get_mut(&(peer, self.task)).is_some_and(|other| {
+            other.both = true;
+            true
+        });
+        returns.insert((self.task, peer), Return { greeting, both });
+        if both {
+            self.fabric.empty(peer, self.task);
+            self.fabric.empty(self.task, peer);
+        }
     }
 }
 
@@ -230,65 +299,6 @@ impl Drop for MemTransport {
     }
 }
 
-/// A packet that is stored apart from its sender's memory, 8-byte aligned. The fault layer holds packets in it too.
-#[derive(Debug)]
-pub(super) struct Parcel {
-    /// The task that sent it.
-    pub(super) src: Task,
-    head_len: usize,
-    body_len: usize,
-    /// The head, then the body, each from a word of its own.
-    words: Vec<u64>,
-}
-
-impl Parcel {
-    /// Copies a packet into `words`, which is grown as needed.
-    ///
-    /// # Safety
-    /// The pieces of `packet` must be readable during the call.
-    pub(super) unsafe fn gather(src: Task, packet: &Outgoing<'_>, mut words: Vec<u64>) -> Self {
-        let (head_len, body_len) = (packet.head.len(), packet.body_len());
-        assert!(head_len <= HEAD_MAX && head_len % 8 == 0, "a head of {head_len} bytes");
-        words.clear();
-        words.resize((head_len + pad8(body_len)) / 8, 0);
-        let to = words.as_mut_ptr().cast::<u8>();
-        // SAFETY: `words` has room for the head (a multiple of 8 bytes), the first piece padded to a multiple of
-        // 8 and the second piece: body_len() counts exactly these. The pieces are readable as the caller
-        // promised.
-        unsafe {
-            to.copy_from_nonoverlapping(packet.head.as_ptr(), head_len);
-            let body = to.add(head_len);
-            bytes::copy(packet.first, body);
-            if !packet.second.is_empty() {
-                packet.second.copy_to(body.add(pad8(packet.first.len)));
-            }
-        }
-        Self { src, head_len, body_len, words }
-    }
-
-    /// The packet as a receiver sees it: valid while the parcel lives, also when it is moved.
-    pub(super) fn inbound(&self, token: u64) -> Inbound {
-        let (head, body) = self.words.split_at(self.head_len / 8);
-        Inbound {
-            src: self.src,
-            head: head.as_ptr().cast(),
-            head_len: self.head_len,
-            body: body.as_ptr().cast(),
-            body_len: self.body_len,
-            token,
-        }
-    }
-
-    /// The memory, to be used again. In debug builds it is overwritten, so that a reader who kept a pointer into
-    /// a released packet is found out.
-    fn into_words(mut self) -> Vec<u64> {
-        if cfg!(debug_assertions) {
-            self.words.fill(0xdbdb_dbdb_dbdb_dbdb);
-        }
-        self.words
-    }
-}
-
 struct Fabric {
     options: MemOptions,
     ends: Vec<End>,
@@ -296,9 +306,25 @@ struct Fabric {
     departures: AtomicU64,
     /// How many tasks are armed: while none is, a departure need not look for them among thousands.
     sleepers: AtomicUsize,
+    /// Who lets whom come back, until the other has taken note.
+    returns: Mutex<BTreeMap<(Task, Task), Return>>,
+}
+
+/// One task's word that another one may come back.
+struct Return {
+    greeting: u64,
+    /// The other has said the same: they are connected.
+    both: bool,
 }
 
 impl Fabric {
+    /// Forgets what `from` has sent to `to`.
+    fn empty(&self, from: Task, to: Task) {
+        let mut inbox = self.end(to).inbox.lock();
+        inbox.lanes.remove(&from);
+        inbox.ready.retain(|&ready| ready != from);
+    }
+
     fn end(&self, task: Task) -> &End {
         &self.ends[task as usize]
     }

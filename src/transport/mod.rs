@@ -12,6 +12,8 @@
 //!   [`Limits::ordered`] says so.
 //! * The head and the body of an [`Inbound`] start at an address that is a multiple of 8 and stay valid until
 //!   the packet is given back with [`Transport::release`].
+//! * Nothing that was sent before two tasks parted ([`Transport::part`]) arrives after they have come together again
+//!   ([`Transport::rejoin`], on both sides).
 //! * Between [`Transport::arm`] (which answered `true`) and [`Transport::disarm`], an arriving packet, room
 //!   after `NoRoom`, or a [`Transport::wake`] makes the event descriptor readable. No wake-up is ever lost.
 
@@ -19,8 +21,10 @@
 pub(crate) mod conformance;
 pub mod fault;
 pub mod mem;
+mod parcel;
 pub mod shm;
 
+use crate::error::Result;
 use std::io;
 use std::os::fd::BorrowedFd;
 
@@ -51,7 +55,7 @@ pub enum PeerState {
     Up,
     /// It ended LAPI in an orderly way.
     Closed,
-    /// It died, or cannot be reached any more.
+    /// It died, or cannot be reached any more, or this task has parted from it.
     Dead,
 }
 
@@ -106,6 +110,10 @@ pub trait Attach: Send + Sync {
         // SAFETY: the caller's promise.
         copies.iter().try_for_each(|copy| unsafe { self.write(peer, copy.remote, copy.local, copy.len) })
     }
+
+    /// The peer is another process from now on, which has said that its landmark is there; `None`: it is no process any
+    /// more, and every copy fails.
+    fn moved(&mut self, _peer: Task, _process: Option<(i32, u64)>) {}
 }
 
 /// One task's end of a way to move packets. See the module's documentation for the contract.
@@ -120,7 +128,7 @@ pub trait Transport: Send {
     ///
     /// # Safety
     /// The pieces of `packet` must be readable during the call.
-    unsafe fn try_send(&mut self, peer: Task, packet: &Outgoing<'_>) -> Result<(), SendError>;
+    unsafe fn try_send(&mut self, peer: Task, packet: &Outgoing<'_>) -> std::result::Result<(), SendError>;
 
     /// The next packet that has arrived, if any. Must be released before the next call.
     fn recv(&mut self) -> Option<Inbound>;
@@ -175,6 +183,23 @@ pub trait Transport: Send {
     fn fetched(&self) -> u64 {
         0
     }
+
+    /// Cuts the connection with `peer`: nothing is taken from it any more, and to send to it answers
+    /// [`SendError::PeerGone`]. May be called while a packet of the peer's is not released yet. Nothing happens when they
+    /// have parted before.
+    fn part(&mut self, peer: Task);
+
+    /// Lets `peer`, from which this task has parted, come back: the same process when it does likewise, or another one
+    /// with its place. From now on the peer counts as up, and packets to it find no room until it is there. `greeting` is
+    /// told to it.
+    ///
+    /// # Errors
+    /// `LAPI_ERR_SHM_SETUP`: the system lacks what is needed; nothing has changed.
+    fn rejoin(&mut self, peer: Task, greeting: u64) -> Result<()>;
+
+    /// A peer that has come back, with its greeting; each is named once. Makes system calls while peers are awaited: for
+    /// threads that have slept.
+    fn rejoined(&mut self) -> Option<(Task, u64)>;
 
     /// Tells the peers that this task has ended LAPI. Nothing is sent after this.
     fn close(&mut self);

@@ -314,7 +314,9 @@ pub fn shm(tasks: u32) -> Vec<ShmTransport> {
     let parts: Vec<_> = (0..owns.len()).map(parts).collect();
     let join = |(me, (own, parts)): (usize, (Own, Vec<_>))| {
         let attach: Box<dyn Attach> = Box::new(attach::CrossMemory::new(vec![pid; tasks as usize], false));
-        ShmTransport::join(me as Number, own, parts, fence::registered(), Some(attach)).expect("a transport")
+        let mut end = ShmTransport::new(me as Number, tasks, own, fence::registered(), None);
+        end.join(parts, fence::registered(), Some(attach)).expect("a transport");
+        end
     };
     owns.into_iter().zip(parts).enumerate().map(join).collect()
 }

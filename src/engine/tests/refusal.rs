@@ -109,6 +109,18 @@ impl<T: Transport> Transport for Refusing<T> {
         Some(&self.attach)
     }
 
+    fn part(&mut self, peer: Task) {
+        self.inner.part(peer);
+    }
+
+    fn rejoin(&mut self, peer: Task, greeting: u64) -> crate::error::Result<()> {
+        self.inner.rejoin(peer, greeting)
+    }
+
+    fn rejoined(&mut self) -> Option<(Task, u64)> {
+        self.inner.rejoined()
+    }
+
     fn close(&mut self) {
         self.inner.close();
     }

@@ -16,7 +16,7 @@ fn offer() -> OwnedFd {
 
 fn call(from: &mut Lobby, task: u32) -> bool {
     let fd = offer();
-    from.call(task, b"call", &[fd.as_fd()]).unwrap()
+    from.reach(task).unwrap() && from.call(task, b"call", &[fd.as_fd()]).unwrap()
 }
 
 #[test]

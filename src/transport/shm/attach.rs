@@ -31,7 +31,7 @@ const SAMPLES: u32 = 5;
 /// Copies between this process and those of the peers.
 #[derive(Debug)]
 pub struct CrossMemory {
-    /// The process of each task.
+    /// The process of each task; 0: none that can be reached.
     pids: Box<[i32]>,
     denied: bool,
 }
@@ -92,6 +92,14 @@ impl Attach for CrossMemory {
     unsafe fn write_all(&self, peer: Task, copies: &[Copy]) -> io::Result<()> {
         // SAFETY: the caller vouches for the places here, which are only read.
         unsafe { copy_all(Direction::Write, self.pid(peer)?, copies) }
+    }
+
+    fn moved(&mut self, peer: Task, process: Option<(i32, u64)>) {
+        let Some(known) = self.pids.get_mut(peer as usize) else { return };
+        *known = process.map_or(0, |(pid, _)| pid);
+        if process.is_some_and(|(_, landmark)| self.probe(peer, landmark).is_err()) {
+            self.pids[peer as usize] = 0;
+        }
     }
 }
 

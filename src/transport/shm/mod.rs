@@ -5,16 +5,20 @@
 //! says that it sleeps. Long messages may also be copied across address spaces ([`attach`]).
 
 pub mod attach;
+mod away;
+mod peer;
 pub mod segment;
 
 use super::{Attach, Inbound, Limits, Outgoing, PeerState, SendError, Task, Transport};
 use crate::abi::LAPI_ERR_SHM_SETUP;
 use crate::base::fence::{self, Light};
-use crate::base::ring::{Consumer, Producer, Room};
+use crate::base::ring::Room;
 use crate::error::{Error, Result};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use segment::Segment;
+use crate::wire::reunion::Reunion;
+use away::{Away, Returned};
+use peer::{Peer, Process};
+use rustix::event::{EventfdFlags, eventfd};
+use segment::{Segment, Strip};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// Packets taken from one peer before the next one's turn.
@@ -52,29 +56,6 @@ pub struct PeerParts {
     pub event: OwnedFd,
 }
 
-struct Peer {
-    /// Dropped before the segment that it lies in: fields are dropped in order.
-    out: Producer,
-    inward: Consumer,
-    segment: Segment,
-    event: OwnedFd,
-    process: Process,
-    /// It knows that we write to it.
-    contacted: bool,
-    /// We found no room there, when it had given back so much.
-    stuck_at: Option<u64>,
-}
-
-/// How a peer's process is watched.
-enum Process {
-    /// By this descriptor, which becomes readable when it ends.
-    Known(OwnedFd),
-    /// It had ended before it could be watched.
-    Gone,
-    /// Not at all.
-    Unknown,
-}
-
 /// One task's end of shared memory.
 pub struct ShmTransport {
     me: Task,
@@ -91,51 +72,20 @@ pub struct ShmTransport {
     max_body: usize,
     attach: Option<Box<dyn Attach>>,
     event: OwnedFd,
+    away: Away,
+    /// Peers that this task has parted from, whose memory may still be in use: until the next packet is asked for.
+    left: Vec<Peer>,
     /// Dropped after the peers' consumers, which lie in it.
     segment: Segment,
 }
 
 impl ShmTransport {
-    /// Joins the tasks that have met: `parts` has what each of them has passed, by task, and nothing for `me`.
-    /// `asymmetric` when all of them can take part in asymmetric barriers.
-    ///
-    /// # Errors
-    /// `LAPI_ERR_SHM_SETUP`, with the task whose memory could not be used.
-    pub fn join(
-        me: Task,
-        own: Own,
-        parts: Vec<Option<PeerParts>>,
-        asymmetric: bool,
-        attach: Option<Box<dyn Attach>>,
-    ) -> Result<Self> {
-        let tasks = parts.len() as u32;
-        let mut peers = Vec::with_capacity(parts.len());
-        for (task, parts) in parts.into_iter().enumerate() {
-            let task = task as Task;
-            let Some(parts) = parts else {
-                peers.push(None);
-                continue;
-            };
-            let segment = Segment::open(parts.file.as_fd(), tasks, task)?;
-            let process = match Pid::from_raw(parts.pid).map(|pid| pidfd_open(pid, PidfdFlags::empty())) {
-                Some(Ok(process)) => Process::Known(process),
-                Some(Err(rustix::io::Errno::SRCH)) => Process::Gone,
-                // Not allowed, or out of descriptors: then its death shows only by its silence.
-                _ => Process::Unknown,
-            };
-            peers.push(Some(Peer {
-                out: segment.producer(me),
-                inward: own.segment.consumer(task),
-                segment,
-                event: parts.event,
-                process,
-                contacted: false,
-                stuck_at: None,
-            }));
-        }
-        Ok(Self {
+    /// A task that has not met its peers yet. `asymmetric` when it can take part in asymmetric barriers; `reunion` by
+    /// which peers that were lost are found again.
+    pub fn new(me: Task, tasks: u32, own: Own, asymmetric: bool, reunion: Option<Box<dyn Reunion>>) -> Self {
+        Self {
             me,
-            peers,
+            peers: std::iter::repeat_with(|| None).take(tasks as usize).collect(),
             contacts: Vec::new(),
             known: vec![0; (tasks as usize).div_ceil(64)],
             turn: 0,
@@ -143,14 +93,110 @@ impl ShmTransport {
             stuck: Vec::new(),
             light: Light::new(asymmetric),
             max_body: segment::geometry(tasks).data / 16,
-            attach,
+            attach: None,
             event: own.event,
+            away: Away::new(tasks, own.file, asymmetric, reunion),
+            left: Vec::new(),
             segment: own.segment,
-        })
+        }
     }
 
-    fn peer(&self, task: Task) -> &Peer {
-        self.peers[task as usize].as_ref().expect("a packet to oneself never gets here")
+    /// What is passed to the peers: its segment's file and its event descriptor.
+    pub fn own(&self) -> [BorrowedFd<'_>; 2] {
+        [self.away.file(), self.event.as_fd()]
+    }
+
+    /// Joins the tasks that have met: `parts` has what each of them has passed, by task, and nothing for `me`.
+    /// `asymmetric` when all of them can take part in asymmetric barriers.
+    ///
+    /// # Errors
+    /// `LAPI_ERR_SHM_SETUP`, with the task whose memory could not be used.
+    pub fn join(
+        &mut self,
+        parts: Vec<Option<PeerParts>>,
+        asymmetric: bool,
+        attach: Option<Box<dyn Attach>>,
+    ) -> Result<()> {
+        let tasks = self.peers.len() as u32;
+        self.light = Light::new(asymmetric);
+        self.attach = attach;
+        for (task, parts) in parts.into_iter().enumerate() {
+            let Some(parts) = parts else { continue };
+            let segment = Segment::open(parts.file.as_fd(), tasks, task as Task)?;
+            self.peers[task] = Some(Peer {
+                out: segment.producer(self.me),
+                inward: self.segment.consumer(task as Task),
+                segment,
+                _strips: None,
+                event: parts.event,
+                process: Process::watch(parts.pid),
+                contacted: false,
+                stuck_at: None,
+            });
+        }
+        Ok(())
+    }
+
+    /// Comes back to a job that runs already, where others let it: calls at all lobbies that are open. `true` when a peer
+    /// is there.
+    pub fn come_back(&mut self, attach: impl FnOnce() -> Option<Box<dyn Attach>>) -> bool {
+        for task in (0..self.peers.len() as Task).filter(|&task| task != self.me) {
+            if self.peers[task as usize].is_none()
+                && (self.away.awaits(task) || self.away.expect(task, 0).is_ok())
+            {
+                self.away.call(task, self.event.as_fd());
+            }
+        }
+        if self.attach.is_none() {
+            self.attach = attach();
+        }
+        self.connect_all();
+        !self.away.back.is_empty()
+    }
+
+    /// Connects with those that have come back; not while a packet of a peer that has left may be in use, which would be
+    /// given back to the new one.
+    fn connect_all(&mut self) {
+        if !self.left.is_empty() {
+            return;
+        }
+        while let Some(returned) = self.away.returned(self.event.as_fd()) {
+            // What it has passed cannot be used: it may call again.
+            let _ = self.connect(returned);
+        }
+    }
+
+    fn connect(&mut self, returned: Returned) -> Result<()> {
+        let Returned { task, pid, words, segment, event, strip, inlet } = returned;
+        let tasks = self.peers.len() as u32;
+        let strip = Strip::open(strip.as_fd(), tasks, task)?;
+        self.peers[task as usize] = Some(Peer {
+            out: strip.producer(),
+            inward: inlet.consumer,
+            segment: Segment::open(segment.as_fd(), tasks, task)?,
+            _strips: Some([strip, inlet.strip]),
+            event,
+            process: Process::watch(pid),
+            contacted: false,
+            stuck_at: None,
+        });
+        if let Some(attach) = self.attach.as_deref_mut() {
+            attach.moved(task, Some((pid, words.landmark)));
+        }
+        if !words.asymmetric {
+            self.light = Light::new(false);
+        }
+        // It need not tell us that it writes here.
+        self.segment.contact(task);
+        self.known[task as usize / 64] |= 1 << (task % 64);
+        self.contacts.push(task);
+        self.away.back.push_back((task, words.greeting));
+        Ok(())
+    }
+
+    /// A peer that is there.
+    fn peer(&self, task: Task) -> Option<&Peer> {
+        self.peers[task as usize].as_ref()
     }
 
     /// Takes note of peers that have written to us for the first time.
@@ -210,8 +256,7 @@ impl ShmTransport {
 
     /// Whether a peer that was full has room since.
     fn room_again(&self) -> bool {
-        self.stuck.iter().any(|&task| {
-            let peer = self.peer(task);
+        self.stuck.iter().filter_map(|&task| self.peer(task)).any(|peer| {
             peer.stuck_at.is_some_and(|then| peer.out.given_back() != then) || !peer.segment.running()
         })
     }
@@ -244,7 +289,9 @@ impl Transport for ShmTransport {
     unsafe fn try_send(&mut self, task: Task, packet: &Outgoing<'_>) -> std::result::Result<(), SendError> {
         let light = self.light;
         let me = self.me;
-        let peer = self.peers[task as usize].as_mut().expect("a packet to oneself never gets here");
+        let Some(peer) = self.peers[task as usize].as_mut() else {
+            return Err(if self.away.awaits(task) { SendError::NoRoom } else { SendError::PeerGone });
+        };
         if !peer.segment.running() {
             if peer.stuck_at.take().is_some() {
                 self.stuck.retain(|&stuck| stuck != task);
@@ -275,6 +322,9 @@ impl Transport for ShmTransport {
         if let Some(packet) = self.take() {
             return Some(packet);
         }
+        if !self.left.is_empty() {
+            self.left.clear();
+        }
         if self.new_contacts() {
             self.meet_new();
             return self.take();
@@ -298,7 +348,7 @@ impl Transport for ShmTransport {
         self.segment.set_asleep(true);
         fence::heavy();
         let busy = self.new_contacts()
-            || self.contacts.iter().any(|&task| self.peer(task).inward.ready())
+            || self.contacts.iter().filter_map(|&task| self.peer(task)).any(|peer| peer.inward.ready())
             || self.room_again();
         if busy {
             self.segment.set_asleep(false);
@@ -326,7 +376,9 @@ impl Transport for ShmTransport {
     }
 
     fn poke(&self, task: Task) {
-        ring_bell(&self.peer(task).event);
+        if let Some(peer) = self.peer(task) {
+            ring_bell(&peer.event);
+        }
     }
 
     #[inline]
@@ -334,33 +386,25 @@ impl Transport for ShmTransport {
         self.segment.set_attentive(attentive);
     }
 
+    /// A peer that is away is to be sent packets: they wait for it.
     fn attentive(&self, task: Task) -> bool {
-        self.peer(task).segment.attentive()
+        self.peer(task).is_none_or(|peer| peer.segment.attentive())
     }
 
     #[inline]
     fn open(&self, task: Task) -> bool {
-        self.peer(task).segment.running()
+        match self.peer(task) {
+            Some(peer) => peer.segment.running(),
+            None => self.away.awaits(task),
+        }
     }
 
     fn peer_state(&self, task: Task) -> PeerState {
-        if task == self.me {
-            return PeerState::Up;
+        match self.peer(task) {
+            Some(peer) => peer.state(),
+            None if task == self.me || self.away.awaits(task) => PeerState::Up,
+            None => PeerState::Dead,
         }
-        let peer = self.peer(task);
-        if peer.segment.closed() {
-            return PeerState::Closed;
-        }
-        let ended = match &peer.process {
-            Process::Known(process) => {
-                let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-                let mut polled = [PollFd::new(process, PollFlags::IN)];
-                rustix::event::poll(&mut polled, Some(&now)).is_ok_and(|ready| ready > 0)
-            }
-            Process::Gone => true,
-            Process::Unknown => false,
-        };
-        if ended { PeerState::Dead } else { PeerState::Up }
     }
 
     fn attach(&self) -> Option<&dyn Attach> {
@@ -368,14 +412,47 @@ impl Transport for ShmTransport {
     }
 
     fn note_fetched(&self, task: Task, bytes: u64) {
-        self.peer(task).segment.note_fetched(bytes);
+        if let Some(peer) = self.peer(task) {
+            peer.segment.note_fetched(bytes);
+        }
     }
 
     fn fetched(&self) -> u64 {
         self.segment.fetched()
     }
 
+    fn part(&mut self, task: Task) {
+        if let Some(peer) = self.peers[task as usize].take() {
+            self.left.push(peer);
+            self.contacts.retain(|&contact| contact != task);
+            self.stuck.retain(|&stuck| stuck != task);
+            (self.turn, self.streak) = (0, 0);
+            if let Some(attach) = self.attach.as_deref_mut() {
+                attach.moved(task, None);
+            }
+        }
+        self.away.part(task);
+    }
+
+    fn rejoin(&mut self, task: Task, greeting: u64) -> Result<()> {
+        self.part(task);
+        self.away.expect(task, greeting)?;
+        self.connect_all();
+        if self.away.awaits(task) {
+            self.away.call(task, self.event.as_fd());
+        }
+        Ok(())
+    }
+
+    fn rejoined(&mut self) -> Option<(Task, u64)> {
+        if self.away.awaits_any() {
+            self.connect_all();
+        }
+        self.away.back.pop_front()
+    }
+
     fn close(&mut self) {
+        self.away.close();
         self.segment.close();
         for peer in self.peers.iter().flatten() {
             if peer.contacted {

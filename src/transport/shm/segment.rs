@@ -50,15 +50,27 @@ struct Presence {
     asleep: AtomicU32,
 }
 
-/// A mapped segment, one's own or a peer's.
-pub struct Segment {
+/// A memory file, mapped.
+struct Mapping {
     base: NonNull<u8>,
     bytes: usize,
-    geometry: Geometry,
 }
 
 // SAFETY: the mapping belongs to this value; what is in it is shared by atomics and by the rings' protocol.
-unsafe impl Send for Segment {}
+unsafe impl Send for Mapping {}
+
+/// A mapped segment, one's own or a peer's.
+pub struct Segment {
+    memory: Mapping,
+    geometry: Geometry,
+}
+
+/// Memory for one ring alone, which a task that has come back gets instead of its ring in a segment: there may still be
+/// something in that, and somebody may still write to it.
+pub struct Strip {
+    memory: Mapping,
+    geometry: Geometry,
+}
 
 /// The rings' size for a job of so many tasks: every task can write to every other one, so it shrinks as they grow.
 pub fn geometry(tasks: u32) -> Geometry {
@@ -90,20 +102,8 @@ impl Segment {
             return Err(Error::new(LAPI_ERR_SHM_SETUP, detail));
         }
         let geometry = geometry(tasks);
-        let bytes = size(tasks, geometry);
-        let failed = |what: &str, reason: rustix::io::Errno| {
-            Error::new(
-                LAPI_ERR_SHM_SETUP,
-                format!("{what} of {bytes} bytes for shared memory failed: {reason}"),
-            )
-        };
-        let file = memfd_create("lapi", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
-            .map_err(|reason| failed("a memory file", reason))?;
-        ftruncate(&file, bytes as u64).map_err(|reason| failed("the size", reason))?;
-        fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)
-            .map_err(|reason| failed("sealing", reason))?;
-        let segment =
-            Self::map(file.as_fd(), bytes, geometry).map_err(|reason| failed("a mapping", reason))?;
+        let (file, memory) = Mapping::create(size(tasks, geometry))?;
+        let segment = Self { memory, geometry };
         segment.control().presence.state.store(RUNNING, Ordering::Release);
         Ok((file, segment))
     }
@@ -114,35 +114,19 @@ impl Segment {
     /// `LAPI_ERR_SHM_SETUP`: it is not a segment of this job, or cannot be mapped.
     pub fn open(file: BorrowedFd<'_>, tasks: u32, peer: Task) -> Result<Self> {
         let geometry = geometry(tasks);
-        let bytes = size(tasks, geometry);
-        let failed = |what: String| {
-            Error::new(LAPI_ERR_SHM_SETUP, format!("the shared memory of task {peer} cannot be used: {what}"))
-        };
-        let found = fstat(file).map_err(|reason| failed(reason.to_string()))?.st_size as u64;
-        if found != bytes as u64 {
-            return Err(failed(format!("it has {found} bytes, not {bytes}")));
-        }
-        Self::map(file, bytes, geometry).map_err(|reason| failed(reason.to_string()))
-    }
-
-    fn map(file: BorrowedFd<'_>, bytes: usize, geometry: Geometry) -> rustix::io::Result<Self> {
-        // SAFETY: a new mapping of a file whose size is `bytes` and sealed; nothing else is at its place.
-        let base = unsafe {
-            mmap(std::ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, file, 0)?
-        };
-        Ok(Self { base: NonNull::new(base.cast()).ok_or(rustix::io::Errno::NOMEM)?, bytes, geometry })
+        Ok(Self { memory: Mapping::open(file, size(tasks, geometry), peer)?, geometry })
     }
 
     fn control(&self) -> &Control {
         // SAFETY: the mapping begins with the control words, page-aligned, and they are all atomics.
-        unsafe { self.base.cast::<Control>().as_ref() }
+        unsafe { self.memory.base.cast::<Control>().as_ref() }
     }
 
     fn ring(&self, sender: Task) -> NonNull<u8> {
         let at = CONTROL + sender as usize * stride(self.geometry);
-        assert!(at + self.geometry.bytes() <= self.bytes, "a ring outside of the segment");
+        assert!(at + self.geometry.bytes() <= self.memory.bytes, "a ring outside of the segment");
         // SAFETY: inside of the mapping, checked above.
-        unsafe { self.base.add(at) }
+        unsafe { self.memory.base.add(at) }
     }
 
     /// The end of a ring that `sender` writes to. The segment must outlive it, and `sender` makes only one.
@@ -225,7 +209,79 @@ impl Segment {
     }
 }
 
-impl Drop for Segment {
+impl Strip {
+    /// Makes the memory of one ring, for a job of `tasks`.
+    ///
+    /// # Errors
+    /// `LAPI_ERR_SHM_SETUP`, with the size and what the system said.
+    pub fn create(tasks: u32) -> Result<(OwnedFd, Self)> {
+        let geometry = geometry(tasks);
+        let (file, memory) = Mapping::create(stride(geometry))?;
+        Ok((file, Self { memory, geometry }))
+    }
+
+    /// Maps the ring of a peer.
+    ///
+    /// # Errors
+    /// `LAPI_ERR_SHM_SETUP`: it is no such memory of this job, or cannot be mapped.
+    pub fn open(file: BorrowedFd<'_>, tasks: u32, peer: Task) -> Result<Self> {
+        let geometry = geometry(tasks);
+        Ok(Self { memory: Mapping::open(file, stride(geometry), peer)?, geometry })
+    }
+
+    /// The end that writes. The strip must outlive it; only one task, and only once, makes it.
+    pub fn producer(&self) -> Producer {
+        // SAFETY: page-aligned, as long as a ring, zeroed when it was made; one producer by the rule above.
+        unsafe { Producer::new(self.memory.base, self.geometry) }
+    }
+
+    /// The other end, for the task that made the strip, once.
+    pub fn consumer(&self) -> Consumer {
+        // SAFETY: as for `producer`.
+        unsafe { Consumer::new(self.memory.base, self.geometry) }
+    }
+}
+
+impl Mapping {
+    /// A file of so many bytes, zeroed, whose size is sealed.
+    fn create(bytes: usize) -> Result<(OwnedFd, Self)> {
+        let failed = |what: &str, reason: rustix::io::Errno| {
+            Error::new(
+                LAPI_ERR_SHM_SETUP,
+                format!("{what} of {bytes} bytes for shared memory failed: {reason}"),
+            )
+        };
+        let file = memfd_create("lapi", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
+            .map_err(|reason| failed("a memory file", reason))?;
+        ftruncate(&file, bytes as u64).map_err(|reason| failed("the size", reason))?;
+        fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)
+            .map_err(|reason| failed("sealing", reason))?;
+        let memory = Self::map(file.as_fd(), bytes).map_err(|reason| failed("a mapping", reason))?;
+        Ok((file, memory))
+    }
+
+    /// The file of a peer, which must have so many bytes.
+    fn open(file: BorrowedFd<'_>, bytes: usize, peer: Task) -> Result<Self> {
+        let failed = |what: String| {
+            Error::new(LAPI_ERR_SHM_SETUP, format!("the shared memory of task {peer} cannot be used: {what}"))
+        };
+        let found = fstat(file).map_err(|reason| failed(reason.to_string()))?.st_size as u64;
+        if found != bytes as u64 {
+            return Err(failed(format!("it has {found} bytes, not {bytes}")));
+        }
+        Self::map(file, bytes).map_err(|reason| failed(reason.to_string()))
+    }
+
+    fn map(file: BorrowedFd<'_>, bytes: usize) -> rustix::io::Result<Self> {
+        // SAFETY: a new mapping of a file whose size is `bytes` and sealed; nothing else is at its place.
+        let base = unsafe {
+            mmap(std::ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, file, 0)?
+        };
+        Ok(Self { base: NonNull::new(base.cast()).ok_or(rustix::io::Errno::NOMEM)?, bytes })
+    }
+}
+
+impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: the mapping was made by this value; the rings on it are dropped before, see `ShmTransport`.
         let unmapped = unsafe { munmap(self.base.as_ptr().cast::<c_void>(), self.bytes) };

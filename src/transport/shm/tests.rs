@@ -2,7 +2,10 @@
 
 use super::*;
 use crate::transport::conformance;
+use crate::wire::reunion::{Event, Offer};
+use parking_lot::Mutex;
 use std::os::fd::AsFd;
+use std::sync::Arc;
 
 /// The ends of a job of `tasks` tasks.
 fn ends(tasks: u32) -> Vec<ShmTransport> {
@@ -18,15 +21,109 @@ fn ends(tasks: u32) -> Vec<ShmTransport> {
     };
     let all: Vec<_> = (0..tasks).map(parts).collect();
     let asymmetric = fence::registered();
+    let lobbies = Lobbies::default();
     owns.into_iter()
         .zip(all)
         .enumerate()
         .map(|(task, (own, parts))| {
             let pids = vec![std::process::id() as i32; tasks as usize];
             let attach: Box<dyn Attach> = Box::new(attach::CrossMemory::new(pids, false));
-            ShmTransport::join(task as u32, own, parts, asymmetric, Some(attach)).expect("a transport")
+            let lobby = Box::new(lobbies.get(task as u32));
+            let mut end = ShmTransport::new(task as u32, tasks, own, asymmetric, Some(lobby));
+            end.join(parts, asymmetric, Some(attach)).expect("a transport");
+            end
         })
         .collect()
+}
+
+/// The lobbies of a job in one process.
+#[derive(Clone, Default)]
+struct Lobbies(Arc<Mutex<Vec<(Task, Task, Note)>>>);
+
+/// What lies in a lobby: from a task, for a task.
+enum Note {
+    Call(Offer),
+    Answer(Offer),
+}
+
+struct TestLobby {
+    task: Task,
+    lobbies: Lobbies,
+    called: Vec<Task>,
+}
+
+impl Lobbies {
+    fn get(&self, task: Task) -> TestLobby {
+        TestLobby { task, lobbies: self.clone(), called: Vec::new() }
+    }
+}
+
+impl TestLobby {
+    fn offer(&self, blob: &[u8], fds: &[BorrowedFd<'_>]) -> Offer {
+        let fds = fds.iter().map(|fd| fd.try_clone_to_owned().expect("a descriptor")).collect();
+        Offer { task: self.task, pid: std::process::id() as i32, blob: blob.to_vec(), fds }
+    }
+
+    fn drop_call(&self, from: Task, to: Task) -> bool {
+        let mut notes = self.lobbies.0.lock();
+        let before = notes.len();
+        notes.retain(|(by, of, note)| (*by, *of) != (from, to) || matches!(note, Note::Answer(_)));
+        notes.len() != before
+    }
+}
+
+impl Reunion for TestLobby {
+    fn open(&mut self) -> std::io::Result<bool> {
+        Ok(true)
+    }
+
+    fn has_called(&self, task: Task) -> bool {
+        self.called.contains(&task)
+    }
+
+    fn reach(&mut self, _task: Task) -> std::io::Result<bool> {
+        Ok(true)
+    }
+
+    fn call(&mut self, task: Task, blob: &[u8], fds: &[BorrowedFd<'_>]) -> std::io::Result<bool> {
+        self.called.push(task);
+        let offer = self.offer(blob, fds);
+        self.lobbies.0.lock().push((self.task, task, Note::Call(offer)));
+        Ok(true)
+    }
+
+    fn answer(&mut self, task: Task, blob: &[u8], fds: &[BorrowedFd<'_>]) -> std::io::Result<bool> {
+        let offer = self.offer(blob, fds);
+        self.lobbies.0.lock().push((self.task, task, Note::Answer(offer)));
+        Ok(true)
+    }
+
+    fn forget(&mut self, task: Task) {
+        self.called.retain(|&called| called != task);
+        self.drop_call(self.task, task);
+    }
+
+    fn poll(&mut self) -> std::io::Result<Option<Event>> {
+        loop {
+            let mut notes = self.lobbies.0.lock();
+            let Some(at) = notes.iter().position(|(_, to, _)| *to == self.task) else { return Ok(None) };
+            let (from, _, note) = notes.remove(at);
+            drop(notes);
+            match note {
+                Note::Answer(offer) => {
+                    self.called.retain(|&called| called != from);
+                    return Ok(Some(Event::Answered(offer)));
+                }
+                // As in the real one: of two calls at each other that of the lower task counts.
+                Note::Call(_) if self.called.contains(&from) && self.task < from => {}
+                Note::Call(offer) => {
+                    self.called.retain(|&called| called != from);
+                    self.drop_call(self.task, from);
+                    return Ok(Some(Event::Called(offer)));
+                }
+            }
+        }
+    }
 }
 
 #[test]

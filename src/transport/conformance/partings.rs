@@ -1,0 +1,141 @@
+//! Tasks that part, and come together again.
+
+use super::support::{Deadline, Sample, expect, try_send};
+use super::{PeerState, SendError, pass};
+use crate::transport::{Task, Transport};
+
+pub(super) fn suite<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
+    cuts_one_connection(make);
+    forgets_what_was_under_way(make);
+    comes_together_whoever_is_first(make);
+    parts_again_and_again(make);
+    survives_parting_in_the_middle_of_a_packet(make);
+}
+
+fn cuts_one_connection<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
+    let mut ends = make(3);
+    pass(&mut ends, 0, 1, &Sample::exact(1, 8, 100, None));
+    ends[0].part(1);
+    assert_eq!(ends[0].peer_state(1), PeerState::Dead);
+    assert!(!ends[0].open(1));
+    let sample = Sample::exact(2, 8, 10, None);
+    assert_eq!(try_send(&mut ends[0], 1, &sample.outgoing()), Err(SendError::PeerGone));
+    ends[0].part(1);
+    pass(&mut ends, 0, 2, &Sample::exact(3, 8, 100, None));
+    pass(&mut ends, 2, 1, &Sample::exact(4, 8, 100, None));
+    assert!(ends[0].rejoined().is_none());
+}
+
+fn forgets_what_was_under_way<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
+    let mut ends = make(2);
+    for (from, to) in [(0, 1), (1, 0)] {
+        for id in 0..5 {
+            let sample = Sample::exact(id, 8, 1000.min(ends[from].limits().max_body), None);
+            // As many as find room.
+            let _ = try_send(&mut ends[from], to, &sample.outgoing());
+        }
+    }
+    ends[0].part(1);
+    ends[1].part(0);
+    reconnect(&mut ends, 0, 1);
+    both_ways(&mut ends, 100);
+}
+
+fn comes_together_whoever_is_first<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
+    for (first, second) in [(0, 1), (1, 0)] {
+        let mut ends = make(2);
+        ends[first].part(second as Task);
+        ends[second].part(first as Task);
+        ends[first].rejoin(second as Task, 7).expect("means to come back");
+        // It counts as up, packets wait, and nothing comes of it alone.
+        assert_eq!(ends[first].peer_state(second as Task), PeerState::Up);
+        assert!(ends[first].open(second as Task));
+        let sample = Sample::exact(1, 8, 100, None);
+        assert_eq!(try_send(&mut ends[first], second as Task, &sample.outgoing()), Err(SendError::NoRoom));
+        assert!(ends[first].rejoined().is_none());
+        reconnect(&mut ends, second, first);
+        both_ways(&mut ends, 200);
+    }
+}
+
+fn parts_again_and_again<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
+    let mut ends = make(2);
+    for round in 0..20_u64 {
+        let (first, second) = if round % 2 == 0 { (0, 1) } else { (1, 0) };
+        ends[first].part(second as Task);
+        if round % 3 == 0 {
+            // It changes its mind.
+            ends[first].rejoin(second as Task, 1).expect("means to come back");
+            ends[first].part(second as Task);
+        }
+        ends[second].part(first as Task);
+        reconnect(&mut ends, first, second);
+        both_ways(&mut ends, 1000 * (round + 1));
+    }
+}
+
+fn survives_parting_in_the_middle_of_a_packet<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
+    let mut ends = make(2);
+    let sample = Sample::exact(1, 8, 2000.min(ends[0].limits().max_body), None);
+    let deadline = Deadline::new("a packet arrives");
+    while try_send(&mut ends[1], 0, &sample.outgoing()).is_err() {
+        deadline.check();
+        assert!(ends[1].recv().is_none());
+    }
+    let packet = loop {
+        deadline.check();
+        if let Some(packet) = ends[0].recv() {
+            break packet;
+        }
+    };
+    ends[0].part(1);
+    ends[1].part(0);
+    for end in 0..2 {
+        ends[end].rejoin(1 - end as Task, 5).expect("means to come back");
+        ends[1 - end].rejoined();
+    }
+    // Still there, and given back without harm to the new connection.
+    sample.check(&packet, 1);
+    ends[0].release(packet);
+    ends[0].part(1);
+    ends[1].part(0);
+    reconnect(&mut ends, 0, 1);
+    both_ways(&mut ends, 300);
+}
+
+/// Both let the other come back, and are told so, each once.
+fn reconnect<T: Transport>(ends: &mut [T], first: usize, second: usize) {
+    ends[first].rejoin(second as Task, 40 + first as u64).expect("means to come back");
+    ends[second].rejoin(first as Task, 40 + second as u64).expect("means to come back");
+    let deadline = Deadline::new("both are back");
+    let mut back = [false; 2];
+    while back != [true; 2] {
+        deadline.check();
+        for end in [first, second] {
+            assert!(ends[end].recv().is_none(), "a packet of before");
+            if let Some((task, greeting)) = ends[end].rejoined() {
+                assert_eq!((task as usize, greeting), (1 - end, 41 - end as u64));
+                assert!(!std::mem::replace(&mut back[end], true), "named twice");
+            }
+        }
+    }
+}
+
+fn both_ways<T: Transport>(ends: &mut [T], id: u64) {
+    let limit = ends[0].limits().max_body;
+    for at in 0..30 {
+        let sample = Sample::exact(id + at, 8, (10 + 50 * at as usize).min(limit), None);
+        pass(ends, 0, 1, &sample);
+        pass(ends, 1, 0, &sample);
+    }
+    for end in 0..2 {
+        let peer = 1 - end;
+        assert_eq!(ends[end].peer_state(peer as Task), PeerState::Up);
+        let sample = Sample::exact(id + 99, 8, 64, None);
+        let deadline = Deadline::new("a packet arrives");
+        while try_send(&mut ends[end], peer as Task, &sample.outgoing()).is_err() {
+            deadline.check();
+        }
+        expect(&mut ends[peer], "the last packet", |packet| sample.check(packet, end as Task));
+    }
+}

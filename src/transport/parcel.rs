@@ -1,0 +1,63 @@
+//! Packets in ordinary memory.
+
+use super::{HEAD_MAX, Inbound, Outgoing, Task, pad8};
+use crate::base::bytes;
+
+/// A packet that is stored apart from its sender's memory, 8-byte aligned.
+#[derive(Debug)]
+pub(super) struct Parcel {
+    /// The task that sent it.
+    pub(super) src: Task,
+    head_len: usize,
+    body_len: usize,
+    /// The head, then the body, each from a word of its own.
+    words: Vec<u64>,
+}
+
+impl Parcel {
+    /// Copies a packet into `words`, which is grown as needed.
+    ///
+    /// # Safety
+    /// The pieces of `packet` must be readable during the call.
+    pub(super) unsafe fn gather(src: Task, packet: &Outgoing<'_>, mut words: Vec<u64>) -> Self {
+        let (head_len, body_len) = (packet.head.len(), packet.body_len());
+        assert!(head_len <= HEAD_MAX && head_len % 8 == 0, "a head of {head_len} bytes");
+        words.clear();
+        words.resize((head_len + pad8(body_len)) / 8, 0);
+        let to = words.as_mut_ptr().cast::<u8>();
+        // SAFETY: `words` has room for the head (a multiple of 8 bytes), the first piece padded to a multiple of
+        // 8 and the second piece: body_len() counts exactly these. The pieces are readable as the caller
+        // promised.
+        unsafe {
+            to.copy_from_nonoverlapping(packet.head.as_ptr(), head_len);
+            let body = to.add(head_len);
+            bytes::copy(packet.first, body);
+            if !packet.second.is_empty() {
+                packet.second.copy_to(body.add(pad8(packet.first.len)));
+            }
+        }
+        Self { src, head_len, body_len, words }
+    }
+
+    /// The packet as a receiver sees it: valid while the parcel lives, also when it is moved.
+    pub(super) fn inbound(&self, token: u64) -> Inbound {
+        let (head, body) = self.words.split_at(self.head_len / 8);
+        Inbound {
+            src: self.src,
+            head: head.as_ptr().cast(),
+            head_len: self.head_len,
+            body: body.as_ptr().cast(),
+            body_len: self.body_len,
+            token,
+        }
+    }
+
+    /// The memory, to be used again. In debug builds it is overwritten, so that a reader who kept a pointer into
+    /// a released packet is found out.
+    pub(super) fn into_words(mut self) -> Vec<u64> {
+        if cfg!(debug_assertions) {
+            self.words.fill(0xdbdb_dbdb_dbdb_dbdb);
+        }
+        self.words
+    }
+}

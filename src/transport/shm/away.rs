@@ -1,0 +1,226 @@
+//! Peers that are not there: those that this task has parted from, and those that it lets come back.
+//!
+//! Each of two tasks that come together again gives the other its segment, its event descriptor, and a new ring for what it
+//! is sent. The rings in the segments are not used again: nobody knows what is still in them, or who still writes there.
+
+use super::attach::landmark;
+use super::segment::Strip;
+use crate::abi::LAPI_ERR_SHM_SETUP;
+use crate::base::ring::Consumer;
+use crate::error::{Error, Result};
+use crate::transport::Task;
+use crate::wire::reunion::{Event, Offer, Reunion};
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// A ring for what a peer will send when it is back.
+pub(super) struct Inlet {
+    /// Before the memory that it lies in.
+    pub(super) consumer: Consumer,
+    pub(super) strip: Strip,
+    file: OwnedFd,
+}
+
+/// Someone who is not there.
+enum Absent {
+    /// Parted from.
+    Parted,
+    /// May come back.
+    Awaited { greeting: u64, inlet: Option<Inlet> },
+}
+
+/// A peer that has come back: what it passes, and our end of the connection.
+pub(super) struct Returned {
+    pub(super) task: Task,
+    pub(super) pid: i32,
+    pub(super) words: Words,
+    pub(super) segment: OwnedFd,
+    pub(super) event: OwnedFd,
+    pub(super) strip: OwnedFd,
+    pub(super) inlet: Inlet,
+}
+
+/// What a task says of itself when it comes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Words {
+    /// The engine's greeting.
+    pub(super) greeting: u64,
+    /// For copies across address spaces.
+    pub(super) landmark: u64,
+    /// It takes part in asymmetric barriers.
+    pub(super) asymmetric: bool,
+}
+
+impl Words {
+    const VERSION: u64 = 1;
+
+    fn encode(self) -> Vec<u8> {
+        [Self::VERSION, self.greeting, self.landmark, self.asymmetric.into()]
+            .iter()
+            .flat_map(|word| word.to_le_bytes())
+            .collect()
+    }
+
+    fn decode(blob: &[u8]) -> Option<Self> {
+        let words: Vec<u64> =
+            blob.chunks(8).map(|word| word.try_into().map(u64::from_le_bytes).ok()).collect::<Option<_>>()?;
+        match *words {
+            [Self::VERSION, greeting, landmark, asymmetric @ (0 | 1)] => {
+                Some(Self { greeting, landmark, asymmetric: asymmetric != 0 })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Who is not there.
+pub(super) struct Away {
+    tasks: u32,
+    absent: BTreeMap<Task, Absent>,
+    /// Calls of tasks that nobody has asked for yet.
+    early: BTreeMap<Task, Offer>,
+    reunion: Option<Box<dyn Reunion>>,
+    /// What the peers get of us, beside the ring.
+    file: OwnedFd,
+    asymmetric: bool,
+    /// Who has come back and was not named yet.
+    pub(super) back: VecDeque<(Task, u64)>,
+}
+
+impl Away {
+    /// Nobody is away. `file` is this task's segment.
+    pub(super) fn new(
+        tasks: u32,
+        file: OwnedFd,
+        asymmetric: bool,
+        reunion: Option<Box<dyn Reunion>>,
+    ) -> Self {
+        let (absent, early, back) = Default::default();
+        Self { tasks, absent, early, reunion, file, asymmetric, back }
+    }
+
+    /// The segment's file.
+    pub(super) fn file(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+
+    /// Whether the task may come back.
+    pub(super) fn awaits(&self, task: Task) -> bool {
+        matches!(self.absent.get(&task), Some(Absent::Awaited { .. }))
+    }
+
+    /// Whether anybody may come back.
+    pub(super) fn awaits_any(&self) -> bool {
+        self.absent.values().any(|absent| matches!(absent, Absent::Awaited { .. }))
+    }
+
+    /// The task is away, and not to come back. Its lobby is open from now on: the other may be the first to call.
+    pub(super) fn part(&mut self, task: Task) {
+        self.absent.insert(task, Absent::Parted);
+        self.early.remove(&task);
+        if let Some(reunion) = self.reunion.as_deref_mut() {
+            reunion.forget(task);
+            // It is tried again when somebody is awaited.
+            let _ = reunion.open();
+        }
+    }
+
+    /// The task may come back.
+    pub(super) fn expect(&mut self, task: Task, greeting: u64) -> Result<()> {
+        let Some(reunion) = self.reunion.as_deref_mut() else {
+            return Err(Error::new(LAPI_ERR_SHM_SETUP, "tasks of this job cannot come back"));
+        };
+        if let Err(reason) = reunion.open() {
+            let detail = format!("no socket for task {task} to come back by: {reason}");
+            return Err(Error::new(LAPI_ERR_SHM_SETUP, detail));
+        }
+        self.absent.insert(task, Absent::Awaited { greeting, inlet: None });
+        Ok(())
+    }
+
+    /// Calls at the lobby of an awaited task, if that is open and does not know of us yet.
+    pub(super) fn call(&mut self, task: Task, event: BorrowedFd<'_>) {
+        let Some(reunion) = self.reunion.as_deref_mut() else { return };
+        let Some(Absent::Awaited { greeting, inlet }) = self.absent.get_mut(&task) else { return };
+        if reunion.has_called(task)
+            || self.early.contains_key(&task)
+            || !matches!(reunion.reach(task), Ok(true))
+        {
+            return;
+        }
+        let words = Words { greeting: *greeting, landmark: landmark(), asymmetric: self.asymmetric };
+        let called = open_inlet(inlet, self.tasks).is_ok_and(|inlet| {
+            let fds = [self.file.as_fd(), event, inlet.file.as_fd()];
+            reunion.call(task, &words.encode(), &fds).unwrap_or(false)
+        });
+        if !called {
+            reunion.forget(task);
+        }
+    }
+
+    /// The next peer that has come back, for the transport to connect with.
+    pub(super) fn returned(&mut self, event: BorrowedFd<'_>) -> Option<Returned> {
+        loop {
+            let waiting = self.early.keys().copied().find(|&task| self.awaits(task));
+            if let Some(offer) = waiting.and_then(|task| self.early.remove(&task)) {
+                if let Some(returned) = self.answer(offer, event) {
+                    return Some(returned);
+                }
+                continue;
+            }
+            let happened: io::Result<_> = self.reunion.as_deref_mut()?.poll();
+            // Out of descriptors, most likely: it is tried again when somebody looks the next time.
+            match happened.ok()?? {
+                Event::Called(offer) => {
+                    self.early.insert(offer.task, offer);
+                }
+                Event::Answered(offer) => {
+                    if let Some(returned) = self.accept(offer) {
+                        return Some(returned);
+                    }
+                }
+                Event::HungUp(_) => {}
+            }
+        }
+    }
+
+    fn answer(&mut self, offer: Offer, event: BorrowedFd<'_>) -> Option<Returned> {
+        let task = offer.task;
+        let Some(Absent::Awaited { greeting, inlet }) = self.absent.get_mut(&task) else { return None };
+        let words = Words { greeting: *greeting, landmark: landmark(), asymmetric: self.asymmetric };
+        let inlet = open_inlet(inlet, self.tasks).ok()?;
+        let fds = [self.file.as_fd(), event, inlet.file.as_fd()];
+        let answered = self.reunion.as_deref_mut()?.answer(task, &words.encode(), &fds);
+        if answered.unwrap_or(false) { self.accept(offer) } else { None }
+    }
+
+    fn accept(&mut self, offer: Offer) -> Option<Returned> {
+        let Offer { task, pid, blob, fds } = offer;
+        let words = Words::decode(&blob)?;
+        let [segment, event, strip] = <[OwnedFd; 3]>::try_from(fds).ok()?;
+        match self.absent.remove(&task) {
+            Some(Absent::Awaited { inlet: Some(inlet), .. }) => {
+                Some(Returned { task, pid, words, segment, event, strip, inlet })
+            }
+            other => {
+                self.absent.extend(other.map(|absent| (task, absent)));
+                None
+            }
+        }
+    }
+
+    /// This task ends LAPI: whoever calls at it is told.
+    pub(super) fn close(&mut self) {
+        self.reunion = None;
+        self.early.clear();
+    }
+}
+
+fn open_inlet(inlet: &mut Option<Inlet>, tasks: u32) -> Result<&Inlet> {
+    if inlet.is_none() {
+        let (file, strip) = Strip::create(tasks)?;
+        *inlet = Some(Inlet { consumer: strip.consumer(), strip, file });
+    }
+    inlet.as_ref().ok_or_else(|| Error::from(LAPI_ERR_SHM_SETUP))
+}
