@@ -6,6 +6,7 @@ use crate::config::{self, Config, ShmAttach, ShmBulk, UseShm};
 use crate::engine::context::{Context, Core, Held, Options, Told};
 use crate::engine::dispatcher;
 use crate::engine::interrupt;
+use crate::engine::peers;
 use crate::engine::request::{Policy, Preference};
 use crate::engine::sleepers::Patience;
 use crate::engine::threads::Recipe;
@@ -32,6 +33,8 @@ pub struct Request {
     pub handle: lapi_handle_t,
     /// The instance, from 0: the tasks of one instance find each other.
     pub instance: usize,
+    /// lib_vers.
+    pub level: lapi_lib_t,
     /// The error handler.
     pub error_handler: LAPI_err_hndlr_p,
     /// How many threads run completion handlers; less than 1 is 1.
@@ -71,7 +74,11 @@ pub fn init(context: &Arc<Context>, request: &Request) -> Result<lapi_dev_t> {
         ));
     }
     let options = options(&config, &identity, request);
-    let core = Core::new(options, joined.transport);
+    let mut core = Core::new(options, joined.transport);
+    if joined.came_back {
+        core.awaited = (0..identity.tasks).filter(|&task| task != identity.task).collect();
+        peers::welcome(&mut core);
+    }
     let settings = &context.settings;
     settings.error_check.store(false, Relaxed);
     settings.interrupts.store(request.interrupts, Relaxed);
@@ -97,6 +104,7 @@ pub fn term(context: &Context) -> Result<()> {
     let mut held = context.enter()?;
     let nested = held.nested();
     if !nested {
+        give_up_the_awaited(held.core());
         let until = Instant::now() + FLUSH;
         // What finds no room in all this time never will: the peer does not look any more.
         let _ = wait_until(&mut held, "LAPI_Term", |core| {
@@ -128,6 +136,13 @@ pub fn term(context: &Context) -> Result<()> {
     Ok(())
 }
 
+/// What waits for tasks that are not there is not waited for.
+fn give_up_the_awaited(core: &mut Core) {
+    for task in std::mem::take(&mut core.awaited) {
+        peers::abandon(core, task, LAPI_ERR_TGT_PURGED);
+    }
+}
+
 /// Answers what has come in until now: a peer's fence may wait for it.
 fn serve_last(held: &mut Held<'_>) {
     for _ in 0..LAST_ROUNDS {
@@ -155,6 +170,8 @@ struct Joined {
     device: lapi_dev_t,
     /// The same code and data stand at the same addresses in all tasks.
     same_map: bool,
+    /// The job runs already, and has let this task come back to it.
+    came_back: bool,
 }
 
 fn join(config: &Config, identity: &Identity, instance: usize) -> Result<Joined> {
@@ -162,7 +179,8 @@ fn join(config: &Config, identity: &Identity, instance: usize) -> Result<Joined>
         let alone = mem::fabric(1, MemOptions::default()).pop();
         let transport =
             alone.ok_or_else(|| Error::new(LAPI_ERR_UNKNOWN, "a job of one task without a task"))?;
-        return Ok(Joined { transport: Box::new(transport), device: LAPI_SELF_DEV, same_map: true });
+        let transport = Box::new(transport);
+        return Ok(Joined { transport, device: LAPI_SELF_DEV, same_map: true, came_back: false });
     }
     if config.use_shm == UseShm::No {
         let detail = "LAPI_USE_SHM=no with more than one task: no network transport is built yet";
@@ -200,7 +218,8 @@ fn join(config: &Config, identity: &Identity, instance: usize) -> Result<Joined>
     )?;
     let Some(members) = met else {
         // Who has let this task come back is to look after addresses itself.
-        return Ok(Joined { transport: Box::new(transport), device: LAPI_SHM_DEV, same_map: true });
+        let transport = Box::new(transport);
+        return Ok(Joined { transport, device: LAPI_SHM_DEV, same_map: true, came_back: true });
     };
     let hellos =
         members.iter().map(|member| Hello::decode(&member.blob, member.task)).collect::<Result<Vec<_>>>()?;
@@ -210,7 +229,7 @@ fn join(config: &Config, identity: &Identity, instance: usize) -> Result<Joined>
         hellos.iter().all(|other| other.program == hello.program && other.library == hello.library);
     let parts = members.into_iter().map(|member| parts(member, identity.task)).collect::<Result<Vec<_>>>()?;
     transport.join(parts, asymmetric, attach)?;
-    Ok(Joined { transport: Box::new(transport), device: LAPI_SHM_DEV, same_map })
+    Ok(Joined { transport: Box::new(transport), device: LAPI_SHM_DEV, same_map, came_back: false })
 }
 
 /// Copies across address spaces for a task that comes back, which learns its peers' processes one by one.
@@ -279,6 +298,7 @@ fn options(config: &Config, identity: &Identity, request: &Request) -> Options {
             crowded,
         },
         patience: Patience::new(crowded, config.spin),
+        level: request.level,
         error_handler: request.error_handler,
         told: Told {
             rexmit_buffers: config.rexmit_buf_cnt as i32,

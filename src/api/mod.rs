@@ -13,6 +13,7 @@ pub mod fence;
 pub mod init;
 pub mod progress;
 pub mod put_get;
+pub mod recovery;
 pub mod rmw;
 pub mod unbuilt;
 pub mod vector;

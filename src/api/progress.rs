@@ -5,6 +5,7 @@ use crate::engine::context::{Context, Held};
 use crate::engine::counter;
 use crate::engine::wait::{counter_changed, poll_once, wait_until};
 use crate::error::{Error, Result};
+use std::sync::atomic::Ordering;
 
 /// Reads a counter (man page LAPI_Getcntr). A program that looks again and again makes progress by it.
 ///
@@ -23,6 +24,12 @@ pub unsafe fn getcntr(held: &mut Held<'_>, cntr: usize) -> i32 {
 pub unsafe fn setcntr(context: &Context, cntr: usize, value: i32) {
     // SAFETY: the caller's promise.
     unsafe { counter::set(cntr, value) };
+    if context.watching.load(Ordering::Relaxed) {
+        // It has no list of tasks any more.
+        if let Ok(mut held) = context.enter() {
+            held.core().watched.forget(cntr);
+        }
+    }
     counter_changed(context);
 }
 

@@ -1,12 +1,7 @@
 //! Calls of the manual that are not built yet: they answer an error that says so.
 
-use crate::abi::{LAPI_ERR_UNKNOWN, LAPI_ERR_UTIL_CMD, LAPI_ERR_XFER_CMD};
+use crate::abi::{LAPI_ERR_UTIL_CMD, LAPI_ERR_XFER_CMD};
 use crate::error::Error;
-
-/// A call that is not built yet.
-pub fn call(name: &str) -> Error {
-    Error::new(LAPI_ERR_UNKNOWN, format!("{name} is not built yet"))
-}
 
 /// A kind of LAPI_Xfer that is not built yet, or that is none.
 pub fn transfer(kind: u32) -> Error {

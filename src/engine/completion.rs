@@ -15,8 +15,8 @@ pub struct Completion {
     pub handler: compl_hndlr_t,
     /// Its parameter.
     pub parameter: usize,
-    /// What follows when it has returned.
-    pub then: Option<Landing>,
+    /// What follows when it has returned, and how often the sender had been given up when its message was complete.
+    pub then: Option<(Landing, u32)>,
 }
 
 #[derive(Default)]

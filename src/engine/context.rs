@@ -5,6 +5,7 @@
 //! because those may call LAPI again and come here by a `Held` of their own.
 
 use super::completion::Completions;
+use super::counter;
 use super::lock::{OwnedLock, this_thread};
 use super::message::{Dropped, SelfMessage, Then};
 use super::notifier::Notifier;
@@ -13,9 +14,10 @@ use super::sleepers::{Patience, Sleepers, WaitingRoom};
 use super::stats::Stats;
 use super::transfer::Transfer;
 use super::tuner::Tuner;
+use super::watch::Watched;
 use crate::abi::{
     LAPI_ERR_ALL_HNDL_IN_USE, LAPI_ERR_HNDL_INVALID, LAPI_VOID_HANDLE, LAPI_err_hndlr_p, lapi_err_t,
-    lapi_handle_t, lapi_msg_state_t,
+    lapi_handle_t, lapi_lib_t, lapi_msg_state_t,
 };
 use crate::dgsp::DdmSlot;
 use crate::error::{Error, Result};
@@ -26,7 +28,7 @@ use crate::proto::ops::Ops;
 use crate::proto::outbox::{Outbox, SendDone};
 use crate::transport::{Outgoing, SendError, Task, Transport};
 use std::cell::UnsafeCell;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -62,6 +64,8 @@ pub struct Options {
     pub bulk: Policy,
     /// How patient waiting is.
     pub patience: Patience,
+    /// The level of the library that the program is written for: lib_vers.
+    pub level: lapi_lib_t,
     /// The program's error handler.
     pub error_handler: LAPI_err_hndlr_p,
     /// What LAPI_Qenv answers and nothing else asks.
@@ -134,6 +138,14 @@ pub struct Core {
     pub last_prod: u64,
     /// Peers that have died and were reported.
     pub lost: BTreeSet<Task>,
+    /// Peers that the program has given up.
+    pub purged: BTreeSet<Task>,
+    /// Peers that it lets come back, and that are not there yet.
+    pub awaited: BTreeSet<Task>,
+    /// How often a peer was given up, if ever: what belongs to an earlier time is not told to it.
+    pub incarnations: BTreeMap<Task, u32>,
+    /// Counters with a list of tasks, and who waits for counters without polling.
+    pub watched: Watched,
     /// What is counted.
     pub stats: Stats,
 }
@@ -182,6 +194,10 @@ impl Core {
             ddm: DdmSlot::new(),
             last_prod: 0,
             lost: BTreeSet::new(),
+            purged: BTreeSet::new(),
+            awaited: BTreeSet::new(),
+            incarnations: BTreeMap::new(),
+            watched: Watched::default(),
             stats: Stats::default(),
             options,
             transport,
@@ -200,9 +216,32 @@ impl Core {
         (&mut self.collectives, &mut self.outbox, wire)
     }
 
+    /// Adds one to a counter of the program, 0 for none, for something that came from `by` or was done there.
+    ///
+    /// # Safety
+    /// `cntr` must be 0 or the address of a counter of the program.
+    #[inline]
+    pub unsafe fn raise(&mut self, cntr: usize, by: Task) {
+        // SAFETY: the caller's promise.
+        unsafe { counter::bump(cntr) };
+        if !self.watched.is_empty() {
+            self.watched.raised(cntr, by);
+        }
+    }
+
+    /// How often a peer was given up.
+    pub fn incarnation(&self, peer: Task) -> u32 {
+        self.incarnations.get(&peer).copied().unwrap_or_default()
+    }
+
     /// Whether there is work that no packet announces: then nobody may sleep for long.
     pub fn restless(&self) -> bool {
         !self.dropped.is_empty()
+    }
+
+    /// Whether something waits for a task that is to come back.
+    pub fn has_mail_for_the_awaited(&self) -> bool {
+        self.awaited.iter().any(|&task| self.outbox.waits(task))
     }
 
     /// Whether there is work to be done at once.
@@ -223,6 +262,8 @@ pub struct Context {
     pub completions: Completions,
     /// The thread of interrupt mode.
     pub notifier: Notifier,
+    /// Some counters are watched: see [`Core::watched`].
+    pub watching: AtomicBool,
     /// Where threads wait that do not sleep on the transport's descriptor.
     pub(super) waiting_room: WaitingRoom,
 }
@@ -249,6 +290,7 @@ impl Context {
             },
             completions: Completions::new(),
             notifier: Notifier::new(),
+            watching: AtomicBool::new(false),
             waiting_room: WaitingRoom::new(),
         }
     }

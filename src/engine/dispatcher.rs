@@ -12,7 +12,7 @@ use super::lock::this_thread;
 use super::message::{ActiveMessage, Data, IncomingPut};
 use super::post::{answer, broken, finish};
 use super::reply;
-use crate::abi::INT_ERR;
+use crate::abi::{INT_ERR, LAPI_ERR_TGT_PURGED};
 use crate::base::bytes::Piece;
 use crate::error::Error;
 use crate::proto::content::Content;
@@ -76,7 +76,9 @@ fn report_finished(held: &mut Held<'_>) -> bool {
             break;
         }
         finish(held, &done);
-        if done.error != 0 && held.core().lost.insert(done.peer) {
+        // A purge is the program's own doing.
+        let lost = done.error != 0 && done.error != LAPI_ERR_TGT_PURGED;
+        if lost && held.core().lost.insert(done.peer) {
             let detail =
                 format!("task {} has left before everything that was sent to it had found room", done.peer);
             held.context().report(held, INT_ERR, done.peer, &Error::new(done.error, detail));

@@ -2,7 +2,6 @@
 
 use super::completion::Completion;
 use super::context::{Context, Core, Held};
-use super::counter;
 use super::message::Landing;
 use super::post::answer;
 use crate::abi::{LAPI_NORMAL, LAPI_RECV_COMPLETE, compl_hndlr_t};
@@ -62,7 +61,9 @@ pub fn landed(held: &mut Held<'_>, landing: Landing) {
 fn complete_by_handler(held: &mut Held<'_>, landing: Landing, handler: compl_hndlr_t) {
     let context: &Context = held.context();
     if landing.ret_flags == LAPI_NORMAL {
-        let completion = Completion { handler, parameter: landing.parameter, then: Some(landing) };
+        let incarnation = held.core().incarnation(landing.src);
+        let completion =
+            Completion { handler, parameter: landing.parameter, then: Some((landing, incarnation)) };
         context.completions.push(completion);
         return;
     }
@@ -76,19 +77,14 @@ fn complete_by_handler(held: &mut Held<'_>, landing: Landing, handler: compl_hnd
 #[inline]
 pub fn conclude(held: &mut Held<'_>, landing: &Landing) {
     // SAFETY: a counter of this task, by the contract of the call that sent the message.
-    unsafe { counter::bump(landing.tgt_cntr as usize) };
+    unsafe { held.core().raise(landing.tgt_cntr as usize, landing.src) };
     if landing.cookie != 0 {
         match landing.id {
             Some(_) => {
                 answer(held.core(), landing.src, &Head::Done { cookie: landing.cookie });
             }
-            None => complete(landing.cookie),
+            // SAFETY: of a message to oneself the completion counter's address stands here.
+            None => unsafe { held.core().raise(landing.cookie as usize, landing.src) },
         }
     }
-}
-
-/// The completion counter of an operation on oneself; its address stands where a cookie would.
-pub fn complete(cmpl_cntr: u64) {
-    // SAFETY: 0, or the program's counter.
-    unsafe { counter::bump(cmpl_cntr as usize) };
 }

@@ -2,8 +2,6 @@
 
 use super::arrival;
 use super::context::Held;
-use super::counter;
-use super::landing::complete;
 use super::lock::this_thread;
 use super::message::{ActiveMessage, Data, SelfMessage};
 use super::post::finish;
@@ -25,7 +23,7 @@ pub unsafe fn put(held: &mut Held<'_>, put: &Put) -> Result<()> {
     // SAFETY: the caller's promise.
     unsafe {
         bytes::copy(put.data, put.addr as *mut u8);
-        counter::bump(put.tgt_cntr as usize);
+        raise(held, put.tgt_cntr as usize);
     }
     let done = put.done;
     put_done(held, put.data.len as u64, 0, put.cmpl_cntr, &done);
@@ -35,13 +33,25 @@ pub unsafe fn put(held: &mut Held<'_>, put: &Put) -> Result<()> {
 /// A put to oneself has been made.
 pub fn put_done(held: &mut Held<'_>, bytes: u64, tgt_cntr: u64, cmpl_cntr: usize, done: &SendDone) {
     // SAFETY: the program's counter, or 0.
-    unsafe { counter::bump(tgt_cntr as usize) };
+    unsafe { raise(held, tgt_cntr as usize) };
     let core = held.core();
     core.stats.local.bytes_received += bytes;
     core.unreported |= LAPI_RECV_COMPLETE;
     finish(held, done);
-    complete(cmpl_cntr as u64);
+    // SAFETY: as above.
+    unsafe { raise(held, cmpl_cntr) };
     held.core().news = true;
+}
+
+/// Raises a counter for something that this task has done to itself.
+///
+/// # Safety
+/// `cntr` must be 0 or the address of a counter of the program.
+pub(super) unsafe fn raise(held: &mut Held<'_>, cntr: usize) {
+    let core = held.core();
+    let me = core.options.me;
+    // SAFETY: the caller's promise.
+    unsafe { core.raise(cntr, me) };
 }
 
 /// A get from oneself.
@@ -53,8 +63,8 @@ pub unsafe fn get(held: &mut Held<'_>, get: &Get) {
     // SAFETY: the caller's promise.
     unsafe {
         bytes::copy(data, get.buffer as *mut u8);
-        counter::bump(get.tgt_cntr as usize);
-        counter::bump(get.org_cntr);
+        raise(held, get.tgt_cntr as usize);
+        raise(held, get.org_cntr);
     }
     got(held, get.len);
     reply::get_handler(held, get.handler.map_or(0, |handler| handler as usize), get.parameter);

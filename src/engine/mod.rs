@@ -1,6 +1,7 @@
 //! A context that moves. From the ground up; each module uses those above it in this list alone:
 //!
 //! * [`lock`]: the context's lock, which knows its owner. [`counter`]: counters. [`stats`]: what is counted.
+//!   [`watch`]: counters with a list of tasks.
 //!   [`threads`]: how threads are made. [`sleepers`]: who sleeps. [`tuner`]: which way is faster for long messages.
 //! * [`request`]: what the program asks for. [`message`]: what has arrived. [`transfer`]: a copy across address spaces.
 //! * [`completion`]: completion handlers to be run. [`notifier`]: the thread of interrupt mode, as others see it.
@@ -13,7 +14,7 @@
 //! * [`arrival`]: messages that come in. [`local`]: a task and itself.
 //! * [`origin`]: starts the program's operations, [`vector`] those between vectors.
 //! * [`dispatcher`]: takes packets in and keeps everything going; never entered twice.
-//! * [`peers`]: what happens when a task has left.
+//! * [`peers`]: what happens when a task has left. [`recovery`]: tasks that the program gives up, and lets come back.
 //! * [`wait`]: how a thread waits. [`interrupt`]: what the thread of interrupt mode does.
 
 pub mod arrival;
@@ -35,6 +36,7 @@ pub mod notifier;
 pub mod origin;
 pub mod peers;
 pub mod post;
+pub mod recovery;
 pub mod reply;
 pub mod request;
 pub mod sleepers;
@@ -44,6 +46,7 @@ pub mod transfer;
 pub mod tuner;
 pub mod vector;
 pub mod wait;
+pub mod watch;
 pub mod workers;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Peers that have left: what waits for them ends, and the program is told once.
+//! Peers that have left: what waits for them ends, and the program is told once. And peers that come back.
 
 use super::context::{Core, Held};
 use super::dispatcher::turn;
@@ -15,6 +15,7 @@ const DRAIN: u32 = 1000;
 /// threads that have slept.
 pub fn look_after_peers(held: &mut Held<'_>) {
     let core = held.core();
+    welcome(core);
     let me = core.options.me;
     let mut concerned: Vec<Task> = core.outbox.waiting_for().to_vec();
     concerned.extend(core.ops.peers());
@@ -27,6 +28,20 @@ pub fn look_after_peers(held: &mut Held<'_>) {
         if peer != me && held.core().transport.peer_state(peer) != PeerState::Up {
             lose(held, peer);
         }
+    }
+}
+
+/// Takes note of tasks that have come back.
+pub fn welcome(core: &mut Core) {
+    if core.awaited.is_empty() {
+        return;
+    }
+    while let Some((task, greeting)) = core.transport.rejoined() {
+        core.awaited.remove(&task);
+        core.collectives.catch_up(greeting as u32);
+        // A frame further up some stack may have been in the middle of a message of before.
+        core.inbox.forget(task);
+        core.news = true;
     }
 }
 

@@ -2,9 +2,9 @@
 
 use super::bulk;
 use super::context::{Core, Held};
-use super::counter;
 use crate::abi::{
-    INT_ERR, LAPI_ERR_NO_CONNECTIVITY, LAPI_ERR_UNKNOWN, LAPI_SEND_COMPLETE, lapi_sh_info_t, scompl_hndlr_t,
+    INT_ERR, LAPI_ERR_NO_CONNECTIVITY, LAPI_ERR_TGT_PURGED, LAPI_ERR_UNKNOWN, LAPI_SEND_COMPLETE,
+    lapi_sh_info_t, scompl_hndlr_t,
 };
 use crate::base::bytes::Piece;
 use crate::base::clock::ticks;
@@ -27,7 +27,7 @@ pub fn answer(core: &mut Core, peer: Task, head: &Head) -> Posted {
 /// A packet that no task of ours would send.
 #[cold]
 pub fn broken(held: &mut Held<'_>, src: Task) {
-    if held.core().lost.contains(&src) {
+    if held.core().lost.contains(&src) || held.core().purged.contains(&src) {
         // On its way when the peer was given up, with everything that waited for it.
         return;
     }
@@ -43,7 +43,12 @@ pub(super) fn reachable(held: &mut Held<'_>, tgt: Task) -> Result<()> {
     if core.transport.open(tgt) && (core.lost.is_empty() || !core.lost.contains(&tgt)) {
         return Ok(());
     }
-    Err(gone(tgt))
+    Err(if core.purged.contains(&tgt) { purged(tgt) } else { gone(tgt) })
+}
+
+#[cold]
+fn purged(tgt: Task) -> Error {
+    Error::new(LAPI_ERR_TGT_PURGED, format!("task {tgt}: nothing can be sent to it until it is resumed"))
 }
 
 #[cold]
@@ -142,7 +147,7 @@ pub fn finish(held: &mut Held<'_>, done: &SendDone) {
             bulk::note_stream(core, done);
         }
         // SAFETY: the program's counter.
-        unsafe { counter::bump(done.org_cntr) };
+        unsafe { core.raise(done.org_cntr, done.peer) };
     }
     if done.handler != 0 {
         call_send_handler(held, done);

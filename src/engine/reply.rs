@@ -2,7 +2,6 @@
 
 use super::completion::Completion;
 use super::context::Held;
-use super::counter;
 use super::landing;
 use super::post;
 use crate::abi::compl_hndlr_p;
@@ -57,7 +56,7 @@ pub fn got(held: &mut Held<'_>, src: Task, cookie: u64) {
     core.stats.peers.bytes_received += len;
     core.unreported |= crate::abi::LAPI_RECV_COMPLETE;
     // SAFETY: the program's counter.
-    unsafe { counter::bump(org_cntr) };
+    unsafe { core.raise(org_cntr, src) };
     get_handler(held, handler, info);
 }
 
@@ -84,7 +83,8 @@ pub fn take_rmw_reply(held: &mut Held<'_>, src: Task, cookie: u64, value: u64) {
 /// A message is complete at its target.
 #[inline]
 pub fn take_done(held: &mut Held<'_>, src: Task, cookie: u64) {
-    let ops = &mut held.core().ops;
+    let core = held.core();
+    let ops = &mut core.ops;
     let cmpl_cntr = match ops.get_mut(src, cookie) {
         Some(Op::Completion { cmpl_cntr }) => *cmpl_cntr,
         Some(Op::Exposed { cmpl_cntr, pulled: true, .. }) => *cmpl_cntr,
@@ -96,7 +96,7 @@ pub fn take_done(held: &mut Held<'_>, src: Task, cookie: u64) {
     };
     ops.remove(src, cookie);
     // SAFETY: the program's counter.
-    unsafe { counter::bump(cmpl_cntr) };
+    unsafe { core.raise(cmpl_cntr, src) };
 }
 
 /// The target has fetched exposed data, or could not.

@@ -14,6 +14,9 @@ pub struct Patience {
 }
 
 impl Patience {
+    /// Sleeps at once.
+    pub const NONE: Self = Self { spin: 0, yields: 0 };
+
     /// `crowded`: there are more tasks than processors. `spin` if the program's environment gives it.
     pub fn new(crowded: bool, spin: Option<u32>) -> Self {
         Self {

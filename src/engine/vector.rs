@@ -6,7 +6,6 @@
 use super::bulk;
 use super::context::Held;
 use super::copying;
-use super::counter;
 use super::description::{self, Marks};
 use super::local;
 use super::post;
@@ -63,8 +62,8 @@ pub unsafe fn get(held: &mut Held<'_>, get: &Vectored, done: GetDone) -> Result<
                 &Sink::Scattered(get.origin.clone(), 0),
                 0,
             );
-            counter::bump(get.tgt_cntr as usize);
-            counter::bump(done.org_cntr);
+            local::raise(held, get.tgt_cntr as usize);
+            local::raise(held, done.org_cntr);
         }
         local::got(held, len);
         reply::get_handler(held, handler, done.parameter);

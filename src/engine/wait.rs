@@ -9,6 +9,7 @@ use super::bulk;
 use super::context::{Context, Core, Held};
 use super::dispatcher;
 use super::peers;
+use super::sleepers::Patience;
 use crate::abi::{LAPI_ERR_HNDL_INVALID, LAPI_ERR_UNKNOWN};
 use crate::error::{Error, Result};
 use crate::transport::Task;
@@ -21,6 +22,9 @@ use std::time::{Duration, Instant};
 const LOOK_AROUND: Duration = Duration::from_millis(250);
 /// With work that nothing announces, it wakes after this.
 const RESTLESS: Duration = Duration::from_millis(1);
+
+/// With something to be sent to a task that is to come back, it wakes after this.
+const EXPECTANT: Duration = Duration::from_millis(20);
 
 /// A thread that polls by itself and never sleeps looks after its peers once in so many polls.
 const POLLS_BETWEEN_LOOKS: u64 = 1 << 17;
@@ -42,6 +46,17 @@ pub fn counter_changed(context: &Context) {
 pub fn wait_until<T>(
     held: &mut Held<'_>,
     what: &'static str,
+    ready: impl FnMut(&mut Core) -> Option<T>,
+) -> Result<T> {
+    let patience = held.core().options.patience;
+    wait_with(held, what, patience, ready)
+}
+
+/// The same with another patience than the context's.
+pub fn wait_with<T>(
+    held: &mut Held<'_>,
+    what: &'static str,
+    patience: Patience,
     mut ready: impl FnMut(&mut Core) -> Option<T>,
 ) -> Result<T> {
     if let Some(answer) = ready(held.core()) {
@@ -56,7 +71,7 @@ pub fn wait_until<T>(
         ));
     }
     begin(held);
-    let answer = poll_until(held, &mut ready);
+    let answer = poll_until(held, patience, &mut ready);
     end(held);
     answer
 }
@@ -128,8 +143,11 @@ fn take_over(held: &mut Held<'_>) {
     }
 }
 
-fn poll_until<T>(held: &mut Held<'_>, ready: &mut impl FnMut(&mut Core) -> Option<T>) -> Result<T> {
-    let patience = held.core().options.patience;
+fn poll_until<T>(
+    held: &mut Held<'_>,
+    patience: Patience,
+    ready: &mut impl FnMut(&mut Core) -> Option<T>,
+) -> Result<T> {
     let mut polls = 0;
     loop {
         held.core().activity += 1;
@@ -194,7 +212,11 @@ fn sleep_on_descriptor(held: &mut Held<'_>) {
         return;
     }
     core.sleepers.on_descriptor = true;
-    let at_most = if core.restless() { RESTLESS } else { LOOK_AROUND };
+    let at_most = match () {
+        () if core.restless() => RESTLESS,
+        () if core.has_mail_for_the_awaited() => EXPECTANT,
+        () => LOOK_AROUND,
+    };
     let descriptor = core.transport.event_fd().as_raw_fd();
     held.unlocked(|| {
         // SAFETY: the transport lives as long as the core, and the core is not closed while `waiting` is not 0.

@@ -67,6 +67,19 @@ impl Collectives {
         self.send_round(outbox, link);
     }
 
+    /// How many collective operations this task has entered.
+    pub fn position(&self) -> u32 {
+        self.next
+    }
+
+    /// Another task has entered so many: a task that has come back goes on from there.
+    pub fn catch_up(&mut self, position: u32) {
+        if self.current.is_none() && super::before(self.next, position) {
+            self.next = position;
+            self.arrived.retain(|(sequence, _), _| !super::before(*sequence, position));
+        }
+    }
+
     /// Takes a packet in.
     ///
     /// # Safety

@@ -163,6 +163,11 @@ impl<T> Inbox<T> {
         }
     }
 
+    /// Forgets everything about a peer that will begin anew.
+    pub fn forget(&mut self, src: Task) {
+        self.sources[src as usize] = None;
+    }
+
     /// Takes a message under way out, for example when its data will come by another way.
     pub fn withdraw(&mut self, src: Task, id: u32) -> Option<Assembly<T>> {
         let assemblies = &mut self.source(src).assemblies;

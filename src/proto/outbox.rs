@@ -315,6 +315,13 @@ impl Outbox {
         self.unfenced.retain(|&task| task != peer);
     }
 
+    /// Forgets everything about `peer`, which will begin anew. What it was sent must have been abandoned before.
+    pub fn renew(&mut self, peer: Task) {
+        self.lanes[peer as usize] = None;
+        self.busy.retain(|&busy| busy != peer);
+        self.unfenced.retain(|&task| task != peer);
+    }
+
     /// Asks every peer that was sent something since the last fence to confirm it, and calls `note` with each peer
     /// and the number of messages that it must confirm.
     pub fn ask(&mut self, link: &mut impl Link, mut note: impl FnMut(Task, u64)) {

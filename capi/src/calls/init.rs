@@ -26,6 +26,7 @@ fn open(hndl: Option<&mut lapi_handle_t>, info: Option<&mut lapi_info_t>) -> Res
     let request = Request {
         handle: place.handle(),
         instance: place.index(),
+        level: info.lib_vers,
         error_handler: info.err_hndlr,
         completion_threads: info.num_compl_hndlr_thr,
         recipe,

@@ -68,7 +68,7 @@ pub(crate) unsafe fn msgpoll(hndl: lapi_handle_t, cnt: c_uint, info: *mut lapi_m
 
 /// The address of a counter that is there.
 #[inline]
-fn counter(cntr: *mut lapi_cntr_t) -> Result<usize> {
+pub(super) fn counter(cntr: *mut lapi_cntr_t) -> Result<usize> {
     if cntr.is_null() {
         return Err(Error::new(LAPI_ERR_CNTR_NULL, "a null pointer to the counter"));
     }

@@ -1,6 +1,6 @@
 //! The contexts of a job, opened by hand, and the threads that play its tasks.
 
-use crate::abi::{LAPI_err_hndlr_p, lapi_err_t, lapi_handle_t};
+use crate::abi::{LAPI_err_hndlr_p, LAST_LIB, lapi_err_t, lapi_handle_t};
 use crate::api::init;
 use crate::base::fence;
 use crate::engine::context::{Context, Core, Options, Told};
@@ -124,6 +124,7 @@ pub fn open(ends: Ends, habits: &Habits) -> Vec<Arc<Task>> {
             copy_limit: habits.copy_limit,
             bulk: Policy { preference: habits.preference, crowded: false },
             patience: habits.patience,
+            level: LAST_LIB,
             error_handler: handler,
             told: Told { rexmit_buffers: 128, rexmit_size: 16384, bulk_transfer: false, bulk_minimum: 0 },
         };

@@ -1,0 +1,118 @@
+//! LAPI_Purge_totask, LAPI_Resume_totask, LAPI_Setcntr_wstatus, LAPI_Nopoll_wait (the manual's chapter 19).
+
+use super::check;
+use crate::abi::{
+    L2_LIB, LAPI_ERR_CNTR_VAL, LAPI_ERR_MULTIPLE_WAITERS, LAPI_ERR_TGT, LAPI_ERR_TGT_PURGED, LAPI_ERR_UNKNOWN,
+};
+use crate::engine::context::Held;
+use crate::engine::counter;
+use crate::engine::recovery;
+use crate::engine::sleepers::Patience;
+use crate::engine::wait::wait_with;
+use crate::error::{Error, Result};
+use crate::transport::Task;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Gives a task up: what goes to it, comes from it or waits for it ends here (man page LAPI_Purge_totask).
+pub fn purge(held: &mut Held<'_>, task: Task) -> Result<()> {
+    other(held, task)?;
+    recovery::purge(held, task);
+    held.hand_over();
+    Ok(())
+}
+
+/// Lets a task come back (man page LAPI_Resume_totask). What is sent to it waits until it is there.
+pub fn resume(held: &mut Held<'_>, task: Task) -> Result<()> {
+    other(held, task)?;
+    recovery::resume(held, task)?;
+    held.hand_over();
+    Ok(())
+}
+
+fn other(held: &mut Held<'_>, task: Task) -> Result<()> {
+    check::target(held, task)?;
+    if held.core().options.me == task {
+        return Err(Error::new(LAPI_ERR_TGT, format!("task {task} is this task itself")));
+    }
+    Ok(())
+}
+
+/// Sets a counter to 0, and gives it a list of tasks with the address of a status for each (man page
+/// LAPI_Setcntr_wstatus); `None` for no list.
+///
+/// # Errors
+/// LAPI_ERR_UNKNOWN: the context is of level L1_LIB, whose counters have no room for a list.
+///
+/// # Safety
+/// `cntr` must be the address of a counter, and the statuses must be writable until the counter is set anew.
+pub unsafe fn setcntr_wstatus(
+    held: &mut Held<'_>,
+    cntr: usize,
+    list: Option<(Vec<Task>, usize)>,
+) -> Result<()> {
+    level(held, "LAPI_Setcntr_wstatus")?;
+    let context = held.context();
+    let core = held.core();
+    match list {
+        Some((tasks, statuses)) => {
+            let (purged, all) = (&core.purged, core.options.tasks);
+            // SAFETY: the caller's promise.
+            unsafe {
+                core.watched.watch(cntr, tasks, statuses, |task| task < all && !purged.contains(&task));
+            }
+        }
+        None => core.watched.forget(cntr),
+    }
+    context.watching.store(!core.watched.is_empty(), Relaxed);
+    // SAFETY: the caller's promise.
+    unsafe { counter::set(cntr, 0) };
+    core.news = true;
+    Ok(())
+}
+
+/// Waits until a counter has reached `value`, and takes that off, asleep all the time (man page LAPI_Nopoll_wait). The
+/// answer is what is left.
+///
+/// # Errors
+/// LAPI_ERR_CNTR_VAL: `value` is not more than 0. LAPI_ERR_MULTIPLE_WAITERS: another thread waits for the counter in this
+/// call. LAPI_ERR_TGT_PURGED: a task was purged that is in the counter's list, or any task when it has none; or all tasks of
+/// the list have been heard of or purged, so that nothing more can come. LAPI_ERR_UNKNOWN: the context is of level L1_LIB.
+///
+/// # Safety
+/// `cntr` must be the address of a counter, until this returns.
+pub unsafe fn nopoll_wait(held: &mut Held<'_>, cntr: usize, value: i32) -> Result<i32> {
+    if value <= 0 {
+        return Err(Error::new(LAPI_ERR_CNTR_VAL, format!("{value}")));
+    }
+    level(held, "LAPI_Nopoll_wait")?;
+    if !held.core().watched.wait(cntr) {
+        return Err(Error::from(LAPI_ERR_MULTIPLE_WAITERS));
+    }
+    let waited = wait_with(held, "LAPI_Nopoll_wait", Patience::NONE, |core| {
+        // SAFETY: the caller's promise.
+        if let Some(left) = unsafe { counter::take(cntr, value) } {
+            return Some(Ok(left));
+        }
+        let hopeless = core.watched.is_purged(cntr) || core.watched.is_settled(cntr);
+        hopeless.then(|| {
+            let detail = "a task that was to raise the counter has been purged";
+            Err(Error::new(LAPI_ERR_TGT_PURGED, detail))
+        })
+    });
+    let context = held.context();
+    let core = held.core();
+    core.watched.wait_no_more(cntr);
+    if core.watched.is_settled(cntr) {
+        core.watched.forget(cntr);
+        context.watching.store(!core.watched.is_empty(), Relaxed);
+    }
+    waited?
+}
+
+fn level(held: &mut Held<'_>, call: &str) -> Result<()> {
+    if held.core().options.level >= L2_LIB {
+        return Ok(());
+    }
+    let detail = format!("{call} needs lib_vers of L2_LIB or LAST_LIB; LAPI_Init was given L1_LIB");
+    Err(Error::new(LAPI_ERR_UNKNOWN, detail))
+}
