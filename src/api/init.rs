@@ -3,9 +3,10 @@
 use crate::abi::*;
 use crate::base::fence;
 use crate::config::{self, Config, ShmAttach, ShmBulk, UseShm};
-use crate::engine::context::{Context, Core, Held, Options, Told};
+use crate::engine::context::{Context, Core, Held};
 use crate::engine::dispatcher;
 use crate::engine::interrupt;
+use crate::engine::options::{Options, Told};
 use crate::engine::request::{Policy, Preference};
 use crate::engine::sleepers::Patience;
 use crate::engine::threads::Recipe;

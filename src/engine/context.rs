@@ -8,14 +8,14 @@ use super::completion::Completions;
 use super::lock::{OwnedLock, this_thread};
 use super::message::{Dropped, SelfMessage, Then};
 use super::notifier::Notifier;
-use super::request::Policy;
-use super::sleepers::{Patience, Sleepers, WaitingRoom};
+use super::options::{Options, Settings};
+use super::sleepers::{Sleepers, WaitingRoom};
 use super::stats::Stats;
 use super::transfer::Transfer;
 use super::tuner::Tuner;
 use crate::abi::{
-    LAPI_ERR_ALL_HNDL_IN_USE, LAPI_ERR_HNDL_INVALID, LAPI_VOID_HANDLE, LAPI_err_hndlr_p, lapi_err_t,
-    lapi_handle_t, lapi_msg_state_t,
+    LAPI_ERR_ALL_HNDL_IN_USE, LAPI_ERR_HNDL_INVALID, LAPI_VOID_HANDLE, lapi_err_t, lapi_handle_t,
+    lapi_msg_state_t,
 };
 use crate::dgsp::DdmSlot;
 use crate::error::{Error, Result};
@@ -27,59 +27,13 @@ use crate::proto::outbox::{Outbox, SendDone};
 use crate::transport::{Outgoing, SendError, Task, Transport};
 use std::cell::UnsafeCell;
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// Size of the table of LAPI_Addr_set: LOC_ADDRTBL_SZ. Indices are 1 up to this, exclusive.
 pub const ADDRESS_TABLE: usize = 1024;
 /// How long a handler that has ended its context may take to return before the context can be opened again.
 const RETURN: Duration = Duration::from_secs(1);
-
-/// What the program may change while the context lives; read without the lock.
-pub struct Settings {
-    /// ERROR_CHK
-    pub error_check: AtomicBool,
-    /// INTERRUPT_SET
-    pub interrupts: AtomicBool,
-    /// TIMEOUT, in seconds.
-    pub timeout: AtomicI32,
-    /// ACK_THRESHOLD
-    pub ack_threshold: AtomicI32,
-    /// MP_INFOLEVEL
-    pub info_level: AtomicI32,
-}
-
-/// What is fixed when a context is opened.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// This task.
-    pub me: Task,
-    /// The number of tasks in the job.
-    pub tasks: u32,
-    /// Messages of up to this many bytes (header and data) are copied at once when there is no room: BUF_CP_SIZE.
-    pub copy_limit: usize,
-    /// How copies across address spaces and streams of packets are chosen.
-    pub bulk: Policy,
-    /// How patient waiting is.
-    pub patience: Patience,
-    /// The program's error handler.
-    pub error_handler: LAPI_err_hndlr_p,
-    /// What LAPI_Qenv answers and nothing else asks.
-    pub told: Told,
-}
-
-/// Values that the environment gives and the program may query, without further effect on tasks of one machine.
-#[derive(Clone, Copy, Debug)]
-pub struct Told {
-    /// NUM_REX_BUFS
-    pub rexmit_buffers: i32,
-    /// REX_BUF_SZ
-    pub rexmit_size: i32,
-    /// BULK_XFER
-    pub bulk_transfer: bool,
-    /// BULK_MIN_MSG_SIZE
-    pub bulk_minimum: i32,
-}
 
 /// What the lock guards.
 pub struct Core {
@@ -240,13 +194,7 @@ impl Context {
             handle: AtomicU32::new(LAPI_VOID_HANDLE),
             lock: OwnedLock::new(),
             core: UnsafeCell::new(None),
-            settings: Settings {
-                error_check: AtomicBool::new(false),
-                interrupts: AtomicBool::new(true),
-                timeout: AtomicI32::new(900),
-                ack_threshold: AtomicI32::new(30),
-                info_level: AtomicI32::new(0),
-            },
+            settings: Settings::default(),
             completions: Completions::new(),
             notifier: Notifier::new(),
             waiting_room: WaitingRoom::new(),

@@ -4,6 +4,7 @@
 //!   [`threads`]: how threads are made. [`sleepers`]: who sleeps. [`tuner`]: which way is faster for long messages.
 //! * [`request`]: what the program asks for. [`message`]: what has arrived. [`transfer`]: a copy across address spaces.
 //! * [`completion`]: completion handlers to be run. [`notifier`]: the thread of interrupt mode, as others see it.
+//!   [`options`]: what a context is told.
 //! * [`context`]: the state behind a handle, and the only way to it: [`context::Held`].
 //! * [`bulk`]: which way long messages go. [`handlers`]: header handlers.
 //! * [`post`]: how anything leaves this task. [`landing`]: what follows when data is where it belongs.
@@ -32,6 +33,7 @@ pub mod local;
 pub mod lock;
 pub mod message;
 pub mod notifier;
+pub mod options;
 pub mod origin;
 pub mod peers;
 pub mod post;
