@@ -112,6 +112,7 @@ pub fn term(context: &Context) -> Result<()> {
     }
     held.core().closing = true;
     held.core().news = true;
+    context.end_conditions(&mut held);
     if nested {
         // A handler ends its own context: nothing can be waited for, since this very thread is in the middle of a call.
         context.notifier.dismiss();
@@ -144,6 +145,7 @@ fn end(context: &Context) {
     context.completions.stop();
     let core = context.enter_closing().and_then(|mut held| {
         held.core().closing = true;
+        context.end_conditions(&mut held);
         held.core().transport.close();
         context.close(held)
     });

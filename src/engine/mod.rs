@@ -1,11 +1,12 @@
 //! A context that moves. From the ground up; each module uses those above it in this list alone:
 //!
 //! * [`lock`]: the context's lock, which knows its owner. [`counter`]: counters. [`stats`]: what is counted.
-//!   [`threads`]: how threads are made. [`sleepers`]: who sleeps. [`tuner`]: which way is faster for long messages.
+//!   [`threads`]: how threads are made. [`sleepers`]: who sleeps. [`conditions`]: conditions of the program. [`tuner`]: which way is faster for long messages.
 //! * [`request`]: what the program asks for. [`message`]: what has arrived. [`transfer`]: a copy across address spaces.
 //! * [`completion`]: completion handlers to be run. [`notifier`]: the thread of interrupt mode, as others see it.
 //!   [`options`]: what a context is told.
 //! * [`context`]: the state behind a handle, and the only way to it: [`context::Held`].
+//! * [`shared`]: the lock as the program has it.
 //! * [`bulk`]: which way long messages go. [`handlers`]: header handlers.
 //! * [`post`]: how anything leaves this task. [`landing`]: what follows when data is where it belongs.
 //!   [`workers`]: the threads that run completion handlers.
@@ -21,6 +22,7 @@ pub mod arrival;
 pub mod assembly;
 pub mod bulk;
 pub mod completion;
+pub mod conditions;
 pub mod context;
 pub mod copying;
 pub mod counter;
@@ -39,6 +41,7 @@ pub mod peers;
 pub mod post;
 pub mod reply;
 pub mod request;
+pub mod shared;
 pub mod sleepers;
 pub mod stats;
 pub mod threads;
