@@ -23,6 +23,8 @@ struct List {
     waiting: Vec<Waiting>,
     /// How many have ever waited.
     tickets: u64,
+    /// The handle has been ended, or is being ended.
+    over: bool,
 }
 
 struct Waiting {
@@ -84,11 +86,23 @@ impl Conditions {
         self.list.lock().waiting.iter().any(|waiting| waiting.condition == condition)
     }
 
-    /// Wakes everybody: the context ends.
+    /// The context is opened.
+    pub fn begin(&self) {
+        self.list.lock().over = false;
+    }
+
+    /// The context ends: wakes everybody.
     pub fn end(&self) {
-        for waiting in self.list.lock().waiting.drain(..) {
+        let mut list = self.list.lock();
+        list.over = true;
+        for waiting in list.waiting.drain(..) {
             waiting.wake.notify_one();
         }
+    }
+
+    /// Whether [`Self::end`] came last.
+    pub fn over(&self) -> bool {
+        self.list.lock().over
     }
 }
 
@@ -146,5 +160,8 @@ mod tests {
             conditions.end();
         });
         assert!(!conditions.awaited(1));
+        assert!(conditions.over());
+        conditions.begin();
+        assert!(!conditions.over());
     }
 }

@@ -225,6 +225,7 @@ impl Context {
         }
         // SAFETY: the lock is held, and nobody is using the former core, as was just seen.
         unsafe { *self.core.get() = Some(Box::new(core)) };
+        self.conditions.begin();
         self.handle.store(handle, Ordering::Release);
         Ok(())
     }

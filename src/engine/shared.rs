@@ -41,7 +41,7 @@ pub fn try_lock(context: &Context, handle: lapi_handle_t) -> Result<(), Refusal>
 
 /// Releases the lock.
 pub fn unlock(context: &Context) -> Result<(), Refusal> {
-    if context.lock.unlock() { Ok(()) } else { Err(Refusal::NotMine) }
+    if context.lock.unlock() { Ok(()) } else { Err(not_held(context)) }
 }
 
 /// The thread that holds the lock.
@@ -57,7 +57,7 @@ pub fn wait(
     until: Option<SystemTime>,
 ) -> Result<(), Refusal> {
     if !context.lock.is_programs() {
-        return Err(Refusal::NotMine);
+        return Err(not_held(context));
     }
     let ticket = context.conditions.join(condition);
     context.lock.unlock();
@@ -80,6 +80,11 @@ pub fn free_to_go(context: &Context, condition: usize) -> Result<(), Refusal> {
 /// A completion handler has returned: if it has left the lock taken, nobody else would ever get it.
 pub fn take_back(context: &Context) {
     context.lock.unlock();
+}
+
+/// The calling thread does not hold the lock. It may have done so until the handle's end.
+fn not_held(context: &Context) -> Refusal {
+    if context.conditions.over() { Refusal::Ended } else { Refusal::NotMine }
 }
 
 /// The lock was just taken for the program, under this handle.
