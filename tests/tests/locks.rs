@@ -22,6 +22,13 @@ fn threads_wait_for_the_lock_and_for_conditions() {
 }
 
 #[test]
+fn every_call_gives_others_a_turn() {
+    for procs in [1, 2] {
+        run("locks/codes", procs, "turns");
+    }
+}
+
+#[test]
 fn handlers_that_the_dispatcher_runs_hold_it() {
     for (procs, interrupts) in [(1, 1), (2, 0), (2, 1), (3, 1)] {
         run("locks/handlers", procs, &format!("with {interrupts}"));

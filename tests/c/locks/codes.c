@@ -3,6 +3,7 @@
  *
  *   single    one thread: every code of every function, wrong handles, conditions and times
  *   threads   others than the owner; threads that wait for the lock and for conditions
+ *   turns     a thread that never releases the lock lets others have it by every kind of call that does not wait
  */
 #include "locks.h"
 
@@ -216,11 +217,92 @@ static void threads(void) {
     }
 }
 
+/* --- turns --- */
+
+enum { TURNS = 50 };
+
+static long taken; /* guarded by the lock */
+static int over;
+
+static void *taker(void *arg) {
+    (void)arg;
+    for (;;) {
+        acquire();
+        taken++;
+        if (over) break;
+        release();
+    }
+    release();
+    return NULL;
+}
+
+static void completed(lapi_handle_t *hndl, void *info) {
+    (void)hndl, (void)info;
+    acquire();
+    taken++;
+    release();
+}
+
+static void *arrival(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong *msg_len, compl_hndlr_t **comp_h,
+                     void **uinfo) {
+    (void)hndl, (void)uhdr, (void)uhdr_len, (void)msg_len;
+    *comp_h = completed;
+    *uinfo = NULL;
+    return NULL;
+}
+
+/* One call to oneself, of each kind in turn. */
+static void call(int kind) {
+    static long long here, there;
+    static lapi_cntr_t cntr;
+    uint me = (uint)t_me;
+    long long one = 1;
+    lapi_msg_info_t info;
+    int value;
+    switch (kind) {
+        case 0: OK(LAPI_Put(t_hndl, me, 8, &there, &here, NULL, NULL, NULL)); break;
+        case 1: OK(LAPI_Get(t_hndl, me, 8, &there, &here, NULL, NULL)); break;
+        case 2: OK(LAPI_Rmw64(t_hndl, FETCH_AND_ADD, me, &there, &one, NULL, NULL)); break;
+        case 3: OK(LAPI_Probe(t_hndl)); break;
+        case 4: OK(LAPI_Msgpoll(t_hndl, 1, &info)); break;
+        case 5: OK(LAPI_Getcntr(t_hndl, &cntr, &value)); break;
+        case 6: OK(LAPI_Qenv(t_hndl, NUM_TASKS, &value)); break;
+        default: T_FAIL("there is no call %d", kind);
+    }
+}
+
+static void turns(void) {
+    pthread_t tid;
+    int kind;
+    get_functions();
+    acquire();
+    for (kind = 0; kind <= 6; kind++) {
+        /* Another thread of the program, */
+        over = 0;
+        taken = 0;
+        tid = start(taker, NULL);
+        while (taken < TURNS) {
+            call(kind);
+            CHECK(mine());
+        }
+        over = 1;
+        for (taken = 0; taken == 0;) call(kind);
+        join(tid);
+        /* and one of LAPI's. */
+        taken = 0;
+        OK(LAPI_Amsend(t_hndl, (uint)t_me, (void *)arrival, NULL, 0, NULL, 0, NULL, NULL, NULL));
+        while (taken == 0) call(kind);
+        CHECK(mine());
+    }
+    release();
+}
+
 int main(int argc, char **argv) {
     const char *which = argc == 2 ? argv[1] : "";
     t_init();
     if (strcmp(which, "single") == 0) single();
     else if (strcmp(which, "threads") == 0) threads();
+    else if (strcmp(which, "turns") == 0) turns();
     else T_FAIL("there is no case \"%s\"", which);
     t_done();
     return 0;
