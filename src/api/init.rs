@@ -3,9 +3,10 @@
 use crate::abi::*;
 use crate::base::fence;
 use crate::config::{self, Config, ShmAttach, ShmBulk, UseShm};
-use crate::engine::context::{Context, Core, Held, Options, Told};
+use crate::engine::context::{Context, Core, Held};
 use crate::engine::dispatcher;
 use crate::engine::interrupt;
+use crate::engine::options::{Options, Told};
 use crate::engine::peers;
 use crate::engine::request::{Policy, Preference};
 use crate::engine::sleepers::Patience;
@@ -119,6 +120,7 @@ pub fn term(context: &Context) -> Result<()> {
     }
     held.core().closing = true;
     held.core().news = true;
+    context.end_conditions(&mut held);
     if nested {
         // A handler ends its own context: nothing can be waited for, since this very thread is in the middle of a call.
         context.notifier.dismiss();
@@ -158,6 +160,7 @@ fn end(context: &Context) {
     context.completions.stop();
     let core = context.enter_closing().and_then(|mut held| {
         held.core().closing = true;
+        context.end_conditions(&mut held);
         held.core().transport.close();
         context.close(held)
     });

@@ -11,6 +11,7 @@ pub mod dgsp;
 pub mod env;
 pub mod fence;
 pub mod init;
+pub mod lock_sharing;
 pub mod progress;
 pub mod put_get;
 pub mod recovery;

@@ -5,19 +5,20 @@
 //! because those may call LAPI again and come here by a `Held` of their own.
 
 use super::completion::Completions;
+use super::conditions::Conditions;
 use super::counter;
-use super::lock::{OwnedLock, this_thread};
+use super::lock::{Hold, OwnedLock, this_thread};
 use super::message::{Dropped, SelfMessage, Then};
 use super::notifier::Notifier;
-use super::request::Policy;
-use super::sleepers::{Patience, Sleepers, WaitingRoom};
+use super::options::{Options, Settings};
+use super::sleepers::{Sleepers, WaitingRoom};
 use super::stats::Stats;
 use super::transfer::Transfer;
 use super::tuner::Tuner;
 use super::watch::Watched;
 use crate::abi::{
-    LAPI_ERR_ALL_HNDL_IN_USE, LAPI_ERR_HNDL_INVALID, LAPI_VOID_HANDLE, LAPI_err_hndlr_p, lapi_err_t,
-    lapi_handle_t, lapi_lib_t, lapi_msg_state_t,
+    LAPI_ERR_ALL_HNDL_IN_USE, LAPI_ERR_HNDL_INVALID, LAPI_VOID_HANDLE, lapi_err_t, lapi_handle_t,
+    lapi_msg_state_t,
 };
 use crate::dgsp::DdmSlot;
 use crate::error::{Error, Result};
@@ -29,61 +30,13 @@ use crate::proto::outbox::{Outbox, SendDone};
 use crate::transport::{Outgoing, SendError, Task, Transport};
 use std::cell::UnsafeCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// Size of the table of LAPI_Addr_set: LOC_ADDRTBL_SZ. Indices are 1 up to this, exclusive.
 pub const ADDRESS_TABLE: usize = 1024;
 /// How long a handler that has ended its context may take to return before the context can be opened again.
 const RETURN: Duration = Duration::from_secs(1);
-
-/// What the program may change while the context lives; read without the lock.
-pub struct Settings {
-    /// ERROR_CHK
-    pub error_check: AtomicBool,
-    /// INTERRUPT_SET
-    pub interrupts: AtomicBool,
-    /// TIMEOUT, in seconds.
-    pub timeout: AtomicI32,
-    /// ACK_THRESHOLD
-    pub ack_threshold: AtomicI32,
-    /// MP_INFOLEVEL
-    pub info_level: AtomicI32,
-}
-
-/// What is fixed when a context is opened.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// This task.
-    pub me: Task,
-    /// The number of tasks in the job.
-    pub tasks: u32,
-    /// Messages of up to this many bytes (header and data) are copied at once when there is no room: BUF_CP_SIZE.
-    pub copy_limit: usize,
-    /// How copies across address spaces and streams of packets are chosen.
-    pub bulk: Policy,
-    /// How patient waiting is.
-    pub patience: Patience,
-    /// The level of the library that the program is written for: lib_vers.
-    pub level: lapi_lib_t,
-    /// The program's error handler.
-    pub error_handler: LAPI_err_hndlr_p,
-    /// What LAPI_Qenv answers and nothing else asks.
-    pub told: Told,
-}
-
-/// Values that the environment gives and the program may query, without further effect on tasks of one machine.
-#[derive(Clone, Copy, Debug)]
-pub struct Told {
-    /// NUM_REX_BUFS
-    pub rexmit_buffers: i32,
-    /// REX_BUF_SZ
-    pub rexmit_size: i32,
-    /// BULK_XFER
-    pub bulk_transfer: bool,
-    /// BULK_MIN_MSG_SIZE
-    pub bulk_minimum: i32,
-}
 
 /// What the lock guards.
 pub struct Core {
@@ -254,7 +207,7 @@ impl Core {
 pub struct Context {
     /// The handle, which handlers get a pointer to; LAPI_VOID_HANDLE while the context is closed.
     handle: AtomicU32,
-    lock: OwnedLock,
+    pub(super) lock: OwnedLock,
     core: UnsafeCell<Option<Box<Core>>>,
     /// See [`Settings`].
     pub settings: Settings,
@@ -266,6 +219,8 @@ pub struct Context {
     pub watching: AtomicBool,
     /// Where threads wait that do not sleep on the transport's descriptor.
     pub(super) waiting_room: WaitingRoom,
+    /// Where threads of the program wait that share the lock.
+    pub(super) conditions: Conditions,
 }
 
 // SAFETY: the core is only reached by `Held`, that is with the lock held. Addresses in it are the program's own, and
@@ -281,17 +236,12 @@ impl Context {
             handle: AtomicU32::new(LAPI_VOID_HANDLE),
             lock: OwnedLock::new(),
             core: UnsafeCell::new(None),
-            settings: Settings {
-                error_check: AtomicBool::new(false),
-                interrupts: AtomicBool::new(true),
-                timeout: AtomicI32::new(900),
-                ack_threshold: AtomicI32::new(30),
-                info_level: AtomicI32::new(0),
-            },
+            settings: Settings::default(),
             completions: Completions::new(),
             notifier: Notifier::new(),
             watching: AtomicBool::new(false),
             waiting_room: WaitingRoom::new(),
+            conditions: Conditions::default(),
         }
     }
 
@@ -302,7 +252,7 @@ impl Context {
     /// LAPI_ERR_ALL_HNDL_IN_USE: a handler that has ended the former context has not returned yet.
     pub fn open(&self, handle: lapi_handle_t, core: Core) -> Result<()> {
         let until = Instant::now() + RETURN;
-        let mut held = Held { context: self, outer: self.lock.enter() };
+        let mut held = Held { context: self, hold: self.lock.enter() };
         while held.try_core().is_some_and(|old| old.dispatcher != 0 || !old.inside.is_empty()) {
             if held.nested() || Instant::now() >= until {
                 let detail =
@@ -311,10 +261,11 @@ impl Context {
             }
             drop(held);
             std::thread::sleep(Duration::from_micros(50));
-            held = Held { context: self, outer: self.lock.enter() };
+            held = Held { context: self, hold: self.lock.enter() };
         }
         // SAFETY: the lock is held, and nobody is using the former core, as was just seen.
         unsafe { *self.core.get() = Some(Box::new(core)) };
+        self.conditions.begin();
         self.handle.store(handle, Ordering::Release);
         Ok(())
     }
@@ -346,11 +297,25 @@ impl Context {
         self.handle.as_ptr()
     }
 
+    /// Whether the context is open, and this is its handle.
+    ///
+    /// # Safety
+    /// The calling thread must hold the lock, and no reference into the core may be out.
+    pub(super) unsafe fn serves(&self, handle: lapi_handle_t) -> bool {
+        // SAFETY: the caller's promise.
+        let core = unsafe { (*self.core.get()).as_deref() };
+        core.is_some_and(|core| !core.closing) && self.handle() == handle
+    }
+
+    /// Ends the waiting for conditions. The context is closing, and the lock is held: nobody begins to wait any more.
+    pub fn end_conditions(&self, _held: &mut Held<'_>) {
+        self.conditions.end();
+    }
+
     /// Takes the lock. An error when the context is closed, or being closed.
     #[inline]
     pub fn enter(&self) -> Result<Held<'_>> {
-        let outer = self.lock.enter();
-        let mut held = Held { context: self, outer };
+        let mut held = Held { context: self, hold: self.lock.enter() };
         match held.try_core() {
             Some(core) if !core.closing => Ok(held),
             _ => Err(ended()),
@@ -359,13 +324,13 @@ impl Context {
 
     /// Takes the lock of a context that may be closing: for its own threads and its end.
     pub fn enter_closing(&self) -> Option<Held<'_>> {
-        let outer = self.lock.enter();
-        let mut held = Held { context: self, outer };
+        let mut held = Held { context: self, hold: self.lock.enter() };
         held.try_core().is_some().then_some(held)
     }
 
     /// Reports an error that no call can return (the manual's chapter 5, error handler). Without a handler of the
-    /// program this ends the process. The lock is not held meanwhile when `held` took it.
+    /// program this ends the process. The lock is never held meanwhile, not even the program's or that of a handler
+    /// which has made the call.
     pub fn report(&self, held: &mut Held<'_>, kind: lapi_err_t, src: Task, error: &Error) {
         let (me, handler) = (held.core().options.me, held.core().options.error_handler);
         self.say(1, error);
@@ -379,7 +344,7 @@ impl Context {
             unsafe { libc::_exit(134) }
         };
         let (mut code, mut kind, mut task, mut src) = (error.code, kind, me as i32, src as i32);
-        held.unlocked(|| {
+        held.without_lock(|| {
             // SAFETY: the program's own function, with pointers that live during the call.
             unsafe { handler(self.handle_ptr(), &mut code, &mut kind, &mut task, &mut src) }
         });
@@ -412,8 +377,7 @@ fn ended() -> Error {
 /// Proof that the lock is held, and the way to the core.
 pub struct Held<'a> {
     context: &'a Context,
-    /// This value took the lock, and releases it.
-    outer: bool,
+    hold: Hold,
 }
 
 impl<'a> Held<'a> {
@@ -443,18 +407,12 @@ impl<'a> Held<'a> {
         unsafe { (*self.context.core.get()).as_deref_mut() }
     }
 
-    /// Whether this value took the lock; if not, the thread came here from a handler, or holds the lock by itself.
-    #[inline]
-    pub fn outer(&self) -> bool {
-        self.outer
-    }
-
     /// Lets another thread have the lock for a moment, if one waits.
     #[inline]
     pub fn breathe(&mut self) {
-        if self.outer {
+        if self.hold != Hold::Nested {
             self.step_out();
-            // SAFETY: this value took the lock.
+            // SAFETY: this thread holds the lock.
             unsafe { self.context.lock.yield_to_others() }
             self.step_in();
         }
@@ -489,24 +447,49 @@ impl<'a> Held<'a> {
     /// Whether a frame further up this thread's stack is in the middle of a call, as when a handler made this one.
     pub fn nested(&mut self) -> bool {
         let me = this_thread();
-        let outer = self.outer;
+        let nested = self.hold == Hold::Nested;
         let core = self.core();
-        !outer || core.dispatcher == me || core.inside.contains(&me)
+        nested || core.dispatcher == me || core.inside.contains(&me)
     }
 
     /// Runs something without the lock, if it is ours to release.
     pub fn unlocked<R>(&mut self, run: impl FnOnce() -> R) -> R {
-        if !self.outer {
-            return run();
-        }
+        if self.hold == Hold::Nested { run() } else { self.without_lock(run) }
+    }
+
+    /// Runs something without the lock in any case. Calls further up the stack have no reference into the core out, since
+    /// only handlers lead from them to here.
+    fn without_lock<R>(&mut self, run: impl FnOnce() -> R) -> R {
         self.spread_news();
         self.step_out();
-        // SAFETY: this value took the lock, and takes it again before anyone can use it.
+        // SAFETY: this thread holds the lock, and takes it again before anyone can use this value.
         unsafe { self.context.lock.leave() };
         let result = run();
+        // The program's function may have left it taken: then it is ours again from here on.
         self.context.lock.enter();
         self.step_in();
         result
+    }
+
+    /// The end of a value that did not take the lock. What was the program's is given back to it. First whoever waits for
+    /// the lock has a turn: the program may hold it for its whole run, and leave it to its calls that others get it. The
+    /// program's hold ends here when the handle was ended meanwhile.
+    #[inline(never)]
+    fn give_back(&mut self) {
+        if self.hold == Hold::Nested {
+            return;
+        }
+        self.spread_news();
+        let (context, handle) = (self.context, self.context.handle());
+        // SAFETY: this thread holds the lock; this was the outermost call.
+        unsafe {
+            context.lock.yield_to_others();
+            if context.serves(handle) {
+                context.lock.give_back();
+            } else {
+                context.lock.leave();
+            }
+        }
     }
 
     /// Tells waiting threads what has happened.
@@ -524,11 +507,12 @@ impl<'a> Held<'a> {
 impl Drop for Held<'_> {
     #[inline]
     fn drop(&mut self) {
-        if self.outer {
-            self.spread_news();
-            // SAFETY: this value took the lock.
-            unsafe { self.context.lock.leave() }
+        if self.hold != Hold::Taken {
+            return self.give_back();
         }
+        self.spread_news();
+        // SAFETY: this value took the lock.
+        unsafe { self.context.lock.leave() }
     }
 }
 

@@ -2,10 +2,13 @@
 //!
 //! * [`lock`]: the context's lock, which knows its owner. [`counter`]: counters. [`stats`]: what is counted.
 //!   [`watch`]: counters with a list of tasks.
-//!   [`threads`]: how threads are made. [`sleepers`]: who sleeps. [`tuner`]: which way is faster for long messages.
+//!   [`threads`]: how threads are made. [`sleepers`]: who sleeps. [`conditions`]: conditions of the program.
+//!   [`tuner`]: which way is faster for long messages.
 //! * [`request`]: what the program asks for. [`message`]: what has arrived. [`transfer`]: a copy across address spaces.
 //! * [`completion`]: completion handlers to be run. [`notifier`]: the thread of interrupt mode, as others see it.
+//!   [`options`]: what a context is told.
 //! * [`context`]: the state behind a handle, and the only way to it: [`context::Held`].
+//! * [`shared`]: the lock as the program has it.
 //! * [`bulk`]: which way long messages go. [`handlers`]: header handlers.
 //! * [`post`]: how anything leaves this task. [`landing`]: what follows when data is where it belongs.
 //!   [`workers`]: the threads that run completion handlers.
@@ -21,6 +24,7 @@ pub mod arrival;
 pub mod assembly;
 pub mod bulk;
 pub mod completion;
+pub mod conditions;
 pub mod context;
 pub mod copying;
 pub mod counter;
@@ -33,12 +37,14 @@ pub mod local;
 pub mod lock;
 pub mod message;
 pub mod notifier;
+pub mod options;
 pub mod origin;
 pub mod peers;
 pub mod post;
 pub mod recovery;
 pub mod reply;
 pub mod request;
+pub mod shared;
 pub mod sleepers;
 pub mod stats;
 pub mod threads;

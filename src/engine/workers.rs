@@ -2,6 +2,7 @@
 
 use super::context::Context;
 use super::landing;
+use super::shared;
 use super::threads::Recipe;
 use crate::error::Result;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ fn run(context: &Context, generation: u64) {
     let pool = &context.completions;
     while let Some(completion) = pool.next(generation) {
         completion.run(context.handle_ptr());
+        shared::take_back(context);
         if !pool.present(generation) {
             // The context was ended meanwhile, and may have been opened again: the message was the former one's.
             return;

@@ -28,8 +28,7 @@ fn a_purge_wakes_waiters() {
 #[test]
 fn tasks_give_each_other_up_and_begin_again() {
     for (way, seed) in [("auto", 1), ("pipeline", 2), ("attach", 3)] {
-        let outcome =
-            job("recovery/again", 3, &format!("40 {seed}")).env("LAPI_SHM_BULK", way).run();
+        let outcome = job("recovery/again", 3, &format!("40 {seed}")).env("LAPI_SHM_BULK", way).run();
         passed(&outcome, 3);
     }
 }
@@ -58,8 +57,7 @@ fn a_task_that_was_killed_is_started_anew() {
             }
         }
         // The last task 1 writes where task 0 does.
-        let said: usize =
-            outcomes.iter().map(|outcome| outcome.stdout.matches("PASS").count()).sum();
+        let said: usize = outcomes.iter().map(|outcome| outcome.stdout.matches("PASS").count()).sum();
         assert_eq!(said, tasks, "every task prints one PASS\n{outcomes:?}");
     }
 }

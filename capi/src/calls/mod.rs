@@ -8,6 +8,7 @@ pub mod address;
 pub mod env;
 pub mod fence;
 pub mod init;
+mod lock_sharing;
 pub mod progress;
 pub mod put_get;
 pub mod recovery;

@@ -1,5 +1,6 @@
 //! LAPI_Util.
 
+use super::lock_sharing;
 use crate::table;
 use libc::c_int;
 use openlapi::abi::*;
@@ -33,6 +34,10 @@ pub(crate) unsafe fn util(hndl: lapi_handle_t, util_cmd: *mut lapi_util_t) -> c_
                     table::find(hndl).and_then(|context| dgsp::unpack(context, &mut command.UnpackDgsp));
                 table::code(NAME, hndl, outcome)
             }
+            LAPI_GET_THREAD_FUNC => table::call(NAME, hndl, |_| {
+                lock_sharing::functions(&mut command.ThreadFunc);
+                Ok(())
+            }),
             other => table::call(NAME, hndl, |_| Err(unbuilt::utility(other))),
         }
     }

@@ -5,7 +5,8 @@ use super::job::{self, AWAKE, Habits, MAX_BODY, Report, SLEEPY, Task, in_threads
 use crate::abi::*;
 use crate::api::init;
 use crate::base::rng::Rng;
-use crate::engine::context::{Core, Options};
+use crate::engine::context::Core;
+use crate::engine::options::Options;
 use crate::engine::request::Preference;
 use crate::proto::tests::seeds;
 use crate::transport::fault::FaultPlan;

@@ -3,9 +3,10 @@
 use crate::abi::{LAPI_err_hndlr_p, LAST_LIB, lapi_err_t, lapi_handle_t};
 use crate::api::init;
 use crate::base::fence;
-use crate::engine::context::{Context, Core, Options, Told};
+use crate::engine::context::{Context, Core};
 use crate::engine::dispatcher;
 use crate::engine::interrupt;
+use crate::engine::options::{Options, Told};
 use crate::engine::request::{Policy, Preference};
 use crate::engine::sleepers::Patience;
 use crate::engine::threads::Recipe;

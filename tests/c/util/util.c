@@ -33,6 +33,7 @@ static void requests(int checked) {
     RETURNS(answer(t_hndl, LAPI_DGSP_PACK), LAPI_ERR_DGSP);
     RETURNS(answer(t_hndl, LAPI_DGSP_UNPACK), LAPI_ERR_DGSP);
     OK(answer(t_hndl, LAPI_REG_DDM_FUNC)); /* no function from now on */
+    OK(answer(t_hndl, LAPI_GET_THREAD_FUNC));
 }
 
 static void handles(void) {
@@ -42,6 +43,7 @@ static void handles(void) {
         RETURNS(answer(wrong[i], LAPI_DGSP_PACK), LAPI_ERR_HNDL_INVALID);
         RETURNS(answer(wrong[i], LAPI_DGSP_UNPACK), LAPI_ERR_HNDL_INVALID);
         RETURNS(answer(wrong[i], LAPI_REG_DDM_FUNC), LAPI_ERR_HNDL_INVALID);
+        RETURNS(answer(wrong[i], LAPI_GET_THREAD_FUNC), LAPI_ERR_HNDL_INVALID);
         /* These do not look at it: what is wrong with them is something else. */
         RETURNS(answer(wrong[i], LAPI_REGISTER_DGSP), LAPI_ERR_DGSP);
         RETURNS(answer(wrong[i], LAPI_RESERVE_DGSP), LAPI_ERR_DGSP);

@@ -286,6 +286,23 @@ fn dgsp() {
     folder.clean();
 }
 
+#[test]
+fn lock_sharing() {
+    let folder = Folder::build("lock_sharing", &["Latency"]);
+    folder.check("Latency", PAIRS, |me, _| {
+        let shares = format!("task {me}: this library shares its lock");
+        let measured = format!("task {me}: one way without sharing T us, with sharing T us");
+        let counted = format!("task {me}: every message was counted");
+        if me % 2 == 0 {
+            vec![shares, measured.clone(), measured.clone(), measured, counted]
+        } else {
+            vec![shares, counted]
+        }
+    });
+    folder.refuses_odd_numbers();
+    folder.clean();
+}
+
 /// What a task prints where completion handlers add and send back.
 fn sums_by_handlers(me: usize) -> Vec<String> {
     if me % 2 == 0 {

@@ -1,0 +1,167 @@
+//! Conditions of the program that go with the context's lock (LAPI_GET_THREAD_FUNC).
+//!
+//! A condition is known by its address alone, and nothing is ever kept in its memory: one that was zeroed, set up by
+//! PTHREAD_COND_INITIALIZER or made for a structure of another size does as well. Who waits stands in a list, which has as
+//! many entries as there are threads that wait.
+
+use parking_lot::{Condvar, Mutex};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// A thread that waits for a time looks at the clock at least this often: the clock may be set meanwhile.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// The threads of the program that wait for conditions.
+#[derive(Default)]
+pub struct Conditions {
+    list: Mutex<List>,
+}
+
+#[derive(Default)]
+struct List {
+    /// In the order in which they came. A thread is woken when its entry is gone.
+    waiting: Vec<Waiting>,
+    /// How many have ever waited.
+    tickets: u64,
+    /// The handle has been ended, or is being ended.
+    over: bool,
+}
+
+struct Waiting {
+    condition: usize,
+    ticket: u64,
+    wake: Arc<Condvar>,
+}
+
+/// A thread's entry in the list.
+pub struct Ticket {
+    number: u64,
+    wake: Arc<Condvar>,
+}
+
+impl Conditions {
+    /// This thread is about to wait for the condition at this address. It still holds the context's lock, so that what is
+    /// signalled from now on reaches it.
+    pub fn join(&self, condition: usize) -> Ticket {
+        let wake = Arc::new(Condvar::new());
+        let mut list = self.list.lock();
+        list.tickets += 1;
+        let number = list.tickets;
+        list.waiting.push(Waiting { condition, ticket: number, wake: wake.clone() });
+        Ticket { number, wake }
+    }
+
+    /// Waits until the entry is gone, or until a time of the system's clock. `false` when the time has passed. The
+    /// context's lock must not be held.
+    pub fn wait(&self, ticket: &Ticket, until: Option<SystemTime>) -> bool {
+        let mut list = self.list.lock();
+        while let Some(at) = list.waiting.iter().position(|other| other.ticket == ticket.number) {
+            let Some(until) = until else {
+                ticket.wake.wait(&mut list);
+                continue;
+            };
+            match until.duration_since(SystemTime::now()) {
+                Ok(left) if !left.is_zero() => {
+                    ticket.wake.wait_for(&mut list, left.min(LOOK));
+                }
+                _ => {
+                    list.waiting.remove(at);
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// Wakes the thread that has waited longest for this condition, if there is any.
+    pub fn signal(&self, condition: usize) {
+        let mut list = self.list.lock();
+        if let Some(at) = list.waiting.iter().position(|waiting| waiting.condition == condition) {
+            list.waiting.remove(at).wake.notify_one();
+        }
+    }
+
+    /// Whether a thread waits for this condition.
+    pub fn awaited(&self, condition: usize) -> bool {
+        self.list.lock().waiting.iter().any(|waiting| waiting.condition == condition)
+    }
+
+    /// The context is opened.
+    pub fn begin(&self) {
+        self.list.lock().over = false;
+    }
+
+    /// The context ends: wakes everybody.
+    pub fn end(&self) {
+        let mut list = self.list.lock();
+        list.over = true;
+        for waiting in list.waiting.drain(..) {
+            waiting.wake.notify_one();
+        }
+    }
+
+    /// Whether [`Self::end`] came last.
+    pub fn over(&self) -> bool {
+        self.list.lock().over
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+    use std::thread;
+
+    #[test]
+    fn a_signal_wakes_the_one_that_has_waited_longest() {
+        let conditions = &Conditions::default();
+        let (woken, order) = channel();
+        let tickets = [1, 2, 1].map(|condition| conditions.join(condition));
+        assert!(conditions.awaited(1) && conditions.awaited(2) && !conditions.awaited(3));
+        thread::scope(|scope| {
+            for (number, ticket) in tickets.iter().enumerate() {
+                let woken = woken.clone();
+                scope.spawn(move || {
+                    assert!(conditions.wait(ticket, None));
+                    woken.send(number).expect("the test looks");
+                });
+            }
+            for (condition, expected) in [(1, 0), (2, 1), (1, 2)] {
+                conditions.signal(3);
+                conditions.signal(condition);
+                assert_eq!(order.recv(), Ok(expected));
+            }
+        });
+        assert!(!conditions.awaited(1));
+        conditions.signal(1);
+    }
+
+    #[test]
+    fn a_time_that_has_passed_is_not_waited_for() {
+        let conditions = Conditions::default();
+        let ticket = conditions.join(1);
+        assert!(!conditions.wait(&ticket, Some(SystemTime::UNIX_EPOCH)));
+        assert!(!conditions.awaited(1));
+        let ticket = conditions.join(1);
+        assert!(!conditions.wait(&ticket, Some(SystemTime::now() + Duration::from_millis(20))));
+        let ticket = conditions.join(1);
+        conditions.signal(1);
+        assert!(conditions.wait(&ticket, Some(SystemTime::UNIX_EPOCH)), "what came in time counts");
+    }
+
+    #[test]
+    fn the_end_wakes_everybody() {
+        let conditions = &Conditions::default();
+        let tickets = [1, 1, 2].map(|condition| conditions.join(condition));
+        thread::scope(|scope| {
+            for ticket in &tickets {
+                scope.spawn(move || assert!(conditions.wait(ticket, None)));
+            }
+            conditions.end();
+        });
+        assert!(!conditions.awaited(1));
+        assert!(conditions.over());
+        conditions.begin();
+        assert!(!conditions.over());
+    }
+}
