@@ -50,7 +50,7 @@ pub(super) fn reachable(held: &mut Held<'_>, tgt: Task) -> Result<()> {
 pub(super) fn gone(tgt: Task) -> Error {
     Error::new(
         LAPI_ERR_NO_CONNECTIVITY,
-        format!("task {tgt} has ended LAPI or died: nothing can be sent to it"),
+        format!("task {tgt} has ended LAPI, died, or was given up: nothing can be sent to it"),
     )
 }
 

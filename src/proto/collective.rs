@@ -4,10 +4,15 @@
 //! below it and receives from the task 2^k above it, so that it has twice as much afterwards. A barrier is an exchange
 //! of nothing. Each task counts its collective operations; packets carry that count, so one that arrives before its
 //! task has entered the operation is kept.
+//!
+//! When a task has left, the round in which its packet is awaited has *failed*. The operation goes on through all its
+//! rounds all the same, and says so in place of its values, so that the failure spreads as values do: every task that
+//! needs the missing one learns of it, nobody waits for a packet that never comes, and all who are left have counted the
+//! same operations when the next one begins.
 
-use super::Link;
 use super::content::Content;
 use super::outbox::{Body, Outbox, SendDone};
+use super::{Link, before};
 use crate::base::bytes::Piece;
 use crate::wire::frame::Task;
 use crate::wire::packet::Head;
@@ -16,6 +21,15 @@ use std::collections::HashMap;
 /// Bytes of one task's value in an exchange.
 const VALUE: usize = 8;
 
+/// Why an operation cannot end well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The task that is missing.
+    pub task: Task,
+    /// What the call answers for it.
+    pub code: i32,
+}
+
 /// What has arrived of one round.
 #[derive(Default)]
 struct Round {
@@ -23,6 +37,8 @@ struct Round {
     bytes: usize,
     /// A round without values is over when its one packet is there.
     there: bool,
+    /// In place of the values.
+    failed: Option<Failure>,
 }
 
 struct Current {
@@ -31,6 +47,7 @@ struct Current {
     /// Value of this task and those above it, as far as known; empty in a barrier.
     values: Vec<u64>,
     exchange: bool,
+    failed: Option<Failure>,
 }
 
 /// The collective operations of one task.
@@ -40,12 +57,14 @@ pub struct Collectives {
     next: u32,
     current: Option<Current>,
     arrived: HashMap<(u32, u16), Round>,
+    /// Tasks from which nothing will come any more, and what calls answer for each.
+    lost: HashMap<Task, i32>,
 }
 
 impl Collectives {
     /// Of task `me` of `tasks`.
     pub fn new(me: Task, tasks: u32) -> Self {
-        Self { me, tasks, next: 0, current: None, arrived: HashMap::new() }
+        Self { me, tasks, next: 0, current: None, arrived: HashMap::new(), lost: HashMap::new() }
     }
 
     /// Whether an operation is under way here. There is one at a time.
@@ -61,6 +80,7 @@ impl Collectives {
             round: 0,
             values: value.into_iter().collect(),
             exchange: value.is_some(),
+            failed: None,
         };
         self.next = self.next.wrapping_add(1);
         self.current = Some(current);
@@ -72,9 +92,9 @@ impl Collectives {
     /// # Safety
     /// `body` must be readable for `len` bytes.
     pub unsafe fn arrive(&mut self, sequence: u32, round: u16, offset: u64, body: *const u8, len: usize) {
-        let entry = self.arrived.entry((sequence, round)).or_default();
-        entry.there = true;
         let (from, room) = (offset as usize, self.tasks as usize * VALUE);
+        let Some(entry) = self.entry(sequence, round) else { return };
+        entry.there = true;
         if len == 0 || from % VALUE != 0 || len % VALUE != 0 || offset as usize > room || from + len > room {
             return;
         }
@@ -86,40 +106,67 @@ impl Collectives {
         entry.bytes += len;
     }
 
+    /// Takes in that a round has failed at its sender.
+    pub fn arrive_failed(&mut self, sequence: u32, round: u16, failure: Failure) {
+        if let Some(entry) = self.entry(sequence, round) {
+            entry.failed = Some(failure);
+        }
+    }
+
+    /// What has arrived of a round, unless the round is over: it may have failed before its packet came.
+    fn entry(&mut self, sequence: u32, round: u16) -> Option<&mut Round> {
+        let (now, reached) =
+            self.current.as_ref().map_or((self.next, 0), |current| (current.sequence, current.round));
+        let over = before(sequence, now) || sequence == now && round < reached;
+        (!over).then(|| self.arrived.entry((sequence, round)).or_default())
+    }
+
     /// Goes on as far as what has arrived allows. When the operation is over: the values of all tasks, by task (none
-    /// for a barrier).
-    pub fn advance(&mut self, outbox: &mut Outbox, link: &mut impl Link) -> Option<Vec<u64>> {
+    /// for a barrier), or why there are none.
+    pub fn advance(
+        &mut self,
+        outbox: &mut Outbox,
+        link: &mut impl Link,
+    ) -> Option<Result<Vec<u64>, Failure>> {
         loop {
-            let tasks = self.tasks;
+            let (me, tasks) = (self.me, self.tasks);
             let current = self.current.as_mut()?;
             let reach = 1u64 << current.round;
             if reach >= u64::from(tasks) {
                 let current = self.current.take()?;
-                return Some(self.by_task(current.values));
+                return Some(match current.failed {
+                    None => Ok(self.by_task(current.values)),
+                    Some(failure) => Err(failure),
+                });
             }
             let expected = if current.exchange { count(reach, tasks) * VALUE } else { 0 };
             let key = (current.sequence, current.round);
-            if self.arrived.get(&key).is_none_or(|round| !round.there || round.bytes < expected) {
-                return None;
+            let whole = |round: &Round| round.failed.is_some() || round.there && round.bytes >= expected;
+            if self.arrived.get(&key).is_some_and(whole) {
+                let round = self.arrived.remove(&key).unwrap_or_default();
+                current.values.extend(round.values);
+                current.failed = current.failed.or(round.failed);
+            } else {
+                let task = sender(me, reach, tasks);
+                let code = *self.lost.get(&task)?;
+                self.arrived.remove(&key);
+                current.failed = current.failed.or(Some(Failure { task, code }));
             }
-            let round = self.arrived.remove(&key).unwrap_or_default();
-            current.values.extend(round.values);
             current.round += 1;
             self.send_round(outbox, link);
         }
     }
 
-    /// Gives the operation up: a task that it needs has left.
-    pub fn fail(&mut self) {
-        self.current = None;
+    /// Nothing will come from `task` any more, beyond what has arrived: operations that need it fail with `code`.
+    pub fn lose(&mut self, task: Task, code: i32) {
+        self.lost.entry(task).or_insert(code);
     }
 
     /// The task from which the present round's packet is awaited.
     pub fn awaited(&self) -> Option<Task> {
         let current = self.current.as_ref()?;
         let reach = 1u64 << current.round;
-        (reach < u64::from(self.tasks))
-            .then(|| ((u64::from(self.me) + reach) % u64::from(self.tasks)) as Task)
+        (reach < u64::from(self.tasks)).then(|| sender(self.me, reach, self.tasks))
     }
 
     fn send_round(&mut self, outbox: &mut Outbox, link: &mut impl Link) {
@@ -131,6 +178,12 @@ impl Collectives {
         }
         let peer = ((u64::from(self.me) + tasks - reach) % tasks) as Task;
         let (round, sequence) = (current.round, current.sequence);
+        if let Some(Failure { task, code }) = current.failed {
+            let head = Head::CollectiveFailed { round, sequence, task, code: code as u32 };
+            // SAFETY: the packet has no body.
+            unsafe { outbox.post(link, peer, &head, Body::EMPTY, usize::MAX, SendDone::nothing(peer)) };
+            return;
+        }
         let values = if current.exchange { &current.values[..count(reach, self.tasks)] } else { &[] };
         let per_packet = outbox.max_body() / VALUE;
         let mut offset = 0;
@@ -156,6 +209,11 @@ impl Collectives {
         }
         values
     }
+}
+
+/// Whose packet task `me` awaits in the round that reaches this far.
+fn sender(me: Task, reach: u64, tasks: u32) -> Task {
+    ((u64::from(me) + reach) % u64::from(tasks)) as Task
 }
 
 /// How many values travel in the round that reaches this far.

@@ -147,6 +147,7 @@ impl Transport for MemTransport {
         // A task that was killed meanwhile has no lanes any more.
         let Some(lane) = inbox.lanes.get_mut(&parcel.src) else { return };
         lane.taken -= 1;
+        lane.released += 1;
         let wanted = std::mem::take(&mut lane.wanted);
         let src = parcel.src;
         inbox.spare.push(parcel.into_words());
@@ -212,6 +213,13 @@ impl Transport for MemTransport {
 
     fn peer_state(&self, peer: Task) -> PeerState {
         self.fabric.end(peer).state()
+    }
+
+    fn pulse(&self, peer: Task) -> u64 {
+        let released = |at: Task, from: Task| {
+            self.fabric.end(at).inbox.lock().lanes.get(&from).map_or(0, |lane| lane.released)
+        };
+        released(self.task, peer).wrapping_add(released(peer, self.task))
     }
 
     fn attach(&self) -> Option<&dyn Attach> {
@@ -420,6 +428,8 @@ struct Lane {
     queue: VecDeque<Parcel>,
     /// Places in use: packets in the queue, and the one that is handed out.
     taken: usize,
+    /// How many packets were given back.
+    released: u64,
     /// The sender was refused and waits for room.
     wanted: bool,
 }

@@ -124,6 +124,7 @@ pub fn open(ends: Ends, habits: &Habits) -> Vec<Arc<Task>> {
             copy_limit: habits.copy_limit,
             bulk: Policy { preference: habits.preference, crowded: false },
             patience: habits.patience,
+            give_up: true,
             error_handler: handler,
             told: Told { rexmit_buffers: 128, rexmit_size: 16384, bulk_transfer: false, bulk_minimum: 0 },
         };

@@ -363,6 +363,11 @@ impl Transport for ShmTransport {
         if ended { PeerState::Dead } else { PeerState::Up }
     }
 
+    fn pulse(&self, task: Task) -> u64 {
+        let peer = self.peer(task);
+        peer.inward.taken().wrapping_add(peer.out.given_back())
+    }
+
     fn attach(&self) -> Option<&dyn Attach> {
         self.attach.as_deref()
     }
