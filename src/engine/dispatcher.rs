@@ -177,9 +177,9 @@ fn handle(held: &mut Held<'_>, packet: &Inbound) {
         }
         // That it has come is all that it says.
         Some(Head::Pong) => {}
-        Some(Head::CollectiveFailed { round, sequence, task, code }) => {
+        Some(Head::CollectiveFailed { sequence, task, code }) => {
             let core = held.core();
-            core.collectives.arrive_failed(sequence, round, Failure { task, code: code as i32 });
+            core.collectives.peer_failed(src, sequence, Failure { task, code: code as i32 });
             advance_collective(core);
         }
         None => broken(held, src),

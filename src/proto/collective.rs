@@ -5,10 +5,10 @@
 //! of nothing. Each task counts its collective operations; packets carry that count, so one that arrives before its
 //! task has entered the operation is kept.
 //!
-//! When a task has left, the round in which its packet is awaited has *failed*. The operation goes on through all its
-//! rounds all the same, and says so in place of its values, so that the failure spreads as values do: every task that
-//! needs the missing one learns of it, nobody waits for a packet that never comes, and all who are left have counted the
-//! same operations when the next one begins.
+//! A task that is missing for ever *fails* the operation at the task that awaits its packet. That one ends it there and
+//! then, and every later one too, and tells so to all that would ever await a packet of its own: from this operation on
+//! they fail at their turn. So failure spreads along the very ways on which values do, in as many steps; nobody waits for
+//! somebody who waits no more, and everybody still counts the same operations.
 
 use super::content::Content;
 use super::outbox::{Body, Outbox, SendDone};
@@ -37,8 +37,6 @@ struct Round {
     bytes: usize,
     /// A round without values is over when its one packet is there.
     there: bool,
-    /// In place of the values.
-    failed: Option<Failure>,
 }
 
 struct Current {
@@ -47,7 +45,6 @@ struct Current {
     /// Value of this task and those above it, as far as known; empty in a barrier.
     values: Vec<u64>,
     exchange: bool,
-    failed: Option<Failure>,
 }
 
 /// The collective operations of one task.
@@ -57,14 +54,24 @@ pub struct Collectives {
     next: u32,
     current: Option<Current>,
     arrived: HashMap<(u32, u16), Round>,
-    /// Tasks from which nothing will come any more, and what calls answer for each.
-    lost: HashMap<Task, i32>,
+    /// Tasks whose packets do not come any more from this operation on, and why.
+    missing: HashMap<Task, (u32, Failure)>,
+    /// An operation has failed here: so do all that follow.
+    failed: Option<Failure>,
 }
 
 impl Collectives {
     /// Of task `me` of `tasks`.
     pub fn new(me: Task, tasks: u32) -> Self {
-        Self { me, tasks, next: 0, current: None, arrived: HashMap::new(), lost: HashMap::new() }
+        Self {
+            me,
+            tasks,
+            next: 0,
+            current: None,
+            arrived: HashMap::new(),
+            missing: HashMap::new(),
+            failed: None,
+        }
     }
 
     /// Whether an operation is under way here. There is one at a time.
@@ -80,11 +87,12 @@ impl Collectives {
             round: 0,
             values: value.into_iter().collect(),
             exchange: value.is_some(),
-            failed: None,
         };
         self.next = self.next.wrapping_add(1);
         self.current = Some(current);
-        self.send_round(outbox, link);
+        if self.failed.is_none() {
+            self.send_round(outbox, link);
+        }
     }
 
     /// Takes a packet in.
@@ -106,52 +114,41 @@ impl Collectives {
         entry.bytes += len;
     }
 
-    /// Takes in that a round has failed at its sender.
-    pub fn arrive_failed(&mut self, sequence: u32, round: u16, failure: Failure) {
-        if let Some(entry) = self.entry(sequence, round) {
-            entry.failed = Some(failure);
-        }
-    }
-
-    /// What has arrived of a round, unless the round is over: it may have failed before its packet came.
+    /// What has arrived of a round; `None` when nobody will ask for it any more.
     fn entry(&mut self, sequence: u32, round: u16) -> Option<&mut Round> {
         let (now, reached) =
             self.current.as_ref().map_or((self.next, 0), |current| (current.sequence, current.round));
-        let over = before(sequence, now) || sequence == now && round < reached;
+        let over = self.failed.is_some() || before(sequence, now) || sequence == now && round < reached;
         (!over).then(|| self.arrived.entry((sequence, round)).or_default())
     }
 
     /// Goes on as far as what has arrived allows. When the operation is over: the values of all tasks, by task (none
     /// for a barrier), or why there are none.
-    pub fn advance(
-        &mut self,
-        outbox: &mut Outbox,
-        link: &mut impl Link,
-    ) -> Option<Result<Vec<u64>, Failure>> {
+    pub fn advance(&mut self, outbox: &mut Outbox, link: &mut impl Link) -> Option<Result<Vec<u64>, Failure>> {
         loop {
             let (me, tasks) = (self.me, self.tasks);
             let current = self.current.as_mut()?;
             let reach = 1u64 << current.round;
+            if let Some(failure) = self.failed {
+                self.current = None;
+                return Some(Err(failure));
+            }
             if reach >= u64::from(tasks) {
                 let current = self.current.take()?;
-                return Some(match current.failed {
-                    None => Ok(self.by_task(current.values)),
-                    Some(failure) => Err(failure),
-                });
+                return Some(Ok(self.by_task(current.values)));
             }
             let expected = if current.exchange { count(reach, tasks) * VALUE } else { 0 };
             let key = (current.sequence, current.round);
-            let whole = |round: &Round| round.failed.is_some() || round.there && round.bytes >= expected;
-            if self.arrived.get(&key).is_some_and(whole) {
-                let round = self.arrived.remove(&key).unwrap_or_default();
-                current.values.extend(round.values);
-                current.failed = current.failed.or(round.failed);
-            } else {
-                let task = sender(me, reach, tasks);
-                let code = *self.lost.get(&task)?;
-                self.arrived.remove(&key);
-                current.failed = current.failed.or(Some(Failure { task, code }));
+            if self.arrived.get(&key).is_none_or(|round| !round.there || round.bytes < expected) {
+                let (from, failure) = *self.missing.get(&sender(me, reach, tasks))?;
+                if before(current.sequence, from) {
+                    return None;
+                }
+                self.fail(key.0, failure, outbox, link);
+                continue;
             }
+            let round = self.arrived.remove(&key).unwrap_or_default();
+            current.values.extend(round.values);
             current.round += 1;
             self.send_round(outbox, link);
         }
@@ -159,7 +156,31 @@ impl Collectives {
 
     /// Nothing will come from `task` any more, beyond what has arrived: operations that need it fail with `code`.
     pub fn lose(&mut self, task: Task, code: i32) {
-        self.lost.entry(task).or_insert(code);
+        let now = self.current.as_ref().map_or(self.next, |current| current.sequence);
+        let (from, _) = self.missing.entry(task).or_insert((now, Failure { task, code }));
+        if before(now, *from) {
+            // It had failed in a later operation, but what it owed to this one never got out.
+            *from = now;
+        }
+    }
+
+    /// `peer` has failed in operation `sequence`, and takes part in no later one.
+    pub fn peer_failed(&mut self, peer: Task, sequence: u32, failure: Failure) {
+        self.missing.entry(peer).or_insert((sequence, failure));
+    }
+
+    /// This task takes part in no operation from `sequence` on: tells those that would await its packets.
+    #[cold]
+    fn fail(&mut self, sequence: u32, failure: Failure, outbox: &mut Outbox, link: &mut impl Link) {
+        self.failed = Some(failure);
+        self.arrived = HashMap::new();
+        let (me, tasks) = (u64::from(self.me), u64::from(self.tasks));
+        let head = Head::CollectiveFailed { sequence, task: failure.task, code: failure.code as u32 };
+        for reach in (0..u32::BITS).map(|round| 1u64 << round).take_while(|&reach| reach < tasks) {
+            let peer = ((me + tasks - reach) % tasks) as Task;
+            // SAFETY: the packet has no body.
+            unsafe { outbox.post(link, peer, &head, Body::EMPTY, usize::MAX, SendDone::nothing(peer)) };
+        }
     }
 
     /// The task from which the present round's packet is awaited.
@@ -178,12 +199,6 @@ impl Collectives {
         }
         let peer = ((u64::from(self.me) + tasks - reach) % tasks) as Task;
         let (round, sequence) = (current.round, current.sequence);
-        if let Some(Failure { task, code }) = current.failed {
-            let head = Head::CollectiveFailed { round, sequence, task, code: code as u32 };
-            // SAFETY: the packet has no body.
-            unsafe { outbox.post(link, peer, &head, Body::EMPTY, usize::MAX, SendDone::nothing(peer)) };
-            return;
-        }
         let values = if current.exchange { &current.values[..count(reach, self.tasks)] } else { &[] };
         let per_packet = outbox.max_body() / VALUE;
         let mut offset = 0;

@@ -203,11 +203,9 @@ pub enum Head {
         /// Where in the round's values this body belongs.
         offset: u64,
     },
-    /// In the place of a round's packets: the collective operation cannot end well.
+    /// The sender takes no part any more in collective operations.
     CollectiveFailed {
-        /// The round.
-        round: u16,
-        /// Which collective operation.
+        /// From which one on.
         sequence: u32,
         /// The task that is missing.
         task: u32,
@@ -328,8 +326,8 @@ impl Head {
             Head::Collective { round, sequence, offset } => {
                 Encoded::new(kind::COLLECTIVE, 0, round, sequence).word(offset)
             }
-            Head::CollectiveFailed { round, sequence, task, code } => {
-                Encoded::new(kind::COLLECTIVE_FAILED, 0, round, sequence)
+            Head::CollectiveFailed { sequence, task, code } => {
+                Encoded::new(kind::COLLECTIVE_FAILED, 0, 0, sequence)
                     .word(u64::from(task) | u64::from(code) << 32)
             }
             Head::Ping => Encoded::new(kind::PING, 0, 0, 0),
@@ -410,7 +408,7 @@ impl Head {
             kind::COLLECTIVE_FAILED => {
                 let word = words.next()?;
                 let (task, code) = (word as u32, (word >> 32) as u32);
-                Head::CollectiveFailed { round: small, sequence: id, task, code }
+                Head::CollectiveFailed { sequence: id, task, code }
             }
             kind::PING => Head::Ping,
             kind::PONG => Head::Pong,
@@ -477,7 +475,7 @@ mod tests {
                 Head::Fence { count: 77 },
                 Head::FenceAck { count: 78 },
                 Head::Collective { round: 13, sequence: 14, offset: on },
-                Head::CollectiveFailed { round: 13, sequence: 14, task: 15, code: on as u32 },
+                Head::CollectiveFailed { sequence: 14, task: 15, code: on as u32 },
                 Head::Ping,
                 Head::Pong,
             ]);

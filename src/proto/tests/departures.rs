@@ -71,9 +71,8 @@ impl Job {
                 // SAFETY: the body is in the packet.
                 unsafe { member.collectives.arrive(sequence, round, offset, body.ptr, body.len) };
             }
-            Head::CollectiveFailed { round, sequence, task, code } => {
-                let failure = Failure { task, code: code as i32 };
-                member.collectives.arrive_failed(sequence, round, failure);
+            Head::CollectiveFailed { sequence, task, code } => {
+                member.collectives.peer_failed(packet.src, sequence, Failure { task, code: code as i32 });
             }
             other => panic!("nobody sends {other:?}"),
         }
@@ -124,7 +123,7 @@ impl Job {
         }
     }
 
-    /// After the first operation that fails for anyone because of a task, that task's absence fails all later ones.
+    /// What has failed for a task goes on to fail, and names one that is dead.
     fn check(&self, dead: &[Task]) {
         for (task, member) in self.members.iter().enumerate().filter(|(_, member)| member.alive) {
             let first = member.outcomes.iter().position(Result::is_err).unwrap_or(usize::MAX);
@@ -173,6 +172,43 @@ fn nobody_completes_what_a_dead_task_has_not_entered() {
             job.check(&[missing]);
             for member in job.members.iter().filter(|member| member.alive) {
                 assert!(member.outcomes.iter().all(Result::is_err), "{:?}", member.outcomes);
+            }
+        }
+    });
+}
+
+/// A task that has seen an operation fail need not enter another one for the others to get out of it.
+#[test]
+fn nobody_waits_for_a_task_that_has_given_up() {
+    seeds(10, |seed| {
+        for tasks in 3..=17 {
+            let mut rng = Rng::stream(seed, tasks.into());
+            let missing = rng.below(tasks.into()) as Task;
+            let mut job = Job::new(tasks, Network::new(seed, 4, 0.1, false), 64, CODES[0]);
+            job.kill(missing);
+            // One after the other enters, alone, as often as it likes, and the first ones never again.
+            let mut order: Vec<Task> = (0..tasks).filter(|&task| task != missing).collect();
+            (0..order.len()).for_each(|at| order.swap(at, rng.below(tasks as u64 - 1) as usize));
+            let mut waiting = Vec::new();
+            for task in order {
+                job.enter(task);
+                waiting.push(task);
+                for _ in 0..40 * tasks {
+                    job.deliver_one();
+                    for &task in &waiting {
+                        let member = &mut job.members[task as usize];
+                        member.outbox.pump(&mut job.network.link(task), &mut Vec::new());
+                        job.look_around(task);
+                    }
+                }
+                let failed = |job: &Job, task: Task| !job.members[task as usize].outcomes.is_empty();
+                if failed(&job, task) {
+                    job.enter(task);
+                    assert!(!job.members[task as usize].collectives.busy(), "the next one fails at once");
+                }
+            }
+            for member in job.members.iter().filter(|member| member.alive) {
+                assert!(!member.outcomes.is_empty() && member.outcomes.iter().all(Result::is_err));
             }
         }
     });
