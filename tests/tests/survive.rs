@@ -2,7 +2,7 @@
 
 mod ltest;
 
-use ltest::{job, program};
+use ltest::{job, passed, run};
 use openlapi_tests::{Job, Outcome};
 
 /// A job in which task `victim` dies, and all others must say that they have passed.
@@ -35,6 +35,8 @@ fn all_but_one_pass(outcome: &Outcome, procs: usize) {
 fn a_death_while_idle() {
     survive("idle", 2, 1, 0, "auto");
     survive("idle", 4, 0, 20_000, "auto");
+    // The next job is not disturbed by anything of these.
+    run("data/sizes", 4, "put 4096");
 }
 
 #[test]
@@ -90,4 +92,40 @@ fn a_death_in_lapi_init() {
         let outcome = dying("init", procs, victim, 300_000).env("LAPI_INIT_TIMEOUT", "3").run();
         survived(&outcome, procs, victim);
     }
+}
+
+/// Of three tasks that do not answer, one is stopped, one does not look, and one is only slow.
+#[test]
+fn a_silent_task_is_given_up_and_a_slow_one_is_not() {
+    let outcome = job("failure/silence", 4, "roles").poe_arg("-infolevel").poe_arg("0").run();
+    println!("{}", outcome.stdout);
+    let said = outcome.ok().stdout.lines().filter(|line| line.contains("PASS")).count();
+    assert_eq!(said, 2, "tasks 0 and 2 pass\n{outcome}");
+}
+
+#[test]
+fn without_an_error_handler_the_task_says_what_it_waited_for() {
+    let outcome = job("failure/silence", 2, "computes").run();
+    outcome.exited(134).says("LAPI_ERR_TIMEOUT (413)").says("task 1 has not answered for").says("TIMEOUT is 10");
+    outcome.says("1 read-modify-write").says("no error handler is registered: this task ends");
+}
+
+#[test]
+fn a_program_that_polls_seldom_gives_up_too() {
+    let outcome = job("failure/silence", 2, "probes").poe_arg("-on_death").poe_arg("continue").run();
+    all_but_one_pass(outcome.exited(137), 2);
+}
+
+#[test]
+fn mp_debug_notimeout_waits() {
+    passed(&job("failure/silence", 2, "patient").env("MP_DEBUG_NOTIMEOUT", "yes").run(), 2);
+}
+
+/// How long it takes is printed; the deadline of the job is all that is asserted.
+#[test]
+fn a_death_is_told_to_a_program_that_computes() {
+    let outcome = job("failure/silence", 2, "killed").poe_arg("-on_death").poe_arg("continue").run();
+    all_but_one_pass(outcome.exited(137), 2);
+    let at = |word: &str| outcome.stdout.lines().find_map(|line| line.strip_prefix(word)?.parse::<i64>().ok());
+    println!("told {:?} ms later", at("TOLD ").zip(at("DIES ")).map(|(told, dies)| told - dies));
 }
