@@ -124,7 +124,11 @@ impl Collectives {
 
     /// Goes on as far as what has arrived allows. When the operation is over: the values of all tasks, by task (none
     /// for a barrier), or why there are none.
-    pub fn advance(&mut self, outbox: &mut Outbox, link: &mut impl Link) -> Option<Result<Vec<u64>, Failure>> {
+    pub fn advance(
+        &mut self,
+        outbox: &mut Outbox,
+        link: &mut impl Link,
+    ) -> Option<Result<Vec<u64>, Failure>> {
         loop {
             let (me, tasks) = (self.me, self.tasks);
             let current = self.current.as_mut()?;

@@ -106,7 +106,11 @@ fn a_silent_task_is_given_up_and_a_slow_one_is_not() {
 #[test]
 fn without_an_error_handler_the_task_says_what_it_waited_for() {
     let outcome = job("failure/silence", 2, "computes").run();
-    outcome.exited(134).says("LAPI_ERR_TIMEOUT (413)").says("task 1 has not answered for").says("TIMEOUT is 10");
+    outcome
+        .exited(134)
+        .says("LAPI_ERR_TIMEOUT (413)")
+        .says("task 1 has not answered for")
+        .says("TIMEOUT is 10");
     outcome.says("1 read-modify-write").says("no error handler is registered: this task ends");
 }
 
@@ -126,6 +130,7 @@ fn mp_debug_notimeout_waits() {
 fn a_death_is_told_to_a_program_that_computes() {
     let outcome = job("failure/silence", 2, "killed").poe_arg("-on_death").poe_arg("continue").run();
     all_but_one_pass(outcome.exited(137), 2);
-    let at = |word: &str| outcome.stdout.lines().find_map(|line| line.strip_prefix(word)?.parse::<i64>().ok());
+    let at =
+        |word: &str| outcome.stdout.lines().find_map(|line| line.strip_prefix(word)?.parse::<i64>().ok());
     println!("told {:?} ms later", at("TOLD ").zip(at("DIES ")).map(|(told, dies)| told - dies));
 }
