@@ -1,10 +1,11 @@
 //! LAPI_Address_init, LAPI_Address_init64, LAPI_Addr_set, LAPI_Addr_get.
 
-use crate::abi::{LAPI_ERR_ADDR_HNDL_RANGE, LAPI_ERR_NO_CONNECTIVITY, LAPI_ERR_UNKNOWN};
+use crate::abi::{LAPI_ERR_ADDR_HNDL_RANGE, LAPI_ERR_UNKNOWN};
 use crate::engine::context::{ADDRESS_TABLE, Core, Held};
 use crate::engine::dispatcher;
 use crate::engine::wait::wait_until;
 use crate::error::{Error, Result};
+use crate::proto::collective::Failure;
 use std::time::{Duration, Instant};
 
 /// How long a collective operation that is over helps its last packets out.
@@ -58,7 +59,7 @@ pub(super) fn collective(held: &mut Held<'_>, what: &'static str, value: Option<
     let core = held.core();
     core.collective_turn = false;
     core.news = true;
-    answer?.ok_or_else(|| {
-        Error::new(LAPI_ERR_NO_CONNECTIVITY, format!("{what} cannot end: a task that it waits for has left"))
+    answer?.map_err(|Failure { task, code }| {
+        Error::new(code, format!("{what} cannot end well: task {task}, which takes part in it, has left"))
     })
 }

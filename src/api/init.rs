@@ -302,6 +302,7 @@ fn options(config: &Config, identity: &Identity, request: &Request) -> Options {
         },
         patience: Patience::new(crowded, config.spin),
         level: request.level,
+        give_up: !config.no_timeout,
         error_handler: request.error_handler,
         told: Told {
             rexmit_buffers: config.rexmit_buf_cnt as i32,

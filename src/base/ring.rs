@@ -300,6 +300,11 @@ impl Consumer {
         Layout::word(&slot).load(Ordering::Acquire) as u32 == sequence(self.tail)
     }
 
+    /// How many packets have been released.
+    pub fn taken(&self) -> u64 {
+        self.tail
+    }
+
     /// The next packet, if there is one. The same packet again until it is released.
     #[inline]
     pub fn peek(&self) -> Option<Packet> {

@@ -23,10 +23,11 @@ use crate::abi::{
 use crate::dgsp::DdmSlot;
 use crate::error::{Error, Result};
 use crate::proto::Link;
-use crate::proto::collective::Collectives;
+use crate::proto::collective::{Collectives, Failure};
 use crate::proto::inbox::Inbox;
 use crate::proto::ops::Ops;
 use crate::proto::outbox::{Outbox, SendDone};
+use crate::proto::vigil::Vigil;
 use crate::transport::{Outgoing, SendError, Task, Transport};
 use std::cell::UnsafeCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -52,8 +53,8 @@ pub struct Core {
     pub ops: Ops,
     /// Barrier and exchange.
     pub collectives: Collectives,
-    /// What the last collective operation brought, when it is over: `None` when it failed.
-    pub collected: Option<Option<Vec<u64>>>,
+    /// What the last collective operation brought, when it is over.
+    pub collected: Option<std::result::Result<Vec<u64>, Failure>>,
     /// Whether a thread is in a collective operation.
     pub collective_turn: bool,
     /// Copies across address spaces under way.
@@ -89,7 +90,7 @@ pub struct Core {
     pub ddm: DdmSlot,
     /// When peers were last prodded, in ticks.
     pub last_prod: u64,
-    /// Peers that have died and were reported.
+    /// Peers that have left or were given up, and were reported.
     pub lost: BTreeSet<Task>,
     /// Peers that the program has given up.
     pub purged: BTreeSet<Task>,
@@ -99,6 +100,14 @@ pub struct Core {
     pub incarnations: BTreeMap<Task, u32>,
     /// Counters with a list of tasks, and who waits for counters without polling.
     pub watched: Watched,
+    /// Peers that were given up though they may live: what they still send is thrown away.
+    pub shunned: BTreeSet<Task>,
+    /// Which peers have been silent, and for how long.
+    pub vigil: Vigil,
+    /// When the context was opened.
+    pub opened: Instant,
+    /// When peers were last looked after, in ticks.
+    pub last_look: u64,
     /// What is counted.
     pub stats: Stats,
 }
@@ -151,6 +160,10 @@ impl Core {
             awaited: BTreeSet::new(),
             incarnations: BTreeMap::new(),
             watched: Watched::default(),
+            shunned: BTreeSet::new(),
+            vigil: Vigil::new(),
+            opened: Instant::now(),
+            last_look: 0,
             stats: Stats::default(),
             options,
             transport,

@@ -15,6 +15,7 @@ use super::reply;
 use crate::abi::{INT_ERR, LAPI_ERR_TGT_PURGED};
 use crate::base::bytes::Piece;
 use crate::error::Error;
+use crate::proto::collective::Failure;
 use crate::proto::content::Content;
 use crate::transport::Inbound;
 use crate::wire::packet::Head;
@@ -46,8 +47,11 @@ pub fn turn(held: &mut Held<'_>) -> bool {
 fn receive(held: &mut Held<'_>) -> bool {
     for taken in 0..BATCH {
         let Some(packet) = held.core().transport.recv() else { return taken != 0 };
-        held.core().stats.peers.packets_received += 1;
-        handle(held, &packet);
+        let core = held.core();
+        core.stats.peers.packets_received += 1;
+        if core.shunned.is_empty() || !core.shunned.contains(&packet.src) {
+            handle(held, &packet);
+        }
         held.core().transport.release(packet);
         if held.core().closing {
             // A handler has ended the context: no other one runs.
@@ -170,6 +174,16 @@ fn handle(held: &mut Held<'_>, packet: &Inbound) {
             unsafe { core.collectives.arrive(sequence, round, offset, body.ptr, body.len) };
             advance_collective(core);
         }
+        Some(Head::Ping) => {
+            answer(held.core(), src, &Head::Pong);
+        }
+        // That it has come is all that it says.
+        Some(Head::Pong) => {}
+        Some(Head::CollectiveFailed { sequence, task, code }) => {
+            let core = held.core();
+            core.collectives.peer_failed(src, sequence, Failure { task, code: code as i32 });
+            advance_collective(core);
+        }
         None => broken(held, src),
     }
 }
@@ -177,7 +191,7 @@ fn handle(held: &mut Held<'_>, packet: &Inbound) {
 /// Goes on with the collective operation, if there is one.
 pub fn advance_collective(core: &mut Core) {
     let (collectives, outbox, mut wire) = core.collective();
-    if let Some(values) = collectives.advance(outbox, &mut wire) {
-        core.collected = Some(Some(values));
+    if let Some(outcome) = collectives.advance(outbox, &mut wire) {
+        core.collected = Some(outcome);
     }
 }

@@ -25,8 +25,9 @@ use std::time::Duration;
 const WATCH_LONGEST: Duration = Duration::from_millis(4);
 /// With work that nothing announces, the armed notifier wakes after this.
 const RESTLESS: Duration = Duration::from_millis(1);
-/// It wakes at least this often: a peer that is killed between taking the bell and ringing it leaves a message unannounced.
-const LOOK_AROUND: Duration = Duration::from_secs(1);
+/// It wakes at least this often: peers may have died or fallen silent, and one that is killed between taking the bell and
+/// ringing it leaves a message unannounced.
+const LOOK_AROUND: Duration = Duration::from_millis(500);
 /// How many rounds without any news the notifier makes before it arms again.
 const LINGER: u32 = 20;
 
@@ -99,6 +100,8 @@ fn decide(held: &mut Held<'_>, interval: &mut Duration, seen: &mut u64, called: 
     if polled && !called && !listened {
         *interval = (*interval * 2).min(WATCH_LONGEST);
         notifier.note_watch();
+        // The program may poll so seldom that it hardly ever gets to look by itself.
+        peers::look_when_due(held);
         return Plan::Watch(*interval);
     }
     *interval = WATCH_FIRST;

@@ -45,6 +45,8 @@ pub struct Options {
     pub bulk: Policy,
     /// How patient waiting is.
     pub patience: Patience,
+    /// Whether a task that is silent for TIMEOUT seconds is given up.
+    pub give_up: bool,
     /// The level of the library that the program is written for: lib_vers.
     pub level: lapi_lib_t,
     /// The program's error handler.

@@ -1,21 +1,45 @@
-//! Peers that have left: what waits for them ends, and the program is told once. And peers that come back.
+//! Peers that have left or are silent: what waits for them ends, and the program is told once. And peers that come back.
 
 use super::context::{Core, Held};
-use super::dispatcher::turn;
+use super::dispatcher::{advance_collective, turn};
+use super::post::answer;
 use super::transfer::Transfer;
-use crate::abi::{INT_ERR, LAPI_ERR_NO_CONNECTIVITY};
+use crate::abi::{INT_ERR, LAPI_ERR_NO_CONNECTIVITY, LAPI_ERR_TIMEOUT, TMR_ERR, lapi_err_t};
+use crate::base::clock::ticks;
 use crate::error::Error;
 use crate::proto::ops::Op;
+use crate::proto::vigil::Verdict;
 use crate::transport::{PeerState, Task};
+use crate::wire::packet::Head;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-/// How many rounds are enough to take in what one peer can have left in its ring, whatever the others send.
-const DRAIN: u32 = 1000;
+/// How many rounds for each task of the job are enough to take in what one peer can have left in its ring, whatever the
+/// others send.
+const DRAIN: u32 = 100;
+/// Who never sleeps looks after its peers about so often, in ticks: some tenths of a second.
+const BETWEEN_LOOKS: u64 = 300_000_000;
 
-/// Ends what waits for peers that have left: they died, or ended LAPI while they owed an answer. Makes system calls: for
-/// threads that have slept.
+/// The same as [`look_after_peers`], unless that was done a moment ago: for threads that never sleep.
+#[cold]
+pub fn look_when_due(held: &mut Held<'_>) {
+    if ticks().wrapping_sub(held.core().last_look) >= BETWEEN_LOOKS {
+        look_after_peers(held);
+    }
+}
+
+/// Ends what waits for peers that have left (they died, or ended LAPI while they owed an answer), and for those that have
+/// been silent for TIMEOUT seconds; asks those that have been silent for a while whether they are there. Makes system
+/// calls: for threads that have slept.
+#[cold]
 pub fn look_after_peers(held: &mut Held<'_>) {
     let core = held.core();
     welcome(core);
+    if core.dispatcher != 0 {
+        // Another thread is in a handler that the dispatcher runs: what has come in cannot be looked at now.
+        return;
+    }
+    core.last_look = ticks();
     let me = core.options.me;
     let mut concerned: Vec<Task> = core.outbox.waiting_for().to_vec();
     concerned.extend(core.ops.peers());
@@ -24,9 +48,23 @@ pub fn look_after_peers(held: &mut Held<'_>) {
     concerned.extend(core.collectives.awaited());
     concerned.sort_unstable();
     concerned.dedup();
+    concerned.retain(|&peer| peer != me);
+    let mut silent = Vec::with_capacity(concerned.len());
     for peer in concerned {
-        if peer != me && held.core().transport.peer_state(peer) != PeerState::Up {
-            lose(held, peer);
+        match held.core().transport.peer_state(peer) {
+            PeerState::Up => silent.push(peer),
+            gone => lose(held, peer, gone),
+        }
+    }
+    keep_vigil(held, &silent);
+    // Without the packet of one that is gone a collective operation goes on, and may await another one.
+    while let Some(peer) = held.core().collectives.awaited() {
+        match held.core().transport.peer_state(peer) {
+            PeerState::Up => break,
+            gone => lose(held, peer, gone),
+        }
+        if held.core().closing || held.core().collectives.awaited() == Some(peer) {
+            break;
         }
     }
 }
@@ -45,19 +83,46 @@ pub fn welcome(core: &mut Core) {
     }
 }
 
-/// The peer has left: whatever waits for it ends with an error. It is reported once.
-#[cold]
-fn lose(held: &mut Held<'_>, peer: Task) {
-    // What it had sent before it left is still to be had; it may have owed nothing else.
-    for _ in 0..DRAIN {
+/// Asks or gives up those of the peers (in ascending order) that are silent.
+fn keep_vigil(held: &mut Held<'_>, owing: &[Task]) {
+    let seconds = held.context().settings.timeout.load(Ordering::Relaxed);
+    let core = held.core();
+    if !core.options.give_up || core.closing {
+        return;
+    }
+    let timeout = Duration::from_secs(seconds.max(1) as u64);
+    let (vigil, transport) = (&mut core.vigil, &core.transport);
+    let pulses = owing.iter().map(|&peer| (peer, transport.pulse(peer)));
+    for (peer, verdict) in vigil.look(core.opened.elapsed(), timeout, pulses) {
+        match verdict {
+            // A peer without room for what waits shows life by making some.
+            Verdict::Ask if held.core().outbox.waits(peer) => {}
+            Verdict::Ask => _ = answer(held.core(), peer, &Head::Ping),
+            Verdict::GiveUp(silent) => give_up(held, peer, silent, seconds),
+        }
+    }
+}
+
+/// Takes in what has come until now. Answers whether the context goes on.
+fn drain(held: &mut Held<'_>) -> bool {
+    for _ in 0..DRAIN.saturating_mul(held.core().options.tasks) {
         if !turn(held) {
             break;
         }
     }
+    !held.core().closing
+}
+
+/// The peer has left: whatever waits for it ends with an error. It is reported once.
+#[cold]
+fn lose(held: &mut Held<'_>, peer: Task, how: PeerState) {
+    // What it had sent before it left is still to be had; it may have owed nothing else.
+    if !drain(held) {
+        return;
+    }
     let core = held.core();
-    let closed = core.transport.peer_state(peer) == PeerState::Closed;
-    let awaited = core.collectives.awaited() == Some(peer);
-    if !core.ops.wait_for(peer) && !core.outbox.waits(peer) && !awaited {
+    let closed = how == PeerState::Closed;
+    if !core.ops.wait_for(peer) && !core.outbox.waits(peer) && core.collectives.awaited() != Some(peer) {
         if closed {
             // It has served everything before it ended LAPI; only its word is missing, and will be for ever.
             core.outbox.abandon(peer, 0, &mut Vec::new());
@@ -67,20 +132,63 @@ fn lose(held: &mut Held<'_>, peer: Task) {
             return;
         }
     }
-    if awaited {
-        core.collectives.fail();
-        core.collected = Some(None);
+    let how = if closed { "has ended LAPI" } else { "has died" };
+    end(held, peer, LAPI_ERR_NO_CONNECTIVITY, INT_ERR, how);
+}
+
+/// The peer has been silent for too long: as if it had left, and what it may still send is thrown away.
+#[cold]
+fn give_up(held: &mut Held<'_>, peer: Task, silent: Duration, timeout: i32) {
+    let before = held.core().transport.pulse(peer);
+    // Its answer may just have come.
+    if !drain(held) || held.core().transport.pulse(peer) != before {
+        return;
     }
-    let count = abandon(core, peer, LAPI_ERR_NO_CONNECTIVITY);
+    held.core().shunned.insert(peer);
+    let how = format!(
+        "has not answered for {} seconds (TIMEOUT is {timeout}): it is stopped, or has not called LAPI all that time while \
+         its INTERRUPT_SET is off (MP_DEBUG_NOTIMEOUT=yes waits for ever)",
+        silent.as_secs()
+    );
+    end(held, peer, LAPI_ERR_TIMEOUT, TMR_ERR, &how);
+}
+
+/// Ends whatever waits for the peer. It is reported once.
+fn end(held: &mut Held<'_>, peer: Task, code: i32, kind: lapi_err_t, how: &str) {
+    let core = held.core();
+    let (me, pending) = (core.options.me, pending(core, peer));
+    core.collectives.lose(peer, code);
+    advance_collective(core);
+    abandon(core, peer, code);
     if !core.lost.insert(peer) {
         return;
     }
-    let (me, how) = (core.options.me, if closed { "has ended LAPI" } else { "has died" });
-    let error = Error::new(
-        LAPI_ERR_NO_CONNECTIVITY,
-        format!("task {peer} {how}; task {me} waits for it, and {count} operations cannot complete"),
-    );
-    held.context().report(held, INT_ERR, peer, &error);
+    let detail = format!("task {peer} {how}. Task {me} waits for it with {pending}, which cannot complete");
+    held.context().report(held, kind, peer, &Error::new(code, detail));
+}
+
+/// What waits for the peer, in words.
+fn pending(core: &Core, peer: Task) -> String {
+    let (mut sends, mut gets, mut updates) = (0, 0, 0);
+    for op in core.ops.of(peer) {
+        match op {
+            Op::Completion { .. } | Op::Exposed { .. } => sends += 1,
+            Op::Get { .. } => gets += 1,
+            Op::Rmw { .. } => updates += 1,
+        }
+    }
+    let counts = [
+        (sends, "put or active message", "puts or active messages"),
+        (gets, "get", "gets"),
+        (updates, "read-modify-write", "read-modify-writes"),
+        (core.outbox.parked(peer), "packet without room", "packets without room"),
+        (core.outbox.streams(peer), "long message half sent", "long messages half sent"),
+        (usize::from(core.outbox.asks(peer)), "fence", "fences"),
+        (usize::from(core.collectives.awaited() == Some(peer)), "collective call", "collective calls"),
+    ];
+    let counts = counts.iter().filter(|(count, ..)| *count != 0);
+    let words = counts.map(|(count, one, many)| format!("{count} {}", if *count == 1 { one } else { many }));
+    words.collect::<Vec<_>>().join(", ")
 }
 
 /// Ends everything that goes to `peer`, comes from it or waits for it; send operations among it report `code`. Answers how

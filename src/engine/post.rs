@@ -55,7 +55,7 @@ fn purged(tgt: Task) -> Error {
 pub(super) fn gone(tgt: Task) -> Error {
     Error::new(
         LAPI_ERR_NO_CONNECTIVITY,
-        format!("task {tgt} has ended LAPI or died: nothing can be sent to it"),
+        format!("task {tgt} has ended LAPI, died, or was given up: nothing can be sent to it"),
     )
 }
 

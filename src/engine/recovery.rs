@@ -42,6 +42,8 @@ pub fn resume(held: &mut Held<'_>, task: Task) -> Result<()> {
     core.transport.rejoin(task, core.collectives.position().into())?;
     core.purged.remove(&task);
     core.lost.remove(&task);
+    core.shunned.remove(&task);
+    core.collectives.forgive(task);
     core.awaited.insert(task);
     core.outbox.renew(task);
     core.inbox.forget(task);

@@ -26,8 +26,10 @@ const RESTLESS: Duration = Duration::from_millis(1);
 /// With something to be sent to a task that is to come back, it wakes after this.
 const EXPECTANT: Duration = Duration::from_millis(20);
 
-/// A thread that polls by itself and never sleeps looks after its peers once in so many polls.
-const POLLS_BETWEEN_LOOKS: u64 = 1 << 17;
+/// A thread that polls by itself and never sleeps sees once in so many polls whether it should look after its peers.
+const POLLS_BETWEEN_LOOKS: u64 = 1 << 6;
+/// A thread that waits and is kept awake by what comes in looks after its peers once in so many polls.
+const BUSY_POLLS: u32 = 1 << 12;
 
 /// How long a call helps when too much waits for room.
 const RELIEF: Duration = Duration::from_millis(1);
@@ -89,7 +91,7 @@ pub fn poll_once(held: &mut Held<'_>) -> bool {
         core.transport.set_attentive(false);
     }
     if core.activity % POLLS_BETWEEN_LOOKS == 0 {
-        peers::look_after_peers(held);
+        peers::look_when_due(held);
     }
     dispatcher::turn(held)
 }
@@ -102,6 +104,7 @@ pub fn relieve(held: &mut Held<'_>, tgt: Task) {
         return;
     }
     let (before, until) = (held.core().outbox.parked(tgt), Instant::now() + RELIEF);
+    peers::look_when_due(held);
     while held.core().outbox.parked(tgt) >= before && Instant::now() < until && !held.core().closing {
         if !dispatcher::turn(held) {
             held.unlocked(std::thread::yield_now);
@@ -148,7 +151,7 @@ fn poll_until<T>(
     patience: Patience,
     ready: &mut impl FnMut(&mut Core) -> Option<T>,
 ) -> Result<T> {
-    let mut polls = 0;
+    let (mut polls, mut busy) = (0, 0);
     loop {
         held.core().activity += 1;
         let moved = dispatcher::turn(held);
@@ -161,6 +164,10 @@ fn poll_until<T>(
         }
         if moved || core.eager() {
             polls = 0;
+            busy += 1;
+            if busy % BUSY_POLLS == 0 {
+                peers::look_when_due(held);
+            }
         }
         polls += 1;
         if polls <= patience.spin {

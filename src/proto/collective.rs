@@ -4,10 +4,15 @@
 //! below it and receives from the task 2^k above it, so that it has twice as much afterwards. A barrier is an exchange
 //! of nothing. Each task counts its collective operations; packets carry that count, so one that arrives before its
 //! task has entered the operation is kept.
+//!
+//! A task that is missing for ever *fails* the operation at the task that awaits its packet. That one ends it there and
+//! then, and every later one too, and tells so to all that would ever await a packet of its own: from this operation on
+//! they fail at their turn. So failure spreads along the very ways on which values do, in as many steps; nobody waits for
+//! somebody who waits no more, and everybody still counts the same operations.
 
-use super::Link;
 use super::content::Content;
 use super::outbox::{Body, Outbox, SendDone};
+use super::{Link, before};
 use crate::base::bytes::Piece;
 use crate::wire::frame::Task;
 use crate::wire::packet::Head;
@@ -15,6 +20,15 @@ use std::collections::HashMap;
 
 /// Bytes of one task's value in an exchange.
 const VALUE: usize = 8;
+
+/// Why an operation cannot end well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The task that is missing.
+    pub task: Task,
+    /// What the call answers for it.
+    pub code: i32,
+}
 
 /// What has arrived of one round.
 #[derive(Default)]
@@ -40,12 +54,27 @@ pub struct Collectives {
     next: u32,
     current: Option<Current>,
     arrived: HashMap<(u32, u16), Round>,
+    /// Tasks whose packets do not come any more from this operation on, and why.
+    missing: HashMap<Task, (u32, Failure)>,
+    /// An operation has failed here: so do all that follow.
+    failed: Option<Failure>,
+    /// Tasks that were missing and may come back: failures of operations before this one, for want of them, are over.
+    forgiven: HashMap<Task, u32>,
 }
 
 impl Collectives {
     /// Of task `me` of `tasks`.
     pub fn new(me: Task, tasks: u32) -> Self {
-        Self { me, tasks, next: 0, current: None, arrived: HashMap::new() }
+        Self {
+            me,
+            tasks,
+            next: 0,
+            current: None,
+            arrived: HashMap::new(),
+            missing: HashMap::new(),
+            failed: None,
+            forgiven: HashMap::new(),
+        }
     }
 
     /// Whether an operation is under way here. There is one at a time.
@@ -64,7 +93,9 @@ impl Collectives {
         };
         self.next = self.next.wrapping_add(1);
         self.current = Some(current);
-        self.send_round(outbox, link);
+        if self.failed.is_none() {
+            self.send_round(outbox, link);
+        }
     }
 
     /// How many collective operations this task has entered.
@@ -74,9 +105,9 @@ impl Collectives {
 
     /// Another task has entered so many: a task that has come back goes on from there.
     pub fn catch_up(&mut self, position: u32) {
-        if self.current.is_none() && super::before(self.next, position) {
+        if self.current.is_none() && before(self.next, position) {
             self.next = position;
-            self.arrived.retain(|(sequence, _), _| !super::before(*sequence, position));
+            self.arrived.retain(|(sequence, _), _| !before(*sequence, position));
         }
     }
 
@@ -85,9 +116,9 @@ impl Collectives {
     /// # Safety
     /// `body` must be readable for `len` bytes.
     pub unsafe fn arrive(&mut self, sequence: u32, round: u16, offset: u64, body: *const u8, len: usize) {
-        let entry = self.arrived.entry((sequence, round)).or_default();
-        entry.there = true;
         let (from, room) = (offset as usize, self.tasks as usize * VALUE);
+        let Some(entry) = self.entry(sequence, round) else { return };
+        entry.there = true;
         if len == 0 || from % VALUE != 0 || len % VALUE != 0 || offset as usize > room || from + len > room {
             return;
         }
@@ -99,21 +130,44 @@ impl Collectives {
         entry.bytes += len;
     }
 
+    /// What has arrived of a round; `None` when nobody will ask for it any more.
+    fn entry(&mut self, sequence: u32, round: u16) -> Option<&mut Round> {
+        let (now, reached) =
+            self.current.as_ref().map_or((self.next, 0), |current| (current.sequence, current.round));
+        let over = before(sequence, now) || sequence == now && round < reached;
+        (!over).then(|| self.arrived.entry((sequence, round)).or_default())
+    }
+
     /// Goes on as far as what has arrived allows. When the operation is over: the values of all tasks, by task (none
-    /// for a barrier).
-    pub fn advance(&mut self, outbox: &mut Outbox, link: &mut impl Link) -> Option<Vec<u64>> {
+    /// for a barrier), or why there are none.
+    pub fn advance(
+        &mut self,
+        outbox: &mut Outbox,
+        link: &mut impl Link,
+    ) -> Option<Result<Vec<u64>, Failure>> {
         loop {
-            let tasks = self.tasks;
+            let (me, tasks) = (self.me, self.tasks);
             let current = self.current.as_mut()?;
             let reach = 1u64 << current.round;
+            if let Some(failure) = self.failed {
+                self.current = None;
+                // Later ones may find the task that is missing now.
+                self.arrived.retain(|(sequence, _), _| !before(*sequence, self.next));
+                return Some(Err(failure));
+            }
             if reach >= u64::from(tasks) {
                 let current = self.current.take()?;
-                return Some(self.by_task(current.values));
+                return Some(Ok(self.by_task(current.values)));
             }
             let expected = if current.exchange { count(reach, tasks) * VALUE } else { 0 };
             let key = (current.sequence, current.round);
             if self.arrived.get(&key).is_none_or(|round| !round.there || round.bytes < expected) {
-                return None;
+                let (from, failure) = *self.missing.get(&sender(me, reach, tasks))?;
+                if before(current.sequence, from) {
+                    return None;
+                }
+                self.fail(key.0, failure, outbox, link);
+                continue;
             }
             let round = self.arrived.remove(&key).unwrap_or_default();
             current.values.extend(round.values);
@@ -122,17 +176,50 @@ impl Collectives {
         }
     }
 
-    /// Gives the operation up: a task that it needs has left.
-    pub fn fail(&mut self) {
-        self.current = None;
+    /// Nothing will come from `task` any more, beyond what has arrived: operations that need it fail with `code`.
+    pub fn lose(&mut self, task: Task, code: i32) {
+        let now = self.current.as_ref().map_or(self.next, |current| current.sequence);
+        let (from, _) = self.missing.entry(task).or_insert((now, Failure { task, code }));
+        if before(now, *from) {
+            // It had failed in a later operation, but what it owed to this one never got out.
+            *from = now;
+        }
+    }
+
+    /// `peer` has failed in operation `sequence`, and takes part in no later one.
+    pub fn peer_failed(&mut self, peer: Task, sequence: u32, failure: Failure) {
+        if self.forgiven.get(&failure.task).is_some_and(|&from| before(sequence, from)) {
+            return;
+        }
+        self.missing.entry(peer).or_insert((sequence, failure));
+    }
+
+    /// `task`, which was missing, may come back: operations from the next one on wait for it, and for those that had failed
+    /// for want of it.
+    pub fn forgive(&mut self, task: Task) {
+        self.missing.retain(|_, (_, failure)| failure.task != task);
+        self.failed = self.failed.filter(|failure| failure.task != task);
+        self.forgiven.insert(task, self.next);
+    }
+
+    /// This task takes part in no operation from `sequence` on: tells those that would await its packets.
+    #[cold]
+    fn fail(&mut self, sequence: u32, failure: Failure, outbox: &mut Outbox, link: &mut impl Link) {
+        self.failed = Some(failure);
+        let (me, tasks) = (u64::from(self.me), u64::from(self.tasks));
+        let head = Head::CollectiveFailed { sequence, task: failure.task, code: failure.code as u32 };
+        for reach in (0..u32::BITS).map(|round| 1u64 << round).take_while(|&reach| reach < tasks) {
+            let peer = ((me + tasks - reach) % tasks) as Task;
+            // SAFETY: the packet has no body.
+            unsafe { outbox.post(link, peer, &head, Body::EMPTY, usize::MAX, SendDone::nothing(peer)) };
+        }
     }
 
     /// The task from which the present round's packet is awaited.
     pub fn awaited(&self) -> Option<Task> {
         let current = self.current.as_ref()?;
         let reach = 1u64 << current.round;
-        (reach < u64::from(self.tasks))
-            .then(|| ((u64::from(self.me) + reach) % u64::from(self.tasks)) as Task)
+        (reach < u64::from(self.tasks)).then(|| sender(self.me, reach, self.tasks))
     }
 
     fn send_round(&mut self, outbox: &mut Outbox, link: &mut impl Link) {
@@ -169,6 +256,11 @@ impl Collectives {
         }
         values
     }
+}
+
+/// Whose packet task `me` awaits in the round that reaches this far.
+fn sender(me: Task, reach: u64, tasks: u32) -> Task {
+    ((u64::from(me) + reach) % u64::from(tasks)) as Task
 }
 
 /// How many values travel in the round that reaches this far.

@@ -132,6 +132,11 @@ impl Ops {
         self.table.values().any(|pending| pending.peer == peer)
     }
 
+    /// The operations that wait for `peer`.
+    pub fn of(&self, peer: Task) -> impl Iterator<Item = &Op> + '_ {
+        self.table.values().filter(move |pending| pending.peer == peer).map(|pending| &pending.op)
+    }
+
     /// The tasks that something in flight waits for; a task may come several times.
     pub fn peers(&self) -> impl Iterator<Item = Task> + '_ {
         self.table.values().map(|pending| pending.peer)

@@ -137,6 +137,16 @@ impl Outbox {
         self.lanes[peer as usize].as_deref().map_or(0, |lane| lane.parked.len())
     }
 
+    /// How many long messages to `peer` are not out yet.
+    pub fn streams(&self, peer: Task) -> usize {
+        self.lanes[peer as usize].as_deref().map_or(0, |lane| lane.streams.len())
+    }
+
+    /// Whether a fence has asked `peer` for what it has not confirmed yet.
+    pub fn asks(&self, peer: Task) -> bool {
+        self.lanes[peer as usize].as_deref().is_some_and(|lane| lane.acknowledged < lane.asked)
+    }
+
     /// Whether `peer` has left, as far as was noticed.
     pub fn is_gone(&self, peer: Task) -> bool {
         self.lanes[peer as usize].as_deref().is_some_and(|lane| lane.gone)

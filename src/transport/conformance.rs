@@ -36,6 +36,7 @@ pub(crate) fn suite<T: Transport>(make: impl Fn(u32) -> Vec<T>) {
     delivers_each_packet_once(&make);
     changes_nothing_without_room(&make);
     tells_of_attention(&make);
+    shows_life(&make);
     closes(&make);
     reaches_across_address_spaces(&make);
     partings::suite(&make);
@@ -215,6 +216,29 @@ fn tells_of_attention<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
         while ends[0].attentive(1) != attentive || ends[0].attentive(2) == attentive {
             deadline.check();
         }
+    }
+}
+
+/// Packets in either direction show that a peer lives, and nothing else does.
+fn shows_life<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
+    let mut ends = make(3);
+    let silent = ends[0].pulse(2);
+    let mut id = 0;
+    for _ in 0..3 {
+        let before = ends[0].pulse(1);
+        id += 1;
+        pass(&mut ends, 1, 0, &Sample::exact(id, 8, 0, None));
+        assert_ne!(ends[0].pulse(1), before, "a packet has come");
+        // A peer that takes packets may say so of many together.
+        let before = ends[0].pulse(1);
+        while ends[0].pulse(1) == before {
+            id += 1;
+            assert!(id < 100_000, "the peer has taken so many packets, and no sign of it");
+            pass(&mut ends, 0, 1, &Sample::exact(id, 8, 0, None));
+        }
+        let before = ends[0].pulse(1);
+        let _ = try_send(&mut ends[0], 2, &Sample::exact(id, 8, 0, None).outgoing());
+        assert_eq!((ends[0].pulse(1), ends[0].pulse(2)), (before, silent), "nobody has shown life");
     }
 }
 

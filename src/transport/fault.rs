@@ -320,6 +320,10 @@ impl<T: Transport> Transport for Faulty<T> {
         }
     }
 
+    fn pulse(&self, peer: Task) -> u64 {
+        self.inner.pulse(peer)
+    }
+
     fn attach(&self) -> Option<&dyn Attach> {
         self.inner.attach()
     }

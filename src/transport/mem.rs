@@ -169,6 +169,7 @@ impl Transport for MemTransport {
         let Some(lane) = inbox.lanes.get_mut(&parcel.src) else { return };
         // The lane of one that was parted from, and has come back, is a new one.
         lane.taken = lane.taken.saturating_sub(1);
+        lane.released += 1;
         let wanted = std::mem::take(&mut lane.wanted);
         let src = parcel.src;
         inbox.spare.push(parcel.into_words());
@@ -238,6 +239,13 @@ impl Transport for MemTransport {
             Some(false) => PeerState::Dead,
             None => self.fabric.end(peer).state(),
         }
+    }
+
+    fn pulse(&self, peer: Task) -> u64 {
+        let released = |at: Task, from: Task| {
+            self.fabric.end(at).inbox.lock().lanes.get(&from).map_or(0, |lane| lane.released)
+        };
+        released(self.task, peer).wrapping_add(released(peer, self.task))
     }
 
     fn attach(&self) -> Option<&dyn Attach> {
@@ -446,6 +454,8 @@ struct Lane {
     queue: VecDeque<Parcel>,
     /// Places in use: packets in the queue, and the one that is handed out.
     taken: usize,
+    /// How many packets were given back.
+    released: u64,
     /// The sender was refused and waits for room.
     wanted: bool,
 }

@@ -172,6 +172,10 @@ pub trait Transport: Send {
     /// What is known of the peer. May make a system call: not for hot paths.
     fn peer_state(&self, peer: Task) -> PeerState;
 
+    /// A number that changes when the peer shows life: whenever a packet from it is taken here, and sooner or later when
+    /// it takes packets from here. Without a system call.
+    fn pulse(&self, peer: Task) -> u64;
+
     /// Copies across address spaces, where the transport has that and the system allows it.
     fn attach(&self) -> Option<&dyn Attach>;
 

@@ -31,6 +31,9 @@ mod kind {
     pub const COLLECTIVE: u8 = 13;
     pub const AMV: u8 = 14;
     pub const VECTOR: u8 = 15;
+    pub const COLLECTIVE_FAILED: u8 = 20;
+    pub const PING: u8 = 21;
+    pub const PONG: u8 = 22;
 }
 
 const TGT_CNTR: u8 = 1;
@@ -200,6 +203,19 @@ pub enum Head {
         /// Where in the round's values this body belongs.
         offset: u64,
     },
+    /// The sender takes no part any more in collective operations.
+    CollectiveFailed {
+        /// From which one on.
+        sequence: u32,
+        /// The task that is missing.
+        task: u32,
+        /// What the call answers for it.
+        code: u32,
+    },
+    /// Asks a task that has been silent whether it still looks for packets.
+    Ping,
+    /// It does.
+    Pong,
 }
 
 /// In [`Head::Rmw`]'s `op`: the variable has 64 bits, not 32.
@@ -310,6 +326,12 @@ impl Head {
             Head::Collective { round, sequence, offset } => {
                 Encoded::new(kind::COLLECTIVE, 0, round, sequence).word(offset)
             }
+            Head::CollectiveFailed { sequence, task, code } => {
+                Encoded::new(kind::COLLECTIVE_FAILED, 0, 0, sequence)
+                    .word(u64::from(task) | u64::from(code) << 32)
+            }
+            Head::Ping => Encoded::new(kind::PING, 0, 0, 0),
+            Head::Pong => Encoded::new(kind::PONG, 0, 0, 0),
         }
     }
 
@@ -383,6 +405,13 @@ impl Head {
             kind::FENCE => Head::Fence { count: id },
             kind::FENCE_ACK => Head::FenceAck { count: id },
             kind::COLLECTIVE => Head::Collective { round: small, sequence: id, offset: words.next()? },
+            kind::COLLECTIVE_FAILED => {
+                let word = words.next()?;
+                let (task, code) = (word as u32, (word >> 32) as u32);
+                Head::CollectiveFailed { sequence: id, task, code }
+            }
+            kind::PING => Head::Ping,
+            kind::PONG => Head::Pong,
             _ => return None,
         })
     }
@@ -446,6 +475,9 @@ mod tests {
                 Head::Fence { count: 77 },
                 Head::FenceAck { count: 78 },
                 Head::Collective { round: 13, sequence: 14, offset: on },
+                Head::CollectiveFailed { sequence: 14, task: 15, code: on as u32 },
+                Head::Ping,
+                Head::Pong,
             ]);
         }
         all

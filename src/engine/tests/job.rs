@@ -126,6 +126,7 @@ pub fn open(ends: Ends, habits: &Habits) -> Vec<Arc<Task>> {
             bulk: Policy { preference: habits.preference, crowded: false },
             patience: habits.patience,
             level: LAST_LIB,
+            give_up: true,
             error_handler: handler,
             told: Told { rexmit_buffers: 128, rexmit_size: 16384, bulk_transfer: false, bulk_minimum: 0 },
         };

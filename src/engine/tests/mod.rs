@@ -3,8 +3,9 @@
 //! * [`job`]: opens the contexts of a job, runs their threads, and says where each stands when one is stuck.
 //! * [`memory`]: the program's memory. [`plan`]: operations from a seed, and what must have come of them. [`program`]: the program that runs them, with
 //!   its handlers. [`mix`]: plans run in one thread and in many, over every transport.
-//! * [`calls`]: single operations. [`handlers`]: what header handlers can say. [`failure`]: tasks that die, tasks that leave. [`refusal`]: copies that
-//!   the kernel refuses. [`waiting`]: threads that sleep.
+//! * [`calls`]: single operations. [`handlers`]: what header handlers can say. [`failure`]: tasks that die, tasks that leave. [`silence`]: tasks
+//!   that do not answer, and collective calls without them. [`refusal`]: copies that the kernel refuses. [`waiting`]: threads
+//!   that sleep.
 //!
 //! `SEED=n` runs the seed that a failing test has printed, and only that; `SOAK=n` runs n times as many.
 
@@ -17,4 +18,5 @@ mod mix;
 mod plan;
 mod program;
 mod refusal;
+mod silence;
 mod waiting;

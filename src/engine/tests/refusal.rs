@@ -105,6 +105,10 @@ impl<T: Transport> Transport for Refusing<T> {
         self.inner.peer_state(peer)
     }
 
+    fn pulse(&self, peer: u32) -> u64 {
+        self.inner.pulse(peer)
+    }
+
     fn attach(&self) -> Option<&dyn Attach> {
         Some(&self.attach)
     }

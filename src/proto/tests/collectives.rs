@@ -55,9 +55,10 @@ impl Job {
     fn advance(&mut self, task: Task) {
         let outbox = self.outbox(task);
         let member = &mut self.members[task as usize];
-        let Some(values) = member.advance(&mut self.outboxes[outbox], &mut self.network.link(task)) else {
+        let Some(outcome) = member.advance(&mut self.outboxes[outbox], &mut self.network.link(task)) else {
             return;
         };
+        let values = outcome.expect("everybody lives");
         let round = self.at[task as usize];
         // Nobody gets through before everybody is there.
         assert!(

@@ -1,17 +1,19 @@
 //! The protocol on a simulated network, from seeds.
 //!
 //! * [`network`]: packets that overtake each other, and links without room.
-//! * [`traffic`]: messages, gets and fences among tasks. [`collectives`]: barriers and exchanges. [`operations`]: cookies
-//!   and epochs.
+//! * [`traffic`]: messages, gets and fences among tasks. [`collectives`]: barriers and exchanges, [`departures`]: the
+//!   same when tasks die. [`operations`]: cookies and epochs. [`vigil`]: silence, in virtual time.
 //!
 //! What one lane does stands beside it, in `outbox_tests.rs` and `inbox_tests.rs`.
 //!
 //! `SEED=n` runs the seed that a failing test has printed, and only that; `SOAK=n` runs n times as many.
 
 mod collectives;
+mod departures;
 pub(super) mod network;
 mod operations;
 mod traffic;
+mod vigil;
 
 /// Runs a test with so many seeds, always the same, each of which is printed.
 pub(crate) fn seeds(count: u64, test: impl Fn(u64)) {

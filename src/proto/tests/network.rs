@@ -70,6 +70,11 @@ impl Network {
         self.flying.len()
     }
 
+    /// Whether a packet from `src` is on its way to `dst`.
+    pub fn flies(&self, src: Task, dst: Task) -> bool {
+        self.flying.iter().any(|packet| (packet.src, packet.dst) == (src, dst))
+    }
+
     /// A packet that arrives now: any of them or, with order, the first between its two tasks.
     pub fn arrival(&mut self) -> Option<Packet> {
         if self.flying.is_empty() {

@@ -51,6 +51,40 @@ fn a_task_that_is_killed_from_outside_takes_the_others_along() {
 }
 
 #[test]
+fn the_others_go_on_when_they_are_to() {
+    let script = r#"case $MP_CHILD in
+        0) kill -SEGV $$;;
+        1) exit 130;;
+        2) exit 7;;
+        *) sleep 1; echo "$MP_CHILD is done";;
+    esac"#;
+    let job = |procs| Job::new("/bin/sh").procs(procs).arg("-c").arg(script);
+    let outcome = job(5).poe_arg("-on_death").poe_arg("continue").run();
+    outcome.exited(139).says("task 0 (").says("was ended by signal 11 (SIGSEGV)");
+    outcome.says("task 1 (").says("exited with status 130");
+    let mut done: Vec<&str> = outcome.stdout.lines().collect();
+    done.sort_unstable();
+    assert_eq!(done, ["3 is done", "4 is done"], "{outcome}");
+    // The same by the variable; and poe names a signal also when it says next to nothing.
+    let outcome = job(4).env("MP_ON_DEATH", "CONTINUE").poe_arg("-infolevel").poe_arg("0").run();
+    assert_eq!(outcome.exited(139).says("SIGSEGV").stdout, "3 is done\n", "{outcome}");
+    let outcome = job(4).env("MP_ON_DEATH", "continue").poe_arg("-on_death").poe_arg("end").run();
+    assert_eq!(outcome.stdout, "", "the flag wins\n{outcome}");
+    job(2).poe_arg("-on_death").poe_arg("ignore").run().exited(1).says("on_death");
+}
+
+#[test]
+fn a_job_that_survives_deaths_ends_when_the_user_wants() {
+    let script = r#"if [ $MP_CHILD = 0 ]; then kill -KILL $$; else exec "$0" wait; fi"#;
+    let dead = Job::new("/bin/sh").procs(3).arg("-c").arg(script).arg(task());
+    let mut job = Marked::start(dead.poe_arg("-on_death").poe_arg("continue"));
+    job.running().lines(2);
+    job.running().signal(Signal::SIGTERM);
+    // What task 0 died of counts less than what ended the job.
+    job.over().exited(143);
+}
+
+#[test]
 fn tasks_that_do_not_end_when_told_are_killed() {
     let script = r#"if [ $MP_CHILD = 0 ]; then sleep 1; kill -SEGV $$; else exec "$0" deaf; fi"#;
     let mut job = Marked::start(Job::new("/bin/sh").procs(3).arg("-c").arg(script).arg(task()));

@@ -109,8 +109,10 @@ pub(super) fn run(
     if !ours.inputs.is_empty() {
         input::copy_to_all(ours.inputs);
     }
-    let job =
-        Job { commands, info_level, keeper, pids: vec![0; tasks], status: 0, ending: None, failure: None };
+    let on_death = settings.text("MP_ON_DEATH")?;
+    let survive = on_death.is_some_and(|what| what.eq_ignore_ascii_case("continue"));
+    let pids = vec![0; tasks];
+    let job = Job { commands, info_level, survive, keeper, pids, status: 0, ending: None, failure: None };
     job.watch(signals, output)
 }
 
@@ -150,6 +152,8 @@ impl Carrier {
 struct Job<'a> {
     commands: &'a [Command],
     info_level: u8,
+    /// The death of a task does not end the others.
+    survive: bool,
     keeper: Keeper,
     /// 0: not started.
     pids: Vec<i32>,
@@ -255,7 +259,7 @@ impl Job<'_> {
         if self.ending.is_none() {
             self.status = self.status.max(status as u8);
             if status >= 128 {
-                self.end(Signal::SIGTERM);
+                self.died();
             }
         }
     }
@@ -267,6 +271,13 @@ impl Job<'_> {
         });
         if self.ending.is_none() {
             self.status = self.status.max(128 + signal as u8);
+            self.died();
+        }
+    }
+
+    /// A task has died: the others end too, unless they are to go on.
+    fn died(&mut self) {
+        if !self.survive {
             self.end(Signal::SIGTERM);
         }
     }

@@ -117,6 +117,13 @@ pub(super) static TABLE: &[Setting] = &[
         "multiple: other jobs share the cores",
     ),
     setting(
+        &["on_death"],
+        "MP_ON_DEATH",
+        OneOf(&["end", "continue"]),
+        "end",
+        "when a task is ended by a signal or exits with 128 or above: end the job, or let the others go on",
+    ),
+    setting(
         &["pulse"],
         "MP_PULSE",
         Number(0, u32::MAX as u64),

@@ -1,0 +1,227 @@
+//! Barriers and exchanges of jobs in which tasks die: whoever is left gets to the end of each, in step with the others.
+
+use super::network::Network;
+use super::seeds;
+use crate::base::rng::Rng;
+use crate::proto::collective::{Collectives, Failure};
+use crate::proto::outbox::Outbox;
+use crate::wire::frame::Task;
+use crate::wire::packet::Head;
+
+const CODES: [i32; 2] = [434, 413];
+
+/// Every third operation is a barrier.
+fn value(operation: usize, task: Task) -> Option<u64> {
+    (operation % 3 != 2).then(|| (operation as u64) << 32 | u64::from(task * 5 + 1))
+}
+
+struct Member {
+    collectives: Collectives,
+    outbox: Outbox,
+    /// The outcome of each operation so far.
+    outcomes: Vec<Result<(), Failure>>,
+    alive: bool,
+}
+
+struct Job {
+    tasks: u32,
+    network: Network,
+    members: Vec<Member>,
+    code: i32,
+}
+
+impl Job {
+    fn new(tasks: u32, network: Network, max_body: usize, code: i32) -> Self {
+        let member = |me| Member {
+            collectives: Collectives::new(me, tasks),
+            outbox: Outbox::new(tasks, max_body),
+            outcomes: Vec::new(),
+            alive: true,
+        };
+        Self { tasks, network, members: (0..tasks).map(member).collect(), code }
+    }
+
+    fn enter(&mut self, task: Task) {
+        let Member { collectives, outbox, outcomes, .. } = &mut self.members[task as usize];
+        collectives.enter(value(outcomes.len(), task), outbox, &mut self.network.link(task));
+        self.advance(task);
+    }
+
+    fn advance(&mut self, task: Task) {
+        let Member { collectives, outbox, outcomes, .. } = &mut self.members[task as usize];
+        let Some(outcome) = collectives.advance(outbox, &mut self.network.link(task)) else { return };
+        assert!(!collectives.busy() && collectives.awaited().is_none());
+        if let Ok(values) = &outcome {
+            let right = (0..self.tasks).filter_map(|task| value(outcomes.len(), task));
+            assert!(values.iter().copied().eq(right), "task {task}, operation {}", outcomes.len());
+        }
+        outcomes.push(outcome.map(drop));
+    }
+
+    /// Delivers a packet, unless its target is dead.
+    fn deliver_one(&mut self) {
+        let Some(packet) = self.network.arrival() else { return };
+        let member = &mut self.members[packet.dst as usize];
+        if !member.alive {
+            return;
+        }
+        match packet.head {
+            Head::Collective { round, sequence, offset } => {
+                let body = packet.body();
+                // SAFETY: the body is in the packet.
+                unsafe { member.collectives.arrive(sequence, round, offset, body.ptr, body.len) };
+            }
+            Head::CollectiveFailed { sequence, task, code } => {
+                member.collectives.peer_failed(packet.src, sequence, Failure { task, code: code as i32 });
+            }
+            other => panic!("nobody sends {other:?}"),
+        }
+        self.advance(packet.dst);
+    }
+
+    /// `task` finds out about the task that it awaits, if that is dead and nothing of it is under way.
+    fn look_around(&mut self, task: Task) {
+        let Some(awaited) = self.members[task as usize].collectives.awaited() else { return };
+        if self.members[awaited as usize].alive || self.network.flies(awaited, task) {
+            return;
+        }
+        let Member { collectives, outbox, .. } = &mut self.members[task as usize];
+        collectives.lose(awaited, self.code);
+        outbox.abandon(awaited, self.code, &mut Vec::new());
+        self.advance(task);
+    }
+
+    fn kill(&mut self, task: Task) {
+        self.members[task as usize].alive = false;
+    }
+
+    fn run(&mut self, operations: usize, mut deaths: Vec<(u64, Task)>, rng: &mut Rng) {
+        deaths.sort_unstable();
+        let mut steps = 0u64;
+        while self.members.iter().any(|member| member.alive && member.outcomes.len() < operations) {
+            while deaths.first().is_some_and(|(step, _)| *step <= steps) {
+                self.kill(deaths.remove(0).1);
+            }
+            let task = rng.below(self.tasks.into()) as Task;
+            let member = &mut self.members[task as usize];
+            if member.alive {
+                member.outbox.pump(&mut self.network.link(task), &mut Vec::new());
+                if !member.collectives.busy() && member.outcomes.len() < operations && rng.chance(0.3) {
+                    self.enter(task);
+                } else if rng.chance(0.3) {
+                    self.look_around(task);
+                }
+            }
+            (0..rng.below(4)).for_each(|_| self.deliver_one());
+            steps += 1;
+            let standing = |member: &Member| (member.outcomes.len(), member.collectives.awaited());
+            assert!(
+                steps < 1_000_000,
+                "it never comes to an end: {:?}",
+                self.members.iter().map(standing).collect::<Vec<_>>()
+            );
+        }
+    }
+
+    /// What has failed for a task goes on to fail, and names one that is dead.
+    fn check(&self, dead: &[Task]) {
+        for (task, member) in self.members.iter().enumerate().filter(|(_, member)| member.alive) {
+            let first = member.outcomes.iter().position(Result::is_err).unwrap_or(usize::MAX);
+            for (operation, outcome) in member.outcomes.iter().enumerate() {
+                match outcome {
+                    Ok(()) => assert!(operation < first, "task {task}: {:?}", member.outcomes),
+                    Err(Failure { task, code }) => {
+                        assert!(dead.contains(task), "task {task} lives");
+                        assert_eq!(*code, self.code);
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn survive(seed: u64, tasks: u32) {
+    let mut rng = Rng::stream(seed, tasks.into());
+    let network = Network::new(seed, 1 + rng.below(6) as usize, 0.1, rng.chance(0.3));
+    let max_body = [64, 1024][rng.below(2) as usize];
+    let mut job = Job::new(tasks, network, max_body, CODES[rng.below(2) as usize]);
+    let mut dead: Vec<Task> =
+        (0..1 + rng.below(2).min(u64::from(tasks) - 1)).map(|_| rng.below(tasks.into()) as Task).collect();
+    dead.sort_unstable();
+    dead.dedup();
+    let moments = u64::from(tasks) * 30;
+    let deaths = dead.iter().map(|&task| (rng.below(moments), task)).collect();
+    job.run(6, deaths, &mut rng);
+    job.check(&dead);
+}
+
+#[test]
+fn whoever_is_left_ends_in_step() {
+    seeds(40, |seed| [2, 3, 4, 5, 7, 8, 9, 16, 21].into_iter().for_each(|tasks| survive(seed, tasks)));
+}
+
+/// A task that never comes: every other one learns of it in the very first operation, and in all later ones.
+#[test]
+fn nobody_completes_what_a_dead_task_has_not_entered() {
+    seeds(4, |seed| {
+        for tasks in 2..=17 {
+            let mut rng = Rng::stream(seed, tasks.into());
+            let missing = rng.below(tasks.into()) as Task;
+            let mut job = Job::new(tasks, Network::new(seed, 4, 0.1, false), 64, CODES[0]);
+            job.run(3, vec![(0, missing)], &mut rng);
+            job.check(&[missing]);
+            for member in job.members.iter().filter(|member| member.alive) {
+                assert!(member.outcomes.iter().all(Result::is_err), "{:?}", member.outcomes);
+            }
+        }
+    });
+}
+
+/// A task that has seen an operation fail need not enter another one for the others to get out of it.
+#[test]
+fn nobody_waits_for_a_task_that_has_given_up() {
+    seeds(10, |seed| {
+        for tasks in 3..=17 {
+            let mut rng = Rng::stream(seed, tasks.into());
+            let missing = rng.below(tasks.into()) as Task;
+            let mut job = Job::new(tasks, Network::new(seed, 4, 0.1, false), 64, CODES[0]);
+            job.kill(missing);
+            // One after the other enters, alone, as often as it likes, and the first ones never again.
+            let mut order: Vec<Task> = (0..tasks).filter(|&task| task != missing).collect();
+            (0..order.len()).for_each(|at| order.swap(at, rng.below(tasks as u64 - 1) as usize));
+            let mut waiting = Vec::new();
+            for task in order {
+                job.enter(task);
+                waiting.push(task);
+                for _ in 0..40 * tasks {
+                    job.deliver_one();
+                    for &task in &waiting {
+                        let member = &mut job.members[task as usize];
+                        member.outbox.pump(&mut job.network.link(task), &mut Vec::new());
+                        job.look_around(task);
+                    }
+                }
+                let failed = |job: &Job, task: Task| !job.members[task as usize].outcomes.is_empty();
+                if failed(&job, task) {
+                    job.enter(task);
+                    assert!(!job.members[task as usize].collectives.busy(), "the next one fails at once");
+                }
+            }
+            for member in job.members.iter().filter(|member| member.alive) {
+                assert!(!member.outcomes.is_empty() && member.outcomes.iter().all(Result::is_err));
+            }
+        }
+    });
+}
+
+/// What a task sent before it died counts: of two, the other one completes what it has entered.
+#[test]
+fn the_last_packets_of_a_dead_task_count() {
+    let mut rng = Rng::new(1);
+    let mut job = Job::new(2, Network::new(1, 4, 0.0, true), 64, CODES[0]);
+    job.enter(1);
+    job.kill(1);
+    job.run(2, Vec::new(), &mut rng);
+    let missing = Failure { task: 1, code: CODES[0] };
+    assert_eq!(job.members[0].outcomes, [Ok(()), Err(missing)]);
+}

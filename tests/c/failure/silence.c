@@ -1,0 +1,259 @@
+/*
+ * Tasks that live and do not answer: silence CASE
+ *
+ *   roles    four tasks: 0 wants something of all others, with TIMEOUT 10; 1 is stopped by a signal; 2 is merely slow, its
+ *            completion handler takes longer than TIMEOUT; 3 computes without interrupts for as long
+ *   computes two tasks: 0 computes with interrupts on, and has no error handler; 1 is stopped
+ *   probes   two tasks: 0 has interrupts off and calls LAPI_Probe now and then; 1 is stopped
+ *   patient  two tasks, with MP_DEBUG_NOTIMEOUT: 1 is stopped for longer than TIMEOUT, and then goes on
+ *   killed   two tasks: 0 computes with interrupts on, 1 is killed; "DIES MS" and "TOLD MS" say when
+ */
+#include "../common/ltest.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+
+enum { SECONDS = 10, LONG = SECONDS + 4, LARGE = 1 << 20 };
+
+static unsigned char area[LARGE], other[LARGE];
+static int variable, late_value;
+static lapi_cntr_t late, done, slow, never;
+static void **areas, **variables, **lates, **late_values, **pids, **handlers;
+
+static long now_ms(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* ---- what task 0 is told ---- */
+
+static volatile int told[4], expected_code = LAPI_ERR_TIMEOUT, expected_type = TMR_ERR;
+static volatile long told_at;
+
+static void error_handler(lapi_handle_t *hndl, int *code, lapi_err_t *type, int *task, int *src) {
+    CHECK_EQ(*hndl, t_hndl);
+    CHECK_EQ(*task, t_me);
+    CHECK(*src >= 0 && *src < t_tasks && *src != t_me);
+    if (t_me == 0) {
+        CHECK_EQ(*code, expected_code);
+        CHECK_EQ(*type, expected_type);
+    }
+    told_at = now_ms();
+    __atomic_fetch_add(&told[*src], 1, __ATOMIC_RELEASE);
+}
+
+static int is_told(int src) { return __atomic_load_n(&told[src], __ATOMIC_ACQUIRE); }
+
+static volatile int reported, failed;
+
+static void sent(lapi_handle_t *hndl, void *nothing, lapi_sh_info_t *info) {
+    (void)hndl, (void)nothing;
+    CHECK_FOR(info->reason == 0 || info->reason == LAPI_ERR_TIMEOUT, "reason %u", info->reason);
+    __atomic_fetch_add(&failed, info->reason != 0, __ATOMIC_RELEASE);
+    __atomic_fetch_add(&reported, 1, __ATOMIC_RELEASE);
+}
+
+/* ---- handlers ---- */
+
+static volatile int handled;
+
+static void takes_long(lapi_handle_t *hndl, void *uinfo) {
+    (void)hndl, (void)uinfo;
+    sleep(LONG);
+    __atomic_store_n(&handled, 1, __ATOMIC_RELEASE);
+}
+
+static void *header(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong *msg_len, compl_hndlr_t **comp_h, void **uinfo) {
+    (void)hndl, (void)uhdr, (void)uhdr_len, (void)msg_len;
+    *comp_h = takes_long;
+    *uinfo = NULL;
+    return NULL;
+}
+
+/* ---- operations ---- */
+
+static void update(int tgt, lapi_cntr_t *cntr) {
+    static int previous[4], one = 1;
+    lapi_xfer_t xfer;
+    bzero(&xfer, sizeof xfer);
+    xfer.Rmw.Xfer_type = LAPI_RMW_XFER;
+    xfer.Rmw.op = FETCH_AND_ADD;
+    xfer.Rmw.tgt = (uint)tgt;
+    xfer.Rmw.size = 32;
+    xfer.Rmw.tgt_var = t_long(variables[tgt]);
+    xfer.Rmw.in_val = &one;
+    xfer.Rmw.prev_tgt_val = &previous[tgt];
+    xfer.Rmw.org_cntr = cntr;
+    xfer.Rmw.shdlr = sent;
+    OK(LAPI_Xfer(t_hndl, &xfer));
+}
+
+static void put(int tgt, ulong len) {
+    lapi_xfer_t xfer;
+    bzero(&xfer, sizeof xfer);
+    xfer.Put.Xfer_type = LAPI_PUT_XFER;
+    xfer.Put.tgt = (uint)tgt;
+    xfer.Put.tgt_addr = t_long(areas[tgt]);
+    xfer.Put.org_addr = area;
+    xfer.Put.len = len;
+    xfer.Put.shdlr = sent;
+    xfer.Put.cmpl_cntr = &never;
+    OK(LAPI_Xfer(t_hndl, &xfer));
+}
+
+static void refused(int tgt) {
+    int value = 7;
+    RETURNS(LAPI_Put(t_hndl, (uint)tgt, sizeof value, late_values[tgt], &value, NULL, NULL, NULL), LAPI_ERR_NO_CONNECTIVITY);
+    RETURNS(LAPI_Get(t_hndl, (uint)tgt, 8, areas[tgt], other, NULL, NULL), LAPI_ERR_NO_CONNECTIVITY);
+    RETURNS(LAPI_Rmw(t_hndl, SWAP, (uint)tgt, variables[tgt], &value, NULL, NULL), LAPI_ERR_NO_CONNECTIVITY);
+}
+
+/* ---- stopped tasks ---- */
+
+static char state_of(int pid) {
+    char path[64], line[512], *end;
+    FILE *file;
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    file = fopen(path, "r");
+    if (file == NULL) return 'X';
+    if (fgets(line, sizeof line, file) == NULL) line[0] = 0;
+    fclose(file);
+    end = strrchr(line, ')');
+    return end != NULL && end[1] != 0 ? end[2] : 'X';
+}
+
+static int pid_of(int task) { return (int)(intptr_t)pids[task]; }
+
+static void until_stopped(int task) {
+    while (state_of(pid_of(task)) != 'T') usleep(1000);
+}
+
+static void *go_on_later(void *nothing) {
+    (void)nothing;
+    sleep(SECONDS + 3);
+    kill(pid_of(1), SIGCONT);
+    return NULL;
+}
+
+/* ---- the four roles ---- */
+
+static void wants_something_of_all(void) {
+    long start;
+    int code;
+    until_stopped(1);
+    /* To the one that is stopped everything, more than its ring holds; to the busy one what it must answer itself. */
+    put(1, LARGE);
+    put(1, 8);
+    update(1, &never);
+    update(3, &never);
+    OK(LAPI_Get(t_hndl, 1, 8, areas[1], other, NULL, &never));
+    OK(LAPI_Amsend(t_hndl, 1, handlers[1], NULL, 0, NULL, 0, NULL, NULL, &never));
+    OK(LAPI_Amsend(t_hndl, 2, handlers[2], NULL, 0, NULL, 0, NULL, NULL, &slow));
+    usleep(1500000);
+    CHECK(is_told(1) == 0 && is_told(3) == 0);
+    t_set(TIMEOUT, SECONDS);
+    start = now_ms();
+    OK(LAPI_Fence(t_hndl));
+    printf("given up after %ld ms of %d s\n", told_at - start, SECONDS);
+    CHECK_EQ(is_told(1), 1);
+    CHECK_EQ(is_told(3), 1);
+    while (__atomic_load_n(&reported, __ATOMIC_ACQUIRE) < 4) OK(LAPI_Probe(t_hndl));
+    CHECK_FOR(failed >= 2, "%d read-modify-writes and puts have failed", failed);
+    refused(1);
+    refused(3);
+    /* What the stopped task sends when it goes on is thrown away, also after it has exited. */
+    kill(pid_of(1), SIGCONT);
+    while (state_of(pid_of(1)) != 'Z' && state_of(pid_of(1)) != 'X') OK(LAPI_Probe(t_hndl));
+    for (code = 0; code < 1000; code++) OK(LAPI_Probe(t_hndl));
+    CHECK_EQ(t_value(&late), 0);
+    CHECK_EQ(late_value, 0);
+    /* The slow one has been busy all the time, and nobody minds. */
+    t_wait_exact(&slow, 1);
+    RETURNS(LAPI_Gfence(t_hndl), LAPI_ERR_TIMEOUT);
+    CHECK_EQ(is_told(1), 1);
+    CHECK_EQ(is_told(2), 0);
+    CHECK_EQ(is_told(3), 1);
+}
+
+static void roles(void) {
+    int value = 7, code;
+    CHECK_EQ(t_tasks, 4);
+    switch (t_me) {
+    case 0: wants_something_of_all(); break;
+    case 1:
+        raise(SIGSTOP);
+        OK(LAPI_Put(t_hndl, 0, sizeof value, late_values[0], &value, lates[0], NULL, NULL));
+        _exit(0);
+    case 2:
+        while (!__atomic_load_n(&handled, __ATOMIC_ACQUIRE)) usleep(1000);
+        code = LAPI_Gfence(t_hndl);
+        CHECK_FOR(code == LAPI_ERR_TIMEOUT || code == LAPI_ERR_NO_CONNECTIVITY, "LAPI_Gfence: %d", code);
+        break;
+    default: sleep(LONG); _exit(0);
+    }
+    OK(LAPI_Term(t_hndl));
+    t_pass();
+}
+
+int main(int argc, char **argv) {
+    lapi_info_t info;
+    const char *which = argc == 2 ? argv[1] : "";
+    pthread_t thread;
+    bzero(&info, sizeof info);
+    if (strcmp(which, "computes") != 0) info.err_hndlr = error_handler;
+    t_init_with(&info);
+    areas = t_addresses(area);
+    variables = t_addresses(&variable);
+    lates = t_addresses(&late);
+    late_values = t_addresses(&late_value);
+    handlers = t_addresses((void *)header);
+    pids = t_addresses((void *)(intptr_t)getpid());
+    if (strcmp(which, "roles") == 0 ? t_me == 3 : strcmp(which, "probes") == 0 || (*which == 'k' && t_me == 1))
+        t_set(INTERRUPT_SET, 0);
+    t_fence();
+    if (strcmp(which, "roles") == 0) {
+        roles();
+    } else if (strcmp(which, "killed") == 0) {
+        if (t_me == 1) {
+            usleep(300000);
+            printf("DIES %ld\n", now_ms());
+            fflush(stdout);
+            raise(SIGKILL);
+        }
+        expected_code = LAPI_ERR_NO_CONNECTIVITY;
+        expected_type = INT_ERR;
+        update(1, &never);
+        while (!is_told(1)) usleep(10);
+        printf("TOLD %ld\n", told_at);
+        t_pass();
+    } else if (t_me == 1) {
+        raise(SIGSTOP);
+        t_done();
+    } else {
+        until_stopped(1);
+        t_set(TIMEOUT, SECONDS);
+        update(1, &done);
+        OK(LAPI_Get(t_hndl, 1, LARGE, areas[1], other, NULL, &done));
+        if (strcmp(which, "computes") == 0)
+            for (;;) usleep(10);
+        if (strcmp(which, "probes") == 0) {
+            while (!is_told(1)) {
+                OK(LAPI_Probe(t_hndl));
+                usleep(1000);
+            }
+            refused(1);
+            OK(LAPI_Term(t_hndl));
+            t_pass();
+            kill(pid_of(1), SIGKILL);
+            return 0;
+        }
+        CHECK(strcmp(which, "patient") == 0);
+        CHECK_EQ(pthread_create(&thread, NULL, go_on_later, NULL), 0);
+        t_wait_exact(&done, 2);
+        t_done();
+        CHECK_EQ(is_told(1), 0);
+    }
+    return 0;
+}

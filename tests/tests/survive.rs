@@ -1,0 +1,136 @@
+//! Jobs in which a task dies or falls silent and the others go on.
+
+mod ltest;
+
+use ltest::{job, passed, run};
+use openlapi_tests::{Job, Outcome};
+
+/// A job in which task `victim` dies, and all others must say that they have passed.
+fn survive(case: &str, procs: usize, victim: usize, delay: u32, bulk: &str) {
+    let outcome = dying(case, procs, victim, delay).env("LAPI_SHM_BULK", bulk).run();
+    survived(&outcome, procs, victim);
+}
+
+fn dying(case: &str, procs: usize, victim: usize, delay: u32) -> Job {
+    job("failure/survive", procs, &format!("{case} {victim} {delay}"))
+        .poe_arg("-on_death")
+        .poe_arg("continue")
+        .poe_arg("-infolevel")
+        .poe_arg("0")
+}
+
+#[track_caller]
+fn survived(outcome: &Outcome, procs: usize, victim: usize) {
+    outcome.exited(137).says(&format!("task {victim} (")).says("was ended by signal 9 (SIGKILL)");
+    all_but_one_pass(outcome, procs);
+}
+
+#[track_caller]
+fn all_but_one_pass(outcome: &Outcome, procs: usize) {
+    let said = outcome.stdout.lines().filter(|line| line.contains("PASS")).count();
+    assert_eq!(said, procs - 1, "every survivor prints one PASS\n{outcome}");
+}
+
+#[test]
+fn a_death_while_idle() {
+    survive("idle", 2, 1, 0, "auto");
+    survive("idle", 4, 0, 20_000, "auto");
+    // The next job is not disturbed by anything of these.
+    run("data/sizes", 4, "put 4096");
+}
+
+#[test]
+fn a_death_in_large_transfers() {
+    for (at, bulk) in ["pipeline", "attach", "auto"].into_iter().enumerate() {
+        for (case, delay) in [("origin", 3_000), ("origin", 17_100), ("target", 5_300), ("target", 20_000)] {
+            survive(case, 2 + at, at, delay, bulk);
+        }
+    }
+}
+
+#[test]
+fn a_death_with_messages_that_find_no_room() {
+    survive("deaf", 3, 1, 30_000, "auto");
+    survive("flush", 3, 2, 30_000, "auto");
+}
+
+#[test]
+fn a_death_in_a_handler() {
+    for case in ["header", "completion"] {
+        survive(case, 2, 0, 0, "auto");
+        survive(case, 4, 3, 0, "auto");
+    }
+}
+
+#[test]
+fn a_death_in_collective_calls() {
+    for (at, delay) in [0, 1_300, 4_100, 9_700, 23_000].into_iter().enumerate() {
+        survive("gfence", 2 + at % 4, at % 2, delay, "auto");
+        survive("exchange", 5 - at % 4, at % 2, delay, "auto");
+    }
+}
+
+#[test]
+fn a_death_around_lapi_term() {
+    for delay in [0, 2_000, 10_000, 20_000, 40_000] {
+        survive("term", 3, 1, delay, "auto");
+    }
+}
+
+#[test]
+fn a_task_that_exits_without_lapi_term_harms_nobody() {
+    for (procs, victim) in [(3, 0), (4, 2)] {
+        let outcome = dying("exit", procs, victim, 0).run();
+        all_but_one_pass(outcome.ok(), procs);
+    }
+}
+
+/// Whoever has met the others learns at once that one has died; whoever comes later waits as long as it was told to.
+#[test]
+fn a_death_in_lapi_init() {
+    for (procs, victim) in [(3, 0), (4, 1)] {
+        let outcome = dying("init", procs, victim, 300_000).env("LAPI_INIT_TIMEOUT", "3").run();
+        survived(&outcome, procs, victim);
+    }
+}
+
+/// Of three tasks that do not answer, one is stopped, one does not look, and one is only slow.
+#[test]
+fn a_silent_task_is_given_up_and_a_slow_one_is_not() {
+    let outcome = job("failure/silence", 4, "roles").poe_arg("-infolevel").poe_arg("0").run();
+    println!("{}", outcome.stdout);
+    let said = outcome.ok().stdout.lines().filter(|line| line.contains("PASS")).count();
+    assert_eq!(said, 2, "tasks 0 and 2 pass\n{outcome}");
+}
+
+#[test]
+fn without_an_error_handler_the_task_says_what_it_waited_for() {
+    let outcome = job("failure/silence", 2, "computes").run();
+    outcome
+        .exited(134)
+        .says("LAPI_ERR_TIMEOUT (413)")
+        .says("task 1 has not answered for")
+        .says("TIMEOUT is 10");
+    outcome.says("1 read-modify-write").says("no error handler is registered: this task ends");
+}
+
+#[test]
+fn a_program_that_polls_seldom_gives_up_too() {
+    let outcome = job("failure/silence", 2, "probes").poe_arg("-on_death").poe_arg("continue").run();
+    all_but_one_pass(outcome.exited(137), 2);
+}
+
+#[test]
+fn mp_debug_notimeout_waits() {
+    passed(&job("failure/silence", 2, "patient").env("MP_DEBUG_NOTIMEOUT", "yes").run(), 2);
+}
+
+/// How long it takes is printed; the deadline of the job is all that is asserted.
+#[test]
+fn a_death_is_told_to_a_program_that_computes() {
+    let outcome = job("failure/silence", 2, "killed").poe_arg("-on_death").poe_arg("continue").run();
+    all_but_one_pass(outcome.exited(137), 2);
+    let at =
+        |word: &str| outcome.stdout.lines().find_map(|line| line.strip_prefix(word)?.parse::<i64>().ok());
+    println!("told {:?} ms later", at("TOLD ").zip(at("DIES ")).map(|(told, dies)| told - dies));
+}
