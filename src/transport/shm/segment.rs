@@ -5,6 +5,7 @@
 
 use crate::abi::LAPI_ERR_SHM_SETUP;
 use crate::base::clock::ticks;
+use crate::base::doorbell::Doorbell;
 use crate::base::ring::{Consumer, Geometry, Producer};
 use crate::error::{Error, Result};
 use crate::transport::Task;
@@ -46,8 +47,7 @@ struct Control {
 #[repr(C)]
 struct Presence {
     state: AtomicU32,
-    /// Not 0 when the task sleeps and must be woken: who clears it wakes.
-    asleep: AtomicU32,
+    doorbell: Doorbell,
 }
 
 /// A mapped segment, one's own or a peer's.
@@ -174,20 +174,10 @@ impl Segment {
         self.control().presence.state.store(CLOSED, Ordering::Release);
     }
 
-    /// Whether the owner may sleep.
+    /// By which the owner is found asleep.
     #[inline]
-    pub fn asleep(&self) -> bool {
-        self.control().presence.asleep.load(Ordering::Relaxed) != 0
-    }
-
-    /// Whether this call is the one that must wake the owner.
-    pub fn must_wake(&self) -> bool {
-        self.control().presence.asleep.swap(0, Ordering::SeqCst) != 0
-    }
-
-    /// The owner is about to sleep, or awake.
-    pub fn set_asleep(&self, asleep: bool) {
-        self.control().presence.asleep.store(asleep.into(), Ordering::SeqCst);
+    pub fn doorbell(&self) -> &Doorbell {
+        &self.control().presence.doorbell
     }
 
     /// Whether the owner is looking for packets, or was just now.
