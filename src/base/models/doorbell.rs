@@ -86,6 +86,21 @@ fn a_sender_that_waits_for_the_second_area_is_woken() {
     one_way(2, Geometry { slots: 8, data: 256 }, 6, 64);
 }
 
+/// A sender that sees some room, but not enough, asks again, and that request is not lost either.
+#[test]
+fn a_sender_that_needs_the_room_of_two_packets_is_woken() {
+    check(2, || {
+        let (mut producer, mut consumer) = ends(Geometry { slots: 16, data: 512 });
+        let (sender, receiver) = (Task::new(), Task::new());
+        (0..8).for_each(|number| producer.push(number, 64).expect("room"));
+        let (me, peer) = (sender.clone(), receiver.clone());
+        let writer = thread::spawn(move || send(&mut producer, &me, &peer, 8, 128));
+        (0..8).for_each(|number| receive(&mut consumer, &receiver, &sender, number, 64));
+        receive(&mut consumer, &receiver, &sender, 8, 128);
+        writer.join().expect("the writer ends");
+    });
+}
+
 /// A consumer that tells its room only now and then, as a long ring lets it, still tells a producer that waits.
 #[test]
 fn room_that_is_told_seldom_is_told_in_time() {

@@ -5,6 +5,8 @@
 //! says that it sleeps. Long messages may also be copied across address spaces ([`attach`]).
 
 pub mod attach;
+#[cfg(one_mapping)]
+mod one_mapping;
 pub mod segment;
 
 use super::{Attach, Inbound, Limits, Outgoing, PeerState, SendError, Task, Transport};

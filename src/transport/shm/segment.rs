@@ -126,11 +126,15 @@ impl Segment {
     }
 
     fn map(file: BorrowedFd<'_>, bytes: usize, geometry: Geometry) -> rustix::io::Result<Self> {
-        // SAFETY: a new mapping of a file whose size is `bytes` and sealed; nothing else is at its place.
-        let base = unsafe {
-            mmap(std::ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, file, 0)?
+        let map = || {
+            let access = ProtFlags::READ | ProtFlags::WRITE;
+            // SAFETY: a new mapping of a file whose size is `bytes` and sealed; nothing else is at its place.
+            let base = unsafe { mmap(std::ptr::null_mut(), bytes, access, MapFlags::SHARED, file, 0)? };
+            NonNull::new(base.cast()).ok_or(rustix::io::Errno::NOMEM)
         };
-        Ok(Self { base: NonNull::new(base.cast()).ok_or(rustix::io::Errno::NOMEM)?, bytes, geometry })
+        #[cfg(one_mapping)]
+        let map = || super::one_mapping::share(file, map);
+        Ok(Self { base: map()?, bytes, geometry })
     }
 
     fn control(&self) -> &Control {
@@ -217,8 +221,13 @@ impl Segment {
 
 impl Drop for Segment {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made by this value; the rings on it are dropped before, see `ShmTransport`.
-        let unmapped = unsafe { munmap(self.base.as_ptr().cast::<c_void>(), self.bytes) };
-        debug_assert!(unmapped.is_ok());
+        let unmap = || {
+            // SAFETY: the mapping was made by this value; the rings on it are dropped before, see `ShmTransport`.
+            let unmapped = unsafe { munmap(self.base.as_ptr().cast::<c_void>(), self.bytes) };
+            debug_assert!(unmapped.is_ok());
+        };
+        #[cfg(one_mapping)]
+        let unmap = || super::one_mapping::give_back(self.base, unmap);
+        unmap();
     }
 }
