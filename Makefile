@@ -2,6 +2,8 @@
 # make deps       install what the build and the tests need (Debian), when it is missing
 # make demo       build, compile two samples and run each with two tasks
 # make test       everything that must hold: formatting, lints, all tests
+# make loom       the models of the lock-free parts, in every order of their threads (part of make test)
+# make sanitize   unit tests and C programs under ThreadSanitizer and AddressSanitizer
 # make bench      measure, beside the peers
 # make fuzz       feed the gather/scatter machine with anything, SECONDS=60 for each target
 # make install    PREFIX=/usr/local DESTDIR=
@@ -27,7 +29,7 @@ TO := $(DESTDIR)$(PREFIX)
 
 SECONDS ?= 60
 
-.PHONY: all library compat deps demo test bench fuzz install uninstall stage clean
+.PHONY: all library compat deps demo test loom sanitize bench fuzz install uninstall stage clean
 all: library compat
 
 library:
@@ -62,9 +64,19 @@ test:
 	ci/deps.sh build test
 	ci/fmt.sh
 	ci/clippy.sh
+	ci/loom.sh
 	$(MAKE) stage
 	LAPI_STAGE="$(STAGE)" ci/test.sh
 	@echo "== make test: all of it passed"
+
+loom:
+	ci/deps.sh build
+	ci/loom.sh
+
+sanitize:
+	ci/deps.sh build sanitize
+	$(MAKE) stage
+	LAPI_STAGE="$(STAGE)" ci/sanitize.sh
 
 bench:
 	ci/deps.sh build bench

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that are missing for the purposes named: build, test, bench.
+# Installs the Debian packages that are missing for the purposes named: build, test, bench, sanitize.
 set -eu
 
 missing=()
@@ -25,6 +25,14 @@ for purpose in "$@"; do
     test)
         # The wrappers, the headers and the samples are compiled as C++ too.
         need g++ command -v g++
+        ;;
+    sanitize)
+        # gcc's list of what a sanitizer needs, and the object that starts one, come with gcc itself. The runtime is Rust's.
+        need gcc test -f "$(gcc -print-file-name=libsanitizer.spec)"
+        if [ ! -f "$(rustc --print sysroot)/lib/rustlib/x86_64-unknown-linux-gnu/lib/librustc-stable_rt.tsan.a" ]; then
+            echo "ci/deps.sh: this Rust has no sanitizers' runtime: install the toolchain by rustup" >&2
+            exit 1
+        fi
         ;;
     bench)
         # The peer that is measured beside the library.

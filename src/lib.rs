@@ -9,15 +9,27 @@
 //! * [`base`]: rings, barriers, bytes.
 //!
 //! [`abi`] (the types and constants of C), [`error`] and [`config`] may be used from anywhere.
+//!
+//! Under `--cfg loom` there is [`base`] alone, whose lock-free parts are then model-checked.
 
+#[cfg(not(loom))]
 pub mod abi;
+#[cfg(not(loom))]
 pub mod api;
 pub mod base;
+#[cfg(not(loom))]
 pub mod config;
+#[cfg(not(loom))]
 pub mod dgsp;
+#[cfg(not(loom))]
 pub mod engine;
+#[cfg(not(loom))]
 pub mod error;
+#[cfg(not(loom))]
 pub mod job;
+#[cfg(not(loom))]
 pub mod proto;
+#[cfg(not(loom))]
 pub mod transport;
+#[cfg(not(loom))]
 pub mod wire;

@@ -1,7 +1,13 @@
-//! What knows nothing of LAPI: memory, rings, fences, clocks.
+//! What knows nothing of LAPI: memory, rings, barriers, who wakes whom, clocks.
 
 pub mod bytes;
 pub mod clock;
+pub mod doorbell;
 pub mod fence;
 pub mod ring;
 pub mod rng;
+pub mod sync;
+pub mod waiting_room;
+
+#[cfg(all(test, loom))]
+mod models;

@@ -11,13 +11,17 @@
 //!
 //! Orderings: the producer fills slot and body, then stores the slot's word with Release; the consumer loads it
 //! with Acquire before it looks at anything else. The consumer is done with a packet's bytes before it stores
-//! `consumed` with Release; the producer loads that with Acquire before it writes over them. `wants_room` is part
-//! of the sleeping protocol (see [`super::fence`]) and carries no data.
+//! `consumed` with Release; the producer loads that with Acquire before it writes over them. `wants_room` carries no
+//! data. It is Dekker's pattern once more (see [`super::doorbell`]): the producer raises it and, before it sleeps, looks
+//! at `consumed`; the consumer writes `consumed` and then looks at `wants_room`, with a barrier in between on both sides.
+//!
+//! `models/ring.rs` checks this file with loom.
 
 use super::bytes::{self, Piece, Source, pad8};
+use super::fence::Light;
+use super::sync::{AtomicU32, AtomicU64, Ordering};
 use crossbeam_utils::CachePadded;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The bytes of a slot, its word included: one cache line.
 pub const SLOT: usize = 64;
@@ -63,6 +67,9 @@ struct Shared {
     consumed: CachePadded<AtomicU64>,
     /// Not 0 when the producer found no room and wants to be told. Set by the producer, cleared by the consumer.
     wants_room: CachePadded<AtomicU32>,
+    /// Loom's words cannot lie in zeroed memory: those of the slots stand here, and what watches the bytes.
+    #[cfg(loom)]
+    watched: model::Watched,
 }
 
 /// Where a ring lies.
@@ -99,10 +106,33 @@ impl Layout {
         unsafe { self.slots.add((index as usize & (self.geometry.slots - 1)) * SLOT) }
     }
 
+    /// The word of a slot of this ring.
+    #[cfg(not(loom))]
     #[inline]
-    fn word(slot: &NonNull<u8>) -> &AtomicU64 {
+    fn word(&self, slot: NonNull<u8>) -> &AtomicU64 {
         // SAFETY: every slot starts with its word, 64-byte aligned, and is only ever accessed as an atomic.
         unsafe { slot.cast::<AtomicU64>().as_ref() }
+    }
+
+    #[cfg(loom)]
+    fn word(&self, slot: NonNull<u8>) -> &AtomicU64 {
+        self.shared().watched.word(self.offset(slot.as_ptr()))
+    }
+
+    /// The producer is about to write these bytes: loom sees to it that nobody else uses them.
+    #[cfg(not(loom))]
+    #[inline]
+    fn writes(&self, _at: *const u8, _len: usize) {}
+
+    #[cfg(loom)]
+    fn writes(&self, at: *const u8, len: usize) {
+        self.shared().watched.write(self.offset(at), len);
+    }
+
+    /// Where a byte of the ring lies, counted from the first slot.
+    #[cfg(loom)]
+    fn offset(&self, at: *const u8) -> usize {
+        at.addr() - self.slots.as_ptr().addr()
     }
 }
 
@@ -134,6 +164,13 @@ unsafe impl Send for Producer {}
 #[derive(Debug, PartialEq, Eq)]
 pub struct Full;
 
+/// The moment at which a packet found no room.
+#[derive(Clone, Copy, Debug)]
+pub struct Shortage {
+    /// How many packets the producer knew to have been given back.
+    known: u64,
+}
+
 impl Producer {
     /// The producing end of the ring at `at`.
     ///
@@ -160,14 +197,15 @@ impl Producer {
         let slot = self.ring.slot(self.head);
         let place = if head.len() + body <= ROOM {
             // SAFETY: head and body fit the slot behind its word, and the slot is ours: it has been consumed.
-            unsafe { Self::write_body(slot.as_ptr().add(8 + head.len()), first, second) };
+            unsafe { self.write_body(slot.as_ptr().add(8 + head.len()), first, second) };
             INLINE
         } else {
             let place = self.reserve(body)?;
             // SAFETY: `reserve` gave us `body` bytes there that the consumer has given back.
-            unsafe { Self::write_body(self.ring.data.as_ptr().add(place), first, second) };
+            unsafe { self.write_body(self.ring.data.as_ptr().add(place), first, second) };
             (place / LINE) as u64
         };
+        self.ring.writes(slot.as_ptr().wrapping_add(8), head.len());
         // SAFETY: the head fits the slot (asserted above) and the slot is ours.
         unsafe { std::ptr::copy_nonoverlapping(head.as_ptr(), slot.as_ptr().add(8), head.len()) };
         self.ends[self.head as usize & (self.ring.geometry.slots - 1)] = self.data_head;
@@ -175,24 +213,26 @@ impl Producer {
             | ((head.len() / 8) as u64) << HEAD_SHIFT
             | (body as u64) << BODY_SHIFT
             | place << PLACE_SHIFT;
-        Layout::word(&slot).store(word, Ordering::Release);
+        self.ring.word(slot).store(word, Ordering::Release);
         self.head += 1;
         Ok(())
     }
 
-    /// Says that the producer waits for room. The consumer will then report room at once.
-    pub fn want_room(&self) {
+    /// Says that the producer waits for room, after an attempt that found none. The consumer will then report room at once.
+    pub fn want_room(&self) -> Shortage {
         self.ring.shared().wants_room.store(1, Ordering::Relaxed);
+        // What the failing attempt knew, not what is known by now: room that came in between counts as new.
+        Shortage { known: self.consumed }
     }
 
-    /// How many packets the consumer has given back so far; changes when there is new room.
+    /// Whether there is new room since then.
+    pub fn room_since(&self, then: Shortage) -> bool {
+        self.given_back() != then.known
+    }
+
+    /// How many packets the consumer has given back so far.
     pub fn given_back(&self) -> u64 {
         self.ring.shared().consumed.load(Ordering::Acquire)
-    }
-
-    /// The same, as the last attempt that found no room saw it.
-    pub fn known_back(&self) -> u64 {
-        self.consumed
     }
 
     /// Whether the consumer has taken everything.
@@ -202,7 +242,7 @@ impl Producer {
 
     #[cold]
     fn room_again(&mut self) -> bool {
-        let consumed = self.ring.shared().consumed.load(Ordering::Acquire);
+        let consumed = self.given_back();
         // The other process may be broken: a count that cannot be is not believed.
         if consumed <= self.consumed || consumed > self.head {
             return false;
@@ -235,7 +275,8 @@ impl Producer {
     /// # Safety
     /// `to` must have room for both pieces and the padding between them, and the pieces must be readable.
     #[inline]
-    unsafe fn write_body(to: *mut u8, first: Piece, second: Source<'_>) {
+    unsafe fn write_body(&self, to: *mut u8, first: Piece, second: Source<'_>) {
+        self.ring.writes(to, pad8(first.len) + second.len());
         // SAFETY: the caller's promise.
         unsafe {
             bytes::copy(first, to);
@@ -297,7 +338,7 @@ impl Consumer {
     #[inline]
     pub fn ready(&self) -> bool {
         let slot = self.ring.slot(self.tail);
-        Layout::word(&slot).load(Ordering::Acquire) as u32 == sequence(self.tail)
+        self.ring.word(slot).load(Ordering::Acquire) as u32 == sequence(self.tail)
     }
 
     /// How many packets have been released.
@@ -309,7 +350,7 @@ impl Consumer {
     #[inline]
     pub fn peek(&self) -> Option<Packet> {
         let slot = self.ring.slot(self.tail);
-        let word = Layout::word(&slot).load(Ordering::Acquire);
+        let word = self.ring.word(slot).load(Ordering::Acquire);
         if word as u32 != sequence(self.tail) {
             return None;
         }
@@ -332,9 +373,9 @@ impl Consumer {
         }
     }
 
-    /// Gives the packet back that [`Self::peek`] showed.
+    /// Gives the packet back that [`Self::peek`] showed. `light`: the barrier of who makes the producer sleep.
     #[inline]
-    pub fn release(&mut self, body_len: usize) -> Room {
+    pub fn release(&mut self, body_len: usize, light: Light) -> Room {
         self.tail += 1;
         self.unpublished += body_len;
         let wanted = self.ring.shared().wants_room.load(Ordering::Relaxed) != 0;
@@ -350,10 +391,21 @@ impl Consumer {
             self.ring.shared().wants_room.store(0, Ordering::Relaxed);
         }
         self.ring.shared().consumed.store(self.tail, Ordering::Release);
+        // The producer may have asked between the look above and the count, and sleep without having seen the count. That
+        // the request then stays is no harm: it is answered once more.
+        light.fence();
+        let wanted = wanted || self.ring.shared().wants_room.load(Ordering::Relaxed) != 0;
         if wanted { Room::Wanted } else { Room::Unasked }
     }
 }
 
-#[cfg(test)]
+#[cfg(loom)]
+#[path = "ring_model.rs"]
+mod model;
+
+#[cfg(all(test, loom))]
+pub(super) use model::Region;
+
+#[cfg(all(test, not(loom)))]
 #[path = "ring_tests.rs"]
 mod tests;

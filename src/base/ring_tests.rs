@@ -28,6 +28,7 @@ impl Drop for Memory {
     }
 }
 
+const LIGHT: Light = Light::new(false);
 const SMALL: Geometry = Geometry { slots: 8, data: 2048 };
 
 fn push(producer: &mut Producer, head: &[u8], first: &[u8], second: &[u8]) -> Result<(), Full> {
@@ -46,7 +47,7 @@ fn take(consumer: &mut Consumer) -> Option<(Vec<u8>, Vec<u8>)> {
             std::slice::from_raw_parts(packet.body.as_ptr(), packet.body_len).to_vec(),
         )
     };
-    consumer.release(packet.body_len);
+    consumer.release(packet.body_len, LIGHT);
     Some((head, body))
 }
 
@@ -117,7 +118,7 @@ fn the_second_area_is_full_before_the_slots_and_comes_back() {
     assert!(push(&mut producer, &[0; 8], &[1; 8], &[]).is_ok());
     producer.want_room();
     let packet = consumer.peek().expect("it is there");
-    assert_eq!(consumer.release(packet.body_len), Room::Wanted);
+    assert_eq!(consumer.release(packet.body_len, LIGHT), Room::Wanted);
     assert!(push(&mut producer, &[0; 8], &body, &[]).is_ok());
 }
 
@@ -128,11 +129,11 @@ fn room_is_told_at_once_only_when_asked() {
     push(&mut producer, &[0; 8], &[], &[]).expect("room");
     push(&mut producer, &[0; 8], &[], &[]).expect("room");
     consumer.peek().expect("it is there");
-    assert_eq!(consumer.release(0), Room::Unasked);
+    assert_eq!(consumer.release(0, LIGHT), Room::Unasked);
     assert_eq!(producer.given_back(), 0);
     producer.want_room();
     consumer.peek().expect("it is there");
-    assert_eq!(consumer.release(0), Room::Wanted);
+    assert_eq!(consumer.release(0, LIGHT), Room::Wanted);
     assert_eq!(producer.given_back(), 2);
     assert!(producer.drained());
 }

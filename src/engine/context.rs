@@ -11,7 +11,7 @@ use super::lock::{Hold, OwnedLock, this_thread};
 use super::message::{Dropped, SelfMessage, Then};
 use super::notifier::Notifier;
 use super::options::{Options, Settings};
-use super::sleepers::{Sleepers, WaitingRoom};
+use super::sleepers::Sleepers;
 use super::stats::Stats;
 use super::transfer::Transfer;
 use super::tuner::Tuner;
@@ -20,6 +20,7 @@ use crate::abi::{
     LAPI_ERR_ALL_HNDL_IN_USE, LAPI_ERR_HNDL_INVALID, LAPI_VOID_HANDLE, lapi_err_t, lapi_handle_t,
     lapi_msg_state_t,
 };
+use crate::base::waiting_room::WaitingRoom;
 use crate::dgsp::DdmSlot;
 use crate::error::{Error, Result};
 use crate::proto::Link;

@@ -1,9 +1,5 @@
 //! Who sleeps in a context, where, and after how long.
 
-use parking_lot::{Condvar, Mutex};
-use std::sync::atomic::{AtomicU32, Ordering, fence};
-use std::time::Duration;
-
 /// How long a thread polls before it sleeps, in polls.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
@@ -33,59 +29,8 @@ pub struct Sleepers {
     pub waiting: u32,
     /// One of them sleeps on the transport's descriptor.
     pub on_descriptor: bool,
-    /// How many sleep in the waiting room.
+    /// How many sleep in the [`crate::base::waiting_room`].
     pub in_room: u32,
     /// The notifier has armed the transport.
     pub notifier_armed: bool,
-}
-
-/// Where threads sleep that are not the one on the descriptor.
-pub(super) struct WaitingRoom {
-    news: Mutex<u64>,
-    changed: Condvar,
-    /// Threads that sleep, wherever: read without the lock, by calls that do not take it.
-    asleep: AtomicU32,
-}
-
-impl WaitingRoom {
-    pub(super) fn new() -> Self {
-        Self { news: Mutex::new(0), changed: Condvar::new(), asleep: AtomicU32::new(0) }
-    }
-
-    /// Whether a thread sleeps, or is about to. The sleeper calls [`Self::lie_down`] and then looks at the counter; who
-    /// asks here has changed the counter before.
-    #[inline]
-    pub(super) fn occupied(&self) -> bool {
-        fence(Ordering::SeqCst);
-        self.asleep.load(Ordering::SeqCst) != 0
-    }
-
-    /// This thread is about to sleep, here or on the descriptor.
-    pub(super) fn lie_down(&self) {
-        self.asleep.fetch_add(1, Ordering::SeqCst);
-    }
-
-    /// The end of what [`Self::lie_down`] began.
-    pub(super) fn get_up(&self) {
-        self.asleep.fetch_sub(1, Ordering::SeqCst);
-    }
-
-    /// The number of the last news.
-    pub(super) fn number(&self) -> u64 {
-        *self.news.lock()
-    }
-
-    /// Sleeps until there is news after number `before`, but not for longer than `at_most`.
-    pub(super) fn sleep(&self, before: u64, at_most: Duration) {
-        let mut news = self.news.lock();
-        if *news == before {
-            self.changed.wait_for(&mut news, at_most);
-        }
-    }
-
-    /// Wakes all that sleep here.
-    pub(super) fn announce(&self) {
-        *self.news.lock() += 1;
-        self.changed.notify_all();
-    }
 }

@@ -28,6 +28,11 @@ pub struct Job {
     deadline: Duration,
 }
 
+/// How many times longer everything may take than usual: with an instrumented library it does.
+fn patience() -> u32 {
+    std::env::var("TEST_PATIENCE").ok().and_then(|times| times.parse().ok()).unwrap_or(1)
+}
+
 /// What became of a job.
 #[derive(Clone, Debug)]
 pub struct Outcome {
@@ -122,7 +127,7 @@ impl Job {
         self
     }
 
-    /// How many seconds the job may take; 60 unless given.
+    /// How many seconds the job may take; 60 unless given. `TEST_PATIENCE` in the environment multiplies them.
     pub fn deadline(mut self, seconds: u64) -> Self {
         self.deadline = Duration::from_secs(seconds);
         self
@@ -147,7 +152,14 @@ impl Job {
         let pid = child.id() as i32;
         let (ended, status) = channel();
         thread::spawn(move || ended.send(child.wait().expect("a child can be waited for")));
-        Running { pid, deadline: Instant::now() + self.deadline, status, stdout, stderr, over: false }
+        Running {
+            pid,
+            deadline: Instant::now() + self.deadline * patience(),
+            status,
+            stdout,
+            stderr,
+            over: false,
+        }
     }
 
     fn command(&self) -> Command {

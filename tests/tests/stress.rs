@@ -43,6 +43,14 @@ fn several_threads_on_one_handle() {
     storm(2, "34 500 500 8 16384");
 }
 
+/// HANDLES THREADS ROUNDS, see `tests/c/stress/threads.c`.
+#[test]
+fn many_threads_on_one_handle_and_on_several() {
+    for (procs, args) in [(2, "1 4 100"), (1, "2 2 60"), (2, "3 3 60"), (4, "2 3 40")] {
+        passed(&job("stress/threads", procs, args).deadline(120).run(), procs);
+    }
+}
+
 #[test]
 fn without_cross_memory_attach() {
     for (name, value) in

@@ -6,12 +6,14 @@
 
 pub mod attach;
 mod away;
+#[cfg(one_mapping)]
+mod one_mapping;
 mod peer;
 pub mod segment;
 
 use super::{Attach, Inbound, Limits, Outgoing, PeerState, SendError, Task, Transport};
 use crate::abi::LAPI_ERR_SHM_SETUP;
-use crate::base::fence::{self, Light};
+use crate::base::fence::Light;
 use crate::base::ring::Room;
 use crate::error::{Error, Result};
 use crate::wire::reunion::Reunion;
@@ -257,15 +259,13 @@ impl ShmTransport {
     /// Whether a peer that was full has room since.
     fn room_again(&self) -> bool {
         self.stuck.iter().filter_map(|&task| self.peer(task)).any(|peer| {
-            peer.stuck_at.is_some_and(|then| peer.out.given_back() != then) || !peer.segment.running()
+            peer.stuck_at.is_some_and(|then| peer.out.room_since(then)) || !peer.segment.running()
         })
     }
 
     fn no_room(&mut self, task: Task) {
         let Some(peer) = self.peers[task as usize].as_mut() else { return };
-        peer.out.want_room();
-        // What the failing attempt knew, not what is known by now: room that came in between counts as new.
-        if peer.stuck_at.replace(peer.out.known_back()).is_none() {
+        if peer.stuck_at.replace(peer.out.want_room()).is_none() {
             self.stuck.push(task);
         }
     }
@@ -307,8 +307,7 @@ impl Transport for ShmTransport {
             peer.contacted = true;
             peer.segment.contact(me);
         }
-        light.fence();
-        if peer.segment.asleep() && peer.segment.must_wake() {
+        if peer.segment.doorbell().must_ring(light) {
             ring_bell(&peer.event);
         }
         if peer.stuck_at.take().is_some() {
@@ -336,28 +335,23 @@ impl Transport for ShmTransport {
     fn release(&mut self, packet: Inbound) {
         let light = self.light;
         let Some(peer) = self.peers[packet.src as usize].as_mut() else { return };
-        if peer.inward.release(packet.body_len) == Room::Wanted {
-            light.fence();
-            if peer.segment.asleep() && peer.segment.must_wake() {
-                ring_bell(&peer.event);
-            }
+        if peer.inward.release(packet.body_len, light) == Room::Wanted
+            && peer.segment.doorbell().must_ring(light)
+        {
+            ring_bell(&peer.event);
         }
     }
 
     fn arm(&mut self) -> bool {
-        self.segment.set_asleep(true);
-        fence::heavy();
-        let busy = self.new_contacts()
-            || self.contacts.iter().filter_map(|&task| self.peer(task)).any(|peer| peer.inward.ready())
-            || self.room_again();
-        if busy {
-            self.segment.set_asleep(false);
-        }
-        !busy
+        self.segment.doorbell().lie_down(|| {
+            self.new_contacts()
+                || self.contacts.iter().filter_map(|&task| self.peer(task)).any(|peer| peer.inward.ready())
+                || self.room_again()
+        })
     }
 
     fn disarm(&mut self) {
-        self.segment.set_asleep(false);
+        self.segment.doorbell().get_up();
         // Nothing to read means that nobody has rung.
         let _ = rustix::io::read(&self.event, &mut [0; 8]);
     }

@@ -1,7 +1,7 @@
 //! One peer, as long as this task is connected with it: its segment, the rings between the two, its process.
 
 use super::segment::{Segment, Strip};
-use crate::base::ring::{Consumer, Producer};
+use crate::base::ring::{Consumer, Producer, Shortage};
 use crate::transport::PeerState;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -18,8 +18,8 @@ pub(super) struct Peer {
     pub(super) process: Process,
     /// It knows that we write to it.
     pub(super) contacted: bool,
-    /// We found no room there, when it had given back so much.
-    pub(super) stuck_at: Option<u64>,
+    /// We found no room there.
+    pub(super) stuck_at: Option<Shortage>,
 }
 
 impl Peer {

@@ -5,6 +5,7 @@
 
 use crate::abi::LAPI_ERR_SHM_SETUP;
 use crate::base::clock::ticks;
+use crate::base::doorbell::Doorbell;
 use crate::base::ring::{Consumer, Geometry, Producer};
 use crate::error::{Error, Result};
 use crate::transport::Task;
@@ -46,8 +47,7 @@ struct Control {
 #[repr(C)]
 struct Presence {
     state: AtomicU32,
-    /// Not 0 when the task sleeps and must be woken: who clears it wakes.
-    asleep: AtomicU32,
+    doorbell: Doorbell,
 }
 
 /// A memory file, mapped.
@@ -158,20 +158,10 @@ impl Segment {
         self.control().presence.state.store(CLOSED, Ordering::Release);
     }
 
-    /// Whether the owner may sleep.
+    /// By which the owner is found asleep.
     #[inline]
-    pub fn asleep(&self) -> bool {
-        self.control().presence.asleep.load(Ordering::Relaxed) != 0
-    }
-
-    /// Whether this call is the one that must wake the owner.
-    pub fn must_wake(&self) -> bool {
-        self.control().presence.asleep.swap(0, Ordering::SeqCst) != 0
-    }
-
-    /// The owner is about to sleep, or awake.
-    pub fn set_asleep(&self, asleep: bool) {
-        self.control().presence.asleep.store(asleep.into(), Ordering::SeqCst);
+    pub fn doorbell(&self) -> &Doorbell {
+        &self.control().presence.doorbell
     }
 
     /// Whether the owner is looking for packets, or was just now.
@@ -273,18 +263,27 @@ impl Mapping {
     }
 
     fn map(file: BorrowedFd<'_>, bytes: usize) -> rustix::io::Result<Self> {
-        // SAFETY: a new mapping of a file whose size is `bytes` and sealed; nothing else is at its place.
-        let base = unsafe {
-            mmap(std::ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, file, 0)?
+        let map = || {
+            let access = ProtFlags::READ | ProtFlags::WRITE;
+            // SAFETY: a new mapping of a file whose size is `bytes` and sealed; nothing else is at its place.
+            let base = unsafe { mmap(std::ptr::null_mut(), bytes, access, MapFlags::SHARED, file, 0)? };
+            NonNull::new(base.cast()).ok_or(rustix::io::Errno::NOMEM)
         };
-        Ok(Self { base: NonNull::new(base.cast()).ok_or(rustix::io::Errno::NOMEM)?, bytes })
+        #[cfg(one_mapping)]
+        let map = || super::one_mapping::share(file, map);
+        Ok(Self { base: map()?, bytes })
     }
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made by this value; the rings on it are dropped before, see `ShmTransport`.
-        let unmapped = unsafe { munmap(self.base.as_ptr().cast::<c_void>(), self.bytes) };
-        debug_assert!(unmapped.is_ok());
+        let unmap = || {
+            // SAFETY: the mapping was made by this value; the rings on it are dropped before, see `ShmTransport`.
+            let unmapped = unsafe { munmap(self.base.as_ptr().cast::<c_void>(), self.bytes) };
+            debug_assert!(unmapped.is_ok());
+        };
+        #[cfg(one_mapping)]
+        let unmap = || super::one_mapping::give_back(self.base, unmap);
+        unmap();
     }
 }

@@ -1,6 +1,7 @@
 //! Shared memory held to the contract of transports; the tasks are threads of this process.
 
 use super::*;
+use crate::base::fence;
 use crate::transport::conformance;
 use crate::wire::reunion::{Event, Offer};
 use parking_lot::Mutex;

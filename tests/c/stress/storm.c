@@ -297,5 +297,8 @@ int main(int argc, char **argv) {
     t_fence();
     compare(workers);
     t_done();
+    for (i = 0; i < threads; i++) free(workers[i].home);
+    free(workers);
+    free(tids);
     return 0;
 }

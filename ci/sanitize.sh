@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# Threads and memory under ThreadSanitizer and AddressSanitizer: unit tests, and C programs under poe with an instrumented
+# library. `ci/sanitize.sh thread` or `ci/sanitize.sh address` for one of them.
+#
+# Everything is built into target/sanitize. The stable compiler has the sanitizers and hides them: RUSTC_BOOTSTRAP shows
+# them. std stays as it is, not instrumented; what follows from that stands in ci/sanitize/thread.supp. With --target, build scripts
+# and macros are not instrumented. C programs are compiled by gcc and linked with Rust's own runtime, which the library
+# needs: gcc's is older and lacks some of its functions.
+set -eu
+cd "$(dirname "$0")/.."
+ci/deps.sh build sanitize
+
+target=x86_64-unknown-linux-gnu
+build=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+stage=${LAPI_STAGE:-$build/stage}
+runtime=$build/sanitize/runtime
+export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_DEBUG=line-tables-only
+ran=()
+
+# Unit tests: what has threads, and what moves bytes.
+units=(base:: transport:: proto:: engine:: dgsp:: job::)
+# Programs under poe, as `cargo test --test FILE`.
+files=(stress init interrupt counters handlers data fence vectors dgsp address util failure)
+# What is left out of them: how much memory is used, and what needs so much of it that there is none for shadows.
+left_out=(a_long_run_needs_no_more_memory four_gib sixty_four_tasks)
+
+say() { echo "== sanitize: $*"; }
+
+# Runs a command, and fails when it fails or when a sanitizer has reported anything.
+checked() { # checked NAME COMMAND...
+    local name=$1 log=$build/sanitize/$1.log started=$SECONDS
+    shift
+    say "$name"
+    if ! "$@" </dev/null >"$log" 2>&1 || grep -qaE 'WARNING: ThreadSanitizer|ERROR: (Address|Leak)Sanitizer' "$log"; then
+        grep -aE 'SUMMARY: |^test .*FAILED|panicked at' "$log" | sort | uniq -c | head -n 40 || true
+        echo "== sanitize: $name failed; everything it said: $log" >&2
+        exit 1
+    fi
+    grep -aE '^test result' "$log" | sort | uniq -c | sed 's/finished in.*//' || true
+    ran+=("$name, $((SECONDS - started)) s")
+}
+
+instrumented() { # instrumented KIND COMMAND...: cargo, with the core instrumented
+    local kind=$1 flags="-Zsanitizer=$1 --cfg one_mapping"
+    shift
+    # The flag is part of the ABI, and std was built without.
+    [ "$kind" = address ] || flags+=" -Cunsafe-allow-abi-mismatch=sanitizer"
+    RUSTC_BOOTSTRAP=1 RUSTFLAGS=$flags CARGO_TARGET_DIR=$build/sanitize/$kind "$@"
+}
+
+one_sanitizer() { # one_sanitizer KIND SHORT
+    local kind=$1 short=$2 prefix=$build/sanitize/$1/stage
+    local skip=()
+    for name in "${left_out[@]}"; do skip+=(--skip "$name"); done
+    ln -sfn "$(rustc --print sysroot)/lib/rustlib/$target/lib/librustc-stable_rt.$short.a" "$runtime/lib$short.a"
+
+    checked "$kind-build" instrumented "$kind" cargo build --release --target "$target" -p lapi_r
+    checked "$kind-units" instrumented "$kind" cargo test --release --target "$target" -p openlapi --lib -- \
+        --test-threads 2 "${units[@]}"
+
+    # An installation with the usual poe and wrappers, whose library is the instrumented one.
+    rm -rf "$prefix"
+    cp -a "$stage" "$prefix"
+    install -m 755 "$build/sanitize/$kind/$target/release/liblapi_r.so" "$prefix/lib/liblapi_r.so.1"
+    export MP_COMPILER="gcc -fsanitize=$kind -static-lib$short -L$runtime -rdynamic"
+    for file in "${files[@]}"; do
+        checked "$kind-$file" env LAPI_STAGE="$prefix" TEST_PATIENCE=5 \
+            cargo test -p openlapi-tests --test "$file" -- --test-threads 2 "${skip[@]}"
+    done
+    unset MP_COMPILER
+}
+
+mkdir -p "$runtime"
+[ -x "$stage/bin/poe" ] || make stage
+# Programs end by _exit as often as by return, and keep their tables until then: that memory is not lost.
+export ASAN_OPTIONS="detect_leaks=0 detect_stack_use_after_return=0 exitcode=166"
+export TSAN_OPTIONS="suppressions=$PWD/ci/sanitize/thread.supp exitcode=166 second_deadlock_stack=1"
+for kind in ${*:-thread address}; do
+    case $kind in
+    thread) one_sanitizer thread tsan ;;
+    address) one_sanitizer address asan ;;
+    *) echo "ci/sanitize.sh: no such sanitizer: $kind" >&2 && exit 2 ;;
+    esac
+done
+say "what ran:"
+printf '   %s\n' "${ran[@]}"
+say "all of it passed, ${#ran[@]} steps in $((SECONDS / 60)) min $((SECONDS % 60)) s"
