@@ -1,7 +1,8 @@
-//! What knows nothing of LAPI: memory, rings, fences, clocks.
+//! What knows nothing of LAPI: memory, rings, fences, locks, clocks.
 
 pub mod bytes;
 pub mod clock;
 pub mod fence;
+pub mod lock;
 pub mod ring;
 pub mod rng;

@@ -1,13 +1,13 @@
 //! The context's lock. It knows which thread holds it, so that a call made by that thread (from a handler, or because
 //! the program has taken the lock for itself) goes on without taking it again.
 
-use parking_lot::RawMutex;
-use parking_lot::lock_api::{RawMutex as _, RawMutexFair as _};
+use crate::base::lock::RawLock;
+use lock_api::RawMutex as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A lock with an owner.
 pub struct OwnedLock {
-    raw: RawMutex,
+    raw: RawLock,
     /// The owner's thread id, 0 for none. Only ever compared with the reader's own id: a thread sees its own writes,
     /// so no order between threads is needed.
     owner: AtomicUsize,
@@ -16,7 +16,7 @@ pub struct OwnedLock {
 impl OwnedLock {
     /// A free lock.
     pub const fn new() -> Self {
-        Self { raw: RawMutex::INIT, owner: AtomicUsize::new(0) }
+        Self { raw: RawLock::INIT, owner: AtomicUsize::new(0) }
     }
 
     /// Takes the lock, waiting for it. `false` when this thread holds it already: then nothing has changed.

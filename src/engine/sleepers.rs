@@ -1,6 +1,6 @@
 //! Who sleeps in a context, where, and after how long.
 
-use parking_lot::{Condvar, Mutex};
+use crate::base::lock::{Condvar, Mutex};
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 use std::time::Duration;
 
