@@ -92,6 +92,11 @@ pub fn meet(
     if me.task == round.root() { root::hold(&round, blob, fds) } else { member::join(&round, blob, fds) }
 }
 
+/// In a forked child: nothing of a meeting that another thread of the parent was holding stays open here.
+pub fn forget_in_child() {
+    channel::close_in_child();
+}
+
 /// One meeting, as one task sees it.
 struct Round {
     task: u32,
