@@ -11,15 +11,29 @@ pub struct Patience {
     pub spin: u32,
     /// Polls after which the processor is given away.
     pub yields: u32,
+    /// How many threads of this task may poll at once: with more of them they take the processors from each other, and
+    /// from those who make what they wait for. Then all have little patience.
+    pub pollers: u32,
 }
 
+/// Polls in a tight loop where there are more threads than processors.
+const LITTLE: u32 = 40;
+
 impl Patience {
-    /// `crowded`: there are more tasks than processors. `spin` if the program's environment gives it.
-    pub fn new(crowded: bool, spin: Option<u32>) -> Self {
+    /// Of a task in a job of `tasks` on so many processors. `spin` if the program's environment gives it.
+    pub fn new(tasks: u32, processors: u32, spin: Option<u32>) -> Self {
+        let crowded = tasks > processors;
         Self {
-            spin: spin.unwrap_or(if crowded { 40 } else { 20_000 }),
+            spin: spin.unwrap_or(if crowded { LITTLE } else { 20_000 }),
             yields: if crowded { 60 } else { 100 },
+            pollers: if spin.is_some() { u32::MAX } else { (processors / tasks.max(1)).max(1) },
         }
+    }
+
+    /// How often a thread polls in a tight loop when so many wait.
+    #[inline]
+    pub fn spins(&self, waiting: u32) -> u32 {
+        if waiting <= self.pollers { self.spin } else { self.spin.min(LITTLE) }
     }
 }
 

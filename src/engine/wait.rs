@@ -145,17 +145,18 @@ fn poll_until<T>(held: &mut Held<'_>, ready: &mut impl FnMut(&mut Core) -> Optio
             polls = 0;
         }
         polls += 1;
-        if polls <= patience.spin {
+        let spin = patience.spins(core.sleepers.waiting);
+        if polls <= spin {
             std::hint::spin_loop();
             held.breathe();
-        } else if polls <= patience.spin + patience.yields {
+        } else if polls <= spin + patience.yields {
             held.unlocked(std::thread::yield_now);
         } else {
             if let Some(answer) = sleep(held, ready) {
                 return Ok(answer);
             }
             // What woke us is worth a look or two before the next sleep.
-            polls = patience.spin + patience.yields.saturating_sub(8);
+            polls = spin + patience.yields.saturating_sub(8);
         }
     }
 }
