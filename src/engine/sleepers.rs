@@ -42,6 +42,8 @@ impl Patience {
 pub struct Sleepers {
     /// Threads in [`super::wait::wait_until`].
     pub waiting: u32,
+    /// Threads in LAPI_Msgpoll.
+    pub polling: u32,
     /// One of them sleeps on the transport's descriptor.
     pub on_descriptor: bool,
     /// How many sleep in the waiting room.
