@@ -2,7 +2,7 @@
 # make deps       install what the build and the tests need (Debian), when it is missing
 # make demo       build, compile two samples and run each with two tasks
 # make test       everything that must hold: formatting, lints, all tests
-# make bench      measure, beside the peers
+# make bench      measure, beside the peers; bench-interrupt: interrupt mode
 # make fuzz       feed the gather/scatter machine with anything, SECONDS=60 for each target
 # make install    PREFIX=/usr/local DESTDIR=
 # make uninstall  PREFIX=/usr/local DESTDIR=
@@ -27,7 +27,7 @@ TO := $(DESTDIR)$(PREFIX)
 
 SECONDS ?= 60
 
-.PHONY: all library compat deps demo test bench fuzz install uninstall stage clean
+.PHONY: all library compat deps demo test bench bench-interrupt fuzz install uninstall stage clean
 all: library compat
 
 library:
@@ -70,6 +70,11 @@ bench:
 	ci/deps.sh build bench
 	$(MAKE) stage
 	LAPI_STAGE="$(STAGE)" BENCH_BUILD="$(BUILD)/bench" benches/run.sh
+
+bench-interrupt:
+	ci/deps.sh build
+	$(MAKE) stage
+	LAPI_STAGE="$(STAGE)" BENCH_BUILD="$(BUILD)/bench/interrupt" benches/interrupt/run.sh
 
 fuzz:
 	ci/deps.sh build

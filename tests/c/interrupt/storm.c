@@ -201,9 +201,14 @@ static void *in_msgpoll(void *arg) {
     return NULL;
 }
 
-/* Waits for these bits, and for no others than may come with them. */
-static void expect(lapi_msg_state_t wanted, lapi_msg_state_t also) {
-    lapi_msg_state_t all = 0;
+static lapi_cntr_t go;
+static void **gos;
+
+/* Tells another task that this one has left the fence, and is ready: a fence forgets what comes while it is there. */
+static void tell(int task) { OK(LAPI_Put(t_hndl, (uint)task, 0, NULL, NULL, gos[task], NULL, NULL)); }
+
+/* Waits for these bits, some of which may be there, and for no others than may come with them. */
+static void expect(lapi_msg_state_t all, lapi_msg_state_t wanted, lapi_msg_state_t also) {
     while ((all & wanted) != wanted) {
         all |= poll(10000);
         CHECK_FOR((all & ~(wanted | also | LAPI_DISP_CNTR)) == 0, "the status is %#x", (unsigned)all);
@@ -216,8 +221,9 @@ static void bits(void) {
     void **flags = t_addresses(&flag), **larges = t_addresses(large);
     pthread_t tid;
     lapi_msg_state_t now;
-    int i, tgt = next_task(), mode;
+    int tgt = next_task(), mode;
     lapi_msg_info_t info;
+    gos = t_addresses(&go);
     RETURNS(LAPI_Msgpoll(t_hndl, 1, NULL), LAPI_ERR_MSG_INFO_NULL);
     for (mode = 0; mode < 2; mode++) {
         t_set(INTERRUPT_SET, mode);
@@ -228,20 +234,23 @@ static void bits(void) {
         CHECK_EQ(poll(1), LAPI_DISP_CNTR);
         CHECK_EQ(poll(0), LAPI_DISP_CNTR);
         t_fence();
-        drain();
         if (t_tasks > 1) {
-            /* One sends, the other receives. */
+            /* One sends, the other receives, and has told it to. */
             if (t_me == 0) {
+                t_wait_exact(&go, 1);
                 OK(LAPI_Put(t_hndl, 1, sizeof large, larges[1], large, flags[1], NULL, NULL));
-                expect(LAPI_SEND_COMPLETE, 0);
-            } else if (t_me == 1) expect(LAPI_RECV_COMPLETE, 0);
+                expect(0, LAPI_SEND_COMPLETE, 0);
+            } else if (t_me == 1) {
+                tell(0);
+                expect(0, LAPI_RECV_COMPLETE, LAPI_SEND_COMPLETE);
+            }
             t_fence();
             drain();
             t_fence();
             /* A get is received where it was asked for, and sent where it comes from. */
             if (t_me == 0) {
                 OK(LAPI_Get(t_hndl, 1, 100, larges[1], large, flags[1], &done));
-                expect(LAPI_RECV_COMPLETE, 0);
+                expect(0, LAPI_RECV_COMPLETE, 0);
                 OK(LAPI_Waitcntr(t_hndl, &done, 1, NULL));
             }
             t_fence();
@@ -249,8 +258,12 @@ static void bits(void) {
             t_fence();
         }
         /* Both. */
+        tell((t_me + t_tasks - 1) % t_tasks);
+        now = 0;
+        while (__atomic_load_n(&go.cntr, __ATOMIC_ACQUIRE) < 1) now |= poll(10);
+        OK(LAPI_Setcntr(t_hndl, &go, 0));
         OK(LAPI_Put(t_hndl, (uint)tgt, 10, areas[tgt], area[0], flags[tgt], NULL, NULL));
-        expect(LAPI_BOTH_COMPLETE, 0);
+        expect(now & LAPI_BOTH_COMPLETE, LAPI_BOTH_COMPLETE, 0);
         t_fence();
         drain();
         t_fence();
@@ -258,14 +271,16 @@ static void bits(void) {
            call that does not report. */
         if (t_tasks > 1) {
             if (t_me == 0) {
+                t_wait_exact(&go, 1);
                 usleep(20000);
                 OK(LAPI_Put(t_hndl, 1, 10, areas[1], area[0], flags[1], NULL, &done));
                 OK(LAPI_Waitcntr(t_hndl, &done, 1, NULL));
             } else if (t_me == 1) {
                 int before = flag.cntr;
+                tell(0);
                 while (__atomic_load_n(&flag.cntr, __ATOMIC_ACQUIRE) == before)
                     if (!mode) OK(LAPI_Probe(t_hndl));
-                CHECK_EQ(poll(0), LAPI_RECV_COMPLETE);
+                CHECK_EQ(poll(0) & ~(lapi_msg_state_t)LAPI_SEND_COMPLETE, LAPI_RECV_COMPLETE);
                 CHECK_EQ(poll(0), LAPI_DISP_CNTR);
             }
             t_fence();
@@ -282,7 +297,7 @@ static void bits(void) {
         CHECK_EQ(poll(10) & LAPI_POLLING_NET, 0);
         stop = 0;
         CHECK_EQ(pthread_create(&tid, NULL, in_msgpoll, NULL), 0);
-        for (i = 0; !(poll(10) & LAPI_POLLING_NET); i++) sched_yield();
+        while (!(poll(10) & LAPI_POLLING_NET)) sched_yield();
         stop = 1;
         CHECK_EQ(pthread_join(tid, NULL), 0);
         CHECK_EQ(poll(10) & LAPI_POLLING_NET, 0);
