@@ -25,6 +25,9 @@ const RESTLESS: Duration = Duration::from_millis(1);
 /// A thread that polls by itself and never sleeps looks after its peers once in so many polls.
 const POLLS_BETWEEN_LOOKS: u64 = 1 << 17;
 
+/// A thread that has polled so often for the answer of a peer that does not look wakes that peer: some 100 microseconds.
+const PROD_AFTER: u32 = 2000;
+
 /// How long a call helps when too much waits for room.
 const RELIEF: Duration = Duration::from_millis(1);
 
@@ -145,6 +148,9 @@ fn poll_until<T>(held: &mut Held<'_>, ready: &mut impl FnMut(&mut Core) -> Optio
             polls = 0;
         }
         polls += 1;
+        if polls == PROD_AFTER {
+            bulk::prod_inattentive_peers(core);
+        }
         let spin = patience.spins(core.sleepers.waiting);
         if polls <= spin {
             std::hint::spin_loop();

@@ -334,6 +334,10 @@ impl Transport for ShmTransport {
         self.segment.set_attentive(attentive);
     }
 
+    fn last_look(&self) -> Option<u64> {
+        Some(self.segment.last_look())
+    }
+
     fn attentive(&self, task: Task) -> bool {
         self.peer(task).segment.attentive()
     }

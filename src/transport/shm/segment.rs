@@ -200,6 +200,11 @@ impl Segment {
         last == ALWAYS || ticks().wrapping_sub(last) < RECENT
     }
 
+    /// When the owner last looked for packets, in ticks; a time to come while it looks.
+    pub fn last_look(&self) -> u64 {
+        self.control().attention.load(Ordering::Relaxed)
+    }
+
     /// The owner is looking for packets from now on, or looks no more.
     #[inline]
     pub fn set_attentive(&self, attentive: bool) {
