@@ -4,7 +4,7 @@
 # make test       everything that must hold: formatting, lints, all tests
 # make loom       the models of the lock-free parts, in every order of their threads (part of make test)
 # make sanitize   unit tests and C programs under ThreadSanitizer and AddressSanitizer
-# make bench      measure, beside the peers
+# make bench      measure, beside the peers; bench-interrupt: interrupt mode
 # make fuzz       feed the gather/scatter machine with anything, SECONDS=60 for each target
 # make install    PREFIX=/usr/local DESTDIR=
 # make uninstall  PREFIX=/usr/local DESTDIR=
@@ -29,7 +29,7 @@ TO := $(DESTDIR)$(PREFIX)
 
 SECONDS ?= 60
 
-.PHONY: all library compat deps demo test loom sanitize bench fuzz install uninstall stage clean
+.PHONY: all library compat deps demo test loom sanitize bench bench-interrupt fuzz install uninstall stage clean
 all: library compat
 
 library:
@@ -82,6 +82,11 @@ bench:
 	ci/deps.sh build bench
 	$(MAKE) stage
 	LAPI_STAGE="$(STAGE)" BENCH_BUILD="$(BUILD)/bench" benches/run.sh
+
+bench-interrupt:
+	ci/deps.sh build
+	$(MAKE) stage
+	LAPI_STAGE="$(STAGE)" BENCH_BUILD="$(BUILD)/bench/interrupt" benches/interrupt/run.sh
 
 fuzz:
 	ci/deps.sh build

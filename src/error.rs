@@ -31,10 +31,18 @@ impl From<c_int> for Error {
 }
 
 /// Writes a line to standard error, in one piece. A standard error that is closed or broken is the program's business: it
-/// must not end the process.
+/// must not end the process. Not by the standard library's stream: another thread may have held its lock when this process
+/// was forked.
 pub fn tell(line: std::fmt::Arguments<'_>) {
     let line = format!("LAPI: {line}\n");
-    let _ = std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes());
+    let mut rest = line.as_bytes();
+    while !rest.is_empty() {
+        match rustix::io::write(rustix::stdio::stderr(), rest) {
+            Ok(written) => rest = &rest[written..],
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return,
+        }
+    }
 }
 
 /// One line of the table.

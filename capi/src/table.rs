@@ -6,11 +6,12 @@
 use libc::c_int;
 use openlapi::abi::{LAPI_ERR_ALL_HNDL_IN_USE, LAPI_ERR_HNDL_INVALID, LAPI_SUCCESS, lapi_handle_t};
 use openlapi::api::env::INSTANCES;
+use openlapi::api::fork;
 use openlapi::engine::context::{Context, Held};
 use openlapi::error::{Error, Result};
 use std::ptr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
-use std::sync::{Arc, Once};
 
 /// The context of each place, made when the place is first taken, and never freed.
 static CONTEXTS: [AtomicPtr<Arc<Context>>; INSTANCES] =
@@ -31,7 +32,7 @@ pub struct Place {
 impl Place {
     /// Takes the place of instance `number`, 1 and up; 0 is the lowest free one.
     pub fn take(number: u32) -> Result<Self> {
-        forget_after_fork();
+        prepare_for_forks();
         let mut places = match number {
             0 => 0..INSTANCES,
             _ => number as usize - 1..(number as usize).min(INSTANCES),
@@ -88,18 +89,28 @@ fn release(index: usize) {
 
 /// Sees to it that a forked child has no contexts: their threads, and their place in the job, are the parent's. What they
 /// hold stays as it was, untouched; a new LAPI_Init makes new ones.
-fn forget_after_fork() {
-    extern "C" fn forget() {
+pub fn prepare_for_forks() {
+    extern "C" fn before() {
+        fork::before();
+    }
+    extern "C" fn in_parent() {
+        fork::in_parent();
+    }
+    extern "C" fn in_child() {
         for (context, taken) in CONTEXTS.iter().zip(&TAKEN) {
             context.store(ptr::null_mut(), Ordering::Relaxed);
             taken.store(false, Ordering::Relaxed);
         }
+        fork::in_child();
     }
-    static REGISTERED: Once = Once::new();
-    // SAFETY: the function only stores atomics, which is allowed in a child of a process with threads.
-    REGISTERED.call_once(|| unsafe {
-        libc::pthread_atfork(None, None, Some(forget));
-    });
+    /// Not a `Once`: a child that is forked in the middle of it would wait for ever. Two threads may register the same
+    /// functions twice; they do no harm when they are called twice.
+    static REGISTERED: AtomicBool = AtomicBool::new(false);
+    if !REGISTERED.load(Ordering::Acquire) {
+        // SAFETY: the functions are there for as long as the library.
+        unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
+        REGISTERED.store(true, Ordering::Release);
+    }
 }
 
 /// The open context of a handle.
@@ -128,6 +139,10 @@ fn invalid(handle: lapi_handle_t) -> Error {
 pub fn call(name: &str, handle: lapi_handle_t, run: impl FnOnce(&mut Held<'_>) -> Result<()>) -> c_int {
     let outcome = find(handle).and_then(|context| {
         let mut held = context.enter()?;
+        // The context may have been ended, and opened again, since it was found.
+        if context.handle() != handle {
+            return Err(invalid(handle));
+        }
         run(&mut held)
     });
     code(name, handle, outcome)

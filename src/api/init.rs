@@ -38,13 +38,16 @@ pub struct Request {
     pub level: lapi_lib_t,
     /// The error handler.
     pub error_handler: LAPI_err_hndlr_p,
-    /// How many threads run completion handlers; less than 1 is 1.
+    /// How many threads run completion handlers; less than 1 is 1, and more than 128 are 128.
     pub completion_threads: i32,
     /// How threads are made.
     pub recipe: Recipe,
     /// LAPI_INTERRUPT_OFF was given in `protocol`.
     pub interrupts: bool,
 }
+
+/// A larger number is a mistake, or was never set; it would take the memory for its stacks.
+const MOST_COMPLETION_THREADS: i32 = 128;
 
 /// How many rounds of the dispatcher LAPI_Term makes at most for what has come in.
 const LAST_ROUNDS: u32 = 10_000;
@@ -87,7 +90,7 @@ pub fn init(context: &Arc<Context>, request: &Request) -> Result<lapi_dev_t> {
     settings.ack_threshold.store(config.ack_thresh as i32, Relaxed);
     settings.info_level.store(config.info_level as i32, Relaxed);
     context.open(request.handle, core)?;
-    let threads = request.completion_threads.max(1) as usize;
+    let threads = request.completion_threads.clamp(1, MOST_COMPLETION_THREADS) as usize;
     let started = workers::start(context, threads, request.recipe)
         .and_then(|()| interrupt::start(context, request.recipe));
     if let Err(error) = started {
@@ -287,7 +290,8 @@ fn attach_to(
 
 fn options(config: &Config, identity: &Identity, request: &Request) -> Options {
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let crowded = identity.tasks as usize > machine_processors().max(processors);
+    let processors = machine_processors().max(processors) as u32;
+    let crowded = identity.tasks > processors;
     Options {
         me: identity.task,
         tasks: identity.tasks,
@@ -300,9 +304,9 @@ fn options(config: &Config, identity: &Identity, request: &Request) -> Options {
             },
             crowded,
         },
-        patience: Patience::new(crowded, config.spin),
         level: request.level,
         give_up: !config.no_timeout,
+        patience: Patience::new(identity.tasks, processors, config.spin),
         error_handler: request.error_handler,
         told: Told {
             rexmit_buffers: config.rexmit_buf_cnt as i32,

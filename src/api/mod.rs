@@ -10,6 +10,7 @@ pub mod check;
 pub mod dgsp;
 pub mod env;
 pub mod fence;
+pub mod fork;
 pub mod init;
 pub mod lock_sharing;
 pub mod progress;

@@ -54,16 +54,25 @@ pub fn probe(held: &mut Held<'_>) {
 /// What was completed since the last call that reported it counts as well, so that nothing is missed that another
 /// call, or the notifier, has seen to.
 pub fn msgpoll(held: &mut Held<'_>, count: u32) -> Result<lapi_msg_state_t> {
+    let core = held.core();
+    let elsewhere = if core.sleepers.waiting + core.sleepers.polling != 0 { LAPI_POLLING_NET } else { 0 };
+    core.sleepers.polling += 1;
+    let outcome = poll_for_completion(held, count);
+    held.core().sleepers.polling -= 1;
+    outcome.map(|state| state | elsewhere)
+}
+
+fn poll_for_completion(held: &mut Held<'_>, count: u32) -> Result<lapi_msg_state_t> {
+    // In a handler that the dispatcher runs nothing can be completed.
+    let count = if held.in_handler() { 0 } else { count };
     let mut rounds = 0;
     loop {
-        let core = held.core();
-        let elsewhere = if core.sleepers.waiting != 0 { LAPI_POLLING_NET } else { 0 };
-        let completed = std::mem::take(&mut core.unreported);
+        let completed = std::mem::take(&mut held.core().unreported);
         if completed != 0 {
-            return Ok(completed | elsewhere);
+            return Ok(completed);
         }
         if rounds >= count {
-            return Ok(LAPI_DISP_CNTR | elsewhere);
+            return Ok(LAPI_DISP_CNTR);
         }
         rounds += 1;
         poll_once(held);

@@ -4,6 +4,7 @@ pub mod bytes;
 pub mod clock;
 pub mod doorbell;
 pub mod fence;
+pub mod lock;
 pub mod ring;
 pub mod rng;
 pub mod sync;

@@ -1,78 +1,110 @@
-//! The atomics, and the locks of what is model-checked: std's and parking_lot's, or, under `--cfg loom`, loom's, which tries
-//! every order in which threads may run and every value that a load may see
-//! (`docs/design/0007-model-checking.md`).
+//! The atomics, locks and conditions that everything here uses: std's, or, under `--cfg loom`, loom's, which tries every order
+//! in which threads may run and every value that a load may see (`docs/design/0007-model-checking.md`).
+//!
+//! A lock is never poisoned: a panic ends the process. Std's locks are one word each and know of no other lock, so that a
+//! forked child can make new ones whatever other threads of the parent held.
 //!
 //! What is used from here behaves the same in both, except that under loom nothing ever times out: a wake-up that is
 //! lost stays lost, and loom reports a deadlock.
 
+#[cfg(loom)]
+use loom::sync as library;
 #[cfg(not(loom))]
-pub use parking_lot::{Condvar, Mutex};
-#[cfg(not(loom))]
-pub use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use std::sync as library;
 
-#[cfg(loom)]
-pub use self::modelled::{Condvar, Mutex};
-#[cfg(loom)]
-pub use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+pub use library::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use std::ops::{Deref, DerefMut};
+use std::sync::PoisonError;
+use std::time::{Duration, Instant};
 
-/// Loom's locks in the form of parking_lot's.
-#[cfg(loom)]
-mod modelled {
-    use std::ops::{Deref, DerefMut};
-    use std::time::Duration;
+/// A value behind a lock.
+#[derive(Debug, Default)]
+pub struct Mutex<T>(library::Mutex<T>);
 
-    /// A lock.
-    pub struct Mutex<T>(loom::sync::Mutex<T>);
+/// Proof that a [`Mutex`] is held.
+pub struct MutexGuard<'a, T>(Option<library::MutexGuard<'a, T>>);
 
-    /// The lock is held.
-    pub struct MutexGuard<'a, T>(Option<loom::sync::MutexGuard<'a, T>>);
+/// Where threads wait for something that a [`Mutex`] guards to change.
+#[derive(Debug, Default)]
+pub struct Condvar(library::Condvar);
 
-    /// What threads wait for.
-    pub struct Condvar(loom::sync::Condvar);
+const HELD: &str = "a guard is without its lock only inside of a wait";
 
-    const HELD: &str = "a guard is without its lock only inside of Condvar::wait_for";
-
-    impl<T> Mutex<T> {
-        /// A free lock around a value.
-        pub fn new(value: T) -> Self {
-            Self(loom::sync::Mutex::new(value))
-        }
-
-        /// Takes the lock.
-        pub fn lock(&self) -> MutexGuard<'_, T> {
-            MutexGuard(Some(self.0.lock().expect("a panic ends the model")))
-        }
+impl<T> Mutex<T> {
+    /// A free lock around a value.
+    #[cfg(not(loom))]
+    pub const fn new(value: T) -> Self {
+        Self(library::Mutex::new(value))
     }
 
-    impl<T> Deref for MutexGuard<'_, T> {
-        type Target = T;
-
-        fn deref(&self) -> &T {
-            self.0.as_ref().expect(HELD)
-        }
+    /// A free lock around a value.
+    #[cfg(loom)]
+    pub fn new(value: T) -> Self {
+        Self(library::Mutex::new(value))
     }
 
-    impl<T> DerefMut for MutexGuard<'_, T> {
-        fn deref_mut(&mut self) -> &mut T {
-            self.0.as_mut().expect(HELD)
-        }
+    /// Takes the lock, waiting for it.
+    pub fn lock(&self) -> MutexGuard<'_, T> {
+        MutexGuard(Some(self.0.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+}
+
+impl<T> Deref for MutexGuard<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.0.as_ref().expect(HELD)
+    }
+}
+
+impl<T> DerefMut for MutexGuard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        self.0.as_mut().expect(HELD)
+    }
+}
+
+impl Condvar {
+    /// Nobody waits.
+    #[cfg(not(loom))]
+    pub const fn new() -> Self {
+        Self(library::Condvar::new())
     }
 
-    impl Condvar {
-        /// Nobody waits.
-        pub fn new() -> Self {
-            Self(loom::sync::Condvar::new())
-        }
+    /// Nobody waits.
+    #[cfg(loom)]
+    pub fn new() -> Self {
+        Self(library::Condvar::new())
+    }
 
-        /// Waits to be notified, however long that takes.
-        pub fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, _at_most: Duration) {
-            let held = guard.0.take().expect(HELD);
-            guard.0 = Some(self.0.wait(held).expect("a panic ends the model"));
-        }
+    /// Waits to be notified; may also return without.
+    pub fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
+        let held = guard.0.take().expect(HELD);
+        guard.0 = Some(self.0.wait(held).unwrap_or_else(PoisonError::into_inner));
+    }
 
-        /// Wakes all that wait.
-        pub fn notify_all(&self) {
-            self.0.notify_all();
+    /// The same, but not for longer than `at_most`.
+    pub fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, at_most: Duration) {
+        let held = guard.0.take().expect(HELD);
+        let (held, _) = self.0.wait_timeout(held, at_most).unwrap_or_else(PoisonError::into_inner);
+        guard.0 = Some(held);
+    }
+
+    /// The same; `false` when `until` has come.
+    pub fn wait_until<T>(&self, guard: &mut MutexGuard<'_, T>, until: Instant) -> bool {
+        let left = until.saturating_duration_since(Instant::now());
+        if !left.is_zero() {
+            self.wait_for(guard, left);
         }
+        Instant::now() < until
+    }
+
+    /// Wakes one that waits.
+    pub fn notify_one(&self) {
+        self.0.notify_one();
+    }
+
+    /// Wakes all that wait.
+    pub fn notify_all(&self) {
+        self.0.notify_all();
     }
 }

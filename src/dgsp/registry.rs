@@ -9,20 +9,47 @@ use crate::abi::{
     BYTE_DGSP, LAPI_ERR_DGSP, LAPI_ERR_DGSP_FREE, LAPI_ERR_DGSP_OTHER, lapi_dg_handle_t, lapi_dgsp_descr_t,
 };
 use crate::error::{Error, Result};
-use parking_lot::RwLock;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// The registered programs of a process. They belong to no context: a handle is valid in all of them, and after
 /// LAPI_Term.
 pub static REGISTRY: Registry = Registry::new();
 
+/// Before this thread forks: nobody changes [`REGISTRY`] until [`after_fork`], so that the child's copy is whole.
+pub fn before_fork() {
+    // Should another thread be about to make it, the child would wait for that thread for ever.
+    let _ = byte();
+    // A thread that is just ending has no such variable any more; it does not fork.
+    let _ = HELD.try_with(|held| {
+        let mut held = held.borrow_mut();
+        // Called twice, it must not wait for itself.
+        if held.is_empty() {
+            held.extend(REGISTRY.shards.iter().map(write));
+        }
+    });
+}
+
+/// After the fork, in the parent and in the child.
+pub fn after_fork() {
+    let _ = HELD.try_with(RefCell::take);
+}
+
+thread_local! {
+    /// What a thread that forks holds. The child's only thread is a copy of that thread.
+    static HELD: RefCell<Vec<RwLockWriteGuard<'static, Shard>>> = const { RefCell::new(Vec::new()) };
+}
+
 /// A table of handles.
 #[derive(Debug)]
 pub struct Registry {
-    /// Handles are spread over several tables, so that threads that look up different programs do not meet.
-    shards: [RwLock<BTreeMap<usize, Entry>>; SHARDS],
+    /// Handles are spread over several tables, so that threads that look up different programs do not meet. The locks are
+    /// the standard library's, which keep no list of threads: such a list would be wrong in a forked child.
+    shards: [RwLock<Shard>; SHARDS],
 }
+
+type Shard = BTreeMap<usize, Entry>;
 
 const SHARDS: usize = 16;
 
@@ -57,7 +84,7 @@ impl Registry {
             Program::compile(descriptor, verify)?
         };
         let handle = program.handle();
-        self.shard(handle).write().insert(handle.addr(), Entry { program, references: 1 });
+        self.write(handle).insert(handle.addr(), Entry { program, references: 1 });
         Ok(handle)
     }
 
@@ -69,7 +96,7 @@ impl Registry {
         if is_byte(handle) {
             return Ok(());
         }
-        let mut shard = self.shard(handle).write();
+        let mut shard = self.write(handle);
         shard.get_mut(&handle.addr()).ok_or_else(|| unknown(handle))?.references += 1;
         Ok(())
     }
@@ -85,7 +112,7 @@ impl Registry {
         if is_byte(handle) {
             return Ok(());
         }
-        let mut shard = self.shard(handle).write();
+        let mut shard = self.write(handle);
         let entry = shard
             .get_mut(&handle.addr())
             .ok_or_else(|| Error::new(LAPI_ERR_DGSP_FREE, format!("handle {handle:p}")))?;
@@ -107,7 +134,7 @@ impl Registry {
         if is_byte(handle) {
             return byte();
         }
-        let shard = self.shard(handle).read();
+        let shard = self.read(handle);
         shard.get(&handle.addr()).map(|entry| entry.program.clone()).ok_or_else(|| unknown(handle))
     }
 
@@ -120,11 +147,19 @@ impl Registry {
         if is_byte(handle) {
             return run(&*byte()?);
         }
-        let shard = self.shard(handle).read();
+        let shard = self.read(handle);
         run(&shard.get(&handle.addr()).ok_or_else(|| unknown(handle))?.program)
     }
 
-    fn shard(&self, handle: lapi_dg_handle_t) -> &RwLock<BTreeMap<usize, Entry>> {
+    fn read(&self, handle: lapi_dg_handle_t) -> RwLockReadGuard<'_, Shard> {
+        self.shard(handle).read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self, handle: lapi_dg_handle_t) -> RwLockWriteGuard<'_, Shard> {
+        write(self.shard(handle))
+    }
+
+    fn shard(&self, handle: lapi_dg_handle_t) -> &RwLock<Shard> {
         // Programs are larger than 64 bytes: the bits below say nothing.
         &self.shards[(handle.addr() >> 6) % SHARDS]
     }
@@ -134,6 +169,11 @@ impl Default for Registry {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// A lock is never poisoned for us: a panic ends the process.
+fn write(shard: &RwLock<Shard>) -> RwLockWriteGuard<'_, Shard> {
+    shard.write().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn is_byte(handle: lapi_dg_handle_t) -> bool {

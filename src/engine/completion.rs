@@ -4,8 +4,8 @@
 use super::message::Landing;
 use super::threads::{self, Recipe, Thread};
 use crate::abi::{compl_hndlr_t, lapi_handle_t};
+use crate::base::sync::{Condvar, Mutex};
 use crate::error::Result;
-use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -108,7 +108,7 @@ impl Completions {
         let until = Instant::now() + at_most;
         let mut state = self.state.lock();
         while state.unfinished > own {
-            if self.settled.wait_until(&mut state, until).timed_out() {
+            if !self.settled.wait_until(&mut state, until) {
                 return;
             }
         }

@@ -4,7 +4,7 @@
 //! PTHREAD_COND_INITIALIZER or made for a structure of another size does as well. Who waits stands in a list, which has as
 //! many entries as there are threads that wait.
 
-use parking_lot::{Condvar, Mutex};
+use crate::base::sync::{Condvar, Mutex};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 

@@ -9,12 +9,13 @@
 //! A peer that has lost its patience wakes the notifier even while it only watches (see
 //! [`super::bulk::prod_inattentive_peers`]).
 
-use super::context::{Context, Held};
+use super::context::{Context, Core, Held};
 use super::dispatcher;
 use super::notifier::{WATCH_FIRST, set_timer};
 use super::peers;
 use super::threads::Recipe;
 use super::wait::await_readable;
+use crate::base::clock::ticks;
 use crate::error::Result;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::Arc;
@@ -22,7 +23,13 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// How long the program may be silent at most before the notifier listens, while it goes on polling.
-const WATCH_LONGEST: Duration = Duration::from_millis(4);
+const WATCH_LONGEST: Duration = Duration::from_millis(2);
+/// Who looked within so many ticks is looking: 20 to 100 microseconds.
+const LOOKING: u64 = 100_000;
+/// Who last looked longer ago than this computes: 0.5 to 2.5 milliseconds. In between nobody knows, and the notifier looks
+/// again after [`DOUBT`].
+const COMPUTING: u64 = 2_500_000;
+const DOUBT: Duration = Duration::from_millis(1);
 /// With work that nothing announces, the armed notifier wakes after this.
 const RESTLESS: Duration = Duration::from_millis(1);
 /// It wakes at least this often: peers may have died or fallen silent, and one that is killed between taking the bell and
@@ -95,14 +102,14 @@ fn decide(held: &mut Held<'_>, interval: &mut Duration, seen: &mut u64, called: 
         return Plan::Rest;
     }
     let listened = held.core().sleepers.notifier_armed;
-    let polled = held.core().activity != *seen || held.core().sleepers.waiting != 0;
+    let next = watch_on(held.core(), *interval, *seen);
     *seen = held.core().activity;
-    if polled && !called && !listened {
-        *interval = (*interval * 2).min(WATCH_LONGEST);
+    if let (Some(next), false, false) = (next, called, listened) {
+        *interval = next;
         notifier.note_watch();
         // The program may poll so seldom that it hardly ever gets to look by itself.
         peers::look_when_due(held);
-        return Plan::Watch(*interval);
+        return Plan::Watch(next);
     }
     *interval = WATCH_FIRST;
     disarm(held);
@@ -118,6 +125,23 @@ fn decide(held: &mut Held<'_>, interval: &mut Duration, seen: &mut u64, called: 
     }
     core.sleepers.notifier_armed = true;
     Plan::Listen { at_most: if core.restless() { RESTLESS } else { LOOK_AROUND } }
+}
+
+/// When to look at the program again, if it polls by itself. It has not polled since when `activity` is still `seen`.
+fn watch_on(core: &Core, interval: Duration, seen: u64) -> Option<Duration> {
+    let longer = (interval * 2).min(WATCH_LONGEST);
+    if core.sleepers.waiting != 0 {
+        return Some(longer);
+    }
+    if core.activity == seen {
+        return None;
+    }
+    // It has, but perhaps just after the last time that the notifier looked: then it may have stopped long ago.
+    match core.transport.last_look().map(|at| ticks().wrapping_sub(at)) {
+        None | Some(0..LOOKING) => Some(longer),
+        Some(LOOKING..COMPUTING) => Some(DOUBT),
+        Some(COMPUTING..) => None,
+    }
 }
 
 fn disarm(held: &mut Held<'_>) {

@@ -6,8 +6,7 @@
 //! waits, and it is given back at the end. A call that a handler makes finds a lock that another call further up the stack
 //! has taken or borrowed, and leaves it alone.
 
-use parking_lot::RawMutex;
-use parking_lot::lock_api::{RawMutex as _, RawMutexFair as _};
+use crate::base::lock::RawLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// What became of [`OwnedLock::enter`].
@@ -23,7 +22,7 @@ pub enum Hold {
 
 /// A lock with an owner.
 pub struct OwnedLock {
-    raw: RawMutex,
+    raw: RawLock,
     /// The owner's thread id, 0 for none. Every thread compares it with its own id, and sees its own writes; who asks
     /// for another thread's learns what was so a moment ago, as is in the nature of the question. So no order between
     /// threads is needed. While the lock changes hands in [`Self::yield_to_others`], the former owner may still stand here.
@@ -35,7 +34,7 @@ pub struct OwnedLock {
 impl OwnedLock {
     /// A free lock.
     pub const fn new() -> Self {
-        Self { raw: RawMutex::INIT, owner: AtomicUsize::new(0), programs: AtomicBool::new(false) }
+        Self { raw: RawLock::new(), owner: AtomicUsize::new(0), programs: AtomicBool::new(false) }
     }
 
     /// Takes the lock for a call, waiting for it, or borrows it when this thread of the program holds it.

@@ -3,8 +3,8 @@
 
 use super::threads::{self, Recipe, Thread};
 use crate::abi::LAPI_ERR_MEMORY_EXHAUSTED;
+use crate::base::sync::Mutex;
 use crate::error::{Error, Result};
-use parking_lot::Mutex;
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };

@@ -7,18 +7,32 @@ pub struct Patience {
     pub spin: u32,
     /// Polls after which the processor is given away.
     pub yields: u32,
+    /// How many threads of this task may poll at once: with more of them they take the processors from each other, and
+    /// from those who make what they wait for. Then all have little patience.
+    pub pollers: u32,
 }
+
+/// Polls in a tight loop where there are more threads than processors.
+const LITTLE: u32 = 40;
 
 impl Patience {
     /// Sleeps at once.
-    pub const NONE: Self = Self { spin: 0, yields: 0 };
+    pub const NONE: Self = Self { spin: 0, yields: 0, pollers: 1 };
 
-    /// `crowded`: there are more tasks than processors. `spin` if the program's environment gives it.
-    pub fn new(crowded: bool, spin: Option<u32>) -> Self {
+    /// Of a task in a job of `tasks` on so many processors. `spin` if the program's environment gives it.
+    pub fn new(tasks: u32, processors: u32, spin: Option<u32>) -> Self {
+        let crowded = tasks > processors;
         Self {
-            spin: spin.unwrap_or(if crowded { 40 } else { 20_000 }),
+            spin: spin.unwrap_or(if crowded { LITTLE } else { 20_000 }),
             yields: if crowded { 60 } else { 100 },
+            pollers: if spin.is_some() { u32::MAX } else { (processors / tasks.max(1)).max(1) },
         }
+    }
+
+    /// How often a thread polls in a tight loop when so many wait.
+    #[inline]
+    pub fn spins(&self, waiting: u32) -> u32 {
+        if waiting <= self.pollers { self.spin } else { self.spin.min(LITTLE) }
     }
 }
 
@@ -27,6 +41,8 @@ impl Patience {
 pub struct Sleepers {
     /// Threads in [`super::wait::wait_until`].
     pub waiting: u32,
+    /// Threads in LAPI_Msgpoll.
+    pub polling: u32,
     /// One of them sleeps on the transport's descriptor.
     pub on_descriptor: bool,
     /// How many sleep in the [`crate::base::waiting_room`].

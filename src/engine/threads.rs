@@ -1,9 +1,10 @@
 //! The threads that the library makes: with the program's attributes and init function, a name that shows in `ps -T`,
-//! and all signals blocked, so that the program's signal handlers run on the program's threads.
+//! and signals blocked, so that the program's signal handlers run on the program's threads.
 
 use crate::abi::{LAPI_ERR_MEMORY_EXHAUSTED, com_thread_info_t, thread_init_func_p};
+use crate::base::sync::{Condvar, Mutex};
 use crate::error::{Error, Result};
-use parking_lot::{Condvar, Mutex};
+use std::cell::Cell;
 use std::ffi::CString;
 use std::ptr;
 use std::sync::Arc;
@@ -28,12 +29,6 @@ impl Recipe {
     fn detached(&self) -> bool {
         if self.attributes.is_null() {
             return false;
-        }
-        unsafe extern "C" {
-            fn pthread_attr_getdetachstate(
-                attr: *const libc::pthread_attr_t,
-                state: *mut libc::c_int,
-            ) -> libc::c_int;
         }
         let mut state = libc::PTHREAD_CREATE_JOINABLE;
         // SAFETY: the program's attributes, which live until LAPI_Init returns.
@@ -93,6 +88,9 @@ impl Thread {
 }
 
 struct Start {
+    name: CString,
+    /// The signals that the thread which started this one had blocked.
+    mask: libc::sigset_t,
     recipe: Recipe,
     run: Box<dyn FnOnce() + Send>,
     ended: Arc<Ended>,
@@ -101,14 +99,20 @@ struct Start {
 /// Starts a thread.
 pub fn spawn(name: &str, recipe: Recipe, run: impl FnOnce() + Send + 'static) -> Result<Thread> {
     let ended = Arc::new(Ended::default());
-    let start = Box::into_raw(Box::new(Start { recipe, run: Box::new(run), ended: ended.clone() }));
+    let attributes = Attributes::of(recipe.attributes);
     // SAFETY: all arguments are valid for the calls; `start` is taken back by the new thread, or here when there is none.
     unsafe {
-        let (mut all, mut before) = (std::mem::zeroed(), std::mem::zeroed());
-        libc::sigfillset(&mut all);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+        let mut before = std::mem::zeroed();
+        libc::pthread_sigmask(libc::SIG_SETMASK, &asynchronous(), &mut before);
+        let start = Box::into_raw(Box::new(Start {
+            name: CString::new(name).unwrap_or_default(),
+            mask: before,
+            recipe,
+            run: Box::new(run),
+            ended: ended.clone(),
+        }));
         let mut id = std::mem::zeroed();
-        let failed = libc::pthread_create(&mut id, recipe.attributes, enter, start.cast());
+        let failed = libc::pthread_create(&mut id, attributes.as_ptr(), enter, start.cast());
         libc::pthread_sigmask(libc::SIG_SETMASK, &before, ptr::null_mut());
         if failed != 0 {
             drop(Box::from_raw(start));
@@ -118,16 +122,46 @@ pub fn spawn(name: &str, recipe: Recipe, run: impl FnOnce() + Send + 'static) ->
                 format!("the thread {name} cannot be started: {reason}"),
             ));
         }
-        if let Ok(name) = CString::new(name) {
-            libc::pthread_setname_np(id, name.as_ptr());
-        }
         Ok(Thread { id, detached: recipe.detached(), ended })
     }
+}
+
+/// All signals but those that an instruction of the thread itself raises: the program may have a handler for memory that
+/// is not there yet, and the library copies into the program's memory.
+fn asynchronous() -> libc::sigset_t {
+    // SAFETY: the set is made by `sigfillset`.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigfillset(&mut set);
+        for own in [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP, libc::SIGSYS] {
+            libc::sigdelset(&mut set, own);
+        }
+        set
+    }
+}
+
+/// In a forked child: when it comes from one of our threads (a handler has forked), its signals are those of the program
+/// again.
+pub fn forget_in_child() {
+    // No such variable: the thread is just ending, and does not fork.
+    if let Ok(Some(mask)) = MASK.try_with(Cell::take) {
+        // SAFETY: a whole set, from `spawn`.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &mask, ptr::null_mut()) };
+    }
+}
+
+thread_local! {
+    /// In our threads: what the program had blocked when it opened the context.
+    static MASK: Cell<Option<libc::sigset_t>> = const { Cell::new(None) };
 }
 
 extern "C" fn enter(start: *mut libc::c_void) -> *mut libc::c_void {
     // SAFETY: `spawn` made this from a box and gave it to this thread alone.
     let start = unsafe { Box::from_raw(start.cast::<Start>()) };
+    MASK.set(Some(start.mask));
+    // By the thread itself: if it is detached, nobody else may name it later. The program may rename it.
+    // SAFETY: this very thread, and a name that ends.
+    unsafe { libc::pthread_setname_np(libc::pthread_self(), start.name.as_ptr()) };
     if let Some(init) = start.recipe.init {
         // SAFETY: the program's own function with the program's own parameters.
         unsafe { init(start.recipe.parameter, start.recipe.extra) };
@@ -136,4 +170,98 @@ extern "C" fn enter(start: *mut libc::c_void) -> *mut libc::c_void {
     *start.ended.yes.lock() = true;
     start.ended.changed.notify_all();
     ptr::null_mut()
+}
+
+/// The smallest stack that our threads run on. The manual gives no least size, and the system's is too small for a
+/// dispatcher that calls the program's handlers.
+const LEAST_STACK: usize = 128 << 10;
+
+/// The program's attributes as they can be used: for several threads, and with a stack that is large enough.
+enum Attributes {
+    /// The program's own, or none.
+    Given(*const libc::pthread_attr_t),
+    /// A copy with another stack.
+    Changed(Box<libc::pthread_attr_t>),
+}
+
+impl Attributes {
+    fn of(given: *const libc::pthread_attr_t) -> Self {
+        if given.is_null() {
+            return Self::Given(given);
+        }
+        let (mut stack, mut size) = (ptr::null_mut(), 0);
+        // SAFETY: the program's attributes, which live until LAPI_Init returns.
+        if unsafe { libc::pthread_attr_getstack(given, &mut stack, &mut size) } != 0 {
+            return Self::Given(given);
+        }
+        // With no address in them the attributes answer the size below 0.
+        let has_place = stack.addr().wrapping_add(size) != 0;
+        if !has_place && size >= LEAST_STACK {
+            return Self::Given(given);
+        }
+        Self::Changed(copy(given, size.max(LEAST_STACK)))
+    }
+
+    fn as_ptr(&self) -> *const libc::pthread_attr_t {
+        match self {
+            Self::Given(given) => *given,
+            Self::Changed(changed) => &**changed,
+        }
+    }
+}
+
+impl Drop for Attributes {
+    fn drop(&mut self) {
+        if let Self::Changed(changed) = self {
+            // SAFETY: made by `copy`.
+            unsafe { libc::pthread_attr_destroy(&mut **changed) };
+        }
+    }
+}
+
+/// The same attributes without the address of a stack, which only one thread could use.
+fn copy(given: *const libc::pthread_attr_t, stack: usize) -> Box<libc::pthread_attr_t> {
+    // SAFETY: `given` is the program's, `to` is initialised first; what one answers the other takes.
+    unsafe {
+        let mut to: Box<libc::pthread_attr_t> = Box::new(std::mem::zeroed());
+        libc::pthread_attr_init(&mut *to);
+        libc::pthread_attr_setstacksize(&mut *to, stack);
+        let mut number = 0;
+        if pthread_attr_getdetachstate(given, &mut number) == 0 {
+            libc::pthread_attr_setdetachstate(&mut *to, number);
+        }
+        if pthread_attr_getscope(given, &mut number) == 0 {
+            pthread_attr_setscope(&mut *to, number);
+        }
+        if libc::pthread_attr_getinheritsched(given, &mut number) == 0 {
+            libc::pthread_attr_setinheritsched(&mut *to, number);
+        }
+        if libc::pthread_attr_getschedpolicy(given, &mut number) == 0 {
+            libc::pthread_attr_setschedpolicy(&mut *to, number);
+        }
+        let mut schedule = std::mem::zeroed();
+        if libc::pthread_attr_getschedparam(given, &mut schedule) == 0 {
+            libc::pthread_attr_setschedparam(&mut *to, &schedule);
+        }
+        let mut guard = 0;
+        if libc::pthread_attr_getguardsize(given, &mut guard) == 0 {
+            libc::pthread_attr_setguardsize(&mut *to, guard);
+        }
+        let mut processors: libc::cpu_set_t = std::mem::zeroed();
+        let size = size_of::<libc::cpu_set_t>();
+        // Without any in them the attributes answer all that there could be.
+        if libc::pthread_attr_getaffinity_np(given, size, &mut processors) == 0
+            && (1..libc::CPU_SETSIZE).contains(&libc::CPU_COUNT(&processors))
+        {
+            libc::pthread_attr_setaffinity_np(&mut *to, size, &processors);
+        }
+        to
+    }
+}
+
+unsafe extern "C" {
+    fn pthread_attr_getdetachstate(attr: *const libc::pthread_attr_t, state: *mut libc::c_int)
+    -> libc::c_int;
+    fn pthread_attr_getscope(attr: *const libc::pthread_attr_t, scope: *mut libc::c_int) -> libc::c_int;
+    fn pthread_attr_setscope(attr: *mut libc::pthread_attr_t, scope: libc::c_int) -> libc::c_int;
 }

@@ -31,6 +31,9 @@ const POLLS_BETWEEN_LOOKS: u64 = 1 << 6;
 /// A thread that waits and is kept awake by what comes in looks after its peers once in so many polls.
 const BUSY_POLLS: u32 = 1 << 12;
 
+/// A thread that has polled so often for the answer of a peer that does not look wakes that peer: some 100 microseconds.
+const PROD_AFTER: u32 = 2000;
+
 /// How long a call helps when too much waits for room.
 const RELIEF: Duration = Duration::from_millis(1);
 
@@ -169,18 +172,23 @@ fn poll_until<T>(
                 peers::look_when_due(held);
             }
         }
+        let core = held.core();
         polls += 1;
-        if polls <= patience.spin {
+        if polls == PROD_AFTER {
+            bulk::prod_inattentive_peers(core);
+        }
+        let spin = patience.spins(core.sleepers.waiting);
+        if polls <= spin {
             std::hint::spin_loop();
             held.breathe();
-        } else if polls <= patience.spin + patience.yields {
+        } else if polls <= spin + patience.yields {
             held.unlocked(std::thread::yield_now);
         } else {
             if let Some(answer) = sleep(held, ready) {
                 return Ok(answer);
             }
             // What woke us is worth a look or two before the next sleep.
-            polls = patience.spin + patience.yields.saturating_sub(8);
+            polls = spin + patience.yields.saturating_sub(8);
         }
     }
 }

@@ -3,7 +3,8 @@
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -194,6 +195,20 @@ impl AsFd for Channel {
 #[derive(Debug)]
 pub(in crate::job) struct Listener(OwnedFd);
 
+/// The listeners that this process has open, for [`close_in_child`]; -1 is none.
+static LISTENING: [AtomicI32; 16] = [const { AtomicI32::new(-1) }; 16];
+
+/// Closes what a forked child has inherited of a listener: its name would stay taken for as long as the child lives.
+pub(super) fn close_in_child() {
+    for place in &LISTENING {
+        let descriptor = place.swap(-1, Ordering::Relaxed);
+        if descriptor >= 0 {
+            // SAFETY: the number of a listener's descriptor, whose owner is a thread that this process does not have.
+            drop(unsafe { OwnedFd::from_raw_fd(descriptor) });
+        }
+    }
+}
+
 impl Listener {
     /// Listens under that name; `None` when somebody holds it.
     pub(in crate::job) fn bind(name: &str) -> io::Result<Option<Self>> {
@@ -204,8 +219,15 @@ impl Listener {
             Err(Errno::ADDRINUSE) => return Ok(None),
             Err(error) => return Err(error.into()),
         }
-        rustix::net::listen(&socket, 4096)?;
-        Ok(Some(Self(socket)))
+        // Before it listens: a child that is forked now still knows the descriptor.
+        let listener = Self(socket);
+        let number = listener.0.as_raw_fd();
+        // Each instance has a listener at most, so there is a place.
+        let _ = LISTENING
+            .iter()
+            .find(|place| place.compare_exchange(-1, number, Ordering::Relaxed, Ordering::Relaxed).is_ok());
+        rustix::net::listen(&listener.0, 4096)?;
+        Ok(Some(listener))
     }
 
     /// The next connection, if there is one now.
@@ -232,6 +254,10 @@ impl Drop for Listener {
     /// sure that nobody connects to that copy.
     fn drop(&mut self) {
         let _ = rustix::net::shutdown(&self.0, Shutdown::Both);
+        let number = self.0.as_raw_fd();
+        for place in &LISTENING {
+            let _ = place.compare_exchange(number, -1, Ordering::Relaxed, Ordering::Relaxed);
+        }
     }
 }
 

@@ -306,6 +306,10 @@ impl<T: Transport> Transport for Faulty<T> {
         self.inner.set_attentive(attentive);
     }
 
+    fn last_look(&self) -> Option<u64> {
+        self.inner.last_look()
+    }
+
     fn attentive(&self, peer: Task) -> bool {
         self.inner.attentive(peer)
     }

@@ -161,6 +161,11 @@ pub trait Transport: Send {
     /// its peers.
     fn set_attentive(&mut self, attentive: bool);
 
+    /// When this task last said so, in ticks, as far as the transport keeps it.
+    fn last_look(&self) -> Option<u64> {
+        None
+    }
+
     /// Whether the peer is looking for packets, by what it said last. A transport may count a look of a moment ago.
     fn attentive(&self, peer: Task) -> bool;
 

@@ -61,3 +61,28 @@ fn signals_disturb_nothing() {
     run("interrupt/interrupt", 1, "signals");
     run("interrupt/interrupt", 3, "signals");
 }
+
+/// SEED, see `tests/c/interrupt/storm.c`.
+#[test]
+fn the_mode_changes_all_the_time() {
+    for (procs, seed) in [(1, 1), (2, 2), (2, 3), (4, 4), (7, 5)] {
+        run("interrupt/storm", procs, &format!("storm {seed}"));
+    }
+    for bulk in ["pipeline", "attach"] {
+        passed(&job("interrupt/storm", 2, "storm 6").env("LAPI_SHM_BULK", bulk).run(), 2);
+    }
+}
+
+#[test]
+fn msgpoll_reports_what_has_happened() {
+    for procs in [1, 2, 3] {
+        passed(&job("interrupt/storm", procs, "bits").env("MP_INFOLEVEL", "0").run(), procs);
+    }
+}
+
+#[test]
+fn polling_in_handlers() {
+    for procs in [1, 2, 3] {
+        run("interrupt/storm", procs, "poll");
+    }
+}

@@ -44,6 +44,7 @@ pub(crate) unsafe fn util(hndl: lapi_handle_t, util_cmd: *mut lapi_util_t) -> c_
 }
 
 unsafe fn register(command: &mut lapi_reg_dgsp_t) -> Result<()> {
+    table::prepare_for_forks();
     // SAFETY: the program's descriptor, as the man page wants it.
     command.dgsp_handle = unsafe { dgsp::register(command.idgsp) }?;
     command.status = 0;

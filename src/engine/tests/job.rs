@@ -70,9 +70,9 @@ impl Habits {
 }
 
 /// Threads sleep almost at once.
-pub const SLEEPY: Patience = Patience { spin: 10, yields: 4 };
+pub const SLEEPY: Patience = Patience { spin: 10, yields: 4, pollers: u32::MAX };
 /// Threads sleep seldom.
-pub const AWAKE: Patience = Patience { spin: 2_000, yields: 200 };
+pub const AWAKE: Patience = Patience { spin: 2_000, yields: 200, pollers: u32::MAX };
 
 /// An error that was reported to the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -101,6 +101,10 @@ pub fn meet(
 
 /// How often a task that waits for others asks whether the job runs already.
 const BETWEEN_QUESTIONS: Duration = Duration::from_millis(100);
+/// In a forked child: nothing of a meeting that another thread of the parent was holding stays open here.
+pub fn forget_in_child() {
+    super::channel::close_in_child();
+}
 
 /// One meeting, as one task sees it.
 struct Round {

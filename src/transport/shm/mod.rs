@@ -380,6 +380,10 @@ impl Transport for ShmTransport {
         self.segment.set_attentive(attentive);
     }
 
+    fn last_look(&self) -> Option<u64> {
+        Some(self.segment.last_look())
+    }
+
     /// A peer that is away is to be sent packets: they wait for it.
     fn attentive(&self, task: Task) -> bool {
         self.peer(task).is_none_or(|peer| peer.segment.attentive())

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::transport::Task;
 use crossbeam_utils::CachePadded;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fstat, ftruncate, memfd_create};
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 use std::ffi::c_void;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
@@ -170,6 +170,11 @@ impl Segment {
         last == ALWAYS || ticks().wrapping_sub(last) < RECENT
     }
 
+    /// When the owner last looked for packets, in ticks; a time to come while it looks.
+    pub fn last_look(&self) -> u64 {
+        self.control().attention.load(Ordering::Relaxed)
+    }
+
     /// The owner is looking for packets from now on, or looks no more.
     #[inline]
     pub fn set_attentive(&self, attentive: bool) {
@@ -267,6 +272,10 @@ impl Mapping {
             let access = ProtFlags::READ | ProtFlags::WRITE;
             // SAFETY: a new mapping of a file whose size is `bytes` and sealed; nothing else is at its place.
             let base = unsafe { mmap(std::ptr::null_mut(), bytes, access, MapFlags::SHARED, file, 0)? };
+            // A forked child has no part in the job: what it does by mistake must not reach this memory. Where the
+            // kernel cannot keep it away from the child, the child still knows of no handle that leads here.
+            // SAFETY: the mapping was made above; nothing changes for this process.
+            let _ = unsafe { madvise(base, bytes, Advice::LinuxDontFork) };
             NonNull::new(base.cast()).ok_or(rustix::io::Errno::NOMEM)
         };
         #[cfg(one_mapping)]

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::base::fence;
+use crate::base::sync::Mutex;
 use crate::transport::conformance;
 use crate::wire::reunion::{Event, Offer};
-use parking_lot::Mutex;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 

@@ -1,0 +1,28 @@
+//! What must be seen to when the program forks. The child has none of the parent's contexts (`capi` forgets them) and none
+//! of its threads; it may open contexts of its own. The parent notices nothing.
+//!
+//! Locks of a context need no care: nobody in the child knows of that context any more.
+
+use crate::base::fence;
+use crate::dgsp::registry;
+use crate::engine::threads;
+use crate::job::rendezvous;
+
+/// Before the fork, in the thread that forks.
+pub fn before() {
+    // What is found out once must be known: should another thread be about to find it out, the child would wait for it.
+    fence::registered();
+    registry::before_fork();
+}
+
+/// After the fork, in the parent.
+pub fn in_parent() {
+    registry::after_fork();
+}
+
+/// After the fork, in the child.
+pub fn in_child() {
+    registry::after_fork();
+    rendezvous::forget_in_child();
+    threads::forget_in_child();
+}

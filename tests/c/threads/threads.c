@@ -1,0 +1,517 @@
+/*
+ * Many threads of one task: threads CASE [ARGUMENT]
+ *
+ *   waiters SEED   several threads in LAPI_Waitcntr, woken one by one in any order
+ *   turns          collective calls from several threads, in turns, while others communicate (chapter 15)
+ *   handles SEED   sixteen handles, opened, used and closed by many threads in any order
+ *   term SEED      LAPI_Term while other threads are inside of every kind of call; the instance is opened again at once
+ *   where          which handler runs in which thread; what those threads have blocked
+ *   together N     N completion handlers run at the same time when there are N threads for them
+ *   order          with one thread they run one after the other, in order
+ *   nonsense       numbers of completion handler threads that make no sense
+ */
+#include "../common/ltest.h"
+
+#include <limits.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+
+static uint64_t seed;
+static volatile int stop;
+
+static pthread_t started(void *(*run)(void *), uintptr_t number) {
+    pthread_t tid;
+    CHECK_EQ(pthread_create(&tid, NULL, run, (void *)number), 0);
+    return tid;
+}
+
+static void joined(pthread_t *tids, int count) {
+    int i;
+    for (i = 0; i < count; i++) CHECK_EQ(pthread_join(tids[i], NULL), 0);
+}
+
+static int next_task(void) { return (t_me + 1) % t_tasks; }
+static int task_before(void) { return (t_me + t_tasks - 1) % t_tasks; }
+
+/* --- waiters --- */
+
+enum { WAITERS = 6, WAKES = 600 };
+static lapi_cntr_t bells[WAITERS], acknowledged;
+static void **bell_tab, **acknowledged_tab;
+static volatile int woken[WAITERS];
+
+static void ring(int task, void *cntr) { OK(LAPI_Put(t_hndl, (uint)task, 0, NULL, NULL, cntr, NULL, NULL)); }
+
+static void *waiter(void *arg) {
+    int number = (int)(uintptr_t)arg;
+    for (;;) {
+        int left = -1;
+        OK(LAPI_Waitcntr(t_hndl, &bells[number], 1, &left));
+        CHECK_EQ(left, 0);
+        if (__atomic_load_n(&stop, __ATOMIC_ACQUIRE)) return NULL;
+        __atomic_fetch_add(&woken[number], 1, __ATOMIC_RELEASE);
+        ring(task_before(), acknowledged_tab[task_before()]);
+    }
+}
+
+static void waiters(void) {
+    pthread_t tids[WAITERS];
+    int i, mode, wakes[WAITERS] = {0}, before = task_before();
+    uint64_t mine = t_seed(seed, (uint64_t)t_me, 1), theirs = t_seed(seed, (uint64_t)before, 1);
+    bell_tab = t_addresses(bells);
+    acknowledged_tab = t_addresses(&acknowledged);
+    for (i = 0; i < WAITERS; i++) tids[i] = started(waiter, (uintptr_t)i);
+    for (mode = 0; mode < 2; mode++) {
+        t_set(INTERRUPT_SET, mode);
+        for (i = 0; i < WAKES; i++) {
+            int which = (int)t_below(&mine, WAITERS);
+            /* Now and then all of them fall asleep first. */
+            if (i % 64 == 0) usleep(5000);
+            ring(next_task(), (lapi_cntr_t *)bell_tab[next_task()] + which);
+            /* All the others go on waiting; this one answers, and this thread waits too. */
+            t_wait_exact(&acknowledged, 1);
+            wakes[t_below(&theirs, WAITERS)]++;
+        }
+        t_fence();
+        for (i = 0; i < WAITERS; i++) CHECK_EQ(woken[i], wakes[i]);
+        t_fence();
+    }
+    stop = 1;
+    for (i = 0; i < WAITERS; i++) OK(LAPI_Setcntr(t_hndl, &bells[i], 1));
+    joined(tids, WAITERS);
+}
+
+/* --- turns --- */
+
+enum { GROUPS = 4, ROUNDS = 60, TALKERS = 2 };
+static volatile int turn;
+static long long talked[TALKERS];
+static void **talked_tab;
+
+static void *group(void *arg) {
+    int id = (int)(uintptr_t)arg, round, task;
+    void **table = malloc(sizeof *table * (size_t)t_tasks);
+    lapi_long_t *wide = malloc(sizeof *wide * (size_t)t_tasks);
+    CHECK(table != NULL && wide != NULL);
+    for (round = 0; round < ROUNDS; round++) {
+        uintptr_t value = (uintptr_t)(round * GROUPS + id + 1) * 1000;
+        while (__atomic_load_n(&turn, __ATOMIC_ACQUIRE) != round * GROUPS + id) sched_yield();
+        if (round % 3 == 2) {
+            OK(LAPI_Address_init64(t_hndl, value + (uintptr_t)t_me, wide));
+            for (task = 0; task < t_tasks; task++) CHECK_EQ(wide[task], value + (uintptr_t)task);
+        } else {
+            OK(LAPI_Address_init(t_hndl, (void *)(value + (uintptr_t)t_me), table));
+            for (task = 0; task < t_tasks; task++) CHECK_EQ((uintptr_t)table[task], value + (uintptr_t)task);
+        }
+        if (round % 3 == 1) OK(LAPI_Gfence(t_hndl));
+        __atomic_fetch_add(&turn, 1, __ATOMIC_RELEASE);
+    }
+    free(table);
+    free(wide);
+    return NULL;
+}
+
+static void *talker(void *arg) {
+    int id = (int)(uintptr_t)arg;
+    long long i, one = 1, previous;
+    lapi_cntr_t done;
+    bzero(&done, sizeof done);
+    for (i = 0; !__atomic_load_n(&stop, __ATOMIC_ACQUIRE); i++) {
+        OK(LAPI_Rmw64(t_hndl, FETCH_AND_ADD, (uint)next_task(), (long long *)talked_tab[next_task()] + id, &one, &previous,
+                      &done));
+        t_wait_exact(&done, 1);
+        CHECK_EQ(previous, i);
+        if (i % 50 == 0) OK(LAPI_Fence(t_hndl));
+    }
+    return NULL;
+}
+
+static void turns(void) {
+    pthread_t groups[GROUPS], talkers[TALKERS];
+    int i;
+    talked_tab = t_addresses(talked);
+    for (i = 0; i < TALKERS; i++) talkers[i] = started(talker, (uintptr_t)i);
+    for (i = 0; i < GROUPS; i++) groups[i] = started(group, (uintptr_t)i);
+    joined(groups, GROUPS);
+    stop = 1;
+    joined(talkers, TALKERS);
+}
+
+/* --- handles --- */
+
+enum { OWNERS = 8, STEPS = 12, INSTANCES = 16 };
+static lapi_handle_t opened[INSTANCES + 1];
+
+static void exchange(lapi_handle_t h, int number) {
+    unsigned char here[16][48], text[48], expected[48];
+    void *table[16];
+    lapi_cntr_t done;
+    int me = -1, tasks = 0, task;
+    bzero(&done, sizeof done);
+    OK(LAPI_Qenv(h, TASK_ID, &me));
+    OK(LAPI_Qenv(h, NUM_TASKS, &tasks));
+    OK(LAPI_Address_init(h, here, table));
+    t_fill(text, sizeof text, t_seed((uint64_t)me, (uint64_t)number, 5));
+    for (task = 0; task < tasks; task++)
+        OK(LAPI_Put(h, (uint)task, sizeof text, (char *)table[task] + (size_t)me * sizeof text, text, NULL, NULL, &done));
+    OK(LAPI_Waitcntr(h, &done, tasks, NULL));
+    OK(LAPI_Gfence(h));
+    for (task = 0; task < tasks; task++) {
+        t_fill(expected, sizeof expected, t_seed((uint64_t)task, (uint64_t)number, 5));
+        CHECK(memcmp(here[task], expected, sizeof expected) == 0);
+    }
+    OK(LAPI_Gfence(h));
+}
+
+static void open_instance(lapi_handle_t *h, int instance) {
+    lapi_info_t info;
+    bzero(&info, sizeof info);
+    info.instance_no = (uint)instance;
+    OK(LAPI_Init(h, &info));
+}
+
+static void *closer(void *arg) {
+    OK(LAPI_Term(*(lapi_handle_t *)arg));
+    return NULL;
+}
+
+/* Two instances each. Every task makes the same steps; only the order between the threads is anybody's. */
+static void *owner(void *arg) {
+    int id = (int)(uintptr_t)arg, step, which;
+    uint64_t random = t_seed(seed, (uint64_t)id, 3);
+    for (step = 0; step < STEPS; step++) {
+        int instance = id * 2 + 1 + (int)t_below(&random, 2);
+        lapi_handle_t *h = &opened[instance], old = *h;
+        if (old == 0) open_instance(h, instance);
+        else if (t_below(&random, 3) == 0) {
+            pthread_t other;
+            CHECK_EQ(pthread_create(&other, NULL, closer, h), 0);
+            CHECK_EQ(pthread_join(other, NULL), 0);
+            RETURNS(LAPI_Probe(old), LAPI_ERR_HNDL_INVALID);
+            *h = 0;
+        }
+        if (*h != 0) exchange(*h, step * 100 + instance);
+    }
+    for (which = 0; which < 2; which++)
+        if (opened[id * 2 + 1 + which] == 0) open_instance(&opened[id * 2 + 1 + which], id * 2 + 1 + which);
+    return NULL;
+}
+
+static void handles(void) {
+    pthread_t tids[OWNERS];
+    lapi_handle_t more;
+    lapi_info_t info;
+    int i;
+    for (i = 0; i < OWNERS; i++) tids[i] = started(owner, (uintptr_t)i);
+    joined(tids, OWNERS);
+    for (i = 0; i <= INSTANCES; i += 7) {
+        bzero(&info, sizeof info);
+        info.instance_no = (uint)i;
+        RETURNS(LAPI_Init(&more, &info), LAPI_ERR_ALL_HNDL_IN_USE);
+    }
+    /* The only free one is found. */
+    OK(LAPI_Term(opened[11]));
+    bzero(&info, sizeof info);
+    OK(LAPI_Init(&opened[11], &info));
+    exchange(opened[11], 1111);
+    for (i = 1; i <= INSTANCES; i++) exchange(opened[i], i);
+    for (i = 0; i < INSTANCES; i++) {
+        int instance = 1 + (i * 5 + 3) % INSTANCES;
+        tids[i % OWNERS] = started(closer, (uintptr_t)&opened[instance]);
+        if (i % OWNERS == OWNERS - 1) joined(tids, OWNERS);
+    }
+    printf("PASS %d\n", t_me);
+    exit(0);
+}
+
+/* --- term --- */
+
+enum { INSIDE = 11, ENDS = 12 };
+static volatile int inside;
+
+static void lost(lapi_handle_t *hndl, int *code, lapi_err_t *type, int *task, int *src) {
+    (void)hndl, (void)type, (void)task, (void)src;
+    /* The other task has ended its part a little earlier. */
+    CHECK_EQ(*code, LAPI_ERR_NO_CONNECTIVITY);
+}
+
+typedef struct {
+    lapi_handle_t h;
+    int kind, tgt;
+    unsigned char *at;
+} visit;
+
+static void *nothing(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong *msg_len, compl_hndlr_t **comp_h,
+                     void **uinfo) {
+    (void)hndl, (void)uhdr, (void)uhdr_len, (void)msg_len, (void)uinfo;
+    *comp_h = NULL;
+    return NULL;
+}
+
+static void *visitor(void *arg) {
+    visit *v = arg;
+    static unsigned char area[INSIDE][100000];
+    static lapi_cntr_t never;
+    int rc = LAPI_SUCCESS, value, one = 1, previous;
+    void *table[16];
+    lapi_msg_info_t poll;
+    __atomic_fetch_add(&inside, 1, __ATOMIC_RELEASE);
+    do {
+        switch (v->kind) {
+        case 0: rc = LAPI_Waitcntr(v->h, &never, 1, &value); break;
+        case 1: rc = LAPI_Probe(v->h); break;
+        case 2: rc = LAPI_Msgpoll(v->h, 1u << 30, &poll); break;
+        case 3: rc = LAPI_Getcntr(v->h, &never, &value); break;
+        case 4: rc = LAPI_Put(v->h, (uint)v->tgt, 100, area[4], area[5], NULL, NULL, NULL); break;
+        case 5: rc = LAPI_Fence(v->h); break;
+        case 6: rc = LAPI_Address_init(v->h, v->at, table); break;
+        case 7: rc = LAPI_Amsend(v->h, (uint)v->tgt, (void *)nothing, NULL, 0, area[7], 20, NULL, NULL, NULL); break;
+        case 8: rc = LAPI_Rmw(v->h, FETCH_AND_ADD, (uint)v->tgt, (int *)area[8], &one, &previous, NULL); break;
+        case 9: rc = LAPI_Senv(v->h, INTERRUPT_SET, (int)t_me & 1); break;
+        default: rc = LAPI_Put(v->h, (uint)v->tgt, sizeof area[9], area[9], area[10], NULL, NULL, NULL); break;
+        }
+        CHECK_FOR(rc == LAPI_SUCCESS || rc == LAPI_ERR_HNDL_INVALID || rc == LAPI_ERR_NO_CONNECTIVITY,
+                  "call %d has answered %d", v->kind, rc);
+    } while (rc != LAPI_ERR_HNDL_INVALID);
+    return NULL;
+}
+
+static void ends(void) {
+    uint64_t random = t_seed(seed, (uint64_t)t_me, 9);
+    lapi_handle_t h = 0;
+    lapi_info_t info;
+    int round, i;
+    for (round = 0; round < ENDS; round++) {
+        visit visits[INSIDE];
+        pthread_t tids[INSIDE];
+        lapi_handle_t old;
+        if (round == 0) {
+            bzero(&info, sizeof info);
+            info.err_hndlr = lost;
+            OK(LAPI_Init(&h, &info));
+            OK(LAPI_Qenv(h, TASK_ID, &t_me));
+            OK(LAPI_Qenv(h, NUM_TASKS, &t_tasks));
+        }
+        inside = 0;
+        exchange(h, round);
+        for (i = 0; i < INSIDE; i++) {
+            visits[i] = (visit){h, i, t_tasks > 1 ? next_task() : 0, (unsigned char *)&visits[i]};
+            tids[i] = started(visitor, (uintptr_t)&visits[i]);
+        }
+        while (__atomic_load_n(&inside, __ATOMIC_ACQUIRE) < INSIDE) usleep(100);
+        usleep((useconds_t)t_below(&random, 4000));
+        OK(LAPI_Term(h));
+        /* Opened again under their eyes: the old handle must not lead to the new context. */
+        old = h;
+        bzero(&info, sizeof info);
+        info.err_hndlr = lost;
+        OK(LAPI_Init(&h, &info));
+        CHECK(h != old);
+        joined(tids, INSIDE);
+        RETURNS(LAPI_Probe(old), LAPI_ERR_HNDL_INVALID);
+    }
+    exchange(h, 99);
+    OK(LAPI_Term(h));
+    t_pass();
+    exit(0);
+}
+
+/* --- where --- */
+
+static volatile int handled, completed, in_user, in_interrupt, faults;
+static unsigned char *guarded;
+
+static void thread_name(char *name) { CHECK_EQ(pthread_getname_np(pthread_self(), name, 16), 0); }
+
+static void check_signals(void) {
+    static const int open[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
+    sigset_t now;
+    int number;
+    size_t i;
+    CHECK_EQ(pthread_sigmask(SIG_SETMASK, NULL, &now), 0);
+    for (i = 0; i < sizeof open / sizeof *open; i++) {
+        CHECK_EQ(sigismember(&now, open[i]), 0);
+        sigaddset(&now, open[i]);
+    }
+    for (number = 1; number < 32; number++)
+        if (number != SIGKILL && number != SIGSTOP)
+            CHECK_FOR(sigismember(&now, number) == 1, "signal %d is not blocked", number);
+}
+
+static void completion(lapi_handle_t *hndl, void *info) {
+    char name[16];
+    (void)hndl, (void)info;
+    thread_name(name);
+    CHECK_FOR(strncmp(name, "lapi-compl-", 11) == 0, "a completion handler runs in the thread \"%s\"", name);
+    check_signals();
+    __atomic_fetch_add(&completed, 1, __ATOMIC_RELEASE);
+}
+
+static void *arrived(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong *msg_len, compl_hndlr_t **comp_h,
+                     void **uinfo) {
+    char name[16];
+    (void)hndl, (void)uhdr, (void)uhdr_len, (void)msg_len;
+    thread_name(name);
+    if (strcmp(name, "lapi-intr") == 0) {
+        check_signals();
+        in_interrupt++;
+    } else in_user += strncmp(name, "lapi-", 5) != 0;
+    __atomic_fetch_add(&handled, 1, __ATOMIC_RELEASE);
+    *comp_h = completion;
+    *uinfo = NULL;
+    return NULL;
+}
+
+/* The program's memory may be such that touching it calls a handler of the program. */
+static void faulted(int number, siginfo_t *info, void *context) {
+    (void)context;
+    if (number != SIGSEGV || (unsigned char *)info->si_addr != guarded) _exit(T_FAILED);
+    if (mprotect(guarded, 4096, PROT_READ | PROT_WRITE) != 0) _exit(T_FAILED);
+    faults++;
+}
+
+static void where(void) {
+    void **handlers = t_addresses((void *)arrived), **guardeds;
+    struct sigaction action, before;
+    lapi_cntr_t done;
+    int tgt = next_task(), count = 0;
+    bzero(&done, sizeof done);
+    t_set(INTERRUPT_SET, 0);
+    t_fence();
+    while (count < 20) {
+        OK(LAPI_Amsend(t_hndl, (uint)tgt, handlers[tgt], NULL, 0, NULL, 0, NULL, NULL, NULL));
+        t_probe_until(&completed, ++count);
+    }
+    t_fence();
+    CHECK_EQ(in_user, 20);
+    CHECK_EQ(in_interrupt, 0);
+    t_set(INTERRUPT_SET, 1);
+    t_fence();
+    while (count < 40) {
+        usleep(count % 4 == 0 ? 20000 : 200); /* the notifier listens by then, or does not */
+        OK(LAPI_Amsend(t_hndl, (uint)tgt, handlers[tgt], NULL, 0, NULL, 0, NULL, NULL, NULL));
+        count++;
+        while (__atomic_load_n(&completed, __ATOMIC_ACQUIRE) < count) usleep(200);
+    }
+    if (t_tasks > 1) CHECK_FOR(in_interrupt > 0, "no header handler has run in lapi-intr");
+    guarded = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(guarded != MAP_FAILED);
+    guardeds = t_addresses(guarded);
+    bzero(&action, sizeof action);
+    action.sa_sigaction = faulted;
+    action.sa_flags = SA_SIGINFO;
+    CHECK_EQ(sigaction(SIGSEGV, &action, &before), 0);
+    t_fence();
+    if (t_tasks > 1) usleep(20000);
+    OK(LAPI_Put(t_hndl, (uint)tgt, sizeof done, guardeds[tgt], &done, NULL, NULL, &done));
+    while (__atomic_load_n(&done.cntr, __ATOMIC_ACQUIRE) < 1) usleep(200);
+    t_fence();
+    CHECK_EQ(faults, 1);
+    CHECK_EQ(sigaction(SIGSEGV, &before, NULL), 0);
+}
+
+/* --- together, order, nonsense --- */
+
+static volatile int present, wanted, sequence, overlap;
+
+static void meeting(lapi_handle_t *hndl, void *info) {
+    (void)hndl, (void)info;
+    __atomic_fetch_add(&present, 1, __ATOMIC_ACQ_REL);
+    /* Each waits for all the others: one thread alone would stand here for ever. */
+    while (__atomic_load_n(&present, __ATOMIC_ACQUIRE) < wanted) usleep(100);
+    __atomic_fetch_add(&completed, 1, __ATOMIC_RELEASE);
+}
+
+static void in_order(lapi_handle_t *hndl, void *info) {
+    (void)hndl;
+    if (__atomic_fetch_add(&present, 1, __ATOMIC_ACQ_REL) != 0) overlap = 1;
+    CHECK_EQ((int)(intptr_t)info, sequence);
+    sequence++;
+    if (sequence % 50 == 0) usleep(1000);
+    __atomic_fetch_sub(&present, 1, __ATOMIC_ACQ_REL);
+    __atomic_fetch_add(&completed, 1, __ATOMIC_RELEASE);
+}
+
+static compl_hndlr_t *chosen;
+
+static void *choose(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong *msg_len, compl_hndlr_t **comp_h,
+                    void **uinfo) {
+    (void)hndl, (void)uhdr_len, (void)msg_len;
+    *comp_h = chosen;
+    *uinfo = (void *)(intptr_t) * (int *)uhdr;
+    return NULL;
+}
+
+static void send_numbers(int count) {
+    void **handlers = t_addresses((void *)choose);
+    int i, tgt = next_task();
+    for (i = 0; i < count; i++) {
+        int uhdr[2] = {i, 0};
+        OK(LAPI_Amsend(t_hndl, (uint)tgt, handlers[tgt], uhdr, sizeof uhdr, NULL, 0, NULL, NULL, NULL));
+    }
+    t_probe_until(&completed, count);
+    t_fence();
+}
+
+static void with_threads(int count) {
+    lapi_info_t info;
+    bzero(&info, sizeof info);
+    info.num_compl_hndlr_thr = count;
+    t_init_with(&info);
+}
+
+static void together(int count) {
+    with_threads(count);
+    chosen = meeting;
+    wanted = count;
+    send_numbers(count);
+    present = completed = 0;
+    t_fence();
+    send_numbers(count);
+    t_done();
+}
+
+static void order(void) {
+    with_threads(1);
+    chosen = in_order;
+    t_fence();
+    send_numbers(1000);
+    CHECK_EQ(overlap, 0);
+    CHECK_EQ(sequence, 1000);
+    t_done();
+}
+
+static void nonsense(void) {
+    static const int numbers[] = {-1, INT_MIN, 0, 100000, INT_MAX};
+    size_t i;
+    for (i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        with_threads(numbers[i]);
+        chosen = meeting;
+        wanted = numbers[i] > 1 ? 16 : 1;
+        present = completed = 0;
+        t_fence();
+        send_numbers(wanted);
+        OK(LAPI_Term(t_hndl));
+    }
+    t_pass();
+}
+
+int main(int argc, char **argv) {
+    const char *which = argc >= 2 ? argv[1] : "";
+    int number = argc == 3 ? atoi(argv[2]) : 0;
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    seed = (uint64_t)number;
+    if (strcmp(which, "handles") == 0) handles();
+    if (strcmp(which, "term") == 0) ends();
+    if (strcmp(which, "together") == 0) return together(number), 0;
+    if (strcmp(which, "order") == 0) return order(), 0;
+    if (strcmp(which, "nonsense") == 0) return nonsense(), 0;
+    t_init();
+    if (strcmp(which, "waiters") == 0) waiters();
+    else if (strcmp(which, "turns") == 0) turns();
+    else if (strcmp(which, "where") == 0) where();
+    else T_FAIL("there is no case \"%s\"", which);
+    t_done();
+    return 0;
+}

@@ -1,0 +1,70 @@
+//! Processes that a task makes: forked children, programs that are started, and programs that a task becomes.
+
+mod ltest;
+
+use ltest::{job, passed, program, run};
+use openlapi_tests::Job;
+
+/// A child tries calls that must fail, and they need not say so.
+fn quietly(procs: usize, args: &str) {
+    passed(&job("fork/fork", procs, args).env("MP_INFOLEVEL", "0").run(), procs);
+}
+
+#[test]
+fn no_call_works_with_the_parents_handle() {
+    for procs in [1, 2] {
+        quietly(procs, "calls");
+    }
+}
+
+#[test]
+fn children_disturb_nobody() {
+    for (procs, seed) in [(1, 1), (2, 2), (2, 3), (4, 4)] {
+        quietly(procs, &format!("storm {seed}"));
+    }
+}
+
+#[test]
+fn handlers_may_fork() {
+    for procs in [1, 2, 3] {
+        quietly(procs, "handlers");
+    }
+}
+
+#[test]
+fn what_other_threads_held_does_not_stop_a_child() {
+    quietly(1, "locked 120");
+}
+
+#[test]
+fn children_form_jobs() {
+    for procs in [1, 2] {
+        quietly(procs, "jobs");
+    }
+}
+
+#[test]
+fn one_process_forks_all_tasks() {
+    passed(&Job::direct(program("fork/fork")).arg("before").env("MP_INFOLEVEL", "0").run(), 1);
+}
+
+#[test]
+fn a_job_of_one_task_forks_another() {
+    passed(&Job::direct(program("fork/fork")).arg("child").env("MP_INFOLEVEL", "0").run(), 1);
+    quietly(1, "child");
+}
+
+#[test]
+fn programs_inherit_nothing_of_ours() {
+    for (procs, seed) in [(1, 1), (2, 2), (3, 3)] {
+        run("fork/exec", procs, &format!("spawn {seed}"));
+    }
+}
+
+#[test]
+fn a_job_becomes_another_program() {
+    for procs in [1, 2, 4] {
+        run("fork/exec", procs, "again 5 term");
+        run("fork/exec", procs, "again 5 not");
+    }
+}

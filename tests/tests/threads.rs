@@ -1,0 +1,64 @@
+//! Many threads of one task, and the threads that LAPI makes.
+
+mod ltest;
+
+use ltest::{job, passed, run};
+
+#[test]
+fn waiting_threads_do_not_block_each_other() {
+    for (procs, seed) in [(1, 1), (2, 2), (3, 3)] {
+        run("threads/threads", procs, &format!("waiters {seed}"));
+    }
+}
+
+#[test]
+fn collective_calls_in_turns() {
+    for procs in [1, 2, 4] {
+        run("threads/threads", procs, "turns");
+    }
+}
+
+#[test]
+fn handles_come_and_go_in_any_order() {
+    for (procs, seed) in [(1, 1), (2, 2), (2, 3), (3, 4)] {
+        let outcome =
+            job("threads/threads", procs, &format!("handles {seed}")).env("MP_INFOLEVEL", "0").run();
+        passed(&outcome, procs);
+    }
+}
+
+#[test]
+fn term_while_others_are_in_every_call() {
+    for (procs, seed) in [(1, 1), (2, 2), (2, 3)] {
+        let outcome = job("threads/threads", procs, &format!("term {seed}")).env("MP_INFOLEVEL", "0").run();
+        passed(&outcome, procs);
+    }
+}
+
+#[test]
+fn handlers_run_where_the_manual_says() {
+    for procs in [1, 2, 3] {
+        run("threads/threads", procs, "where");
+    }
+}
+
+#[test]
+fn completion_handlers_at_the_same_time_and_in_order() {
+    for (procs, threads) in [(1, 2), (2, 8), (1, 1)] {
+        run("threads/threads", procs, &format!("together {threads}"));
+    }
+    for procs in [1, 2] {
+        run("threads/threads", procs, "order");
+        run("threads/threads", procs, "nonsense");
+    }
+}
+
+#[test]
+fn threads_are_made_as_the_program_says() {
+    for procs in [1, 2] {
+        for case in ["plain", "schedule", "place", "small", "rename"] {
+            run("threads/attributes", procs, case);
+        }
+    }
+    passed(&job("threads/attributes", 1, "refused").env("MP_INFOLEVEL", "0").run(), 1);
+}
