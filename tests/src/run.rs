@@ -152,7 +152,14 @@ impl Job {
         let pid = child.id() as i32;
         let (ended, status) = channel();
         thread::spawn(move || ended.send(child.wait().expect("a child can be waited for")));
-        Running { pid, deadline: Instant::now() + self.deadline * patience(), status, stdout, stderr, over: false }
+        Running {
+            pid,
+            deadline: Instant::now() + self.deadline * patience(),
+            status,
+            stdout,
+            stderr,
+            over: false,
+        }
     }
 
     fn command(&self) -> Command {
