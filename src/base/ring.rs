@@ -400,12 +400,10 @@ impl Consumer {
 }
 
 #[cfg(loom)]
-#[path = "ring_model.rs"]
 mod model;
 
 #[cfg(all(test, loom))]
 pub(super) use model::Region;
 
 #[cfg(all(test, not(loom)))]
-#[path = "ring_tests.rs"]
 mod tests;

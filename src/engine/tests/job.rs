@@ -27,6 +27,11 @@ use std::time::{Duration, Instant};
 /// How long the threads of a job may take. Far more than they need on the slowest machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// [`PATIENCE`], times `TEST_PATIENCE` in the environment: an instrumented library is slow.
+fn patience() -> Duration {
+    PATIENCE * std::env::var("TEST_PATIENCE").ok().and_then(|times| times.parse().ok()).unwrap_or(1)
+}
+
 /// The longest body of a packet in memory: long messages need not be long.
 pub const MAX_BODY: usize = 1536;
 
@@ -274,7 +279,7 @@ pub fn in_threads(tasks: &[Arc<Task>], threads: usize, play: impl Fn(&Task, usiz
         };
         std::thread::Builder::new().name(format!("task-{}", tasks[0].me)).spawn(run).expect("a thread");
     }
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + patience();
     for _ in 0..tasks.len() * threads {
         let stuck = match told.recv_timeout(end.saturating_duration_since(Instant::now())) {
             Ok(true) => continue,

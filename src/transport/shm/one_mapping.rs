@@ -3,10 +3,10 @@
 //! ThreadSanitizer knows memory by its address. Where the tasks of a test are threads with a mapping each, it would see
 //! neither the order that the rings make nor what goes wrong in them.
 
+use parking_lot::Mutex;
 use rustix::fs::fstat;
 use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
-use std::sync::{Mutex, PoisonError};
 
 /// A mapped file (by device and number), where it is, and how many use it.
 struct Mapping {
@@ -24,7 +24,7 @@ pub(super) fn share(
 ) -> rustix::io::Result<NonNull<u8>> {
     let found = fstat(file)?;
     let file = (found.st_dev, found.st_ino);
-    let mut mappings = MAPPINGS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut mappings = MAPPINGS.lock();
     if let Some(mapping) = mappings.iter_mut().find(|mapping| mapping.file == file) {
         mapping.users += 1;
         return NonNull::new(mapping.at as *mut u8).ok_or(rustix::io::Errno::NOMEM);
@@ -36,7 +36,7 @@ pub(super) fn share(
 
 /// One user less; `unmap` when it was the last.
 pub(super) fn give_back(at: NonNull<u8>, unmap: impl FnOnce()) {
-    let mut mappings = MAPPINGS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut mappings = MAPPINGS.lock();
     let Some(index) = mappings.iter().position(|mapping| mapping.at == at.as_ptr() as usize) else { return };
     mappings[index].users -= 1;
     if mappings[index].users == 0 {
