@@ -17,7 +17,8 @@
 //! * [`arrival`]: messages that come in. [`local`]: a task and itself.
 //! * [`origin`]: starts the program's operations, [`vector`] those between vectors.
 //! * [`dispatcher`]: takes packets in and keeps everything going; never entered twice.
-//! * [`peers`]: what happens when a task has left. [`recovery`]: tasks that the program gives up, and lets come back.
+//! * [`peers`]: what happens when a task has left or does not answer. [`recovery`]: tasks that the program gives up, and
+//!   lets come back.
 //! * [`wait`]: how a thread waits. [`interrupt`]: what the thread of interrupt mode does.
 
 pub mod arrival;

@@ -94,6 +94,9 @@ fn keep_vigil(held: &mut Held<'_>, owing: &[Task]) {
     let (vigil, transport) = (&mut core.vigil, &core.transport);
     let pulses = owing.iter().map(|&peer| (peer, transport.pulse(peer)));
     for (peer, verdict) in vigil.look(core.opened.elapsed(), timeout, pulses) {
+        if held.core().closing {
+            return;
+        }
         match verdict {
             // A peer without room for what waits shows life by making some.
             Verdict::Ask if held.core().outbox.waits(peer) => {}

@@ -49,6 +49,12 @@ fn a_death_in_large_transfers() {
 }
 
 #[test]
+fn a_death_while_others_wait_for_a_counter() {
+    survive("counter", 2, 1, 20_000, "auto");
+    survive("counter", 3, 0, 400_000, "auto");
+}
+
+#[test]
 fn a_death_with_messages_that_find_no_room() {
     survive("deaf", 3, 1, 30_000, "auto");
     survive("flush", 3, 2, 30_000, "auto");

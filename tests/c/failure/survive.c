@@ -11,6 +11,7 @@
  *   completion  it dies in a completion handler
  *   gfence      it dies while all are in LAPI_Gfence, again and again
  *   exchange    it dies while all are in LAPI_Address_init, again and again
+ *   counter     it dies while the others wait for a counter that only it would raise; their error handlers raise it
  *   term        it dies somewhere around its LAPI_Term
  *   flush       as deaf; the others call LAPI_Term at once, while it dies
  *   exit        it exits with status 0, without LAPI_Term
@@ -35,7 +36,7 @@ static void **bigs, **slots_of, **variables, **mets, **cames, **counts_of, **dea
 
 /* ---- what survivors are told ---- */
 
-static volatile int told, told_code;
+static volatile int told, rescue;
 
 static void error_handler(lapi_handle_t *hndl, int *code, lapi_err_t *type, int *task, int *src) {
     CHECK_EQ(*hndl, t_hndl);
@@ -43,7 +44,7 @@ static void error_handler(lapi_handle_t *hndl, int *code, lapi_err_t *type, int 
     CHECK_EQ(*type, INT_ERR);
     CHECK_EQ(*task, t_me);
     CHECK_EQ(*src, victim);
-    told_code = *code;
+    if (rescue) OK(LAPI_Setcntr(t_hndl, &never, 1));
     __atomic_fetch_add(&told, 1, __ATOMIC_RELEASE);
 }
 
@@ -291,6 +292,14 @@ static void be_a_survivor(const char *which) {
         OK(LAPI_Term(t_hndl));
         t_pass();
         return;
+    }
+    if (strcmp(which, "counter") == 0) {
+        rescue = 1;
+        want_everything(len);
+        while (!is_told() && !refused) {
+            if (LAPI_Get(t_hndl, (uint)victim, 8, bigs[victim], from, NULL, &never) != LAPI_SUCCESS) refused = 1;
+            OK(LAPI_Waitcntr(t_hndl, &never, 1, NULL));
+        }
     }
     if (strcmp(which, "exit") == 0) work_together();
     if (strcmp(which, "gfence") == 0 || strcmp(which, "exchange") == 0)
