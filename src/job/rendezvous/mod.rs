@@ -92,7 +92,17 @@ pub fn meet(
     if me.task == round.root() { root::hold(&round, blob, fds) } else { member::join(&round, blob, fds) }
 }
 
-/// In a forked child: nothing of a meeting that another thread of the parent was holding stays open here.
+/// Before this thread forks: no listener is made or closed until one of the next two.
+pub fn before_fork() {
+    channel::before_fork();
+}
+
+/// After the fork, in the parent.
+pub fn after_fork() {
+    channel::after_fork();
+}
+
+/// After the fork, in the child: no listener of a meeting that the parent holds stays open here.
 pub fn forget_in_child() {
     channel::close_in_child();
 }
