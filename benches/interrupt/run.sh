@@ -33,7 +33,7 @@ done
 load_after=$(cut -d' ' -f1-3 /proc/loadavg)
 
 {
-    echo "- command: \`make bench-interrupt\`, $rounds runs, $(date -u +%Y-%m-%d)"
+    echo "- command: \`make bench-interrupt\`, $rounds runs of ${SAMPLES:-40} samples and ${PAIRS:-9} pairs, $(date -u +%Y-%m-%d)"
     echo "- processor: $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) in use here$(grep -q '^flags.* hypervisor' /proc/cpuinfo && echo ', in a virtual machine')"
     echo "- tree at $(git -C "$root" describe --always --dirty 2>/dev/null || echo 'no git'), liblapi_r.so with SHA-256 $(sha256sum "$stage/lib/liblapi_r.so" | cut -c1-12)"
     echo "- load of the machine before: $load_before, after: $load_after (1, 5 and 15 minutes)"

@@ -13,16 +13,18 @@ pub fn before() {
     // What is found out once must be known: should another thread be about to find it out, the child would wait for it.
     fence::registered();
     registry::before_fork();
+    rendezvous::before_fork();
 }
 
 /// After the fork, in the parent.
 pub fn in_parent() {
+    rendezvous::after_fork();
     registry::after_fork();
 }
 
 /// After the fork, in the child.
 pub fn in_child() {
-    registry::after_fork();
     rendezvous::forget_in_child();
+    registry::after_fork();
     threads::forget_in_child();
 }

@@ -1,10 +1,11 @@
 //! Sockets with an abstract name that carry whole messages with file descriptors, and never block for longer than
 //! a deadline.
 
+use std::cell::RefCell;
 use std::io::{self, IoSlice, IoSliceMut};
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::mem::{ManuallyDrop, MaybeUninit};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -193,17 +194,41 @@ impl AsFd for Channel {
 
 /// A socket that others connect to. Its name is free again when it is dropped.
 #[derive(Debug)]
-pub(in crate::job) struct Listener(OwnedFd);
+pub(in crate::job) struct Listener(ManuallyDrop<OwnedFd>);
 
-/// The listeners that this process has open, for [`close_in_child`]; -1 is none.
-static LISTENING: [AtomicI32; 16] = [const { AtomicI32::new(-1) }; 16];
+/// The listeners that this process has open. Held while one is made or closed, and while a thread forks: so a child knows
+/// all of those that it has inherited.
+static LISTENING: Mutex<Vec<RawFd>> = Mutex::new(Vec::new());
 
-/// Closes what a forked child has inherited of a listener: its name would stay taken for as long as the child lives.
-pub(super) fn close_in_child() {
-    for place in &LISTENING {
-        let descriptor = place.swap(-1, Ordering::Relaxed);
-        if descriptor >= 0 {
-            // SAFETY: the number of a listener's descriptor, whose owner is a thread that this process does not have.
+thread_local! {
+    /// What a thread that forks holds. The child's only thread is a copy of that thread.
+    static HELD: RefCell<Option<MutexGuard<'static, Vec<RawFd>>>> = const { RefCell::new(None) };
+}
+
+fn listening() -> MutexGuard<'static, Vec<RawFd>> {
+    // Never poisoned for us: a panic ends the process.
+    LISTENING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Before this thread forks.
+pub(in crate::job) fn before_fork() {
+    let _ = HELD.try_with(|held| {
+        // Called twice, it must not wait for itself.
+        held.borrow_mut().get_or_insert_with(listening);
+    });
+}
+
+/// After the fork, in the parent.
+pub(in crate::job) fn after_fork() {
+    let _ = HELD.try_with(RefCell::take);
+}
+
+/// After the fork, in the child: closes what it has inherited of listeners. Their names would stay taken for as long as it
+/// lives.
+pub(in crate::job) fn close_in_child() {
+    if let Ok(Some(mut listening)) = HELD.try_with(RefCell::take) {
+        for descriptor in listening.drain(..) {
+            // SAFETY: a listener's descriptor, whose owner is a thread that this process does not have.
             drop(unsafe { OwnedFd::from_raw_fd(descriptor) });
         }
     }
@@ -212,28 +237,23 @@ pub(super) fn close_in_child() {
 impl Listener {
     /// Listens under that name; `None` when somebody holds it.
     pub(in crate::job) fn bind(name: &str) -> io::Result<Option<Self>> {
-        let socket = socket()?;
         let address = SocketAddrUnix::new_abstract_name(name.as_bytes())?;
+        let mut all = listening();
+        let socket = socket()?;
         match rustix::net::bind(&socket, &address) {
             Ok(()) => {}
             Err(Errno::ADDRINUSE) => return Ok(None),
             Err(error) => return Err(error.into()),
         }
-        // Before it listens: a child that is forked now still knows the descriptor.
-        let listener = Self(socket);
-        let number = listener.0.as_raw_fd();
-        // Each instance has a listener at most, so there is a place.
-        let _ = LISTENING
-            .iter()
-            .find(|place| place.compare_exchange(-1, number, Ordering::Relaxed, Ordering::Relaxed).is_ok());
-        rustix::net::listen(&listener.0, 4096)?;
-        Ok(Some(listener))
+        rustix::net::listen(&socket, 4096)?;
+        all.push(socket.as_raw_fd());
+        Ok(Some(Self(ManuallyDrop::new(socket))))
     }
 
     /// The next connection, if there is one now.
     pub(in crate::job) fn accept(&self) -> io::Result<Option<Channel>> {
         loop {
-            match rustix::net::accept_with(&self.0, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
+            match rustix::net::accept_with(&*self.0, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
                 Ok(socket) => return Ok(Some(Channel(socket))),
                 Err(Errno::INTR | Errno::CONNABORTED) => {}
                 Err(Errno::AGAIN) => return Ok(None),
@@ -250,14 +270,14 @@ impl AsFd for Listener {
 }
 
 impl Drop for Listener {
-    /// A process forked at the wrong moment may hold a copy of the descriptor: shutting the socket down makes
-    /// sure that nobody connects to that copy.
+    /// A process that was started at the wrong moment may hold a copy of the descriptor until it runs its program:
+    /// shutting the socket down makes sure that nobody connects to that copy.
     fn drop(&mut self) {
-        let _ = rustix::net::shutdown(&self.0, Shutdown::Both);
-        let number = self.0.as_raw_fd();
-        for place in &LISTENING {
-            let _ = place.compare_exchange(number, -1, Ordering::Relaxed, Ordering::Relaxed);
-        }
+        let mut all = listening();
+        let _ = rustix::net::shutdown(&*self.0, Shutdown::Both);
+        all.retain(|&descriptor| descriptor != self.0.as_raw_fd());
+        // SAFETY: it is not used again.
+        unsafe { ManuallyDrop::drop(&mut self.0) };
     }
 }
 

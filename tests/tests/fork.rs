@@ -25,6 +25,13 @@ fn children_disturb_nobody() {
 }
 
 #[test]
+fn children_do_not_keep_tasks_from_meeting() {
+    for procs in [1, 2, 3] {
+        quietly(procs, "opening");
+    }
+}
+
+#[test]
 fn handlers_may_fork() {
     for procs in [1, 2, 3] {
         quietly(procs, "handlers");

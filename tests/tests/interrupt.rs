@@ -25,6 +25,7 @@ fn without_interrupts_handlers_run_inside_calls() {
     let _ = fs::remove_file(&path);
     let outcome = job("interrupt/interrupt", 2, "off").arg(&path).run();
     let _ = fs::remove_file(&path);
+    let _ = fs::remove_file(format!("{}-ready", path.display()));
     passed(&outcome, 2);
 }
 

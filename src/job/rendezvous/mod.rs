@@ -101,7 +101,18 @@ pub fn meet(
 
 /// How often a task that waits for others asks whether the job runs already.
 const BETWEEN_QUESTIONS: Duration = Duration::from_millis(100);
-/// In a forked child: nothing of a meeting that another thread of the parent was holding stays open here.
+
+/// Before this thread forks: no listener is made or closed until one of the next two.
+pub fn before_fork() {
+    super::channel::before_fork();
+}
+
+/// After the fork, in the parent.
+pub fn after_fork() {
+    super::channel::after_fork();
+}
+
+/// After the fork, in the child: no listener of a meeting that the parent holds stays open here.
 pub fn forget_in_child() {
     super::channel::close_in_child();
 }

@@ -3,6 +3,7 @@
  *
  *   calls        in a child every call with the parent's handle answers LAPI_ERR_HNDL_INVALID, by both names
  *   storm SEED   several threads fork while all tasks communicate; children end in every way
+ *   opening      a thread forks children that stay, while another one opens and ends contexts of all tasks
  *   handlers     header and completion handlers fork; the child's signals are the program's
  *   locked N     threads use every lock of the library while others fork children that use LAPI anew, N times
  *   jobs         children of every task form jobs with one another
@@ -276,6 +277,49 @@ static void storm(void) {
     exit(0); /* LAPI_Term by at_exit() */
 }
 
+/* --- opening --- */
+
+enum { STAY = 120 };
+static pid_t staying[STAY];
+static int until_then[2], stayers;
+
+static void *fork_stayers(void *arg) {
+    uint64_t random = t_seed(5, (uint64_t)t_me, 0);
+    (void)arg;
+    while (stayers < STAY && !__atomic_load_n(&stop, __ATOMIC_ACQUIRE)) {
+        pid_t child = forked();
+        if (child == 0) {
+            char byte;
+            close(until_then[1]);
+            /* Whatever was open in the parent at that moment stays open here, unless the library sees to it. */
+            _exit(read(until_then[0], &byte, 1) == 0 ? 21 : 22);
+        }
+        staying[stayers++] = child;
+        usleep((useconds_t)t_below(&random, 400));
+    }
+    return NULL;
+}
+
+static void opening(void) {
+    pthread_t tid;
+    int round;
+    CHECK_EQ(pipe(until_then), 0);
+    CHECK_EQ(pthread_create(&tid, NULL, fork_stayers, NULL), 0);
+    for (round = 0; round < 60; round++) {
+        lapi_handle_t h;
+        lapi_info_t info;
+        bzero(&info, sizeof info);
+        info.instance_no = 3;
+        OK(LAPI_Init(&h, &info));
+        exchange(h, t_me, t_tasks, round);
+        OK(LAPI_Term(h));
+    }
+    stop = 1;
+    CHECK_EQ(pthread_join(tid, NULL), 0);
+    close(until_then[1]);
+    for (round = 0; round < stayers; round++) ended(staying[round], 21);
+}
+
 /* --- handlers --- */
 
 static volatile int children, completions;
@@ -502,6 +546,7 @@ int main(int argc, char **argv) {
     tgt_cntrs = t_addresses(&tgt_cntr);
     if (strcmp(which, "calls") == 0) calls();
     else if (strcmp(which, "storm") == 0 && argc == 3) seed = (uint64_t)atoi(argv[2]), storm();
+    else if (strcmp(which, "opening") == 0) opening();
     else if (strcmp(which, "handlers") == 0) in_handlers();
     else if (strcmp(which, "locked") == 0 && argc == 3) locked(atoi(argv[2]));
     else if (strcmp(which, "jobs") == 0) jobs();

@@ -76,21 +76,32 @@ static void on(void) {
     t_fence();
 }
 
+static void make(const char *path) {
+    int fd = open(path, O_CREAT | O_WRONLY, 0600);
+    CHECK(fd >= 0);
+    close(fd);
+}
+
+static void await(const char *path) {
+    while (access(path, F_OK) != 0) usleep(1000);
+    unlink(path);
+}
+
 static void off(const char *path) {
+    char ready[4096];
+    snprintf(ready, sizeof ready, "%s-ready", path);
     t_set(INTERRUPT_SET, 0);
     t_fence();
     if (t_me == 0) {
-        int fd;
         char byte = 1;
+        await(ready); /* until then the handler could run in the other one's fence */
         OK(LAPI_Amsend(t_hndl, 1, handlers[1], NULL, 0, &byte, 1, NULL, NULL, NULL));
         OK(LAPI_Probe(t_hndl));
-        fd = open(path, O_CREAT | O_WRONLY, 0600);
-        CHECK(fd >= 0);
-        close(fd);
+        make(path);
     } else if (t_me == 1) {
         int i;
-        while (access(path, F_OK) != 0) usleep(1000);
-        unlink(path);
+        make(ready);
+        await(path);
         for (i = 0; i < 30; i++) {
             usleep(10000);
             CHECK_EQ(handled, 0);
