@@ -16,8 +16,9 @@ pub fn fence(held: &mut Held<'_>) -> Result<()> {
 /// The same for all tasks: each has called, and nothing is under way any more (man page LAPI_Gfence).
 pub fn gfence(held: &mut Held<'_>) -> Result<()> {
     quiesce(held)?;
-    collective(held, "LAPI_Gfence", None)?;
+    // Before the others can know that this task is here: what they send after the fence may arrive before it returns.
     held.core().unreported = 0;
+    collective(held, "LAPI_Gfence", None)?;
     Ok(())
 }
 
