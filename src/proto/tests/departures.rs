@@ -225,3 +225,26 @@ fn the_last_packets_of_a_dead_task_count() {
     let missing = Failure { task: 1, code: CODES[0] };
     assert_eq!(job.members[0].outcomes, [Ok(()), Err(missing)]);
 }
+
+/// That a task has failed in a later operation says nothing of this one, for which its packet may still be under way.
+#[test]
+fn who_fails_later_may_still_bring_this_one_to_a_good_end() {
+    let mut network = Network::new(1, 4, 0.0, true);
+    let mut outbox = Outbox::new(2, 64);
+    let mut member = Collectives::new(0, 2);
+    let missing = Failure { task: 1, code: CODES[1] };
+    member.enter(None, &mut outbox, &mut network.link(0));
+    member.peer_failed(1, 1, missing);
+    assert_eq!(member.advance(&mut outbox, &mut network.link(0)), None);
+    // SAFETY: nothing is read of a body of no bytes.
+    unsafe { member.arrive(0, 0, 0, std::ptr::null(), 0) };
+    assert_eq!(member.advance(&mut outbox, &mut network.link(0)), Some(Ok(Vec::new())));
+    member.enter(None, &mut outbox, &mut network.link(0));
+    assert_eq!(member.advance(&mut outbox, &mut network.link(0)), Some(Err(missing)));
+    // When it dies, what it owed to this one does not come any more either.
+    let mut member = Collectives::new(0, 2);
+    member.enter(None, &mut outbox, &mut network.link(0));
+    member.peer_failed(1, 1, missing);
+    member.lose(1, CODES[0]);
+    assert_eq!(member.advance(&mut outbox, &mut network.link(0)), Some(Err(missing)));
+}

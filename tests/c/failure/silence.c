@@ -50,7 +50,7 @@ static volatile int reported, failed;
 
 static void sent(lapi_handle_t *hndl, void *nothing, lapi_sh_info_t *info) {
     (void)hndl, (void)nothing;
-    CHECK_FOR(info->reason == 0 || info->reason == LAPI_ERR_TIMEOUT, "reason %u", info->reason);
+    CHECK_FOR(info->reason == 0 || (int)info->reason == expected_code, "reason %u", info->reason);
     __atomic_fetch_add(&failed, info->reason != 0, __ATOMIC_RELEASE);
     __atomic_fetch_add(&reported, 1, __ATOMIC_RELEASE);
 }
