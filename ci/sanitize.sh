@@ -15,7 +15,8 @@ build=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 stage=${LAPI_STAGE:-$build/stage}
 runtime=$build/sanitize/runtime
 [ -x "$stage/bin/poe" ] || make stage
-export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_DEBUG=line-tables-only
+# The list of false reports goes by full names, which only full debug information has.
+export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_DEBUG=full
 export CARGO_PROFILE_RELEASE_OPT_LEVEL=1
 ran=() failed=()
 
