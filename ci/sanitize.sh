@@ -14,14 +14,25 @@ target=x86_64-unknown-linux-gnu
 build=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 stage=${LAPI_STAGE:-$build/stage}
 runtime=$build/sanitize/runtime
-export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_DEBUG=line-tables-only
+[ -x "$stage/bin/poe" ] || make stage
+# The list of false reports goes by full names, which only full debug information has.
+export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_DEBUG=full
 export CARGO_PROFILE_RELEASE_OPT_LEVEL=1
 ran=() failed=()
 
 # Unit tests: what has threads, and what moves bytes.
 units=(base:: transport:: proto:: engine:: dgsp:: job::)
-# Programs under poe, as `cargo test --test FILE`.
-files=(stress init interrupt counters handlers data fence vectors dgsp address util failure)
+# Programs under poe: a file of tests, or some of them. ThreadSanitizer also sees the races of a program, and programs for LAPI
+# look at a variable that a handler changes, or at memory that a peer puts to, as their manual tells them: it gets those that do
+# everything by counters and atomics.
+address_programs=(stress init interrupt counters handlers data fence vectors dgsp address util)
+thread_programs=(
+    stress
+    "init several_handles_in_several_threads sixteen_instances_at_once term_in_another_thread term_while_others_are_inside"
+    "init a_helper_thread_ends_the_program a_forked_child_has_no_handle tasks_that_leave_without_term_harm_nobody"
+    "interrupt sleepers_are_woken signals_disturb_nothing"
+    "counters another_thread_wakes_a_waiting_one threads_wait_each_for_its_own_counter a_thousand_counters"
+)
 # What is left out of them: how much memory is used, and what needs so much of it that there is none for shadows.
 left_out=(a_long_run_needs_no_more_memory four_gib sixty_four_tasks)
 
@@ -52,7 +63,7 @@ instrumented() { # instrumented KIND COMMAND...: cargo, with the core instrument
 
 one_sanitizer() { # one_sanitizer KIND SHORT
     local kind=$1 short=$2 prefix=$build/sanitize/$1/stage
-    local skip=()
+    local skip=() programs=${kind}_programs[@] number=0 file only
     for name in "${left_out[@]}"; do skip+=(--skip "$name"); done
     ln -sfn "$(rustc --print sysroot)/lib/rustlib/$target/lib/librustc-stable_rt.$short.a" "$runtime/lib$short.a"
 
@@ -68,15 +79,17 @@ one_sanitizer() { # one_sanitizer KIND SHORT
     cp -a "$stage" "$prefix"
     install -m 755 "$build/sanitize/$kind/$target/release/liblapi_r.so" "$prefix/lib/liblapi_r.so.1"
     export MP_COMPILER="gcc -fsanitize=$kind -static-lib$short -L$runtime -rdynamic"
-    for file in "${files[@]}"; do
-        checked "$kind-$file" env LAPI_STAGE="$prefix" TEST_PATIENCE=5 \
-            cargo test -p openlapi-tests --test "$file" -- --test-threads 2 "${skip[@]}"
+    for words in "${!programs}"; do
+        read -r file only <<<"$words"
+        number=$((number + 1))
+        # shellcheck disable=SC2086 # names of tests, split at blanks
+        checked "$kind-$number-$file" env LAPI_STAGE="$prefix" TEST_PATIENCE=5 \
+            cargo test -p openlapi-tests --test "$file" -- --test-threads 2 "${skip[@]}" $only
     done
     unset MP_COMPILER
 }
 
 mkdir -p "$runtime"
-[ -x "$stage/bin/poe" ] || make stage
 # Programs end by _exit as often as by return, and keep their tables until then: that memory is not lost.
 export ASAN_OPTIONS="detect_leaks=0 detect_stack_use_after_return=0 exitcode=166"
 export TSAN_OPTIONS="suppressions=$PWD/ci/sanitize/thread.supp exitcode=166 second_deadlock_stack=1"

@@ -145,7 +145,7 @@ fn a_task_that_computes_is_served_by_its_notifier() {
         let tasks = open(road, 2, true);
         in_threads(&tasks[..1], 1, |task, _| {
             let (there, data) = (forever(30_000), &*forever(30_000));
-            let there = there.as_mut_ptr();
+            let (there, variable) = (there.as_mut_ptr(), forever(8).as_ptr());
             let [org, cmpl] = [counter(), counter()];
             for round in 0..ROUNDS {
                 task.stage(format!("round {round}"));
@@ -154,7 +154,7 @@ fn a_task_that_computes_is_served_by_its_notifier() {
                 put(task, 1, there, &data[..len], both).expect("a put");
                 wait(task, cmpl, 1).expect("its completion");
                 get(task, 1, &data[..len], there, both).expect("a get");
-                increment(task, 1, there.cast(), both).expect("an addition");
+                increment(task, 1, variable.cast(), both).expect("an addition");
                 wait(task, org, 3).expect("all three");
                 fence(task).expect("a fence");
             }
