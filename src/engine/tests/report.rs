@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-const ASLEEP: Patience = Patience { spin: 0, yields: 0 };
+const ASLEEP: Patience = Patience::NONE;
 
 /// Tasks between which so many packets find room; nothing moves unless a thread of the test makes a call.
 fn open(tasks: u32, room: usize) -> Vec<Arc<Task>> {
