@@ -5,7 +5,7 @@
 
 use crate::base::fence;
 use crate::dgsp::registry;
-use crate::engine::threads;
+use crate::engine::{reporter, threads};
 use crate::job::rendezvous;
 
 /// Before the fork, in the thread that forks.
@@ -27,4 +27,5 @@ pub fn in_child() {
     rendezvous::forget_in_child();
     registry::after_fork();
     threads::forget_in_child();
+    reporter::forget_in_child();
 }

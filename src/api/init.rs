@@ -8,6 +8,7 @@ use crate::engine::dispatcher;
 use crate::engine::interrupt;
 use crate::engine::options::{Options, Told};
 use crate::engine::peers;
+use crate::engine::reporter::{self, Wishes};
 use crate::engine::request::{Policy, Preference};
 use crate::engine::sleepers::Patience;
 use crate::engine::threads::Recipe;
@@ -61,7 +62,23 @@ pub fn init(context: &Arc<Context>, request: &Request) -> Result<lapi_dev_t> {
     let config = Config::from_env(&config::process_env)?;
     let identity = Identity::from_env(&config::process_env)?;
     report_unknown(&config);
-    let joined = join(&config, &identity, request.instance)?;
+    // From now on it can be asked why this takes so long.
+    let wishes = Wishes { signal: config.report_signal, stall: config.stall_seconds };
+    reporter::enlist(context, request.instance, wishes, request.recipe, &config::process_env);
+    let opened = open(context, request, &config, &identity);
+    if opened.is_err() {
+        reporter::dismiss(context, true);
+    }
+    opened
+}
+
+fn open(
+    context: &Arc<Context>,
+    request: &Request,
+    config: &Config,
+    identity: &Identity,
+) -> Result<lapi_dev_t> {
+    let joined = join(config, identity, request.instance)?;
     if config.info_level >= 1 && identity.task == 0 && !joined.same_map {
         crate::error::tell(format_args!(
             "attention: the tasks' address maps differ. A program that uses addresses of one task in another \
@@ -77,7 +94,7 @@ pub fn init(context: &Arc<Context>, request: &Request) -> Result<lapi_dev_t> {
             identity.source
         ));
     }
-    let options = options(&config, &identity, request);
+    let options = options(config, identity, request);
     let mut core = Core::new(options, joined.transport);
     if joined.came_back {
         core.awaited = (0..identity.tasks).filter(|&task| task != identity.task).collect();
@@ -128,6 +145,7 @@ pub fn term(context: &Context) -> Result<()> {
         // A handler ends its own context: nothing can be waited for, since this very thread is in the middle of a call.
         context.notifier.dismiss();
         context.completions.dismiss();
+        reporter::dismiss(context, false);
         held.core().transport.close();
         context.retire();
         return Ok(());
@@ -159,6 +177,7 @@ fn serve_last(held: &mut Held<'_>) {
 
 /// Stops the threads, tells the peers, and takes the core out.
 fn end(context: &Context) {
+    reporter::dismiss(context, true);
     context.notifier.stop();
     context.completions.stop();
     let core = context.enter_closing().and_then(|mut held| {

@@ -3,6 +3,7 @@
 use crate::abi::{LAPI_DISP_CNTR, LAPI_ERR_HNDL_INVALID, LAPI_POLLING_NET, lapi_msg_state_t};
 use crate::engine::context::{Context, Held};
 use crate::engine::counter;
+use crate::engine::sleepers::Awaited;
 use crate::engine::wait::{counter_changed, poll_once, wait_until};
 use crate::error::{Error, Result};
 use std::sync::atomic::Ordering;
@@ -39,8 +40,9 @@ pub unsafe fn setcntr(context: &Context, cntr: usize, value: i32) {
 /// # Safety
 /// `cntr` must be the address of a counter, until this returns.
 pub unsafe fn waitcntr(held: &mut Held<'_>, cntr: usize, value: i32) -> Result<i32> {
+    let awaited = Awaited { call: "LAPI_Waitcntr", counter: Some((cntr, value)) };
     // SAFETY: the caller's promise.
-    let left = wait_until(held, "LAPI_Waitcntr", |_| unsafe { counter::take(cntr, value) })?;
+    let left = wait_until(held, awaited, |_| unsafe { counter::take(cntr, value) })?;
     held.core().unreported = 0;
     Ok(left)
 }

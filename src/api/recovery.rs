@@ -7,7 +7,7 @@ use crate::abi::{
 use crate::engine::context::Held;
 use crate::engine::counter;
 use crate::engine::recovery;
-use crate::engine::sleepers::Patience;
+use crate::engine::sleepers::{Awaited, Patience};
 use crate::engine::wait::wait_with;
 use crate::error::{Error, Result};
 use crate::transport::Task;
@@ -88,7 +88,8 @@ pub unsafe fn nopoll_wait(held: &mut Held<'_>, cntr: usize, value: i32) -> Resul
     if !held.core().watched.wait(cntr) {
         return Err(Error::from(LAPI_ERR_MULTIPLE_WAITERS));
     }
-    let waited = wait_with(held, "LAPI_Nopoll_wait", Patience::NONE, |core| {
+    let awaited = Awaited { call: "LAPI_Nopoll_wait", counter: Some((cntr, value)) };
+    let waited = wait_with(held, awaited, Patience::NONE, |core| {
         // SAFETY: the caller's promise.
         if let Some(left) = unsafe { counter::take(cntr, value) } {
             return Some(Ok(left));

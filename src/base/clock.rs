@@ -1,5 +1,7 @@
 //! The cheapest clock there is, for hints and for comparing one way with another.
 
+use std::time::Duration;
+
 /// Time in ticks of a constant rate that is not known exactly: between one and five for a nanosecond. The same clock in
 /// all processes of a machine.
 #[inline]
@@ -12,6 +14,20 @@ pub fn ticks() -> u64 {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
         now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
     }
+}
+
+/// A moment in milliseconds, of a coarse clock: a few milliseconds old, never 0, and begun anew every 49 days. For ages, by
+/// [`since`]; not for the path of a message.
+pub fn moment() -> u32 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the structure lives during the call, which cannot fail for a clock that every Linux has.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &mut now) };
+    ((now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000) as u32).max(1)
+}
+
+/// How long ago a moment was.
+pub fn since(moment: u32) -> Duration {
+    Duration::from_millis(self::moment().wrapping_sub(moment).into())
 }
 
 #[cfg(test)]

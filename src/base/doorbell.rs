@@ -42,6 +42,11 @@ impl Doorbell {
         !busy
     }
 
+    /// Whether the owner sleeps, or is about to: a hint.
+    pub fn asleep(&self) -> bool {
+        self.asleep.load(Ordering::Relaxed) != 0
+    }
+
     /// The owner is awake. It may have been rung for just before.
     pub fn get_up(&self) {
         self.asleep.store(0, Ordering::SeqCst);

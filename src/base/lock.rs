@@ -11,7 +11,7 @@
 use rustix::event::Timespec;
 use rustix::thread::futex::{self, Flags};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Nobody holds it.
 const FREE: u32 = 0;
@@ -45,8 +45,14 @@ impl RawLock {
     #[inline]
     pub fn lock(&self) {
         if !self.try_lock() {
-            self.lock_slowly(false);
+            self.lock_slowly(false, None);
         }
+    }
+
+    /// The same, but waiting no longer than that; `false` when others have kept it all the time. Who gives up may leave the
+    /// lock marked as wanted, or be woken for nothing: others then wait for it as if it were slow to come.
+    pub fn lock_within(&self, at_most: Duration) -> bool {
+        self.try_lock() || self.lock_slowly(false, Some(Instant::now() + at_most))
     }
 
     /// Takes the lock if it is free.
@@ -74,7 +80,7 @@ impl RawLock {
     pub unsafe fn bump(&self) {
         if self.0.load(Ordering::Relaxed) != HELD {
             self.hand_on();
-            self.lock_slowly(true);
+            self.lock_slowly(true, None);
         }
     }
 
@@ -103,10 +109,10 @@ impl RawLock {
 
     /// `polite`: a thread that was woken goes first.
     #[cold]
-    fn lock_slowly(&self, polite: bool) {
+    fn lock_slowly(&self, polite: bool, until: Option<Instant>) -> bool {
         for _ in 0..SPINS {
             if !polite && self.try_lock() {
-                return;
+                return true;
             }
             if self.0.load(Ordering::Relaxed) != HELD {
                 break;
@@ -128,17 +134,21 @@ impl RawLock {
                 FREE | HANDED => {
                     let taken = if has_slept { WANTED } else { HELD };
                     if self.0.compare_exchange(seen, taken, Ordering::Acquire, Ordering::Relaxed).is_ok() {
-                        return;
+                        return true;
                     }
                 }
                 _ => {
+                    let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+                    if left.is_some_and(|left| left.is_zero()) {
+                        return false;
+                    }
                     let wanted = seen.max(mark);
                     let marked = seen == wanted
                         || self
                             .0
                             .compare_exchange(seen, wanted, Ordering::Relaxed, Ordering::Relaxed)
                             .is_ok();
-                    if marked && sleep(&self.0, wanted, None) == Wake::Woken {
+                    if marked && sleep(&self.0, wanted, left) == Wake::Woken {
                         (mark, invited, has_slept) = (OVERDUE, true, true);
                     }
                 }

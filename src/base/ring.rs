@@ -240,6 +240,11 @@ impl Producer {
         self.given_back() == self.head
     }
 
+    /// How many packets the consumer has not given back, as far as it has told, and how many there can be.
+    pub fn filled(&self) -> (u64, u64) {
+        (self.head.saturating_sub(self.given_back()), self.ring.geometry.slots as u64)
+    }
+
     #[cold]
     fn room_again(&mut self) -> bool {
         let consumed = self.given_back();

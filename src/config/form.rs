@@ -36,3 +36,40 @@ pub(super) fn is_network_statement(text: &str) -> bool {
 pub(super) fn digits(text: &str) -> Option<u64> {
     if text.bytes().all(|digit| digit.is_ascii_digit()) { text.parse().ok() } else { None }
 }
+
+/// A signal by name (with SIG or without, in capitals or not) or number, `None` for the word none; no answer when it is
+/// neither, or a signal that cannot have a handler or means that the program is broken.
+pub(super) fn report_signal(text: &str) -> Option<Option<i32>> {
+    let text = text.to_ascii_uppercase();
+    if text == "NONE" {
+        return Some(None);
+    }
+    let name = text.strip_prefix("SIG").unwrap_or(&text);
+    let number = match SIGNALS.iter().find(|(known, _)| *known == name) {
+        Some((_, number)) => *number,
+        None => i32::try_from(digits(&text)?).ok()?,
+    };
+    // Above the others are those of real time, of which the C library keeps two to itself.
+    let real_time = libc::SIGRTMIN()..=libc::SIGRTMAX();
+    let usable = SIGNALS.iter().any(|(_, known)| *known == number) || real_time.contains(&number);
+    usable.then_some(Some(number))
+}
+
+const SIGNALS: &[(&str, i32)] = &[
+    ("HUP", libc::SIGHUP),
+    ("INT", libc::SIGINT),
+    ("QUIT", libc::SIGQUIT),
+    ("USR1", libc::SIGUSR1),
+    ("USR2", libc::SIGUSR2),
+    ("PIPE", libc::SIGPIPE),
+    ("ALRM", libc::SIGALRM),
+    ("TERM", libc::SIGTERM),
+    ("TSTP", libc::SIGTSTP),
+    ("URG", libc::SIGURG),
+    ("XCPU", libc::SIGXCPU),
+    ("VTALRM", libc::SIGVTALRM),
+    ("PROF", libc::SIGPROF),
+    ("WINCH", libc::SIGWINCH),
+    ("IO", libc::SIGIO),
+    ("PWR", libc::SIGPWR),
+];

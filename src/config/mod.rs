@@ -84,6 +84,10 @@ pub struct Config {
     pub spin: Option<u32>,
     /// How long `LAPI_Init` waits for the other tasks (`LAPI_INIT_TIMEOUT`).
     pub init_timeout: Duration,
+    /// After how many seconds without anything moving a waiting call has its task report (`LAPI_STALL_SECONDS`); 0: never.
+    pub stall_seconds: u32,
+    /// The signal that makes a task report (`LAPI_REPORT_SIGNAL`).
+    pub report_signal: Option<i32>,
     /// What only the tasks of this job know (`LAPI_JOB_SECRET`).
     pub job_secret: Option<JobSecret>,
 }
@@ -234,6 +238,8 @@ impl Config {
             },
             spin: value::small_or_word(env, "LAPI_SPIN")?,
             init_timeout: Duration::from_secs(value::setting(env, "LAPI_INIT_TIMEOUT")?),
+            stall_seconds: value::small(env, "LAPI_STALL_SECONDS")?,
+            report_signal: form::report_signal(&value::text(env, "LAPI_REPORT_SIGNAL")?).flatten(),
             job_secret: given(env, "LAPI_JOB_SECRET").and_then(|text| form::secret(&text)).map(JobSecret),
         })
     }

@@ -262,6 +262,21 @@ pub const VARIABLES: &[Variable] = &[
         Kind::Integer(1, 86_400),
         LAPI_ERR_SET_VAL,
     ),
+    var(
+        "LAPI_STALL_SECONDS",
+        "After how many seconds without anything moving a call that waits has its task report why; 0: never.",
+        "300",
+        Kind::Integer(0, 31_536_000),
+        LAPI_ERR_SET_VAL,
+    ),
+    var(
+        "LAPI_REPORT_SIGNAL",
+        "The signal that makes a task report who waits for what.",
+        "USR2",
+        Kind::Form("none, or the name or number of a signal", |text| form::report_signal(text).is_some()),
+        LAPI_ERR_SET_VAL,
+    ),
+    launcher("LAPI_REPORT_FD", TEXT, "poe: the socket for reports, and its inode."),
     Variable {
         secret: true,
         ..var(

@@ -43,6 +43,8 @@ fn defaults() {
             shm_bulk: ShmBulk::Auto,
             spin: None,
             init_timeout: Duration::from_secs(300),
+            stall_seconds: 300,
+            report_signal: Some(libc::SIGUSR2),
             job_secret: None,
         }
     );
@@ -225,4 +227,16 @@ fn only_variables_of_the_table_are_read() {
         None
     })
     .unwrap();
+}
+
+#[test]
+fn signals_for_reports() {
+    let of = |text: &str| super::form::report_signal(text);
+    for (text, signal) in [("USR2", libc::SIGUSR2), ("sigurg", libc::SIGURG), ("10", 10), ("40", 40)] {
+        assert_eq!(of(text), Some(Some(signal)), "{text}");
+    }
+    assert_eq!(of("None"), Some(None));
+    for wrong in ["", "KILL", "9", "SEGV", "11", "19", "0", "33", "65", "-10", "USR3"] {
+        assert_eq!(of(wrong), None, "{wrong}");
+    }
 }

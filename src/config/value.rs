@@ -59,6 +59,13 @@ pub(super) fn word(env: &Env<'_>, name: &str) -> Result<&'static str> {
     find_word(variable.kind, &text).ok_or_else(|| wrong(variable, &text))
 }
 
+/// The text that holds for `name`, in its form.
+pub(super) fn text(env: &Env<'_>, name: &str) -> Result<String> {
+    let variable = known(name);
+    check(variable, env)?;
+    Ok(given(env, name).unwrap_or_else(|| variable.default.to_owned()))
+}
+
 /// Whether `yes` holds for `name`.
 pub(super) fn yes(env: &Env<'_>, name: &str) -> Result<bool> {
     Ok(word(env, name)? == "yes")

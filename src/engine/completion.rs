@@ -1,9 +1,11 @@
 //! Completion handlers to be run, and the threads that do, so that the handlers may block and call LAPI. What the threads
 //! do stands in [`super::workers`].
 
+use super::lock::this_thread;
 use super::message::Landing;
 use super::threads::{self, Recipe, Thread};
 use crate::abi::{compl_hndlr_t, lapi_handle_t};
+use crate::base::clock::moment;
 use crate::base::sync::{Condvar, Mutex};
 use crate::error::Result;
 use std::collections::VecDeque;
@@ -24,8 +26,21 @@ struct State {
     queue: VecDeque<Completion>,
     /// How many handlers are queued or running.
     unfinished: usize,
+    /// Those that run.
+    running: Vec<RunningHandler>,
     /// Threads of an earlier generation end.
     generation: u64,
+}
+
+/// A completion handler that runs.
+#[derive(Clone, Copy, Debug)]
+pub struct RunningHandler {
+    /// The thread (see [`this_thread`]).
+    pub thread: usize,
+    /// Where the handler stands.
+    pub address: usize,
+    /// Since when.
+    pub since: u32,
 }
 
 /// The queue and its threads.
@@ -72,6 +87,8 @@ impl Completions {
                 return None;
             }
             if let Some(completion) = state.queue.pop_front() {
+                let address = completion.handler as usize;
+                state.running.push(RunningHandler { thread: this_thread(), address, since: moment() });
                 return Some(completion);
             }
             self.work.wait(&mut state);
@@ -86,6 +103,8 @@ impl Completions {
     /// A handler has returned, and what follows it is done.
     pub(super) fn finished(&self, generation: u64) {
         let mut state = self.state.lock();
+        let me = this_thread();
+        state.running.retain(|running| running.thread != me);
         if state.generation == generation {
             state.unfinished -= 1;
             self.settled.notify_all();
@@ -99,6 +118,12 @@ impl Completions {
         state.unfinished += 1;
         drop(state);
         self.work.notify_one();
+    }
+
+    /// How many handlers are queued, and those that run. Waits for the queue's own lock, which is held for moments only.
+    pub fn busy(&self) -> (usize, Vec<RunningHandler>) {
+        let state = self.state.lock();
+        (state.queue.len(), state.running.clone())
     }
 
     /// Waits until no handler is queued or running, but no longer than `at_most`; a handler that waits so does not wait
@@ -129,6 +154,7 @@ impl Completions {
         let mut state = self.state.lock();
         state.generation += 1;
         state.queue.clear();
+        state.running.clear();
         state.unfinished = 0;
         drop(state);
         self.work.notify_all();

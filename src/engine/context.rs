@@ -11,6 +11,7 @@ use super::lock::{Hold, OwnedLock, this_thread};
 use super::message::{Dropped, SelfMessage, Then};
 use super::notifier::Notifier;
 use super::options::{Options, Settings};
+use super::running::Running;
 use super::sleepers::Sleepers;
 use super::stats::Stats;
 use super::transfer::Transfer;
@@ -231,6 +232,8 @@ pub struct Context {
     pub notifier: Notifier,
     /// Some counters are watched: see [`Core::watched`].
     pub watching: AtomicBool,
+    /// The handler of the program that runs with the lock held.
+    pub running: Running,
     /// Where threads wait that do not sleep on the transport's descriptor.
     pub(super) waiting_room: WaitingRoom,
     /// Where threads of the program wait that share the lock.
@@ -254,6 +257,7 @@ impl Context {
             completions: Completions::new(),
             notifier: Notifier::new(),
             watching: AtomicBool::new(false),
+            running: Running::new(),
             waiting_room: WaitingRoom::new(),
             conditions: Conditions::default(),
         }
@@ -340,6 +344,24 @@ impl Context {
     pub fn enter_closing(&self) -> Option<Held<'_>> {
         let mut held = Held { context: self, hold: self.lock.enter() };
         held.try_core().is_some().then_some(held)
+    }
+
+    /// The same for one who may not wait: `Err` has the thread that holds the lock (see [`this_thread`]), and has held it
+    /// all that time.
+    pub fn enter_within(&self, at_most: Duration) -> std::result::Result<Option<Held<'_>>, usize> {
+        let hold = self.lock.enter_within(at_most).ok_or_else(|| self.lock.owner().unwrap_or(0))?;
+        let mut held = Held { context: self, hold };
+        Ok(held.try_core().is_some().then_some(held))
+    }
+
+    /// The thread that holds the lock, 0 for none: old news by the time it is read.
+    pub fn lock_owner(&self) -> usize {
+        self.lock.owner().unwrap_or(0)
+    }
+
+    /// Whether it is the program that holds the lock, outside of any call.
+    pub fn lock_is_programs(&self) -> bool {
+        self.lock.by_program()
     }
 
     /// Reports an error that no call can return (the manual's chapter 5, error handler). Without a handler of the

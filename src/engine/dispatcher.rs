@@ -175,10 +175,11 @@ fn handle(held: &mut Held<'_>, packet: &Inbound) {
             advance_collective(core);
         }
         Some(Head::Ping) => {
+            held.core().stats.vigil += 2;
             answer(held.core(), src, &Head::Pong);
         }
         // That it has come is all that it says.
-        Some(Head::Pong) => {}
+        Some(Head::Pong) => held.core().stats.vigil += 1,
         Some(Head::CollectiveFailed { sequence, task, code }) => {
             let core = held.core();
             core.collectives.peer_failed(src, sequence, Failure { task, code: code as i32 });

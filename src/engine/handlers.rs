@@ -2,6 +2,7 @@
 
 use super::context::{ADDRESS_TABLE, Held};
 use super::message::{ActiveMessage, Data, Landing};
+use super::running::Kind;
 use crate::abi::{
     AM_ERR, LAPI_BURY_MSG, LAPI_DELIVER_MSG, LAPI_DROP_PKT, LAPI_ERR_DGSP_CTL, LAPI_ERR_HDR_HNDLR_NULL,
     LAPI_NORMAL, compl_hndlr_p, ddm_func_p, hdr_hndlr_t, lapi_return_info_t, lapi_vec_t,
@@ -72,6 +73,7 @@ pub fn ask(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: &D
     let mut uhdr_len = header.len as libc::c_uint;
     let uhdr = if header.len == 0 { ptr::null_mut() } else { header.ptr as *mut c_void };
     let (mut completion, mut parameter): (compl_hndlr_p, *mut c_void) = (None, ptr::null_mut());
+    let before = context.running.enter(Kind::Header, handler as usize);
     // SAFETY: the program's own header handler, with pointers that live during the call; no reference into the core is
     // out. A vector header handler differs in the type that its result points to, and in nothing else.
     let answer = unsafe {
@@ -84,6 +86,7 @@ pub fn ask(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: &D
             &mut parameter,
         )
     };
+    context.running.leave(before);
     if info.ctl_flags == LAPI_DROP_PKT {
         return Verdict::Drop;
     }

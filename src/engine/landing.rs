@@ -4,6 +4,7 @@ use super::completion::Completion;
 use super::context::{Context, Core, Held};
 use super::message::Landing;
 use super::post::answer;
+use super::running::Kind;
 use crate::abi::{LAPI_NORMAL, LAPI_RECV_COMPLETE, compl_hndlr_t};
 use crate::base::bytes::Piece;
 use crate::base::clock::ticks;
@@ -67,9 +68,11 @@ fn complete_by_handler(held: &mut Held<'_>, landing: Landing, handler: compl_hnd
         context.completions.push(completion);
         return;
     }
+    let before = context.running.enter(Kind::Completion, handler as usize);
     // SAFETY: the program's own completion handler, with the parameter that its header handler gave; no reference into
     // the core is out.
     unsafe { handler(context.handle_ptr(), landing.parameter as *mut c_void) };
+    context.running.leave(before);
     conclude(held, &landing);
 }
 

@@ -8,6 +8,7 @@
 
 use crate::base::lock::RawLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 /// What became of [`OwnedLock::enter`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +28,7 @@ pub struct OwnedLock {
     /// for another thread's learns what was so a moment ago, as is in the nature of the question. So no order between
     /// threads is needed. While the lock changes hands in [`Self::yield_to_others`], the former owner may still stand here.
     owner: AtomicUsize,
-    /// It is the program's. Written by the owner alone, and looked at only by it.
+    /// It is the program's. Written by the owner alone, and looked at only by it and by who tells the user.
     programs: AtomicBool,
 }
 
@@ -57,6 +58,19 @@ impl OwnedLock {
         }
         self.programs.store(false, Ordering::Relaxed);
         Hold::Lent
+    }
+
+    /// The same as [`Self::enter`] for a thread that never shares the lock with the program, waiting no longer than that:
+    /// `None` when others have kept it all the time.
+    pub fn enter_within(&self, at_most: Duration) -> Option<Hold> {
+        let me = this_thread();
+        if self.owner.load(Ordering::Relaxed) == me {
+            return Some(Hold::Nested);
+        }
+        self.raw.lock_within(at_most).then(|| {
+            self.owner.store(me, Ordering::Relaxed);
+            Hold::Taken
+        })
     }
 
     /// Releases the lock that a call holds.
@@ -130,6 +144,11 @@ impl OwnedLock {
     /// The thread that holds the lock, by the program's hand or by LAPI's.
     pub fn owner(&self) -> Option<usize> {
         Some(self.owner.load(Ordering::Relaxed)).filter(|&owner| owner != 0)
+    }
+
+    /// Whether the lock is the program's and no call is inside: old news by the time it is read, unless by the owner.
+    pub fn by_program(&self) -> bool {
+        self.programs.load(Ordering::Relaxed)
     }
 
     /// Whether the calling thread holds the lock.

@@ -4,6 +4,7 @@
 //!   [`watch`]: counters with a list of tasks.
 //!   [`threads`]: how threads are made. [`sleepers`]: who sleeps. [`conditions`]: conditions of the program.
 //!   [`tuner`]: which way is faster for long messages.
+//!   [`running`]: which handler of the program runs. [`alarm`]: the bell by which a report is asked for.
 //! * [`request`]: what the program asks for. [`message`]: what has arrived. [`transfer`]: a copy across address spaces.
 //! * [`completion`]: completion handlers to be run. [`notifier`]: the thread of interrupt mode, as others see it.
 //!   [`options`]: what a context is told.
@@ -20,7 +21,9 @@
 //! * [`peers`]: what happens when a task has left or does not answer. [`recovery`]: tasks that the program gives up, and
 //!   lets come back.
 //! * [`wait`]: how a thread waits. [`interrupt`]: what the thread of interrupt mode does.
+//! * [`report`]: who waits for what in a context. [`reporter`]: the thread that tells it.
 
+pub mod alarm;
 pub mod arrival;
 pub mod assembly;
 pub mod bulk;
@@ -44,7 +47,10 @@ pub mod peers;
 pub mod post;
 pub mod recovery;
 pub mod reply;
+pub mod report;
+pub mod reporter;
 pub mod request;
+pub mod running;
 pub mod shared;
 pub mod sleepers;
 pub mod stats;

@@ -5,7 +5,7 @@ use super::dispatcher::{advance_collective, turn};
 use super::post::answer;
 use super::transfer::Transfer;
 use crate::abi::{INT_ERR, LAPI_ERR_NO_CONNECTIVITY, LAPI_ERR_TIMEOUT, TMR_ERR, lapi_err_t};
-use crate::base::clock::ticks;
+use crate::base::clock::{moment, ticks};
 use crate::error::Error;
 use crate::proto::ops::Op;
 use crate::proto::vigil::Verdict;
@@ -40,6 +40,9 @@ pub fn look_after_peers(held: &mut Held<'_>) {
         return;
     }
     core.last_look = ticks();
+    let now = moment();
+    core.ops.mark(now);
+    core.outbox.mark(now);
     let me = core.options.me;
     let mut concerned: Vec<Task> = core.outbox.waiting_for().to_vec();
     concerned.extend(core.ops.peers());
@@ -100,7 +103,10 @@ fn keep_vigil(held: &mut Held<'_>, owing: &[Task]) {
         match verdict {
             // A peer without room for what waits shows life by making some.
             Verdict::Ask if held.core().outbox.waits(peer) => {}
-            Verdict::Ask => _ = answer(held.core(), peer, &Head::Ping),
+            Verdict::Ask => {
+                held.core().stats.vigil += 1;
+                answer(held.core(), peer, &Head::Ping);
+            }
             Verdict::GiveUp(silent) => give_up(held, peer, silent, seconds),
         }
     }

@@ -2,6 +2,7 @@
 
 use super::bulk;
 use super::context::{Core, Held};
+use super::running::Kind;
 use crate::abi::{
     INT_ERR, LAPI_ERR_NO_CONNECTIVITY, LAPI_ERR_TGT_PURGED, LAPI_ERR_UNKNOWN, LAPI_SEND_COMPLETE,
     lapi_sh_info_t, scompl_hndlr_t,
@@ -159,6 +160,9 @@ fn call_send_handler(held: &mut Held<'_>, done: &SendDone) {
     // SAFETY: the address of the program's send completion handler, which was a function pointer when it came in.
     let handler = unsafe { std::mem::transmute::<usize, scompl_hndlr_t>(done.handler) };
     let mut info = lapi_sh_info_t { src: done.peer, reason: done.error as u32, reserve: [0; 6] };
+    let context = held.context();
+    let before = context.running.enter(Kind::SendCompletion, done.handler);
     // SAFETY: the program's own function, with pointers that live during the call; no reference into the core is out.
-    unsafe { handler(held.context().handle_ptr(), done.info as *mut c_void, &mut info) };
+    unsafe { handler(context.handle_ptr(), done.info as *mut c_void, &mut info) };
+    context.running.leave(before);
 }

@@ -1,5 +1,7 @@
 //! Who sleeps in a context, where, and after how long.
 
+use std::time::Duration;
+
 /// How long a thread polls before it sleeps, in polls.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
@@ -36,6 +38,64 @@ impl Patience {
     }
 }
 
+/// What a thread waits for.
+#[derive(Clone, Copy, Debug)]
+pub struct Awaited {
+    /// The call that the program made.
+    pub call: &'static str,
+    /// A counter's address, and the value that is wanted.
+    pub counter: Option<(usize, i32)>,
+}
+
+impl From<&'static str> for Awaited {
+    fn from(call: &'static str) -> Self {
+        Self { call, counter: None }
+    }
+}
+
+/// A thread that waits, and has begun to sleep. One that is served while it still polls never stands in a list.
+#[derive(Clone, Copy, Debug)]
+pub struct Waiter {
+    /// Which thread (see [`super::lock::this_thread`]).
+    pub thread: usize,
+    /// For what.
+    pub awaited: Awaited,
+    /// Since when, to a few milliseconds.
+    pub since: u32,
+}
+
+/// Since when nothing has moved.
+#[derive(Default)]
+pub struct Stillness {
+    /// Packets in and out when somebody last looked.
+    moved: u64,
+    since: u32,
+    /// It was reported.
+    told: bool,
+}
+
+impl Stillness {
+    /// Takes note of how many packets have gone in and out. `true` when none has, for so long (and since this waiter has
+    /// begun to wait) that it is time to report it: once, until something moves.
+    pub fn look(&mut self, moved: u64, now: u32, waits_since: u32, limit: Duration) -> bool {
+        if self.since == 0 || self.moved != moved {
+            *self = Self { moved, since: now, told: false };
+        }
+        let still = now.wrapping_sub(self.since).min(now.wrapping_sub(waits_since));
+        let due = !self.told && !limit.is_zero() && Duration::from_millis(still.into()) >= limit;
+        self.told |= due;
+        due
+    }
+
+    /// Somebody else has caused a report: who waits here has been reported.
+    pub fn note_told(&mut self, moved: u64, now: u32) {
+        if self.since == 0 || self.moved != moved {
+            *self = Self { moved, since: now, told: false };
+        }
+        self.told = true;
+    }
+}
+
 /// Who waits in a context. Guarded by the lock.
 #[derive(Default)]
 pub struct Sleepers {
@@ -45,8 +105,51 @@ pub struct Sleepers {
     pub polling: u32,
     /// One of them sleeps on the transport's descriptor.
     pub on_descriptor: bool,
+    /// Those that wait and have begun to sleep.
+    pub list: Vec<Waiter>,
+    /// Since when nothing has moved.
+    pub stillness: Stillness,
     /// How many sleep in the [`crate::base::waiting_room`].
     pub in_room: u32,
     /// The notifier has armed the transport.
     pub notifier_armed: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn stillness_is_told_once_until_something_moves() {
+        let mut still = Stillness::default();
+        let mut told = Vec::new();
+        for now in (100..10_000).step_by(250) {
+            let moved = if now < 5000 { 7 } else { 8 };
+            if still.look(moved, now, 100, SECOND) {
+                told.push(now);
+            }
+        }
+        assert_eq!(told, [1100, 6100]);
+    }
+
+    #[test]
+    fn a_new_waiter_has_not_waited_while_nothing_moved_before() {
+        let mut still = Stillness::default();
+        assert!(!still.look(1, 100, 100, SECOND));
+        assert!(!still.look(1, 5000, 4500, SECOND), "it waits for half a second");
+        assert!(still.look(1, 5500, 4500, SECOND));
+        assert!(!still.look(1, 9000, 4500, SECOND));
+        assert!(!still.look(1, 90_000, 9000, Duration::ZERO), "never");
+    }
+
+    #[test]
+    fn what_others_have_told_is_not_told_again() {
+        let mut still = Stillness::default();
+        still.note_told(3, 50);
+        assert!(!still.look(3, 9000, 40, SECOND));
+        assert!(!still.look(4, 9100, 40, SECOND));
+        assert!(still.look(4, 10_200, 40, SECOND));
+    }
 }

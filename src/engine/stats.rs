@@ -9,6 +9,16 @@ pub struct Stats {
     pub peers: Path,
     /// Data to oneself.
     pub local: Path,
+    /// Packets among those of `peers` that only ask whether somebody is there, and the answers.
+    pub vigil: u64,
+}
+
+impl Stats {
+    /// A number that changes whenever anything moves. Who only asks whether a silent task is there moves nothing.
+    pub fn moved(&self) -> u64 {
+        let packets = self.peers.packets_sent.wrapping_add(self.peers.packets_received);
+        packets.wrapping_sub(self.vigil).wrapping_add(self.local.bytes_received)
+    }
 }
 
 /// Counts of one way.

@@ -1,6 +1,7 @@
 //! The threads that the library makes: with the program's attributes and init function, a name that shows in `ps -T`,
 //! and signals blocked, so that the program's signal handlers run on the program's threads.
 
+use super::lock::this_thread;
 use crate::abi::{LAPI_ERR_MEMORY_EXHAUSTED, com_thread_info_t, thread_init_func_p};
 use crate::base::sync::{Condvar, Mutex};
 use crate::error::{Error, Result};
@@ -8,6 +9,8 @@ use std::cell::Cell;
 use std::ffi::CString;
 use std::ptr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 /// How the program wants threads to be made: lapi_thread_attr of lapi_info_t, copied.
 #[derive(Clone, Copy, Debug)]
@@ -68,6 +71,20 @@ impl Thread {
             // SAFETY: the thread was made by `spawn`, is not detached, and is let go once, since `self` is consumed.
             unsafe { libc::pthread_detach(self.id) };
         }
+    }
+
+    /// Waits for the thread's end, but not for longer than that; not for itself.
+    pub fn join_within(self, at_most: Duration) {
+        let until = Instant::now() + at_most;
+        let mut ended = self.ended.yes.lock();
+        while !*ended {
+            if !self.ended.changed.wait_until(&mut ended, until) {
+                drop(ended);
+                return self.detach();
+            }
+        }
+        drop(ended);
+        self.join();
     }
 
     /// Waits for the thread's end; not for itself.
@@ -162,6 +179,7 @@ extern "C" fn enter(start: *mut libc::c_void) -> *mut libc::c_void {
     // By the thread itself: if it is detached, nobody else may name it later. The program may rename it.
     // SAFETY: this very thread, and a name that ends.
     unsafe { libc::pthread_setname_np(libc::pthread_self(), start.name.as_ptr()) };
+    note_thread();
     if let Some(init) = start.recipe.init {
         // SAFETY: the program's own function with the program's own parameters.
         unsafe { init(start.recipe.parameter, start.recipe.extra) };
@@ -264,4 +282,36 @@ unsafe extern "C" {
     -> libc::c_int;
     fn pthread_attr_getscope(attr: *const libc::pthread_attr_t, scope: *mut libc::c_int) -> libc::c_int;
     fn pthread_attr_setscope(attr: *mut libc::pthread_attr_t, scope: libc::c_int) -> libc::c_int;
+}
+
+/// The threads that have said who they are: what pthreads call them, and the system's number. Lock-free, because a child of
+/// fork uses it too; a thread that finds no place stays unknown, and an entry of a thread that has ended is taken over.
+static KNOWN: [(AtomicUsize, AtomicI32); 128] = [const { (AtomicUsize::new(0), AtomicI32::new(0)) }; 128];
+
+/// The calling thread says who it is, so that a report can name it. Makes system calls.
+pub fn note_thread() {
+    let me = this_thread();
+    let number = rustix::thread::gettid().as_raw_pid();
+    if let Some((_, known)) = KNOWN.iter().find(|(thread, _)| thread.load(Ordering::Relaxed) == me) {
+        return known.store(number, Ordering::Relaxed);
+    }
+    let taken = KNOWN.iter().find(|(thread, known)| {
+        let old = thread.load(Ordering::Relaxed);
+        (old == 0 || !exists(known.load(Ordering::Relaxed)))
+            && thread.compare_exchange(old, me, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    });
+    if let Some((_, known)) = taken {
+        known.store(number, Ordering::Relaxed);
+    }
+}
+
+/// The system's number of a thread that has said who it is (see [`this_thread`]).
+pub fn thread_number(thread: usize) -> Option<i32> {
+    let (_, known) = KNOWN.iter().find(|(known, _)| known.load(Ordering::Relaxed) == thread)?;
+    let number = known.load(Ordering::Relaxed);
+    exists(number).then_some(number)
+}
+
+fn exists(number: i32) -> bool {
+    std::path::Path::new(&format!("/proc/self/task/{number}")).exists()
 }

@@ -5,12 +5,16 @@
 //! room, and are told when something has happened. Where the machine has more tasks than processors the first phase
 //! is nearly left out: the peer needs our processor to make what we wait for.
 
+use super::alarm::{self, Cause};
 use super::bulk;
 use super::context::{Context, Core, Held};
 use super::dispatcher;
+use super::lock::this_thread;
 use super::peers;
-use super::sleepers::Patience;
+use super::sleepers::{Awaited, Patience, Waiter};
+use super::threads::note_thread;
 use crate::abi::{LAPI_ERR_HNDL_INVALID, LAPI_ERR_UNKNOWN};
+use crate::base::clock::moment;
 use crate::error::{Error, Result};
 use crate::transport::Task;
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -50,7 +54,7 @@ pub fn counter_changed(context: &Context) {
 /// Waits until `ready` has an answer, and keeps everything going meanwhile. `what` says in an error what was waited for.
 pub fn wait_until<T>(
     held: &mut Held<'_>,
-    what: &'static str,
+    what: impl Into<Awaited>,
     ready: impl FnMut(&mut Core) -> Option<T>,
 ) -> Result<T> {
     let patience = held.core().options.patience;
@@ -60,25 +64,53 @@ pub fn wait_until<T>(
 /// The same with another patience than the context's.
 pub fn wait_with<T>(
     held: &mut Held<'_>,
-    what: &'static str,
+    what: impl Into<Awaited>,
     patience: Patience,
     mut ready: impl FnMut(&mut Core) -> Option<T>,
 ) -> Result<T> {
     if let Some(answer) = ready(held.core()) {
         return Ok(answer);
     }
+    let what = what.into();
     if held.in_handler() {
+        let call = what.call;
         return Err(Error::new(
             LAPI_ERR_UNKNOWN,
             format!(
-                "{what} would wait inside of a handler that the dispatcher runs: nothing it waits for can happen"
+                "{call} would wait inside of a handler that the dispatcher runs: nothing it waits for can happen"
             ),
         ));
     }
     begin(held);
-    let answer = poll_until(held, patience, &mut ready);
+    let mut listed = None;
+    let answer = poll_until(held, &what, patience, &mut listed, &mut ready);
+    if let Some(since) = listed {
+        let me = this_thread();
+        let list = &mut held.core().sleepers.list;
+        if let Some(at) = list.iter().rposition(|waiter| waiter.thread == me && waiter.since == since) {
+            list.swap_remove(at);
+        }
+    }
     end(held);
     answer
+}
+
+/// This thread is about to sleep: from now on it can be seen who waits, for what. Threads that are served sooner cost nothing.
+#[cold]
+fn list(held: &mut Held<'_>, awaited: &Awaited) -> u32 {
+    note_thread();
+    let since = moment();
+    held.core().sleepers.list.push(Waiter { thread: this_thread(), awaited: *awaited, since });
+    since
+}
+
+/// A sleeper has woken: when nothing has moved for long, that is reported.
+fn look_for_stall(held: &mut Held<'_>, since: u32) {
+    let core = held.core();
+    let moved = core.stats.moved();
+    if core.sleepers.stillness.look(moved, moment(), since, alarm::stall()) {
+        alarm::ring(Cause::Stall);
+    }
 }
 
 /// One round of the dispatcher for a thread of the program that looks for messages by itself.
@@ -151,7 +183,9 @@ fn take_over(held: &mut Held<'_>) {
 
 fn poll_until<T>(
     held: &mut Held<'_>,
+    what: &Awaited,
     patience: Patience,
+    listed: &mut Option<u32>,
     ready: &mut impl FnMut(&mut Core) -> Option<T>,
 ) -> Result<T> {
     let (mut polls, mut busy) = (0, 0);
@@ -184,9 +218,11 @@ fn poll_until<T>(
         } else if polls <= spin + patience.yields {
             held.unlocked(std::thread::yield_now);
         } else {
+            let since = *listed.get_or_insert_with(|| list(held, what));
             if let Some(answer) = sleep(held, ready) {
                 return Ok(answer);
             }
+            look_for_stall(held, since);
             // What woke us is worth a look or two before the next sleep.
             polls = spin + patience.yields.saturating_sub(8);
         }

@@ -222,6 +222,11 @@ impl Collectives {
         (reach < u64::from(self.tasks)).then(|| sender(self.me, reach, self.tasks))
     }
 
+    /// How many operations this task has entered, and the round of the one that is under way.
+    pub fn entered(&self) -> (u32, Option<u16>) {
+        (self.next, self.current.as_ref().map(|current| current.round))
+    }
+
     fn send_round(&mut self, outbox: &mut Outbox, link: &mut impl Link) {
         let Some(current) = &self.current else { return };
         let reach = 1u64 << current.round;

@@ -175,6 +175,20 @@ impl<T> Inbox<T> {
         Some(assemblies.swap_remove(at).1)
     }
 
+    /// The messages being assembled: sender, number and what is known of each.
+    pub fn assemblies(&self) -> impl Iterator<Item = (Task, u32, &Assembly<T>)> + '_ {
+        (0..).zip(&self.sources).flat_map(|(src, source)| {
+            let assemblies = source.as_deref().map_or(&[][..], |source| &source.assemblies);
+            assemblies.iter().map(move |(id, assembly)| (src, *id, assembly))
+        })
+    }
+
+    /// How many packets of each sender are kept because the first one of their message has not come.
+    pub fn kept(&self) -> impl Iterator<Item = (Task, usize)> + '_ {
+        let count = |source: &Source<T>| source.early.values().map(Vec::len).sum();
+        (0..).zip(&self.sources).filter_map(move |(src, source)| Some((src, count(source.as_deref()?))))
+    }
+
     fn source(&mut self, src: Task) -> &mut Source<T> {
         self.sources[src as usize].get_or_insert_default()
     }

@@ -46,6 +46,56 @@ pub(super) struct Lane {
     pub(super) streams: VecDeque<Stream>,
     pub(super) busy: bool,
     pub(super) gone: bool,
+    /// See [`Traffic::seen`].
+    pub(super) seen: u32,
+}
+
+/// What is on its way to one peer, for one who asks why nothing moves.
+#[derive(Clone, Debug, Default)]
+pub struct Traffic {
+    /// The peer.
+    pub peer: Task,
+    /// Packets that wait for room.
+    pub parked: usize,
+    /// Their bytes, user headers and data.
+    pub parked_bytes: usize,
+    /// Streams: bytes sent, and bytes in all.
+    pub streams: Vec<(usize, usize)>,
+    /// How many messages were numbered.
+    pub messages: u64,
+    /// Of how many of them a fence has asked whether they are delivered, when that is not answered yet.
+    pub asked: Option<u64>,
+    /// The moment at which [`super::outbox::Outbox::mark`] first saw that something waits for room; 0: not yet.
+    pub seen: u32,
+    /// The peer has left.
+    pub gone: bool,
+}
+
+impl Lane {
+    pub(super) fn traffic(&self, peer: Task) -> Traffic {
+        let bytes = |parked: &Parked| match &parked.body {
+            Kept::Owned { bytes, .. } => bytes.len(),
+            Kept::Borrowed { header, data } => header.len() + data.len(),
+        };
+        Traffic {
+            peer,
+            parked: self.parked.len(),
+            parked_bytes: self.parked.iter().map(bytes).sum(),
+            streams: self.streams.iter().map(|stream| (stream.sent, stream.data.len())).collect(),
+            messages: self.next,
+            asked: (self.acknowledged < self.asked).then_some(self.asked),
+            seen: self.seen,
+            gone: self.gone,
+        }
+    }
+
+    /// Whether something that waits here raises this counter when it is out.
+    pub(super) fn raises(&self, counter: usize) -> bool {
+        let parked = self.parked.iter().filter_map(|parked| parked.done);
+        parked
+            .chain(self.streams.iter().filter_map(|stream| stream.done))
+            .any(|done| done.org_cntr == counter)
+    }
 }
 
 /// How many packets of streams one call of [`super::outbox::Outbox::pump`] sends to one peer: then others have their turn.

@@ -71,7 +71,26 @@ pub struct Pending {
     pub op: Op,
     /// The task that must answer.
     pub peer: Task,
+    /// The moment at which [`Ops::mark`] first met it; 0: not yet. An operation begins without a look at the clock.
+    pub seen: u32,
     epoch: Option<u64>,
+}
+
+impl Pending {
+    /// Whether a fence waits for it at this side.
+    pub fn fenced(&self) -> bool {
+        self.epoch.is_some()
+    }
+
+    /// The counters of this task that it raises; 0 is none.
+    pub fn counters(&self) -> [usize; 2] {
+        match &self.op {
+            Op::Completion { cmpl_cntr } => [*cmpl_cntr, 0],
+            Op::Exposed { done, cmpl_cntr, .. } => [*cmpl_cntr, done.org_cntr],
+            Op::Get { org_cntr, .. } => [*org_cntr, 0],
+            Op::Rmw { done, .. } => [done.org_cntr, 0],
+        }
+    }
 }
 
 /// The operations in flight.
@@ -92,7 +111,7 @@ impl Ops {
     #[inline]
     pub fn insert(&mut self, peer: Task, op: Op, fenced: bool) -> u64 {
         let epoch = fenced.then(|| self.epochs.enter());
-        self.table.insert(Pending { op, peer, epoch }).data().as_ffi()
+        self.table.insert(Pending { op, peer, seen: 0, epoch }).data().as_ffi()
     }
 
     /// The operation with this cookie, if it is in flight and `peer` is the one to answer.
@@ -140,6 +159,18 @@ impl Ops {
     /// The tasks that something in flight waits for; a task may come several times.
     pub fn peers(&self) -> impl Iterator<Item = Task> + '_ {
         self.table.values().map(|pending| pending.peer)
+    }
+
+    /// Those in flight, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = &Pending> + '_ {
+        self.table.values()
+    }
+
+    /// Notes that the operations in flight were there at this moment.
+    pub fn mark(&mut self, moment: u32) {
+        for pending in self.table.values_mut().filter(|pending| pending.seen == 0) {
+            pending.seen = moment;
+        }
     }
 
     /// How many are in flight.

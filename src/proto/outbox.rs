@@ -9,6 +9,7 @@
 
 use super::Link;
 use super::content::Content;
+pub use super::lane::Traffic;
 use super::lane::{Kept, Lane, Parked, Stream, append};
 use crate::abi::LAPI_ERR_NO_CONNECTIVITY;
 use crate::base::bytes::Piece;
@@ -385,10 +386,32 @@ impl Outbox {
         self.lanes[peer as usize].as_deref().is_some_and(waits)
     }
 
+    /// What is on its way to each peer that was ever sent something.
+    pub fn traffic(&self) -> impl Iterator<Item = Traffic> + '_ {
+        (0..).zip(&self.lanes).filter_map(|(peer, lane)| Some(lane.as_deref()?.traffic(peer)))
+    }
+
+    /// The peers to which something waits for room that raises this counter when it is out.
+    pub fn raising(&self, counter: usize) -> impl Iterator<Item = Task> + '_ {
+        let raises =
+            move |peer: &Task| self.lanes[*peer as usize].as_deref().is_some_and(|lane| lane.raises(counter));
+        self.busy.iter().copied().filter(raises)
+    }
+
+    /// Notes that what waits for room did so at this moment.
+    pub fn mark(&mut self, moment: u32) {
+        for &peer in &self.busy {
+            if let Some(lane) = self.lanes[peer as usize].as_deref_mut().filter(|lane| lane.seen == 0) {
+                lane.seen = moment;
+            }
+        }
+    }
+
     fn lane_waits(&mut self, peer: Task) -> &mut Lane {
         let lane = self.lanes[peer as usize].get_or_insert_default();
         if !lane.busy {
             lane.busy = true;
+            lane.seen = 0;
             self.busy.push(peer);
         }
         lane

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::parcel::Parcel;
-use super::{Attach, Inbound, Limits, Outgoing, PeerState, Piece, SendError, Task, Transport};
+use super::{Attach, Glance, Inbound, Limits, Outgoing, PeerState, Piece, SendError, Task, Transport};
 use crate::base::rng::Rng;
 
 /// No more packets than this are held back at a time: the oldest then comes out before its time.
@@ -326,6 +326,10 @@ impl<T: Transport> Transport for Faulty<T> {
 
     fn pulse(&self, peer: Task) -> u64 {
         self.inner.pulse(peer)
+    }
+
+    fn glance(&self, peer: Task) -> Option<Glance> {
+        self.inner.glance(peer)
     }
 
     fn attach(&self) -> Option<&dyn Attach> {

@@ -59,6 +59,21 @@ pub enum PeerState {
     Dead,
 }
 
+/// What can be seen of a peer without a system call, for one who asks why nothing moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Glance {
+    /// Packets to it that it has not given back, as far as it has told.
+    pub unread: u64,
+    /// How many of these there can be.
+    pub slots: u64,
+    /// We have found no room there, and none has been made since.
+    pub stuck: bool,
+    /// It says that it sleeps and must be woken.
+    pub asleep: bool,
+    /// A packet from it has arrived here and was not taken yet.
+    pub arrived: bool,
+}
+
 /// What a transport can carry.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
@@ -180,6 +195,11 @@ pub trait Transport: Send {
     /// A number that changes when the peer shows life: whenever a packet from it is taken here, and sooner or later when
     /// it takes packets from here. Without a system call.
     fn pulse(&self, peer: Task) -> u64;
+
+    /// What can be seen of the peer without a system call, where there is something to be seen.
+    fn glance(&self, _peer: Task) -> Option<Glance> {
+        None
+    }
 
     /// Copies across address spaces, where the transport has that and the system allows it.
     fn attach(&self) -> Option<&dyn Attach>;

@@ -11,7 +11,7 @@ mod one_mapping;
 mod peer;
 pub mod segment;
 
-use super::{Attach, Inbound, Limits, Outgoing, PeerState, SendError, Task, Transport};
+use super::{Attach, Glance, Inbound, Limits, Outgoing, PeerState, SendError, Task, Transport};
 use crate::abi::LAPI_ERR_SHM_SETUP;
 use crate::base::fence::Light;
 use crate::base::ring::Room;
@@ -407,6 +407,19 @@ impl Transport for ShmTransport {
 
     fn pulse(&self, task: Task) -> u64 {
         self.peer(task).map_or(0, |peer| peer.inward.taken().wrapping_add(peer.out.given_back()))
+    }
+
+    fn glance(&self, task: Task) -> Option<Glance> {
+        let peer = self.peers.get(task as usize)?.as_ref()?;
+        let (unread, slots) = peer.out.filled();
+        let stuck = peer.stuck_at.is_some_and(|then| !peer.out.room_since(then));
+        Some(Glance {
+            unread,
+            slots,
+            stuck,
+            asleep: peer.segment.doorbell().asleep(),
+            arrived: peer.inward.ready(),
+        })
     }
 
     fn attach(&self) -> Option<&dyn Attach> {

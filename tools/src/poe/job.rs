@@ -23,6 +23,7 @@ use super::input;
 use super::keeper::{Keeper, Note, Work};
 use super::output::{self, Source, Style};
 use super::processes::end_descendants;
+use super::reports::{self, Gatherer};
 use super::settings::Settings;
 use super::streams;
 
@@ -103,8 +104,11 @@ pub(super) fn run(
     // Should the keeper die, what it kept becomes ours.
     prctl::set_child_subreaper(true).map_err(|errno| Error::system("becoming the subreaper", errno))?;
     let (ours, streams) = streams::open(settings, tasks, stdin_is_spent)?;
-    let work = Work { commands, environment, streams, affinity, signal_mask: signals.before, open_files };
+    let (sockets, reports) = reports::open(tasks);
+    let work =
+        Work { commands, environment, streams, reports, affinity, signal_mask: signals.before, open_files };
     let (keeper, ours) = Keeper::start(work, ours)?;
+    let reports = Gatherer::start(sockets);
     let output = Carrier::start(ours.sources, style)?;
     if !ours.inputs.is_empty() {
         input::copy_to_all(ours.inputs);
@@ -112,15 +116,16 @@ pub(super) fn run(
     let on_death = settings.text("MP_ON_DEATH")?;
     let survive = on_death.is_some_and(|what| what.eq_ignore_ascii_case("continue"));
     let pids = vec![0; tasks];
-    let job = Job { commands, info_level, survive, keeper, pids, status: 0, ending: None, failure: None };
+    let job =
+        Job { commands, info_level, survive, keeper, reports, pids, status: 0, ending: None, failure: None };
     job.watch(signals, output)
 }
 
 /// Makes room for the pipes of all tasks, and answers the limit as it was.
 fn allow_open_files(tasks: usize) -> nix::Result<(rlim_t, rlim_t)> {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
-    // At the most three pipes a task, both ends while the keeper starts, and what is open anyway.
-    let needed = (6 * tasks as rlim_t + 64).min(hard);
+    // At the most three pipes and a socket a task, both ends while the keeper starts, and what is open anyway.
+    let needed = (8 * tasks as rlim_t + 64).min(hard);
     if needed > soft {
         setrlimit(Resource::RLIMIT_NOFILE, needed, hard)?;
     }
@@ -155,6 +160,7 @@ struct Job<'a> {
     /// The death of a task does not end the others.
     survive: bool,
     keeper: Keeper,
+    reports: Gatherer,
     /// 0: not started.
     pids: Vec<i32>,
     /// The highest so far; what tasks say that are being ended does not count.
@@ -218,6 +224,7 @@ impl Job<'_> {
         match Note::read(&mut self.keeper.socket) {
             Ok(Note::Started { task, pid }) => {
                 self.pids[task] = pid;
+                self.reports.started(task, pid);
                 self.tell(2, || format!("task {task} ({}) has started, pid {pid}", self.program(task)));
             }
             Ok(Note::NotStarted { task, errno }) => {
@@ -254,6 +261,7 @@ impl Job<'_> {
     }
 
     fn exited(&mut self, task: usize, status: i32) {
+        self.reports.ended(task);
         let level = if status == 0 || self.ending.is_some() { 2 } else { 1 };
         self.tell(level, || format!("{} exited with status {status}", self.name(task)));
         if self.ending.is_none() {
@@ -265,6 +273,7 @@ impl Job<'_> {
     }
 
     fn killed(&mut self, task: usize, signal: i32) {
+        self.reports.ended(task);
         let level = if self.ending.is_some() { 2 } else { 0 };
         self.tell(level, || {
             format!("{} was ended by signal {signal} ({})", self.name(task), signal_name(signal))
@@ -289,7 +298,12 @@ impl Job<'_> {
                 self.keeper.signal(Signal::SIGSTOP);
                 let _ = raise(Signal::SIGSTOP);
             }
-            Signal::SIGUSR1 | Signal::SIGUSR2 | Signal::SIGCONT => self.keeper.signal(signal),
+            Signal::SIGUSR1 | Signal::SIGUSR2 | Signal::SIGCONT => {
+                if reports::signal() == Some(signal) {
+                    self.reports.ask();
+                }
+                self.keeper.signal(signal);
+            }
             _ => match &self.ending {
                 Some(ending) if ending.since.elapsed() < ONE_SIGNAL => {}
                 // Whoever asks twice does not want to wait.

@@ -5,7 +5,7 @@
 
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::os::unix::process::CommandExt;
 use std::process::{Command as Program, Stdio};
 
@@ -24,6 +24,7 @@ use super::commands::Command;
 use super::environment::Environment;
 use super::error::Error;
 use super::processes::end_descendants;
+use super::reports::{self, HandOver};
 use super::streams::{Ours, Stdin, Theirs};
 
 /// What the keeper is to start.
@@ -32,6 +33,8 @@ pub(super) struct Work<'a> {
     pub commands: &'a [Command],
     pub environment: Environment,
     pub streams: Vec<Theirs>,
+    /// Their ends of the sockets for reports.
+    pub reports: Vec<Option<UnixDatagram>>,
     /// One per task, or none at all.
     pub affinity: Vec<CpuSet>,
     /// What the tasks get back as it was before `poe` changed it for itself.
@@ -118,7 +121,10 @@ impl Tasks {
             Note::Randomized { errno: errno as i32 }.write(socket)?;
         }
         let keeper = getpid();
+        let sockets = work.reports;
+        let place = reports::place(&sockets);
         for (task, (command, streams)) in work.commands.iter().zip(work.streams).enumerate() {
+            let report = sockets[task].as_ref().and_then(|socket| HandOver::new(socket, place.as_ref()));
             let mut program = Program::new(&command[0]);
             program
                 .args(&command[1..])
@@ -131,6 +137,10 @@ impl Tasks {
                 })
                 .stdout(streams.stdout.map_or_else(Stdio::null, Stdio::from))
                 .stderr(streams.stderr);
+            match &report {
+                Some(report) => program.env("LAPI_REPORT_FD", &report.value),
+                None => program.env_remove("LAPI_REPORT_FD"),
+            };
             let affinity = work.affinity.get(task).copied();
             let (mask, (soft, hard)) = (work.signal_mask, work.open_files);
             // SAFETY: the closure makes system calls only; it neither allocates nor takes a lock.
@@ -144,6 +154,9 @@ impl Tasks {
                         let _ = sched_setaffinity(Pid::from_raw(0), &processors);
                     }
                     setrlimit(Resource::RLIMIT_NOFILE, soft, hard)?;
+                    if let Some(report) = &report {
+                        report.pass();
+                    }
                     Ok(mask.thread_set_mask()?)
                 });
             }

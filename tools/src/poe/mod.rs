@@ -5,6 +5,8 @@
 //! what the tasks write. Its child, the *keeper*, owns the tasks: it starts, signals and reaps them. Each ends
 //! every process of the job when the other one disappears, so that even SIGKILL of either leaves nothing running.
 //!
+//! A task that hangs tells why over a socket of its own; `poe` makes one report of what all tasks tell (`reports`).
+//!
 //! ```text
 //!   poe  ── pipes: standard input, output, error ──┐
 //!    │                                             │
@@ -24,6 +26,7 @@ mod keeper;
 mod options;
 mod output;
 mod processes;
+mod reports;
 mod settings;
 mod streams;
 

@@ -1,0 +1,169 @@
+//! What a report says of a context, over the transport in memory.
+
+use super::calls::{Extras, counter, enter, forever, put, wait};
+use super::job::{self, Habits, Task, in_threads};
+use crate::api::fence;
+use crate::engine::report::{self, Kind, Report};
+use crate::engine::request::Preference;
+use crate::engine::sleepers::Patience;
+use crate::transport::PeerState;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+const ASLEEP: Patience = Patience::NONE;
+
+/// Tasks between which so many packets find room; nothing moves unless a thread of the test makes a call.
+fn open(tasks: u32, room: usize) -> Vec<Arc<Task>> {
+    let habits = Habits { preference: Preference::Packets, patience: ASLEEP, ..Habits::STEPPED };
+    job::open(job::mem(tasks, room, false), &habits)
+}
+
+fn look(task: &Task) -> Report {
+    report::look(&mut enter(task))
+}
+
+/// Looks until what is seen will do.
+fn eventually(task: &Task, enough: impl Fn(&Report) -> bool) -> Report {
+    let last = Instant::now() + Duration::from_secs(20);
+    loop {
+        let report = look(task);
+        if enough(&report) {
+            return report;
+        }
+        assert!(Instant::now() < last, "{report:#?}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn a_context_in_which_nothing_happens_says_nothing() {
+    let tasks = open(3, 4);
+    let report = look(&tasks[1]);
+    assert_eq!((report.me, report.tasks, report.collective), (1, 3, (0, None)));
+    assert!(report.clauses().is_empty() && report.awaited().next().is_none());
+    assert_eq!((report.operations.count, report.peers.count, report.packets), (0, 0, (0, 0)));
+    assert_eq!(report.lines().len(), 2, "{:#?}", report.lines());
+    job::close(tasks);
+}
+
+#[test]
+fn what_waits_for_room_and_for_an_answer_is_told() {
+    let tasks = open(2, 2);
+    let (data, there, done) = (&*forever(9000), forever(9000).as_mut_ptr(), counter());
+    for len in [8, 8, 8, 40, 9000] {
+        let extras = Extras { cmpl_cntr: Some(done), ..Extras::default() };
+        put(&tasks[0], 1, there, &data[..len], extras).expect("a put");
+    }
+    let report = look(&tasks[0]);
+    assert_eq!(report.operations.count, 5);
+    assert!(report.operations.list.iter().all(|operation| operation.peer == 1 && operation.seen == 0));
+    assert!(matches!(report.operations.list[0].kind, Kind::Completion(at) if at == done.as_ptr().addr()));
+    let [peer] = &report.peers.list[..] else { panic!("one peer: {:#?}", report.peers) };
+    assert_eq!((peer.traffic.peer, peer.state, peer.traffic.parked), (1, PeerState::Up, 2));
+    assert_eq!((peer.traffic.parked_bytes, &peer.traffic.streams[..]), (48, &[(0, 9000)][..]));
+    assert_eq!(peer.traffic.messages, 5);
+    // The first look has left a mark.
+    let again = look(&tasks[0]);
+    assert!(again.operations.list.iter().all(|operation| operation.seen != 0));
+    let text = again.lines().join("\n");
+    for line in
+        ["operations that wait for an answer: 5", "2 packets wait for room (48 bytes)", "0 of 9000 bytes"]
+    {
+        assert!(text.contains(line), "{line}\n{text}");
+    }
+    // The target takes in what is there, two packets at a time: it has a part of the long message then.
+    tasks[1].step();
+    tasks[0].step();
+    tasks[1].step();
+    tasks[0].step();
+    tasks[1].step();
+    let report = look(&tasks[1]);
+    let [message] = &report.assemblies.list[..] else { panic!("one message: {:#?}", report.assemblies) };
+    assert!(message.src == 0 && message.arrived > 0 && message.arrived < message.total, "{message:?}");
+    assert_eq!(message.total, 9000);
+    job::close(tasks);
+}
+
+#[test]
+fn who_waits_is_told_with_the_tasks_that_it_waits_for() {
+    let tasks = open(3, 8);
+    let done = counter();
+    let extras = Extras { cmpl_cntr: Some(done), ..Extras::default() };
+    put(&tasks[0], 2, forever(8).as_mut_ptr(), &forever(8)[..], extras).expect("a put");
+    let watched = tasks[0].clone();
+    let (seen, ended) = (AtomicBool::new(false), AtomicBool::new(false));
+    in_threads(&tasks, 1, move |task, _| match task.me {
+        0 => {
+            wait(task, done, 1).expect("the put is complete");
+            ended.store(true, Ordering::Release);
+        }
+        1 => {
+            let report = eventually(&watched, |report| !report.waits.is_empty());
+            let [wait] = &report.waits[..] else { panic!("one wait: {:#?}", report.waits) };
+            assert_eq!(wait.waiter.awaited.call, "LAPI_Waitcntr");
+            assert_eq!((wait.waiter.awaited.counter, wait.value), (Some((done.as_ptr().addr(), 1)), Some(0)));
+            assert_eq!(wait.awaited, [2]);
+            assert_eq!(report.clauses(), ["waits in LAPI_Waitcntr for task 2"]);
+            assert_eq!(report.peers.list.len(), 1);
+            seen.store(true, Ordering::Release);
+        }
+        // Serves the put only when it has been seen that somebody waits for it.
+        _ => {
+            while !seen.load(Ordering::Acquire) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            while !ended.load(Ordering::Acquire) {
+                task.step();
+                std::thread::yield_now();
+            }
+        }
+    });
+    let report = look(&tasks[0]);
+    assert!(report.waits.is_empty() && report.polling == 0, "nobody waits any more: {:#?}", report.waits);
+    job::close(tasks);
+}
+
+#[test]
+fn a_collective_call_says_which_and_for_whom() {
+    let tasks = open(3, 8);
+    let watched = tasks[0].clone();
+    let seen = Arc::new(AtomicBool::new(false));
+    in_threads(&tasks, 1, move |task, _| match task.me {
+        2 => {
+            let report = eventually(&watched, |report| !report.waits.is_empty());
+            // In its first round task 0 needs the packet of task 1, which is there; in the second one that of task 2.
+            let report = match report.collective {
+                (1, Some((1, Some(2)))) => report,
+                _ => eventually(&watched, |report| report.collective == (1, Some((1, Some(2))))),
+            };
+            assert_eq!(report.clauses(), ["waits in LAPI_Gfence for task 2"]);
+            assert!(
+                report.lines().join("\n").contains("number 1 is in round 1 and needs the packet of task 2")
+            );
+            seen.store(true, Ordering::Release);
+            fence::gfence(&mut enter(task)).expect("a fence");
+        }
+        _ => {
+            fence::gfence(&mut enter(task)).expect("a fence");
+            assert!(seen.load(Ordering::Acquire), "task 2 has come after it had seen the others wait");
+        }
+    });
+    assert_eq!(look(&tasks[1]).collective, (1, None));
+    job::close(tasks);
+}
+
+#[test]
+fn a_lock_that_is_held_is_not_waited_for() {
+    let tasks = open(1, 2);
+    let held = enter(&tasks[0]);
+    let context = tasks[0].context.clone();
+    let owner = std::thread::spawn(move || match context.enter_within(Duration::from_millis(20)) {
+        Ok(_) => panic!("the lock was had"),
+        Err(owner) => owner,
+    });
+    assert_eq!(owner.join().expect("an answer"), crate::engine::lock::this_thread());
+    drop(held);
+    assert!(tasks[0].context.enter_within(Duration::ZERO).is_ok_and(|held| held.is_some()));
+    job::close(tasks);
+}

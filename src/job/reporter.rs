@@ -1,0 +1,111 @@
+//! The task's line to its launcher, for reports: a socket that the launcher has left to it.
+//!
+//! LAPI_REPORT_FD names it by number and inode. The program may be a script that starts the LAPI program, or may have closed
+//! all descriptors and opened files of its own, so the inode is compared before every use: what is not the launcher's socket
+//! any more is never written to. While a task uses it no program that the task starts inherits it: two readers would take
+//! each other's questions away.
+
+use crate::config::Env;
+use rustix::fs::{FileType, fstat};
+use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+use std::os::fd::BorrowedFd;
+
+/// The longest message, in bytes: what a datagram surely holds.
+pub const LONGEST: usize = 64 << 10;
+
+/// The line. The descriptor stays open when this is dropped: the next context of the task will want it.
+pub struct Line {
+    number: i32,
+    inode: u64,
+}
+
+impl Line {
+    /// The line that the environment names, if it is there.
+    pub fn from_env(env: &Env<'_>) -> Option<Self> {
+        let value = env("LAPI_REPORT_FD")?;
+        let (number, inode) = value.trim().split_once(':')?;
+        let line = Self { number: number.parse().ok()?, inode: inode.parse().ok()? };
+        let fd = line.fd()?;
+        let _ = fcntl_setfd(fd, FdFlags::CLOEXEC);
+        Some(line)
+    }
+
+    /// The socket, where messages arrive; `None` when it is not there any more.
+    pub fn fd(&self) -> Option<BorrowedFd<'_>> {
+        if self.number < 0 {
+            return None;
+        }
+        // SAFETY: looked at only to see whether it is what it should be, and used right after that. The program may close it
+        // meanwhile, as it may close any descriptor of the library.
+        let fd = unsafe { BorrowedFd::borrow_raw(self.number) };
+        let found = fstat(fd).ok()?;
+        let socket = FileType::from_raw_mode(found.st_mode) == FileType::Socket;
+        (socket && found.st_ino == self.inode).then_some(fd)
+    }
+
+    /// The next message that has arrived, if one has.
+    pub fn receive(&self) -> Option<String> {
+        let mut bytes = [0; 512];
+        let (count, _) = recv(self.fd()?, &mut bytes[..], RecvFlags::DONTWAIT).ok()?;
+        Some(String::from_utf8_lossy(&bytes[..count]).into_owned())
+    }
+
+    /// Sends one message; `false` when it cannot be sent now, or never.
+    pub fn send(&self, message: &str) -> bool {
+        let Some(fd) = self.fd() else { return false };
+        send(fd, message.as_bytes(), SendFlags::DONTWAIT | SendFlags::NOSIGNAL).is_ok()
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        if let Some(fd) = self.fd() {
+            let _ = fcntl_setfd(fd, FdFlags::empty());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsRawFd;
+    use std::os::unix::net::UnixDatagram;
+
+    fn named(fd: i32, inode: u64) -> Option<Line> {
+        Line::from_env(&move |name| (name == "LAPI_REPORT_FD").then(|| format!("{fd}:{inode}")))
+    }
+
+    #[test]
+    fn messages_go_both_ways() {
+        let (here, there) = UnixDatagram::pair().expect("sockets");
+        let inode = fstat(&there).expect("a socket").st_ino;
+        let line = named(there.as_raw_fd(), inode).expect("the socket is there");
+        assert!(line.receive().is_none());
+        here.send(b"a question").expect("room");
+        assert_eq!(line.receive().as_deref(), Some("a question"));
+        let long = "x".repeat(LONGEST);
+        assert!(line.send(&long));
+        let mut bytes = vec![0; 2 * LONGEST];
+        assert_eq!(here.recv(&mut bytes).expect("an answer"), LONGEST);
+    }
+
+    #[test]
+    fn what_is_not_the_socket_is_not_used() {
+        let (here, there) = UnixDatagram::pair().expect("sockets");
+        let inode = fstat(&there).expect("a socket").st_ino;
+        assert!(named(there.as_raw_fd(), inode + 100_000).is_none(), "another inode");
+        let file = std::fs::File::open("/dev/null").expect("a file");
+        assert!(named(file.as_raw_fd(), fstat(&file).expect("a file").st_ino).is_none(), "no socket");
+        assert!(named(-1, inode).is_none() && named(1 << 20, inode).is_none(), "not open");
+        for text in ["", "7", "a:b", ":"] {
+            assert!(Line::from_env(&move |_| Some(text.to_owned())).is_none(), "{text}");
+        }
+        let line = named(there.as_raw_fd(), inode).expect("the socket is there");
+        // As a program does that closes everything and opens a file of its own.
+        let mut there: std::os::fd::OwnedFd = there.into();
+        rustix::io::dup2(&file, &mut there).expect("another file in its place");
+        assert!(!line.send("not for you") && line.receive().is_none());
+        drop(here);
+    }
+}

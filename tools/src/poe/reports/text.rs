@@ -1,0 +1,217 @@
+//! The report of a job: who waits for whom at the top, then what each task has said.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use super::answer::{Answer, Cause};
+
+/// How many circles are named.
+const CIRCLES: usize = 4;
+/// How many tasks of a list are named.
+const NAMED: usize = 16;
+
+/// What is known of a task.
+pub(super) struct Task {
+    pub number: usize,
+    /// 0: it has not started, or has ended.
+    pub pid: i32,
+    pub answer: Option<Answer>,
+    /// The state of its process, as `/proc` has it.
+    pub state: Option<char>,
+}
+
+/// The state of a process.
+pub(super) fn state_of(pid: i32) -> Option<char> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name may hold anything and ends at the last bracket.
+    stat.rsplit(')').next()?.trim_start().chars().next()
+}
+
+fn state_name(state: char) -> &'static str {
+    match state {
+        'R' => "computing",
+        'S' => "asleep",
+        'D' => "in the kernel",
+        'T' => "stopped",
+        't' => "held by a debugger",
+        'Z' | 'X' => "dead",
+        _ => "idle",
+    }
+}
+
+/// The whole report.
+pub(super) fn report(cause: &Cause, tasks: &[Task]) -> String {
+    let answered = tasks.iter().filter(|task| task.answer.is_some()).count();
+    let because = match cause {
+        Cause::Stall => "nothing has moved for long",
+        Cause::Signal | Cause::Asked(_) => "asked for",
+    };
+    let mut text =
+        format!("poe: report of the job ({because}): {answered} of {} tasks have answered\n", tasks.len());
+    let mut add = |line: &str| text.extend(["  ", line, "\n"]);
+    tasks.iter().flat_map(sentences).for_each(|line| add(&line));
+    for line in collectives(tasks) {
+        add(&line);
+    }
+    for circle in circles(tasks).iter().take(CIRCLES) {
+        let links: Vec<String> = (0..circle.len())
+            .map(|at| format!("task {} waits for task {}", circle[at], circle[(at + 1) % circle.len()]))
+            .collect();
+        add(&format!("a circle of waiting tasks: {}", links.join(", ")));
+    }
+    for task in tasks {
+        if let Some(answer) = &task.answer {
+            let _ = writeln!(text, "--- task {} (pid {})", task.number, answer.pid);
+            for line in answer.text.lines() {
+                let _ = writeln!(text, "  {line}");
+            }
+        }
+    }
+    text += "poe: end of the report\n";
+    text
+}
+
+/// What a task does, in sentences.
+fn sentences(task: &Task) -> Vec<String> {
+    let number = task.number;
+    let state =
+        task.state.map_or_else(String::new, |state| format!("{}, process state {state}", state_name(state)));
+    match &task.answer {
+        None if task.pid == 0 => vec![format!("task {number} has ended")],
+        None => vec![format!("task {number} has not answered ({state}, pid {})", task.pid)],
+        Some(answer) => answer
+            .clauses
+            .iter()
+            .map(|clause| match clause.starts_with("is not inside LAPI") {
+                true => format!("task {number} {clause} ({state})"),
+                false => format!("task {number} {clause}"),
+            })
+            .collect(),
+    }
+}
+
+/// Collective calls that some tasks are in and others have not entered.
+fn collectives(tasks: &[Task]) -> Vec<String> {
+    let mut instances: BTreeMap<usize, Vec<(usize, u32, bool)>> = BTreeMap::new();
+    for task in tasks {
+        for collective in task.answer.iter().flat_map(|answer| &answer.collectives) {
+            let place = (task.number, collective.entered, collective.inside);
+            instances.entry(collective.instance).or_default().push(place);
+        }
+    }
+    let mut lines = Vec::new();
+    for (instance, places) in &instances {
+        let Some(last) = places.iter().filter(|place| place.2).map(|place| place.1).max() else { continue };
+        let (inside, missing): (Vec<_>, Vec<_>) = places.iter().partition(|place| place.1 >= last);
+        if missing.is_empty() {
+            continue;
+        }
+        let numbers =
+            |places: &[&(usize, u32, bool)]| list(&places.iter().map(|place| place.0).collect::<Vec<_>>());
+        let of = if instances.len() > 1 { format!(" of instance {}", instance + 1) } else { String::new() };
+        lines.push(format!(
+            "collective call number {last}{of}: entered by {}, not by {}",
+            numbers(&inside),
+            numbers(&missing)
+        ));
+    }
+    lines
+}
+
+fn list(tasks: &[usize]) -> String {
+    let named: Vec<String> = tasks.iter().take(NAMED).map(usize::to_string).collect();
+    let more = match tasks.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("task{} {}{more}", if tasks.len() == 1 { "" } else { "s" }, named.join(", "))
+}
+
+/// Circles of tasks each of which waits for the next, each beginning with its lowest task. Of circles that share a task not
+/// every one is found, but at least one.
+fn circles(tasks: &[Task]) -> Vec<Vec<usize>> {
+    let waits: BTreeMap<usize, &[usize]> =
+        tasks.iter().filter_map(|task| Some((task.number, &task.answer.as_ref()?.awaited[..]))).collect();
+    let mut found = BTreeSet::new();
+    let mut done = BTreeSet::new();
+    for &start in waits.keys() {
+        // The way from `start`, and how many of each task's awaited ones were tried.
+        let mut way: Vec<(usize, usize)> = vec![(start, 0)];
+        while let Some((at, tried)) = way.last_mut() {
+            let next = waits.get(at).and_then(|awaited| awaited.get(*tried)).copied();
+            *tried += 1;
+            match next {
+                Some(next) => match way.iter().position(|(task, _)| *task == next) {
+                    Some(begin) => {
+                        let mut circle: Vec<usize> = way[begin..].iter().map(|(task, _)| *task).collect();
+                        let lowest = (0..circle.len()).min_by_key(|at| circle[*at]).unwrap_or(0);
+                        circle.rotate_left(lowest);
+                        found.insert(circle);
+                    }
+                    None if !done.contains(&next) => way.push((next, 0)),
+                    None => {}
+                },
+                None => {
+                    done.insert(*at);
+                    way.pop();
+                }
+            }
+        }
+    }
+    found.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn task(number: usize, head: &str) -> Task {
+        let answer =
+            Answer::parse(&format!("LAPI-REPORT 1 stall\npid {}\n{head}\n\nline of {number}", 100 + number));
+        Task { number, pid: 100 + number as i32, answer: Some(answer.expect("a report")), state: Some('R') }
+    }
+
+    #[test]
+    fn the_summary_says_who_waits_for_whom() {
+        let mut tasks = vec![
+            task(0, "says waits in LAPI_Gfence for task 1\nfor 1\ncollective 0 4 in"),
+            task(1, "says waits in LAPI_Gfence for task 2\nfor 2\ncollective 0 4 in"),
+            task(2, "says is not inside LAPI\ncollective 0 3 out"),
+        ];
+        tasks.push(Task { number: 3, pid: 103, answer: None, state: Some('T') });
+        tasks.push(Task { number: 4, pid: 0, answer: None, state: None });
+        let text = report(&Cause::Stall, &tasks);
+        for line in [
+            "poe: report of the job (nothing has moved for long): 3 of 5 tasks have answered",
+            "  task 0 waits in LAPI_Gfence for task 1",
+            "  task 2 is not inside LAPI (computing, process state R)",
+            "  task 3 has not answered (stopped, process state T, pid 103)",
+            "  task 4 has ended",
+            "  collective call number 4: entered by tasks 0, 1, not by task 2",
+            "--- task 1 (pid 101)",
+            "  line of 2",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        }
+        assert!(!text.contains("circle"), "{text}");
+        assert!(text.ends_with("poe: end of the report\n"));
+    }
+
+    #[test]
+    fn circles_are_found_wherever_they_begin() {
+        let waiting = |edges: &[(usize, &[usize])]| -> Vec<Task> {
+            let head = |list: &[usize]| list.iter().map(|to| format!("for {to}\n")).collect::<String>();
+            edges.iter().map(|(from, to)| task(*from, head(to).trim_end())).collect()
+        };
+        assert_eq!(circles(&waiting(&[(0, &[1]), (1, &[0])])), [[0, 1]]);
+        assert_eq!(circles(&waiting(&[(0, &[2]), (2, &[3]), (3, &[1, 2])])), [[2, 3]]);
+        assert_eq!(circles(&waiting(&[(0, &[1, 2]), (1, &[2]), (2, &[])])), Vec::<Vec<usize>>::new());
+        let two = waiting(&[(0, &[1]), (1, &[0]), (2, &[3, 0]), (3, &[4]), (4, &[2])]);
+        assert_eq!(circles(&two), vec![vec![0, 1], vec![2, 3, 4]]);
+        let text = report(&Cause::Signal, &two);
+        assert!(
+            text.contains("a circle of waiting tasks: task 0 waits for task 1, task 1 waits for task 0\n"),
+            "{text}"
+        );
+    }
+}
