@@ -8,7 +8,8 @@
 //! * [`request`]: what the program asks for. [`message`]: what has arrived. [`transfer`]: a copy across address spaces.
 //! * [`completion`]: completion handlers to be run. [`notifier`]: the thread of interrupt mode, as others see it.
 //!   [`options`]: what a context is told.
-//! * [`context`]: the state behind a handle, and the only way to it: [`context::Held`].
+//! * [`core`](self::core): what the lock guards. [`context`]: the state behind a handle, and the only way to it:
+//!   [`context::Held`].
 //! * [`shared`]: the lock as the program has it.
 //! * [`bulk`]: which way long messages go. [`handlers`]: header handlers.
 //! * [`post`]: how anything leaves this task. [`landing`]: what follows when data is where it belongs.
@@ -31,6 +32,7 @@ pub mod completion;
 pub mod conditions;
 pub mod context;
 pub mod copying;
+pub mod core;
 pub mod counter;
 pub mod description;
 pub mod dispatcher;
