@@ -22,6 +22,9 @@ COMPAT := $(BUILD)/compat
 EMPTY := $(COMPAT)/libpoe.a $(COMPAT)/libmpi_ibm.a
 ARCHIVES := $(COMPAT)/libaixcompat.a $(EMPTY)
 HEADERS := include/lapi.h include/css_shared.h
+# Pages by their place under share/man, and the other names that some of them have.
+PAGES := $(patsubst man/%,%,$(wildcard man/man[137]/*))
+PAGE_LINKS := man1/mpCC_r.1 man1/cc_r.1 $(patsubst man3/%,man3/P%,$(filter man3/%,$(PAGES)))
 
 # -C leaves a file alone that is the same already, so that what depends on its time is not made again.
 INSTALL := install -C
@@ -111,11 +114,17 @@ install: $(RELEASE)/liblapi_r.so $(RELEASE)/poe $(ARCHIVES)
 	@ln -sfn mpcc_r "$(TO)/bin/cc_r"
 	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' tools/wrappers/lapi_r.pc.in \
 		>"$(TO)/lib/pkgconfig/lapi_r.pc"
+	@mkdir -p $(addprefix "$(TO)"/share/man/,man1 man3 man7)
+	$(foreach n,1 3 7,$(INSTALL) -m 644 man/man$n/*.$n "$(TO)/share/man/man$n" &&) true
+	@ln -sfn mpcc_r.1 "$(TO)/share/man/man1/mpCC_r.1"
+	@ln -sfn mpcc_r.1 "$(TO)/share/man/man1/cc_r.1"
+	@for page in $(notdir $(filter man3/%,$(PAGES))); do ln -sfn "$$page" "$(TO)/share/man/man3/P$$page"; done
 
 uninstall:
 	rm -f $(addprefix "$(TO)"/lib/,liblapi_r.so.1 liblapi_r.so liblapi.so $(notdir $(ARCHIVES)) pkgconfig/lapi_r.pc)
 	rm -f $(addprefix "$(TO)"/include/,$(notdir $(HEADERS)) sys/atomic_op.h)
 	rm -f $(addprefix "$(TO)"/bin/,poe mpcc_r mpCC_r cc_r)
+	rm -f $(addprefix "$(TO)"/share/man/,$(PAGES) $(PAGE_LINKS))
 
 clean:
 	$(CARGO) clean

@@ -25,6 +25,9 @@ for purpose in "$@"; do
     test)
         # The wrappers, the headers and the samples are compiled as C++ too.
         need g++ command -v g++
+        # What shows man pages looks for mistakes in them.
+        need mandoc command -v mandoc
+        need groff-base command -v groff
         ;;
     sanitize)
         # gcc's list of what a sanitizer needs, and the object that starts one, come with gcc itself. The runtime is Rust's.

@@ -318,9 +318,25 @@ fn the_installation_is_complete_and_can_be_taken_away() {
     let expected = "bin/cc_r bin/mpCC_r bin/mpcc_r bin/poe include/css_shared.h include/lapi.h include/sys/atomic_op.h \
                     lib/libaixcompat.a lib/liblapi.so lib/liblapi_r.so lib/liblapi_r.so.1 lib/libmpi_ibm.a \
                     lib/libpoe.a lib/pkgconfig/lapi_r.pc";
-    let expected: Vec<String> =
-        expected.split_whitespace().map(|name| format!("./opt/lapi/{name}")).collect();
+    let mut expected: Vec<String> = expected.split_whitespace().map(str::to_owned).collect();
+    expected.extend(["1/mpCC_r.1", "1/cc_r.1"].map(|link| format!("share/man/man{link}")));
+    for section in ["1", "3", "7"] {
+        for page in fs::read_dir(workspace().join(format!("man/man{section}"))).expect("there are pages") {
+            let page = page.expect("the folder can be read").file_name().into_string().expect("a plain name");
+            if section == "3" {
+                expected.push(format!("share/man/man3/P{page}"));
+            }
+            expected.push(format!("share/man/man{section}/{page}"));
+        }
+    }
+    let mut expected: Vec<String> = expected.iter().map(|name| format!("./opt/lapi/{name}")).collect();
+    expected.sort_unstable();
     assert_eq!(files(), expected);
+    let shown =
+        fs::read_to_string(dir.join("opt/lapi/share/man/man3/PLAPI_Put.3")).expect("a link to a page");
+    assert!(shown.contains(".Nm LAPI_Put"), "{shown}");
+    let shown = fs::read_to_string(dir.join("opt/lapi/share/man/man1/mpCC_r.1")).expect("a link to a page");
+    assert!(shown.contains(".Nm mpcc_r"), "{shown}");
     let pc = fs::read_to_string(dir.join("opt/lapi/lib/pkgconfig/lapi_r.pc")).expect("it was installed");
     assert!(pc.starts_with("prefix=/opt/lapi\n") && pc.contains("Version: 0."), "{pc}");
     make("uninstall");
