@@ -80,6 +80,7 @@ pub fn init(context: &Arc<Context>, request: &Request) -> Result<lapi_dev_t> {
     let options = options(&config, &identity, request);
     let mut core = Core::new(options, joined.transport);
     if joined.came_back {
+        core.collectives.come_back();
         core.awaited = (0..identity.tasks).filter(|&task| task != identity.task).collect();
         peers::welcome(&mut core);
     }

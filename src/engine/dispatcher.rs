@@ -179,9 +179,10 @@ fn handle(held: &mut Held<'_>, packet: &Inbound) {
         }
         // That it has come is all that it says.
         Some(Head::Pong) => {}
-        Some(Head::CollectiveFailed { sequence, task, code }) => {
+        Some(Head::CollectiveFailed { sequence, until, task, code }) => {
             let core = held.core();
-            core.collectives.peer_failed(src, sequence, Failure { task, code: code as i32 });
+            let failure = Failure { task, code: code as i32 };
+            core.collectives.peer_failed(src, (sequence, until), failure);
             advance_collective(core);
         }
         None => broken(held, src),

@@ -76,7 +76,9 @@ pub fn welcome(core: &mut Core) {
     }
     while let Some((task, greeting)) = core.transport.rejoined() {
         core.awaited.remove(&task);
-        core.collectives.catch_up(greeting as u32);
+        let (collectives, outbox, mut wire) = core.collective();
+        collectives.catch_up(greeting as u32, outbox, &mut wire);
+        advance_collective(core);
         // A frame further up some stack may have been in the middle of a message of before.
         core.inbox.forget(task);
         core.news = true;
