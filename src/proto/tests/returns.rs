@@ -53,6 +53,8 @@ impl Member {
 struct Job {
     tasks: u32,
     exchange: bool,
+    /// From this operation on only those who live now take part.
+    settled: u32,
     network: Network,
     members: Vec<Member>,
 }
@@ -61,7 +63,13 @@ impl Job {
     fn new(seed: u64, tasks: u32, rng: &mut Rng) -> Self {
         let network = Network::new(seed, 1 + rng.below(6) as usize, 0.1, rng.chance(0.5));
         let member = |me| Member::new(me, tasks, 0, vec![0; tasks as usize]);
-        Self { tasks, exchange: rng.chance(0.7), network, members: (0..tasks).map(member).collect() }
+        Self {
+            tasks,
+            exchange: rng.chance(0.7),
+            settled: u32::MAX,
+            network,
+            members: (0..tasks).map(member).collect(),
+        }
     }
 
     fn value(&self, task: Task) -> u64 {
@@ -90,7 +98,7 @@ impl Job {
         // Whoever died since may have been there before: then that is what counts.
         for (peer, other) in self.members.iter().enumerate() {
             assert!(
-                other.life > 0 || other.entered.contains(&at),
+                other.life > 0 && at < self.settled || other.entered.contains(&at),
                 "task {task} did not wait for {peer} in {at}"
             );
         }
@@ -98,7 +106,12 @@ impl Job {
             assert_eq!(values.len(), self.tasks as usize);
             for (peer, value) in values.iter().enumerate() {
                 let Member { life, .. } = self.members[peer];
-                assert!(*value as u32 == peer as u32 * 5 + 1 && value >> 32 <= life, "{values:?}");
+                assert!(
+                    *value as u32 == peer as u32 * 5 + 1
+                        && value >> 32 <= life
+                        && (at < self.settled || value >> 32 == life),
+                    "{values:?}"
+                );
             }
         }
     }
@@ -261,7 +274,11 @@ fn in_step(seed: u64, tasks: u32) {
             });
             let task = rng.below(tasks.into()) as Task;
             let member = &job.members[task as usize];
-            if member.alive && !member.collectives.busy() && member.at() < until && rng.chance(0.3) {
+            if member.alive
+                && !member.collectives.busy()
+                && member.at() < until + u32::from(dead.contains(&task))
+                && rng.chance(0.3)
+            {
                 job.enter(task);
             }
             job.step(&mut rng);
@@ -271,6 +288,8 @@ fn in_step(seed: u64, tasks: u32) {
         let survivors = job.survivors();
         let before: usize = survivors.iter().map(|&task| job.members[task as usize].failures).sum();
         let goal = until + 4;
+        // The dead may have been there before.
+        job.settled = until;
         let mut back: BTreeSet<Task> = BTreeSet::new();
         steps = 0;
         while job.members.iter().any(|member| !member.alive || member.at() < goal) {
@@ -303,6 +322,7 @@ fn in_step(seed: u64, tasks: u32) {
             assert!(steps < 300_000, "not all come back\n{}", job.standing());
         }
         until = goal;
+        job.settled = u32::MAX;
         let members = job.members.iter();
         let after: usize = members
             .clone()
