@@ -404,30 +404,43 @@ fn a_fence_passes_over_a_task_that_is_given_up_and_resumed() {
     }
 }
 
-/// The fence knows only the number that it has asked for, which the new lane may reach late or never.
-#[test]
-fn a_fence_forgets_what_it_asked_a_task_that_has_begun_anew() {
-    let tasks = job::open(job::mem(2, 64, false), &Habits::THREADED);
-    tasks[1].context.notifier.stop();
-    // The error handler is no part of this: a send completion handler gives the target up while the fence waits.
-    unsafe extern "C" fn gives_up(hndl: *mut lapi_handle_t, _: *mut c_void) {
+unsafe extern "C" fn completes_at_once(
+    _: *mut lapi_handle_t,
+    _: *mut c_void,
+    _: *mut c_uint,
+    info: *mut c_ulong,
+    comp_h: *mut compl_hndlr_p,
+    _: *mut *mut c_void,
+) -> *mut c_void {
+    unsafe extern "C" fn gives_up_the_sender(hndl: *mut lapi_handle_t, _: *mut c_void) {
         let task = job::task(hndl);
-        purge(&task, 1);
-        resume(&task, 1);
-        put(&task, 1, forever(8).as_mut_ptr(), &*forever(8), Extras::default()).expect("a put that waits");
+        purge(&task, 0);
+        resume(&task, 0);
     }
-    in_threads(&tasks[..1], 1, |task, _| {
-        for _ in 0..20 {
-            put(task, 1, forever(8).as_mut_ptr(), &*forever(8), Extras::default()).expect("a put");
-        }
-        enter(task).context().completions.push(crate::engine::completion::Completion {
-            handler: gives_up,
-            parameter: 0,
-            then: None,
-        });
-        task.stage("fences");
-        fence(task).expect("a fence");
-    });
+    // SAFETY: the library gives these for the time of the call.
+    unsafe {
+        *comp_h = Some(gives_up_the_sender);
+        (*info.cast::<lapi_return_info_t>()).ret_flags = LAPI_LOCAL_STATE;
+    }
+    ptr::null_mut()
+}
+
+/// The same in a completion handler that the dispatcher runs: the message has come, and nobody is told.
+#[test]
+fn a_completion_handler_gives_up_the_sender_of_its_message() {
+    let tasks = job::open(job::mem(2, 8, false), &Habits::STEPPED);
+    let (done, came) = (counter(), counter());
+    let extras = Extras { cmpl_cntr: Some(done), tgt_cntr: Some(came), ..Extras::default() };
+    send(&tasks[0], 1, completes_at_once, &[], &[], extras).expect("a message");
+    tasks[1].step();
+    purge(&tasks[0], 1);
+    resume(&tasks[0], 1);
+    look(&tasks);
+    look(&tasks);
+    settle(&tasks);
+    assert_eq!((done.load(Ordering::SeqCst), came.load(Ordering::SeqCst)), (0, 1));
+    assert_eq!(tasks[0].reports(), [], "an answer to a message of before");
+    all_is_well(&tasks, 0, 1);
     job::close(tasks);
 }
 
