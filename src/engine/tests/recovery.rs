@@ -150,11 +150,11 @@ fn pairs_part_in_the_middle_of_everything() {
         let tasks = job::open(ends, &habits(&mut rng));
         let (mut sends, late) = ([Vec::new(), Vec::new()], counter());
         for round in 0..4 {
-            for at in 0..2 {
-                locked(&tasks[at].told).clear();
-                sends[at] = (1..=start_everything(&tasks[at], 1 - at as u32, Default::default())).collect();
+            for (task, sends) in tasks.iter().zip(&mut sends) {
+                locked(&task.told).clear();
+                *sends = (1..=start_everything(task, 1 - task.me, Default::default())).collect();
                 let extras = Extras { tgt_cntr: Some(late), ..Extras::default() };
-                send(&tasks[at], 1 - at as u32, later, &[1; 8], &[2; 40], extras).expect("a message");
+                send(task, 1 - task.me, later, &[1; 8], &[2; 40], extras).expect("a message");
             }
             for _ in 0..rng.below(60) {
                 tasks[rng.below(3) as usize].step();
@@ -172,9 +172,7 @@ fn pairs_part_in_the_middle_of_everything() {
                     resume(&tasks[at], peer);
                 }
             }
-            for at in 0..2 {
-                resume(&tasks[at], 1 - at as u32);
-            }
+            tasks[..2].iter().for_each(|task| resume(task, 1 - task.me));
             look(&tasks);
             look(&tasks);
             settle(&tasks);
@@ -361,9 +359,9 @@ fn a_completion_handler_outlives_its_sender() {
     while INSIDE.load(Ordering::SeqCst) == 0 {
         tasks[1].step();
     }
-    for at in 0..2 {
-        purge(&tasks[at], 1 - at as u32);
-        resume(&tasks[at], 1 - at as u32);
+    for task in &tasks {
+        purge(task, 1 - task.me);
+        resume(task, 1 - task.me);
     }
     look(&tasks);
     look(&tasks);

@@ -302,11 +302,8 @@ fn in_step(seed: u64, tasks: u32) {
                         job.restart(task);
                     }
                 }
-                Some(peer) => {
-                    if rng.chance(0.1) {
-                        job.forgive(task, peer);
-                    }
-                }
+                Some(peer) if rng.chance(0.1) => job.forgive(task, peer),
+                Some(_) => {}
                 None => {
                     if member.awaited.len() < survivors.len() && member.at() >= until {
                         back.insert(task);
@@ -370,11 +367,8 @@ fn again_and_again(seed: u64, tasks: u32) {
         let member = &job.members[task as usize];
         let missing = (0..tasks).find(|&peer| peer != task && !job.forgives(task, peer));
         match missing {
-            _ if !member.alive => {
-                if rng.chance(0.02) {
-                    job.restart(task);
-                }
-            }
+            _ if !member.alive && rng.chance(0.02) => job.restart(task),
+            _ if !member.alive => {}
             // A call that waits is left alone, mostly: it fails by itself.
             Some(peer) if rng.chance(if member.collectives.busy() { 0.005 } else { 0.2 }) => {
                 job.forgive(task, peer)
