@@ -25,14 +25,18 @@ pub fn gfence(held: &mut Held<'_>) -> Result<()> {
 fn quiesce(held: &mut Held<'_>, call: &'static str) -> Result<()> {
     let core = held.core();
     let epoch = core.ops.epochs().close();
-    let mut asked: Vec<(Task, u64)> = Vec::new();
+    let mut asked: Vec<(Task, u64, u32)> = Vec::new();
     let (outbox, mut wire) = core.out();
-    outbox.ask(&mut wire, |peer, count| asked.push((peer, count)));
+    outbox.ask(&mut wire, |peer, count| asked.push((peer, count, 0)));
+    asked.iter_mut().for_each(|(peer, _, incarnation)| *incarnation = core.incarnation(*peer));
     wait_until(held, call, |core: &mut Core| {
         let answered = core.ops.epochs().over(epoch)
             && core.to_self.is_empty()
             && core.dropped.iter().all(|dropped| !dropped.from_self())
-            && asked.iter().all(|&(peer, count)| core.outbox.confirmed(peer, count));
+            && asked.iter().all(|&(peer, count, incarnation)| {
+                // Numbers begin anew when a task that was given up comes back.
+                core.outbox.confirmed(peer, count) || core.incarnation(peer) != incarnation
+            });
         answered.then_some(())
     })
 }

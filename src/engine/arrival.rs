@@ -18,7 +18,13 @@ use crate::wire::packet::Head;
 
 /// An active message has arrived: runs its header handler, and does what it wants.
 pub fn active_message(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: Data) {
-    match handlers::ask(held, message, header, &data) {
+    let incarnation = held.core().incarnation(message.src);
+    let verdict = handlers::ask(held, message, header, &data);
+    if held.core().incarnation(message.src) != incarnation {
+        // The program has given the sender up in its handler, and the message with it.
+        return;
+    }
+    match verdict {
         Verdict::Deliver { sink, landing } => deliver(held, message, sink, landing, data),
         // SAFETY: header and data are here, in the packet or in the program's memory.
         Verdict::Drop => unsafe { keep(held, message, header, data) },

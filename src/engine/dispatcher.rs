@@ -80,8 +80,10 @@ fn report_finished(held: &mut Held<'_>) -> bool {
             break;
         }
         finish(held, &done);
-        // A purge is the program's own doing.
+        // A purge is the program's own doing, and may have come since.
+        let core = held.core();
         let lost = done.error != 0 && done.error != LAPI_ERR_TGT_PURGED;
+        let lost = lost && core.outbox.is_gone(done.peer) && !core.purged.contains(&done.peer);
         if lost && held.core().lost.insert(done.peer) {
             let detail =
                 format!("task {} has left before everything that was sent to it had found room", done.peer);
@@ -180,9 +182,10 @@ fn handle(held: &mut Held<'_>, packet: &Inbound) {
         }
         // That it has come is all that it says.
         Some(Head::Pong) => held.core().stats.vigil += 1,
-        Some(Head::CollectiveFailed { sequence, task, code }) => {
+        Some(Head::CollectiveFailed { sequence, until, task, code }) => {
             let core = held.core();
-            core.collectives.peer_failed(src, sequence, Failure { task, code: code as i32 });
+            let failure = Failure { task, code: code as i32 };
+            core.collectives.peer_failed(src, (sequence, until), failure);
             advance_collective(core);
         }
         None => broken(held, src),

@@ -61,8 +61,8 @@ pub fn landed(held: &mut Held<'_>, landing: Landing) {
 
 fn complete_by_handler(held: &mut Held<'_>, landing: Landing, handler: compl_hndlr_t) {
     let context: &Context = held.context();
+    let incarnation = held.core().incarnation(landing.src);
     if landing.ret_flags == LAPI_NORMAL {
-        let incarnation = held.core().incarnation(landing.src);
         let completion =
             Completion { handler, parameter: landing.parameter, then: Some((landing, incarnation)) };
         context.completions.push(completion);
@@ -73,7 +73,14 @@ fn complete_by_handler(held: &mut Held<'_>, landing: Landing, handler: compl_hnd
     // the core is out.
     unsafe { handler(context.handle_ptr(), landing.parameter as *mut c_void) };
     context.running.leave(before);
-    conclude(held, &landing);
+    conclude_since(held, landing, incarnation);
+}
+
+/// The same as [`conclude`] after a completion handler has run: the sender may have been given up meanwhile, and whoever has
+/// its place now did not send this.
+pub fn conclude_since(held: &mut Held<'_>, landing: Landing, incarnation: u32) {
+    let same = held.core().incarnation(landing.src) == incarnation;
+    conclude(held, &Landing { cookie: if same { landing.cookie } else { 0 }, ..landing });
 }
 
 /// The message is complete, its completion handler has returned: target counter first, then the origin is told.

@@ -79,7 +79,9 @@ pub fn welcome(core: &mut Core) {
     }
     while let Some((task, greeting)) = core.transport.rejoined() {
         core.awaited.remove(&task);
-        core.collectives.catch_up(greeting as u32);
+        let (collectives, outbox, mut wire) = core.collective();
+        collectives.catch_up(greeting as u32, outbox, &mut wire);
+        advance_collective(core);
         // A frame further up some stack may have been in the middle of a message of before.
         core.inbox.forget(task);
         core.news = true;
@@ -125,8 +127,9 @@ fn drain(held: &mut Held<'_>) -> bool {
 /// The peer has left: whatever waits for it ends with an error. It is reported once.
 #[cold]
 fn lose(held: &mut Held<'_>, peer: Task, how: PeerState) {
-    // What it had sent before it left is still to be had; it may have owed nothing else.
-    if !drain(held) {
+    // What it had sent before it left is still to be had; it may have owed nothing else. A handler may purge it meanwhile.
+    let incarnation = held.core().incarnation(peer);
+    if !drain(held) || held.core().incarnation(peer) != incarnation {
         return;
     }
     let core = held.core();
@@ -148,9 +151,10 @@ fn lose(held: &mut Held<'_>, peer: Task, how: PeerState) {
 /// The peer has been silent for too long: as if it had left, and what it may still send is thrown away.
 #[cold]
 fn give_up(held: &mut Held<'_>, peer: Task, silent: Duration, timeout: i32) {
-    let before = held.core().transport.pulse(peer);
+    let sign = |held: &mut Held<'_>| (held.core().transport.pulse(peer), held.core().incarnation(peer));
+    let before = sign(held);
     // Its answer may just have come.
-    if !drain(held) || held.core().transport.pulse(peer) != before {
+    if !drain(held) || sign(held) != before {
         return;
     }
     held.core().shunned.insert(peer);

@@ -4,7 +4,7 @@
 //! process, which has purged this one likewise, or another one with its place. Until it is there, what is sent to it waits.
 
 use super::context::Held;
-use super::dispatcher;
+use super::dispatcher::{self, advance_collective};
 use super::peers::{abandon, welcome};
 use crate::abi::LAPI_ERR_TGT_PURGED;
 use crate::error::Result;
@@ -16,6 +16,8 @@ pub fn purge(held: &mut Held<'_>, task: Task) {
         return;
     }
     let core = held.core();
+    core.collectives.lose(task, LAPI_ERR_TGT_PURGED);
+    advance_collective(core);
     abandon(core, task, LAPI_ERR_TGT_PURGED);
     core.transport.part(task);
     core.dropped.retain(|dropped| dropped.message.src != task);
@@ -43,10 +45,12 @@ pub fn resume(held: &mut Held<'_>, task: Task) -> Result<()> {
     core.purged.remove(&task);
     core.lost.remove(&task);
     core.shunned.remove(&task);
-    core.collectives.forgive(task);
     core.awaited.insert(task);
     core.outbox.renew(task);
     core.inbox.forget(task);
+    let (collectives, outbox, mut wire) = core.collective();
+    collectives.forgive(task, outbox, &mut wire);
+    advance_collective(core);
     welcome(core);
     Ok(())
 }

@@ -113,7 +113,8 @@ pub fn take_pulled(held: &mut Held<'_>, src: Task, cookie: u64, refused: u64) {
     let data = Piece { ptr: *data as *const u8, len: *len };
     if refused == 0 {
         post::finish(held, &done);
-        if concluded {
+        // The program may have given the target up in its handler, and the operation with it.
+        if concluded && held.core().ops.get_mut(src, cookie).is_some() {
             take_done(held, src, cookie);
         }
         return;

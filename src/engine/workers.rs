@@ -22,13 +22,9 @@ fn run(context: &Context, generation: u64) {
             // The context was ended meanwhile, and may have been opened again: the message was the former one's.
             return;
         }
-        if let Some((mut landing, incarnation)) = completion.then {
+        if let Some((landing, incarnation)) = completion.then {
             if let Some(mut held) = context.enter_closing() {
-                if held.core().incarnation(landing.src) != incarnation {
-                    // Whoever has the sender's place now did not send this.
-                    landing.cookie = 0;
-                }
-                landing::conclude(&mut held, &landing);
+                landing::conclude_since(&mut held, landing, incarnation);
                 held.core().news = true;
                 held.hand_over();
             }

@@ -172,6 +172,13 @@ impl Reunion for Lobby {
         self.waiting.remove(&task);
     }
 
+    fn shut(&mut self) {
+        self.listener = None;
+        self.strangers.clear();
+        self.waiting.clear();
+        self.calls.clear();
+    }
+
     fn poll(&mut self) -> io::Result<Option<Event>> {
         if let Some(event) = self.hear_answers()? {
             return Ok(Some(event));

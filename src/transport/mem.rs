@@ -64,12 +64,22 @@ pub struct MemTransport {
     attach: Option<MemAttach>,
     /// Who is not connected with this task, and may come back if so marked.
     away: BTreeMap<Task, bool>,
+    /// How often peers had been started anew when this task was connected with them; who is missing: never.
+    lives: BTreeMap<Task, u64>,
 }
 
 impl MemTransport {
     fn new(task: Task, fabric: &Arc<Fabric>) -> Self {
         let attach = fabric.options.attach.then(|| MemAttach(fabric.clone()));
-        Self { task, fabric: fabric.clone(), out: None, serial: 0, attach, away: BTreeMap::new() }
+        Self {
+            task,
+            fabric: fabric.clone(),
+            out: None,
+            serial: 0,
+            attach,
+            away: BTreeMap::new(),
+            lives: BTreeMap::new(),
+        }
     }
 
     /// A hold on the whole fabric, for tests: it can kill tasks.
@@ -98,6 +108,8 @@ impl MemFabricHandle {
         assert_ne!(end.state(), PeerState::Up, "a task that has not left");
         inbox.lanes.clear();
         inbox.ready.clear();
+        // Who has not noticed the death is not connected with the new one.
+        end.life.fetch_add(1, Ordering::AcqRel);
         end.state.store(PeerState::Up as u8, Ordering::Release);
         drop(inbox);
         let mut transport = MemTransport::new(task, &self.0);
@@ -126,8 +138,15 @@ impl Transport for MemTransport {
         }
         let end = self.fabric.end(peer);
         let mut inbox = end.inbox.lock();
-        if end.state() != PeerState::Up || self.fabric.end(self.task).state() != PeerState::Up {
+        if !self.knows(peer)
+            || end.state() != PeerState::Up
+            || self.fabric.end(self.task).state() != PeerState::Up
+        {
             return Err(SendError::PeerGone);
+        }
+        if self.fabric.returns.lock().contains_key(&(self.task, peer)) {
+            // It has not taken note yet that we are back.
+            return Err(SendError::NoRoom);
         }
         let Inbox { lanes, ready, spare, .. } = &mut *inbox;
         let lane = lanes.entry(self.task).or_default();
@@ -150,12 +169,20 @@ impl Transport for MemTransport {
     fn recv(&mut self) -> Option<Inbound> {
         assert!(self.out.is_none(), "the packet before has not been released");
         let mut inbox = self.fabric.end(self.task).inbox.lock();
-        let src = inbox.ready.pop_front()?;
-        let lane = inbox.lanes.get_mut(&src).expect("a ready lane exists");
-        let parcel = lane.queue.pop_front().expect("a ready lane has a packet");
-        if !lane.queue.is_empty() {
-            inbox.ready.push_back(src);
-        }
+        let parcel = loop {
+            let src = inbox.ready.pop_front()?;
+            if self.away.contains_key(&src) {
+                // It does not know that we have parted.
+                inbox.lanes.remove(&src);
+                continue;
+            }
+            let lane = inbox.lanes.get_mut(&src).expect("a ready lane exists");
+            let parcel = lane.queue.pop_front().expect("a ready lane has a packet");
+            if !lane.queue.is_empty() {
+                inbox.ready.push_back(src);
+            }
+            break parcel;
+        };
         drop(inbox);
         self.serial += 1;
         Some(self.out.insert(parcel).inbound(self.serial))
@@ -237,6 +264,7 @@ impl Transport for MemTransport {
         match self.away.get(&peer) {
             Some(true) => PeerState::Up,
             Some(false) => PeerState::Dead,
+            None if !self.knows(peer) => PeerState::Dead,
             None => self.fabric.end(peer).state(),
         }
     }
@@ -267,11 +295,12 @@ impl Transport for MemTransport {
     fn rejoined(&mut self) -> Option<(Task, u64)> {
         let mut returns = self.fabric.returns.lock();
         for (&peer, _) in self.away.iter().filter(|(_, awaited)| **awaited) {
-            if let Some(Return { greeting, both: true }) = returns.get(&(peer, self.task)) {
-                let greeting = *greeting;
+            if let Some(&Return { greeting, life, both: true }) = returns.get(&(peer, self.task)) {
                 returns.remove(&(peer, self.task));
                 drop(returns);
                 self.away.remove(&peer);
+                self.lives.insert(peer, life);
+                self.fabric.tell_of_room(peer);
                 return Some((peer, greeting));
             }
         }
@@ -284,6 +313,12 @@ impl Transport for MemTransport {
 }
 
 impl MemTransport {
+    /// Whether the peer is the process that this task was connected with.
+    fn knows(&self, peer: Task) -> bool {
+        self.fabric.end(peer).life.load(Ordering::Acquire)
+            == self.lives.get(&peer).copied().unwrap_or_default()
+    }
+
     /// This task lets `peer` come back. Whoever of the two says so last connects them: nothing is under way then.
     fn await_return(&mut self, peer: Task, greeting: u64) {
         self.away.insert(peer, true);
@@ -292,7 +327,8 @@ impl MemTransport {
             other.both = true;
             true
         });
-        returns.insert((self.task, peer), Return { greeting, both });
+        let life = self.fabric.end(self.task).life.load(Ordering::Acquire);
+        returns.insert((self.task, peer), Return { greeting, life, both });
         if both {
             self.fabric.empty(peer, self.task);
             self.fabric.empty(self.task, peer);
@@ -321,6 +357,8 @@ struct Fabric {
 /// One task's word that another one may come back.
 struct Return {
     greeting: u64,
+    /// How often it had been started anew.
+    life: u64,
     /// The other has said the same: they are connected.
     both: bool,
 }
@@ -371,6 +409,8 @@ struct End {
     inbox: Mutex<Inbox>,
     /// A [`PeerState`]. Written under the lock of `inbox`, so that a sender who holds it knows.
     state: AtomicU8,
+    /// How often the task was started anew.
+    life: AtomicU64,
     attentive: AtomicBool,
     /// Made when it is first needed: tasks that are stepped by one thread need none, and there may be thousands.
     event: OnceLock<OwnedFd>,
@@ -381,6 +421,7 @@ impl End {
         Self {
             inbox: Mutex::default(),
             state: AtomicU8::new(PeerState::Up as u8),
+            life: AtomicU64::new(0),
             attentive: AtomicBool::new(false),
             event: OnceLock::new(),
         }

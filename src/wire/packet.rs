@@ -203,10 +203,12 @@ pub enum Head {
         /// Where in the round's values this body belongs.
         offset: u64,
     },
-    /// The sender takes no part any more in collective operations.
+    /// The sender takes no part in collective operations.
     CollectiveFailed {
         /// From which one on.
         sequence: u32,
+        /// The first in which it takes part again; the same as `sequence`: until further notice.
+        until: u32,
         /// The task that is missing.
         task: u32,
         /// What the call answers for it.
@@ -326,9 +328,10 @@ impl Head {
             Head::Collective { round, sequence, offset } => {
                 Encoded::new(kind::COLLECTIVE, 0, round, sequence).word(offset)
             }
-            Head::CollectiveFailed { sequence, task, code } => {
+            Head::CollectiveFailed { sequence, until, task, code } => {
                 Encoded::new(kind::COLLECTIVE_FAILED, 0, 0, sequence)
                     .word(u64::from(task) | u64::from(code) << 32)
+                    .word(until.into())
             }
             Head::Ping => Encoded::new(kind::PING, 0, 0, 0),
             Head::Pong => Encoded::new(kind::PONG, 0, 0, 0),
@@ -408,7 +411,8 @@ impl Head {
             kind::COLLECTIVE_FAILED => {
                 let word = words.next()?;
                 let (task, code) = (word as u32, (word >> 32) as u32);
-                Head::CollectiveFailed { sequence: id, task, code }
+                let until = words.next()? as u32;
+                Head::CollectiveFailed { sequence: id, until, task, code }
             }
             kind::PING => Head::Ping,
             kind::PONG => Head::Pong,
@@ -475,7 +479,7 @@ mod tests {
                 Head::Fence { count: 77 },
                 Head::FenceAck { count: 78 },
                 Head::Collective { round: 13, sequence: 14, offset: on },
-                Head::CollectiveFailed { sequence: 14, task: 15, code: on as u32 },
+                Head::CollectiveFailed { sequence: 14, until: 16, task: 15, code: on as u32 },
                 Head::Ping,
                 Head::Pong,
             ]);

@@ -50,6 +50,9 @@ pub trait Reunion: Send {
     /// Wants nothing of `task` any more.
     fn forget(&mut self, task: Task);
 
+    /// Listens no more, and hangs up everywhere.
+    fn shut(&mut self);
+
     /// What has happened, if anything has.
     fn poll(&mut self) -> io::Result<Option<Event>>;
 }

@@ -7,6 +7,7 @@ use crate::engine::context::{Context, Core};
 use crate::engine::dispatcher;
 use crate::engine::interrupt;
 use crate::engine::options::{Options, Told};
+use crate::engine::peers;
 use crate::engine::request::{Policy, Preference};
 use crate::engine::sleepers::Patience;
 use crate::engine::threads::Recipe;
@@ -121,40 +122,53 @@ pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Opens a context for each of the ends.
 pub fn open(ends: Ends, habits: &Habits) -> Vec<Arc<Task>> {
     let tasks = ends.len() as u32;
-    let open_one = |(me, transport): (Number, Box<dyn Transport>)| {
-        let context = Arc::new(Context::new());
-        let handler: LAPI_err_hndlr_p = Some(report);
-        let options = Options {
-            me,
-            tasks,
-            copy_limit: habits.copy_limit,
-            bulk: Policy { preference: habits.preference, crowded: false },
-            patience: habits.patience,
-            level: LAST_LIB,
-            give_up: true,
-            error_handler: handler,
-            told: Told { rexmit_buffers: 128, rexmit_size: 16384, bulk_transfer: false, bulk_minimum: 0 },
-        };
-        let task = Arc::new(Task {
-            me,
-            context: context.clone(),
-            play: OnceLock::new(),
-            on_report: OnceLock::new(),
-            told: Mutex::default(),
-            reports: Mutex::default(),
-            stage: Mutex::default(),
-        });
-        locked(&TASKS).insert(context.handle_ptr().addr(), task.clone());
-        let handle = HANDLES.fetch_add(1, Ordering::Relaxed);
-        context.open(handle, Core::new(options, transport)).expect("a context that is not open");
-        context.settings.interrupts.store(habits.notifier, Ordering::Relaxed);
-        workers::start(&context, habits.completion_threads, Recipe::PLAIN).expect("threads");
-        if habits.notifier {
-            interrupt::start(&context, Recipe::PLAIN).expect("a thread");
-        }
-        task
+    (0..).zip(ends).map(|(me, transport)| open_one(me, tasks, transport, habits)).collect()
+}
+
+/// Opens the context of a task that comes back to a job that runs.
+pub fn open_again(me: Number, tasks: u32, transport: Box<dyn Transport>, habits: &Habits) -> Arc<Task> {
+    let task = open_one(me, tasks, transport, habits);
+    let mut held = task.context.enter().expect("an open context");
+    let core = held.core();
+    core.collectives.come_back();
+    core.awaited = (0..tasks).filter(|&task| task != me).collect();
+    peers::welcome(core);
+    drop(held);
+    task
+}
+
+fn open_one(me: Number, tasks: u32, transport: Box<dyn Transport>, habits: &Habits) -> Arc<Task> {
+    let context = Arc::new(Context::new());
+    let handler: LAPI_err_hndlr_p = Some(report);
+    let options = Options {
+        me,
+        tasks,
+        copy_limit: habits.copy_limit,
+        bulk: Policy { preference: habits.preference, crowded: false },
+        patience: habits.patience,
+        level: LAST_LIB,
+        give_up: true,
+        error_handler: handler,
+        told: Told { rexmit_buffers: 128, rexmit_size: 16384, bulk_transfer: false, bulk_minimum: 0 },
     };
-    (0..).zip(ends).map(open_one).collect()
+    let task = Arc::new(Task {
+        me,
+        context: context.clone(),
+        play: OnceLock::new(),
+        on_report: OnceLock::new(),
+        told: Mutex::default(),
+        reports: Mutex::default(),
+        stage: Mutex::default(),
+    });
+    locked(&TASKS).insert(context.handle_ptr().addr(), task.clone());
+    let handle = HANDLES.fetch_add(1, Ordering::Relaxed);
+    context.open(handle, Core::new(options, transport)).expect("a context that is not open");
+    context.settings.interrupts.store(habits.notifier, Ordering::Relaxed);
+    workers::start(&context, habits.completion_threads, Recipe::PLAIN).expect("threads");
+    if habits.notifier {
+        interrupt::start(&context, Recipe::PLAIN).expect("a thread");
+    }
+    task
 }
 
 /// Ends all contexts that are still open, and forgets the tasks.

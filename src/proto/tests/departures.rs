@@ -71,8 +71,9 @@ impl Job {
                 // SAFETY: the body is in the packet.
                 unsafe { member.collectives.arrive(sequence, round, offset, body.ptr, body.len) };
             }
-            Head::CollectiveFailed { sequence, task, code } => {
-                member.collectives.peer_failed(packet.src, sequence, Failure { task, code: code as i32 });
+            Head::CollectiveFailed { sequence, until, task, code } => {
+                let failure = Failure { task, code: code as i32 };
+                member.collectives.peer_failed(packet.src, (sequence, until), failure);
             }
             other => panic!("nobody sends {other:?}"),
         }

@@ -122,6 +122,7 @@ impl ShmTransport {
         let tasks = self.peers.len() as u32;
         self.light = Light::new(asymmetric);
         self.attach = attach;
+        self.away.all_met();
         for (task, parts) in parts.into_iter().enumerate() {
             let Some(parts) = parts else { continue };
             let segment = Segment::open(parts.file.as_fd(), tasks, task as Task)?;
@@ -142,6 +143,9 @@ impl ShmTransport {
     /// Comes back to a job that runs already, where others let it: calls at all lobbies that are open. `true` when a peer
     /// is there.
     pub fn come_back(&mut self, attach: impl FnOnce() -> Option<Box<dyn Attach>>) -> bool {
+        if self.away.back.is_empty() {
+            self.away.seek();
+        }
         for task in (0..self.peers.len() as Task).filter(|&task| task != self.me) {
             if self.peers[task as usize].is_none()
                 && (self.away.awaits(task) || self.away.expect(task, 0).is_ok())
@@ -462,6 +466,7 @@ impl Transport for ShmTransport {
     fn rejoined(&mut self) -> Option<(Task, u64)> {
         if self.away.awaits_any() {
             self.connect_all();
+            self.away.call_all(self.event.as_fd());
         }
         self.away.back.pop_front()
     }

@@ -8,6 +8,8 @@ use crate::wire::reunion::{Event, Offer};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
+mod lobbies;
+
 /// The ends of a job of `tasks` tasks.
 fn ends(tasks: u32) -> Vec<ShmTransport> {
     let owns: Vec<Own> = (0..tasks).map(|_| Own::create(tasks).expect("shared memory")).collect();
@@ -103,6 +105,8 @@ impl Reunion for TestLobby {
         self.called.retain(|&called| called != task);
         self.drop_call(self.task, task);
     }
+
+    fn shut(&mut self) {}
 
     fn poll(&mut self) -> std::io::Result<Option<Event>> {
         loop {

@@ -1,0 +1,531 @@
+//! Tasks that give each other up and come back, and tasks that die and are started anew, in the middle of everything.
+
+use super::calls::{Extras, counter, enter, fence, forever, get, gfence, increment, put, send, wait};
+use super::failure::{LONG, code, never, start_everything};
+use super::job::{self, Habits, MAX_BODY, Task, in_threads, locked};
+use crate::abi::*;
+use crate::api::{init, recovery};
+use crate::base::rng::Rng;
+use crate::engine::peers;
+use crate::engine::request::Preference;
+use crate::proto::tests::seeds;
+use crate::transport::Transport;
+use crate::transport::fault::{FaultPlan, Faulty};
+use crate::transport::mem::{MemFabricHandle, MemOptions, fabric};
+use libc::{c_int, c_uint, c_ulong, c_void};
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+fn purge(task: &Task, peer: u32) {
+    recovery::purge(&mut enter(task), peer).expect("a purge");
+}
+
+fn resume(task: &Task, peer: u32) {
+    recovery::resume(&mut enter(task), peer).expect("a task that may come back");
+}
+
+/// Both take note that the other is back.
+fn look(tasks: &[Arc<Task>]) {
+    tasks.iter().for_each(|task| peers::welcome(enter(task).core()));
+}
+
+fn settle(tasks: &[Arc<Task>]) {
+    let mut quiet = 0;
+    for _ in 0..20_000 {
+        let moved = tasks.iter().fold(false, |moved, task| task.step() | moved);
+        let busy = tasks.iter().any(|task| {
+            let mut held = enter(task);
+            let core = held.core();
+            core.outbox.waiting() || core.eager()
+        });
+        quiet = if moved || busy { 0 } else { quiet + 1 };
+        // Faults hold packets back for some polls.
+        if quiet == 50 {
+            return;
+        }
+    }
+    panic!("no end: {:?}", tasks.iter().map(|task| task.standing()).collect::<Vec<_>>());
+}
+
+/// The ends of a job that may be started anew, with faults from the seed.
+fn ends(tasks: u32, rng: &mut Rng, seed: u64) -> (job::Ends, MemFabricHandle, Option<FaultPlan>) {
+    let options = MemOptions {
+        max_body: MAX_BODY,
+        capacity: [1, 4, 16][rng.below(3) as usize],
+        attach: rng.chance(0.5),
+    };
+    let ends = fabric(tasks, options);
+    let handle = ends[0].handle();
+    let plan = rng.chance(0.6).then(|| FaultPlan::rough(seed));
+    let ends = match &plan {
+        Some(plan) => job::boxed(Faulty::join(ends, plan)),
+        None => job::boxed(ends),
+    };
+    (ends, handle, plan)
+}
+
+fn habits(rng: &mut Rng) -> Habits {
+    let preference = [Preference::Packets, Preference::Attach, Preference::Auto][rng.below(3) as usize];
+    Habits { preference, copy_limit: [0, 128, 4096][rng.below(3) as usize], ..Habits::STEPPED }
+}
+
+unsafe extern "C" fn later(
+    _: *mut lapi_handle_t,
+    _: *mut c_void,
+    _: *mut c_uint,
+    info: *mut c_ulong,
+    _: *mut compl_hndlr_p,
+    _: *mut *mut c_void,
+) -> *mut c_void {
+    // SAFETY: the library gives the structure for the time of the call.
+    unsafe { (*info.cast::<lapi_return_info_t>()).ctl_flags = LAPI_DROP_PKT };
+    ptr::null_mut()
+}
+
+/// Each send was told exactly once, and those that were told an error were purged.
+fn told_exactly(task: &Task, sends: &[usize]) {
+    let mut told = locked(&task.told).clone();
+    assert!(
+        told.iter().all(|&(_, reason)| reason == 0 || reason as c_int == LAPI_ERR_TGT_PURGED),
+        "{told:?}"
+    );
+    told.sort_unstable();
+    let mut sends = sends.to_vec();
+    sends.sort_unstable();
+    assert_eq!(told.iter().map(|(parameter, _)| *parameter).collect::<Vec<_>>(), sends);
+}
+
+/// What is exact after a reunion: three operations of each kind that wait for one another.
+fn all_is_well(tasks: &[Arc<Task>], from: usize, to: usize) {
+    let (came, done, here) = (counter(), counter(), counter());
+    let (there, data, variable) = (forever(LONG), forever(LONG), Box::leak(Box::new(AtomicU64::new(0))));
+    data.iter_mut().enumerate().for_each(|(at, byte)| *byte = at as u8);
+    let (task, tgt) = (&tasks[from], tasks[to].me);
+    let extras = Extras { tgt_cntr: Some(came), cmpl_cntr: Some(done), ..Extras::default() };
+    for len in [8, MAX_BODY, LONG] {
+        put(task, tgt, there.as_mut_ptr(), &data[..len], extras).expect("a put");
+        send(task, tgt, never, &data[..16], &data[..len], extras).expect("a message");
+    }
+    increment(task, tgt, variable.as_ptr(), Extras { org_cntr: Some(here), ..Extras::default() })
+        .expect("an addition");
+    settle(tasks);
+    let reached = [came, done, here].map(|counter| counter.load(Ordering::SeqCst));
+    assert_eq!(reached, [6, 6, 1], "{}\n{}", tasks[from].standing(), tasks[to].standing());
+    assert_eq!(variable.load(Ordering::SeqCst), 1);
+    assert!(there == data);
+    let back = forever(LONG);
+    get(task, tgt, data, back.as_mut_ptr(), Extras { org_cntr: Some(here), ..Extras::default() })
+        .expect("a get");
+    settle(tasks);
+    assert!(here.load(Ordering::SeqCst) == 2 && back == data);
+    fence_in_steps(tasks, from);
+}
+
+/// A fence that one thread makes for all.
+fn fence_in_steps(tasks: &[Arc<Task>], of: usize) {
+    let asked = {
+        let mut held = enter(&tasks[of]);
+        let (outbox, mut wire) = held.core().out();
+        let mut asked = Vec::new();
+        outbox.ask(&mut wire, |peer, count| asked.push((peer, count)));
+        asked
+    };
+    settle(tasks);
+    let mut held = enter(&tasks[of]);
+    let core = held.core();
+    for (peer, count) in asked {
+        assert!(core.outbox.confirmed(peer, count), "task {peer} has not confirmed {count} messages");
+    }
+    assert!(core.ops.is_empty());
+}
+
+/// Two tasks with everything under way in both directions give each other up, in any order, and come back.
+#[test]
+fn pairs_part_in_the_middle_of_everything() {
+    seeds(60, |seed| {
+        let mut rng = Rng::new(seed);
+        let (ends, _, plan) = ends(3, &mut rng, seed);
+        println!("{plan:?}");
+        let tasks = job::open(ends, &habits(&mut rng));
+        let (mut sends, late) = ([Vec::new(), Vec::new()], counter());
+        for round in 0..4 {
+            for (task, sends) in tasks.iter().zip(&mut sends) {
+                locked(&task.told).clear();
+                *sends = (1..=start_everything(task, 1 - task.me, Default::default())).collect();
+                let extras = Extras { tgt_cntr: Some(late), ..Extras::default() };
+                send(task, 1 - task.me, later, &[1; 8], &[2; 40], extras).expect("a message");
+            }
+            for _ in 0..rng.below(60) {
+                tasks[rng.below(3) as usize].step();
+            }
+            let first = rng.below(2) as usize;
+            for at in [first, 1 - first] {
+                let peer = 1 - at as u32;
+                purge(&tasks[at], peer);
+                purge(&tasks[at], peer);
+                let refused = put(&tasks[at], peer, forever(8).as_mut_ptr(), &[0; 8], Extras::default());
+                assert_eq!(code(refused), LAPI_ERR_TGT_PURGED);
+                let steps = rng.below(20);
+                (0..steps).for_each(|_| _ = tasks[rng.below(3) as usize].step());
+                if rng.chance(0.5) {
+                    resume(&tasks[at], peer);
+                }
+            }
+            tasks[..2].iter().for_each(|task| resume(task, 1 - task.me));
+            look(&tasks);
+            look(&tasks);
+            settle(&tasks);
+            for (at, task) in tasks[..2].iter().enumerate() {
+                told_exactly(task, &sends[at]);
+                assert!(enter(task).core().dropped.is_empty() && enter(task).core().ops.is_empty());
+            }
+            assert_eq!(late.load(Ordering::Relaxed), 0, "a message of before was delivered");
+            let [from, to] = [[0, 1], [1, 0], [0, 2], [2, 1]][(round + first) % 4];
+            all_is_well(&tasks, from, to);
+        }
+        for task in &tasks {
+            assert_eq!(task.reports(), [], "task {}", task.me);
+        }
+        job::close(tasks);
+    });
+}
+
+/// A task dies with everything under way, and is started anew, again and again; a third one goes on meanwhile.
+#[test]
+fn a_task_that_dies_is_started_anew() {
+    seeds(40, |seed| {
+        let mut rng = Rng::new(seed);
+        let (ends, fabric, plan) = ends(3, &mut rng, seed);
+        let habits = habits(&mut rng);
+        println!("{plan:?}");
+        let mut tasks = job::open(ends, &habits);
+        let between = counter();
+        for round in 1..=4 {
+            locked(&tasks[0].told).clear();
+            let sends: Vec<_> = (1..=start_everything(&tasks[0], 1, Default::default())).collect();
+            start_everything(&tasks[1], 0, Default::default());
+            start_everything(&tasks[1], 2, Default::default());
+            let own = Extras { tgt_cntr: Some(between), ..Extras::default() };
+            put(&tasks[0], 2, forever(LONG).as_mut_ptr(), forever(LONG), own).expect("a put");
+            for _ in 0..rng.below(60) {
+                tasks[rng.below(3) as usize].step();
+            }
+            fabric.kill(1);
+            for _ in 0..rng.below(10) {
+                tasks[2 * rng.below(2) as usize].step();
+            }
+            let dead = tasks.remove(1);
+            job::close(vec![dead]);
+            // The survivors do their part before the new one is there, or after.
+            let before = rng.below(3);
+            let forgive = |task: &Arc<Task>| {
+                purge(task, 1);
+                resume(task, 1);
+            };
+            if before > 0 {
+                forgive(&tasks[0]);
+            }
+            let end = fabric.restart(1, 0);
+            let end: Box<dyn Transport> = match &plan {
+                Some(plan) => {
+                    Box::new(Faulty::alone(end, 1, &FaultPlan { seed: seed + round, ..plan.clone() }))
+                }
+                None => Box::new(end),
+            };
+            let new = job::open_again(1, 3, end, &habits);
+            tasks.insert(1, new);
+            if before == 0 {
+                forgive(&tasks[0]);
+            }
+            forgive(&tasks[2]);
+            look(&tasks);
+            look(&tasks);
+            settle(&tasks);
+            // Of what had been given up before it was purged the reason is that the task has left.
+            let told = locked(&tasks[0].told).clone();
+            let right = [0, LAPI_ERR_TGT_PURGED, LAPI_ERR_NO_CONNECTIVITY];
+            assert!(told.iter().all(|&(_, reason)| right.contains(&(reason as c_int))), "{told:?}");
+            let mut parameters: Vec<_> = told.iter().map(|(parameter, _)| *parameter).collect();
+            parameters.sort_unstable();
+            assert_eq!(parameters, sends);
+            assert_eq!(between.load(Ordering::Relaxed), round as i32, "the counters of survivors are exact");
+            assert_eq!(tasks[1].reports(), [], "something of before has arrived");
+            for (from, to) in [(0, 1), (1, 0), (2, 1), (1, 2), (0, 2)] {
+                all_is_well(&tasks, from, to);
+            }
+        }
+        job::close(tasks);
+    });
+}
+
+/// What a header handler finds to do to the sender of its message.
+unsafe extern "C" fn gives_up_its_sender(
+    hndl: *mut lapi_handle_t,
+    _: *mut c_void,
+    _: *mut c_uint,
+    info: *mut c_ulong,
+    comp_h: *mut compl_hndlr_p,
+    _: *mut *mut c_void,
+) -> *mut c_void {
+    let task = job::task(hndl);
+    // SAFETY: the library gives these for the time of the call.
+    unsafe {
+        *comp_h = Some(must_not_run);
+        (*info.cast::<lapi_return_info_t>()).ret_flags = LAPI_LOCAL_STATE;
+    }
+    if locked(&task.told).is_empty() {
+        locked(&task.told).push((usize::MAX, 0));
+        purge(&task, 0);
+        resume(&task, 0);
+    }
+    ptr::null_mut()
+}
+
+unsafe extern "C" fn must_not_run(hndl: *mut lapi_handle_t, _: *mut c_void) {
+    locked(&job::task(hndl).told).push((usize::MAX - 1, 0));
+}
+
+/// In a header handler, and in the error handler that is called because a message's handler is not set, the very task is
+/// given up and resumed whose packet is being handled.
+#[test]
+fn a_handler_gives_up_the_sender_of_its_message() {
+    for (len, by_error) in [0, 100, MAX_BODY, LONG].into_iter().flat_map(|len| [(len, false), (len, true)]) {
+        for preference in [Preference::Packets, Preference::Attach] {
+            let ends = job::mem(2, 64, true);
+            let tasks = job::open(ends, &Habits { preference, ..Habits::STEPPED });
+            let (done, came) = (counter(), counter());
+            if by_error {
+                let again = |task: &Task| {
+                    purge(task, 0);
+                    resume(task, 0);
+                };
+                assert!(tasks[1].on_report.set(again).is_ok());
+            }
+            let extras = Extras { cmpl_cntr: Some(done), tgt_cntr: Some(came), told: 1, ..Extras::default() };
+            // SAFETY: a number below the size of the table is an index, and nothing is called for one that is not set.
+            let unset = unsafe { std::mem::transmute::<usize, hdr_hndlr_t>(9) };
+            let handler = if by_error { unset } else { gives_up_its_sender };
+            send(&tasks[0], 1, handler, &[1; 8], &forever(LONG)[..len], extras).expect("a message");
+            (0..20).for_each(|_| _ = tasks[1].step());
+            purge(&tasks[0], 1);
+            resume(&tasks[0], 1);
+            look(&tasks);
+            look(&tasks);
+            settle(&tasks);
+            assert_eq!(
+                (done.load(Ordering::Relaxed), came.load(Ordering::Relaxed)),
+                (0, 0),
+                "{len} {by_error}"
+            );
+            assert!(!locked(&tasks[1].told).contains(&(usize::MAX - 1, 0)), "its completion handler has run");
+            assert_eq!(tasks[0].reports(), [], "an answer to a message of before");
+            all_is_well(&tasks, 0, 1);
+            all_is_well(&tasks, 1, 0);
+            job::close(tasks);
+        }
+    }
+}
+
+static INSIDE: AtomicUsize = AtomicUsize::new(0);
+static GO_ON: AtomicUsize = AtomicUsize::new(0);
+
+unsafe extern "C" fn completes_slowly(
+    _: *mut lapi_handle_t,
+    _: *mut c_void,
+    _: *mut c_uint,
+    _: *mut c_ulong,
+    comp_h: *mut compl_hndlr_p,
+    _: *mut *mut c_void,
+) -> *mut c_void {
+    unsafe extern "C" fn slowly(_: *mut lapi_handle_t, _: *mut c_void) {
+        INSIDE.fetch_add(1, Ordering::SeqCst);
+        while GO_ON.load(Ordering::SeqCst) == 0 {
+            std::thread::yield_now();
+        }
+    }
+    // SAFETY: the library gives this for the time of the call.
+    unsafe { *comp_h = Some(slowly) };
+    ptr::null_mut()
+}
+
+/// A completion handler runs while its message's sender is given up: whoever has the sender's place then is not told.
+#[test]
+fn a_completion_handler_outlives_its_sender() {
+    let tasks = job::open(job::mem(2, 8, false), &Habits { completion_threads: 1, ..Habits::STEPPED });
+    let (done, came) = (counter(), counter());
+    let extras = Extras { cmpl_cntr: Some(done), tgt_cntr: Some(came), ..Extras::default() };
+    send(&tasks[0], 1, completes_slowly, &[], &[], extras).expect("a message");
+    while INSIDE.load(Ordering::SeqCst) == 0 {
+        tasks[1].step();
+    }
+    for task in &tasks {
+        purge(task, 1 - task.me);
+        resume(task, 1 - task.me);
+    }
+    look(&tasks);
+    look(&tasks);
+    GO_ON.store(1, Ordering::SeqCst);
+    while came.load(Ordering::SeqCst) == 0 {
+        std::thread::yield_now();
+    }
+    settle(&tasks);
+    assert_eq!((done.load(Ordering::SeqCst), tasks[0].reports()), (0, vec![]));
+    all_is_well(&tasks, 0, 1);
+    job::close(tasks);
+}
+
+/// A thread fences while another one gives the target up, resumes it, and sends to it again: numbers begin anew then.
+#[test]
+fn a_fence_passes_over_a_task_that_is_given_up_and_resumed() {
+    for _ in 0..20 {
+        let tasks = job::open(job::mem(2, 4, false), &Habits::THREADED);
+        tasks[1].context.notifier.stop();
+        in_threads(&tasks[..1], 2, |task, thread| {
+            let data = &*forever(8);
+            if thread == 0 {
+                for _ in 0..20 {
+                    let _ = put(task, 1, forever(8).as_mut_ptr(), data, Extras::default());
+                }
+                return fence(task).expect("a fence");
+            }
+            let mut held = enter(task);
+            recovery::purge(&mut held, 1).expect("a purge");
+            recovery::resume(&mut held, 1).expect("a task that may come back");
+            drop(held);
+            put(task, 1, forever(8).as_mut_ptr(), data, Extras::default()).expect("a put that waits");
+            std::thread::yield_now();
+            // What waits for it now is given up, so that a fence that began since ends too.
+            purge(task, 1);
+        });
+        job::close(tasks);
+    }
+}
+
+unsafe extern "C" fn completes_at_once(
+    _: *mut lapi_handle_t,
+    _: *mut c_void,
+    _: *mut c_uint,
+    info: *mut c_ulong,
+    comp_h: *mut compl_hndlr_p,
+    _: *mut *mut c_void,
+) -> *mut c_void {
+    unsafe extern "C" fn gives_up_the_sender(hndl: *mut lapi_handle_t, _: *mut c_void) {
+        let task = job::task(hndl);
+        purge(&task, 0);
+        resume(&task, 0);
+    }
+    // SAFETY: the library gives these for the time of the call.
+    unsafe {
+        *comp_h = Some(gives_up_the_sender);
+        (*info.cast::<lapi_return_info_t>()).ret_flags = LAPI_LOCAL_STATE;
+    }
+    ptr::null_mut()
+}
+
+/// The same in a completion handler that the dispatcher runs: the message has come, and nobody is told.
+#[test]
+fn a_completion_handler_gives_up_the_sender_of_its_message() {
+    let tasks = job::open(job::mem(2, 8, false), &Habits::STEPPED);
+    let (done, came) = (counter(), counter());
+    let extras = Extras { cmpl_cntr: Some(done), tgt_cntr: Some(came), ..Extras::default() };
+    send(&tasks[0], 1, completes_at_once, &[], &[], extras).expect("a message");
+    tasks[1].step();
+    purge(&tasks[0], 1);
+    resume(&tasks[0], 1);
+    look(&tasks);
+    look(&tasks);
+    settle(&tasks);
+    assert_eq!((done.load(Ordering::SeqCst), came.load(Ordering::SeqCst)), (0, 1));
+    assert_eq!(tasks[0].reports(), [], "an answer to a message of before");
+    all_is_well(&tasks, 0, 1);
+    job::close(tasks);
+}
+
+/// LAPI_Term does not wait for tasks that are awaited.
+#[test]
+fn lapi_ends_while_somebody_is_awaited() {
+    let tasks = job::open(job::mem(2, 4, true), &Habits::THREADED);
+    tasks[1].context.notifier.stop();
+    in_threads(&tasks[..1], 1, |task, _| {
+        let sends = start_everything(task, 1, Default::default());
+        purge(task, 1);
+        resume(task, 1);
+        put(task, 1, forever(LONG).as_mut_ptr(), forever(LONG), Extras { told: 6, ..Extras::default() })
+            .expect("a put that waits");
+        init::term(&task.context).expect("an open context");
+        told_exactly(task, &(1..=sends + 1).collect::<Vec<_>>());
+    });
+    job::close(tasks);
+}
+
+/// Whoever is in a collective call when the task it waits for is purged gets out of it, without the error handler; and all
+/// tasks meet in later ones when it has come back.
+#[test]
+fn a_collective_call_ends_when_the_missing_task_is_purged() {
+    let tasks = job::open(job::mem(2, 4, false), &Habits::THREADED);
+    tasks[1].context.notifier.stop();
+    in_threads(&tasks[..1], 2, |task, thread| {
+        if thread == 0 {
+            return assert_eq!(code(gfence(task)), LAPI_ERR_TGT_PURGED);
+        }
+        while !enter(task).core().collectives.busy() {
+            std::thread::yield_now();
+        }
+        purge(task, 1);
+    });
+    assert_eq!(tasks[0].reports(), []);
+    purge(&tasks[1], 0);
+    in_threads(&tasks, 1, |task, _| {
+        resume(task, 1 - task.me);
+        for _ in 0..5 {
+            gfence(task).expect("a fence of two tasks that have come together again");
+        }
+        let came = counter();
+        put(
+            task,
+            1 - task.me,
+            forever(8).as_mut_ptr(),
+            &*forever(8),
+            Extras { cmpl_cntr: Some(came), ..Extras::default() },
+        )
+        .expect("a put");
+        wait(task, came, 1).expect("its completion");
+        gfence(task).expect("the last fence");
+    });
+    job::close(tasks);
+}
+
+/// Statuses of watched counters stay as a purge has left them, whatever comes later.
+#[test]
+fn watched_counters_keep_their_statuses() {
+    let tasks = job::open(job::mem(3, 8, false), &Habits::STEPPED);
+    let (cntr, statuses) = (counter(), Box::leak(Box::new([-1 as c_int; 2])));
+    let at = statuses.as_mut_ptr();
+    // SAFETY: counter and statuses are never freed.
+    unsafe {
+        let list = Some((vec![0, 1], at.expose_provenance()));
+        recovery::setcntr_wstatus(&mut enter(&tasks[2]), cntr.as_ptr().addr(), list).expect("a list");
+    }
+    // SAFETY: as above; nobody else looks at them meanwhile.
+    let read = || unsafe { at.cast::<[c_int; 2]>().read() };
+    let own = Extras { tgt_cntr: Some(cntr), ..Extras::default() };
+    let again = || {
+        put(&tasks[0], 2, forever(8).as_mut_ptr(), &*forever(8), own).expect("a put");
+        settle(&tasks);
+    };
+    again();
+    assert_eq!(read(), [LAPI_MSG_RECVD, LAPI_MSG_INITIAL]);
+    for peer in 0..2 {
+        purge(&tasks[2], peer);
+        resume(&tasks[2], peer);
+        purge(&tasks[peer as usize], 2);
+        resume(&tasks[peer as usize], 2);
+    }
+    look(&tasks);
+    look(&tasks);
+    assert_eq!(read(), [LAPI_MSG_PURGED_RCVD, LAPI_MSG_PURGED]);
+    again();
+    assert_eq!((read(), cntr.load(Ordering::Relaxed)), ([LAPI_MSG_PURGED_RCVD, LAPI_MSG_PURGED], 2));
+    job::close(tasks);
+}
