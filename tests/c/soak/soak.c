@@ -296,11 +296,11 @@ static void begin_era(void) {
     for (task = 0; task < t_tasks; task++) {
         bzero(&sent[task], sizeof sent[task]);
         replies_due[task] = 0;
-        /* Those of the era after next are in nobody's hands. */
-        bzero(&seen[task][(now + 2) % ERAS], sizeof seen[task][0]);
-        sums[task][(now + 2) % ERAS] = 0;
-        replies[task][(now + 2) % ERAS] = 0;
-        OK(LAPI_Setcntr(t_hndl, &arrivals[task][(now + 2) % ERAS], 0));
+        /* Nobody sends in this era before all have come here; so long ago the place was used for another. */
+        bzero(&seen[task][now % ERAS], sizeof seen[task][0]);
+        sums[task][now % ERAS] = 0;
+        replies[task][now % ERAS] = 0;
+        OK(LAPI_Setcntr(t_hndl, &arrivals[task][now % ERAS], 0));
     }
     soak_round = 0;
     era = now;
