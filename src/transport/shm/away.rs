@@ -8,7 +8,7 @@ use super::segment::Strip;
 use crate::abi::LAPI_ERR_SHM_SETUP;
 use crate::base::ring::Consumer;
 use crate::error::{Error, Result};
-use crate::transport::Task;
+use crate::transport::{STRANGER, Task};
 use crate::wire::reunion::{Event, Offer, Reunion};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -128,15 +128,37 @@ impl Away {
 
     /// The task may come back.
     pub(super) fn expect(&mut self, task: Task, greeting: u64) -> Result<()> {
-        let Some(reunion) = self.reunion.as_deref_mut() else {
-            return Err(Error::new(LAPI_ERR_SHM_SETUP, "tasks of this job cannot come back"));
-        };
-        if let Err(reason) = reunion.open() {
+        if let Err(reason) = self.open() {
             let detail = format!("no socket for task {task} to come back by: {reason}");
             return Err(Error::new(LAPI_ERR_SHM_SETUP, detail));
         }
         self.absent.insert(task, Absent::Awaited { greeting, inlet: None });
         Ok(())
+    }
+
+    /// Opens the lobby.
+    pub(super) fn open(&mut self) -> io::Result<()> {
+        match self.reunion.as_deref_mut() {
+            Some(reunion) => reunion.open().map(drop),
+            None => Err(io::Error::other("tasks of this job cannot come back")),
+        }
+    }
+
+    /// This task does not know whether it has to come back itself: it would be glad of the other, which cannot call here yet.
+    /// Two of those cannot tell each other anything, and must not take each other for the job.
+    pub(super) fn seek(&mut self, task: Task) {
+        if !self.awaits(task) {
+            self.absent.insert(task, Absent::Awaited { greeting: STRANGER, inlet: None });
+        }
+    }
+
+    /// The job has begun in the usual way, with all tasks.
+    pub(super) fn all_there(&mut self) {
+        for (task, _) in std::mem::take(&mut self.absent) {
+            if let Some(reunion) = self.reunion.as_deref_mut() {
+                reunion.forget(task);
+            }
+        }
     }
 
     /// Calls at the lobby of an awaited task, if that is open and does not know of us yet.

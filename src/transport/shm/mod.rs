@@ -11,7 +11,7 @@ mod one_mapping;
 mod peer;
 pub mod segment;
 
-use super::{Attach, Inbound, Limits, Outgoing, PeerState, SendError, Task, Transport};
+use super::{Attach, Inbound, Limits, Outgoing, PeerState, STRANGER, SendError, Task, Transport};
 use crate::abi::LAPI_ERR_SHM_SETUP;
 use crate::base::fence::Light;
 use crate::base::ring::Room;
@@ -120,6 +120,7 @@ impl ShmTransport {
         attach: Option<Box<dyn Attach>>,
     ) -> Result<()> {
         let tasks = self.peers.len() as u32;
+        self.away.all_there();
         self.light = Light::new(asymmetric);
         self.attach = attach;
         for (task, parts) in parts.into_iter().enumerate() {
@@ -139,21 +140,36 @@ impl ShmTransport {
         Ok(())
     }
 
-    /// Comes back to a job that runs already, where others let it: calls at all lobbies that are open. `true` when a peer
-    /// is there.
+    /// Comes back to a job that runs already, where others let it: calls at all lobbies that are open. `true` when one is
+    /// there that has been in the job before: another one that has come back itself knows nothing of the job.
     pub fn come_back(&mut self, attach: impl FnOnce() -> Option<Box<dyn Attach>>) -> bool {
         for task in (0..self.peers.len() as Task).filter(|&task| task != self.me) {
-            if self.peers[task as usize].is_none()
-                && (self.away.awaits(task) || self.away.expect(task, 0).is_ok())
-            {
-                self.away.call(task, self.event.as_fd());
+            if self.peers[task as usize].is_none() {
+                self.away.seek(task);
             }
         }
+        self.call_all();
         if self.attach.is_none() {
             self.attach = attach();
         }
         self.connect_all();
-        !self.away.back.is_empty()
+        if self.away.back.iter().all(|&(_, greeting)| greeting == STRANGER) {
+            return false;
+        }
+        // Others that come back meanwhile: who opens second finds the first. Without a socket the first calls of those that are
+        // resumed later are missed, and rejoining says so.
+        let _ = self.away.open();
+        self.call_all();
+        true
+    }
+
+    /// Calls at everyone who may come back.
+    fn call_all(&mut self) {
+        for task in (0..self.peers.len() as Task).filter(|&task| task != self.me) {
+            if self.peers[task as usize].is_none() {
+                self.away.call(task, self.event.as_fd());
+            }
+        }
     }
 
     /// Connects with those that have come back; not while a packet of a peer that has left may be in use, which would be
