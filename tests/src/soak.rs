@@ -113,7 +113,10 @@ impl Soak {
 
 struct Driver {
     soak: Soak,
+    /// Who dies and when.
     random: u64,
+    /// Who is stopped for a moment. Apart, since how often is a question of the machine's speed.
+    pauses: u64,
     dir: PathBuf,
     board: File,
     program: PathBuf,
@@ -128,7 +131,7 @@ struct Driver {
 impl Driver {
     fn start(soak: Soak) -> io::Result<Self> {
         assert!((2..=MOST_TASKS).contains(&soak.tasks), "2 to {MOST_TASKS} tasks");
-        let sources = ["soak", "operations", "handlers", "board"].map(|name| format!("tests/c/soak/{name}.c"));
+        let sources = ["soak", "operations", "pieces", "waiting", "handlers", "board"].map(|name| format!("tests/c/soak/{name}.c"));
         let mut sources: Vec<&str> = sources.iter().map(String::as_str).collect();
         sources.push("tests/c/common/ltest.c");
         let program = compile("soak", &sources, &[]);
@@ -142,6 +145,7 @@ impl Driver {
         let mut driver = Self {
             soak,
             random: soak.seed,
+            pauses: !soak.seed,
             dir,
             board,
             program,
@@ -216,17 +220,22 @@ impl Driver {
     /// A while in which tasks work, and are stopped for a moment now and then.
     fn let_run(&mut self) -> Result<(), String> {
         let until = Instant::now() + Duration::from_millis(100 + self.below(1500));
-        while Instant::now() < until {
-            if self.below(4) == 0 {
-                let task = self.below(self.soak.tasks as u64) as usize;
-                self.signal(task, Signal::SIGSTOP);
-                let slept = self.sleep_up_to(100);
-                self.signal(task, Signal::SIGCONT);
-                slept?;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(());
             }
-            self.sleep_up_to(200)?;
+            let task = below(&mut self.pauses, 4 * self.soak.tasks as u64) as usize;
+            let moment = Duration::from_millis(1 + below(&mut self.pauses, 100)).min(left);
+            if task < self.soak.tasks {
+                self.signal(task, Signal::SIGSTOP);
+            }
+            sleep(moment);
+            if task < self.soak.tasks {
+                self.signal(task, Signal::SIGCONT);
+            }
+            self.look("nothing")?;
         }
-        Ok(())
     }
 
     /// One task dies, sometimes two at once; their places are taken again a moment later.
@@ -399,14 +408,18 @@ impl Driver {
         self.board.write_all_at(&value.to_le_bytes(), 8 * at as u64).expect("the board can be written");
     }
 
-    /// A number below `limit` (splitmix64).
     fn below(&mut self, limit: u64) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut x = self.random;
-        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (x ^ (x >> 31)) % limit.max(1)
+        below(&mut self.random, limit)
     }
+}
+
+/// A number below `limit` (splitmix64).
+fn below(state: &mut u64, limit: u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut x = *state;
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (x ^ (x >> 31)) % limit.max(1)
 }
 
 impl Drop for Driver {

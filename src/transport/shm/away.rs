@@ -152,6 +152,11 @@ impl Away {
         }
     }
 
+    /// Whether any call waits for its answer.
+    pub(super) fn has_called(&self) -> bool {
+        self.reunion.as_deref().is_some_and(|reunion| (0..self.tasks).any(|task| reunion.has_called(task)))
+    }
+
     /// The job has begun in the usual way, with all tasks.
     pub(super) fn all_there(&mut self) {
         for (task, _) in std::mem::take(&mut self.absent) {

@@ -16,7 +16,7 @@ use crate::abi::LAPI_ERR_SHM_SETUP;
 use crate::base::fence::Light;
 use crate::base::ring::Room;
 use crate::error::{Error, Result};
-use crate::wire::reunion::Reunion;
+use crate::wire::reunion::{Reunion, Search};
 use away::{Away, Returned};
 use peer::{Peer, Process};
 use rustix::event::{EventfdFlags, eventfd};
@@ -140,9 +140,9 @@ impl ShmTransport {
         Ok(())
     }
 
-    /// Comes back to a job that runs already, where others let it: calls at all lobbies that are open. `true` when one is
-    /// there that has been in the job before: another one that has come back itself knows nothing of the job.
-    pub fn come_back(&mut self, attach: impl FnOnce() -> Option<Box<dyn Attach>>) -> bool {
+    /// Comes back to a job that runs already, where others let it: calls at all lobbies that are open. It is back when one
+    /// is there that has been in the job before: another one that has come back itself knows nothing of the job.
+    pub fn come_back(&mut self, attach: impl FnOnce() -> Option<Box<dyn Attach>>) -> Search {
         for task in (0..self.peers.len() as Task).filter(|&task| task != self.me) {
             if self.peers[task as usize].is_none() {
                 self.away.seek(task);
@@ -154,13 +154,13 @@ impl ShmTransport {
         }
         self.connect_all();
         if self.away.back.iter().all(|&(_, greeting)| greeting == STRANGER) {
-            return false;
+            return if self.away.has_called() { Search::Called } else { Search::Nowhere };
         }
         // Others that come back meanwhile: who opens second finds the first. Without a socket the first calls of those that are
         // resumed later are missed, and rejoining says so.
         let _ = self.away.open();
         self.call_all();
-        true
+        Search::Back
     }
 
     /// Calls at everyone who may come back.
