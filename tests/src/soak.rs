@@ -100,7 +100,8 @@ impl Soak {
     /// # Errors
     /// What has failed, and how to repeat it.
     pub fn run(self) -> Result<String, String> {
-        let mut driver = Driver::start(self).map_err(|error| format!("the soak cannot be started: {error}"))?;
+        let mut driver =
+            Driver::start(self).map_err(|error| format!("the soak cannot be started: {error}"))?;
         let Self { seed, seconds, tasks } = self;
         driver.go().map_err(|what| {
             let said = fs::read_to_string(driver.dir.join("said")).unwrap_or_default();
@@ -131,7 +132,8 @@ struct Driver {
 impl Driver {
     fn start(soak: Soak) -> io::Result<Self> {
         assert!((2..=MOST_TASKS).contains(&soak.tasks), "2 to {MOST_TASKS} tasks");
-        let sources = ["soak", "operations", "pieces", "waiting", "handlers", "board"].map(|name| format!("tests/c/soak/{name}.c"));
+        let sources = ["soak", "operations", "pieces", "waiting", "handlers", "board"]
+            .map(|name| format!("tests/c/soak/{name}.c"));
         let mut sources: Vec<&str> = sources.iter().map(String::as_str).collect();
         sources.push("tests/c/common/ltest.c");
         let program = compile("soak", &sources, &[]);
@@ -302,15 +304,13 @@ impl Driver {
     /// All but those that were started in this era, which have something else to do first.
     fn survivors_have_purged(&self) -> bool {
         let era = self.get(word::ERA);
-        (0..self.soak.tasks).all(|task| {
-            self.get(word::PURGED + task) == era || self.get(word::PURGED + task) == 0
-        })
+        (0..self.soak.tasks)
+            .all(|task| self.get(word::PURGED + task) == era || self.get(word::PURGED + task) == 0)
     }
 
     fn survivors_have_purged_all(&self) -> bool {
         let era = self.get(word::ERA);
-        (0..self.soak.tasks)
-            .all(|task| self.get(word::PURGED + task) == era || self.children[task].is_none())
+        (0..self.soak.tasks).all(|task| self.get(word::PURGED + task) == era || self.children[task].is_none())
     }
 
     fn wait_for(&mut self, what: &str, fact: impl Fn(&Self) -> bool) -> Result<(), String> {
@@ -343,11 +343,19 @@ impl Driver {
         } else if self.progress.1.elapsed() > PATIENCE * patience() {
             return Err(self.hang(what));
         }
+        let at_most = Duration::from_secs(self.soak.seconds) + 4 * PATIENCE * patience();
+        if self.began.elapsed() > at_most {
+            return Err(self.hang(what));
+        }
         Ok(())
     }
 
     fn hang(&self, what: &str) -> String {
-        let mut text = format!("nobody has done anything for {PATIENCE:?}; the driver waits for {what}\n");
+        let mut text = format!(
+            "nobody has done anything for {:?}, after {:?}; the driver waits for {what}\n",
+            self.progress.1.elapsed(),
+            self.began.elapsed(),
+        );
         for task in 0..self.soak.tasks {
             let at = |part: usize| self.get(part + task);
             let _ = writeln!(

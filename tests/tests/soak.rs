@@ -2,7 +2,7 @@
 
 use openlapi_tests::Soak;
 
-/// With this seed two die at once, and others while those come back.
+/// With this seed two die at once, and one more while those come back. It has deadlines of its own.
 #[test]
 fn tasks_die_and_come_back_among_all_operations() {
     let soak = Soak { seed: 1, seconds: 5, tasks: 4 };
