@@ -55,7 +55,10 @@ static void scrap(pending_t *p) {
     free(p);
 }
 
-/* Takes a message from the list; 0 when it belonged to a life that is over: its handler was about to run at the purge. */
+/*
+ * Takes a message from the list; 0 when it belonged to a life that is over: its handler was about to run at the
+ * purge.
+ */
 static int take(pending_t *p) {
     int now;
     pthread_mutex_lock(&mutex);

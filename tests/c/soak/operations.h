@@ -50,7 +50,10 @@ extern worker_t workers[WORKERS];
 void prepare(worker_t *w, int tgt, int n);
 /* Waits until the counter is at n, and takes that off. 0: the target is lost, and it will not get there. */
 int settle(worker_t *w, int tgt, int n);
-/* Then waits for the origin counter, and for the send completion handlers, which are called whatever becomes of the target. */
+/*
+ * Then waits for the origin counter, and for the send completion handlers, which are called whatever becomes of
+ * the target.
+ */
 void origin_settles(worker_t *w, int tgt, int n);
 void look_around(worker_t *w);
 /* Waits for what no counter tells. 0: the target is lost. */

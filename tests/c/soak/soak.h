@@ -38,7 +38,10 @@ void at_phase(int phase);
 
 /* ---- eras, rounds, and who is there ---- */
 
-/* Nothing of one era may arrive in another. In an era there are rounds, each of which ends with a fence of all tasks. */
+/*
+ * Nothing of one era may arrive in another. In an era there are rounds, each of which ends with a fence of all
+ * tasks.
+ */
 extern _Atomic uint64_t era, soak_round;
 extern _Atomic uint64_t life[MOST]; /* of each task, the life that this one knows */
 extern atomic_int told[MOST];       /* the error handler or a call has said that it is gone */
@@ -61,7 +64,10 @@ typedef struct {
     int src, worker, flavour, interest;
 } note_t;
 
-/* What one task has done to another in an era. Each side counts; the origin's claim must be what the target has seen. */
+/*
+ * What one task has done to another in an era. Each side counts; the origin's claim must be what the target has
+ * seen.
+ */
 typedef struct {
     _Atomic uint64_t counters, messages, light, added;
 } account_t;
