@@ -4,6 +4,7 @@
 # make test       everything that must hold: formatting, lints, all tests
 # make loom       the models of the lock-free parts, in every order of their threads (part of make test)
 # make sanitize   unit tests and C programs under ThreadSanitizer and AddressSanitizer
+# make soak       every operation at once for SECONDS=60, while some of TASKS=8 are killed and started anew; SEED=n
 # make bench      measure, beside the peers; bench-interrupt: interrupt mode
 # make fuzz       feed the gather/scatter machine with anything, SECONDS=60 for each target
 # make install    PREFIX=/usr/local DESTDIR=
@@ -31,8 +32,10 @@ INSTALL := install -C
 TO := $(DESTDIR)$(PREFIX)
 
 SECONDS ?= 60
+TASKS ?= 8
+SEED ?=
 
-.PHONY: all library compat deps demo test loom sanitize bench bench-interrupt fuzz install uninstall stage clean
+.PHONY: all library compat deps demo test loom sanitize soak bench bench-interrupt fuzz install uninstall stage clean
 all: library compat
 
 library:
@@ -80,6 +83,11 @@ sanitize:
 	ci/deps.sh build sanitize
 	$(MAKE) stage
 	LAPI_STAGE="$(STAGE)" ci/sanitize.sh
+
+soak:
+	ci/deps.sh build
+	$(MAKE) stage
+	LAPI_STAGE="$(STAGE)" ci/soak.sh $(SECONDS) $(TASKS) $(SEED)
 
 bench:
 	ci/deps.sh build bench

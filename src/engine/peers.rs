@@ -9,7 +9,7 @@ use crate::base::clock::{moment, ticks};
 use crate::error::Error;
 use crate::proto::ops::Op;
 use crate::proto::vigil::Verdict;
-use crate::transport::{PeerState, Task};
+use crate::transport::{PeerState, STRANGER, Task};
 use crate::wire::packet::Head;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -17,6 +17,8 @@ use std::time::Duration;
 /// How many rounds for each task of the job are enough to take in what one peer can have left in its ring, whatever the
 /// others send.
 const DRAIN: u32 = 100;
+/// The greeting of a task that has entered no collective operation. One that has come back itself knows of none.
+pub const FIRST_POSITION: u64 = STRANGER + 1;
 /// Who never sleeps looks after its peers about so often, in ticks: some tenths of a second.
 const BETWEEN_LOOKS: u64 = 300_000_000;
 
@@ -79,9 +81,11 @@ pub fn welcome(core: &mut Core) {
     }
     while let Some((task, greeting)) = core.transport.rejoined() {
         core.awaited.remove(&task);
-        let (collectives, outbox, mut wire) = core.collective();
-        collectives.catch_up(greeting as u32, outbox, &mut wire);
-        advance_collective(core);
+        if let Some(position) = greeting.checked_sub(FIRST_POSITION) {
+            let (collectives, outbox, mut wire) = core.collective();
+            collectives.catch_up(position as u32, outbox, &mut wire);
+            advance_collective(core);
+        }
         // A frame further up some stack may have been in the middle of a message of before.
         core.inbox.forget(task);
         core.news = true;

@@ -5,7 +5,7 @@
 
 use super::context::Held;
 use super::dispatcher::{self, advance_collective};
-use super::peers::{abandon, welcome};
+use super::peers::{FIRST_POSITION, abandon, welcome};
 use crate::abi::LAPI_ERR_TGT_PURGED;
 use crate::error::Result;
 use crate::transport::Task;
@@ -41,7 +41,8 @@ pub fn resume(held: &mut Held<'_>, task: Task) -> Result<()> {
     if !core.purged.contains(&task) {
         return Ok(());
     }
-    core.transport.rejoin(task, core.collectives.position().into())?;
+    let greeting = FIRST_POSITION + u64::from(core.collectives.position());
+    core.transport.rejoin(task, greeting)?;
     core.purged.remove(&task);
     core.lost.remove(&task);
     core.shunned.remove(&task);

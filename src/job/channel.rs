@@ -184,6 +184,11 @@ impl Channel {
             return Ok(Receive::Message(Received { bytes, fds }));
         }
     }
+
+    /// Closes the connection at both ends, also where a process that was just forked has a copy of the descriptor for a moment.
+    pub fn hang_up(self) {
+        let _ = rustix::net::shutdown(&self.0, Shutdown::Both);
+    }
 }
 
 impl AsFd for Channel {

@@ -100,7 +100,8 @@ impl Lobby {
     fn admits(&mut self, task: u32) -> bool {
         let ours = self.calls.contains_key(&task) && self.task < task;
         if !ours {
-            self.calls.remove(&task);
+            // Or it would take our call for a new one, later.
+            self.calls.remove(&task).into_iter().for_each(Channel::hang_up);
         }
         !ours
     }
@@ -168,8 +169,8 @@ impl Reunion for Lobby {
     }
 
     fn forget(&mut self, task: u32) {
-        self.calls.remove(&task);
-        self.waiting.remove(&task);
+        self.calls.remove(&task).into_iter().for_each(Channel::hang_up);
+        self.waiting.remove(&task).into_iter().for_each(Channel::hang_up);
     }
 
     fn shut(&mut self) {

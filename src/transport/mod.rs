@@ -131,6 +131,9 @@ pub trait Attach: Send + Sync {
     fn moved(&mut self, _peer: Task, _process: Option<(i32, u64)>) {}
 }
 
+/// The greeting of a task that has come back itself and knows nothing of the job yet. See [`Transport::rejoin`].
+pub const STRANGER: u64 = 0;
+
 /// One task's end of a way to move packets. See the module's documentation for the contract.
 pub trait Transport: Send {
     /// A short name, for messages and statistics.

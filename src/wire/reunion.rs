@@ -18,6 +18,17 @@ pub struct Offer {
     pub fds: Vec<OwnedFd>,
 }
 
+/// How far a task in LAPI_Init has come that looks whether its job runs already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Search {
+    /// No lobby is open.
+    Nowhere,
+    /// It has called at one, and waits to be let back.
+    Called,
+    /// It is back.
+    Back,
+}
+
 /// What has happened.
 #[derive(Debug)]
 pub enum Event {

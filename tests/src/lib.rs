@@ -16,10 +16,12 @@ mod compile;
 mod marked;
 mod processes;
 mod run;
+mod soak;
 mod stage;
 
 pub use compile::{compile, compile_plain, compile_with};
 pub use marked::Marked;
 pub use processes::{alive, descendants, named, parent};
 pub use run::{Job, Outcome, Running, eventually};
+pub use soak::Soak;
 pub use stage::{build_dir, stage, workspace};

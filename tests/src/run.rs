@@ -29,7 +29,7 @@ pub struct Job {
 }
 
 /// How many times longer everything may take than usual: with an instrumented library it does.
-fn patience() -> u32 {
+pub(crate) fn patience() -> u32 {
     std::env::var("TEST_PATIENCE").ok().and_then(|times| times.parse().ok()).unwrap_or(1)
 }
 

@@ -10,6 +10,7 @@ use super::message::{Hello, Record, ToMember, ToRoot};
 use super::{BETWEEN_QUESTIONS, Member, Round, failed, trouble};
 use crate::error::{Error, Result};
 use crate::job::channel::{Channel, Deadline, Receive, Received, wait};
+use crate::wire::reunion::Search;
 
 /// The first and the longest pause between two attempts to connect.
 const PAUSE: (Duration, Duration) = (Duration::from_micros(100), Duration::from_millis(10));
@@ -22,7 +23,7 @@ pub(super) fn join(
     round: &Round,
     blob: &[u8],
     fds: &[BorrowedFd<'_>],
-    elsewhere: &mut dyn FnMut() -> bool,
+    elsewhere: &mut dyn FnMut() -> Search,
 ) -> Result<Option<Vec<Member>>> {
     let hello = ToRoot::Hello(Hello {
         task: round.task,
@@ -55,7 +56,7 @@ pub(super) fn join(
             }
         }
         if question.has_passed() {
-            if elsewhere() {
+            if elsewhere() == Search::Back {
                 return Ok(None);
             }
             question = Deadline::after(BETWEEN_QUESTIONS);

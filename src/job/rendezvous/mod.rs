@@ -35,6 +35,7 @@ use std::time::Duration;
 use crate::abi::LAPI_ERR_SHM_SETUP;
 use crate::error::{Error, Result};
 use crate::job::Identity;
+use crate::wire::reunion::Search;
 
 use super::channel::Deadline;
 use super::name::{Key, Room};
@@ -68,8 +69,9 @@ pub struct Member {
 /// `instance` keeps apart the rounds of several LAPI instances of one job. Every task must give the same
 /// `secret`, or none. `deadline` counts from this call.
 ///
-/// `elsewhere` is asked now and then while tasks are missing: when it answers `true`, the job runs already and this
-/// task has come back to it by another way (see [`super::lobby`]); the meeting is left, and the answer is `None`.
+/// `elsewhere` is asked now and then while tasks are missing: when it answers [`Search::Back`], the job runs already and
+/// this task has come back to it by another way (see [`super::lobby`]); the meeting is left, and the answer is `None`. It is
+/// asked likewise when the meeting has failed: of others that come back one may have died in it.
 ///
 /// # Errors
 /// `LAPI_ERR_SHM_SETUP`, with what happened: tasks are missing at the deadline or have gone away, another user
@@ -82,7 +84,7 @@ pub fn meet(
     blob: &[u8],
     fds: &[BorrowedFd<'_>],
     deadline: Duration,
-    elsewhere: &mut dyn FnMut() -> bool,
+    elsewhere: &mut dyn FnMut() -> Search,
 ) -> Result<Option<Vec<Member>>> {
     let round = Round::new(me, instance, secret, deadline)?;
     if blob.len() > MAX_BLOB || fds.len() > MAX_FDS {
@@ -92,15 +94,33 @@ pub fn meet(
             fds.len()
         )));
     }
-    if me.task == round.root() {
+    let met = if me.task == round.root() {
         root::hold(&round, blob, fds, elsewhere)
     } else {
         member::join(&round, blob, fds, elsewhere)
+    };
+    met.or_else(|error| or_come_back(&round, error, elsewhere))
+}
+
+/// The meeting has failed: that does not matter where the job runs already.
+fn or_come_back(
+    round: &Round,
+    error: Error,
+    elsewhere: &mut dyn FnMut() -> Search,
+) -> Result<Option<Vec<Member>>> {
+    loop {
+        match elsewhere() {
+            Search::Back => return Ok(None),
+            Search::Called if !round.deadline.has_passed() => round.deadline.sleep(BETWEEN_CALLS),
+            _ => return Err(error),
+        }
     }
 }
 
 /// How often a task that waits for others asks whether the job runs already.
 const BETWEEN_QUESTIONS: Duration = Duration::from_millis(100);
+/// How often one asks that has nothing else to wait for.
+const BETWEEN_CALLS: Duration = Duration::from_millis(10);
 
 /// Before this thread forks: no listener is made or closed until one of the next two.
 pub fn before_fork() {

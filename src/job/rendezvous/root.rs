@@ -10,6 +10,7 @@ use super::message::{Hello, Record, ToMember, ToRoot, parts};
 use super::{BETWEEN_QUESTIONS, Member, Round, failed, list, trouble};
 use crate::error::{Error, Result};
 use crate::job::channel::{Channel, Deadline, Listener, Peer, Receive, Received, wait};
+use crate::wire::reunion::Search;
 
 /// How long to wait before trying again to take a name that somebody holds.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -19,7 +20,7 @@ pub(super) fn hold(
     round: &Round,
     blob: &[u8],
     fds: &[BorrowedFd<'_>],
-    elsewhere: &mut dyn FnMut() -> bool,
+    elsewhere: &mut dyn FnMut() -> Search,
 ) -> Result<Option<Vec<Member>>> {
     let own = fds.iter().map(BorrowedFd::try_clone_to_owned).collect::<io::Result<Vec<_>>>();
     let own = Member {
@@ -65,10 +66,10 @@ enum Verdict {
 
 impl Table<'_> {
     /// `false` when the job runs already.
-    fn run(&mut self, elsewhere: &mut dyn FnMut() -> bool) -> Result<bool> {
+    fn run(&mut self, elsewhere: &mut dyn FnMut() -> Search) -> Result<bool> {
         let listener = listen(self.round)?;
         while self.members.len() < self.round.common.len() {
-            if !self.serve(Some(&listener))? && elsewhere() {
+            if !self.serve(Some(&listener))? && elsewhere() == Search::Back {
                 return Ok(false);
             }
         }

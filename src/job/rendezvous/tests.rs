@@ -50,7 +50,7 @@ fn meet(
     fds: &[BorrowedFd<'_>],
     deadline: Duration,
 ) -> Result<Vec<Member>> {
-    super::meet(me, instance, secret, blob, fds, deadline, &mut || false)
+    super::meet(me, instance, secret, blob, fds, deadline, &mut || Search::Nowhere)
         .map(|members| members.expect("nothing else has been found"))
 }
 
@@ -277,7 +277,7 @@ fn the_secret_decides() {
             for wrong in [&b"0123456789abcdef"[..], &[]] {
                 let mut round = Round::new(&me, 0, Some(&secret), PATIENCE).unwrap();
                 round.key.secret = wrong.to_vec();
-                let error = member::join(&round, &[], &[], &mut || false).unwrap_err();
+                let error = member::join(&round, &[], &[], &mut || Search::Nowhere).unwrap_err();
                 assert!(error.detail.contains("LAPI_JOB_SECRET"), "{}", error.detail);
             }
         }
@@ -503,8 +503,40 @@ fn a_task_that_finds_its_job_elsewhere_leaves() {
     let met = job(2, |task| {
         let me = identity(task, 3, "elsewhere");
         super::super::meet(&me, 0, None, &[], &[], PATIENCE, &mut || {
-            task == 0 || Channel::connect(&round(0, 3, "elsewhere").name).unwrap().is_none()
+            let back = task == 0 || Channel::connect(&round(0, 3, "elsewhere").name).unwrap().is_none();
+            if back { Search::Back } else { Search::Nowhere }
         })
     });
     assert!(met.into_iter().all(|outcome| outcome.unwrap().is_none()));
+}
+
+/// Two come back at the same time, and one of them dies in the meeting that they hold meanwhile.
+#[test]
+fn a_meeting_that_fails_does_not_matter_where_the_job_runs_already() {
+    for patient in [true, false] {
+        let (me, mut asked) = (identity(0, 3, "fails"), 0);
+        let met = thread::scope(|scope| {
+            scope.spawn(|| {
+                let round = round(1, 3, "fails");
+                let hello = Hello { task: 1, tasks: 3, secret: Vec::new(), blob: Vec::new(), fds: 0 };
+                let root = loop {
+                    if let Some(root) = Channel::connect(&round.name).unwrap() {
+                        break root;
+                    }
+                };
+                root.send(&ToRoot::Hello(hello).encode(), &[], round.deadline).unwrap();
+                // The welcome; and then it is gone.
+                wait(&[(root.as_fd(), PollFlags::IN)], round.deadline).unwrap();
+            });
+            super::super::meet(&me, 0, None, &[], &[], PATIENCE, &mut || {
+                asked += 1;
+                match asked {
+                    1 | 2 => Search::Called,
+                    _ if patient => Search::Back,
+                    _ => Search::Nowhere,
+                }
+            })
+        });
+        assert_eq!(met.is_ok_and(|members| members.is_none()), patient);
+    }
 }

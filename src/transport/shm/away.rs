@@ -8,7 +8,7 @@ use super::segment::Strip;
 use crate::abi::LAPI_ERR_SHM_SETUP;
 use crate::base::ring::Consumer;
 use crate::error::{Error, Result};
-use crate::transport::Task;
+use crate::transport::{STRANGER, Task};
 use crate::wire::reunion::{Event, Offer, Reunion};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -50,15 +50,13 @@ pub(super) struct Words {
     pub(super) landmark: u64,
     /// It takes part in asymmetric barriers.
     pub(super) asymmetric: bool,
-    /// It belongs to the job that runs, and does not only look whether there is one.
-    pub(super) at_home: bool,
 }
 
 impl Words {
     const VERSION: u64 = 1;
 
     fn encode(self) -> Vec<u8> {
-        [Self::VERSION, self.greeting, self.landmark, self.asymmetric.into(), self.at_home.into()]
+        [Self::VERSION, self.greeting, self.landmark, self.asymmetric.into()]
             .iter()
             .flat_map(|word| word.to_le_bytes())
             .collect()
@@ -68,8 +66,8 @@ impl Words {
         let words: Vec<u64> =
             blob.chunks(8).map(|word| word.try_into().map(u64::from_le_bytes).ok()).collect::<Option<_>>()?;
         match *words {
-            [Self::VERSION, greeting, landmark, asymmetric @ (0 | 1), at_home @ (0 | 1)] => {
-                Some(Self { greeting, landmark, asymmetric: asymmetric != 0, at_home: at_home != 0 })
+            [Self::VERSION, greeting, landmark, asymmetric @ (0 | 1)] => {
+                Some(Self { greeting, landmark, asymmetric: asymmetric != 0 })
             }
             _ => None,
         }
@@ -86,9 +84,6 @@ pub(super) struct Away {
     /// What the peers get of us, beside the ring.
     file: OwnedFd,
     asymmetric: bool,
-    /// This task belongs to the job that runs. Two that do not know yet whether there is one tell each other nothing about
-    /// that: tasks of a job that begins slowly would take each other for it.
-    at_home: bool,
     /// Who has come back and was not named yet.
     pub(super) back: VecDeque<(Task, u64)>,
 }
@@ -102,7 +97,7 @@ impl Away {
         reunion: Option<Box<dyn Reunion>>,
     ) -> Self {
         let (absent, early, back) = Default::default();
-        Self { tasks, absent, early, reunion, file, asymmetric, at_home: true, back }
+        Self { tasks, absent, early, reunion, file, asymmetric, back }
     }
 
     /// The segment's file.
@@ -110,24 +105,15 @@ impl Away {
         self.file.as_fd()
     }
 
-    /// This task looks for a job that runs already.
-    pub(super) fn seek(&mut self) {
-        self.at_home = false;
-    }
-
     /// All tasks have met as a job begins: nobody is away, and nobody is called for.
     pub(super) fn all_met(&mut self) {
         self.absent.clear();
         self.early.clear();
         self.reunion.iter_mut().for_each(|reunion| reunion.shut());
-        self.at_home = true;
     }
 
-    /// Calls again where a call was lost.
+    /// Calls at everyone who may come back and has not been called, or whose call was lost.
     pub(super) fn call_all(&mut self, event: BorrowedFd<'_>) {
-        if let Some(reunion) = self.reunion.as_deref_mut() {
-            let _ = reunion.open();
-        }
         let tasks: Vec<Task> = self.absent.keys().copied().filter(|&task| self.awaits(task)).collect();
         tasks.into_iter().for_each(|task| self.call(task, event));
     }
@@ -155,15 +141,33 @@ impl Away {
 
     /// The task may come back.
     pub(super) fn expect(&mut self, task: Task, greeting: u64) -> Result<()> {
-        let Some(reunion) = self.reunion.as_deref_mut() else {
-            return Err(Error::new(LAPI_ERR_SHM_SETUP, "tasks of this job cannot come back"));
-        };
-        if let Err(reason) = reunion.open() {
+        if let Err(reason) = self.open() {
             let detail = format!("no socket for task {task} to come back by: {reason}");
             return Err(Error::new(LAPI_ERR_SHM_SETUP, detail));
         }
         self.absent.insert(task, Absent::Awaited { greeting, inlet: None });
         Ok(())
+    }
+
+    /// Opens the lobby.
+    pub(super) fn open(&mut self) -> io::Result<()> {
+        match self.reunion.as_deref_mut() {
+            Some(reunion) => reunion.open().map(drop),
+            None => Err(io::Error::other("tasks of this job cannot come back")),
+        }
+    }
+
+    /// This task does not know whether it has to come back itself: it would be glad of the other, which cannot call here yet.
+    /// Two of those cannot tell each other anything, and must not take each other for the job.
+    pub(super) fn seek(&mut self, task: Task) {
+        if !self.awaits(task) {
+            self.absent.insert(task, Absent::Awaited { greeting: STRANGER, inlet: None });
+        }
+    }
+
+    /// Whether any call waits for its answer.
+    pub(super) fn has_called(&self) -> bool {
+        self.reunion.as_deref().is_some_and(|reunion| (0..self.tasks).any(|task| reunion.has_called(task)))
     }
 
     /// Calls at the lobby of an awaited task, if that is open and does not know of us yet.
@@ -176,12 +180,7 @@ impl Away {
         {
             return;
         }
-        let words = Words {
-            greeting: *greeting,
-            landmark: landmark(),
-            asymmetric: self.asymmetric,
-            at_home: self.at_home,
-        };
+        let words = Words { greeting: *greeting, landmark: landmark(), asymmetric: self.asymmetric };
         let called = open_inlet(inlet, self.tasks).is_ok_and(|inlet| {
             let fds = [self.file.as_fd(), event, inlet.file.as_fd()];
             reunion.call(task, &words.encode(), &fds).unwrap_or(false)
@@ -194,11 +193,7 @@ impl Away {
     /// The next peer that has come back, for the transport to connect with.
     pub(super) fn returned(&mut self, event: BorrowedFd<'_>) -> Option<Returned> {
         loop {
-            let heard =
-                |offer: &Offer| self.at_home || Words::decode(&offer.blob).is_none_or(|words| words.at_home);
-            let mut early = self.early.iter();
-            let waiting =
-                early.find(|(task, offer)| self.awaits(**task) && heard(offer)).map(|(task, _)| *task);
+            let waiting = self.early.keys().copied().find(|&task| self.awaits(task));
             if let Some(offer) = waiting.and_then(|task| self.early.remove(&task)) {
                 if let Some(returned) = self.answer(offer, event) {
                     return Some(returned);
@@ -224,12 +219,7 @@ impl Away {
     fn answer(&mut self, offer: Offer, event: BorrowedFd<'_>) -> Option<Returned> {
         let task = offer.task;
         let Some(Absent::Awaited { greeting, inlet }) = self.absent.get_mut(&task) else { return None };
-        let words = Words {
-            greeting: *greeting,
-            landmark: landmark(),
-            asymmetric: self.asymmetric,
-            at_home: self.at_home,
-        };
+        let words = Words { greeting: *greeting, landmark: landmark(), asymmetric: self.asymmetric };
         let reunion = self.reunion.as_deref_mut()?;
         let Ok(inlet) = open_inlet(inlet, self.tasks) else {
             // It sees that, and calls again.
@@ -247,7 +237,6 @@ impl Away {
         let [segment, event, strip] = <[OwnedFd; 3]>::try_from(fds).ok()?;
         match self.absent.remove(&task) {
             Some(Absent::Awaited { inlet: Some(inlet), .. }) => {
-                self.at_home = true;
                 Some(Returned { task, pid, words, segment, event, strip, inlet })
             }
             other => {

@@ -11,12 +11,12 @@ mod one_mapping;
 mod peer;
 pub mod segment;
 
-use super::{Attach, Glance, Inbound, Limits, Outgoing, PeerState, SendError, Task, Transport};
+use super::{Attach, Glance, Inbound, Limits, Outgoing, PeerState, STRANGER, SendError, Task, Transport};
 use crate::abi::LAPI_ERR_SHM_SETUP;
 use crate::base::fence::Light;
 use crate::base::ring::Room;
 use crate::error::{Error, Result};
-use crate::wire::reunion::Reunion;
+use crate::wire::reunion::{Reunion, Search};
 use away::{Away, Returned};
 use peer::{Peer, Process};
 use rustix::event::{EventfdFlags, eventfd};
@@ -140,24 +140,27 @@ impl ShmTransport {
         Ok(())
     }
 
-    /// Comes back to a job that runs already, where others let it: calls at all lobbies that are open. `true` when a peer
-    /// is there.
-    pub fn come_back(&mut self, attach: impl FnOnce() -> Option<Box<dyn Attach>>) -> bool {
-        if self.away.back.is_empty() {
-            self.away.seek();
-        }
+    /// Comes back to a job that runs already, where others let it: calls at all lobbies that are open. It is back when one
+    /// is there that has been in the job before: another one that has come back itself knows nothing of the job.
+    pub fn come_back(&mut self, attach: impl FnOnce() -> Option<Box<dyn Attach>>) -> Search {
         for task in (0..self.peers.len() as Task).filter(|&task| task != self.me) {
-            if self.peers[task as usize].is_none()
-                && (self.away.awaits(task) || self.away.expect(task, 0).is_ok())
-            {
-                self.away.call(task, self.event.as_fd());
+            if self.peers[task as usize].is_none() {
+                self.away.seek(task);
             }
         }
+        self.away.call_all(self.event.as_fd());
         if self.attach.is_none() {
             self.attach = attach();
         }
         self.connect_all();
-        !self.away.back.is_empty()
+        if self.away.back.iter().all(|&(_, greeting)| greeting == STRANGER) {
+            return if self.away.has_called() { Search::Called } else { Search::Nowhere };
+        }
+        // Others that come back meanwhile: who opens second finds the first. Without a socket the first calls of those that are
+        // resumed later are missed, and rejoining says so.
+        let _ = self.away.open();
+        self.away.call_all(self.event.as_fd());
+        Search::Back
     }
 
     /// Connects with those that have come back; not while a packet of a peer that has left may be in use, which would be
@@ -466,6 +469,7 @@ impl Transport for ShmTransport {
     fn rejoined(&mut self) -> Option<(Task, u64)> {
         if self.away.awaits_any() {
             self.connect_all();
+            let _ = self.away.open();
             self.away.call_all(self.event.as_fd());
         }
         self.away.back.pop_front()

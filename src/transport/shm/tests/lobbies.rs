@@ -49,7 +49,7 @@ fn come_back(task: Task, other: &mut ShmTransport, key: &str) -> ShmTransport {
         let back = new.come_back(|| None);
         let _ = other.rejoined();
         assert!(other.recv().is_none());
-        if back {
+        if back == Search::Back {
             assert_eq!(new.rejoined(), Some((other.me, 7)));
             return new;
         }
@@ -62,7 +62,7 @@ fn tasks_of_a_job_that_begins_slowly_do_not_take_each_other_for_one_that_runs() 
     let mut ends: Vec<_> = (0..3).map(|task| begin(task, 3, "slow")).collect();
     for _ in 0..20 {
         for end in &mut ends[1..] {
-            assert!(!end.come_back(|| None), "task {} has come back to a job that does not run", end.me);
+            assert_ne!(end.come_back(|| None), Search::Back, "task {} has come back to no job", end.me);
         }
     }
     // The job begins, and nothing of this is left.
@@ -72,7 +72,7 @@ fn tasks_of_a_job_that_begins_slowly_do_not_take_each_other_for_one_that_runs() 
         assert!(!end.away.awaits_any());
     }
     let mut late = begin(1, 3, "slow");
-    assert!(!late.come_back(|| None), "a lobby is open in a job that has lost nobody");
+    assert_eq!(late.come_back(|| None), Search::Nowhere, "a lobby is open in a job that has lost nobody");
 }
 
 #[test]

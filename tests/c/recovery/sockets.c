@@ -1,0 +1,31 @@
+/*
+ * A job that nobody has left has no sockets once LAPI_Init is over, however late the task came at which all meet.
+ */
+#include "../common/ltest.h"
+
+#include <dirent.h>
+
+static int sockets(void) {
+    DIR *dir = opendir("/proc/self/fd");
+    struct dirent *entry;
+    int count = 0;
+    CHECK(dir != NULL);
+    while ((entry = readdir(dir)) != NULL) {
+        char path[300], to[64];
+        ssize_t len;
+        snprintf(path, sizeof path, "/proc/self/fd/%s", entry->d_name);
+        len = readlink(path, to, sizeof to);
+        count += len > 7 && memcmp(to, "socket:", 7) == 0;
+    }
+    closedir(dir);
+    return count;
+}
+
+int main(void) {
+    int before = sockets();
+    t_init();
+    CHECK_EQ(sockets(), before);
+    t_fence();
+    t_done();
+    return 0;
+}

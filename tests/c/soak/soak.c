@@ -1,0 +1,348 @@
+/*
+ * Everything at once, while tasks die and come back. Started by tests/src/soak.rs, which kills and starts anew:
+ * soak SEED
+ *
+ * Time is made of eras. One begins when all tasks are there, and ends with the death of one or several; in it
+ * there are rounds. In a round the threads of every task do what they like to all tasks, and at its end all meet
+ * in LAPI_Gfence and LAPI_Address_init. When that went well, each claims what it has done to each other one, and
+ * that must be what those have seen, to the last counter. When it did not go well, or the error handler says that
+ * somebody is gone, the survivors purge who has died, let their threads end what they can, compare their claims
+ * likewise, and resume the dead; a new process takes its place.
+ *
+ * What the tasks may not tell each other by LAPI, because it is about LAPI, stands on a board in shared memory:
+ * who is dead (so that a report can be found false), who is ready for the next era. A task learns of a death by
+ * LAPI alone while an era lasts.
+ *
+ * Nothing may grow: descriptors, mappings, threads and memory are counted in every era.
+ */
+#include "operations.h"
+
+#include <dirent.h>
+#include <malloc.h>
+
+enum { FDS, MAPS, THREADS, KIB, KINDS };
+
+_Atomic uint64_t era, soak_round, life[MOST];
+atomic_int told[MOST], lost[MOST], giving_up;
+
+/* ---- who is there ---- */
+
+int gone(int task) { return lost[task] || board->life[task] != life[task]; }
+
+int went(const char *what, int code, int tgt) {
+    if (code == LAPI_SUCCESS) return 1;
+    if ((code == LAPI_ERR_NO_CONNECTIVITY || code == LAPI_ERR_TGT_PURGED) && gone(tgt)) {
+        told[tgt] = 1;
+        return 0;
+    }
+    T_FAIL("%s to task %d, which is alive: %d, era %lu", what, tgt, code, (ulong)era);
+}
+
+static void error_handler(lapi_handle_t *hndl, int *code, lapi_err_t *type, int *task, int *src) {
+    (void)hndl, (void)type;
+    CHECK_EQ(*code, LAPI_ERR_NO_CONNECTIVITY);
+    CHECK_EQ(*task, t_me);
+    CHECK_FOR(board->life[*src] != 0, "told of the death of task %d, which has never died", *src);
+    board->told++;
+    if (board->life[*src] != life[*src]) told[*src] = 1;
+}
+
+/* Gives up who is known to be dead. 1 when there was somebody. */
+static int part_from(const atomic_int *which) {
+    int task, some = 0;
+    for (task = 0; task < t_tasks; task++) {
+        if (task == t_me || lost[task] || (which != NULL ? !which[task] : board->life[task] == life[task])) continue;
+        at_phase(PARTING);
+        OK(LAPI_Purge_totask(t_hndl, (uint)task));
+        board->purges++;
+        RETURNS(LAPI_Put(t_hndl, (uint)task, 0, NULL, NULL, NULL, NULL, NULL), LAPI_ERR_TGT_PURGED);
+        lost[task] = 1;
+        giving_up = 1;
+        workers_rescue(task);
+        some = 1;
+    }
+    return some;
+}
+
+static void pause_a_little(void) {
+    OK(LAPI_Probe(t_hndl));
+    usleep(300);
+}
+
+/* ---- nothing may grow ---- */
+
+static long entries(const char *path) {
+    DIR *dir = opendir(path);
+    struct dirent *entry;
+    long count = 0;
+    CHECK(dir != NULL);
+    while ((entry = readdir(dir)) != NULL) count += entry->d_name[0] != '.';
+    closedir(dir);
+    return count;
+}
+
+/* The lines of a file, and the number behind `name` in it. */
+static long lines(const char *path, const char *name, long *value) {
+    FILE *file = fopen(path, "re");
+    char line[1024];
+    long count = 0;
+    CHECK(file != NULL);
+    while (fgets(line, sizeof line, file) != NULL) {
+        count += strchr(line, '\n') != NULL;
+        if (name != NULL && strncmp(line, name, strlen(name)) == 0) *value = atol(line + strlen(name));
+    }
+    fclose(file);
+    return count;
+}
+
+/*
+ * What the first eras of a life have needed at most is what it needs, and a little more that does not grow: calls
+ * that lie in the lobby, pages not touched before. A task that came back costs more than one that was always
+ * there, so each first return of one of the others is allowed something. Nothing is allowed for eras.
+ */
+static void count_everything(int times_met) {
+    enum { WARM = 6 };
+    static const long per_return[KINDS] = {1, 3, 0, 512}, slack[KINDS] = {6, 12, 0, 6 * 1024};
+    static const char *const names[KINDS] = {"descriptors", "mappings", "threads", "KiB of resident memory"};
+    static long base[KINDS];
+    static int base_returns;
+    long now[KINDS];
+    int kind, task, returns = 0;
+    at_phase(COUNTING);
+    malloc_trim(0);
+    now[FDS] = entries("/proc/self/fd");
+    now[MAPS] = lines("/proc/self/maps", NULL, NULL);
+    now[THREADS] = entries("/proc/self/task");
+    CHECK(lines("/proc/self/status", "VmRSS:", &now[KIB]) > 0);
+    for (task = 0; task < t_tasks; task++) returns += task != t_me && life[task] != 0;
+    for (kind = 0; kind < KINDS; kind++) {
+        if ((uint64_t)now[kind] > board->most[t_me][kind]) board->most[t_me][kind] = (uint64_t)now[kind];
+        if (times_met <= WARM) {
+            if (now[kind] > base[kind]) base[kind] = now[kind];
+            base_returns = returns;
+            continue;
+        }
+        CHECK_FOR(now[kind] <= base[kind] + slack[kind] + per_return[kind] * (returns - base_returns),
+                  "%ld %s in era %lu, the %dth of this task; there were at most %ld in its first %d", now[kind], names[kind],
+                  (ulong)era, times_met, base[kind], WARM);
+    }
+    if (getenv("SOAK_VERBOSE"))
+        fprintf(stderr, "task %d era %lu: fds %ld maps %ld threads %ld KiB %ld returns %d\n", t_me, (ulong)era, now[0], now[1],
+                now[2], now[3], returns);
+}
+
+/* ---- what each has done to each ---- */
+
+static void claim(int final) {
+    struct {
+        note_t note;
+        uint64_t word[4];
+    } message;
+    int task;
+    at_phase(CLAIMING);
+    for (task = 0; task < t_tasks; task++) {
+        note_t note = {era, soak_round, life[t_me], 0, 0, 0, t_me, 0, CLAIM, final};
+        message.note = note;
+        message.word[0] = sent[task].counters;
+        message.word[1] = sent[task].messages;
+        message.word[2] = sent[task].light;
+        message.word[3] = sent[task].added;
+        /* Small enough to be copied by the call. */
+        if (!lost[task])
+            WENT(LAPI_Amsend(t_hndl, (uint)task, (void *)claimed, &message, sizeof message, NULL, 0, NULL, NULL, NULL), task);
+    }
+}
+
+/* Waits until what has been seen is what was claimed. */
+static int reaches(int task, const char *what, uint64_t want, const _Atomic uint64_t *have) {
+    while (*have < want && !gone(task)) pause_a_little();
+    if (gone(task)) return 0;
+    CHECK_FOR(*have == want, "%lu %s of task %d have come, and it has sent %lu (era %lu, round %lu)", (ulong)*have, what, task,
+              (ulong)want, (ulong)era, (ulong)soak_round);
+    return 1;
+}
+
+/* 0 when a task has died meanwhile. With `final`, those that are gone are left out. */
+static int compare(int final) {
+    int task;
+    for (task = 0; task < t_tasks; task++) {
+        claim_t *theirs = &claims[task];
+        account_t *mine = &seen[task][era % ERAS];
+        if (gone(task) && final) continue;
+        while (!gone(task) &&
+               (theirs->era != era + 1 || (final ? !theirs->final : !theirs->final && theirs->round < soak_round)))
+            pause_a_little();
+        /* Its last claim: somebody has died. Whoever it is will be found on the board. */
+        if (theirs->final && !final) return 0;
+        if (!reaches(task, "messages", theirs->messages, &mine->messages) ||
+            !reaches(task, "light messages", theirs->light, &mine->light) ||
+            !reaches(task, "replies", replies_due[task], &replies[task][era % ERAS])) {
+            if (final) continue;
+            return 0;
+        }
+        while (t_value(&arrivals[task][era % ERAS]) < (int)theirs->counters && !gone(task)) pause_a_little();
+        if (gone(task)) {
+            if (final) continue;
+            return 0;
+        }
+        CHECK_EQ(t_value(&arrivals[task][era % ERAS]), theirs->counters);
+        CHECK_EQ(sums[task][era % ERAS], theirs->added);
+    }
+    return 1;
+}
+
+/* ---- rounds and eras ---- */
+
+/*
+ * Collective calls are counted by all tasks equally, those that fail among them. Each task leaves an era with a
+ * failure: else somebody might wait for it in a call that it never enters. As one may have come a call further
+ * than another, those that are behind catch up before anybody is resumed, by calls that fail at once.
+ */
+enum { CALLS = 1 << 20 };
+static uint64_t calls, failures;
+
+static int collective(int code) {
+    CHECK_FOR(code == LAPI_SUCCESS || code == LAPI_ERR_NO_CONNECTIVITY || code == LAPI_ERR_TGT_PURGED,
+              "a collective call: %d, era %lu, round %lu", code, (ulong)era, (ulong)soak_round);
+    calls++;
+    failures += code != LAPI_SUCCESS;
+    return code == LAPI_SUCCESS;
+}
+
+static int gfence(void) {
+    at_phase(FENCING);
+    work_done(GFENCE, 0);
+    return collective(LAPI_Gfence(t_hndl));
+}
+
+static void fall_into_step(void) {
+    uint64_t most = calls;
+    int task;
+    at_phase(MEETING);
+    board->calls[t_me] = (era + 1) * CALLS + calls;
+    for (task = 0; task < t_tasks; task++) {
+        while (!gone(task) && board->calls[task] / CALLS != era + 1) pause_a_little();
+        if (board->calls[task] / CALLS == era + 1 && board->calls[task] % CALLS > most) most = board->calls[task] % CALLS;
+    }
+    while (calls < most) CHECK_FOR(!gfence(), "LAPI_Gfence ends well without a task that is dead, era %lu", (ulong)era);
+}
+
+static int all_meet(int *stop) {
+    void *table[MOST];
+    int task;
+    if (!gfence()) return 0;
+    at_phase(EXCHANGING);
+    work_done(EXCHANGE, 0);
+    if (!collective(LAPI_Address_init(t_hndl, (void *)(uintptr_t)(board->stop * 1000 + (uint64_t)t_me), table))) return 0;
+    for (task = 0; task < t_tasks; task++) CHECK_EQ((uintptr_t)table[task] % 1000, task);
+    *stop = (uintptr_t)table[0] / 1000 != 0;
+    return 1;
+}
+
+/* One round: 1 when all is well. */
+static int go_round(uint64_t *random, int *stop) {
+    int met;
+    at_phase(WORKING);
+    workers_start(20 + (int)t_below(random, 40));
+    while (!workers_idle()) {
+        pause_a_little();
+        part_from(told);
+    }
+    met = all_meet(stop);
+    part_from(met ? told : NULL);
+    if (!met || giving_up) return 0;
+    claim(0);
+    /* Nobody goes on before all have compared: what comes of the next round would be seen by this one. */
+    if (!compare(0) || !gfence()) return 0;
+    board->rounds += t_me == 0;
+    soak_round++;
+    return 1;
+}
+
+/* Somebody has died. */
+static void end_era(void) {
+    while (!part_from(NULL) && !giving_up) pause_a_little();
+    while (failures == 0) gfence();
+    claim(1);
+    compare(1);
+    fall_into_step();
+}
+
+/* Until all are there for the next era, who may die while they come. */
+static void meet_again(void) {
+    uint64_t next;
+    int task;
+    while (board->era == era) pause_a_little();
+    for (;;) {
+        next = board->era;
+        part_from(NULL);
+        at_phase(MEETING);
+        for (task = 0; task < t_tasks; task++) {
+            if (!lost[task]) continue;
+            handlers_part(task);
+            life[task] = board->life[task];
+            told[task] = 0;
+            OK(LAPI_Resume_totask(t_hndl, (uint)task));
+            board->resumes++;
+            lost[task] = 0;
+        }
+        board->purged[t_me] = next;
+        board->ready[t_me] = next;
+        while (board->era == next && board->go < next) pause_a_little();
+        if (board->era == next) return;
+    }
+}
+
+static void begin_era(void) {
+    uint64_t now = board->go;
+    int task;
+    giving_up = 0;
+    for (task = 0; task < t_tasks; task++) {
+        bzero(&sent[task], sizeof sent[task]);
+        replies_due[task] = 0;
+        /* Nobody sends in this era before all have come here; so long ago the place was used for another. */
+        bzero(&seen[task][now % ERAS], sizeof seen[task][0]);
+        sums[task][now % ERAS] = 0;
+        replies[task][now % ERAS] = 0;
+        OK(LAPI_Setcntr(t_hndl, &arrivals[task][now % ERAS], 0));
+    }
+    soak_round = 0;
+    era = now;
+    at_phase(BEGINNING);
+    CHECK_FOR(gfence(), "LAPI_Gfence fails at the beginning of era %lu, with all tasks there", (ulong)era);
+    calls = failures = 0;
+    board->running[t_me] = era;
+}
+
+int main(int argc, char **argv) {
+    uint64_t random;
+    lapi_info_t info;
+    int task, stop = 0, eras = 0;
+    CHECK(argc == 2 && getenv("MP_CHILD") != NULL);
+    t_me = atoi(getenv("MP_CHILD"));
+    CHECK(t_me < MOST);
+    board_open();
+    at_phase(STARTING);
+    for (task = 0; task < MOST; task++) life[task] = board->life[task];
+    bzero(&info, sizeof info);
+    info.err_hndlr = error_handler;
+    info.lib_vers = LAST_LIB;
+    info.num_compl_hndlr_thr = 2;
+    t_init_with(&info);
+    handlers_init();
+    random = t_seed(strtoull(argv[1], NULL, 10), (uint64_t)t_me, life[t_me]);
+    workers_init(random);
+    for (;;) {
+        meet_again();
+        begin_era();
+        count_everything(++eras);
+        do stop = 0;
+        while (go_round(&random, &stop) && !stop);
+        if (stop && failures == 0 && !giving_up) break;
+        end_era();
+    }
+    count_everything(++eras);
+    at_phase(ENDING);
+    t_done();
+    return 0;
+}

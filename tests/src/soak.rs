@@ -1,0 +1,440 @@
+//! The soak's driver: starts the tasks of `tests/c/soak`, kills some of them at moments that follow from a seed, starts them
+//! anew, and sees to it that they go on.
+
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::compile::compile;
+use crate::processes::standing;
+use crate::run::patience;
+use crate::stage::build_dir;
+
+/// So many tasks at most.
+pub const MOST_TASKS: usize = 16;
+/// Nobody has done anything for so long: they hang.
+const PATIENCE: Duration = Duration::from_secs(45);
+
+/// Of the board in `tests/c/soak/soak.h`: the offset in words of each part.
+mod word {
+    pub const ERA: usize = 0;
+    pub const GO: usize = 1;
+    pub const STOP: usize = 2;
+    pub const SEED: usize = 3;
+    const PER_TASK: usize = 16;
+    pub const LIFE: usize = PER_TASK;
+    pub const READY: usize = 2 * PER_TASK;
+    pub const RUNNING: usize = 3 * PER_TASK;
+    pub const PHASE: usize = 4 * PER_TASK;
+    pub const PROGRESS: usize = 5 * PER_TASK;
+    pub const PURGED: usize = 6 * PER_TASK;
+    pub const DONE: usize = 7 * PER_TASK;
+    pub const SUMS: usize = DONE + 32;
+    pub const CALLS: usize = SUMS + 16;
+    pub const MOST: usize = CALLS + PER_TASK;
+    pub const END: usize = MOST + 4 * PER_TASK;
+}
+
+const KINDS: [&str; 22] = [
+    "put",
+    "get",
+    "am",
+    "am_lw",
+    "putv",
+    "getv",
+    "amv",
+    "dgsp",
+    "rmw",
+    "rmw64",
+    "by LAPI_Xfer",
+    "burst",
+    "fence",
+    "interrupts switched",
+    "with the lock",
+    "packed",
+    "queries",
+    "nopoll_wait",
+    "get in a completion handler",
+    "gfence",
+    "exchange",
+    "given up",
+];
+const SUMS: [&str; 8] = ["bytes", "rounds", "purges", "resumes", "reports", "stragglers", "replies", "drops"];
+const PHASES: [&str; 10] = [
+    "starting",
+    "working",
+    "in LAPI_Gfence",
+    "in LAPI_Address_init",
+    "comparing claims",
+    "purging",
+    "counting",
+    "waiting for the others",
+    "beginning an era",
+    "ending",
+];
+
+/// What a soak shall be like.
+#[derive(Clone, Copy, Debug)]
+pub struct Soak {
+    /// Which one. The same number means the same operations and the same kills, as far as the machine lets it.
+    pub seed: u64,
+    /// How long, in seconds.
+    pub seconds: u64,
+    /// How many tasks, 2 to [`MOST_TASKS`].
+    pub tasks: usize,
+}
+
+impl Soak {
+    /// Runs it. The answer is its line of totals.
+    ///
+    /// # Errors
+    /// What has failed, and how to repeat it.
+    pub fn run(self) -> Result<String, String> {
+        let mut driver =
+            Driver::start(self).map_err(|error| format!("the soak cannot be started: {error}"))?;
+        let Self { seed, seconds, tasks } = self;
+        driver.go().map_err(|what| {
+            let said = fs::read_to_string(driver.dir.join("said")).unwrap_or_default();
+            let end: Vec<&str> = said.lines().rev().take(60).collect();
+            let end: String = end.iter().rev().map(|line| format!("{line}\n")).collect();
+            format!("{what}\n{end}to repeat: make soak SEED={seed} SECONDS={seconds} TASKS={tasks}")
+        })
+    }
+}
+
+struct Driver {
+    soak: Soak,
+    /// Who dies and when.
+    random: u64,
+    /// Who is stopped for a moment. Apart, since how often is a question of the machine's speed.
+    pauses: u64,
+    dir: PathBuf,
+    board: File,
+    program: PathBuf,
+    children: Vec<Option<Child>>,
+    /// Who lives all the time, so that what grows slowly is found.
+    witness: usize,
+    began: Instant,
+    progress: (u64, Instant),
+    deaths: u64,
+}
+
+impl Driver {
+    fn start(soak: Soak) -> io::Result<Self> {
+        assert!((2..=MOST_TASKS).contains(&soak.tasks), "2 to {MOST_TASKS} tasks");
+        let sources = ["soak", "operations", "pieces", "waiting", "handlers", "board"]
+            .map(|name| format!("tests/c/soak/{name}.c"));
+        let mut sources: Vec<&str> = sources.iter().map(String::as_str).collect();
+        sources.push("tests/c/common/ltest.c");
+        let program = compile("soak", &sources, &[]);
+        let dir = build_dir().join("soak").join(format!("{}-{}", std::process::id(), soak.seed));
+        fs::create_dir_all(&dir)?;
+        let options = File::options().read(true).write(true).create(true).truncate(true).clone();
+        let board = options.open(dir.join("board"))?;
+        board.set_len(4096)?;
+        File::create(dir.join("said"))?;
+        let now = Instant::now();
+        let mut driver = Self {
+            soak,
+            random: soak.seed,
+            pauses: !soak.seed,
+            dir,
+            board,
+            program,
+            children: (0..soak.tasks).map(|_| None).collect(),
+            witness: soak.seed as usize % soak.tasks,
+            began: now,
+            progress: (0, now),
+            deaths: 0,
+        };
+        driver.set(word::SEED, soak.seed);
+        driver.set(word::ERA, 1);
+        for task in 0..soak.tasks {
+            driver.spawn(task)?;
+        }
+        Ok(driver)
+    }
+
+    fn spawn(&mut self, task: usize) -> io::Result<()> {
+        let way = ["auto", "auto", "pipeline", "attach"][self.soak.seed as usize % 4];
+        let said = || File::options().append(true).open(self.dir.join("said"));
+        let mut command = Command::new(&self.program);
+        for (name, _) in std::env::vars_os() {
+            let text = name.to_string_lossy();
+            if text.starts_with("MP_") || text.starts_with("LAPI_") {
+                command.env_remove(&name);
+            }
+        }
+        command
+            .arg(self.soak.seed.to_string())
+            .env("MP_CHILD", task.to_string())
+            .env("MP_PROCS", self.soak.tasks.to_string())
+            .env("MP_PARTITION", format!("soak{}.{}", std::process::id(), self.soak.seed))
+            .env("LAPI_JOB_SECRET", format!("{:032x}", self.soak.seed))
+            .env("LAPI_SHM_BULK", way)
+            .env("SOAK_BOARD", self.dir.join("board"))
+            .stdin(Stdio::null())
+            .stdout(said()?)
+            .stderr(said()?);
+        // SAFETY: the closure makes one system call.
+        unsafe { command.pre_exec(|| set_pdeathsig(Signal::SIGKILL).map_err(io::Error::from)) };
+        self.children[task] = Some(command.spawn()?);
+        Ok(())
+    }
+
+    fn go(&mut self) -> Result<String, String> {
+        let end = Duration::from_secs(self.soak.seconds);
+        self.wait_for("everybody's beginning", |driver| driver.all(word::READY))?;
+        self.set(word::GO, 1);
+        loop {
+            self.wait_for("an era's beginning", |driver| driver.all(word::RUNNING))?;
+            if self.began.elapsed() >= end {
+                break;
+            }
+            self.let_run()?;
+            self.kill_some("running")?;
+            self.wait_for("the survivors' purge", Self::survivors_have_purged)?;
+            // Now and then one more dies while they come together again.
+            while self.below(4) == 0 {
+                self.sleep_up_to(20)?;
+                self.kill_in_between()?;
+            }
+            self.wait_for("everybody's return", |driver| driver.all(word::READY))?;
+            self.set(word::GO, self.get(word::ERA));
+        }
+        self.set(word::STOP, 1);
+        self.wait_for("the end", |driver| driver.children.iter().all(Option::is_none))?;
+        let totals = self.totals();
+        let _ = fs::remove_dir_all(&self.dir);
+        Ok(totals)
+    }
+
+    /// A while in which tasks work, and are stopped for a moment now and then.
+    fn let_run(&mut self) -> Result<(), String> {
+        let until = Instant::now() + Duration::from_millis(100 + self.below(1500));
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(());
+            }
+            let task = below(&mut self.pauses, 4 * self.soak.tasks as u64) as usize;
+            let moment = Duration::from_millis(1 + below(&mut self.pauses, 100)).min(left);
+            if task < self.soak.tasks {
+                self.signal(task, Signal::SIGSTOP);
+            }
+            sleep(moment);
+            if task < self.soak.tasks {
+                self.signal(task, Signal::SIGCONT);
+            }
+            self.look("nothing")?;
+        }
+    }
+
+    /// One task dies, sometimes two at once; their places are taken again a moment later.
+    fn kill_some(&mut self, when: &str) -> Result<(), String> {
+        let count = if self.soak.tasks > 3 && self.below(5) == 0 { 2 } else { 1 };
+        let mut victims = Vec::new();
+        while victims.len() < count {
+            let task = self.below(self.soak.tasks as u64) as usize;
+            if task != self.witness && !victims.contains(&task) {
+                victims.push(task);
+            }
+        }
+        self.end(&victims, when);
+        for task in victims {
+            self.sleep_up_to(30)?;
+            self.spawn(task).map_err(|error| format!("task {task} cannot be started anew: {error}"))?;
+        }
+        Ok(())
+    }
+
+    /// One more dies, perhaps one that has just been started anew. Who takes its place is started when all others know: one of
+    /// them that is new itself could not tell otherwise whether it has met the former one or the next.
+    fn kill_in_between(&mut self) -> Result<(), String> {
+        let task = self.below(self.soak.tasks as u64) as usize;
+        if task == self.witness {
+            return Ok(());
+        }
+        self.end(&[task], "coming together");
+        self.wait_for("the others' purge", Self::survivors_have_purged_all)?;
+        self.spawn(task).map_err(|error| format!("task {task} cannot be started anew: {error}"))
+    }
+
+    fn end(&mut self, victims: &[usize], when: &str) {
+        for &task in victims {
+            self.signal(task, Signal::SIGSTOP);
+        }
+        for &task in victims {
+            // Before it dies: whoever hears of its death finds here that it is true.
+            self.set(word::LIFE + task, self.get(word::LIFE + task) + 1);
+        }
+        for &task in victims {
+            if let Some(mut child) = self.children[task].take() {
+                let _ = child.kill();
+                let _ = child.wait();
+            }
+            // The new process says so for itself.
+            self.set(word::PURGED + task, 0);
+            self.deaths += 1;
+            println!(
+                "{:9.3} s: task {task} is killed, {when}, {}",
+                self.began.elapsed().as_secs_f64(),
+                PHASES.get(self.get(word::PHASE + task) as usize).unwrap_or(&"nowhere"),
+            );
+        }
+        self.set(word::ERA, self.get(word::ERA) + 1);
+    }
+
+    /// All tasks stand at the present era.
+    fn all(&self, what: usize) -> bool {
+        let era = self.get(word::ERA);
+        (0..self.soak.tasks).all(|task| self.get(what + task) == era)
+    }
+
+    /// All but those that were started in this era, which have something else to do first.
+    fn survivors_have_purged(&self) -> bool {
+        let era = self.get(word::ERA);
+        (0..self.soak.tasks)
+            .all(|task| self.get(word::PURGED + task) == era || self.get(word::PURGED + task) == 0)
+    }
+
+    fn survivors_have_purged_all(&self) -> bool {
+        let era = self.get(word::ERA);
+        (0..self.soak.tasks).all(|task| self.get(word::PURGED + task) == era || self.children[task].is_none())
+    }
+
+    fn wait_for(&mut self, what: &str, fact: impl Fn(&Self) -> bool) -> Result<(), String> {
+        while !fact(self) {
+            self.look(what)?;
+            sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    }
+
+    fn sleep_up_to(&mut self, millis: u64) -> Result<(), String> {
+        sleep(Duration::from_micros(self.below(millis * 1000)));
+        self.look("nothing")
+    }
+
+    /// Fails when a task has ended badly, or nobody has done anything for long.
+    fn look(&mut self, what: &str) -> Result<(), String> {
+        for (task, place) in self.children.iter_mut().enumerate() {
+            let Some(child) = place else { continue };
+            match child.try_wait() {
+                Ok(None) => {}
+                Ok(Some(status)) if status.success() => *place = None,
+                Ok(Some(status)) => return Err(format!("task {task} has ended with {status}")),
+                Err(error) => return Err(format!("task {task} cannot be waited for: {error}")),
+            }
+        }
+        let progress = (0..self.soak.tasks).map(|task| self.get(word::PROGRESS + task)).sum();
+        if progress != self.progress.0 {
+            self.progress = (progress, Instant::now());
+        } else if self.progress.1.elapsed() > PATIENCE * patience() {
+            return Err(self.hang(what));
+        }
+        let at_most = Duration::from_secs(self.soak.seconds) + 4 * PATIENCE * patience();
+        if self.began.elapsed() > at_most {
+            return Err(self.hang(what));
+        }
+        Ok(())
+    }
+
+    fn hang(&self, what: &str) -> String {
+        let mut text = format!(
+            "nobody has done anything for {:?}, after {:?}; the driver waits for {what}\n",
+            self.progress.1.elapsed(),
+            self.began.elapsed(),
+        );
+        for task in 0..self.soak.tasks {
+            let at = |part: usize| self.get(part + task);
+            let _ = writeln!(
+                text,
+                "task {task}: {}; life {}, ready for era {}, got going in era {}, has purged up to era {}; era {}, go {}",
+                PHASES.get(at(word::PHASE) as usize).unwrap_or(&"nowhere"),
+                at(word::LIFE),
+                at(word::READY),
+                at(word::RUNNING),
+                at(word::PURGED),
+                self.get(word::ERA),
+                self.get(word::GO),
+            );
+        }
+        let pids: Vec<i32> = self.children.iter().flatten().map(|child| child.id() as i32).collect();
+        text + &standing(&pids)
+    }
+
+    fn totals(&self) -> String {
+        let named = |names: &[&str], from: usize| -> String {
+            names.iter().enumerate().fold(String::new(), |mut text, (i, name)| {
+                let _ = write!(text, "{name} {}, ", self.get(from + i));
+                text
+            })
+        };
+        let most = |kind: usize| {
+            (0..self.soak.tasks).map(|task| self.get(word::MOST + 4 * task + kind)).max().unwrap_or(0)
+        };
+        let Soak { seed, seconds, tasks } = self.soak;
+        format!(
+            "soak: seed {seed}, {seconds} s, {tasks} tasks, eras {}, deaths {}: {}{}at most in one task: {} descriptors, {} \
+             mappings, {} threads, {} KiB",
+            self.get(word::ERA),
+            self.deaths,
+            named(&KINDS, word::DONE),
+            named(&SUMS, word::SUMS),
+            most(0),
+            most(1),
+            most(2),
+            most(3),
+        )
+    }
+
+    fn signal(&self, task: usize, signal: Signal) {
+        if let Some(child) = &self.children[task] {
+            let _ = kill(Pid::from_raw(child.id() as i32), signal);
+        }
+    }
+
+    fn get(&self, at: usize) -> u64 {
+        assert!(at < word::END, "a word of the board");
+        let mut bytes = [0; 8];
+        self.board.read_exact_at(&mut bytes, 8 * at as u64).expect("the board can be read");
+        u64::from_le_bytes(bytes)
+    }
+
+    fn set(&self, at: usize, value: u64) {
+        self.board.write_all_at(&value.to_le_bytes(), 8 * at as u64).expect("the board can be written");
+    }
+
+    fn below(&mut self, limit: u64) -> u64 {
+        below(&mut self.random, limit)
+    }
+}
+
+/// A number below `limit` (splitmix64).
+fn below(state: &mut u64, limit: u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut x = *state;
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (x ^ (x >> 31)) % limit.max(1)
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        for child in self.children.iter_mut().flatten() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
