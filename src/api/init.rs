@@ -97,7 +97,6 @@ fn open(
     let options = options(config, identity, request);
     let mut core = Core::new(options, joined.transport);
     if joined.came_back {
-        core.collectives.come_back();
         core.awaited = (0..identity.tasks).filter(|&task| task != identity.task).collect();
         peers::welcome(&mut core);
     }

@@ -182,10 +182,16 @@ fn handle(held: &mut Held<'_>, packet: &Inbound) {
         }
         // That it has come is all that it says.
         Some(Head::Pong) => held.core().stats.vigil += 1,
-        Some(Head::CollectiveFailed { sequence, until, task, code }) => {
+        Some(Head::CollectiveAt { sequence }) => {
+            let core = held.core();
+            let (collectives, outbox, mut wire) = core.collective();
+            collectives.catch_up(sequence, outbox, &mut wire);
+            advance_collective(core);
+        }
+        Some(Head::CollectiveFailed { sequence, task, code }) => {
             let core = held.core();
             let failure = Failure { task, code: code as i32 };
-            core.collectives.peer_failed(src, (sequence, until), failure);
+            core.collectives.peer_failed(src, sequence, failure);
             advance_collective(core);
         }
         None => broken(held, src),

@@ -81,14 +81,32 @@ pub fn welcome(core: &mut Core) {
     }
     while let Some((task, greeting)) = core.transport.rejoined() {
         core.awaited.remove(&task);
-        if let Some(position) = greeting.checked_sub(FIRST_POSITION) {
-            let (collectives, outbox, mut wire) = core.collective();
-            collectives.catch_up(position as u32, outbox, &mut wire);
-            advance_collective(core);
-        }
         // A frame further up some stack may have been in the middle of a message of before.
         core.inbox.forget(task);
         core.news = true;
+        let Some(position) = greeting.checked_sub(FIRST_POSITION) else { continue };
+        if catch_up(core, position as u32) {
+            // Who has let this task come back before may have failed in one collective operation less.
+            let (me, tasks) = (core.options.me, core.options.tasks);
+            (0..tasks).filter(|&peer| peer != me).for_each(|peer| tell_position(core, peer));
+        } else {
+            tell_position(core, task);
+        }
+    }
+}
+
+/// Another task has entered so many collective operations. Answers whether this one was behind.
+fn catch_up(core: &mut Core, position: u32) -> bool {
+    let (collectives, outbox, mut wire) = core.collective();
+    let behind = collectives.catch_up(position, outbox, &mut wire);
+    advance_collective(core);
+    behind
+}
+
+/// Tells a peer how many collective operations this task has entered: it may be behind.
+fn tell_position(core: &mut Core, peer: Task) {
+    if core.transport.open(peer) && !core.awaited.contains(&peer) && !core.lost.contains(&peer) {
+        answer(core, peer, &Head::CollectiveAt { sequence: core.collectives.turn() });
     }
 }
 

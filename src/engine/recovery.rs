@@ -49,9 +49,7 @@ pub fn resume(held: &mut Held<'_>, task: Task) -> Result<()> {
     core.awaited.insert(task);
     core.outbox.renew(task);
     core.inbox.forget(task);
-    let (collectives, outbox, mut wire) = core.collective();
-    collectives.forgive(task, outbox, &mut wire);
-    advance_collective(core);
+    core.collectives.forgive(task);
     welcome(core);
     Ok(())
 }

@@ -5,24 +5,14 @@
 //! of nothing. Each task counts its collective operations; packets carry that count, so one that arrives before its
 //! task has entered the operation is kept.
 //!
-//! A task that is missing *fails* the operation at the task that awaits its packet. That one ends it there and then, and
-//! every later one too, and tells so to all that would ever await a packet of its own: from this operation on they fail at
-//! their turn. So failure spreads along the very ways on which values do, in as many steps; nobody waits for somebody who
-//! waits no more, and everybody still counts the same operations.
-//!
-//! When the task that was missing may come back ([`Collectives::forgive`]), whoever had failed for want of it takes part
-//! again, and tells from which operation on: a task that is still at an earlier one fails there, once for each, until it
-//! has caught up. The task that has come back goes on where the others are, and tells likewise what it has left out. Word
-//! that others have failed for want of a task that is forgiven here fails the operation that needs them, and no later one:
-//! or old word would go round for ever.
+//! A task that is missing for ever *fails* the operation at the task that awaits its packet. That one ends it there and
+//! then, and every later one too, and tells so to all that would ever await a packet of its own: from this operation on
+//! they fail at their turn. So failure spreads along the very ways on which values do, in as many steps; nobody waits for
+//! somebody who waits no more, and everybody still counts the same operations.
 
-pub use super::absence::Failure;
-
-use super::absence::Absences;
 use super::content::Content;
 use super::outbox::{Body, Outbox, SendDone};
 use super::{Link, before};
-use crate::abi::LAPI_ERR_NO_CONNECTIVITY;
 use crate::base::bytes::Piece;
 use crate::wire::frame::Task;
 use crate::wire::packet::Head;
@@ -30,6 +20,15 @@ use std::collections::HashMap;
 
 /// Bytes of one task's value in an exchange.
 const VALUE: usize = 8;
+
+/// Why an operation cannot end well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The task that is missing.
+    pub task: Task,
+    /// What the call answers for it.
+    pub code: i32,
+}
 
 /// What has arrived of one round.
 #[derive(Default)]
@@ -55,22 +54,12 @@ pub struct Collectives {
     next: u32,
     current: Option<Current>,
     arrived: HashMap<(u32, u16), Round>,
-    /// Of which tasks no packets come, in which operations.
-    absences: Absences,
+    /// Tasks whose packets do not come any more from this operation on, and why.
+    missing: HashMap<Task, (u32, Failure)>,
     /// An operation has failed here: so do all that follow.
-    failed: Option<Failed>,
+    failed: Option<Failure>,
     /// Tasks that were missing and may come back: failures of operations before this one, for want of them, are over.
     forgiven: HashMap<Task, u32>,
-    /// This task has come back itself, at this operation: what others have failed for before was never its business.
-    joined: Option<u32>,
-}
-
-/// This task takes part in no operation, until further notice.
-#[derive(Clone, Copy)]
-struct Failed {
-    /// From this one on.
-    from: u32,
-    failure: Failure,
 }
 
 impl Collectives {
@@ -82,16 +71,10 @@ impl Collectives {
             next: 0,
             current: None,
             arrived: HashMap::new(),
-            absences: Absences::default(),
+            missing: HashMap::new(),
             failed: None,
             forgiven: HashMap::new(),
-            joined: None,
         }
-    }
-
-    /// This task has come back to a job that runs already.
-    pub fn come_back(&mut self) {
-        self.joined = Some(self.next);
     }
 
     /// Whether an operation is under way here. There is one at a time.
@@ -108,7 +91,6 @@ impl Collectives {
             values: value.into_iter().collect(),
             exchange: value.is_some(),
         };
-        self.absences.forget(self.next);
         self.next = self.next.wrapping_add(1);
         self.current = Some(current);
         if self.failed.is_none() {
@@ -122,18 +104,13 @@ impl Collectives {
     }
 
     /// Another task has entered so many: a task that has come back goes on from there, also when it has entered one that is
-    /// behind.
-    pub fn catch_up(&mut self, position: u32, outbox: &mut Outbox, link: &mut impl Link) {
-        let at = self.current.as_ref().map_or(self.next, |current| current.sequence);
-        if !before(at, position) {
-            return;
+    /// behind. Answers whether it was behind.
+    pub fn catch_up(&mut self, position: u32, outbox: &mut Outbox, link: &mut impl Link) -> bool {
+        if !before(self.turn(), position) {
+            return false;
         }
-        let left_out = Failure { task: self.me, code: LAPI_ERR_NO_CONNECTIVITY };
-        self.tell(at, position, left_out, outbox, link);
         self.next = position;
-        self.joined = self.joined.map(|_| position);
         self.arrived.retain(|(sequence, _), _| !before(*sequence, position));
-        self.absences.forget(position);
         if let Some(current) = &mut self.current {
             self.next = position.wrapping_add(1);
             (current.sequence, current.round) = (position, 0);
@@ -142,6 +119,12 @@ impl Collectives {
                 self.send_round(outbox, link);
             }
         }
+        true
+    }
+
+    /// The operation that is under way, or that comes next.
+    pub fn turn(&self) -> u32 {
+        self.current.as_ref().map_or(self.next, |current| current.sequence)
     }
 
     /// Takes a packet in.
@@ -182,8 +165,11 @@ impl Collectives {
             let (me, tasks) = (self.me, self.tasks);
             let current = self.current.as_mut()?;
             let reach = 1u64 << current.round;
-            if let Some(Failed { failure, .. }) = self.failed {
-                return Some(Err(self.end_with(failure)));
+            if let Some(failure) = self.failed {
+                self.current = None;
+                // Later ones may find the task that is missing now.
+                self.arrived.retain(|(sequence, _), _| !before(*sequence, self.next));
+                return Some(Err(failure));
             }
             if reach >= u64::from(tasks) {
                 let current = self.current.take()?;
@@ -192,14 +178,12 @@ impl Collectives {
             let expected = if current.exchange { count(reach, tasks) * VALUE } else { 0 };
             let key = (current.sequence, current.round);
             if self.arrived.get(&key).is_none_or(|round| !round.there || round.bytes < expected) {
-                let awaited = sender(me, reach, tasks);
-                let (failure, open) = self.absences.of(awaited, key.0)?;
-                // Word of a task that has been forgiven may be old. What this task knows by itself is not.
-                let lasting = open && (failure.task == awaited || !self.has_forgiven(failure.task));
-                self.failed = lasting.then_some(Failed { from: key.0, failure });
-                let until = if lasting { key.0 } else { key.0.wrapping_add(1) };
-                self.tell(key.0, until, failure, outbox, link);
-                return Some(Err(self.end_with(failure)));
+                let (from, failure) = *self.missing.get(&sender(me, reach, tasks))?;
+                if before(current.sequence, from) {
+                    return None;
+                }
+                self.fail(key.0, failure, outbox, link);
+                continue;
             }
             let round = self.arrived.remove(&key).unwrap_or_default();
             current.values.extend(round.values);
@@ -208,67 +192,41 @@ impl Collectives {
         }
     }
 
-    /// Ends the operation under way without success.
-    #[cold]
-    fn end_with(&mut self, failure: Failure) -> Failure {
-        self.current = None;
-        // Later ones may find the task that is missing now.
-        self.arrived.retain(|(sequence, _), _| !before(*sequence, self.next));
-        failure
-    }
-
     /// Nothing will come from `task` any more, beyond what has arrived: operations that need it fail with `code`.
     pub fn lose(&mut self, task: Task, code: i32) {
         let now = self.current.as_ref().map_or(self.next, |current| current.sequence);
-        self.absences.lose(task, now, Failure { task, code });
-    }
-
-    /// `peer` takes no part in operations from `from` on before `until`; when both are the same, until further notice.
-    pub fn peer_failed(&mut self, peer: Task, (from, until): (u32, u32), failure: Failure) {
-        if from == until {
-            let over = [self.forgiven.get(&failure.task).copied(), self.joined];
-            let pardoned = over.into_iter().flatten().any(|since| before(from, since));
-            return self.absences.begin(peer, from, failure, pardoned);
+        let (from, _) = self.missing.entry(task).or_insert((now, Failure { task, code }));
+        if before(now, *from) {
+            // It had failed in a later operation, but what it owed to this one never got out.
+            *from = now;
         }
-        self.absences.end(peer, from, until, failure);
     }
 
-    fn has_forgiven(&self, task: Task) -> bool {
-        self.joined.is_some() || self.forgiven.contains_key(&task)
+    /// `peer` has failed in operation `sequence`, and takes part in no later one.
+    pub fn peer_failed(&mut self, peer: Task, sequence: u32, failure: Failure) {
+        if self.forgiven.get(&failure.task).is_some_and(|&from| before(sequence, from)) {
+            return;
+        }
+        self.missing.entry(peer).or_insert((sequence, failure));
     }
 
     /// `task`, which was missing, may come back: operations from the next one on wait for it, and for those that had failed
     /// for want of it.
-    pub fn forgive(&mut self, task: Task, outbox: &mut Outbox, link: &mut impl Link) {
-        let (me, tasks) = (self.me, self.tasks);
-        self.absences.pardon(task);
+    pub fn forgive(&mut self, task: Task) {
+        self.missing.retain(|_, (_, failure)| failure.task != task);
         // Another process may have its place: what the former one has sent ahead counts no more.
+        let (me, tasks) = (self.me, self.tasks);
         self.arrived.retain(|(_, round), _| sender(me, 1 << round, tasks) != task);
+        self.failed = self.failed.filter(|failure| failure.task != task);
         self.forgiven.insert(task, self.next);
-        let Some(failed) = self.failed else { return };
-        if failed.failure.task == task {
-            self.take_part_again(outbox, link);
-        } else {
-            // It does not know yet.
-            self.tell(failed.from, failed.from, failed.failure, outbox, link);
-        }
     }
 
-    /// Ends what began when an operation failed here, and says so.
+    /// This task takes part in no operation from `sequence` on: tells those that would await its packets.
     #[cold]
-    fn take_part_again(&mut self, outbox: &mut Outbox, link: &mut impl Link) {
-        let Some(Failed { from, failure }) = self.failed.take() else { return };
-        let until = self.current.as_ref().map_or(self.next, |current| current.sequence);
-        self.tell(from, until, failure, outbox, link);
-        self.send_round(outbox, link);
-    }
-
-    /// Tells all that would await packets of this task that there are none in operations from `from` on before `until`.
-    #[cold]
-    fn tell(&mut self, from: u32, until: u32, failure: Failure, outbox: &mut Outbox, link: &mut impl Link) {
+    fn fail(&mut self, sequence: u32, failure: Failure, outbox: &mut Outbox, link: &mut impl Link) {
+        self.failed = Some(failure);
         let (me, tasks) = (u64::from(self.me), u64::from(self.tasks));
-        let Failure { task, code } = failure;
-        let head = Head::CollectiveFailed { sequence: from, until, task, code: code as u32 };
+        let head = Head::CollectiveFailed { sequence, task: failure.task, code: failure.code as u32 };
         for reach in (0..u32::BITS).map(|round| 1u64 << round).take_while(|&reach| reach < tasks) {
             let peer = ((me + tasks - reach) % tasks) as Task;
             // SAFETY: the packet has no body.

@@ -8,10 +8,9 @@
 //! * [`inbox`]: messages on their way in, and which of them have been delivered.
 //! * [`ops`]: operations of this task that wait for an answer.
 //! * [`content`]: where data lies, at both ends.
-//! * [`collective`]: barrier and exchange among all tasks; `absence`: who takes no part in them.
+//! * [`collective`]: barrier and exchange among all tasks.
 //! * [`vigil`]: which tasks are silent, and for how long.
 
-mod absence;
 pub mod collective;
 pub mod content;
 pub mod inbox;

@@ -32,6 +32,7 @@ mod kind {
     pub const AMV: u8 = 14;
     pub const VECTOR: u8 = 15;
     pub const COLLECTIVE_FAILED: u8 = 20;
+    pub const COLLECTIVE_AT: u8 = 23;
     pub const PING: u8 = 21;
     pub const PONG: u8 = 22;
 }
@@ -203,12 +204,15 @@ pub enum Head {
         /// Where in the round's values this body belongs.
         offset: u64,
     },
-    /// The sender takes no part in collective operations.
+    /// The sender's next collective operation, or the one it is in. A task that is behind goes on from there.
+    CollectiveAt {
+        /// Which one.
+        sequence: u32,
+    },
+    /// The sender takes no part any more in collective operations.
     CollectiveFailed {
         /// From which one on.
         sequence: u32,
-        /// The first in which it takes part again; the same as `sequence`: until further notice.
-        until: u32,
         /// The task that is missing.
         task: u32,
         /// What the call answers for it.
@@ -328,11 +332,11 @@ impl Head {
             Head::Collective { round, sequence, offset } => {
                 Encoded::new(kind::COLLECTIVE, 0, round, sequence).word(offset)
             }
-            Head::CollectiveFailed { sequence, until, task, code } => {
+            Head::CollectiveFailed { sequence, task, code } => {
                 Encoded::new(kind::COLLECTIVE_FAILED, 0, 0, sequence)
                     .word(u64::from(task) | u64::from(code) << 32)
-                    .word(until.into())
             }
+            Head::CollectiveAt { sequence } => Encoded::new(kind::COLLECTIVE_AT, 0, 0, sequence),
             Head::Ping => Encoded::new(kind::PING, 0, 0, 0),
             Head::Pong => Encoded::new(kind::PONG, 0, 0, 0),
         }
@@ -411,9 +415,9 @@ impl Head {
             kind::COLLECTIVE_FAILED => {
                 let word = words.next()?;
                 let (task, code) = (word as u32, (word >> 32) as u32);
-                let until = words.next()? as u32;
-                Head::CollectiveFailed { sequence: id, until, task, code }
+                Head::CollectiveFailed { sequence: id, task, code }
             }
+            kind::COLLECTIVE_AT => Head::CollectiveAt { sequence: id },
             kind::PING => Head::Ping,
             kind::PONG => Head::Pong,
             _ => return None,
@@ -479,7 +483,8 @@ mod tests {
                 Head::Fence { count: 77 },
                 Head::FenceAck { count: 78 },
                 Head::Collective { round: 13, sequence: 14, offset: on },
-                Head::CollectiveFailed { sequence: 14, until: 16, task: 15, code: on as u32 },
+                Head::CollectiveFailed { sequence: 14, task: 15, code: on as u32 },
+                Head::CollectiveAt { sequence: 16 },
                 Head::Ping,
                 Head::Pong,
             ]);

@@ -130,7 +130,6 @@ pub fn open_again(me: Number, tasks: u32, transport: Box<dyn Transport>, habits:
     let task = open_one(me, tasks, transport, habits);
     let mut held = task.context.enter().expect("an open context");
     let core = held.core();
-    core.collectives.come_back();
     core.awaited = (0..tasks).filter(|&task| task != me).collect();
     peers::welcome(core);
     drop(held);

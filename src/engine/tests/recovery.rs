@@ -496,6 +496,34 @@ fn a_collective_call_ends_when_the_missing_task_is_purged() {
     job::close(tasks);
 }
 
+/// Survivors have failed in more or fewer collective calls: when they have let the missing task come back, all meet.
+#[test]
+fn survivors_that_have_failed_in_different_calls_meet_again() {
+    for dead in 0..3_u32 {
+        let (mem, fabric) = job::mortal_mem(3, 8, false);
+        let mut tasks = job::open(mem, &Habits::THREADED);
+        fabric.kill(dead);
+        job::close(vec![tasks.remove(dead as usize)]);
+        // Who awaits the dead one's packet first notices; the other survivor makes no call.
+        let ahead = tasks.iter().find(|task| (task.me + 1) % 3 == dead).expect("a survivor");
+        for _ in 0..3 {
+            gfence(ahead).expect_err("a fence without a task");
+        }
+        for task in &tasks {
+            purge(task, dead);
+            resume(task, dead);
+        }
+        let new = job::open_again(dead, 3, Box::new(fabric.restart(dead, 0)), &Habits::THREADED);
+        tasks.insert(dead as usize, new);
+        in_threads(&tasks, 1, |task, _| {
+            for _ in 0..5 {
+                gfence(task).expect("a fence of all tasks");
+            }
+        });
+        job::close(tasks);
+    }
+}
+
 /// Statuses of watched counters stay as a purge has left them, whatever comes later.
 #[test]
 fn watched_counters_keep_their_statuses() {

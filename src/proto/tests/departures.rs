@@ -71,9 +71,8 @@ impl Job {
                 // SAFETY: the body is in the packet.
                 unsafe { member.collectives.arrive(sequence, round, offset, body.ptr, body.len) };
             }
-            Head::CollectiveFailed { sequence, until, task, code } => {
-                let failure = Failure { task, code: code as i32 };
-                member.collectives.peer_failed(packet.src, (sequence, until), failure);
+            Head::CollectiveFailed { sequence, task, code } => {
+                member.collectives.peer_failed(packet.src, sequence, Failure { task, code: code as i32 });
             }
             other => panic!("nobody sends {other:?}"),
         }
@@ -235,7 +234,7 @@ fn who_fails_later_may_still_bring_this_one_to_a_good_end() {
     let mut member = Collectives::new(0, 2);
     let missing = Failure { task: 1, code: CODES[1] };
     member.enter(None, &mut outbox, &mut network.link(0));
-    member.peer_failed(1, (1, 1), missing);
+    member.peer_failed(1, 1, missing);
     assert_eq!(member.advance(&mut outbox, &mut network.link(0)), None);
     // SAFETY: nothing is read of a body of no bytes.
     unsafe { member.arrive(0, 0, 0, std::ptr::null(), 0) };
@@ -245,7 +244,7 @@ fn who_fails_later_may_still_bring_this_one_to_a_good_end() {
     // When it dies, what it owed to this one does not come any more either.
     let mut member = Collectives::new(0, 2);
     member.enter(None, &mut outbox, &mut network.link(0));
-    member.peer_failed(1, (1, 1), missing);
+    member.peer_failed(1, 1, missing);
     member.lose(1, CODES[0]);
     assert_eq!(member.advance(&mut outbox, &mut network.link(0)), Some(Err(missing)));
 }

@@ -2,7 +2,7 @@
 //!
 //! * [`network`]: packets that overtake each other, and links without room.
 //! * [`traffic`]: messages, gets and fences among tasks. [`collectives`]: barriers and exchanges, [`departures`]: the
-//!   same when tasks die, [`returns`]: and when they come back. [`operations`]: cookies and epochs. [`vigil`]: silence, in virtual time.
+//!   same when tasks die. [`operations`]: cookies and epochs. [`vigil`]: silence, in virtual time.
 //!
 //! What one lane does stands beside it, in `outbox_tests.rs` and `inbox_tests.rs`.
 //!
@@ -12,7 +12,6 @@ mod collectives;
 mod departures;
 pub(super) mod network;
 mod operations;
-mod returns;
 mod traffic;
 mod vigil;
 

@@ -42,8 +42,6 @@ pub struct Network {
     refuse: f64,
     /// Packets between two tasks keep their order.
     ordered: bool,
-    /// Between which two tasks nothing is taken, and why.
-    closed: HashMap<(Task, Task), SendError>,
     rng: Rng,
     serial: u64,
 }
@@ -57,7 +55,6 @@ impl Network {
             capacity,
             refuse,
             ordered,
-            closed: HashMap::new(),
             rng: Rng::stream(seed, 0x006e_6574),
             serial: 0,
         }
@@ -66,18 +63,6 @@ impl Network {
     /// The way out of a task.
     pub fn link(&mut self, src: Task) -> NetworkLink<'_> {
         NetworkLink { network: self, src }
-    }
-
-    /// Forgets what is on its way between two tasks, and takes nothing more from `src` to `dst`.
-    pub fn cut(&mut self, src: Task, dst: Task, how: SendError) {
-        self.flying.retain(|packet| (packet.src, packet.dst) != (src, dst));
-        self.between.remove(&(src, dst));
-        self.closed.insert((src, dst), how);
-    }
-
-    /// Takes packets again.
-    pub fn mend(&mut self, src: Task, dst: Task) {
-        self.closed.remove(&(src, dst));
     }
 
     /// How many packets are on their way.
@@ -119,9 +104,6 @@ pub struct NetworkLink<'a> {
 impl Link for NetworkLink<'_> {
     unsafe fn send(&mut self, dst: Task, packet: &Outgoing<'_>) -> Result<(), SendError> {
         let network = &mut *self.network;
-        if let Some(how) = network.closed.get(&(self.src, dst)) {
-            return Err(*how);
-        }
         if network.rng.chance(network.refuse) {
             return Err(SendError::NoRoom);
         }
