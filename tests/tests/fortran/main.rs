@@ -10,6 +10,10 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+/// What flang is called, by itself and by version.
+const FLANGS: [&str; 7] =
+    ["flang", "flang-new", "flang-22", "flang-21", "flang-20", "flang-new-20", "flang-new-19"];
+
 /// The compilers that are installed; gfortran must be.
 fn compilers() -> Vec<&'static str> {
     let there = |name: &&str| {
@@ -17,7 +21,7 @@ fn compilers() -> Vec<&'static str> {
     };
     assert!(there(&"gfortran"), "gfortran is needed: ci/deps.sh test installs it");
     let mut found = vec!["gfortran"];
-    match ["flang", "flang-new"].iter().find(|name| there(name)) {
+    match FLANGS.iter().find(|name| there(name)) {
         Some(flang) => found.push(flang),
         None => eprintln!("SKIPPED: the Fortran programs are not tried with flang, which is not installed"),
     }
