@@ -20,14 +20,14 @@ spellings! { ["lapi_init" "lapi_init_" "LAPI_INIT" "LAPI_INIT_"] (hndl: Here<lap
     type InC = unsafe extern "C" fn(*mut lapi_handle_t, *mut lapi_info_t) -> c_int;
     common::set_byte();
     // SAFETY: the program's variables, as the man page wants them.
-    unsafe { ierror.set(through!(LAPI_Init: InC)(hndl.c(), info.c())) }
+    unsafe { ierror.set(by_name!("LAPI_Init", LAPI_Init: InC)(hndl.c(), info.c())) }
 } }
 
 spellings! { ["plapi_init" "plapi_init_" "PLAPI_INIT" "PLAPI_INIT_"] (hndl: Here<lapi_handle_t>, info: Here<lapi_info_t>, ierror: Code) {
     type InC = unsafe extern "C" fn(*mut lapi_handle_t, *mut lapi_info_t) -> c_int;
     common::set_byte();
     // SAFETY: the program's variables, as the man page wants them.
-    unsafe { ierror.set(through!(PLAPI_Init: InC)(hndl.c(), info.c())) }
+    unsafe { ierror.set(by_name!("PLAPI_Init", PLAPI_Init: InC)(hndl.c(), info.c())) }
 } }
 
 call! {
@@ -50,12 +50,12 @@ call! {
 
 spellings! { ["lapi_msg_string" "lapi_msg_string_" "LAPI_MSG_STRING" "LAPI_MSG_STRING_"] (code: Value<c_int>, buf: *mut c_char, ierror: Code, length: size_t) {
     // SAFETY: the program's variables, as the man page wants them.
-    unsafe { ierror.set(text::message(through!(LAPI_Msg_string: text::InC), code.c(), buf, length)) }
+    unsafe { ierror.set(text::message(by_name!("LAPI_Msg_string", LAPI_Msg_string: text::InC), code.c(), buf, length)) }
 } }
 
 spellings! { ["plapi_msg_string" "plapi_msg_string_" "PLAPI_MSG_STRING" "PLAPI_MSG_STRING_"] (code: Value<c_int>, buf: *mut c_char, ierror: Code, length: size_t) {
     // SAFETY: the program's variables, as the man page wants them.
-    unsafe { ierror.set(text::message(through!(PLAPI_Msg_string: text::InC), code.c(), buf, length)) }
+    unsafe { ierror.set(text::message(by_name!("PLAPI_Msg_string", PLAPI_Msg_string: text::InC), code.c(), buf, length)) }
 } }
 
 call! {
@@ -131,12 +131,12 @@ call! {
 
 spellings! { ["lapi_util" "lapi_util_" "LAPI_UTIL" "LAPI_UTIL_"] (hndl: Handle, util_cmd: *mut lapi_util_t, ierror: Code) {
     // SAFETY: the program's variables, as the man page wants them.
-    unsafe { ierror.set(ddm::util(through!(LAPI_Util: ddm::InC), hndl.c(), util_cmd)) }
+    unsafe { ierror.set(ddm::util(by_name!("LAPI_Util", LAPI_Util: ddm::InC), hndl.c(), util_cmd)) }
 } }
 
 spellings! { ["plapi_util" "plapi_util_" "PLAPI_UTIL" "PLAPI_UTIL_"] (hndl: Handle, util_cmd: *mut lapi_util_t, ierror: Code) {
     // SAFETY: the program's variables, as the man page wants them.
-    unsafe { ierror.set(ddm::util(through!(PLAPI_Util: ddm::InC), hndl.c(), util_cmd)) }
+    unsafe { ierror.set(ddm::util(by_name!("PLAPI_Util", PLAPI_Util: ddm::InC), hndl.c(), util_cmd)) }
 } }
 
 call! {

@@ -5,21 +5,60 @@
 //! the profiling interface (the manual's chapter 9). None of them is the C function: that has capital and small letters.
 //!
 //! The plain name, `lapi_put`, does the work; the other three go on to it, and it goes on to the C function. Each of
-//! these steps is taken by the dynamic linker's word, so that a wrapper which a program puts in front, in C or in
-//! Fortran, is met by every call.
+//! these steps is taken by name, so that a wrapper which a program puts in front, in C or in Fortran, is met by every
+//! call.
 
-/// What stands in a static that the dynamic linker fills in. The compiler cannot foresee it, and call the library's own
-/// function straight away.
-pub fn filled_in<F: Copy>(place: &'static F) -> F {
-    // SAFETY: a static can always be read.
-    unsafe { std::ptr::read_volatile(place) }
+use libc::c_void;
+use std::ffi::CStr;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// A function that is known by its name: the first of this name in the program and its libraries.
+///
+/// It is looked up when it is first called. The address of the library's own function would not do: where two functions
+/// do the same, as LAPI_X and PLAPI_X, the compiler may take one's address for the other's.
+pub struct ByName {
+    name: &'static CStr,
+    /// Null until it has been looked up.
+    found: AtomicPtr<c_void>,
 }
 
-/// The function of this name that the dynamic linker has chosen: the program's own, if it has one.
-macro_rules! through {
-    ($function:ident: $type:ty) => {{
-        static CHOSEN: $type = $function;
-        crate::spelling::filled_in(&CHOSEN)
+impl ByName {
+    /// The function of this name.
+    pub const fn new(name: &'static CStr) -> Self {
+        Self { name, found: AtomicPtr::new(ptr::null_mut()) }
+    }
+
+    /// Its address, or that of the library's own when its name leads nowhere.
+    #[inline]
+    pub fn address(&self, own: *const c_void) -> *const c_void {
+        // Relaxed: whoever looks it up finds the same, and code is there before its address is known.
+        let found = self.found.load(Ordering::Relaxed);
+        if found.is_null() { self.look_up(own) } else { found }
+    }
+
+    #[cold]
+    fn look_up(&self, own: *const c_void) -> *const c_void {
+        // SAFETY: a string that ends with a zero.
+        let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, self.name.as_ptr()) };
+        let found = if found.is_null() { own.cast_mut() } else { found };
+        self.found.store(found, Ordering::Relaxed);
+        found
+    }
+}
+
+/// The function of this name and type that is to be called; `$own` is the library's.
+macro_rules! by_name {
+    ($name:expr, $own:ident: $type:ty) => {{
+        const NAME: &str = concat!($name, "\0");
+        static FUNCTION: crate::spelling::ByName =
+            crate::spelling::ByName::new(match std::ffi::CStr::from_bytes_with_nul(NAME.as_bytes()) {
+                Ok(name) => name,
+                Err(_) => unreachable!(),
+            });
+        let own: $type = $own;
+        // SAFETY: whoever puts a function of this name in front of the library's gives it the same type.
+        std::mem::transmute::<*const libc::c_void, $type>(FUNCTION.address(own as *const libc::c_void))
     }};
 }
 
@@ -30,22 +69,22 @@ macro_rules! spellings {
         const _: () = {
             #[unsafe(export_name = $plain)]
             unsafe extern "C" fn plain($($argument: $type),*) $body
-            another!($low plain ($($argument: $type),*));
-            another!($high plain ($($argument: $type),*));
-            another!($capital plain ($($argument: $type),*));
+            another!($low $plain plain ($($argument: $type),*));
+            another!($high $plain plain ($($argument: $type),*));
+            another!($capital $plain plain ($($argument: $type),*));
         };
     };
 }
 
-/// One more name of the function `$plain`.
+/// One more name of the function `$own`, whose own name is `$plain`.
 macro_rules! another {
-    ($name:literal $plain:ident ($($argument:ident: $type:ty),*)) => {
+    ($name:literal $plain:literal $own:ident ($($argument:ident: $type:ty),*)) => {
         const _: () = {
             #[unsafe(export_name = $name)]
             unsafe extern "C" fn another($($argument: $type),*) {
                 type Same = unsafe extern "C" fn($($type),*);
                 // SAFETY: the same arguments, and whoever takes the place of the function takes them too.
-                unsafe { through!($plain: Same)($($argument),*) }
+                unsafe { by_name!($plain, $own: Same)($($argument),*) }
             }
         };
     };
@@ -62,7 +101,7 @@ macro_rules! call {
         spellings! { $names ($($argument: $type,)* ierror: Code) {
             type InC = unsafe extern "C" fn($(<$type as Argument>::C),*) -> c_int;
             // SAFETY: the program's variables, as the man page wants them.
-            unsafe { ierror.set(through!($c: InC)($($argument.c()),*)) }
+            unsafe { ierror.set(by_name!(stringify!($c), $c: InC)($($argument.c()),*)) }
         } }
     };
 }
