@@ -4,8 +4,9 @@
 //! program and its libraries; variables and constants never do. An internal procedure that uses variables of its host
 //! is called through a few instructions which the compiler writes onto the stack: they are known by how they look.
 
+use crate::by_name::ByName;
 use libc::{c_int, c_void, dl_phdr_info, size_t};
-use std::slice;
+use std::{mem, slice};
 
 /// Whether code lies at this address.
 ///
@@ -16,17 +17,40 @@ pub unsafe fn is_procedure(address: *const c_void) -> bool {
     !address.is_null() && (is_in_code(address) || unsafe { is_trampoline(address.cast()) })
 }
 
-/// What the walk over the objects looks for, and whether it was found.
-struct Search {
-    address: usize,
-    found: bool,
-}
-
 fn is_in_code(address: *const c_void) -> bool {
-    let mut search = Search { address: address.addr(), found: false };
+    if !is_in_an_object(address) {
+        return false;
+    }
+    let mut search = Search { address: address.addr(), executable: false };
     // SAFETY: the function below gets what it is declared for, and the search outlives the walk.
     unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut search).cast()) };
-    search.found
+    search.executable
+}
+
+/// glibc's `_dl_find_object`: fills in what is known of the object at an address, in no more words than these; 0 when there
+/// is one.
+type FindObject = unsafe extern "C" fn(*const c_void, *mut [u64; 16]) -> c_int;
+
+/// Whether the address is one of the program's or of a library's, and not of the heap or of a stack. It is asked first,
+/// for it takes no lock and walks over nothing. Before glibc 2.35 nobody can say, and the answer is always yes.
+fn is_in_an_object(address: *const c_void) -> bool {
+    static FIND: ByName = ByName::new(c"_dl_find_object");
+    unsafe extern "C" fn perhaps(_: *const c_void, _: *mut [u64; 16]) -> c_int {
+        0
+    }
+    let own: FindObject = perhaps;
+    let mut object = [0; 16];
+    // SAFETY: the function has this type, and any address may be asked for.
+    unsafe {
+        let find = mem::transmute::<*const c_void, FindObject>(FIND.address(own as *const c_void));
+        find(address, &mut object) == 0
+    }
+}
+
+/// What the walk over the objects looks for, and what it has found.
+struct Search {
+    address: usize,
+    executable: bool,
 }
 
 /// Looks at one object; anything but 0 ends the walk.
@@ -35,12 +59,12 @@ unsafe extern "C" fn look(object: *mut dl_phdr_info, _: size_t, search: *mut c_v
     let (object, search) = unsafe { (&*object, &mut *search.cast::<Search>()) };
     // SAFETY: the program headers of a loaded object.
     let segments = unsafe { slice::from_raw_parts(object.dlpi_phdr, object.dlpi_phnum.into()) };
-    search.found = segments.iter().any(|segment| {
+    let place = segments.iter().find(|segment| {
         let start = (object.dlpi_addr as usize).wrapping_add(segment.p_vaddr as usize);
-        let executable = segment.p_type == libc::PT_LOAD && segment.p_flags & libc::PF_X != 0;
-        executable && search.address.wrapping_sub(start) < segment.p_memsz as usize
+        segment.p_type == libc::PT_LOAD && search.address.wrapping_sub(start) < segment.p_memsz as usize
     });
-    search.found.into()
+    search.executable = place.is_some_and(|segment| segment.p_flags & libc::PF_X != 0);
+    place.is_some().into()
 }
 
 /// Whether the instructions are those that gcc and LLVM write for an internal procedure: an optional `endbr64`, the
