@@ -1,7 +1,8 @@
 //! Whether an argument is a procedure.
 //!
 //! Fortran passes the address of a procedure, and of a variable, alike. Procedures lie in the executable segments of the
-//! program and its libraries; variables and constants never do. An internal procedure that uses variables of its host
+//! program and its libraries; variables never do, and constants only where the linker was told to save space: there they are
+//! known by their values, which no code has. An internal procedure that uses variables of its host
 //! is called through a few instructions which the compiler writes onto the stack: they are known by how they look.
 
 use crate::by_name::ByName;
@@ -14,7 +15,20 @@ use std::{mem, slice};
 /// The address is 0, or that of a procedure or of a variable.
 pub unsafe fn is_procedure(address: *const c_void) -> bool {
     // SAFETY: not null, so there is something that can be read.
-    !address.is_null() && (is_in_code(address) || unsafe { is_trampoline(address.cast()) })
+    !address.is_null()
+        && unsafe { if is_in_code(address) { !is_index(address) } else { is_trampoline(address.cast()) } }
+}
+
+/// No index of LAPI_ADDR_SET is as great, and no function's first instructions are so small a number.
+const ABOVE_INDICES: usize = 1 << 16;
+
+/// Whether what lies in an executable segment is an index of LAPI_ADDR_SET.
+///
+/// # Safety
+/// The address is that of a procedure or of an integer of address size.
+unsafe fn is_index(address: *const c_void) -> bool {
+    // SAFETY: either can be read.
+    unsafe { address.cast::<usize>().read_unaligned() < ABOVE_INDICES }
 }
 
 fn is_in_code(address: *const c_void) -> bool {

@@ -146,7 +146,7 @@ fn fortran_has_its_own_compiler_form_and_header() {
     assert!(defined.starts_with(&format!("{gfortran} -DONE -DTWO=2 -c a.F -I")), "{defined}");
     // 32-bit programs have a header of their own; it comes first.
     let narrow = shown("mpxlf_r", &["-q32", "-c", "a.f"], &[]);
-    assert!(narrow.contains(&format!("-m32 -c a.f -I{prefix}/include/32 -I{prefix}/include ")), "{narrow}");
+    assert!(narrow.contains(&format!("-m32 -c a.f -I{prefix}/include/32 -I{prefix}/include")), "{narrow}");
     let wide = shown("mpxlf_r", &["-q32", "-q64", "-c", "a.f"], &[]);
     assert!(!wide.contains("include/32"), "{wide}");
     // Options of Fortran mean nothing to C.

@@ -28,15 +28,17 @@ fn compilers() -> Vec<&'static str> {
     found
 }
 
-/// Compiles a program of `tests/f` and the files beside it.
+/// Compiles a program of `tests/f`, and more files, with more flags.
 fn program(compiler: &str, file: &str, more: &[&str]) -> PathBuf {
     let (name, _) = file.rsplit_once('.').expect("the name of a source");
     let source = format!("tests/f/{file}");
-    let sources = [&[source.as_str(), "tests/f/common/ftest.f90"], more].concat();
+    let (flags, files): (Vec<&str>, Vec<&str>) = more.iter().partition(|more| more.starts_with('-'));
+    let sources = [&[source.as_str(), "tests/f/common/ftest.f90"], files.as_slice()].concat();
     // Modules of two programs may have the same name.
-    let modules = build_dir().join(format!("tests/f-modules/{name}-{compiler}"));
+    let modules = build_dir().join(format!("tests/f-modules/{name}-{compiler}{}", flags.concat()));
     fs::create_dir_all(&modules).expect("the folder can be made");
-    let flags = ["-compiler", compiler, "-J", modules.to_str().expect("an ordinary name")];
+    let modules = modules.to_str().expect("an ordinary name");
+    let flags = [&["-compiler", compiler, "-J", modules], flags.as_slice()].concat();
     compile_with(&stage().join("bin/mpfort"), &format!("f-{name}-{compiler}"), &sources, &flags)
 }
 
@@ -72,6 +74,27 @@ fn puts_gets_counters_and_read_modify_writes() {
 #[test]
 fn handlers_of_every_kind() {
     run("handlers.f90", &[1, 2, 3]);
+}
+
+/// Constants among the code, and position-independent code beside a library with a copy of `lapif.h`'s variables.
+#[test]
+fn handlers_however_the_program_is_linked() {
+    for compiler in compilers() {
+        let packed = program(compiler, "handlers.f90", &["-Wl,-z,noseparate-code"]);
+        passed(&Job::new(packed).procs(2).run(), 2);
+    }
+    let flags = ["-fPIC", "-shared", "-compiler", "gfortran"];
+    let library =
+        compile_with(&stage().join("bin/mpfort"), "f-library.so", &["tests/f/common/ftest.f90"], &flags);
+    let beside = format!("-Wl,-rpath,{}", library.parent().expect("it lies in a folder").display());
+    let library = library.to_str().expect("an ordinary name");
+    let modules = build_dir().join("tests/f-modules/pie");
+    fs::create_dir_all(&modules).expect("the folder can be made");
+    let modules = modules.to_str().expect("an ordinary name");
+    let flags = ["-compiler", "gfortran", "-fPIE", "-pie", "-J", modules, library, &beside];
+    let program =
+        compile_with(&stage().join("bin/mpfort"), "f-handlers-pie", &["tests/f/handlers.f90"], &flags);
+    passed(&Job::new(program).procs(2).run(), 2);
 }
 
 #[test]
