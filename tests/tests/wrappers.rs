@@ -380,7 +380,8 @@ fn the_installation_is_complete_and_can_be_taken_away() {
                     include/sys/atomic_op.h lib/libaixcompat.a lib/liblapi.so lib/liblapi_r.so lib/liblapi_r.so.1 lib/libmpi_ibm.a \
                     lib/libpoe.a lib/pkgconfig/lapi_r.pc";
     let mut expected: Vec<String> = expected.split_whitespace().map(str::to_owned).collect();
-    expected.extend(["1/mpCC_r.1", "1/cc_r.1"].map(|link| format!("share/man/man{link}")));
+    let links = ["mpCC_r", "cc_r", "mpxlf_r", "mpxlf90_r", "xlf_r", "mpfort"];
+    expected.extend(links.map(|link| format!("share/man/man1/{link}.1")));
     for section in ["1", "3", "7"] {
         for page in fs::read_dir(workspace().join(format!("man/man{section}"))).expect("there are pages") {
             let page = page.expect("the folder can be read").file_name().into_string().expect("a plain name");
