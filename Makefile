@@ -22,10 +22,12 @@ COMPAT := $(BUILD)/compat
 # The empty ones are named on old link lines and have nothing left to hold.
 EMPTY := $(COMPAT)/libpoe.a $(COMPAT)/libmpi_ibm.a
 ARCHIVES := $(COMPAT)/libaixcompat.a $(EMPTY)
-HEADERS := include/lapi.h include/css_shared.h
+HEADERS := include/lapi.h include/css_shared.h fortran/lapif.h fortran/lapi.f90
+# mpcc_r by its other names: it does what each is for.
+WRAPPERS := mpCC_r cc_r mpxlf_r mpxlf90_r xlf_r mpfort
 # Pages by their place under share/man, and the other names that some of them have.
 PAGES := $(patsubst man/%,%,$(wildcard man/man[137]/*))
-PAGE_LINKS := man1/mpCC_r.1 man1/cc_r.1 $(patsubst man3/%,man3/P%,$(filter man3/%,$(PAGES)))
+PAGE_LINKS := $(WRAPPERS:%=man1/%.1) $(patsubst man3/%,man3/P%,$(filter man3/%,$(PAGES)))
 
 # -C leaves a file alone that is the same already, so that what depends on its time is not made again.
 INSTALL := install -C
@@ -110,28 +112,27 @@ stage: all
 # Installing builds only what was never built: root, who often installs, often has no Rust.
 install: $(RELEASE)/liblapi_r.so $(RELEASE)/poe $(ARCHIVES)
 	@echo "== install: $(TO)"
-	@mkdir -p "$(TO)/bin" "$(TO)/lib/pkgconfig" "$(TO)/include/sys"
+	@mkdir -p "$(TO)/bin" "$(TO)/lib/pkgconfig" "$(TO)/include/sys" "$(TO)/include/32"
 	$(INSTALL) -m 755 $(RELEASE)/liblapi_r.so "$(TO)/lib/liblapi_r.so.1"
 	@ln -sfn liblapi_r.so.1 "$(TO)/lib/liblapi_r.so"
 	@ln -sfn liblapi_r.so.1 "$(TO)/lib/liblapi.so"
 	$(INSTALL) -m 644 $(ARCHIVES) "$(TO)/lib"
 	$(INSTALL) -m 644 $(HEADERS) "$(TO)/include"
+	$(INSTALL) -m 644 fortran/lapif32.h "$(TO)/include/32/lapif.h"
 	$(INSTALL) -m 644 tools/compat/sys/atomic_op.h "$(TO)/include/sys"
 	$(INSTALL) -m 755 $(RELEASE)/poe tools/wrappers/mpcc_r "$(TO)/bin"
-	@ln -sfn mpcc_r "$(TO)/bin/mpCC_r"
-	@ln -sfn mpcc_r "$(TO)/bin/cc_r"
+	@for name in $(WRAPPERS); do ln -sfn mpcc_r "$(TO)/bin/$$name"; done
 	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' tools/wrappers/lapi_r.pc.in \
 		>"$(TO)/lib/pkgconfig/lapi_r.pc"
 	@mkdir -p $(addprefix "$(TO)"/share/man/,man1 man3 man7)
 	$(foreach n,1 3 7,$(INSTALL) -m 644 man/man$n/*.$n "$(TO)/share/man/man$n" &&) true
-	@ln -sfn mpcc_r.1 "$(TO)/share/man/man1/mpCC_r.1"
-	@ln -sfn mpcc_r.1 "$(TO)/share/man/man1/cc_r.1"
+	@for name in $(WRAPPERS); do ln -sfn mpcc_r.1 "$(TO)/share/man/man1/$$name.1"; done
 	@for page in $(notdir $(filter man3/%,$(PAGES))); do ln -sfn "$$page" "$(TO)/share/man/man3/P$$page"; done
 
 uninstall:
 	rm -f $(addprefix "$(TO)"/lib/,liblapi_r.so.1 liblapi_r.so liblapi.so $(notdir $(ARCHIVES)) pkgconfig/lapi_r.pc)
-	rm -f $(addprefix "$(TO)"/include/,$(notdir $(HEADERS)) sys/atomic_op.h)
-	rm -f $(addprefix "$(TO)"/bin/,poe mpcc_r mpCC_r cc_r)
+	rm -f $(addprefix "$(TO)"/include/,$(notdir $(HEADERS)) sys/atomic_op.h 32/lapif.h)
+	rm -f $(addprefix "$(TO)"/bin/,poe mpcc_r $(WRAPPERS))
 	rm -f $(addprefix "$(TO)"/share/man/,$(PAGES) $(PAGE_LINKS))
 
 clean:

@@ -28,6 +28,8 @@ for purpose in "$@"; do
         # What shows man pages looks for mistakes in them.
         need mandoc command -v mandoc
         need groff-base command -v groff
+        # lapif.h and the calls by Fortran.
+        need gfortran command -v gfortran
         ;;
     sanitize)
         # gcc's list of what a sanitizer needs, and the object that starts one, come with gcc itself. The runtime is Rust's.

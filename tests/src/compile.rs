@@ -88,7 +88,7 @@ fn headers_beside(source: &Path) -> Vec<PathBuf> {
         .take(2)
         .filter_map(|dir| fs::read_dir(dir).ok())
         .flat_map(|entries| entries.flatten().map(|entry| entry.path()))
-        .filter(|path| path.extension().is_some_and(|extension| extension == "h"))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "h" || extension == "f90"))
         .collect();
     headers.sort();
     headers

@@ -17,7 +17,7 @@ struct Ran {
 /// Runs a program in a folder of its own, with these variables and no others that choose a compiler.
 fn run_in(dir: &Path, program: &Path, args: &[&str], env: &[(&str, &str)]) -> Ran {
     let mut command = Command::new(program);
-    for chooser in ["CC", "CXX", "MP_COMPILER", "MP_MSG_API"] {
+    for chooser in ["CC", "CXX", "FC", "MP_COMPILER", "MP_MSG_API"] {
         command.env_remove(chooser);
     }
     let output =
@@ -118,6 +118,66 @@ fn the_compiler_can_be_chosen() {
     assert_eq!(chosen("mpCC_r", &["a.c"], &[("CXX", "mpCC_r -q64")]), "c++");
     let missing = run_in(workspace(), &wrapper("mpcc_r"), &["-compiler"], &[]);
     assert!(!missing.ok && missing.stderr.contains("-compiler"), "{}", missing.stderr);
+}
+
+#[test]
+fn fortran_has_its_own_compiler_form_and_header() {
+    let prefix = stage().display();
+    let rest = format!(
+        "-I{prefix}/include -pthread -no-pie -L{prefix}/lib -Wl,-rpath,{prefix}/lib -llapi_r -laixcompat"
+    );
+    let gfortran = "gfortran -fallow-argument-mismatch";
+    for name in ["mpxlf_r", "xlf_r", "mpfort"] {
+        assert_eq!(shown(name, &["-qextname", "a.f", "-o", "a"], &[]), format!("{gfortran} a.f -o a {rest}"));
+    }
+    // The form of the sources: what the wrapper is for, and then what it is told.
+    assert_eq!(
+        shown("mpxlf90_r", &["a.f"], &[]),
+        format!("gfortran -ffree-form -fallow-argument-mismatch a.f {rest}")
+    );
+    let forms = |name, args: &[&str]| shown(name, args, &[]).split(" a.f").next().map(str::to_owned);
+    let fixed = "gfortran -ffixed-form -fallow-argument-mismatch";
+    assert_eq!(forms("mpxlf90_r", &["-qfixed", "a.f"]).as_deref(), Some(fixed));
+    let long = format!("{fixed} -ffixed-line-length-132");
+    assert_eq!(forms("mpxlf_r", &["-qfixed=132", "a.f"]), Some(long));
+    let free = "gfortran -ffree-form -fallow-argument-mismatch";
+    assert_eq!(forms("mpfort", &["-qfree=f90", "a.f"]).as_deref(), Some(free));
+    let defined = shown("mpxlf_r", &["-WF,-DONE,-DTWO=2", "-c", "a.F"], &[]);
+    assert!(defined.starts_with(&format!("{gfortran} -DONE -DTWO=2 -c a.F -I")), "{defined}");
+    // 32-bit programs have a header of their own; it comes first.
+    let narrow = shown("mpxlf_r", &["-q32", "-c", "a.f"], &[]);
+    assert!(narrow.contains(&format!("-m32 -c a.f -I{prefix}/include/32 -I{prefix}/include")), "{narrow}");
+    let wide = shown("mpxlf_r", &["-q32", "-q64", "-c", "a.f"], &[]);
+    assert!(!wide.contains("include/32"), "{wide}");
+    // Options of Fortran mean nothing to C.
+    assert!(shown("mpcc_r", &["-qfree", "-c", "a.c"], &[]).starts_with("cc -c a.c "));
+}
+
+#[test]
+fn the_fortran_compiler_can_be_chosen() {
+    let dir = folder("wrapper_fortran");
+    script(&dir.join("other"), "echo 'another compiler, version 20'");
+    script(
+        &dir.join("gfortran-9"),
+        "case $1 in -dumpversion) echo 9 ;; *) echo 'GNU Fortran (GCC) 9.4.0' ;; esac",
+    );
+    let path = format!("{}:{}", dir.display(), std::env::var("PATH").expect("there is a PATH"));
+    let chosen = |args: &[&str], env: &[(&str, &str)]| {
+        let env = [&[("PATH", path.as_str())], env].concat();
+        let args = [args, &["-c", "a.f"]].concat();
+        shown("mpxlf_r", &args, &env).split(" -c a.f").next().map(str::to_owned).unwrap_or_default()
+    };
+    // Only gfortran of 10 and later is strict, and has the option that says otherwise.
+    assert_eq!(chosen(&["-compiler", "other"], &[("MP_COMPILER", "gfortran")]), "other");
+    assert_eq!(chosen(&[], &[("FC", "gfortran-9 -O2")]), "gfortran-9 -O2");
+    assert_eq!(chosen(&[], &[("MP_COMPILER", "gcc-9"), ("FC", "other")]), "gfortran-9");
+    assert_eq!(chosen(&[], &[("FC", "other")]), "other");
+    // A configure script that was given FC=mpxlf_r hands it on to the wrapper itself.
+    assert_eq!(chosen(&[], &[("FC", "/opt/bin/mpxlf_r")]), "gfortran -fallow-argument-mismatch");
+    assert_eq!(
+        chosen(&[], &[("CC", "other"), ("MP_COMPILER", "mpfort")]),
+        "gfortran -fallow-argument-mismatch"
+    );
 }
 
 #[test]
@@ -315,11 +375,13 @@ fn the_installation_is_complete_and_can_be_taken_away() {
         files
     };
     make("install");
-    let expected = "bin/cc_r bin/mpCC_r bin/mpcc_r bin/poe include/css_shared.h include/lapi.h include/sys/atomic_op.h \
-                    lib/libaixcompat.a lib/liblapi.so lib/liblapi_r.so lib/liblapi_r.so.1 lib/libmpi_ibm.a \
+    let expected = "bin/cc_r bin/mpCC_r bin/mpcc_r bin/mpfort bin/mpxlf90_r bin/mpxlf_r bin/poe bin/xlf_r \
+                    include/32/lapif.h include/css_shared.h include/lapi.f90 include/lapi.h include/lapif.h \
+                    include/sys/atomic_op.h lib/libaixcompat.a lib/liblapi.so lib/liblapi_r.so lib/liblapi_r.so.1 lib/libmpi_ibm.a \
                     lib/libpoe.a lib/pkgconfig/lapi_r.pc";
     let mut expected: Vec<String> = expected.split_whitespace().map(str::to_owned).collect();
-    expected.extend(["1/mpCC_r.1", "1/cc_r.1"].map(|link| format!("share/man/man{link}")));
+    let links = ["mpCC_r", "cc_r", "mpxlf_r", "mpxlf90_r", "xlf_r", "mpfort"];
+    expected.extend(links.map(|link| format!("share/man/man1/{link}.1")));
     for section in ["1", "3", "7"] {
         for page in fs::read_dir(workspace().join(format!("man/man{section}"))).expect("there are pages") {
             let page = page.expect("the folder can be read").file_name().into_string().expect("a plain name");

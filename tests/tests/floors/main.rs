@@ -35,8 +35,10 @@ const CAPI: &[&str] = &[
     "proto::outbox::SendDone",
     "dgsp::vector::Vector",
 ];
+/// What `fortran` may use of the core, beside `capi`.
+const FORTRAN: &str = "abi";
 /// What `cdylib` may use of all our crates.
-const CDYLIB: &str = "openlapi_capi";
+const CDYLIB: &[&str] = &["openlapi_capi", "openlapi_fortran"];
 
 /// Where the kernel's cross-memory calls stand, and where sockets do.
 const CROSS_MEMORY: &str = "src/transport/shm/";
@@ -77,8 +79,17 @@ fn the_c_interface_uses_the_calls_and_their_types() {
 #[test]
 fn the_shared_library_only_hands_on() {
     let sources = sources("cdylib/src");
-    assert!(sources.iter().flat_map(Source::paths).any(|path| path.names[0] == CDYLIB));
+    for used in CDYLIB {
+        assert!(sources.iter().flat_map(Source::paths).any(|path| path.names[0] == *used), "no {used}");
+    }
     holds(&sources, cdylib_rules);
+}
+
+#[test]
+fn fortran_stands_on_the_c_interface() {
+    let sources = sources("fortran/src");
+    assert!(sources.iter().flat_map(Source::paths).any(|path| path.names[0] == "openlapi_capi"));
+    holds(&sources, fortran_rules);
 }
 
 fn holds(sources: &[Source], rules: fn(&Source, &PathUsed) -> Option<String>) {
@@ -132,9 +143,15 @@ fn capi_rules(_: &Source, path: &PathUsed) -> Option<String> {
     foreign.then(|| format!("capi uses of the core {CAPI:?} alone"))
 }
 
+fn fortran_rules(_: &Source, path: &PathUsed) -> Option<String> {
+    let ours = path.names[0].starts_with("openlapi");
+    let allowed = path.names[0] == "openlapi_capi" || path.starts_with(&["openlapi", FORTRAN]);
+    (ours && !allowed).then(|| format!("fortran uses openlapi_capi, and of the core {FORTRAN} alone"))
+}
+
 fn cdylib_rules(_: &Source, path: &PathUsed) -> Option<String> {
-    let foreign = path.names[0].starts_with("openlapi") && path.names[0] != CDYLIB;
-    foreign.then(|| format!("cdylib uses {CDYLIB} alone"))
+    let foreign = path.names[0].starts_with("openlapi") && !CDYLIB.contains(&path.names[0].as_str());
+    foreign.then(|| format!("cdylib uses {CDYLIB:?} alone"))
 }
 
 /// The rules that a file of this name and text breaks.
@@ -181,6 +198,10 @@ fn a_line_that_runs_up_is_found() {
     assert_eq!(judged("src/calls/put.rs", "use openlapi::{abi::*, transport::shm};", capi_rules).len(), 1);
     assert_eq!(judged("src/calls/put.rs", "use openlapi::proto::outbox::Outbox;", capi_rules).len(), 1);
     assert_eq!(judged("src/lib.rs", "pub use openlapi::api;", cdylib_rules).len(), 1);
+    assert_eq!(
+        judged("src/ddm.rs", "use openlapi::{abi::*, engine::context::Held};", fortran_rules).len(),
+        1
+    );
 }
 
 #[test]

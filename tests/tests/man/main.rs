@@ -105,6 +105,34 @@ fn fortran_has_the_same_parameters_and_declares_each() {
     }
 }
 
+/// As subroutines that make the call with their own arguments.
+#[test]
+fn fortran_syntax_compiles() {
+    let mut program = String::new();
+    for page in pages("3") {
+        let shown = page.shown("FORTRAN SYNTAX").concat();
+        let shown = [("any", "integer"), ("request", "LAPI_UTIL_T"), ("transfer", "LAPI_XFER_T")]
+            .iter()
+            .fold(shown, |text, (what, name)| text.replace(&format!("<{what} type>"), name));
+        let (call, declarations) =
+            shown.split_once("call ").and_then(|(_, rest)| rest.split_once(")\n")).expect("a call");
+        let (name, parameters) = call.split_once('(').expect("a call has parameters");
+        let parts = [
+            format!("subroutine of_{name}({parameters})\nimplicit none\ninclude 'lapif.h'\n"),
+            format!("{declarations}\ncall {name}({parameters})\nend subroutine\n"),
+        ];
+        program.extend(parts);
+    }
+    let file = build_dir().join("tests/man-syntax.f90");
+    fs::write(&file, program).expect("the file can be written");
+    let made = Command::new(stage().join("bin/mpfort"))
+        .args(["-compiler", "gfortran", "-fsyntax-only"])
+        .arg(&file)
+        .output()
+        .expect("the wrapper can be run");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+}
+
 #[test]
 fn pages_have_the_same_sections_in_the_same_order() {
     for page in pages("3") {

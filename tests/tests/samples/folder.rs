@@ -12,6 +12,9 @@ pub type Expected = fn(task: usize, tasks: usize) -> Vec<String>;
 /// Numbers of tasks for programs whose tasks work in pairs.
 pub const PAIRS: &[usize] = &[2, 4];
 
+/// How the sources of samples end: C and Fortran.
+const ENDINGS: [&str; 2] = [".c", ".F"];
+
 /// A copy of a folder of samples, built.
 pub struct Folder {
     path: PathBuf,
@@ -30,7 +33,8 @@ impl Folder {
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(&path).expect("the copy's folder can be made");
         for program in programs {
-            copy(&source, &path, &format!("{program}.c"));
+            let ending = ENDINGS.iter().find(|ending| source.join(format!("{program}{ending}")).exists());
+            copy(&source, &path, &format!("{program}{}", ending.expect("a source in one of the languages")));
         }
         copy(&source, &path, "Makefile");
         let readme = fs::read_to_string(source.join("README")).expect("every folder has a README");
@@ -58,6 +62,7 @@ impl Folder {
             .env_remove("MAKEFLAGS")
             .env_remove("MAKELEVEL")
             .env_remove("LAPI_CC")
+            .env_remove("LAPI_FC")
             .output()
             .expect("make can be run");
         assert!(
@@ -101,6 +106,13 @@ impl Folder {
         let shown = if numbers_of_tasks == PAIRS { 2 } else { 1 };
         for line in (0..shown).flat_map(|task| expected(task, 2)) {
             assert!(self.promises(&line), "{program}: the README does not show \"{line}\"");
+        }
+    }
+
+    /// The same for a program in C and its twin in Fortran, which print the same.
+    pub fn check_twins(&self, twins: [&str; 2], numbers_of_tasks: &[usize], expected: Expected) {
+        for program in twins {
+            self.check(program, numbers_of_tasks, expected);
         }
     }
 
@@ -155,12 +167,15 @@ pub fn assert_complaints(outcome: &Outcome, program: &str, tasks: usize) {
     );
 }
 
-/// The names of the C programs in a folder, without their ending.
+/// The names of the programs in a folder, without their ending.
 fn sources(folder: &Path) -> Vec<String> {
     let files = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let mut programs: Vec<String> = files
         .map(|file| file.expect("a folder can be read to its end").file_name().into_string())
-        .filter_map(|name| Some(name.expect("names of files are ASCII").strip_suffix(".c")?.to_owned()))
+        .filter_map(|name| {
+            let name = name.expect("names of files are ASCII");
+            ENDINGS.iter().find_map(|ending| Some(name.strip_suffix(ending)?.to_owned()))
+        })
         .collect();
     programs.sort();
     programs

@@ -43,9 +43,12 @@ fn init() {
 
 #[test]
 fn lapi_api() {
-    let programs = ["Am", "Amv", "Get", "Getv", "Put", "Putv", "Rmw", "Rmw64"];
+    let programs = [
+        "Am", "Amv", "Get", "Getv", "Put", "Putv", "Rmw", "Rmw64", //
+        "Amf", "Amvf", "Getf", "Getvf", "Putf", "Putvf", "Rmwf", "Rmw64f",
+    ];
     let folder = Folder::build("lapi_api", &programs);
-    folder.check("Am", PAIRS, |me, _| {
+    folder.check_twins(["Am", "Amf"], PAIRS, |me, _| {
         if me % 2 == 0 {
             let handled = "has handled the message; completion counter after the wait: 0";
             vec![format!("task {me}: task {} {handled}", me + 1)]
@@ -56,7 +59,7 @@ fn lapi_api() {
             ]
         }
     });
-    folder.check("Amv", PAIRS, |me, _| {
+    folder.check_twins(["Amv", "Amvf"], PAIRS, |me, _| {
         if me % 2 == 0 {
             let handled = "has handled the message; completion counter after the wait: 0";
             vec![format!("task {me}: task {} {handled}", me + 1)]
@@ -68,7 +71,7 @@ fn lapi_api() {
             ]
         }
     });
-    folder.check("Get", PAIRS, |me, _| {
+    folder.check_twins(["Get", "Getf"], PAIRS, |me, _| {
         if me % 2 == 0 {
             let letters: String =
                 (0..26).map(|i| char::from(b'a' + u8::try_from((me + 1 + i) % 26).unwrap())).collect();
@@ -80,7 +83,7 @@ fn lapi_api() {
             vec![format!("task {me}: target counter after the wait: 0; the text has been read and is wiped")]
         }
     });
-    folder.check("Getv", PAIRS, |me, _| {
+    folder.check_twins(["Getv", "Getvf"], PAIRS, |me, _| {
         if me % 2 == 0 {
             let from = me + 1;
             let fields =
@@ -95,7 +98,7 @@ fn lapi_api() {
             )]
         }
     });
-    folder.check("Put", PAIRS, |me, _| {
+    folder.check_twins(["Put", "Putf"], PAIRS, |me, _| {
         if me % 2 == 0 {
             vec![format!("task {me}: has put 10 numbers into task {}", me + 1)]
         } else {
@@ -107,7 +110,7 @@ fn lapi_api() {
             ]
         }
     });
-    folder.check("Putv", PAIRS, |me, _| {
+    folder.check_twins(["Putv", "Putvf"], PAIRS, |me, _| {
         if me % 2 == 0 {
             let form = format!("the form of task {} is filled in", me + 1);
             vec![format!("task {me}: completion counter after the wait: 0; {form}")]
@@ -119,7 +122,7 @@ fn lapi_api() {
             ]
         }
     });
-    folder.check("Rmw", PAIRS, |me, _| {
+    folder.check_twins(["Rmw", "Rmwf"], PAIRS, |me, _| {
         if me % 2 == 0 {
             let target = me + 1;
             vec![
@@ -134,7 +137,7 @@ fn lapi_api() {
             vec![format!("task {me}: at the end the variable is 42")]
         }
     });
-    folder.check("Rmw64", PAIRS, |me, _| {
+    folder.check_twins(["Rmw64", "Rmw64f"], PAIRS, |me, _| {
         if me % 2 == 0 {
             vec![
                 format!("task {me}: SWAP took 5000000020 from task {}", me + 1),
@@ -174,7 +177,7 @@ fn basic() {
 
 #[test]
 fn xfer() {
-    let folder = Folder::build("xfer", &["Am_xfer", "Put_xfer"]);
+    let folder = Folder::build("xfer", &["Am_xfer", "Put_xfer", "Put_xferf"]);
     folder.check("Am_xfer", PAIRS, |me, _| {
         if me % 2 == 0 {
             let handled = "has handled the greeting; completion counter after the wait: 0";
@@ -186,7 +189,7 @@ fn xfer() {
             ]
         }
     });
-    folder.check("Put_xfer", PAIRS, |me, _| {
+    folder.check_twins(["Put_xfer", "Put_xferf"], PAIRS, |me, _| {
         if me % 2 == 0 {
             vec![
                 format!("task {me}: origin counter after the wait: 0"),

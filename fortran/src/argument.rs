@@ -1,0 +1,127 @@
+//! The kinds of arguments. Each is the address that Fortran passes; `c` makes of it what C gets.
+//!
+//! What lives at the origin is the variable itself, what lives at the target is an integer that holds an address.
+//! LAPI_ADDR_NULL and an address of 0 (`%VAL(0)`) both mean that there is nothing.
+
+use crate::{common, handler};
+use libc::{c_int, c_uint, c_void};
+use openlapi::abi::{lapi_long_t, lapi_vec_t};
+use std::ptr;
+
+/// What C gets for an argument.
+pub trait Argument {
+    /// The type of C's parameter.
+    type C;
+
+    /// C's argument.
+    ///
+    /// # Safety
+    /// The address is 0, or that of a variable of the right type.
+    unsafe fn c(self) -> Self::C;
+}
+
+/// A number.
+#[repr(transparent)]
+pub struct Value<T>(*const T);
+
+impl<T: Copy + Default> Argument for Value<T> {
+    type C = T;
+
+    unsafe fn c(self) -> T {
+        // SAFETY: not null, so the program's variable.
+        if self.0.is_null() { T::default() } else { unsafe { self.0.read_unaligned() } }
+    }
+}
+
+/// Something of this task: the variable itself.
+#[repr(transparent)]
+pub struct Here<T>(*mut T);
+
+impl<T> Argument for Here<T> {
+    type C = *mut T;
+
+    unsafe fn c(self) -> *mut T {
+        common::or_null(self.0)
+    }
+}
+
+/// Something of the target: a variable that holds its address there.
+#[repr(transparent)]
+pub struct There<T>(*const *mut T);
+
+impl<T> Argument for There<T> {
+    type C = *mut T;
+
+    unsafe fn c(self) -> *mut T {
+        // SAFETY: not null, so the program's variable.
+        if self.0.is_null() { ptr::null_mut() } else { unsafe { self.0.read_unaligned() } }
+    }
+}
+
+/// A procedure, or a variable that holds an address or an index of LAPI_ADDR_SET.
+#[repr(transparent)]
+pub struct Handler(*mut c_void);
+
+impl Argument for Handler {
+    type C = *mut c_void;
+
+    unsafe fn c(self) -> *mut c_void {
+        // SAFETY: what the caller of this owes is what each of the two owes.
+        unsafe { if handler::is_procedure(self.0) { self.0 } else { There(self.0.cast()).c() } }
+    }
+}
+
+/// The same as C's lapi_long_t.
+#[repr(transparent)]
+pub struct LongHandler(Handler);
+
+impl Argument for LongHandler {
+    type C = lapi_long_t;
+
+    unsafe fn c(self) -> lapi_long_t {
+        // SAFETY: as above.
+        unsafe { self.0.c() as usize as lapi_long_t }
+    }
+}
+
+/// The target's vector in LAPI_PUTV and LAPI_GETV: TYPE(LAPI_VEC_T), or, as the man pages have it, an integer that holds
+/// the address of one. Either way it lies in this task.
+#[repr(transparent)]
+pub struct Vector(*mut c_void);
+
+/// No address has so few in its lower half: the first page is never mapped.
+const LEAST_ADDRESS: c_uint = 4096;
+
+impl Argument for Vector {
+    type C = *mut lapi_vec_t;
+
+    unsafe fn c(self) -> *mut lapi_vec_t {
+        let given = common::or_null(self.0);
+        if given.is_null() {
+            return ptr::null_mut();
+        }
+        // SAFETY: both begin with four bytes, the type of the vector or a part of an address.
+        let first = unsafe { given.cast::<c_uint>().read_unaligned() };
+        let vector = first < LEAST_ADDRESS;
+        // SAFETY: an integer that holds an address.
+        if vector { given.cast() } else { unsafe { There(given.cast()).c() } }
+    }
+}
+
+/// `ierror`, the last argument of every call.
+#[repr(transparent)]
+pub struct Code(*mut c_int);
+
+impl Code {
+    /// Tells the program how the call has ended.
+    ///
+    /// # Safety
+    /// The address is 0, or that of an INTEGER.
+    pub unsafe fn set(self, code: c_int) {
+        let place = common::or_null(self.0);
+        if !place.is_null() {
+            // SAFETY: the program's variable.
+            unsafe { place.write_unaligned(code) };
+        }
+    }
+}
