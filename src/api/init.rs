@@ -98,6 +98,7 @@ fn open(
     let mut core = Core::new(options, joined.transport);
     if joined.came_back {
         core.awaited = (0..identity.tasks).filter(|&task| task != identity.task).collect();
+        core.joined_at = Some(0);
         peers::welcome(&mut core);
     }
     let settings = &context.settings;

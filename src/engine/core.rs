@@ -80,6 +80,9 @@ pub struct Core {
     pub purged: BTreeSet<Task>,
     /// Peers that it lets come back, and that are not there yet.
     pub awaited: BTreeSet<Task>,
+    /// Of a task that has come back to a job that runs: the highest number of collective operations that others had entered
+    /// when they let it.
+    pub joined_at: Option<u32>,
     /// How often a peer was given up, if ever: what belongs to an earlier time is not told to it.
     pub incarnations: BTreeMap<Task, u32>,
     /// Counters with a list of tasks, and who waits for counters without polling.
@@ -142,6 +145,7 @@ impl Core {
             lost: BTreeSet::new(),
             purged: BTreeSet::new(),
             awaited: BTreeSet::new(),
+            joined_at: None,
             incarnations: BTreeMap::new(),
             watched: Watched::default(),
             shunned: BTreeSet::new(),

@@ -7,6 +7,7 @@ use super::transfer::Transfer;
 use crate::abi::{INT_ERR, LAPI_ERR_NO_CONNECTIVITY, LAPI_ERR_TIMEOUT, TMR_ERR, lapi_err_t};
 use crate::base::clock::{moment, ticks};
 use crate::error::Error;
+use crate::proto::before;
 use crate::proto::ops::Op;
 use crate::proto::vigil::Verdict;
 use crate::transport::{PeerState, STRANGER, Task};
@@ -84,29 +85,33 @@ pub fn welcome(core: &mut Core) {
         // A frame further up some stack may have been in the middle of a message of before.
         core.inbox.forget(task);
         core.news = true;
-        let Some(position) = greeting.checked_sub(FIRST_POSITION) else { continue };
-        if catch_up(core, position as u32) {
-            // Who has let this task come back before may have failed in one collective operation less.
-            let (me, tasks) = (core.options.me, core.options.tasks);
-            (0..tasks).filter(|&peer| peer != me).for_each(|peer| tell_position(core, peer));
-        } else {
-            tell_position(core, task);
+        if let Some(position) = greeting.checked_sub(FIRST_POSITION) {
+            fall_into_step(core, task, position as u32);
         }
     }
 }
 
-/// Another task has entered so many collective operations. Answers whether this one was behind.
-fn catch_up(core: &mut Core, position: u32) -> bool {
+/// `task` had entered so many collective operations when it let this task come back.
+fn fall_into_step(core: &mut Core, task: Task, position: u32) {
     let (collectives, outbox, mut wire) = core.collective();
-    let behind = collectives.catch_up(position, outbox, &mut wire);
+    collectives.catch_up(position, outbox, &mut wire);
     advance_collective(core);
-    behind
+    // A task that has come back hears of all others where they stood before it took part in anything. By now it may be
+    // further itself, and so may they: that is nobody else's business.
+    let Some(joined_at) = core.joined_at else { return };
+    if before(joined_at, position) {
+        core.joined_at = Some(position);
+        let (me, tasks) = (core.options.me, core.options.tasks);
+        (0..tasks).filter(|&peer| peer != me).for_each(|peer| tell_position(core, peer, position));
+    } else if before(position, joined_at) {
+        tell_position(core, task, joined_at);
+    }
 }
 
-/// Tells a peer how many collective operations this task has entered: it may be behind.
-fn tell_position(core: &mut Core, peer: Task) {
+/// Tells a peer, which may be behind, where others stand.
+fn tell_position(core: &mut Core, peer: Task, position: u32) {
     if core.transport.open(peer) && !core.awaited.contains(&peer) && !core.lost.contains(&peer) {
-        answer(core, peer, &Head::CollectiveAt { sequence: core.collectives.turn() });
+        answer(core, peer, &Head::CollectiveAt { sequence: position });
     }
 }
 

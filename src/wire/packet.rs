@@ -204,7 +204,7 @@ pub enum Head {
         /// Where in the round's values this body belongs.
         offset: u64,
     },
-    /// The sender's next collective operation, or the one it is in. A task that is behind goes on from there.
+    /// The next collective operation of some task, told by one that has come back. A task that is behind goes on from there.
     CollectiveAt {
         /// Which one.
         sequence: u32,

@@ -131,6 +131,7 @@ pub fn open_again(me: Number, tasks: u32, transport: Box<dyn Transport>, habits:
     let mut held = task.context.enter().expect("an open context");
     let core = held.core();
     core.awaited = (0..tasks).filter(|&task| task != me).collect();
+    core.joined_at = Some(0);
     peers::welcome(core);
     drop(held);
     task
