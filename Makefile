@@ -33,10 +33,10 @@ SECONDS ?= 60
 all: library compat
 
 library:
-	@echo "== build: the library and the tools"
-	$(CARGO) build --release -p lapi_r -p openlapi-tools
+	@echo "== build: the library, the profiler and the tools"
+	$(CARGO) build --release -p lapi_r -p openlapi-prof -p openlapi-tools
 
-$(RELEASE)/liblapi_r.so $(RELEASE)/poe:
+$(RELEASE)/liblapi_r.so $(RELEASE)/liblapiprof.so $(RELEASE)/lapi_prof $(RELEASE)/poe:
 	@$(MAKE) library
 
 compat: $(ARCHIVES)
@@ -97,25 +97,26 @@ stage: all
 	@$(MAKE) install PREFIX="$(STAGE)" DESTDIR=
 
 # Installing builds only what was never built: root, who often installs, often has no Rust.
-install: $(RELEASE)/liblapi_r.so $(RELEASE)/poe $(ARCHIVES)
+install: $(RELEASE)/liblapi_r.so $(RELEASE)/liblapiprof.so $(RELEASE)/lapi_prof $(RELEASE)/poe $(ARCHIVES)
 	@echo "== install: $(TO)"
 	@mkdir -p "$(TO)/bin" "$(TO)/lib/pkgconfig" "$(TO)/include/sys"
 	$(INSTALL) -m 755 $(RELEASE)/liblapi_r.so "$(TO)/lib/liblapi_r.so.1"
 	@ln -sfn liblapi_r.so.1 "$(TO)/lib/liblapi_r.so"
 	@ln -sfn liblapi_r.so.1 "$(TO)/lib/liblapi.so"
+	$(INSTALL) -m 755 $(RELEASE)/liblapiprof.so "$(TO)/lib"
 	$(INSTALL) -m 644 $(ARCHIVES) "$(TO)/lib"
 	$(INSTALL) -m 644 $(HEADERS) "$(TO)/include"
 	$(INSTALL) -m 644 tools/compat/sys/atomic_op.h "$(TO)/include/sys"
-	$(INSTALL) -m 755 $(RELEASE)/poe tools/wrappers/mpcc_r "$(TO)/bin"
+	$(INSTALL) -m 755 $(RELEASE)/poe $(RELEASE)/lapi_prof tools/wrappers/mpcc_r "$(TO)/bin"
 	@ln -sfn mpcc_r "$(TO)/bin/mpCC_r"
 	@ln -sfn mpcc_r "$(TO)/bin/cc_r"
 	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' tools/wrappers/lapi_r.pc.in \
 		>"$(TO)/lib/pkgconfig/lapi_r.pc"
 
 uninstall:
-	rm -f $(addprefix "$(TO)"/lib/,liblapi_r.so.1 liblapi_r.so liblapi.so $(notdir $(ARCHIVES)) pkgconfig/lapi_r.pc)
+	rm -f $(addprefix "$(TO)"/lib/,liblapi_r.so.1 liblapi_r.so liblapi.so liblapiprof.so $(notdir $(ARCHIVES)) pkgconfig/lapi_r.pc)
 	rm -f $(addprefix "$(TO)"/include/,$(notdir $(HEADERS)) sys/atomic_op.h)
-	rm -f $(addprefix "$(TO)"/bin/,poe mpcc_r mpCC_r cc_r)
+	rm -f $(addprefix "$(TO)"/bin/,poe lapi_prof mpcc_r mpCC_r cc_r)
 
 clean:
 	$(CARGO) clean
