@@ -9,7 +9,12 @@ const LANGUAGES: [(&str, &str); 2] = [("mpcc_r", "c"), ("mpCC_r", "cpp")];
 fn compiled(language: (&str, &str), name: &str, source: &str, flags: &[&str]) -> PathBuf {
     let (compiler, ending) = language;
     let source = format!("tests/c/profiling/{source}.{ending}");
-    compile_with(&stage().join("bin").join(compiler), &format!("profiling-{name}-{ending}"), &[&source], flags)
+    compile_with(
+        &stage().join("bin").join(compiler),
+        &format!("profiling-{name}-{ending}"),
+        &[&source],
+        flags,
+    )
 }
 
 /// The wrappers as a library that says where it stands.

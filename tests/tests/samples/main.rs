@@ -174,8 +174,7 @@ fn basic() {
 
 #[test]
 fn profiling() {
-    let folder =
-        Folder::with_libraries("profiling", &["test1", "Xfer_poll"], &["myprof_r", "proftime_r"]);
+    let folder = Folder::with_libraries("profiling", &["test1", "Xfer_poll"], &["myprof_r", "proftime_r"]);
     folder.check("test1", ANY, |me, _| {
         vec![
             format!("task {me}: profiling layer: LAPI_Init has answered LAPI_SUCCESS"),
