@@ -1,6 +1,6 @@
 //! The names of addresses: what the dynamic linker knows, and for the rest the symbol table of the file.
 
-use object::{Object, SymbolMap, SymbolMapName};
+use object::{Object, ObjectKind, ObjectSymbol, SymbolKind};
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_void};
 use std::fs;
@@ -10,7 +10,22 @@ use std::path::Path;
 /// Names addresses; reads each file once.
 #[derive(Debug, Default)]
 pub struct Symbols {
-    files: HashMap<String, Vec<(u64, String)>>,
+    files: HashMap<String, File>,
+}
+
+/// The functions of a file, by address.
+#[derive(Debug, Default)]
+struct File {
+    /// Whether its addresses are those in memory: it is a program with a fixed place.
+    fixed: bool,
+    functions: Vec<Function>,
+}
+
+#[derive(Debug)]
+struct Function {
+    begin: u64,
+    size: u64,
+    name: String,
 }
 
 /// What is known of an address.
@@ -64,22 +79,34 @@ impl Symbols {
 
     /// The function around an address, and where it begins.
     fn in_file(&mut self, path: &str, base: u64, address: u64) -> Option<(String, u64)> {
-        let symbols = self.files.entry(path.to_owned()).or_insert_with(|| read(path).unwrap_or_default());
-        // A program with a fixed place has absolute addresses in its table.
-        [address, address.wrapping_sub(base)].into_iter().find_map(|at| {
-            let next = symbols.partition_point(|(begin, _)| *begin <= at);
-            let (begin, name) = symbols.get(next.checked_sub(1)?)?;
-            Some((name.clone(), *begin + (address - at)))
-        })
+        let file = self.files.entry(path.to_owned()).or_insert_with(|| read(path).unwrap_or_default());
+        let base = if file.fixed { 0 } else { base };
+        let at = address.checked_sub(base)?;
+        let next = file.functions.partition_point(|function| function.begin <= at);
+        let function = file.functions.get(next.checked_sub(1)?)?;
+        // What is written in assembler may have no size.
+        let inside = function.size == 0 || at - function.begin < function.size;
+        inside.then(|| (function.name.clone(), function.begin + base))
     }
 }
 
-fn read(path: &str) -> Option<Vec<(u64, String)>> {
+fn read(path: &str) -> Option<File> {
     // The linker knows the program itself by the name that it was started by, which may have been relative to another folder.
     let bytes = fs::read(path).or_else(|_| fs::read("/proc/self/exe")).ok()?;
     let file = object::File::parse(&*bytes).ok()?;
-    let map: SymbolMap<SymbolMapName<'_>> = file.symbol_map();
-    Some(map.symbols().iter().map(|symbol| (symbol.address(), symbol.name().to_owned())).collect())
+    let mut functions: Vec<Function> = file
+        .symbols()
+        .filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.is_definition())
+        .filter_map(|symbol| {
+            Some(Function {
+                begin: symbol.address(),
+                size: symbol.size(),
+                name: symbol.name().ok()?.to_owned(),
+            })
+        })
+        .collect();
+    functions.sort_by_key(|function| function.begin);
+    Some(File { fixed: file.kind() == ObjectKind::Executable, functions })
 }
 
 fn text(name: *const c_char) -> String {

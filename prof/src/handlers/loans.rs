@@ -1,9 +1,8 @@
 //! Wrappers of completion and send completion handlers: a loan keeps the handler and its parameter until it has run.
 //!
-//! The free loans are a stack whose top is one word: the number of a loan and a mark that changes each time (Treiber's stack,
-//! with a tag against a loan that goes and comes back between two looks). There is a fixed number of loans; a handler that
-//! finds none is handed over as it is, and counted. So is one that never runs, since its message never came: its loan is
-//! not given back.
+//! There is a fixed number of loans, each with a flag that whoever takes it sets. The search begins behind the loan that was
+//! taken last, where the oldest are, which are the first to be free again. A handler that finds none is handed over as it is,
+//! and counted. One that never runs, since its message never came, does not give its loan back.
 
 use super::not_timed;
 use crate::calls::Call;
@@ -13,26 +12,30 @@ use openlapi::abi::{compl_hndlr_t, lapi_handle_t, lapi_sh_info_t, scompl_hndlr_t
 use openlapi::base::clock::ticks;
 use std::mem::transmute;
 use std::ptr::{self, null_mut};
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
 /// How many handlers can be under way.
 const LOANS: usize = 4096;
+/// How many loans are looked at for a free one.
+const REACH: usize = 256;
 
 /// A handler that has not run yet.
 struct Loan {
-    /// The number of the loan below it on the stack, from 1; 0 for none.
-    below: AtomicU32,
+    /// Set by who takes it, cleared by who gives it back; whoever sets it may write the rest.
+    taken: AtomicBool,
     handler: AtomicUsize,
     parameter: AtomicPtr<c_void>,
 }
 
 static ALL: [Loan; LOANS] = [const {
-    Loan { below: AtomicU32::new(0), handler: AtomicUsize::new(0), parameter: AtomicPtr::new(null_mut()) }
+    Loan {
+        taken: AtomicBool::new(false),
+        handler: AtomicUsize::new(0),
+        parameter: AtomicPtr::new(null_mut()),
+    }
 }; LOANS];
-/// In the lower half the number of the free loan on top, from 1; in the upper half how many times it has changed.
-static FREE: AtomicU64 = AtomicU64::new(0);
-/// How many loans were ever made: those above have never been on the stack.
-static MADE: AtomicU32 = AtomicU32::new(0);
+/// Where the next search begins.
+static NEXT: AtomicUsize = AtomicUsize::new(0);
 
 /// A wrapper and its parameter in place of a completion handler and its own.
 pub fn completion(handler: compl_hndlr_t, parameter: *mut c_void) -> Option<(compl_hndlr_t, *mut c_void)> {
@@ -87,7 +90,9 @@ unsafe extern "C" fn run_send_completion(
 }
 
 fn lend(handler: usize, parameter: *mut c_void) -> Option<*mut c_void> {
-    let Some(loan) = pop().or_else(make) else {
+    let start = NEXT.fetch_add(1, Ordering::Relaxed);
+    let Some(loan) = (start..start.wrapping_add(REACH)).map(|at| &ALL[at % LOANS]).find(|loan| loan.take())
+    else {
         not_timed();
         return None;
     };
@@ -102,51 +107,16 @@ fn take_back(loan: *mut c_void) -> (usize, *mut c_void) {
     let loan = unsafe { &*loan.cast::<Loan>() };
     // The library hands the parameter from thread to thread under its lock, which orders these.
     let held = (loan.handler.load(Ordering::Relaxed), loan.parameter.load(Ordering::Relaxed));
-    push(loan);
+    // Release: they have been read before the next one writes.
+    loan.taken.store(false, Ordering::Release);
     held
 }
 
-fn make() -> Option<&'static Loan> {
-    if MADE.load(Ordering::Relaxed) as usize >= LOANS {
-        return None;
+impl Loan {
+    fn take(&self) -> bool {
+        !self.taken.load(Ordering::Relaxed)
+            && self.taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
-    ALL.get(MADE.fetch_add(1, Ordering::Relaxed) as usize)
-}
-
-fn pop() -> Option<&'static Loan> {
-    let mut top = FREE.load(Ordering::Acquire);
-    loop {
-        let loan = ALL.get((top as u32 as usize).checked_sub(1)?)?;
-        let next = changed(top, loan.below.load(Ordering::Relaxed));
-        // Acquire: what the loan was for has been read before it was put here. The tag in `top` proves that `below` is still right.
-        match FREE.compare_exchange_weak(top, next, Ordering::Acquire, Ordering::Acquire) {
-            Ok(_) => return Some(loan),
-            Err(other) => top = other,
-        }
-    }
-}
-
-fn push(loan: &'static Loan) {
-    let number = (ptr::from_ref(loan).addr() - ALL.as_ptr().addr()) / size_of::<Loan>() + 1;
-    let mut top = FREE.load(Ordering::Relaxed);
-    loop {
-        loan.below.store(top as u32, Ordering::Relaxed);
-        // Release: whoever takes it sees `below`, and writes to it only after what was read of it here.
-        match FREE.compare_exchange_weak(
-            top,
-            changed(top, number as u32),
-            Ordering::Release,
-            Ordering::Relaxed,
-        ) {
-            Ok(_) => return,
-            Err(other) => top = other,
-        }
-    }
-}
-
-/// The word with another number on top.
-fn changed(top: u64, number: u32) -> u64 {
-    ((top >> 32).wrapping_add(1) << 32) | u64::from(number)
 }
 
 #[cfg(test)]
@@ -176,7 +146,9 @@ mod tests {
         });
         let all: Vec<_> = std::iter::from_fn(|| lend(1, without_provenance_mut(1))).collect();
         assert_eq!(all.len(), LOANS);
-        all.into_iter().for_each(|loan| drop(take_back(loan)));
+        for loan in all {
+            take_back(loan);
+        }
         assert!(lend(1, without_provenance_mut(1)).is_some());
     }
 }

@@ -109,6 +109,7 @@ impl Events {
         })
     }
 
+    #[inline]
     fn room(&self) -> &[Event] {
         let limit = self.limit.load(Ordering::Acquire);
         if limit == 0 {

@@ -39,6 +39,7 @@ impl Count {
     }
 
     /// Takes all that there is.
+    #[inline]
     pub fn take(&self) -> u64 {
         let value = self.get();
         self.0.store(0, Relaxed);
@@ -46,6 +47,7 @@ impl Count {
     }
 
     /// What it is.
+    #[inline]
     pub fn get(&self) -> u64 {
         self.0.load(Relaxed)
     }

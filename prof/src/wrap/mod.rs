@@ -26,9 +26,9 @@ macro_rules! wrapper {
                 static REAL: $crate::real::Real = $crate::real::Real::new($real);
                 let site = $crate::site::site();
                 let traffic: Option<$crate::record::Traffic> = $moved;
+                type Real = unsafe extern "C" fn($($kind),*) -> ::libc::c_int;
                 // SAFETY: the symbol of this name has this type.
-                let real: unsafe extern "C" fn($($kind),*) -> ::libc::c_int =
-                    unsafe { ::std::mem::transmute(REAL.address()) };
+                let real = unsafe { ::std::mem::transmute::<*mut ::libc::c_void, Real>(REAL.address()) };
                 let start = ::openlapi::base::clock::ticks();
                 // SAFETY: the caller's own arguments, for the call it has made.
                 let answer = unsafe { real($($arg),*) };
