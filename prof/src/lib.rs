@@ -5,11 +5,12 @@
 //! what it cannot.
 //!
 //! `calls` says what is told apart, `record` is what a call writes, `wrap` and `handlers` are what the program and LAPI
-//! call, `process` knows when it is time to report, `part` is what one task reports, and `merge` and `report` make one
+//! call, `identity` who this task is, `process` knows when it is time to report, `part` is what one task reports, and `merge` and `report` make one
 //! of all tasks.
 
 mod calls;
 mod handlers;
+mod identity;
 mod memory;
 pub mod merge;
 mod part;

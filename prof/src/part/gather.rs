@@ -3,7 +3,7 @@
 use super::data::{Event, FORMAT, Link, Moved, Part, SiteRow, SizeCount};
 use crate::calls::{Call, Class};
 use crate::handlers;
-use crate::process::{self, Span};
+use crate::identity::{self, Span};
 use crate::record::{self, BINS, Count, EVENTS, NO_PEER, SIZES};
 use crate::symbols::Symbols;
 use std::collections::HashMap;
@@ -18,8 +18,8 @@ pub fn gather() -> Part {
     Part {
         format: FORMAT,
         job: job(),
-        task: process::task(),
-        tasks: process::tasks(),
+        task: identity::task(),
+        tasks: identity::tasks(),
         host: host(),
         pid: std::process::id(),
         program: program(),
@@ -30,7 +30,7 @@ pub fn gather() -> Part {
         stretch,
         timeline,
         events_limit: EVENTS.limit() as u64,
-        events_left_out: record::all().map(|buffer| buffer.left_out.get()).sum(),
+        events_left_out: record::all().map(|buffer| buffer.claim.left_out.get()).sum(),
         events: events(&span, &rows),
         sites,
         untimed: handlers::untimed(),
@@ -93,7 +93,7 @@ fn sites(span: &Span) -> (Vec<SiteRow>, HashMap<(usize, u16), u32>) {
 
 fn links(span: &Span) -> Vec<Link> {
     let mut links: Vec<Link> = Vec::new();
-    for target in 0..process::tasks() {
+    for target in 0..identity::tasks() {
         let mut link: Option<Link> = None;
         for peer in record::all().filter_map(|buffer| buffer.peers().get(target as usize)) {
             if peer.moves.iter().all(|moves| moves.count.get() == 0) {
@@ -101,7 +101,7 @@ fn links(span: &Span) -> Vec<Link> {
             }
             let nothing = Moved::default();
             let link = link.get_or_insert_with(|| Link {
-                origin: process::task(),
+                origin: identity::task(),
                 target,
                 put: nothing,
                 get: nothing,
@@ -148,7 +148,7 @@ fn timeline(span: &Span) -> (u64, Vec<[u64; Class::COUNT]>) {
 }
 
 fn events(span: &Span, rows: &HashMap<(usize, u16), u32>) -> Vec<Event> {
-    let origin = process::origin();
+    let origin = identity::origin();
     let mut events: Vec<Event> = EVENTS
         .written()
         .filter_map(|(call, event)| {

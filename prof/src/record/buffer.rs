@@ -4,8 +4,8 @@ use super::events::Claim;
 use super::timeline::Timeline;
 use super::{Count, SIZES};
 use crate::calls::{Call, Class};
+use crate::identity;
 use crate::memory;
-use crate::process;
 use std::cell::Cell;
 use std::ptr::{self, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU16, AtomicU32, AtomicUsize, Ordering};
@@ -22,8 +22,7 @@ pub struct Buffer {
     next: AtomicPtr<Buffer>,
     /// Whether a thread has it.
     taken: AtomicBool,
-    /// Its number, from 0: the thread's number in a trace.
-    pub number: AtomicU16,
+    number: AtomicU16,
     /// The places that were called from, by hash.
     sites: [Site; SITES],
     /// Calls from places for which there was no room.
@@ -33,9 +32,7 @@ pub struct Buffer {
     /// When it called what.
     pub timeline: Timeline,
     /// The events that it may write.
-    pub(super) claim: Claim,
-    /// Events for which there was no room.
-    pub left_out: Count,
+    pub claim: Claim,
 }
 
 /// The calls of one kind from one place; or the runs of one handler.
@@ -156,6 +153,12 @@ impl Buffer {
             && self.taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
+    /// The number of this buffer, from 0: the thread's number in a trace.
+    #[inline]
+    pub fn number(&self) -> u16 {
+        self.number.load(Ordering::Relaxed)
+    }
+
     /// The entry for a call from a place.
     #[inline]
     pub fn site(&self, address: usize, call: Call) -> &Site {
@@ -191,7 +194,7 @@ impl Buffer {
 
     #[cold]
     fn make_peers(&self) -> &[Peer] {
-        let tasks = process::tasks();
+        let tasks = identity::tasks();
         // SAFETY: a Peer consists of atomics, for which zeroes are valid.
         if let Some(peers) = unsafe { memory::zeroed::<Peer>(tasks as usize) } {
             self.peers.store(peers.as_ptr().cast_mut(), Ordering::Relaxed);

@@ -1,6 +1,5 @@
 //! The events of a trace: the first so many of the task, in one piece of memory of which threads take shares.
 
-use super::buffer::Buffer;
 use super::{Count, Seen};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -50,6 +49,8 @@ pub struct Event {
 pub struct Claim {
     at: Count,
     end: Count,
+    /// How many events there was no room for.
+    pub left_out: Count,
 }
 
 impl Events {
@@ -79,14 +80,13 @@ impl Events {
 
     /// Keeps an event, or counts it as left out.
     #[inline]
-    pub(super) fn add(&self, buffer: &Buffer, seen: &Seen) {
+    pub(super) fn add(&self, claim: &Claim, thread: u16, seen: &Seen) {
         let events = self.room();
         if events.is_empty() {
             return;
         }
-        let claim = &buffer.claim;
         if claim.at.get() == claim.end.get() && !self.share(claim) {
-            buffer.left_out.add(1);
+            claim.left_out.add(1);
             return;
         }
         let event = &events[claim.at.get() as usize];
@@ -97,7 +97,7 @@ impl Events {
         event.site.store(seen.site, Ordering::Relaxed);
         event.bytes.store(bytes, Ordering::Relaxed);
         event.peer.store(peer, Ordering::Relaxed);
-        event.thread.store(buffer.number.load(Ordering::Relaxed), Ordering::Relaxed);
+        event.thread.store(thread, Ordering::Relaxed);
         event.call.store(seen.call as u16, Ordering::Release);
     }
 

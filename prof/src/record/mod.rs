@@ -13,7 +13,7 @@ pub use events::{EVENTS, NO_PEER};
 pub use timeline::BINS;
 
 use crate::calls::{Call, Class};
-use crate::process;
+use crate::identity;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// How many sizes are told apart: 0, 1, 2 to 3, 4 to 7 and so on.
@@ -113,11 +113,11 @@ pub fn record(seen: Seen) {
         }
     }
     // What comes before the first LAPI_Init, when the clock has not begun, is counted and has no place in time.
-    let origin = process::origin();
+    let origin = identity::origin();
     if origin != 0 {
         buffer.timeline.add(seen.start.saturating_sub(origin), class);
     }
-    EVENTS.add(buffer, &seen);
+    EVENTS.add(&buffer.claim, buffer.number(), &seen);
 }
 
 #[cfg(test)]
