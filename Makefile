@@ -103,7 +103,8 @@ install: $(RELEASE)/liblapi_r.so $(RELEASE)/liblapiprof.so $(RELEASE)/lapi_prof 
 	$(INSTALL) -m 755 $(RELEASE)/liblapi_r.so "$(TO)/lib/liblapi_r.so.1"
 	@ln -sfn liblapi_r.so.1 "$(TO)/lib/liblapi_r.so"
 	@ln -sfn liblapi_r.so.1 "$(TO)/lib/liblapi.so"
-	$(INSTALL) -m 755 $(RELEASE)/liblapiprof.so "$(TO)/lib"
+	$(INSTALL) -m 755 $(RELEASE)/liblapiprof.so "$(TO)/lib/liblapiprof.so.1"
+	@ln -sfn liblapiprof.so.1 "$(TO)/lib/liblapiprof.so"
 	$(INSTALL) -m 644 $(ARCHIVES) "$(TO)/lib"
 	$(INSTALL) -m 644 $(HEADERS) "$(TO)/include"
 	$(INSTALL) -m 644 tools/compat/sys/atomic_op.h "$(TO)/include/sys"
@@ -114,7 +115,7 @@ install: $(RELEASE)/liblapi_r.so $(RELEASE)/liblapiprof.so $(RELEASE)/lapi_prof 
 		>"$(TO)/lib/pkgconfig/lapi_r.pc"
 
 uninstall:
-	rm -f $(addprefix "$(TO)"/lib/,liblapi_r.so.1 liblapi_r.so liblapi.so liblapiprof.so $(notdir $(ARCHIVES)) pkgconfig/lapi_r.pc)
+	rm -f $(addprefix "$(TO)"/lib/,liblapi_r.so.1 liblapi_r.so liblapi.so liblapiprof.so.1 liblapiprof.so $(notdir $(ARCHIVES)) pkgconfig/lapi_r.pc)
 	rm -f $(addprefix "$(TO)"/include/,$(notdir $(HEADERS)) sys/atomic_op.h)
 	rm -f $(addprefix "$(TO)"/bin/,poe lapi_prof mpcc_r mpCC_r cc_r)
 

@@ -316,7 +316,7 @@ fn the_installation_is_complete_and_can_be_taken_away() {
     };
     make("install");
     let expected = "bin/cc_r bin/lapi_prof bin/mpCC_r bin/mpcc_r bin/poe include/css_shared.h include/lapi.h include/sys/atomic_op.h \
-                    lib/libaixcompat.a lib/liblapi.so lib/liblapi_r.so lib/liblapi_r.so.1 lib/liblapiprof.so \
+                    lib/libaixcompat.a lib/liblapi.so lib/liblapi_r.so lib/liblapi_r.so.1 lib/liblapiprof.so lib/liblapiprof.so.1 \
                     lib/libmpi_ibm.a lib/libpoe.a lib/pkgconfig/lapi_r.pc";
     let expected: Vec<String> =
         expected.split_whitespace().map(|name| format!("./opt/lapi/{name}")).collect();
