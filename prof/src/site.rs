@@ -45,6 +45,10 @@ std::arch::global_asm!(
 macro_rules! exported {
     ($symbol:ident, $body:path, ($($arg:ident: $kind:ty),*)) => {
         /// The call of this name, profiled.
+        ///
+        /// # Safety
+        ///
+        /// What the manual asks of the caller.
         #[cfg(target_arch = "x86_64")]
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
@@ -60,6 +64,10 @@ macro_rules! exported {
         }
 
         /// The call of this name, profiled.
+        ///
+        /// # Safety
+        ///
+        /// What the manual asks of the caller.
         #[cfg(not(target_arch = "x86_64"))]
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $symbol($($arg: $kind),*) -> ::libc::c_int {

@@ -4,9 +4,6 @@
 //! only, so that handlers can be timed: LAPI_Addr_set, and LAPI_Xfer with a handler of the origin
 //! ([`crate::handlers`]).
 
-// C's names. What each call asks of its caller is the manual's business.
-#![allow(non_snake_case, clippy::missing_safety_doc, clippy::too_many_arguments)]
-
 mod ends;
 mod plain;
 mod sizes;
@@ -17,12 +14,10 @@ mod xfer;
 #[macro_export]
 macro_rules! wrapper {
     ($symbol:ident = $real:literal, $call:ident, ($($arg:ident: $kind:ty),*), $moved:expr) => {
-        $crate::exported!($symbol, $call::body, ($($arg: $kind),*));
+        const _: () = {
+            $crate::exported!($symbol, body, ($($arg: $kind),*));
 
-        mod $call {
-            use super::*;
-
-            pub unsafe extern "C" fn body($($arg: $kind),*) -> ::libc::c_int {
+            unsafe extern "C" fn body($($arg: $kind),*) -> ::libc::c_int {
                 static REAL: $crate::real::Real = $crate::real::Real::new($real);
                 let site = $crate::site::site();
                 let traffic: Option<$crate::record::Traffic> = $moved;
@@ -42,6 +37,6 @@ macro_rules! wrapper {
                 });
                 answer
             }
-        }
+        };
     };
 }
