@@ -293,6 +293,27 @@ fn mistakes_in_its_variables_are_told() {
 }
 
 #[test]
+fn every_call_has_a_wrapper() {
+    // The functions that a library exports under names that begin so, without the beginning.
+    let exported = |library: &str, begin: &str| -> Vec<String> {
+        let mut nm = Command::new("nm");
+        nm.args(["-D", "--defined-only"]).arg(stage().join("lib").join(library));
+        let listed = nm.output().expect("nm runs");
+        assert!(listed.status.success(), "{listed:?}");
+        let text = String::from_utf8_lossy(&listed.stdout).into_owned();
+        let names =
+            text.lines().filter_map(|line| line.split_once(" T ")?.1.strip_prefix(begin).map(str::to_owned));
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        names
+    };
+    let wrapped = exported("liblapiprof.so", "LAPI_");
+    assert!(wrapped.len() > 30, "{wrapped:?}");
+    assert_eq!(wrapped, exported("liblapi_r.so", "PLAPI_"));
+    assert!(exported("liblapiprof.so", "PLAPI_").is_empty(), "the real calls are the library's");
+}
+
+#[test]
 fn a_program_without_lapi_does_not_notice() {
     let outcome = Job::direct("/bin/echo").arg("well").env("LD_PRELOAD", profiler()).run();
     outcome.ok();
