@@ -41,10 +41,10 @@ SEED ?=
 all: library compat
 
 library:
-	@echo "== build: the library and the tools"
-	$(CARGO) build --release -p lapi_r -p openlapi-tools
+	@echo "== build: the library, the profiler and the tools"
+	$(CARGO) build --release -p lapi_r -p openlapi-prof -p openlapi-tools
 
-$(RELEASE)/liblapi_r.so $(RELEASE)/poe:
+$(RELEASE)/liblapi_r.so $(RELEASE)/liblapiprof.so $(RELEASE)/lapi_prof $(RELEASE)/poe:
 	@$(MAKE) library
 
 compat: $(ARCHIVES)
@@ -110,17 +110,19 @@ stage: all
 	@$(MAKE) install PREFIX="$(STAGE)" DESTDIR=
 
 # Installing builds only what was never built: root, who often installs, often has no Rust.
-install: $(RELEASE)/liblapi_r.so $(RELEASE)/poe $(ARCHIVES)
+install: $(RELEASE)/liblapi_r.so $(RELEASE)/liblapiprof.so $(RELEASE)/lapi_prof $(RELEASE)/poe $(ARCHIVES)
 	@echo "== install: $(TO)"
 	@mkdir -p "$(TO)/bin" "$(TO)/lib/pkgconfig" "$(TO)/include/sys" "$(TO)/include/32"
 	$(INSTALL) -m 755 $(RELEASE)/liblapi_r.so "$(TO)/lib/liblapi_r.so.1"
 	@ln -sfn liblapi_r.so.1 "$(TO)/lib/liblapi_r.so"
 	@ln -sfn liblapi_r.so.1 "$(TO)/lib/liblapi.so"
+	$(INSTALL) -m 755 $(RELEASE)/liblapiprof.so "$(TO)/lib/liblapiprof.so.1"
+	@ln -sfn liblapiprof.so.1 "$(TO)/lib/liblapiprof.so"
 	$(INSTALL) -m 644 $(ARCHIVES) "$(TO)/lib"
 	$(INSTALL) -m 644 $(HEADERS) "$(TO)/include"
 	$(INSTALL) -m 644 fortran/lapif32.h "$(TO)/include/32/lapif.h"
 	$(INSTALL) -m 644 tools/compat/sys/atomic_op.h "$(TO)/include/sys"
-	$(INSTALL) -m 755 $(RELEASE)/poe tools/wrappers/mpcc_r "$(TO)/bin"
+	$(INSTALL) -m 755 $(RELEASE)/poe $(RELEASE)/lapi_prof tools/wrappers/mpcc_r "$(TO)/bin"
 	@for name in $(WRAPPERS); do ln -sfn mpcc_r "$(TO)/bin/$$name"; done
 	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' tools/wrappers/lapi_r.pc.in \
 		>"$(TO)/lib/pkgconfig/lapi_r.pc"
@@ -130,9 +132,9 @@ install: $(RELEASE)/liblapi_r.so $(RELEASE)/poe $(ARCHIVES)
 	@for page in $(notdir $(filter man3/%,$(PAGES))); do ln -sfn "$$page" "$(TO)/share/man/man3/P$$page"; done
 
 uninstall:
-	rm -f $(addprefix "$(TO)"/lib/,liblapi_r.so.1 liblapi_r.so liblapi.so $(notdir $(ARCHIVES)) pkgconfig/lapi_r.pc)
+	rm -f $(addprefix "$(TO)"/lib/,liblapi_r.so.1 liblapi_r.so liblapi.so liblapiprof.so.1 liblapiprof.so $(notdir $(ARCHIVES)) pkgconfig/lapi_r.pc)
 	rm -f $(addprefix "$(TO)"/include/,$(notdir $(HEADERS)) sys/atomic_op.h 32/lapif.h)
-	rm -f $(addprefix "$(TO)"/bin/,poe mpcc_r $(WRAPPERS))
+	rm -f $(addprefix "$(TO)"/bin/,poe lapi_prof mpcc_r $(WRAPPERS))
 	rm -f $(addprefix "$(TO)"/share/man/,$(PAGES) $(PAGE_LINKS))
 
 clean:

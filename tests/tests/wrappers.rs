@@ -375,9 +375,9 @@ fn the_installation_is_complete_and_can_be_taken_away() {
         files
     };
     make("install");
-    let expected = "bin/cc_r bin/mpCC_r bin/mpcc_r bin/mpfort bin/mpxlf90_r bin/mpxlf_r bin/poe bin/xlf_r \
+    let expected = "bin/cc_r bin/lapi_prof bin/mpCC_r bin/mpcc_r bin/mpfort bin/mpxlf90_r bin/mpxlf_r bin/poe bin/xlf_r \
                     include/32/lapif.h include/css_shared.h include/lapi.f90 include/lapi.h include/lapif.h \
-                    include/sys/atomic_op.h lib/libaixcompat.a lib/liblapi.so lib/liblapi_r.so lib/liblapi_r.so.1 lib/libmpi_ibm.a \
+                    include/sys/atomic_op.h lib/libaixcompat.a lib/liblapi.so lib/liblapi_r.so lib/liblapi_r.so.1 lib/liblapiprof.so lib/liblapiprof.so.1 lib/libmpi_ibm.a \
                     lib/libpoe.a lib/pkgconfig/lapi_r.pc";
     let mut expected: Vec<String> = expected.split_whitespace().map(str::to_owned).collect();
     let links = ["mpCC_r", "cc_r", "mpxlf_r", "mpxlf90_r", "xlf_r", "mpfort"];

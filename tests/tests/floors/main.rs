@@ -37,6 +37,8 @@ const CAPI: &[&str] = &[
 ];
 /// What `fortran` may use of the core, beside `capi`.
 const FORTRAN: &str = "abi";
+/// What `prof` may use of all our crates: the core's types and clock. The calls it finds by their names.
+const PROF: &[&str] = &["openlapi::abi", "openlapi::base::clock"];
 /// What `cdylib` may use of all our crates.
 const CDYLIB: &[&str] = &["openlapi_capi", "openlapi_fortran"];
 
@@ -90,6 +92,15 @@ fn fortran_stands_on_the_c_interface() {
     let sources = sources("fortran/src");
     assert!(sources.iter().flat_map(Source::paths).any(|path| path.names[0] == "openlapi_capi"));
     holds(&sources, fortran_rules);
+}
+
+#[test]
+fn the_profiler_uses_the_types_and_stands_in_no_circle() {
+    let sources = sources("prof/src");
+    assert!(sources.iter().flat_map(Source::paths).any(|path| path.names[0] == "openlapi"));
+    holds(&sources, prof_rules);
+    let found = circles::circles(&sources, &[]);
+    assert!(found.is_empty(), "\n{}\n", found.join("\n"));
 }
 
 fn holds(sources: &[Source], rules: fn(&Source, &PathUsed) -> Option<String>) {
@@ -154,6 +165,12 @@ fn cdylib_rules(_: &Source, path: &PathUsed) -> Option<String> {
     foreign.then(|| format!("cdylib uses {CDYLIB:?} alone"))
 }
 
+fn prof_rules(_: &Source, path: &PathUsed) -> Option<String> {
+    let allowed = |prefix: &&str| path.starts_with(&prefix.split("::").collect::<Vec<_>>());
+    let ours = path.names[0].starts_with("openlapi") || path.names[0] == "lapi_r";
+    (ours && !PROF.iter().any(allowed)).then(|| format!("prof uses {PROF:?} alone"))
+}
+
 /// The rules that a file of this name and text breaks.
 fn judged(file: &str, text: &str, rules: fn(&Source, &PathUsed) -> Option<String>) -> Vec<String> {
     Source::new(file, &module_of(file), text).violations(rules)
@@ -202,6 +219,8 @@ fn a_line_that_runs_up_is_found() {
         judged("src/ddm.rs", "use openlapi::{abi::*, engine::context::Held};", fortran_rules).len(),
         1
     );
+    assert_eq!(judged("src/real.rs", "use openlapi_capi::LAPI_Put;", prof_rules).len(), 1);
+    assert_eq!(judged("src/wrap/plain.rs", "use openlapi::{abi::*, api::put_get};", prof_rules).len(), 1);
 }
 
 #[test]
@@ -236,6 +255,7 @@ fn lines_that_run_down_are_let_through() {
         "after an item for tests: {found:?}"
     );
     assert!(judged("src/calls/put.rs", "use openlapi::{abi::*, base::bytes::Piece};", capi_rules).is_empty());
+    assert!(judged("src/wrap/xfer.rs", "use openlapi::{abi::*, base::clock::ticks};", prof_rules).is_empty());
 }
 
 #[test]

@@ -27,12 +27,18 @@ impl Folder {
     /// Copies a folder as a user would, so that the source tree stays clean, and runs `make` in it. `programs` are
     /// all of its programs.
     pub fn build(name: &str, programs: &[&str]) -> Self {
+        Self::with_libraries(name, programs, &[])
+    }
+
+    /// The same, with sources that are compiled to libraries of the programs.
+    pub fn with_libraries(name: &str, programs: &[&str], libraries: &[&str]) -> Self {
         let source = support::workspace().join("samples").join(name);
-        assert_eq!(sources(&source), sorted(programs), "the programs in samples/{name}");
+        let all = [programs, libraries].concat();
+        assert_eq!(sources(&source), sorted(&all), "the programs in samples/{name}");
         let path = support::build_dir().join("tests/samples").join(name);
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(&path).expect("the copy's folder can be made");
-        for program in programs {
+        for program in all {
             let ending = ENDINGS.iter().find(|ending| source.join(format!("{program}{ending}")).exists());
             copy(&source, &path, &format!("{program}{}", ending.expect("a source in one of the languages")));
         }

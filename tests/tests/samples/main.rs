@@ -176,6 +176,26 @@ fn basic() {
 }
 
 #[test]
+fn profiling() {
+    let folder = Folder::with_libraries("profiling", &["test1", "Xfer_poll"], &["myprof_r", "proftime_r"]);
+    folder.check("test1", ANY, |me, _| {
+        vec![
+            format!("task {me}: profiling layer: LAPI_Init has answered LAPI_SUCCESS"),
+            format!("task {me}: the program knows nothing of the layer"),
+            format!("task {me}: profiling layer: LAPI_Term is called"),
+        ]
+    });
+    folder.check("Xfer_poll", ANY, |me, _| {
+        vec![
+            format!("task {me}: all 10 puts have come, and the values are right"),
+            format!("task {me}: profiling layer: 10 calls of LAPI_Xfer took T us"),
+            format!("task {me}: profiling layer: LAPI_Msgpoll took T us"),
+        ]
+    });
+    folder.clean();
+}
+
+#[test]
 fn xfer() {
     let folder = Folder::build("xfer", &["Am_xfer", "Put_xfer", "Put_xferf"]);
     folder.check("Am_xfer", PAIRS, |me, _| {

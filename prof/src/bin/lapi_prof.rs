@@ -1,0 +1,33 @@
+//! lapi_prof: makes the report of a profiled job of which some tasks have left no part.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+const USAGE: &str = "usage: lapi_prof merge DIR
+
+Makes report.json, trace.json and report.html in DIR of the parts that the tasks of a job have written there
+(LAPIPROF_OUT=DIR). The last task to end does that by itself; this is for jobs of which a task has died.";
+
+fn main() -> ExitCode {
+    let arguments: Vec<_> = std::env::args_os().skip(1).collect();
+    match &arguments[..] {
+        [command, dir] if command == "merge" => match lapiprof::merge::merge(Path::new(dir)) {
+            Ok(done) => {
+                println!("lapi_prof: {done}");
+                ExitCode::SUCCESS
+            }
+            Err(error) => {
+                eprintln!("lapi_prof: {error}");
+                ExitCode::FAILURE
+            }
+        },
+        [flag] if flag == "-h" || flag == "--help" => {
+            println!("{USAGE}");
+            ExitCode::SUCCESS
+        }
+        _ => {
+            eprintln!("{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Which task this is, of how many, and since when: known from the first LAPI_Init on.
+
+use openlapi::base::clock;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// The number of this task; meaningless before the first LAPI_Init.
+static TASK: AtomicU32 = AtomicU32::new(0);
+/// How many tasks there are; 0 before the first LAPI_Init.
+static TASKS: AtomicU32 = AtomicU32::new(0);
+static TICKS: AtomicU64 = AtomicU64::new(0);
+static MONOTONIC: AtomicU64 = AtomicU64::new(0);
+static REALTIME: AtomicU64 = AtomicU64::new(0);
+
+/// Starts the clock.
+pub fn begin() {
+    REALTIME.store(now(libc::CLOCK_REALTIME), Ordering::Relaxed);
+    MONOTONIC.store(now(libc::CLOCK_MONOTONIC), Ordering::Relaxed);
+    TICKS.store(clock::ticks(), Ordering::Relaxed);
+}
+
+/// Takes note of who this is.
+pub fn set(task: u32, tasks: u32) {
+    TASK.store(task, Ordering::Relaxed);
+    TASKS.store(tasks, Ordering::Relaxed);
+}
+
+/// Forgets everything; for the child of a fork.
+pub fn fork_child() {
+    TASKS.store(0, Ordering::Relaxed);
+    TICKS.store(0, Ordering::Relaxed);
+}
+
+/// The beginning, in ticks: just before the first LAPI_Init.
+#[inline]
+pub fn origin() -> u64 {
+    TICKS.load(Ordering::Relaxed)
+}
+
+/// The number of this task.
+pub fn task() -> u32 {
+    TASK.load(Ordering::Relaxed)
+}
+
+/// How many tasks there are; 0 when that is not known yet.
+#[inline]
+pub fn tasks() -> u32 {
+    TASKS.load(Ordering::Relaxed)
+}
+
+/// Time since the beginning, and what a tick is worth.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    /// The beginning, in ns of the clock of the day.
+    pub started: u64,
+    /// How long ago that was, in ns.
+    pub wall: u64,
+    /// Nanoseconds for each tick.
+    pub tick: f64,
+}
+
+impl Span {
+    /// From the beginning until now.
+    pub fn now() -> Self {
+        let (ticks, wall) =
+            (clock::ticks() - origin(), now(libc::CLOCK_MONOTONIC) - MONOTONIC.load(Ordering::Relaxed));
+        let tick = if ticks == 0 { 1.0 } else { wall as f64 / ticks as f64 };
+        Self { started: REALTIME.load(Ordering::Relaxed), wall, tick }
+    }
+
+    /// So many ticks in ns.
+    pub fn ns(&self, ticks: u64) -> u64 {
+        (ticks as f64 * self.tick) as u64
+    }
+}
+
+fn now(clock: libc::clockid_t) -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the structure lives during the call, which cannot fail for a clock that every Linux has.
+    unsafe { libc::clock_gettime(clock, &mut now) };
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}

@@ -1,0 +1,64 @@
+//! Makes one report of the parts of all tasks.
+
+use crate::part::{self, Part};
+use crate::report::{self, Report};
+use std::fs::{self, File, TryLockError};
+use std::path::Path;
+
+/// Merges the parts that are there, whether all are or not, and says what has come of it.
+///
+/// # Errors
+///
+/// What could not be read or written, as a sentence.
+pub fn merge(dir: &Path) -> Result<String, String> {
+    let parts = part::parts(dir)?;
+    let report = write(dir, &parts)?;
+    let missing = report.missing_in_words();
+    Ok(format!(
+        "{} of {} tasks are in {}{missing}",
+        parts.len(),
+        report.tasks,
+        dir.join("report.html").display()
+    ))
+}
+
+/// Merges when this part was the last one of its job. Of several tasks that have ended at the same time one does it.
+pub(crate) fn if_complete(dir: &Path, own: &Part) -> Result<(), String> {
+    if part::count(dir, own.tasks) < own.tasks {
+        return Ok(());
+    }
+    let lock = dir.join(".merging");
+    let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", lock.display());
+    let file = File::create(&lock).map_err(|error| failed(&error))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        // Whoever has it has also seen that all parts were there.
+        Err(TryLockError::WouldBlock) => return Ok(()),
+        Err(TryLockError::Error(error)) => return Err(failed(&error)),
+    }
+    if is_newest(dir, own.tasks) {
+        return Ok(());
+    }
+    let parts = part::parts(dir)?;
+    if parts.len() == own.tasks as usize {
+        write(dir, &parts)?;
+    }
+    Ok(())
+}
+
+/// Whether the report was made after the last of the parts.
+fn is_newest(dir: &Path, tasks: u32) -> bool {
+    let time = |name: &str| fs::metadata(dir.join(name)).and_then(|file| file.modified()).ok();
+    let Some(report) = time("report.html") else { return false };
+    (0..tasks).all(|task| time(&format!("part-{task}.json")).is_some_and(|part| part < report))
+}
+
+fn write(dir: &Path, parts: &[Part]) -> Result<Report, String> {
+    let report = Report::of(parts);
+    let text = serde_json::to_string_pretty(&report).map_err(|error| error.to_string())?;
+    part::write_whole(&dir.join("report.json"), text.as_bytes())?;
+    part::write_whole(&dir.join("trace.json"), report::trace(parts).as_bytes())?;
+    // Last: that it is there, and new, says that all is.
+    part::write_whole(&dir.join("report.html"), report::page(&report)?.as_bytes())?;
+    Ok(report)
+}

@@ -1,0 +1,172 @@
+//! Makes a part of what the threads' buffers hold.
+
+use super::data::{Event, FORMAT, Link, Moved, Part, SiteRow, SizeCount};
+use crate::calls::{Call, Class};
+use crate::handlers;
+use crate::identity::{self, Span};
+use crate::record::{self, BINS, Count, EVENTS, NO_PEER, SIZES};
+use crate::symbols::Symbols;
+use std::collections::HashMap;
+use std::env;
+use std::sync::atomic::Ordering;
+
+/// Everything until now.
+pub fn gather() -> Part {
+    let span = Span::now();
+    let (sites, rows) = sites(&span);
+    let (stretch, timeline) = timeline(&span);
+    Part {
+        format: FORMAT,
+        job: job(),
+        task: identity::task(),
+        tasks: identity::tasks(),
+        host: host(),
+        pid: std::process::id(),
+        program: program(),
+        started: span.started,
+        wall: span.wall,
+        threads: record::all().count() as u32,
+        links: links(&span),
+        stretch,
+        timeline,
+        events_limit: EVENTS.limit() as u64,
+        events_left_out: record::all().map(|buffer| buffer.claim.left_out.get()).sum(),
+        events: events(&span, &rows),
+        sites,
+        untimed: handlers::untimed(),
+    }
+}
+
+/// The number that the launcher has given to this task; for what must be known before LAPI_Init.
+pub fn task_of_environment() -> Option<u32> {
+    let names = ["MP_CHILD", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"];
+    match names.iter().find_map(|name| env::var(name).ok()) {
+        Some(value) => value.parse().ok(),
+        None => Some(0),
+    }
+}
+
+fn job() -> String {
+    let names = ["MP_PARTITION", "PMI_JOBID", "PMIX_NAMESPACE", "SLURM_JOB_ID"];
+    let found = names.iter().filter_map(|name| Some(format!("{name}={}", env::var(name).ok()?)));
+    found.take(1).collect()
+}
+
+fn host() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned()
+}
+
+fn program() -> String {
+    env::args_os().next().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// The rows, and which of them an address and a call have.
+fn sites(span: &Span) -> (Vec<SiteRow>, HashMap<(usize, u16), u32>) {
+    let mut symbols = Symbols::default();
+    let (mut rows, mut places) = (Vec::<SiteRow>::new(), HashMap::new());
+    for (call, site) in record::all().flat_map(record::Buffer::sites) {
+        let address = site.address.load(Ordering::Relaxed);
+        let place = *places.entry((address, call as u16)).or_insert_with(|| {
+            let name = if call.is_handler() { symbols.function(address) } else { symbols.call(address) };
+            rows.push(SiteRow {
+                call: call.name().to_owned(),
+                class: Class::NAMES[call.class() as usize].to_owned(),
+                site: name.text,
+                object: name.object,
+                address: format!("{address:#x}"),
+                ..SiteRow::default()
+            });
+            rows.len() as u32 - 1
+        });
+        let row = &mut rows[place as usize];
+        row.count += site.count.get();
+        row.errors += site.errors.get();
+        row.bytes += site.bytes.get();
+        row.time += span.ns(site.ticks.get());
+        row.longest = row.longest.max(span.ns(site.longest.get()));
+        if (call.class() as usize) < Class::MOVING || call == Call::HeaderHandler {
+            add_sizes(&mut row.sizes, &site.sizes);
+        }
+    }
+    (rows, places)
+}
+
+fn links(span: &Span) -> Vec<Link> {
+    let mut links: Vec<Link> = Vec::new();
+    for target in 0..identity::tasks() {
+        let mut link: Option<Link> = None;
+        for peer in record::all().filter_map(|buffer| buffer.peers().get(target as usize)) {
+            if peer.moves.iter().all(|moves| moves.count.get() == 0) {
+                continue;
+            }
+            let nothing = Moved::default();
+            let link = link.get_or_insert_with(|| Link {
+                origin: identity::task(),
+                target,
+                put: nothing,
+                get: nothing,
+                am: nothing,
+                rmw: nothing,
+                sizes: Vec::new(),
+            });
+            for (sum, moves) in
+                [&mut link.put, &mut link.get, &mut link.am, &mut link.rmw].into_iter().zip(&peer.moves)
+            {
+                sum.count += moves.count.get();
+                sum.bytes += moves.bytes.get();
+                sum.time += span.ns(moves.ticks.get());
+            }
+            add_sizes(&mut link.sizes, &peer.sizes);
+        }
+        links.extend(link);
+    }
+    links
+}
+
+/// Adds a histogram to one that names only the sizes that occur.
+fn add_sizes(sum: &mut Vec<SizeCount>, sizes: &[Count; SIZES]) {
+    for (class, count) in sizes.iter().map(Count::get).enumerate().filter(|(_, count)| *count != 0) {
+        let from = if class == 0 { 0 } else { 1 << (class - 1) };
+        match sum.binary_search_by_key(&from, |size| size.from) {
+            Ok(at) => sum[at].count += count,
+            Err(at) => sum.insert(at, SizeCount { from, count }),
+        }
+    }
+}
+
+fn timeline(span: &Span) -> (u64, Vec<[u64; Class::COUNT]>) {
+    let shift = record::all().map(|buffer| buffer.timeline.shift()).max().unwrap_or(0);
+    let mut sum = vec![[0; Class::COUNT]; BINS];
+    for counts in record::all().map(|buffer| buffer.timeline.counts(shift)) {
+        for (sum, counts) in sum.iter_mut().zip(counts) {
+            sum.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+        }
+    }
+    let used = sum.iter().rposition(|bin| bin.iter().any(|count| *count != 0)).map_or(0, |last| last + 1);
+    sum.truncate(used);
+    (span.ns(1 << shift).max(1), sum)
+}
+
+fn events(span: &Span, rows: &HashMap<(usize, u16), u32>) -> Vec<Event> {
+    let origin = identity::origin();
+    let mut events: Vec<Event> = EVENTS
+        .written()
+        .filter_map(|(call, event)| {
+            let site = event.site.load(Ordering::Relaxed);
+            // A place for which there was no room is one of those that stand under address 0.
+            let row = *rows.get(&(site, call as u16)).or_else(|| rows.get(&(0, call as u16)))?;
+            let peer = event.peer.load(Ordering::Relaxed);
+            Some(Event {
+                row,
+                thread: event.thread.load(Ordering::Relaxed),
+                start: span.ns(event.start.load(Ordering::Relaxed).saturating_sub(origin)),
+                time: span.ns(event.ticks.load(Ordering::Relaxed)),
+                peer: (peer != NO_PEER).then_some(peer),
+                bytes: event.bytes.load(Ordering::Relaxed),
+            })
+        })
+        .collect();
+    // What encloses comes before what it encloses.
+    events.sort_by_key(|event| (event.thread, event.start, u64::MAX - event.time));
+    events
+}

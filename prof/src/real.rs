@@ -1,0 +1,57 @@
+//! The calls themselves: PLAPI_X, found when first called.
+//!
+//! They are not linked: a preloaded profiler is in every process of a job, the launcher included, and must not bring
+//! LAPI with it.
+
+use std::ffi::{CStr, c_void};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// A symbol of the library.
+#[derive(Debug)]
+pub struct Real {
+    name: &'static CStr,
+    at: AtomicPtr<c_void>,
+}
+
+impl Real {
+    /// Not found yet.
+    pub const fn new(name: &'static CStr) -> Self {
+        Self { name, at: AtomicPtr::new(null_mut()) }
+    }
+
+    /// Its address.
+    #[inline]
+    pub fn address(&self) -> *mut c_void {
+        let at = self.at.load(Ordering::Relaxed);
+        if at.is_null() { self.find() } else { at }
+    }
+
+    #[cold]
+    fn find(&self) -> *mut c_void {
+        let mut at = self.look(libc::RTLD_DEFAULT);
+        if at.is_null() {
+            // The linker leaves a library out of which nothing is named: all that the program calls is here.
+            // SAFETY: LAPI's library does nothing when it is loaded.
+            let library =
+                unsafe { libc::dlopen(c"liblapi_r.so.1".as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
+            if !library.is_null() {
+                at = self.look(library);
+            }
+        }
+        if at.is_null() {
+            eprintln!(
+                "lapiprof: {} is nowhere in this process: is the program linked with LAPI?",
+                self.name.to_string_lossy()
+            );
+            std::process::abort();
+        }
+        self.at.store(at, Ordering::Relaxed);
+        at
+    }
+
+    fn look(&self, library: *mut c_void) -> *mut c_void {
+        // SAFETY: the name is a C string.
+        unsafe { libc::dlsym(library, self.name.as_ptr()) }
+    }
+}

@@ -1,0 +1,259 @@
+//! The buffer of a thread, and the list of all.
+
+use super::events::Claim;
+use super::timeline::Timeline;
+use super::{Count, SIZES};
+use crate::calls::{Call, Class};
+use crate::identity;
+use crate::memory;
+use std::cell::Cell;
+use std::ptr::{self, null_mut};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU16, AtomicU32, AtomicUsize, Ordering};
+
+/// How many places a thread can call from, before the rest is counted by call alone.
+const SITES: usize = 1024;
+/// How far a place is looked for from where it should be.
+const REACH: usize = 32;
+
+/// What one thread has seen. All zeroes is an empty one.
+#[derive(Debug)]
+pub struct Buffer {
+    /// The one made before it.
+    next: AtomicPtr<Buffer>,
+    /// Whether a thread has it.
+    taken: AtomicBool,
+    number: AtomicU16,
+    /// The places that were called from, by hash.
+    sites: [Site; SITES],
+    /// Calls from places for which there was no room.
+    elsewhere: [Site; Call::ALL.len() + 1],
+    peers: AtomicPtr<Peer>,
+    peer_count: AtomicU32,
+    /// When it called what.
+    pub timeline: Timeline,
+    /// The events that it may write.
+    pub claim: Claim,
+}
+
+/// The calls of one kind from one place; or the runs of one handler.
+#[derive(Debug)]
+pub struct Site {
+    /// The address behind the call, 0 when it is not known; the address of the handler.
+    pub address: AtomicUsize,
+    /// Which call, or `Call::None` while the entry is free.
+    call: AtomicU16,
+    /// How many.
+    pub count: Count,
+    /// How many of them have failed.
+    pub errors: Count,
+    /// What the others have moved.
+    pub bytes: Count,
+    /// How long all have taken.
+    pub ticks: Count,
+    /// How long the longest has taken.
+    pub longest: Count,
+    /// How many of which size.
+    pub sizes: [Count; SIZES],
+}
+
+/// What was moved to or from one task.
+#[derive(Debug)]
+pub struct Peer {
+    /// By kind: put, get, am, rmw.
+    pub moves: [Moves; Class::MOVING],
+    /// How many of which size.
+    pub sizes: [Count; SIZES],
+}
+
+/// The transfers of one kind between two tasks.
+#[derive(Debug)]
+pub struct Moves {
+    /// How many.
+    pub count: Count,
+    /// How many bytes.
+    pub bytes: Count,
+    /// How long the calls have taken.
+    pub ticks: Count,
+}
+
+static ALL: AtomicPtr<Buffer> = AtomicPtr::new(null_mut());
+static NEXT_NUMBER: AtomicU16 = AtomicU16::new(0);
+
+thread_local! {
+    /// No destructor of its own, so that it costs a load.
+    static MINE: Cell<*const Buffer> = const { Cell::new(ptr::null()) };
+    /// Gives the buffer back when the thread ends.
+    static RETURN: Return = const { Return };
+}
+
+struct Return;
+
+impl Drop for Return {
+    fn drop(&mut self) {
+        let buffer = MINE.replace(ptr::null());
+        // SAFETY: buffers are never freed.
+        if let Some(buffer) = unsafe { buffer.as_ref() } {
+            buffer.taken.store(false, Ordering::Release);
+        }
+    }
+}
+
+/// The buffer of this thread; none when there is no memory for one.
+#[inline]
+pub fn mine() -> Option<&'static Buffer> {
+    let buffer = MINE.get();
+    // SAFETY: buffers are never freed.
+    if let Some(buffer) = unsafe { buffer.as_ref() } { Some(buffer) } else { first_call() }
+}
+
+/// All buffers, of threads that have ended too.
+pub fn all() -> impl Iterator<Item = &'static Buffer> {
+    // SAFETY: buffers are never freed.
+    let at = |pointer: *mut Buffer| unsafe { pointer.as_ref() };
+    std::iter::successors(at(ALL.load(Ordering::Acquire)), move |buffer| {
+        at(buffer.next.load(Ordering::Acquire))
+    })
+}
+
+/// Forgets everything: the child of a fork begins anew. What the parent's threads had stays where it is.
+pub fn fork_child() {
+    MINE.set(ptr::null());
+    ALL.store(null_mut(), Ordering::Relaxed);
+    NEXT_NUMBER.store(0, Ordering::Relaxed);
+}
+
+#[cold]
+fn first_call() -> Option<&'static Buffer> {
+    let buffer = all().find(|buffer| buffer.take()).or_else(make)?;
+    MINE.set(buffer);
+    // A thread that is ending already, and calls LAPI in a destructor, keeps its buffer for good.
+    let _ = RETURN.try_with(|_| ());
+    Some(buffer)
+}
+
+fn make() -> Option<&'static Buffer> {
+    // SAFETY: a Buffer consists of atomics, for which zeroes are valid.
+    let buffer = unsafe { memory::zeroed::<Buffer>(1) }?.first()?;
+    buffer.taken.store(true, Ordering::Relaxed);
+    buffer.number.store(NEXT_NUMBER.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+    let pointer = ptr::from_ref(buffer).cast_mut();
+    let mut first = ALL.load(Ordering::Relaxed);
+    loop {
+        buffer.next.store(first, Ordering::Relaxed);
+        match ALL.compare_exchange_weak(first, pointer, Ordering::Release, Ordering::Relaxed) {
+            Ok(_) => return Some(buffer),
+            Err(other) => first = other,
+        }
+    }
+}
+
+impl Buffer {
+    fn take(&self) -> bool {
+        !self.taken.load(Ordering::Relaxed)
+            && self.taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    /// The number of this buffer, from 0: the thread's number in a trace.
+    #[inline]
+    pub fn number(&self) -> u16 {
+        self.number.load(Ordering::Relaxed)
+    }
+
+    /// The entry for a call from a place.
+    #[inline]
+    pub fn site(&self, address: usize, call: Call) -> &Site {
+        let mixed = (address as u64 ^ ((call as u64) << 48)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let at = (mixed >> 32) as usize;
+        for step in 0..REACH {
+            let site = &self.sites[(at + step) % SITES];
+            let found = site.call.load(Ordering::Relaxed);
+            if found == call as u16 && site.address.load(Ordering::Relaxed) == address {
+                return site;
+            }
+            if found == Call::None as u16 {
+                site.address.store(address, Ordering::Relaxed);
+                site.call.store(call as u16, Ordering::Release);
+                return site;
+            }
+        }
+        let site = &self.elsewhere[call as usize];
+        site.call.store(call as u16, Ordering::Release);
+        site
+    }
+
+    /// The entry for a task; none for one that does not exist.
+    #[inline]
+    pub fn peer(&self, task: u32) -> Option<&Peer> {
+        let peers = self.peers();
+        match peers.get(task as usize) {
+            Some(peer) => Some(peer),
+            None if peers.is_empty() => self.make_peers().get(task as usize),
+            None => None,
+        }
+    }
+
+    #[cold]
+    fn make_peers(&self) -> &[Peer] {
+        let tasks = identity::tasks();
+        // SAFETY: a Peer consists of atomics, for which zeroes are valid.
+        if let Some(peers) = unsafe { memory::zeroed::<Peer>(tasks as usize) } {
+            self.peers.store(peers.as_ptr().cast_mut(), Ordering::Relaxed);
+            self.peer_count.store(tasks, Ordering::Release);
+        }
+        self.peers()
+    }
+
+    /// The entries for all tasks; empty when nothing was moved.
+    #[inline]
+    pub fn peers(&self) -> &[Peer] {
+        let count = self.peer_count.load(Ordering::Acquire) as usize;
+        if count == 0 {
+            return &[];
+        }
+        // SAFETY: set before the count, to so many; never freed.
+        unsafe { std::slice::from_raw_parts(self.peers.load(Ordering::Relaxed), count) }
+    }
+
+    /// All entries that are in use.
+    pub fn sites(&self) -> impl Iterator<Item = (Call, &Site)> {
+        self.sites.iter().chain(&self.elsewhere).filter_map(|site| Some((site.call()?, site)))
+    }
+}
+
+impl Site {
+    fn call(&self) -> Option<Call> {
+        let number = self.call.load(Ordering::Acquire) as usize;
+        Call::ALL.get(number.wrapping_sub(1)).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Call, SITES, make};
+
+    #[test]
+    fn places_are_told_apart_as_long_as_there_is_room() {
+        let buffer = make().expect("there is memory");
+        for address in 1..=SITES / 2 {
+            for _ in 0..3 {
+                buffer.site(address * 16, Call::Put).count.add(1);
+            }
+            buffer.site(address * 16, Call::Get).count.add(1);
+        }
+        let mut counts = [0; 2];
+        for (call, site) in buffer.sites() {
+            let address = site.address.load(std::sync::atomic::Ordering::Relaxed);
+            let each = if call == Call::Put { 3 } else { 1 };
+            assert!(address == 0 || site.count.get() == each, "{address} {call:?}");
+            counts[usize::from(call == Call::Get)] += site.count.get();
+        }
+        assert_eq!(counts, [3 * SITES as u64 / 2, SITES as u64 / 2]);
+        // More than there is room for: nothing is lost.
+        for address in 0..10 * SITES {
+            buffer.site(address, Call::Rmw).count.add(1);
+        }
+        let all: u64 =
+            buffer.sites().filter(|(call, _)| *call == Call::Rmw).map(|(_, site)| site.count.get()).sum();
+        assert_eq!(all, 10 * SITES as u64);
+    }
+}

@@ -1,0 +1,135 @@
+//! What is kept while the program runs: for each thread a buffer that only it writes.
+//!
+//! Every number is an atomic that one thread writes and a report reads at any time: plain loads and stores, no locked
+//! instruction, no lock. Buffers are made by the first call of a thread, never freed, and used again by a later thread
+//! when theirs has ended.
+
+mod buffer;
+mod events;
+mod timeline;
+
+pub use buffer::{Buffer, all, fork_child, mine};
+pub use events::{EVENTS, NO_PEER};
+pub use timeline::BINS;
+
+use crate::calls::{Call, Class};
+use crate::identity;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// How many sizes are told apart: 0, 1, 2 to 3, 4 to 7 and so on.
+pub const SIZES: usize = 48;
+
+/// A number that one thread changes and others read.
+#[derive(Debug, Default)]
+pub struct Count(AtomicU64);
+
+impl Count {
+    /// Adds to it; for the one thread that may.
+    #[inline]
+    pub fn add(&self, more: u64) {
+        self.0.store(self.0.load(Relaxed).wrapping_add(more), Relaxed);
+    }
+
+    /// Raises it to `value` if it is below; for the one thread that may.
+    #[inline]
+    pub fn at_least(&self, value: u64) {
+        if self.0.load(Relaxed) < value {
+            self.0.store(value, Relaxed);
+        }
+    }
+
+    /// Takes all that there is.
+    #[inline]
+    pub fn take(&self) -> u64 {
+        let value = self.get();
+        self.0.store(0, Relaxed);
+        value
+    }
+
+    /// What it is.
+    #[inline]
+    pub fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}
+
+/// The place of a size in a histogram.
+#[inline]
+pub fn size_class(bytes: u64) -> usize {
+    ((u64::BITS - bytes.leading_zeros()) as usize).min(SIZES - 1)
+}
+
+/// What a call moves.
+#[derive(Clone, Copy, Debug)]
+pub struct Traffic {
+    /// The other task.
+    pub peer: u32,
+    /// How much: user header and data.
+    pub bytes: u64,
+}
+
+/// What was seen of one call or handler.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen {
+    /// Which call.
+    pub call: Call,
+    /// From where it was called; of a handler, its own address.
+    pub site: usize,
+    /// When it began, in ticks.
+    pub start: u64,
+    /// When it ended, in ticks.
+    pub end: u64,
+    /// Whether it answered LAPI_SUCCESS.
+    pub good: bool,
+    /// What it moved; of a header handler, what has come from whom.
+    pub traffic: Option<Traffic>,
+}
+
+/// Takes note of a call or handler that has ended in this thread.
+#[inline]
+pub fn record(seen: Seen) {
+    let Some(buffer) = mine() else { return };
+    let ticks = seen.end.saturating_sub(seen.start);
+    let site = buffer.site(seen.site, seen.call);
+    site.count.add(1);
+    site.ticks.add(ticks);
+    site.longest.at_least(ticks);
+    if !seen.good {
+        site.errors.add(1);
+    }
+    let class = seen.call.class();
+    let moved = seen.traffic.filter(|_| seen.good);
+    if let Some(traffic) = moved {
+        site.bytes.add(traffic.bytes);
+        site.sizes[size_class(traffic.bytes)].add(1);
+        if (class as usize) < Class::MOVING
+            && let Some(peer) = buffer.peer(traffic.peer)
+        {
+            let moves = &peer.moves[class as usize];
+            moves.count.add(1);
+            moves.bytes.add(traffic.bytes);
+            moves.ticks.add(ticks);
+            peer.sizes[size_class(traffic.bytes)].add(1);
+        }
+    }
+    // What comes before the first LAPI_Init, when the clock has not begun, is counted and has no place in time.
+    let origin = identity::origin();
+    if origin != 0 {
+        buffer.timeline.add(seen.start.saturating_sub(origin), class);
+    }
+    EVENTS.add(&buffer.claim, buffer.number(), &seen);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SIZES, size_class};
+
+    #[test]
+    fn sizes_fall_between_powers_of_two() {
+        for (bytes, class) in [(0, 0), (1, 1), (2, 2), (3, 2), (4, 3), (7, 3), (8, 4), (1023, 10), (1024, 11)]
+        {
+            assert_eq!(size_class(bytes), class, "{bytes}");
+        }
+        assert_eq!(size_class(u64::MAX), SIZES - 1);
+    }
+}

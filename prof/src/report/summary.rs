@@ -1,0 +1,198 @@
+//! The report as data: DIR/report.json.
+
+use crate::calls::Class;
+use crate::part::{Link, Part, SiteRow, SizeCount};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// How many stretches of time are shown at most.
+const STRETCHES: u64 = 400;
+
+/// What the tasks of a job have done together. Times in ns.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// How many tasks the job has.
+    pub tasks: u32,
+    /// The tasks of which there is no part: they have died, or ended without LAPI_Term and exit.
+    pub missing: Vec<u32>,
+    /// The program of the first task.
+    pub program: String,
+    /// When the first task called LAPI_Init, in ns since 1970.
+    pub started: u64,
+    /// From then on until the last part was made.
+    pub wall: u64,
+    /// The tasks.
+    pub task: Vec<Task>,
+    /// Each call and kind of handler, over all places.
+    pub calls: Vec<SiteRow>,
+    /// By the place that they were called from, over all tasks.
+    pub sites: Vec<SiteRow>,
+    /// Each handler, over all tasks.
+    pub handlers: Vec<SiteRow>,
+    /// The communication matrix: every pair of an origin and a target between which something was moved.
+    pub links: Vec<Link>,
+    /// Transfers by size, for each kind.
+    pub sizes: BTreeMap<String, Vec<SizeCount>>,
+    /// Calls in the course of time.
+    pub timeline: Timeline,
+    /// How many events the trace has.
+    pub events: u64,
+    /// How many it left out.
+    pub events_left_out: u64,
+}
+
+/// One task.
+#[derive(Clone, Debug, Serialize)]
+pub struct Task {
+    /// Its number.
+    pub task: u32,
+    /// Its machine.
+    pub host: String,
+    /// Its process.
+    pub pid: u32,
+    /// From its first LAPI_Init until its part was made.
+    pub wall: u64,
+    /// How many threads it had that called LAPI or ran handlers.
+    pub threads: u32,
+    /// How many calls it has made.
+    pub calls: u64,
+    /// How long those have taken; of a call within a handler within a call, each.
+    pub inside: u64,
+    /// How long its handlers have run, as far as they could be timed.
+    pub handlers: u64,
+    /// How many events it has kept, at most `events_limit`.
+    pub events: u64,
+    /// How many there was room for.
+    pub events_limit: u64,
+    /// How many did not find room.
+    pub events_left_out: u64,
+    /// How many handlers were not timed for want of room.
+    pub untimed: u64,
+}
+
+/// Calls by time.
+#[derive(Clone, Debug, Serialize)]
+pub struct Timeline {
+    /// The length of a stretch.
+    pub stretch: u64,
+    /// For each class, how many calls began in each stretch.
+    pub counts: BTreeMap<&'static str, Vec<u64>>,
+}
+
+impl Report {
+    /// The report of parts of one job, which are sorted by task.
+    pub fn of(parts: &[Part]) -> Self {
+        let tasks = parts.first().map_or(0, |part| part.tasks);
+        let started = parts.iter().map(|part| part.started).min().unwrap_or(0);
+        let wall = parts.iter().map(|part| part.started + part.wall).max().unwrap_or(0) - started;
+        let all = || parts.iter().flat_map(|part| &part.sites);
+        let calls = || all().filter(|row| row.class != "handler");
+        let mut sizes = BTreeMap::new();
+        for kind in &Class::NAMES[..Class::MOVING] {
+            let rows = all().filter(|row| row.class == *kind);
+            sizes.insert((*kind).to_owned(), rows.fold(Vec::new(), |sum, row| with_sizes(sum, &row.sizes)));
+        }
+        Self {
+            tasks,
+            missing: (0..tasks).filter(|task| parts.iter().all(|part| part.task != *task)).collect(),
+            program: parts.first().map_or_else(String::new, |part| part.program.clone()),
+            started,
+            wall,
+            task: parts.iter().map(Task::of).collect(),
+            calls: together(calls().map(|row| SiteRow {
+                site: String::new(),
+                object: String::new(),
+                address: String::new(),
+                ..row.clone()
+            })),
+            sites: together(calls().cloned()),
+            handlers: together(all().filter(|row| row.class == "handler").cloned()),
+            links: parts.iter().flat_map(|part| part.links.iter().cloned()).collect(),
+            sizes,
+            timeline: timeline(parts, started, wall),
+            events: parts.iter().map(|part| part.events.len() as u64).sum(),
+            events_left_out: parts.iter().map(|part| part.events_left_out).sum(),
+        }
+    }
+
+    /// `; no part of tasks 1, 2`, or nothing.
+    pub fn missing_in_words(&self) -> String {
+        if self.missing.is_empty() {
+            return String::new();
+        }
+        let tasks: Vec<String> = self.missing.iter().map(u32::to_string).collect();
+        format!("; there is no part of task{} {}", if tasks.len() == 1 { "" } else { "s" }, tasks.join(", "))
+    }
+}
+
+impl Task {
+    fn of(part: &Part) -> Self {
+        let (handlers, calls): (Vec<&SiteRow>, Vec<&SiteRow>) =
+            part.sites.iter().partition(|row| row.class == "handler");
+        Self {
+            task: part.task,
+            host: part.host.clone(),
+            pid: part.pid,
+            wall: part.wall,
+            threads: part.threads,
+            calls: calls.iter().map(|row| row.count).sum(),
+            inside: calls.iter().map(|row| row.time).sum(),
+            handlers: handlers.iter().map(|row| row.time).sum(),
+            events: part.events.len() as u64,
+            events_limit: part.events_limit,
+            events_left_out: part.events_left_out,
+            untimed: part.untimed,
+        }
+    }
+}
+
+/// Rows of the same call and place made one, the longest time first. An address without a name is the same place in all tasks:
+/// they have one map.
+fn together(rows: impl Iterator<Item = SiteRow>) -> Vec<SiteRow> {
+    let mut sums: BTreeMap<(String, String, String), SiteRow> = BTreeMap::new();
+    for row in rows {
+        let key = (row.call.clone(), row.site.clone(), row.object.clone());
+        let Some(sum) = sums.get_mut(&key) else {
+            sums.insert(key, row);
+            continue;
+        };
+        sum.count += row.count;
+        sum.errors += row.errors;
+        sum.bytes += row.bytes;
+        sum.time += row.time;
+        sum.longest = sum.longest.max(row.longest);
+        sum.sizes = with_sizes(std::mem::take(&mut sum.sizes), &row.sizes);
+    }
+    let mut rows: Vec<SiteRow> = sums.into_values().collect();
+    rows.sort_by_key(|row| u64::MAX - row.time);
+    rows
+}
+
+fn with_sizes(mut sum: Vec<SizeCount>, more: &[SizeCount]) -> Vec<SizeCount> {
+    for size in more {
+        match sum.binary_search_by_key(&size.from, |known| known.from) {
+            Ok(at) => sum[at].count += size.count,
+            Err(at) => sum.insert(at, *size),
+        }
+    }
+    sum
+}
+
+/// One timeline of all, in stretches as long as the longest of any task; a stretch counts where its middle lies.
+fn timeline(parts: &[Part], started: u64, wall: u64) -> Timeline {
+    let longest = parts.iter().map(|part| part.stretch).max().unwrap_or(1);
+    let stretch = longest.max(wall / STRETCHES).max(1);
+    let mut counts: BTreeMap<_, _> =
+        Class::NAMES.into_iter().map(|name| (name, vec![0; (wall / stretch) as usize + 1])).collect();
+    for part in parts {
+        for (at, bin) in part.timeline.iter().enumerate() {
+            let middle = part.started - started + at as u64 * part.stretch + part.stretch / 2;
+            for (name, count) in Class::NAMES.iter().zip(bin) {
+                let line = counts.get_mut(name).expect("every class has a line");
+                let last = line.len() - 1;
+                line[((middle / stretch) as usize).min(last)] += count;
+            }
+        }
+    }
+    Timeline { stretch, counts }
+}

@@ -1,0 +1,50 @@
+//! The trace, for Perfetto and chrome://tracing: DIR/trace.json, in the form of their "JSON Array" of complete events.
+
+use crate::part::Part;
+use serde_json::json;
+use std::fmt::Write;
+
+/// The trace of all parts: tasks are processes there. Times in microseconds after the first LAPI_Init of all.
+pub fn trace(parts: &[Part]) -> String {
+    let started = parts.iter().map(|part| part.started).min().unwrap_or(0);
+    let mut text = String::from("{\"displayTimeUnit\":\"ns\",\n\"traceEvents\":[");
+    let mut separator = "\n";
+    let mut next = |text: &mut String, event: serde_json::Value| {
+        let _ = write!(text, "{separator}{event}");
+        separator = ",\n";
+    };
+    for part in parts {
+        let name = format!("task {} on {}", part.task, part.host);
+        next(&mut text, json!({"name": "process_name", "ph": "M", "pid": part.task, "args": {"name": name}}));
+        let order = json!({"name": "process_sort_index", "ph": "M", "pid": part.task, "args": {"sort_index": part.task}});
+        next(&mut text, order);
+        for event in &part.events {
+            let Some(row) = part.sites.get(event.row as usize) else { continue };
+            let mut about = json!({"site": row.site});
+            if let Some(peer) = event.peer {
+                about["peer"] = json!(peer);
+                about["bytes"] = json!(event.bytes);
+            }
+            let name = if row.class == "handler" { &row.site } else { &row.call };
+            let complete = json!({
+                "name": name,
+                "cat": row.class,
+                "ph": "X",
+                "pid": part.task,
+                "tid": event.thread,
+                "ts": (part.started - started + event.start) as f64 / 1e3,
+                "dur": event.time as f64 / 1e3,
+                "args": about,
+            });
+            next(&mut text, complete);
+        }
+    }
+    let tasks: Vec<_> = parts
+        .iter()
+        .map(|part| {
+            json!({"task": part.task, "kept": part.events.len(), "limit": part.events_limit, "left_out": part.events_left_out})
+        })
+        .collect();
+    let _ = write!(text, "],\n\"otherData\":{}}}\n", json!({"events_of_tasks": tasks}));
+    text
+}

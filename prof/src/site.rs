@@ -1,0 +1,78 @@
+//! Where a call comes from.
+//!
+//! A function cannot see its return address in Rust. So each exported symbol is a few instructions that put the address
+//! away, in a word of the thread's own, and go on to the function proper with everything else untouched.
+
+/// The address behind the call that has brought this thread here; only at the very beginning of a wrapper.
+#[inline(always)]
+#[cfg(target_arch = "x86_64")]
+pub fn site() -> usize {
+    let site;
+    // SAFETY: reads the word below.
+    unsafe {
+        std::arch::asm!(
+            "mov {site}, qword ptr [rip + lapiprof_site@GOTTPOFF]",
+            "mov {site}, qword ptr fs:[{site}]",
+            site = out(reg) site,
+            options(nostack, preserves_flags, readonly),
+        );
+    }
+    site
+}
+
+/// Nowhere: this is not known here.
+#[inline(always)]
+#[cfg(not(target_arch = "x86_64"))]
+pub fn site() -> usize {
+    0
+}
+
+#[cfg(target_arch = "x86_64")]
+std::arch::global_asm!(
+    ".pushsection .tbss.lapiprof_site,\"awT\",@nobits",
+    ".p2align 3",
+    ".globl lapiprof_site",
+    ".hidden lapiprof_site",
+    ".type lapiprof_site,@object",
+    ".size lapiprof_site,8",
+    "lapiprof_site:",
+    ".zero 8",
+    ".popsection",
+);
+
+/// Exports a symbol that notes its caller and goes on to a function of the same arguments.
+#[macro_export]
+macro_rules! exported {
+    ($symbol:ident, $body:path, ($($arg:ident: $kind:ty),*)) => {
+        /// The call of this name, profiled.
+        ///
+        /// # Safety
+        ///
+        /// What the manual asks of the caller.
+        #[cfg(target_arch = "x86_64")]
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        pub unsafe extern "C" fn $symbol($($arg: $kind),*) -> ::libc::c_int {
+            // r10 and r11 hold nothing at the beginning of a function.
+            ::std::arch::naked_asm!(
+                "mov r11, qword ptr [rsp]",
+                "mov r10, qword ptr [rip + lapiprof_site@GOTTPOFF]",
+                "mov qword ptr fs:[r10], r11",
+                "jmp {body}",
+                body = sym $body,
+            )
+        }
+
+        /// The call of this name, profiled.
+        ///
+        /// # Safety
+        ///
+        /// What the manual asks of the caller.
+        #[cfg(not(target_arch = "x86_64"))]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $symbol($($arg: $kind),*) -> ::libc::c_int {
+            // SAFETY: what is asked of the caller is the same.
+            unsafe { $body($($arg),*) }
+        }
+    };
+}

@@ -1,0 +1,123 @@
+//! LAPI_Xfer: any transfer. A handler of the origin gets a wrapper, in a copy of what the program has given.
+
+use super::sizes;
+use crate::calls::Call;
+use crate::real::Real;
+use crate::record::{Seen, Traffic, record};
+use crate::site::site;
+use crate::{exported, handlers};
+use libc::{c_int, c_void};
+use openlapi::abi::{
+    LAPI_AM_LW_XFER, LAPI_AM_XFER, LAPI_AMV_XFER, LAPI_DGSP_XFER, LAPI_GET_XFER, LAPI_GETV_XFER,
+    LAPI_PUT_XFER, LAPI_PUTV_XFER, LAPI_RMW_XFER, LAPI_SUCCESS, lapi_handle_t, lapi_xfer_t,
+};
+use openlapi::base::clock::ticks;
+use std::mem::{MaybeUninit, transmute};
+use std::ptr::{self, null_mut};
+
+exported!(LAPI_Xfer, xfer, (hndl: lapi_handle_t, xfer_cmd: *mut lapi_xfer_t));
+
+unsafe extern "C" fn xfer(hndl: lapi_handle_t, xfer_cmd: *mut lapi_xfer_t) -> c_int {
+    static REAL: Real = Real::new(c"PLAPI_Xfer");
+    let site = site();
+    // SAFETY: the symbol of this name has this type.
+    let real: unsafe extern "C" fn(lapi_handle_t, *mut lapi_xfer_t) -> c_int =
+        unsafe { transmute(REAL.address()) };
+    // SAFETY: null, or a structure of its type.
+    let (call, traffic) = unsafe { look(xfer_cmd) };
+    let mut copy = MaybeUninit::uninit();
+    // SAFETY: as above.
+    let loan = unsafe { with_wrapper(call, xfer_cmd, &mut copy) };
+    let request = if loan.is_null() { xfer_cmd } else { copy.as_mut_ptr() };
+    let start = ticks();
+    // SAFETY: what the program has given, or the same but for the handler and its parameter.
+    let answer = unsafe { real(hndl, request) };
+    if answer != LAPI_SUCCESS && !loan.is_null() {
+        handlers::give_up(loan);
+    }
+    record(Seen { call, site, start, end: ticks(), good: answer == LAPI_SUCCESS, traffic });
+    answer
+}
+
+/// What is asked for, and what it moves.
+///
+/// # Safety
+///
+/// `request` is null or what LAPI_Xfer takes.
+unsafe fn look(request: *const lapi_xfer_t) -> (Call, Option<Traffic>) {
+    if request.is_null() {
+        return (Call::XferOther, None);
+    }
+    let message = |header: u32, data: u64| u64::from(header).saturating_add(data);
+    // SAFETY: the type says which member it is, and only that one is read: the program may have no room for more.
+    let (call, peer, bytes) = unsafe {
+        match *request.cast() {
+            LAPI_GET_XFER => (Call::XferGet, (*request).Get.tgt, (*request).Get.len),
+            LAPI_PUT_XFER => (Call::XferPut, (*request).Put.tgt, (*request).Put.len),
+            LAPI_AM_XFER => {
+                (Call::XferAm, (*request).Am.tgt, message((*request).Am.uhdr_len, (*request).Am.udata_len))
+            }
+            LAPI_AM_LW_XFER => {
+                (Call::XferAmLw, (*request).Am.tgt, message((*request).Am.uhdr_len, (*request).Am.udata_len))
+            }
+            LAPI_DGSP_XFER => (
+                Call::XferDgsp,
+                (*request).Dgsp.tgt,
+                message((*request).Dgsp.uhdr_len, (*request).Dgsp.udata_len),
+            ),
+            LAPI_AMV_XFER => {
+                let data = sizes::of((*request).Amv.org_vec);
+                (Call::XferAmv, (*request).Amv.tgt, message((*request).Amv.uhdr_len, data))
+            }
+            LAPI_GETV_XFER => (Call::XferGetv, (*request).Getv.tgt, sizes::of((*request).Getv.org_vec)),
+            LAPI_PUTV_XFER => (Call::XferPutv, (*request).Putv.tgt, sizes::of((*request).Putv.org_vec)),
+            LAPI_RMW_XFER => (Call::XferRmw, (*request).Rmw.tgt, u64::from((*request).Rmw.size / 8)),
+            _ => return (Call::XferOther, None),
+        }
+    };
+    (call, Some(Traffic { peer, bytes }))
+}
+
+/// Makes a copy with a wrapper in place of the handler; answers the handler's loan, or null when there is no handler
+/// or no room, and then there is no copy.
+///
+/// # Safety
+///
+/// As for [`look`], with the call that it has answered.
+unsafe fn with_wrapper(
+    call: Call,
+    request: *const lapi_xfer_t,
+    copy: &mut MaybeUninit<lapi_xfer_t>,
+) -> *mut c_void {
+    /// Copies one member, and puts a wrapper into the two fields of its handler.
+    macro_rules! member {
+        ($member:ident, $handler:ident, $parameter:ident, $wrap:path) => {{
+            // SAFETY: the type says that it is this member; nothing beyond it is read.
+            unsafe {
+                let original = ptr::addr_of!((*request).$member);
+                let Some((wrapper, loan)) =
+                    (*original).$handler.and_then(|h| $wrap(h, (*original).$parameter))
+                else {
+                    return null_mut();
+                };
+                let own = ptr::addr_of_mut!((*copy.as_mut_ptr()).$member);
+                ptr::copy_nonoverlapping(original, own, 1);
+                (*own).$handler = Some(wrapper);
+                (*own).$parameter = loan;
+                loan
+            }
+        }};
+    }
+    match call {
+        Call::XferGet => member!(Get, chndlr, cinfo, handlers::completion),
+        Call::XferGetv => member!(Getv, chndlr, cinfo, handlers::completion),
+        Call::XferPut => member!(Put, shdlr, sinfo, handlers::send_completion),
+        Call::XferPutv => member!(Putv, shdlr, sinfo, handlers::send_completion),
+        Call::XferAm => member!(Am, shdlr, sinfo, handlers::send_completion),
+        Call::XferAmv => member!(Amv, shdlr, sinfo, handlers::send_completion),
+        Call::XferDgsp => member!(Dgsp, shdlr, sinfo, handlers::send_completion),
+        Call::XferRmw => member!(Rmw, shdlr, sinfo, handlers::send_completion),
+        // Of a light-weight message these fields mean nothing and hold anything.
+        _ => null_mut(),
+    }
+}

@@ -1,0 +1,2 @@
+/* As C++: the wrappers keep C's names. */
+#include "program.h"

@@ -1,0 +1,321 @@
+//! liblapiprof.so: what it counts is what the program did, and what it writes can be read.
+
+mod ltest;
+
+use ltest::{passed, run};
+use openlapi_tests::{Job, Outcome, build_dir, compile, stage};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The folder of a report, new and empty.
+fn folder(name: &str) -> PathBuf {
+    let path = build_dir().join("tests/lapiprof").join(name);
+    let _ = fs::remove_dir_all(&path);
+    path
+}
+
+fn profiler() -> PathBuf {
+    stage().join("lib/liblapiprof.so")
+}
+
+/// A job of the program that moves known amounts, with the profiler preloaded.
+fn job(tasks: usize, how: &str, out: &Path) -> Job {
+    ltest::job("profiling/traffic", tasks, how).env("LD_PRELOAD", profiler()).env("LAPIPROF_OUT", out)
+}
+
+fn json(path: &Path) -> Value {
+    let text = fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    serde_json::from_slice(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn list<'a>(value: &'a Value, name: &str) -> &'a Vec<Value> {
+    value[name].as_array().unwrap_or_else(|| panic!("{name} is no list: {value}"))
+}
+
+fn number(value: &Value, name: &str) -> u64 {
+    value[name].as_u64().unwrap_or_else(|| panic!("{name} is no number: {value}"))
+}
+
+/// Count and bytes of all rows with this call and a name of the place that begins so.
+fn row(report: &Value, table: &str, call: &str, place: &str) -> [u64; 2] {
+    let rows = list(report, table).iter();
+    rows.filter(|row| row["call"] == call && row["site"].as_str().is_some_and(|site| site.starts_with(place)))
+        .fold([0, 0], |sum, row| [sum[0] + number(row, "count"), sum[1] + number(row, "bytes")])
+}
+
+/// The report says what the program did, in each of `times` handles.
+fn check(report: &Value, tasks: u64, times: u64) {
+    assert_eq!(number(report, "tasks"), tasks);
+    assert!(list(report, "missing").is_empty());
+    assert_eq!(list(report, "task").len() as u64, tasks);
+
+    // The communication matrix: nothing but a ring.
+    let moved = |link: &Value, kind: &str| [number(&link[kind], "count"), number(&link[kind], "bytes")];
+    assert_eq!(list(report, "links").len() as u64, tasks, "{report:#}");
+    for (me, link) in (0..tasks).zip(list(report, "links")) {
+        assert_eq!((number(link, "origin"), number(link, "target")), (me, (me + 1) % tasks));
+        let puts = 7 * (me + 1);
+        assert_eq!(
+            moved(link, "put"),
+            [times * (puts + 3 + 1), times * (100 * puts + 3 * 4096 + 30)],
+            "{link:#}"
+        );
+        assert_eq!(moved(link, "get"), [times * 6, times * 6 * 64], "{link:#}");
+        assert_eq!(moved(link, "am"), [times * 7, times * (6 * 32 + 48)], "{link:#}");
+        assert_eq!(moved(link, "rmw"), [times * 7, times * (6 * 4 + 8)], "{link:#}");
+    }
+
+    // Places, by the names of functions that no dynamic table has.
+    let all_puts: u64 = (1..=tasks).map(|at| 7 * at).sum();
+    let n = tasks * times;
+    assert_eq!(row(report, "sites", "LAPI_Put", "put_some+0x"), [times * all_puts, times * 100 * all_puts]);
+    assert_eq!(row(report, "sites", "LAPI_Put", ""), row(report, "calls", "LAPI_Put", ""));
+    for (call, place, count, bytes) in [
+        ("LAPI_Xfer PUT", "traffic+0x", 3, 3 * 4096),
+        ("LAPI_Xfer GET", "traffic+0x", 1, 64),
+        ("LAPI_Get", "gets+0x", 5, 320),
+        ("LAPI_Amsend", "traffic+0x", 6, 192),
+        ("LAPI_Amsendv", "traffic+0x", 1, 48),
+        ("LAPI_Putv", "traffic+0x", 1, 30),
+        ("LAPI_Rmw", "traffic+0x", 6, 24),
+        ("LAPI_Rmw64", "traffic+0x", 1, 8),
+        ("LAPI_Addr_set", "traffic+0x", 1, 0),
+        ("LAPI_Init", "", 1, 0),
+    ] {
+        assert_eq!(row(report, "sites", call, place), [n * count, n * bytes], "{call} from {place}");
+    }
+    let errors: u64 = list(report, "calls").iter().map(|row| number(row, "errors")).sum();
+    assert_eq!(errors, n);
+
+    // Handlers: those that can be reached, no others.
+    for (kind, name, count, bytes) in [
+        ("header handler", "on_header", 4, 4 * 32),
+        ("completion handler", "on_complete", 4, 0),
+        ("completion handler", "on_got", 1, 0),
+        ("send completion handler", "on_sent", 3, 0),
+    ] {
+        assert_eq!(row(report, "handlers", kind, name), [n * count, n * bytes], "{name}");
+    }
+    assert_eq!(list(report, "handlers").len(), 4, "{:#}", report["handlers"]);
+
+    let sizes = |kind: &str| -> Vec<[u64; 2]> {
+        list(&report["sizes"], kind)
+            .iter()
+            .map(|size| [number(size, "from"), number(size, "count")])
+            .collect()
+    };
+    assert_eq!(sizes("put"), [[16, n], [64, times * all_puts], [4096, 3 * n]]);
+    assert_eq!(sizes("get"), [[64, 6 * n]]);
+    assert_eq!(sizes("am"), [[32, 7 * n]]);
+    assert_eq!(sizes("rmw"), [[4, 6 * n], [8, n]]);
+
+    // In the course of time nothing is lost either.
+    let counts = &report["timeline"]["counts"];
+    for kind in ["put", "get", "am", "rmw"] {
+        let over_time: u64 = list(counts, kind).iter().map(|count| count.as_u64().unwrap()).sum();
+        let by_calls: u64 = list(report, "links").iter().map(|link| moved(link, kind)[0]).sum();
+        assert_eq!(over_time, by_calls, "{kind}");
+    }
+}
+
+/// The trace is one, and each thread's events follow each other. Answers how many there are.
+fn check_trace(out: &Path) -> u64 {
+    let trace = json(&out.join("trace.json"));
+    let mut last: HashMap<(u64, u64), f64> = HashMap::new();
+    let mut count = 0;
+    for event in list(&trace, "traceEvents").iter().filter(|event| event["ph"] == "X") {
+        let (begin, time) = (event["ts"].as_f64().unwrap(), event["dur"].as_f64().unwrap());
+        let before = last.entry((number(event, "pid"), number(event, "tid"))).or_insert(0.0);
+        assert!(begin >= *before && time >= 0.0, "{event}");
+        *before = begin;
+        count += 1;
+    }
+    for task in list(&trace["otherData"], "events_of_tasks") {
+        assert!(number(task, "kept") <= number(task, "limit"), "{task}");
+    }
+    count
+}
+
+/// The page needs nothing from anywhere, and holds the report.
+fn check_page(out: &Path) {
+    let page = fs::read_to_string(out.join("report.html")).expect("there is a page");
+    for reference in
+        ["http:", "https:", "//cdn", "src=", "href=", "@import", "url(", "fetch(", "XMLHttpRequest"]
+    {
+        assert!(!page.contains(reference), "the page has \"{reference}\"");
+    }
+    let (_, rest) =
+        page.split_once("<script type=\"application/json\" id=\"data\">").expect("the page has data");
+    let (data, _) = rest.split_once("</script>").expect("the data ends");
+    let data: Value = serde_json::from_str(data).expect("the data is JSON");
+    assert_eq!(data, json(&out.join("report.json")));
+}
+
+fn tables(outcome: &Outcome) -> usize {
+    outcome
+        .stderr
+        .lines()
+        .filter(|line| line.starts_with("lapiprof: task ") && line.contains(" calls in "))
+        .count()
+}
+
+#[test]
+fn the_report_says_what_the_program_did() {
+    run("profiling/traffic", 2, "");
+    for tasks in [1, 2, 3] {
+        let out = folder(&format!("counts-{tasks}"));
+        let outcome = job(tasks, "", &out).run();
+        passed(&outcome, tasks);
+        assert_eq!(tables(&outcome), tasks, "{outcome}");
+        outcome.says("put_some+0x");
+        let report = json(&out.join("report.json"));
+        check(&report, tasks as u64, 1);
+        check_page(&out);
+        let everything: u64 = ["calls", "handlers"]
+            .iter()
+            .flat_map(|table| list(&report, table))
+            .map(|row| number(row, "count"))
+            .sum();
+        assert_eq!(check_trace(&out) + number(&report, "events_left_out"), everything);
+        assert!(!out.join("report.json.new").exists());
+    }
+}
+
+#[test]
+fn linked_before_the_library_it_does_the_same() {
+    // Whether or not the linker leaves LAPI's library out, of which nothing is named.
+    for (name, flag) in [("needed", "-Wl,--no-as-needed"), ("as-needed", "-Wl,--as-needed")] {
+        let program = compile(
+            &format!("profiling-traffic-{name}"),
+            &["tests/c/profiling/traffic.c", "tests/c/common/ltest.c"],
+            &[flag, "-llapiprof"],
+        );
+        let out = folder(name);
+        let outcome = Job::new(program).procs(2).env("LAPIPROF_OUT", &out).env("LAPIPROF_TABLE", "1").run();
+        passed(&outcome, 2);
+        assert_eq!(tables(&outcome), 1, "{outcome}");
+        check(&json(&out.join("report.json")), 2, 1);
+    }
+}
+
+#[test]
+fn several_handles_and_threads_are_one_report() {
+    let out = folder("twice");
+    let outcome = job(2, "twice", &out).run();
+    passed(&outcome, 2);
+    assert_eq!(tables(&outcome), 2, "one table of both handles\n{outcome}");
+    check(&json(&out.join("report.json")), 2, 2);
+
+    let out = folder("threads");
+    passed(&job(2, "threads", &out).run(), 2);
+    let report = json(&out.join("report.json"));
+    check(&report, 2, 1);
+    assert!(list(&report, "task").iter().all(|task| number(task, "threads") >= 2), "{:#}", report["task"]);
+    check_trace(&out);
+}
+
+#[test]
+fn the_trace_is_bounded() {
+    for (limit, most) in [("0", 0), ("10", 64), ("100", 128)] {
+        let out = folder(&format!("events-{limit}"));
+        passed(&job(2, "", &out).env("LAPIPROF_EVENTS", limit).run(), 2);
+        let report = json(&out.join("report.json"));
+        check(&report, 2, 1);
+        let kept = check_trace(&out);
+        assert!(kept <= 2 * most && (most == 0) == (kept == 0), "{kept}");
+        assert_eq!(number(&report, "events"), kept);
+    }
+}
+
+#[test]
+fn a_task_that_dies_is_missing_in_the_report() {
+    let out = folder("die");
+    let outcome = job(3, "die", &out).env("MP_ON_DEATH", "continue").run();
+    assert_eq!(outcome.stdout.lines().filter(|line| line.contains("PASS")).count(), 2, "{outcome}");
+    assert!(!out.join("report.json").exists(), "not all parts are there");
+    let tool = stage().join("bin/lapi_prof");
+    let merged = Command::new(&tool).arg("merge").arg(&out).output().expect("the tool runs");
+    let said = String::from_utf8_lossy(&merged.stdout);
+    assert!(merged.status.success() && said.contains("2 of 3 tasks"), "{merged:?}");
+    assert!(said.contains("there is no part of task 1"), "{said}");
+    let report = json(&out.join("report.json"));
+    assert_eq!(report["missing"], serde_json::json!([1]));
+    let origins: Vec<u64> = list(&report, "links").iter().map(|link| number(link, "origin")).collect();
+    assert_eq!(origins, [0, 2]);
+    check_page(&out);
+    check_trace(&out);
+
+    let nothing = Command::new(&tool).arg("merge").arg(out.join("nowhere")).output().expect("the tool runs");
+    assert!(!nothing.status.success() && !nothing.stderr.is_empty());
+}
+
+#[test]
+fn a_program_that_exits_without_term_is_reported() {
+    let out = folder("exit");
+    let outcome = job(2, "exit", &out).run();
+    passed(&outcome, 2);
+    assert_eq!(tables(&outcome), 2, "{outcome}");
+    check(&json(&out.join("report.json")), 2, 1);
+}
+
+#[test]
+fn a_forked_child_reports_nothing() {
+    let out = folder("fork");
+    let outcome = job(2, "fork", &out).run();
+    passed(&outcome, 2);
+    assert_eq!(tables(&outcome), 2, "{outcome}");
+    check(&json(&out.join("report.json")), 2, 1);
+}
+
+#[test]
+fn an_earlier_job_leaves_nothing_in_the_report() {
+    let out = folder("again");
+    for tasks in [3, 2, 4] {
+        passed(&job(tasks, "", &out).run(), tasks);
+        check(&json(&out.join("report.json")), tasks as u64, 1);
+    }
+}
+
+#[test]
+fn mistakes_in_its_variables_are_told() {
+    let out = folder("mistakes");
+    let job = job(1, "", &out).env("LAPIPROF_EVENTS", "many").env("LAPIPROF_TABEL", "none");
+    let outcome = job.env("LAPIPROF_TABLE", "none").run();
+    passed(&outcome, 1);
+    assert_eq!(tables(&outcome), 0, "{outcome}");
+    for said in ["LAPIPROF_EVENTS is a number", "LAPIPROF_TABEL is no variable"] {
+        assert!(outcome.stderr.contains(said), "{outcome}");
+    }
+    check(&json(&out.join("report.json")), 1, 1);
+}
+
+#[test]
+fn every_call_has_a_wrapper() {
+    // The functions that a library exports under names that begin so, without the beginning.
+    let exported = |library: &str, begin: &str| -> Vec<String> {
+        let mut nm = Command::new("nm");
+        nm.args(["-D", "--defined-only"]).arg(stage().join("lib").join(library));
+        let listed = nm.output().expect("nm runs");
+        assert!(listed.status.success(), "{listed:?}");
+        let text = String::from_utf8_lossy(&listed.stdout).into_owned();
+        let names =
+            text.lines().filter_map(|line| line.split_once(" T ")?.1.strip_prefix(begin).map(str::to_owned));
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        names
+    };
+    let wrapped = exported("liblapiprof.so", "LAPI_");
+    assert!(wrapped.len() > 30, "{wrapped:?}");
+    assert_eq!(wrapped, exported("liblapi_r.so", "PLAPI_"));
+    assert!(exported("liblapiprof.so", "PLAPI_").is_empty(), "the real calls are the library's");
+}
+
+#[test]
+fn a_program_without_lapi_does_not_notice() {
+    let outcome = Job::direct("/bin/echo").arg("well").env("LD_PRELOAD", profiler()).run();
+    outcome.ok();
+    assert_eq!((outcome.stdout.as_str(), outcome.stderr.as_str()), ("well\n", ""), "{outcome}");
+}
