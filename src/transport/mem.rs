@@ -10,15 +10,16 @@
 //! A task that is dropped without [`Transport::close`], or killed by [`MemFabricHandle::kill`], is dead for its
 //! peers. Whoever leaves, in whichever way, wakes all others, so that they look again.
 
+mod attach;
+
+use attach::MemAttach;
 use std::collections::{BTreeMap, VecDeque};
-use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crate::base::sync::Mutex;
 use rustix::event::{EventfdFlags, eventfd};
-use rustix::io::Errno;
 
 use super::parcel::Parcel;
 use super::{Attach, Inbound, Limits, Outgoing, PeerState, SendError, Task, Transport};
@@ -499,42 +500,6 @@ struct Lane {
     released: u64,
     /// The sender was refused and waits for room.
     wanted: bool,
-}
-
-struct MemAttach(Arc<Fabric>);
-
-impl MemAttach {
-    fn check(&self, peer: Task, remote: u64, len: usize) -> io::Result<()> {
-        if self.0.end(peer).state() == PeerState::Dead {
-            return Err(Errno::SRCH.into());
-        }
-        let end = usize::try_from(remote).ok().and_then(|start| start.checked_add(len));
-        if len > 0 && (remote == 0 || end.is_none()) {
-            return Err(Errno::FAULT.into());
-        }
-        Ok(())
-    }
-}
-
-impl Attach for MemAttach {
-    unsafe fn read(&self, peer: Task, remote: u64, local: *mut u8, len: usize) -> io::Result<()> {
-        self.check(peer, remote, len)?;
-        if len > 0 {
-            // SAFETY: `local` is writable as the caller promised; `remote` is an address of this same process,
-            // which whoever asks for `MemOptions::attach` promises to be valid. They may overlap.
-            unsafe { std::ptr::copy(std::ptr::with_exposed_provenance(remote as usize), local, len) };
-        }
-        Ok(())
-    }
-
-    unsafe fn write(&self, peer: Task, remote: u64, local: *const u8, len: usize) -> io::Result<()> {
-        self.check(peer, remote, len)?;
-        if len > 0 {
-            // SAFETY: as in `read`, the other way round.
-            unsafe { std::ptr::copy(local, std::ptr::with_exposed_provenance_mut(remote as usize), len) };
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]
