@@ -3,7 +3,7 @@
 //! ThreadSanitizer knows memory by its address. Where the tasks of a test are threads with a mapping each, it would see
 //! neither the order that the rings make nor what goes wrong in them.
 
-use parking_lot::Mutex;
+use crate::base::sync::Mutex;
 use rustix::fs::fstat;
 use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
