@@ -7,9 +7,14 @@
 //! What is used from here behaves the same in both, except that under loom nothing ever times out: a wake-up that is
 //! lost stays lost, and loom reports a deadlock.
 
+#[cfg(one_mapping)]
+mod instrumented;
+
+#[cfg(one_mapping)]
+use instrumented as library;
 #[cfg(loom)]
 use loom::sync as library;
-#[cfg(not(loom))]
+#[cfg(not(any(loom, one_mapping)))]
 use std::sync as library;
 
 pub use library::atomic::{AtomicU32, AtomicU64, Ordering, fence};
