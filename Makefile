@@ -8,6 +8,7 @@
 # make fuzz       feed the gather/scatter machine with anything, SECONDS=60 for each target
 # make install    PREFIX=/usr/local DESTDIR=
 # make uninstall  PREFIX=/usr/local DESTDIR=
+# make deb        Debian packages, into the build folder's deb; deb-test: installed, used and removed in a fresh Debian
 
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -21,22 +22,22 @@ COMPAT := $(BUILD)/compat
 # The empty ones are named on old link lines and have nothing left to hold.
 EMPTY := $(COMPAT)/libpoe.a $(COMPAT)/libmpi_ibm.a
 ARCHIVES := $(COMPAT)/libaixcompat.a $(EMPTY)
-HEADERS := include/lapi.h include/css_shared.h
-
-# -C leaves a file alone that is the same already, so that what depends on its time is not made again.
-INSTALL := install -C
-TO := $(DESTDIR)$(PREFIX)
+CATALOGS := $(BUILD)/catalogs
+CATALOGUES := $(patsubst catalogs/%.msg,$(CATALOGS)/%/liblapi.cat,$(wildcard catalogs/*.msg))
+# tools/install/manifest lists what is installed, and where.
+INSTALLER = PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" VERSION="$(VERSION)" RELEASE="$(RELEASE)" COMPAT="$(COMPAT)" \
+	CATALOGS="$(CATALOGS)" tools/install/install.sh
 
 SECONDS ?= 60
 
-.PHONY: all library compat deps demo test loom sanitize bench bench-interrupt fuzz install uninstall stage clean
-all: library compat
+.PHONY: all library compat catalogues deps demo test loom sanitize bench bench-interrupt fuzz install uninstall deb deb-test stage clean
+all: library compat catalogues
 
 library:
 	@echo "== build: the library and the tools"
 	$(CARGO) build --release -p lapi_r -p openlapi-tools
 
-$(RELEASE)/liblapi_r.so $(RELEASE)/poe:
+$(RELEASE)/liblapi_r.so $(RELEASE)/poe $(RELEASE)/lapi_info:
 	@$(MAKE) library
 
 compat: $(ARCHIVES)
@@ -51,6 +52,14 @@ $(EMPTY): Makefile
 	@mkdir -p $(COMPAT)
 	rm -f $@
 	$(AR) crs $@
+
+# The messages in other languages. A machine without gencat has them in English, which is built in.
+catalogues: $(CATALOGUES)
+
+$(CATALOGS)/%/liblapi.cat: catalogs/%.msg
+	@mkdir -p $(@D)
+	@rm -f $@
+	@if command -v gencat >/dev/null; then gencat $@ $<; else echo "== no gencat here: no messages from $<"; fi
 
 deps:
 	ci/deps.sh build test
@@ -97,25 +106,13 @@ stage: all
 	@$(MAKE) install PREFIX="$(STAGE)" DESTDIR=
 
 # Installing builds only what was never built: root, who often installs, often has no Rust.
-install: $(RELEASE)/liblapi_r.so $(RELEASE)/poe $(ARCHIVES)
-	@echo "== install: $(TO)"
-	@mkdir -p "$(TO)/bin" "$(TO)/lib/pkgconfig" "$(TO)/include/sys"
-	$(INSTALL) -m 755 $(RELEASE)/liblapi_r.so "$(TO)/lib/liblapi_r.so.1"
-	@ln -sfn liblapi_r.so.1 "$(TO)/lib/liblapi_r.so"
-	@ln -sfn liblapi_r.so.1 "$(TO)/lib/liblapi.so"
-	$(INSTALL) -m 644 $(ARCHIVES) "$(TO)/lib"
-	$(INSTALL) -m 644 $(HEADERS) "$(TO)/include"
-	$(INSTALL) -m 644 tools/compat/sys/atomic_op.h "$(TO)/include/sys"
-	$(INSTALL) -m 755 $(RELEASE)/poe tools/wrappers/mpcc_r "$(TO)/bin"
-	@ln -sfn mpcc_r "$(TO)/bin/mpCC_r"
-	@ln -sfn mpcc_r "$(TO)/bin/cc_r"
-	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' tools/wrappers/lapi_r.pc.in \
-		>"$(TO)/lib/pkgconfig/lapi_r.pc"
+install: $(RELEASE)/liblapi_r.so $(RELEASE)/poe $(RELEASE)/lapi_info $(ARCHIVES) $(CATALOGUES)
+	@echo "== install: $(DESTDIR)$(PREFIX)"
+	@$(INSTALLER) install
 
 uninstall:
-	rm -f $(addprefix "$(TO)"/lib/,liblapi_r.so.1 liblapi_r.so liblapi.so $(notdir $(ARCHIVES)) pkgconfig/lapi_r.pc)
-	rm -f $(addprefix "$(TO)"/include/,$(notdir $(HEADERS)) sys/atomic_op.h)
-	rm -f $(addprefix "$(TO)"/bin/,poe mpcc_r mpCC_r cc_r)
+	@echo "== uninstall: $(DESTDIR)$(PREFIX)"
+	@$(INSTALLER) uninstall
 
 clean:
 	$(CARGO) clean

@@ -25,6 +25,9 @@ for purpose in "$@"; do
     test)
         # The wrappers, the headers and the samples are compiled as C++ too.
         need g++ command -v g++
+        # Programs find the library by these, too.
+        need pkg-config command -v pkg-config
+        need cmake command -v cmake
         ;;
     sanitize)
         # gcc's list of what a sanitizer needs, and the object that starts one, come with gcc itself. The runtime is Rust's.

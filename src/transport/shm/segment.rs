@@ -82,6 +82,11 @@ pub fn geometry(tasks: u32) -> Geometry {
     Geometry { slots: 256, data }
 }
 
+/// The size of each task's segment in a job of so many tasks, in bytes; memory is used only where rings were written.
+pub fn bytes(tasks: u32) -> usize {
+    size(tasks, geometry(tasks))
+}
+
 fn stride(geometry: Geometry) -> usize {
     geometry.bytes().next_multiple_of(4096)
 }

@@ -1,0 +1,117 @@
+//! The files, the links between them, and that nothing stays behind.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use super::{Installation, is_there, output};
+
+/// What users, Makefiles and build systems have written down somewhere: it must be there, under these names.
+const PROMISED: &[&str] = &[
+    "bin/cc_r -> mpcc_r",
+    "bin/lapi_info",
+    "bin/mpCC_r -> mpcc_r",
+    "bin/mpcc_r",
+    "bin/poe",
+    "include/css_shared.h",
+    "include/lapi.h",
+    "include/sys/atomic_op.h",
+    "lib/cmake/lapi/lapi-config-version.cmake",
+    "lib/cmake/lapi/lapi-config.cmake",
+    "lib/libaixcompat.a",
+    "lib/liblapi.so -> liblapi_r.so.1",
+    "lib/liblapi_r.so -> liblapi_r.so.1",
+    "lib/libmpi_ibm.a",
+    "lib/libpoe.a",
+    "lib/pkgconfig/lapi_r.pc",
+];
+
+fn version() -> &'static str {
+    env!("CARGO_PKG_VERSION")
+}
+
+#[test]
+fn everything_promised_is_installed() {
+    let installation = Installation::new("promised", "/opt/lapi");
+    installation.make("install");
+    let tree = installation.tree();
+    for promised in PROMISED {
+        assert!(tree.contains(&format!("opt/lapi/{promised}")), "{promised} is not in {tree:#?}");
+    }
+    let real = format!("liblapi_r.so.1.{}", version());
+    assert!(tree.contains(&format!("opt/lapi/lib/liblapi_r.so.1 -> {real}")), "{tree:#?}");
+    assert!(tree.contains(&format!("opt/lapi/lib/{real}")), "{tree:#?}");
+    // The launcher, the tools and the wrappers, and nothing left over from making them.
+    assert!(!tree.iter().any(|name| name.ends_with(".new") || name.ends_with('~')), "{tree:#?}");
+
+    let pc =
+        fs::read_to_string(installation.path().join("lib/pkgconfig/lapi_r.pc")).expect("it was installed");
+    assert!(pc.starts_with("prefix=/opt/lapi\n") && pc.contains(&format!("Version: {}", version())), "{pc}");
+    for file in tree.iter().filter(|name| name.ends_with(".cmake") || name.ends_with(".pc")) {
+        let text = fs::read_to_string(installation.root.join(file)).expect("it was installed");
+        assert!(!text.contains("@VERSION@") && !text.contains("@PREFIX@"), "{file}: {text}");
+    }
+    // Installed twice is installed once.
+    installation.make("install");
+    assert_eq!(installation.tree(), tree);
+}
+
+#[test]
+fn the_soname_is_the_name_of_a_link() {
+    if !is_there("readelf") {
+        return;
+    }
+    let installation = Installation::new("soname", "/usr");
+    installation.make("install");
+    let library = installation.path().join("lib/liblapi_r.so");
+    let dynamic = output(Command::new("readelf").arg("-d").arg(&library));
+    let soname = dynamic.lines().find(|line| line.contains("SONAME")).expect("it has one");
+    assert!(soname.contains("[liblapi_r.so.1]"), "{soname}");
+    let needed: Vec<&str> = dynamic.lines().filter(|line| line.contains("NEEDED")).collect();
+    for library in needed {
+        let usual = ["libc.so.6", "libgcc_s.so.1", "libm.so.6", "libpthread.so.0", "ld-linux-x86-64.so.2"];
+        assert!(usual.iter().any(|name| library.contains(name)), "the library needs {library}");
+    }
+    assert!(
+        !dynamic.contains("RPATH") && !dynamic.contains("RUNPATH") && !dynamic.contains("TEXTREL"),
+        "{dynamic}"
+    );
+}
+
+/// The folders that were there before are there afterwards, with what was in them and nothing else.
+#[test]
+fn uninstall_leaves_what_was_there_before() {
+    for others in [
+        &[][..],
+        &["lib/libother.so", "bin/other", "lib/cmake/other/other-config.cmake", "include/sys/other.h"],
+    ] {
+        let installation = Installation::new(&format!("uninstall-{}", others.len()), "/usr/local");
+        for folder in ["bin", "lib", "include", "share"] {
+            fs::create_dir_all(installation.path().join(folder)).expect("the folder can be made");
+        }
+        for other in others {
+            let path = installation.path().join(other);
+            fs::create_dir_all(path.parent().expect("it is in a folder")).expect("the folder can be made");
+            fs::write(path, "another's").expect("the file can be written");
+        }
+        let before = installation.tree();
+        installation.make("install");
+        assert!(installation.tree().len() > before.len() + PROMISED.len());
+        installation.make("uninstall");
+        assert_eq!(installation.tree(), before);
+    }
+}
+
+/// Both names of the library, and an older version that an update leaves: the loader's link leads to the new one.
+#[test]
+fn an_update_takes_over_the_links() {
+    let installation = Installation::new("update", "/usr");
+    let lib = installation.path().join("lib");
+    fs::create_dir_all(&lib).expect("the folder can be made");
+    fs::write(lib.join("liblapi_r.so.1"), "a library of the time when this was a file").expect("a file");
+    installation.make("install");
+    let real = fs::canonicalize(lib.join("liblapi_r.so.1")).expect("it leads somewhere");
+    assert!(real.ends_with(Path::new(&format!("liblapi_r.so.1.{}", version()))), "{real:?}");
+    let header = fs::read(real).expect("the library");
+    assert_eq!(header[..4], *b"\x7fELF");
+}
