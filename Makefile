@@ -23,7 +23,8 @@ COMPAT := $(BUILD)/compat
 EMPTY := $(COMPAT)/libpoe.a $(COMPAT)/libmpi_ibm.a
 ARCHIVES := $(COMPAT)/libaixcompat.a $(EMPTY)
 CATALOGS := $(BUILD)/catalogs
-CATALOGUES := $(patsubst catalogs/%.msg,$(CATALOGS)/%/liblapi.cat,$(wildcard catalogs/*.msg))
+# English is built in.
+CATALOGUES := $(patsubst catalogs/%.msg,$(CATALOGS)/%/liblapi.cat,$(filter-out catalogs/en.msg,$(wildcard catalogs/*.msg)))
 # tools/install/manifest lists what is installed, and where.
 INSTALLER = PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" VERSION="$(VERSION)" RELEASE="$(RELEASE)" COMPAT="$(COMPAT)" \
 	CATALOGS="$(CATALOGS)" tools/install/install.sh
@@ -59,7 +60,7 @@ catalogues: $(CATALOGUES)
 $(CATALOGS)/%/liblapi.cat: catalogs/%.msg
 	@mkdir -p $(@D)
 	@rm -f $@
-	@if command -v gencat >/dev/null; then gencat $@ $<; else echo "== no gencat here: no messages from $<"; fi
+	@if command -v gencat >/dev/null; then gencat $@ $<; else echo "== no gencat here: no catalogue from $<"; fi
 
 deps:
 	ci/deps.sh build test

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use super::{Installation, is_there, output};
+use super::{Installation, is_there, output, workspace};
 
 /// What users, Makefiles and build systems have written down somewhere: it must be there, under these names.
 const PROMISED: &[&str] = &[
@@ -54,6 +54,22 @@ fn everything_promised_is_installed() {
     // Installed twice is installed once.
     installation.make("install");
     assert_eq!(installation.tree(), tree);
+}
+
+#[test]
+fn catalogues_are_installed_for_every_language_that_there_is() {
+    if !is_there("gencat") {
+        return;
+    }
+    let installation = Installation::new("catalogues", "/usr");
+    installation.make("install");
+    let tree = installation.tree();
+    for file in fs::read_dir(workspace().join("catalogs")).expect("the sources") {
+        let name = file.expect("the sources").file_name().into_string().expect("ASCII");
+        let language = name.strip_suffix(".msg").expect("they are sources of catalogues");
+        let place = format!("usr/share/locale/{language}/LC_MESSAGES/liblapi.cat");
+        assert_eq!(tree.contains(&place), language != "en", "{place} in {tree:#?}");
+    }
 }
 
 #[test]
