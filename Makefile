@@ -115,5 +115,16 @@ uninstall:
 	@echo "== uninstall: $(DESTDIR)$(PREFIX)"
 	@$(INSTALLER) uninstall
 
+# The packages, from what was built; they are the same for the same sources.
+deb: all
+	@echo "== deb: $(BUILD)/deb"
+	@VERSION="$(VERSION)" RELEASE="$(RELEASE)" COMPAT="$(COMPAT)" CATALOGS="$(CATALOGS)" tools/install/deb.sh "$(BUILD)/deb"
+
+# Needs root, and a Debian mirror for the fresh system.
+deb-test:
+	ci/deps.sh build deb
+	$(MAKE) deb
+	ci/deb-test.sh "$(BUILD)/deb"
+
 clean:
 	$(CARGO) clean

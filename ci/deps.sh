@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that are missing for the purposes named: build, test, bench, sanitize.
+# Installs the Debian packages that are missing for the purposes named: build, test, bench, sanitize, deb.
 set -eu
 
 missing=()
@@ -40,6 +40,11 @@ for purpose in "$@"; do
     bench)
         # The peer that is measured beside the library.
         need libucx-dev compiles gcc ucp/api/ucp.h
+        ;;
+    deb)
+        need dpkg-dev command -v dpkg-shlibdeps
+        need debootstrap test -x /usr/sbin/debootstrap
+        need lintian command -v lintian
         ;;
     *)
         echo "ci/deps.sh: no such purpose: $purpose" >&2
