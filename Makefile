@@ -4,6 +4,7 @@
 # make test       everything that must hold: formatting, lints, all tests
 # make loom       the models of the lock-free parts, in every order of their threads (part of make test)
 # make sanitize   unit tests and C programs under ThreadSanitizer and AddressSanitizer
+# make interop    programs of 32 and of 64 bits in one job (make LIB32=yes builds, make install LIB32=yes installs for both)
 # make bench      measure, beside the peers; bench-interrupt: interrupt mode
 # make fuzz       feed the gather/scatter machine with anything, SECONDS=60 for each target
 # make install    PREFIX=/usr/local DESTDIR=
@@ -19,6 +20,9 @@ VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 
 RELEASE := $(BUILD)/release
 COMPAT := $(BUILD)/compat
+# LIB32=yes: the library for programs of 32 bits, too. It needs Rust's target for them, and gcc-multilib.
+TARGET32 := i686-unknown-linux-gnu
+RELEASE32 := $(if $(filter yes,$(LIB32)),$(BUILD)/$(TARGET32)/release)
 # The empty ones are named on old link lines and have nothing left to hold.
 EMPTY := $(COMPAT)/libpoe.a $(COMPAT)/libmpi_ibm.a
 ARCHIVES := $(COMPAT)/libaixcompat.a $(EMPTY)
@@ -27,12 +31,12 @@ CATALOGS := $(BUILD)/catalogs
 CATALOGUES := $(patsubst catalogs/%.msg,$(CATALOGS)/%/liblapi.cat,$(filter-out catalogs/en.msg,$(wildcard catalogs/*.msg)))
 # tools/install/manifest lists what is installed, and where.
 INSTALLER = PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" VERSION="$(VERSION)" RELEASE="$(RELEASE)" COMPAT="$(COMPAT)" \
-	CATALOGS="$(CATALOGS)" tools/install/install.sh
+	RELEASE32="$(RELEASE32)" CATALOGS="$(CATALOGS)" tools/install/install.sh
 
 SECONDS ?= 60
 
-.PHONY: all library compat catalogues deps demo test loom sanitize bench bench-interrupt fuzz install uninstall deb deb-test stage clean
-all: library compat catalogues
+.PHONY: all library library32 compat catalogues interop deps demo test loom sanitize bench bench-interrupt fuzz install uninstall deb deb-test stage clean
+all: library compat catalogues $(if $(RELEASE32),library32)
 
 library:
 	@echo "== build: the library and the tools"
@@ -40,6 +44,13 @@ library:
 
 $(RELEASE)/liblapi_r.so $(RELEASE)/poe $(RELEASE)/lapi_info:
 	@$(MAKE) library
+
+library32:
+	@echo "== build: the library for programs of 32 bits"
+	$(CARGO) build --release --target $(TARGET32) -p lapi_r
+	$(CC) -m32 -O2 -fPIC -Wall -Wextra -Itools/compat -c -o $(RELEASE32)/aixcompat.o tools/compat/aixcompat.c
+	rm -f $(RELEASE32)/libaixcompat.a
+	$(AR) crs $(RELEASE32)/libaixcompat.a $(RELEASE32)/aixcompat.o
 
 compat: $(ARCHIVES)
 
@@ -87,6 +98,11 @@ sanitize:
 	ci/deps.sh build sanitize
 	$(MAKE) stage
 	LAPI_STAGE="$(STAGE)" ci/sanitize.sh
+
+interop:
+	ci/deps.sh build test interop
+	$(MAKE) stage LIB32=yes STAGE="$(BUILD)/stage32"
+	LAPI_STAGE="$(BUILD)/stage32" ci/interop.sh
 
 bench:
 	ci/deps.sh build bench

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that are missing for the purposes named: build, test, bench, sanitize, deb.
+# Installs the Debian packages that are missing for the purposes named: build, test, bench, sanitize, interop, deb.
 set -eu
 
 missing=()
@@ -9,7 +9,8 @@ need() { # need PACKAGE COMMAND...: the package is missing when the command fail
     "$@" >/dev/null 2>&1 || missing+=("$package")
 }
 compiles() { # compiles COMPILER HEADER
-    echo "#include <$2>" | "$1" -E -
+    # shellcheck disable=SC2086 # a compiler and its options
+    echo "#include <$2>" | $1 -E -
 }
 
 for purpose in "$@"; do
@@ -40,6 +41,14 @@ for purpose in "$@"; do
     bench)
         # The peer that is measured beside the library.
         need libucx-dev compiles gcc ucp/api/ucp.h
+        ;;
+    interop)
+        need gcc-multilib compiles "gcc -m32" stdio.h
+        need g++-multilib compiles "g++ -m32 -x c++" type_traits
+        if [ ! -d "$(rustc --print sysroot)/lib/rustlib/i686-unknown-linux-gnu" ]; then
+            echo "== Rust for programs of 32 bits is missing: adding it"
+            rustup target add i686-unknown-linux-gnu
+        fi
         ;;
     deb)
         need dpkg-dev command -v dpkg-shlibdeps

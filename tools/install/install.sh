@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
 # Installs what tools/install/manifest lists, takes it away again, or lists it:
 #   install.sh install|uninstall|list
-# PREFIX, DESTDIR, VERSION, RELEASE, COMPAT and CATALOGS come from the environment, as the Makefile sets them.
+# PREFIX, DESTDIR, VERSION, RELEASE, RELEASE32, COMPAT and CATALOGS come from the environment, as the Makefile sets them.
 set -eu
 cd "$(dirname "$0")/../.."
 to=${DESTDIR-}$PREFIX
+RELEASE32=${RELEASE32-}
 
 # each FUNCTION: calls it with PACKAGE HOW SOURCE TARGET for every thing, patterns expanded.
 each() {
     local package how source target file
     while read -r package how source target; do
         case $package in '' | '#'*) continue ;; esac
-        for name in RELEASE COMPAT CATALOGS VERSION; do
+        for name in RELEASE RELEASE32 COMPAT CATALOGS VERSION; do
             source=${source//"{$name}"/${!name}}
             target=${target//"{$name}"/${!name}}
         done
@@ -26,14 +27,21 @@ each() {
     done <tools/install/manifest
 }
 
+is_there() { # is_there HOW SOURCE TARGET: whether it is to be installed
+    case $1 in
+    '?link') [ -e "${3%/*}/$2" ] ;;
+    '?'*) [ -e "$2" ] ;;
+    esac
+}
+
 put() { # put PACKAGE HOW SOURCE TARGET
     local how=$2 source=$3 target=$to/$4
-    case $how in '?'*)
+    if ! is_there "$how" "$source" "$target"; then
         # What an earlier installation had here would be out of date.
-        [ -e "$source" ] || { rm -f "$target"; return; }
-        how=${how#?}
-        ;;
-    esac
+        take "$@"
+        return
+    fi
+    how=${how#'?'}
     mkdir -p "${target%/*}"
     case $how in
     link)
@@ -62,8 +70,7 @@ take() { # take PACKAGE HOW SOURCE TARGET
 }
 
 list() { # list PACKAGE HOW SOURCE TARGET
-    case $2 in '?'*) [ -e "$3" ] || return 0 ;; esac
-    echo "$1 $4"
+    ! is_there "$2" "$3" "$to/$4" || echo "$1 $4"
 }
 
 case ${1-} in
