@@ -11,7 +11,7 @@
 set -eu
 cd "$(dirname "$0")/../.."
 out=$1
-for tool in dpkg-deb dpkg-shlibdeps dpkg-gencontrol strip; do
+for tool in dpkg-deb dpkg-shlibdeps dpkg-gencontrol nm strip; do
     command -v "$tool" >/dev/null || { echo "deb.sh: there is no $tool here (ci/deps.sh deb)" >&2; exit 1; }
 done
 
@@ -80,6 +80,10 @@ echo "activate-noawait ldconfig" >"$out/liblapi-r1/DEBIAN/triggers"
     echo "* Build-Depends-Package: liblapi-r-dev"
     # Until a symbol is younger than the first release, all are as old as that.
     sed 's/ .*/@Base 0.1.0/; s/^/ /' tests/symbols.txt
+    # The profiler exports the calls that it wraps.
+    echo "liblapiprof.so.1 liblapi-r1 #MINVER#"
+    echo "* Build-Depends-Package: liblapi-r-dev"
+    nm -D --defined-only --format=posix "$RELEASE/liblapiprof.so" | sed 's/ .*/@Base 0.1.0/; s/^/ /' | LC_ALL=C sort
 } >"$out/liblapi-r1/DEBIAN/symbols"
 
 override() { # override PACKAGE TAG...: what lintian is right about, and what is meant to be so all the same
