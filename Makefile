@@ -5,10 +5,12 @@
 # make loom       the models of the lock-free parts, in every order of their threads (part of make test)
 # make sanitize   unit tests and C programs under ThreadSanitizer and AddressSanitizer
 # make soak       every operation at once for SECONDS=60, while some of TASKS=8 are killed and started anew; SEED=n
+# make interop    programs of 32 and of 64 bits in one job (make LIB32=yes builds, make install LIB32=yes installs for both)
 # make bench      measure, beside the peers; bench-interrupt: interrupt mode
 # make fuzz       feed the gather/scatter machine with anything, SECONDS=60 for each target
 # make install    PREFIX=/usr/local DESTDIR=
 # make uninstall  PREFIX=/usr/local DESTDIR=
+# make deb        Debian packages, into the build folder's deb; deb-test: installed, used and removed in a fresh Debian
 
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -19,33 +21,42 @@ VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 
 RELEASE := $(BUILD)/release
 COMPAT := $(BUILD)/compat
+# LIB32=yes: the library for programs of 32 bits, too. It needs Rust's target for them, and gcc-multilib.
+TARGET32 := i686-unknown-linux-gnu
+RELEASE32 := $(if $(filter yes,$(LIB32)),$(BUILD)/$(TARGET32)/release)
 # The empty ones are named on old link lines and have nothing left to hold.
 EMPTY := $(COMPAT)/libpoe.a $(COMPAT)/libmpi_ibm.a
 ARCHIVES := $(COMPAT)/libaixcompat.a $(EMPTY)
-HEADERS := include/lapi.h include/css_shared.h fortran/lapif.h fortran/lapi.f90
-# mpcc_r by its other names: it does what each is for.
-WRAPPERS := mpCC_r cc_r mpxlf_r mpxlf90_r xlf_r mpfort
-# Pages by their place under share/man, and the other names that some of them have.
-PAGES := $(patsubst man/%,%,$(wildcard man/man[137]/*))
-PAGE_LINKS := $(WRAPPERS:%=man1/%.1) $(patsubst man3/%,man3/P%,$(filter man3/%,$(PAGES)))
-
-# -C leaves a file alone that is the same already, so that what depends on its time is not made again.
-INSTALL := install -C
-TO := $(DESTDIR)$(PREFIX)
+CATALOGS := $(BUILD)/catalogs
+# English is built in.
+CATALOGUES := $(patsubst catalogs/%.msg,$(CATALOGS)/%/liblapi.cat,$(filter-out catalogs/en.msg,$(wildcard catalogs/*.msg)))
+# What cargo builds, of all that is installed.
+BUILT := $(addprefix $(RELEASE)/,liblapi_r.so liblapiprof.so poe lapi_info lapi_prof)
+# tools/install/manifest lists what is installed, and where.
+INSTALLER = PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" VERSION="$(VERSION)" RELEASE="$(RELEASE)" COMPAT="$(COMPAT)" \
+	RELEASE32="$(RELEASE32)" CATALOGS="$(CATALOGS)" tools/install/install.sh
 
 SECONDS ?= 60
 TASKS ?= 8
 SEED ?=
 
-.PHONY: all library compat deps demo test loom sanitize soak bench bench-interrupt fuzz install uninstall stage clean
-all: library compat
+.PHONY: all library library32 compat catalogues interop deps demo test loom sanitize soak bench bench-interrupt fuzz install uninstall stage \
+	deb deb-test clean
+all: library compat catalogues $(if $(RELEASE32),library32)
 
 library:
 	@echo "== build: the library, the profiler and the tools"
 	$(CARGO) build --release -p lapi_r -p openlapi-prof -p openlapi-tools
 
-$(RELEASE)/liblapi_r.so $(RELEASE)/liblapiprof.so $(RELEASE)/lapi_prof $(RELEASE)/poe:
+$(BUILT):
 	@$(MAKE) library
+
+library32:
+	@echo "== build: the library for programs of 32 bits"
+	$(CARGO) build --release --target $(TARGET32) -p lapi_r
+	$(CC) -m32 -O2 -fPIC -Wall -Wextra -Itools/compat -c -o $(RELEASE32)/aixcompat.o tools/compat/aixcompat.c
+	rm -f $(RELEASE32)/libaixcompat.a
+	$(AR) crs $(RELEASE32)/libaixcompat.a $(RELEASE32)/aixcompat.o
 
 compat: $(ARCHIVES)
 
@@ -59,6 +70,14 @@ $(EMPTY): Makefile
 	@mkdir -p $(COMPAT)
 	rm -f $@
 	$(AR) crs $@
+
+# The messages in other languages. A machine without gencat has them in English, which is built in.
+catalogues: $(CATALOGUES)
+
+$(CATALOGS)/%/liblapi.cat: catalogs/%.msg
+	@mkdir -p $(@D)
+	@rm -f $@
+	@if command -v gencat >/dev/null; then gencat $@ $<; else echo "== no gencat here: no catalogue from $<"; fi
 
 deps:
 	ci/deps.sh build test
@@ -91,6 +110,11 @@ soak:
 	$(MAKE) stage
 	LAPI_STAGE="$(STAGE)" ci/soak.sh $(SECONDS) $(TASKS) $(SEED)
 
+interop:
+	ci/deps.sh build test interop
+	$(MAKE) stage LIB32=yes STAGE="$(BUILD)/stage32"
+	LAPI_STAGE="$(BUILD)/stage32" ci/interop.sh
+
 bench:
 	ci/deps.sh build bench
 	$(MAKE) stage
@@ -110,32 +134,24 @@ stage: all
 	@$(MAKE) install PREFIX="$(STAGE)" DESTDIR=
 
 # Installing builds only what was never built: root, who often installs, often has no Rust.
-install: $(RELEASE)/liblapi_r.so $(RELEASE)/liblapiprof.so $(RELEASE)/lapi_prof $(RELEASE)/poe $(ARCHIVES)
-	@echo "== install: $(TO)"
-	@mkdir -p "$(TO)/bin" "$(TO)/lib/pkgconfig" "$(TO)/include/sys" "$(TO)/include/32"
-	$(INSTALL) -m 755 $(RELEASE)/liblapi_r.so "$(TO)/lib/liblapi_r.so.1"
-	@ln -sfn liblapi_r.so.1 "$(TO)/lib/liblapi_r.so"
-	@ln -sfn liblapi_r.so.1 "$(TO)/lib/liblapi.so"
-	$(INSTALL) -m 755 $(RELEASE)/liblapiprof.so "$(TO)/lib/liblapiprof.so.1"
-	@ln -sfn liblapiprof.so.1 "$(TO)/lib/liblapiprof.so"
-	$(INSTALL) -m 644 $(ARCHIVES) "$(TO)/lib"
-	$(INSTALL) -m 644 $(HEADERS) "$(TO)/include"
-	$(INSTALL) -m 644 fortran/lapif32.h "$(TO)/include/32/lapif.h"
-	$(INSTALL) -m 644 tools/compat/sys/atomic_op.h "$(TO)/include/sys"
-	$(INSTALL) -m 755 $(RELEASE)/poe $(RELEASE)/lapi_prof tools/wrappers/mpcc_r "$(TO)/bin"
-	@for name in $(WRAPPERS); do ln -sfn mpcc_r "$(TO)/bin/$$name"; done
-	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' tools/wrappers/lapi_r.pc.in \
-		>"$(TO)/lib/pkgconfig/lapi_r.pc"
-	@mkdir -p $(addprefix "$(TO)"/share/man/,man1 man3 man7)
-	$(foreach n,1 3 7,$(INSTALL) -m 644 man/man$n/*.$n "$(TO)/share/man/man$n" &&) true
-	@for name in $(WRAPPERS); do ln -sfn mpcc_r.1 "$(TO)/share/man/man1/$$name.1"; done
-	@for page in $(notdir $(filter man3/%,$(PAGES))); do ln -sfn "$$page" "$(TO)/share/man/man3/P$$page"; done
+install: $(BUILT) $(ARCHIVES) $(CATALOGUES)
+	@echo "== install: $(DESTDIR)$(PREFIX)"
+	@$(INSTALLER) install
 
 uninstall:
-	rm -f $(addprefix "$(TO)"/lib/,liblapi_r.so.1 liblapi_r.so liblapi.so liblapiprof.so.1 liblapiprof.so $(notdir $(ARCHIVES)) pkgconfig/lapi_r.pc)
-	rm -f $(addprefix "$(TO)"/include/,$(notdir $(HEADERS)) sys/atomic_op.h 32/lapif.h)
-	rm -f $(addprefix "$(TO)"/bin/,poe lapi_prof mpcc_r $(WRAPPERS))
-	rm -f $(addprefix "$(TO)"/share/man/,$(PAGES) $(PAGE_LINKS))
+	@echo "== uninstall: $(DESTDIR)$(PREFIX)"
+	@$(INSTALLER) uninstall
+
+# The packages, from what was built; they are the same for the same sources.
+deb: all
+	@echo "== deb: $(BUILD)/deb"
+	@VERSION="$(VERSION)" RELEASE="$(RELEASE)" COMPAT="$(COMPAT)" CATALOGS="$(CATALOGS)" tools/install/deb.sh "$(BUILD)/deb"
+
+# Needs root, and a Debian mirror for the fresh system.
+deb-test:
+	ci/deps.sh build deb
+	$(MAKE) deb
+	ci/deb-test.sh "$(BUILD)/deb"
 
 clean:
 	$(CARGO) clean

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that are missing for the purposes named: build, test, bench, sanitize.
+# Installs the Debian packages that are missing for the purposes named: build, test, bench, sanitize, interop, deb.
 set -eu
 
 missing=()
@@ -9,7 +9,8 @@ need() { # need PACKAGE COMMAND...: the package is missing when the command fail
     "$@" >/dev/null 2>&1 || missing+=("$package")
 }
 compiles() { # compiles COMPILER HEADER
-    echo "#include <$2>" | "$1" -E -
+    # shellcheck disable=SC2086 # a compiler and its options
+    echo "#include <$2>" | $1 -E -
 }
 
 for purpose in "$@"; do
@@ -30,6 +31,9 @@ for purpose in "$@"; do
         need groff-base command -v groff
         # lapif.h and the calls by Fortran.
         need gfortran command -v gfortran
+        # Programs find the library by these, too.
+        need pkg-config command -v pkg-config
+        need cmake command -v cmake
         ;;
     sanitize)
         # gcc's list of what a sanitizer needs, and the object that starts one, come with gcc itself. The runtime is Rust's.
@@ -42,6 +46,19 @@ for purpose in "$@"; do
     bench)
         # The peer that is measured beside the library.
         need libucx-dev compiles gcc ucp/api/ucp.h
+        ;;
+    interop)
+        need gcc-multilib compiles "gcc -m32" stdio.h
+        need g++-multilib compiles "g++ -m32 -x c++" type_traits
+        if [ ! -d "$(rustc --print sysroot)/lib/rustlib/i686-unknown-linux-gnu" ]; then
+            echo "== Rust for programs of 32 bits is missing: adding it"
+            rustup target add i686-unknown-linux-gnu
+        fi
+        ;;
+    deb)
+        need dpkg-dev command -v dpkg-shlibdeps
+        need debootstrap test -x /usr/sbin/debootstrap
+        need lintian command -v lintian
         ;;
     *)
         echo "ci/deps.sh: no such purpose: $purpose" >&2

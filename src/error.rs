@@ -1,5 +1,9 @@
-//! Errors: one table of every number LAPI can return or report, and the error type of the core.
+//! Errors: one table of every number LAPI can return or report, and the error type of the core. [`catalog`] has the texts in
+//! other languages.
 
+pub mod catalog;
+
+use catalog::Found;
 use libc::c_int;
 
 /// The result of anything that can fail with a LAPI error code.
@@ -20,6 +24,18 @@ impl Error {
     #[cold]
     pub fn new(code: c_int, detail: impl Into<String>) -> Self {
         Self { code, detail: detail.into() }
+    }
+
+    /// What [`Self`] says, as far as it stands in the table, in the language that the environment asks for.
+    #[cold]
+    pub fn translated(&self, env: &catalog::Env<'_>) -> String {
+        match (lookup(self.code), catalog::look_up(self.code, env)) {
+            (Some(entry), Found::Translated(text)) => {
+                let colon = if self.detail.is_empty() { "" } else { ": " };
+                format!("{}{colon}{}", entry.with(&text), self.detail)
+            }
+            _ => self.to_string(),
+        }
     }
 }
 
@@ -59,7 +75,14 @@ pub struct Entry {
 impl std::fmt::Display for Entry {
     /// `LAPI_ERR_TGT (428): the target is not a task of the job`; fits LAPI_MAX_ERR_STRING.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} ({}): {}", self.name.unwrap_or("LAPI"), self.code, self.text)
+        f.write_str(&self.with(self.text))
+    }
+}
+
+impl Entry {
+    /// The name and the number, with another text for them.
+    pub fn with(&self, text: &str) -> String {
+        format!("{} ({}): {text}", self.name.unwrap_or("LAPI"), self.code)
     }
 }
 

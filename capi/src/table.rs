@@ -5,7 +5,7 @@
 
 use libc::c_int;
 use openlapi::abi::{LAPI_ERR_ALL_HNDL_IN_USE, LAPI_ERR_HNDL_INVALID, LAPI_SUCCESS, lapi_handle_t};
-use openlapi::api::env::INSTANCES;
+use openlapi::api::env::{INSTANCES, environment};
 use openlapi::api::fork;
 use openlapi::engine::context::{Context, Held};
 use openlapi::error::{Error, Result};
@@ -161,7 +161,7 @@ pub fn code(name: &str, handle: lapi_handle_t, outcome: Result<()>) -> c_int {
 fn tell(name: &str, handle: lapi_handle_t, error: Error) -> c_int {
     let level = find(handle).map_or_else(|_| level_of_environment(), |context| context.info_level());
     if level >= 1 {
-        openlapi::error::tell(format_args!("{name}: {error}"));
+        openlapi::error::tell(format_args!("{name}: {}", error.translated(&environment)));
     }
     error.code
 }

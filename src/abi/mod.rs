@@ -35,3 +35,9 @@ pub use statistics::*;
 pub use util::*;
 pub use vector::*;
 pub use xfer::*;
+
+/// A length of C's, as wide in programs of 32 bits as in those of 64: in packets there is only this width.
+#[inline]
+pub fn wide(length: libc::c_ulong) -> u64 {
+    length as usize as u64
+}

@@ -3,7 +3,7 @@
 use super::MAX_UHDR;
 use crate::abi::{
     LAPI_ERR_DATA_LEN, LAPI_ERR_HDR_HNDLR_NULL, LAPI_ERR_HDR_LEN, LAPI_ERR_ORG_ADDR_NULL, LAPI_ERR_TGT,
-    LAPI_ERR_TGT_ADDR_NULL, LAPI_ERR_UHDR_LEN, LAPI_ERR_UHDR_NULL, LAPI_MAX_MSG_SZ,
+    LAPI_ERR_TGT_ADDR_NULL, LAPI_ERR_UHDR_LEN, LAPI_ERR_UHDR_NULL, LAPI_MAX_MSG_SZ, wide,
 };
 use crate::engine::context::Held;
 use crate::error::{Error, Result};
@@ -28,7 +28,7 @@ pub fn target(held: &mut Held<'_>, tgt: u32) -> Result<()> {
 /// The length can be one. Always checked.
 #[inline]
 pub fn length(len: u64) -> Result<()> {
-    if len <= LAPI_MAX_MSG_SZ {
+    if len <= wide(LAPI_MAX_MSG_SZ) {
         return Ok(());
     }
     Err(Error::new(LAPI_ERR_DATA_LEN, format!("{len} bytes; at most {LAPI_MAX_MSG_SZ}")))

@@ -2,8 +2,10 @@
 
 use super::MAX_UHDR;
 use crate::abi::*;
+use crate::config::Env;
 use crate::engine::context::{ADDRESS_TABLE, Context, Core, Held};
 use crate::engine::stats::Path;
+use crate::error::catalog::{self, Found};
 use crate::error::{self, Error, Result};
 use crate::transport::shm::segment;
 use std::ffi::c_int;
@@ -105,11 +107,22 @@ pub fn set(context: &Context, query: lapi_query_t, value: c_int) -> Result<()> {
     Ok(())
 }
 
-/// The text of a return code, without a final zero (man page LAPI_Msg_string). An unknown number gets a text as well,
-/// and says that it is unknown. At most LAPI_MAX_ERR_STRING - 1 bytes.
-pub fn message(code: c_int) -> (String, Result<()>) {
+/// The text of a return code in the language of the environment, without a final zero (man page LAPI_Msg_string). An unknown
+/// number gets a text as well, and says that it is unknown. At most LAPI_MAX_ERR_STRING - 1 bytes.
+///
+/// # Errors
+/// `LAPI_ERR_CATALOG_FAIL`: no catalogue of that language can be opened; the text is the English one.
+/// `LAPI_ERR_CODE_UNKNOWN`.
+pub fn message(code: c_int, env: &Env<'_>) -> (String, Result<()>) {
     let (mut text, outcome) = match error::lookup(code) {
-        Some(entry) => (entry.to_string(), Ok(())),
+        Some(entry) => match catalog::look_up(code, env) {
+            Found::BuiltIn => (entry.to_string(), Ok(())),
+            Found::Translated(text) => (entry.with(&text), Ok(())),
+            Found::NoCatalog { locale } => {
+                let detail = format!("no liblapi.cat for the locale {locale}; the text is in English");
+                (entry.to_string(), Err(Error::new(LAPI_ERR_CATALOG_FAIL, detail)))
+            }
+        },
         None => match system_error(code) {
             Some(text) => (text, Ok(())),
             None => (
@@ -122,6 +135,11 @@ pub fn message(code: c_int) -> (String, Result<()>) {
         text.pop();
     }
     (text, outcome)
+}
+
+/// The environment of this process, for [`message`] and [`Error::translated`].
+pub fn environment(name: &str) -> Option<String> {
+    crate::config::process_env(name)
 }
 
 /// The manual has LAPI look for texts of the system's error numbers too.

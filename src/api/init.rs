@@ -371,7 +371,7 @@ impl Hello {
             asymmetric: fence::registered(),
             landmark: attach::landmark(),
             // SAFETY: getauxval only answers a number: where the program's headers are.
-            program: unsafe { libc::getauxval(libc::AT_PHDR) },
+            program: unsafe { libc::getauxval(libc::AT_PHDR) } as u64,
             library: Self::of_this_task as *const () as u64,
         }
     }

@@ -9,7 +9,10 @@ pub fn ticks() -> u64 {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: every x86-64 processor has the instruction, and Linux lets programs use it.
     return unsafe { core::arch::x86_64::_rdtsc() };
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(target_arch = "x86")]
+    // SAFETY: programs of 32 bits run on the same processors.
+    return unsafe { core::arch::x86::_rdtsc() };
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "x86")))]
     {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
         now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64

@@ -4,6 +4,7 @@ pub mod bytes;
 pub mod clock;
 pub mod doorbell;
 pub mod fence;
+pub mod line;
 pub mod lock;
 pub mod ring;
 pub mod rng;

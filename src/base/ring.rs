@@ -19,8 +19,8 @@
 
 use super::bytes::{self, Piece, Source, pad8};
 use super::fence::Light;
+use super::line::Line;
 use super::sync::{AtomicU32, AtomicU64, Ordering};
-use crossbeam_utils::CachePadded;
 use std::ptr::NonNull;
 
 /// The bytes of a slot, its word included: one cache line.
@@ -64,9 +64,9 @@ impl Geometry {
 #[repr(C)]
 struct Shared {
     /// How many packets the consumer has given back. Written by the consumer alone.
-    consumed: CachePadded<AtomicU64>,
+    consumed: Line<AtomicU64>,
     /// Not 0 when the producer found no room and wants to be told. Set by the producer, cleared by the consumer.
-    wants_room: CachePadded<AtomicU32>,
+    wants_room: Line<AtomicU32>,
     /// Loom's words cannot lie in zeroed memory: those of the slots stand here, and what watches the bytes.
     #[cfg(loom)]
     watched: model::Watched,

@@ -273,9 +273,11 @@ pub struct Setting {
     pub value: String,
     /// Whether the environment sets it.
     pub set: bool,
+    /// Why `LAPI_Init` will not take the value, if it will not.
+    pub refused: Option<Error>,
 }
 
-/// Every variable of [`VARIABLES`] as it stands, unchecked.
+/// Every variable of [`VARIABLES`] as it stands, wrong values included.
 pub fn settings(env: &Env<'_>) -> Vec<Setting> {
     VARIABLES
         .iter()
@@ -287,7 +289,7 @@ pub fn settings(env: &Env<'_>) -> Vec<Setting> {
                 Some(value) => value,
                 None => variable.default.to_owned(),
             };
-            Setting { name: variable.name, value, set }
+            Setting { name: variable.name, value, set, refused: value::check(variable, env).err() }
         })
         .collect()
 }

@@ -101,7 +101,7 @@ pub fn ring(cause: Cause) {
     // written to only while it is the bell's.
     unsafe {
         let mut found: libc::stat = mem::zeroed();
-        if libc::fstat(bell, &mut found) == 0 && found.st_ino == INODE.load(Ordering::Relaxed) {
+        if libc::fstat(bell, &mut found) == 0 && found.st_ino as u64 == INODE.load(Ordering::Relaxed) {
             libc::write(bell, ptr::from_ref(&byte).cast(), 1);
         }
     }

@@ -200,7 +200,7 @@ impl Context {
     /// Prints an error on standard error when MP_INFOLEVEL asks for messages of this level.
     pub fn say(&self, level: i32, error: &Error) {
         if self.info_level() >= level {
-            crate::error::tell(format_args!("{error}"));
+            crate::error::tell(format_args!("{}", error.translated(&crate::config::process_env)));
         }
     }
 }

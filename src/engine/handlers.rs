@@ -5,7 +5,7 @@ use super::message::{ActiveMessage, Data, Landing};
 use super::running::Kind;
 use crate::abi::{
     AM_ERR, LAPI_BURY_MSG, LAPI_DELIVER_MSG, LAPI_DROP_PKT, LAPI_ERR_DGSP_CTL, LAPI_ERR_HDR_HNDLR_NULL,
-    LAPI_NORMAL, compl_hndlr_p, ddm_func_p, hdr_hndlr_t, lapi_return_info_t, lapi_vec_t,
+    LAPI_NORMAL, compl_hndlr_p, ddm_func_p, hdr_hndlr_t, lapi_return_info_t, lapi_vec_t, wide,
 };
 use crate::base::bytes::Piece;
 use crate::dgsp::Layout;
@@ -13,7 +13,7 @@ use crate::dgsp::registry::REGISTRY;
 use crate::dgsp::vector::{self, Vector};
 use crate::error::{Error, Result};
 use crate::proto::content::Sink;
-use libc::{c_int, c_void};
+use libc::{c_int, c_ulong, c_void};
 use std::ptr;
 use std::sync::Arc;
 
@@ -60,12 +60,12 @@ pub fn ask(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: &D
         _ => ptr::null_mut(),
     };
     let mut info = lapi_return_info_t {
-        msg_len: landing.bytes,
+        msg_len: landing.bytes as c_ulong,
         MAGIC,
         ret_flags: LAPI_NORMAL,
         ctl_flags: LAPI_DELIVER_MSG,
         dgsp_handle: ptr::null_mut(),
-        bytes: landing.bytes,
+        bytes: landing.bytes as c_ulong,
         src: message.src as c_int,
         udata_one_pkt_ptr: here,
         recv_offset_dgsp_bytes: 0,
@@ -132,8 +132,8 @@ fn to_program(
             "a scatter program with CONTROL needs an atom_size at the origin, or operands would be cut apart";
         return Err(Error::new(LAPI_ERR_DGSP_CTL, what));
     }
-    let skip = info.recv_offset_dgsp_bytes;
-    let bytes = info.bytes.min(info.msg_len).saturating_add(skip);
+    let skip = wide(info.recv_offset_dgsp_bytes);
+    let bytes = wide(info.bytes.min(info.msg_len)).saturating_add(skip);
     let layout = Layout::target_program(program, buffer.cast(), bytes, function)?;
     Ok(Sink::Scattered(Arc::new(layout), skip))
 }

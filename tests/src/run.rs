@@ -173,10 +173,11 @@ impl Job {
             .collect();
         let mut command = Command::new(words[0]);
         command.args(&words[1..]).current_dir(&self.dir);
-        // What the caller's own shell says of jobs must not change the tests.
+        // What the caller's own shell says of jobs, and of languages, must not change the tests.
         for (name, _) in std::env::vars_os() {
             let text = name.to_string_lossy();
-            if text.starts_with("MP_") || text.starts_with("LAPI_") {
+            let language = text.starts_with("LC_") || ["LANG", "LANGUAGE", "NLSPATH"].contains(&&*text);
+            if text.starts_with("MP_") || text.starts_with("LAPI_") || language {
                 command.env_remove(&name);
             }
         }

@@ -17,8 +17,8 @@ pub mod util;
 pub mod vector;
 pub mod xfer;
 
-use libc::c_void;
-use openlapi::abi::{lapi_cntr_t, scompl_hndlr_p};
+use libc::{c_ulong, c_void};
+use openlapi::abi::{lapi_cntr_t, scompl_hndlr_p, wide};
 use openlapi::proto::outbox::SendDone;
 
 /// What follows when the origin's memory is free.
@@ -27,7 +27,7 @@ fn done(
     org_cntr: *mut lapi_cntr_t,
     handler: scompl_hndlr_p,
     info: *mut c_void,
-    bytes: u64,
+    bytes: c_ulong,
 ) -> SendDone {
     SendDone {
         org_cntr: org_cntr as usize,
@@ -35,7 +35,7 @@ fn done(
         info: info as usize,
         peer,
         error: 0,
-        bytes,
+        bytes: wide(bytes),
         piece: 0,
         posted: 0,
         user: true,

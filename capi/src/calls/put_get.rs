@@ -47,7 +47,7 @@ pub(crate) unsafe fn get(
         tgt,
         addr: tgt_addr as u64,
         buffer: org_addr as usize,
-        len,
+        len: wide(len),
         tgt_cntr: tgt_cntr as u64,
         org_cntr: org_cntr as usize,
         handler: None,

@@ -51,7 +51,7 @@ unsafe fn get(held: &mut Held<'_>, command: &lapi_get_t) -> Result<()> {
         tgt: command.tgt,
         addr: command.tgt_addr,
         buffer: command.org_addr as usize,
-        len: command.len,
+        len: wide(command.len),
         tgt_cntr: command.tgt_cntr,
         org_cntr: command.org_cntr as usize,
         handler: command.chndlr,
@@ -202,5 +202,5 @@ unsafe fn am_dgsp(held: &mut Held<'_>, command: &lapi_amdgsp_t) -> Result<()> {
         copied: false,
     };
     // SAFETY: what the man page asks of the program is what the core asks.
-    unsafe { dgsp::amsend(held, message, command.dgsp, command.udata.cast(), command.udata_len) }
+    unsafe { dgsp::amsend(held, message, command.dgsp, command.udata.cast(), wide(command.udata_len)) }
 }

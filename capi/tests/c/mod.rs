@@ -62,6 +62,8 @@ impl Compiler {
     fn run(&self, source: &Path, standard: &str, options: &[&str], product: &Path) {
         let is_c = source.extension().is_some_and(|extension| extension == "c");
         let output = Command::new(if is_c { self.cc } else { self.cxx })
+            // These tests themselves may have been built for 32 bits.
+            .arg(if cfg!(target_pointer_width = "32") { "-m32" } else { "-m64" })
             .args([standard, "-Wall", "-Werror", "-I"])
             .arg(include_dir())
             .args(options)

@@ -4,8 +4,8 @@
 //! objects with a history and cannot lie in zeroed memory.
 
 use super::{Consumer, Geometry, LINE, Packet, Producer, SLOT, Shared};
+use crate::base::line::Line;
 use crate::base::sync::{AtomicU32, AtomicU64};
-use crossbeam_utils::CachePadded;
 use loom::cell::UnsafeCell;
 use std::ptr::NonNull;
 
@@ -81,8 +81,8 @@ impl Region {
         // SAFETY: the size is not 0.
         let at = NonNull::new(unsafe { std::alloc::alloc_zeroed(layout) }).expect("memory");
         let shared = Shared {
-            consumed: CachePadded::new(AtomicU64::new(0)),
-            wants_room: CachePadded::new(AtomicU32::new(0)),
+            consumed: Line::new(AtomicU64::new(0)),
+            wants_room: Line::new(AtomicU32::new(0)),
             watched: Watched::new(geometry),
         };
         // SAFETY: aligned and long enough for it, and nobody looks yet.

@@ -6,10 +6,10 @@
 use crate::abi::LAPI_ERR_SHM_SETUP;
 use crate::base::clock::ticks;
 use crate::base::doorbell::Doorbell;
+use crate::base::line::Line;
 use crate::base::ring::{Consumer, Geometry, Producer};
 use crate::error::{Error, Result};
 use crate::transport::Task;
-use crossbeam_utils::CachePadded;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fstat, ftruncate, memfd_create};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 use std::ffi::c_void;
@@ -34,12 +34,12 @@ const CLOSED: u32 = 2;
 #[repr(C)]
 struct Control {
     /// Read with every packet, written seldom.
-    presence: CachePadded<Presence>,
+    presence: Line<Presence>,
     /// [`ALWAYS`] while the task waits for packets, otherwise when it last looked for some. Written often; read for
     /// long messages and gets only.
-    attention: CachePadded<AtomicU64>,
+    attention: Line<AtomicU64>,
     /// Bytes that peers have copied out of the owner's memory without telling it otherwise.
-    fetched: CachePadded<AtomicU64>,
+    fetched: Line<AtomicU64>,
     /// One bit for each peer that has ever written into its ring.
     contacts: [AtomicU64; MAX_TASKS as usize / 64],
 }
@@ -80,6 +80,11 @@ pub fn geometry(tasks: u32) -> Geometry {
         _ => 32 << 10,
     };
     Geometry { slots: 256, data }
+}
+
+/// The size of each task's segment in a job of so many tasks, in bytes; memory is used only where rings were written.
+pub fn bytes(tasks: u32) -> usize {
+    size(tasks, geometry(tasks))
 }
 
 fn stride(geometry: Geometry) -> usize {

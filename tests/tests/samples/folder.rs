@@ -43,6 +43,9 @@ impl Folder {
             copy(&source, &path, &format!("{program}{}", ending.expect("a source in one of the languages")));
         }
         copy(&source, &path, "Makefile");
+        for script in files(&source, ".sh") {
+            copy(&source, &path, &format!("{script}.sh"));
+        }
         let readme = fs::read_to_string(source.join("README")).expect("every folder has a README");
         let programs = programs.iter().map(|&program| program.to_owned()).collect();
         let folder = Self { path, programs, readme, environment: Vec::new() };
@@ -80,6 +83,11 @@ impl Folder {
         );
     }
 
+    /// Where the copy is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     pub fn run(&self, program: &str, tasks: usize) -> Outcome {
         assert!(self.programs.iter().any(|built| built == program));
         let mut job = Job::new(self.path.join(program)).procs(tasks).dir(&self.path);
@@ -97,16 +105,7 @@ impl Folder {
         for &tasks in numbers_of_tasks {
             let outcome = self.run(program, tasks);
             assert_complaints(&outcome, program, tasks);
-            for task in 0..tasks {
-                let mark = format!("task {task}: ");
-                let printed: Vec<String> = outcome
-                    .stdout
-                    .lines()
-                    .filter(|line| line.starts_with(&mark))
-                    .map(without_times)
-                    .collect();
-                assert_eq!(printed, expected(task, tasks), "{program} with {tasks} tasks\n{outcome}");
-            }
+            check_lines(&outcome, program, tasks, expected);
         }
         // For any number of tasks the README shows task 0 alone.
         let shown = if numbers_of_tasks == PAIRS { 2 } else { 1 };
@@ -144,6 +143,21 @@ impl Folder {
     }
 }
 
+/// Compares what each task has printed.
+pub fn check_lines(
+    outcome: &Outcome,
+    program: &str,
+    tasks: usize,
+    expected: impl Fn(usize, usize) -> Vec<String>,
+) {
+    for task in 0..tasks {
+        let mark = format!("task {task}: ");
+        let printed: Vec<String> =
+            outcome.stdout.lines().filter(|line| line.starts_with(&mark)).map(without_times).collect();
+        assert_eq!(printed, expected(task, tasks), "{program} with {tasks} tasks\n{outcome}");
+    }
+}
+
 /// The line with a T for each time in microseconds that is more than nothing.
 fn without_times(line: &str) -> String {
     let words: Vec<&str> = line.split(' ').collect();
@@ -175,16 +189,20 @@ pub fn assert_complaints(outcome: &Outcome, program: &str, tasks: usize) {
 
 /// The names of the programs in a folder, without their ending.
 fn sources(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> = ENDINGS.iter().flat_map(|ending| files(folder, ending)).collect();
+    names.sort();
+    names
+}
+
+/// The names of the files in a folder that end so, without that ending.
+fn files(folder: &Path, ending: &str) -> Vec<String> {
     let files = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-    let mut programs: Vec<String> = files
+    let mut names: Vec<String> = files
         .map(|file| file.expect("a folder can be read to its end").file_name().into_string())
-        .filter_map(|name| {
-            let name = name.expect("names of files are ASCII");
-            ENDINGS.iter().find_map(|ending| Some(name.strip_suffix(ending)?.to_owned()))
-        })
+        .filter_map(|name| Some(name.expect("names of files are ASCII").strip_suffix(ending)?.to_owned()))
         .collect();
-    programs.sort();
-    programs
+    names.sort();
+    names
 }
 
 fn sorted(names: &[&str]) -> Vec<String> {

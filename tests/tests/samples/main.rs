@@ -5,7 +5,7 @@ mod attributes;
 mod folder;
 
 use attributes::{check_attributes, set_and_refused};
-use folder::{Folder, PAIRS};
+use folder::{Folder, PAIRS, check_lines};
 use openlapi_tests as support;
 
 const ANY: &[usize] = &[1, 2, 3];
@@ -323,6 +323,71 @@ fn lock_sharing() {
         }
     });
     folder.refuses_odd_numbers();
+    folder.clean();
+}
+
+/// Tasks that a shell script starts one by one, with nothing but variables.
+#[test]
+fn standalone() {
+    let folder = Folder::build("standalone", &["Sum"]);
+    let expected = |task: usize, tasks: usize| {
+        let mut lines = vec![format!("task {task}: has added {}", task + 1)];
+        if task == 0 {
+            let sum = tasks * (tasks + 1) / 2;
+            lines.push(format!("task 0: the sum of {tasks} tasks is {sum}, as it should be"));
+        }
+        lines
+    };
+    for &tasks in ANY {
+        let outcome = support::Job::direct(folder.path().join("run.sh"))
+            .arg("./Sum")
+            .arg(tasks.to_string())
+            .dir(folder.path())
+            .run();
+        assert!(outcome.ok().stderr.is_empty(), "{outcome}");
+        check_lines(&outcome, "Sum", tasks, expected);
+    }
+    for line in (0..2).flat_map(|task| expected(task, 2)) {
+        assert!(folder.promises(&line), "the README does not show \"{line}\"");
+    }
+    folder.clean();
+}
+
+/// Two programs of one source in one job; of 32 and 64 bits where there is a 32-bit library, of 64 bits both where not.
+#[test]
+fn interop() {
+    let folder = Folder::build("interop", &["Interop"]);
+    let bits = |name: &str| {
+        let elf = std::fs::read(folder.path().join(name)).expect("it was built");
+        // The class in an ELF header: 1 is 32 bits, 2 is 64.
+        32 * usize::from(elf[4])
+    };
+    let bits = [bits("Interop.64"), bits("Interop.32")];
+    let expected = |me: usize, _: usize| {
+        let other = 1 - me;
+        let widths =
+            format!("task {me}: addresses have {} bits here, and {} in task {other}", bits[me], bits[other]);
+        if me == 0 {
+            vec![widths, "task 0: has put 131072 numbers into task 1".to_owned()]
+        } else {
+            vec![widths, "task 1: what was put and what was got back is the same".to_owned()]
+        }
+    };
+    for attach in ["yes", "deny"] {
+        let job = support::Job::poe().procs(2).dir(folder.path()).env("LAPI_SHM_ATTACH", attach);
+        let outcome = ["-pgmmodel", "mpmd", "-cmdfile", "mixed.cmd"]
+            .into_iter()
+            .fold(job, |job, word| job.poe_arg(word))
+            .run();
+        outcome.ok();
+        check_lines(&outcome, "Interop", 2, expected);
+    }
+    for line in (0..2).flat_map(|task| expected(task, 2)) {
+        assert!(folder.promises(&line), "the README does not show \"{line}\"");
+    }
+    for made in ["Interop.64", "Interop.32", "mixed.cmd"] {
+        assert!(folder.path().join(made).exists(), "{made}");
+    }
     folder.clean();
 }
 

@@ -53,6 +53,11 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
     }
 }
 
+/// Whether a variable of this name means something to `poe`.
+pub(crate) fn knows(variable: &str) -> bool {
+    options::Setting::is_variable(variable)
+}
+
 fn run(arguments: Vec<OsString>) -> Result<u8, Error> {
     let settings = |flags| Settings::new(flags, std::env::vars_os());
     let fence = settings(Default::default());

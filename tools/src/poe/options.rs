@@ -193,6 +193,11 @@ impl Setting {
         TABLE.iter().find(|setting| setting.variable == variable).expect("the variable is in the table")
     }
 
+    /// Whether there is a setting with this variable.
+    pub(super) fn is_variable(name: &str) -> bool {
+        TABLE.iter().any(|setting| setting.variable == name)
+    }
+
     /// Refuses a value that the setting does not take; `said` is how the user gave it.
     pub(super) fn check(&self, said: &str, value: &str) -> Result<(), Error> {
         let right = match self.values {

@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# Installs the Debian packages of a folder in a fresh Debian, uses them there, and removes them: deb-test.sh FOLDER
+#
+# The fresh system is made by debootstrap from the mirror that this machine's apt uses, and kept as FOLDER/../debian-SUITE.tar
+# for the next time. Needs root.
+set -eu
+cd "$(dirname "$0")/.."
+packages=$(cd "$1" && pwd)
+started=$SECONDS
+if [ "$(id -u)" -ne 0 ]; then
+    echo "ci/deb-test.sh: a fresh system can be made by root only" >&2
+    exit 1
+fi
+# Mounts of the fresh system are seen by nobody else, and end with this script.
+if [ -z "${DEB_TEST_INSIDE-}" ]; then
+    DEB_TEST_INSIDE=yes exec unshare --mount --propagation private "$0" "$packages"
+fi
+say() { echo "== deb-test: $* ($((SECONDS - started)) s)"; }
+
+say "lintian"
+# The maintainer is whoever builds the packages.
+lintian --allow-root --fail-on error,warning \
+    --suppress-tags bogus-mail-host,bogus-mail-host-in-debian-changelog "$packages"/*.deb
+
+# shellcheck source=/dev/null
+suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
+base=${packages%/*}/debian-$suite.tar
+work=$(mktemp -d)
+trap 'umount -l "$work/root/proc" "$work/root/dev" 2>/dev/null || true; rm -rf --one-file-system "$work"' EXIT
+root=$work/root
+mkdir "$root"
+if [ ! -f "$base" ]; then
+    mirror=$(apt-get indextargets --format '$(REPO_URI) $(CODENAME)' 'Created-By: Packages' |
+        awk -v suite="$suite" '$2 == suite { print $1; exit }')
+    proxy=$(apt-config shell proxy Acquire::http::Proxy)
+    eval "$proxy"
+    [ -z "${proxy-}" ] || export http_proxy=$proxy
+    say "debootstrap of $suite"
+    debootstrap --variant=minbase --include=gcc,libc6-dev,make "$suite" "$root" "$mirror" >"$work/log" 2>&1 ||
+        { tail -20 "$work/log" >&2; exit 1; }
+    rm -rf "$root"/var/cache/apt/archives/*.deb "$root"/var/lib/apt/lists/*
+    tar -C "$root" -cf "$base.new" --one-file-system .
+    mv "$base.new" "$base"
+else
+    say "a fresh $suite, as it was made before"
+    tar -C "$root" -xf "$base"
+fi
+
+inside() { chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C "$@"; }
+mount -t proc proc "$root/proc"
+mount --rbind /dev "$root/dev"
+
+# Everything but what dpkg and the loader write about packages.
+tree() {
+    (cd "$root" && find . -xdev \( -path ./proc -o -path ./dev -o -path ./sys -o -path ./tmp -o -path ./var/lib/dpkg \
+        -o -path ./var/log -o -path ./var/cache \) -prune -o ! -name ld.so.cache -printf '%p %y %l\n' | LC_ALL=C sort)
+}
+tree >"$work/before"
+
+say "installing"
+mkdir "$root/tmp/packages"
+cp "$packages"/*.deb "$root/tmp/packages"
+inside sh -c 'dpkg -i /tmp/packages/*.deb' >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
+inside ldconfig -p | grep -q 'liblapi_r.so.1 .*=> /lib/liblapi_r.so.1\|liblapi_r.so.1 .*=> /usr/lib/liblapi_r.so.1'
+inside sh -c 'dpkg --verify liblapi-r1 liblapi-r-dev openlapi'
+
+say "using"
+cp -r "$root/usr/share/doc/liblapi-r-dev/examples/lapi_api" "$root/tmp/lapi_api"
+inside make -s -C /tmp/lapi_api Put Am >/dev/null
+ran=$(inside sh -c 'cd /tmp/lapi_api && poe ./Put -procs 2 && poe ./Am -procs 4')
+echo "$ran"
+grep -q 'task 1: the board is as it was put' <<<"$ran"
+grep -q 'task 3: the message is as it was sent' <<<"$ran"
+inside lapi_info >"$work/log" || { cat "$work/log" >&2; exit 1; }
+grep -q '/usr/lib/liblapi_r.so.1' "$work/log"
+grep -q 'shared memory: usable' "$work/log"
+german=$(inside env LC_ALL=de_DE.UTF-8 MP_PROCS=2 MP_INFOLEVEL=1 /tmp/lapi_api/Put 2>&1 || true)
+grep -q 'eine Umgebungsvariable, die gesetzt sein muss' <<<"$german" || { echo "$german" >&2; exit 1; }
+
+say "removing"
+inside dpkg --purge openlapi liblapi-r-dev liblapi-r1 >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
+tree >"$work/after"
+diff "$work/before" "$work/after" || { echo "ci/deb-test.sh: the packages leave something behind" >&2; exit 1; }
+say "installed, used and removed in a fresh Debian"

@@ -1,0 +1,185 @@
+//! The files, the links between them, and that nothing stays behind.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use super::{Installation, is_there, output, workspace};
+
+/// What users, Makefiles and build systems have written down somewhere: it must be there, under these names.
+const PROMISED: &[&str] = &[
+    "bin/cc_r -> mpcc_r",
+    "bin/lapi_info",
+    "bin/lapi_prof",
+    "bin/mpCC_r -> mpcc_r",
+    "bin/mpcc_r",
+    "bin/mpfort -> mpcc_r",
+    "bin/mpxlf90_r -> mpcc_r",
+    "bin/mpxlf_r -> mpcc_r",
+    "bin/poe",
+    "bin/xlf_r -> mpcc_r",
+    "include/32/lapif.h",
+    "include/css_shared.h",
+    "include/lapi.f90",
+    "include/lapi.h",
+    "include/lapif.h",
+    "include/sys/atomic_op.h",
+    "lib/cmake/lapi/lapi-config-version.cmake",
+    "lib/cmake/lapi/lapi-config.cmake",
+    "lib/libaixcompat.a",
+    "lib/liblapi.so -> liblapi_r.so.1",
+    "lib/liblapi_r.so -> liblapi_r.so.1",
+    "lib/liblapiprof.so -> liblapiprof.so.1",
+    "lib/libmpi_ibm.a",
+    "lib/libpoe.a",
+    "lib/pkgconfig/lapi_r.pc",
+];
+
+fn version() -> &'static str {
+    env!("CARGO_PKG_VERSION")
+}
+
+#[test]
+fn everything_promised_is_installed() {
+    let installation = Installation::new("promised", "/opt/lapi");
+    installation.make("install");
+    let tree = installation.tree();
+    for promised in PROMISED {
+        assert!(tree.contains(&format!("opt/lapi/{promised}")), "{promised} is not in {tree:#?}");
+    }
+    for soname in ["liblapi_r.so.1", "liblapiprof.so.1"] {
+        let real = format!("{soname}.{}", version());
+        assert!(tree.contains(&format!("opt/lapi/lib/{soname} -> {real}")), "{tree:#?}");
+        assert!(tree.contains(&format!("opt/lapi/lib/{real}")), "{tree:#?}");
+    }
+    // The launcher, the tools and the wrappers, and nothing left over from making them.
+    assert!(!tree.iter().any(|name| name.ends_with(".new") || name.ends_with('~')), "{tree:#?}");
+
+    let pc =
+        fs::read_to_string(installation.path().join("lib/pkgconfig/lapi_r.pc")).expect("it was installed");
+    assert!(pc.starts_with("prefix=/opt/lapi\n") && pc.contains(&format!("Version: {}", version())), "{pc}");
+    for file in tree.iter().filter(|name| name.ends_with(".cmake") || name.ends_with(".pc")) {
+        let text = fs::read_to_string(installation.root.join(file)).expect("it was installed");
+        assert!(!text.contains("@VERSION@") && !text.contains("@PREFIX@"), "{file}: {text}");
+    }
+    // Installed twice is installed once.
+    installation.make("install");
+    assert_eq!(installation.tree(), tree);
+}
+
+/// Every page, and the other names that some have; programs have one each.
+#[test]
+fn man_pages_are_installed_under_all_their_names() {
+    let installation = Installation::new("man", "/opt/lapi");
+    installation.make("install");
+    let man = "opt/lapi/share/man";
+    let mut pages = Vec::new();
+    for section in ["1", "3", "7"] {
+        for page in fs::read_dir(workspace().join(format!("man/man{section}"))).expect("there are pages") {
+            let page = page.expect("the folder can be read").file_name().into_string().expect("a plain name");
+            if section == "3" {
+                pages.push(format!("{man}/man3/P{page} -> {page}"));
+            }
+            pages.push(format!("{man}/man{section}/{page}"));
+        }
+    }
+    assert!(pages.len() > 60, "{pages:?}");
+    for link in ["mpCC_r", "cc_r", "mpxlf_r", "mpxlf90_r", "xlf_r", "mpfort"] {
+        pages.push(format!("{man}/man1/{link}.1 -> mpcc_r.1"));
+    }
+    pages.sort();
+    let tree = installation.tree();
+    let installed: Vec<&String> =
+        tree.iter().filter(|name| name.starts_with(man) && !name.ends_with('/')).collect();
+    assert_eq!(installed, pages.iter().collect::<Vec<_>>());
+    let programs: Vec<&str> = tree
+        .iter()
+        .filter_map(|name| name.strip_prefix("opt/lapi/bin/"))
+        .filter(|name| !name.is_empty())
+        .collect();
+    assert!(programs.len() >= 10, "{programs:?}");
+    for program in programs {
+        let program = program.split(' ').next().expect("a name");
+        assert!(installation.path().join(format!("share/man/man1/{program}.1")).exists(), "{program}");
+    }
+    for (link, name) in [("man3/PLAPI_Put.3", "LAPI_Put"), ("man1/mpCC_r.1", "mpcc_r")] {
+        let shown = fs::read_to_string(installation.root.join(man).join(link)).expect("a link to a page");
+        assert!(shown.contains(&format!(".Nm {name}")), "{shown}");
+    }
+}
+
+#[test]
+fn catalogues_are_installed_for_every_language_that_there_is() {
+    if !is_there("gencat") {
+        return;
+    }
+    let installation = Installation::new("catalogues", "/usr");
+    installation.make("install");
+    let tree = installation.tree();
+    for file in fs::read_dir(workspace().join("catalogs")).expect("the sources") {
+        let name = file.expect("the sources").file_name().into_string().expect("ASCII");
+        let language = name.strip_suffix(".msg").expect("they are sources of catalogues");
+        let place = format!("usr/share/locale/{language}/LC_MESSAGES/liblapi.cat");
+        assert_eq!(tree.contains(&place), language != "en", "{place} in {tree:#?}");
+    }
+}
+
+#[test]
+fn the_soname_is_the_name_of_a_link() {
+    if !is_there("readelf") {
+        return;
+    }
+    let installation = Installation::new("soname", "/usr");
+    installation.make("install");
+    let library = installation.path().join("lib/liblapi_r.so");
+    let dynamic = output(Command::new("readelf").arg("-d").arg(&library));
+    let soname = dynamic.lines().find(|line| line.contains("SONAME")).expect("it has one");
+    assert!(soname.contains("[liblapi_r.so.1]"), "{soname}");
+    let needed: Vec<&str> = dynamic.lines().filter(|line| line.contains("NEEDED")).collect();
+    for library in needed {
+        let usual = ["libc.so.6", "libgcc_s.so.1", "libm.so.6", "libpthread.so.0", "ld-linux-x86-64.so.2"];
+        assert!(usual.iter().any(|name| library.contains(name)), "the library needs {library}");
+    }
+    assert!(
+        !dynamic.contains("RPATH") && !dynamic.contains("RUNPATH") && !dynamic.contains("TEXTREL"),
+        "{dynamic}"
+    );
+}
+
+/// The folders that were there before are there afterwards, with what was in them and nothing else.
+#[test]
+fn uninstall_leaves_what_was_there_before() {
+    for others in [
+        &[][..],
+        &["lib/libother.so", "bin/other", "lib/cmake/other/other-config.cmake", "include/sys/other.h"],
+    ] {
+        let installation = Installation::new(&format!("uninstall-{}", others.len()), "/usr/local");
+        for folder in ["bin", "lib", "include", "share"] {
+            fs::create_dir_all(installation.path().join(folder)).expect("the folder can be made");
+        }
+        for other in others {
+            let path = installation.path().join(other);
+            fs::create_dir_all(path.parent().expect("it is in a folder")).expect("the folder can be made");
+            fs::write(path, "another's").expect("the file can be written");
+        }
+        let before = installation.tree();
+        installation.make("install");
+        assert!(installation.tree().len() > before.len() + PROMISED.len());
+        installation.make("uninstall");
+        assert_eq!(installation.tree(), before);
+    }
+}
+
+/// Both names of the library, and an older version that an update leaves: the loader's link leads to the new one.
+#[test]
+fn an_update_takes_over_the_links() {
+    let installation = Installation::new("update", "/usr");
+    let lib = installation.path().join("lib");
+    fs::create_dir_all(&lib).expect("the folder can be made");
+    fs::write(lib.join("liblapi_r.so.1"), "a library of the time when this was a file").expect("a file");
+    installation.make("install");
+    let real = fs::canonicalize(lib.join("liblapi_r.so.1")).expect("it leads somewhere");
+    assert!(real.ends_with(Path::new(&format!("liblapi_r.so.1.{}", version()))), "{real:?}");
+    let header = fs::read(real).expect("the library");
+    assert_eq!(header[..4], *b"\x7fELF");
+}

@@ -1,0 +1,323 @@
+//! `lapi_info`: what it tells is what is, and what it says would fail does.
+
+use nix::libc;
+use openlapi_tests::{Job, Outcome, compile, compile_plain, stage, workspace};
+use serde_json::Value;
+
+fn info() -> Job {
+    Job::direct(stage().join("bin/lapi_info")).env_remove("SLURM_JOB_ID")
+}
+
+fn json(outcome: &Outcome) -> Value {
+    serde_json::from_str(&outcome.stdout).unwrap_or_else(|error| panic!("{error}\n{outcome}"))
+}
+
+fn report(job: Job) -> Value {
+    json(&job.arg("--json").run())
+}
+
+/// The element of a list with this name.
+fn named<'a>(list: &'a Value, name: &str) -> &'a Value {
+    let list = list.as_array().expect("a list");
+    list.iter().find(|element| element["name"] == name).unwrap_or_else(|| panic!("no {name} in {list:?}"))
+}
+
+fn check<'a>(report: &'a Value, name: &str) -> &'a Value {
+    named(&named(&report["transports"], "shared memory")["checks"], name)
+}
+
+/// `lapi_info` to which the kernel refuses these system calls.
+fn refused(error: i32, calls: &[i64]) -> Value {
+    let refuse = compile_plain("info-refuse", &["tests/c/info/refuse.c"], &[]);
+    let job =
+        calls.iter().fold(Job::direct(refuse).arg(error.to_string()), |job, call| job.arg(call.to_string()));
+    report(job.arg("--").arg(stage().join("bin/lapi_info")))
+}
+
+#[test]
+fn it_tells_version_build_and_the_library_it_came_with() {
+    let report = report(info());
+    let manifest = std::fs::read_to_string(workspace().join("Cargo.toml")).expect("the manifest");
+    let version = report["version"].as_str().expect("a version");
+    assert!(manifest.contains(&format!("version = \"{version}\"")), "{version}");
+    assert_eq!(report["build"]["profile"], "release");
+    assert!(report["build"]["rustc"].as_str().expect("a compiler").starts_with("rustc "));
+    let library = report["build"]["library"].as_str().expect("it is installed");
+    assert_eq!(
+        std::path::Path::new(library),
+        stage().join("lib/liblapi_r.so.1").canonicalize().expect("the library")
+    );
+    let said = info().arg("--version").run();
+    assert_eq!(said.ok().stdout, format!("lapi_info {version}\n"));
+}
+
+#[test]
+fn shared_memory_is_usable_and_networks_are_not() {
+    let report = report(info());
+    for transport in report["transports"].as_array().expect("a list") {
+        let shared = transport["name"] == "shared memory";
+        assert_eq!(transport["built"], shared, "{transport}");
+        assert_eq!(transport["usable"], shared, "{transport}");
+        assert!(!transport["reason"].as_str().expect("a reason").is_empty());
+        assert_eq!(transport["checks"].as_array().expect("a list").is_empty(), !shared);
+    }
+}
+
+/// Nothing stands between this test and the kernel but what the machine itself forbids.
+#[test]
+fn a_copy_has_really_been_tried() {
+    let attach = check(&report(info()), "cross-memory attach").clone();
+    let detail = attach["detail"].as_str().expect("how it went");
+    let expected = if attach["works"] == true { "both ways" } else { "refused" };
+    assert!(detail.contains(expected), "{attach}");
+}
+
+#[test]
+fn a_refused_copy_is_told_with_its_reason_and_is_no_failure() {
+    for call in [libc::SYS_process_vm_readv, libc::SYS_process_vm_writev] {
+        let report = refused(libc::EPERM, &[call]);
+        let attach = check(&report, "cross-memory attach");
+        assert_eq!(attach["works"], false, "{attach}");
+        let detail = attach["detail"].as_str().expect("a reason");
+        for words in ["refused", "Operation not permitted", "seccomp filter", "through buffers"] {
+            assert!(detail.contains(words), "{words}: {detail}");
+        }
+        let shared = named(&report["transports"], "shared memory");
+        assert_eq!(shared["usable"], true, "{shared}");
+        assert_eq!(shared["reason"], "works without: cross-memory attach");
+        assert_eq!(report["problems"].as_array().expect("a list").len(), 0);
+    }
+}
+
+#[test]
+fn what_else_is_refused_is_told() {
+    for (call, name, error, words) in [
+        (libc::SYS_pidfd_open, "process descriptors", libc::EPERM, "Operation not permitted"),
+        (libc::SYS_membarrier, "asymmetric barriers", libc::ENOSYS, "Function not implemented"),
+    ] {
+        let report = refused(error, &[call]);
+        let found = check(&report, name);
+        assert_eq!((&found["works"], &found["needed"]), (&false.into(), &false.into()), "{found}");
+        assert!(found["detail"].as_str().expect("a reason").contains(words), "{found}");
+    }
+    for (call, name) in
+        [(libc::SYS_memfd_create, "memory files with seals"), (libc::SYS_eventfd2, "event descriptors")]
+    {
+        let report = refused(libc::EPERM, &[call]);
+        let found = check(&report, name);
+        assert_eq!((&found["works"], &found["needed"]), (&false.into(), &true.into()), "{found}");
+        let shared = named(&report["transports"], "shared memory");
+        assert_eq!(shared["usable"], false);
+        assert!(shared["reason"].as_str().expect("a reason").contains(name), "{shared}");
+    }
+}
+
+#[test]
+fn a_job_without_shared_memory_would_fail() {
+    let outcome = info().env("MP_CHILD", "0").env("MP_PROCS", "2").env("LAPI_USE_SHM", "no").run();
+    outcome.exited(1);
+    assert!(
+        outcome.stdout.contains("shared memory, which this job of 2 tasks needs: LAPI_USE_SHM is no"),
+        "{outcome}"
+    );
+    info().env("LAPI_USE_SHM", "no").run().ok();
+}
+
+#[test]
+fn attach_that_is_switched_off_is_told() {
+    for setting in ["no", "deny"] {
+        let report = report(info().env("LAPI_SHM_ATTACH", setting));
+        let attach = check(&report, "cross-memory attach");
+        assert_eq!(attach["works"], false);
+        let detail = attach["detail"].as_str().expect("a reason");
+        assert!(
+            detail.contains(&format!("LAPI_SHM_ATTACH is {setting}")) || detail.contains("refused"),
+            "{detail}"
+        );
+    }
+}
+
+#[test]
+fn every_variable_of_the_readme_is_there() {
+    let report = report(info());
+    let readme = std::fs::read_to_string(workspace().join("README.md")).expect("the README");
+    for variable in report["variables"].as_array().expect("a list") {
+        let name = variable["name"].as_str().expect("a name");
+        let launchers =
+            ["OMPI_", "PMI_", "PMIX_", "SLURM_", "MPI_"].iter().any(|start| name.starts_with(start));
+        assert!(launchers || readme.contains(&format!("`{name}`")), "{name} is not in the README");
+        assert_eq!(variable["value"], variable["default"], "{variable}");
+        assert_eq!(variable["source"], if variable["default"].is_null() { "unset" } else { "default" });
+        assert!(variable["refused"].is_null());
+        assert!(variable["meaning"].as_str().expect("a meaning").ends_with('.'));
+        assert!(!variable["allowed"].as_str().expect("values").is_empty());
+    }
+}
+
+#[test]
+fn values_and_where_they_come_from() {
+    let report = report(info().env("LAPI_SPIN", " 17 ").env("MP_INFOLEVEL", ""));
+    let spin = named(&report["variables"], "LAPI_SPIN");
+    assert_eq!((&spin["value"], &spin["source"]), (&"17".into(), &"environment".into()));
+    assert_eq!(spin["default"], "auto");
+    let level = named(&report["variables"], "MP_INFOLEVEL");
+    assert_eq!((&level["value"], &level["source"]), (&"0".into(), &"default".into()));
+}
+
+/// What is told as refused is refused by LAPI_Init, with that code.
+#[test]
+fn refused_values_are_told_by_the_error_that_lapi_init_answers() {
+    for (name, value, error) in [
+        ("LAPI_SPIN", "never", "LAPI_ERR_SET_VAL"),
+        ("MP_MSG_API", "mpi", "LAPI_ERR_MSG_API"),
+        ("LAPI_USE_SHM", "perhaps", "LAPI_ERR_SHM_SETUP"),
+        ("MP_UDP_PACKET_SIZE", "1", "LAPI_ERR_UDP_PKT_SZ"),
+        ("LAPI_JOB_SECRET", "open sesame", "LAPI_ERR_NO_ENV_VAR"),
+    ] {
+        let outcome = info().env(name, value).arg("--json").run();
+        outcome.exited(1);
+        let report = json(&outcome);
+        let variable = named(&report["variables"], name);
+        assert_eq!(variable["refused"]["name"], error);
+        let problems = report["problems"].as_array().expect("a list");
+        assert!(
+            problems.len() == 1 && problems[0].as_str().expect("a sentence").starts_with(error),
+            "{problems:?}"
+        );
+
+        let text = info().env(name, value).run();
+        text.exited(1);
+        assert!(text.stdout.contains(&format!("refused: {error} (")), "{text}");
+
+        let init = compile("init-sample", &["samples/init/Init.c"], &[]);
+        let failed = Job::direct(init).env(name, value).env("MP_INFOLEVEL", "1").run();
+        assert!(failed.status != Some(0) && failed.stderr.contains(error), "{failed}");
+    }
+}
+
+#[test]
+fn two_network_statements_are_a_problem_together() {
+    let job = info().env("MP_LAPI_NETWORK", "@1:4,sn0").env("MP_LAPI_INET_ADDR", "@1:10.0.0.1,en0");
+    let outcome = job.run();
+    outcome.exited(1);
+    assert!(outcome.stdout.contains("LAPI_ERR_BOTH_NETSTR_SET"), "{outcome}");
+}
+
+#[test]
+fn secrets_are_not_shown() {
+    let secret = "00112233445566778899aabbccddeeff";
+    for argument in ["--json", "--verbose"] {
+        let outcome = info().env("LAPI_JOB_SECRET", secret).arg(argument).run();
+        outcome.ok();
+        assert!(!outcome.stdout.contains("0011223344"), "{outcome}");
+        assert!(outcome.stdout.contains("(hidden)"), "{outcome}");
+    }
+    let wrong = info().env("LAPI_JOB_SECRET", "my-own-password").run();
+    wrong.exited(1);
+    assert!(!format!("{wrong}").contains("my-own-password"), "{wrong}");
+}
+
+#[test]
+fn misspelt_names_are_found() {
+    let report = report(
+        info().env("LAPI_USE_SMH", "no").env("LAPI_XYZZY", "1").env("MP_INFOLEVLE", "2").env("MP_PULSE", "1"),
+    );
+    let unknown = &report["unknown"];
+    let names: Vec<&str> =
+        unknown.as_array().expect("a list").iter().map(|it| it["name"].as_str().expect("a name")).collect();
+    assert_eq!(names, ["LAPI_USE_SMH", "LAPI_XYZZY", "MP_INFOLEVLE"]);
+    assert_eq!(named(unknown, "LAPI_USE_SMH")["did_you_mean"], "LAPI_USE_SHM");
+    assert!(named(unknown, "LAPI_XYZZY")["did_you_mean"].is_null());
+    assert_eq!(named(unknown, "MP_INFOLEVLE")["did_you_mean"], "MP_INFOLEVEL");
+    let text = info().env("LAPI_USE_SMH", "no").run();
+    assert!(text.ok().stdout.contains("LAPI_USE_SMH: did you mean LAPI_USE_SHM?"), "{text}");
+}
+
+#[test]
+fn its_place_is_that_of_a_task() {
+    let alone = report(info());
+    assert_eq!(alone["place"]["launcher"], "no launcher");
+    assert_eq!((&alone["place"]["task"], &alone["place"]["tasks"]), (&0.into(), &1.into()));
+
+    let outcome = Job::new(stage().join("bin/lapi_info"))
+        .procs(3)
+        .arg("--json")
+        .poe_arg("-stdoutmode")
+        .poe_arg("ordered")
+        .run();
+    outcome.ok();
+    let reports: Vec<Value> = serde_json::Deserializer::from_str(&outcome.stdout)
+        .into_iter()
+        .collect::<Result<_, _>>()
+        .unwrap_or_else(|error| panic!("{error}\n{outcome}"));
+    assert_eq!(reports.len(), 3);
+    for (task, report) in reports.iter().enumerate() {
+        let place = &report["place"];
+        assert_eq!(place["launcher"], "MP_CHILD and MP_PROCS");
+        assert_eq!((&place["task"], &place["tasks"]), (&task.into(), &3.into()));
+        assert_eq!(place["tasks_on_this_machine"], 3);
+        assert_eq!(place["key"], reports[0]["place"]["key"]);
+        assert_eq!(named(&report["variables"], "LAPI_JOB_SECRET")["value"], "(hidden)");
+    }
+}
+
+#[test]
+fn half_a_place_is_a_problem() {
+    let outcome = info().env("MP_CHILD", "1").arg("--json").run();
+    outcome.exited(1);
+    let report = json(&outcome);
+    assert!(report["place"].is_null());
+    let problem = report["problems"][0].as_str().expect("a sentence");
+    assert!(
+        problem.starts_with("LAPI_ERR_NO_ENV_VAR") && problem.contains("MP_PROCS is not set"),
+        "{problem}"
+    );
+}
+
+/// The limits are those that a program finds.
+#[test]
+fn limits_are_those_of_lapi_qenv() {
+    let report = report(info());
+    let program = compile("env-query", &["tests/c/env/query.c", "tests/c/common/ltest.c"], &[]);
+    for (limit, attribute) in [("user header", 2), ("instances", 9), ("address table", 13)] {
+        let value = &named(&report["limits"], limit)["value"];
+        let outcome =
+            Job::new(&program).arg("attribute").arg(attribute.to_string()).arg(value.to_string()).run();
+        outcome.ok();
+    }
+    let open = named(&report["limits"], "open files (ulimit -n)");
+    assert!(open["value"].as_u64().is_some_and(|files| files > 0), "{open}");
+}
+
+#[test]
+fn text_is_aligned_and_complete() {
+    let outcome = info().run();
+    let text = &outcome.ok().stdout;
+    for title in ["OpenLAPI ", "Transports", "Limits", "Environment variables", "This process"] {
+        assert!(text.lines().any(|line| line.starts_with(title)), "{title}\n{outcome}");
+    }
+    let header = text.lines().find(|line| line.trim_start().starts_with("name ")).expect("a header");
+    for (name, column) in [("LAPI_SPIN", "value"), ("LAPI_SPIN", "allowed"), ("MP_CHILD", "allowed")] {
+        let line =
+            text.lines().find(|line| line.trim_start().starts_with(&format!("{name} "))).expect("a line");
+        let at = header.find(column).expect("a column");
+        assert!(
+            line.is_char_boundary(at) && line[at - 2..].starts_with("  ") && !line[at..].starts_with(' '),
+            "{line}"
+        );
+    }
+    let verbose = info().arg("-v").run();
+    assert!(
+        verbose.ok().stdout.contains("How many times a waiting call polls before it sleeps."),
+        "{verbose}"
+    );
+}
+
+#[test]
+fn help_and_wrong_arguments() {
+    let help = info().arg("--help").run();
+    assert!(help.ok().stdout.contains("usage: lapi_info"), "{help}");
+    let wrong = info().arg("--jsn").run();
+    wrong.exited(2).says("--jsn is not understood");
+    assert!(wrong.stdout.is_empty());
+}

@@ -1,0 +1,246 @@
+//! LAPI_Msg_string and what the library says on standard error, in the languages that there are catalogues for.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use openlapi_tests::{Job, build_dir, compile, stage, workspace};
+
+const TGT: &str = "LAPI_ERR_TGT (428): the target is not a task of the job";
+const TGT_IN_GERMAN: &str = "LAPI_ERR_TGT (428): das Ziel ist keine Task des Jobs";
+const SUCCESS: i32 = 0;
+const CATALOG_FAIL: i32 = 478;
+const CODE_UNKNOWN: i32 = 511;
+
+/// Whether there are catalogues here: gencat makes them.
+fn catalogues() -> bool {
+    let there = Command::new("gencat").arg("--version").output().is_ok();
+    if !there {
+        use std::io::Write;
+        let _ =
+            writeln!(std::io::stderr(), "\nSKIPPED: messages in other languages: gencat is not installed");
+    }
+    there
+}
+
+fn program() -> PathBuf {
+    compile("env-language", &["tests/c/env/language.c", "tests/c/common/ltest.c"], &[])
+}
+
+fn language(which: &str) -> Job {
+    which.split(' ').fold(Job::direct(program()), Job::arg)
+}
+
+/// The answer and the text of every code.
+fn codes(job: Job) -> BTreeMap<i32, (i32, String)> {
+    let outcome = job.run();
+    let line = |line: &str| {
+        let (code, rest) = line.split_once(' ').expect("a code");
+        let (answer, text) = rest.split_once(' ').expect("an answer");
+        (code.parse().expect("a number"), (answer.parse().expect("a number"), text.to_owned()))
+    };
+    outcome.ok().stdout.lines().map(line).collect()
+}
+
+/// The answer and the text of LAPI_ERR_TGT.
+fn tgt(job: Job) -> (i32, String) {
+    codes(job)[&428].clone()
+}
+
+/// Compiles a catalogue of a test's own.
+fn catalogue(name: &str, source: &str) -> PathBuf {
+    let dir = build_dir().join("tests/catalogues").join(name);
+    fs::create_dir_all(&dir).expect("the folder can be made");
+    fs::write(dir.join("source.msg"), source).expect("the source can be written");
+    let _ = fs::remove_file(dir.join("liblapi.cat"));
+    let made = Command::new("gencat").args(["liblapi.cat", "source.msg"]).current_dir(&dir).output();
+    let made = made.expect("gencat can be run");
+    assert!(made.status.success() && made.stderr.is_empty(), "{name}: {made:?}");
+    dir
+}
+
+#[test]
+fn english_is_built_in() {
+    for job in [
+        language("codes"),
+        language("codes").env("LANG", "C"),
+        language("codes").env("LANG", "en_GB.UTF-8").env("NLSPATH", "/nowhere/%L/%N"),
+        language("codes").env("LANG", "de_DE").env("LC_ALL", "C.UTF-8"),
+        language("codes").env("LC_MESSAGES", "POSIX").env("LANG", "de_DE"),
+    ] {
+        assert_eq!(tgt(job), (SUCCESS, TGT.to_owned()));
+    }
+}
+
+#[test]
+fn every_message_is_there_in_german() {
+    if !catalogues() {
+        return;
+    }
+    let english = codes(language("codes"));
+    let german = codes(language("codes").env("LANG", "de_DE"));
+    assert_eq!(german[&428], (SUCCESS, TGT_IN_GERMAN.to_owned()));
+    let mut translated = 0;
+    for (code, (answer, text)) in &english {
+        let (its_answer, its_text) = &german[code];
+        assert_eq!(answer, its_answer, "{text}");
+        if *code == 0 || (400..600).contains(code) && *answer == SUCCESS {
+            translated += 1;
+            assert_ne!(text, its_text);
+            // The name and the number stay as they are.
+            let colon = text.find("): ").expect("a colon after the number");
+            assert_eq!(text[..colon + 3], its_text[..colon + 3]);
+        } else {
+            assert_eq!(text, its_text);
+        }
+    }
+    assert!(translated > 100, "{translated}");
+    assert!(german[&438].1.contains("ließ"), "{:?}", german[&438]);
+}
+
+#[test]
+fn the_language_is_that_of_three_variables() {
+    if !catalogues() {
+        return;
+    }
+    for variables in [
+        &[("LANG", "de_DE.UTF-8")][..],
+        &[("LANG", "de")],
+        &[("LANG", "de_AT@euro")],
+        &[("LC_MESSAGES", "de_CH.utf8"), ("LANG", "C")],
+        &[("LC_ALL", "de_DE"), ("LC_MESSAGES", "C"), ("LANG", "C")],
+    ] {
+        let job = variables.iter().fold(language("codes"), |job, (name, value)| job.env(name, value));
+        assert_eq!(tgt(job), (SUCCESS, TGT_IN_GERMAN.to_owned()), "{variables:?}");
+    }
+}
+
+/// The catalogue of the staged installation, found by NLSPATH alone: the library is a copy somewhere else.
+#[test]
+fn nlspath_says_where_catalogues_are() {
+    if !catalogues() {
+        return;
+    }
+    let elsewhere = build_dir().join("tests/catalogues/elsewhere/lib");
+    fs::create_dir_all(&elsewhere).expect("the folder can be made");
+    let program = program();
+    let copy = elsewhere.join(format!("liblapi_r.so.1-{}", std::process::id()));
+    fs::copy(stage().join("lib/liblapi_r.so.1"), &copy).expect("the library can be copied");
+    let preloaded = || Job::direct(&program).arg("codes").env("LD_PRELOAD", &copy).env("LANG", "de_DE");
+    assert_eq!(tgt(preloaded()), (CATALOG_FAIL, TGT.to_owned()));
+    let nls = format!("/nowhere/%L/%N:{}/share/locale/%l/LC_MESSAGES/%N", stage().display());
+    assert_eq!(tgt(preloaded().env("NLSPATH", nls)), (SUCCESS, TGT_IN_GERMAN.to_owned()));
+    fs::remove_file(copy).expect("the copy can be removed");
+}
+
+#[test]
+fn nlspath_comes_before_the_installed_catalogue() {
+    if !catalogues() {
+        return;
+    }
+    let dir = catalogue("own", "$quote \"\n$set 1\n428 \"a text of our own\"\n");
+    let texts = codes(language("codes").env("LANG", "de_DE").env("NLSPATH", dir.join("%N")));
+    assert_eq!(texts[&428], (SUCCESS, "LAPI_ERR_TGT (428): a text of our own".to_owned()));
+    // What it lacks is English: the catalogue was opened.
+    assert_eq!(texts[&458], (SUCCESS, "LAPI_ERR_CNTR_NULL (458): the counter pointer is null".to_owned()));
+}
+
+#[test]
+fn a_missing_catalogue_gives_english_and_its_code() {
+    for locale in ["fr_FR.UTF-8", "tlh"] {
+        let texts = codes(language("codes").env("LANG", locale));
+        let english = codes(language("codes"));
+        for (code, (answer, text)) in &texts {
+            let (its_answer, its_text) = &english[code];
+            assert_eq!(text, its_text);
+            let is_ours = *code == 0 || (400..600).contains(code) && *its_answer == SUCCESS;
+            assert_eq!(*answer, if is_ours { CATALOG_FAIL } else { *its_answer }, "{text}");
+        }
+        assert_eq!(texts[&428].0, CATALOG_FAIL);
+        assert_eq!(texts[&483].0, CODE_UNKNOWN);
+    }
+}
+
+#[test]
+fn a_catalogue_in_another_codeset_is_as_none() {
+    if !catalogues() {
+        return;
+    }
+    let latin = language("codes").env("LANG", "de_DE.ISO-8859-1");
+    assert_eq!(tgt(latin), (CATALOG_FAIL, TGT.to_owned()));
+}
+
+/// One with bytes that are no text, one with texts that do not fit, one that is a heap of bytes.
+#[test]
+fn a_broken_catalogue_does_no_harm() {
+    if !catalogues() {
+        return;
+    }
+    let endless = "x".repeat(4000);
+    let dir = catalogue("endless", &format!("$quote \"\n$set 1\n428 \"{endless}\"\n"));
+    let job = || language("codes").env("LANG", "de_DE");
+    let (answer, text) = tgt(job().env("NLSPATH", dir.join("%N")));
+    assert_eq!((answer, text.len()), (SUCCESS, 159));
+    let dir = catalogue("lines", "$quote \"\n$set 1\n428 \"two\\nlines\"\n");
+    assert_eq!(tgt(job().env("NLSPATH", dir.join("%N"))), (SUCCESS, TGT.to_owned()));
+    let heap = build_dir().join("tests/catalogues/heap");
+    fs::write(&heap, [0x5a; 5000]).expect("a file");
+    assert_eq!(tgt(job().env("NLSPATH", heap)), (SUCCESS, TGT_IN_GERMAN.to_owned()));
+}
+
+#[test]
+fn the_language_may_change_while_a_program_runs() {
+    if !catalogues() {
+        return;
+    }
+    let outcome = language("change de_DE C fr_FR de_DE").run();
+    let lines: Vec<&str> = outcome.ok().stdout.lines().collect();
+    let expected = [
+        format!("428 0 {TGT_IN_GERMAN}"),
+        format!("428 0 {TGT}"),
+        format!("428 478 {TGT}"),
+        format!("428 0 {TGT_IN_GERMAN}"),
+    ];
+    assert_eq!(lines, expected);
+}
+
+#[test]
+fn threads_may_ask_at_the_same_time() {
+    if !catalogues() {
+        return;
+    }
+    let outcome = language("threads").env("LANG", "de_DE").run();
+    assert_eq!(outcome.ok().stdout, format!("{TGT_IN_GERMAN}\n"));
+}
+
+#[test]
+fn what_is_said_on_standard_error_is_in_that_language_too() {
+    if !catalogues() {
+        return;
+    }
+    let complain = || language("complain").env("MP_INFOLEVEL", "1");
+    complain()
+        .run()
+        .ok()
+        .says("LAPI_Senv: LAPI_ERR_SET_VAL (464): the value is out of the attribute's range: TIMEOUT 1");
+    let german = complain().env("LANG", "de_DE").run();
+    german.ok().says(
+        "LAPI_Senv: LAPI_ERR_SET_VAL (464): der Wert liegt außerhalb des Bereichs des Attributs: TIMEOUT 1",
+    );
+    complain().env("LANG", "fr_FR").run().ok().says("LAPI_ERR_SET_VAL (464): the value is out");
+}
+
+/// Every source in catalogs/ is one that gencat takes.
+#[test]
+fn gencat_takes_every_source() {
+    if !catalogues() {
+        return;
+    }
+    for file in fs::read_dir(workspace().join("catalogs")).expect("the sources") {
+        let path = file.expect("the sources").path();
+        let source = fs::read_to_string(&path).expect("a source");
+        let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
+        assert!(catalogue(&format!("source-{name}"), &source).join("liblapi.cat").exists());
+    }
+}

@@ -1,0 +1,113 @@
+//! `lapi_info`: what a LAPI program would find here, before it is started.
+//!
+//! Version and build, the transports and why each can or cannot be used, limits, every environment variable as it
+//! stands, and this process's place in a job. Everything is found out by the library's own code, or tried out; a
+//! [`Report`] holds it, [`text`] writes it for people, `serde_json` for programs.
+
+mod limits;
+mod place;
+mod probe;
+mod refusal;
+mod report;
+mod text;
+mod transports;
+mod variables;
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::process::ExitCode;
+
+use report::{Build, Report};
+
+const HELP: &str = "\
+lapi_info: what a LAPI program would find here
+
+usage: lapi_info [--json] [--verbose]
+
+  --json         for programs: one JSON object
+  -v, --verbose  what each variable means, too
+  -h, --help     this text
+  --version      the version
+
+The exit status is 0 when LAPI_Init would find nothing wrong here, 1 when it would (the output ends with what that
+is), and 2 when the arguments make no sense.
+
+Run it as the program would be run (poe lapi_info -procs 2, srun lapi_info) to see what a task sees.
+";
+
+/// Runs `lapi_info` with the arguments that follow its name.
+pub fn main(arguments: Vec<OsString>) -> ExitCode {
+    let (mut json, mut verbose) = (false, false);
+    for argument in &arguments {
+        match argument.to_str() {
+            Some("--json") => json = true,
+            Some("-v" | "--verbose") => verbose = true,
+            Some("-h" | "--help") => return print(HELP, ExitCode::SUCCESS),
+            Some("--version") => return print(&format!("lapi_info {VERSION}\n"), ExitCode::SUCCESS),
+            Some(probe::ARGUMENT) => return probe::child(),
+            _ => {
+                eprintln!(
+                    "lapi_info: {} is not understood; see lapi_info --help",
+                    argument.to_string_lossy()
+                );
+                return ExitCode::from(2);
+            }
+        }
+    }
+    let report = report();
+    let status = ExitCode::from(u8::from(!report.problems.is_empty()));
+    if !json {
+        return print(&text::write(&report, verbose), status);
+    }
+    match serde_json::to_string_pretty(&report) {
+        Ok(text) => print(&(text + "\n"), status),
+        Err(error) => {
+            eprintln!("lapi_info: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Looks at everything.
+fn report() -> Report {
+    let mut problems = Vec::new();
+    let variables = variables::all(&mut problems);
+    let place = place::look(&mut problems);
+    let transports = transports::all(place.as_ref(), &mut problems);
+    Report {
+        version: VERSION,
+        build: Build {
+            profile: env!("OPENLAPI_PROFILE"),
+            target: env!("OPENLAPI_TARGET"),
+            rustc: env!("OPENLAPI_RUSTC"),
+            library: library(),
+        },
+        transports,
+        limits: limits::all(),
+        variables,
+        unknown: variables::unknown(),
+        place,
+        problems,
+    }
+}
+
+/// The library that was installed together with this program.
+fn library() -> Option<String> {
+    let program = std::env::current_exe().ok()?;
+    let library = program.parent()?.parent()?.join("lib/liblapi_r.so.1").canonicalize().ok()?;
+    Some(library.display().to_string())
+}
+
+/// Writes to standard output. A reader that has seen enough is no failure.
+fn print(text: &str, status: ExitCode) -> ExitCode {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            eprintln!("lapi_info: standard output: {error}");
+            ExitCode::FAILURE
+        }
+        _ => status,
+    }
+}

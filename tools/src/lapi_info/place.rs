@@ -1,0 +1,32 @@
+//! This process's place in a job, as LAPI_Init would find it.
+
+use openlapi::config::process_env;
+use openlapi::job::Identity;
+
+use super::report::Place;
+
+/// Reads the environment.
+pub(super) fn look(problems: &mut Vec<String>) -> Option<Place> {
+    match Identity::from_env(&process_env) {
+        Ok(found) => {
+            let tasks_on_this_machine = found.common_count();
+            if !found.is_on_one_machine() {
+                problems.push(format!(
+                    "only {tasks_on_this_machine} of the job's {} tasks are on this machine, and no network transport \
+                     is built",
+                    found.tasks
+                ));
+            }
+            let Identity { task, tasks, key, source, .. } = found;
+            Some(Place { launcher: source, task, tasks, tasks_on_this_machine, key })
+        }
+        Err(error) => {
+            // A number that is none was told with its variable.
+            let problem = error.to_string();
+            if !problems.contains(&problem) {
+                problems.push(problem);
+            }
+            None
+        }
+    }
+}

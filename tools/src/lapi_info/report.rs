@@ -1,0 +1,106 @@
+//! What `lapi_info` tells, as plain values. Their names are those of the JSON output.
+
+use serde::Serialize;
+
+/// Everything.
+#[derive(Serialize)]
+pub(super) struct Report {
+    pub(super) version: &'static str,
+    pub(super) build: Build,
+    pub(super) transports: Vec<Transport>,
+    pub(super) limits: Vec<Limit>,
+    pub(super) variables: Vec<Variable>,
+    pub(super) unknown: Vec<Unknown>,
+    /// This process's place in a job; none when the environment contradicts itself.
+    pub(super) place: Option<Place>,
+    /// What LAPI_Init would end with, or what would not work afterwards: a sentence each.
+    pub(super) problems: Vec<String>,
+}
+
+/// How the library was built.
+#[derive(Serialize)]
+pub(super) struct Build {
+    pub(super) profile: &'static str,
+    pub(super) target: &'static str,
+    pub(super) rustc: &'static str,
+    /// Where it is installed, if this program is.
+    pub(super) library: Option<String>,
+}
+
+/// A way for bytes.
+#[derive(Serialize)]
+pub(super) struct Transport {
+    pub(super) name: &'static str,
+    pub(super) built: bool,
+    pub(super) usable: bool,
+    /// Why it is usable or not.
+    pub(super) reason: String,
+    pub(super) checks: Vec<Check>,
+}
+
+/// Something of the system that a transport uses, tried out.
+#[derive(Clone, Serialize)]
+pub(super) struct Check {
+    pub(super) name: &'static str,
+    pub(super) works: bool,
+    /// Without it, the transport cannot be used at all.
+    pub(super) needed: bool,
+    /// What was tried, or why it does not work and what that means.
+    pub(super) detail: String,
+}
+
+/// A limit of the library, or one of the system that matters to it.
+#[derive(Serialize)]
+pub(super) struct Limit {
+    pub(super) name: &'static str,
+    /// None: there is no limit.
+    pub(super) value: Option<u64>,
+    pub(super) unit: &'static str,
+    pub(super) meaning: String,
+}
+
+/// An environment variable that the library reads.
+#[derive(Serialize)]
+pub(super) struct Variable {
+    pub(super) name: &'static str,
+    /// The value in effect; none when nothing is.
+    pub(super) value: Option<String>,
+    pub(super) source: Source,
+    pub(super) default: Option<&'static str>,
+    pub(super) allowed: String,
+    pub(super) meaning: &'static str,
+    pub(super) refused: Option<Refused>,
+}
+
+/// Where a value comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Source {
+    Environment,
+    Default,
+    Unset,
+}
+
+/// The error by which LAPI_Init refuses a value.
+#[derive(Serialize)]
+pub(super) struct Refused {
+    pub(super) code: i32,
+    pub(super) name: &'static str,
+}
+
+/// A variable that is set and means nothing.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Unknown {
+    pub(super) name: String,
+    pub(super) did_you_mean: Option<&'static str>,
+}
+
+/// This process in a job.
+#[derive(Serialize)]
+pub(super) struct Place {
+    pub(super) launcher: &'static str,
+    pub(super) task: u32,
+    pub(super) tasks: u32,
+    pub(super) tasks_on_this_machine: u32,
+    pub(super) key: String,
+}

@@ -1,0 +1,107 @@
+//! Every environment variable of the library as it stands, and those that were meant to be one.
+
+use openlapi::config::{self, VARIABLES, process_env};
+use openlapi::error;
+
+use super::report::{Refused, Source, Unknown, Variable};
+use crate::poe;
+
+/// So many wrong letters make another word.
+const NEAR: usize = 2;
+
+/// The library's own table, with what the environment says.
+pub(super) fn all(problems: &mut Vec<String>) -> Vec<Variable> {
+    let settings = config::settings(&process_env);
+    let refused: Vec<String> =
+        settings.iter().filter_map(|it| Some(it.refused.as_ref()?.to_string())).collect();
+    // What only several of them together do wrong.
+    let together = config::Config::from_env(&process_env).err().filter(|_| refused.is_empty());
+    problems.extend(refused);
+    problems.extend(together.map(|error| error.to_string()));
+    let described = |(variable, setting): (&'static config::Variable, config::Setting)| Variable {
+        name: variable.name,
+        source: match (setting.set, setting.value.is_empty()) {
+            (true, _) => Source::Environment,
+            (false, false) => Source::Default,
+            (false, true) => Source::Unset,
+        },
+        value: Some(setting.value).filter(|value| !value.is_empty()),
+        default: Some(variable.default).filter(|default| !default.is_empty()),
+        allowed: variable.kind.to_string(),
+        meaning: variable.meaning,
+        refused: setting.refused.map(|error| Refused { code: error.code, name: name_of(error.code) }),
+    };
+    VARIABLES.iter().zip(settings).map(described).collect()
+}
+
+fn name_of(code: i32) -> &'static str {
+    error::lookup(code).and_then(|entry| entry.name).unwrap_or("an error without a name")
+}
+
+/// What is set and does nothing: every unknown name that begins with LAPI_, and names that begin with MP_ where they look
+/// like a known one. (MP_ is the family of `poe` and of the MPI of its time, too.)
+pub(super) fn unknown() -> Vec<Unknown> {
+    let names: Vec<String> =
+        std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned()).collect();
+    unknown_among(&names)
+}
+
+fn unknown_among(names: &[String]) -> Vec<Unknown> {
+    let mut found: Vec<Unknown> = config::unknown_names(names.iter())
+        .into_iter()
+        .map(|name| Unknown { did_you_mean: nearest(&name), name })
+        .collect();
+    let misspelt = names
+        .iter()
+        .filter(|name| name.starts_with("MP_") && config::variable(name).is_none() && !poe::knows(name))
+        .filter_map(|name| Some(Unknown { did_you_mean: Some(nearest(name)?), name: name.clone() }));
+    found.extend(misspelt);
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    found
+}
+
+/// The known variable that is spelled most like this, when it is spelled enough like it.
+fn nearest(name: &str) -> Option<&'static str> {
+    let known = VARIABLES.iter().map(|variable| variable.name);
+    let mut near: Vec<(usize, &'static str)> = known
+        .map(|known| (strsim::osa_distance(&name.to_ascii_uppercase(), known), known))
+        .filter(|(distance, _)| *distance <= NEAR)
+        .collect();
+    near.sort_unstable();
+    near.first().map(|(_, known)| *known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(names: &[&str]) -> Vec<(String, Option<&'static str>)> {
+        let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+        unknown_among(&names).into_iter().map(|found| (found.name, found.did_you_mean)).collect()
+    }
+
+    #[test]
+    fn names_of_the_tables_are_known() {
+        let names: Vec<&str> = VARIABLES.iter().map(|variable| variable.name).collect();
+        assert_eq!(found(&names), []);
+        assert_eq!(found(&["MP_HOSTFILE", "MP_LABELIO", "MP_SHARED_MEMORY", "HOME"]), []);
+    }
+
+    #[test]
+    fn a_letter_too_few_too_many_or_in_the_wrong_place_is_seen() {
+        for (wrong, right) in [
+            ("LAPI_USE_SHMEM", "LAPI_USE_SHM"),
+            ("LAPI_SIPN", "LAPI_SPIN"),
+            ("LAPI_Spin", "LAPI_SPIN"),
+            ("MP_MSG_AP", "MP_MSG_API"),
+            ("MP_INFO_LEVEL", "MP_INFOLEVEL"),
+        ] {
+            assert_eq!(found(&[wrong]), [(wrong.to_owned(), Some(right))]);
+        }
+    }
+
+    #[test]
+    fn other_names_of_lapi_are_told_of_without_a_guess_and_of_the_mp_family_not_at_all() {
+        assert_eq!(found(&["MP_SOMETHING_ELSE", "LAPI_WHATEVER"]), [("LAPI_WHATEVER".to_owned(), None)]);
+    }
+}
