@@ -23,7 +23,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// How long the program may be silent at most before the notifier listens, while it goes on polling.
-const WATCH_LONGEST: Duration = Duration::from_millis(2);
+const WATCH_LONGEST: Duration = Duration::from_millis(8);
 /// Who looked within so many ticks is looking: 20 to 100 microseconds.
 const LOOKING: u64 = 100_000;
 /// Who last looked longer ago than this computes: 0.5 to 2.5 milliseconds. In between nobody knows, and the notifier looks
