@@ -170,7 +170,7 @@ impl ShmTransport {
             return;
         }
         while let Some(returned) = self.away.returned(self.event.as_fd()) {
-            // What it has passed cannot be used: it may call again.
+            // What it has passed cannot be used: it is not there, until the engine expects it anew.
             let _ = self.connect(returned);
         }
     }
