@@ -29,12 +29,12 @@ EMPTY := $(COMPAT)/libpoe.a $(COMPAT)/libmpi_ibm.a
 ARCHIVES := $(COMPAT)/libaixcompat.a $(EMPTY)
 CATALOGS := $(BUILD)/catalogs
 # English is built in.
-CATALOGUES := $(patsubst catalogs/%.msg,$(CATALOGS)/%/liblapi.cat,$(filter-out catalogs/en.msg,$(wildcard catalogs/*.msg)))
+CATALOGUES := $(patsubst packaging/catalogs/%.msg,$(CATALOGS)/%/liblapi.cat,$(filter-out packaging/catalogs/en.msg,$(wildcard packaging/catalogs/*.msg)))
 # What cargo builds, of all that is installed.
 BUILT := $(addprefix $(RELEASE)/,liblapi_r.so liblapiprof.so poe lapi_info lapi_prof)
-# tools/install/manifest lists what is installed, and where.
+# packaging/install/manifest lists what is installed, and where.
 INSTALLER = PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" VERSION="$(VERSION)" RELEASE="$(RELEASE)" COMPAT="$(COMPAT)" \
-	RELEASE32="$(RELEASE32)" CATALOGS="$(CATALOGS)" tools/install/install.sh
+	RELEASE32="$(RELEASE32)" CATALOGS="$(CATALOGS)" packaging/install/install.sh
 
 SECONDS ?= 60
 TASKS ?= 8
@@ -54,15 +54,15 @@ $(BUILT):
 library32:
 	@echo "== build: the library for programs of 32 bits"
 	$(CARGO) build --release --target $(TARGET32) -p lapi_r
-	$(CC) -m32 -O2 -fPIC -Wall -Wextra -Itools/compat -c -o $(RELEASE32)/aixcompat.o tools/compat/aixcompat.c
+	$(CC) -m32 -O2 -fPIC -Wall -Wextra -Ipackaging/compat -c -o $(RELEASE32)/aixcompat.o packaging/compat/aixcompat.c
 	rm -f $(RELEASE32)/libaixcompat.a
 	$(AR) crs $(RELEASE32)/libaixcompat.a $(RELEASE32)/aixcompat.o
 
 compat: $(ARCHIVES)
 
-$(COMPAT)/libaixcompat.a: tools/compat/aixcompat.c tools/compat/sys/atomic_op.h
+$(COMPAT)/libaixcompat.a: packaging/compat/aixcompat.c packaging/compat/sys/atomic_op.h
 	@mkdir -p $(COMPAT)
-	$(CC) -O2 -fPIC -Wall -Wextra -Itools/compat -c -o $(COMPAT)/aixcompat.o $<
+	$(CC) -O2 -fPIC -Wall -Wextra -Ipackaging/compat -c -o $(COMPAT)/aixcompat.o $<
 	rm -f $@
 	$(AR) crs $@ $(COMPAT)/aixcompat.o
 
@@ -74,7 +74,7 @@ $(EMPTY): Makefile
 # The messages in other languages. A machine without gencat has them in English, which is built in.
 catalogues: $(CATALOGUES)
 
-$(CATALOGS)/%/liblapi.cat: catalogs/%.msg
+$(CATALOGS)/%/liblapi.cat: packaging/catalogs/%.msg
 	@mkdir -p $(@D)
 	@rm -f $@
 	@if command -v gencat >/dev/null; then gencat $@ $<; else echo "== no gencat here: no catalogue from $<"; fi
@@ -145,7 +145,7 @@ uninstall:
 # The packages, from what was built; they are the same for the same sources.
 deb: all
 	@echo "== deb: $(BUILD)/deb"
-	@VERSION="$(VERSION)" RELEASE="$(RELEASE)" COMPAT="$(COMPAT)" CATALOGS="$(CATALOGS)" tools/install/deb.sh "$(BUILD)/deb"
+	@VERSION="$(VERSION)" RELEASE="$(RELEASE)" COMPAT="$(COMPAT)" CATALOGS="$(CATALOGS)" packaging/install/deb.sh "$(BUILD)/deb"
 
 # Needs root, and a Debian mirror for the fresh system.
 deb-test:

@@ -49,7 +49,7 @@ impl From<c_int> for Error {
 /// Writes a line to standard error, in one piece. A standard error that is closed or broken is the program's business: it
 /// must not end the process. Not by the standard library's stream: another thread may have held its lock when this process
 /// was forked.
-pub fn tell(line: std::fmt::Arguments<'_>) {
+pub fn log(line: std::fmt::Arguments<'_>) {
     let line = format!("LAPI: {line}\n");
     let mut rest = line.as_bytes();
     while !rest.is_empty() {

@@ -3,6 +3,7 @@
 //! This crate is the core; `capi` puts the C interface on it. The floors, from the top; imports run downwards only:
 //!
 //! * [`api`]: one file per family of calls of the manual.
+//! * [`report`]: who waits for what, for one who asks why nothing moves.
 //! * [`engine`]: a context that moves: its lock, its dispatcher, handlers, threads and waiting.
 //! * [`proto`]: what a message is. [`transport`]: how bytes travel. [`job`]: who is in this job and where.
 //! * [`wire`]: byte layouts. [`dgsp`]: the gather/scatter machine.
@@ -29,6 +30,8 @@ pub mod error;
 pub mod job;
 #[cfg(not(loom))]
 pub mod proto;
+#[cfg(not(loom))]
+pub mod report;
 #[cfg(not(loom))]
 pub mod transport;
 #[cfg(not(loom))]

@@ -161,7 +161,7 @@ pub fn code(name: &str, handle: lapi_handle_t, outcome: Result<()>) -> c_int {
 fn tell(name: &str, handle: lapi_handle_t, error: Error) -> c_int {
     let level = find(handle).map_or_else(|_| level_of_environment(), |context| context.info_level());
     if level >= 1 {
-        openlapi::error::tell(format_args!("{name}: {}", error.translated(&environment)));
+        openlapi::error::log(format_args!("{name}: {}", error.translated(&environment)));
     }
     error.code
 }

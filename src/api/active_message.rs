@@ -2,9 +2,9 @@
 
 use super::{check, nudge};
 use crate::abi::{LAPI_ERR_ADDR_HNDL_RANGE, LAPI_ERR_LW_DATA_LEN};
+use crate::engine::context::request::Message;
 use crate::engine::context::{ADDRESS_TABLE, Held};
-use crate::engine::origin;
-use crate::engine::request::Message;
+use crate::engine::transfer::origin;
 use crate::error::{Error, Result};
 
 /// User header and data of a light-weight active message stay below this, in bytes.

@@ -2,8 +2,8 @@
 
 use crate::abi::{LAPI_ERR_ADDR_HNDL_RANGE, LAPI_ERR_UNKNOWN};
 use crate::engine::context::{ADDRESS_TABLE, Core, Held};
-use crate::engine::dispatcher;
-use crate::engine::wait::wait_until;
+use crate::engine::progress::dispatcher;
+use crate::engine::progress::wait::wait_until;
 use crate::error::{Error, Result};
 use crate::proto::collective::Failure;
 use std::time::{Duration, Instant};

@@ -8,8 +8,8 @@ use crate::abi::{
 use crate::config;
 use crate::dgsp::registry::REGISTRY;
 use crate::dgsp::{Layout, pack};
+use crate::engine::context::request::Message;
 use crate::engine::context::{Context, Held};
-use crate::engine::request::Message;
 use crate::error::{Error, Result};
 use crate::proto::content::Content;
 

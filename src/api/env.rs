@@ -3,8 +3,8 @@
 use super::MAX_UHDR;
 use crate::abi::*;
 use crate::config::Env;
+use crate::engine::context::statistics::Path;
 use crate::engine::context::{ADDRESS_TABLE, Context, Core, Held};
-use crate::engine::stats::Path;
 use crate::error::catalog::{self, Found};
 use crate::error::{self, Error, Result};
 use crate::transport::shm::segment;
@@ -35,7 +35,7 @@ pub fn query(held: &mut Held<'_>, query: lapi_query_t) -> Result<Answer> {
     let context = held.context();
     let settings = &context.settings;
     let core = held.core();
-    let (options, told) = (&core.options, &core.options.told);
+    let (options, told) = (&core.options, &core.options.advertised);
     let shared = options.tasks > 1;
     Ok(Answer::Number(match query {
         TASK_ID => options.me as c_int,

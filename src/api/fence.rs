@@ -2,7 +2,7 @@
 
 use super::address::collective;
 use crate::engine::context::{Core, Held};
-use crate::engine::wait::wait_until;
+use crate::engine::progress::wait::wait_until;
 use crate::error::Result;
 use crate::transport::Task;
 

@@ -4,9 +4,10 @@
 //! Locks of a context need no care: nobody in the child knows of that context any more.
 
 use crate::base::fence;
+use crate::base::thread;
 use crate::dgsp::registry;
-use crate::engine::{reporter, threads};
 use crate::job::rendezvous;
+use crate::report;
 
 /// Before the fork, in the thread that forks.
 pub fn before() {
@@ -26,6 +27,6 @@ pub fn in_parent() {
 pub fn in_child() {
     rendezvous::forget_in_child();
     registry::after_fork();
-    threads::forget_in_child();
-    reporter::forget_in_child();
+    thread::forget_in_child();
+    report::thread::forget_in_child();
 }

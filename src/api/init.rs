@@ -2,20 +2,20 @@
 
 use crate::abi::*;
 use crate::base::fence;
+use crate::base::thread::ThreadConfig;
 use crate::config::{self, Config, ShmAttach, ShmBulk, UseShm};
+use crate::engine::context::request::{Policy, Preference};
+use crate::engine::context::settings::{Advertised, Options};
+use crate::engine::context::waiters::WaitPolicy;
 use crate::engine::context::{Context, Core, Held};
-use crate::engine::dispatcher;
-use crate::engine::interrupt;
-use crate::engine::options::{Options, Told};
-use crate::engine::peers;
-use crate::engine::reporter::{self, Wishes};
-use crate::engine::request::{Policy, Preference};
-use crate::engine::sleepers::Patience;
-use crate::engine::threads::Recipe;
-use crate::engine::wait::wait_until;
-use crate::engine::workers;
+use crate::engine::progress::completion_threads;
+use crate::engine::progress::dispatcher;
+use crate::engine::progress::interrupt_thread;
+use crate::engine::progress::lost_peers;
+use crate::engine::progress::wait::wait_until;
 use crate::error::{Error, Result};
 use crate::job::{self, Identity, Lobby, Member};
+use crate::report::{self, thread::ReportConfig};
 use crate::transport::mem::{self, MemOptions};
 use crate::transport::shm::{Own, PeerParts, ShmTransport, attach};
 use crate::transport::{Attach, Transport};
@@ -42,7 +42,7 @@ pub struct Request {
     /// How many threads run completion handlers; less than 1 is 1, and more than 128 are 128.
     pub completion_threads: i32,
     /// How threads are made.
-    pub recipe: Recipe,
+    pub recipe: ThreadConfig,
     /// LAPI_INTERRUPT_OFF was given in `protocol`.
     pub interrupts: bool,
 }
@@ -63,11 +63,11 @@ pub fn init(context: &Arc<Context>, request: &Request) -> Result<lapi_dev_t> {
     let identity = Identity::from_env(&config::process_env)?;
     report_unknown(&config);
     // From now on it can be asked why this takes so long.
-    let wishes = Wishes { signal: config.report_signal, stall: config.stall_seconds };
-    reporter::enlist(context, request.instance, wishes, request.recipe, &config::process_env);
+    let wishes = ReportConfig { signal: config.report_signal, stall: config.stall_seconds };
+    report::thread::enlist(context, request.instance, wishes, request.recipe, &config::process_env);
     let opened = open(context, request, &config, &identity);
     if opened.is_err() {
-        reporter::dismiss(context, true);
+        report::thread::dismiss(context, true);
     }
     opened
 }
@@ -80,13 +80,13 @@ fn open(
 ) -> Result<lapi_dev_t> {
     let joined = join(config, identity, request.instance)?;
     if config.info_level >= 1 && identity.task == 0 && !joined.same_map {
-        crate::error::tell(format_args!(
+        crate::error::log(format_args!(
             "attention: the tasks' address maps differ. A program that uses addresses of one task in another \
              without LAPI_Address_init needs them to agree: start it by poe, and link it with -no-pie (mpcc_r does)."
         ));
     }
     if config.info_level >= 2 && identity.task == 0 {
-        crate::error::tell(format_args!(
+        crate::error::log(format_args!(
             "OpenLAPI {}: {} tasks, transport {}, found by {}",
             env!("CARGO_PKG_VERSION"),
             identity.tasks,
@@ -99,7 +99,7 @@ fn open(
     if joined.came_back {
         core.awaited = (0..identity.tasks).filter(|&task| task != identity.task).collect();
         core.joined_at = Some(0);
-        peers::welcome(&mut core);
+        lost_peers::welcome(&mut core);
     }
     let settings = &context.settings;
     settings.error_check.store(false, Relaxed);
@@ -109,8 +109,8 @@ fn open(
     settings.info_level.store(config.info_level as i32, Relaxed);
     context.open(request.handle, core)?;
     let threads = request.completion_threads.clamp(1, MOST_COMPLETION_THREADS) as usize;
-    let started = workers::start(context, threads, request.recipe)
-        .and_then(|()| interrupt::start(context, request.recipe));
+    let started = completion_threads::start(context, threads, request.recipe)
+        .and_then(|()| interrupt_thread::start(context, request.recipe));
     if let Err(error) = started {
         end(context);
         return Err(error);
@@ -130,7 +130,7 @@ pub fn term(context: &Context) -> Result<()> {
         let until = Instant::now() + FLUSH;
         // What finds no room in all this time never will: the peer does not look any more.
         let _ = wait_until(&mut held, "LAPI_Term", |core| {
-            let idle = !core.outbox.waiting() && !core.eager();
+            let idle = !core.outbox.waiting() && !core.has_ready_work();
             (idle || Instant::now() >= until).then_some(())
         });
         held.unlocked(|| context.completions.settle(FLUSH));
@@ -146,7 +146,7 @@ pub fn term(context: &Context) -> Result<()> {
         // A handler ends its own context: nothing can be waited for, since this very thread is in the middle of a call.
         context.notifier.dismiss();
         context.completions.dismiss();
-        reporter::dismiss(context, false);
+        report::thread::dismiss(context, false);
         held.core().transport.close();
         context.retire();
         return Ok(());
@@ -163,7 +163,7 @@ pub fn term(context: &Context) -> Result<()> {
 /// What waits for tasks that are not there is not waited for.
 fn give_up_the_awaited(core: &mut Core) {
     for task in std::mem::take(&mut core.awaited) {
-        peers::abandon(core, task, LAPI_ERR_TGT_PURGED);
+        lost_peers::abandon(core, task, LAPI_ERR_TGT_PURGED);
     }
 }
 
@@ -178,7 +178,7 @@ fn serve_last(held: &mut Held<'_>) {
 
 /// Stops the threads, tells the peers, and takes the core out.
 fn end(context: &Context) {
-    reporter::dismiss(context, true);
+    report::thread::dismiss(context, true);
     context.notifier.stop();
     context.completions.stop();
     let core = context.enter_closing().and_then(|mut held| {
@@ -299,7 +299,7 @@ fn attach_to(
         Ok(()) => Some(Box::new(attach)),
         Err(reason) => {
             if config.info_level >= 2 {
-                crate::error::tell(format_args!(
+                crate::error::log(format_args!(
                     "copies across address spaces are not possible here ({reason}); packets are used"
                 ));
             }
@@ -326,9 +326,9 @@ fn options(config: &Config, identity: &Identity, request: &Request) -> Options {
         },
         level: request.level,
         give_up: !config.no_timeout,
-        patience: Patience::new(identity.tasks, processors, config.spin),
+        patience: WaitPolicy::new(identity.tasks, processors, config.spin),
         error_handler: request.error_handler,
-        told: Told {
+        advertised: Advertised {
             rexmit_buffers: config.rexmit_buf_cnt as i32,
             rexmit_size: config.rexmit_buf_size as i32,
             bulk_transfer: config.use_bulk_xfer,
@@ -349,7 +349,7 @@ fn report_unknown(config: &Config) {
     }
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     for name in config::unknown_names(names) {
-        crate::error::tell(format_args!(
+        crate::error::log(format_args!(
             "attention: the environment variable {name} is not known and has no effect"
         ));
     }

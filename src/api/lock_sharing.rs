@@ -3,7 +3,7 @@
 
 use crate::abi::{LAPI_NULL_THREAD_ID, lapi_handle_t};
 use crate::engine::context::Context;
-use crate::engine::shared::{self, Refusal};
+use crate::engine::context::lock_sharing::{self, Refusal};
 use libc::{EBUSY, EDEADLK, EINVAL, EPERM, ETIMEDOUT, c_int, pthread_t, timespec};
 use std::time::{Duration, SystemTime};
 
@@ -15,27 +15,27 @@ pub const INVALID: c_int = EINVAL;
 
 /// mutex_lock: EDEADLK when this thread holds the lock, or is in a handler that runs with it.
 pub fn lock(context: &Context, handle: lapi_handle_t) -> Outcome {
-    shared::lock(context, handle).map_err(number)
+    lock_sharing::lock(context, handle).map_err(number)
 }
 
 /// mutex_trylock: EBUSY when anyone holds the lock, this thread included.
 pub fn try_lock(context: &Context, handle: lapi_handle_t) -> Outcome {
-    shared::try_lock(context, handle).map_err(number)
+    lock_sharing::try_lock(context, handle).map_err(number)
 }
 
 /// mutex_unlock: EPERM when the lock is not this thread's to release.
 pub fn unlock(context: &Context) -> Outcome {
-    shared::unlock(context).map_err(number)
+    lock_sharing::unlock(context).map_err(number)
 }
 
 /// mutex_getowner: the thread that holds the lock, whether it took it itself or is inside of LAPI.
 pub fn owner(context: &Context) -> pthread_t {
-    shared::owner(context).map_or(LAPI_NULL_THREAD_ID, |owner| owner as pthread_t)
+    lock_sharing::owner(context).map_or(LAPI_NULL_THREAD_ID, |owner| owner as pthread_t)
 }
 
 /// cond_wait: EPERM when this thread does not hold the lock.
 pub fn wait(context: &Context, handle: lapi_handle_t, condition: usize) -> Outcome {
-    shared::wait(context, handle, there(condition)?, None).map_err(number)
+    lock_sharing::wait(context, handle, there(condition)?, None).map_err(number)
 }
 
 /// cond_timedwait, until a time of CLOCK_REALTIME.
@@ -47,12 +47,12 @@ pub fn timed_wait(
 ) -> Outcome {
     let condition = there(condition)?;
     let until = time(until.ok_or(INVALID)?)?;
-    shared::wait(context, handle, condition, until).map_err(number)
+    lock_sharing::wait(context, handle, condition, until).map_err(number)
 }
 
 /// cond_signal. Nobody needs to hold the lock for it, nor to wait.
 pub fn signal(context: &Context, condition: usize) -> Outcome {
-    shared::signal(context, there(condition)?);
+    lock_sharing::signal(context, there(condition)?);
     Ok(())
 }
 
@@ -63,7 +63,7 @@ pub fn set_up(condition: usize) -> Outcome {
 
 /// cond_destroy: EBUSY while a thread waits for it.
 pub fn take_down(context: &Context, condition: usize) -> Outcome {
-    shared::free_to_go(context, there(condition)?).map_err(number)
+    lock_sharing::free_to_go(context, there(condition)?).map_err(number)
 }
 
 /// The address of a condition that is there.
@@ -83,7 +83,7 @@ fn number(refusal: Refusal) -> c_int {
     match refusal {
         Refusal::Ended => INVALID,
         Refusal::Mine => EDEADLK,
-        Refusal::Busy | Refusal::Awaited => EBUSY,
+        Refusal::Busy | Refusal::WaitTarget => EBUSY,
         Refusal::NotMine => EPERM,
         Refusal::TimedOut => ETIMEDOUT,
     }

@@ -21,7 +21,7 @@ pub mod unbuilt;
 pub mod vector;
 
 use crate::engine::context::Held;
-use crate::engine::{dispatcher, wait};
+use crate::engine::progress::{dispatcher, wait};
 use crate::transport::Task;
 
 /// The longest user header in bytes: MAX_UHDR_SZ.
@@ -38,7 +38,7 @@ pub(crate) fn nudge(held: &mut Held<'_>, tgt: Task) {
     }
     let outbox = &held.core().outbox;
     if outbox.waiting() && outbox.parked(tgt) > MANY_PARKED {
-        wait::relieve(held, tgt);
+        wait::throttle(held, tgt);
     }
-    held.hand_over();
+    held.wake_waiters();
 }

@@ -1,10 +1,10 @@
 //! LAPI_Getcntr, LAPI_Setcntr, LAPI_Waitcntr, LAPI_Probe, LAPI_Msgpoll.
 
 use crate::abi::{LAPI_DISP_CNTR, LAPI_ERR_HNDL_INVALID, LAPI_POLLING_NET, lapi_msg_state_t};
+use crate::engine::context::counter;
+use crate::engine::context::waiters::WaitTarget;
 use crate::engine::context::{Context, Held};
-use crate::engine::counter;
-use crate::engine::sleepers::Awaited;
-use crate::engine::wait::{counter_changed, poll_once, wait_until};
+use crate::engine::progress::wait::{counter_changed, poll_once, wait_until};
 use crate::error::{Error, Result};
 use std::sync::atomic::Ordering;
 
@@ -40,7 +40,7 @@ pub unsafe fn setcntr(context: &Context, cntr: usize, value: i32) {
 /// # Safety
 /// `cntr` must be the address of a counter, until this returns.
 pub unsafe fn waitcntr(held: &mut Held<'_>, cntr: usize, value: i32) -> Result<i32> {
-    let awaited = Awaited { call: "LAPI_Waitcntr", counter: Some((cntr, value)) };
+    let awaited = WaitTarget { call: "LAPI_Waitcntr", counter: Some((cntr, value)) };
     // SAFETY: the caller's promise.
     let left = wait_until(held, awaited, |_| unsafe { counter::take(cntr, value) })?;
     held.core().unreported = 0;
@@ -57,10 +57,10 @@ pub fn probe(held: &mut Held<'_>) {
 /// call, or the notifier, has seen to.
 pub fn msgpoll(held: &mut Held<'_>, count: u32) -> Result<lapi_msg_state_t> {
     let core = held.core();
-    let elsewhere = if core.sleepers.waiting + core.sleepers.polling != 0 { LAPI_POLLING_NET } else { 0 };
-    core.sleepers.polling += 1;
+    let elsewhere = if core.waiters.waiting + core.waiters.polling != 0 { LAPI_POLLING_NET } else { 0 };
+    core.waiters.polling += 1;
     let outcome = poll_for_completion(held, count);
-    held.core().sleepers.polling -= 1;
+    held.core().waiters.polling -= 1;
     outcome.map(|state| state | elsewhere)
 }
 
@@ -78,7 +78,7 @@ fn poll_for_completion(held: &mut Held<'_>, count: u32) -> Result<lapi_msg_state
         }
         rounds += 1;
         poll_once(held);
-        held.breathe();
+        held.yield_lock();
         if held.core().closing {
             return Err(Error::new(LAPI_ERR_HNDL_INVALID, "the handle was ended while this call polled"));
         }

@@ -2,8 +2,8 @@
 
 use super::{check, nudge};
 use crate::engine::context::Held;
-use crate::engine::origin;
-use crate::engine::request::{Get, Put};
+use crate::engine::context::request::{Get, Put};
+use crate::engine::transfer::origin;
 use crate::error::Result;
 
 /// Starts a put (man page LAPI_Put).

@@ -5,10 +5,10 @@ use crate::abi::{
     L2_LIB, LAPI_ERR_CNTR_VAL, LAPI_ERR_MULTIPLE_WAITERS, LAPI_ERR_TGT, LAPI_ERR_TGT_PURGED, LAPI_ERR_UNKNOWN,
 };
 use crate::engine::context::Held;
-use crate::engine::counter;
-use crate::engine::recovery;
-use crate::engine::sleepers::{Awaited, Patience};
-use crate::engine::wait::wait_with;
+use crate::engine::context::counter;
+use crate::engine::context::waiters::{WaitPolicy, WaitTarget};
+use crate::engine::progress::recovery;
+use crate::engine::progress::wait::wait_with;
 use crate::error::{Error, Result};
 use crate::transport::Task;
 use std::sync::atomic::Ordering::Relaxed;
@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering::Relaxed;
 pub fn purge(held: &mut Held<'_>, task: Task) -> Result<()> {
     other(held, task)?;
     recovery::purge(held, task);
-    held.hand_over();
+    held.wake_waiters();
     Ok(())
 }
 
@@ -25,7 +25,7 @@ pub fn purge(held: &mut Held<'_>, task: Task) -> Result<()> {
 pub fn resume(held: &mut Held<'_>, task: Task) -> Result<()> {
     other(held, task)?;
     recovery::resume(held, task)?;
-    held.hand_over();
+    held.wake_waiters();
     Ok(())
 }
 
@@ -88,8 +88,8 @@ pub unsafe fn nopoll_wait(held: &mut Held<'_>, cntr: usize, value: i32) -> Resul
     if !held.core().watched.wait(cntr) {
         return Err(Error::from(LAPI_ERR_MULTIPLE_WAITERS));
     }
-    let awaited = Awaited { call: "LAPI_Nopoll_wait", counter: Some((cntr, value)) };
-    let waited = wait_with(held, awaited, Patience::NONE, |core| {
+    let awaited = WaitTarget { call: "LAPI_Nopoll_wait", counter: Some((cntr, value)) };
+    let waited = wait_with(held, awaited, WaitPolicy::NONE, |core| {
         // SAFETY: the caller's promise.
         if let Some(left) = unsafe { counter::take(cntr, value) } {
             return Some(Ok(left));

@@ -5,8 +5,8 @@ use crate::abi::{
     COMPARE_AND_SWAP, LAPI_ERR_IN_VAL_NULL, LAPI_ERR_OP_SZ, LAPI_ERR_RMW_OP, LAPI_ERR_TGT_VAR_NULL, RMW_ops_t,
 };
 use crate::engine::context::Held;
-use crate::engine::origin;
-use crate::engine::request::Rmw;
+use crate::engine::context::request::Rmw;
+use crate::engine::transfer::origin;
 use crate::error::{Error, Result};
 use crate::proto::outbox::SendDone;
 

@@ -230,7 +230,7 @@ impl Collectives {
         for reach in (0..u32::BITS).map(|round| 1u64 << round).take_while(|&reach| reach < tasks) {
             let peer = ((me + tasks - reach) % tasks) as Task;
             // SAFETY: the packet has no body.
-            unsafe { outbox.post(link, peer, &head, Body::EMPTY, usize::MAX, SendDone::nothing(peer)) };
+            unsafe { outbox.send(link, peer, &head, Body::EMPTY, usize::MAX, SendDone::nothing(peer)) };
         }
     }
 
@@ -264,7 +264,7 @@ impl Collectives {
             let data = Content::Piece(Piece { ptr: part.as_ptr().cast(), len: part.len() * VALUE });
             // SAFETY: the values live until the call is over, and a parked packet copies them.
             unsafe {
-                outbox.post(link, peer, &head, Body::data(&data), usize::MAX, SendDone::nothing(peer));
+                outbox.send(link, peer, &head, Body::data(&data), usize::MAX, SendDone::nothing(peer));
             }
             offset += part.len();
             if offset >= values.len() {

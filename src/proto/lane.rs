@@ -126,7 +126,7 @@ impl Lane {
         }
         for _ in 0..PUMP_BUDGET {
             let Some(stream) = self.streams.front_mut() else { break };
-            // SAFETY: the data is promised by the caller of `post_stream` until it is reported.
+            // SAFETY: the data is promised by the caller of `send_stream` until it is reported.
             unsafe { stream.send_one(link, peer, max_body) }?;
             *moved = true;
             if stream.sent == stream.data.len() {

@@ -9,15 +9,15 @@
 //! * [`ops`]: operations of this task that wait for an answer.
 //! * [`content`]: where data lies, at both ends.
 //! * [`collective`]: barrier and exchange among all tasks.
-//! * [`vigil`]: which tasks are silent, and for how long.
+//! * [`liveness`]: which tasks are silent, and for how long.
 
 pub mod collective;
 pub mod content;
 pub mod inbox;
 mod lane;
+pub mod liveness;
 pub mod ops;
 pub mod outbox;
-pub mod vigil;
 
 use crate::wire::frame::{Outgoing, SendError, Task};
 

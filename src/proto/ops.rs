@@ -22,7 +22,7 @@ pub enum Op {
         cmpl_cntr: usize,
     },
     /// An active message whose data the target fetches.
-    Exposed {
+    Rendezvous {
         /// What follows when the target has it.
         done: SendDone,
         /// The completion counter, or 0.
@@ -34,7 +34,7 @@ pub enum Op {
         /// Its length.
         len: usize,
         /// Whether the target has it, or has asked for it in packets.
-        pulled: bool,
+        fetched: bool,
         /// Whether the message is complete. On a transport without order this may be told first.
         concluded: bool,
     },
@@ -86,7 +86,7 @@ impl Pending {
     pub fn counters(&self) -> [usize; 2] {
         match &self.op {
             Op::Completion { cmpl_cntr } => [*cmpl_cntr, 0],
-            Op::Exposed { done, cmpl_cntr, .. } => [*cmpl_cntr, done.org_cntr],
+            Op::Rendezvous { done, cmpl_cntr, .. } => [*cmpl_cntr, done.org_cntr],
             Op::Get { org_cntr, .. } => [*org_cntr, 0],
             Op::Rmw { done, .. } => [done.org_cntr, 0],
         }

@@ -48,7 +48,7 @@ impl SendDone {
 
 /// What became of a message that was posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Posted {
+pub enum Sent {
     /// It is out, or copied: the program's memory is free.
     Free,
     /// It refers to the program's memory; its [`SendDone`] will be reported.
@@ -185,12 +185,12 @@ impl Outbox {
     }
 
     /// Sends one packet, or parks it. With data of at most `copy_limit` bytes (header included) a parked packet keeps
-    /// a copy, and `done` is dropped since the caller sees [`Posted::Free`].
+    /// a copy, and `done` is dropped since the caller sees [`Sent::Free`].
     ///
     /// # Safety
     /// Both pieces must be readable now, and `data` until the message is done when the answer is `Queued`.
     #[inline]
-    pub unsafe fn post(
+    pub unsafe fn send(
         &mut self,
         link: &mut impl Link,
         peer: Task,
@@ -198,11 +198,11 @@ impl Outbox {
         body: Body<'_>,
         copy_limit: usize,
         done: SendDone,
-    ) -> Posted {
+    ) -> Sent {
         let lane = self.lanes[peer as usize].get_or_insert_default();
         let head = head.encode();
         if lane.gone {
-            return Posted::Gone;
+            return Sent::Gone;
         }
         if lane.parked.is_empty() {
             let packet = Outgoing {
@@ -212,10 +212,10 @@ impl Outbox {
             };
             // SAFETY: the caller's promise.
             match unsafe { link.send(peer, &packet) } {
-                Ok(()) => return Posted::Free,
+                Ok(()) => return Sent::Free,
                 Err(SendError::PeerGone) => {
                     lane.gone = true;
-                    return Posted::Gone;
+                    return Sent::Gone;
                 }
                 Err(SendError::NoRoom) => {}
             }
@@ -232,7 +232,7 @@ impl Outbox {
         body: Body<'_>,
         copy_limit: usize,
         done: SendDone,
-    ) -> Posted {
+    ) -> Sent {
         let copied = body.len() <= copy_limit;
         let mut bytes = Vec::with_capacity(if copied { body.len() } else { body.header.len });
         // SAFETY: the caller of `post` vouches for both pieces.
@@ -247,18 +247,18 @@ impl Outbox {
         } else {
             (Kept::Borrowed { header: bytes.into(), data: body.data.clone() }, Some(done))
         };
-        let posted = if done.is_some() { Posted::Queued } else { Posted::Free };
+        let posted = if done.is_some() { Sent::Queued } else { Sent::Free };
         self.lane_waits(peer).parked.push_back(Parked { head, body, done });
         posted
     }
 
     /// Sends a message that is longer than one packet: its first packet, if it has one of its own kind, then data.
     /// What does not go out now goes out by [`Self::pump`], which also reports `done`. When `how.copied`, the data is
-    /// copied at once, and `done` is dropped since the caller sees [`Posted::Free`].
+    /// copied at once, and `done` is dropped since the caller sees [`Sent::Free`].
     ///
     /// # Safety
     /// `header` must be readable now, `data` too, and until the message is done when the answer is `Queued`.
-    pub unsafe fn post_stream(
+    pub unsafe fn send_stream(
         &mut self,
         peer: Task,
         first: Option<(&Head, Piece)>,
@@ -266,7 +266,7 @@ impl Outbox {
         data: &Content,
         how: Streaming,
         done: SendDone,
-    ) -> Posted {
+    ) -> Sent {
         let first = first.map(|(head, header)| {
             let mut copy = Vec::with_capacity(header.len);
             // SAFETY: the caller's promise.
@@ -274,7 +274,7 @@ impl Outbox {
             (head.encode(), copy.into())
         });
         if self.lanes[peer as usize].get_or_insert_default().gone {
-            return Posted::Gone;
+            return Sent::Gone;
         }
         let copy = how.copied.then(|| {
             let mut bytes = Vec::with_capacity(data.len());
@@ -286,7 +286,7 @@ impl Outbox {
         let done = (!how.copied).then_some(done);
         let stream = Stream { first, next, data, _copy: copy, atom: how.atom, sent: 0, done };
         self.lane_waits(peer).streams.push_back(stream);
-        if how.copied { Posted::Free } else { Posted::Queued }
+        if how.copied { Sent::Free } else { Sent::Queued }
     }
 
     /// Sends what waits, as far as there is room. Pushes onto `finished` what is done with the program's memory.
@@ -348,7 +348,7 @@ impl Outbox {
             let head = Head::Fence { count: count as u32 };
             // SAFETY: the packet has no body.
             unsafe {
-                self.post(link, peer, &head, Body::EMPTY, usize::MAX, SendDone::nothing(peer));
+                self.send(link, peer, &head, Body::EMPTY, usize::MAX, SendDone::nothing(peer));
             }
         }
     }

@@ -52,17 +52,17 @@ fn put(id: u32) -> Head {
 }
 
 /// Posts one packet of data, or of a header and data.
-fn post(outbox: &mut Outbox, room: &mut Room, id: u32, header: &[u8], data: &[u8], limit: usize) -> Posted {
+fn send(outbox: &mut Outbox, room: &mut Room, id: u32, header: &[u8], data: &[u8], limit: usize) -> Sent {
     let body = Body { header: Piece::of(header), data: &Content::Piece(Piece::of(data)) };
     // SAFETY: the tests keep what is queued.
-    unsafe { outbox.post(room, 1, &put(id), body, limit, done(id as usize)) }
+    unsafe { outbox.send(room, 1, &put(id), body, limit, done(id as usize)) }
 }
 
-fn post_stream(outbox: &mut Outbox, peer: Task, id: u32, data: &[u8], how: Streaming) -> Posted {
+fn send_stream(outbox: &mut Outbox, peer: Task, id: u32, data: &[u8], how: Streaming) -> Sent {
     let (first, header) = (put(id), Piece::of(b"four"));
     let (next, data) = (Continuation::Message(id), Content::Piece(Piece::of(data)));
     // SAFETY: the tests keep what is queued.
-    unsafe { outbox.post_stream(peer, Some((&first, header)), next, &data, how, done(id as usize)) }
+    unsafe { outbox.send_stream(peer, Some((&first, header)), next, &data, how, done(id as usize)) }
 }
 
 const AS_IT_IS: Streaming = Streaming { copied: false, atom: 0 };
@@ -78,9 +78,9 @@ fn pump(outbox: &mut Outbox, room: &mut Room, left: usize) -> Vec<(usize, i32)> 
 fn without_room_a_packet_is_parked_and_copied_up_to_the_limit() {
     let (mut outbox, mut room) = (Outbox::new(2, BODY), Room::default());
     let (mut header, mut short, long) = (*b"hea", *b"short", *b"a bit longer");
-    assert_eq!(post(&mut outbox, &mut room, 1, &header, &short, 8), Posted::Free);
-    assert_eq!(post(&mut outbox, &mut room, 2, &header, &long, 8), Posted::Queued);
-    assert_eq!(post(&mut outbox, &mut room, 3, &[], &short[..0], 0), Posted::Free);
+    assert_eq!(send(&mut outbox, &mut room, 1, &header, &short, 8), Sent::Free);
+    assert_eq!(send(&mut outbox, &mut room, 2, &header, &long, 8), Sent::Queued);
+    assert_eq!(send(&mut outbox, &mut room, 3, &[], &short[..0], 0), Sent::Free);
     // What was copied may change: both headers, and the short data.
     header.fill(0);
     short.fill(0);
@@ -95,9 +95,9 @@ fn without_room_a_packet_is_parked_and_copied_up_to_the_limit() {
 #[test]
 fn packets_keep_their_order_once_one_is_parked() {
     let (mut outbox, mut room) = (Outbox::new(2, BODY), Room::default());
-    post(&mut outbox, &mut room, 1, &[], b"x", BODY);
+    send(&mut outbox, &mut room, 1, &[], b"x", BODY);
     room.left = 5;
-    post(&mut outbox, &mut room, 2, &[], b"x", BODY);
+    send(&mut outbox, &mut room, 2, &[], b"x", BODY);
     assert!(room.taken.is_empty(), "the second does not overtake the first");
     pump(&mut outbox, &mut room, 5);
     assert_eq!(room.heads(), [put(1), put(2)]);
@@ -107,14 +107,14 @@ fn packets_keep_their_order_once_one_is_parked() {
 fn short_messages_pass_streams_and_streams_keep_their_order() {
     let (mut outbox, mut room) = (Outbox::new(2, BODY), Room::default());
     let data: Vec<u8> = (0..200).collect();
-    assert_eq!(post_stream(&mut outbox, 1, 1, &data, AS_IT_IS), Posted::Queued);
-    assert_eq!(post_stream(&mut outbox, 1, 2, &data[..60], AS_IT_IS), Posted::Queued);
+    assert_eq!(send_stream(&mut outbox, 1, 1, &data, AS_IT_IS), Sent::Queued);
+    assert_eq!(send_stream(&mut outbox, 1, 2, &data[..60], AS_IT_IS), Sent::Queued);
     assert_eq!(pump(&mut outbox, &mut room, 2), []);
     // One goes at once, past both streams; two are parked, and go before the streams.
     room.left = 1;
-    post(&mut outbox, &mut room, 3, &[], b"x", BODY);
-    post(&mut outbox, &mut room, 4, &[], b"x", BODY);
-    post(&mut outbox, &mut room, 5, &[], b"x", BODY);
+    send(&mut outbox, &mut room, 3, &[], b"x", BODY);
+    send(&mut outbox, &mut room, 4, &[], b"x", BODY);
+    send(&mut outbox, &mut room, 5, &[], b"x", BODY);
     assert_eq!(pump(&mut outbox, &mut room, 100), [(1, 0), (2, 0)]);
     let data_of = |id, offset| Head::Data { id, offset };
     let order = [
@@ -142,7 +142,7 @@ fn short_messages_pass_streams_and_streams_keep_their_order() {
 fn a_stream_that_was_copied_is_free_at_once() {
     let (mut outbox, mut room) = (Outbox::new(2, BODY), Room::default());
     let mut data = [7u8; 150];
-    assert_eq!(post_stream(&mut outbox, 1, 1, &data, Streaming { copied: true, atom: 0 }), Posted::Free);
+    assert_eq!(send_stream(&mut outbox, 1, 1, &data, Streaming { copied: true, atom: 0 }), Sent::Free);
     data.fill(0);
     assert_eq!(pump(&mut outbox, &mut room, 100), []);
     assert!(room.taken.iter().all(|(_, _, body)| body.iter().rev().take(30).all(|&byte| byte == 7)));
@@ -152,7 +152,7 @@ fn a_stream_that_was_copied_is_free_at_once() {
 fn packets_of_a_stream_hold_whole_atoms() {
     let (mut outbox, mut room) = (Outbox::new(2, BODY), Room::default());
     let data: Vec<u8> = (0..200).collect();
-    post_stream(&mut outbox, 1, 1, &data, Streaming { copied: false, atom: 24 });
+    send_stream(&mut outbox, 1, 1, &data, Streaming { copied: false, atom: 24 });
     assert_eq!(pump(&mut outbox, &mut room, 100), [(1, 0)]);
     let lens: Vec<_> = room.taken.iter().map(|(_, _, body)| body.len()).collect();
     // Room for 64 bytes; the first packet has 8 of header as well.
@@ -163,8 +163,8 @@ fn packets_of_a_stream_hold_whole_atoms() {
 fn no_stream_keeps_the_others_from_their_turn() {
     let (mut outbox, mut room) = (Outbox::new(3, BODY), Room::default());
     let data = vec![0; 100 * BODY];
-    post_stream(&mut outbox, 1, 1, &data, AS_IT_IS);
-    post_stream(&mut outbox, 2, 2, &data, AS_IT_IS);
+    send_stream(&mut outbox, 1, 1, &data, AS_IT_IS);
+    send_stream(&mut outbox, 2, 2, &data, AS_IT_IS);
     pump(&mut outbox, &mut room, 1000);
     let to = |peer| room.taken.iter().filter(|(to, _, _)| *to == peer).count();
     assert_eq!([to(1), to(2)], [PUMP_BUDGET; 2]);
@@ -175,10 +175,10 @@ fn what_waits_for_a_peer_that_leaves_ends_with_an_error() {
     for abandoned in [false, true] {
         let (mut outbox, mut room) = (Outbox::new(3, BODY), Room::default());
         let data = [1u8; 500];
-        post(&mut outbox, &mut room, 1, &[], &data[..60], 0);
-        post(&mut outbox, &mut room, 2, &[], &data[..60], BODY);
-        post_stream(&mut outbox, 1, 3, &data, AS_IT_IS);
-        post_stream(&mut outbox, 2, 4, &data, AS_IT_IS);
+        send(&mut outbox, &mut room, 1, &[], &data[..60], 0);
+        send(&mut outbox, &mut room, 2, &[], &data[..60], BODY);
+        send_stream(&mut outbox, 1, 3, &data, AS_IT_IS);
+        send_stream(&mut outbox, 2, 4, &data, AS_IT_IS);
         outbox.number(1);
         let mut finished = Vec::new();
         if abandoned {
@@ -193,8 +193,8 @@ fn what_waits_for_a_peer_that_leaves_ends_with_an_error() {
             finished.iter().filter(|done| done.info != 4).map(|done| (done.info, done.error)).collect();
         assert_eq!(ended, [(1, LAPI_ERR_NO_CONNECTIVITY), (3, LAPI_ERR_NO_CONNECTIVITY)]);
         room = Room { left: 9, ..Room::default() };
-        assert_eq!(post(&mut outbox, &mut room, 5, &[], b"x", BODY), Posted::Gone);
-        assert_eq!(post_stream(&mut outbox, 1, 6, &data, AS_IT_IS), Posted::Gone);
+        assert_eq!(send(&mut outbox, &mut room, 5, &[], b"x", BODY), Sent::Gone);
+        assert_eq!(send_stream(&mut outbox, 1, 6, &data, AS_IT_IS), Sent::Gone);
         assert!(room.taken.is_empty() && outbox.is_gone(1));
     }
 }

@@ -162,7 +162,7 @@ pub enum Head {
         cookie: u64,
     },
     /// An active message whose data the target fetches from the origin's memory. Body: user header.
-    AmAttach {
+    RequestToSend {
         /// Number of the message.
         id: u32,
         /// Bytes of the user header.
@@ -179,7 +179,7 @@ pub enum Head {
         tgt_cntr: u64,
     },
     /// The target needs the origin's memory no more.
-    Pulled {
+    Fetched {
         /// The operation.
         cookie: u64,
         /// 0, or the number of bytes that the target could not fetch and that must be sent: all of them.
@@ -316,7 +316,7 @@ impl Head {
                 Encoded::new(kind::RMW_REPLY, 0, 0, 0).word(cookie).word(value)
             }
             Head::Done { cookie } => Encoded::new(kind::DONE, 0, 0, 0).word(cookie),
-            Head::AmAttach { id, uhdr_len, handler, addr, total, cookie, tgt_cntr } => {
+            Head::RequestToSend { id, uhdr_len, handler, addr, total, cookie, tgt_cntr } => {
                 Encoded::new(kind::AM_ATTACH, flags(tgt_cntr, 0, 0), uhdr_len, id)
                     .word(handler)
                     .word(addr)
@@ -324,7 +324,7 @@ impl Head {
                     .word(cookie)
                     .optional(tgt_cntr)
             }
-            Head::Pulled { cookie, refused } => {
+            Head::Fetched { cookie, refused } => {
                 Encoded::new(kind::PULLED, flags(0, 0, refused), 0, 0).word(cookie).optional(refused)
             }
             Head::Fence { count } => Encoded::new(kind::FENCE, 0, 0, count),
@@ -399,7 +399,7 @@ impl Head {
             },
             kind::RMW_REPLY => Head::RmwReply { cookie: words.next()?, value: words.next()? },
             kind::DONE => Head::Done { cookie: words.next()? },
-            kind::AM_ATTACH => Head::AmAttach {
+            kind::AM_ATTACH => Head::RequestToSend {
                 id,
                 uhdr_len: small,
                 handler: words.next()?,
@@ -408,7 +408,7 @@ impl Head {
                 cookie: words.next()?,
                 tgt_cntr: words.optional(flags & TGT_CNTR)?,
             },
-            kind::PULLED => Head::Pulled { cookie: words.next()?, refused: words.optional(flags & TOTAL)? },
+            kind::PULLED => Head::Fetched { cookie: words.next()?, refused: words.optional(flags & TOTAL)? },
             kind::FENCE => Head::Fence { count: id },
             kind::FENCE_ACK => Head::FenceAck { count: id },
             kind::COLLECTIVE => Head::Collective { round: small, sequence: id, offset: words.next()? },

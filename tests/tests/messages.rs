@@ -237,7 +237,7 @@ fn gencat_takes_every_source() {
     if !catalogues() {
         return;
     }
-    for file in fs::read_dir(workspace().join("catalogs")).expect("the sources") {
+    for file in fs::read_dir(workspace().join("packaging/catalogs")).expect("the sources") {
         let path = file.expect("the sources").path();
         let source = fs::read_to_string(&path).expect("a source");
         let name = path.file_stem().expect("a name").to_string_lossy().into_owned();

@@ -6,7 +6,7 @@ use libc::{c_int, c_uint, c_ulong, c_void};
 use openlapi::abi::*;
 use openlapi::api::active_message;
 use openlapi::base::bytes::Piece;
-use openlapi::engine::request::{Hint, Message};
+use openlapi::engine::context::request::{Hint, Message};
 use openlapi::proto::content::Content;
 use std::ptr;
 

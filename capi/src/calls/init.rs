@@ -4,7 +4,7 @@ use crate::table::{self, Place};
 use libc::c_int;
 use openlapi::abi::*;
 use openlapi::api::init::{self, Request};
-use openlapi::engine::threads::Recipe;
+use openlapi::base::thread::ThreadConfig;
 use openlapi::error::{Error, Result};
 
 pub(crate) unsafe fn init(hndl: *mut lapi_handle_t, lapi_info: *mut lapi_info_t) -> c_int {
@@ -22,7 +22,7 @@ fn open(hndl: Option<&mut lapi_handle_t>, info: Option<&mut lapi_info_t>) -> Res
     }
     let place = Place::take(info.instance_no)?;
     // SAFETY: null, or the program's structure.
-    let recipe = unsafe { info.lapi_thread_attr.as_ref() }.map_or(Recipe::PLAIN, Recipe::of);
+    let recipe = unsafe { info.lapi_thread_attr.as_ref() }.map_or(ThreadConfig::PLAIN, ThreadConfig::of);
     let request = Request {
         handle: place.handle(),
         instance: place.index(),

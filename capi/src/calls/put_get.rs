@@ -6,7 +6,7 @@ use libc::{c_int, c_uint, c_ulong, c_void};
 use openlapi::abi::*;
 use openlapi::api::put_get;
 use openlapi::base::bytes::Piece;
-use openlapi::engine::request::{Get, Hint, Put};
+use openlapi::engine::context::request::{Get, Hint, Put};
 use std::ptr;
 
 #[inline]

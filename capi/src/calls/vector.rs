@@ -7,7 +7,7 @@ use openlapi::abi::*;
 use openlapi::api::vector::{self, Pair};
 use openlapi::base::bytes::Piece;
 use openlapi::dgsp::vector::Vector;
-use openlapi::engine::request::{GetDone, Hint, Message};
+use openlapi::engine::context::request::{GetDone, Hint, Message};
 use openlapi::proto::content::Content;
 use std::ptr;
 

@@ -9,7 +9,7 @@ use openlapi::api::{active_message, dgsp, put_get, rmw, unbuilt};
 use openlapi::base::bytes::Piece;
 use openlapi::dgsp::vector::Vector;
 use openlapi::engine::context::Held;
-use openlapi::engine::request::{Get, GetDone, Hint, Message, Put};
+use openlapi::engine::context::request::{Get, GetDone, Hint, Message, Put};
 use openlapi::error::{Error, Result};
 use openlapi::proto::content::Content;
 

@@ -5,7 +5,7 @@ use crate::abi::*;
 use crate::api::{active_message, fence, progress, put_get, rmw};
 use crate::base::bytes::Piece;
 use crate::engine::context::Held;
-use crate::engine::request::{Get, Hint, Message, Put};
+use crate::engine::context::request::{Get, Hint, Message, Put};
 use crate::error::Result;
 use crate::proto::content::Content;
 use crate::proto::outbox::SendDone;

@@ -6,8 +6,8 @@ use crate::abi::*;
 use crate::api::init;
 use crate::base::rng::Rng;
 use crate::engine::context::Core;
-use crate::engine::options::Options;
-use crate::engine::request::Preference;
+use crate::engine::context::request::Preference;
+use crate::engine::context::settings::Options;
 use crate::proto::tests::seeds;
 use crate::transport::fault::FaultPlan;
 use libc::{c_int, c_uint, c_ulong, c_void};
@@ -15,17 +15,17 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-pub(super) const LONG: usize = 20 * MAX_BODY;
+pub(in crate::engine) const LONG: usize = 20 * MAX_BODY;
 
-pub(super) fn lost(task: u32, peer: u32) -> Report {
+pub(in crate::engine) fn lost(task: u32, peer: u32) -> Report {
     Report { code: LAPI_ERR_NO_CONNECTIVITY, kind: INT_ERR, task: task as c_int, src: peer as c_int }
 }
 
-pub(super) fn code<T: std::fmt::Debug>(outcome: crate::error::Result<T>) -> c_int {
+pub(in crate::engine) fn code<T: std::fmt::Debug>(outcome: crate::error::Result<T>) -> c_int {
     outcome.expect_err("an error").code
 }
 
-pub(super) unsafe extern "C" fn never(
+pub(in crate::engine) unsafe extern "C" fn never(
     _: *mut lapi_handle_t,
     _: *mut c_void,
     _: *mut c_uint,
@@ -37,7 +37,11 @@ pub(super) unsafe extern "C" fn never(
 }
 
 /// One operation of each kind to a task that does not look, so that all of them are under way.
-pub(super) fn start_everything(task: &Task, tgt: u32, hint: crate::engine::request::Hint) -> usize {
+pub(in crate::engine) fn start_everything(
+    task: &Task,
+    tgt: u32,
+    hint: crate::engine::context::request::Hint,
+) -> usize {
     let (there, data) = (forever(LONG).as_mut_ptr(), &*forever(LONG));
     let extras = |told| Extras {
         told,
@@ -57,7 +61,7 @@ pub(super) fn start_everything(task: &Task, tgt: u32, hint: crate::engine::reque
 }
 
 /// Each handler was told once, and those of operations without an answer that they have failed.
-pub(super) fn told_once(task: &Task, handlers: usize, code: c_int) {
+pub(in crate::engine) fn told_once(task: &Task, handlers: usize, code: c_int) {
     task.stage("waits for its handlers to be told");
     while locked(&task.told).len() < handlers {
         task.step();

@@ -4,7 +4,7 @@ use super::calls::{Extras, counter, enter, fence, forever, get, gfence, send, wa
 use super::job::{self, Habits, Report, SLEEPY, Task, in_threads, locked};
 use crate::abi::*;
 use crate::api::progress;
-use crate::engine::request::Preference;
+use crate::engine::context::request::Preference;
 use crate::proto::tests::seeds;
 use crate::transport::fault::FaultPlan;
 use libc::{c_int, c_uint, c_ulong, c_void};

@@ -3,15 +3,15 @@
 use crate::abi::{LAPI_err_hndlr_p, LAST_LIB, lapi_err_t, lapi_handle_t};
 use crate::api::init;
 use crate::base::fence;
+use crate::base::thread::ThreadConfig;
+use crate::engine::context::request::{Policy, Preference};
+use crate::engine::context::settings::{Advertised, Options};
+use crate::engine::context::waiters::WaitPolicy;
 use crate::engine::context::{Context, Core};
-use crate::engine::dispatcher;
-use crate::engine::interrupt;
-use crate::engine::options::{Options, Told};
-use crate::engine::peers;
-use crate::engine::request::{Policy, Preference};
-use crate::engine::sleepers::Patience;
-use crate::engine::threads::Recipe;
-use crate::engine::workers;
+use crate::engine::progress::completion_threads;
+use crate::engine::progress::dispatcher;
+use crate::engine::progress::interrupt_thread;
+use crate::engine::progress::lost_peers;
 use crate::transport::fault::{FaultPlan, Faulty};
 use crate::transport::mem::{MemFabricHandle, MemOptions, fabric};
 use crate::transport::shm::{Own, PeerParts, ShmTransport, attach};
@@ -53,7 +53,7 @@ pub struct Habits {
     /// How long messages go.
     pub preference: Preference,
     /// How soon threads sleep.
-    pub patience: Patience,
+    pub patience: WaitPolicy,
     /// Messages up to this many bytes are copied at once when there is no room.
     pub copy_limit: usize,
     /// Whether there is a thread that serves messages while the program computes.
@@ -76,9 +76,9 @@ impl Habits {
 }
 
 /// Threads sleep almost at once.
-pub const SLEEPY: Patience = Patience { spin: 10, yields: 4, pollers: u32::MAX };
+pub const SLEEPY: WaitPolicy = WaitPolicy { spin: 10, yields: 4, pollers: u32::MAX };
 /// Threads sleep seldom.
-pub const AWAKE: Patience = Patience { spin: 2_000, yields: 200, pollers: u32::MAX };
+pub const AWAKE: WaitPolicy = WaitPolicy { spin: 2_000, yields: 200, pollers: u32::MAX };
 
 /// An error that was reported to the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,7 +132,7 @@ pub fn open_again(me: Number, tasks: u32, transport: Box<dyn Transport>, habits:
     let core = held.core();
     core.awaited = (0..tasks).filter(|&task| task != me).collect();
     core.joined_at = Some(0);
-    peers::welcome(core);
+    lost_peers::welcome(core);
     drop(held);
     task
 }
@@ -149,7 +149,12 @@ fn open_one(me: Number, tasks: u32, transport: Box<dyn Transport>, habits: &Habi
         level: LAST_LIB,
         give_up: true,
         error_handler: handler,
-        told: Told { rexmit_buffers: 128, rexmit_size: 16384, bulk_transfer: false, bulk_minimum: 0 },
+        advertised: Advertised {
+            rexmit_buffers: 128,
+            rexmit_size: 16384,
+            bulk_transfer: false,
+            bulk_minimum: 0,
+        },
     };
     let task = Arc::new(Task {
         me,
@@ -164,9 +169,9 @@ fn open_one(me: Number, tasks: u32, transport: Box<dyn Transport>, habits: &Habi
     let handle = HANDLES.fetch_add(1, Ordering::Relaxed);
     context.open(handle, Core::new(options, transport)).expect("a context that is not open");
     context.settings.interrupts.store(habits.notifier, Ordering::Relaxed);
-    workers::start(&context, habits.completion_threads, Recipe::PLAIN).expect("threads");
+    completion_threads::start(&context, habits.completion_threads, ThreadConfig::PLAIN).expect("threads");
     if habits.notifier {
-        interrupt::start(&context, Recipe::PLAIN).expect("a thread");
+        interrupt_thread::start(&context, ThreadConfig::PLAIN).expect("a thread");
     }
     task
 }
@@ -268,15 +273,15 @@ fn describe(core: &mut Core) -> String {
         core.outbox.waiting_for(),
         core.outbox.unconfirmed().collect::<Vec<_>>(),
         core.collectives.awaited(),
-        core.transfers.len(),
+        core.direct_copies.len(),
         core.to_self.len(),
         core.dropped.len(),
         core.finished.len(),
         core.dispatcher,
-        core.sleepers.waiting,
-        core.sleepers.in_room,
-        if core.sleepers.on_descriptor { ", one on the descriptor" } else { "" },
-        if core.sleepers.notifier_armed { ", the notifier is armed" } else { "" },
+        core.waiters.waiting,
+        core.waiters.in_room,
+        if core.waiters.on_descriptor { ", one on the descriptor" } else { "" },
+        if core.waiters.notifier_armed { ", the notifier is armed" } else { "" },
     )
 }
 

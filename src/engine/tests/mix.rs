@@ -6,7 +6,7 @@ use super::program::{plan, prepare, start};
 use crate::api::{address, fence, progress};
 use crate::base::rng::Rng;
 use crate::engine::context::Core;
-use crate::engine::request::Preference;
+use crate::engine::context::request::Preference;
 use crate::proto::tests::seeds;
 use crate::transport::fault::{FaultPlan, Faulty};
 use std::sync::Arc;
@@ -143,7 +143,7 @@ fn settle(tasks: &[Arc<Task>], rng: &mut Rng) {
 fn idle(task: &Task) -> bool {
     let mut held = task.context.enter().expect("an open context");
     let core: &mut Core = held.core();
-    !core.outbox.waiting() && !core.eager() && !core.restless() && core.ops.is_empty()
+    !core.outbox.waiting() && !core.has_ready_work() && !core.has_deferred() && core.ops.is_empty()
 }
 
 fn stuck(tasks: &[Arc<Task>]) -> String {

@@ -4,7 +4,7 @@ use super::job::locked;
 use super::memory::{Division, Memory};
 use crate::abi::*;
 use crate::base::rng::Rng;
-use crate::engine::request::Hint;
+use crate::engine::context::request::Hint;
 use crate::transport::Task;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};

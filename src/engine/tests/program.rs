@@ -7,7 +7,7 @@ use crate::abi::*;
 use crate::api::{active_message, put_get, rmw, vector};
 use crate::base::bytes::Piece;
 use crate::engine::context::Held;
-use crate::engine::request::{Get, GetDone, Message, Put};
+use crate::engine::context::request::{Get, GetDone, Message, Put};
 use crate::proto::content::Content;
 use crate::proto::outbox::SendDone;
 use libc::{c_int, c_uint, c_ulong, c_void};

@@ -6,8 +6,8 @@ use super::job::{self, Habits, MAX_BODY, Task, in_threads, locked};
 use crate::abi::*;
 use crate::api::{init, recovery};
 use crate::base::rng::Rng;
-use crate::engine::peers;
-use crate::engine::request::Preference;
+use crate::engine::context::request::Preference;
+use crate::engine::progress::lost_peers;
 use crate::proto::tests::seeds;
 use crate::transport::Transport;
 use crate::transport::fault::{FaultPlan, Faulty};
@@ -27,7 +27,7 @@ fn resume(task: &Task, peer: u32) {
 
 /// Both take note that the other is back.
 fn look(tasks: &[Arc<Task>]) {
-    tasks.iter().for_each(|task| peers::welcome(enter(task).core()));
+    tasks.iter().for_each(|task| lost_peers::welcome(enter(task).core()));
 }
 
 fn settle(tasks: &[Arc<Task>]) {
@@ -37,7 +37,7 @@ fn settle(tasks: &[Arc<Task>]) {
         let busy = tasks.iter().any(|task| {
             let mut held = enter(task);
             let core = held.core();
-            core.outbox.waiting() || core.eager()
+            core.outbox.waiting() || core.has_ready_work()
         });
         quiet = if moved || busy { 0 } else { quiet + 1 };
         // Faults hold packets back for some polls.

@@ -3,7 +3,7 @@
 use super::calls::{Extras, counter, enter, fence, forever, get, put, send, wait};
 use super::job::{self, Habits, MAX_BODY, in_threads, locked};
 use crate::abi::*;
-use crate::engine::request::Preference;
+use crate::engine::context::request::Preference;
 use crate::proto::tests::seeds;
 use crate::transport::fault::{FaultPlan, Faulty};
 use crate::transport::mem::{MemOptions, MemTransport, fabric};

@@ -3,15 +3,15 @@
 use super::calls::{Extras, counter, enter, forever, put, wait};
 use super::job::{self, Habits, Task, in_threads};
 use crate::api::fence;
-use crate::engine::report::{self, Kind, Report};
-use crate::engine::request::Preference;
-use crate::engine::sleepers::Patience;
+use crate::engine::context::request::Preference;
+use crate::engine::context::waiters::WaitPolicy;
+use crate::report::{self, Kind, Report};
 use crate::transport::PeerState;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-const ASLEEP: Patience = Patience::NONE;
+const ASLEEP: WaitPolicy = WaitPolicy::NONE;
 
 /// Tasks between which so many packets find room; nothing moves unless a thread of the test makes a call.
 fn open(tasks: u32, room: usize) -> Vec<Arc<Task>> {
@@ -162,7 +162,7 @@ fn a_lock_that_is_held_is_not_waited_for() {
         Ok(_) => panic!("the lock was had"),
         Err(owner) => owner,
     });
-    assert_eq!(owner.join().expect("an answer"), crate::engine::lock::this_thread());
+    assert_eq!(owner.join().expect("an answer"), crate::base::thread::this_thread());
     drop(held);
     assert!(tasks[0].context.enter_within(Duration::ZERO).is_ok_and(|held| held.is_some()));
     job::close(tasks);

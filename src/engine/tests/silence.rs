@@ -5,7 +5,7 @@ use super::failure::{LONG, code, lost, start_everything, told_once};
 use super::job::{self, AWAKE, Habits, Report, SLEEPY, Task, in_threads};
 use crate::abi::*;
 use crate::base::rng::Rng;
-use crate::engine::request::Preference;
+use crate::engine::context::request::Preference;
 use crate::proto::tests::seeds;
 use crate::transport::fault::FaultPlan;
 use libc::{c_int, c_uint, c_ulong, c_void};

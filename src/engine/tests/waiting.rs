@@ -6,8 +6,8 @@ use super::job::{self, Habits, Road, SLEEPY, Task, in_threads};
 use crate::abi::INTERRUPT_SET;
 use crate::api::{env, progress};
 use crate::base::rng::Rng;
-use crate::engine::request::Preference;
-use crate::engine::sleepers::Patience;
+use crate::engine::context::request::Preference;
+use crate::engine::context::waiters::WaitPolicy;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 const ROUNDS: usize = 300;
 
 /// Threads sleep at once.
-const ASLEEP: Patience = Patience { spin: 0, yields: 0, pollers: u32::MAX };
+const ASLEEP: WaitPolicy = WaitPolicy { spin: 0, yields: 0, pollers: u32::MAX };
 
 const ROADS: [Road; 3] = [
     Road { join: |tasks, _| job::mem(tasks, 2, false), preference: Preference::Packets },
@@ -91,7 +91,7 @@ fn a_counter_that_another_thread_moves_wakes_who_waits_for_it() {
                 woken.store(round + 1, Ordering::Release);
                 continue;
             }
-            while !enter(task).core().sleepers.on_descriptor {
+            while !enter(task).core().waiters.on_descriptor {
                 std::thread::yield_now();
             }
             // Without the lock, and by operations of this task on itself.

@@ -50,7 +50,7 @@ fn english() -> BTreeMap<c_int, String> {
 
 #[test]
 fn sources_are_in_step_with_the_table() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("catalogs");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging/catalogs");
     let mut names = Vec::new();
     for file in fs::read_dir(folder).unwrap() {
         let path = file.unwrap().path();
@@ -62,7 +62,7 @@ fn sources_are_in_step_with_the_table() {
         } else if there != wanted {
             let line = there.lines().zip(wanted.lines()).position(|(a, b)| a != b).unwrap_or(0);
             panic!(
-                "catalogs/{name} is not in step with src/error.rs from line {} on ({:?} instead of {:?}): \
+                "packaging/catalogs/{name} is not in step with src/error.rs from line {} on ({:?} instead of {:?}): \
                  UPDATE_CATALOGS=1 cargo test -p openlapi --lib catalog",
                 line + 1,
                 there.lines().nth(line),
@@ -72,8 +72,15 @@ fn sources_are_in_step_with_the_table() {
         for (code, text) in texts(&wanted) {
             let entry = crate::error::lookup(code).unwrap();
             let whole = entry.with(&text);
-            assert!(whole.len() < LAPI_MAX_ERR_STRING, "catalogs/{name}: {} bytes: {whole}", whole.len());
-            assert!(!text.contains(['"', '\\', '%']) && !text.ends_with('.'), "catalogs/{name}: {whole}");
+            assert!(
+                whole.len() < LAPI_MAX_ERR_STRING,
+                "packaging/catalogs/{name}: {} bytes: {whole}",
+                whole.len()
+            );
+            assert!(
+                !text.contains(['"', '\\', '%']) && !text.ends_with('.'),
+                "packaging/catalogs/{name}: {whole}"
+            );
         }
         names.push(name);
     }

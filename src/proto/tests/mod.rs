@@ -2,7 +2,7 @@
 //!
 //! * [`network`]: packets that overtake each other, and links without room.
 //! * [`traffic`]: messages, gets and fences among tasks. [`collectives`]: barriers and exchanges, [`departures`]: the
-//!   same when tasks die. [`operations`]: cookies and epochs. [`vigil`]: silence, in virtual time.
+//!   same when tasks die. [`operations`]: cookies and epochs. [`liveness`]: silence, in virtual time.
 //!
 //! What one lane does stands beside it, in `outbox_tests.rs` and `inbox_tests.rs`.
 //!
@@ -10,10 +10,10 @@
 
 mod collectives;
 mod departures;
+mod liveness;
 pub(super) mod network;
 mod operations;
 mod traffic;
-mod vigil;
 
 /// Runs a test with so many seeds, always the same, each of which is printed.
 pub(crate) fn seeds(count: u64, test: impl Fn(u64)) {

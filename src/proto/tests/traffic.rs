@@ -7,14 +7,14 @@ use crate::base::rng::Rng;
 use crate::proto::content::{Content, Sink};
 use crate::proto::inbox::{Assembly, Inbox, Misplaced};
 use crate::proto::ops::{Op, Ops};
-use crate::proto::outbox::{Body, Continuation, Outbox, Posted, SendDone, Streaming};
+use crate::proto::outbox::{Body, Continuation, Outbox, SendDone, Sent, Streaming};
 use crate::wire::frame::Task;
 use crate::wire::packet::Head;
 
 const MAX_BODY: usize = 128;
 
 /// A message, or a get.
-struct Transfer {
+struct DirectCopy {
     from: Task,
     to: Task,
     header: Vec<u8>,
@@ -48,7 +48,7 @@ struct World {
     rng: Rng,
     network: Network,
     nodes: Vec<Node>,
-    transfers: Vec<Transfer>,
+    transfers: Vec<DirectCopy>,
 }
 
 /// What a byte of a transfer is.
@@ -99,7 +99,16 @@ impl World {
         let sink = vec![0; len].into();
         let get = rng.chance(0.2);
         let free = false;
-        self.transfers.push(Transfer { from, to, header, source, sink, delivered: false, reported: 0, free });
+        self.transfers.push(DirectCopy {
+            from,
+            to,
+            header,
+            source,
+            sink,
+            delivered: false,
+            reported: 0,
+            free,
+        });
         let copy_limit = [0, 64, 1000][rng.below(3) as usize];
         let transfer = &self.transfers[number];
         let Node { outbox, ops, finished, .. } = &mut self.nodes[from as usize];
@@ -128,9 +137,9 @@ impl World {
         // SAFETY: header and source are left alone until the transfer is reported.
         let posted = unsafe {
             if short {
-                outbox.post(&mut link, to, &head, Body { header, data }, copy_limit, done)
+                outbox.send(&mut link, to, &head, Body { header, data }, copy_limit, done)
             } else {
-                let posted = outbox.post_stream(
+                let posted = outbox.send_stream(
                     to,
                     Some((&head, header)),
                     Continuation::Message(id),
@@ -145,9 +154,9 @@ impl World {
         // The header is copied in any case.
         self.transfers[number].header.clear();
         match posted {
-            Posted::Free => self.spoil(number),
-            Posted::Queued => {}
-            Posted::Gone => panic!("nobody leaves"),
+            Sent::Free => self.spoil(number),
+            Sent::Queued => {}
+            Sent::Gone => panic!("nobody leaves"),
         }
         self.report(from);
     }
@@ -173,9 +182,9 @@ impl World {
         // SAFETY: there is no body.
         let posted = unsafe {
             let outbox = &mut self.nodes[from as usize].outbox;
-            outbox.post(&mut link, to, head, Body::EMPTY, usize::MAX, SendDone::nothing(to))
+            outbox.send(&mut link, to, head, Body::EMPTY, usize::MAX, SendDone::nothing(to))
         };
-        assert_eq!(posted, Posted::Free);
+        assert_eq!(posted, Sent::Free);
     }
 
     fn pump(&mut self, node: Task) {
@@ -289,9 +298,9 @@ impl World {
         // SAFETY: the source is left alone until the transfer is reported.
         let posted = unsafe {
             if len <= MAX_BODY {
-                outbox.post(&mut link, src, &Head::Reply { cookie, offset: 0 }, Body::data(data), 32, done)
+                outbox.send(&mut link, src, &Head::Reply { cookie, offset: 0 }, Body::data(data), 32, done)
             } else {
-                let posted = outbox.post_stream(
+                let posted = outbox.send_stream(
                     src,
                     None,
                     Continuation::Reply(cookie),
@@ -303,7 +312,7 @@ impl World {
                 posted
             }
         };
-        if posted == Posted::Free {
+        if posted == Sent::Free {
             self.spoil(number);
         }
         self.report(me);

@@ -12,7 +12,9 @@ use source::{PathUsed, Source, sources};
 
 /// The floors of the core, from the ground up. A module uses its own floor and those below.
 const FLOORS: &[&[&str]] =
-    &[&["base"], &["wire", "dgsp"], &["proto", "transport", "job"], &["engine"], &["api"]];
+    &[&["base"], &["wire", "dgsp"], &["proto", "transport", "job"], &["engine"], &["report"], &["api"]];
+/// The rooms of the engine, from the ground up. A room uses itself and those below.
+const ROOMS: &[&str] = &["context", "transfer", "progress"];
 /// These share a floor and do not see each other.
 const APART: &[&str] = &["proto", "transport", "job"];
 /// These may be used from anywhere,
@@ -30,6 +32,7 @@ const CAPI: &[&str] = &[
     "api",
     "error",
     "base::bytes",
+    "base::thread",
     "engine",
     "proto::content::Content",
     "proto::outbox::SendDone",
@@ -122,7 +125,7 @@ fn core_rules(source: &Source, path: &PathUsed) -> Option<String> {
     }
     let (user, used) = (source.module.first()?.as_str(), path.in_own_crate()?);
     if user == used {
-        return None;
+        return if user == "engine" { room_rules(source, path) } else { None };
     }
     let Some(level) = level(user) else {
         return match ANYWHERE.contains(&user) {
@@ -139,6 +142,19 @@ fn core_rules(source: &Source, path: &PathUsed) -> Option<String> {
             Some(format!("`{user}` and `{used}` do not see each other"))
         }
         Some(_) => None,
+    }
+}
+
+fn room_rules(source: &Source, path: &PathUsed) -> Option<String> {
+    let room = |name: &str| ROOMS.iter().position(|room| *room == name);
+    let (user, used) = (source.module.get(1)?.as_str(), path.names.get(2)?.as_str());
+    match (room(user), room(used)) {
+        (_, None) => Some(format!("`engine::{used}` is not a room of the engine")),
+        (Some(level), Some(below)) if below > level => {
+            Some(format!("`engine::{user}` stands below `engine::{used}`"))
+        }
+        (None, _) => Some(format!("`engine::{user}` is not a room of the engine")),
+        _ => None,
     }
 }
 
@@ -197,7 +213,12 @@ fn a_line_that_runs_up_is_found() {
         ("src/transport/shm/mod.rs", "use crate::job::Member;"),
         ("src/job/mod.rs", "use super::transport;"),
         ("src/job/identity/mod.rs", "use super::super::proto as below;"),
-        ("src/engine/wait.rs", "pub(crate) use crate::api::fence;"),
+        ("src/engine/progress/wait.rs", "pub(crate) use crate::api::fence;"),
+        ("src/engine/context/core.rs", "use crate::engine::transfer::send;"),
+        ("src/engine/transfer/send.rs", "use super::super::progress::wait;"),
+        ("src/engine/wait.rs", "use crate::engine::context::core;"),
+        ("src/engine/progress/wait.rs", "use crate::engine::wait;"),
+        ("src/engine/progress/wait.rs", "use crate::report::look;"),
         ("src/engine/wait.rs", "mod inner { fn f() { println!(\"{}\", super::super::super::api::X); } }"),
         ("src/abi/xfer.rs", "use crate::wire::frame::Task;"),
         ("src/error.rs", "use crate::engine::context::Context;"),
@@ -228,7 +249,9 @@ fn lines_that_run_down_are_let_through() {
     let fine = [
         ("src/api/fence.rs", "use super::address::collective; use crate::engine::context::{Core, Held};"),
         ("src/engine/bulk.rs", "use crate::{proto, transport, job, wire, dgsp, base, abi, error, config};"),
-        ("src/engine/bulk.rs", "use super::context::Held; pub(crate) fn f() {}"),
+        ("src/engine/transfer/path.rs", "use super::super::context::Held; pub(crate) fn f() {}"),
+        ("src/engine/progress/wait.rs", "use crate::engine::{context::Held, transfer::path};"),
+        ("src/report/look.rs", "use crate::engine::context::Held;"),
         ("src/job/mod.rs", "use rustix::net::socketpair; use std::os::unix::net::UnixStream;"),
         ("src/transport/shm/attach.rs", "fn f() { unsafe { libc::process_vm_readv(0) } }"),
         ("src/error.rs", "use crate::abi; use crate::base::rng::Rng; use crate::config::table;"),

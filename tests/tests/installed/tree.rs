@@ -75,7 +75,9 @@ fn man_pages_are_installed_under_all_their_names() {
     let man = "opt/lapi/share/man";
     let mut pages = Vec::new();
     for section in ["1", "3", "7"] {
-        for page in fs::read_dir(workspace().join(format!("man/man{section}"))).expect("there are pages") {
+        for page in
+            fs::read_dir(workspace().join(format!("packaging/man/man{section}"))).expect("there are pages")
+        {
             let page = page.expect("the folder can be read").file_name().into_string().expect("a plain name");
             if section == "3" {
                 pages.push(format!("{man}/man3/P{page} -> {page}"));
@@ -116,7 +118,7 @@ fn catalogues_are_installed_for_every_language_that_there_is() {
     let installation = Installation::new("catalogues", "/usr");
     installation.make("install");
     let tree = installation.tree();
-    for file in fs::read_dir(workspace().join("catalogs")).expect("the sources") {
+    for file in fs::read_dir(workspace().join("packaging/catalogs")).expect("the sources") {
         let name = file.expect("the sources").file_name().into_string().expect("ASCII");
         let language = name.strip_suffix(".msg").expect("they are sources of catalogues");
         let place = format!("usr/share/locale/{language}/LC_MESSAGES/liblapi.cat");

@@ -24,7 +24,7 @@ pub fn pages(sections: &str) -> Vec<Page> {
 }
 
 fn of_section(section: char) -> impl Iterator<Item = Page> {
-    let dir = workspace().join(format!("man/man{section}"));
+    let dir = workspace().join(format!("packaging/man/man{section}"));
     fs::read_dir(&dir).expect("the folder is there").map(move |entry| {
         let path = entry.expect("the folder can be read").path();
         let text = fs::read_to_string(&path).expect("a page is text");

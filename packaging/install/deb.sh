@@ -1,0 +1,174 @@
+#!/usr/bin/env bash
+# Makes the Debian packages: deb.sh FOLDER
+#
+#   liblapi-r1       the library, its message catalogues, and the profiler's library
+#   liblapi-r-dev    headers, archives, compile wrappers, pkg-config and CMake files, man pages of the calls, the samples
+#   openlapi         poe, lapi_info, lapi_prof and their man pages
+#
+# The first column of packaging/install/manifest says what goes where. The variables are those of install.sh. What the packages
+# say of time is that of the last commit (or SOURCE_DATE_EPOCH), so that the same sources make the same packages.
+# DEBFULLNAME and DEBEMAIL name the maintainer.
+set -eu
+cd "$(dirname "$0")/../.."
+out=$1
+for tool in dpkg-deb dpkg-shlibdeps dpkg-gencontrol nm strip; do
+    command -v "$tool" >/dev/null || { echo "deb.sh: there is no $tool here (ci/deps.sh deb)" >&2; exit 1; }
+done
+
+export PREFIX=/usr
+export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}
+version=$VERSION-1
+maintainer="${DEBFULLNAME:-OpenLAPI} <${DEBEMAIL:-openlapi@localhost}>"
+arch=$(dpkg --print-architecture)
+umask 022
+rm -rf "$out"
+mkdir -p "$out/all" "$out/debian"
+out=$(cd "$out" && pwd)
+
+DESTDIR=$out/all packaging/install/install.sh install
+
+declare -A names=([lib]=liblapi-r1 [dev]=liblapi-r-dev [bin]=openlapi)
+packaging/install/install.sh list | while read -r package file; do
+    to=$out/${names[$package]}/usr/$file
+    mkdir -p "${to%/*}"
+    cp -a "$out/all/usr/$file" "$to"
+done
+rm -rf "$out/all"
+
+# --- the same in all of them -------------------------------------------------------------------------------------------
+compressed() { gzip -9n >"$1"; }
+
+documents() { # documents PACKAGE
+    local doc=$out/$1/usr/share/doc/$1
+    mkdir -p "$doc"
+    sed "s/@YEAR@/$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y)/" packaging/install/copyright >"$doc/copyright"
+    compressed "$doc/changelog.gz" <CHANGELOG.md
+    compressed "$doc/changelog.Debian.gz" <<END
+openlapi ($version) unstable; urgency=medium
+
+  * Packaged from the sources of version $VERSION: see changelog.gz.
+
+ -- $maintainer  $(LC_ALL=C date -u -R -d "@$SOURCE_DATE_EPOCH")
+END
+}
+
+find "$out" -type f \( -name '*.so.*' -o -path '*/usr/bin/*' \) -print0 | while IFS= read -r -d '' file; do
+    if [ "$(head -c 4 "$file" | tr -d '\0')" = $'\x7fELF' ]; then
+        strip --strip-unneeded --remove-section=.comment "$file"
+        case $file in *.so.*) chmod 644 "$file" ;; esac
+    fi
+done
+find "$out" -name '*.a' -exec strip --strip-debug --enable-deterministic-archives {} +
+# Manual pages are compressed in Debian, and what leads to one has its new name.
+find "$out" -path '*/share/man/*' -type f -exec gzip -9n {} +
+find "$out" -path '*/share/man/*' -type l -print0 | while IFS= read -r -d '' link; do
+    ln -s "$(readlink "$link").gz" "$link.gz"
+    rm "$link"
+done
+
+# --- what each has besides ---------------------------------------------------------------------------------------------
+examples=$out/liblapi-r-dev/usr/share/doc/liblapi-r-dev/examples
+mkdir -p "$examples"
+cp -r samples/. "$examples"
+find "$examples" -name .gitignore -delete
+
+mkdir -p "$out/liblapi-r1/DEBIAN"
+printf '%s 1 liblapi-r1 (>= %s)\n' liblapi_r "$VERSION" liblapiprof "$VERSION" >"$out/liblapi-r1/DEBIAN/shlibs"
+echo "activate-noawait ldconfig" >"$out/liblapi-r1/DEBIAN/triggers"
+{
+    echo "liblapi_r.so.1 liblapi-r1 #MINVER#"
+    echo "* Build-Depends-Package: liblapi-r-dev"
+    # Until a symbol is younger than the first release, all are as old as that.
+    sed 's/ .*/@Base 0.1.0/; s/^/ /' tests/symbols.txt
+    # The profiler exports the calls that it wraps.
+    echo "liblapiprof.so.1 liblapi-r1 #MINVER#"
+    echo "* Build-Depends-Package: liblapi-r-dev"
+    nm -D --defined-only --format=posix "$RELEASE/liblapiprof.so" | sed 's/ .*/@Base 0.1.0/; s/^/ /' | LC_ALL=C sort
+} >"$out/liblapi-r1/DEBIAN/symbols"
+
+override() { # override PACKAGE TAG...: what lintian is right about, and what is meant to be so all the same
+    local package=$1 file=$out/$1/usr/share/lintian/overrides/$1
+    shift
+    mkdir -p "${file%/*}"
+    printf "$package: %s\n" "$@" >"$file"
+}
+# These packages are no upload to Debian.
+override openlapi initial-upload-closes-no-bugs
+# The profiler is the library's, and looks for it beside itself.
+override liblapi-r1 initial-upload-closes-no-bugs "package-name-doesnt-match-sonames *" "custom-library-search-path *"
+# Old link lines name the two libraries, which have nothing left to hold; everything is below one prefix, for mpcc_r's sake.
+override liblapi-r-dev initial-upload-closes-no-bugs "no-code-sections *" "pkg-config-unavailable-for-cross-compilation *"
+
+# --- control files -----------------------------------------------------------------------------------------------------
+cat >"$out/debian/control" <<END
+Source: openlapi
+Maintainer: $maintainer
+Section: libs
+Priority: optional
+Standards-Version: 4.6.2
+
+Package: liblapi-r1
+Architecture: $arch
+Section: libs
+Depends: \${shlibs:Depends}
+Description: one-sided communication with LAPI's interface
+ OpenLAPI is a library for parallel programs with the interface of LAPI, the
+ low-level application programming interface of RSCT: puts, gets, active
+ messages with header and completion handlers, read-modify-write, fences and
+ counters. Tasks on one machine communicate through shared memory.
+ .
+ This package has the shared library, its message catalogues, and a profiler
+ to preload.
+
+Package: liblapi-r-dev
+Architecture: $arch
+Section: libdevel
+Depends: liblapi-r1 (= $version), libc6-dev
+Recommends: gcc, pkg-config | pkgconf
+Suggests: g++, gfortran
+Description: one-sided communication with LAPI's interface - development files
+ OpenLAPI is a library for parallel programs with the interface of LAPI, the
+ low-level application programming interface of RSCT.
+ .
+ This package has the headers for C, C++ and Fortran, the compile wrappers,
+ files for pkg-config and CMake, man pages, and the sample programs.
+
+Package: openlapi
+Architecture: $arch
+Section: net
+Depends: liblapi-r1 (= $version), \${shlibs:Depends}
+Description: one-sided communication with LAPI's interface - launcher and tools
+ OpenLAPI is a library for parallel programs with the interface of LAPI, the
+ low-level application programming interface of RSCT.
+ .
+ This package has poe, which starts the tasks of a program, carries their
+ input and output and leaves nothing behind, lapi_info, which tells what a
+ program would find on this machine, and lapi_prof, which merges profiles.
+END
+cat >"$out/debian/changelog" <<END
+openlapi ($version) unstable; urgency=medium
+
+  * Packaged.
+
+ -- $maintainer  $(LC_ALL=C date -u -R -d "@$SOURCE_DATE_EPOCH")
+END
+
+for package in liblapi-r1 liblapi-r-dev openlapi; do
+    documents "$package"
+    root=$out/$package
+    mkdir -p "$root/DEBIAN"
+    find "$root" -type d -exec chmod 755 {} +
+    mapfile -t binaries < <(find "$root/usr" -type f \( -name '*.so.*' -o -path '*/bin/*' \) -exec grep -lI -L . {} +)
+    substvars=$out/debian/$package.substvars
+    : >"$substvars"
+    if [ ${#binaries[@]} -gt 0 ]; then
+        (cd "$out" && dpkg-shlibdeps -T"$substvars" "${binaries[@]/#/-e}")
+    fi
+    (cd "$root" && find usr -type f -print0 | LC_ALL=C sort -z | xargs -0 md5sum >DEBIAN/md5sums)
+    (cd "$out" && dpkg-gencontrol -p"$package" -P"$root" -T"$substvars" -v"$version" -ldebian/changelog \
+        -cdebian/control -fdebian/files)
+    dpkg-deb --root-owner-group --build "$root" "$out" >/dev/null
+    rm -rf "$root"
+done
+rm -rf "$out/debian"
+ls "$out"/*.deb

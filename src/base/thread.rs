@@ -1,0 +1,323 @@
+//! The threads that the library makes: with the program's attributes and init function, a name that shows in `ps -T`,
+//! and signals blocked, so that the program's signal handlers run on the program's threads.
+
+use crate::abi::{LAPI_ERR_MEMORY_EXHAUSTED, com_thread_info_t, thread_init_func_p};
+use crate::base::sync::{Condvar, Mutex};
+use crate::error::{Error, Result};
+use std::cell::Cell;
+use std::ffi::CString;
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// How the program wants threads to be made: lapi_thread_attr of lapi_info_t, copied.
+#[derive(Clone, Copy, Debug)]
+pub struct ThreadConfig {
+    attributes: *const libc::pthread_attr_t,
+    init: thread_init_func_p,
+    parameter: *mut libc::c_void,
+    extra: *mut libc::c_void,
+}
+
+// SAFETY: the pointers are handed on to pthread_create and to the program's own function, never looked into here.
+unsafe impl Send for ThreadConfig {}
+
+impl ThreadConfig {
+    /// Nothing special.
+    pub const PLAIN: Self =
+        Self { attributes: ptr::null(), init: None, parameter: ptr::null_mut(), extra: ptr::null_mut() };
+
+    fn detached(&self) -> bool {
+        if self.attributes.is_null() {
+            return false;
+        }
+        let mut state = libc::PTHREAD_CREATE_JOINABLE;
+        // SAFETY: the program's attributes, which live until LAPI_Init returns.
+        unsafe { pthread_attr_getdetachstate(self.attributes, &mut state) };
+        state == libc::PTHREAD_CREATE_DETACHED
+    }
+
+    /// As the program says. Its attributes are used until LAPI_Init returns, not later.
+    pub fn of(info: &com_thread_info_t) -> Self {
+        Self {
+            attributes: info.thread_attr,
+            init: info.thread_init_func,
+            parameter: info.parm_ptr,
+            extra: info.extra_ptr,
+        }
+    }
+}
+
+/// A thread to be waited for.
+pub struct Thread {
+    id: libc::pthread_t,
+    /// The program's attributes made it detached: the system forgets it when it ends.
+    detached: bool,
+    ended: Arc<Ended>,
+}
+
+#[derive(Default)]
+struct Ended {
+    yes: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Thread {
+    /// Lets the thread end by itself.
+    pub fn detach(self) {
+        if !self.detached {
+            // SAFETY: the thread was made by `spawn`, is not detached, and is let go once, since `self` is consumed.
+            unsafe { libc::pthread_detach(self.id) };
+        }
+    }
+
+    /// Waits for the thread's end, but not for longer than that; not for itself.
+    pub fn join_within(self, at_most: Duration) {
+        let until = Instant::now() + at_most;
+        let mut ended = self.ended.yes.lock();
+        while !*ended {
+            if !self.ended.changed.wait_until(&mut ended, until) {
+                drop(ended);
+                return self.detach();
+            }
+        }
+        drop(ended);
+        self.join();
+    }
+
+    /// Waits for the thread's end; not for itself.
+    pub fn join(self) {
+        // SAFETY: pthread_self and pthread_equal have no preconditions.
+        if unsafe { libc::pthread_equal(self.id, libc::pthread_self()) } != 0 {
+            return self.detach();
+        }
+        let mut ended = self.ended.yes.lock();
+        while !*ended {
+            self.ended.changed.wait(&mut ended);
+        }
+        if !self.detached {
+            // SAFETY: the thread was made by `spawn`, is not detached, and is joined once, since `self` is consumed.
+            unsafe { libc::pthread_join(self.id, ptr::null_mut()) };
+        }
+    }
+}
+
+struct Start {
+    name: CString,
+    /// The signals that the thread which started this one had blocked.
+    mask: libc::sigset_t,
+    recipe: ThreadConfig,
+    run: Box<dyn FnOnce() + Send>,
+    ended: Arc<Ended>,
+}
+
+/// Starts a thread.
+pub fn spawn(name: &str, recipe: ThreadConfig, run: impl FnOnce() + Send + 'static) -> Result<Thread> {
+    let ended = Arc::new(Ended::default());
+    let attributes = Attributes::of(recipe.attributes);
+    // SAFETY: all arguments are valid for the calls; `start` is taken back by the new thread, or here when there is none.
+    unsafe {
+        let mut before = std::mem::zeroed();
+        libc::pthread_sigmask(libc::SIG_SETMASK, &asynchronous(), &mut before);
+        let start = Box::into_raw(Box::new(Start {
+            name: CString::new(name).unwrap_or_default(),
+            mask: before,
+            recipe,
+            run: Box::new(run),
+            ended: ended.clone(),
+        }));
+        let mut id = std::mem::zeroed();
+        let failed = libc::pthread_create(&mut id, attributes.as_ptr(), enter, start.cast());
+        libc::pthread_sigmask(libc::SIG_SETMASK, &before, ptr::null_mut());
+        if failed != 0 {
+            drop(Box::from_raw(start));
+            let reason = std::io::Error::from_raw_os_error(failed);
+            return Err(Error::new(
+                LAPI_ERR_MEMORY_EXHAUSTED,
+                format!("the thread {name} cannot be started: {reason}"),
+            ));
+        }
+        Ok(Thread { id, detached: recipe.detached(), ended })
+    }
+}
+
+/// All signals but those that an instruction of the thread itself raises: the program may have a handler for memory that
+/// is not there yet, and the library copies into the program's memory.
+fn asynchronous() -> libc::sigset_t {
+    // SAFETY: the set is made by `sigfillset`.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigfillset(&mut set);
+        for own in [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP, libc::SIGSYS] {
+            libc::sigdelset(&mut set, own);
+        }
+        set
+    }
+}
+
+/// In a forked child: when it comes from one of our threads (a handler has forked), its signals are those of the program
+/// again.
+pub fn forget_in_child() {
+    // No such variable: the thread is just ending, and does not fork.
+    if let Ok(Some(mask)) = MASK.try_with(Cell::take) {
+        // SAFETY: a whole set, from `spawn`.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &mask, ptr::null_mut()) };
+    }
+}
+
+thread_local! {
+    /// In our threads: what the program had blocked when it opened the context.
+    static MASK: Cell<Option<libc::sigset_t>> = const { Cell::new(None) };
+}
+
+extern "C" fn enter(start: *mut libc::c_void) -> *mut libc::c_void {
+    // SAFETY: `spawn` made this from a box and gave it to this thread alone.
+    let start = unsafe { Box::from_raw(start.cast::<Start>()) };
+    MASK.set(Some(start.mask));
+    // By the thread itself: if it is detached, nobody else may name it later. The program may rename it.
+    // SAFETY: this very thread, and a name that ends.
+    unsafe { libc::pthread_setname_np(libc::pthread_self(), start.name.as_ptr()) };
+    note_thread();
+    if let Some(init) = start.recipe.init {
+        // SAFETY: the program's own function with the program's own parameters.
+        unsafe { init(start.recipe.parameter, start.recipe.extra) };
+    }
+    (start.run)();
+    *start.ended.yes.lock() = true;
+    start.ended.changed.notify_all();
+    ptr::null_mut()
+}
+
+/// The smallest stack that our threads run on. The manual gives no least size, and the system's is too small for a
+/// dispatcher that calls the program's handlers.
+const LEAST_STACK: usize = 128 << 10;
+
+/// The program's attributes as they can be used: for several threads, and with a stack that is large enough.
+enum Attributes {
+    /// The program's own, or none.
+    Given(*const libc::pthread_attr_t),
+    /// A copy with another stack.
+    Changed(Box<libc::pthread_attr_t>),
+}
+
+impl Attributes {
+    fn of(given: *const libc::pthread_attr_t) -> Self {
+        if given.is_null() {
+            return Self::Given(given);
+        }
+        let (mut stack, mut size) = (ptr::null_mut(), 0);
+        // SAFETY: the program's attributes, which live until LAPI_Init returns.
+        if unsafe { libc::pthread_attr_getstack(given, &mut stack, &mut size) } != 0 {
+            return Self::Given(given);
+        }
+        // With no address in them the attributes answer the size below 0.
+        let has_place = stack.addr().wrapping_add(size) != 0;
+        if !has_place && size >= LEAST_STACK {
+            return Self::Given(given);
+        }
+        Self::Changed(copy(given, size.max(LEAST_STACK)))
+    }
+
+    fn as_ptr(&self) -> *const libc::pthread_attr_t {
+        match self {
+            Self::Given(given) => *given,
+            Self::Changed(changed) => &**changed,
+        }
+    }
+}
+
+impl Drop for Attributes {
+    fn drop(&mut self) {
+        if let Self::Changed(changed) = self {
+            // SAFETY: made by `copy`.
+            unsafe { libc::pthread_attr_destroy(&mut **changed) };
+        }
+    }
+}
+
+/// The same attributes without the address of a stack, which only one thread could use.
+fn copy(given: *const libc::pthread_attr_t, stack: usize) -> Box<libc::pthread_attr_t> {
+    // SAFETY: `given` is the program's, `to` is initialised first; what one answers the other takes.
+    unsafe {
+        let mut to: Box<libc::pthread_attr_t> = Box::new(std::mem::zeroed());
+        libc::pthread_attr_init(&mut *to);
+        libc::pthread_attr_setstacksize(&mut *to, stack);
+        let mut number = 0;
+        if pthread_attr_getdetachstate(given, &mut number) == 0 {
+            libc::pthread_attr_setdetachstate(&mut *to, number);
+        }
+        if pthread_attr_getscope(given, &mut number) == 0 {
+            pthread_attr_setscope(&mut *to, number);
+        }
+        if libc::pthread_attr_getinheritsched(given, &mut number) == 0 {
+            libc::pthread_attr_setinheritsched(&mut *to, number);
+        }
+        if libc::pthread_attr_getschedpolicy(given, &mut number) == 0 {
+            libc::pthread_attr_setschedpolicy(&mut *to, number);
+        }
+        let mut schedule = std::mem::zeroed();
+        if libc::pthread_attr_getschedparam(given, &mut schedule) == 0 {
+            libc::pthread_attr_setschedparam(&mut *to, &schedule);
+        }
+        let mut guard = 0;
+        if libc::pthread_attr_getguardsize(given, &mut guard) == 0 {
+            libc::pthread_attr_setguardsize(&mut *to, guard);
+        }
+        let mut processors: libc::cpu_set_t = std::mem::zeroed();
+        let size = size_of::<libc::cpu_set_t>();
+        // Without any in them the attributes answer all that there could be.
+        if libc::pthread_attr_getaffinity_np(given, size, &mut processors) == 0
+            && (1..libc::CPU_SETSIZE).contains(&libc::CPU_COUNT(&processors))
+        {
+            libc::pthread_attr_setaffinity_np(&mut *to, size, &processors);
+        }
+        to
+    }
+}
+
+unsafe extern "C" {
+    fn pthread_attr_getdetachstate(attr: *const libc::pthread_attr_t, state: *mut libc::c_int)
+    -> libc::c_int;
+    fn pthread_attr_getscope(attr: *const libc::pthread_attr_t, scope: *mut libc::c_int) -> libc::c_int;
+    fn pthread_attr_setscope(attr: *mut libc::pthread_attr_t, scope: libc::c_int) -> libc::c_int;
+}
+
+/// The threads that have said who they are: what pthreads call them, and the system's number. Lock-free, because a child of
+/// fork uses it too; a thread that finds no place stays unknown, and an entry of a thread that has ended is taken over.
+static KNOWN: [(AtomicUsize, AtomicI32); 128] = [const { (AtomicUsize::new(0), AtomicI32::new(0)) }; 128];
+
+/// The calling thread says who it is, so that a report can name it. Makes system calls.
+pub fn note_thread() {
+    let me = this_thread();
+    let number = rustix::thread::gettid().as_raw_pid();
+    if let Some((_, known)) = KNOWN.iter().find(|(thread, _)| thread.load(Ordering::Relaxed) == me) {
+        return known.store(number, Ordering::Relaxed);
+    }
+    let taken = KNOWN.iter().find(|(thread, known)| {
+        let old = thread.load(Ordering::Relaxed);
+        (old == 0 || !exists(known.load(Ordering::Relaxed)))
+            && thread.compare_exchange(old, me, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    });
+    if let Some((_, known)) = taken {
+        known.store(number, Ordering::Relaxed);
+    }
+}
+
+/// The system's number of a thread that has said who it is (see [`this_thread`]).
+pub fn thread_number(thread: usize) -> Option<i32> {
+    let (_, known) = KNOWN.iter().find(|(known, _)| known.load(Ordering::Relaxed) == thread)?;
+    let number = known.load(Ordering::Relaxed);
+    exists(number).then_some(number)
+}
+
+fn exists(number: i32) -> bool {
+    std::path::Path::new(&format!("/proc/self/task/{number}")).exists()
+}
+
+/// A number of the calling thread that no other living thread has; never 0.
+#[inline]
+pub fn this_thread() -> usize {
+    // SAFETY: pthread_self has no preconditions.
+    unsafe { libc::pthread_self() as usize }
+}

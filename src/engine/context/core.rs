@@ -1,0 +1,205 @@
+//! What a context's lock guards. Whoever holds the lock reaches it by [`crate::engine::context::Held::core`].
+
+use crate::abi::lapi_msg_state_t;
+use crate::dgsp::DdmSlot;
+use crate::engine::context::counter;
+use crate::engine::context::counter_status::Watched;
+use crate::engine::context::direct_copy::DirectCopy;
+use crate::engine::context::incoming::{Dropped, SelfMessage, Then};
+use crate::engine::context::settings::Options;
+use crate::engine::context::statistics::Stats;
+use crate::engine::context::tuner::Tuner;
+use crate::engine::context::waiters::Waiters;
+use crate::proto::Link;
+use crate::proto::collective::{Collectives, Failure};
+use crate::proto::inbox::Inbox;
+use crate::proto::liveness::Liveness;
+use crate::proto::ops::Ops;
+use crate::proto::outbox::{Outbox, SendDone};
+use crate::transport::{Outgoing, SendError, Task, Transport};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Instant;
+
+/// Size of the table of LAPI_Addr_set: LOC_ADDRTBL_SZ. Indices are 1 up to this, exclusive.
+pub const ADDRESS_TABLE: usize = 1024;
+
+/// What the lock guards.
+pub struct Core {
+    /// See [`Options`].
+    pub options: Options,
+    /// The way to other tasks.
+    pub transport: Box<dyn Transport>,
+    /// Messages on their way out.
+    pub outbox: Outbox,
+    /// Messages on their way in.
+    pub inbox: Inbox<Then>,
+    /// Operations that wait for an answer.
+    pub ops: Ops,
+    /// Barrier and exchange.
+    pub collectives: Collectives,
+    /// What the last collective operation brought, when it is over.
+    pub collected: Option<std::result::Result<Vec<u64>, Failure>>,
+    /// Whether a thread is in a collective operation.
+    pub collective_turn: bool,
+    /// Copies across address spaces under way.
+    pub direct_copies: VecDeque<DirectCopy>,
+    /// Messages to oneself that a handler has sent.
+    pub to_self: VecDeque<SelfMessage>,
+    /// Messages that a header handler did not want yet.
+    pub dropped: VecDeque<Dropped>,
+    /// Send operations that are done, to be reported.
+    pub finished: Vec<SendDone>,
+    /// Functions registered by LAPI_Addr_set.
+    pub addresses: Box<[usize]>,
+    /// Completions that LAPI_Msgpoll has not reported yet.
+    pub unreported: lapi_msg_state_t,
+    /// The thread that runs the dispatcher (0: none does). A handler may be running in it.
+    pub dispatcher: usize,
+    /// The handle is being ended, or has been.
+    pub closing: bool,
+    /// Threads that have let the lock go in the middle of a call and will come back for the core; a thread may stand here
+    /// several times.
+    pub inside: Vec<usize>,
+    /// Something has happened that a waiting thread may want to know.
+    pub news: bool,
+    /// How often the program's own threads have polled; by this the notifier sees whether they do.
+    pub activity: u64,
+    /// Who waits, and how.
+    pub waiters: Waiters,
+    /// Which way is faster for long messages.
+    pub tuner: Tuner,
+    /// The same for vectors, by the length of their pieces.
+    pub vector_tuner: Tuner,
+    /// The function that CONTROL calls (LAPI_REG_DDM_FUNC).
+    pub ddm: DdmSlot,
+    /// When peers were last prodded, in ticks.
+    pub last_kick: u64,
+    /// Peers that have left or were given up, and were reported.
+    pub lost: BTreeSet<Task>,
+    /// Peers that the program has given up.
+    pub purged: BTreeSet<Task>,
+    /// Peers that it lets come back, and that are not there yet.
+    pub awaited: BTreeSet<Task>,
+    /// Of a task that has come back to a job that runs: the highest number of collective operations that others had entered
+    /// when they let it.
+    pub joined_at: Option<u32>,
+    /// How often a peer was given up, if ever: what belongs to an earlier time is not told to it.
+    pub incarnations: BTreeMap<Task, u32>,
+    /// Counters with a list of tasks, and who waits for counters without polling.
+    pub watched: Watched,
+    /// Peers that were given up though they may live: what they still send is thrown away.
+    pub quarantined: BTreeSet<Task>,
+    /// Which peers have been silent, and for how long.
+    pub liveness: Liveness,
+    /// When the context was opened.
+    pub opened: Instant,
+    /// When peers were last looked after, in ticks.
+    pub last_look: u64,
+    /// What is counted.
+    pub stats: Stats,
+}
+
+/// The way out for packets: the transport, counted.
+pub struct Wire<'a> {
+    transport: &'a mut dyn Transport,
+    stats: &'a mut Stats,
+}
+
+impl Link for Wire<'_> {
+    #[inline]
+    unsafe fn send(&mut self, peer: Task, packet: &Outgoing<'_>) -> std::result::Result<(), SendError> {
+        // SAFETY: the caller's promise.
+        let sent = unsafe { self.transport.try_send(peer, packet) };
+        self.stats.peers.packets_sent += u64::from(sent.is_ok());
+        sent
+    }
+}
+
+impl Core {
+    /// A core that moves nothing yet.
+    pub fn new(options: Options, transport: Box<dyn Transport>) -> Self {
+        let tasks = options.tasks;
+        Self {
+            outbox: Outbox::new(tasks, transport.limits().max_body),
+            inbox: Inbox::new(tasks),
+            ops: Ops::new(256),
+            collectives: Collectives::new(options.me, tasks),
+            collected: None,
+            collective_turn: false,
+            direct_copies: VecDeque::new(),
+            to_self: VecDeque::new(),
+            dropped: VecDeque::new(),
+            finished: Vec::with_capacity(64),
+            addresses: vec![0; ADDRESS_TABLE].into(),
+            unreported: 0,
+            dispatcher: 0,
+            closing: false,
+            inside: Vec::with_capacity(8),
+            news: false,
+            activity: 0,
+            waiters: Waiters::default(),
+            tuner: Tuner::new(14),
+            vector_tuner: Tuner::new(6),
+            ddm: DdmSlot::new(),
+            last_kick: 0,
+            lost: BTreeSet::new(),
+            purged: BTreeSet::new(),
+            awaited: BTreeSet::new(),
+            joined_at: None,
+            incarnations: BTreeMap::new(),
+            watched: Watched::default(),
+            quarantined: BTreeSet::new(),
+            liveness: Liveness::new(),
+            opened: Instant::now(),
+            last_look: 0,
+            stats: Stats::default(),
+            options,
+            transport,
+        }
+    }
+
+    /// The outbox and its way out.
+    #[inline]
+    pub fn out(&mut self) -> (&mut Outbox, Wire<'_>) {
+        (&mut self.outbox, Wire { transport: &mut *self.transport, stats: &mut self.stats })
+    }
+
+    /// The collective operations, the outbox and its way out.
+    pub fn collective(&mut self) -> (&mut Collectives, &mut Outbox, Wire<'_>) {
+        let wire = Wire { transport: &mut *self.transport, stats: &mut self.stats };
+        (&mut self.collectives, &mut self.outbox, wire)
+    }
+
+    /// Adds one to a counter of the program, 0 for none, for something that came from `by` or was done there.
+    ///
+    /// # Safety
+    /// `cntr` must be 0 or the address of a counter of the program.
+    #[inline]
+    pub unsafe fn raise(&mut self, cntr: usize, by: Task) {
+        // SAFETY: the caller's promise.
+        unsafe { counter::bump(cntr) };
+        if !self.watched.is_empty() {
+            self.watched.raised(cntr, by);
+        }
+    }
+
+    /// How often a peer was given up.
+    pub fn incarnation(&self, peer: Task) -> u32 {
+        self.incarnations.get(&peer).copied().unwrap_or_default()
+    }
+
+    /// Whether there is work that no packet announces: then nobody may sleep for long.
+    pub fn has_deferred(&self) -> bool {
+        !self.dropped.is_empty()
+    }
+
+    /// Whether something waits for a task that is to come back.
+    pub fn has_traffic_for_rejoining(&self) -> bool {
+        self.awaited.iter().any(|&task| self.outbox.waits(task))
+    }
+
+    /// Whether there is work to be done at once.
+    pub fn has_ready_work(&self) -> bool {
+        !self.direct_copies.is_empty() || !self.to_self.is_empty() || !self.finished.is_empty()
+    }
+}

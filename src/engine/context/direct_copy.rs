@@ -1,0 +1,132 @@
+//! A copy across address spaces: what is copied, by whom, and how much of it is done.
+//!
+//! The origin of a put writes, the origin of a get reads, and the target of an active message reads, because only its
+//! header handler knows where the data goes. Copies are made in slices, one for each round of the dispatcher (see
+//! [`crate::engine::transfer::direct`]), so that a long one does not stop everything else.
+
+use crate::dgsp::Layout;
+use crate::engine::context::request::{Get, Put, Vectored};
+use crate::proto::outbox::SendDone;
+use crate::transport::{Copy, Task};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Bytes that one round of the dispatcher copies.
+const SLICE: usize = 1 << 20;
+/// Pieces that one round copies.
+const PIECES: usize = 1024;
+/// A copy under way.
+pub struct DirectCopy {
+    /// The task whose memory is at the other end.
+    pub peer: Task,
+    pub(crate) places: Places,
+    pub(crate) len: usize,
+    pub(crate) copied: usize,
+    /// Ticks that the copying has taken.
+    pub(crate) took: u64,
+    pub(crate) kind: Kind,
+}
+
+/// Where the data is, at the two ends.
+pub(crate) enum Places {
+    /// In a row at both.
+    Row { local: usize, remote: u64 },
+    /// In many places; the addresses of the second are the peer's.
+    Many { local: Arc<Layout>, remote: Arc<Layout> },
+}
+
+/// Whose operation it is.
+#[derive(Clone, Copy)]
+pub(crate) enum Kind {
+    /// Our put.
+    Push { id: u32, tgt_cntr: u64, cookie: u64, done: SendDone },
+    /// Our get.
+    Fetch { cookie: u64, tgt_cntr: u64 },
+    /// The data of an active message of the peer's.
+    Pull { id: u32, cookie: u64 },
+}
+
+impl DirectCopy {
+    /// A put, as message `id`.
+    pub fn push(put: &Put, id: u32, cookie: u64) -> Self {
+        let kind = Kind::Push { id, tgt_cntr: put.tgt_cntr, cookie, done: put.done };
+        Self::new(put.tgt, put.data.ptr as usize, put.addr, put.data.len, kind)
+    }
+
+    /// A get, as operation `cookie`.
+    pub fn fetch(get: &Get, cookie: u64) -> Self {
+        let kind = Kind::Fetch { cookie, tgt_cntr: get.tgt_cntr };
+        Self::new(get.tgt, get.buffer, get.addr, get.len as usize, kind)
+    }
+
+    /// The data of message `id` of `peer`, exposed as its operation `cookie`.
+    pub fn pull(peer: Task, id: u32, cookie: u64, remote: u64, buffer: usize, len: usize) -> Self {
+        Self::new(peer, buffer, remote, len, Kind::Pull { id, cookie })
+    }
+
+    /// A put between two vectors, as message `id`.
+    pub fn push_vector(put: &Vectored, id: u32, cookie: u64, done: SendDone) -> Self {
+        Self::between(put, Kind::Push { id, tgt_cntr: put.tgt_cntr, cookie, done })
+    }
+
+    /// A get between two vectors, as operation `cookie`.
+    pub fn fetch_vector(get: &Vectored, cookie: u64) -> Self {
+        Self::between(get, Kind::Fetch { cookie, tgt_cntr: get.tgt_cntr })
+    }
+
+    fn new(peer: Task, local: usize, remote: u64, len: usize, kind: Kind) -> Self {
+        Self { peer, places: Places::Row { local, remote }, len, copied: 0, took: 0, kind }
+    }
+
+    fn between(vectors: &Vectored, kind: Kind) -> Self {
+        let places = Places::Many { local: vectors.origin.clone(), remote: vectors.target.clone() };
+        let len = vectors.origin.len() as usize;
+        Self { peer: vectors.tgt, places, len, copied: 0, took: 0, kind }
+    }
+
+    /// What follows at this task when the copy is given up.
+    pub fn abandoned(&self) -> Option<SendDone> {
+        match self.kind {
+            Kind::Push { done, .. } => Some(done),
+            Kind::Fetch { .. } | Kind::Pull { .. } => None,
+        }
+    }
+
+    /// The copies of the next slice.
+    pub(crate) fn slice(&self) -> Vec<Copy> {
+        let len = SLICE.min(self.len - self.copied);
+        match &self.places {
+            Places::Row { local, remote } => {
+                let (local, remote) = ((local + self.copied) as *mut u8, remote + self.copied as u64);
+                vec![Copy { local, remote, len }]
+            }
+            Places::Many { local, remote } => {
+                // So many bytes that there are about as many pieces as one round shall copy.
+                let piece =
+                    (self.len as u64 / local.run_count().max(remote.run_count()).max(1)).max(1) as usize;
+                refine(local, remote, self.copied, len.min(piece.saturating_mul(PIECES)))
+            }
+        }
+    }
+}
+
+/// The bytes `from..from + len` of two layouts, as copies of what is in a row at both.
+fn refine(local: &Layout, remote: &Layout, from: usize, len: usize) -> Vec<Copy> {
+    let mut theirs = VecDeque::new();
+    remote.runs(from as u64, len as u64, |at, len| theirs.push_back((at as u64, len)));
+    let mut copies = Vec::with_capacity(theirs.len());
+    local.runs(from as u64, len as u64, |at, mut len| {
+        let mut at = at;
+        while len != 0 {
+            let Some((remote, left)) = theirs.front_mut() else { return };
+            let both = len.min(*left);
+            copies.push(Copy { local: at, remote: *remote, len: both });
+            (at, len) = (at.wrapping_add(both), len - both);
+            (*remote, *left) = (*remote + both as u64, *left - both);
+            if *left == 0 {
+                theirs.pop_front();
+            }
+        }
+    });
+    copies
+}

@@ -1,0 +1,151 @@
+//! What has arrived: messages on their way into this task, and what is known of them while they are.
+
+use crate::abi::{compl_hndlr_p, lapi_ret_flags_t};
+use crate::base::bytes::{Piece, pad8};
+use crate::engine::context::request::Message;
+use crate::proto::content::Content;
+use crate::transport::Task;
+
+/// What an active message says of itself.
+#[derive(Clone, Copy, Debug)]
+pub struct ActiveMessage {
+    /// The task that sent it.
+    pub src: Task,
+    /// Its number; none when it comes from this very task.
+    pub id: Option<u32>,
+    /// Address or index of its header handler.
+    pub handler: u64,
+    /// Type (upper half) and number of pieces (lower half) of the origin's vector, when the handler answers with a
+    /// vector.
+    pub shape: Option<u64>,
+    /// Its packets hold whole atoms of a DGSP.
+    pub atoms: bool,
+    /// Target counter, or 0.
+    pub tgt_cntr: u64,
+    /// The origin's operation, or 0.
+    pub cookie: u64,
+}
+
+/// Where the data of an active message is.
+#[derive(Clone, Debug)]
+pub enum Data {
+    /// All of it here, in one packet.
+    Here(Piece),
+    /// All of it here, too long for what counts as one packet. The number is that of the bytes of an atom.
+    Local(Content, usize),
+    /// Its beginning here, the rest to come.
+    Begun {
+        /// What is here.
+        first: Piece,
+        /// Bytes in all.
+        total: u64,
+    },
+    /// In the origin's memory.
+    Remote {
+        /// Its address there.
+        addr: u64,
+        /// Its length.
+        total: u64,
+    },
+}
+
+impl Data {
+    /// User header and data of a packet's body. `None` when the lengths cannot be.
+    #[inline]
+    pub fn in_packet(body: Piece, uhdr_len: u16, total: u64) -> Option<(Piece, Self)> {
+        let header = usize::from(uhdr_len);
+        if header > body.len {
+            return None;
+        }
+        let from = pad8(header).min(body.len);
+        let data = body.part(from, body.len - from);
+        let data = match total {
+            0 => Self::Here(data),
+            total if (data.len as u64) < total => Self::Begun { first: data, total },
+            // Longer than what counts as one packet, and yet it has found room in one.
+            total if data.len as u64 == total => Self::Local(Content::Piece(data), 0),
+            _ => return None,
+        };
+        Some((body.part(0, header), data))
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        match self {
+            Self::Here(data) => data.len as u64,
+            Self::Local(data, _) => data.len() as u64,
+            Self::Begun { total, .. } | Self::Remote { total, .. } => *total,
+        }
+    }
+}
+
+/// What follows when all data of a message is where it belongs.
+#[derive(Clone, Copy, Debug)]
+pub struct Delivery {
+    pub(crate) src: Task,
+    pub(crate) id: Option<u32>,
+    pub(crate) tgt_cntr: u64,
+    pub(crate) cookie: u64,
+    pub(crate) handler: compl_hndlr_p,
+    pub(crate) parameter: usize,
+    pub(crate) ret_flags: lapi_ret_flags_t,
+    pub(crate) bytes: u64,
+}
+
+/// What follows when an assembly is complete.
+pub enum Then {
+    /// The message has delivered.
+    Deliver(Delivery),
+    /// The description of a vector is there.
+    Describe(Box<Incoming>),
+}
+
+/// A description on its way in.
+pub struct Incoming {
+    pub(crate) words: Box<[u64]>,
+    pub(crate) get: bool,
+    pub(crate) data: u32,
+    pub(crate) total: u64,
+    pub(crate) cookie: u64,
+    pub(crate) tgt_cntr: u64,
+}
+
+/// What the first packet of a put says.
+#[derive(Clone, Copy, Debug)]
+pub struct IncomingPut {
+    /// The task that sent it.
+    pub src: Task,
+    /// Its number.
+    pub id: u32,
+    /// Where the data goes.
+    pub addr: u64,
+    /// Target counter, or 0.
+    pub tgt_cntr: u64,
+    /// The origin's operation, or 0.
+    pub cookie: u64,
+    /// Bytes in all, when they are more than this packet's; else 0.
+    pub total: u64,
+}
+
+/// A message whose header handler did not want it yet: kept, and offered again.
+pub struct Dropped {
+    pub(crate) message: ActiveMessage,
+    pub(crate) header: Box<[u64]>,
+    pub(crate) header_len: usize,
+    pub(crate) here: Box<[u64]>,
+    pub(crate) data: Data,
+}
+
+impl Dropped {
+    /// Whether the message comes from this very task.
+    pub fn from_self(&self) -> bool {
+        self.message.id.is_none()
+    }
+}
+
+/// A message to oneself that a handler has sent: it is delivered when the handler has returned.
+pub struct SelfMessage {
+    pub(crate) message: Message,
+    /// The user header, and the data when it was short enough to be copied.
+    pub(crate) header: Box<[u64]>,
+    pub(crate) copy: Option<Box<[u64]>>,
+}

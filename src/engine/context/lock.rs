@@ -1,0 +1,175 @@
+//! The context's lock. It knows which thread holds it, so that a call made by that thread (from a handler, or because
+//! the program has taken the lock for itself) goes on without taking it again.
+//!
+//! The program may share the lock (the manual's chapter 12). While one of its threads holds it and is not inside LAPI, the
+//! lock is *the program's*. A call of that thread borrows it: then it is the call's to release and to take again while it
+//! waits, and it is given back at the end. A call that a handler makes finds a lock that another call further up the stack
+//! has taken or borrowed, and leaves it alone.
+
+use crate::base::lock::RawLock;
+use crate::base::thread::this_thread;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// What became of [`OwnedLock::enter`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hold {
+    /// The lock was taken: to be left at the end.
+    Taken,
+    /// It was the program's: to be given back at the end.
+    Lent,
+    /// A call further up this thread's stack has it.
+    Nested,
+}
+
+/// A lock with an owner.
+pub struct OwnedLock {
+    raw: RawLock,
+    /// The owner's thread id, 0 for none. Every thread compares it with its own id, and sees its own writes; who asks
+    /// for another thread's learns what was so a moment ago, as is in the nature of the question. So no order between
+    /// threads is needed. While the lock changes hands in [`Self::yield_to_others`], the former owner may still stand here.
+    owner: AtomicUsize,
+    /// It is the program's. Written by the owner alone, and looked at only by it and by who tells the user.
+    programs: AtomicBool,
+}
+
+impl OwnedLock {
+    /// A free lock.
+    pub const fn new() -> Self {
+        Self { raw: RawLock::new(), owner: AtomicUsize::new(0), programs: AtomicBool::new(false) }
+    }
+
+    /// Takes the lock for a call, waiting for it, or borrows it when this thread of the program holds it.
+    #[inline]
+    pub fn enter(&self) -> Hold {
+        let me = this_thread();
+        if self.owner.load(Ordering::Relaxed) == me {
+            return self.enter_again();
+        }
+        self.raw.lock();
+        self.owner.store(me, Ordering::Relaxed);
+        Hold::Taken
+    }
+
+    /// The same for the owner.
+    #[inline]
+    fn enter_again(&self) -> Hold {
+        if !self.programs.load(Ordering::Relaxed) {
+            return Hold::Nested;
+        }
+        self.programs.store(false, Ordering::Relaxed);
+        Hold::Lent
+    }
+
+    /// The same as [`Self::enter`] for a thread that never shares the lock with the program, waiting no longer than that:
+    /// `None` when others have kept it all the time.
+    pub fn enter_within(&self, at_most: Duration) -> Option<Hold> {
+        let me = this_thread();
+        if self.owner.load(Ordering::Relaxed) == me {
+            return Some(Hold::Nested);
+        }
+        self.raw.lock_within(at_most).then(|| {
+            self.owner.store(me, Ordering::Relaxed);
+            Hold::Taken
+        })
+    }
+
+    /// Releases the lock that a call holds.
+    ///
+    /// # Safety
+    /// The calling thread must hold it, by [`Self::enter`].
+    #[inline]
+    pub unsafe fn leave(&self) {
+        self.owner.store(0, Ordering::Relaxed);
+        // SAFETY: the caller holds the lock.
+        unsafe { self.raw.unlock() }
+    }
+
+    /// Gives back a lock that was [`Hold::Lent`].
+    ///
+    /// # Safety
+    /// The calling thread must hold it, by [`Self::enter`], and no call may be left further up its stack.
+    #[inline]
+    pub unsafe fn give_back(&self) {
+        self.programs.store(true, Ordering::Relaxed);
+    }
+
+    /// Lets another thread have the lock for a moment, if one waits for it; costs one load otherwise. Threads that wait
+    /// get it in the order in which they came, this one last.
+    ///
+    /// # Safety
+    /// The calling thread must hold it, by [`Self::enter`].
+    #[inline]
+    pub unsafe fn yield_to_others(&self) {
+        let me = self.owner.load(Ordering::Relaxed);
+        // SAFETY: the caller holds the lock.
+        unsafe { self.raw.bump() }
+        self.owner.store(me, Ordering::Relaxed);
+    }
+
+    /// Takes the lock for the program, waiting for it. `false` when this thread holds it already.
+    pub fn lock(&self) -> bool {
+        if self.mine() {
+            return false;
+        }
+        self.raw.lock();
+        self.belongs_to_program();
+        true
+    }
+
+    /// Takes the lock for the program if nobody holds it, not even this thread.
+    pub fn try_lock(&self) -> bool {
+        let free = self.raw.try_lock();
+        if free {
+            self.belongs_to_program();
+        }
+        free
+    }
+
+    /// Releases a lock that is the program's. `false` when it is not, or not by this thread.
+    pub fn unlock(&self) -> bool {
+        let ours = self.is_programs();
+        if ours {
+            self.programs.store(false, Ordering::Relaxed);
+            // SAFETY: this thread holds the lock.
+            unsafe { self.leave() };
+        }
+        ours
+    }
+
+    /// Whether the calling thread holds the lock for the program, and no call is inside.
+    pub fn is_programs(&self) -> bool {
+        self.mine() && self.programs.load(Ordering::Relaxed)
+    }
+
+    /// The thread that holds the lock, by the program's hand or by LAPI's.
+    pub fn owner(&self) -> Option<usize> {
+        Some(self.owner.load(Ordering::Relaxed)).filter(|&owner| owner != 0)
+    }
+
+    /// Whether the lock is the program's and no call is inside: old news by the time it is read, unless by the owner.
+    pub fn by_program(&self) -> bool {
+        self.programs.load(Ordering::Relaxed)
+    }
+
+    /// Whether the calling thread holds the lock.
+    #[inline]
+    fn mine(&self) -> bool {
+        self.owner.load(Ordering::Relaxed) == this_thread()
+    }
+
+    fn belongs_to_program(&self) {
+        self.owner.store(this_thread(), Ordering::Relaxed);
+        self.programs.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Default for OwnedLock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+#[path = "lock_tests.rs"]
+mod tests;

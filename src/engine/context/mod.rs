@@ -1,0 +1,389 @@
+//! The state behind a handle, and the only way to it.
+//!
+//! A [`Context`] is a lock and what it guards, the [`Core`]. Whoever holds the lock has a [`Held`], and reaches the core
+//! by [`Held::core`] for a moment at a time: no reference into the core lives across a call of the program's handlers,
+//! because those may call LAPI again and come here by a `Held` of their own.
+
+pub mod active_handler;
+pub mod completion_queue;
+pub mod conditions;
+pub mod core;
+pub mod counter;
+pub mod counter_status;
+pub mod direct_copy;
+pub mod incoming;
+pub mod lock;
+pub mod lock_sharing;
+pub mod notifier;
+pub mod request;
+pub mod settings;
+pub mod statistics;
+pub mod tuner;
+pub mod waiters;
+
+use crate::abi::{
+    LAPI_ERR_ALL_HNDL_IN_USE, LAPI_ERR_HNDL_INVALID, LAPI_VOID_HANDLE, lapi_err_t, lapi_handle_t,
+};
+use crate::base::thread::this_thread;
+use crate::base::waiting_room::WaitingRoom;
+use crate::engine::context::active_handler::Running;
+use crate::engine::context::completion_queue::Completions;
+use crate::engine::context::conditions::Conditions;
+pub use crate::engine::context::core::{ADDRESS_TABLE, Core};
+use crate::engine::context::lock::{Hold, OwnedLock};
+use crate::engine::context::notifier::Notifier;
+use crate::engine::context::settings::Settings;
+use crate::error::{Error, Result};
+use crate::transport::Task;
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// How long a handler that has ended its context may take to return before the context can be opened again.
+const RETURN: Duration = Duration::from_secs(1);
+
+/// The state behind a handle. It can be opened again after it was closed.
+pub struct Context {
+    /// The handle, which handlers get a pointer to; LAPI_VOID_HANDLE while the context is closed.
+    handle: AtomicU32,
+    pub(in crate::engine) lock: OwnedLock,
+    core: UnsafeCell<Option<Box<Core>>>,
+    /// See [`Settings`].
+    pub settings: Settings,
+    /// The completion handlers' threads and queue.
+    pub completions: Completions,
+    /// The thread of interrupt mode.
+    pub notifier: Notifier,
+    /// Some counters are watched: see [`Core::watched`].
+    pub watching: AtomicBool,
+    /// The handler of the program that runs with the lock held.
+    pub running: Running,
+    /// Where threads wait that do not sleep on the transport's descriptor.
+    pub(in crate::engine) waiting_room: WaitingRoom,
+    /// Where threads of the program wait that share the lock.
+    pub(in crate::engine) conditions: Conditions,
+}
+
+// SAFETY: the core is only reached by `Held`, that is with the lock held. Addresses in it are the program's own, and
+// which thread uses them is the program's business.
+unsafe impl Send for Context {}
+// SAFETY: as above; all other fields are made for sharing.
+unsafe impl Sync for Context {}
+
+impl Context {
+    /// A closed context.
+    pub fn new() -> Self {
+        Self {
+            handle: AtomicU32::new(LAPI_VOID_HANDLE),
+            lock: OwnedLock::new(),
+            core: UnsafeCell::new(None),
+            settings: Settings::default(),
+            completions: Completions::new(),
+            notifier: Notifier::new(),
+            watching: AtomicBool::new(false),
+            running: Running::new(),
+            waiting_room: WaitingRoom::new(),
+            conditions: Conditions::default(),
+        }
+    }
+
+    /// Puts a core in, under this handle. Threads are started by the caller. When another thread's handler has ended the
+    /// former context, waits a moment for it to return: whoever saw the end may be quicker than that thread.
+    ///
+    /// # Errors
+    /// LAPI_ERR_ALL_HNDL_IN_USE: a handler that has ended the former context has not returned yet.
+    pub fn open(&self, handle: lapi_handle_t, core: Core) -> Result<()> {
+        let until = Instant::now() + RETURN;
+        let mut held = Held { context: self, hold: self.lock.enter() };
+        while held.try_core().is_some_and(|old| old.dispatcher != 0 || !old.inside.is_empty()) {
+            if held.nested() || Instant::now() >= until {
+                let detail =
+                    "the handler that ended the former context of this instance has not returned yet";
+                return Err(Error::new(LAPI_ERR_ALL_HNDL_IN_USE, detail));
+            }
+            drop(held);
+            std::thread::sleep(Duration::from_micros(50));
+            held = Held { context: self, hold: self.lock.enter() };
+        }
+        // SAFETY: the lock is held, and nobody is using the former core, as was just seen.
+        unsafe { *self.core.get() = Some(Box::new(core)) };
+        self.conditions.begin();
+        self.handle.store(handle, Ordering::Release);
+        Ok(())
+    }
+
+    /// Makes the handle worthless. The core stays where it is until the context is opened again: for a handler that ends
+    /// its own context, where a frame further up the stack will come back for the core.
+    pub fn retire(&self) {
+        self.handle.store(LAPI_VOID_HANDLE, Ordering::Release);
+    }
+
+    /// Makes the handle worthless, and takes the core out. Nobody may be inside.
+    pub fn close(&self, held: Held<'_>) -> Option<Box<Core>> {
+        self.retire();
+        // SAFETY: `held` proves that the lock is held; by the caller's word nobody is using the core.
+        let core = unsafe { (*self.core.get()).take() };
+        drop(held);
+        core
+    }
+
+    /// The handle, as handlers see it.
+    #[inline]
+    pub fn handle(&self) -> lapi_handle_t {
+        self.handle.load(Ordering::Relaxed)
+    }
+
+    /// Where the handle stands: valid as long as the context.
+    #[inline]
+    pub fn handle_ptr(&self) -> *mut lapi_handle_t {
+        self.handle.as_ptr()
+    }
+
+    /// Whether the context is open, and this is its handle.
+    ///
+    /// # Safety
+    /// The calling thread must hold the lock, and no reference into the core may be out.
+    pub(in crate::engine) unsafe fn serves(&self, handle: lapi_handle_t) -> bool {
+        // SAFETY: the caller's promise.
+        let core = unsafe { (*self.core.get()).as_deref() };
+        core.is_some_and(|core| !core.closing) && self.handle() == handle
+    }
+
+    /// Ends the waiting for conditions. The context is closing, and the lock is held: nobody begins to wait any more.
+    pub fn end_conditions(&self, _held: &mut Held<'_>) {
+        self.conditions.end();
+    }
+
+    /// Takes the lock. An error when the context is closed, or being closed.
+    #[inline]
+    pub fn enter(&self) -> Result<Held<'_>> {
+        let mut held = Held { context: self, hold: self.lock.enter() };
+        match held.try_core() {
+            Some(core) if !core.closing => Ok(held),
+            _ => Err(ended()),
+        }
+    }
+
+    /// Takes the lock of a context that may be closing: for its own threads and its end.
+    pub fn enter_closing(&self) -> Option<Held<'_>> {
+        let mut held = Held { context: self, hold: self.lock.enter() };
+        held.try_core().is_some().then_some(held)
+    }
+
+    /// The same for one who may not wait: `Err` has the thread that holds the lock (see [`this_thread`]), and has held it
+    /// all that time.
+    pub fn enter_within(&self, at_most: Duration) -> std::result::Result<Option<Held<'_>>, usize> {
+        let hold = self.lock.enter_within(at_most).ok_or_else(|| self.lock.owner().unwrap_or(0))?;
+        let mut held = Held { context: self, hold };
+        Ok(held.try_core().is_some().then_some(held))
+    }
+
+    /// The thread that holds the lock, 0 for none: old news by the time it is read.
+    pub fn lock_owner(&self) -> usize {
+        self.lock.owner().unwrap_or(0)
+    }
+
+    /// Whether it is the program that holds the lock, outside of any call.
+    pub fn lock_is_programs(&self) -> bool {
+        self.lock.by_program()
+    }
+
+    /// Reports an error that no call can return (the manual's chapter 5, error handler). Without a handler of the
+    /// program this ends the process. The lock is never held meanwhile, not even the program's or that of a handler
+    /// which has made the call.
+    pub fn report(&self, held: &mut Held<'_>, kind: lapi_err_t, src: Task, error: &Error) {
+        let (me, handler) = (held.core().options.me, held.core().options.error_handler);
+        self.say(1, error);
+        let Some(handler) = handler else {
+            crate::error::log(format_args!(
+                "task {me}: {error}; no error handler is registered: this task ends"
+            ));
+            // A code of 128 and above tells the launcher to end the job. `exit` would run the program's own exit
+            // functions under our lock.
+            // SAFETY: _exit has no preconditions.
+            unsafe { libc::_exit(134) }
+        };
+        let (mut code, mut kind, mut task, mut src) = (error.code, kind, me as i32, src as i32);
+        held.without_lock(|| {
+            // SAFETY: the program's own function, with pointers that live during the call.
+            unsafe { handler(self.handle_ptr(), &mut code, &mut kind, &mut task, &mut src) }
+        });
+    }
+
+    /// MP_INFOLEVEL, as it was when the context was opened.
+    pub fn info_level(&self) -> i32 {
+        self.settings.info_level.load(Ordering::Relaxed)
+    }
+
+    /// Prints an error on standard error when MP_INFOLEVEL asks for messages of this level.
+    pub fn say(&self, level: i32, error: &Error) {
+        if self.info_level() >= level {
+            crate::error::log(format_args!("{}", error.translated(&crate::config::process_env)));
+        }
+    }
+}
+
+impl Default for Context {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cold]
+fn ended() -> Error {
+    Error::new(LAPI_ERR_HNDL_INVALID, "the handle is not initialized, or has been ended")
+}
+
+/// Proof that the lock is held, and the way to the core.
+pub struct Held<'a> {
+    context: &'a Context,
+    hold: Hold,
+}
+
+impl<'a> Held<'a> {
+    /// The context.
+    #[inline]
+    pub fn context(&self) -> &'a Context {
+        self.context
+    }
+
+    /// The core. The reference must be gone before a handler of the program is called.
+    #[inline]
+    pub fn core(&mut self) -> &mut Core {
+        self.try_core()
+            .expect("the core stays while a call is inside, see Context::enter and api::init::term")
+    }
+
+    /// Whether this thread runs the dispatcher, so that this call comes from a handler.
+    #[inline]
+    pub fn in_handler(&mut self) -> bool {
+        self.core().dispatcher == this_thread()
+    }
+
+    #[inline]
+    fn try_core(&mut self) -> Option<&mut Core> {
+        // SAFETY: the lock is held by this thread. Other `Held`s of this thread may exist further up the stack, but
+        // they have no reference out while a handler runs, and only handlers lead back here.
+        unsafe { (*self.context.core.get()).as_deref_mut() }
+    }
+
+    /// Lets another thread have the lock for a moment, if one waits.
+    #[inline]
+    pub fn yield_lock(&mut self) {
+        if self.hold != Hold::Nested {
+            self.step_out();
+            // SAFETY: this thread holds the lock.
+            unsafe { self.context.lock.yield_to_others() }
+            self.step_in();
+        }
+    }
+
+    /// Notes that this thread will come back for the core, so that it is not taken out meanwhile.
+    #[inline]
+    pub(in crate::engine) fn step_out(&mut self) {
+        self.core().inside.push(this_thread());
+    }
+
+    /// The end of what [`Self::step_out`] began.
+    #[inline]
+    pub(in crate::engine) fn step_in(&mut self) {
+        let me = this_thread();
+        let inside = &mut self.core().inside;
+        if let Some(at) = inside.iter().rposition(|&thread| thread == me) {
+            inside.swap_remove(at);
+        }
+    }
+
+    /// A call is over, and may have left work behind: whoever sleeps for this context must be told, or nobody goes on.
+    #[inline]
+    pub fn wake_waiters(&mut self) {
+        let core = self.core();
+        let asleep = core.waiters.notifier_armed || core.waiters.on_descriptor;
+        if asleep && (core.outbox.waiting() || core.has_ready_work() || core.has_deferred()) {
+            core.transport.wake();
+        }
+    }
+
+    /// Whether a frame further up this thread's stack is in the middle of a call, as when a handler made this one.
+    pub fn nested(&mut self) -> bool {
+        let me = this_thread();
+        let nested = self.hold == Hold::Nested;
+        let core = self.core();
+        nested || core.dispatcher == me || core.inside.contains(&me)
+    }
+
+    /// Runs something without the lock, if it is ours to release.
+    pub fn unlocked<R>(&mut self, run: impl FnOnce() -> R) -> R {
+        if self.hold == Hold::Nested { run() } else { self.without_lock(run) }
+    }
+
+    /// Runs something without the lock in any case. Calls further up the stack have no reference into the core out, since
+    /// only handlers lead from them to here.
+    fn without_lock<R>(&mut self, run: impl FnOnce() -> R) -> R {
+        self.spread_news();
+        self.step_out();
+        // SAFETY: this thread holds the lock, and takes it again before anyone can use this value.
+        unsafe { self.context.lock.leave() };
+        let result = run();
+        // The program's function may have left it taken: then it is ours again from here on.
+        self.context.lock.enter();
+        self.step_in();
+        result
+    }
+
+    /// The end of a value that did not take the lock. What was the program's is given back to it. First whoever waits for
+    /// the lock has a turn: the program may hold it for its whole run, and leave it to its calls that others get it. The
+    /// program's hold ends here when the handle was ended meanwhile.
+    #[inline(never)]
+    fn give_back(&mut self) {
+        if self.hold == Hold::Nested {
+            return;
+        }
+        self.spread_news();
+        let (context, handle) = (self.context, self.context.handle());
+        // SAFETY: this thread holds the lock; this was the outermost call.
+        unsafe {
+            context.lock.yield_to_others();
+            if context.serves(handle) {
+                context.lock.give_back();
+            } else {
+                context.lock.leave();
+            }
+        }
+    }
+
+    /// Tells waiting threads what has happened.
+    #[inline]
+    fn spread_news(&mut self) {
+        let context = self.context;
+        if let Some(core) = self.try_core() {
+            if core.news {
+                wake_sleepers(context, core);
+            }
+        }
+    }
+}
+
+impl Drop for Held<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.hold != Hold::Taken {
+            return self.give_back();
+        }
+        self.spread_news();
+        // SAFETY: this value took the lock.
+        unsafe { self.context.lock.leave() }
+    }
+}
+
+/// Wakes those who sleep, since there is news.
+#[cold]
+fn wake_sleepers(context: &Context, core: &mut Core) {
+    core.news = false;
+    if core.waiters.on_descriptor {
+        core.transport.wake();
+    }
+    if core.waiters.in_room != 0 {
+        context.waiting_room.announce();
+    }
+}

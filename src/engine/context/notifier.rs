@@ -1,0 +1,122 @@
+//! The notifier: the thread of interrupt mode, as the rest of the context sees it. It has a timer, by which others set it
+//! to look at the program or to end. What it does stands in [`crate::engine::progress::interrupt_thread`].
+
+use crate::abi::LAPI_ERR_MEMORY_EXHAUSTED;
+use crate::base::sync::Mutex;
+use crate::base::thread::{self, Thread, ThreadConfig};
+use crate::error::{Error, Result};
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// How long the program may be silent before the notifier listens, at first.
+pub(in crate::engine) const WATCH_FIRST: Duration = Duration::from_micros(200);
+
+const RESTING: u8 = 0;
+const WATCHING: u8 = 1;
+
+/// The notifier of one context.
+pub struct Notifier {
+    thread: Mutex<Option<(Thread, Arc<OwnedFd>)>>,
+    /// The timer of the present thread; -1 when there is none.
+    timer: AtomicI32,
+    state: AtomicU8,
+    /// A thread of an earlier generation ends.
+    generation: AtomicU64,
+}
+
+impl Notifier {
+    pub(in crate::engine) fn new() -> Self {
+        Self {
+            thread: Mutex::new(None),
+            timer: AtomicI32::new(-1),
+            state: AtomicU8::new(RESTING),
+            generation: AtomicU64::new(0),
+        }
+    }
+
+    /// Starts the thread, which does this with its timer and the number of its generation.
+    pub(in crate::engine) fn start(
+        &self,
+        recipe: ThreadConfig,
+        run: impl FnOnce(BorrowedFd<'_>, u64) + Send + 'static,
+    ) -> Result<()> {
+        let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)
+            .map_err(|reason| {
+                Error::new(LAPI_ERR_MEMORY_EXHAUSTED, format!("no timer can be made: {reason}"))
+            })?;
+        let timer = Arc::new(timer);
+        self.timer.store(timer.as_raw_fd(), Ordering::Relaxed);
+        let (own, generation) = (timer.clone(), self.generation.load(Ordering::Relaxed));
+        let thread = thread::spawn("lapi-intr", recipe, move || run(own.as_fd(), generation))?;
+        *self.thread.lock() = Some((thread, timer));
+        self.watch();
+        Ok(())
+    }
+
+    /// Ends the thread, and waits for it unless it is the caller. The lock must not be held.
+    pub fn stop(&self) {
+        if let Some(thread) = self.end() {
+            thread.join();
+        }
+    }
+
+    /// Ends the thread without waiting for it.
+    pub fn dismiss(&self) {
+        if let Some(thread) = self.end() {
+            thread.detach();
+        }
+    }
+
+    fn end(&self) -> Option<Thread> {
+        let (thread, timer) = self.thread.lock().take()?;
+        self.generation.fetch_add(1, Ordering::Release);
+        self.timer.store(-1, Ordering::Relaxed);
+        set_timer(timer.as_fd(), Duration::from_nanos(1));
+        Some(thread)
+    }
+
+    /// Makes the notifier look at the program from now on.
+    pub fn watch(&self) {
+        let timer = self.timer.load(Ordering::Relaxed);
+        if timer >= 0 {
+            self.state.store(WATCHING, Ordering::Relaxed);
+            // SAFETY: `end` takes the number away before it lets go of the timer, and no other call is inside then.
+            set_timer(unsafe { BorrowedFd::borrow_raw(timer) }, WATCH_FIRST);
+        }
+    }
+
+    /// The same, if it rests.
+    pub(in crate::engine) fn watch_if_idle(&self) {
+        if self.state.load(Ordering::Relaxed) == RESTING {
+            self.watch();
+        }
+    }
+
+    /// Whether the thread of this generation shall go on.
+    pub(in crate::engine) fn present(&self, generation: u64) -> bool {
+        self.generation.load(Ordering::Acquire) == generation
+    }
+
+    /// The thread rests from now on.
+    pub(in crate::engine) fn note_rest(&self) {
+        self.state.store(RESTING, Ordering::Relaxed);
+    }
+
+    /// The thread watches from now on.
+    pub(in crate::engine) fn note_watch(&self) {
+        self.state.store(WATCHING, Ordering::Relaxed);
+    }
+}
+
+/// Lets the timer ring once after this time.
+pub(in crate::engine) fn set_timer(timer: BorrowedFd<'_>, after: Duration) {
+    let value = Timespec { tv_sec: after.as_secs() as i64, tv_nsec: i64::from(after.subsec_nanos()) };
+    let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
+    // It can fail for wrong arguments only.
+    let _ = timerfd_settime(timer, TimerfdTimerFlags::empty(), &once);
+}

@@ -1,0 +1,69 @@
+//! What a context is told: by the environment and LAPI_Init when it is opened, by LAPI_Senv while it lives.
+
+use crate::abi::{LAPI_err_hndlr_p, lapi_lib_t};
+use crate::engine::context::request::Policy;
+use crate::engine::context::waiters::WaitPolicy;
+use crate::transport::Task;
+use std::sync::atomic::{AtomicBool, AtomicI32};
+
+/// What the program may change while the context lives; read without the lock.
+pub struct Settings {
+    /// ERROR_CHK
+    pub error_check: AtomicBool,
+    /// INTERRUPT_SET
+    pub interrupts: AtomicBool,
+    /// TIMEOUT, in seconds.
+    pub timeout: AtomicI32,
+    /// ACK_THRESHOLD
+    pub ack_threshold: AtomicI32,
+    /// MP_INFOLEVEL
+    pub info_level: AtomicI32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            error_check: AtomicBool::new(false),
+            interrupts: AtomicBool::new(true),
+            timeout: AtomicI32::new(900),
+            ack_threshold: AtomicI32::new(30),
+            info_level: AtomicI32::new(0),
+        }
+    }
+}
+
+/// What is fixed when a context is opened.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// This task.
+    pub me: Task,
+    /// The number of tasks in the job.
+    pub tasks: u32,
+    /// Messages of up to this many bytes (header and data) are copied at once when there is no room: BUF_CP_SIZE.
+    pub copy_limit: usize,
+    /// How copies across address spaces and streams of packets are chosen.
+    pub bulk: Policy,
+    /// How patient waiting is.
+    pub patience: WaitPolicy,
+    /// Whether a task that is silent for TIMEOUT seconds is given up.
+    pub give_up: bool,
+    /// The level of the library that the program is written for: lib_vers.
+    pub level: lapi_lib_t,
+    /// The program's error handler.
+    pub error_handler: LAPI_err_hndlr_p,
+    /// What LAPI_Qenv answers and nothing else asks.
+    pub advertised: Advertised,
+}
+
+/// Values that the environment gives and the program may query, without further effect on tasks of one machine.
+#[derive(Clone, Copy, Debug)]
+pub struct Advertised {
+    /// NUM_REX_BUFS
+    pub rexmit_buffers: i32,
+    /// REX_BUF_SZ
+    pub rexmit_size: i32,
+    /// BULK_XFER
+    pub bulk_transfer: bool,
+    /// BULK_MIN_MSG_SIZE
+    pub bulk_minimum: i32,
+}

@@ -1,0 +1,155 @@
+//! Who sleeps in a context, where, and after how long.
+
+use std::time::Duration;
+
+/// How long a thread polls before it sleeps, in polls.
+#[derive(Clone, Copy, Debug)]
+pub struct WaitPolicy {
+    /// Polls in a tight loop.
+    pub spin: u32,
+    /// Polls after which the processor is given away.
+    pub yields: u32,
+    /// How many threads of this task may poll at once: with more of them they take the processors from each other, and
+    /// from those who make what they wait for. Then all have little patience.
+    pub pollers: u32,
+}
+
+/// Polls in a tight loop where there are more threads than processors.
+const LITTLE: u32 = 40;
+
+impl WaitPolicy {
+    /// Sleeps at once.
+    pub const NONE: Self = Self { spin: 0, yields: 0, pollers: 1 };
+
+    /// Of a task in a job of `tasks` on so many processors. `spin` if the program's environment gives it.
+    pub fn new(tasks: u32, processors: u32, spin: Option<u32>) -> Self {
+        let crowded = tasks > processors;
+        Self {
+            spin: spin.unwrap_or(if crowded { LITTLE } else { 20_000 }),
+            yields: if crowded { 60 } else { 100 },
+            pollers: if spin.is_some() { u32::MAX } else { (processors / tasks.max(1)).max(1) },
+        }
+    }
+
+    /// How often a thread polls in a tight loop when so many wait.
+    #[inline]
+    pub fn spins(&self, waiting: u32) -> u32 {
+        if waiting <= self.pollers { self.spin } else { self.spin.min(LITTLE) }
+    }
+}
+
+/// What a thread waits for.
+#[derive(Clone, Copy, Debug)]
+pub struct WaitTarget {
+    /// The call that the program made.
+    pub call: &'static str,
+    /// A counter's address, and the value that is wanted.
+    pub counter: Option<(usize, i32)>,
+}
+
+impl From<&'static str> for WaitTarget {
+    fn from(call: &'static str) -> Self {
+        Self { call, counter: None }
+    }
+}
+
+/// A thread that waits, and has begun to sleep. One that is served while it still polls never stands in a list.
+#[derive(Clone, Copy, Debug)]
+pub struct Waiter {
+    /// Which thread (see [`crate::base::thread::this_thread`]).
+    pub thread: usize,
+    /// For what.
+    pub awaited: WaitTarget,
+    /// Since when, to a few milliseconds.
+    pub since: u32,
+}
+
+/// Since when nothing has moved.
+#[derive(Default)]
+pub struct StallDetector {
+    /// Packets in and out when somebody last looked.
+    moved: u64,
+    since: u32,
+    /// It was reported.
+    told: bool,
+}
+
+impl StallDetector {
+    /// Takes note of how many packets have gone in and out. `true` when none has, for so long (and since this waiter has
+    /// begun to wait) that it is time to report it: once, until something moves.
+    pub fn look(&mut self, moved: u64, now: u32, waits_since: u32, limit: Duration) -> bool {
+        if self.since == 0 || self.moved != moved {
+            *self = Self { moved, since: now, told: false };
+        }
+        let still = now.wrapping_sub(self.since).min(now.wrapping_sub(waits_since));
+        let due = !self.told && !limit.is_zero() && Duration::from_millis(still.into()) >= limit;
+        self.told |= due;
+        due
+    }
+
+    /// Somebody else has caused a report: who waits here has been reported.
+    pub fn note_told(&mut self, moved: u64, now: u32) {
+        if self.since == 0 || self.moved != moved {
+            *self = Self { moved, since: now, told: false };
+        }
+        self.told = true;
+    }
+}
+
+/// Who waits in a context. Guarded by the lock.
+#[derive(Default)]
+pub struct Waiters {
+    /// Threads in [`crate::engine::progress::wait::wait_until`].
+    pub waiting: u32,
+    /// Threads in LAPI_Msgpoll.
+    pub polling: u32,
+    /// One of them sleeps on the transport's descriptor.
+    pub on_descriptor: bool,
+    /// Those that wait and have begun to sleep.
+    pub list: Vec<Waiter>,
+    /// Since when nothing has moved.
+    pub stillness: StallDetector,
+    /// How many sleep in the [`crate::base::waiting_room`].
+    pub in_room: u32,
+    /// The notifier has armed the transport.
+    pub notifier_armed: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn stillness_is_told_once_until_something_moves() {
+        let mut still = StallDetector::default();
+        let mut told = Vec::new();
+        for now in (100..10_000).step_by(250) {
+            let moved = if now < 5000 { 7 } else { 8 };
+            if still.look(moved, now, 100, SECOND) {
+                told.push(now);
+            }
+        }
+        assert_eq!(told, [1100, 6100]);
+    }
+
+    #[test]
+    fn a_new_waiter_has_not_waited_while_nothing_moved_before() {
+        let mut still = StallDetector::default();
+        assert!(!still.look(1, 100, 100, SECOND));
+        assert!(!still.look(1, 5000, 4500, SECOND), "it waits for half a second");
+        assert!(still.look(1, 5500, 4500, SECOND));
+        assert!(!still.look(1, 9000, 4500, SECOND));
+        assert!(!still.look(1, 90_000, 9000, Duration::ZERO), "never");
+    }
+
+    #[test]
+    fn what_others_have_told_is_not_told_again() {
+        let mut still = StallDetector::default();
+        still.note_told(3, 50);
+        assert!(!still.look(3, 9000, 40, SECOND));
+        assert!(!still.look(4, 9100, 40, SECOND));
+        assert!(still.look(4, 10_200, 40, SECOND));
+    }
+}

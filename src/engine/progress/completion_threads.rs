@@ -1,0 +1,34 @@
+//! The threads that run completion handlers.
+
+use crate::base::thread::ThreadConfig;
+use crate::engine::context::Context;
+use crate::engine::context::lock_sharing;
+use crate::engine::transfer::deliver;
+use crate::error::Result;
+use std::sync::Arc;
+
+/// Starts `count` threads that run this context's completion handlers.
+pub fn start(context: &Arc<Context>, count: usize, recipe: ThreadConfig) -> Result<()> {
+    let shared = context.clone();
+    context.completions.start(count, recipe, move |generation| run(&shared, generation))
+}
+
+fn run(context: &Context, generation: u64) {
+    let pool = &context.completions;
+    while let Some(completion) = pool.next(generation) {
+        completion.run(context.handle_ptr());
+        lock_sharing::take_back(context);
+        if !pool.present(generation) {
+            // The context was ended meanwhile, and may have been opened again: the message was the former one's.
+            return;
+        }
+        if let Some((delivery, incarnation)) = completion.then {
+            if let Some(mut held) = context.enter_closing() {
+                deliver::conclude_since(&mut held, delivery, incarnation);
+                held.core().news = true;
+                held.wake_waiters();
+            }
+        }
+        pool.finished(generation);
+    }
+}

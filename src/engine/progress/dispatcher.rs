@@ -1,0 +1,207 @@
+//! The dispatcher: takes packets in, sends what waits, and keeps everything going that takes more than one step.
+//!
+//! It runs with the lock held and is never entered twice: what a handler sends while it runs is handed to the transport
+//! or queued, and this very round goes on when the handler returns.
+
+use crate::abi::{INT_ERR, LAPI_ERR_TGT_PURGED};
+use crate::base::bytes::Piece;
+use crate::base::thread::this_thread;
+use crate::engine::context::incoming::{ActiveMessage, Data, IncomingPut};
+use crate::engine::context::{Core, Held};
+use crate::engine::transfer::direct;
+use crate::engine::transfer::loopback;
+use crate::engine::transfer::receive;
+use crate::engine::transfer::reply;
+use crate::engine::transfer::send::{answer, broken, finish};
+use crate::engine::transfer::vector_wire;
+use crate::error::Error;
+use crate::proto::collective::Failure;
+use crate::proto::content::Content;
+use crate::transport::Inbound;
+use crate::wire::packet::Head;
+
+/// How many packets one round takes in, so that sending has its turn.
+const BATCH: usize = 16;
+
+/// One round. Answers whether anything moved. Does nothing when a round is under way already.
+#[inline]
+pub fn turn(held: &mut Held<'_>) -> bool {
+    let core = held.core();
+    if core.dispatcher != 0 {
+        return false;
+    }
+    core.dispatcher = this_thread();
+    let mut moved = receive(held);
+    let core = held.core();
+    if (core.outbox.waiting() || core.has_ready_work() || core.has_deferred()) && !core.closing {
+        moved |= keep_going(held);
+    }
+    let core = held.core();
+    core.dispatcher = 0;
+    // Who waits elsewhere may have been waiting for this.
+    core.news |= moved && (core.waiters.waiting > 1 || core.waiters.on_descriptor);
+    moved
+}
+
+#[inline]
+fn receive(held: &mut Held<'_>) -> bool {
+    for taken in 0..BATCH {
+        let Some(packet) = held.core().transport.recv() else { return taken != 0 };
+        let core = held.core();
+        core.stats.peers.packets_received += 1;
+        if core.quarantined.is_empty() || !core.quarantined.contains(&packet.src) {
+            handle(held, &packet);
+        }
+        held.core().transport.release(packet);
+        if held.core().closing {
+            // A handler has ended the context: no other one runs.
+            break;
+        }
+    }
+    true
+}
+
+/// Everything that no packet announces.
+#[cold]
+fn keep_going(held: &mut Held<'_>) -> bool {
+    let mut moved = pump(held.core());
+    moved |= direct::step(held);
+    moved |= loopback::deliver_queued(held);
+    moved |= receive::offer_again(held);
+    // Send completion handlers run last, when nothing of the core is in use.
+    moved | report_finished(held)
+}
+
+fn report_finished(held: &mut Held<'_>) -> bool {
+    let mut batch = std::mem::take(&mut held.core().finished);
+    let some = !batch.is_empty();
+    for done in batch.drain(..) {
+        if held.core().closing {
+            break;
+        }
+        finish(held, &done);
+        // A purge is the program's own doing, and may have come since.
+        let core = held.core();
+        let lost = done.error != 0 && done.error != LAPI_ERR_TGT_PURGED;
+        let lost = lost && core.outbox.is_gone(done.peer) && !core.purged.contains(&done.peer);
+        if lost && held.core().lost.insert(done.peer) {
+            let detail =
+                format!("task {} has left before everything that was sent to it had found room", done.peer);
+            held.context().report(held, INT_ERR, done.peer, &Error::new(done.error, detail));
+        }
+    }
+    // What handlers have added meanwhile is reported next time; otherwise the list keeps its memory.
+    let core = held.core();
+    if core.finished.is_empty() {
+        core.finished = batch;
+    }
+    some
+}
+
+fn pump(core: &mut Core) -> bool {
+    if !core.outbox.waiting() {
+        return false;
+    }
+    let mut finished = std::mem::take(&mut core.finished);
+    let (outbox, mut wire) = core.out();
+    let moved = outbox.pump(&mut wire, &mut finished);
+    core.finished = finished;
+    moved
+}
+
+#[inline]
+fn handle(held: &mut Held<'_>, packet: &Inbound) {
+    let src = packet.src;
+    // SAFETY: the transport vouches for the head until the packet is released.
+    let head = unsafe { std::slice::from_raw_parts(packet.head, packet.head_len) };
+    let body = Piece { ptr: packet.body, len: packet.body_len };
+    match Head::decode(head) {
+        Some(Head::Am { id, uhdr_len, handler, tgt_cntr, cookie, total, atoms }) => {
+            let message = ActiveMessage { src, id: Some(id), handler, shape: None, atoms, tgt_cntr, cookie };
+            match Data::in_packet(body, uhdr_len, total) {
+                Some((header, data)) => receive::active_message(held, &message, header, data),
+                None => broken(held, src),
+            }
+        }
+        Some(Head::RequestToSend { id, uhdr_len, handler, addr, total, cookie, tgt_cntr }) => {
+            let message =
+                ActiveMessage { src, id: Some(id), handler, shape: None, atoms: false, tgt_cntr, cookie };
+            match Data::in_packet(body, uhdr_len, 0) {
+                Some((header, _)) => {
+                    receive::active_message(held, &message, header, Data::Remote { addr, total });
+                }
+                None => broken(held, src),
+            }
+        }
+        Some(Head::Amv { id, uhdr_len, handler, shape, tgt_cntr, cookie, total }) => {
+            let shape = Some(shape);
+            let message = ActiveMessage { src, id: Some(id), handler, shape, atoms: false, tgt_cntr, cookie };
+            match Data::in_packet(body, uhdr_len, total) {
+                Some((header, data)) => receive::active_message(held, &message, header, data),
+                None => broken(held, src),
+            }
+        }
+        Some(head @ Head::Vector { .. }) => vector_wire::arrived(held, src, &head, body),
+        Some(Head::Put { id, addr, tgt_cntr, cookie, total }) => {
+            receive::put(held, &IncomingPut { src, id, addr, tgt_cntr, cookie, total }, body);
+        }
+        Some(Head::Data { id, offset }) => receive::more_data(held, src, id, offset, body),
+        Some(Head::Get { addr, len, cookie, tgt_cntr }) => {
+            let data = Content::Piece(Piece { ptr: addr as *const u8, len: len as usize });
+            reply::serve_get(held, src, &data, cookie, tgt_cntr);
+        }
+        Some(Head::Reply { cookie, offset }) => reply::take_reply(held, src, cookie, offset, body),
+        Some(Head::Rmw { op, var, value, swap, cookie }) => {
+            // SAFETY: the variable's address comes from the origin's program, as LAPI_Rmw wants it.
+            match unsafe { loopback::read_modify_write(op, var, value, swap) } {
+                Some(value) => {
+                    answer(held.core(), src, &Head::RmwReply { cookie, value });
+                }
+                None => broken(held, src),
+            }
+        }
+        Some(Head::RmwReply { cookie, value }) => reply::take_rmw_reply(held, src, cookie, value),
+        Some(Head::Done { cookie }) => reply::take_done(held, src, cookie),
+        Some(Head::Fetched { cookie, refused }) => reply::take_pulled(held, src, cookie, refused),
+        Some(Head::Fence { count }) => {
+            let core = held.core();
+            if let Some(count) = core.inbox.ask(src, count) {
+                answer(core, src, &Head::FenceAck { count });
+            }
+        }
+        Some(Head::FenceAck { count }) => held.core().outbox.acknowledge(src, count),
+        Some(Head::Collective { round, sequence, offset }) => {
+            let core = held.core();
+            // SAFETY: the transport vouches for the body until the packet is released.
+            unsafe { core.collectives.arrive(sequence, round, offset, body.ptr, body.len) };
+            advance_collective(core);
+        }
+        Some(Head::Ping) => {
+            held.core().stats.liveness += 2;
+            answer(held.core(), src, &Head::Pong);
+        }
+        // That it has come is all that it says.
+        Some(Head::Pong) => held.core().stats.liveness += 1,
+        Some(Head::CollectiveAt { sequence }) => {
+            let core = held.core();
+            let (collectives, outbox, mut wire) = core.collective();
+            collectives.catch_up(sequence, outbox, &mut wire);
+            advance_collective(core);
+        }
+        Some(Head::CollectiveFailed { sequence, task, code }) => {
+            let core = held.core();
+            let failure = Failure { task, code: code as i32 };
+            core.collectives.peer_failed(src, sequence, failure);
+            advance_collective(core);
+        }
+        None => broken(held, src),
+    }
+}
+
+/// Goes on with the collective operation, if there is one.
+pub fn advance_collective(core: &mut Core) {
+    let (collectives, outbox, mut wire) = core.collective();
+    if let Some(outcome) = collectives.advance(outbox, &mut wire) {
+        core.collected = Some(outcome);
+    }
+}

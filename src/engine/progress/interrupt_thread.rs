@@ -1,0 +1,170 @@
+//! The thread of interrupt mode: it serves messages while the program computes.
+//!
+//! While the program polls by itself the notifier must cost nothing, and no peer may pay for waking it. So it does not
+//! listen then: it *watches*, waking at growing intervals just to see whether the program has polled since. When it has
+//! not, the notifier *arms* the transport, so that peers wake it from then on, and sleeps for good. The next time a
+//! thread of the program waits for something it disarms the transport and sets the watch again. While a thread of the
+//! program itself sleeps on the transport's descriptor, the notifier *rests*: there is nothing to see to.
+//!
+//! A peer that has lost its patience wakes the notifier even while it only watches (see
+//! [`crate::engine::transfer::path::kick_inattentive_peers`]).
+
+use crate::base::clock::ticks;
+use crate::base::poll::await_readable;
+use crate::base::thread::ThreadConfig;
+use crate::engine::context::notifier::{WATCH_FIRST, set_timer};
+use crate::engine::context::{Context, Core, Held};
+use crate::engine::progress::dispatcher;
+use crate::engine::progress::lost_peers;
+use crate::error::Result;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// How long the program may be silent at most before the notifier listens, while it goes on polling.
+const WATCH_LONGEST: Duration = Duration::from_millis(8);
+/// Who looked within so many ticks is looking: 20 to 100 microseconds.
+const LOOKING: u64 = 100_000;
+/// Who last looked longer ago than this computes: 0.5 to 2.5 milliseconds. In between nobody knows, and the notifier looks
+/// again after [`DOUBT`].
+const COMPUTING: u64 = 2_500_000;
+const DOUBT: Duration = Duration::from_millis(1);
+/// With work that nothing announces, the armed notifier wakes after this.
+const RESTLESS: Duration = Duration::from_millis(1);
+/// It wakes at least this often: peers may have died or fallen silent, and one that is killed between taking the bell and
+/// ringing it leaves a message unannounced.
+const LOOK_AROUND: Duration = Duration::from_millis(500);
+/// How many rounds without any news the notifier makes before it arms again.
+const LINGER: u32 = 20;
+
+/// Starts the thread.
+pub fn start(context: &Arc<Context>, recipe: ThreadConfig) -> Result<()> {
+    let shared = context.clone();
+    context.notifier.start(recipe, move |timer, generation| run(&shared, timer, generation))
+}
+
+/// What the notifier does next.
+enum Plan {
+    /// Look again when the timer says so, or when a peer has lost its patience.
+    Watch(Duration),
+    /// Sleep on the transport's descriptor.
+    Listen { at_most: Duration },
+    /// Sleep until somebody sets the timer.
+    Rest,
+}
+
+fn run(context: &Context, timer: BorrowedFd<'_>, generation: u64) {
+    let ended = || !context.notifier.present(generation);
+    let mut interval = WATCH_FIRST;
+    let mut seen = 0;
+    let mut called = false;
+    while !ended() {
+        let Some(mut held) = context.enter_closing() else { return };
+        let plan = decide(&mut held, &mut interval, &mut seen, called);
+        let descriptor = held.core().transport.event_fd().as_raw_fd();
+        drop(held);
+        if ended() {
+            // By a handler that this very thread ran, perhaps: the core may be taken out now.
+            return;
+        }
+        // SAFETY: the transport lives as long as the core, and the context ends this thread before the core.
+        let descriptor = unsafe { BorrowedFd::borrow_raw(descriptor) };
+        let ready = match plan {
+            Plan::Watch(interval) => {
+                set_timer(timer, interval);
+                await_readable(&[timer, descriptor], None)
+            }
+            Plan::Listen { at_most } => await_readable(&[timer, descriptor], Some(at_most)),
+            Plan::Rest => await_readable(&[timer], None),
+        };
+        if ready[0] {
+            // Empty it, or it stays readable. Nothing to read means that it was set anew meanwhile.
+            let _ = rustix::io::read(timer, &mut [0; 8]);
+        }
+        called = ready.get(1).copied().unwrap_or(false);
+    }
+}
+
+/// Serves what has come, and decides how to go on.
+fn decide(held: &mut Held<'_>, interval: &mut Duration, seen: &mut u64, called: bool) -> Plan {
+    let context = held.context();
+    let notifier = &context.notifier;
+    if !context.settings.interrupts.load(Ordering::Relaxed) || held.core().closing {
+        if held.core().waiters.notifier_armed {
+            disarm(held);
+        }
+        notifier.note_rest();
+        return Plan::Rest;
+    }
+    if held.core().waiters.on_descriptor {
+        notifier.note_rest();
+        return Plan::Rest;
+    }
+    let listened = held.core().waiters.notifier_armed;
+    let next = watch_on(held.core(), *interval, *seen);
+    *seen = held.core().activity;
+    if let (Some(next), false, false) = (next, called, listened) {
+        *interval = next;
+        notifier.note_watch();
+        // The program may poll so seldom that it hardly ever gets to look by itself.
+        lost_peers::look_when_due(held);
+        return Plan::Watch(next);
+    }
+    *interval = WATCH_FIRST;
+    disarm(held);
+    serve(held);
+    if !context.settings.interrupts.load(Ordering::Relaxed) || held.core().closing {
+        notifier.note_rest();
+        return Plan::Rest;
+    }
+    let core = held.core();
+    if core.has_ready_work()
+        || core.waiters.waiting != 0
+        || core.waiters.on_descriptor
+        || !core.transport.arm()
+    {
+        notifier.note_watch();
+        return Plan::Watch(Duration::from_micros(1));
+    }
+    core.waiters.notifier_armed = true;
+    Plan::Listen { at_most: if core.has_deferred() { RESTLESS } else { LOOK_AROUND } }
+}
+
+/// When to look at the program again, if it polls by itself. It has not polled since when `activity` is still `seen`.
+fn watch_on(core: &Core, interval: Duration, seen: u64) -> Option<Duration> {
+    let longer = (interval * 2).min(WATCH_LONGEST);
+    if core.waiters.waiting != 0 {
+        return Some(longer);
+    }
+    if core.activity == seen {
+        return None;
+    }
+    // It has, but perhaps just after the last time that the notifier looked: then it may have stopped long ago.
+    match core.transport.last_look().map(|at| ticks().wrapping_sub(at)) {
+        None | Some(0..LOOKING) => Some(longer),
+        Some(LOOKING..COMPUTING) => Some(DOUBT),
+        Some(COMPUTING..) => None,
+    }
+}
+
+fn disarm(held: &mut Held<'_>) {
+    let core = held.core();
+    core.transport.disarm();
+    core.waiters.notifier_armed = false;
+}
+
+/// Runs the dispatcher until there has been nothing to do for a little while.
+fn serve(held: &mut Held<'_>) {
+    let mut idle = 0;
+    let wanted = |held: &mut Held<'_>| {
+        let core = held.core();
+        core.waiters.waiting == 0 && !core.closing
+    };
+    while idle < LINGER && wanted(held) && held.context().settings.interrupts.load(Ordering::Relaxed) {
+        let moved = dispatcher::turn(held);
+        idle = if moved || held.core().has_ready_work() { 0 } else { idle + 1 };
+        held.yield_lock();
+    }
+    lost_peers::look_after_peers(held);
+}

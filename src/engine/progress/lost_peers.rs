@@ -1,0 +1,254 @@
+//! Peers that have left or are silent: what waits for them ends, and the program is told once. And peers that come back.
+
+use crate::abi::{INT_ERR, LAPI_ERR_NO_CONNECTIVITY, LAPI_ERR_TIMEOUT, TMR_ERR, lapi_err_t};
+use crate::base::clock::{moment, ticks};
+use crate::engine::context::direct_copy::DirectCopy;
+use crate::engine::context::{Core, Held};
+use crate::engine::progress::dispatcher::{advance_collective, turn};
+use crate::engine::transfer::send::answer;
+use crate::error::Error;
+use crate::proto::before;
+use crate::proto::liveness::Verdict;
+use crate::proto::ops::Op;
+use crate::transport::{PeerState, STRANGER, Task};
+use crate::wire::packet::Head;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// How many rounds for each task of the job are enough to take in what one peer can have left in its ring, whatever the
+/// others send.
+const DRAIN: u32 = 100;
+/// The greeting of a task that has entered no collective operation. One that has come back itself knows of none.
+pub const FIRST_POSITION: u64 = STRANGER + 1;
+/// Who never sleeps looks after its peers about so often, in ticks: some tenths of a second.
+const BETWEEN_LOOKS: u64 = 300_000_000;
+
+/// The same as [`look_after_peers`], unless that was done a moment ago: for threads that never sleep.
+#[cold]
+pub fn look_when_due(held: &mut Held<'_>) {
+    if ticks().wrapping_sub(held.core().last_look) >= BETWEEN_LOOKS {
+        look_after_peers(held);
+    }
+}
+
+/// Ends what waits for peers that have left (they died, or ended LAPI while they owed an answer), and for those that have
+/// been silent for TIMEOUT seconds; asks those that have been silent for a while whether they are there. Makes system
+/// calls: for threads that have slept.
+#[cold]
+pub fn look_after_peers(held: &mut Held<'_>) {
+    let core = held.core();
+    welcome(core);
+    if core.dispatcher != 0 {
+        // Another thread is in a handler that the dispatcher runs: what has come in cannot be looked at now.
+        return;
+    }
+    core.last_look = ticks();
+    let now = moment();
+    core.ops.mark(now);
+    core.outbox.mark(now);
+    let me = core.options.me;
+    let mut concerned: Vec<Task> = core.outbox.waiting_for().to_vec();
+    concerned.extend(core.ops.peers());
+    concerned.extend(core.outbox.unconfirmed());
+    // Of a collective operation only the task whose packet is next: others that have left may have done their part.
+    concerned.extend(core.collectives.awaited());
+    concerned.sort_unstable();
+    concerned.dedup();
+    concerned.retain(|&peer| peer != me);
+    let mut silent = Vec::with_capacity(concerned.len());
+    for peer in concerned {
+        match held.core().transport.peer_state(peer) {
+            PeerState::Up => silent.push(peer),
+            gone => lose(held, peer, gone),
+        }
+    }
+    keep_vigil(held, &silent);
+    // Without the packet of one that is gone a collective operation goes on, and may await another one.
+    while let Some(peer) = held.core().collectives.awaited() {
+        match held.core().transport.peer_state(peer) {
+            PeerState::Up => break,
+            gone => lose(held, peer, gone),
+        }
+        if held.core().closing || held.core().collectives.awaited() == Some(peer) {
+            break;
+        }
+    }
+}
+
+/// Takes note of tasks that have come back.
+pub fn welcome(core: &mut Core) {
+    if core.awaited.is_empty() {
+        return;
+    }
+    while let Some((task, greeting)) = core.transport.rejoined() {
+        core.awaited.remove(&task);
+        // A frame further up some stack may have been in the middle of a message of before.
+        core.inbox.forget(task);
+        core.news = true;
+        if let Some(position) = greeting.checked_sub(FIRST_POSITION) {
+            fall_into_step(core, task, position as u32);
+        }
+    }
+}
+
+/// `task` had entered so many collective operations when it let this task come back.
+fn fall_into_step(core: &mut Core, task: Task, position: u32) {
+    let (collectives, outbox, mut wire) = core.collective();
+    collectives.catch_up(position, outbox, &mut wire);
+    advance_collective(core);
+    // A task that has come back hears of all others where they stood before it took part in anything. By now it may be
+    // further itself, and so may they: that is nobody else's business.
+    let Some(joined_at) = core.joined_at else { return };
+    if before(joined_at, position) {
+        core.joined_at = Some(position);
+        let (me, tasks) = (core.options.me, core.options.tasks);
+        (0..tasks).filter(|&peer| peer != me).for_each(|peer| tell_position(core, peer, position));
+    } else if before(position, joined_at) {
+        tell_position(core, task, joined_at);
+    }
+}
+
+/// Tells a peer, which may be behind, where others stand.
+fn tell_position(core: &mut Core, peer: Task, position: u32) {
+    if core.transport.open(peer) && !core.awaited.contains(&peer) && !core.lost.contains(&peer) {
+        answer(core, peer, &Head::CollectiveAt { sequence: position });
+    }
+}
+
+/// Asks or gives up those of the peers (in ascending order) that are silent.
+fn keep_vigil(held: &mut Held<'_>, owing: &[Task]) {
+    let seconds = held.context().settings.timeout.load(Ordering::Relaxed);
+    let core = held.core();
+    if !core.options.give_up || core.closing {
+        return;
+    }
+    let timeout = Duration::from_secs(seconds.max(1) as u64);
+    let (liveness, transport) = (&mut core.liveness, &core.transport);
+    let pulses = owing.iter().map(|&peer| (peer, transport.pulse(peer)));
+    for (peer, verdict) in liveness.look(core.opened.elapsed(), timeout, pulses) {
+        if held.core().closing {
+            return;
+        }
+        match verdict {
+            // A peer without room for what waits shows life by making some.
+            Verdict::Probe if held.core().outbox.waits(peer) => {}
+            Verdict::Probe => {
+                held.core().stats.liveness += 1;
+                answer(held.core(), peer, &Head::Ping);
+            }
+            Verdict::GiveUp(silent) => give_up(held, peer, silent, seconds),
+        }
+    }
+}
+
+/// Takes in what has come until now. Answers whether the context goes on.
+fn drain(held: &mut Held<'_>) -> bool {
+    for _ in 0..DRAIN.saturating_mul(held.core().options.tasks) {
+        if !turn(held) {
+            break;
+        }
+    }
+    !held.core().closing
+}
+
+/// The peer has left: whatever waits for it ends with an error. It is reported once.
+#[cold]
+fn lose(held: &mut Held<'_>, peer: Task, how: PeerState) {
+    // What it had sent before it left is still to be had; it may have owed nothing else. A handler may purge it meanwhile.
+    let incarnation = held.core().incarnation(peer);
+    if !drain(held) || held.core().incarnation(peer) != incarnation {
+        return;
+    }
+    let core = held.core();
+    let closed = how == PeerState::Closed;
+    if !core.ops.wait_for(peer) && !core.outbox.waits(peer) && core.collectives.awaited() != Some(peer) {
+        if closed {
+            // It has served everything before it ended LAPI; only its word is missing, and will be for ever.
+            core.outbox.abandon(peer, 0, &mut Vec::new());
+            return;
+        }
+        if !core.outbox.owes(peer) {
+            return;
+        }
+    }
+    let how = if closed { "has ended LAPI" } else { "has died" };
+    end(held, peer, LAPI_ERR_NO_CONNECTIVITY, INT_ERR, how);
+}
+
+/// The peer has been silent for too long: as if it had left, and what it may still send is thrown away.
+#[cold]
+fn give_up(held: &mut Held<'_>, peer: Task, silent: Duration, timeout: i32) {
+    let sign = |held: &mut Held<'_>| (held.core().transport.pulse(peer), held.core().incarnation(peer));
+    let before = sign(held);
+    // Its answer may just have come.
+    if !drain(held) || sign(held) != before {
+        return;
+    }
+    held.core().quarantined.insert(peer);
+    let how = format!(
+        "has not answered for {} seconds (TIMEOUT is {timeout}): it is stopped, or has not called LAPI all that time while \
+         its INTERRUPT_SET is off (MP_DEBUG_NOTIMEOUT=yes waits for ever)",
+        silent.as_secs()
+    );
+    end(held, peer, LAPI_ERR_TIMEOUT, TMR_ERR, &how);
+}
+
+/// Ends whatever waits for the peer. It is reported once.
+fn end(held: &mut Held<'_>, peer: Task, code: i32, kind: lapi_err_t, how: &str) {
+    let core = held.core();
+    let (me, pending) = (core.options.me, pending(core, peer));
+    core.collectives.lose(peer, code);
+    advance_collective(core);
+    abandon(core, peer, code);
+    if !core.lost.insert(peer) {
+        return;
+    }
+    let detail = format!("task {peer} {how}. Task {me} waits for it with {pending}, which cannot complete");
+    held.context().report(held, kind, peer, &Error::new(code, detail));
+}
+
+/// What waits for the peer, in words.
+fn pending(core: &Core, peer: Task) -> String {
+    let (mut sends, mut gets, mut updates) = (0, 0, 0);
+    for op in core.ops.of(peer) {
+        match op {
+            Op::Completion { .. } | Op::Rendezvous { .. } => sends += 1,
+            Op::Get { .. } => gets += 1,
+            Op::Rmw { .. } => updates += 1,
+        }
+    }
+    let counts = [
+        (sends, "put or active message", "puts or active messages"),
+        (gets, "get", "gets"),
+        (updates, "read-modify-write", "read-modify-writes"),
+        (core.outbox.parked(peer), "packet without room", "packets without room"),
+        (core.outbox.streams(peer), "long message half sent", "long messages half sent"),
+        (usize::from(core.outbox.asks(peer)), "fence", "fences"),
+        (usize::from(core.collectives.awaited() == Some(peer)), "collective call", "collective calls"),
+    ];
+    let counts = counts.iter().filter(|(count, ..)| *count != 0);
+    let words = counts.map(|(count, one, many)| format!("{count} {}", if *count == 1 { one } else { many }));
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// Ends everything that goes to `peer`, comes from it or waits for it; send operations among it report `code`. Answers how
+/// many operations waited for an answer.
+pub fn abandon(core: &mut Core, peer: Task, code: i32) -> usize {
+    let mut finished = std::mem::take(&mut core.finished);
+    core.outbox.abandon(peer, code, &mut finished);
+    core.inbox.abandon(peer);
+    let copies =
+        core.direct_copies.iter().filter(|transfer| transfer.peer == peer).filter_map(DirectCopy::abandoned);
+    let ended = core.ops.abandon(peer);
+    let answers = ended.iter().filter_map(|op| match op {
+        Op::Rendezvous { done, fetched: false, .. } | Op::Rmw { done, .. } => Some(*done),
+        _ => None,
+    });
+    let from = finished.len();
+    finished.extend(copies.chain(answers));
+    finished[from..].iter_mut().for_each(|done| done.error = code);
+    core.direct_copies.retain(|transfer| transfer.peer != peer);
+    core.finished = finished;
+    core.news = true;
+    ended.len()
+}

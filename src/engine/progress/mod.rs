@@ -1,0 +1,14 @@
+//! What keeps a context going, from the ground up:
+//!
+//! * [`completion_threads`]: the threads that run completion handlers.
+//! * [`dispatcher`]: takes packets in and advances what is under way; never entered twice.
+//! * [`lost_peers`]: ends what waits for a task that has left or does not respond. [`recovery`]: tasks that the program
+//!   purges and resumes.
+//! * [`wait`]: how a thread waits. [`interrupt_thread`]: the thread of interrupt mode.
+
+pub mod completion_threads;
+pub mod dispatcher;
+pub mod interrupt_thread;
+pub mod lost_peers;
+pub mod recovery;
+pub mod wait;

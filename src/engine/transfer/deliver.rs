@@ -1,0 +1,100 @@
+//! What follows when data is where it belongs: counters, completion handlers, and word to the sender.
+
+use crate::abi::{LAPI_NORMAL, LAPI_RECV_COMPLETE, compl_hndlr_t};
+use crate::base::bytes::Piece;
+use crate::base::clock::ticks;
+use crate::engine::context::active_handler::Kind;
+use crate::engine::context::completion_queue::Completion;
+use crate::engine::context::incoming::Delivery;
+use crate::engine::context::{Context, Core, Held};
+use crate::engine::transfer::send::answer;
+use crate::proto::content::Sink;
+use crate::transport::Task;
+use crate::wire::packet::Head;
+use libc::c_void;
+
+/// Bodies from so many bytes on are timed when they are copied.
+const MEASURED: usize = 4096;
+
+/// Copies a packet's bytes to where they belong, and notes how long that takes when they are many.
+///
+/// # Safety
+/// The body must be readable, and its places in `sink` writable.
+#[inline]
+pub unsafe fn take(core: &mut Core, sink: &Sink, offset: u64, body: Piece) {
+    if body.len < MEASURED {
+        // SAFETY: the caller's promise.
+        return unsafe { sink.take(offset, body) };
+    }
+    let before = ticks();
+    // SAFETY: the caller's promise.
+    unsafe { sink.take(offset, body) };
+    core.tuner.note_taken(body.len, ticks() - before);
+}
+
+/// A message needs nothing more: the sender's fence may have waited for it.
+#[inline]
+pub fn confirm(held: &mut Held<'_>, src: Task, id: u32) {
+    let core = held.core();
+    if let Some(count) = core.inbox.deliver(src, id) {
+        answer(core, src, &Head::FenceAck { count });
+    }
+}
+
+/// All data of a message is where it belongs.
+#[inline]
+pub fn delivered(held: &mut Held<'_>, delivery: Delivery) {
+    let core = held.core();
+    core.unreported |= LAPI_RECV_COMPLETE;
+    match delivery.id {
+        Some(id) => {
+            core.stats.peers.bytes_received += delivery.bytes;
+            confirm(held, delivery.src, id);
+        }
+        None => core.stats.local.bytes_received += delivery.bytes,
+    }
+    match delivery.handler {
+        None => conclude(held, &delivery),
+        Some(handler) => complete_by_handler(held, delivery, handler),
+    }
+}
+
+fn complete_by_handler(held: &mut Held<'_>, delivery: Delivery, handler: compl_hndlr_t) {
+    let context: &Context = held.context();
+    let incarnation = held.core().incarnation(delivery.src);
+    if delivery.ret_flags == LAPI_NORMAL {
+        let completion =
+            Completion { handler, parameter: delivery.parameter, then: Some((delivery, incarnation)) };
+        context.completions.push(completion);
+        return;
+    }
+    let before = context.running.enter(Kind::Completion, handler as usize);
+    // SAFETY: the program's own completion handler, with the parameter that its header handler gave; no reference into
+    // the core is out.
+    unsafe { handler(context.handle_ptr(), delivery.parameter as *mut c_void) };
+    context.running.leave(before);
+    conclude_since(held, delivery, incarnation);
+}
+
+/// The same as [`conclude`] after a completion handler has run: the sender may have been given up meanwhile, and whoever has
+/// its place now did not send this.
+pub fn conclude_since(held: &mut Held<'_>, delivery: Delivery, incarnation: u32) {
+    let same = held.core().incarnation(delivery.src) == incarnation;
+    conclude(held, &Delivery { cookie: if same { delivery.cookie } else { 0 }, ..delivery });
+}
+
+/// The message is complete, its completion handler has returned: target counter first, then the origin is told.
+#[inline]
+pub fn conclude(held: &mut Held<'_>, delivery: &Delivery) {
+    // SAFETY: a counter of this task, by the contract of the call that sent the message.
+    unsafe { held.core().raise(delivery.tgt_cntr as usize, delivery.src) };
+    if delivery.cookie != 0 {
+        match delivery.id {
+            Some(_) => {
+                answer(held.core(), delivery.src, &Head::Done { cookie: delivery.cookie });
+            }
+            // SAFETY: of a message to oneself the completion counter's address stands here.
+            None => unsafe { held.core().raise(delivery.cookie as usize, delivery.src) },
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Header handlers: the program's functions that say where the data of an active message goes.
+
+use crate::abi::{
+    AM_ERR, LAPI_BURY_MSG, LAPI_DELIVER_MSG, LAPI_DROP_PKT, LAPI_ERR_DGSP_CTL, LAPI_ERR_HDR_HNDLR_NULL,
+    LAPI_NORMAL, compl_hndlr_p, ddm_func_p, hdr_hndlr_t, lapi_return_info_t, lapi_vec_t, wide,
+};
+use crate::base::bytes::Piece;
+use crate::dgsp::Layout;
+use crate::dgsp::registry::REGISTRY;
+use crate::dgsp::vector::{self, Vector};
+use crate::engine::context::active_handler::Kind;
+use crate::engine::context::incoming::{ActiveMessage, Data, Delivery};
+use crate::engine::context::{ADDRESS_TABLE, Held};
+use crate::error::{Error, Result};
+use crate::proto::content::Sink;
+use libc::{c_int, c_ulong, c_void};
+use std::ptr;
+use std::sync::Arc;
+
+/// The value of MAGIC in a whole lapi_return_info_t.
+const MAGIC: c_int = 0x4c41_5049;
+
+/// What a header handler wants.
+pub enum Verdict {
+    /// Deliver there, then this.
+    Deliver {
+        /// Where the data goes.
+        sink: Sink,
+        /// What follows.
+        delivery: Delivery,
+    },
+    /// Offer it again.
+    Drop,
+}
+
+/// Calls the header handler of a message.
+pub fn ask(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: &Data) -> Verdict {
+    let context = held.context();
+    let mut delivery = Delivery {
+        src: message.src,
+        id: message.id,
+        tgt_cntr: message.tgt_cntr,
+        // The origin of exposed data always has an operation; it is told of the completion all the same.
+        cookie: message.cookie,
+        handler: None,
+        parameter: 0,
+        ret_flags: LAPI_NORMAL,
+        bytes: data.len(),
+    };
+    let Some(handler) = header_handler(held, message.handler) else {
+        let what = format!(
+            "task {} has sent a message for header handler {}, which is not set here",
+            message.src, message.handler
+        );
+        context.report(held, AM_ERR, message.src, &Error::new(LAPI_ERR_HDR_HNDLR_NULL, what));
+        return Verdict::Deliver { sink: Sink::Nowhere, delivery };
+    };
+    let here = match *data {
+        Data::Here(piece) if piece.len != 0 => piece.ptr as *mut c_void,
+        _ => ptr::null_mut(),
+    };
+    let mut info = lapi_return_info_t {
+        msg_len: delivery.bytes as c_ulong,
+        MAGIC,
+        ret_flags: LAPI_NORMAL,
+        ctl_flags: LAPI_DELIVER_MSG,
+        dgsp_handle: ptr::null_mut(),
+        bytes: delivery.bytes as c_ulong,
+        src: message.src as c_int,
+        udata_one_pkt_ptr: here,
+        recv_offset_dgsp_bytes: 0,
+    };
+    let mut uhdr_len = header.len as libc::c_uint;
+    let uhdr = if header.len == 0 { ptr::null_mut() } else { header.ptr as *mut c_void };
+    let (mut completion, mut parameter): (compl_hndlr_p, *mut c_void) = (None, ptr::null_mut());
+    let before = context.running.enter(Kind::Header, handler as usize);
+    // SAFETY: the program's own header handler, with pointers that live during the call; no reference into the core is
+    // out. A vector header handler differs in the type that its result points to, and in nothing else.
+    let answer = unsafe {
+        handler(
+            context.handle_ptr(),
+            uhdr,
+            &mut uhdr_len,
+            ptr::from_mut(&mut info).cast(),
+            &mut completion,
+            &mut parameter,
+        )
+    };
+    context.running.leave(before);
+    if info.ctl_flags == LAPI_DROP_PKT {
+        return Verdict::Drop;
+    }
+    delivery.handler = completion;
+    delivery.parameter = parameter as usize;
+    delivery.ret_flags = info.ret_flags;
+    if info.ctl_flags == LAPI_BURY_MSG || answer.is_null() {
+        return Verdict::Deliver { sink: Sink::Nowhere, delivery };
+    }
+    let sink = match message.shape {
+        Some(shape) => to_vector(answer.cast(), shape),
+        None if info.dgsp_handle.is_null() => Ok(Sink::Buffer(answer as usize)),
+        None => {
+            let function = held.core().ddm.get();
+            to_program(message, answer, &info, function)
+        }
+    };
+    let sink = sink.unwrap_or_else(|error| {
+        context.report(held, AM_ERR, message.src, &error);
+        Sink::Nowhere
+    });
+    Verdict::Deliver { sink, delivery }
+}
+
+/// The places of a target vector.
+fn to_vector(vector: *const lapi_vec_t, shape: u64) -> Result<Sink> {
+    // SAFETY: what a vector header handler returns.
+    let vector = unsafe { Vector::of(vector) };
+    vector::check_target(vector.as_ref(), (shape >> 32) as u32, shape as u32 as usize)?;
+    Ok(vector.map_or(Sink::Nowhere, |vector| Sink::from(Layout::vector(&vector))))
+}
+
+/// The places of a DGSP.
+fn to_program(
+    message: &ActiveMessage,
+    buffer: *mut c_void,
+    info: &lapi_return_info_t,
+    function: ddm_func_p,
+) -> Result<Sink> {
+    let program = REGISTRY.lookup(info.dgsp_handle)?;
+    if program.has_control() && !message.atoms {
+        let what =
+            "a scatter program with CONTROL needs an atom_size at the origin, or operands would be cut apart";
+        return Err(Error::new(LAPI_ERR_DGSP_CTL, what));
+    }
+    let skip = wide(info.recv_offset_dgsp_bytes);
+    let bytes = wide(info.bytes.min(info.msg_len)).saturating_add(skip);
+    let layout = Layout::target_program(program, buffer.cast(), bytes, function)?;
+    Ok(Sink::Scattered(Arc::new(layout), skip))
+}
+
+/// The function behind a header handler's address or index.
+fn header_handler(held: &mut Held<'_>, named: u64) -> Option<hdr_hndlr_t> {
+    let address =
+        if named < ADDRESS_TABLE as u64 { held.core().addresses[named as usize] } else { named as usize };
+    // SAFETY: the address of a header handler, by the contract of LAPI_Amsend and LAPI_Addr_set; 0 becomes none.
+    unsafe { std::mem::transmute::<usize, Option<hdr_hndlr_t>>(address) }
+}

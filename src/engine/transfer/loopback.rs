@@ -1,0 +1,203 @@
+//! Operations of a task on itself: no packets, the same rules.
+
+use crate::abi::{COMPARE_AND_SWAP, FETCH_AND_ADD, FETCH_AND_OR, LAPI_RECV_COMPLETE, SWAP};
+use crate::base::bytes::{self, Piece};
+use crate::base::thread::this_thread;
+use crate::engine::context::Held;
+use crate::engine::context::incoming::{ActiveMessage, Data, SelfMessage};
+use crate::engine::context::request::{Get, Message, Put};
+use crate::engine::transfer::receive;
+use crate::engine::transfer::reply;
+use crate::engine::transfer::send::finish;
+use crate::error::Result;
+use crate::proto::content::Content;
+use crate::proto::outbox::SendDone;
+use crate::wire::packet::RMW_WIDE;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// A put to oneself.
+///
+/// # Safety
+/// The addresses must be as LAPI_Put wants them.
+pub unsafe fn put(held: &mut Held<'_>, put: &Put) -> Result<()> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        bytes::copy(put.data, put.addr as *mut u8);
+        raise(held, put.tgt_cntr as usize);
+    }
+    let done = put.done;
+    put_done(held, put.data.len as u64, 0, put.cmpl_cntr, &done);
+    Ok(())
+}
+
+/// A put to oneself has been made.
+pub fn put_done(held: &mut Held<'_>, bytes: u64, tgt_cntr: u64, cmpl_cntr: usize, done: &SendDone) {
+    // SAFETY: the program's counter, or 0.
+    unsafe { raise(held, tgt_cntr as usize) };
+    let core = held.core();
+    core.stats.local.bytes_received += bytes;
+    core.unreported |= LAPI_RECV_COMPLETE;
+    finish(held, done);
+    // SAFETY: as above.
+    unsafe { raise(held, cmpl_cntr) };
+    held.core().news = true;
+}
+
+/// Raises a counter for something that this task has done to itself.
+///
+/// # Safety
+/// `cntr` must be 0 or the address of a counter of the program.
+pub(in crate::engine) unsafe fn raise(held: &mut Held<'_>, cntr: usize) {
+    let core = held.core();
+    let me = core.options.me;
+    // SAFETY: the caller's promise.
+    unsafe { core.raise(cntr, me) };
+}
+
+/// A get from oneself.
+///
+/// # Safety
+/// The addresses must be as LAPI_Get wants them.
+pub unsafe fn get(held: &mut Held<'_>, get: &Get) {
+    let data = Piece { ptr: get.addr as *const u8, len: get.len as usize };
+    // SAFETY: the caller's promise.
+    unsafe {
+        bytes::copy(data, get.buffer as *mut u8);
+        raise(held, get.tgt_cntr as usize);
+        raise(held, get.org_cntr);
+    }
+    got(held, get.len);
+    reply::get_handler(held, get.handler.map_or(0, |handler| handler as usize), get.parameter);
+}
+
+/// A get from oneself has been made.
+pub fn got(held: &mut Held<'_>, bytes: u64) {
+    let core = held.core();
+    core.stats.local.bytes_received += bytes;
+    core.stats.local.bytes_sent += bytes;
+    core.unreported |= LAPI_RECV_COMPLETE;
+    core.news = true;
+}
+
+/// An active message to oneself. It is delivered before the call returns, or, when a handler has sent it, when the
+/// handler has returned.
+///
+/// # Safety
+/// The addresses must be as LAPI_Amsend wants them.
+pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Result<()> {
+    if held.core().dispatcher != 0 {
+        // SAFETY: the caller's promise.
+        unsafe { queue(held, message) };
+        return Ok(());
+    }
+    held.core().dispatcher = this_thread();
+    // SAFETY: the header must be 8-byte aligned for the handler.
+    let aligned = unsafe { bytes::copy_aligned(message.header) };
+    deliver(held, message, Piece { ptr: aligned.as_ptr().cast(), len: message.header.len }, &message.data);
+    let core = held.core();
+    core.dispatcher = 0;
+    core.news = true;
+    finish(held, &message.done);
+    Ok(())
+}
+
+/// # Safety
+/// Header and data must be readable; the data until the message is done, when it is longer than the copy limit.
+unsafe fn queue(held: &mut Held<'_>, message: &Message) {
+    let short = message.copied || message.header.len + message.data.len() <= held.core().options.copy_limit;
+    // SAFETY: the caller's promise.
+    let (header, copy) = unsafe { (bytes::copy_aligned(message.header), short.then(|| pack(&message.data))) };
+    held.core().to_self.push_back(SelfMessage { message: message.clone(), header, copy });
+    if short {
+        finish(held, &message.done);
+    }
+}
+
+/// The data of a message in a row, 8-byte aligned.
+///
+/// # Safety
+/// The data must be readable.
+unsafe fn pack(data: &Content) -> Box<[u64]> {
+    let mut words = vec![0u64; data.len().div_ceil(8)].into_boxed_slice();
+    // SAFETY: the words have room for the data, for which the caller vouches.
+    unsafe { data.part(0, data.len()).copy_to(words.as_mut_ptr().cast()) };
+    words
+}
+
+/// Delivers what handlers have sent to their own task.
+pub fn deliver_queued(held: &mut Held<'_>) -> bool {
+    let waiting = held.core().to_self.len();
+    for _ in 0..waiting {
+        let Some(queued) = held.core().to_self.pop_front() else { break };
+        let message = &queued.message;
+        let header = Piece { ptr: queued.header.as_ptr().cast(), len: message.header.len };
+        let data = match &queued.copy {
+            Some(copy) => Content::Piece(Piece { ptr: copy.as_ptr().cast(), len: message.data.len() }),
+            None => message.data.clone(),
+        };
+        deliver(held, message, header, &data);
+        if queued.copy.is_none() {
+            finish(held, &message.done);
+        }
+    }
+    waiting != 0
+}
+
+fn deliver(held: &mut Held<'_>, message: &Message, header: Piece, data: &Content) {
+    let short = header.len + data.len() <= held.core().outbox.packet_size();
+    let arrived = ActiveMessage {
+        src: message.tgt,
+        id: None,
+        handler: message.handler,
+        shape: message.shape,
+        atoms: message.atom != 0,
+        tgt_cntr: message.tgt_cntr,
+        cookie: message.cmpl_cntr as u64,
+    };
+    if !short {
+        return receive::active_message(held, &arrived, header, Data::Local(data.clone(), message.atom));
+    }
+    match data.as_piece() {
+        Some(piece) if piece.ptr as usize % 8 == 0 => {
+            receive::active_message(held, &arrived, header, Data::Here(piece));
+        }
+        _ => {
+            // The handler is shown data in a row, and may count on its alignment.
+            // SAFETY: the data is readable, by the promise of the call that sent it.
+            let packed = unsafe { pack(data) };
+            let piece = Piece { ptr: packed.as_ptr().cast(), len: data.len() };
+            receive::active_message(held, &arrived, header, Data::Here(piece));
+        }
+    }
+}
+
+/// Carries out a read-modify-write on a variable of this task, atomically also with regard to the program's own atomic
+/// instructions. The answer is the previous value, or whether the swap was done; `None` for an operation that is none.
+///
+/// # Safety
+/// `var` must be the address of a variable of that width, aligned to it.
+pub unsafe fn read_modify_write(op: u16, var: u64, value: u64, swap: u64) -> Option<u64> {
+    let order = Ordering::SeqCst;
+    let code = u32::from(op & !RMW_WIDE);
+    if op & RMW_WIDE != 0 {
+        // SAFETY: the caller's promise.
+        let variable = unsafe { AtomicU64::from_ptr(var as *mut u64) };
+        return Some(match code {
+            FETCH_AND_ADD => variable.fetch_add(value, order),
+            FETCH_AND_OR => variable.fetch_or(value, order),
+            SWAP => variable.swap(value, order),
+            COMPARE_AND_SWAP => variable.compare_exchange(value, swap, order, order).is_ok().into(),
+            _ => return None,
+        });
+    }
+    // SAFETY: the caller's promise.
+    let variable = unsafe { AtomicU32::from_ptr(var as *mut u32) };
+    let (value, swap) = (value as u32, swap as u32);
+    Some(u64::from(match code {
+        FETCH_AND_ADD => variable.fetch_add(value, order),
+        FETCH_AND_OR => variable.fetch_or(value, order),
+        SWAP => variable.swap(value, order),
+        COMPARE_AND_SWAP => variable.compare_exchange(value, swap, order, order).is_ok().into(),
+        _ => return None,
+    }))
+}

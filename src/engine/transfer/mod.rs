@@ -1,0 +1,21 @@
+//! How one operation goes, from the ground up:
+//!
+//! * [`path`]: which path a long message takes. [`header_handler`]: calls header handlers.
+//! * [`send`]: how anything leaves this task. [`deliver`]: what follows when data is in its place.
+//! * [`assembly`]: messages of several packets. [`reply`]: answers, on both sides.
+//! * [`vector_wire`]: vectors in packets. [`direct`]: copies across address spaces.
+//! * [`receive`]: messages that come in. [`loopback`]: a task and itself.
+//! * [`origin`]: starts the program's operations, [`vector`] those between vectors.
+
+pub mod assembly;
+pub mod deliver;
+pub mod direct;
+pub mod header_handler;
+pub mod loopback;
+pub mod origin;
+pub mod path;
+pub mod receive;
+pub mod reply;
+pub mod send;
+pub mod vector;
+pub mod vector_wire;

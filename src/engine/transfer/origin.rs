@@ -1,0 +1,208 @@
+//! The program's operations at their origin: how they start.
+
+use crate::base::bytes::Piece;
+use crate::engine::context::Held;
+use crate::engine::context::direct_copy::DirectCopy;
+use crate::engine::context::request::{Get, Message, Put, Rmw};
+use crate::engine::context::tuner::Way;
+use crate::engine::transfer::direct;
+use crate::engine::transfer::loopback;
+use crate::engine::transfer::path;
+use crate::engine::transfer::reply;
+use crate::engine::transfer::send::{answer, completion, finish, gone, reachable, send, started, stream};
+use crate::error::Result;
+use crate::proto::content::{Content, Sink};
+use crate::proto::ops::Op;
+use crate::proto::outbox::{Body, Continuation, SendDone, Sent, Streaming};
+use crate::transport::Task;
+use crate::wire::packet::{Head, RMW_WIDE};
+
+/// Starts a put.
+///
+/// # Safety
+/// The addresses must be as LAPI_Put wants them, at both tasks.
+#[inline]
+pub unsafe fn put(held: &mut Held<'_>, put: &Put) -> Result<()> {
+    let core = held.core();
+    if put.tgt == core.options.me {
+        // SAFETY: the caller's promise.
+        return unsafe { loopback::put(held, put) };
+    }
+    reachable(held, put.tgt)?;
+    let cookie = completion(held, put.tgt, put.cmpl_cntr);
+    let core = held.core();
+    let id = core.outbox.number(put.tgt);
+    let len = put.data.len;
+    let data = Content::Piece(put.data);
+    // Nothing to put, nowhere to put it: see `path::announce` for what such an address would mean.
+    let addr = if len == 0 { 0 } else { put.addr };
+    let mut head = Head::Put { id, addr, tgt_cntr: put.tgt_cntr, cookie, total: 0 };
+    if len <= core.outbox.max_body() {
+        // SAFETY: the data is the caller's promise.
+        let posted = unsafe { send(held, put.tgt, &head, Body::data(&data), false, put.done) };
+        return started(held, put.tgt, cookie, posted, &put.done);
+    }
+    let copied = len <= core.options.copy_limit;
+    if !copied && path::choose(core, put.tgt, len, put.hint) == Way::Attach {
+        direct::begin(held, DirectCopy::push(put, id, cookie));
+        return Ok(());
+    }
+    if let Head::Put { total, .. } = &mut head {
+        *total = len as u64;
+    }
+    // SAFETY: the data is the caller's promise.
+    let posted = unsafe {
+        let how = Streaming { copied, atom: 0 };
+        stream(held, put.tgt, Some((&head, Piece::EMPTY)), Continuation::Message(id), &data, how, put.done)
+    };
+    started(held, put.tgt, cookie, posted, &put.done)
+}
+
+/// Starts an active message.
+///
+/// # Safety
+/// The addresses must be as LAPI_Amsend wants them, at both tasks.
+#[inline]
+pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Result<()> {
+    let tgt = message.tgt;
+    if tgt == held.core().options.me {
+        // SAFETY: the caller's promise.
+        return unsafe { loopback::active_message(held, message) };
+    }
+    reachable(held, tgt)?;
+    let (header, data) = (message.header, &message.data);
+    let len = data.len();
+    let short = header.len + len <= held.core().outbox.packet_size();
+    let copied = message.copied || header.len + len <= held.core().options.copy_limit;
+    // A target fetches what lies in a row, for a header handler that answers with a buffer.
+    let plain = message.shape.is_none() && message.atom == 0;
+    if let (false, false, true, Some(piece)) = (short, copied, plain, data.as_piece())
+        && path::choose(held.core(), tgt, len, message.hint) == Way::Attach
+    {
+        // SAFETY: the caller's promise.
+        return unsafe { expose(held, message, piece) };
+    }
+    let cookie = completion(held, tgt, message.cmpl_cntr);
+    let id = held.core().outbox.number(tgt);
+    let total = if short { 0 } else { len as u64 };
+    let (uhdr_len, handler, tgt_cntr) = (header.len as u16, message.handler, message.tgt_cntr);
+    let head = match message.shape {
+        None => Head::Am { id, uhdr_len, handler, tgt_cntr, cookie, total, atoms: message.atom != 0 },
+        Some(shape) => Head::Amv { id, uhdr_len, handler, shape, tgt_cntr, cookie, total },
+    };
+    // SAFETY: header and data are the caller's promise.
+    let posted = unsafe {
+        if short {
+            send(held, tgt, &head, Body { header, data }, message.copied, message.done)
+        } else {
+            let how = Streaming { copied, atom: message.atom };
+            stream(held, tgt, Some((&head, header)), Continuation::Message(id), data, how, message.done)
+        }
+    };
+    started(held, tgt, cookie, posted, &message.done)
+}
+
+/// Starts an active message whose data the target fetches.
+///
+/// # Safety
+/// As for [`active_message`]; the data is `piece`.
+unsafe fn expose(held: &mut Held<'_>, message: &Message, piece: Piece) -> Result<()> {
+    let (tgt, core) = (message.tgt, held.core());
+    let id = core.outbox.number(tgt);
+    let exposed = Op::Rendezvous {
+        done: message.done,
+        cmpl_cntr: message.cmpl_cntr,
+        id,
+        data: piece.ptr as usize,
+        len: piece.len,
+        fetched: false,
+        concluded: false,
+    };
+    let cookie = core.ops.insert(tgt, exposed, false);
+    let head = Head::RequestToSend {
+        id,
+        uhdr_len: message.header.len as u16,
+        handler: message.handler,
+        addr: piece.ptr as u64,
+        total: piece.len as u64,
+        cookie,
+        tgt_cntr: message.tgt_cntr,
+    };
+    let body = Body { header: message.header, data: &Content::EMPTY };
+    // SAFETY: the header is the caller's promise; parked, it is copied.
+    if unsafe { send(held, tgt, &head, body, true, SendDone::nothing(tgt)) } == Sent::Gone {
+        let core = held.core();
+        core.ops.remove(tgt, cookie);
+        core.outbox.take_back(tgt);
+        return Err(gone(tgt));
+    }
+    Ok(())
+}
+
+/// Starts a get.
+///
+/// # Safety
+/// The addresses must be as LAPI_Get wants them, at both tasks.
+pub unsafe fn get(held: &mut Held<'_>, get: &Get) -> Result<()> {
+    let core = held.core();
+    if get.tgt == core.options.me {
+        // SAFETY: the caller's promise.
+        unsafe { loopback::get(held, get) };
+        return Ok(());
+    }
+    reachable(held, get.tgt)?;
+    let core = held.core();
+    let op = Op::Get {
+        sink: Sink::Buffer(get.buffer),
+        len: get.len,
+        arrived: 0,
+        org_cntr: get.org_cntr,
+        handler: get.handler.map_or(0, |handler| handler as usize),
+        info: get.parameter,
+    };
+    let cookie = core.ops.insert(get.tgt, op, true);
+    if path::choose_get(core, get.tgt, get.len as usize, get.hint) == Way::Attach {
+        direct::begin(held, DirectCopy::fetch(get, cookie));
+        return Ok(());
+    }
+    request(
+        held,
+        get.tgt,
+        &Head::Get { addr: get.addr, len: get.len, cookie, tgt_cntr: get.tgt_cntr },
+        cookie,
+    )
+}
+
+/// Asks the target for something that operation `cookie` waits for.
+pub fn request(held: &mut Held<'_>, tgt: Task, head: &Head, cookie: u64) -> Result<()> {
+    if answer(held.core(), tgt, head) == Sent::Gone {
+        held.core().ops.remove(tgt, cookie);
+        return Err(gone(tgt));
+    }
+    Ok(())
+}
+
+/// Starts a read-modify-write.
+///
+/// # Safety
+/// The addresses must be as LAPI_Rmw wants them, at both tasks.
+#[inline]
+pub unsafe fn rmw(held: &mut Held<'_>, rmw: &Rmw) -> Result<()> {
+    let op = rmw.op | if rmw.wide { RMW_WIDE } else { 0 };
+    let core = held.core();
+    if rmw.tgt == core.options.me {
+        // SAFETY: the caller's promise.
+        if let Some(value) = unsafe { loopback::read_modify_write(op, rmw.var, rmw.value, rmw.swap) } {
+            // SAFETY: the caller's promise.
+            unsafe { reply::store_previous(rmw.previous, rmw.wide, value) };
+        }
+        finish(held, &rmw.done);
+        return Ok(());
+    }
+    reachable(held, rmw.tgt)?;
+    let core = held.core();
+    let pending = Op::Rmw { previous: rmw.previous, wide: rmw.wide, done: rmw.done };
+    let cookie = core.ops.insert(rmw.tgt, pending, true);
+    let head = Head::Rmw { op, var: rmw.var, value: rmw.value, swap: rmw.swap, cookie };
+    request(held, rmw.tgt, &head, cookie)
+}

@@ -1,0 +1,87 @@
+//! Long messages: which way they go.
+//!
+//! A long message goes as a stream of packets, so that both processors copy at the same time, or in one copy across
+//! address spaces (see [`crate::engine::transfer::direct`]), which needs no help from the peer.
+
+use crate::base::clock::ticks;
+use crate::engine::context::Core;
+use crate::engine::context::request::{Hint, Preference};
+use crate::engine::context::tuner::Way;
+use crate::proto::outbox::SendDone;
+use crate::transport::Task;
+
+/// Ticks between two prods, about a millisecond: who has been prodded is on its way.
+const BETWEEN_PRODS: u64 = 2_000_000;
+
+/// The way of a put or active message that is longer than a packet.
+pub fn choose(core: &mut Core, peer: Task, len: usize, hint: Hint) -> Way {
+    let policy = core.options.bulk;
+    if core.transport.attach().is_none() {
+        return Way::Packets;
+    }
+    match (policy.preference, hint) {
+        (Preference::Packets, _) | (Preference::Auto, Hint::Packets) => Way::Packets,
+        (Preference::Attach, _) | (Preference::Auto, Hint::Bulk) => Way::Attach,
+        // A peer that is not looking for packets would have to be woken to take a stream.
+        (Preference::Auto, Hint::None) if policy.crowded || !core.transport.attentive(peer) => Way::Attach,
+        (Preference::Auto, Hint::None) => core.tuner.choose(len),
+    }
+}
+
+/// The way of a get: a short one too is better fetched from a peer that is not looking.
+pub fn choose_get(core: &mut Core, peer: Task, len: usize, hint: Hint) -> Way {
+    let short = len <= core.outbox.max_body();
+    match core.options.bulk.preference {
+        _ if len == 0 => Way::Packets,
+        Preference::Auto if short && core.transport.attentive(peer) => Way::Packets,
+        Preference::Attach if short => Way::Packets,
+        _ => choose(core, peer, len, hint),
+    }
+}
+
+/// The way of a put or get between two vectors, by the length of their pieces.
+pub fn choose_vector(core: &mut Core, peer: Task, len: usize, piece: usize, hint: Hint) -> Way {
+    let policy = core.options.bulk;
+    if core.transport.attach().is_none() || len == 0 {
+        return Way::Packets;
+    }
+    match (policy.preference, hint) {
+        (Preference::Packets, _) | (Preference::Auto, Hint::Packets) => Way::Packets,
+        (Preference::Attach, _) | (Preference::Auto, Hint::Bulk) => Way::Attach,
+        // What fits a packet costs less than a system call, if the peer looks for it.
+        (Preference::Auto, Hint::None) if len <= core.outbox.max_body() / 2 => {
+            match core.transport.attentive(peer) {
+                true => Way::Packets,
+                false => core.vector_tuner.choose(piece),
+            }
+        }
+        (Preference::Auto, Hint::None) => core.vector_tuner.choose(piece),
+    }
+}
+
+/// A send operation that went as a stream is done: what it has taken.
+pub fn note_stream(core: &mut Core, done: &SendDone) {
+    match done.piece {
+        0 => core.tuner.note_stream(done.bytes as usize, done.bytes, done.posted, ticks()),
+        piece => core.vector_tuner.note_stream(piece as usize, done.bytes, done.posted, ticks()),
+    }
+}
+
+/// Wakes peers that owe us something and do not look: a thread that is about to sleep has been patient long enough.
+pub fn kick_inattentive_peers(core: &mut Core) {
+    let now = ticks();
+    if now.wrapping_sub(core.last_kick) < BETWEEN_PRODS {
+        return;
+    }
+    core.last_kick = now;
+    let mut peers: Vec<Task> = core.ops.peers().chain(core.outbox.unconfirmed()).collect();
+    peers.extend(core.outbox.waiting_for());
+    peers.extend(core.collectives.awaited());
+    peers.sort_unstable();
+    peers.dedup();
+    for peer in peers {
+        if peer != core.options.me && !core.transport.attentive(peer) {
+            core.transport.poke(peer);
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Messages that come in: puts and active messages, and where their data goes.
+
+use crate::abi::LAPI_NORMAL;
+use crate::base::bytes::{self, Piece};
+use crate::engine::context::Held;
+use crate::engine::context::direct_copy::DirectCopy;
+use crate::engine::context::incoming::{ActiveMessage, Data, Delivery, Dropped, IncomingPut, Then};
+use crate::engine::transfer::assembly;
+use crate::engine::transfer::deliver::{delivered, take};
+use crate::engine::transfer::direct;
+use crate::engine::transfer::header_handler::{self, Verdict};
+use crate::engine::transfer::send::answer;
+use crate::engine::transfer::vector_wire;
+use crate::proto::content::{self, Content, Sink};
+use crate::proto::inbox::Assembly;
+use crate::transport::Task;
+use crate::wire::packet::Head;
+
+/// An active message has arrived: runs its header handler, and does what it wants.
+pub fn active_message(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: Data) {
+    let incarnation = held.core().incarnation(message.src);
+    let verdict = header_handler::ask(held, message, header, &data);
+    if held.core().incarnation(message.src) != incarnation {
+        // The program has given the sender up in its handler, and the message with it.
+        return;
+    }
+    match verdict {
+        Verdict::Deliver { sink, delivery } => deliver(held, message, sink, delivery, data),
+        // SAFETY: header and data are here, in the packet or in the program's memory.
+        Verdict::Drop => unsafe { keep(held, message, header, data) },
+    }
+}
+
+fn deliver(held: &mut Held<'_>, message: &ActiveMessage, sink: Sink, delivery: Delivery, data: Data) {
+    match data {
+        Data::Here(piece) => {
+            // SAFETY: the header handler has said that the message may be written there; the data is here.
+            unsafe { sink.take(0, piece) };
+            delivered(held, delivery);
+        }
+        Data::Local(content, atom) => {
+            // SAFETY: as above.
+            unsafe { content::copy(&content, &sink, atom) };
+            delivered(held, delivery);
+        }
+        Data::Begun { first, total } => {
+            let Some(id) = message.id else { unreachable!("a message to oneself is always whole") };
+            assembly::begin_landing(held, id, sink, total, delivery, first);
+        }
+        Data::Remote { addr, total } => {
+            let Some(id) = message.id else { unreachable!("a message to oneself is never remote") };
+            if sink.is_nowhere() || total == 0 {
+                answer(held.core(), message.src, &Head::Fetched { cookie: message.cookie, refused: 0 });
+                delivered(held, delivery);
+                return;
+            }
+            let buffer = sink.as_buffer();
+            held.core().inbox.begin(
+                message.src,
+                id,
+                Assembly { sink, total, arrived: 0, then: Then::Deliver(delivery) },
+            );
+            match buffer {
+                Some(buffer) => {
+                    direct::begin(
+                        held,
+                        DirectCopy::pull(message.src, id, message.cookie, addr, buffer, total as usize),
+                    );
+                }
+                // Into many places it comes in packets.
+                None => {
+                    answer(
+                        held.core(),
+                        message.src,
+                        &Head::Fetched { cookie: message.cookie, refused: total },
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// A put has arrived, or its first packet.
+#[inline]
+pub fn put(held: &mut Held<'_>, put: &IncomingPut, body: Piece) {
+    let IncomingPut { src, id, addr, tgt_cntr, cookie, total } = *put;
+    let delivery = Delivery {
+        src,
+        id: Some(id),
+        tgt_cntr,
+        cookie,
+        handler: None,
+        parameter: 0,
+        ret_flags: LAPI_NORMAL,
+        // Of a put by a copy across address spaces only the length comes in a packet.
+        bytes: if body.len == 0 { addr } else { total.max(body.len as u64) },
+    };
+    if total <= body.len as u64 {
+        // SAFETY: the origin's program says that it may write there; the body is in the packet.
+        unsafe { take(held.core(), &Sink::Buffer(addr as usize), 0, body) };
+        return delivered(held, delivery);
+    }
+    let sink = Sink::Buffer(addr as usize);
+    assembly::begin_landing(held, id, sink, total, delivery, body);
+}
+
+/// More data of a message under way.
+pub fn more_data(held: &mut Held<'_>, src: Task, id: u32, offset: u64, body: Piece) {
+    match assembly::more_data(held, src, id, offset, body) {
+        Some(Then::Deliver(delivery)) => delivered(held, delivery),
+        Some(Then::Describe(incoming)) => vector_wire::described(held, src, id, *incoming),
+        None => {}
+    }
+}
+
+/// Keeps a message that its header handler did not want yet.
+///
+/// # Safety
+/// Header and data must be readable.
+unsafe fn keep(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: Data) {
+    let piece = match &data {
+        Data::Here(piece) | Data::Begun { first: piece, .. } => *piece,
+        Data::Local(..) | Data::Remote { .. } => Piece::EMPTY,
+    };
+    // SAFETY: the caller's promise.
+    let (kept_header, mut here) = unsafe { (bytes::copy_aligned(header), bytes::copy_aligned(piece)) };
+    if let Data::Local(content, _) = &data {
+        here = vec![0; content.len().div_ceil(8)].into_boxed_slice();
+        // SAFETY: the caller's promise; the copy has room for the data.
+        unsafe { content.part(0, content.len()).copy_to(here.as_mut_ptr().cast()) };
+    }
+    let dropped = Dropped { message: *message, header: kept_header, header_len: header.len, here, data };
+    held.core().dropped.push_back(dropped);
+}
+
+/// Offers the messages again that were not wanted before, each once.
+pub fn offer_again(held: &mut Held<'_>) -> bool {
+    let waiting = held.core().dropped.len();
+    for _ in 0..waiting {
+        let Some(dropped) = held.core().dropped.pop_front() else { break };
+        let header = Piece { ptr: dropped.header.as_ptr().cast(), len: dropped.header_len };
+        let kept = |piece: Piece| Piece { ptr: dropped.here.as_ptr().cast(), len: piece.len };
+        let data = match dropped.data {
+            Data::Here(piece) => Data::Here(kept(piece)),
+            Data::Local(content, atom) => {
+                let piece = Piece { ptr: dropped.here.as_ptr().cast(), len: content.len() };
+                Data::Local(Content::Piece(piece), atom)
+            }
+            Data::Begun { first, total } => Data::Begun { first: kept(first), total },
+            remote => remote,
+        };
+        active_message(held, &dropped.message, header, data);
+    }
+    // The message may be refused for long: that is not progress that anyone should stay awake for.
+    held.core().dropped.len() < waiting
+}

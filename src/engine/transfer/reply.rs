@@ -1,0 +1,144 @@
+//! Answers: what a target does for the gets of others, and what follows here when an operation of ours is answered.
+
+use crate::abi::compl_hndlr_p;
+use crate::base::bytes::Piece;
+use crate::engine::context::Held;
+use crate::engine::context::completion_queue::Completion;
+use crate::engine::transfer::deliver;
+use crate::engine::transfer::send;
+use crate::proto::content::Content;
+use crate::proto::ops::Op;
+use crate::proto::outbox::{Body, Continuation, SendDone, Sent, Streaming};
+use crate::transport::Task;
+use crate::wire::packet::Head;
+
+/// The target's side of a get.
+pub fn serve_get(held: &mut Held<'_>, src: Task, data: &Content, cookie: u64, tgt_cntr: u64) {
+    let len = data.len() as u64;
+    // The target's counter says that the target's data may be changed: what the origin counter says of a send.
+    let done = SendDone { org_cntr: tgt_cntr as usize, bytes: len, ..SendDone::nothing(src) };
+    if data.len() <= held.core().outbox.max_body() {
+        let head = Head::Reply { cookie, offset: 0 };
+        // SAFETY: the origin's program says that it may read there.
+        let posted = unsafe { send::send(held, src, &head, Body::data(data), false, done) };
+        if posted == Sent::Free {
+            send::finish(held, &done);
+        }
+        return;
+    }
+    // SAFETY: as above, until the target's counter says that it is done.
+    unsafe { send::stream(held, src, None, Continuation::Reply(cookie), data, Streaming::default(), done) };
+}
+
+/// Data that was asked for.
+pub fn take_reply(held: &mut Held<'_>, src: Task, cookie: u64, offset: u64, body: Piece) {
+    let core = held.core();
+    let Some(Op::Get { sink, len, arrived, .. }) = core.ops.get_mut(src, cookie) else {
+        return send::broken(held, src);
+    };
+    if offset.checked_add(body.len as u64).is_none_or(|end| end > *len) {
+        return send::broken(held, src);
+    }
+    let sink = sink.clone();
+    *arrived += body.len as u64;
+    let complete = *arrived >= *len;
+    // SAFETY: inside of what the program gave for the answer, checked above.
+    unsafe { deliver::take(core, &sink, offset, body) };
+    if complete {
+        got(held, src, cookie);
+    }
+}
+
+/// All data of a get is there.
+pub fn got(held: &mut Held<'_>, src: Task, cookie: u64) {
+    let core = held.core();
+    let Some(Op::Get { len, org_cntr, handler, info, .. }) = core.ops.remove(src, cookie) else { return };
+    core.stats.peers.bytes_received += len;
+    core.unreported |= crate::abi::LAPI_RECV_COMPLETE;
+    // SAFETY: the program's counter.
+    unsafe { core.raise(org_cntr, src) };
+    get_handler(held, handler, info);
+}
+
+/// Queues the completion handler of a get.
+pub fn get_handler(held: &mut Held<'_>, handler: usize, parameter: usize) {
+    // SAFETY: 0, or the address of the program's completion handler, which was a function pointer when it came in.
+    let handler = unsafe { std::mem::transmute::<usize, compl_hndlr_p>(handler) };
+    if let Some(handler) = handler {
+        held.context().completions.push(Completion { handler, parameter, then: None });
+    }
+}
+
+/// The answer of a read-modify-write.
+#[inline]
+pub fn take_rmw_reply(held: &mut Held<'_>, src: Task, cookie: u64, value: u64) {
+    let Some(Op::Rmw { previous, wide, done }) = held.core().ops.remove(src, cookie) else {
+        return send::broken(held, src);
+    };
+    // SAFETY: where the program wants the previous value.
+    unsafe { store_previous(previous, wide, value) };
+    send::finish(held, &done);
+}
+
+/// A message is complete at its target.
+#[inline]
+pub fn take_done(held: &mut Held<'_>, src: Task, cookie: u64) {
+    let core = held.core();
+    let ops = &mut core.ops;
+    let cmpl_cntr = match ops.get_mut(src, cookie) {
+        Some(Op::Completion { cmpl_cntr }) => *cmpl_cntr,
+        Some(Op::Rendezvous { cmpl_cntr, fetched: true, .. }) => *cmpl_cntr,
+        Some(Op::Rendezvous { concluded, .. }) => {
+            *concluded = true;
+            return;
+        }
+        _ => return send::broken(held, src),
+    };
+    ops.remove(src, cookie);
+    // SAFETY: the program's counter.
+    unsafe { core.raise(cmpl_cntr, src) };
+}
+
+/// The target has fetched exposed data, or could not.
+pub fn take_pulled(held: &mut Held<'_>, src: Task, cookie: u64, refused: u64) {
+    let Some(Op::Rendezvous { done, id, data, len, fetched, concluded, .. }) =
+        held.core().ops.get_mut(src, cookie)
+    else {
+        return send::broken(held, src);
+    };
+    if std::mem::replace(fetched, true) {
+        return send::broken(held, src);
+    }
+    let (done, id, concluded) = (*done, *id, *concluded);
+    let data = Piece { ptr: *data as *const u8, len: *len };
+    if refused == 0 {
+        send::finish(held, &done);
+        // The program may have given the target up in its handler, and the operation with it.
+        if concluded && held.core().ops.get_mut(src, cookie).is_some() {
+            take_done(held, src, cookie);
+        }
+        return;
+    }
+    // SAFETY: the program leaves its data alone until `done` is reported.
+    unsafe {
+        let data = Content::Piece(data);
+        send::stream(held, src, None, Continuation::Message(id), &data, Streaming::default(), done)
+    };
+}
+
+/// Gives the program the previous value of a variable.
+///
+/// # Safety
+/// `previous` must be 0 or writable for 8 bytes (`wide`) or 4.
+#[inline]
+pub(in crate::engine) unsafe fn store_previous(previous: usize, wide: bool, value: u64) {
+    if previous != 0 {
+        // SAFETY: the caller's promise; the program may have placed it at any address.
+        unsafe {
+            match wide {
+                true => (previous as *mut u64).write_unaligned(value),
+                false => (previous as *mut u32).write_unaligned(value as u32),
+            }
+        }
+    }
+}

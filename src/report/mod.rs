@@ -1,0 +1,160 @@
+//! Who waits for what in a context, for one who asks why nothing moves: plain values, made by [`look`] from a core whose lock
+//! is held, rendered as text by `text`. What it costs is paid by the one who asks.
+
+mod look;
+mod text;
+pub mod thread;
+
+pub use look::look;
+
+use crate::engine::context::active_handler::Run;
+use crate::engine::context::completion_queue::RunningHandler;
+use crate::engine::context::waiters::Waiter;
+use crate::proto::outbox::Traffic;
+use crate::transport::{Glance, PeerState, Task};
+use std::time::Duration;
+
+/// How many of one kind are listed; the rest is counted.
+pub const LISTED: usize = 16;
+
+/// Some of many.
+#[derive(Clone, Debug)]
+pub struct Few<T> {
+    /// The first of them.
+    pub list: Vec<T>,
+    /// How many there are.
+    pub count: usize,
+}
+
+impl<T> Few<T> {
+    fn of(all: impl Iterator<Item = T>) -> Self {
+        let mut some = Self { list: Vec::new(), count: 0 };
+        for one in all {
+            some.count += 1;
+            if some.list.len() < LISTED {
+                some.list.push(one);
+            }
+        }
+        some
+    }
+}
+
+/// One context.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// This task, and how many there are.
+    pub me: Task,
+    /// How many tasks the job has.
+    pub tasks: u32,
+    /// The transport's name.
+    pub transport: &'static str,
+    /// The threads that wait and have begun to sleep.
+    pub waits: Vec<Wait>,
+    /// How many threads wait and have not slept yet.
+    pub polling: u32,
+    /// The thread that is in a round of the dispatcher, or 0. Since the lock was free, it runs the error handler.
+    pub dispatcher: usize,
+    /// Operations that wait for an answer.
+    pub operations: Few<Operation>,
+    /// How many collective operations were entered; the round of the present one and the task whose packet it waits for.
+    pub collective: (u32, Option<(u16, Option<Task>)>),
+    /// The peers of whom there is something to say.
+    pub peers: Few<Peer>,
+    /// Copies across address spaces: peer, bytes copied, bytes in all.
+    pub copies: Few<(Task, usize, usize)>,
+    /// Messages being assembled.
+    pub assemblies: Few<Assembling>,
+    /// Packets kept until the first one of their message comes, by sender.
+    pub early: Few<(Task, usize)>,
+    /// Senders of messages that a header handler did not want yet; they are offered again.
+    pub dropped: Few<Task>,
+    /// Messages of this task to itself that wait for a handler to return.
+    pub to_self: usize,
+    /// Peers that were lost.
+    pub lost: Vec<Task>,
+    /// Packets sent and received so far.
+    pub packets: (u64, u64),
+}
+
+/// A thread that waits.
+#[derive(Clone, Debug)]
+pub struct Wait {
+    /// Which thread, for what, since when.
+    pub waiter: Waiter,
+    /// The counter's value, when it waits for a counter.
+    pub value: Option<i32>,
+    /// The tasks that must do something before the wait can end, as far as this task can know.
+    pub awaited: Vec<Task>,
+}
+
+/// An operation that waits for an answer.
+#[derive(Clone, Debug)]
+pub struct Operation {
+    /// Who must answer.
+    pub peer: Task,
+    /// What it is.
+    pub kind: Kind,
+    /// When it was first seen; 0: just now.
+    pub seen: u32,
+}
+
+/// What an operation is, and how far it is.
+#[derive(Clone, Debug)]
+pub enum Kind {
+    /// A put or active message that is out; its completion counter.
+    Completion(usize),
+    /// An active message whose data of so many bytes the target fetches, and whether it has it.
+    Rendezvous(usize, bool),
+    /// A get: bytes arrived, and in all.
+    Get(u64, u64),
+    /// A read-modify-write.
+    Rmw,
+}
+
+/// A message being assembled.
+#[derive(Clone, Debug)]
+pub struct Assembling {
+    /// Its sender.
+    pub src: Task,
+    /// Its number.
+    pub id: u32,
+    /// Bytes that have arrived.
+    pub arrived: u64,
+    /// Bytes in all.
+    pub total: u64,
+}
+
+/// A peer.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    /// What is on its way to it.
+    pub traffic: Traffic,
+    /// What is known of it.
+    pub state: PeerState,
+    /// Whether it is looking for packets.
+    pub attentive: bool,
+    /// What can be seen of its ring.
+    pub glance: Option<Glance>,
+}
+
+/// Why a context's lock cannot be had.
+#[derive(Clone, Debug)]
+pub struct Locked {
+    /// The thread that holds it (see [`crate::base::thread::this_thread`]); 0: one after another.
+    pub owner: usize,
+    /// The handler that runs in it.
+    pub run: Option<Run>,
+    /// The program holds it by itself (the manual's chapter 12).
+    pub by_program: bool,
+    /// For how long at least it has been so.
+    pub at_least: Duration,
+}
+
+/// Completion handlers of a context.
+#[derive(Clone, Debug)]
+pub struct Handlers {
+    /// How many are queued.
+    pub queued: usize,
+    /// Those that run.
+    pub running: Vec<RunningHandler>,
+}

@@ -1,0 +1,306 @@
+//! A report as text: a few clauses that say what the task does, for a summary, and the whole of it.
+
+use super::{Few, Handlers, Kind, Locked, Operation, Peer, Report, Wait};
+use crate::base::clock::since;
+use crate::base::thread::thread_number;
+use crate::transport::{PeerState, Task};
+use std::fmt::Write as _;
+use std::time::Duration;
+
+/// How a thread is called: by the system's number and its name, or by its address when it never said who it is.
+pub fn thread(thread: usize) -> String {
+    match thread_number(thread) {
+        Some(number) => {
+            let name = std::fs::read_to_string(format!("/proc/self/task/{number}/comm")).unwrap_or_default();
+            format!("thread {number} ({})", name.trim())
+        }
+        None => format!("thread {thread:#x}"),
+    }
+}
+
+/// `task 3`, `tasks 1, 4 and 5`; a long list is cut.
+pub fn tasks(list: &[Task]) -> String {
+    match list {
+        [] => "nobody".into(),
+        [one] => format!("task {one}"),
+        [first @ .., last] if list.len() <= super::LISTED => {
+            let first: Vec<String> = first.iter().map(Task::to_string).collect();
+            format!("tasks {} and {last}", first.join(", "))
+        }
+        _ => {
+            let first: Vec<String> = list[..super::LISTED].iter().map(Task::to_string).collect();
+            format!("tasks {} and {} more", first.join(", "), list.len() - super::LISTED)
+        }
+    }
+}
+
+/// A length of time: `12.3 s`.
+pub fn seconds(time: Duration) -> String {
+    format!("{}.{} s", time.as_secs(), time.subsec_millis() / 100)
+}
+
+fn age(seen: u32) -> String {
+    if seen == 0 { "not seen before".into() } else { format!("at least {} old", seconds(since(seen))) }
+}
+
+impl Wait {
+    fn clause(&self) -> String {
+        let call = self.waiter.awaited.call;
+        match (&self.awaited[..], self.waiter.awaited.counter) {
+            ([], Some(_)) => {
+                format!("waits in {call} for a counter that nothing under way here will raise")
+            }
+            ([], None) => format!("waits in {call}"),
+            (list, _) => format!("waits in {call} for {}", tasks(list)),
+        }
+    }
+
+    fn line(&self) -> String {
+        let waiter = &self.waiter;
+        let time = seconds(since(waiter.since));
+        let mut line = format!("{} has waited in {} for {time}", thread(waiter.thread), waiter.awaited.call);
+        if let (Some((address, wanted)), Some(value)) = (waiter.awaited.counter, self.value) {
+            let _ = write!(line, ": the counter at {address:#x} is {value}, wanted is {wanted}");
+        }
+        if !self.awaited.is_empty() {
+            let _ = write!(line, "; for {}", tasks(&self.awaited));
+        }
+        line
+    }
+}
+
+impl Report {
+    /// What the task does, as clauses that follow its name; none when it is not inside of LAPI.
+    pub fn clauses(&self) -> Vec<String> {
+        let mut clauses: Vec<String> = self.waits.iter().map(Wait::clause).collect();
+        if self.polling != 0 {
+            clauses.push("is inside LAPI and polls".into());
+        }
+        if self.dispatcher != 0 {
+            clauses.push("is in its error handler".into());
+        }
+        clauses
+    }
+
+    /// The tasks that its threads wait for.
+    pub fn awaited(&self) -> impl Iterator<Item = Task> + '_ {
+        self.waits.iter().flat_map(|wait| wait.awaited.iter().copied())
+    }
+
+    /// All of it, in lines.
+    pub fn lines(&self) -> Vec<String> {
+        let (sent, received) = self.packets;
+        let mut lines = vec![format!(
+            "task {} of {} on transport {}: {sent} packets sent, {received} received",
+            self.me, self.tasks, self.transport
+        )];
+        let mut add = |line: String| lines.push(format!("  {line}"));
+        self.waits.iter().for_each(|wait| add(wait.line()));
+        if self.polling != 0 {
+            add(format!("{} more threads wait, and still poll", self.polling));
+        }
+        if self.dispatcher != 0 {
+            add(format!("{} is in a handler that lets others have the lock", thread(self.dispatcher)));
+        }
+        let (entered, current) = self.collective;
+        match current {
+            Some((round, Some(peer))) => add(format!(
+                "collective calls: {entered} entered; number {entered} is in round {round} and needs the packet of task {peer}"
+            )),
+            Some((round, None)) => add(format!("collective calls: {entered} entered; in round {round}")),
+            None => add(format!("collective calls: {entered} entered, none under way")),
+        }
+        list(&mut add, "operations that wait for an answer", &self.operations, operation);
+        list(&mut add, "peers", &self.peers, peer);
+        list(&mut add, "copies across address spaces", &self.copies, |(peer, copied, len)| {
+            format!("with task {peer}: {copied} of {len} bytes")
+        });
+        list(&mut add, "messages being assembled", &self.assemblies, |message| {
+            let (src, id) = (message.src, message.id);
+            format!(
+                "from task {src}, number {id}: {} of {} bytes have arrived",
+                message.arrived, message.total
+            )
+        });
+        list(
+            &mut add,
+            "packets that came before the first one of their message",
+            &self.early,
+            |(src, count)| format!("from task {src}: {count}"),
+        );
+        list(
+            &mut add,
+            "messages that a header handler has dropped, to be offered again",
+            &self.dropped,
+            |src| format!("from task {src}"),
+        );
+        if self.to_self != 0 {
+            add(format!("messages to itself that wait for a handler to return: {}", self.to_self));
+        }
+        if !self.lost.is_empty() {
+            add(format!("lost: {}", tasks(&self.lost)));
+        }
+        lines
+    }
+}
+
+fn list<T>(add: &mut impl FnMut(String), what: &str, few: &Few<T>, one: impl Fn(&T) -> String) {
+    if few.count == 0 {
+        return;
+    }
+    add(format!("{what}: {}", few.count));
+    few.list.iter().for_each(|item| add(format!("  {}", one(item))));
+    if few.count > few.list.len() {
+        add(format!("  and {} more", few.count - few.list.len()));
+    }
+}
+
+fn operation(operation: &Operation) -> String {
+    let what = match operation.kind {
+        Kind::Completion(0) => "put or message, to be confirmed".to_owned(),
+        Kind::Completion(counter) => {
+            format!("put or message, to raise the completion counter at {counter:#x}")
+        }
+        Kind::Rendezvous(len, false) => format!("message of {len} bytes that the target fetches"),
+        Kind::Rendezvous(len, true) => {
+            format!("message of {len} bytes that the target has fetched, to be confirmed")
+        }
+        Kind::Get(arrived, len) => format!("get: {arrived} of {len} bytes have arrived"),
+        Kind::Rmw => "read-modify-write".to_owned(),
+    };
+    format!("with task {}: {what}; {}", operation.peer, age(operation.seen))
+}
+
+fn peer(peer: &Peer) -> String {
+    let Peer { traffic, state, attentive, glance } = peer;
+    let mut line = format!("task {}: ", traffic.peer);
+    line += match (state, glance) {
+        (PeerState::Closed, _) => "has ended LAPI",
+        (PeerState::Dead, _) => "has died",
+        (PeerState::Up, _) if *attentive => "is looking for packets",
+        (PeerState::Up, Some(glance)) if glance.asleep => "sleeps, to be woken",
+        (PeerState::Up, _) => "is not looking for packets",
+    };
+    if let Some(glance) = glance {
+        let full = if glance.stuck { ", no room" } else { "" };
+        let _ = write!(line, "; its ring holds at most {} of {} packets{full}", glance.unread, glance.slots);
+        if glance.arrived {
+            line += "; a packet of its is to be taken here";
+        }
+    }
+    if traffic.parked != 0 {
+        let _ = write!(line, "; {} packets wait for room ({} bytes)", traffic.parked, traffic.parked_bytes);
+    }
+    for (sent, total) in traffic.streams.iter().take(4) {
+        let _ = write!(line, "; a stream has sent {sent} of {total} bytes");
+    }
+    if traffic.streams.len() > 4 {
+        let _ = write!(line, "; {} more streams", traffic.streams.len() - 4);
+    }
+    if traffic.parked != 0 || !traffic.streams.is_empty() {
+        let _ = write!(line, " ({})", age(traffic.seen));
+    }
+    if let Some(asked) = traffic.asked {
+        let _ = write!(line, "; a fence has asked it to confirm {asked} messages");
+    }
+    line
+}
+
+impl Locked {
+    /// What the task does, as a clause that follows its name.
+    pub fn clause(&self) -> String {
+        let time = if self.at_least.is_zero() {
+            String::new()
+        } else {
+            format!(" for at least {}", seconds(self.at_least))
+        };
+        match self.run {
+            Some(run) => format!("has been in {} ({:#x}){time}", run.kind.name(), run.address),
+            None if self.owner == 0 => "is inside LAPI and very busy".into(),
+            None if self.by_program => format!("holds the lock that it shares with LAPI{time}"),
+            None => format!("holds LAPI's lock outside of any handler{time}"),
+        }
+    }
+
+    /// All of it.
+    pub fn line(&self) -> String {
+        let what = self.clause();
+        match self.owner {
+            0 => format!("LAPI's lock could not be had: the task {what}"),
+            owner => format!("LAPI's lock could not be had: {} {what}", thread(owner)),
+        }
+    }
+}
+
+impl Handlers {
+    /// What the task does, as clauses that follow its name.
+    pub fn clauses(&self) -> Vec<String> {
+        let clause = |since| {
+            format!("has been in a completion handler for {}", seconds(crate::base::clock::since(since)))
+        };
+        self.running.iter().take(super::LISTED).map(|running| clause(running.since)).collect()
+    }
+
+    /// All of it, in lines.
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if self.queued != 0 || !self.running.is_empty() {
+            lines.push(format!(
+                "  completion handlers: {} run, {} are queued",
+                self.running.len(),
+                self.queued
+            ));
+        }
+        lines.extend(self.running.iter().take(super::LISTED).map(|running| {
+            let time = seconds(since(running.since));
+            format!("    {} has been in the one at {:#x} for {time}", thread(running.thread), running.address)
+        }));
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::thread::note_thread;
+    use crate::base::thread::this_thread;
+    use crate::engine::context::active_handler::Run;
+
+    #[test]
+    fn lists_of_tasks_are_cut() {
+        assert_eq!(tasks(&[]), "nobody");
+        assert_eq!(tasks(&[7]), "task 7");
+        assert_eq!(tasks(&[1, 2, 9]), "tasks 1, 2 and 9");
+        let many: Vec<Task> = (0..20).collect();
+        assert!(tasks(&many).ends_with(", 14, 15 and 4 more"), "{}", tasks(&many));
+    }
+
+    #[test]
+    fn times_are_told_in_tenths() {
+        assert_eq!(seconds(Duration::from_millis(12_390)), "12.3 s");
+        assert_eq!(seconds(Duration::ZERO), "0.0 s");
+    }
+
+    #[test]
+    fn why_the_lock_cannot_be_had() {
+        let run = Some(Run {
+            kind: crate::engine::context::active_handler::Kind::Header,
+            address: 0x4016b0,
+            number: 3,
+        });
+        let mut locked =
+            Locked { owner: this_thread(), run, by_program: false, at_least: Duration::from_millis(2500) };
+        assert_eq!(locked.clause(), "has been in a header handler (0x4016b0) for at least 2.5 s");
+        note_thread();
+        let number = rustix::thread::gettid().as_raw_pid();
+        assert!(locked.line().starts_with(&format!("LAPI's lock could not be had: thread {number} (")));
+        locked.run = None;
+        assert_eq!(locked.clause(), "holds LAPI's lock outside of any handler for at least 2.5 s");
+        locked.by_program = true;
+        assert_eq!(locked.clause(), "holds the lock that it shares with LAPI for at least 2.5 s");
+        locked.by_program = false;
+        (locked.owner, locked.at_least) = (0, Duration::ZERO);
+        assert_eq!(locked.clause(), "is inside LAPI and very busy");
+        assert_eq!(thread(0x1234), "thread 0x1234");
+    }
+}

@@ -1,0 +1,384 @@
+//! The thread that reports who waits for what: when the bell rings (see [`crate::base::bell`]), or when the launcher asks over its
+//! line. It belongs to the process, from the first LAPI_Init to the last LAPI_Term, and knows its open contexts.
+//!
+//! A child of fork has no such thread, and forgets all of it; what the parent's state was made of stays behind, untouched.
+
+use crate::abi::LAPI_VOID_HANDLE;
+use crate::base::bell::{self, Bell, Cause};
+use crate::base::clock::{moment, since};
+use crate::base::poll::await_readable;
+use crate::base::sync::Mutex;
+use crate::base::thread::{self, Thread, ThreadConfig, note_thread};
+use crate::config::Env;
+use crate::engine::context::Context;
+use crate::engine::context::active_handler::Run;
+use crate::job::reporter::{LONGEST, Line};
+use crate::report::{self, Handlers, Locked};
+use crate::transport::Task;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// How long the reporter tries to get a context's lock.
+const MOMENT: Duration = Duration::from_millis(200);
+/// How often it looks for handlers that do not return, at least and at most, where it looks at all.
+const LOOK: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(1));
+/// After so long a task that was outside of LAPI is looked at again: it may be one that polls.
+const SECOND_LOOK: Duration = Duration::from_millis(20);
+/// How long LAPI_Term waits for the thread.
+const END: Duration = Duration::from_secs(1);
+
+/// What the environment says.
+#[derive(Clone, Copy, Debug)]
+pub struct ReportConfig {
+    /// The signal that asks for a report.
+    pub signal: Option<i32>,
+    /// After how many seconds without anything moving a call that waits has a report made; 0: never.
+    pub stall: u32,
+}
+
+/// An open context.
+#[derive(Clone)]
+struct Place {
+    instance: usize,
+    context: Weak<Context>,
+}
+
+#[derive(Default)]
+struct State {
+    places: Vec<Place>,
+    thread: Option<(Arc<Reporter>, Thread)>,
+}
+
+/// Null until it is needed, and again in a child of fork, whose parent may have held the lock.
+static STATE: AtomicPtr<Mutex<State>> = AtomicPtr::new(ptr::null_mut());
+
+fn state() -> &'static Mutex<State> {
+    let mut found = STATE.load(Ordering::Acquire);
+    if found.is_null() {
+        let new = Box::into_raw(Box::default());
+        match STATE.compare_exchange(ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => found = new,
+            Err(theirs) => {
+                // SAFETY: made from a box right above, and given to nobody.
+                drop(unsafe { Box::from_raw(new) });
+                found = theirs;
+            }
+        }
+    }
+    // SAFETY: made from a box, and never freed once it stands in `STATE`.
+    unsafe { &*found }
+}
+
+/// This process is a child of one that uses LAPI: the launcher's line is its parent's.
+static CHILD: AtomicBool = AtomicBool::new(false);
+
+/// In the child of a fork.
+pub fn forget_in_child() {
+    CHILD.store(true, Ordering::Relaxed);
+    STATE.store(ptr::null_mut(), Ordering::Relaxed);
+    bell::forget();
+}
+
+/// A context is being opened: it will be reported from now on. The first one starts the thread, and its wishes count. A process in which
+/// the thread cannot be started works without reports.
+pub fn enlist(
+    context: &Arc<Context>,
+    instance: usize,
+    wishes: ReportConfig,
+    recipe: ThreadConfig,
+    env: &Env<'_>,
+) {
+    note_thread();
+    let mut state = state().lock();
+    state.places.push(Place { instance, context: Arc::downgrade(context) });
+    if state.thread.is_some() {
+        return;
+    }
+    let Ok(bell) = Bell::hang() else { return };
+    bell::set_stall(wishes.stall);
+    let reporter = Arc::new(Reporter { bell, ended: AtomicBool::new(false) });
+    let line = if CHILD.load(Ordering::Relaxed) { None } else { Line::from_env(env) };
+    let shared = reporter.clone();
+    if let Ok(thread) = thread::spawn("lapi-report", recipe, move || run(&shared, line)) {
+        state.thread = Some((reporter, thread));
+        if let Some(signal) = wishes.signal {
+            bell::listen_to(signal);
+        }
+    }
+}
+
+/// A context is closed, or about to be. With the last one the thread ends, and the signal is given back; when `wait`, the call
+/// returns after that.
+pub fn dismiss(context: &Context, wait: bool) {
+    let mut state = state().lock();
+    state
+        .places
+        .retain(|place| place.context.upgrade().is_some_and(|other| !ptr::eq(Arc::as_ptr(&other), context)));
+    if !state.places.is_empty() {
+        return;
+    }
+    let Some((reporter, thread)) = state.thread.take() else { return };
+    bell::listen_no_more();
+    reporter.ended.store(true, Ordering::Release);
+    bell::ring(Cause::Orders);
+    drop(state);
+    if wait { thread.join_within(END) } else { thread.detach() }
+}
+
+struct Reporter {
+    bell: Bell,
+    ended: AtomicBool,
+}
+
+/// A handler that was running when the thread last looked.
+struct Watched {
+    instance: usize,
+    run: Option<Run>,
+    owner: usize,
+    since: u32,
+    told: bool,
+}
+
+fn run(reporter: &Reporter, mut line: Option<Line>) {
+    let stall = bell::stall();
+    let patience = (!stall.is_zero()).then(|| (stall / 4).clamp(LOOK.0, LOOK.1));
+    let mut watched = Vec::new();
+    while !reporter.ended.load(Ordering::Acquire) {
+        // Without the bell nobody could tell it to end.
+        let Some(bell) = reporter.bell.fd() else { return };
+        let call = line.as_ref().and_then(Line::fd);
+        let heard: Vec<BorrowedFd<'_>> = [Some(bell), call].into_iter().flatten().collect();
+        await_readable(&heard, patience);
+        if call.is_none() {
+            line = None;
+        }
+        let causes = reporter.bell.heard();
+        let asked = line.as_ref().and_then(|line| std::iter::from_fn(|| line.receive()).last());
+        if reporter.ended.load(Ordering::Acquire) {
+            return;
+        }
+        let places = state().lock().places.clone();
+        let stuck = look(&places, &mut watched, stall);
+        // One answer is enough for whoever has asked, in whatever way.
+        let cause = match asked.as_deref().and_then(question) {
+            Some(number) => format!("asked {number}"),
+            None if causes.contains(&Cause::Signal) => "signal".to_owned(),
+            None if causes.contains(&Cause::Stall) || stuck => "stall".to_owned(),
+            None => continue,
+        };
+        let told = Told::of(&places, &watched);
+        watched.iter_mut().for_each(|watched| watched.told |= watched.run.is_some());
+        if !line.as_ref().is_some_and(|line| hand_in(line, &told.message(&cause))) {
+            print(&told, &cause);
+        }
+    }
+}
+
+/// The number of the launcher's question.
+fn question(text: &str) -> Option<u64> {
+    text.strip_prefix("LAPI-REPORT 1 ask ")?.trim().parse().ok()
+}
+
+/// The launcher may be busy with the reports of others.
+fn hand_in(line: &Line, message: &str) -> bool {
+    (0..20).any(|_| {
+        line.send(message) || {
+            std::thread::sleep(Duration::from_millis(50));
+            false
+        }
+    })
+}
+
+/// Looks, without any lock, who holds the locks and which handlers run. Answers whether a handler has run for so long that it
+/// is time to report it.
+fn look(places: &[Place], watched: &mut Vec<Watched>, stall: Duration) -> bool {
+    let mut due = false;
+    watched.retain(|watched| places.iter().any(|place| place.instance == watched.instance));
+    for place in places {
+        let Some(context) = place.context.upgrade() else { continue };
+        let (run, owner, instance) = (context.running.now(), context.lock_owner(), place.instance);
+        let new = Watched { instance, run, owner, since: moment(), told: false };
+        let Some(old) = watched.iter_mut().find(|watched| watched.instance == instance) else {
+            watched.push(new);
+            continue;
+        };
+        if old.run != run || old.owner != owner {
+            *old = new;
+        } else if run.is_some() && !old.told && !stall.is_zero() && since(old.since) >= stall {
+            old.told = true;
+            due = true;
+        }
+    }
+    due
+}
+
+/// What is told of all contexts of this process.
+#[derive(Default)]
+struct Told {
+    task: Option<Task>,
+    /// What the task does, each a clause that follows its name.
+    clauses: Vec<String>,
+    /// Whom it waits for.
+    awaited: BTreeSet<Task>,
+    /// Of each instance: how many collective operations were entered, and whether one is under way.
+    collectives: Vec<(usize, u32, bool)>,
+    lines: Vec<String>,
+    /// No thread of the library serves messages while the program computes.
+    deaf: bool,
+}
+
+impl Told {
+    fn of(places: &[Place], watched: &[Watched]) -> Self {
+        let mut told = Self::default();
+        for place in places {
+            let Some(context) = place.context.upgrade() else { continue };
+            if places.len() > 1 {
+                told.lines.push(format!("instance {}:", place.instance + 1));
+            }
+            let watched = watched.iter().find(|watched| watched.instance == place.instance);
+            told.context(&context, place.instance, watched);
+            let (queued, running) = context.completions.busy();
+            let handlers = Handlers { queued, running };
+            told.clauses.extend(handlers.clauses());
+            told.lines.extend(handlers.lines());
+        }
+        if told.clauses.is_empty() {
+            let deaf = if told.deaf { ", and INTERRUPT_SET is off" } else { "" };
+            told.clauses.push(format!("is not inside LAPI{deaf}"));
+        }
+        told.lines.extend(processes::threads());
+        told
+    }
+
+    fn context(&mut self, context: &Context, instance: usize, watched: Option<&Watched>) {
+        if context.handle() == LAPI_VOID_HANDLE {
+            self.clauses.push("is in LAPI_Init, or leaves LAPI_Term".into());
+            return;
+        }
+        self.deaf |= !context.settings.interrupts.load(Ordering::Relaxed);
+        match context.enter_within(MOMENT) {
+            Ok(Some(mut held)) => {
+                let report = report::look(&mut held);
+                let core = held.core();
+                if !core.waiters.list.is_empty() {
+                    core.waiters.stillness.note_told(core.stats.moved(), moment());
+                }
+                let polls = core.activity;
+                drop(held);
+                self.task = Some(report.me);
+                self.clauses.extend(report.clauses());
+                if report.clauses().is_empty() && polls_again(context, polls) {
+                    self.clauses.push("calls LAPI again and again, without waiting there".into());
+                }
+                self.awaited.extend(report.awaited());
+                let (entered, current) = report.collective;
+                self.collectives.push((instance, entered, current.is_some()));
+                self.lines.extend(report.lines());
+            }
+            Ok(None) => {}
+            Err(owner) => {
+                let run = context.running.now();
+                let since = watched.filter(|watched| watched.run == run && watched.owner == owner);
+                let at_least = since.map_or(Duration::ZERO, |watched| self::since(watched.since));
+                let by_program = context.lock_is_programs();
+                let locked = Locked { owner, run, by_program, at_least };
+                self.clauses.push(locked.clause());
+                self.lines.push(locked.line());
+            }
+        }
+    }
+
+    /// As the launcher wants it: what its summary needs in a few lines, each with a word at its beginning, then an empty line
+    /// and the text.
+    fn message(&self, cause: &str) -> String {
+        let mut message = format!("LAPI-REPORT 1 {cause}\npid {}\n", std::process::id());
+        for clause in &self.clauses {
+            let _ = writeln!(message, "says {clause}");
+        }
+        for task in &self.awaited {
+            let _ = writeln!(message, "for {task}");
+        }
+        for (instance, entered, under_way) in &self.collectives {
+            let _ = writeln!(
+                message,
+                "collective {instance} {entered} {}",
+                if *under_way { "in" } else { "out" }
+            );
+        }
+        message.push('\n');
+        message += &self.lines.join("\n");
+        if message.len() > LONGEST {
+            let end = (0..=LONGEST - 16).rev().find(|at| message.is_char_boundary(*at)).unwrap_or(0);
+            message.truncate(end);
+            message += "\n(cut off)";
+        }
+        message
+    }
+}
+
+/// Whether the program has looked for messages by itself since it had done so `polls` times.
+fn polls_again(context: &Context, polls: u64) -> bool {
+    std::thread::sleep(SECOND_LOOK);
+    context.enter_within(MOMENT).is_ok_and(|held| held.is_some_and(|mut held| held.core().activity != polls))
+}
+
+/// Without a launcher that would gather it, the report goes to standard error: in one piece, each line with the task's number.
+fn print(told: &Told, cause: &str) {
+    let task = told
+        .task
+        .map_or_else(|| std::env::var("MP_CHILD").unwrap_or_else(|_| "?".into()), |task| task.to_string());
+    let because = match cause {
+        "stall" => "nothing has moved for long",
+        _ => "asked for",
+    };
+    let pid = std::process::id();
+    let mut text = format!("LAPI: task {task}: report of process {pid} ({because})\n");
+    for clause in &told.clauses {
+        let _ = writeln!(text, "LAPI: task {task}: it {clause}");
+    }
+    for line in &told.lines {
+        let _ = writeln!(text, "LAPI: task {task}: {line}");
+    }
+    // Not by the library's buffered streams: their lock could be held for ever in a child of a fork.
+    let mut left = text.as_bytes();
+    while let Ok(written @ 1..) = rustix::io::write(std::io::stderr().as_fd(), left) {
+        left = &left[written..];
+    }
+}
+
+mod processes {
+    //! What `/proc` says of this process.
+
+    /// How many threads are listed.
+    const LISTED: usize = 32;
+
+    /// The threads of this process, as lines.
+    pub(crate) fn threads() -> Vec<String> {
+        let own = rustix::thread::gettid().as_raw_pid();
+        let Ok(entries) = std::fs::read_dir("/proc/self/task") else { return Vec::new() };
+        let mut numbers: Vec<i32> =
+            entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+        numbers.retain(|number| *number != own);
+        numbers.sort_unstable();
+        let mut lines = vec![format!("threads of the process: {}", numbers.len())];
+        lines.extend(numbers.iter().take(LISTED).map(|number| {
+            let read = |what: &str| {
+                std::fs::read_to_string(format!("/proc/self/task/{number}/{what}")).unwrap_or_default()
+            };
+            let stat = read("stat");
+            // The name may hold anything and ends at the last bracket.
+            let state =
+                stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().next()).unwrap_or("?");
+            format!("  {number} {}: state {state}", read("comm").trim())
+        }));
+        if numbers.len() > LISTED {
+            lines.push(format!("  and {} more", numbers.len() - LISTED));
+        }
+        lines
+    }
+}
