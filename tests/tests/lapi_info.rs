@@ -138,14 +138,24 @@ fn attach_that_is_switched_off_is_told() {
 }
 
 #[test]
-fn every_variable_of_the_readme_is_there() {
+fn every_variable_of_the_documents_is_listed() {
     let report = report(info());
-    let readme = std::fs::read_to_string(workspace().join("README.md")).expect("the README");
+    let text = |file: &str| std::fs::read_to_string(workspace().join(file)).expect("a document");
+    let (readme, page) = (text("README.md"), text("packaging/man/man7/lapi.7"));
+    let known: Vec<_> =
+        report["variables"].as_array().expect("a list").iter().map(|v| v["name"].clone()).collect();
+    let configuration =
+        readme.split("## Configuration").nth(1).expect("a section").split("\n## ").next().unwrap_or_default();
+    let rows = configuration.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    let of_poe = ["MP_LABELIO"];
+    for name in rows.filter(|name| !of_poe.contains(name)) {
+        assert!(known.iter().any(|listed| listed == name), "lapi_info does not list {name}");
+    }
     for variable in report["variables"].as_array().expect("a list") {
         let name = variable["name"].as_str().expect("a name");
         let launchers =
             ["OMPI_", "PMI_", "PMIX_", "SLURM_", "MPI_"].iter().any(|start| name.starts_with(start));
-        assert!(launchers || readme.contains(&format!("`{name}`")), "{name} is not in the README");
+        assert!(launchers || page.contains(&format!(".It Ev {name}")), "{name} is not in lapi(7)");
         assert_eq!(variable["value"], variable["default"], "{variable}");
         assert_eq!(variable["source"], if variable["default"].is_null() { "unset" } else { "default" });
         assert!(variable["refused"].is_null());
