@@ -6,7 +6,7 @@
 # make sanitize   unit tests and C programs under ThreadSanitizer and AddressSanitizer
 # make soak       every operation at once for SECONDS=60, while some of TASKS=8 are killed and started anew; SEED=n
 # make interop    programs of 32 and of 64 bits in one job (make LIB32=yes builds, make install LIB32=yes installs for both)
-# make bench      measure, beside the peers; bench-interrupt: interrupt mode
+# make bench      measure, beside the peers; bench-interrupt: interrupt mode; bench-instructions: the cost of small calls
 # make fuzz       feed the gather/scatter machine with anything, SECONDS=60 for each target
 # make install    PREFIX=/usr/local DESTDIR=
 # make uninstall  PREFIX=/usr/local DESTDIR=
@@ -40,7 +40,7 @@ SECONDS ?= 60
 TASKS ?= 8
 SEED ?=
 
-.PHONY: all library library32 compat catalogues interop deps demo test loom sanitize soak bench bench-interrupt fuzz install uninstall stage \
+.PHONY: all library library32 compat catalogues interop deps demo test loom sanitize soak bench bench-interrupt bench-instructions fuzz install uninstall stage \
 	deb deb-test clean
 all: library compat catalogues $(if $(RELEASE32),library32)
 
@@ -124,6 +124,11 @@ bench-interrupt:
 	ci/deps.sh build
 	$(MAKE) stage
 	LAPI_STAGE="$(STAGE)" BENCH_BUILD="$(BUILD)/bench/interrupt" benches/interrupt/run.sh
+
+bench-instructions:
+	ci/deps.sh build instructions
+	$(MAKE) stage
+	LAPI_STAGE="$(STAGE)" BENCH_BUILD="$(BUILD)/bench/instructions" benches/instructions/run.sh
 
 fuzz:
 	ci/deps.sh build

@@ -47,6 +47,9 @@ for purpose in "$@"; do
         # The peer that is measured beside the library.
         need libucx-dev compiles gcc ucp/api/ucp.h
         ;;
+    instructions)
+        need valgrind command -v valgrind
+        ;;
     interop)
         need gcc-multilib compiles "gcc -m32" stdio.h
         need g++-multilib compiles "g++ -m32 -x c++" type_traits
