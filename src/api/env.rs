@@ -7,7 +7,7 @@ use crate::engine::context::statistics::Path;
 use crate::engine::context::{ADDRESS_TABLE, Context, Core, Held};
 use crate::error::catalog::{self, Found};
 use crate::error::{self, Error, Result};
-use crate::transport::shm::segment;
+use crate::transport::Limits;
 use std::ffi::c_int;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -53,9 +53,9 @@ pub fn query(held: &mut Held<'_>, query: lapi_query_t) -> Result<Answer> {
         REX_BUF_SZ => told.rexmit_size,
         LOC_ADDRTBL_SZ => ADDRESS_TABLE as c_int,
         EPOCH_NUM | USE_THRESH => 0,
-        RCV_FIFO_SIZE => segment::geometry(options.tasks).bytes() as c_int,
+        RCV_FIFO_SIZE => limits(core).receive_buffer as c_int,
         BUF_CP_SIZE => options.copy_limit as c_int,
-        MAX_PKTS_OUT => segment::geometry(options.tasks).slots as c_int,
+        MAX_PKTS_OUT => limits(core).window as c_int,
         ACK_THRESHOLD => settings.ack_threshold.load(Relaxed),
         QUERY_SHM_ENABLED => shared.into(),
         QUERY_SHM_TASKS => return Ok(Answer::List((0..options.tasks as c_int).collect())),
@@ -64,7 +64,8 @@ pub fn query(held: &mut Held<'_>, query: lapi_query_t) -> Result<Answer> {
         QUERY_SHM_STATISTICS => return Ok(Answer::Statistics(peers(core).as_statistics())),
         QUERY_LOCAL_SEND_STATISTICS => return Ok(Answer::Statistics(core.stats.local.as_statistics())),
         PRINT_STATISTICS => {
-            print(options.me, &peers(core), &core.stats.local);
+            let peers = peers(core);
+            print(core.options.me, &peers, &core.stats.local);
             return Ok(Answer::Printed);
         }
         BULK_XFER => told.bulk_transfer.into(),
@@ -149,8 +150,14 @@ fn system_error(code: c_int) -> Option<String> {
 }
 
 /// What went to and from other tasks, with what they have fetched by themselves.
-fn peers(core: &Core) -> Path {
-    Path { bytes_sent: core.stats.peers.bytes_sent + core.transport.fetched(), ..core.stats.peers }
+fn peers(core: &mut Core) -> Path {
+    let fetched = core.transport.remote().map_or(0, |remote| remote.fetched());
+    Path { bytes_sent: core.stats.peers.bytes_sent + fetched, ..core.stats.peers }
+}
+
+/// What the transport carries to and from another task, where all are alike; in a job of one task, to the task itself.
+fn limits(core: &Core) -> Limits {
+    core.transport.limits(u32::from(core.options.me == 0 && core.options.tasks > 1))
 }
 
 fn unknown(query: lapi_query_t) -> Error {

@@ -3,7 +3,7 @@
 //!
 //! Locks of a context need no care: nobody in the child knows of that context any more.
 
-use crate::base::fence;
+use crate::base::asymmetric_barrier;
 use crate::base::thread;
 use crate::dgsp::registry;
 use crate::job::rendezvous;
@@ -12,7 +12,7 @@ use crate::report;
 /// Before the fork, in the thread that forks.
 pub fn before() {
     // What is found out once must be known: should another thread be about to find it out, the child would wait for it.
-    fence::registered();
+    asymmetric_barrier::registered();
     registry::before_fork();
     rendezvous::before_fork();
 }

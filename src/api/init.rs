@@ -1,7 +1,7 @@
 //! LAPI_Init and LAPI_Term.
 
 use crate::abi::*;
-use crate::base::fence;
+use crate::base::asymmetric_barrier;
 use crate::base::thread::ThreadConfig;
 use crate::config::{self, Config, ShmAttach, ShmBulk, UseShm};
 use crate::engine::context::request::{Policy, Preference};
@@ -16,9 +16,10 @@ use crate::engine::progress::wait::wait_until;
 use crate::error::{Error, Result};
 use crate::job::{self, Identity, Lobby, Member};
 use crate::report::{self, thread::ReportConfig};
+use crate::transport::Transport;
 use crate::transport::mem::{self, MemOptions};
-use crate::transport::shm::{Own, PeerParts, ShmTransport, attach};
-use crate::transport::{Attach, Transport};
+use crate::transport::shm::remote::{self, CrossMemory};
+use crate::transport::shm::{Own, PeerParts, ShmTransport};
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -202,7 +203,7 @@ struct Joined {
 
 fn join(config: &Config, identity: &Identity, instance: usize) -> Result<Joined> {
     if identity.tasks == 1 {
-        let alone = mem::fabric(1, MemOptions::default()).pop();
+        let alone = mem::network(1, MemOptions::default()).pop();
         let transport =
             alone.ok_or_else(|| Error::new(LAPI_ERR_UNKNOWN, "a job of one task without a task"))?;
         let transport = Box::new(transport);
@@ -259,12 +260,10 @@ fn join(config: &Config, identity: &Identity, instance: usize) -> Result<Joined>
 }
 
 /// Copies across address spaces for a task that comes back, which learns its peers' processes one by one.
-fn attach_later(config: &Config, identity: &Identity) -> Option<Box<dyn Attach>> {
+fn attach_later(config: &Config, identity: &Identity) -> Option<CrossMemory> {
     let denied = config.shm_attach == ShmAttach::Deny;
     let wanted = config.shm_attach != ShmAttach::No;
-    wanted.then(|| -> Box<dyn Attach> {
-        Box::new(attach::CrossMemory::new(vec![0; identity.tasks as usize], denied))
-    })
+    wanted.then(|| CrossMemory::new(vec![0; identity.tasks as usize], denied))
 }
 
 fn parts(member: Member, me: u32) -> Result<Option<PeerParts>> {
@@ -287,16 +286,16 @@ fn attach_to(
     identity: &Identity,
     members: &[Member],
     hellos: &[Hello],
-) -> Option<Box<dyn Attach>> {
+) -> Option<CrossMemory> {
     if config.shm_attach == ShmAttach::No {
         return None;
     }
     let pids = members.iter().map(|member| member.pid).collect();
     let denied = config.shm_attach == ShmAttach::Deny;
-    let attach = attach::CrossMemory::new(pids, denied);
+    let attach = CrossMemory::new(pids, denied);
     let peer = (identity.task + 1) % identity.tasks;
     match attach.probe(peer, hellos[peer as usize].landmark) {
-        Ok(()) => Some(Box::new(attach)),
+        Ok(()) => Some(attach),
         Err(reason) => {
             if config.info_level >= 2 {
                 crate::error::log(format_args!(
@@ -368,8 +367,8 @@ impl Hello {
 
     fn of_this_task() -> Self {
         Self {
-            asymmetric: fence::registered(),
-            landmark: attach::landmark(),
+            asymmetric: asymmetric_barrier::registered(),
+            landmark: remote::landmark(),
             // SAFETY: getauxval only answers a number: where the program's headers are.
             program: unsafe { libc::getauxval(libc::AT_PHDR) } as u64,
             library: Self::of_this_task as *const () as u64,

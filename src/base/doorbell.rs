@@ -1,43 +1,45 @@
-//! Who wakes whom: the word by which a sender finds out that the other side sleeps.
+//! The word by which a sender learns that the receiver sleeps and must be woken.
 //!
-//! The pattern is Dekker's, with the asymmetric barrier of [`super::fence`]. The sleeper raises the word and then looks
-//! whether there is anything to do; whoever gives it something to do (a packet, or room that it waited for) does so and then
-//! looks at the word. With a barrier in between on both sides, one of the two sees what the other has written: either the
-//! sleeper stays awake, or it is woken.
+//! The pattern is Dekker's, with the asymmetric barrier of [`super::asymmetric_barrier`]. The sleeper raises the word and
+//! then looks for work. A sender gives it work (a packet, or room that it waits for) and then looks at the word. Each side
+//! has a full barrier between its write and its read, so at least one of them sees what the other has written: either the
+//! sleeper stays awake, or the sender wakes it.
 //!
-//! Orderings: between the two sides only the barriers count, so the common look is Relaxed. The word carries no data: what
-//! there is to do is published by the ring. Of several who find it raised, the exchange lets one ring.
+//! Orderings: between the two sides only the barriers count, so the common look is Relaxed. The word carries no data: the
+//! ring publishes the work. When several senders find the word raised, the exchange lets exactly one of them wake the
+//! sleeper.
 
-use super::fence::{self, Light};
+use super::asymmetric_barrier::{self, Light};
 use super::sync::{AtomicU32, Ordering};
 
-/// The word of one sleeper. Zeroed memory is one that is awake.
+/// The word of one sleeper. Zeroed memory means that the owner is awake.
 #[repr(transparent)]
 pub struct Doorbell {
-    /// Not 0 when the owner sleeps and must be woken: who clears it wakes.
+    /// Not 0 while the owner sleeps. The thread that clears it must wake the owner.
     asleep: AtomicU32,
 }
 
 impl Doorbell {
-    /// For who has just given the owner something to do: whether this call must wake it. Nobody else does then.
+    /// Called after the owner was given work: whether the caller must wake it. No other caller gets `true` for this sleep.
     #[inline]
-    pub fn must_ring(&self, light: Light) -> bool {
+    pub fn needs_wake(&self, light: Light) -> bool {
         light.fence();
         self.asleep.load(Ordering::Relaxed) != 0 && self.take()
     }
 
-    /// Takes the word down, if nobody else has since; then it is not written.
+    /// Clears the word, unless another sender has cleared it since; then it is not written.
     fn take(&self) -> bool {
         self.asleep.compare_exchange(1, 0, Ordering::SeqCst, Ordering::Relaxed).is_ok()
     }
 
-    /// The owner is about to sleep, unless it is `busy`: whether it may. From then on who gives it something to do rings.
-    pub fn lie_down(&self, busy: impl FnOnce() -> bool) -> bool {
+    /// The owner is about to sleep. Returns whether it may: `false` when `busy` finds work. After `true`, every sender that
+    /// gives the owner work wakes it, until [`Self::cancel`].
+    pub fn prepare_sleep(&self, busy: impl FnOnce() -> bool) -> bool {
         self.asleep.store(1, Ordering::SeqCst);
-        fence::heavy();
+        asymmetric_barrier::heavy();
         let busy = busy();
         if busy {
-            self.get_up();
+            self.cancel();
         }
         !busy
     }
@@ -47,15 +49,15 @@ impl Doorbell {
         self.asleep.load(Ordering::Relaxed) != 0
     }
 
-    /// The owner is awake. It may have been rung for just before.
-    pub fn get_up(&self) {
+    /// The owner is awake again. A sender may have woken it just before.
+    pub fn cancel(&self) {
         self.asleep.store(0, Ordering::SeqCst);
     }
 }
 
 #[cfg(all(test, loom))]
 impl Doorbell {
-    /// Of one that is awake.
+    /// The word of an owner that is awake.
     pub(super) fn new() -> Self {
         Self { asleep: AtomicU32::new(0) }
     }

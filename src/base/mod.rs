@@ -1,13 +1,14 @@
-//! What knows nothing of LAPI: memory, rings, barriers, who wakes whom, clocks.
+//! What knows nothing of LAPI: memory, rings, barriers, sleeping and waking, clocks.
 
+pub mod asymmetric_barrier;
 #[cfg(not(loom))]
 pub mod bell;
 pub mod bytes;
 pub mod clock;
 pub mod doorbell;
-pub mod fence;
 pub mod line;
 pub mod lock;
+pub mod parking;
 #[cfg(not(loom))]
 pub mod poll;
 pub mod ring;
@@ -15,7 +16,6 @@ pub mod rng;
 pub mod sync;
 #[cfg(not(loom))]
 pub mod thread;
-pub mod waiting_room;
 
 #[cfg(all(test, loom))]
 mod models;

@@ -17,8 +17,8 @@
 //!
 //! `models/ring.rs` checks this file with loom.
 
+use super::asymmetric_barrier::Light;
 use super::bytes::{self, Piece, Source, pad8};
-use super::fence::Light;
 use super::line::Line;
 use super::sync::{AtomicU32, AtomicU64, Ordering};
 use std::ptr::NonNull;

@@ -110,15 +110,15 @@ fn peers(core: &Core, waits: &[Wait]) -> Vec<Peer> {
     let others = (0..core.options.tasks).filter(|&peer| peer != core.options.me);
     others
         .filter_map(|peer| {
-            let glance = core.transport.glance(peer);
-            let busy = glance.is_some_and(|glance| glance.stuck || glance.arrived);
+            let view = core.transport.view(peer);
+            let busy = view.is_some_and(|view| view.no_room || view.arrived);
             if !busy && wanted.binary_search(&peer).is_err() {
                 return None;
             }
             let lane = lanes.binary_search_by_key(&peer, |lane| lane.peer).ok().map(|at| lanes[at].clone());
             let traffic = lane.unwrap_or(Traffic { peer, ..Traffic::default() });
-            let (state, attentive) = (core.transport.peer_state(peer), core.transport.attentive(peer));
-            Some(Peer { traffic, state, attentive, glance })
+            let (state, polls) = (core.transport.state(peer), core.transport.polls(peer));
+            Some(Peer { traffic, state, polls, view })
         })
         .take(super::LISTED * 64)
         .collect()

@@ -11,7 +11,7 @@ use crate::engine::context::active_handler::Run;
 use crate::engine::context::completion_queue::RunningHandler;
 use crate::engine::context::waiters::Waiter;
 use crate::proto::outbox::Traffic;
-use crate::transport::{Glance, PeerState, Task};
+use crate::transport::{ConnectionView, PeerState, Task};
 use std::time::Duration;
 
 /// How many of one kind are listed; the rest is counted.
@@ -132,9 +132,9 @@ pub struct Peer {
     /// What is known of it.
     pub state: PeerState,
     /// Whether it is looking for packets.
-    pub attentive: bool,
+    pub polls: bool,
     /// What can be seen of its ring.
-    pub glance: Option<Glance>,
+    pub view: Option<ConnectionView>,
 }
 
 /// Why a context's lock cannot be had.

@@ -172,19 +172,19 @@ fn operation(operation: &Operation) -> String {
 }
 
 fn peer(peer: &Peer) -> String {
-    let Peer { traffic, state, attentive, glance } = peer;
+    let Peer { traffic, state, polls, view } = peer;
     let mut line = format!("task {}: ", traffic.peer);
-    line += match (state, glance) {
+    line += match (state, view) {
         (PeerState::Closed, _) => "has ended LAPI",
         (PeerState::Dead, _) => "has died",
-        (PeerState::Up, _) if *attentive => "is looking for packets",
-        (PeerState::Up, Some(glance)) if glance.asleep => "sleeps, to be woken",
+        (PeerState::Up, _) if *polls => "is looking for packets",
+        (PeerState::Up, Some(view)) if view.asleep => "sleeps, to be woken",
         (PeerState::Up, _) => "is not looking for packets",
     };
-    if let Some(glance) = glance {
-        let full = if glance.stuck { ", no room" } else { "" };
-        let _ = write!(line, "; its ring holds at most {} of {} packets{full}", glance.unread, glance.slots);
-        if glance.arrived {
+    if let Some(view) = view {
+        let full = if view.no_room { ", no room" } else { "" };
+        let _ = write!(line, "; its ring holds at most {} of {} packets{full}", view.in_flight, view.window);
+        if view.arrived {
             line += "; a packet of its is to be taken here";
         }
     }

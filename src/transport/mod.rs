@@ -1,25 +1,30 @@
 //! How bytes travel between tasks.
 //!
-//! A transport moves packets and knows nothing of what they mean: a packet is a short *head* (at most
-//! [`HEAD_MAX`] bytes, always there) and a *body* (possibly empty). The protocol above decides what stands in
-//! them; it never sees a transport, and the engine joins the two.
+//! A transport moves packets and knows nothing of what they mean: a packet is a short *head* (at most [`HEAD_MAX`] bytes,
+//! always present) and a *body* (possibly empty). The protocol above decides what they contain; it never sees a transport,
+//! and the engine joins the two. What a task holds of a transport has four sides: [`Endpoint`] moves packets, [`Wakeup`]
+//! lets a thread sleep until something happens, [`Peers`] knows the state of the connections, and [`RemoteAccess`], where
+//! the transport has it, reads and writes a peer's memory without the peer's help.
 //!
-//! The contract that every transport keeps, and that the tests hold each of them to:
+//! The contract of every transport, which the conformance suite tests on each of them:
 //!
-//! * [`Transport::try_send`] never blocks and never allocates on its common path. Without room it changes
-//!   nothing and answers [`SendError::NoRoom`].
-//! * A packet arrives whole or not at all. Order between two packets of one sender is kept only where
-//!   [`Limits::ordered`] says so.
-//! * The head and the body of an [`Inbound`] start at an address that is a multiple of 8 and stay valid until
-//!   the packet is given back with [`Transport::release`].
-//! * Nothing that was sent before two tasks parted ([`Transport::part`]) arrives after they have come together again
-//!   ([`Transport::rejoin`], on both sides).
-//! * Between [`Transport::arm`] (which answered `true`) and [`Transport::disarm`], an arriving packet, room
-//!   after `NoRoom`, or a [`Transport::wake`] makes the event descriptor readable. No wake-up is ever lost.
+//! * **Exactly once.** A packet that was accepted arrives exactly once while the peer is up, whole and unchanged. Loss and
+//!   duplication are repaired below this wall, because the protocol above does not repair them. Order between two packets
+//!   of one sender is kept only where [`Limits::ordered`] says so.
+//! * **No waiting.** [`Endpoint::try_send`] never blocks and never allocates on its common path. Without room it changes
+//!   nothing and returns [`SendError::NoRoom`].
+//! * **In place.** The head and the body of an [`Inbound`] start at an address that is a multiple of 8 and stay valid until
+//!   the packet is given back with [`Endpoint::release`].
+//! * **Sleeping.** Between [`Wakeup::arm`] (which returned `true`) and [`Wakeup::disarm`], an arriving packet, room after
+//!   `NoRoom`, or a [`Wakeup::wake`] makes the event descriptor readable. No wake-up is lost. The descriptor is readable
+//!   only when it was armed, woken or kicked since the last `disarm`.
+//! * **Departure.** A task that closes or drops its end is closed or dead for its peers, which are woken. Nothing that was
+//!   sent before two tasks parted ([`Peers::part`]) arrives after they have rejoined ([`Peers::rejoin`], on both sides).
+//! * **Limits per peer.** [`Endpoint::limits`] may differ between peers and never changes for a peer.
 
 #[cfg(test)]
 pub(crate) mod conformance;
-pub mod fault;
+pub mod faults;
 pub mod mem;
 mod parcel;
 pub mod shm;
@@ -30,6 +35,11 @@ use std::os::fd::BorrowedFd;
 
 pub use crate::base::bytes::{Piece, pad8};
 pub use crate::wire::frame::{HEAD_MAX, Outgoing, SendError, Task};
+
+/// One task's end of a transport: all sides of it behind one table of functions.
+pub trait Transport: Endpoint + Wakeup + Peers {}
+
+impl<T: Endpoint + Wakeup + Peers + ?Sized> Transport for T {}
 
 /// A packet that has arrived, in place. It belongs to the transport until it is released.
 #[derive(Debug)]
@@ -48,7 +58,63 @@ pub struct Inbound {
     pub token: u64,
 }
 
-/// What is known of a peer.
+/// What the transport carries between this task and one peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The longest body of one packet, in bytes.
+    pub max_body: usize,
+    /// Packets from the peer arrive in the order in which they were sent.
+    pub ordered: bool,
+    /// Packets that can be on their way to the peer at a time.
+    pub window: usize,
+    /// Bytes of memory that hold packets from the peer until they are taken.
+    pub receive_buffer: usize,
+}
+
+/// Moves packets. See the module's documentation for the contract.
+pub trait Endpoint: Send {
+    /// A short name, for messages and statistics.
+    fn name(&self) -> &'static str;
+
+    /// What it carries to and from `peer`.
+    fn limits(&self, peer: Task) -> Limits;
+
+    /// Hands one packet to `peer`, which is never this task itself.
+    ///
+    /// # Safety
+    /// The pieces of `packet` must be readable during the call.
+    unsafe fn try_send(&mut self, peer: Task, packet: &Outgoing<'_>) -> std::result::Result<(), SendError>;
+
+    /// The next packet that has arrived, if any. It must be released before the next call.
+    fn recv(&mut self) -> Option<Inbound>;
+
+    /// Gives a packet back.
+    fn release(&mut self, packet: Inbound);
+
+    /// Reads and writes of peers' memory without their help, where the transport has that and the system allows it.
+    fn remote(&mut self) -> Option<&mut dyn RemoteAccess>;
+
+    /// Ends LAPI for this task and tells the peers. What was sent before still arrives; nothing is sent after it.
+    fn close(&mut self);
+}
+
+/// Lets one thread of a task sleep until something happens.
+pub trait Wakeup {
+    /// Gets ready to sleep: `true` when the caller may now sleep on [`Self::event_fd`], `false` when something
+    /// has arrived meanwhile (then nothing is armed).
+    fn arm(&mut self) -> bool;
+
+    /// Ends what [`Self::arm`] began, and empties the event descriptor.
+    fn disarm(&mut self);
+
+    /// The descriptor that becomes readable.
+    fn event_fd(&self) -> BorrowedFd<'_>;
+
+    /// Makes this task's own event descriptor readable, armed or not.
+    fn wake(&self);
+}
+
+/// The state of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PeerState {
     /// It takes packets.
@@ -59,28 +125,72 @@ pub enum PeerState {
     Dead,
 }
 
-/// What can be seen of a peer without a system call, for one who asks why nothing moves.
+/// What can be seen of the connection with a peer without a system call, for reports about a job that hangs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Glance {
-    /// Packets to it that it has not given back, as far as it has told.
-    pub unread: u64,
+pub struct ConnectionView {
+    /// Packets on their way to the peer: it has not acknowledged them yet.
+    pub in_flight: u64,
     /// How many of these there can be.
-    pub slots: u64,
-    /// We have found no room there, and none has been made since.
-    pub stuck: bool,
-    /// It says that it sleeps and must be woken.
+    pub window: u64,
+    /// A packet found no room, and no room has been made since.
+    pub no_room: bool,
+    /// The peer sleeps, as far as is known here, and must be woken.
     pub asleep: bool,
     /// A packet from it has arrived here and was not taken yet.
     pub arrived: bool,
 }
 
-/// What a transport can carry.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// The longest body of one packet, in bytes.
-    pub max_body: usize,
-    /// Packets of one sender arrive in the order in which they were sent.
-    pub ordered: bool,
+/// The epoch of a task that rejoins the job itself and knows nothing of it yet. See [`Peers::rejoin`].
+pub const NO_EPOCH: u64 = 0;
+
+/// The peers and the connections with them.
+pub trait Peers {
+    /// The state of the peer. May make a system call: not for hot paths.
+    fn state(&self, peer: Task) -> PeerState;
+
+    /// Whether the peer takes packets, as far as is known without a system call.
+    fn is_open(&self, peer: Task) -> bool {
+        self.state(peer) == PeerState::Up
+    }
+
+    /// A count that changes when the peer makes progress: whenever a packet from it is taken here, and sooner or later when
+    /// it takes packets from here. Makes no system call.
+    fn progress(&self, peer: Task) -> u64;
+
+    /// Makes the peer look for packets soon, although it may be computing or may have stopped looking, as far as the
+    /// transport can do that: a hint.
+    fn kick(&self, peer: Task);
+
+    /// Tells the peers whether this task polls from now on: a hint. `now` is the time in ticks; with `false`, this task has
+    /// polled until now.
+    fn set_polling(&mut self, _polling: bool, _now: u64) {}
+
+    /// Whether the peer polls, as far as is known here. A transport that polled recently may count as polling; a transport
+    /// that knows nothing of it returns `true`.
+    fn polls(&self, _peer: Task) -> bool {
+        true
+    }
+
+    /// What can be seen of the connection with the peer, where there is something to see.
+    fn view(&self, _peer: Task) -> Option<ConnectionView> {
+        None
+    }
+
+    /// Cuts the connection with `peer`: nothing is taken from it any more, and to send to it returns
+    /// [`SendError::PeerGone`]. May be called while a packet of the peer's is not released yet. Has no effect when they
+    /// have parted before.
+    fn part(&mut self, peer: Task);
+
+    /// Lets `peer`, from which this task has parted, rejoin: the same process when it does likewise, or another one with its
+    /// number. From now on the peer counts as up, and packets to it find no room until it has rejoined. It is sent `epoch`.
+    ///
+    /// # Errors
+    /// `LAPI_ERR_SHM_SETUP`: the system lacks what is needed; nothing has changed.
+    fn rejoin(&mut self, peer: Task, epoch: u64) -> Result<()>;
+
+    /// A peer that has rejoined, with its epoch; each is named once. Makes system calls while peers are awaited: for
+    /// threads that have slept.
+    fn rejoined(&mut self) -> Option<(Task, u64)>;
 }
 
 /// One copy between this address space and a peer's.
@@ -94,145 +204,35 @@ pub struct Copy {
     pub len: usize,
 }
 
-/// Copies between address spaces without the peer's help.
-pub trait Attach: Send + Sync {
-    /// Copies `len` bytes at `remote` in the peer's address space to `local`.
-    ///
-    /// # Safety
-    /// `local` must be writable for `len` bytes.
-    unsafe fn read(&self, peer: Task, remote: u64, local: *mut u8, len: usize) -> io::Result<()>;
-
-    /// Copies `len` bytes at `local` to `remote` in the peer's address space.
-    ///
-    /// # Safety
-    /// `local` must be readable for `len` bytes.
-    unsafe fn write(&self, peer: Task, remote: u64, local: *const u8, len: usize) -> io::Result<()>;
-
-    /// Makes many copies to here.
-    ///
-    /// # Safety
-    /// As for [`Self::read`], for each of them.
-    unsafe fn read_all(&self, peer: Task, copies: &[Copy]) -> io::Result<()> {
-        // SAFETY: the caller's promise.
-        copies.iter().try_for_each(|copy| unsafe { self.read(peer, copy.remote, copy.local, copy.len) })
-    }
-
-    /// Makes many copies from here.
-    ///
-    /// # Safety
-    /// As for [`Self::write`], for each of them.
-    unsafe fn write_all(&self, peer: Task, copies: &[Copy]) -> io::Result<()> {
-        // SAFETY: the caller's promise.
-        copies.iter().try_for_each(|copy| unsafe { self.write(peer, copy.remote, copy.local, copy.len) })
-    }
-
-    /// The peer is another process from now on, which has said that its landmark is there; `None`: it is no process any
-    /// more, and every copy fails.
-    fn moved(&mut self, _peer: Task, _process: Option<(i32, u64)>) {}
+/// The direction of a remote access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// From the peer's memory to here.
+    Read,
+    /// From here to the peer's memory.
+    Write,
 }
 
-/// The greeting of a task that has come back itself and knows nothing of the job yet. See [`Transport::rejoin`].
-pub const STRANGER: u64 = 0;
+/// Reads and writes the memory of peers without their help.
+pub trait RemoteAccess {
+    /// Whether the peer's memory can be reached, as far as is known.
+    fn reaches(&self, peer: Task) -> bool;
 
-/// One task's end of a way to move packets. See the module's documentation for the contract.
-pub trait Transport: Send {
-    /// A short name, for messages and statistics.
-    fn name(&self) -> &'static str;
-
-    /// What it can carry.
-    fn limits(&self) -> Limits;
-
-    /// Hands one packet to `peer`, which is never this task itself.
+    /// Makes the copies.
+    ///
+    /// # Errors
+    /// Nothing is promised of the copies then: they may have been made in part.
     ///
     /// # Safety
-    /// The pieces of `packet` must be readable during the call.
-    unsafe fn try_send(&mut self, peer: Task, packet: &Outgoing<'_>) -> std::result::Result<(), SendError>;
+    /// Each local place must be readable and, for [`Access::Read`], writable for its length.
+    unsafe fn start(&mut self, access: Access, peer: Task, copies: &[Copy]) -> io::Result<()>;
 
-    /// The next packet that has arrived, if any. Must be released before the next call.
-    fn recv(&mut self) -> Option<Inbound>;
+    /// Counts, for the peer's statistics, bytes that were read out of its memory. Counts nothing where the peer cannot see
+    /// it.
+    fn count_fetched(&self, _peer: Task, _bytes: u64) {}
 
-    /// Gives a packet back.
-    fn release(&mut self, packet: Inbound);
-
-    /// Gets ready to sleep: `true` when the caller may now sleep on [`Self::event_fd`], `false` when something
-    /// has arrived meanwhile (then nothing is armed).
-    fn arm(&mut self) -> bool;
-
-    /// Ends what [`Self::arm`] began, and empties the event descriptor.
-    fn disarm(&mut self);
-
-    /// The descriptor that becomes readable.
-    fn event_fd(&self) -> BorrowedFd<'_>;
-
-    /// Makes this task's own event descriptor readable.
-    fn wake(&self) {
-        (self.waker())();
-    }
-
-    /// Makes this task's own event descriptor readable, from any thread.
-    fn waker(&self) -> Box<dyn Fn() + Send + Sync>;
-
-    /// Makes `peer`'s event descriptor readable, armed or not: for a peer that may have stopped looking.
-    fn poke(&self, peer: Task);
-
-    /// Says that this task is looking for packets from now on, or that it has just looked and looks no more; a hint for
-    /// its peers.
-    fn set_attentive(&mut self, attentive: bool);
-
-    /// When this task last said so, in ticks, as far as the transport keeps it.
-    fn last_look(&self) -> Option<u64> {
-        None
-    }
-
-    /// Whether the peer is looking for packets, by what it said last. A transport may count a look of a moment ago.
-    fn attentive(&self, peer: Task) -> bool;
-
-    /// Whether the peer takes packets, as far as can be told without a system call.
-    fn open(&self, peer: Task) -> bool {
-        self.peer_state(peer) == PeerState::Up
-    }
-
-    /// What is known of the peer. May make a system call: not for hot paths.
-    fn peer_state(&self, peer: Task) -> PeerState;
-
-    /// A number that changes when the peer shows life: whenever a packet from it is taken here, and sooner or later when
-    /// it takes packets from here. Without a system call.
-    fn pulse(&self, peer: Task) -> u64;
-
-    /// What can be seen of the peer without a system call, where there is something to be seen.
-    fn glance(&self, _peer: Task) -> Option<Glance> {
-        None
-    }
-
-    /// Copies across address spaces, where the transport has that and the system allows it.
-    fn attach(&self) -> Option<&dyn Attach>;
-
-    /// Counts, for the peer's statistics, bytes that were copied out of its memory by [`Self::attach`]. Counts nothing where
-    /// the peer cannot see it.
-    fn note_fetched(&self, _peer: Task, _bytes: u64) {}
-
-    /// What peers have counted here by [`Self::note_fetched`].
+    /// What peers have counted here by [`Self::count_fetched`].
     fn fetched(&self) -> u64 {
         0
     }
-
-    /// Cuts the connection with `peer`: nothing is taken from it any more, and to send to it answers
-    /// [`SendError::PeerGone`]. May be called while a packet of the peer's is not released yet. Nothing happens when they
-    /// have parted before.
-    fn part(&mut self, peer: Task);
-
-    /// Lets `peer`, from which this task has parted, come back: the same process when it does likewise, or another one
-    /// with its place. From now on the peer counts as up, and packets to it find no room until it is there. `greeting` is
-    /// told to it.
-    ///
-    /// # Errors
-    /// `LAPI_ERR_SHM_SETUP`: the system lacks what is needed; nothing has changed.
-    fn rejoin(&mut self, peer: Task, greeting: u64) -> Result<()>;
-
-    /// A peer that has come back, with its greeting; each is named once. Makes system calls while peers are awaited: for
-    /// threads that have slept.
-    fn rejoined(&mut self) -> Option<(Task, u64)>;
-
-    /// Tells the peers that this task has ended LAPI. Nothing is sent after this.
-    fn close(&mut self);
 }

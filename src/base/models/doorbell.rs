@@ -22,16 +22,16 @@ impl Task {
 
     /// It has been given something to do.
     fn notify(&self) {
-        if self.doorbell.must_ring(LIGHT) {
+        if self.doorbell.needs_wake(LIGHT) {
             self.descriptor.ring();
         }
     }
 
     /// Sleeps unless there is something to do.
     fn sleep(&self, busy: impl FnOnce() -> bool) {
-        if self.doorbell.lie_down(busy) {
+        if self.doorbell.prepare_sleep(busy) {
             self.descriptor.sleep();
-            self.doorbell.get_up();
+            self.doorbell.cancel();
         }
     }
 }
@@ -143,7 +143,7 @@ fn one_of_two_senders_rings() {
                 let (sleeper, work, rings) = (sleeper.clone(), work.clone(), rings.clone());
                 thread::spawn(move || {
                     work[number].store(1, Ordering::Relaxed);
-                    if sleeper.doorbell.must_ring(LIGHT) {
+                    if sleeper.doorbell.needs_wake(LIGHT) {
                         rings.fetch_add(1, Ordering::Relaxed);
                         sleeper.descriptor.ring();
                     }
@@ -153,10 +153,10 @@ fn one_of_two_senders_rings() {
         let mut sleeps = 0;
         for mine in work.iter() {
             while mine.load(Ordering::Relaxed) == 0 {
-                if sleeper.doorbell.lie_down(|| mine.load(Ordering::Relaxed) != 0) {
+                if sleeper.doorbell.prepare_sleep(|| mine.load(Ordering::Relaxed) != 0) {
                     sleeps += 1;
                     sleeper.descriptor.sleep();
-                    sleeper.doorbell.get_up();
+                    sleeper.doorbell.cancel();
                 }
             }
         }

@@ -1,8 +1,8 @@
 //! A producer and a consumer on a tiny ring.
 
 use super::check;
+use crate::base::asymmetric_barrier::Light;
 use crate::base::bytes::{Piece, Source};
-use crate::base::fence::Light;
 use crate::base::ring::{Consumer, Full, Geometry, Producer, Region, Room};
 use loom::thread;
 use std::sync::Arc;

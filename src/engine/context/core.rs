@@ -1,6 +1,7 @@
 //! What a context's lock guards. Whoever holds the lock reaches it by [`crate::engine::context::Held::core`].
 
 use crate::abi::lapi_msg_state_t;
+use crate::base::clock::ticks;
 use crate::dgsp::DdmSlot;
 use crate::engine::context::counter;
 use crate::engine::context::counter_status::Watched;
@@ -72,6 +73,8 @@ pub struct Core {
     pub vector_tuner: Tuner,
     /// The function that CONTROL calls (LAPI_REG_DDM_FUNC).
     pub ddm: DdmSlot,
+    /// When a thread of the program last polled, in ticks.
+    pub last_poll: u64,
     /// When peers were last prodded, in ticks.
     pub last_kick: u64,
     /// Peers that have left or were given up, and were reported.
@@ -118,9 +121,12 @@ impl Link for Wire<'_> {
 impl Core {
     /// A core that moves nothing yet.
     pub fn new(options: Options, transport: Box<dyn Transport>) -> Self {
-        let tasks = options.tasks;
+        let (me, tasks) = (options.me, options.tasks);
+        // Packets are cut for the peer that takes the shortest ones. A job of one task sends none.
+        let peers = (0..tasks).filter(|&peer| peer != me || tasks == 1);
+        let max_body = peers.map(|peer| transport.limits(peer).max_body).min().unwrap_or(0);
         Self {
-            outbox: Outbox::new(tasks, transport.limits().max_body),
+            outbox: Outbox::new(tasks, max_body),
             inbox: Inbox::new(tasks),
             ops: Ops::new(256),
             collectives: Collectives::new(options.me, tasks),
@@ -141,6 +147,7 @@ impl Core {
             tuner: Tuner::new(14),
             vector_tuner: Tuner::new(6),
             ddm: DdmSlot::new(),
+            last_poll: 0,
             last_kick: 0,
             lost: BTreeSet::new(),
             purged: BTreeSet::new(),
@@ -181,6 +188,18 @@ impl Core {
         if !self.watched.is_empty() {
             self.watched.raised(cntr, by);
         }
+    }
+
+    /// A thread of the program polls from now on, or has polled until now.
+    #[inline]
+    pub fn set_polling(&mut self, polling: bool) {
+        self.last_poll = ticks();
+        self.transport.set_polling(polling, self.last_poll);
+    }
+
+    /// Whether the memory of `peer` can be read and written without its help.
+    pub fn reaches(&mut self, peer: Task) -> bool {
+        self.transport.remote().is_some_and(|remote| remote.reaches(peer))
     }
 
     /// How often a peer was given up.

@@ -24,8 +24,8 @@ pub mod waiters;
 use crate::abi::{
     LAPI_ERR_ALL_HNDL_IN_USE, LAPI_ERR_HNDL_INVALID, LAPI_VOID_HANDLE, lapi_err_t, lapi_handle_t,
 };
+use crate::base::parking::Parking;
 use crate::base::thread::this_thread;
-use crate::base::waiting_room::WaitingRoom;
 use crate::engine::context::active_handler::Running;
 use crate::engine::context::completion_queue::Completions;
 use crate::engine::context::conditions::Conditions;
@@ -59,7 +59,7 @@ pub struct Context {
     /// The handler of the program that runs with the lock held.
     pub running: Running,
     /// Where threads wait that do not sleep on the transport's descriptor.
-    pub(in crate::engine) waiting_room: WaitingRoom,
+    pub(in crate::engine) parking: Parking,
     /// Where threads of the program wait that share the lock.
     pub(in crate::engine) conditions: Conditions,
 }
@@ -82,7 +82,7 @@ impl Context {
             notifier: Notifier::new(),
             watching: AtomicBool::new(false),
             running: Running::new(),
-            waiting_room: WaitingRoom::new(),
+            parking: Parking::new(),
             conditions: Conditions::default(),
         }
     }
@@ -384,6 +384,6 @@ fn wake_sleepers(context: &Context, core: &mut Core) {
         core.transport.wake();
     }
     if core.waiters.in_room != 0 {
-        context.waiting_room.announce();
+        context.parking.wake_all();
     }
 }

@@ -109,7 +109,7 @@ pub struct Waiters {
     pub list: Vec<Waiter>,
     /// Since when nothing has moved.
     pub stillness: StallDetector,
-    /// How many sleep in the [`crate::base::waiting_room`].
+    /// How many sleep in the [`crate::base::parking`].
     pub in_room: u32,
     /// The notifier has armed the transport.
     pub notifier_armed: bool,

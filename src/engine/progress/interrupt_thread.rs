@@ -141,10 +141,10 @@ fn watch_on(core: &Core, interval: Duration, seen: u64) -> Option<Duration> {
         return None;
     }
     // It has, but perhaps just after the last time that the notifier looked: then it may have stopped long ago.
-    match core.transport.last_look().map(|at| ticks().wrapping_sub(at)) {
-        None | Some(0..LOOKING) => Some(longer),
-        Some(LOOKING..COMPUTING) => Some(DOUBT),
-        Some(COMPUTING..) => None,
+    match ticks().wrapping_sub(core.last_poll) {
+        0..LOOKING => Some(longer),
+        LOOKING..COMPUTING => Some(DOUBT),
+        COMPUTING.. => None,
     }
 }
 

@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::proto::before;
 use crate::proto::liveness::Verdict;
 use crate::proto::ops::Op;
-use crate::transport::{PeerState, STRANGER, Task};
+use crate::transport::{NO_EPOCH, PeerState, Task};
 use crate::wire::packet::Head;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -18,8 +18,8 @@ use std::time::Duration;
 /// How many rounds for each task of the job are enough to take in what one peer can have left in its ring, whatever the
 /// others send.
 const DRAIN: u32 = 100;
-/// The greeting of a task that has entered no collective operation. One that has come back itself knows of none.
-pub const FIRST_POSITION: u64 = STRANGER + 1;
+/// The epoch of a task that has entered no collective operation. A task that rejoins the job itself has none.
+pub const FIRST_POSITION: u64 = NO_EPOCH + 1;
 /// Who never sleeps looks after its peers about so often, in ticks: some tenths of a second.
 const BETWEEN_LOOKS: u64 = 300_000_000;
 
@@ -57,7 +57,7 @@ pub fn look_after_peers(held: &mut Held<'_>) {
     concerned.retain(|&peer| peer != me);
     let mut silent = Vec::with_capacity(concerned.len());
     for peer in concerned {
-        match held.core().transport.peer_state(peer) {
+        match held.core().transport.state(peer) {
             PeerState::Up => silent.push(peer),
             gone => lose(held, peer, gone),
         }
@@ -65,7 +65,7 @@ pub fn look_after_peers(held: &mut Held<'_>) {
     keep_vigil(held, &silent);
     // Without the packet of one that is gone a collective operation goes on, and may await another one.
     while let Some(peer) = held.core().collectives.awaited() {
-        match held.core().transport.peer_state(peer) {
+        match held.core().transport.state(peer) {
             PeerState::Up => break,
             gone => lose(held, peer, gone),
         }
@@ -80,12 +80,12 @@ pub fn welcome(core: &mut Core) {
     if core.awaited.is_empty() {
         return;
     }
-    while let Some((task, greeting)) = core.transport.rejoined() {
+    while let Some((task, epoch)) = core.transport.rejoined() {
         core.awaited.remove(&task);
         // A frame further up some stack may have been in the middle of a message of before.
         core.inbox.forget(task);
         core.news = true;
-        if let Some(position) = greeting.checked_sub(FIRST_POSITION) {
+        if let Some(position) = epoch.checked_sub(FIRST_POSITION) {
             fall_into_step(core, task, position as u32);
         }
     }
@@ -110,7 +110,7 @@ fn fall_into_step(core: &mut Core, task: Task, position: u32) {
 
 /// Tells a peer, which may be behind, where others stand.
 fn tell_position(core: &mut Core, peer: Task, position: u32) {
-    if core.transport.open(peer) && !core.awaited.contains(&peer) && !core.lost.contains(&peer) {
+    if core.transport.is_open(peer) && !core.awaited.contains(&peer) && !core.lost.contains(&peer) {
         answer(core, peer, &Head::CollectiveAt { sequence: position });
     }
 }
@@ -124,7 +124,7 @@ fn keep_vigil(held: &mut Held<'_>, owing: &[Task]) {
     }
     let timeout = Duration::from_secs(seconds.max(1) as u64);
     let (liveness, transport) = (&mut core.liveness, &core.transport);
-    let pulses = owing.iter().map(|&peer| (peer, transport.pulse(peer)));
+    let pulses = owing.iter().map(|&peer| (peer, transport.progress(peer)));
     for (peer, verdict) in liveness.look(core.opened.elapsed(), timeout, pulses) {
         if held.core().closing {
             return;
@@ -178,7 +178,7 @@ fn lose(held: &mut Held<'_>, peer: Task, how: PeerState) {
 /// The peer has been silent for too long: as if it had left, and what it may still send is thrown away.
 #[cold]
 fn give_up(held: &mut Held<'_>, peer: Task, silent: Duration, timeout: i32) {
-    let sign = |held: &mut Held<'_>| (held.core().transport.pulse(peer), held.core().incarnation(peer));
+    let sign = |held: &mut Held<'_>| (held.core().transport.progress(peer), held.core().incarnation(peer));
     let before = sign(held);
     // Its answer may just have come.
     if !drain(held) || sign(held) != before {

@@ -41,8 +41,8 @@ pub fn resume(held: &mut Held<'_>, task: Task) -> Result<()> {
     if !core.purged.contains(&task) {
         return Ok(());
     }
-    let greeting = FIRST_POSITION + u64::from(core.collectives.position());
-    core.transport.rejoin(task, greeting)?;
+    let epoch = FIRST_POSITION + u64::from(core.collectives.position());
+    core.transport.rejoin(task, epoch)?;
     core.purged.remove(&task);
     core.lost.remove(&task);
     core.quarantined.remove(&task);

@@ -44,7 +44,7 @@ const RELIEF: Duration = Duration::from_millis(1);
 /// A counter was changed by a call that does not take the lock: wake who may wait for it.
 #[inline]
 pub fn counter_changed(context: &Context) {
-    if context.waiting_room.occupied() {
+    if context.parking.occupied() {
         if let Ok(mut held) = context.enter() {
             held.core().news = true;
         }
@@ -123,7 +123,7 @@ pub fn poll_once(held: &mut Held<'_>) -> bool {
     core.activity += 1;
     if core.waiters.waiting == 0 {
         // Who polls now will most likely poll again.
-        core.transport.set_attentive(false);
+        core.set_polling(false);
     }
     if core.activity % POLLS_BETWEEN_LOOKS == 0 {
         lost_peers::look_when_due(held);
@@ -153,7 +153,7 @@ fn begin(held: &mut Held<'_>) {
     let core = held.core();
     core.waiters.waiting += 1;
     if core.waiters.waiting == 1 {
-        core.transport.set_attentive(true);
+        core.set_polling(true);
     }
 }
 
@@ -162,7 +162,7 @@ fn end(held: &mut Held<'_>) {
     let core = held.core();
     core.waiters.waiting -= 1;
     if core.waiters.waiting == 0 {
-        core.transport.set_attentive(false);
+        core.set_polling(false);
     } else if !core.waiters.on_descriptor {
         // Those in the room must choose a new one for the descriptor.
         core.news = true;
@@ -233,8 +233,8 @@ fn poll_until<T>(
 fn sleep<T>(held: &mut Held<'_>, ready: &mut impl FnMut(&mut Core) -> Option<T>) -> Option<T> {
     path::kick_inattentive_peers(held.core());
     let context = held.context();
-    let room = &context.waiting_room;
-    room.lie_down();
+    let parking = &context.parking;
+    parking.prepare_sleep();
     // Calls that change a counter without the lock look into the room after the change: one of us sees the other.
     let answer = ready(held.core());
     if answer.is_none() {
@@ -244,15 +244,15 @@ fn sleep<T>(held: &mut Held<'_>, ready: &mut impl FnMut(&mut Core) -> Option<T>)
             sleep_on_descriptor(held);
         }
     }
-    room.get_up();
+    parking.cancel();
     answer
 }
 
 fn sleep_in_room(held: &mut Held<'_>) {
-    let room = &held.context().waiting_room;
+    let parking = &held.context().parking;
     held.core().waiters.in_room += 1;
-    let before = room.number();
-    held.unlocked(|| room.sleep(before, LOOK_AROUND));
+    let before = parking.last_wake();
+    held.unlocked(|| parking.sleep(before, LOOK_AROUND));
     held.core().waiters.in_room -= 1;
 }
 

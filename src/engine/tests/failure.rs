@@ -9,7 +9,7 @@ use crate::engine::context::Core;
 use crate::engine::context::request::Preference;
 use crate::engine::context::settings::Options;
 use crate::proto::tests::seeds;
-use crate::transport::fault::FaultPlan;
+use crate::transport::faults::FaultPlan;
 use libc::{c_int, c_uint, c_ulong, c_void};
 use std::ptr;
 use std::sync::Arc;
@@ -76,7 +76,7 @@ pub(in crate::engine) fn told_once(task: &Task, handlers: usize, code: c_int) {
 }
 
 /// Task 2 never looks, and then leaves; task 0 has everything under way to it, and goes on with task 1.
-fn the_others_go_on(preference: Preference, leave: fn(&Task, &crate::transport::mem::MemFabricHandle)) {
+fn the_others_go_on(preference: Preference, leave: fn(&Task, &crate::transport::mem::NetworkHandle)) {
     for (capacity, patience) in [(1, SLEEPY), (8, AWAKE)] {
         let (ends, fabric) = job::mortal_mem(3, capacity, true);
         let tasks = job::open(ends, &Habits { preference, patience, ..Habits::THREADED });

@@ -6,7 +6,7 @@ use crate::abi::*;
 use crate::api::progress;
 use crate::engine::context::request::Preference;
 use crate::proto::tests::seeds;
-use crate::transport::fault::FaultPlan;
+use crate::transport::faults::FaultPlan;
 use libc::{c_int, c_uint, c_ulong, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};

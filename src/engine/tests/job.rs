@@ -2,7 +2,7 @@
 
 use crate::abi::{LAPI_err_hndlr_p, LAST_LIB, lapi_err_t, lapi_handle_t};
 use crate::api::init;
-use crate::base::fence;
+use crate::base::asymmetric_barrier;
 use crate::base::thread::ThreadConfig;
 use crate::engine::context::request::{Policy, Preference};
 use crate::engine::context::settings::{Advertised, Options};
@@ -12,10 +12,11 @@ use crate::engine::progress::completion_threads;
 use crate::engine::progress::dispatcher;
 use crate::engine::progress::interrupt_thread;
 use crate::engine::progress::lost_peers;
-use crate::transport::fault::{FaultPlan, Faulty};
-use crate::transport::mem::{MemFabricHandle, MemOptions, fabric};
-use crate::transport::shm::{Own, PeerParts, ShmTransport, attach};
-use crate::transport::{Attach, Task as Number, Transport};
+use crate::transport::faults::{FaultPlan, Faulty};
+use crate::transport::mem::{MemOptions, NetworkHandle, network};
+use crate::transport::shm::remote::CrossMemory;
+use crate::transport::shm::{Own, PeerParts, ShmTransport};
+use crate::transport::{Task as Number, Transport};
 use libc::c_int;
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -312,19 +313,19 @@ pub fn in_threads(tasks: &[Arc<Task>], threads: usize, play: impl Fn(&Task, usiz
 
 /// A transport inside of the process.
 pub fn mem(tasks: u32, capacity: usize, attach: bool) -> Ends {
-    boxed(fabric(tasks, MemOptions { max_body: MAX_BODY, capacity, attach }))
+    boxed(network(tasks, MemOptions { max_body: MAX_BODY, capacity, remote: attach }))
 }
 
 /// The same, and the means to kill tasks.
-pub fn mortal_mem(tasks: u32, capacity: usize, attach: bool) -> (Ends, MemFabricHandle) {
-    let ends = fabric(tasks, MemOptions { max_body: MAX_BODY, capacity, attach });
+pub fn mortal_mem(tasks: u32, capacity: usize, attach: bool) -> (Ends, NetworkHandle) {
+    let ends = network(tasks, MemOptions { max_body: MAX_BODY, capacity, remote: attach });
     let handle = ends[0].handle();
     (boxed(ends), handle)
 }
 
 /// The same with faults.
 pub fn faulty_mem(tasks: u32, attach: bool, plan: &FaultPlan) -> Ends {
-    boxed(Faulty::join(fabric(tasks, MemOptions { max_body: MAX_BODY, capacity: 4, attach }), plan))
+    boxed(Faulty::join(network(tasks, MemOptions { max_body: MAX_BODY, capacity: 4, remote: attach }), plan))
 }
 
 /// Shared memory between threads of this process.
@@ -340,9 +341,9 @@ pub fn shm(tasks: u32) -> Vec<ShmTransport> {
     };
     let parts: Vec<_> = (0..owns.len()).map(parts).collect();
     let join = |(me, (own, parts)): (usize, (Own, Vec<_>))| {
-        let attach: Box<dyn Attach> = Box::new(attach::CrossMemory::new(vec![pid; tasks as usize], false));
-        let mut end = ShmTransport::new(me as Number, tasks, own, fence::registered(), None);
-        end.join(parts, fence::registered(), Some(attach)).expect("a transport");
+        let memory = CrossMemory::new(vec![pid; tasks as usize], false);
+        let mut end = ShmTransport::new(me as Number, tasks, own, asymmetric_barrier::registered(), None);
+        end.join(parts, asymmetric_barrier::registered(), Some(memory)).expect("a transport");
         end
     };
     owns.into_iter().zip(parts).enumerate().map(join).collect()

@@ -8,7 +8,7 @@ use crate::base::rng::Rng;
 use crate::engine::context::Core;
 use crate::engine::context::request::Preference;
 use crate::proto::tests::seeds;
-use crate::transport::fault::{FaultPlan, Faulty};
+use crate::transport::faults::{FaultPlan, Faulty};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -57,7 +57,7 @@ fn shape(ends: &Ends, threads: usize, operations: usize, habits: &Habits) -> Sha
         threads,
         operations,
         // The header is padded to 8 bytes.
-        packet: ends[0].limits().max_body - 8,
+        packet: ends[0].limits(1).max_body - 8,
         completion_threads: habits.completion_threads > 0,
         copy_limit: habits.copy_limit,
     }

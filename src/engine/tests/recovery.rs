@@ -10,8 +10,8 @@ use crate::engine::context::request::Preference;
 use crate::engine::progress::lost_peers;
 use crate::proto::tests::seeds;
 use crate::transport::Transport;
-use crate::transport::fault::{FaultPlan, Faulty};
-use crate::transport::mem::{MemFabricHandle, MemOptions, fabric};
+use crate::transport::faults::{FaultPlan, Faulty};
+use crate::transport::mem::{MemOptions, NetworkHandle, network};
 use libc::{c_int, c_uint, c_ulong, c_void};
 use std::ptr;
 use std::sync::Arc;
@@ -49,13 +49,13 @@ fn settle(tasks: &[Arc<Task>]) {
 }
 
 /// The ends of a job that may be started anew, with faults from the seed.
-fn ends(tasks: u32, rng: &mut Rng, seed: u64) -> (job::Ends, MemFabricHandle, Option<FaultPlan>) {
+fn ends(tasks: u32, rng: &mut Rng, seed: u64) -> (job::Ends, NetworkHandle, Option<FaultPlan>) {
     let options = MemOptions {
         max_body: MAX_BODY,
         capacity: [1, 4, 16][rng.below(3) as usize],
-        attach: rng.chance(0.5),
+        remote: rng.chance(0.5),
     };
-    let ends = fabric(tasks, options);
+    let ends = network(tasks, options);
     let handle = ends[0].handle();
     let plan = rng.chance(0.6).then(|| FaultPlan::rough(seed));
     let ends = match &plan {

@@ -5,14 +5,16 @@ use super::job::{self, Habits, MAX_BODY, in_threads, locked};
 use crate::abi::*;
 use crate::engine::context::request::Preference;
 use crate::proto::tests::seeds;
-use crate::transport::fault::{FaultPlan, Faulty};
-use crate::transport::mem::{MemOptions, MemTransport, fabric};
-use crate::transport::{Attach, Inbound, Limits, Outgoing, PeerState, SendError, Task, Transport};
+use crate::transport::faults::{FaultPlan, Faulty};
+use crate::transport::mem::{MemOptions, MemTransport, network};
+use crate::transport::{
+    Access, Copy, Endpoint, Inbound, Limits, Outgoing, PeerState, Peers, RemoteAccess, SendError, Task,
+    Transport, Wakeup,
+};
 use libc::{c_uint, c_ulong, c_void};
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Copies in slices of this many bytes, so that this makes four and a bit.
 const LONG: usize = (4 << 20) + 12_345;
@@ -20,44 +22,40 @@ const LONG: usize = (4 << 20) + 12_345;
 /// A transport whose copies are refused after the first so many.
 struct Refusing<T> {
     inner: T,
-    attach: RefusingAttach,
+    copies: RefusingCopies,
 }
 
-struct RefusingAttach {
-    /// Another fabric whose ends can copy: copies inside of this process need no more of it.
-    copies: Mutex<Vec<MemTransport>>,
-    left: AtomicU64,
+/// Copies by another network: inside of this process they need no more of it.
+struct RefusingCopies {
+    ends: Vec<MemTransport>,
+    left: u64,
 }
 
-impl RefusingAttach {
-    fn copy(&self, run: impl FnOnce(&dyn Attach) -> io::Result<()>) -> io::Result<()> {
-        let allowed = self.left.fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(1));
-        match allowed {
-            Err(_) => Err(io::Error::from_raw_os_error(libc::EPERM)),
-            Ok(_) => run(locked(&self.copies)[0].attach().expect("a transport that can copy")),
+impl RemoteAccess for RefusingCopies {
+    fn reaches(&self, _peer: Task) -> bool {
+        true
+    }
+
+    unsafe fn start(&mut self, access: Access, peer: Task, copies: &[Copy]) -> io::Result<()> {
+        match self.left.checked_sub(1) {
+            None => Err(io::Error::from_raw_os_error(libc::EPERM)),
+            Some(left) => {
+                self.left = left;
+                let remote = self.ends[0].remote().expect("a transport that can copy");
+                // SAFETY: the caller's promise.
+                unsafe { remote.start(access, peer, copies) }
+            }
         }
     }
 }
 
-impl Attach for RefusingAttach {
-    unsafe fn read(&self, peer: Task, remote: u64, local: *mut u8, len: usize) -> io::Result<()> {
-        // SAFETY: the caller's promise.
-        self.copy(|copies| unsafe { copies.read(peer, remote, local, len) })
-    }
-
-    unsafe fn write(&self, peer: Task, remote: u64, local: *const u8, len: usize) -> io::Result<()> {
-        // SAFETY: the caller's promise.
-        self.copy(|copies| unsafe { copies.write(peer, remote, local, len) })
-    }
-}
-
-impl<T: Transport> Transport for Refusing<T> {
+impl<T: Transport> Endpoint for Refusing<T> {
     fn name(&self) -> &'static str {
         self.inner.name()
     }
 
-    fn limits(&self) -> Limits {
-        self.inner.limits()
+    fn limits(&self, peer: Task) -> Limits {
+        self.inner.limits(peer)
     }
 
     unsafe fn try_send(&mut self, peer: Task, packet: &Outgoing<'_>) -> Result<(), SendError> {
@@ -73,6 +71,16 @@ impl<T: Transport> Transport for Refusing<T> {
         self.inner.release(packet);
     }
 
+    fn remote(&mut self) -> Option<&mut dyn RemoteAccess> {
+        Some(&mut self.copies)
+    }
+
+    fn close(&mut self) {
+        self.inner.close();
+    }
+}
+
+impl<T: Transport> Wakeup for Refusing<T> {
     fn arm(&mut self) -> bool {
         self.inner.arm()
     }
@@ -85,58 +93,52 @@ impl<T: Transport> Transport for Refusing<T> {
         self.inner.event_fd()
     }
 
-    fn waker(&self) -> Box<dyn Fn() + Send + Sync> {
-        self.inner.waker()
+    fn wake(&self) {
+        self.inner.wake();
+    }
+}
+
+impl<T: Transport> Peers for Refusing<T> {
+    fn state(&self, peer: Task) -> PeerState {
+        self.inner.state(peer)
     }
 
-    fn poke(&self, peer: Task) {
-        self.inner.poke(peer);
+    fn progress(&self, peer: Task) -> u64 {
+        self.inner.progress(peer)
     }
 
-    fn set_attentive(&mut self, attentive: bool) {
-        self.inner.set_attentive(attentive);
+    fn kick(&self, peer: Task) {
+        self.inner.kick(peer);
     }
 
-    fn attentive(&self, peer: Task) -> bool {
-        self.inner.attentive(peer)
+    fn set_polling(&mut self, polling: bool, now: u64) {
+        self.inner.set_polling(polling, now);
     }
 
-    fn peer_state(&self, peer: Task) -> PeerState {
-        self.inner.peer_state(peer)
-    }
-
-    fn pulse(&self, peer: u32) -> u64 {
-        self.inner.pulse(peer)
-    }
-
-    fn attach(&self) -> Option<&dyn Attach> {
-        Some(&self.attach)
+    fn polls(&self, peer: Task) -> bool {
+        self.inner.polls(peer)
     }
 
     fn part(&mut self, peer: Task) {
         self.inner.part(peer);
     }
 
-    fn rejoin(&mut self, peer: Task, greeting: u64) -> crate::error::Result<()> {
-        self.inner.rejoin(peer, greeting)
+    fn rejoin(&mut self, peer: Task, epoch: u64) -> crate::error::Result<()> {
+        self.inner.rejoin(peer, epoch)
     }
 
     fn rejoined(&mut self) -> Option<(Task, u64)> {
         self.inner.rejoined()
     }
-
-    fn close(&mut self) {
-        self.inner.close();
-    }
 }
 
 /// Two tasks whose copies are refused after the first `allowed`, on a road with or without faults.
 fn refusing(allowed: u64, faults: Option<&FaultPlan>) -> job::Ends {
-    let options = MemOptions { max_body: MAX_BODY, capacity: 8, attach: true };
-    let attach = || RefusingAttach { copies: Mutex::new(fabric(2, options)), left: AtomicU64::new(allowed) };
+    let options = MemOptions { max_body: MAX_BODY, capacity: 8, remote: true };
+    let copies = || RefusingCopies { ends: network(2, options), left: allowed };
     let plan = faults.cloned().unwrap_or_default();
-    let ends = Faulty::join(fabric(2, MemOptions { attach: false, ..options }), &plan);
-    job::boxed(ends.into_iter().map(|inner| Refusing { inner, attach: attach() }).collect())
+    let ends = Faulty::join(network(2, MemOptions { remote: false, ..options }), &plan);
+    job::boxed(ends.into_iter().map(|inner| Refusing { inner, copies: copies() }).collect())
 }
 
 static RECEIVED: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());

@@ -13,7 +13,7 @@ use crate::engine::transfer::send::{self, answer};
 use crate::engine::transfer::vector_wire::{self, Marks};
 use crate::proto::content::Content;
 use crate::proto::outbox::{Continuation, SendDone, Sent, Streaming};
-use crate::transport::PeerState;
+use crate::transport::{Access, PeerState};
 use crate::wire::packet::Head;
 
 /// From so many bytes on, a look whether the peer's process lives costs nothing beside the copy.
@@ -33,19 +33,20 @@ pub fn step(held: &mut Held<'_>) -> bool {
 
 fn advance(held: &mut Held<'_>, mut transfer: DirectCopy) {
     let core = held.core();
-    if transfer.len >= WORTH_A_LOOK && core.transport.peer_state(transfer.peer) != PeerState::Up {
+    if transfer.len >= WORTH_A_LOOK && core.transport.state(transfer.peer) != PeerState::Up {
         // The number of its process may mean another one by now.
         return refused(held, transfer);
     }
     let before = ticks();
     let slice = transfer.slice();
-    let Some(attach) = core.transport.attach() else { return refused(held, transfer) };
-    let outcome = match transfer.kind {
-        // SAFETY: the program leaves its data alone until the put is done.
-        Kind::Push { .. } => unsafe { attach.write_all(transfer.peer, &slice) },
-        // SAFETY: the program, or its header handler, has given these places for the data.
-        Kind::Fetch { .. } | Kind::Pull { .. } => unsafe { attach.read_all(transfer.peer, &slice) },
+    let access = match transfer.kind {
+        Kind::Push { .. } => Access::Write,
+        Kind::Fetch { .. } | Kind::Pull { .. } => Access::Read,
     };
+    let Some(remote) = core.transport.remote() else { return refused(held, transfer) };
+    // SAFETY: the program leaves the data of a put alone until the put is done; it, or its header handler, has given the
+    // places for what is read.
+    let outcome = unsafe { remote.start(access, transfer.peer, &slice) };
     if outcome.is_err() {
         return refused(held, transfer);
     }
@@ -76,7 +77,9 @@ fn finish(held: &mut Held<'_>, transfer: &DirectCopy) {
             send::finish(held, &done);
         }
         Kind::Fetch { cookie, tgt_cntr } => {
-            held.core().transport.note_fetched(transfer.peer, transfer.len as u64);
+            if let Some(remote) = held.core().transport.remote() {
+                remote.count_fetched(transfer.peer, transfer.len as u64);
+            }
             if tgt_cntr != 0 {
                 let id = held.core().outbox.number(transfer.peer);
                 announce(held, transfer, id, tgt_cntr, 0);

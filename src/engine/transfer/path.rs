@@ -16,14 +16,14 @@ const BETWEEN_PRODS: u64 = 2_000_000;
 /// The way of a put or active message that is longer than a packet.
 pub fn choose(core: &mut Core, peer: Task, len: usize, hint: Hint) -> Way {
     let policy = core.options.bulk;
-    if core.transport.attach().is_none() {
+    if !core.reaches(peer) {
         return Way::Packets;
     }
     match (policy.preference, hint) {
         (Preference::Packets, _) | (Preference::Auto, Hint::Packets) => Way::Packets,
         (Preference::Attach, _) | (Preference::Auto, Hint::Bulk) => Way::Attach,
         // A peer that is not looking for packets would have to be woken to take a stream.
-        (Preference::Auto, Hint::None) if policy.crowded || !core.transport.attentive(peer) => Way::Attach,
+        (Preference::Auto, Hint::None) if policy.crowded || !core.transport.polls(peer) => Way::Attach,
         (Preference::Auto, Hint::None) => core.tuner.choose(len),
     }
 }
@@ -33,7 +33,7 @@ pub fn choose_get(core: &mut Core, peer: Task, len: usize, hint: Hint) -> Way {
     let short = len <= core.outbox.max_body();
     match core.options.bulk.preference {
         _ if len == 0 => Way::Packets,
-        Preference::Auto if short && core.transport.attentive(peer) => Way::Packets,
+        Preference::Auto if short && core.transport.polls(peer) => Way::Packets,
         Preference::Attach if short => Way::Packets,
         _ => choose(core, peer, len, hint),
     }
@@ -42,7 +42,7 @@ pub fn choose_get(core: &mut Core, peer: Task, len: usize, hint: Hint) -> Way {
 /// The way of a put or get between two vectors, by the length of their pieces.
 pub fn choose_vector(core: &mut Core, peer: Task, len: usize, piece: usize, hint: Hint) -> Way {
     let policy = core.options.bulk;
-    if core.transport.attach().is_none() || len == 0 {
+    if len == 0 || !core.reaches(peer) {
         return Way::Packets;
     }
     match (policy.preference, hint) {
@@ -50,7 +50,7 @@ pub fn choose_vector(core: &mut Core, peer: Task, len: usize, piece: usize, hint
         (Preference::Attach, _) | (Preference::Auto, Hint::Bulk) => Way::Attach,
         // What fits a packet costs less than a system call, if the peer looks for it.
         (Preference::Auto, Hint::None) if len <= core.outbox.max_body() / 2 => {
-            match core.transport.attentive(peer) {
+            match core.transport.polls(peer) {
                 true => Way::Packets,
                 false => core.vector_tuner.choose(piece),
             }
@@ -80,8 +80,8 @@ pub fn kick_inattentive_peers(core: &mut Core) {
     peers.sort_unstable();
     peers.dedup();
     for peer in peers {
-        if peer != core.options.me && !core.transport.attentive(peer) {
-            core.transport.poke(peer);
+        if peer != core.options.me && !core.transport.polls(peer) {
+            core.transport.kick(peer);
         }
     }
 }

@@ -41,7 +41,7 @@ pub fn broken(held: &mut Held<'_>, src: Task) {
 #[inline]
 pub(in crate::engine) fn reachable(held: &mut Held<'_>, tgt: Task) -> Result<()> {
     let core = held.core();
-    if core.transport.open(tgt) && (core.lost.is_empty() || !core.lost.contains(&tgt)) {
+    if core.transport.is_open(tgt) && (core.lost.is_empty() || !core.lost.contains(&tgt)) {
         return Ok(());
     }
     Err(if core.purged.contains(&tgt) { purged(tgt) } else { gone(tgt) })

@@ -24,7 +24,7 @@ fn lets_the_idle_sleep<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     becomes_quiet(&mut ends[0]);
     // Also after it was busy.
     for id in 0..10 {
-        let sample = Sample::random(id, ends[0].limits().max_body);
+        let sample = Sample::random(id, ends[0].limits(1).max_body);
         send_now(&mut ends[1], 0, &sample.outgoing());
         expect(&mut ends[0], "a packet", |packet| sample.check(packet, 1));
     }
@@ -49,7 +49,7 @@ fn becomes_quiet<T: Transport>(end: &mut T) {
 /// A packet that has arrived before `arm` is not slept over.
 fn notices_what_came_before<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     let mut ends = make(2);
-    let max = ends[0].limits().max_body;
+    let max = ends[0].limits(1).max_body;
     for id in 0..50 {
         let sample = Sample::random(id, max);
         send_now(&mut ends[0], 1, &sample.outgoing());
@@ -61,7 +61,7 @@ fn notices_what_came_before<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
 /// A packet that arrives after `arm` makes the descriptor readable, for each of several senders, every time.
 fn wakes_for_a_packet<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     let mut ends = make(3);
-    let max = ends[0].limits().max_body;
+    let max = ends[0].limits(1).max_body;
     for id in 0..50 {
         let from = if id % 3 == 0 { 2 } else { 0 };
         let sample = Sample::random(id, max);
@@ -77,7 +77,7 @@ fn wakes_for_a_packet<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
 /// A sender that was refused and sleeps is woken by room.
 fn wakes_for_room<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     let mut ends = make(2);
-    let max = ends[0].limits().max_body;
+    let max = ends[0].limits(1).max_body;
     let mut sent = 0;
     'rounds: for _ in 0..10 {
         let before = sent;
@@ -104,71 +104,60 @@ fn wakes_for_room<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     }
 }
 
-/// The waker and a poke make the descriptor readable, before arming as after it.
+/// A wake and a kick make the descriptor readable, before arming as after it.
 fn wakes_on_demand<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     let mut ends = make(3);
-    let wake = ends[0].waker();
     for round in 0..20 {
         // Not one of these disturbs the others.
-        let by_poke = round % 2 == 0;
-        let call = |ends: &[T]| if by_poke { ends[1].poke(0) } else { wake() };
+        let by_kick = round % 2 == 0;
+        let call = |ends: &[T]| if by_kick { ends[1].kick(0) } else { ends[0].wake() };
 
         let armed = arm_firmly(&mut ends[0]);
         call(&ends);
-        armed.must_wake(&mut ends[0], "a wake or poke after arm");
+        armed.must_wake(&mut ends[0], "a wake or kick after arm");
 
         call(&ends);
-        sleep(&mut ends[0], "a wake or poke before arm", &AtomicBool::new(false));
+        sleep(&mut ends[0], "a wake or kick before arm", &AtomicBool::new(false));
 
         becomes_quiet(&mut ends[0]);
         becomes_quiet(&mut ends[1]);
         becomes_quiet(&mut ends[2]);
     }
-    // A poke is for a peer that is not even armed.
-    ends[2].poke(1);
-    let deadline = Deadline::new("a poke of a peer that is not armed");
+    // A kick is for a peer that is not even armed.
+    ends[2].kick(1);
+    let deadline = Deadline::new("a kick of a peer that is not armed");
     while !readable(&ends[1]) {
         deadline.check();
     }
     ends[1].disarm();
-    // A waker outlives what it belongs to without harm.
-    drop(ends);
-    wake();
 }
 
-/// One wake after the other from another thread, each of them seen, in every position relative to `arm`.
+/// One kick after the other from another thread, each of them seen, in every position relative to `arm`.
 fn wakes_each_time_from_a_thread<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     const ROUNDS: u64 = 3_000;
     let mut ends = make(2);
-    for by_poke in [false, true] {
-        let (posted, seen) = (AtomicU64::new(0), AtomicU64::new(0));
-        let wake = ends[0].waker();
-        in_threads(&mut ends, |task, end, failed| {
-            let mut rng = Rng::stream(4, task.into());
-            for round in 1..=ROUNDS {
-                if task == 1 {
-                    dawdle(&mut rng);
-                    posted.store(round, Ordering::Release);
-                    if by_poke {
-                        end.poke(0);
-                    } else {
-                        wake();
-                    }
-                    let deadline = Deadline::new("the sleeper's answer to a wake");
-                    while seen.load(Ordering::Acquire) < round {
-                        assert!(!failed.load(Ordering::Relaxed), "the sleeper has failed");
-                        deadline.check();
-                    }
-                } else {
-                    dawdle(&mut rng);
-                    while posted.load(Ordering::Acquire) < round {
-                        sleep(end, "a wake or poke from another thread", failed);
-                    }
-                    seen.store(round, Ordering::Release);
+    let (posted, seen) = (AtomicU64::new(0), AtomicU64::new(0));
+    in_threads(&mut ends, |task, end, failed| {
+        let mut rng = Rng::stream(4, task.into());
+        for round in 1..=ROUNDS {
+            if task == 1 {
+                dawdle(&mut rng);
+                posted.store(round, Ordering::Release);
+                end.kick(0);
+                let deadline = Deadline::new("the sleeper's answer to a kick");
+                while seen.load(Ordering::Acquire) < round {
+                    assert!(!failed.load(Ordering::Relaxed), "the sleeper has failed");
+                    deadline.check();
                 }
+            } else {
+                dawdle(&mut rng);
+                while posted.load(Ordering::Acquire) < round {
+                    sleep(end, "a kick from another thread", failed);
+                }
+                seen.store(round, Ordering::Release);
             }
-        });
-    }
+        }
+    });
 }
 
 /// Two tasks answer each other and sleep in between.
@@ -182,14 +171,14 @@ fn wakes_both_sides_of_a_conversation<T: Transport>(make: &impl Fn(u32) -> Vec<T
         while got < ROUNDS || sent < ROUNDS {
             // Task 0 asks, task 1 answers.
             if sent < ROUNDS && sent + u64::from(task) <= got {
-                let sample = Sample::numbered(task, peer, sent, end);
+                let sample = Sample::numbered(task, peer, sent, end.limits(peer).max_body);
                 if try_send(end, peer, &sample.outgoing()).is_ok() {
                     sent += 1;
                     continue;
                 }
             }
             if let Some(packet) = end.recv() {
-                Sample::numbered(peer, task, got, end).check(&packet, peer);
+                Sample::numbered(peer, task, got, end.limits(peer).max_body).check(&packet, peer);
                 end.release(packet);
                 got += 1;
                 continue;
@@ -209,7 +198,7 @@ fn wakes_both_sides_of_a_stream<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
         let mut rng = Rng::stream(6, task.into());
         if task == 0 {
             for seq in 0..PACKETS {
-                let sample = Sample::numbered(0, 1, seq, end);
+                let sample = Sample::numbered(0, 1, seq, end.limits(1).max_body);
                 while let Err(why) = try_send(end, 1, &sample.outgoing()) {
                     assert_eq!(why, SendError::NoRoom);
                     dawdle(&mut rng);
@@ -221,7 +210,7 @@ fn wakes_both_sides_of_a_stream<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
                 match end.recv() {
                     Some(packet) => {
                         let id = Sample::id_of(&packet);
-                        Sample::random(id, end.limits().max_body).check(&packet, 0);
+                        Sample::random(id, end.limits(0).max_body).check(&packet, 0);
                         end.release(packet);
                         got.fetch_add(1, Ordering::Relaxed);
                     }

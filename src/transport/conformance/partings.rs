@@ -16,8 +16,8 @@ fn cuts_one_connection<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     let mut ends = make(3);
     pass(&mut ends, 0, 1, &Sample::exact(1, 8, 100, None));
     ends[0].part(1);
-    assert_eq!(ends[0].peer_state(1), PeerState::Dead);
-    assert!(!ends[0].open(1));
+    assert_eq!(ends[0].state(1), PeerState::Dead);
+    assert!(!ends[0].is_open(1));
     let sample = Sample::exact(2, 8, 10, None);
     assert_eq!(try_send(&mut ends[0], 1, &sample.outgoing()), Err(SendError::PeerGone));
     ends[0].part(1);
@@ -30,7 +30,7 @@ fn forgets_what_was_under_way<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     let mut ends = make(2);
     for (from, to) in [(0, 1), (1, 0)] {
         for id in 0..5 {
-            let sample = Sample::exact(id, 8, 1000.min(ends[from].limits().max_body), None);
+            let sample = Sample::exact(id, 8, 1000.min(ends[from].limits(to as Task).max_body), None);
             // As many as find room.
             let _ = try_send(&mut ends[from], to, &sample.outgoing());
         }
@@ -48,8 +48,8 @@ fn comes_together_whoever_is_first<T: Transport>(make: &impl Fn(u32) -> Vec<T>) 
         ends[second].part(first as Task);
         ends[first].rejoin(second as Task, 7).expect("means to come back");
         // It counts as up, packets wait, and nothing comes of it alone.
-        assert_eq!(ends[first].peer_state(second as Task), PeerState::Up);
-        assert!(ends[first].open(second as Task));
+        assert_eq!(ends[first].state(second as Task), PeerState::Up);
+        assert!(ends[first].is_open(second as Task));
         let sample = Sample::exact(1, 8, 100, None);
         assert_eq!(try_send(&mut ends[first], second as Task, &sample.outgoing()), Err(SendError::NoRoom));
         assert!(ends[first].rejoined().is_none());
@@ -76,7 +76,7 @@ fn parts_again_and_again<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
 
 fn survives_parting_in_the_middle_of_a_packet<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     let mut ends = make(2);
-    let sample = Sample::exact(1, 8, 2000.min(ends[0].limits().max_body), None);
+    let sample = Sample::exact(1, 8, 2000.min(ends[1].limits(0).max_body), None);
     let deadline = Deadline::new("a packet arrives");
     while try_send(&mut ends[1], 0, &sample.outgoing()).is_err() {
         deadline.check();
@@ -113,8 +113,8 @@ fn reconnect<T: Transport>(ends: &mut [T], first: usize, second: usize) {
         deadline.check();
         for end in [first, second] {
             assert!(ends[end].recv().is_none(), "a packet of before");
-            if let Some((task, greeting)) = ends[end].rejoined() {
-                assert_eq!((task as usize, greeting), (1 - end, 41 - end as u64));
+            if let Some((task, epoch)) = ends[end].rejoined() {
+                assert_eq!((task as usize, epoch), (1 - end, 41 - end as u64));
                 assert!(!std::mem::replace(&mut back[end], true), "named twice");
             }
         }
@@ -122,7 +122,7 @@ fn reconnect<T: Transport>(ends: &mut [T], first: usize, second: usize) {
 }
 
 fn both_ways<T: Transport>(ends: &mut [T], id: u64) {
-    let limit = ends[0].limits().max_body;
+    let limit = ends[0].limits(1).max_body;
     for at in 0..30 {
         let sample = Sample::exact(id + at, 8, (10 + 50 * at as usize).min(limit), None);
         pass(ends, 0, 1, &sample);
@@ -130,7 +130,7 @@ fn both_ways<T: Transport>(ends: &mut [T], id: u64) {
     }
     for end in 0..2 {
         let peer = 1 - end;
-        assert_eq!(ends[end].peer_state(peer as Task), PeerState::Up);
+        assert_eq!(ends[end].state(peer as Task), PeerState::Up);
         let sample = Sample::exact(id + 99, 8, 64, None);
         let deadline = Deadline::new("a packet arrives");
         while try_send(&mut ends[end], peer as Task, &sample.outgoing()).is_err() {

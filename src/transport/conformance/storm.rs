@@ -3,6 +3,7 @@
 
 use super::nothing_more;
 use super::support::{Ledger, Sample, in_threads, sleep, try_send};
+use crate::base::clock::ticks;
 use crate::base::rng::Rng;
 use crate::transport::{SendError, Task, Transport};
 
@@ -33,9 +34,9 @@ fn storm<T: Transport>(mut ends: Vec<T>, each: u64) {
             match rng.below(4) {
                 0 => std::thread::yield_now(),
                 _ => {
-                    end.set_attentive(false);
+                    end.set_polling(false, ticks());
                     sleep(end, "packets or room in a storm", failed);
-                    end.set_attentive(true);
+                    end.set_polling(true, ticks());
                 }
             }
         }
@@ -54,7 +55,11 @@ fn send_a_burst<T: Transport>(end: &mut T, task: Task, sent: &mut [u64], each: u
             if *sent == each {
                 break;
             }
-            match try_send(end, peer, &Sample::numbered(task, peer, *sent, end).outgoing()) {
+            match try_send(
+                end,
+                peer,
+                &Sample::numbered(task, peer, *sent, end.limits(peer).max_body).outgoing(),
+            ) {
                 Ok(()) => {
                     *sent += 1;
                     moved = true;

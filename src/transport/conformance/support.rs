@@ -102,8 +102,8 @@ impl Sample {
     }
 
     /// Packet `seq` from `src` to `dst`.
-    pub(super) fn numbered<T: Transport>(src: Task, dst: Task, seq: u64, end: &T) -> Self {
-        Self::random(u64::from(src) << 48 | u64::from(dst) << 32 | seq, end.limits().max_body)
+    pub(super) fn numbered(src: Task, dst: Task, seq: u64, max_body: usize) -> Self {
+        Self::random(u64::from(src) << 48 | u64::from(dst) << 32 | seq, max_body)
     }
 
     pub(super) fn outgoing(&self) -> Outgoing<'_> {
@@ -184,10 +184,10 @@ impl Ledger {
         let (src, dst, seq) = ((id >> 48) as Task, (id >> 32) as u16 as Task, id & 0xffff_ffff);
         assert_eq!((packet.src, self.task), (src, dst), "packet {seq} of task {src} went astray");
         assert!(src != self.task && seq < self.each, "packet {seq} of task {src} was never sent");
-        Sample::numbered(src, dst, seq, end).check(packet, src);
+        Sample::numbered(src, dst, seq, end.limits(src).max_body).check(packet, src);
         let seen = &mut self.seen[src as usize][seq as usize];
         assert!(!std::mem::replace(seen, true), "packet {seq} of task {src} came twice");
-        if end.limits().ordered {
+        if end.limits(src).ordered {
             assert_eq!(seq, self.next[src as usize], "order of the packets of task {src}");
         }
         self.next[src as usize] += 1;

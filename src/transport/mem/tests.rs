@@ -1,24 +1,24 @@
 use super::*;
-use crate::transport::{Piece, conformance};
+use crate::transport::{Access, Copy, Endpoint, Outgoing, Piece, SendError, conformance};
 
 #[test]
 fn conforms() {
-    conformance::suite(|tasks| fabric(tasks, MemOptions { attach: true, ..MemOptions::default() }));
+    conformance::suite(|tasks| network(tasks, MemOptions { remote: true, ..MemOptions::default() }));
 }
 
 #[test]
 fn conforms_with_room_for_one() {
-    conformance::suite(|tasks| fabric(tasks, MemOptions { capacity: 1, max_body: 1024, attach: false }));
+    conformance::suite(|tasks| network(tasks, MemOptions { capacity: 1, max_body: 1024, remote: false }));
 }
 
 #[test]
 fn conforms_with_an_odd_limit() {
-    conformance::suite(|tasks| fabric(tasks, MemOptions { capacity: 3, max_body: 2_043, attach: false }));
+    conformance::suite(|tasks| network(tasks, MemOptions { capacity: 3, max_body: 2_043, remote: false }));
 }
 
 #[test]
 fn receives_from_all_in_turn() {
-    let mut ends = fabric(4, MemOptions::default());
+    let mut ends = network(4, MemOptions::default());
     for src in [1, 1, 1, 2, 2, 3] {
         send(&mut ends, src, 0).unwrap();
     }
@@ -28,7 +28,7 @@ fn receives_from_all_in_turn() {
 
 #[test]
 fn the_packet_in_hand_keeps_its_place() {
-    let mut ends = fabric(2, MemOptions { capacity: 1, ..MemOptions::default() });
+    let mut ends = network(2, MemOptions { capacity: 1, ..MemOptions::default() });
     send(&mut ends, 0, 1).unwrap();
     let packet = ends[1].recv().unwrap();
     assert_eq!(send(&mut ends, 0, 1), Err(SendError::NoRoom));
@@ -38,7 +38,7 @@ fn the_packet_in_hand_keeps_its_place() {
 
 #[test]
 fn a_killed_task_is_dead_for_all() {
-    let mut ends = fabric(3, MemOptions { attach: true, ..MemOptions::default() });
+    let mut ends = network(3, MemOptions { remote: true, ..MemOptions::default() });
     let handle = ends[0].handle();
     send(&mut ends, 1, 2).unwrap();
     send(&mut ends, 0, 1).unwrap();
@@ -47,12 +47,14 @@ fn a_killed_task_is_dead_for_all() {
     // Its peers wake, and see it.
     assert!(readable(&ends[0]));
     ends[0].disarm();
-    assert_eq!(ends[0].peer_state(1), PeerState::Dead);
+    assert_eq!(ends[0].state(1), PeerState::Dead);
     assert_eq!(send(&mut ends, 0, 1), Err(SendError::PeerGone));
     let mut word = 0u64;
-    let (remote, local) = ((&raw mut word).expose_provenance() as u64, [0u8; 8]);
+    let mut local = [0u8; 8];
+    let remote = (&raw mut word).expose_provenance() as u64;
+    let copy = Copy { local: local.as_mut_ptr(), remote, len: 8 };
     // SAFETY: 8 bytes are readable there.
-    assert!(unsafe { ends[0].attach().unwrap().write(1, remote, local.as_ptr(), 8) }.is_err());
+    assert!(unsafe { ends[0].remote().unwrap().start(Access::Write, 1, &[copy]) }.is_err());
     // It was not armed, and yet does not sleep over it.
     assert!(!ends[2].arm());
     assert_eq!(take(&mut ends[2]), Some(1), "what it sent before");
@@ -60,7 +62,7 @@ fn a_killed_task_is_dead_for_all() {
     assert_eq!(take(&mut ends[1]), None);
     assert_eq!(send(&mut ends, 1, 0), Err(SendError::PeerGone));
     ends[1].close();
-    assert_eq!(ends[0].peer_state(1), PeerState::Dead);
+    assert_eq!(ends[0].state(1), PeerState::Dead);
     for _ in 0..3 {
         ends[1].arm();
         assert!(readable(&ends[1]));
@@ -73,7 +75,7 @@ fn a_killed_task_is_dead_for_all() {
 
 #[test]
 fn a_task_may_be_killed_with_a_packet_in_hand() {
-    let mut ends = fabric(2, MemOptions::default());
+    let mut ends = network(2, MemOptions::default());
     send(&mut ends, 0, 1).unwrap();
     let packet = ends[1].recv().unwrap();
     ends[0].handle().kill(1);
@@ -83,16 +85,16 @@ fn a_task_may_be_killed_with_a_packet_in_hand() {
 
 #[test]
 fn dropped_without_close_is_dead() {
-    let mut ends = fabric(2, MemOptions::default());
+    let mut ends = network(2, MemOptions::default());
     drop(ends.pop());
-    assert_eq!(ends[0].peer_state(1), PeerState::Dead);
+    assert_eq!(ends[0].state(1), PeerState::Dead);
     assert_eq!(send(&mut ends, 0, 1), Err(SendError::PeerGone));
 }
 
 #[test]
-fn whoever_waits_for_room_is_woken_by_the_peers_end() {
+fn a_sender_that_waits_for_room_is_woken_by_the_peers_end() {
     for closed in [true, false] {
-        let mut ends = fabric(2, MemOptions { capacity: 1, ..MemOptions::default() });
+        let mut ends = network(2, MemOptions { capacity: 1, ..MemOptions::default() });
         send(&mut ends, 0, 1).unwrap();
         assert_eq!(send(&mut ends, 0, 1), Err(SendError::NoRoom));
         assert!(ends[0].arm() && !readable(&ends[0]));
@@ -108,8 +110,8 @@ fn whoever_waits_for_room_is_woken_by_the_peers_end() {
 }
 
 #[test]
-fn room_that_comes_before_arm_is_told_once() {
-    let mut ends = fabric(2, MemOptions { capacity: 1, ..MemOptions::default() });
+fn room_that_comes_before_arm_fails_arm_once() {
+    let mut ends = network(2, MemOptions { capacity: 1, ..MemOptions::default() });
     send(&mut ends, 0, 1).unwrap();
     assert_eq!(send(&mut ends, 0, 1), Err(SendError::NoRoom));
     assert_eq!(take(&mut ends[1]), Some(0));
@@ -120,14 +122,14 @@ fn room_that_comes_before_arm_is_told_once() {
 
 #[test]
 fn thousands_of_tasks_fit_in_one_thread() {
-    let mut ends = fabric(16_384, MemOptions::default());
+    let mut ends = network(16_384, MemOptions::default());
     for src in 0..16_384 {
         send(&mut ends, src, (src + 1) % 16_384).unwrap();
     }
     for (task, end) in ends.iter_mut().enumerate() {
         assert_eq!(take(end), Some((task as Task + 16_383) % 16_384));
         // No descriptor is spent on a task that never sleeps.
-        assert!(end.fabric.end(task as Task).event.get().is_none());
+        assert!(end.network.end(task as Task).event.get().is_none());
     }
 }
 

@@ -3,12 +3,12 @@
 //! Each of two tasks that come together again gives the other its segment, its event descriptor, and a new ring for what it
 //! is sent. The rings in the segments are not used again: nobody knows what is still in them, or who still writes there.
 
-use super::attach::landmark;
-use super::segment::Strip;
+use super::remote::landmark;
+use super::segment::RejoinRing;
 use crate::abi::LAPI_ERR_SHM_SETUP;
 use crate::base::ring::Consumer;
 use crate::error::{Error, Result};
-use crate::transport::{STRANGER, Task};
+use crate::transport::{NO_EPOCH, Task};
 use crate::wire::reunion::{Event, Offer, Reunion};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -18,7 +18,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 pub(super) struct Inlet {
     /// Before the memory that it lies in.
     pub(super) consumer: Consumer,
-    pub(super) strip: Strip,
+    pub(super) ring: RejoinRing,
     file: OwnedFd,
 }
 
@@ -27,7 +27,7 @@ enum Absent {
     /// Parted from.
     Parted,
     /// May come back.
-    Awaited { greeting: u64, inlet: Option<Inlet> },
+    Awaited { epoch: u64, inlet: Option<Inlet> },
 }
 
 /// A peer that has come back: what it passes, and our end of the connection.
@@ -37,15 +37,15 @@ pub(super) struct Returned {
     pub(super) words: Words,
     pub(super) segment: OwnedFd,
     pub(super) event: OwnedFd,
-    pub(super) strip: OwnedFd,
+    pub(super) ring: OwnedFd,
     pub(super) inlet: Inlet,
 }
 
 /// What a task says of itself when it comes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Words {
-    /// The engine's greeting.
-    pub(super) greeting: u64,
+    /// The engine's epoch.
+    pub(super) epoch: u64,
     /// For copies across address spaces.
     pub(super) landmark: u64,
     /// It takes part in asymmetric barriers.
@@ -56,7 +56,7 @@ impl Words {
     const VERSION: u64 = 1;
 
     fn encode(self) -> Vec<u8> {
-        [Self::VERSION, self.greeting, self.landmark, self.asymmetric.into()]
+        [Self::VERSION, self.epoch, self.landmark, self.asymmetric.into()]
             .iter()
             .flat_map(|word| word.to_le_bytes())
             .collect()
@@ -66,8 +66,8 @@ impl Words {
         let words: Vec<u64> =
             blob.chunks(8).map(|word| word.try_into().map(u64::from_le_bytes).ok()).collect::<Option<_>>()?;
         match *words {
-            [Self::VERSION, greeting, landmark, asymmetric @ (0 | 1)] => {
-                Some(Self { greeting, landmark, asymmetric: asymmetric != 0 })
+            [Self::VERSION, epoch, landmark, asymmetric @ (0 | 1)] => {
+                Some(Self { epoch, landmark, asymmetric: asymmetric != 0 })
             }
             _ => None,
         }
@@ -140,12 +140,12 @@ impl Away {
     }
 
     /// The task may come back.
-    pub(super) fn expect(&mut self, task: Task, greeting: u64) -> Result<()> {
+    pub(super) fn expect(&mut self, task: Task, epoch: u64) -> Result<()> {
         if let Err(reason) = self.open() {
             let detail = format!("no socket for task {task} to come back by: {reason}");
             return Err(Error::new(LAPI_ERR_SHM_SETUP, detail));
         }
-        self.absent.insert(task, Absent::Awaited { greeting, inlet: None });
+        self.absent.insert(task, Absent::Awaited { epoch, inlet: None });
         Ok(())
     }
 
@@ -161,7 +161,7 @@ impl Away {
     /// Two of those cannot tell each other anything, and must not take each other for the job.
     pub(super) fn seek(&mut self, task: Task) {
         if !self.awaits(task) {
-            self.absent.insert(task, Absent::Awaited { greeting: STRANGER, inlet: None });
+            self.absent.insert(task, Absent::Awaited { epoch: NO_EPOCH, inlet: None });
         }
     }
 
@@ -173,14 +173,14 @@ impl Away {
     /// Calls at the lobby of an awaited task, if that is open and does not know of us yet.
     pub(super) fn call(&mut self, task: Task, event: BorrowedFd<'_>) {
         let Some(reunion) = self.reunion.as_deref_mut() else { return };
-        let Some(Absent::Awaited { greeting, inlet }) = self.absent.get_mut(&task) else { return };
+        let Some(Absent::Awaited { epoch, inlet }) = self.absent.get_mut(&task) else { return };
         if reunion.has_called(task)
             || self.early.contains_key(&task)
             || !matches!(reunion.reach(task), Ok(true))
         {
             return;
         }
-        let words = Words { greeting: *greeting, landmark: landmark(), asymmetric: self.asymmetric };
+        let words = Words { epoch: *epoch, landmark: landmark(), asymmetric: self.asymmetric };
         let called = open_inlet(inlet, self.tasks).is_ok_and(|inlet| {
             let fds = [self.file.as_fd(), event, inlet.file.as_fd()];
             reunion.call(task, &words.encode(), &fds).unwrap_or(false)
@@ -218,8 +218,8 @@ impl Away {
 
     fn answer(&mut self, offer: Offer, event: BorrowedFd<'_>) -> Option<Returned> {
         let task = offer.task;
-        let Some(Absent::Awaited { greeting, inlet }) = self.absent.get_mut(&task) else { return None };
-        let words = Words { greeting: *greeting, landmark: landmark(), asymmetric: self.asymmetric };
+        let Some(Absent::Awaited { epoch, inlet }) = self.absent.get_mut(&task) else { return None };
+        let words = Words { epoch: *epoch, landmark: landmark(), asymmetric: self.asymmetric };
         let reunion = self.reunion.as_deref_mut()?;
         let Ok(inlet) = open_inlet(inlet, self.tasks) else {
             // It sees that, and calls again.
@@ -234,10 +234,10 @@ impl Away {
     fn accept(&mut self, offer: Offer) -> Option<Returned> {
         let Offer { task, pid, blob, fds } = offer;
         let words = Words::decode(&blob)?;
-        let [segment, event, strip] = <[OwnedFd; 3]>::try_from(fds).ok()?;
+        let [segment, event, ring] = <[OwnedFd; 3]>::try_from(fds).ok()?;
         match self.absent.remove(&task) {
             Some(Absent::Awaited { inlet: Some(inlet), .. }) => {
-                Some(Returned { task, pid, words, segment, event, strip, inlet })
+                Some(Returned { task, pid, words, segment, event, ring, inlet })
             }
             other => {
                 self.absent.extend(other.map(|absent| (task, absent)));
@@ -255,8 +255,8 @@ impl Away {
 
 fn open_inlet(inlet: &mut Option<Inlet>, tasks: u32) -> Result<&Inlet> {
     if inlet.is_none() {
-        let (file, strip) = Strip::create(tasks)?;
-        *inlet = Some(Inlet { consumer: strip.consumer(), strip, file });
+        let (file, ring) = RejoinRing::create(tasks)?;
+        *inlet = Some(Inlet { consumer: ring.consumer(), ring, file });
     }
     inlet.as_ref().ok_or_else(|| Error::from(LAPI_ERR_SHM_SETUP))
 }

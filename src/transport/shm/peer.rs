@@ -1,11 +1,15 @@
-//! One peer, as long as this task is connected with it: its segment, the rings between the two, its process.
+//! The peers. While this task is connected with a peer it has that peer's segment, the rings between the two, and a
+//! descriptor of its process.
 
-use super::segment::{Segment, Strip};
+use super::ShmTransport;
+use super::segment::{RejoinRing, Segment};
+use super::wakeup::ring_bell;
 use crate::base::ring::{Consumer, Producer, Shortage};
-use crate::transport::PeerState;
+use crate::error::Result;
+use crate::transport::{ConnectionView, PeerState, Peers, Task};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 pub(super) struct Peer {
     /// Dropped before the memory that they lie in: fields are dropped in order.
@@ -13,12 +17,12 @@ pub(super) struct Peer {
     pub(super) inward: Consumer,
     pub(super) segment: Segment,
     /// The rings' memory, where they do not lie in the segments.
-    pub(super) _strips: Option<[Strip; 2]>,
+    pub(super) _rings: Option<[RejoinRing; 2]>,
     pub(super) event: OwnedFd,
     pub(super) process: Process,
-    /// It knows that we write to it.
+    /// It knows that this task writes to it.
     pub(super) contacted: bool,
-    /// We found no room there.
+    /// The last packet found no room there.
     pub(super) stuck_at: Option<Shortage>,
 }
 
@@ -28,6 +32,88 @@ impl Peer {
             return PeerState::Closed;
         }
         if self.process.has_ended() { PeerState::Dead } else { PeerState::Up }
+    }
+}
+
+impl Peers for ShmTransport {
+    fn state(&self, task: Task) -> PeerState {
+        match self.peer(task) {
+            Some(peer) => peer.state(),
+            None if task == self.me || self.away.awaits(task) => PeerState::Up,
+            None => PeerState::Dead,
+        }
+    }
+
+    #[inline]
+    fn is_open(&self, task: Task) -> bool {
+        match self.peer(task) {
+            Some(peer) => peer.segment.running(),
+            None => self.away.awaits(task),
+        }
+    }
+
+    fn progress(&self, task: Task) -> u64 {
+        self.peer(task).map_or(0, |peer| peer.inward.taken().wrapping_add(peer.out.given_back()))
+    }
+
+    fn kick(&self, task: Task) {
+        if let Some(peer) = self.peer(task) {
+            ring_bell(&peer.event);
+        }
+    }
+
+    #[inline]
+    fn set_polling(&mut self, polling: bool, now: u64) {
+        self.segment.set_polling(polling, now);
+    }
+
+    /// A peer that is absent is to be sent packets: they wait for it.
+    fn polls(&self, task: Task) -> bool {
+        self.peer(task).is_none_or(|peer| peer.segment.polls())
+    }
+
+    fn view(&self, task: Task) -> Option<ConnectionView> {
+        let peer = self.peers.get(task as usize)?.as_ref()?;
+        let (in_flight, window) = peer.out.filled();
+        Some(ConnectionView {
+            in_flight,
+            window,
+            no_room: peer.stuck_at.is_some_and(|then| !peer.out.room_since(then)),
+            asleep: peer.segment.doorbell().asleep(),
+            arrived: peer.inward.ready(),
+        })
+    }
+
+    fn part(&mut self, task: Task) {
+        if let Some(peer) = self.peers[task as usize].take() {
+            self.left.push(peer);
+            self.contacts.retain(|&contact| contact != task);
+            self.stuck.retain(|&stuck| stuck != task);
+            (self.turn, self.streak) = (0, 0);
+            if let Some(memory) = &mut self.memory {
+                memory.moved(task, None);
+            }
+        }
+        self.away.part(task);
+    }
+
+    fn rejoin(&mut self, task: Task, epoch: u64) -> Result<()> {
+        self.part(task);
+        self.away.expect(task, epoch)?;
+        self.connect_all();
+        if self.away.awaits(task) {
+            self.away.call(task, self.event.as_fd());
+        }
+        Ok(())
+    }
+
+    fn rejoined(&mut self) -> Option<(Task, u64)> {
+        if self.away.awaits_any() {
+            self.connect_all();
+            let _ = self.away.open();
+            self.away.call_all(self.event.as_fd());
+        }
+        self.away.back.pop_front()
     }
 }
 
@@ -46,7 +132,7 @@ impl Process {
         match Pid::from_raw(pid).map(|pid| pidfd_open(pid, PidfdFlags::empty())) {
             Some(Ok(process)) => Self::Known(process),
             Some(Err(rustix::io::Errno::SRCH)) => Self::Gone,
-            // Not allowed, or out of descriptors: then its death shows only by its silence.
+            // Not allowed, or no descriptor is left: then its death shows only by its silence.
             _ => Self::Unknown,
         }
     }

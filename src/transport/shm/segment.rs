@@ -20,8 +20,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 /// The most tasks that can share memory: as many bits as there are in `contacts`.
 pub const MAX_TASKS: u32 = 1024;
 
-const ALWAYS: u64 = u64::MAX;
-/// Who has looked for packets within so many ticks will look again soon: 10 to 50 microseconds.
+const POLLING: u64 = u64::MAX;
+/// A task that has polled within this many ticks will poll again soon: 10 to 50 microseconds.
 const RECENT: u64 = 50_000;
 
 /// Bytes before the first ring.
@@ -35,9 +35,9 @@ const CLOSED: u32 = 2;
 struct Control {
     /// Read with every packet, written seldom.
     presence: Line<Presence>,
-    /// [`ALWAYS`] while the task waits for packets, otherwise when it last looked for some. Written often; read for
+    /// [`POLLING`] while the task waits for packets, otherwise when it last polled, in ticks. Written often; read for
     /// long messages and gets only.
-    attention: Line<AtomicU64>,
+    polled: Line<AtomicU64>,
     /// Bytes that peers have copied out of the owner's memory without telling it otherwise.
     fetched: Line<AtomicU64>,
     /// One bit for each peer that has ever written into its ring.
@@ -65,9 +65,9 @@ pub struct Segment {
     geometry: Geometry,
 }
 
-/// Memory for one ring alone, which a task that has come back gets instead of its ring in a segment: there may still be
-/// something in that, and somebody may still write to it.
-pub struct Strip {
+/// Memory for one ring, which a rejoining task gets instead of its ring in a segment: that one may still hold packets, and
+/// its former producer may still write to it.
+pub struct RejoinRing {
     memory: Mapping,
     geometry: Geometry,
 }
@@ -169,26 +169,20 @@ impl Segment {
         &self.control().presence.doorbell
     }
 
-    /// Whether the owner is looking for packets, or was just now.
-    pub fn attentive(&self) -> bool {
-        let last = self.control().attention.load(Ordering::Relaxed);
-        last == ALWAYS || ticks().wrapping_sub(last) < RECENT
+    /// Whether the owner polls, or did so a moment ago.
+    pub fn polls(&self) -> bool {
+        let last = self.control().polled.load(Ordering::Relaxed);
+        last == POLLING || ticks().wrapping_sub(last) < RECENT
     }
 
-    /// When the owner last looked for packets, in ticks; a time to come while it looks.
-    pub fn last_look(&self) -> u64 {
-        self.control().attention.load(Ordering::Relaxed)
-    }
-
-    /// The owner is looking for packets from now on, or looks no more.
+    /// The owner polls from now on, or has polled until `now` (in ticks).
     #[inline]
-    pub fn set_attentive(&self, attentive: bool) {
-        let value = if attentive { ALWAYS } else { ticks() };
-        self.control().attention.store(value, Ordering::Relaxed);
+    pub fn set_polling(&self, polling: bool, now: u64) {
+        self.control().polled.store(if polling { POLLING } else { now }, Ordering::Relaxed);
     }
 
     /// A peer has copied bytes out of the owner's memory.
-    pub fn note_fetched(&self, bytes: u64) {
+    pub fn count_fetched(&self, bytes: u64) {
         self.control().fetched.fetch_add(bytes, Ordering::Relaxed);
     }
 
@@ -209,7 +203,7 @@ impl Segment {
     }
 }
 
-impl Strip {
+impl RejoinRing {
     /// Makes the memory of one ring, for a job of `tasks`.
     ///
     /// # Errors
@@ -229,13 +223,13 @@ impl Strip {
         Ok(Self { memory: Mapping::open(file, stride(geometry), peer)?, geometry })
     }
 
-    /// The end that writes. The strip must outlive it; only one task, and only once, makes it.
+    /// The end that writes. The ring's memory must outlive it; only one task, and only once, makes it.
     pub fn producer(&self) -> Producer {
         // SAFETY: page-aligned, as long as a ring, zeroed when it was made; one producer by the rule above.
         unsafe { Producer::new(self.memory.base, self.geometry) }
     }
 
-    /// The other end, for the task that made the strip, once.
+    /// The other end, for the task that made it, once.
     pub fn consumer(&self) -> Consumer {
         // SAFETY: as for `producer`.
         unsafe { Consumer::new(self.memory.base, self.geometry) }

@@ -1,7 +1,7 @@
 //! Shared memory held to the contract of transports; the tasks are threads of this process.
 
 use super::*;
-use crate::base::fence;
+use crate::base::asymmetric_barrier;
 use crate::base::sync::Mutex;
 use crate::transport::conformance;
 use crate::wire::reunion::{Event, Offer};
@@ -23,17 +23,17 @@ fn ends(tasks: u32) -> Vec<ShmTransport> {
         owns.iter().enumerate().map(part).collect::<Vec<_>>()
     };
     let all: Vec<_> = (0..tasks).map(parts).collect();
-    let asymmetric = fence::registered();
+    let asymmetric = asymmetric_barrier::registered();
     let lobbies = Lobbies::default();
     owns.into_iter()
         .zip(all)
         .enumerate()
         .map(|(task, (own, parts))| {
             let pids = vec![std::process::id() as i32; tasks as usize];
-            let attach: Box<dyn Attach> = Box::new(attach::CrossMemory::new(pids, false));
+            let memory = CrossMemory::new(pids, false);
             let lobby = Box::new(lobbies.get(task as u32));
             let mut end = ShmTransport::new(task as u32, tasks, own, asymmetric, Some(lobby));
-            end.join(parts, asymmetric, Some(attach)).expect("a transport");
+            end.join(parts, asymmetric, Some(memory)).expect("a transport");
             end
         })
         .collect()
@@ -139,9 +139,9 @@ fn conforms() {
 #[test]
 fn conforms_under_faults() {
     for seed in 0..4 {
-        let plan = crate::transport::fault::FaultPlan::rough(seed);
+        let plan = crate::transport::faults::FaultPlan::rough(seed);
         println!("{plan}");
-        conformance::suite(|tasks| crate::transport::fault::Faulty::join(ends(tasks), &plan));
+        conformance::suite(|tasks| crate::transport::faults::Faulty::join(ends(tasks), &plan));
     }
 }
 

@@ -45,6 +45,8 @@ const PROF: &[&str] = &["openlapi::abi", "openlapi::base::clock"];
 /// What `cdylib` may use of all our crates.
 const CDYLIB: &[&str] = &["openlapi_capi", "openlapi_fortran"];
 
+/// Users of shared memory itself outside of `transport`: everything else uses the traits of `transport`.
+const SHM_USERS: &[&str] = &["src/transport/", "src/api/init.rs"];
 /// Where the kernel's cross-memory calls stand, and where sockets do.
 const CROSS_MEMORY: &str = "src/transport/shm/";
 const SOCKETS: &[&str] = &["src/job/", "src/transport/udp/"];
@@ -122,6 +124,9 @@ fn core_rules(source: &Source, path: &PathUsed) -> Option<String> {
     let socket = SOCKET_NAMES.contains(&path.last()) || path.starts_with(&["libc", "socket"]);
     if (net || socket) && !source.stands_in(SOCKETS) {
         return Some(format!("sockets stand in {SOCKETS:?}"));
+    }
+    if path.starts_with(&["crate", "transport", "shm"]) && !source.stands_in(SHM_USERS) {
+        return Some(format!("shared memory itself is used in {SHM_USERS:?} alone"));
     }
     let (user, used) = (source.module.first()?.as_str(), path.in_own_crate()?);
     if user == used {
@@ -229,6 +234,8 @@ fn a_line_that_runs_up_is_found() {
         ("src/engine/notifier.rs", "use std::os::unix::net::UnixStream;"),
         ("src/engine/notifier.rs", "use std::{io, net::TcpStream};"),
         ("src/transport/shm/mod.rs", "fn f() { unsafe { libc::socket(1, 2, 3) } }"),
+        ("src/api/env.rs", "use crate::transport::shm::segment;"),
+        ("src/engine/copying.rs", "use super::super::transport::shm::remote::CrossMemory;"),
     ];
     for (file, text) in broken {
         assert_eq!(judged(file, text, core_rules).len(), 1, "{file}: {text}");
@@ -253,7 +260,8 @@ fn lines_that_run_down_are_let_through() {
         ("src/engine/progress/wait.rs", "use crate::engine::{context::Held, transfer::path};"),
         ("src/report/look.rs", "use crate::engine::context::Held;"),
         ("src/job/mod.rs", "use rustix::net::socketpair; use std::os::unix::net::UnixStream;"),
-        ("src/transport/shm/attach.rs", "fn f() { unsafe { libc::process_vm_readv(0) } }"),
+        ("src/transport/shm/remote.rs", "fn f() { unsafe { libc::process_vm_readv(0) } }"),
+        ("src/api/init.rs", "use crate::transport::shm::Own;"),
         ("src/error.rs", "use crate::abi; use crate::base::rng::Rng; use crate::config::table;"),
         (
             "src/base/mod.rs",

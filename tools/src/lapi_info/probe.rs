@@ -9,8 +9,8 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use openlapi::transport::Attach;
-use openlapi::transport::shm::attach::{self, CrossMemory};
+use openlapi::transport::shm::remote::{self, CrossMemory};
+use openlapi::transport::{Access, Copy};
 
 /// By which this program knows that it is the child.
 pub(super) const ARGUMENT: &str = "--probe-child";
@@ -61,7 +61,7 @@ fn converse(child: &mut Child) -> io::Result<Outcome> {
         return Err(io::Error::other("no pipes to the child"));
     };
     let buffer = Buffer::new();
-    writeln!(to, "{} {} {}", std::process::id(), attach::landmark(), buffer.address())?;
+    writeln!(to, "{} {} {}", std::process::id(), remote::landmark(), buffer.address())?;
     let mut lines = BufReader::new(from).lines();
     let mut line = || lines.next().unwrap_or_else(|| Err(io::ErrorKind::UnexpectedEof.into()));
     let there = Place::read(&line()?)?;
@@ -103,7 +103,7 @@ fn answer() -> io::Result<()> {
     let mut line = || lines.next().unwrap_or_else(|| Err(io::ErrorKind::UnexpectedEof.into()));
     let there = Place::read(&line()?)?;
     let mut out = io::stdout();
-    writeln!(out, "{} {} {}", std::process::id(), attach::landmark(), buffer.address())?;
+    writeln!(out, "{} {} {}", std::process::id(), remote::landmark(), buffer.address())?;
     match copy_to(&there, FROM_CHILD) {
         Ok(()) => writeln!(out, "copied")?,
         Err(error) => writeln!(out, "refused {}", error.raw_os_error().unwrap_or(0))?,
@@ -136,8 +136,10 @@ fn copy_to(there: &Place, seed: u64) -> io::Result<()> {
     let memory = CrossMemory::new(vec![there.pid], false);
     memory.probe(0, there.landmark)?;
     let words: Vec<u64> = pattern(seed).collect();
-    // SAFETY: `words` is readable for its own length. The other side has said that its buffer is as long.
-    unsafe { memory.write(0, there.buffer, words.as_ptr().cast(), size_of_val(words.as_slice())) }
+    let local = words.as_ptr().cast_mut().cast();
+    let copy = Copy { local, remote: there.buffer, len: size_of_val(words.as_slice()) };
+    // SAFETY: `words` is readable for its own length and is only read. The other side's buffer is as long.
+    unsafe { memory.copy(Access::Write, 0, &[copy]) }
 }
 
 fn pattern(seed: u64) -> impl Iterator<Item = u64> {

@@ -4,7 +4,7 @@ use std::io;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 
-use openlapi::base::fence;
+use openlapi::base::asymmetric_barrier;
 use openlapi::config::{Config, ShmAttach, UseShm, process_env};
 use openlapi::transport::shm::Own;
 use openlapi::transport::shm::segment::Segment;
@@ -87,7 +87,7 @@ fn processes() -> Check {
 }
 
 fn barriers() -> Check {
-    let result = match fence::registered() {
+    let result = match asymmetric_barrier::registered() {
         true => Ok("registered (membarrier, global expedited)".to_owned()),
         false => {
             // Nobody has asked before, so the call was made just now.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::job::{Common, Identity, Lobby};
-use crate::transport::{HEAD_MAX, Piece};
+use crate::transport::{Endpoint, HEAD_MAX, Outgoing, Peers, Piece};
 
 fn lobby(task: Task, tasks: u32, key: &str) -> Option<Box<dyn Reunion>> {
     let key = format!("shm {} {key}", std::process::id());
@@ -12,7 +12,7 @@ fn lobby(task: Task, tasks: u32, key: &str) -> Option<Box<dyn Reunion>> {
 
 fn begin(task: Task, tasks: u32, key: &str) -> ShmTransport {
     let own = Own::create(tasks).expect("shared memory");
-    ShmTransport::new(task, tasks, own, fence::registered(), lobby(task, tasks, key))
+    ShmTransport::new(task, tasks, own, asymmetric_barrier::registered(), lobby(task, tasks, key))
 }
 
 /// A packet of nothing but a head, from one to the other.

@@ -24,7 +24,7 @@ use std::collections::BTreeSet;
 
 pub(crate) use self::support::readable;
 use self::support::{Deadline, HEAD_LENS, Ledger, Sample, expect, pattern, try_send};
-use super::{HEAD_MAX, Outgoing, PeerState, Piece, SendError, Task, Transport, pad8};
+use super::{Access, Copy, HEAD_MAX, Outgoing, PeerState, Piece, SendError, Task, Transport, pad8};
 use crate::base::rng::Rng;
 
 /// Runs every check on the transport that `make` makes: element `i` of what it returns is the end of task `i`.
@@ -35,8 +35,8 @@ pub(crate) fn suite<T: Transport>(make: impl Fn(u32) -> Vec<T>) {
     keeps_a_packet_in_place(&make);
     delivers_each_packet_once(&make);
     changes_nothing_without_room(&make);
-    tells_of_attention(&make);
-    shows_life(&make);
+    tells_who_polls(&make);
+    shows_progress(&make);
     closes(&make);
     reaches_across_address_spaces(&make);
     partings::suite(&make);
@@ -50,11 +50,16 @@ fn says_what_it_is<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
         assert_eq!(ends.len(), tasks as usize);
         for end in &ends {
             assert!(!end.name().is_empty());
-            assert!(end.limits().max_body >= 1024, "{:?} is too little for a protocol", end.limits());
-            assert_eq!(end.limits().max_body, ends[0].limits().max_body);
             for peer in 0..tasks {
-                assert_eq!(end.peer_state(peer), PeerState::Up);
+                assert_eq!(end.state(peer), PeerState::Up);
             }
+        }
+        for (a, b) in (0..tasks).flat_map(|a| (0..tasks).map(move |b| (a, b))).filter(|(a, b)| a != b) {
+            let limits = ends[a as usize].limits(b);
+            assert!(limits.max_body >= 1024, "{limits:?} is too little for a protocol");
+            assert!(limits.window > 0 && limits.receive_buffer >= limits.max_body, "{limits:?}");
+            assert_eq!(limits.max_body, ends[b as usize].limits(a).max_body, "both ends agree");
+            assert_eq!(limits, ends[a as usize].limits(b), "and nothing changes them");
         }
     }
 }
@@ -62,7 +67,7 @@ fn says_what_it_is<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
 /// Every length of body from 0 to the longest (in steps where that is very long), in one piece and in two.
 fn carries_every_size<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     let mut ends = make(2);
-    let max = ends[0].limits().max_body;
+    let max = ends[0].limits(1).max_body;
     let mut rng = Rng::new(1);
     let mut id = 0;
     let mut len = 0;
@@ -92,7 +97,7 @@ fn carries_every_split<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
             }
         }
     }
-    let max = ends[0].limits().max_body;
+    let max = ends[0].limits(1).max_body;
     for misaligned in 0..8 {
         for first_len in [0, 1, 7, 8, 9, max / 2 + misaligned, max - 16, max - 8] {
             id += 1;
@@ -112,7 +117,7 @@ fn carries_every_split<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
 /// A packet stays as it is until it is released, whatever arrives meanwhile.
 fn keeps_a_packet_in_place<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     let mut ends = make(3);
-    let max = ends[0].limits().max_body;
+    let max = ends[0].limits(1).max_body;
     let mut id = 0;
     for round in 0..20 {
         id += 1;
@@ -157,7 +162,8 @@ fn delivers_each_packet_once<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
             let peer = rng.below(tasks.into()) as usize;
             if rng.chance(0.5) {
                 if peer != task && sent[task][peer] < EACH {
-                    let sample = Sample::numbered(task as Task, peer as Task, sent[task][peer], &ends[task]);
+                    let max_body = ends[task].limits(peer as Task).max_body;
+                    let sample = Sample::numbered(task as Task, peer as Task, sent[task][peer], max_body);
                     if try_send(&mut ends[task], peer as Task, &sample.outgoing()).is_ok() {
                         sent[task][peer] += 1;
                     }
@@ -175,7 +181,7 @@ fn delivers_each_packet_once<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
 /// A refused packet has no effect, and neither has refusing on the packets that were taken.
 fn changes_nothing_without_room<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     let mut ends = make(2);
-    let max = ends[0].limits().max_body;
+    let max = ends[0].limits(1).max_body;
     let mut id = 0;
     for _ in 0..5 {
         let mut taken = BTreeSet::new();
@@ -207,45 +213,49 @@ fn changes_nothing_without_room<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     pass(&mut ends, 0, 1, &Sample::random(0, max));
 }
 
-fn tells_of_attention<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
+/// What a task says of its polling is known to its peers, or not at all: then it counts as polling.
+fn tells_who_polls<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     let mut ends = make(3);
-    for attentive in [true, false, true, true, false, false] {
-        ends[1].set_attentive(attentive);
-        ends[2].set_attentive(!attentive);
-        let deadline = Deadline::new("what the peers say of their attention");
-        while ends[0].attentive(1) != attentive || ends[0].attentive(2) == attentive {
-            deadline.check();
+    ends[1].set_polling(false, 0);
+    let known = !ends[0].polls(1);
+    for polling in [true, false, true, true, false, false] {
+        ends[1].set_polling(polling, 0);
+        ends[2].set_polling(!polling, 0);
+        if known {
+            assert_eq!((ends[0].polls(1), ends[0].polls(2)), (polling, !polling));
+        } else {
+            assert!(ends[0].polls(1) && ends[0].polls(2));
         }
     }
 }
 
-/// Packets in either direction show that a peer lives, and nothing else does.
-fn shows_life<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
+/// Packets in either direction are progress, and nothing else is.
+fn shows_progress<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     let mut ends = make(3);
-    let silent = ends[0].pulse(2);
+    let silent = ends[0].progress(2);
     let mut id = 0;
     for _ in 0..3 {
-        let before = ends[0].pulse(1);
+        let before = ends[0].progress(1);
         id += 1;
         pass(&mut ends, 1, 0, &Sample::exact(id, 8, 0, None));
-        assert_ne!(ends[0].pulse(1), before, "a packet has come");
+        assert_ne!(ends[0].progress(1), before, "a packet has come");
         // A peer that takes packets may say so of many together.
-        let before = ends[0].pulse(1);
-        while ends[0].pulse(1) == before {
+        let before = ends[0].progress(1);
+        while ends[0].progress(1) == before {
             id += 1;
             assert!(id < 100_000, "the peer has taken so many packets, and no sign of it");
             pass(&mut ends, 0, 1, &Sample::exact(id, 8, 0, None));
         }
-        let before = ends[0].pulse(1);
+        let before = ends[0].progress(1);
         let _ = try_send(&mut ends[0], 2, &Sample::exact(id, 8, 0, None).outgoing());
-        assert_eq!((ends[0].pulse(1), ends[0].pulse(2)), (before, silent), "nobody has shown life");
+        assert_eq!((ends[0].progress(1), ends[0].progress(2)), (before, silent), "nobody has shown life");
     }
 }
 
 /// What was sent before the end still arrives; after it the peer is known to be gone, and only that peer.
 fn closes<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     let mut ends = make(3);
-    let max = ends[0].limits().max_body;
+    let max = ends[0].limits(1).max_body;
     let mut left = BTreeSet::new();
     for id in 0..20 {
         if try_send(&mut ends[0], 1, &Sample::random(id, max).outgoing()).is_ok() {
@@ -263,26 +273,27 @@ fn closes<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     }
     for task in [1, 2] {
         let deadline = Deadline::new("the news that a peer has closed");
-        while ends[task].peer_state(0) != PeerState::Closed {
+        while ends[task].state(0) != PeerState::Closed {
             deadline.check();
         }
         while try_send(&mut ends[task], 0, &Sample::random(1, max).outgoing()) != Err(SendError::PeerGone) {
             deadline.check();
         }
-        assert_eq!(ends[task].peer_state(0), PeerState::Closed);
+        assert_eq!(ends[task].state(0), PeerState::Closed);
     }
-    assert_eq!(ends[1].peer_state(2), PeerState::Up);
+    assert_eq!(ends[1].state(2), PeerState::Up);
     pass(&mut ends, 1, 2, &Sample::random(2, max));
     pass(&mut ends, 2, 1, &Sample::random(3, max));
     // Ending twice is ending once, and an end that is simply dropped ends nobody else.
     ends[0].close();
     drop(ends.remove(0));
-    assert_eq!(ends[0].peer_state(0), PeerState::Closed);
+    assert_eq!(ends[0].state(0), PeerState::Closed);
 }
 
 fn reaches_across_address_spaces<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
-    let ends = make(2);
-    let Some(attach) = ends[0].attach() else { return };
+    let mut ends = make(2);
+    let Some(access) = ends[0].remote() else { return };
+    assert!(access.reaches(1));
     let mut rng = Rng::new(3);
     let mut remote = vec![0u8; 1 << 20];
     let mut local = vec![0u8; 1 << 20];
@@ -292,21 +303,25 @@ fn reaches_across_address_spaces<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
         remote.fill(0xaa);
         local.fill(0xbb);
         remote[there..there + len].copy_from_slice(&source[from..from + len]);
-        let address = remote[there..].as_mut_ptr().expose_provenance() as u64;
+        let one = [Copy {
+            remote: remote[there..].as_mut_ptr().expose_provenance() as u64,
+            local: local[here..].as_mut_ptr(),
+            len,
+        }];
         // SAFETY: `local` is writable for `len` bytes after `here`.
-        unsafe { attach.read(1, address, local[here..].as_mut_ptr(), len) }.expect("a read");
+        unsafe { access.start(Access::Read, 1, &one) }.expect("a read");
         assert!(local[here..here + len] == source[from..from + len], "read of {len} bytes");
         assert!(local[..here].iter().chain(&local[here + len..]).all(|&byte| byte == 0xbb));
 
         remote.fill(0xcc);
-        let address = remote[there..].as_mut_ptr().expose_provenance() as u64;
         // SAFETY: `local` is readable for `len` bytes after `here`.
-        unsafe { attach.write(1, address, local[here..].as_ptr(), len) }.expect("a write");
+        unsafe { access.start(Access::Write, 1, &one) }.expect("a write");
         assert!(remote[there..there + len] == source[from..from + len], "write of {len} bytes");
         assert!(remote[..there].iter().chain(&remote[there + len..]).all(|&byte| byte == 0xcc));
     }
+    let null = Copy { remote: 0, local: local.as_mut_ptr(), len: 8 };
     // SAFETY: `local` is long enough, if it were touched.
-    let refused = unsafe { attach.read(1, 0, local.as_mut_ptr(), 8) };
+    let refused = unsafe { access.start(Access::Read, 1, &[null]) };
     assert!(refused.is_err(), "a null address is an error, not a crash");
 }
 

@@ -1,18 +1,18 @@
 use super::*;
 use crate::transport::conformance;
-use crate::transport::mem::{MemOptions, MemTransport, fabric};
+use crate::transport::mem::{MemOptions, MemTransport, network};
 
 type End = Faulty<MemTransport>;
 
 /// A failing test prints the plan that made it fail last.
 fn conforms_with(plan: &FaultPlan, options: MemOptions) {
     eprintln!("{plan}");
-    conformance::suite(|tasks| Faulty::join(fabric(tasks, options), plan));
+    conformance::suite(|tasks| Faulty::join(network(tasks, options), plan));
 }
 
 #[test]
 fn conforms_without_faults() {
-    conforms_with(&FaultPlan::default(), MemOptions { attach: true, ..MemOptions::default() });
+    conforms_with(&FaultPlan::default(), MemOptions { remote: true, ..MemOptions::default() });
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn each_fault_happens_and_only_those_asked_for() {
         assert_eq!(counts.held > 0, plan.delay + plan.reorder > 0.0, "{plan}");
         assert_eq!(counts.reordered > 0, plan.reorder > 0.0, "{plan}");
         assert_eq!(!got.is_sorted(), plan.reorder > 0.0, "{plan}");
-        assert_eq!(ends[1].limits().ordered, plan.reorder == 0.0, "{plan}");
+        assert_eq!(ends[1].limits(0).ordered, plan.reorder == 0.0, "{plan}");
     }
 }
 
@@ -84,7 +84,7 @@ fn a_held_packet_comes_out_by_itself_and_is_not_slept_over() {
             needed += 1;
             assert!(!ends[1].arm(), "a packet is held");
             // Nor is its sender reported gone.
-            assert_eq!(ends[1].peer_state(0), PeerState::Up);
+            assert_eq!(ends[1].state(0), PeerState::Up);
         }
         polls.push(needed);
         assert!(ends[1].arm());
@@ -128,33 +128,33 @@ fn the_end_of_a_peer_is_told_after_its_packets() {
         }
         let mut got: Vec<u64> = (0..2).filter_map(|_| take(&mut ends[1])).collect();
         ends[0].close();
-        while ends[1].peer_state(0) == PeerState::Up {
+        while ends[1].state(0) == PeerState::Up {
             got.extend(take(&mut ends[1]));
         }
         // Now everything comes at once: what takes until `None` to be the end is right.
         got.extend(std::iter::from_fn(|| take(&mut ends[1])));
         assert_eq!(got, Vec::from_iter(0..10), "seed {seed}");
-        assert_eq!(ends[1].peer_state(0), PeerState::Closed);
+        assert_eq!(ends[1].state(0), PeerState::Closed);
     }
 }
 
 #[test]
 fn a_task_dies_after_so_many_packets() {
     let plan = FaultPlan { death: Some((1, 3)), ..FaultPlan::default() };
-    let mut ends = Faulty::join(fabric(3, MemOptions::default()), &plan);
+    let mut ends = Faulty::join(network(3, MemOptions::default()), &plan);
     send(&mut ends[0], 1, 1).unwrap();
     send(&mut ends[0], 1, 2).unwrap();
     send(&mut ends[0], 1, 3).unwrap();
     assert_eq!(take(&mut ends[1]), Some(1));
     send(&mut ends[1], 2, 4).unwrap();
     assert!(ends[0].arm());
-    assert_eq!(ends[0].peer_state(1), PeerState::Up);
+    assert_eq!(ends[0].state(1), PeerState::Up);
     // The third packet of task 1 is its last.
     assert_eq!(take(&mut ends[1]), Some(2));
     assert!(conformance::readable(&ends[0]), "its peers wake");
     ends[0].disarm();
     for peer in [0, 2] {
-        assert_eq!(ends[peer].peer_state(1), PeerState::Dead);
+        assert_eq!(ends[peer].state(1), PeerState::Dead);
         assert_eq!(send(&mut ends[peer], 1, 5), Err(SendError::PeerGone));
     }
     assert_eq!(take(&mut ends[2]), Some(4), "what it sent before");
@@ -165,14 +165,14 @@ fn a_task_dies_after_so_many_packets() {
     assert!(conformance::readable(&ends[1]));
     ends[1].disarm();
     ends[1].close();
-    assert_eq!(ends[0].peer_state(1), PeerState::Dead);
-    assert_eq!(ends[0].inner().peer_state(1), PeerState::Up);
+    assert_eq!(ends[0].state(1), PeerState::Dead);
+    assert_eq!(ends[0].inner().state(1), PeerState::Up);
 }
 
 #[test]
 fn alone_death_is_silence() {
     let plan = FaultPlan { death: Some((1, 1)), ..FaultPlan::default() };
-    let mut ends: Vec<End> = fabric(2, MemOptions::default())
+    let mut ends: Vec<End> = network(2, MemOptions::default())
         .into_iter()
         .zip(0..)
         .map(|(end, task)| Faulty::alone(end, task, &plan))
@@ -183,7 +183,7 @@ fn alone_death_is_silence() {
     assert_eq!(take(&mut ends[1]), None);
     assert_eq!(send(&mut ends[1], 0, 3), Err(SendError::PeerGone));
     // Nobody knows.
-    assert_eq!(ends[0].peer_state(1), PeerState::Up);
+    assert_eq!(ends[0].state(1), PeerState::Up);
     send(&mut ends[0], 1, 4).unwrap();
 }
 
@@ -198,12 +198,12 @@ fn a_plan_prints_all_of_itself() {
 }
 
 fn pair(plan: &FaultPlan, options: MemOptions) -> Vec<End> {
-    Faulty::join(fabric(2, options), plan)
+    Faulty::join(network(2, options), plan)
 }
 
 /// Everything that happens in a run of three tasks that one thread steps in turn.
 fn trace(plan: &FaultPlan) -> Vec<(Task, u64, String)> {
-    let mut ends = Faulty::join(fabric(3, MemOptions { capacity: 4, ..MemOptions::default() }), plan);
+    let mut ends = Faulty::join(network(3, MemOptions { capacity: 4, ..MemOptions::default() }), plan);
     let mut trace = Vec::new();
     for step in 0..3_000 {
         let task = (step % 3) as Task;

@@ -2,54 +2,54 @@
 //! without, as LAPI_Setcntr does. The steps are those of `engine::wait` and of the lock's release in `engine::context`.
 
 use super::check;
+use crate::base::parking::Parking;
 use crate::base::sync::{AtomicU32, Mutex, Ordering};
-use crate::base::waiting_room::WaitingRoom;
 use loom::thread;
 use std::sync::Arc;
 use std::time::Duration;
 
 struct Context {
-    /// What the lock guards: how many sleep in the room.
+    /// What the lock guards: how many threads are parked.
     lock: Mutex<u32>,
-    room: WaitingRoom,
+    parking: Parking,
     counter: AtomicU32,
 }
 
 impl Context {
     fn new() -> Arc<Self> {
-        Arc::new(Self { lock: Mutex::new(0), room: WaitingRoom::new(), counter: AtomicU32::new(0) })
+        Arc::new(Self { lock: Mutex::new(0), parking: Parking::new(), counter: AtomicU32::new(0) })
     }
 
     /// Waits until the counter has this value.
     fn wait(&self, value: u32) {
         let mut held = self.lock.lock();
         while self.counter.load(Ordering::Acquire) < value {
-            self.room.lie_down();
+            self.parking.prepare_sleep();
             if self.counter.load(Ordering::Acquire) < value {
                 *held += 1;
-                let before = self.room.number();
+                let before = self.parking.last_wake();
                 drop(held);
-                self.room.sleep(before, Duration::MAX);
+                self.parking.sleep(before, Duration::MAX);
                 held = self.lock.lock();
                 *held -= 1;
             }
-            self.room.get_up();
+            self.parking.cancel();
         }
     }
 
-    /// Tells those in the room, with the lock held.
-    fn announce(&self, in_room: u32) {
-        if in_room != 0 {
-            self.room.announce();
+    /// Wakes the parked threads, with the lock held.
+    fn wake(&self, parked: u32) {
+        if parked != 0 {
+            self.parking.wake_all();
         }
     }
 
     /// Changes the counter without the lock.
     fn change(&self) {
         self.counter.fetch_add(1, Ordering::Release);
-        if self.room.occupied() {
+        if self.parking.occupied() {
             let held = self.lock.lock();
-            self.announce(*held);
+            self.wake(*held);
         }
     }
 
@@ -57,7 +57,7 @@ impl Context {
     fn change_locked(&self) {
         let held = self.lock.lock();
         self.counter.fetch_add(1, Ordering::Release);
-        self.announce(*held);
+        self.wake(*held);
     }
 }
 

@@ -4,13 +4,13 @@
 //! are made: a run that steps its tasks in one thread happens again exactly when it is given the same
 //! [`FaultPlan`], and the plan prints itself as one line that says all of it.
 //!
-//! Nothing is lost and nothing arrives twice: what lies above is told by the contract of a [`Transport`] that
-//! this does not happen, and the wrapper keeps that contract whole. In particular:
+//! Nothing is lost and nothing arrives twice: the contract of a [`Transport`] excludes both, and the wrapper keeps that
+//! contract. In particular:
 //!
-//! * A packet that is held back comes out after some calls of [`Transport::recv`], also when nothing else arrives.
-//!   Until then [`Transport::arm`] answers `false`, so nobody sleeps over it.
-//! * Who was refused for no reason is not left to wait for room that was there all the time: the next
-//!   [`Transport::arm`] answers `false` once, or the descriptor becomes readable when it is armed already.
+//! * A packet that is held back comes out after some calls of [`Endpoint::recv`], also when nothing else arrives.
+//!   Until then [`Wakeup::arm`] returns `false`, so no thread sleeps over it.
+//! * A sender that was refused for no reason does not wait for room that was there all the time: the next
+//!   [`Wakeup::arm`] returns `false` once, or the descriptor becomes readable when it is armed already.
 //! * A peer is not reported to have left while packets from it are held back.
 
 use std::collections::VecDeque;
@@ -20,7 +20,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::parcel::Parcel;
-use super::{Attach, Glance, Inbound, Limits, Outgoing, PeerState, Piece, SendError, Task, Transport};
+use super::{
+    ConnectionView, Endpoint, Inbound, Limits, Outgoing, PeerState, Peers, Piece, RemoteAccess, SendError,
+    Task, Transport, Wakeup,
+};
 use crate::base::rng::Rng;
 
 /// No more packets than this are held back at a time: the oldest then comes out before its time.
@@ -37,7 +40,7 @@ pub struct FaultPlan {
     /// The probability that an arriving packet is held back; what its sender sent later then waits behind it
     /// (unless `reorder` is above 0).
     pub delay: f64,
-    /// For how many polls (calls of [`Transport::recv`]) it is held back at most; at least 1 is meant.
+    /// For how many polls (calls of [`Endpoint::recv`]) it is held back at most; at least 1 is meant.
     pub delay_polls: u32,
     /// The probability that an arriving packet is set aside while later ones overtake it. Above 0,
     /// [`Limits::ordered`] is false.
@@ -102,7 +105,6 @@ pub struct Faulty<T> {
     /// Refused for no reason since it was last armed.
     refused: bool,
     armed: bool,
-    wake: Box<dyn Fn() + Send + Sync>,
 }
 
 struct Held {
@@ -141,7 +143,6 @@ impl<T: Transport> Faulty<T> {
 
     fn wrap(inner: T, task: Task, tasks: u32, plan: &FaultPlan, dead: Arc<AtomicBool>) -> Self {
         let mut end = Self {
-            wake: inner.waker(),
             inner,
             task,
             tasks,
@@ -177,9 +178,9 @@ impl<T: Transport> Faulty<T> {
     fn die(&mut self) {
         self.dead.store(true, Ordering::Release);
         self.held.clear();
-        (self.wake)();
+        self.inner.wake();
         for peer in (0..self.tasks).filter(|&peer| peer != self.task) {
-            self.inner.poke(peer);
+            self.inner.kick(peer);
         }
     }
 
@@ -189,8 +190,8 @@ impl<T: Transport> Faulty<T> {
         let reorder = self.rng.chance(self.plan.reorder);
         let delay = self.rng.chance(self.plan.delay);
         let behind = self.held.iter().rev().find(|held| held.parcel.src == src).map(|held| held.due);
-        let in_order = self.limits().ordered;
-        if (reorder || delay) && self.inner.peer_state(src) == PeerState::Up {
+        let in_order = self.limits(src).ordered;
+        if (reorder || delay) && self.inner.state(src) == PeerState::Up {
             let span = if reorder { REORDER_POLLS } else { self.plan.delay_polls.max(1) };
             let due = self.polls + 1 + self.rng.below(span.into());
             self.counts.reordered += u64::from(reorder);
@@ -206,13 +207,13 @@ impl<T: Transport> Faulty<T> {
     }
 }
 
-impl<T: Transport> Transport for Faulty<T> {
+impl<T: Transport> Endpoint for Faulty<T> {
     fn name(&self) -> &'static str {
         self.inner.name()
     }
 
-    fn limits(&self) -> Limits {
-        let inner = self.inner.limits();
+    fn limits(&self, peer: Task) -> Limits {
+        let inner = self.inner.limits(peer);
         Limits { ordered: inner.ordered && self.plan.reorder <= 0.0, ..inner }
     }
 
@@ -223,7 +224,7 @@ impl<T: Transport> Transport for Faulty<T> {
         if self.rng.chance(self.plan.refuse) {
             self.counts.refused += 1;
             if self.armed {
-                (self.wake)();
+                self.inner.wake();
             } else {
                 self.refused = true;
             }
@@ -250,7 +251,7 @@ impl<T: Transport> Transport for Faulty<T> {
             }
             let Some(packet) = self.inner.recv() else {
                 if self.armed && !self.held.is_empty() {
-                    (self.wake)();
+                    self.inner.wake();
                 }
                 return None;
             };
@@ -272,10 +273,23 @@ impl<T: Transport> Transport for Faulty<T> {
         }
     }
 
+    fn remote(&mut self) -> Option<&mut dyn RemoteAccess> {
+        self.inner.remote()
+    }
+
+    fn close(&mut self) {
+        // The dead say nothing.
+        if !self.is_dead(self.task) {
+            self.inner.close();
+        }
+    }
+}
+
+impl<T: Transport> Wakeup for Faulty<T> {
     fn arm(&mut self) -> bool {
         if self.is_dead(self.task) {
-            // Nothing will come: whoever sleeps all the same is woken at once, and sees that all peers are gone.
-            (self.wake)();
+            // Nothing will come: a thread that sleeps all the same is woken at once, and sees that all peers are gone.
+            self.inner.wake();
             return true;
         }
         if !self.held.is_empty() || std::mem::take(&mut self.refused) {
@@ -294,46 +308,40 @@ impl<T: Transport> Transport for Faulty<T> {
         self.inner.event_fd()
     }
 
-    fn waker(&self) -> Box<dyn Fn() + Send + Sync> {
-        self.inner.waker()
+    fn wake(&self) {
+        self.inner.wake();
     }
+}
 
-    fn poke(&self, peer: Task) {
-        self.inner.poke(peer);
-    }
-
-    fn set_attentive(&mut self, attentive: bool) {
-        self.inner.set_attentive(attentive);
-    }
-
-    fn last_look(&self) -> Option<u64> {
-        self.inner.last_look()
-    }
-
-    fn attentive(&self, peer: Task) -> bool {
-        self.inner.attentive(peer)
-    }
-
-    fn peer_state(&self, peer: Task) -> PeerState {
+impl<T: Transport> Peers for Faulty<T> {
+    fn state(&self, peer: Task) -> PeerState {
         if self.held.iter().any(|held| held.parcel.src == peer) {
             PeerState::Up
         } else if self.is_dead(self.task) || self.is_dead(peer) {
             PeerState::Dead
         } else {
-            self.inner.peer_state(peer)
+            self.inner.state(peer)
         }
     }
 
-    fn pulse(&self, peer: Task) -> u64 {
-        self.inner.pulse(peer)
+    fn progress(&self, peer: Task) -> u64 {
+        self.inner.progress(peer)
     }
 
-    fn glance(&self, peer: Task) -> Option<Glance> {
-        self.inner.glance(peer)
+    fn kick(&self, peer: Task) {
+        self.inner.kick(peer);
     }
 
-    fn attach(&self) -> Option<&dyn Attach> {
-        self.inner.attach()
+    fn set_polling(&mut self, polling: bool, now: u64) {
+        self.inner.set_polling(polling, now);
+    }
+
+    fn polls(&self, peer: Task) -> bool {
+        self.inner.polls(peer)
+    }
+
+    fn view(&self, peer: Task) -> Option<ConnectionView> {
+        self.inner.view(peer)
     }
 
     fn part(&mut self, peer: Task) {
@@ -341,20 +349,13 @@ impl<T: Transport> Transport for Faulty<T> {
         self.inner.part(peer);
     }
 
-    fn rejoin(&mut self, peer: Task, greeting: u64) -> crate::error::Result<()> {
+    fn rejoin(&mut self, peer: Task, epoch: u64) -> crate::error::Result<()> {
         self.part(peer);
-        self.inner.rejoin(peer, greeting)
+        self.inner.rejoin(peer, epoch)
     }
 
     fn rejoined(&mut self) -> Option<(Task, u64)> {
         self.inner.rejoined()
-    }
-
-    fn close(&mut self) {
-        // The dead say nothing.
-        if !self.is_dead(self.task) {
-            self.inner.close();
-        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! The asymmetric barrier between one who sends often and one who sleeps seldom.
+//! The asymmetric barrier between a thread that sends often and a thread that sleeps seldom.
 //!
 //! The pattern is Dekker's: the sender writes a message and then reads the sleeper's flag; the sleeper writes
 //! its flag and then reads the messages. Each needs a full barrier between its write and its read, or both may

@@ -11,22 +11,14 @@
 #[cfg(test)]
 mod tests;
 
-use std::hint::black_box;
+use super::ShmTransport;
+use crate::transport::{Access, Copy, RemoteAccess, Task};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
-
-use crate::transport::{Attach, Copy, Task};
 
 /// What one call is asked for at most. The kernel moves a page less than 2 GiB in a call, and stops there without
 /// an error.
 const CALL_MAX: usize = 1 << 30;
-
-/// What [`measure`] and [`measure_memcpy`] copy at a time, in bytes.
-const SAMPLE: usize = 256 * 1024;
-
-/// How often they copy it. The best time counts: the others were disturbed.
-const SAMPLES: u32 = 5;
 
 /// Copies between this process and those of the peers.
 #[derive(Debug)]
@@ -53,13 +45,36 @@ impl CrossMemory {
     pub fn probe(&self, peer: Task, remote: u64) -> io::Result<()> {
         let pid = self.pid(peer)?;
         let mut found = [0_u64; LANDMARK_WORDS];
+        let copy = Copy { local: found.as_mut_ptr().cast(), remote, len: size_of_val(&found) };
         // SAFETY: `found` is writable, and as long as this.
-        unsafe { self.read(peer, remote, found.as_mut_ptr().cast(), size_of_val(&found))? };
+        unsafe { self.copy(Access::Read, peer, &[copy])? };
         if found == pattern(pid) {
             Ok(())
         } else {
             let what = format!("process {pid} has no landmark at {remote:#x}: it is not task {peer}");
             Err(io::Error::new(io::ErrorKind::InvalidData, what))
+        }
+    }
+
+    /// Makes copies to or from the memory of the process of `peer`.
+    ///
+    /// # Errors
+    /// What the kernel says; some of the copies may have been made.
+    ///
+    /// # Safety
+    /// Each local place must be readable and, for [`Access::Read`], writable for its length.
+    pub unsafe fn copy(&self, access: Access, peer: Task, copies: &[Copy]) -> io::Result<()> {
+        // SAFETY: the caller vouches for the places here.
+        unsafe { copy_all(access, self.pid(peer)?, copies) }
+    }
+
+    /// The peer is another process from now on, which has its landmark at this address; `None`: it has no process any more,
+    /// and every copy fails.
+    pub(super) fn moved(&mut self, peer: Task, process: Option<(i32, u64)>) {
+        let Some(known) = self.pids.get_mut(peer as usize) else { return };
+        *known = process.map_or(0, |(pid, _)| pid);
+        if process.is_some_and(|(_, landmark)| self.probe(peer, landmark).is_err()) {
+            self.pids[peer as usize] = 0;
         }
     }
 
@@ -73,60 +88,26 @@ impl CrossMemory {
     }
 }
 
-impl Attach for CrossMemory {
-    unsafe fn read(&self, peer: Task, remote: u64, local: *mut u8, len: usize) -> io::Result<()> {
-        // SAFETY: the caller vouches for `local`.
-        unsafe { copy(Direction::Read, self.pid(peer)?, remote, local, len, CALL_MAX) }
+impl RemoteAccess for ShmTransport {
+    fn reaches(&self, peer: Task) -> bool {
+        self.memory.as_ref().is_some_and(|memory| memory.pid(peer).is_ok())
     }
 
-    unsafe fn write(&self, peer: Task, remote: u64, local: *const u8, len: usize) -> io::Result<()> {
-        // SAFETY: the caller vouches for `local`, which is only read.
-        unsafe { copy(Direction::Write, self.pid(peer)?, remote, local.cast_mut(), len, CALL_MAX) }
+    unsafe fn start(&mut self, access: Access, peer: Task, copies: &[Copy]) -> io::Result<()> {
+        let Some(memory) = &self.memory else { return Err(io::ErrorKind::Unsupported.into()) };
+        // SAFETY: the caller's promise.
+        unsafe { memory.copy(access, peer, copies) }
     }
 
-    unsafe fn read_all(&self, peer: Task, copies: &[Copy]) -> io::Result<()> {
-        // SAFETY: the caller vouches for the places here.
-        unsafe { copy_all(Direction::Read, self.pid(peer)?, copies) }
-    }
-
-    unsafe fn write_all(&self, peer: Task, copies: &[Copy]) -> io::Result<()> {
-        // SAFETY: the caller vouches for the places here, which are only read.
-        unsafe { copy_all(Direction::Write, self.pid(peer)?, copies) }
-    }
-
-    fn moved(&mut self, peer: Task, process: Option<(i32, u64)>) {
-        let Some(known) = self.pids.get_mut(peer as usize) else { return };
-        *known = process.map_or(0, |(pid, _)| pid);
-        if process.is_some_and(|(_, landmark)| self.probe(peer, landmark).is_err()) {
-            self.pids[peer as usize] = 0;
+    fn count_fetched(&self, peer: Task, bytes: u64) {
+        if let Some(peer) = self.peer(peer) {
+            peer.segment.count_fetched(bytes);
         }
     }
-}
 
-/// Bytes per second that a copy across address spaces moves, measured on this process itself in a fraction of a
-/// millisecond.
-///
-/// # Errors
-/// What the kernel says.
-pub fn measure() -> io::Result<f64> {
-    let pid = std::process::id() as i32;
-    let (from, mut to) = (vec![1_u8; SAMPLE], vec![2_u8; SAMPLE]);
-    let remote = from.as_ptr() as u64;
-    best(|| {
-        // SAFETY: `to` is writable and as long as this; nobody else knows it.
-        unsafe { copy(Direction::Read, pid, remote, to.as_mut_ptr(), SAMPLE, CALL_MAX) }
-    })
-}
-
-/// Bytes per second that this processor copies within this process, measured like [`measure`].
-pub fn measure_memcpy() -> f64 {
-    let (from, mut to) = (vec![1_u8; SAMPLE], vec![2_u8; SAMPLE]);
-    let measured = best(|| {
-        to.copy_from_slice(black_box(&from));
-        black_box(&mut to);
-        Ok(())
-    });
-    measured.unwrap_or_default()
+    fn fetched(&self) -> u64 {
+        self.segment.fetched()
+    }
 }
 
 /// The address of a pattern that tells this process from every other one, for [`CrossMemory::probe`] in the peers.
@@ -149,24 +130,22 @@ fn pattern(pid: i32) -> [u64; LANDMARK_WORDS] {
     ODD.map(|odd| (pid as u64 ^ odd.rotate_left(32)).wrapping_mul(odd))
 }
 
-#[derive(Clone, Copy)]
-enum Direction {
-    Read,
-    Write,
-}
-
 /// How many pieces one call takes.
 const BATCH: usize = 1024;
 
 /// Makes many copies, as many of them in one call as the kernel takes.
 ///
 /// # Safety
-/// The places here must be readable, for [`Direction::Read`] writable.
-unsafe fn copy_all(direction: Direction, pid: i32, copies: &[Copy]) -> io::Result<()> {
-    let call = match direction {
-        Direction::Read => libc::process_vm_readv,
-        Direction::Write => libc::process_vm_writev,
+/// The places here must be readable, for [`Access::Read`] writable.
+unsafe fn copy_all(access: Access, pid: i32, copies: &[Copy]) -> io::Result<()> {
+    let call = match access {
+        Access::Read => libc::process_vm_readv,
+        Access::Write => libc::process_vm_writev,
     };
+    if let [piece] = copies {
+        // SAFETY: the caller's promise.
+        return unsafe { copy(access, pid, piece.remote, piece.local, piece.len, CALL_MAX) };
+    }
     for batch in copies.chunks(BATCH) {
         let bytes: usize = batch.iter().map(|copy| copy.len).sum();
         let side = |at: fn(&Copy) -> *mut libc::c_void| -> Vec<libc::iovec> {
@@ -182,7 +161,7 @@ unsafe fn copy_all(direction: Direction, pid: i32, copies: &[Copy]) -> io::Resul
         // Interrupted, stopped at a page, or refused: piece by piece it goes on, or the reason comes out.
         for piece in batch {
             // SAFETY: the caller's promise.
-            unsafe { copy(direction, pid, piece.remote, piece.local, piece.len, CALL_MAX)? };
+            unsafe { copy(access, pid, piece.remote, piece.local, piece.len, CALL_MAX)? };
         }
     }
     Ok(())
@@ -191,9 +170,9 @@ unsafe fn copy_all(direction: Direction, pid: i32, copies: &[Copy]) -> io::Resul
 /// Copies `len` bytes, at most `call_max` of them in one call.
 ///
 /// # Safety
-/// `local` must be readable or, when `direction` says `Read`, writable for `len` bytes.
+/// `local` must be readable or, for [`Access::Read`], writable for `len` bytes.
 unsafe fn copy(
-    direction: Direction,
+    access: Access,
     pid: i32,
     remote: u64,
     local: *mut u8,
@@ -203,9 +182,9 @@ unsafe fn copy(
     let fault = || io::Error::from_raw_os_error(libc::EFAULT);
     let remote = usize::try_from(remote).map_err(|_| fault())?;
     remote.checked_add(len).ok_or_else(fault)?;
-    let call = match direction {
-        Direction::Read => libc::process_vm_readv,
-        Direction::Write => libc::process_vm_writev,
+    let call = match access {
+        Access::Read => libc::process_vm_readv,
+        Access::Write => libc::process_vm_writev,
     };
 
     let mut done = 0;
@@ -230,16 +209,4 @@ unsafe fn copy(
         }
     }
     Ok(())
-}
-
-/// The best of several times in bytes per second, after one copy that only warms up.
-fn best(mut copy: impl FnMut() -> io::Result<()>) -> io::Result<f64> {
-    copy()?;
-    let mut best = Duration::MAX;
-    for _ in 0..SAMPLES {
-        let start = Instant::now();
-        copy()?;
-        best = best.min(start.elapsed());
-    }
-    Ok(SAMPLE as f64 / best.max(Duration::from_nanos(1)).as_secs_f64())
 }

@@ -1,0 +1,122 @@
+//! The transport inside one process: many contexts, joined by queues in ordinary memory.
+//!
+//! It serves tests and simulations, of which many run in one process and some in one thread. It is simple rather than fast:
+//! each task has one inbox behind one lock, and everything that decides about a wake-up (a packet put in, room made, a task
+//! gone, arming, disarming) happens under that lock, so no wake-up is lost.
+//!
+//! Every directed pair has its own bounded lane in the receiver's inbox. A packet takes its place from the send
+//! until its release. [`Endpoint::recv`](super::Endpoint::recv) serves the lanes that have packets in turn.
+//!
+//! A task that is dropped without [`Endpoint::close`](super::Endpoint::close), or killed by [`NetworkHandle::kill`], is dead
+//! for its peers. A task that closes or dies wakes all others, so that they look again.
+
+mod endpoint;
+mod network;
+mod peer;
+mod remote;
+mod wakeup;
+
+use super::parcel::Parcel;
+use super::{PeerState, Peers, Task, Wakeup};
+use network::Network;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// How the tasks of a [`network`] are joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemOptions {
+    /// The longest body of one packet, in bytes.
+    pub max_body: usize,
+    /// How many packets of one sender wait at one receiver, at most. At least 1.
+    pub capacity: usize,
+    /// Offer [`RemoteAccess`](super::RemoteAccess). It copies inside the process, so the addresses given to it must be valid
+    /// here: it cannot check them, except that it refuses a null address.
+    pub remote: bool,
+}
+
+impl Default for MemOptions {
+    fn default() -> Self {
+        Self { max_body: 8192, capacity: 64, remote: false }
+    }
+}
+
+/// Joins `tasks` contexts of this process: element `i` is the end of task `i`.
+pub fn network(tasks: u32, options: MemOptions) -> Vec<MemTransport> {
+    assert!(options.capacity > 0, "a lane without room carries nothing");
+    let network = Arc::new(Network::new(tasks, options));
+    (0..tasks).map(|task| MemTransport::new(task, &network)).collect()
+}
+
+/// One task's end of a [`network`].
+pub struct MemTransport {
+    task: Task,
+    network: Arc<Network>,
+    /// The packet that was handed out and not yet given back, and the number it was handed out under.
+    out: Option<Parcel>,
+    serial: u64,
+    /// The peers that are not connected with this task; `true`: the peer may rejoin.
+    absent: BTreeMap<Task, bool>,
+    /// How often peers had been restarted when this task was connected with them; 0 for a peer without an entry.
+    lives: BTreeMap<Task, u64>,
+}
+
+impl MemTransport {
+    fn new(task: Task, network: &Arc<Network>) -> Self {
+        Self {
+            task,
+            network: network.clone(),
+            out: None,
+            serial: 0,
+            absent: BTreeMap::new(),
+            lives: BTreeMap::new(),
+        }
+    }
+
+    /// A hold on the whole network, for tests: it can kill tasks.
+    pub fn handle(&self) -> NetworkHandle {
+        NetworkHandle(self.network.clone())
+    }
+}
+
+/// Acts on a network from outside of its tasks.
+#[derive(Clone)]
+pub struct NetworkHandle(Arc<Network>);
+
+impl NetworkHandle {
+    /// Ends `task` as if its process had been killed: what waits in its inbox is gone, it sends and receives
+    /// nothing any more, its peers see [`PeerState::Dead`]. What it sent before still arrives. Has no effect
+    /// on a task that has closed or died before.
+    pub fn kill(&self, task: Task) {
+        self.0.depart(task, PeerState::Dead);
+    }
+
+    /// Restarts the task `task`, which has left: it rejoins all tasks that let it. Its former end must have been dropped.
+    pub fn restart(&self, task: Task, epoch: u64) -> MemTransport {
+        let end = self.0.end(task);
+        let mut inbox = end.inbox.lock();
+        assert_ne!(end.state(), PeerState::Up, "a task that has not left");
+        inbox.lanes.clear();
+        inbox.ready.clear();
+        // A peer that has not noticed the death is not connected with the new process.
+        end.life.fetch_add(1, Ordering::AcqRel);
+        end.state.store(PeerState::Up as u8, Ordering::Release);
+        drop(inbox);
+        let mut transport = MemTransport::new(task, &self.0);
+        for peer in (0..self.0.ends.len() as Task).filter(|&peer| peer != task) {
+            transport.part(peer);
+            transport.await_rejoin(peer, epoch);
+        }
+        transport
+    }
+}
+
+impl Drop for MemTransport {
+    fn drop(&mut self) {
+        self.disarm();
+        self.network.depart(self.task, PeerState::Dead);
+    }
+}
+
+#[cfg(test)]
+mod tests;

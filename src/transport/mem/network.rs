@@ -1,0 +1,179 @@
+//! What the tasks of a network share: one inbox for each of them.
+
+use super::MemOptions;
+use crate::base::sync::Mutex;
+use crate::transport::parcel::Parcel;
+use crate::transport::{PeerState, Task};
+use rustix::event::{EventfdFlags, eventfd};
+use std::collections::{BTreeMap, VecDeque};
+use std::os::fd::OwnedFd;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+
+pub(super) struct Network {
+    pub(super) options: MemOptions,
+    pub(super) ends: Vec<End>,
+    /// How many tasks have closed or died.
+    pub(super) departures: AtomicU64,
+    /// How many tasks are armed: while none is, a departure need not look for them among thousands.
+    pub(super) sleepers: AtomicUsize,
+    /// By (task, peer): the task lets the peer rejoin. Removed when the peer has taken note.
+    pub(super) rejoins: Mutex<BTreeMap<(Task, Task), Rejoin>>,
+}
+
+/// One task lets another one rejoin.
+pub(super) struct Rejoin {
+    pub(super) epoch: u64,
+    /// How often the task had been restarted.
+    pub(super) life: u64,
+    /// The other lets this one rejoin, too: they are connected.
+    pub(super) both: bool,
+}
+
+impl Network {
+    pub(super) fn new(tasks: u32, options: MemOptions) -> Self {
+        Self {
+            options,
+            ends: (0..tasks).map(|_| End::new()).collect(),
+            departures: AtomicU64::new(0),
+            sleepers: AtomicUsize::new(0),
+            rejoins: Mutex::default(),
+        }
+    }
+
+    /// Forgets what `from` has sent to `to`.
+    pub(super) fn empty(&self, from: Task, to: Task) {
+        let mut inbox = self.end(to).inbox.lock();
+        inbox.lanes.remove(&from);
+        inbox.ready.retain(|&ready| ready != from);
+    }
+
+    pub(super) fn end(&self, task: Task) -> &End {
+        &self.ends[task as usize]
+    }
+
+    /// There is room again where `task` was refused: it wakes, or its next `arm` fails.
+    pub(super) fn note_room(&self, task: Task) {
+        let end = self.end(task);
+        let mut inbox = end.inbox.lock();
+        inbox.noted |= inbox.sleep == Sleep::Awake;
+        end.call(&mut inbox);
+    }
+
+    pub(super) fn depart(&self, task: Task, how: PeerState) {
+        let end = self.end(task);
+        let mut inbox = end.inbox.lock();
+        if end.state() != PeerState::Up {
+            return;
+        }
+        end.state.store(how as u8, Ordering::Release);
+        if how == PeerState::Dead {
+            inbox.lanes.clear();
+            inbox.ready.clear();
+            end.signal();
+        }
+        drop(inbox);
+        // SeqCst: as in `arm`.
+        self.departures.fetch_add(1, Ordering::SeqCst);
+        if self.sleepers.load(Ordering::SeqCst) > 0 {
+            self.ends.iter().for_each(|end| end.call(&mut end.inbox.lock()));
+        }
+    }
+}
+
+/// What the network holds of one task.
+pub(super) struct End {
+    pub(super) inbox: Mutex<Inbox>,
+    /// A [`PeerState`]. Written under the lock of `inbox`, so that a sender that holds the lock sees the present state.
+    pub(super) state: AtomicU8,
+    /// How often the task was restarted.
+    pub(super) life: AtomicU64,
+    pub(super) polling: AtomicBool,
+    /// Made when it is first needed: tasks that are stepped by one thread need none, and there may be thousands.
+    pub(super) event: OnceLock<OwnedFd>,
+}
+
+impl End {
+    pub(super) fn new() -> Self {
+        Self {
+            inbox: Mutex::default(),
+            state: AtomicU8::new(PeerState::Up as u8),
+            life: AtomicU64::new(0),
+            polling: AtomicBool::new(false),
+            event: OnceLock::new(),
+        }
+    }
+
+    pub(super) fn state(&self) -> PeerState {
+        match self.state.load(Ordering::Acquire) {
+            0 => PeerState::Up,
+            1 => PeerState::Closed,
+            _ => PeerState::Dead,
+        }
+    }
+
+    /// Wakes the task if it is armed, and has not been called yet.
+    pub(super) fn call(&self, inbox: &mut Inbox) {
+        if inbox.sleep == Sleep::Armed {
+            inbox.sleep = Sleep::Called;
+            self.signal();
+        }
+    }
+
+    pub(super) fn event(&self) -> &OwnedFd {
+        self.event.get_or_init(|| {
+            eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+                .expect("an event descriptor for a task (see ulimit -n)")
+        })
+    }
+
+    pub(super) fn signal(&self) {
+        // It fails only when the count is at its top: then the descriptor is readable already.
+        let _ = rustix::io::write(self.event(), &1u64.to_ne_bytes());
+    }
+
+    pub(super) fn drain(&self) {
+        if let Some(event) = self.event.get() {
+            // It fails only when there is nothing to read.
+            let _ = rustix::io::read(event, &mut [0u8; 8]);
+        }
+    }
+}
+
+const _: () = assert!(PeerState::Up as u8 == 0 && PeerState::Closed as u8 == 1 && PeerState::Dead as u8 == 2);
+
+#[derive(Default)]
+pub(super) struct Inbox {
+    /// The lane of each sender that has ever sent here.
+    pub(super) lanes: BTreeMap<Task, Lane>,
+    /// The senders whose lanes have something, in the order of their turns.
+    pub(super) ready: VecDeque<Task>,
+    /// Memory of released packets.
+    pub(super) spare: Vec<Vec<u64>>,
+    pub(super) sleep: Sleep,
+    /// Room was made (see [`Network::note_room`]) while the task was awake and perhaps about to sleep.
+    pub(super) noted: bool,
+    /// How many departures the task knew of when it was last armed.
+    pub(super) departures: u64,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Sleep {
+    #[default]
+    Awake,
+    /// Armed: the next event must make the descriptor readable.
+    Armed,
+    /// Armed, and the descriptor has been made readable.
+    Called,
+}
+
+#[derive(Default)]
+pub(super) struct Lane {
+    pub(super) queue: VecDeque<Parcel>,
+    /// Places in use: packets in the queue, and the one that is handed out.
+    pub(super) taken: usize,
+    /// How many packets were given back.
+    pub(super) released: u64,
+    /// The sender was refused and waits for room.
+    pub(super) wanted: bool,
+}

@@ -1,0 +1,88 @@
+//! The state of the peers; parting and rejoining.
+
+use super::MemTransport;
+use super::network::Rejoin;
+use crate::error::Result;
+use crate::transport::{PeerState, Peers, Task};
+use std::sync::atomic::Ordering;
+
+impl Peers for MemTransport {
+    fn state(&self, peer: Task) -> PeerState {
+        match self.absent.get(&peer) {
+            Some(true) => PeerState::Up,
+            Some(false) => PeerState::Dead,
+            None if !self.knows(peer) => PeerState::Dead,
+            None => self.network.end(peer).state(),
+        }
+    }
+
+    fn progress(&self, peer: Task) -> u64 {
+        let released = |at: Task, from: Task| {
+            self.network.end(at).inbox.lock().lanes.get(&from).map_or(0, |lane| lane.released)
+        };
+        released(self.task, peer).wrapping_add(released(peer, self.task))
+    }
+
+    fn kick(&self, peer: Task) {
+        self.network.end(peer).signal();
+    }
+
+    fn set_polling(&mut self, polling: bool, _now: u64) {
+        self.network.end(self.task).polling.store(polling, Ordering::Relaxed);
+    }
+
+    fn polls(&self, peer: Task) -> bool {
+        self.network.end(peer).polling.load(Ordering::Relaxed)
+    }
+
+    fn part(&mut self, peer: Task) {
+        self.absent.insert(peer, false);
+        self.network.rejoins.lock().retain(|(from, to), _| (*from, *to) != (self.task, peer));
+        self.network.empty(peer, self.task);
+    }
+
+    fn rejoin(&mut self, peer: Task, epoch: u64) -> Result<()> {
+        self.part(peer);
+        self.await_rejoin(peer, epoch);
+        Ok(())
+    }
+
+    fn rejoined(&mut self) -> Option<(Task, u64)> {
+        let mut rejoins = self.network.rejoins.lock();
+        for (&peer, _) in self.absent.iter().filter(|(_, awaited)| **awaited) {
+            if let Some(&Rejoin { epoch, life, both: true }) = rejoins.get(&(peer, self.task)) {
+                rejoins.remove(&(peer, self.task));
+                drop(rejoins);
+                self.absent.remove(&peer);
+                self.lives.insert(peer, life);
+                self.network.note_room(peer);
+                return Some((peer, epoch));
+            }
+        }
+        None
+    }
+}
+
+impl MemTransport {
+    /// Whether the peer is the process that this task was connected with.
+    pub(super) fn knows(&self, peer: Task) -> bool {
+        self.network.end(peer).life.load(Ordering::Acquire)
+            == self.lives.get(&peer).copied().unwrap_or_default()
+    }
+
+    /// This task lets `peer` rejoin. The second of the two to say so connects them: nothing is under way then.
+    pub(super) fn await_rejoin(&mut self, peer: Task, epoch: u64) {
+        self.absent.insert(peer, true);
+        let mut rejoins = self.network.rejoins.lock();
+        let both = rejoins.get_mut(&(peer, self.task)).is_some_and(|other| {
+            other.both = true;
+            true
+        });
+        let life = self.network.end(self.task).life.load(Ordering::Acquire);
+        rejoins.insert((self.task, peer), Rejoin { epoch, life, both });
+        if both {
+            self.network.empty(peer, self.task);
+            self.network.empty(self.task, peer);
+        }
+    }
+}

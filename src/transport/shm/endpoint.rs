@@ -1,0 +1,155 @@
+//! Packets through the rings.
+
+use super::ShmTransport;
+use super::wakeup::ring_bell;
+use crate::base::ring::Room;
+use crate::transport::{Endpoint, Inbound, Limits, Outgoing, RemoteAccess, SendError, Task};
+
+/// Packets taken from one peer before the next one's turn.
+const STREAK: u32 = 8;
+
+impl Endpoint for ShmTransport {
+    fn name(&self) -> &'static str {
+        "shm"
+    }
+
+    fn limits(&self, _peer: Task) -> Limits {
+        let max_body = self.geometry.data / 16;
+        Limits { max_body, ordered: true, window: self.geometry.slots, receive_buffer: self.geometry.bytes() }
+    }
+
+    #[inline]
+    unsafe fn try_send(&mut self, task: Task, packet: &Outgoing<'_>) -> Result<(), SendError> {
+        let light = self.light;
+        let me = self.me;
+        let Some(peer) = self.peers[task as usize].as_mut() else {
+            return Err(if self.away.awaits(task) { SendError::NoRoom } else { SendError::PeerGone });
+        };
+        if !peer.segment.running() {
+            if peer.stuck_at.take().is_some() {
+                self.stuck.retain(|&stuck| stuck != task);
+            }
+            return Err(SendError::PeerGone);
+        }
+        // SAFETY: the caller's promise.
+        if unsafe { peer.out.push(packet.head, packet.first, packet.second) }.is_err() {
+            self.no_room(task);
+            return Err(SendError::NoRoom);
+        }
+        if !peer.contacted {
+            peer.contacted = true;
+            peer.segment.contact(me);
+        }
+        if peer.segment.doorbell().needs_wake(light) {
+            ring_bell(&peer.event);
+        }
+        if peer.stuck_at.take().is_some() {
+            self.stuck.retain(|&stuck| stuck != task);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn recv(&mut self) -> Option<Inbound> {
+        if let Some(packet) = self.take() {
+            return Some(packet);
+        }
+        if !self.left.is_empty() {
+            self.left.clear();
+        }
+        if self.new_contacts() {
+            self.meet_new();
+            return self.take();
+        }
+        None
+    }
+
+    #[inline]
+    fn release(&mut self, packet: Inbound) {
+        let light = self.light;
+        let Some(peer) = self.peers[packet.src as usize].as_mut() else { return };
+        if peer.inward.release(packet.body_len, light) == Room::Wanted
+            && peer.segment.doorbell().needs_wake(light)
+        {
+            ring_bell(&peer.event);
+        }
+    }
+
+    fn remote(&mut self) -> Option<&mut dyn RemoteAccess> {
+        if self.memory.is_some() { Some(self) } else { None }
+    }
+
+    fn close(&mut self) {
+        self.away.close();
+        self.segment.close();
+        for peer in self.peers.iter().flatten() {
+            if peer.contacted {
+                ring_bell(&peer.event);
+            }
+        }
+    }
+}
+
+impl ShmTransport {
+    #[inline]
+    fn take(&mut self) -> Option<Inbound> {
+        let count = self.contacts.len();
+        // Once around, and once more to those whose streak was over.
+        for _ in 0..=count {
+            let Some(&src) = self.contacts.get(self.turn) else {
+                self.turn = 0;
+                if count == 0 {
+                    return None;
+                }
+                continue;
+            };
+            if self.streak < STREAK {
+                if let Some(packet) = self.peers[src as usize].as_ref().and_then(|peer| peer.inward.peek()) {
+                    self.streak += 1;
+                    return Some(Inbound {
+                        src,
+                        head: packet.head.as_ptr(),
+                        head_len: packet.head_len,
+                        body: packet.body.as_ptr(),
+                        body_len: packet.body_len,
+                        token: 0,
+                    });
+                }
+            }
+            if self.streak >= STREAK && self.new_contacts() {
+                self.meet_new();
+            }
+            self.streak = 0;
+            self.turn = if self.turn + 1 < count { self.turn + 1 } else { 0 };
+        }
+        None
+    }
+
+    /// Adds the peers that have written to this task for the first time.
+    #[cold]
+    fn meet_new(&mut self) {
+        for (word, known) in self.known.iter_mut().enumerate() {
+            let mut new = self.segment.contacts(word) & !*known;
+            *known |= new;
+            while new != 0 {
+                let task = word as Task * 64 + new.trailing_zeros();
+                new &= new - 1;
+                if task != self.me && self.peers.get(task as usize).is_some_and(Option::is_some) {
+                    self.contacts.push(task);
+                }
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn new_contacts(&self) -> bool {
+        self.known.iter().enumerate().any(|(word, known)| self.segment.contacts(word) != *known)
+    }
+
+    fn no_room(&mut self, task: Task) {
+        let Some(peer) = self.peers[task as usize].as_mut() else { return };
+        if peer.stuck_at.replace(peer.out.want_room()).is_none() {
+            self.stuck.push(task);
+        }
+    }
+}

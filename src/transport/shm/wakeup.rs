@@ -1,0 +1,43 @@
+//! Sleeping and waking by event descriptors.
+
+use super::ShmTransport;
+use crate::transport::Wakeup;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+impl Wakeup for ShmTransport {
+    fn arm(&mut self) -> bool {
+        self.segment.doorbell().prepare_sleep(|| {
+            self.new_contacts()
+                || self.contacts.iter().filter_map(|&task| self.peer(task)).any(|peer| peer.inward.ready())
+                || self.room_again()
+        })
+    }
+
+    fn disarm(&mut self) {
+        self.segment.doorbell().cancel();
+        // Nothing to read means that no task has rung.
+        let _ = rustix::io::read(&self.event, &mut [0; 8]);
+    }
+
+    fn event_fd(&self) -> BorrowedFd<'_> {
+        self.event.as_fd()
+    }
+
+    fn wake(&self) {
+        ring_bell(&self.event);
+    }
+}
+
+impl ShmTransport {
+    /// Whether a peer whose ring was full has made room since.
+    fn room_again(&self) -> bool {
+        self.stuck.iter().filter_map(|&task| self.peer(task)).any(|peer| {
+            peer.stuck_at.is_some_and(|then| peer.out.room_since(then)) || !peer.segment.running()
+        })
+    }
+}
+
+/// Makes an event descriptor readable. Fails only when it has been so 2^64 times already.
+pub(super) fn ring_bell(event: &OwnedFd) {
+    let _ = rustix::io::write(event, &1u64.to_ne_bytes());
+}
