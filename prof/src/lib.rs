@@ -1,12 +1,12 @@
 //! liblapiprof.so: a profiler of LAPI programs.
 //!
-//! It has every call of LAPI by its own name, makes it by the other one (PLAPI_X, the manual's chapter 9), and counts
-//! and times what it sees. It is linked before LAPI's library or preloaded. docs/profiling.md says what it measures, and
-//! what it cannot.
+//! It exports every call of LAPI by its own name, makes the call by its other name (PLAPI_X, the manual's chapter 9), and
+//! counts and times it. It is linked before LAPI's library or preloaded. docs/profiling.md lists what it measures, and what
+//! it cannot measure.
 //!
-//! `calls` says what is told apart, `record` is what a call writes, `wrap` and `handlers` are what the program and LAPI
-//! call, `identity` who this task is, `process` knows when it is time to report, `part` is what one task reports, and `merge` and `report` make one
-//! of all tasks.
+//! `calls` lists what is counted separately, `record` is what a call writes, `wrap` and `handlers` are what the program and
+//! LAPI call, `identity` is the task's number, `process` decides when to report, `watcher` and `signals` report for a task
+//! that is interrupted, `part` is what one task reports, and `merge` and `report` make one report of all tasks.
 
 mod calls;
 mod handlers;
@@ -19,6 +19,8 @@ mod real;
 mod record;
 mod report;
 mod settings;
+mod signals;
 mod site;
 mod symbols;
+mod watcher;
 mod wrap;

@@ -5,7 +5,7 @@ use crate::report::{self, Report};
 use std::fs::{self, File, TryLockError};
 use std::path::Path;
 
-/// Merges the parts that are there, whether all are or not, and says what has come of it.
+/// Merges the parts in a folder, of all tasks or of some, and returns a sentence about the result.
 ///
 /// # Errors
 ///
@@ -13,16 +13,16 @@ use std::path::Path;
 pub fn merge(dir: &Path) -> Result<String, String> {
     let parts = part::parts(dir)?;
     let report = write(dir, &parts)?;
-    let missing = report.missing_in_words();
+    let incomplete = report.incomplete_in_words();
     Ok(format!(
-        "{} of {} tasks are in {}{missing}",
+        "{} of {} tasks are in {}{incomplete}",
         parts.len(),
         report.tasks,
         dir.join("report.html").display()
     ))
 }
 
-/// Merges when this part was the last one of its job. Of several tasks that have ended at the same time one does it.
+/// Merges when this part was the last one of its job. When several tasks end at the same time, one of them merges.
 pub(crate) fn if_complete(dir: &Path, own: &Part) -> Result<(), String> {
     if part::count(dir, own.tasks) < own.tasks {
         return Ok(());
@@ -32,7 +32,7 @@ pub(crate) fn if_complete(dir: &Path, own: &Part) -> Result<(), String> {
     let file = File::create(&lock).map_err(|error| failed(&error))?;
     match file.try_lock() {
         Ok(()) => {}
-        // Whoever has it has also seen that all parts were there.
+        // The task that has it has also seen that all parts were there.
         Err(TryLockError::WouldBlock) => return Ok(()),
         Err(TryLockError::Error(error)) => return Err(failed(&error)),
     }
@@ -58,7 +58,7 @@ fn write(dir: &Path, parts: &[Part]) -> Result<Report, String> {
     let text = serde_json::to_string_pretty(&report).map_err(|error| error.to_string())?;
     part::write_whole(&dir.join("report.json"), text.as_bytes())?;
     part::write_whole(&dir.join("trace.json"), report::trace(parts).as_bytes())?;
-    // Last: that it is there, and new, says that all is.
+    // Last: a new page means that the other files are new, too.
     part::write_whole(&dir.join("report.html"), report::page(&report)?.as_bytes())?;
     Ok(report)
 }

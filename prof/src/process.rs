@@ -1,14 +1,20 @@
-//! The course of this process: how many handles are open, and when it reports.
+//! The life of this process as the profiler sees it: how many handles are open, and when the task reports.
+//!
+//! A task reports at its last LAPI_Term, or at exit. While handles are open, [`crate::watcher`] writes what the task has
+//! done so far, every few seconds and when a signal ends the process.
 
-use crate::{handlers, identity, merge, part, record, settings};
-use std::sync::Once;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use crate::{handlers, identity, merge, part, record, settings, signals, watcher};
+use std::ptr::{self, null_mut};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 static OPEN: AtomicI32 = AtomicI32::new(0);
-/// Whether anything was done since the last report.
-static UNTOLD: AtomicBool = AtomicBool::new(false);
-/// Whether a thread reports.
-static REPORTING: AtomicBool = AtomicBool::new(false);
+/// Whether the task has done anything since its last report.
+static UNREPORTED: AtomicBool = AtomicBool::new(false);
+
+/// Held by the thread that writes a report. The child of a fork makes its own: the parent's may be locked there by a thread
+/// that the child does not have.
+static WRITING: AtomicPtr<Mutex<()>> = AtomicPtr::new(null_mut());
 
 /// Before any LAPI_Init: the first one starts the clock.
 pub fn before_init() {
@@ -29,14 +35,18 @@ pub fn before_init() {
 
 /// After a LAPI_Init that succeeded.
 pub fn opened(task: u32, tasks: u32) {
-    if identity::tasks() == 0 {
+    let first = identity::tasks() == 0;
+    if first {
         identity::set(task, tasks);
         if settings::get().out.is_some() {
             record::EVENTS.open(settings::get().events);
         }
     }
     OPEN.fetch_add(1, Ordering::Relaxed);
-    UNTOLD.store(true, Ordering::Relaxed);
+    UNREPORTED.store(true, Ordering::Relaxed);
+    if first && watcher::start() {
+        signals::catch();
+    }
 }
 
 /// After a LAPI_Term that succeeded: the last one reports.
@@ -46,38 +56,78 @@ pub fn closed() {
     }
 }
 
-fn report() {
-    // A second thread that comes here has opened and closed a handle meanwhile: what it did is told at its next end.
-    if REPORTING.swap(true, Ordering::Acquire) {
+/// Writes what the task has done so far: it has not ended, but `why` says why it may. `table`: prints the table too.
+pub fn report_interim(why: &str, table: bool) {
+    let _writing = writing();
+    if !UNREPORTED.load(Ordering::Relaxed) {
         return;
     }
-    if UNTOLD.swap(false, Ordering::Relaxed) {
-        let part = part::print();
-        let written = settings::get().out.as_ref().map_or(Ok(()), |out| {
-            part::write(out, &part)?;
-            merge::if_complete(out, &part)
-        });
-        if let Err(error) = written {
-            eprintln!("lapiprof: task {}: {error}", part.task);
-        }
+    let part = part::gather(Some(why));
+    if let Some(out) = settings::get().out.as_ref() {
+        complain(part.task, part::write(out, &part));
     }
-    REPORTING.store(false, Ordering::Release);
+    if table {
+        part::print(&part);
+    }
 }
 
-/// A program that ends without LAPI_Term is reported all the same, if it ends by exit.
+/// The report at the end of the task.
+fn report() {
+    // A signal whose handler waits for the watcher must not interrupt the thread for which the watcher waits.
+    let _blocked = signals::Blocked::new();
+    let _writing = writing();
+    if !UNREPORTED.swap(false, Ordering::Relaxed) {
+        return;
+    }
+    let part = part::gather(None);
+    part::print(&part);
+    let written = settings::get().out.as_ref().map_or(Ok(()), |out| {
+        part::write(out, &part)?;
+        merge::if_complete(out, &part)
+    });
+    complain(part.task, written);
+}
+
+fn complain(task: u32, written: Result<(), String>) {
+    if let Err(error) = written {
+        eprintln!("lapiprof: task {task}: {error}");
+    }
+}
+
+/// Waits until no other thread writes a report.
+fn writing() -> MutexGuard<'static, ()> {
+    let mut lock = WRITING.load(Ordering::Acquire);
+    if lock.is_null() {
+        let fresh = Box::into_raw(Box::new(Mutex::new(())));
+        match WRITING.compare_exchange(null_mut(), fresh, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => lock = fresh,
+            Err(other) => {
+                // SAFETY: made above, and seen by this thread alone.
+                drop(unsafe { Box::from_raw(fresh) });
+                lock = other;
+            }
+        }
+    }
+    // SAFETY: made as a box and never freed once it is here.
+    let lock = unsafe { &*lock.cast_const() };
+    lock.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Reports a program that exits without LAPI_Term.
 extern "C" fn at_exit() {
     if identity::tasks() != 0 {
         report();
     }
 }
 
-/// The child of a fork has no handle, and what its parent did is the parent's to tell.
+/// The child of a fork has no handle, and its parent reports what the parent did.
 extern "C" fn fork_child() {
     record::fork_child();
     record::EVENTS.fork_child();
     handlers::fork_child();
     identity::fork_child();
+    watcher::fork_child();
     OPEN.store(0, Ordering::Relaxed);
-    UNTOLD.store(false, Ordering::Relaxed);
-    REPORTING.store(false, Ordering::Relaxed);
+    UNREPORTED.store(false, Ordering::Relaxed);
+    WRITING.store(ptr::null_mut(), Ordering::Relaxed);
 }

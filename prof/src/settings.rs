@@ -3,38 +3,45 @@
 use std::env;
 use std::path::PathBuf;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 /// How many events a task keeps for the trace, unless LAPIPROF_EVENTS says otherwise.
 const EVENTS: usize = 100_000;
-/// The variables that there are.
-const NAMES: [&str; 3] = ["LAPIPROF_OUT", "LAPIPROF_EVENTS", "LAPIPROF_TABLE"];
+/// After how many seconds a task writes its part again, unless LAPIPROF_INTERVAL says otherwise.
+const INTERVAL: u64 = 30;
+/// The most seconds that LAPIPROF_INTERVAL may name.
+const LONGEST: u64 = 86_400;
+/// All variables.
+const NAMES: [&str; 4] = ["LAPIPROF_OUT", "LAPIPROF_EVENTS", "LAPIPROF_INTERVAL", "LAPIPROF_TABLE"];
 
-/// What the environment says.
+/// The values of the environment.
 #[derive(Debug)]
 pub struct Settings {
     /// LAPIPROF_OUT: where the report goes, as an absolute path.
     pub out: Option<PathBuf>,
     /// LAPIPROF_EVENTS: how many events a task keeps.
     pub events: usize,
-    /// LAPIPROF_TABLE: who prints a table.
+    /// LAPIPROF_INTERVAL: after which time a task writes its part again; `None`: only at its end.
+    pub interval: Option<Duration>,
+    /// LAPIPROF_TABLE: which tasks print a table.
     pub table: Table,
-    /// What is wrong with them.
+    /// Messages about values that are not valid.
     wrong: Vec<String>,
 }
 
-/// Who prints a table.
+/// Which tasks print a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Table {
     /// Every task.
     All,
     /// No task.
-    Nobody,
+    Never,
     /// One task.
     Task(u32),
 }
 
 impl Table {
-    /// Whether this task does.
+    /// Whether this task prints one.
     pub fn wanted(self, task: u32) -> bool {
         self == Self::All || self == Self::Task(task)
     }
@@ -46,12 +53,12 @@ pub fn get() -> &'static Settings {
     SETTINGS.get_or_init(|| read(&|name| env::var(name).ok()))
 }
 
-/// Says on standard error what is wrong with them.
+/// Reports values that are not valid, and unknown names, on standard error.
 pub fn warn() {
     let unknown = env::vars_os()
         .filter_map(|(name, _)| name.into_string().ok())
         .filter(|name| name.starts_with("LAPIPROF_") && !NAMES.contains(&name.as_str()))
-        .map(|name| format!("{name} is no variable of the profiler"));
+        .map(|name| format!("unknown variable {name}"));
     for wrong in get().wrong.iter().cloned().chain(unknown) {
         eprintln!("lapiprof: {wrong}");
     }
@@ -61,43 +68,53 @@ fn read(variable: &dyn Fn(&str) -> Option<String>) -> Settings {
     let mut wrong = Vec::new();
     let set = |name| variable(name).filter(|value| !value.is_empty());
     let out = set("LAPIPROF_OUT").map(|dir| std::path::absolute(&dir).unwrap_or_else(|_| dir.into()));
-    let events = set("LAPIPROF_EVENTS").and_then(|value| {
-        let number = value.parse().ok().filter(|number| *number <= 1 << 30);
+    let mut number = |name, default: u64, most: u64| {
+        let Some(value) = set(name) else { return default };
+        let number = value.parse().ok().filter(|number| *number <= most);
         if number.is_none() {
-            wrong.push(format!("LAPIPROF_EVENTS is a number up to {}, not \"{value}\"", 1 << 30));
+            wrong.push(format!("{name}={value} is not valid: allowed are numbers from 0 to {most}"));
         }
-        number
-    });
+        number.unwrap_or(default)
+    };
+    let events = number("LAPIPROF_EVENTS", EVENTS as u64, 1 << 30) as usize;
+    let interval = number("LAPIPROF_INTERVAL", INTERVAL, LONGEST);
     let table = match set("LAPIPROF_TABLE").as_deref() {
         None | Some("all") => Table::All,
-        Some("none") => Table::Nobody,
+        Some("none") => Table::Never,
         Some(value) => value.parse().map(Table::Task).unwrap_or_else(|_| {
-            wrong.push(format!("LAPIPROF_TABLE is all, none or the number of a task, not \"{value}\""));
+            wrong.push(format!(
+                "LAPIPROF_TABLE={value} is not valid: allowed are all, none, or a task number"
+            ));
             Table::All
         }),
     };
-    Settings { out, events: events.unwrap_or(EVENTS), table, wrong }
+    let interval = (interval != 0).then(|| Duration::from_secs(interval));
+    Settings { out, events, interval, table, wrong }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{EVENTS, Table, read};
+    use super::{EVENTS, INTERVAL, Table, read};
+    use std::time::Duration;
 
     #[test]
     fn defaults_values_and_mistakes() {
         let none = read(&|_| None);
         assert_eq!((none.out, none.events, none.table, none.wrong.len()), (None, EVENTS, Table::All, 0));
+        assert_eq!(none.interval, Some(Duration::from_secs(INTERVAL)));
         let some = read(&|name| {
             let value = match name {
                 "LAPIPROF_OUT" => "/x",
-                "LAPIPROF_EVENTS" => "0",
+                "LAPIPROF_EVENTS" | "LAPIPROF_INTERVAL" => "0",
                 _ => "3",
             };
             Some(value.to_owned())
         });
         assert_eq!((some.out, some.events, some.table), (Some("/x".into()), 0, Table::Task(3)));
+        assert_eq!(some.interval, None);
         assert!(!Table::Task(3).wanted(2) && Table::Task(3).wanted(3) && Table::All.wanted(7));
         let wrong = read(&|name| (name != "LAPIPROF_OUT").then(|| "many".to_owned()));
-        assert_eq!((wrong.events, wrong.table, wrong.wrong.len()), (EVENTS, Table::All, 2));
+        assert_eq!((wrong.events, wrong.table, wrong.wrong.len()), (EVENTS, Table::All, 3));
+        assert_eq!(wrong.interval, Some(Duration::from_secs(INTERVAL)));
     }
 }

@@ -1,12 +1,13 @@
-//! lapi_prof: makes the report of a profiled job of which some tasks have left no part.
+//! lapi_prof: makes the report of a profiled job that did not end by itself.
 
 use std::path::Path;
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: lapi_prof merge DIR
 
-Makes report.json, trace.json and report.html in DIR of the parts that the tasks of a job have written there
-(LAPIPROF_OUT=DIR). The last task to end does that by itself; this is for jobs of which a task has died.";
+Makes report.json, trace.json and report.html in DIR from the parts that the tasks of a job have written there
+(LAPIPROF_OUT=DIR). The last task to end does this by itself. Use this command when a job was interrupted, when a
+task has died, or while the job runs.";
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();

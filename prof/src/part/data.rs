@@ -4,7 +4,7 @@ use crate::calls::Class;
 use serde::{Deserialize, Serialize};
 
 /// The number of this form.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// All that a task has seen.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -23,6 +23,9 @@ pub struct Part {
     pub pid: u32,
     /// The program.
     pub program: String,
+    /// `None`: the task wrote this at its end. Otherwise why it was written before: a signal's name, or "running" for one of
+    /// the parts that a task writes every few seconds.
+    pub interim: Option<String>,
     /// When the task called LAPI_Init first, in ns since 1970.
     pub started: u64,
     /// From then on until the part was made, in ns.

@@ -5,11 +5,16 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Writes a part; whoever looks for it finds all of it or nothing.
+/// Writes a part as a whole: a reader finds all of it, or the one before. A final part takes the place of an interim one.
 pub fn write(out: &Path, part: &Part) -> Result<(), String> {
     fs::create_dir_all(out).map_err(|error| format!("{} cannot be made: {error}", out.display()))?;
     let text = serde_json::to_vec(part).map_err(|error| format!("the part cannot be written: {error}"))?;
-    write_whole(&place(out, part.task), &text)
+    if part.interim.is_some() {
+        return write_whole(&interim_place(out, part.task), &text);
+    }
+    write_whole(&place(out, part.task), &text)?;
+    let _ = fs::remove_file(interim_place(out, part.task));
+    Ok(())
 }
 
 /// Writes a file under another name first.
@@ -20,12 +25,13 @@ pub fn write_whole(path: &Path, text: &[u8]) -> Result<(), String> {
         .map_err(|error| format!("{} cannot be written: {error}", path.display()))
 }
 
-/// Takes a part away, if there is one.
+/// Removes the parts of a task, if there are any.
 pub fn remove(out: &Path, task: u32) {
     let _ = fs::remove_file(place(out, task));
+    let _ = fs::remove_file(interim_place(out, task));
 }
 
-/// Reads the parts of the job of which one was written last, by task.
+/// Reads the parts of the job of which one was written last, by task: the final part, or else the interim one.
 pub fn parts(out: &Path) -> Result<Vec<Part>, String> {
     let wrong = |path: &Path, error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let mut found = Vec::new();
@@ -47,15 +53,17 @@ pub fn parts(out: &Path) -> Result<Vec<Part>, String> {
         found.push(part);
     }
     let Some(last) = found.iter().max_by_key(|part| part.started + part.wall) else {
-        return Err(format!("{}: there is no part of any task here (part-N.json)", out.display()));
+        return Err(format!("{}: no part of any task here (part-N.json)", out.display()));
     };
     let (job, tasks) = (last.job.clone(), last.tasks);
     found.retain(|part| part.job == job && part.tasks == tasks && part.task < tasks);
-    found.sort_by_key(|part| part.task);
+    // Of a task that has just ended there may be both parts: the final one comes first, and the other is dropped.
+    found.sort_by_key(|part| (part.task, part.interim.is_some()));
+    found.dedup_by_key(|part| part.task);
     Ok(found)
 }
 
-/// How many parts there are for a job of so many tasks.
+/// How many of a job's `tasks` have written their final part.
 pub fn count(out: &Path, tasks: u32) -> u32 {
     (0..tasks).filter(|task| place(out, *task).exists()).count() as u32
 }
@@ -64,8 +72,13 @@ fn place(out: &Path, task: u32) -> PathBuf {
     out.join(format!("part-{task}.json"))
 }
 
+fn interim_place(out: &Path, task: u32) -> PathBuf {
+    out.join(format!("part-{task}.interim.json"))
+}
+
 fn is_part(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let number = name.strip_prefix("part-").and_then(|rest| rest.strip_suffix(".json"));
+    let number = number.map(|rest| rest.strip_suffix(".interim").unwrap_or(rest));
     number.is_some_and(|number| number.parse::<u32>().is_ok())
 }

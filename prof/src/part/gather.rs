@@ -8,21 +8,23 @@ use crate::record::{self, BINS, Count, EVENTS, NO_PEER, SIZES};
 use crate::symbols::Symbols;
 use std::collections::HashMap;
 use std::env;
+use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
-/// Everything until now.
-pub fn gather() -> Part {
-    let span = Span::now();
+/// Everything until now. `interim`: why the part is made before the task ends.
+pub fn gather(interim: Option<&str>) -> Part {
+    let (about, span) = (about(), Span::now());
     let (sites, rows) = sites(&span);
     let (stretch, timeline) = timeline(&span);
     Part {
         format: FORMAT,
-        job: job(),
+        job: about.job.clone(),
         task: identity::task(),
         tasks: identity::tasks(),
-        host: host(),
+        host: about.host.clone(),
         pid: std::process::id(),
-        program: program(),
+        program: about.program.clone(),
+        interim: interim.map(str::to_owned),
         started: span.started,
         wall: span.wall,
         threads: record::all().count() as u32,
@@ -35,6 +37,21 @@ pub fn gather() -> Part {
         sites,
         untimed: handlers::untimed(),
     }
+}
+
+/// What does not change during the life of a process.
+#[derive(Debug)]
+pub struct About {
+    job: String,
+    host: String,
+    program: String,
+}
+
+/// Reads it once. The first call must come from a thread of the program: the program's other threads may change the
+/// environment while the watcher runs.
+pub fn about() -> &'static About {
+    static ABOUT: OnceLock<About> = OnceLock::new();
+    ABOUT.get_or_init(|| About { job: job(), host: host(), program: program() })
 }
 
 /// The number that the launcher has given to this task; for what must be known before LAPI_Init.

@@ -1,4 +1,5 @@
-//! What one task has to tell: gathered when its last handle ends, printed, and written for the job's report.
+//! What one task reports: gathered when its last handle ends or the task is interrupted, printed, and written for the job's
+//! report.
 
 mod data;
 mod files;
@@ -7,22 +8,23 @@ mod table;
 
 pub use data::{Link, Part, SiteRow, SizeCount};
 pub use files::{count, parts, write, write_whole};
+pub use gather::gather;
 
 use crate::settings;
 use std::io::Write;
 
-/// Gathers this task's part, and prints its table if that is wanted.
-pub fn print() -> Part {
-    let part = gather::gather();
+/// Prints the table of a part, if the settings ask for it.
+pub fn print(part: &Part) {
     if settings::get().table.wanted(part.task) {
-        // In one piece: the tables of different tasks must not run into each other.
-        let _ = std::io::stderr().lock().write_all(table::table(&part).as_bytes());
+        // In one piece, so that the tables of different tasks do not mix.
+        let _ = std::io::stderr().lock().write_all(table::table(part).as_bytes());
     }
-    part
 }
 
-/// Takes away what an earlier job, or this process before, has left in this task's name. `first`: no handle is open.
+/// Before the process's first LAPI_Init, or one after its last LAPI_Term (`first`: no handle is open): removes the parts that
+/// an earlier job, or this process, has left in this task's name.
 pub fn remove_stale(first: bool) {
+    gather::about();
     if let (true, Some(out), Some(task)) = (first, &settings::get().out, gather::task_of_environment()) {
         files::remove(out, task);
     }

@@ -13,8 +13,10 @@ const STRETCHES: u64 = 400;
 pub struct Report {
     /// How many tasks the job has.
     pub tasks: u32,
-    /// The tasks of which there is no part: they have died, or ended without LAPI_Term and exit.
+    /// The tasks of which there is no part: they died before their first interim part, or ended by `_exit`.
     pub missing: Vec<u32>,
+    /// The tasks of which there is an interim part only: they were interrupted, or still run.
+    pub interim: Vec<u32>,
     /// The program of the first task.
     pub program: String,
     /// When the first task called LAPI_Init, in ns since 1970.
@@ -50,6 +52,8 @@ pub struct Task {
     pub host: String,
     /// Its process.
     pub pid: u32,
+    /// Why its part was made before its end: a signal's name, or "running"; `None` when it was made at the end.
+    pub interim: Option<String>,
     /// From its first LAPI_Init until its part was made.
     pub wall: u64,
     /// How many threads it had that called LAPI or ran handlers.
@@ -95,6 +99,7 @@ impl Report {
         Self {
             tasks,
             missing: (0..tasks).filter(|task| parts.iter().all(|part| part.task != *task)).collect(),
+            interim: parts.iter().filter(|part| part.interim.is_some()).map(|part| part.task).collect(),
             program: parts.first().map_or_else(String::new, |part| part.program.clone()),
             started,
             wall,
@@ -115,13 +120,17 @@ impl Report {
         }
     }
 
-    /// `; no part of tasks 1, 2`, or nothing.
-    pub fn missing_in_words(&self) -> String {
-        if self.missing.is_empty() {
-            return String::new();
+    /// `; no part of tasks 1, 2; interim parts of task 0`, or nothing.
+    pub fn incomplete_in_words(&self) -> String {
+        let mut words = String::new();
+        for (what, tasks) in [("no part", &self.missing), ("only an interim part", &self.interim)] {
+            if !tasks.is_empty() {
+                let plural = if tasks.len() == 1 { "" } else { "s" };
+                let tasks: Vec<String> = tasks.iter().map(u32::to_string).collect();
+                words += &format!("; {what} of task{plural} {}", tasks.join(", "));
+            }
         }
-        let tasks: Vec<String> = self.missing.iter().map(u32::to_string).collect();
-        format!("; there is no part of task{} {}", if tasks.len() == 1 { "" } else { "s" }, tasks.join(", "))
+        words
     }
 }
 
@@ -133,6 +142,7 @@ impl Task {
             task: part.task,
             host: part.host.clone(),
             pid: part.pid,
+            interim: part.interim.clone(),
             wall: part.wall,
             threads: part.threads,
             calls: calls.iter().map(|row| row.count).sum(),

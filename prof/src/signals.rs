@@ -1,0 +1,163 @@
+//! Signals that end the process: a task writes its part before it ends.
+//!
+//! Handlers are installed after the first LAPI_Init. For a signal that asks the process to end, the profiler's handler has
+//! the watcher write the part and then does what would have happened without it: it calls the handler that the program had
+//! installed, or lets the system's default end the process. A signal that the program ignores stays ignored. For a signal
+//! that a fault raises, the profiler installs a handler only where the program has none: a program may use such signals for
+//! memory that it maps on demand. A handler that the program installs later replaces the profiler's.
+
+use crate::watcher;
+use libc::{c_int, c_void, sigaction, siginfo_t};
+use std::cell::UnsafeCell;
+use std::mem::{MaybeUninit, transmute};
+use std::ptr::{null, null_mut};
+
+/// Signals that ask a process to end.
+const REQUESTS: [c_int; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
+/// Signals that a mistake of the program raises.
+const FAULTS: [c_int; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGABRT];
+
+/// What was installed for each signal before. An entry is written before the profiler's handler is installed, and read by that
+/// handler alone.
+struct Before(UnsafeCell<[MaybeUninit<sigaction>; 32]>);
+// SAFETY: written before there is a reader, as said above.
+unsafe impl Sync for Before {}
+static BEFORE: Before = Before(UnsafeCell::new([const { MaybeUninit::uninit() }; 32]));
+
+/// Installs the handlers. In the child of a fork, which inherits its parent's, this does nothing for those.
+pub fn catch() {
+    for signal in REQUESTS.into_iter().chain(FAULTS) {
+        // SAFETY: `sigaction` fills in the first structure; the second is made of it, and its handler is ours.
+        unsafe {
+            let mut before: sigaction = std::mem::zeroed();
+            if libc::sigaction(signal, null(), &mut before) != 0 || !wanted(signal, &before) {
+                continue;
+            }
+            (*BEFORE.0.get())[signal as usize].write(before);
+            let mut ours = before;
+            ours.sa_sigaction = on_signal as *const () as usize;
+            ours.sa_flags = libc::SA_SIGINFO
+                | if before.sa_sigaction == libc::SIG_DFL {
+                    libc::SA_RESTART | libc::SA_ONSTACK
+                } else {
+                    before.sa_flags & (libc::SA_RESTART | libc::SA_ONSTACK | libc::SA_NODEFER)
+                };
+            libc::sigaction(signal, &ours, null_mut());
+        }
+    }
+}
+
+/// Whether the profiler takes the place of what is installed for this signal.
+fn wanted(signal: c_int, before: &sigaction) -> bool {
+    let default = before.sa_sigaction == libc::SIG_DFL;
+    let ours = before.sa_sigaction == on_signal as *const () as usize;
+    let ignored = before.sa_sigaction == libc::SIG_IGN;
+    default || (REQUESTS.contains(&signal) && !ours && !ignored)
+}
+
+/// The name of a signal that is caught here.
+pub fn name(signal: i32) -> &'static str {
+    match signal {
+        libc::SIGHUP => "SIGHUP",
+        libc::SIGINT => "SIGINT",
+        libc::SIGQUIT => "SIGQUIT",
+        libc::SIGTERM => "SIGTERM",
+        libc::SIGSEGV => "SIGSEGV",
+        libc::SIGBUS => "SIGBUS",
+        libc::SIGFPE => "SIGFPE",
+        libc::SIGILL => "SIGILL",
+        libc::SIGABRT => "SIGABRT",
+        _ => "a signal",
+    }
+}
+
+/// While it lives, the calling thread gets no signal that asks for a part; or none at all.
+pub struct Blocked(libc::sigset_t);
+
+impl Blocked {
+    /// Blocks the signals that ask the process to end.
+    pub fn new() -> Self {
+        Self::block(&REQUESTS)
+    }
+
+    /// Blocks all signals but those that a fault of the thread itself raises.
+    pub fn all() -> Self {
+        let all: Vec<c_int> = (1..32).filter(|signal| !FAULTS.contains(signal)).collect();
+        Self::block(&all)
+    }
+
+    fn block(signals: &[c_int]) -> Self {
+        // SAFETY: the sets are initialised by the calls that fill them.
+        unsafe {
+            let (mut set, mut before) = (std::mem::zeroed(), std::mem::zeroed());
+            libc::sigemptyset(&mut set);
+            signals.iter().for_each(|signal| {
+                libc::sigaddset(&mut set, *signal);
+            });
+            libc::pthread_sigmask(libc::SIG_BLOCK, &set, &mut before);
+            Self(before)
+        }
+    }
+}
+
+impl Drop for Blocked {
+    fn drop(&mut self) {
+        // SAFETY: a whole set, from `block`.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.0, null_mut()) };
+    }
+}
+
+/// Async-signal-safe: atomics, system calls and the program's own handler.
+unsafe extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+    // SAFETY: errno is the thread's own.
+    let errno = unsafe { *libc::__errno_location() };
+    if watcher::watches() {
+        watcher::ask(signal);
+    }
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = errno };
+    // SAFETY: written before this handler was installed.
+    let before = unsafe { (*BEFORE.0.get())[signal as usize].assume_init_ref() };
+    if before.sa_sigaction == libc::SIG_DFL {
+        // SAFETY: the arguments of this handler.
+        return unsafe { default(signal, info) };
+    }
+    if before.sa_flags & libc::SA_RESETHAND != 0 {
+        reset(signal);
+    }
+    // SAFETY: the program's handler, of the type that its flags say, gets what the system has passed.
+    unsafe {
+        if before.sa_flags & libc::SA_SIGINFO != 0 {
+            let handler: extern "C" fn(c_int, *mut siginfo_t, *mut c_void) = transmute(before.sa_sigaction);
+            handler(signal, info, context);
+        } else {
+            let handler: extern "C" fn(c_int) = transmute(before.sa_sigaction);
+            handler(signal);
+        }
+    }
+}
+
+/// Lets the signal end the process as it would have done without the profiler.
+///
+/// # Safety
+///
+/// `info` is what a signal handler got.
+unsafe fn default(signal: c_int, info: *const siginfo_t) {
+    reset(signal);
+    // A fault is raised again by the same instruction when this handler returns, so that a core file shows where. A signal
+    // that a process has sent is sent again; it is blocked until this handler returns.
+    // SAFETY: as the caller says.
+    let sent = unsafe { (*info).si_code } <= 0;
+    if sent || REQUESTS.contains(&signal) {
+        // SAFETY: no preconditions.
+        unsafe { libc::raise(signal) };
+    }
+}
+
+fn reset(signal: c_int) {
+    // SAFETY: all zeroes is the system's default with no flags and an empty mask.
+    unsafe {
+        let default: sigaction = std::mem::zeroed();
+        libc::sigaction(signal, &default, null_mut());
+    }
+}
