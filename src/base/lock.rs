@@ -1,46 +1,72 @@
 //! A lock that can be handed on, for a context.
 //!
-//! A lock library that keeps the threads that sleep in one table of the process cannot be used here: a forked child
-//! inherits that table with threads in it that the child does not have, in memory that the child's own threads are given
-//! anew. The standard library's has no such table, but no way to hand the lock on either. Here a lock is one word, on which
-//! the kernel lets threads sleep (futex), and nothing else.
+//! A lock library that keeps sleeping threads in one table of the process cannot be used here: a forked child inherits
+//! that table with threads in it that the child does not have, in memory that the C library gives to the child's own threads.
+//! The standard library's lock has no such table, but no way to hand the lock on either. This lock is one word, on which the
+//! kernel lets threads sleep (futex), and nothing else.
 //!
 //! The algorithm is that of Drepper, *Futexes Are Tricky* (2011), mutex 3, with a way to hand the lock on: an owner that
 //! takes it again at once would otherwise be faster than any sleeper, for ever.
+//!
+//! | state | meaning | who leaves it, to which state |
+//! |---|---|---|
+//! | FREE | no thread holds the lock | a thread that takes it: HELD, or WANTED when it has slept |
+//! | HELD | held; no thread sleeps, but for one whose duty has passed to a woken thread | the owner: FREE. A waiter: WANTED, OVERDUE |
+//! | WANTED | held; a thread may sleep | the owner: FREE, and it wakes one; or HANDED. A waiter: OVERDUE |
+//! | OVERDUE | held; a thread may sleep that was woken before and came too late | the owner: HANDED, and it wakes one |
+//! | HANDED | free, but for the thread that was just woken | that thread: WANTED. The last owner, when none slept: FREE. Another thread, after a moment: HELD or WANTED |
+//!
+//! **No wake-up is lost.** A thread sleeps only while the word is WANTED or OVERDUE (or, for a moment, HANDED); leaving these
+//! states wakes one thread. A woken thread has the *duty* to see that the next one is woken: it takes the lock as WANTED, or marks
+//! the lock before it sleeps again, or marks it when it gives up. Until then the lock may be HELD while others sleep.
+//!
+//! **Orderings.** What the lock guards is ordered by the word alone: a thread acquires it by a compare-and-swap with
+//! Acquire from FREE or HANDED, and its owner leaves by a compare-and-swap, swap or store with Release. HANDED to FREE is a
+//! compare-and-swap, which continues the release sequence of the store of HANDED, so the next Acquire still sees it. Marks
+//! (HELD to WANTED, WANTED to OVERDUE) and looks are Relaxed: they carry no data, and a stale look is followed by a
+//! compare-and-swap or by the kernel's own comparison before the thread sleeps. That comparison and a wake-up exclude each
+//! other by the kernel's lock of the queue.
+//!
+//! `base::models::lock` has the models.
 
-use rustix::event::Timespec;
-use rustix::thread::futex::{self, Flags};
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use super::sync::{Deadline, Futex, Ordering, Wake};
+use std::time::Duration;
 
-/// Nobody holds it.
+/// No thread holds it.
 const FREE: u32 = 0;
-/// Somebody does, and nobody sleeps.
+/// A thread holds it, and none has said that it waits.
 const HELD: u32 = 1;
-/// Held, and somebody may sleep.
+/// Held, and a thread may sleep.
 const WANTED: u32 = 2;
-/// Held, and somebody may sleep who was woken before and came too late.
+/// Held, and a thread may sleep that was woken before and came too late.
 const OVERDUE: u32 = 3;
 /// Free, but for a thread that was just woken: others stand back a moment.
 const HANDED: u32 = 4;
 
 /// How often a thread looks again before it sleeps.
-const SPINS: u32 = 60;
-/// How long others stand back for the thread that was woken. It was running a moment ago, or has been woken now; should it
-/// take longer, whoever comes first has the lock.
+const SPINS: u32 = if cfg!(loom) { 0 } else { 60 };
+/// How long others stand back for the thread that was woken. It was running a moment ago, or has been woken now; when it
+/// takes longer, the first thread that comes has the lock.
 const COURTESY: Duration = Duration::from_millis(2);
 
 /// A lock of one word.
 #[derive(Debug)]
-pub struct RawLock(AtomicU32);
+pub struct RawLock(Futex);
 
 impl RawLock {
     /// A free one.
+    #[cfg(not(loom))]
     pub const fn new() -> Self {
-        Self(AtomicU32::new(FREE))
+        Self(Futex::new(FREE))
     }
 
-    /// Takes the lock, waiting for it. Who takes the word out of FREE or HANDED is alone in doing so (compare-and-swap), and
+    /// A free one.
+    #[cfg(loom)]
+    pub fn new() -> Self {
+        Self(Futex::new(FREE))
+    }
+
+    /// Takes the lock, waiting for it. Only one thread succeeds in taking the word out of FREE or HANDED (compare-and-swap), and it
     /// acquires what the last owner has released with its store or swap.
     #[inline]
     pub fn lock(&self) {
@@ -49,16 +75,16 @@ impl RawLock {
         }
     }
 
-    /// The same, but waiting no longer than that; `false` when others have kept it all the time. Who gives up may leave the
-    /// lock marked as wanted, or be woken for nothing: others then wait for it as if it were slow to come.
+    /// The same, but waiting no longer than that; `false` when others have kept it all the time. A thread that gives up may
+    /// leave the lock marked as wanted, or be woken for nothing: others then wait for it as if it were slow to come.
     pub fn lock_within(&self, at_most: Duration) -> bool {
-        self.try_lock() || self.lock_slowly(false, Some(Instant::now() + at_most))
+        self.try_lock() || self.lock_slowly(false, Some(Deadline::after(at_most)))
     }
 
     /// Takes the lock if it is free.
     #[inline]
     pub fn try_lock(&self) -> bool {
-        self.0.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        self.0.exchange(FREE, HELD, Ordering::Acquire)
     }
 
     /// Releases the lock.
@@ -67,7 +93,7 @@ impl RawLock {
     /// The calling thread must hold it.
     #[inline]
     pub unsafe fn unlock(&self) {
-        if self.0.compare_exchange(HELD, FREE, Ordering::Release, Ordering::Relaxed).is_err() {
+        if !self.0.exchange(HELD, FREE, Ordering::Release) {
             self.unlock_and_wake();
         }
     }
@@ -86,30 +112,26 @@ impl RawLock {
 
     #[cold]
     fn unlock_and_wake(&self) {
-        // Who sleeps now and has been passed over gets it; otherwise it is free for all while the sleeper gets up.
+        // A sleeper that was passed over before gets the lock; otherwise it is free for all until the sleeper runs.
         if self.0.load(Ordering::Relaxed) == OVERDUE {
             return self.hand_on();
         }
         self.0.swap(FREE, Ordering::Release);
-        self.wake_one();
+        self.0.wake(1);
     }
 
     /// Gives the lock away, to a sleeper if there is one.
     fn hand_on(&self) {
         self.0.store(HANDED, Ordering::Release);
-        if !self.wake_one() {
-            // Whoever wanted it is not asleep yet, or not any more; it looks at the word before it sleeps.
-            let _ = self.0.compare_exchange(HANDED, FREE, Ordering::Relaxed, Ordering::Relaxed);
+        if !self.0.wake(1) {
+            // The thread that marked the lock does not sleep yet, or has given up; it looks at the word before it sleeps.
+            self.0.exchange(HANDED, FREE, Ordering::Relaxed);
         }
-    }
-
-    fn wake_one(&self) -> bool {
-        futex::wake(&self.0, Flags::PRIVATE, 1).is_ok_and(|woken| woken != 0)
     }
 
     /// `polite`: a thread that was woken goes first.
     #[cold]
-    fn lock_slowly(&self, polite: bool, until: Option<Instant>) -> bool {
+    fn lock_slowly(&self, polite: bool, until: Option<Deadline>) -> bool {
         for _ in 0..SPINS {
             if !polite && self.try_lock() {
                 return true;
@@ -119,61 +141,46 @@ impl RawLock {
             }
             std::hint::spin_loop();
         }
-        // `mark` says how urgent it is; `invited`: this thread need not stand back. Who has slept marks the lock as wanted
-        // when it gets it: others may still sleep, and only its unlocking can wake them. Who has not may leave that to
-        // the one that was woken last, which comes and marks it.
+        // `mark` is the state in which this thread sleeps; `invited`: it need not stand back. A thread that has slept has
+        // the duty to see that the next sleeper is woken, for it may have been woken in that one's place.
         let (mut mark, mut invited, mut has_slept) = (WANTED, false, false);
         loop {
             let seen = self.0.load(Ordering::Relaxed);
             match seen {
                 HANDED if !invited => {
-                    // Also when the time is over: then nobody came for it.
-                    invited = sleep(&self.0, HANDED, Some(COURTESY)) != Wake::Signal;
+                    // Also when the time is over: then no thread came for it.
+                    invited = self.0.sleep(HANDED, Some(COURTESY)) != Wake::Signal;
                     has_slept = true;
                 }
                 FREE | HANDED => {
                     let taken = if has_slept { WANTED } else { HELD };
-                    if self.0.compare_exchange(seen, taken, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+                    if self.0.exchange(seen, taken, Ordering::Acquire) {
                         return true;
                     }
                 }
                 _ => {
-                    let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-                    if left.is_some_and(|left| left.is_zero()) {
-                        return false;
-                    }
+                    let left = until.as_ref().map(Deadline::left);
+                    let Some(left) = left.map_or(Some(None), |left| left.map(Some)) else {
+                        if self.give_up(seen, has_slept) {
+                            return false;
+                        }
+                        continue;
+                    };
                     let wanted = seen.max(mark);
-                    let marked = seen == wanted
-                        || self
-                            .0
-                            .compare_exchange(seen, wanted, Ordering::Relaxed, Ordering::Relaxed)
-                            .is_ok();
-                    if marked && sleep(&self.0, wanted, left) == Wake::Woken {
+                    let marked = seen == wanted || self.0.exchange(seen, wanted, Ordering::Relaxed);
+                    if marked && matches!(self.0.sleep(wanted, left), Wake::Woken | Wake::TimedOut) {
                         (mark, invited, has_slept) = (OVERDUE, true, true);
                     }
                 }
             }
         }
     }
-}
 
-#[derive(PartialEq, Eq)]
-enum Wake {
-    /// Woken, or the time is over.
-    Woken,
-    /// The word had another value.
-    Changed,
-    /// A signal's handler has run.
-    Signal,
-}
-
-fn sleep(word: &AtomicU32, value: u32, at_most: Option<Duration>) -> Wake {
-    let limit = at_most
-        .map(|time| Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) });
-    match futex::wait(word, Flags::PRIVATE, value, limit.as_ref()) {
-        Err(rustix::io::Errno::INTR) => Wake::Signal,
-        Err(rustix::io::Errno::AGAIN) => Wake::Changed,
-        _ => Wake::Woken,
+    /// A waiter whose time is over leaves. When it has slept, the wake-up of another sleeper may have come to it: the thread
+    /// that took the lock in the meantime must wake that one, and does so only when the lock is marked. `false`: the word has
+    /// changed, look again.
+    fn give_up(&self, seen: u32, has_slept: bool) -> bool {
+        !has_slept || seen != HELD || self.0.exchange(HELD, WANTED, Ordering::Relaxed)
     }
 }
 
@@ -183,11 +190,12 @@ impl Default for RawLock {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
-    use super::*;
-    use std::sync::atomic::{AtomicBool, AtomicU64};
+    use super::RawLock;
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
     use std::thread;
+    use std::time::Duration;
 
     /// Two numbers that change together.
     struct Pair {
@@ -218,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_in_at_the_same_time() {
+    fn one_thread_at_a_time() {
         let pair: &Pair = Box::leak(Box::new(Pair::new()));
         thread::scope(|scope| {
             for number in 0..6 {
@@ -239,9 +247,9 @@ mod tests {
         assert!(pair.lock.try_lock(), "it is free at the end");
     }
 
-    /// One thread holds the lock nearly always, whether it bumps or unlocks; another one must get it all the same.
+    /// One thread holds the lock nearly always, whether it bumps or unlocks; another thread must get it nevertheless.
     #[test]
-    fn who_takes_it_again_at_once_keeps_nobody_out() {
+    fn a_thread_that_takes_it_again_at_once_keeps_no_other_out() {
         for bumps in [false, true] {
             // Not on the stack, where the next round's would take their place: what orders that stands in std.
             let pair: &Pair = Box::leak(Box::new(Pair::new()));

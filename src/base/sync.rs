@@ -1,12 +1,17 @@
 //! The atomics, locks and conditions that everything here uses: std's, or, under `--cfg loom`, loom's, which tries every order
 //! in which threads may run and every value that a load may see (`docs/design/0007-model-checking.md`).
 //!
-//! A lock is never poisoned: a panic ends the process. Std's locks are one word each and know of no other lock, so that a
-//! forked child can make new ones whatever other threads of the parent held.
+//! A lock is never poisoned: a panic ends the process. Std's locks are one word each and share no table with other locks, so
+//! that a forked child can make new ones whichever the parent's other threads held.
 //!
-//! What is used from here behaves the same in both, except that under loom nothing ever times out: a wake-up that is
-//! lost stays lost, and loom reports a deadlock.
+//! All of this behaves the same in both, except that under loom no wait on a [`Condvar`] times out: a wake-up that is lost
+//! stays lost, and loom reports a deadlock. A sleep on a [`Futex`] with a limit may end at any moment there.
 
+#[cfg(not(loom))]
+mod futex;
+#[cfg(loom)]
+#[path = "sync/futex_model.rs"]
+mod futex;
 #[cfg(one_mapping)]
 mod instrumented;
 
@@ -17,6 +22,7 @@ use loom::sync as library;
 #[cfg(not(any(loom, one_mapping)))]
 use std::sync as library;
 
+pub use futex::{Deadline, Futex, Wake};
 pub use library::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use std::ops::{Deref, DerefMut};
 use std::sync::PoisonError;
@@ -69,13 +75,13 @@ impl<T> DerefMut for MutexGuard<'_, T> {
 }
 
 impl Condvar {
-    /// Nobody waits.
+    /// A condition for which no thread waits.
     #[cfg(not(loom))]
     pub const fn new() -> Self {
         Self(library::Condvar::new())
     }
 
-    /// Nobody waits.
+    /// A condition for which no thread waits.
     #[cfg(loom)]
     pub fn new() -> Self {
         Self(library::Condvar::new())

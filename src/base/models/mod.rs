@@ -1,10 +1,11 @@
 //! Models of the lock-free parts, run by loom: every order of their threads, up to some number of preemptions, and every
 //! value that the memory model lets a load see. `ci/loom.sh` runs them.
 //!
-//! A thread that sleeps in a model sleeps until another thread wakes it: nothing times out. So a lost wake-up is a
+//! A thread that sleeps in a model without a limit sleeps until another thread wakes it. So a wake-up that is lost is a
 //! deadlock, which loom reports.
 
 mod doorbell;
+mod lock;
 mod parking;
 mod ring;
 

@@ -3,18 +3,17 @@
 //! Std is not instrumented. ThreadSanitizer would not see the order that its locks make when threads wait for them, and report
 //! what they guard.
 
-use crate::base::lock::RawLock;
-use rustix::event::Timespec;
-use rustix::thread::futex::{self, Flags};
+use super::futex::Futex;
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
 pub use std::sync::atomic;
-use std::sync::{LockResult, atomic::AtomicU32, atomic::Ordering};
+use std::sync::{LockResult, atomic::Ordering};
 use std::time::Duration;
 
+/// Mutex 2 of Drepper, *Futexes Are Tricky*: 0 free, 1 held, 2 held and a thread may sleep.
 #[derive(Default)]
 pub struct Mutex<T> {
-    raw: RawLock,
+    word: Futex,
     value: UnsafeCell<T>,
 }
 
@@ -33,11 +32,15 @@ pub struct MutexGuard<'a, T>(&'a Mutex<T>);
 
 impl<T> Mutex<T> {
     pub const fn new(value: T) -> Self {
-        Self { raw: RawLock::new(), value: UnsafeCell::new(value) }
+        Self { word: Futex::new(0), value: UnsafeCell::new(value) }
     }
 
     pub fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
-        self.raw.lock();
+        if !self.word.exchange(0, 1, Ordering::Acquire) {
+            while self.word.swap(2, Ordering::Acquire) != 0 {
+                self.word.sleep(2, None);
+            }
+        }
         Ok(MutexGuard(self))
     }
 }
@@ -60,18 +63,19 @@ impl<T> DerefMut for MutexGuard<'_, T> {
 
 impl<T> Drop for MutexGuard<'_, T> {
     fn drop(&mut self) {
-        // SAFETY: the guard holds the lock, and ends here.
-        unsafe { self.0.raw.unlock() }
+        if self.0.word.swap(0, Ordering::Release) == 2 {
+            self.0.word.wake(1);
+        }
     }
 }
 
 /// Counts the notifications: a sleeper that has seen an older number does not fall asleep.
 #[derive(Debug, Default)]
-pub struct Condvar(AtomicU32);
+pub struct Condvar(Futex);
 
 impl Condvar {
     pub const fn new() -> Self {
-        Self(AtomicU32::new(0))
+        Self(Futex::new(0))
     }
 
     pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> LockResult<MutexGuard<'a, T>> {
@@ -98,8 +102,7 @@ impl Condvar {
 
     fn notify(&self, count: u32) {
         self.0.fetch_add(1, Ordering::Release);
-        // It fails for wrong arguments only.
-        let _ = futex::wake(&self.0, Flags::PRIVATE, count);
+        self.0.wake(count);
     }
 
     fn sleep<'a, T>(
@@ -111,10 +114,8 @@ impl Condvar {
         let seen = self.0.load(Ordering::Relaxed);
         let mutex = guard.0;
         drop(guard);
-        let limit = at_most
-            .map(|time| Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) });
-        // However it ends, the caller looks again.
-        let _ = futex::wait(&self.0, Flags::PRIVATE, seen, limit.as_ref());
+        // The caller looks again, whatever has ended the sleep.
+        self.0.sleep(seen, at_most);
         mutex.lock()
     }
 }
