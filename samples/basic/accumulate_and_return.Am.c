@@ -178,7 +178,7 @@ int main(void)
     }
     check(LAPI_Address_init(hndl, (void *)begin_delivery, handlers), "LAPI_Address_init");
 
-    /* The handlers of the target need its table of addresses: nobody sends before everybody has it. */
+    /* The handlers of the target need its table of addresses: no task sends before every task has it. */
     check(LAPI_Gfence(hndl), "LAPI_Gfence");
     if (me % 2 == 0)
         right = accumulate(hndl, me, me + 1);

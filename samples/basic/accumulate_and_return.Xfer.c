@@ -39,7 +39,7 @@ static void check(int rc, const char *call)
     }
 }
 
-/* Tells all tasks where the inbox is; answers where that of `task` is. */
+/* Exchanges the addresses of the inboxes; returns the address of the inbox of `task`. */
 static struct place find_inbox(lapi_handle_t hndl, int tasks, int task)
 {
     lapi_long_t *table = malloc(tasks * sizeof *table);

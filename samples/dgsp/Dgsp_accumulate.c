@@ -61,7 +61,7 @@ struct program {
     int length;
 };
 
-/* Adds an instruction; answers where it stands. */
+/* Adds an instruction; returns its index. */
 static int append(struct program *program, const void *instruction, int ints)
 {
     int at = program->length;
@@ -94,7 +94,7 @@ static void call_next_routine(struct program *program, long reps, long stride)
     append(program, &gosub, LAPI_DGSM_GOSUB_SIZE);
 }
 
-/* The program of the block in an array whose rows and planes lie so many bytes apart. */
+/* The program of the block in an array whose rows and planes lie this many bytes apart. */
 static lapi_dg_handle_t register_block(lapi_handle_t hndl, long row_stride, long plane_stride,
                                        enum operation operation)
 {
@@ -155,7 +155,7 @@ static void unreserve(lapi_handle_t hndl, lapi_dg_handle_t program)
 
 /*
  * The function that combines what arrives with what is there. It runs inside LAPI, once for each row or part
- * of one, and answers how many bytes it has used. What arrives lies in a packet, wherever that put it: hence
+ * of one, and returns how many bytes it has used. What arrives lies in a packet, wherever that put it: hence
  * the memcpy.
  */
 static long combine(void *in, void *inout, long bytes, int operand, int operation)

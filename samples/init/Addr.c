@@ -70,7 +70,7 @@ static int read_by_number(lapi_handle_t hndl, int task, lapi_long_t address)
     return value;
 }
 
-/* Keeps an address under an index and takes it out again; answers whether it is the same. */
+/* Stores an address under an index and reads it back; returns whether it is the same. */
 static int keep_and_take_out(lapi_handle_t hndl, int me)
 {
     void *kept = NULL;

@@ -27,7 +27,7 @@ static void check(int rc, const char *call)
 
 /*
  * The error handler: called for what goes wrong after the call that has started it, such as a peer that has
- * died. Without one, LAPI ends the job. This one says what it has been told and ends the task; had it
+ * died. Without one, LAPI ends the job. This one prints its arguments and ends the task; had it
  * returned, LAPI would go on.
  */
 static void report_error(lapi_handle_t *hndl, int *code, lapi_err_t *kind, int *task, int *other)

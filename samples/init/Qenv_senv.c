@@ -133,7 +133,7 @@ static void show_statistics(lapi_handle_t hndl)
     }
 }
 
-/* Sets each attribute that can be set, looks, and sets it back; answers whether each took its value. */
+/* Sets each attribute that can be set, queries it, and restores it; returns whether each took its value. */
 static int set_all(lapi_handle_t hndl)
 {
     int right = 1;

@@ -13,7 +13,7 @@
 
 #include <lapi.h>
 
-/* So many that malloc takes them from far above 4 GiB where it can. */
+/* A size at which malloc returns addresses far above 4 GiB where it can. */
 #define NUMBERS 131072
 #define BYTES (NUMBERS * sizeof(long long))
 

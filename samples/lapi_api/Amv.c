@@ -2,7 +2,7 @@
  * LAPI_Amsendv: an active message whose data lies in several places, at the origin and at the target.
  *
  * The origin sends three arrays. The target wants the numbers in two arrays of other lengths: its header
- * handler answers not with an address but with a vector of its own. That the two vectors may be cut up
+ * handler returns not an address but its own vector. That the two vectors may be cut up
  * differently is a property of the type LAPI_GEN_GENERIC, which only active messages have.
  *
  *     mpcc_r Amv.c -o Amv
@@ -62,7 +62,7 @@ static void read_numbers(lapi_handle_t *hndl, void *unused)
 }
 
 /*
- * The header handler of a vector. LAPI reads the vector that it answers after it has returned, hence static:
+ * The header handler of a vector. LAPI reads the returned vector after the handler has returned, hence static:
  * it has to stay until the message is complete.
  */
 static lapi_vec_t *accept_numbers(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong *lengths,

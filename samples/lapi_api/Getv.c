@@ -16,7 +16,7 @@
 
 #define HISTORY 512
 
-/* What every task keeps. The history is long, and nobody asks for it. */
+/* What every task keeps. The history is long, and no task reads it. */
 static struct record {
     char name[16];
     double history[HISTORY];

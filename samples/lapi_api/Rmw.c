@@ -45,7 +45,7 @@ static const struct step steps[] = {
 
 enum { STEPS = sizeof steps / sizeof steps[0], AT_THE_END = 42 };
 
-/* Takes all steps; answers whether each gave back what it must. */
+/* Takes all steps; returns whether each previous value is the expected one. */
 static int take_steps(lapi_handle_t hndl, int me, int target, int *variable_there)
 {
     lapi_cntr_t answered;

@@ -33,7 +33,7 @@ static void check(int rc, const char *call)
     }
 }
 
-/* One operation from beginning to end; answers what it gives back. */
+/* One operation from beginning to end; returns the previous value. */
 static long long rmw(lapi_handle_t hndl, RMW_ops_t op, int target, lapi_long_t variable, long long *operand)
 {
     lapi_cntr_t answered;

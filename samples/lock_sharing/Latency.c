@@ -7,7 +7,7 @@
  *   without   the record has a mutex of its own. It must be free whenever LAPI is called, because a handler that takes it
  *             may run inside of any call: so every look at the record takes it and releases it again.
  *   with      the record is guarded by the lock that LAPI has anyway. It is taken once, before the first message. Calls
- *             of LAPI find it taken, and header handlers run with it: nobody takes or releases anything on the way.
+ *             of LAPI find it taken, and header handlers run with it: no lock is taken or released on the way.
  *
  *     mpcc_r Latency.c -o Latency
  *     poe ./Latency -procs 2
@@ -23,9 +23,9 @@
 #include <lapi.h>
 
 #define COUNT_HANDLER 1 /* its index for LAPI_Addr_set */
-#define PATIENCE 1000   /* so many looks in vain before the processor is given away */
+#define PATIENCE 1000   /* polls without success before the processor is yielded */
 
-/* What has arrived, and who guards it. */
+/* What has arrived, and the lock that guards it. */
 static struct {
     long arrived;
     int shared; /* LAPI's lock */
@@ -89,7 +89,7 @@ static long arrived(void)
     return number;
 }
 
-/* Polls until so many messages have arrived. One look at the network for each call, so that the locks weigh. */
+/* Polls until this many messages have arrived. Each call polls the network once, so that the cost of the locks shows. */
 static void await(lapi_handle_t hndl, long number)
 {
     lapi_msg_info_t info;

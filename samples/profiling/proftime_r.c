@@ -25,7 +25,7 @@ static void add(long long *sum, long long more)
 
 int LAPI_Init(lapi_handle_t *hndl, lapi_info_t *lapi_info)
 {
-    /* What an earlier handle has used is told already. */
+    /* The time of an earlier handle is reported already. */
     xfer_calls = xfer_ns = poll_ns = 0;
     return PLAPI_Init(hndl, lapi_info);
 }

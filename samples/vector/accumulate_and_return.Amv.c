@@ -135,7 +135,7 @@ static void use_delivery(lapi_handle_t *hndl, void *parameter)
     free(delivery);
 }
 
-/* The header handler. What it answers, and the vector in it, must stay until the message is complete. */
+/* The header handler. The returned vector and its arrays must stay valid until the message is complete. */
 static lapi_vec_t *begin_delivery(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong *lengths,
                                   compl_hndlr_t **completion, void **completion_param)
 {
@@ -211,7 +211,7 @@ int main(void)
     }
     check(LAPI_Address_init(hndl, (void *)begin_delivery, handlers), "LAPI_Address_init");
 
-    /* The handlers of the target need its table of addresses: nobody sends before everybody has it. */
+    /* The handlers of the target need its table of addresses: no task sends before every task has it. */
     check(LAPI_Gfence(hndl), "LAPI_Gfence");
     if (me % 2 == 0)
         right = accumulate(hndl, me, me + 1);

@@ -68,7 +68,7 @@ static void show_columns(lapi_handle_t *hndl, void *unused)
     printf("\n");
 }
 
-/* The header handler. The vector that it answers is read after it has returned. */
+/* The header handler. LAPI reads the returned vector after the handler has returned. */
 static lapi_vec_t *accept_columns(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong *lengths,
                                   compl_hndlr_t **completion, void **completion_param)
 {

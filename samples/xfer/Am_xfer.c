@@ -2,7 +2,7 @@
  * LAPI_Xfer with LAPI_AM_XFER: what lapi_api/Am.c does by LAPI_Amsend.
  *
  * Here the header handler goes by an index: every task keeps its own handler under the same number, so that
- * nobody has to know anybody's address.
+ * no task needs an address of another.
  *
  *     mpcc_r Am_xfer.c -o Am_xfer
  *     poe ./Am_xfer -procs 2
