@@ -65,10 +65,12 @@ pub fn init(context: &Arc<Context>, request: &Request) -> Result<lapi_dev_t> {
     report_unknown(&config);
     // From now on it can be asked why this takes so long.
     let wishes = ReportConfig { signal: config.report_signal, stall: config.stall_seconds };
-    report::thread::enlist(context, request.instance, wishes, request.recipe, &config::process_env);
+    let place = (identity.task, identity.tasks);
+    report::thread::enlist(context, request.instance, place, wishes, request.recipe, &config::process_env);
     let opened = open(context, request, &config, &identity);
-    if opened.is_err() {
-        report::thread::dismiss(context, true);
+    match &opened {
+        Ok(_) => report::thread::ready(),
+        Err(_) => report::thread::dismiss(context, true),
     }
     opened
 }

@@ -1,4 +1,4 @@
-//! The task's line to its launcher, for reports: a socket that the launcher has left to it.
+//! The task's line to its launcher: a socket that the launcher has left to it. `wire::launcher` has the messages.
 //!
 //! LAPI_REPORT_FD names it by number and inode. The program may be a script that starts the LAPI program, or may have closed
 //! all descriptors and opened files of its own, so the inode is compared before every use: what is not the launcher's socket
@@ -6,13 +6,16 @@
 //! each other's questions away.
 
 use crate::config::Env;
+use crate::wire::launcher::{FromLauncher, FromTask, LONGEST};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, fstat};
-use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::os::fd::BorrowedFd;
+use std::time::{Duration, Instant};
 
-/// The longest message, in bytes: what a datagram surely holds.
-pub const LONGEST: usize = 64 << 10;
+/// How long a message waits for the launcher to make room.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The line. The descriptor stays open when this is dropped: the next context of the task will want it.
 pub struct Line {
@@ -44,17 +47,37 @@ impl Line {
         (socket && found.st_ino == self.inode).then_some(fd)
     }
 
-    /// The next message that has arrived, if one has.
-    pub fn receive(&self) -> Option<String> {
-        let mut bytes = [0; 512];
-        let (count, _) = recv(self.fd()?, &mut bytes[..], RecvFlags::DONTWAIT).ok()?;
-        Some(String::from_utf8_lossy(&bytes[..count]).into_owned())
+    /// The next message that has arrived, if one has that is understood.
+    pub fn receive(&self) -> Option<FromLauncher> {
+        // Most calls find nothing, and need no memory.
+        recv(self.fd()?, &mut [0; 1][..], RecvFlags::DONTWAIT | RecvFlags::PEEK).ok()?;
+        let mut bytes = vec![0; LONGEST];
+        loop {
+            let (count, _) = recv(self.fd()?, &mut bytes[..], RecvFlags::DONTWAIT).ok()?;
+            if let Some(message) = FromLauncher::decode(&String::from_utf8_lossy(&bytes[..count])) {
+                return Some(message);
+            }
+        }
     }
 
-    /// Sends one message; `false` when it cannot be sent now, or never.
-    pub fn send(&self, message: &str) -> bool {
-        let Some(fd) = self.fd() else { return false };
-        send(fd, message.as_bytes(), SendFlags::DONTWAIT | SendFlags::NOSIGNAL).is_ok()
+    /// Sends one message; `false` when the launcher is gone, or does not read for a second.
+    pub fn send(&self, message: &FromTask) -> bool {
+        let text = message.encode();
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let Some(fd) = self.fd() else { return false };
+            match send(fd, text.as_bytes(), SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+                Ok(_) => return true,
+                Err(Errno::AGAIN | Errno::INTR) => {}
+                Err(_) => return false,
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            let left = Timespec { tv_sec: left.as_secs() as _, tv_nsec: left.subsec_nanos() as _ };
+            let _ = poll(&mut [PollFd::from_borrowed_fd(fd, PollFlags::OUT)], Some(&left));
+        }
     }
 }
 
@@ -82,12 +105,14 @@ mod tests {
         let inode = fstat(&there).expect("a socket").st_ino;
         let line = named(there.as_raw_fd(), inode).expect("the socket is there");
         assert!(line.receive().is_none());
-        here.send(b"a question").expect("room");
-        assert_eq!(line.receive().as_deref(), Some("a question"));
-        let long = "x".repeat(LONGEST);
-        assert!(line.send(&long));
-        let mut bytes = vec![0; 2 * LONGEST];
-        assert_eq!(here.recv(&mut bytes).expect("an answer"), LONGEST);
+        here.send(b"an unknown message").expect("room");
+        here.send(FromLauncher::Ask(3).encode().as_bytes()).expect("room");
+        assert_eq!(line.receive(), Some(FromLauncher::Ask(3)));
+        let message = FromTask::Ready { pid: 12 };
+        assert!(line.send(&message));
+        let mut bytes = vec![0; 512];
+        let count = here.recv(&mut bytes).expect("a message");
+        assert_eq!(FromTask::decode(&String::from_utf8_lossy(&bytes[..count])), Some(message));
     }
 
     #[test]
@@ -105,7 +130,7 @@ mod tests {
         // As a program does that closes everything and opens a file of its own.
         let mut there: std::os::fd::OwnedFd = there.into();
         rustix::io::dup2(&file, &mut there).expect("another file in its place");
-        assert!(!line.send("not for you") && line.receive().is_none());
+        assert!(!line.send(&FromTask::Ready { pid: 1 }) && line.receive().is_none());
         drop(here);
     }
 }

@@ -12,9 +12,11 @@ use crate::base::thread::{self, Thread, ThreadConfig, note_thread};
 use crate::config::Env;
 use crate::engine::context::Context;
 use crate::engine::context::active_handler::Run;
-use crate::job::reporter::{LONGEST, Line};
+use crate::job::ended;
+use crate::job::reporter::Line;
 use crate::report::{self, Handlers, Locked};
 use crate::transport::Task;
+use crate::wire::launcher::{self, Collective, FromLauncher, FromTask, Report};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -52,6 +54,8 @@ struct Place {
 struct State {
     places: Vec<Place>,
     thread: Option<(Arc<Reporter>, Thread)>,
+    /// The line to the launcher, from the first LAPI_Init to the last LAPI_Term.
+    line: Option<Arc<Line>>,
 }
 
 /// Null until it is needed, and again in a child of fork, whose parent may have held the lock.
@@ -82,13 +86,15 @@ pub fn forget_in_child() {
     CHILD.store(true, Ordering::Relaxed);
     STATE.store(ptr::null_mut(), Ordering::Relaxed);
     bell::forget();
+    ended::forget_in_child();
 }
 
-/// A context is being opened: it will be reported from now on. The first one starts the thread, and its wishes count. A process in which
-/// the thread cannot be started works without reports.
+/// A context of `task` of `tasks` is being opened: it is reported from now on. The first one starts the thread, informs the
+/// launcher, and its wishes count. A process in which the thread cannot be started works without reports.
 pub fn enlist(
     context: &Arc<Context>,
     instance: usize,
+    (task, tasks): (Task, u32),
     wishes: ReportConfig,
     recipe: ThreadConfig,
     env: &Env<'_>,
@@ -102,13 +108,25 @@ pub fn enlist(
     let Ok(bell) = Bell::hang() else { return };
     bell::set_stall(wishes.stall);
     let reporter = Arc::new(Reporter { bell, ended: AtomicBool::new(false) });
-    let line = if CHILD.load(Ordering::Relaxed) { None } else { Line::from_env(env) };
+    let line = if CHILD.load(Ordering::Relaxed) { None } else { Line::from_env(env).map(Arc::new) };
+    if let Some(line) = &line {
+        line.send(&FromTask::Enter { pid: std::process::id() as i32, task, tasks });
+    }
+    state.line.clone_from(&line);
     let shared = reporter.clone();
     if let Ok(thread) = thread::spawn("lapi-report", recipe, move || run(&shared, line)) {
         state.thread = Some((reporter, thread));
         if let Some(signal) = wishes.signal {
             bell::listen_to(signal);
         }
+    }
+}
+
+/// A LAPI_Init has succeeded: the launcher learns of it.
+pub fn ready() {
+    let line = state().lock().line.clone();
+    if let Some(line) = line {
+        line.send(&FromTask::Ready { pid: std::process::id() as i32 });
     }
 }
 
@@ -121,6 +139,9 @@ pub fn dismiss(context: &Context, wait: bool) {
         .retain(|place| place.context.upgrade().is_some_and(|other| !ptr::eq(Arc::as_ptr(&other), context)));
     if !state.places.is_empty() {
         return;
+    }
+    if let Some(line) = state.line.take() {
+        line.send(&FromTask::Leave { pid: std::process::id() as i32 });
     }
     let Some((reporter, thread)) = state.thread.take() else { return };
     bell::listen_no_more();
@@ -144,54 +165,45 @@ struct Watched {
     told: bool,
 }
 
-fn run(reporter: &Reporter, mut line: Option<Line>) {
+fn run(reporter: &Reporter, mut line: Option<Arc<Line>>) {
     let stall = bell::stall();
     let patience = (!stall.is_zero()).then(|| (stall / 4).clamp(LOOK.0, LOOK.1));
     let mut watched = Vec::new();
     while !reporter.ended.load(Ordering::Acquire) {
         // Without the bell nobody could tell it to end.
         let Some(bell) = reporter.bell.fd() else { return };
-        let call = line.as_ref().and_then(Line::fd);
+        let call = line.as_ref().and_then(|line| line.fd());
         let heard: Vec<BorrowedFd<'_>> = [Some(bell), call].into_iter().flatten().collect();
         await_readable(&heard, patience);
         if call.is_none() {
             line = None;
         }
         let causes = reporter.bell.heard();
-        let asked = line.as_ref().and_then(|line| std::iter::from_fn(|| line.receive()).last());
+        let mut asked = None;
+        while let Some(message) = line.as_ref().and_then(|line| line.receive()) {
+            match message {
+                FromLauncher::Ask(number) => asked = Some(number),
+                FromLauncher::Ended(tasks) => ended::store(&tasks),
+            }
+        }
         if reporter.ended.load(Ordering::Acquire) {
             return;
         }
         let places = state().lock().places.clone();
         let stuck = look(&places, &mut watched, stall);
-        // One answer is enough for whoever has asked, in whatever way.
-        let cause = match asked.as_deref().and_then(question) {
-            Some(number) => format!("asked {number}"),
-            None if causes.contains(&Cause::Signal) => "signal".to_owned(),
-            None if causes.contains(&Cause::Stall) || stuck => "stall".to_owned(),
+        // One report is enough for all that have asked.
+        let cause = match asked {
+            Some(number) => launcher::Cause::Asked(number),
+            None if causes.contains(&Cause::Signal) => launcher::Cause::Signal,
+            None if causes.contains(&Cause::Stall) || stuck => launcher::Cause::Stall,
             None => continue,
         };
         let told = Told::of(&places, &watched);
         watched.iter_mut().for_each(|watched| watched.told |= watched.run.is_some());
-        if !line.as_ref().is_some_and(|line| hand_in(line, &told.message(&cause))) {
+        if !line.as_ref().is_some_and(|line| line.send(&told.message(&cause))) {
             print(&told, &cause);
         }
     }
-}
-
-/// The number of the launcher's question.
-fn question(text: &str) -> Option<u64> {
-    text.strip_prefix("LAPI-REPORT 1 ask ")?.trim().parse().ok()
-}
-
-/// The launcher may be busy with the reports of others.
-fn hand_in(line: &Line, message: &str) -> bool {
-    (0..20).any(|_| {
-        line.send(message) || {
-            std::thread::sleep(Duration::from_millis(50));
-            false
-        }
-    })
 }
 
 /// Looks, without any lock, who holds the locks and which handlers run. Answers whether a handler has run for so long that it
@@ -293,31 +305,21 @@ impl Told {
         }
     }
 
-    /// As the launcher wants it: what its summary needs in a few lines, each with a word at its beginning, then an empty line
-    /// and the text.
-    fn message(&self, cause: &str) -> String {
-        let mut message = format!("LAPI-REPORT 1 {cause}\npid {}\n", std::process::id());
-        for clause in &self.clauses {
-            let _ = writeln!(message, "says {clause}");
-        }
-        for task in &self.awaited {
-            let _ = writeln!(message, "for {task}");
-        }
-        for (instance, entered, under_way) in &self.collectives {
-            let _ = writeln!(
-                message,
-                "collective {instance} {entered} {}",
-                if *under_way { "in" } else { "out" }
-            );
-        }
-        message.push('\n');
-        message += &self.lines.join("\n");
-        if message.len() > LONGEST {
-            let end = (0..=LONGEST - 16).rev().find(|at| message.is_char_boundary(*at)).unwrap_or(0);
-            message.truncate(end);
-            message += "\n(cut off)";
-        }
-        message
+    /// As the launcher reads it: what its summary needs, then the text.
+    fn message(&self, cause: &launcher::Cause) -> FromTask {
+        let collectives = self.collectives.iter().map(|&(instance, entered, inside)| Collective {
+            instance,
+            entered,
+            inside,
+        });
+        FromTask::Report(Report {
+            cause: cause.clone(),
+            pid: std::process::id() as i32,
+            clauses: self.clauses.clone(),
+            awaited: self.awaited.iter().map(|task| *task as usize).collect(),
+            collectives: collectives.collect(),
+            text: self.lines.join("\n"),
+        })
     }
 }
 
@@ -328,12 +330,12 @@ fn polls_again(context: &Context, polls: u64) -> bool {
 }
 
 /// Without a launcher that would gather it, the report goes to standard error: in one piece, each line with the task's number.
-fn print(told: &Told, cause: &str) {
+fn print(told: &Told, cause: &launcher::Cause) {
     let task = told
         .task
         .map_or_else(|| std::env::var("MP_CHILD").unwrap_or_else(|_| "?".into()), |task| task.to_string());
     let because = match cause {
-        "stall" => "nothing has moved for long",
+        launcher::Cause::Stall => "nothing has moved for long",
         _ => "asked for",
     };
     let pid = std::process::id();

@@ -1,5 +1,6 @@
-//! Byte layouts of what tasks send each other.
+//! Byte layouts of what tasks send each other, and the text between a task and its launcher.
 
 pub mod frame;
+pub mod launcher;
 pub mod packet;
 pub mod reunion;

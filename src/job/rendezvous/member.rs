@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustix::event::PollFlags;
 
 use super::message::{Hello, Record, ToMember, ToRoot};
-use super::{BETWEEN_QUESTIONS, Member, Round, failed, trouble};
+use super::{BETWEEN_QUESTIONS, Member, Round, check_ended, failed, trouble};
 use crate::error::{Error, Result};
 use crate::job::channel::{Channel, Deadline, Receive, Received, wait};
 use crate::wire::reunion::Search;
@@ -59,6 +59,7 @@ pub(super) fn join(
             if elsewhere() == Search::Back {
                 return Ok(None);
             }
+            check_ended(round, &mut round.common.iter().copied())?;
             question = Deadline::after(BETWEEN_QUESTIONS);
         }
         if round.deadline.has_passed() {

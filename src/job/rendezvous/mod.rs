@@ -32,12 +32,13 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use crate::abi::LAPI_ERR_SHM_SETUP;
+use crate::abi::{LAPI_ERR_NO_CONNECTIVITY, LAPI_ERR_SHM_SETUP};
 use crate::error::{Error, Result};
 use crate::job::Identity;
 use crate::wire::reunion::Search;
 
 use super::channel::Deadline;
+use super::ended;
 use super::name::{Key, Room};
 
 /// The most bytes that a task may bring.
@@ -76,7 +77,7 @@ pub struct Member {
 /// # Errors
 /// `LAPI_ERR_SHM_SETUP`, with what happened: tasks are missing at the deadline or have gone away, another user
 /// holds the name, two processes claim to be the same task, the secrets differ, the launcher does not say which
-/// tasks are here, descriptors have run out.
+/// tasks are here, descriptors have run out. `LAPI_ERR_NO_CONNECTIVITY`: the launcher reports that a task has ended.
 pub fn meet(
     me: &Identity,
     instance: u32,
@@ -180,6 +181,19 @@ impl Round {
     /// The job, for messages.
     fn job(&self) -> String {
         self.key.to_string()
+    }
+}
+
+/// The error when one of `awaited` has ended: one that was never ready is a member of no running job, to which this task
+/// could come back. When all others have ended nothing can come, whatever they were.
+fn check_ended(round: &Round, awaited: &mut dyn Iterator<Item = u32>) -> Result<()> {
+    let others = || round.common.iter().copied().filter(|task| *task != round.task);
+    let alone = others().all(|task| ended::of(task).is_some());
+    let ended = awaited.filter_map(|task| Some((task, ended::of(task)?)));
+    // The first cause: the others have failed because of it.
+    match ended.filter(|(_, end)| alone || end.was_never_ready()).min_by_key(|(_, end)| end.stage) {
+        Some((task, end)) => Err(Error::new(LAPI_ERR_NO_CONNECTIVITY, format!("task {task} {end}"))),
+        None => Ok(()),
     }
 }
 

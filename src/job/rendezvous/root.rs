@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustix::event::PollFlags;
 
 use super::message::{Hello, Record, ToMember, ToRoot, parts};
-use super::{BETWEEN_QUESTIONS, Member, Round, failed, list, trouble};
+use super::{BETWEEN_QUESTIONS, Member, Round, check_ended, failed, list, trouble};
 use crate::error::{Error, Result};
 use crate::job::channel::{Channel, Deadline, Listener, Peer, Receive, Received, wait};
 use crate::wire::reunion::Search;
@@ -69,9 +69,13 @@ impl Table<'_> {
     fn run(&mut self, elsewhere: &mut dyn FnMut() -> Search) -> Result<bool> {
         let listener = listen(self.round)?;
         while self.members.len() < self.round.common.len() {
-            if !self.serve(Some(&listener))? && elsewhere() == Search::Back {
+            if self.serve(Some(&listener))? {
+                continue;
+            }
+            if elsewhere() == Search::Back {
                 return Ok(false);
             }
+            check_ended(self.round, &mut self.missing().into_iter())?;
         }
         // Before anyone is answered: no later round may find this one's listener.
         drop(listener);
@@ -261,10 +265,15 @@ impl Table<'_> {
         }
     }
 
-    /// The error of a round that somebody is missing from.
-    fn incomplete(&self, why: &str) -> Error {
+    /// The tasks that have not said hello.
+    fn missing(&self) -> Vec<u32> {
         let is_missing = |task: &u32| self.members.iter().all(|member| member.task != *task);
-        let missing: Vec<u32> = self.round.common.iter().copied().filter(is_missing).collect();
+        self.round.common.iter().copied().filter(is_missing).collect()
+    }
+
+    /// The error of a round from which tasks are missing.
+    fn incomplete(&self, why: &str) -> Error {
+        let missing = self.missing();
         let missing = match missing.len() {
             0 => "all tasks had come".to_owned(),
             1 => format!("task {} did not come", list(&missing)),

@@ -8,10 +8,8 @@ use openlapi::engine::context::ADDRESS_TABLE;
 use openlapi::transport::shm::segment;
 
 use super::report::Limit;
+use crate::poe::limits::DESCRIPTORS;
 
-/// Descriptors that a context takes for each other task at most: memory file and event descriptor, and in the task
-/// where the others meet a connection, while they meet.
-const DESCRIPTORS: u64 = 3;
 /// What a program has open anyway, roughly.
 const OPEN_ANYWAY: u64 = 32;
 

@@ -13,6 +13,8 @@ mod text;
 mod transports;
 mod variables;
 
+pub(crate) use variables::misspelt;
+
 use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;

@@ -53,16 +53,22 @@ fn unknown_among(names: &[String]) -> Vec<Unknown> {
         .collect();
     let misspelt = names
         .iter()
-        .filter(|name| name.starts_with("MP_") && config::variable(name).is_none() && !poe::knows(name))
-        .filter_map(|name| Some(Unknown { did_you_mean: Some(nearest(name)?), name: name.clone() }));
+        .filter(|name| name.starts_with("MP_"))
+        .filter_map(|name| Some(Unknown { did_you_mean: Some(misspelt(name)?), name: name.clone() }));
     found.extend(misspelt);
     found.sort_by(|a, b| a.name.cmp(&b.name));
     found
 }
 
+/// The variable that was meant by a name that is none.
+pub(crate) fn misspelt(name: &str) -> Option<&'static str> {
+    let known = config::variable(name).is_some() || poe::variables().any(|known| known == name);
+    if known { None } else { nearest(name) }
+}
+
 /// The known variable that is spelled most like this, when it is spelled enough like it.
 fn nearest(name: &str) -> Option<&'static str> {
-    let known = VARIABLES.iter().map(|variable| variable.name);
+    let known = VARIABLES.iter().map(|variable| variable.name).chain(poe::variables());
     let mut near: Vec<(usize, &'static str)> = known
         .map(|known| (strsim::osa_distance(&name.to_ascii_uppercase(), known), known))
         .filter(|(distance, _)| *distance <= NEAR)

@@ -9,15 +9,15 @@ use nix::unistd::Pid;
 
 use super::error::say;
 
-/// What is asked for.
+/// The request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Affinity {
     /// Tasks run where the kernel puts them. Memory domains and lists of them, which select adapters and memory
     /// on machines that `poe` does not know, mean this too.
     Free,
-    /// So many cores, with all their hardware threads, for each task.
+    /// This number of cores, with all their hardware threads, for each task.
     Cores(usize),
-    /// So many processors (hardware threads) for each task.
+    /// This number of processors (hardware threads) for each task.
     Processors(usize),
 }
 
@@ -44,9 +44,8 @@ impl FromStr for Affinity {
 
 /// The processors of each of `tasks` tasks; empty when they are not pinned.
 ///
-/// Unless the user says otherwise each task of a job of several gets a core of its own, when there are enough of
-/// them and nobody has said that they are `shared` (MP_CPU_USE=multiple). A job of one task has nothing to gain.
-/// `talks`: `poe` says when it cannot do what was `asked`.
+/// By default each task of a job of several gets a core of its own, if there are enough cores that are not `shared`
+/// (MP_CPU_USE=multiple). A job of one task has nothing to gain. `talks`: `poe` warns when it cannot do what was `asked`.
 pub(super) fn sets(asked: Option<Affinity>, shared: bool, talks: bool, tasks: usize) -> Vec<CpuSet> {
     let affinity = match asked {
         Some(affinity) => affinity,
@@ -58,7 +57,7 @@ pub(super) fn sets(asked: Option<Affinity>, shared: bool, talks: bool, tasks: us
     }
     let chosen = divide(&cores(), affinity, tasks);
     if chosen.is_empty() && asked.is_some() && talks {
-        say(&format!("attention: not enough processors for {tasks} tasks: no task is pinned"));
+        say(&format!("warning: not enough processors for {tasks} tasks; no task is pinned"));
     }
     chosen.iter().map(|processors| cpu_set(processors)).collect()
 }

@@ -1,4 +1,4 @@
-//! Takes the command line apart: flags of `poe`, which may stand anywhere, and what belongs to the program.
+//! Splits the command line: flags of `poe`, which may stand anywhere, and the arguments of the program.
 
 use std::ffi::OsString;
 
@@ -37,7 +37,7 @@ pub(super) fn parse(arguments: Vec<OsString>, variables: &Settings) -> Result<Re
                 None => rest
                     .next()
                     .and_then(|value| value.into_string().ok())
-                    .ok_or_else(|| Error::asked(format!("{flag} needs a value after it")))?,
+                    .ok_or_else(|| Error::asked(format!("{flag} needs a value")))?,
             };
             setting.check(&flag, &value)?;
             flags.insert(setting.variable, value);
@@ -45,7 +45,7 @@ pub(super) fn parse(arguments: Vec<OsString>, variables: &Settings) -> Result<Re
             match word {
                 "-h" | "-help" | "--help" => return Ok(Request::Help),
                 "-version" | "--version" => return Ok(Request::Version),
-                _ => return Err(Error::asked(format!("{word} is no flag of poe; poe -h names them all"))),
+                _ => return Err(Error::asked(format!("unknown flag {word}; see poe -h"))),
             }
         } else {
             program.push(argument);

@@ -1,15 +1,16 @@
-//! Which program each task runs: one for all, or one of its own (MP_PGMMODEL, MP_CMDFILE).
+//! Which program each task runs: the same one, or one of its own (MP_PGMMODEL, MP_CMDFILE).
 
 use std::ffi::OsString;
 use std::io::Read;
 
 use super::error::Error;
+use super::options::Setting;
 use super::settings::Settings;
 
 /// A program and its arguments.
 pub(super) type Command = Vec<OsString>;
 
-/// What is to be run: each step is a job, and has one command per task.
+/// What is run: each step is a job, and has one command per task.
 #[derive(Debug)]
 pub(super) struct Commands {
     pub steps: Vec<Vec<Command>>,
@@ -25,9 +26,10 @@ pub(super) fn plan(settings: &Settings, program: Command) -> Result<Commands, Er
         if mpmd {
             let named = program[0].to_string_lossy();
             return Err(Error::asked(format!(
-                "MP_PGMMODEL is mpmd: the programs stand in the file MP_CMDFILE, {named} cannot stand here"
+                "-pgmmodel mpmd: the command file names the programs; remove {named} from the command line"
             )));
         }
+        refuse_missing_file(settings)?;
         return Ok(Commands { steps: vec![vec![program; asked.unwrap_or(1)]], stdin_is_spent: false });
     }
     let file = settings.text("MP_CMDFILE")?;
@@ -40,17 +42,16 @@ pub(super) fn plan(settings: &Settings, program: Command) -> Result<Commands, Er
     };
     let lines = commands(named, &text.map_err(|error| Error::system(named, error))?)?;
     if lines.is_empty() {
-        let help = "poe -h tells how to name a program";
         return Err(Error::asked(match file {
-            Some(file) => format!("{file} holds no command; {help}"),
-            None => format!("there is no program to run; {help}"),
+            Some(file) => format!("{file} has no commands; see poe -h"),
+            None => "no program given; usage: poe [flags] program [arguments]".to_owned(),
         }));
     }
     let steps = if mpmd {
         let tasks = asked.unwrap_or(lines.len());
         if tasks != lines.len() {
             let lines = lines.len();
-            return Err(Error::asked(format!("{named} holds {lines} commands, and there are {tasks} tasks")));
+            return Err(Error::asked(format!("{named} has {lines} commands, but the job has {tasks} tasks")));
         }
         vec![lines]
     } else {
@@ -59,25 +60,55 @@ pub(super) fn plan(settings: &Settings, program: Command) -> Result<Commands, Er
     Ok(Commands { steps, stdin_is_spent: file.is_none() })
 }
 
-/// The number of tasks that the user asked for, if he did.
+/// A program on the command line takes precedence over the command file; but one that does not exist is a mistake.
+fn refuse_missing_file(settings: &Settings) -> Result<(), Error> {
+    match settings.text("MP_CMDFILE")? {
+        Some(file) => std::fs::metadata(file).map(drop).map_err(|error| Error::system(file, error)),
+        None => Ok(()),
+    }
+}
+
+/// The number of tasks that the user asked for, if any. All of them run on this machine, whatever number of machines is given.
 fn tasks_asked(settings: &Settings) -> Result<Option<usize>, Error> {
     let number = |variable| -> Result<Option<usize>, Error> {
         // Checked: the table says that it is a number.
         Ok(settings.given(variable)?.and_then(|text| text.parse().ok()))
     };
-    let procs = number("MP_PROCS")?;
-    let nodes = number("MP_NODES")?.unwrap_or(1);
-    if nodes > 1 {
-        return Err(Error::asked(format!(
-            "MP_NODES is {nodes}: running on several hosts is not built yet, this host is the only one"
-        )));
+    let (procs, nodes) = (number("MP_PROCS")?, number("MP_NODES")?);
+    let each = number("MP_TASKS_PER_NODE")?;
+    let product = match (nodes, each) {
+        (None, None) => return Ok(procs),
+        // Without their number there are as many machines as the tasks need.
+        (None, Some(each)) => procs.filter(|procs| procs % each == 0).unwrap_or(each),
+        (Some(nodes), None) => procs.unwrap_or(nodes),
+        (Some(nodes), Some(each)) => nodes * each,
+    };
+    match procs {
+        Some(procs) if procs != product => Err(Error::asked(match nodes {
+            Some(nodes) => format!(
+                "-procs {procs}, but -nodes {nodes} and -tasks_per_node {} make {product}",
+                each.unwrap_or(1)
+            ),
+            None => format!("-procs {procs} is no multiple of -tasks_per_node {product}"),
+        })),
+        _ => {
+            Setting::of_variable("MP_PROCS").check("-nodes times -tasks_per_node", &product.to_string())?;
+            Ok(Some(product))
+        }
     }
-    match (procs, number("MP_TASKS_PER_NODE")?) {
-        (Some(procs), Some(each)) if procs != each => Err(Error::asked(format!(
-            "MP_PROCS is {procs}, but MP_TASKS_PER_NODE asks for {each} on the one host"
-        ))),
-        (procs, each) => Ok(procs.or(each)),
-    }
+}
+
+/// A request for several machines, in words.
+pub(super) fn machines_asked(settings: &Settings) -> Result<Option<String>, Error> {
+    let given =
+        |variable| Ok::<_, Error>(settings.given(variable)?.and_then(|text| text.parse::<usize>().ok()));
+    let (nodes, each) = (given("MP_NODES")?.unwrap_or(1), given("MP_TASKS_PER_NODE")?);
+    let tasks = tasks_asked(settings)?.unwrap_or(1);
+    Ok(match each {
+        _ if nodes > 1 => Some(format!("-nodes {nodes}")),
+        Some(each) if each < tasks => Some(format!("-tasks_per_node {each}")),
+        _ => None,
+    })
 }
 
 /// The commands of a file: one a line, words as in a shell, empty lines and lines that begin with # left out.
@@ -112,7 +143,12 @@ mod tests {
             (&[("MP_TASKS_PER_NODE", "3")], Some(Some(3))),
             (&[("MP_NODES", "1"), ("MP_TASKS_PER_NODE", "3"), ("MP_PROCS", "3")], Some(Some(3))),
             (&[("MP_TASKS_PER_NODE", "3"), ("MP_PROCS", "4")], None),
-            (&[("MP_NODES", "2")], None),
+            (&[("MP_TASKS_PER_NODE", "2"), ("MP_PROCS", "4")], Some(Some(4))),
+            (&[("MP_NODES", "2")], Some(Some(2))),
+            (&[("MP_NODES", "2"), ("MP_PROCS", "2")], Some(Some(2))),
+            (&[("MP_NODES", "3"), ("MP_TASKS_PER_NODE", "4")], Some(Some(12))),
+            (&[("MP_NODES", "3"), ("MP_TASKS_PER_NODE", "4"), ("MP_PROCS", "8")], None),
+            (&[("MP_NODES", "1000"), ("MP_TASKS_PER_NODE", "1000")], None),
         ] {
             assert_eq!(tasks_asked(&Settings::of(variables)).ok(), tasks, "{variables:?}");
         }

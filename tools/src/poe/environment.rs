@@ -1,4 +1,4 @@
-//! The variables by which a task learns who it is.
+//! The variables by which a task learns its number and its job.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -7,7 +7,7 @@ use std::io::Read;
 use super::error::Error;
 use super::settings::Settings;
 
-/// What the tasks of one job are told.
+/// The variables of the tasks of one job.
 pub(super) struct Environment {
     tasks: usize,
     /// The same for all tasks.
@@ -20,7 +20,7 @@ impl Environment {
         let mut random = [0; 20];
         File::open("/dev/urandom")
             .and_then(|mut source| source.read_exact(&mut random))
-            .map_err(|error| Error::system("/dev/urandom", error))?;
+            .map_err(|error| Error::system("cannot read /dev/urandom", error))?;
         let (secret, partition) = random.split_at(16);
         // Old programs read the number into an int.
         let partition =
@@ -31,16 +31,16 @@ impl Environment {
         });
         let mut common: Vec<_> =
             settings.flags().iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
-        let mut tell = |name: &str, value: String| {
+        let mut set = |name: &str, value: String| {
             common.retain(|(known, _)| known != name);
             common.push((name.to_owned(), value));
         };
-        tell("MP_PROCS", tasks.to_string());
-        tell("MP_PARTITION", partition.to_string());
-        tell("LAPI_JOB_SECRET", secret);
+        set("MP_PROCS", tasks.to_string());
+        set("MP_PARTITION", partition.to_string());
+        set("LAPI_JOB_SECRET", secret);
         for defaulted in ["MP_MSG_API", "MP_INFOLEVEL"] {
             if let Some(value) = settings.text(defaulted)? {
-                tell(defaulted, value.to_owned());
+                set(defaulted, value.to_owned());
             }
         }
         Ok(Self { tasks, common })

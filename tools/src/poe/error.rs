@@ -1,18 +1,20 @@
-//! What can go wrong before or beside the tasks themselves.
+//! What can fail before the tasks run, or apart from them.
 
 use std::io;
+
+use nix::errno::Errno;
 
 /// Why a job could not be run.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
-    /// What was asked for makes no sense, or is not there.
+    /// The request is invalid, or names something that does not exist.
     #[error("{0}")]
     Asked(String),
     /// The system refused something that is needed.
-    #[error("{what}: {source}")]
+    #[error("{what}: {}", reason(.source))]
     System { what: String, source: io::Error },
     /// A program could not be executed.
-    #[error("{program}: {source}")]
+    #[error("{program}: {}", reason(.source))]
     Program { program: String, source: io::Error },
 }
 
@@ -35,8 +37,38 @@ impl Error {
     }
 }
 
+/// The system's text, and the limit that was reached where there is one.
+fn reason(error: &io::Error) -> String {
+    let Some(number) = error.raw_os_error() else { return error.to_string() };
+    let limit = match Errno::from_raw(number) {
+        Errno::EMFILE => "open-file limit reached (ulimit -n)",
+        Errno::ENFILE => "the system's open-file limit is reached (sysctl fs.file-max)",
+        Errno::EAGAIN => "process limit reached (ulimit -u, pids.max)",
+        Errno::ENOMEM => "not enough memory (ulimit -v, memory.max)",
+        Errno::EFBIG => "file-size limit reached (ulimit -f)",
+        other => return other.desc().to_owned(),
+    };
+    limit.to_owned()
+}
+
 /// Writes one message of `poe` itself, whole, to standard error. A closed standard error is no reason to fail.
 pub(super) fn say(message: &str) {
     use std::io::Write;
     let _ = io::stderr().write_all(format!("poe: {message}\n").as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_the_system_names_the_limit() {
+        for (errno, text) in [
+            (Errno::EAGAIN, "x: process limit reached (ulimit -u, pids.max)"),
+            (Errno::EMFILE, "x: open-file limit reached (ulimit -n)"),
+            (Errno::EACCES, "x: Permission denied"),
+        ] {
+            assert_eq!(Error::system("x", errno).to_string(), text);
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! The hosts of a job: this one, and nothing else may be asked for.
+//! The machines of a job: only this one.
 
 use std::io::Write as _;
 use std::net::{ToSocketAddrs, UdpSocket};
@@ -6,9 +6,10 @@ use std::net::{ToSocketAddrs, UdpSocket};
 use super::error::Error;
 use super::settings::Settings;
 
-/// Refuses a host file that names another host, and writes the file that MP_SAVEHOSTFILE asks for.
+/// Refuses a host file that names another machine, and writes the file that MP_SAVEHOSTFILE names.
 pub(super) fn check(settings: &Settings) -> Result<(), Error> {
-    let mine = nix::unistd::gethostname().map_err(|error| Error::system("the name of this host", error))?;
+    let mine = nix::unistd::gethostname()
+        .map_err(|error| Error::system("cannot find the name of this machine", error))?;
     let mine = mine.to_string_lossy();
     // "NULL" is the old way to say that there is none.
     let file = settings.text("MP_HOSTFILE")?.filter(|file| !file.eq_ignore_ascii_case("null"));
@@ -16,7 +17,7 @@ pub(super) fn check(settings: &Settings) -> Result<(), Error> {
         let text = std::fs::read_to_string(file).map_err(|error| Error::system(file, error))?;
         if let Some(other) = named(&text).find(|host| !is_this(host, &mine)) {
             return Err(Error::asked(format!(
-                "{file} names the host {other}, and this is {mine}: running on several hosts is not built yet"
+                "{file} names the host {other}, but this is {mine}; jobs on several machines are not supported yet"
             )));
         }
     }

@@ -5,14 +5,16 @@ use std::io::{Read, Write};
 use std::str::FromStr;
 use std::thread;
 
-/// Who gets standard input. The others read an end of file.
+use super::error::Error;
+
+/// Which tasks get standard input. The others read an end of file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StdinMode {
     /// Every task gets all of it.
     All,
-    /// Nobody.
+    /// No task.
     None,
-    /// One task gets it, and reads from `poe`'s own descriptor: nothing stands between.
+    /// One task gets it, and reads from `poe`'s own descriptor.
     Only(usize),
 }
 
@@ -28,10 +30,10 @@ impl FromStr for StdinMode {
     }
 }
 
-/// Copies standard input to all these pipes, in a thread of its own, until it or they end. The tasks proceed
-/// together: one that does not read holds the others back once its pipe is full.
-pub(super) fn copy_to_all(mut pipes: Vec<File>) {
-    thread::spawn(move || {
+/// Copies standard input to all these pipes, in a thread of its own, until it or they end. The tasks proceed together: one
+/// that does not read delays the others once its pipe is full.
+pub(super) fn copy_to_all(mut pipes: Vec<File>) -> Result<(), Error> {
+    let copy = move || {
         let mut buffer = vec![0; 1 << 16];
         while let Ok(length @ 1..) = std::io::stdin().read(&mut buffer) {
             pipes.retain_mut(|pipe| pipe.write_all(&buffer[..length]).is_ok());
@@ -39,5 +41,7 @@ pub(super) fn copy_to_all(mut pipes: Vec<File>) {
                 break;
             }
         }
-    });
+    };
+    let thread = thread::Builder::new().name("poe-input".into()).spawn(copy);
+    thread.map(drop).map_err(|error| Error::system("cannot start the thread that copies input", error))
 }

@@ -1,7 +1,7 @@
 //! One job from its start to its end: what `poe` itself does while the tasks run.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::thread::{self, JoinHandle};
@@ -10,24 +10,27 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl;
-use nix::sys::resource::{Resource, getrlimit, rlim_t, setrlimit};
 use nix::sys::signal::{SigSet, Signal, raise};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::waitpid;
+use openlapi::wire::launcher::How;
 
 use super::affinity;
 use super::commands::Command;
+use super::ends::{Ends, Exit};
 use super::environment::Environment;
 use super::error::{Error, say};
+use super::fold::tasks_named;
 use super::input;
-use super::keeper::{Keeper, Note, Work};
+use super::limits;
 use super::output::{self, Source, Style};
-use super::processes::end_descendants;
+use super::processes::{bit, end_descendants};
 use super::reports::{self, Gatherer};
 use super::settings::Settings;
 use super::streams;
+use super::supervisor::{Note, Supervisor, Work};
 
-/// How long tasks that were told to end may take before they are killed.
+/// How long tasks may take to end before they are killed.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// A signal that comes again so soon is the same one, sent to the process and to its group.
@@ -51,7 +54,7 @@ impl Signals {
     /// Begins to queue all signals that mean something to a job. What `poe` was started to ignore stays ignored.
     pub(super) fn take() -> Result<Self, Error> {
         let failed = |errno: Errno| Error::system("signals", errno);
-        let ignored = ignored_signals();
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let meant = [
             Signal::SIGINT,
             Signal::SIGTERM,
@@ -62,8 +65,7 @@ impl Signals {
             Signal::SIGTSTP,
             Signal::SIGCONT,
         ];
-        let taken: SigSet =
-            meant.into_iter().filter(|signal| ignored >> (*signal as u32 - 1) & 1 == 0).collect();
+        let taken: SigSet = meant.into_iter().filter(|signal| !bit(&status, "SigIgn:", *signal)).collect();
         let before = SigSet::thread_get_mask().map_err(failed)?;
         taken.thread_block().map_err(failed)?;
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
@@ -77,13 +79,6 @@ impl Signals {
     }
 }
 
-/// The signals that this process ignores, bit N - 1 for signal N.
-fn ignored_signals() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    line.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok()).unwrap_or(0)
-}
-
 /// Runs one job: a task for each command.
 pub(super) fn run(
     settings: &Settings,
@@ -93,77 +88,84 @@ pub(super) fn run(
 ) -> Result<End, Error> {
     let tasks = commands.len();
     let ordered = settings.text("MP_STDOUTMODE")?.is_some_and(|mode| mode.eq_ignore_ascii_case("ordered"));
-    let style = Style { labels: settings.yes("MP_LABELIO")?, ordered };
+    let info_level = settings.info_level()?;
+    let style = Style { labels: settings.yes("MP_LABELIO")?, ordered, fold: info_level <= 1 };
     let environment = Environment::new(settings, tasks)?;
     let shared = settings.text("MP_CPU_USE")?.is_some_and(|cpu_use| cpu_use.eq_ignore_ascii_case("multiple"));
     let asked = settings.parsed("MP_TASK_AFFINITY")?;
-    let info_level = settings.info_level()?;
     let affinity = affinity::sets(asked, shared, info_level > 0, tasks);
-    let open_files =
-        allow_open_files(tasks).map_err(|errno| Error::system("the limit of open files", errno))?;
-    // Should the keeper die, what it kept becomes ours.
-    prctl::set_child_subreaper(true).map_err(|errno| Error::system("becoming the subreaper", errno))?;
+    let open_files = limits::open_files(tasks)?;
+    // If the supervisor dies, its descendants become ours.
+    prctl::set_child_subreaper(true)
+        .map_err(|errno| Error::system("cannot become the subreaper of the tasks", errno))?;
     let (ours, streams) = streams::open(settings, tasks, stdin_is_spent)?;
     let (sockets, reports) = reports::open(tasks);
     let work =
         Work { commands, environment, streams, reports, affinity, signal_mask: signals.before, open_files };
-    let (keeper, ours) = Keeper::start(work, ours)?;
-    let reports = Gatherer::start(sockets);
+    let (supervisor, ours) = Supervisor::start(work, ours)?;
+    let reports = Gatherer::start(sockets)?;
     let output = Carrier::start(ours.sources, style)?;
     if !ours.inputs.is_empty() {
-        input::copy_to_all(ours.inputs);
+        input::copy_to_all(ours.inputs)?;
     }
     let on_death = settings.text("MP_ON_DEATH")?;
     let survive = on_death.is_some_and(|what| what.eq_ignore_ascii_case("continue"));
     let pids = vec![0; tasks];
+    let ends = Ends::new(info_level);
+    let (ending, failure) = (None, None);
     let job =
-        Job { commands, info_level, survive, keeper, reports, pids, status: 0, ending: None, failure: None };
+        Job { commands, info_level, ends, survive, supervisor, reports, pids, status: 0, ending, failure };
     job.watch(signals, output)
 }
 
-/// Makes room for the pipes of all tasks, and answers the limit as it was.
-fn allow_open_files(tasks: usize) -> nix::Result<(rlim_t, rlim_t)> {
-    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
-    // At the most three pipes and a socket a task, both ends while the keeper starts, and what is open anyway.
-    let needed = (8 * tasks as rlim_t + 64).min(hard);
-    if needed > soft {
-        setrlimit(Resource::RLIMIT_NOFILE, needed, hard)?;
-    }
-    Ok((soft, hard))
-}
-
-/// The thread that carries output, and a descriptor that tells its end.
+/// The thread that carries output.
 struct Carrier {
     thread: JoinHandle<io::Result<()>>,
-    over: OwnedFd,
+    /// Carries the number of each task that has written to a terminal whose reader is gone; its end is that of the thread.
+    broken: File,
 }
 
 impl Carrier {
     fn start(sources: Vec<Source>, style: Style) -> Result<Self, Error> {
         let own = |fd: io::Result<OwnedFd>| {
-            fd.map(File::from).map_err(|error| Error::system("poe's output", error))
+            fd.map(File::from)
+                .map_err(|error| Error::system("cannot copy the descriptor of an output", error))
         };
         let stdout = own(io::stdout().as_fd().try_clone_to_owned())?;
         let stderr = own(io::stderr().as_fd().try_clone_to_owned())?;
-        let (over, running) = streams::pipe()?;
-        let thread = thread::spawn(move || {
-            let _running = running;
-            output::carry(sources, style, stdout, stderr)
-        });
-        Ok(Self { thread, over })
+        let (broken, running) = streams::pipe()?;
+        let carry = move || {
+            let mut running = File::from(running);
+            let mut broken = |task: usize| {
+                let _ = running.write_all(&(task as u32).to_ne_bytes());
+            };
+            output::carry(sources, style, stdout, stderr, &mut broken)
+        };
+        let thread = thread::Builder::new()
+            .name("poe-output".into())
+            .spawn(carry)
+            .map_err(|error| Error::system("cannot start the thread that carries output", error))?;
+        Ok(Self { thread, broken: File::from(broken) })
+    }
+
+    /// The task that has written to a terminal whose reader is gone; `None` when the thread is over.
+    fn broken(&mut self) -> Option<usize> {
+        let mut task = [0; 4];
+        self.broken.read_exact(&mut task).ok().map(|()| u32::from_ne_bytes(task) as usize)
     }
 }
 
 struct Job<'a> {
     commands: &'a [Command],
     info_level: u8,
+    ends: Ends,
     /// The death of a task does not end the others.
     survive: bool,
-    keeper: Keeper,
+    supervisor: Supervisor,
     reports: Gatherer,
     /// 0: not started.
     pids: Vec<i32>,
-    /// The highest so far; what tasks say that are being ended does not count.
+    /// The highest so far; that of tasks that are being ended does not count.
     status: u8,
     ending: Option<Ending>,
     failure: Option<Error>,
@@ -172,22 +174,24 @@ struct Job<'a> {
 /// The job is being ended.
 struct Ending {
     since: Instant,
+    /// By this signal.
+    signal: Signal,
     /// When what is left is killed; `None`: that is done.
     kill_at: Option<Instant>,
 }
 
 impl Job<'_> {
     /// Looks after the job until its tasks and its output have ended.
-    fn watch(mut self, signals: &Signals, output: Carrier) -> Result<End, Error> {
+    fn watch(mut self, signals: &Signals, mut output: Carrier) -> Result<End, Error> {
         let (mut kept, mut carried) = (true, false);
         while kept || !carried {
             let wanted = |wanted| if wanted { PollFlags::POLLIN } else { PollFlags::empty() };
             let mut polled = [
                 PollFd::new(signals.queue.as_fd(), PollFlags::POLLIN),
-                PollFd::new(self.keeper.socket.as_fd(), wanted(kept)),
-                PollFd::new(output.over.as_fd(), wanted(!carried)),
+                PollFd::new(self.supervisor.socket.as_fd(), wanted(kept)),
+                PollFd::new(output.broken.as_fd(), wanted(!carried)),
             ];
-            // A closed descriptor is ready whatever is asked of it.
+            // A closed descriptor is always ready.
             let last = if carried { 2 } else { 3 };
             let polled = if kept { &mut polled[..last] } else { &mut polled };
             match poll(polled, self.patience()) {
@@ -197,7 +201,7 @@ impl Job<'_> {
             let ready: Vec<bool> = polled.iter().map(|polled| polled.any() == Some(true)).collect();
             while let Some(signal) = signals.next() {
                 if !kept && signal != Signal::SIGCONT {
-                    // The tasks are over and somebody does not read what they wrote: no reason to stay.
+                    // The tasks are over, and what they wrote is not read: no reason to stay.
                     return Ok(End { status: 128 + signal as u8, early: true });
                 }
                 self.pass_on(signal);
@@ -205,9 +209,15 @@ impl Job<'_> {
             if kept && ready[1] {
                 kept = self.listen();
             }
-            carried |= ready.get(2) == Some(&true);
+            if ready.get(2) == Some(&true) {
+                match output.broken() {
+                    Some(task) => self.supervisor.signal_task(task, Signal::SIGPIPE),
+                    None => carried = true,
+                }
+            }
             self.lose_patience();
         }
+        self.ends.summarize();
         let written = output.thread.join().unwrap_or_else(|_| Err(io::Error::other("its thread has failed")));
         match (self.failure, written) {
             (Some(failure), _) => Err(failure),
@@ -219,9 +229,9 @@ impl Job<'_> {
         }
     }
 
-    /// Takes in one note of the keeper; `false` when it was the last.
+    /// Takes in one note of the supervisor; `false` when it was the last.
     fn listen(&mut self) -> bool {
-        match Note::read(&mut self.keeper.socket) {
+        match Note::read(&mut self.supervisor.socket) {
             Ok(Note::Started { task, pid }) => {
                 self.pids[task] = pid;
                 self.reports.started(task, pid);
@@ -229,28 +239,33 @@ impl Job<'_> {
             }
             Ok(Note::NotStarted { task, errno }) => {
                 let program = self.program(task);
-                self.failure = Some(Error::Program {
-                    source: io::Error::from_raw_os_error(errno),
-                    program: hint(&program).unwrap_or(program),
+                self.failure = Some(match Path::new(&program).is_dir() && program.contains('/') {
+                    true => Error::Program { program, source: io::Error::from(Errno::EISDIR) },
+                    false => Error::Program {
+                        source: io::Error::from_raw_os_error(errno),
+                        program: hint(&program).unwrap_or(program),
+                    },
                 });
             }
             Ok(Note::Randomized { errno }) => self.tell(1, || {
                 let why = Errno::from_raw(errno).desc();
-                format!("attention: the system does not let tasks have the same addresses: {why}")
+                format!(
+                    "warning: addresses differ between the tasks: the system does not allow otherwise ({why})"
+                )
             }),
             Ok(Note::Exited { task, status }) => self.exited(task, status),
             Ok(Note::Killed { task, signal }) => self.killed(task, signal),
             Ok(Note::Done) => {
-                let _ = waitpid(self.keeper.pid, None);
+                let _ = waitpid(self.supervisor.pid, None);
                 return false;
             }
-            Ok(Note::Signal { .. }) => {}
+            Ok(Note::Signal { .. } | Note::Offer { .. } | Note::SignalTask { .. }) => {}
             Err(_) => {
-                // Killed by somebody: the kernel has ended its tasks, and what they left is now below us.
+                // The kernel has ended its tasks, and what they left is now below us.
                 end_descendants();
                 say(&format!(
-                    "the keeper of the tasks (pid {}) was ended by somebody: so is the job",
-                    self.keeper.pid
+                    "the supervisor process (pid {}) was killed; ending all tasks",
+                    self.supervisor.pid
                 ));
                 self.status = 128 + Signal::SIGKILL as u8;
                 self.kill();
@@ -261,11 +276,13 @@ impl Job<'_> {
     }
 
     fn exited(&mut self, task: usize, status: i32) {
-        self.reports.ended(task);
-        let level = if status == 0 || self.ending.is_some() { 2 } else { 1 };
-        self.tell(level, || format!("{} exited with status {status}", self.name(task)));
+        let status = status as u8;
+        let stage = self.reports.ended(task, How::Exit(status));
+        let (name, program) = (self.name(task), self.program(task));
+        self.pids[task] = 0;
+        self.ends.exited(Exit { task, name, program, status, stage }, self.ending.is_some());
         if self.ending.is_none() {
-            self.status = self.status.max(status as u8);
+            self.status = self.status.max(status);
             if status >= 128 {
                 self.died();
             }
@@ -273,11 +290,11 @@ impl Job<'_> {
     }
 
     fn killed(&mut self, task: usize, signal: i32) {
-        self.reports.ended(task);
-        let level = if self.ending.is_some() { 2 } else { 0 };
-        self.tell(level, || {
-            format!("{} was ended by signal {signal} ({})", self.name(task), signal_name(signal))
-        });
+        self.reports.ended(task, How::Signal(signal as u8));
+        let by_itself = self.ending.as_ref().is_none_or(|ending| !ending.explains(signal));
+        let name = self.name(task);
+        self.pids[task] = 0;
+        self.ends.killed(&name, signal, by_itself);
         if self.ending.is_none() {
             self.status = self.status.max(128 + signal as u8);
             self.died();
@@ -295,23 +312,25 @@ impl Job<'_> {
     fn pass_on(&mut self, signal: Signal) {
         match signal {
             Signal::SIGTSTP => {
-                self.keeper.signal(Signal::SIGSTOP);
+                self.supervisor.signal(Signal::SIGSTOP);
                 let _ = raise(Signal::SIGSTOP);
             }
             Signal::SIGUSR1 | Signal::SIGUSR2 | Signal::SIGCONT => {
                 if reports::signal() == Some(signal) {
                     self.reports.ask();
+                    // It asks for a report: no task that cannot handle it shall die of it.
+                    self.supervisor.offer(signal);
+                } else {
+                    self.supervisor.signal(signal);
                 }
-                self.keeper.signal(signal);
             }
             _ => match &self.ending {
                 Some(ending) if ending.since.elapsed() < ONE_SIGNAL => {}
-                // Whoever asks twice does not want to wait.
+                // A second signal: do not wait.
                 Some(_) => self.kill(),
                 None => {
-                    self.tell(1, || {
-                        format!("ended by signal {} ({signal}): so are the tasks", signal as i32)
-                    });
+                    let how = if signal == Signal::SIGINT { "interrupted" } else { "ended" };
+                    self.tell(1, || format!("{how} ({signal}); ending all tasks"));
                     self.status = 128 + signal as u8;
                     self.end(signal);
                 }
@@ -321,36 +340,45 @@ impl Job<'_> {
 
     /// Begins to end the job.
     fn end(&mut self, signal: Signal) {
-        self.keeper.signal(signal);
+        self.supervisor.signal(signal);
         // One that is stopped must go on to end.
-        self.keeper.signal(Signal::SIGCONT);
+        self.supervisor.signal(Signal::SIGCONT);
         let since = Instant::now();
-        self.ending = Some(Ending { since, kill_at: Some(since + GRACE) });
+        self.ending = Some(Ending { since, signal, kill_at: Some(since + GRACE) });
     }
 
     fn kill(&mut self) {
-        self.keeper.signal(Signal::SIGKILL);
-        self.ending = Some(Ending { since: Instant::now(), kill_at: None });
+        self.supervisor.signal(Signal::SIGKILL);
+        let signal = self.ending.as_ref().map_or(Signal::SIGKILL, |ending| ending.signal);
+        self.ending = Some(Ending { since: Instant::now(), signal, kill_at: None });
     }
 
     fn patience(&self) -> PollTimeout {
-        let left = self
-            .ending
-            .as_ref()
-            .and_then(|ending| ending.kill_at)
-            .map(|at| at.saturating_duration_since(Instant::now()));
+        let kill_at = self.ending.as_ref().and_then(|ending| ending.kill_at);
+        let next = kill_at.into_iter().chain(self.ends.due()).min();
         // Rounded up: a sleep that is too short would be one of many.
-        left.map_or(PollTimeout::NONE, |left| {
+        next.map_or(PollTimeout::NONE, |next| {
+            let left = next.saturating_duration_since(Instant::now());
             PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX)
         })
     }
 
     fn lose_patience(&mut self) {
+        if self.ends.due().is_some_and(|at| at <= Instant::now()) {
+            self.ends.summarize();
+        }
         let late =
             self.ending.as_ref().and_then(|ending| ending.kill_at).is_some_and(|at| at <= Instant::now());
         if late {
-            let seconds = GRACE.as_secs();
-            self.tell(1, || format!("some tasks did not end within {seconds} seconds: they are killed"));
+            let left: Vec<usize> = (0..self.pids.len()).filter(|task| self.pids[*task] != 0).collect();
+            // When the tasks have ended, what is left are processes that they started.
+            let (who, verb) = match left.len() {
+                0 => ("processes of the tasks".to_owned(), "run"),
+                1 => (tasks_named(&left), "runs"),
+                _ => (tasks_named(&left), "run"),
+            };
+            let them = if left.len() == 1 { "it" } else { "them" };
+            self.tell(1, || format!("{who} still {verb} after {} s; killing {them}", GRACE.as_secs()));
             self.kill();
         }
     }
@@ -370,15 +398,15 @@ impl Job<'_> {
     }
 }
 
-/// What to say of a program that is not on the PATH and lies in this folder.
-fn hint(program: &str) -> Option<String> {
-    (!program.contains('/') && Path::new(program).exists())
-        .then(|| format!("{program} (is ./{program} meant? This folder is not on the PATH)"))
+impl Ending {
+    /// Whether a task that this signal has ended was ended by `poe`.
+    fn explains(&self, signal: i32) -> bool {
+        signal == self.signal as i32 || signal == Signal::SIGKILL as i32 && self.kill_at.is_none()
+    }
 }
 
-fn signal_name(signal: i32) -> String {
-    match Signal::try_from(signal) {
-        Ok(signal) => signal.as_str().to_owned(),
-        Err(_) => format!("SIGRTMIN+{}", signal - nix::libc::SIGRTMIN()),
-    }
+/// A program that is not on the PATH and lies in the working directory.
+fn hint(program: &str) -> Option<String> {
+    (!program.contains('/') && Path::new(program).is_file())
+        .then(|| format!("{program} (did you mean ./{program}? The working directory is not on the PATH)"))
 }

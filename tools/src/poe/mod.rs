@@ -2,33 +2,39 @@
 //! leaves nothing behind.
 //!
 //! Two processes share the work. `poe` itself owns the terminal: it reads options, passes signals on and writes
-//! what the tasks write. Its child, the *keeper*, owns the tasks: it starts, signals and reaps them. Each ends
+//! what the tasks write. Its child, the *supervisor*, owns the tasks: it starts, signals and reaps them. Each ends
 //! every process of the job when the other one disappears, so that even SIGKILL of either leaves nothing running.
 //!
-//! A task that hangs tells why over a socket of its own; `poe` makes one report of what all tasks tell (`reports`).
+//! Each task has a socket to `poe`: over it, a task that hangs reports why, and `poe` makes one report of those of all tasks;
+//! and `poe` informs the tasks which others have ended (`reports`).
 //!
 //! ```text
-//!   poe  ── pipes: standard input, output, error ──┐
-//!    │                                             │
-//!    └── keeper (own session) ──┬── task 0 (own process group)
-//!          notes over a socket  └── task 1 …
+//!   poe  ── standard input and error by pipes, output by a terminal ──┐
+//!    │                                                                │
+//!    └── supervisor (own session) ──┬── task 0 (own process group)
+//!          notes over a socket      └── task 1 …
 //! ```
 
 mod affinity;
 mod arguments;
 mod commands;
+mod ends;
 mod environment;
 mod error;
+mod fold;
+mod hints;
 mod hosts;
 mod input;
 mod job;
-mod keeper;
+pub(crate) mod limits;
 mod options;
 mod output;
 mod processes;
+mod pty;
 mod reports;
 mod settings;
 mod streams;
+mod supervisor;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -38,7 +44,7 @@ use commands::Commands;
 use error::Error;
 use settings::Settings;
 
-/// Runs `poe` with the arguments that follow its name, and answers the job's exit status.
+/// Runs `poe` with the arguments that follow its name, and returns the job's exit status.
 ///
 /// The status is 0 when every task's is, otherwise the highest; 128 + N when signal N ended the job, or one of
 /// its tasks; 1 when the job could not be started as asked, 126 or 127 when a program could not be executed or
@@ -53,9 +59,9 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
     }
 }
 
-/// Whether a variable of this name means something to `poe`.
-pub(crate) fn knows(variable: &str) -> bool {
-    options::Setting::is_variable(variable)
+/// The variables that `poe` reads, or hands on.
+pub(crate) fn variables() -> impl Iterator<Item = &'static str> {
+    options::TABLE.iter().map(|setting| setting.variable)
 }
 
 fn run(arguments: Vec<OsString>) -> Result<u8, Error> {
@@ -70,6 +76,7 @@ fn run(arguments: Vec<OsString>) -> Result<u8, Error> {
 
 fn start(settings: &Settings, program: Vec<OsString>) -> Result<u8, Error> {
     hosts::check(settings)?;
+    hints::give(settings, &program)?;
     let Commands { steps, stdin_is_spent } = commands::plan(settings, program)?;
     let signals = job::Signals::take()?;
     let mut highest = 0;
@@ -85,6 +92,8 @@ fn start(settings: &Settings, program: Vec<OsString>) -> Result<u8, Error> {
 
 fn print(text: &str) -> Result<u8, Error> {
     use std::io::Write;
-    std::io::stdout().write_all(text.as_bytes()).map_err(|error| Error::system("standard output", error))?;
+    std::io::stdout()
+        .write_all(text.as_bytes())
+        .map_err(|error| Error::system("cannot write to standard output", error))?;
     Ok(0)
 }

@@ -1,5 +1,7 @@
 //! The one table of what can be asked of `poe`: flag, variable, values, default, meaning.
 
+use openlapi::transport::shm::segment::MAX_TASKS;
+
 use super::affinity::Affinity;
 use super::error::Error;
 use super::input::StdinMode;
@@ -11,7 +13,7 @@ pub(super) struct Setting {
     pub flags: &'static [&'static str],
     pub variable: &'static str,
     pub values: Values,
-    /// What holds when neither flag nor variable says anything. Empty: nothing, or see the meaning.
+    /// The value when neither flag nor variable is given. Empty: none, or see the meaning.
     pub default: &'static str,
     pub meaning: &'static str,
 }
@@ -24,7 +26,7 @@ pub(super) enum Values {
     YesNo,
     /// One of these words, in either case.
     OneOf(&'static [&'static str]),
-    /// Whatever this says is right; the text tells a user what that is.
+    /// What this function accepts; the text describes it.
     Checked(&'static str, fn(&str) -> bool),
     /// Any text; the name stands in the help.
     Text(&'static str),
@@ -42,34 +44,34 @@ const fn setting(
     Setting { flags, variable, values, default, meaning }
 }
 
-/// More tasks than this are a mistake.
-const MOST_TASKS: u64 = 16384;
+/// What the library's shared memory is made for.
+const MOST_TASKS: u64 = MAX_TASKS as u64;
 
 /// All settings, in the order of the help text.
 pub(super) static TABLE: &[Setting] = &[
     setting(&["procs"], "MP_PROCS", Number(1, MOST_TASKS), "1", "how many tasks"),
-    setting(
-        &["nodes"],
-        "MP_NODES",
-        Number(1, MOST_TASKS),
-        "",
-        "how many hosts; more than this one is an error",
-    ),
+    setting(&["nodes"], "MP_NODES", Number(1, MOST_TASKS), "", "how many machines; this one serves for all"),
     setting(
         &["tasks_per_node"],
         "MP_TASKS_PER_NODE",
         Number(1, MOST_TASKS),
         "",
-        "how many tasks on each host",
+        "how many tasks on each machine",
     ),
     setting(
         &["hostfile", "hfile"],
         "MP_HOSTFILE",
         Text("FILE"),
         "",
-        "the hosts to use; only this one may be named",
+        "the machines to use; only this one may be named",
     ),
-    setting(&["save_hostfile"], "MP_SAVEHOSTFILE", Text("FILE"), "", "write the hosts that are used to FILE"),
+    setting(
+        &["save_hostfile"],
+        "MP_SAVEHOSTFILE",
+        Text("FILE"),
+        "",
+        "write the machines that are used to FILE",
+    ),
     setting(&["pgmmodel"], "MP_PGMMODEL", OneOf(&["spmd", "mpmd"]), "spmd", "mpmd: a program for each task"),
     setting(
         &["cmdfile"],
@@ -84,21 +86,28 @@ pub(super) static TABLE: &[Setting] = &[
         "MP_STDOUTMODE",
         Checked("unordered, ordered or a task", |text| text.parse::<StdoutMode>().is_ok()),
         "unordered",
-        "output as it comes, task after task, or of one task only",
+        "output as it arrives, task after task, or of one task only",
+    ),
+    setting(
+        &["tty"],
+        "MP_TTY",
+        YesNo,
+        "yes",
+        "standard output of the tasks is a terminal: each line is shown when it is printed; no: a pipe",
     ),
     setting(
         &["stdinmode"],
         "MP_STDINMODE",
         Checked("all, none or a task", |text| text.parse::<StdinMode>().is_ok()),
         "0",
-        "who gets standard input",
+        "which tasks get standard input",
     ),
     setting(
         &["infolevel", "ilevel"],
         "MP_INFOLEVEL",
         Number(0, 6),
         "1",
-        "messages: 0 errors, 1 and attentions, 2 and information, 3 to 6 more and more detail",
+        "messages: 0 errors only, 1 also warnings, 2 also information, 3 to 6 more detail",
     ),
     setting(
         &["task_affinity"],
@@ -107,7 +116,7 @@ pub(super) static TABLE: &[Setting] = &[
             text.parse::<Affinity>().is_ok()
         }),
         "",
-        "pin each task; when not said: to a core of its own where there are enough of them",
+        "pin each task; when not given: to a core of its own if there are enough cores",
     ),
     setting(
         &["cpu_use"],
@@ -123,20 +132,20 @@ pub(super) static TABLE: &[Setting] = &[
         "end",
         "when a task is ended by a signal or exits with 128 or above: end the job, or let the others go on",
     ),
-    setting(
-        &["pulse"],
-        "MP_PULSE",
-        Number(0, u32::MAX as u64),
-        "",
-        "accepted: the end of a task is seen at once",
-    ),
+    setting(&["pulse"], "MP_PULSE", Number(0, u32::MAX as u64), "", "accepted and ignored"),
     setting(&["msg_api"], "MP_MSG_API", Text("API"), "lapi", "the interfaces that the tasks use"),
-    setting(&["euilib"], "MP_EUILIB", OneOf(&["ip", "us"]), "", "the way to other hosts, for the library"),
+    setting(&["euilib"], "MP_EUILIB", OneOf(&["ip", "us"]), "", "the network protocol, for the library"),
     setting(&["euidevice"], "MP_EUIDEVICE", Text("DEVICE"), "", "the adapters to use, for the library"),
     setting(&["instances"], "MP_INSTANCES", Text("N"), "", "instances of each adapter, for the library"),
     setting(&["use_bulk_xfer"], "MP_USE_BULK_XFER", YesNo, "", "large messages by remote memory access"),
-    setting(&["bulk_min_msg_size"], "MP_BULK_MIN_MSG_SIZE", Text("SIZE"), "", "what counts as large there"),
-    setting(&["rdma_count"], "MP_RDMA_COUNT", Text("COUNT"), "", "accepted: such contexts are not counted"),
+    setting(
+        &["bulk_min_msg_size"],
+        "MP_BULK_MIN_MSG_SIZE",
+        Text("SIZE"),
+        "",
+        "the size from which a message is large",
+    ),
+    setting(&["rdma_count"], "MP_RDMA_COUNT", Text("COUNT"), "", "accepted and ignored"),
     setting(&["shared_memory"], "MP_SHARED_MEMORY", YesNo, "", "for the library"),
     setting(
         &["wait_mode"],
@@ -155,17 +164,11 @@ pub(super) static TABLE: &[Setting] = &[
     setting(&["eager_limit"], "MP_EAGER_LIMIT", Text("BYTES"), "", "for MPI"),
     setting(&["buffer_mem"], "MP_BUFFER_MEM", Text("BYTES"), "", "for MPI"),
     setting(&["single_thread"], "MP_SINGLE_THREAD", YesNo, "", "for MPI"),
-    setting(
-        &["adapter_use"],
-        "MP_ADAPTER_USE",
-        OneOf(&["shared", "dedicated"]),
-        "",
-        "accepted: nobody divides adapters",
-    ),
-    setting(&["resd"], "MP_RESD", YesNo, "", "accepted: there is no resource manager to ask"),
-    setting(&["rmpool"], "MP_RMPOOL", Text("POOL"), "", "accepted, likewise"),
-    setting(&["retry"], "MP_RETRY", Text("SECONDS"), "", "accepted, likewise"),
-    setting(&["retrycount"], "MP_RETRYCOUNT", Text("N"), "", "accepted, likewise"),
+    setting(&["adapter_use"], "MP_ADAPTER_USE", OneOf(&["shared", "dedicated"]), "", "accepted and ignored"),
+    setting(&["resd"], "MP_RESD", YesNo, "", "accepted and ignored: no resource manager is present"),
+    setting(&["rmpool"], "MP_RMPOOL", Text("POOL"), "", "accepted and ignored"),
+    setting(&["retry"], "MP_RETRY", Text("SECONDS"), "", "accepted and ignored"),
+    setting(&["retrycount"], "MP_RETRYCOUNT", Text("N"), "", "accepted and ignored"),
     setting(
         &[],
         "MP_FENCE",
@@ -191,11 +194,6 @@ impl Setting {
     /// The setting of a variable that `poe` itself reads: every such variable is in the table.
     pub(super) fn of_variable(variable: &str) -> &'static Self {
         TABLE.iter().find(|setting| setting.variable == variable).expect("the variable is in the table")
-    }
-
-    /// Whether there is a setting with this variable.
-    pub(super) fn is_variable(name: &str) -> bool {
-        TABLE.iter().any(|setting| setting.variable == name)
     }
 
     /// Refuses a value that the setting does not take; `said` is how the user gave it.
@@ -286,7 +284,7 @@ mod tests {
     #[test]
     fn a_wrong_value_is_named() {
         let procs = Setting::of_flag("procs").expect("the flag exists");
-        for wrong in ["0", "-1", "many", "", "16385", "1.5"] {
+        for wrong in ["0", "-1", "many", "", "1025", "1.5"] {
             let message = procs.check("-procs", wrong).expect_err(wrong).to_string();
             assert!(message.contains("-procs") && message.contains(wrong), "{message}");
         }

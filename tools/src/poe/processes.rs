@@ -1,4 +1,4 @@
-//! Ends all processes below this one.
+//! What `/proc` says of processes, and the end of all those below this one.
 
 use std::fs;
 
@@ -8,9 +8,9 @@ use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::{Pid, getpid};
 
 /// Kills and reaps every descendant, those included that left their process group or session: this process is
-/// the subreaper, so whoever loses its parent becomes a child of ours, until none is left.
+/// the subreaper, so a process that loses its parent becomes a child of ours, until none is left.
 ///
-/// A process that may not be signalled (it runs as somebody else) is left to the system.
+/// A process that may not be signalled (it runs as another user) is left to the system.
 pub(super) fn end_descendants() {
     while !matches!(waitpid(None, Some(WaitPidFlag::WNOHANG)), Err(Errno::ECHILD)) {
         let mut signalled = false;
@@ -29,16 +29,44 @@ pub(super) fn end_descendants() {
 
 /// The children of this process, dead ones that are not reaped included.
 fn children() -> Vec<Pid> {
-    let me = getpid().to_string();
+    let me = getpid();
+    all(|parent, _| parent == me)
+}
+
+/// The processes of a task: its own, and those of its process group.
+pub(super) fn members(task: Pid) -> Vec<Pid> {
+    let mut found = all(|_, group| group == task);
+    if !found.contains(&task) {
+        found.push(task);
+    }
+    found
+}
+
+/// All processes whose parent and process group are as wanted.
+fn all(wanted: impl Fn(Pid, Pid) -> bool) -> Vec<Pid> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     entries
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok().map(Pid::from_raw))
         .filter(|pid| {
-            // The name, which may hold anything, ends at the last bracket; state and parent follow.
+            // The name, which may hold anything, ends at the last bracket; state, parent and group follow.
             let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-            let after = stat.rsplit(')').next().unwrap_or("");
-            after.split_whitespace().nth(1) == Some(&me)
+            let mut fields = stat.rsplit(')').next().unwrap_or("").split_whitespace().skip(1);
+            let mut number = || fields.next()?.parse().ok().map(Pid::from_raw);
+            matches!((number(), number()), (Some(parent), Some(group)) if wanted(parent, group))
         })
         .collect()
+}
+
+/// Whether a process has a handler for a signal.
+pub(super) fn handles(pid: Pid, signal: Signal) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    bit(&status, "SigCgt:", signal)
+}
+
+/// The bit of a signal in a mask of `/proc/PID/status`.
+pub(super) fn bit(status: &str, mask: &str, signal: Signal) -> bool {
+    let line = status.lines().find_map(|line| line.strip_prefix(mask));
+    let bits = line.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok()).unwrap_or(0);
+    bits >> (signal as u32 - 1) & 1 != 0
 }

@@ -1,4 +1,4 @@
-//! The pipes between `poe` and the tasks.
+//! The pipes and pseudoterminals between `poe` and the tasks.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -9,6 +9,7 @@ use nix::unistd::{getpgrp, pipe2, tcgetpgrp};
 use super::error::Error;
 use super::input::StdinMode;
 use super::output::{Source, StdoutMode, Stream};
+use super::pty;
 use super::settings::Settings;
 
 /// `poe`'s ends.
@@ -21,7 +22,7 @@ pub(super) struct Ours {
 /// One task's ends, to become its standard descriptors.
 pub(super) struct Theirs {
     pub stdin: Stdin,
-    /// `None`: what it writes is thrown away.
+    /// `None`: what it writes is discarded.
     pub stdout: Option<OwnedFd>,
     pub stderr: OwnedFd,
 }
@@ -42,17 +43,16 @@ pub(super) fn open(
 ) -> Result<(Ours, Vec<Theirs>), Error> {
     let stdout_mode = settings.parsed("MP_STDOUTMODE")?.unwrap_or(StdoutMode::Unordered);
     let stdin_mode = settings.parsed("MP_STDINMODE")?.unwrap_or(StdinMode::Only(0));
-    for (variable, named) in [
-        ("MP_STDOUTMODE", if let StdoutMode::Only(task) = stdout_mode { task } else { 0 }),
-        ("MP_STDINMODE", if let StdinMode::Only(task) = stdin_mode { task } else { 0 }),
+    for (flag, named) in [
+        ("-stdoutmode", if let StdoutMode::Only(task) = stdout_mode { task } else { 0 }),
+        ("-stdinmode", if let StdinMode::Only(task) = stdin_mode { task } else { 0 }),
     ] {
         if named >= tasks {
-            return Err(Error::asked(format!(
-                "{variable} is {named}: the last of {tasks} tasks is {}",
-                tasks - 1
-            )));
+            let highest = tasks - 1;
+            return Err(Error::asked(format!("{flag} {named}: the highest task number is {highest}")));
         }
     }
+    let mut terminals = settings.yes("MP_TTY")?;
     let stdin_mode = if stdin_is_spent || stdin_is_not_ours() { StdinMode::None } else { stdin_mode };
     let mut ours = Ours { sources: Vec::new(), inputs: Vec::new() };
     let mut theirs = Vec::new();
@@ -60,7 +60,7 @@ pub(super) fn open(
         let stdout = if matches!(stdout_mode, StdoutMode::Only(only) if only != task) {
             None
         } else {
-            Some(ours.output(task, Stream::Stdout)?)
+            Some(ours.stdout(task, &mut terminals)?)
         };
         let stderr = ours.output(task, Stream::Stderr)?;
         let stdin = match stdin_mode {
@@ -73,16 +73,28 @@ pub(super) fn open(
     Ok((ours, theirs))
 }
 
-/// Whether standard input is a terminal that somebody else uses: `poe` was started in the background. The tasks are
+/// Whether standard input is a terminal that another process group uses: `poe` was started in the background. The tasks are
 /// in another session, so the terminal would not stop them from taking what is typed for the shell.
 fn stdin_is_not_ours() -> bool {
     tcgetpgrp(std::io::stdin()).is_ok_and(|foreground| foreground != getpgrp())
 }
 
 impl Ours {
+    /// A pseudoterminal while `terminals` holds, which ends when the system has no more of them; else a pipe.
+    fn stdout(&mut self, task: usize, terminals: &mut bool) -> Result<OwnedFd, Error> {
+        if *terminals {
+            if let Ok((pipe, write)) = pty::open() {
+                self.sources.push(Source { task, stream: Stream::Stdout, pipe, terminal: true });
+                return Ok(write);
+            }
+            *terminals = false;
+        }
+        self.output(task, Stream::Stdout)
+    }
+
     fn output(&mut self, task: usize, stream: Stream) -> Result<OwnedFd, Error> {
         let (read, write) = pipe()?;
-        self.sources.push(Source { task, stream, pipe: File::from(read) });
+        self.sources.push(Source { task, stream, pipe: File::from(read), terminal: false });
         Ok(write)
     }
 
@@ -95,5 +107,5 @@ impl Ours {
 
 /// A pipe that programs do not inherit: the reading end, the writing end.
 pub(super) fn pipe() -> Result<(OwnedFd, OwnedFd), Error> {
-    pipe2(OFlag::O_CLOEXEC).map_err(|error| Error::system("a pipe to the tasks", error))
+    pipe2(OFlag::O_CLOEXEC).map_err(|error| Error::system("cannot make a pipe to the tasks", error))
 }

@@ -1,10 +1,11 @@
-//! Gathers what the tasks say when somebody wants to know why a job hangs, and prints it as one report.
+//! Gathers the reports of the tasks when a job hangs, and prints them as one. Informs the tasks which others have ended.
 //!
-//! Each task has a socket to `poe` (LAPI_REPORT_FD). A task whose calls have stalled, or that has got the signal, hands in its
-//! report unasked; then all others are asked. Nothing but these sockets is used for that: a task that is no LAPI program does
-//! not notice. Whoever has not answered after [`PATIENCE`] is reported as its process stands.
+//! Each task has a socket to `poe` (LAPI_REPORT_FD; `openlapi::wire::launcher` has the messages). A task whose calls have
+//! stalled, or that has received the signal, sends its report unasked; then all others are asked. Nothing but these sockets
+//! is used for that: a task that is no LAPI program does not notice. A task that has not replied after [`PATIENCE`] is
+//! reported by the state of its process.
 
-mod answer;
+mod board;
 mod text;
 
 use std::collections::BTreeMap;
@@ -12,7 +13,6 @@ use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixDatagram;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -22,19 +22,21 @@ use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
 use nix::sys::stat::fstat;
+use openlapi::wire::launcher::{Cause, FromLauncher, How, Report, Stage};
 
-use answer::{Answer, Cause};
+use super::error::Error;
+use board::Board;
 
-/// How long tasks may take to answer.
+/// How long tasks may take to reply.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// What a signal brings so soon after a report belongs to it.
+/// A signal that arrives so soon after a report belongs to it.
 const QUIET: Duration = Duration::from_secs(2);
+/// How long the ends of tasks are collected before the others are informed.
+const COLLECT: Duration = Duration::from_millis(100);
 /// The lowest number of a task's socket.
 const FIRST_PLACE: RawFd = 100;
-/// The longest message of a task, in bytes.
-const LONGEST: usize = 64 << 10;
 
-/// Makes the sockets, `poe`'s ends and the tasks'. Without one of them a job runs as well: its task reports on standard error.
+/// Makes the sockets, `poe`'s ends and the tasks'. A task without one reports on standard error.
 pub(super) fn open(tasks: usize) -> (Vec<Option<UnixDatagram>>, Vec<Option<UnixDatagram>>) {
     (0..tasks).map(|_| UnixDatagram::pair().ok().unzip()).unzip()
 }
@@ -42,7 +44,7 @@ pub(super) fn open(tasks: usize) -> (Vec<Option<UnixDatagram>>, Vec<Option<UnixD
 /// Keeps a number free for the socket of every task: the same in all of them, and none that programs use for themselves.
 pub(super) fn place(sockets: &[Option<UnixDatagram>]) -> Option<OwnedFd> {
     let number = fcntl(sockets.iter().flatten().next()?, FcntlArg::F_DUPFD_CLOEXEC(FIRST_PLACE)).ok()?;
-    // SAFETY: just made, and known to nobody else.
+    // SAFETY: just made, and owned by nothing else.
     Some(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
@@ -87,34 +89,39 @@ pub(super) fn signal() -> Option<Signal> {
 
 /// The thread that gathers, as the rest of `poe` sees it. It ends when this is dropped.
 pub(super) struct Gatherer {
-    /// A word of `ASK` or `END`.
-    orders: Option<UnixDatagram>,
-    /// 0: not started, or ended.
-    pids: Arc<[AtomicI32]>,
+    /// A word of `ASK`, `NEWS` or `END`.
+    orders: UnixDatagram,
+    board: Arc<Board>,
     thread: Option<JoinHandle<()>>,
 }
 
 const ASK: &[u8] = b"ask";
+const NEWS: &[u8] = b"news";
 const END: &[u8] = b"end";
 
 impl Gatherer {
-    /// Starts it. Without descriptors for it there are no reports of the job.
-    pub(super) fn start(sockets: Vec<Option<UnixDatagram>>) -> Self {
-        let pids: Arc<[AtomicI32]> = sockets.iter().map(|_| AtomicI32::new(0)).collect();
-        let (orders, heard) = UnixDatagram::pair().ok().unzip();
-        let thread = heard.map(|heard| {
-            let pids = pids.clone();
-            thread::spawn(move || Gathering::new(sockets, pids).run(&heard))
-        });
-        Self { orders, pids, thread }
+    /// Starts it.
+    pub(super) fn start(sockets: Vec<Option<UnixDatagram>>) -> Result<Self, Error> {
+        let failed = |error| Error::system("cannot start the thread that makes reports", error);
+        let board = Arc::new(Board::new(sockets));
+        let (orders, heard) = UnixDatagram::pair().map_err(failed)?;
+        let shared = board.clone();
+        let thread = thread::Builder::new()
+            .name("poe-reports".into())
+            .spawn(move || Gathering::new(&shared).run(&heard))
+            .map_err(failed)?;
+        Ok(Self { orders, board, thread: Some(thread) })
     }
 
     pub(super) fn started(&self, task: usize, pid: i32) {
-        self.pids[task].store(pid, Ordering::Relaxed);
+        self.board.started(task, pid);
     }
 
-    pub(super) fn ended(&self, task: usize) {
-        self.pids[task].store(0, Ordering::Relaxed);
+    /// A task has ended. Returns how far it had come with LAPI; `None` when no task of the job has used LAPI.
+    pub(super) fn ended(&self, task: usize, how: How) -> Option<Stage> {
+        let stage = self.board.ended(task, how);
+        self.order(NEWS);
+        stage
     }
 
     /// Has a report made.
@@ -123,9 +130,7 @@ impl Gatherer {
     }
 
     fn order(&self, order: &[u8]) {
-        if let Some(orders) = &self.orders {
-            let _ = orders.send(order);
-        }
+        let _ = self.orders.send(order);
     }
 }
 
@@ -143,49 +148,53 @@ struct Current {
     number: u64,
     cause: Cause,
     until: Instant,
-    answers: BTreeMap<usize, Answer>,
+    reports: BTreeMap<usize, Report>,
 }
 
-struct Gathering {
-    sockets: Vec<Option<UnixDatagram>>,
-    pids: Arc<[AtomicI32]>,
+struct Gathering<'a> {
+    board: &'a Board,
     /// How many reports there were.
     number: u64,
     current: Option<Current>,
     quiet_until: Instant,
+    /// When the tasks are informed which others have ended.
+    inform_at: Option<Instant>,
 }
 
-impl Gathering {
-    fn new(sockets: Vec<Option<UnixDatagram>>, pids: Arc<[AtomicI32]>) -> Self {
-        for socket in sockets.iter().flatten() {
-            let _ = socket.set_nonblocking(true);
-        }
-        Self { sockets, pids, number: 0, current: None, quiet_until: Instant::now() }
+impl<'a> Gathering<'a> {
+    fn new(board: &'a Board) -> Self {
+        Self { board, number: 0, current: None, quiet_until: Instant::now(), inform_at: None }
     }
 
     fn run(mut self, orders: &UnixDatagram) {
         loop {
+            let (numbers, sockets): (Vec<usize>, Vec<&UnixDatagram>) = self.board.sockets().unzip();
             let mut polled = vec![PollFd::new(orders.as_fd(), PollFlags::POLLIN)];
-            polled.extend(
-                self.sockets.iter().flatten().map(|socket| PollFd::new(socket.as_fd(), PollFlags::POLLIN)),
-            );
+            polled.extend(sockets.iter().map(|socket| PollFd::new(socket.as_fd(), PollFlags::POLLIN)));
             match poll(&mut polled, self.time_left()) {
                 Ok(_) | Err(Errno::EINTR) => {}
                 Err(_) => return,
             }
-            let ordered = polled[0].any() == Some(true);
-            self.take_answers();
-            if ordered {
+            let ready: Vec<bool> = polled.iter().map(|polled| polled.any() == Some(true)).collect();
+            for (task, _) in numbers.iter().zip(&ready[1..]).filter(|(_, ready)| **ready) {
+                self.board.read(*task);
+            }
+            while let Some((task, report)) = self.board.next_report() {
+                self.take(task, report);
+            }
+            if ready[0] {
                 let mut order = [0; 8];
-                match orders.recv(&mut order).map(|count| &order[..count] == ASK) {
-                    Ok(true) => self.begin(Cause::Asked(0)),
-                    _ if self.current.as_ref().is_some_and(|current| !current.answers.is_empty()) => {
+                match orders.recv(&mut order).map(|count| &order[..count]) {
+                    Ok(ASK) => self.begin(Cause::Asked(0)),
+                    Ok(NEWS) => {}
+                    _ if self.current.as_ref().is_some_and(|current| !current.reports.is_empty()) => {
                         return self.finish();
                     }
-                    // The tasks are over: there is nothing to be told of any.
+                    // The tasks are over: nothing remains to be reported.
                     _ => return,
                 }
             }
+            self.inform();
             if self
                 .current
                 .as_ref()
@@ -196,42 +205,39 @@ impl Gathering {
         }
     }
 
+    /// Informs the tasks which others have ended: a moment after the first of them, for many may end together.
+    fn inform(&mut self) {
+        if self.inform_at.is_some_and(|at| at <= Instant::now()) {
+            self.board.publish();
+            self.inform_at = None;
+        }
+        if self.inform_at.is_none() && self.board.has_news() {
+            self.inform_at = Some(Instant::now() + COLLECT);
+        }
+    }
+
     fn time_left(&self) -> PollTimeout {
-        let Some(current) = &self.current else { return PollTimeout::NONE };
-        let left = current.until.saturating_duration_since(Instant::now());
+        let until =
+            self.current.as_ref().map(|current| current.until).into_iter().chain(self.inform_at).min();
+        let Some(until) = until else { return PollTimeout::NONE };
+        let left = until.saturating_duration_since(Instant::now());
         // Rounded up: a sleep that is too short would be one of many.
         PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX)
     }
 
-    fn take_answers(&mut self) {
-        let mut buffer = vec![0; LONGEST + 1];
-        for task in 0..self.sockets.len() {
-            // A task sends a message or two; one that never ends must not keep us here.
-            for _ in 0..8 {
-                let Some(Ok(count)) = self.sockets[task].as_ref().map(|socket| socket.recv(&mut buffer))
-                else {
-                    break;
-                };
-                if let Some(answer) = Answer::parse(&String::from_utf8_lossy(&buffer[..count])) {
-                    self.take(task, answer);
-                }
-            }
-        }
-    }
-
-    fn take(&mut self, task: usize, answer: Answer) {
-        match (&answer.cause, &mut self.current) {
-            // To a question of which nobody wants to know any more.
+    fn take(&mut self, task: usize, report: Report) {
+        match (&report.cause, &mut self.current) {
+            // The reply to an earlier question.
             (Cause::Asked(number), Some(current)) if *number != current.number => {}
             (Cause::Asked(_), None) => {}
             (_, Some(current)) => {
-                current.answers.entry(task).or_insert(answer);
+                current.reports.entry(task).or_insert(report);
             }
             // The signal that belonged to the report just made.
             (Cause::Signal, None) if Instant::now() < self.quiet_until => {}
             (cause, None) => {
                 self.begin(cause.clone());
-                self.take(task, answer);
+                self.take(task, report);
             }
         }
     }
@@ -242,31 +248,28 @@ impl Gathering {
             return;
         }
         self.number += 1;
-        let question = format!("LAPI-REPORT 1 ask {}", self.number);
-        for socket in self.sockets.iter().flatten() {
-            // Full of questions that nobody reads: no LAPI program.
+        let question = FromLauncher::Ask(self.number).encode();
+        for (_, socket) in self.board.sockets() {
+            // Full of questions that are not read: no LAPI program.
             let _ = socket.send(question.as_bytes());
         }
         let until = Instant::now() + PATIENCE;
-        self.current = Some(Current { number: self.number, cause, until, answers: BTreeMap::new() });
+        self.current = Some(Current { number: self.number, cause, until, reports: BTreeMap::new() });
     }
 
-    /// Whether every task that runs has answered.
+    /// Whether every task that runs has replied.
     fn complete(&self, current: &Current) -> bool {
-        (0..)
-            .zip(self.pids.iter())
-            .all(|(task, pid)| pid.load(Ordering::Relaxed) == 0 || current.answers.contains_key(&task))
+        (0..).zip(self.board.pids()).all(|(task, pid)| pid == 0 || current.reports.contains_key(&task))
     }
 
     fn finish(&mut self) {
         let Some(mut current) = self.current.take() else { return };
         let tasks: Vec<text::Task> = (0..)
-            .zip(self.pids.iter())
+            .zip(self.board.pids())
             .map(|(number, pid)| {
-                let pid = pid.load(Ordering::Relaxed);
-                let answer = current.answers.remove(&number);
-                let process = answer.as_ref().map_or(pid, |answer| answer.pid);
-                text::Task { number, pid, answer, state: text::state_of(process) }
+                let report = current.reports.remove(&number);
+                let process = report.as_ref().map_or(pid, |report| report.pid);
+                text::Task { number, pid, report, state: text::state_of(process) }
             })
             .collect();
         let _ = io::stderr().write_all(text::report(&current.cause, &tasks).as_bytes());

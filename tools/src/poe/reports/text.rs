@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use super::answer::{Answer, Cause};
+use openlapi::config;
+use openlapi::wire::launcher::{Cause, Report};
 
 /// How many circles are named.
 const CIRCLES: usize = 4;
@@ -15,7 +16,7 @@ pub(super) struct Task {
     pub number: usize,
     /// 0: it has not started, or has ended.
     pub pid: i32,
-    pub answer: Option<Answer>,
+    pub report: Option<Report>,
     /// The state of its process, as `/proc` has it.
     pub state: Option<char>,
 }
@@ -39,15 +40,19 @@ fn state_name(state: char) -> &'static str {
     }
 }
 
+/// After how long without progress the library reports a stall.
+fn stall_seconds() -> u32 {
+    config::Config::from_env(&config::process_env).map_or(300, |config| config.stall_seconds)
+}
+
 /// The whole report.
 pub(super) fn report(cause: &Cause, tasks: &[Task]) -> String {
-    let answered = tasks.iter().filter(|task| task.answer.is_some()).count();
+    let replied = tasks.iter().filter(|task| task.report.is_some()).count();
     let because = match cause {
-        Cause::Stall => "nothing has moved for long",
-        Cause::Signal | Cause::Asked(_) => "asked for",
+        Cause::Stall => format!("no progress for {} s", stall_seconds()),
+        Cause::Signal | Cause::Asked(_) => "requested".to_owned(),
     };
-    let mut text =
-        format!("poe: report of the job ({because}): {answered} of {} tasks have answered\n", tasks.len());
+    let mut text = format!("poe: job report ({because}): {replied} of {} tasks have replied\n", tasks.len());
     let mut add = |line: &str| text.extend(["  ", line, "\n"]);
     tasks.iter().flat_map(sentences).for_each(|line| add(&line));
     for line in collectives(tasks) {
@@ -60,9 +65,9 @@ pub(super) fn report(cause: &Cause, tasks: &[Task]) -> String {
         add(&format!("a circle of waiting tasks: {}", links.join(", ")));
     }
     for task in tasks {
-        if let Some(answer) = &task.answer {
-            let _ = writeln!(text, "--- task {} (pid {})", task.number, answer.pid);
-            for line in answer.text.lines() {
+        if let Some(report) = &task.report {
+            let _ = writeln!(text, "--- task {} (pid {})", task.number, report.pid);
+            for line in report.text.lines() {
                 let _ = writeln!(text, "  {line}");
             }
         }
@@ -76,10 +81,10 @@ fn sentences(task: &Task) -> Vec<String> {
     let number = task.number;
     let state =
         task.state.map_or_else(String::new, |state| format!("{}, process state {state}", state_name(state)));
-    match &task.answer {
+    match &task.report {
         None if task.pid == 0 => vec![format!("task {number} has ended")],
-        None => vec![format!("task {number} has not answered ({state}, pid {})", task.pid)],
-        Some(answer) => answer
+        None => vec![format!("task {number} has not replied ({state}, pid {})", task.pid)],
+        Some(report) => report
             .clauses
             .iter()
             .map(|clause| match clause.starts_with("is not inside LAPI") {
@@ -94,7 +99,7 @@ fn sentences(task: &Task) -> Vec<String> {
 fn collectives(tasks: &[Task]) -> Vec<String> {
     let mut instances: BTreeMap<usize, Vec<(usize, u32, bool)>> = BTreeMap::new();
     for task in tasks {
-        for collective in task.answer.iter().flat_map(|answer| &answer.collectives) {
+        for collective in task.report.iter().flat_map(|report| &report.collectives) {
             let place = (task.number, collective.entered, collective.inside);
             instances.entry(collective.instance).or_default().push(place);
         }
@@ -131,7 +136,7 @@ fn list(tasks: &[usize]) -> String {
 /// every one is found, but at least one.
 fn circles(tasks: &[Task]) -> Vec<Vec<usize>> {
     let waits: BTreeMap<usize, &[usize]> =
-        tasks.iter().filter_map(|task| Some((task.number, &task.answer.as_ref()?.awaited[..]))).collect();
+        tasks.iter().filter_map(|task| Some((task.number, &task.report.as_ref()?.awaited[..]))).collect();
     let mut found = BTreeSet::new();
     let mut done = BTreeSet::new();
     for &start in waits.keys() {
@@ -164,11 +169,12 @@ fn circles(tasks: &[Task]) -> Vec<Vec<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use openlapi::wire::launcher::FromTask;
 
     fn task(number: usize, head: &str) -> Task {
-        let answer =
-            Answer::parse(&format!("LAPI-REPORT 1 stall\npid {}\n{head}\n\nline of {number}", 100 + number));
-        Task { number, pid: 100 + number as i32, answer: Some(answer.expect("a report")), state: Some('R') }
+        let text = format!("LAPI-REPORT 1 stall\npid {}\n{head}\n\nline of {number}", 100 + number);
+        let Some(FromTask::Report(report)) = FromTask::decode(&text) else { panic!("a report") };
+        Task { number, pid: 100 + number as i32, report: Some(report), state: Some('R') }
     }
 
     #[test]
@@ -178,14 +184,14 @@ mod tests {
             task(1, "says waits in LAPI_Gfence for task 2\nfor 2\ncollective 0 4 in"),
             task(2, "says is not inside LAPI\ncollective 0 3 out"),
         ];
-        tasks.push(Task { number: 3, pid: 103, answer: None, state: Some('T') });
-        tasks.push(Task { number: 4, pid: 0, answer: None, state: None });
+        tasks.push(Task { number: 3, pid: 103, report: None, state: Some('T') });
+        tasks.push(Task { number: 4, pid: 0, report: None, state: None });
         let text = report(&Cause::Stall, &tasks);
         for line in [
-            "poe: report of the job (nothing has moved for long): 3 of 5 tasks have answered",
+            "poe: job report (no progress for 300 s): 3 of 5 tasks have replied",
             "  task 0 waits in LAPI_Gfence for task 1",
             "  task 2 is not inside LAPI (computing, process state R)",
-            "  task 3 has not answered (stopped, process state T, pid 103)",
+            "  task 3 has not replied (stopped, process state T, pid 103)",
             "  task 4 has ended",
             "  collective call number 4: entered by tasks 0, 1, not by task 2",
             "--- task 1 (pid 101)",

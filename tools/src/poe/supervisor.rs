@@ -1,7 +1,7 @@
 //! The process that owns the tasks: starts, signals and reaps them, and ends them all when `poe` is gone.
 //!
-//! It is a child of `poe` in a session of its own, so that nothing that is aimed at `poe` or its process group hits
-//! it too. The two talk in [`Note`]s over a socket; its end of file means that the other one has died.
+//! It is a child of `poe` in a session of its own, so that no signal to `poe` or its process group reaches it. The two
+//! exchange [`Note`]s over a socket; end of file means that the other one has died.
 
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
@@ -23,11 +23,11 @@ use nix::unistd::{ForkResult, Pid, fork, getpid, getppid, setsid};
 use super::commands::Command;
 use super::environment::Environment;
 use super::error::Error;
-use super::processes::end_descendants;
+use super::processes::{end_descendants, handles, members};
 use super::reports::{self, HandOver};
 use super::streams::{Ours, Stdin, Theirs};
 
-/// What the keeper is to start.
+/// What the supervisor is to start.
 pub(super) struct Work<'a> {
     /// One per task.
     pub commands: &'a [Command],
@@ -42,7 +42,7 @@ pub(super) struct Work<'a> {
     pub open_files: (rlim_t, rlim_t),
 }
 
-/// What the two tell each other.
+/// What the two send each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Note {
     /// A task runs as this process.
@@ -57,20 +57,24 @@ pub(super) enum Note {
     Killed { task: usize, signal: i32 },
     /// All tasks have ended and no process of theirs is left.
     Done,
-    /// To the keeper: send this signal to every task.
+    /// To the supervisor: send this signal to every task.
     Signal { signal: i32 },
+    /// To the supervisor: send this signal to every process of the tasks that has a handler for it.
+    Offer { signal: i32 },
+    /// To the supervisor: send this signal to one task.
+    SignalTask { task: usize, signal: i32 },
 }
 
-/// `poe`'s handle of the keeper.
-pub(super) struct Keeper {
+/// `poe`'s handle of the supervisor.
+pub(super) struct Supervisor {
     pub pid: Pid,
     pub socket: UnixStream,
 }
 
-impl Keeper {
-    /// Starts the keeper, which starts the tasks. `ours` is closed on its side.
+impl Supervisor {
+    /// Starts the supervisor, which starts the tasks. `ours` is closed on its side.
     pub(super) fn start(work: Work, ours: Ours) -> Result<(Self, Ours), Error> {
-        let failed = |error: io::Error| Error::system("the keeper of the tasks", error);
+        let failed = |error: io::Error| Error::system("cannot start the supervisor process", error);
         let (socket, theirs) = UnixStream::pair().map_err(failed)?;
         // SAFETY: no other thread of this process holds a lock that the child needs: jobs run one after another and
         // the threads of the last one are over, except one that may sit in a read of standard input, which the
@@ -85,16 +89,26 @@ impl Keeper {
         }
     }
 
-    /// Has a signal sent to every task. A keeper that is gone has no tasks any more.
+    /// Has a signal sent to every task. A supervisor that is gone has no tasks any more.
     pub(super) fn signal(&mut self, signal: Signal) {
         let _ = Note::Signal { signal: signal as i32 }.write(&mut self.socket);
     }
+
+    /// Has a signal sent to every process of the tasks that has a handler for it.
+    pub(super) fn offer(&mut self, signal: Signal) {
+        let _ = Note::Offer { signal: signal as i32 }.write(&mut self.socket);
+    }
+
+    /// Has a signal sent to one task.
+    pub(super) fn signal_task(&mut self, task: usize, signal: Signal) {
+        let _ = Note::SignalTask { task, signal: signal as i32 }.write(&mut self.socket);
+    }
 }
 
-/// The keeper's life.
+/// What the supervisor does from its start to its end.
 fn keep(work: Work, mut socket: UnixStream) {
     let _ = setsid();
-    let _ = prctl::set_name(c"poe-keeper");
+    let _ = prctl::set_name(c"poe-supervisor");
     let _ = prctl::set_child_subreaper(true);
     let ended = SigSet::from(Signal::SIGCHLD);
     let signals = ended
@@ -103,7 +117,7 @@ fn keep(work: Work, mut socket: UnixStream) {
     let Ok(signals) = signals else { return };
     let mut tasks = Tasks { pids: Vec::new() };
     if tasks.start(work, &mut socket).and_then(|()| tasks.serve(&signals, &mut socket)).is_err() {
-        // Nobody listens any more, or a task could not be started.
+        // `poe` is gone, or a task could not be started.
         tasks.signal(Signal::SIGKILL);
     }
     end_descendants();
@@ -120,7 +134,7 @@ impl Tasks {
         if let Err(errno) = keep_addresses() {
             Note::Randomized { errno: errno as i32 }.write(socket)?;
         }
-        let keeper = getpid();
+        let supervisor = getpid();
         let sockets = work.reports;
         let place = reports::place(&sockets);
         for (task, (command, streams)) in work.commands.iter().zip(work.streams).enumerate() {
@@ -147,7 +161,7 @@ impl Tasks {
             unsafe {
                 program.pre_exec(move || {
                     prctl::set_pdeathsig(Signal::SIGKILL)?;
-                    if getppid() != keeper {
+                    if getppid() != supervisor {
                         return Err(Errno::ESRCH.into());
                     }
                     if let Some(processors) = affinity {
@@ -188,17 +202,27 @@ impl Tasks {
                 Err(errno) => return Err(errno.into()),
             }
             let [_, asked] = polled.map(|polled| polled.any() == Some(true));
+            // Of several ends the kernel queues one signal: that of the first.
+            let first = std::iter::from_fn(|| signals.read_signal().ok().flatten()).next();
             while let Ok(Some(_)) = signals.read_signal() {}
             let mut ended: Vec<_> = std::iter::from_fn(reap).collect();
-            // Of tasks that have ended at the same time, the one that a signal has ended is the cause: others end with an
-            // error because they have seen it die.
-            ended.sort_by_key(|(_, status)| !libc::WIFSIGNALED(*status));
+            // After the first come those that a signal has ended: others end with an error because they have seen them die.
+            ended.sort_by_key(|(pid, status)| {
+                let is_first = first.is_some_and(|first| first.ssi_pid as i32 == pid.as_raw());
+                (!is_first, !libc::WIFSIGNALED(*status))
+            });
             for (pid, status) in ended {
                 self.report(pid, status, socket)?;
             }
             if asked {
                 match Note::read(socket)? {
                     Note::Signal { signal } => self.signal(Signal::try_from(signal)?),
+                    Note::Offer { signal } => self.offer(Signal::try_from(signal)?),
+                    Note::SignalTask { task, signal } => {
+                        if let Some(Some(pid)) = self.pids.get(task) {
+                            signal_group(*pid, Signal::try_from(signal)?);
+                        }
+                    }
                     _ => return Err(io::ErrorKind::InvalidData.into()),
                 }
             }
@@ -206,7 +230,7 @@ impl Tasks {
         Ok(())
     }
 
-    /// Tells `poe` of a task's end. Orphans of tasks end here too; nobody asks for them.
+    /// Reports a task's end to `poe`. Orphans of tasks end here too, and are not reported.
     fn report(&mut self, pid: Pid, status: i32, socket: &mut UnixStream) -> io::Result<()> {
         let Some(task) = self.pids.iter().position(|task| *task == Some(pid)) else { return Ok(()) };
         self.pids[task] = None;
@@ -218,13 +242,26 @@ impl Tasks {
         note.write(socket)
     }
 
-    /// Signals the process group of every task, or the task alone when it has left its group.
     fn signal(&self, signal: Signal) {
         for pid in self.pids.iter().flatten() {
-            if killpg(*pid, signal).is_err() {
-                let _ = kill(*pid, signal);
+            signal_group(*pid, signal);
+        }
+    }
+
+    /// Signals the processes of all tasks that have a handler for this signal: it would end the others.
+    fn offer(&self, signal: Signal) {
+        for pid in self.pids.iter().flatten() {
+            for member in members(*pid).into_iter().filter(|member| handles(*member, signal)) {
+                let _ = kill(member, signal);
             }
         }
+    }
+}
+
+/// Signals the process group of a task, or the task alone when it has left its group.
+fn signal_group(task: Pid, signal: Signal) {
+    if killpg(task, signal).is_err() {
+        let _ = kill(task, signal);
     }
 }
 
@@ -264,6 +301,8 @@ impl Note {
             Self::Killed { task, signal } => (4, task, signal),
             Self::Done => (5, 0, 0),
             Self::Signal { signal } => (6, 0, signal),
+            Self::Offer { signal } => (7, 0, signal),
+            Self::SignalTask { task, signal } => (8, task, signal),
         };
         let mut bytes = [0; Self::LENGTH];
         for (field, word) in bytes.chunks_exact_mut(4).zip([kind, task as i32, value]) {
@@ -286,6 +325,8 @@ impl Note {
             4 => Ok(Self::Killed { task, signal: value }),
             5 => Ok(Self::Done),
             6 => Ok(Self::Signal { signal: value }),
+            7 => Ok(Self::Offer { signal: value }),
+            8 => Ok(Self::SignalTask { task, signal: value }),
             _ => Err(io::ErrorKind::InvalidData.into()),
         }
     }
@@ -306,6 +347,8 @@ mod tests {
             Note::Killed { task: 0, signal: 64 },
             Note::Done,
             Note::Signal { signal: 15 },
+            Note::Offer { signal: 12 },
+            Note::SignalTask { task: 7, signal: 13 },
         ] {
             note.write(&mut here).expect("the other end is open");
             assert_eq!(Note::read(&mut there).expect("a note was written"), note);

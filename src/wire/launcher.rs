@@ -1,0 +1,390 @@
+//! What a task and its launcher send each other over the socket that LAPI_REPORT_FD names: datagrams of text.
+//!
+//! ```text
+//! task -> launcher   LAPI-REPORT 1 enter\npid P\ntask T N      the first LAPI_Init of the process begins
+//!                    LAPI-REPORT 1 ready\npid P               a LAPI_Init has succeeded
+//!                    LAPI-REPORT 1 leave\npid P               the last LAPI_Term is over, or LAPI_Init has failed
+//!                    LAPI-REPORT 1 CAUSE\npid P\n...\n\ntext  a report; CAUSE is stall, signal or "asked K"
+//! launcher -> task   LAPI-REPORT 1 ask K                      asks for a report
+//!                    LAPI-REPORT 1 ended\nT STATE HOW N\n...   all tasks that have ended so far
+//! ```
+//!
+//! The launcher sends the whole list of ended tasks each time, so a message that is late or lost does no harm. Lines
+//! that begin with an unknown word are skipped.
+
+use std::fmt::{self, Write as _};
+
+/// How every message begins.
+const HEAD: &str = "LAPI-REPORT 1 ";
+
+/// The longest message, in bytes: what a datagram surely holds.
+pub const LONGEST: usize = 64 << 10;
+
+/// A message of a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FromTask {
+    /// The first LAPI_Init of this process begins.
+    Enter {
+        /// The process.
+        pid: i32,
+        /// Which task it is.
+        task: u32,
+        /// Of how many.
+        tasks: u32,
+    },
+    /// A LAPI_Init of this process has succeeded.
+    Ready {
+        /// The process.
+        pid: i32,
+    },
+    /// This process uses LAPI no more.
+    Leave {
+        /// The process.
+        pid: i32,
+    },
+    /// A report.
+    Report(Report),
+}
+
+/// A message of the launcher.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FromLauncher {
+    /// Asks for a report, with this number.
+    Ask(u64),
+    /// The tasks that have ended.
+    Ended(Vec<(u32, Ended)>),
+}
+
+/// Why a report is made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// A task's calls have waited for long without progress.
+    Stall,
+    /// A task has received the signal.
+    Signal,
+    /// The launcher has asked, with this number.
+    Asked(u64),
+}
+
+/// The report of one task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// Why it is made.
+    pub cause: Cause,
+    /// The process that reports: not the task's own when that is a script.
+    pub pid: i32,
+    /// What the task does, each to follow the task's name.
+    pub clauses: Vec<String>,
+    /// The tasks that it waits for.
+    pub awaited: Vec<usize>,
+    /// The collective calls of its instances.
+    pub collectives: Vec<Collective>,
+    /// Everything else, for people.
+    pub text: String,
+}
+
+/// Where a task stands in the collective calls of one instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Collective {
+    /// The instance, from 0.
+    pub instance: usize,
+    /// How many calls it has entered.
+    pub entered: u32,
+    /// It is in the last of them.
+    pub inside: bool,
+}
+
+/// How far a task had come with LAPI when it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// It has not called LAPI_Init.
+    Never,
+    /// LAPI_Init has not returned.
+    Enter,
+    /// LAPI_Init has failed.
+    Failed,
+    /// LAPI_Init has succeeded.
+    Ready,
+    /// LAPI_Term has returned.
+    Left,
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// It exited with this status.
+    Exit(u8),
+    /// This signal ended it.
+    Signal(u8),
+}
+
+/// The end of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// How far it had come.
+    pub stage: Stage,
+    /// How it ended.
+    pub how: How,
+}
+
+const STAGES: [(Stage, &str, &str); 5] = [
+    (Stage::Never, "never", " before it called LAPI_Init"),
+    (Stage::Enter, "enter", " in LAPI_Init"),
+    (Stage::Failed, "failed", " after its LAPI_Init had failed"),
+    (Stage::Ready, "ready", " without calling LAPI_Term"),
+    (Stage::Left, "left", " after LAPI_Term"),
+];
+
+impl FromTask {
+    /// The message as text.
+    pub fn encode(&self) -> String {
+        match self {
+            Self::Enter { pid, task, tasks } => format!("{HEAD}enter\npid {pid}\ntask {task} {tasks}"),
+            Self::Ready { pid } => format!("{HEAD}ready\npid {pid}"),
+            Self::Leave { pid } => format!("{HEAD}leave\npid {pid}"),
+            Self::Report(report) => report.encode(),
+        }
+    }
+
+    /// Reads a message; `None` when it has no form that is known.
+    pub fn decode(message: &str) -> Option<Self> {
+        let rest = message.strip_prefix(HEAD)?;
+        let (kind, lines) = rest.split_once('\n').unwrap_or((rest, ""));
+        let value = |word: &str| lines.lines().find_map(|line| line.strip_prefix(word)?.strip_prefix(' '));
+        let pid = || value("pid")?.parse().ok();
+        match kind {
+            "enter" => {
+                let (task, tasks) = value("task")?.split_once(' ')?;
+                Some(Self::Enter { pid: pid()?, task: task.parse().ok()?, tasks: tasks.parse().ok()? })
+            }
+            "ready" => Some(Self::Ready { pid: pid()? }),
+            "leave" => Some(Self::Leave { pid: pid()? }),
+            _ => Report::decode(kind, lines).map(Self::Report),
+        }
+    }
+}
+
+impl FromLauncher {
+    /// The message as text.
+    pub fn encode(&self) -> String {
+        match self {
+            Self::Ask(number) => format!("{HEAD}ask {number}"),
+            Self::Ended(tasks) => {
+                let mut text = format!("{HEAD}ended");
+                for (task, Ended { stage, how }) in tasks {
+                    let word = STAGES.iter().find(|entry| entry.0 == *stage).map_or("never", |entry| entry.1);
+                    let _ = match how {
+                        How::Exit(status) => write!(text, "\n{task} {word} exit {status}"),
+                        How::Signal(signal) => write!(text, "\n{task} {word} signal {signal}"),
+                    };
+                }
+                text
+            }
+        }
+    }
+
+    /// Reads a message; `None` when it has no form that is known.
+    pub fn decode(message: &str) -> Option<Self> {
+        let mut lines = message.strip_prefix(HEAD)?.lines();
+        match lines.next()?.split_once(' ') {
+            Some(("ask", number)) => Some(Self::Ask(number.trim().parse().ok()?)),
+            None if message[HEAD.len()..].starts_with("ended") => {
+                let tasks = lines.map(|line| {
+                    let mut words = line.split(' ');
+                    let task = words.next()?.parse().ok()?;
+                    let word = words.next()?;
+                    let stage = STAGES.iter().find(|entry| entry.1 == word)?.0;
+                    let how = match (words.next()?, words.next()?.parse().ok()?) {
+                        ("exit", status) => How::Exit(status),
+                        ("signal", signal) => How::Signal(signal),
+                        _ => return None,
+                    };
+                    Some((task, Ended { stage, how }))
+                });
+                Some(Self::Ended(tasks.collect::<Option<_>>()?))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Report {
+    fn encode(&self) -> String {
+        let cause = match &self.cause {
+            Cause::Stall => "stall".to_owned(),
+            Cause::Signal => "signal".to_owned(),
+            Cause::Asked(number) => format!("asked {number}"),
+        };
+        let mut message = format!("{HEAD}{cause}\npid {}\n", self.pid);
+        for clause in &self.clauses {
+            let _ = writeln!(message, "says {clause}");
+        }
+        for task in &self.awaited {
+            let _ = writeln!(message, "for {task}");
+        }
+        for Collective { instance, entered, inside } in &self.collectives {
+            let _ =
+                writeln!(message, "collective {instance} {entered} {}", if *inside { "in" } else { "out" });
+        }
+        message.push('\n');
+        message += &self.text;
+        if message.len() > LONGEST {
+            let end = (0..=LONGEST - 16).rev().find(|at| message.is_char_boundary(*at)).unwrap_or(0);
+            message.truncate(end);
+            message += "\n(cut off)";
+        }
+        message
+    }
+
+    fn decode(cause: &str, rest: &str) -> Option<Self> {
+        let cause = match cause {
+            "stall" => Cause::Stall,
+            "signal" => Cause::Signal,
+            other => Cause::Asked(other.strip_prefix("asked ")?.parse().ok()?),
+        };
+        let (head, text) = rest.split_once("\n\n").unwrap_or((rest, ""));
+        let mut report = Self {
+            cause,
+            pid: 0,
+            clauses: Vec::new(),
+            awaited: Vec::new(),
+            collectives: Vec::new(),
+            text: text.to_owned(),
+        };
+        for line in head.lines() {
+            let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+            match word {
+                "pid" => report.pid = rest.parse().ok()?,
+                "says" => report.clauses.push(rest.to_owned()),
+                "for" => report.awaited.push(rest.parse().ok()?),
+                "collective" => report.collectives.push(Collective::decode(rest)?),
+                _ => {}
+            }
+        }
+        Some(report)
+    }
+}
+
+impl Collective {
+    fn decode(text: &str) -> Option<Self> {
+        let mut words = text.split(' ');
+        let (instance, entered) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+        Some(Self { instance, entered, inside: words.next()? == "in" })
+    }
+}
+
+impl Ended {
+    /// It has never been ready: no task of its number has ever met the others.
+    pub fn was_never_ready(self) -> bool {
+        matches!(self.stage, Stage::Never | Stage::Enter | Stage::Failed)
+    }
+
+    /// As one word that is not 0.
+    pub fn to_word(self) -> u32 {
+        let stage = STAGES.iter().position(|entry| entry.0 == self.stage).unwrap_or(0) as u32;
+        let (kind, value) = match self.how {
+            How::Exit(status) => (1, status),
+            How::Signal(signal) => (2, signal),
+        };
+        kind << 16 | stage << 8 | u32::from(value)
+    }
+
+    /// What [`Self::to_word`] made; `None` of 0.
+    pub fn from_word(word: u32) -> Option<Self> {
+        let value = (word & 0xff) as u8;
+        let how = match word >> 16 {
+            1 => How::Exit(value),
+            2 => How::Signal(value),
+            _ => return None,
+        };
+        Some(Self { stage: STAGES.get((word >> 8 & 0xff) as usize)?.0, how })
+    }
+}
+
+/// To follow the task's name.
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.how {
+            How::Exit(status) => write!(f, "exited with status {status}")?,
+            How::Signal(signal) => write!(f, "was ended by signal {signal}")?,
+        }
+        let when = STAGES.iter().find(|entry| entry.0 == self.stage).map_or("", |entry| entry.2);
+        f.write_str(when)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_of_tasks_are_read_as_they_were_written() {
+        let report = Report {
+            cause: Cause::Asked(7),
+            pid: 42,
+            clauses: vec!["waits in LAPI_Gfence for task 3".into()],
+            awaited: vec![3],
+            collectives: vec![Collective { instance: 0, entered: 5, inside: true }],
+            text: "task 0 of 4\n\n  more".into(),
+        };
+        for message in [
+            FromTask::Enter { pid: 4, task: 1, tasks: 3 },
+            FromTask::Ready { pid: 4 },
+            FromTask::Leave { pid: 4 },
+            FromTask::Report(report.clone()),
+            FromTask::Report(Report { cause: Cause::Stall, text: String::new(), ..report.clone() }),
+        ] {
+            assert_eq!(FromTask::decode(&message.encode()), Some(message));
+        }
+        let long = Report { text: "ä".repeat(LONGEST), ..report }.encode();
+        assert!(long.len() <= LONGEST && long.ends_with("(cut off)"));
+    }
+
+    #[test]
+    fn messages_of_the_launcher_are_read_as_they_were_written() {
+        let every = STAGES.iter().flat_map(|(stage, ..)| {
+            [How::Exit(0), How::Exit(255), How::Signal(9)].map(|how| Ended { stage: *stage, how })
+        });
+        for ended in every.clone() {
+            assert_eq!(Ended::from_word(ended.to_word()), Some(ended));
+        }
+        assert_eq!(Ended::from_word(0), None);
+        let ended = FromLauncher::Ended((0..).zip(every).collect());
+        for message in [FromLauncher::Ask(3), FromLauncher::Ended(Vec::new()), ended] {
+            assert_eq!(FromLauncher::decode(&message.encode()), Some(message));
+        }
+    }
+
+    #[test]
+    fn unknown_forms_are_refused_and_unknown_words_skipped() {
+        for message in [
+            "",
+            "LAPI-REPORT 2 stall",
+            "LAPI-REPORT 1 bored",
+            "LAPI-REPORT 1 asked x",
+            "hello\nfor 3",
+            "LAPI-REPORT 1 enter\npid 3",
+            "LAPI-REPORT 1 ready",
+        ] {
+            assert_eq!(FromTask::decode(message), None, "{message}");
+        }
+        for line in ["for me", "pid -", "collective 1", "collective x 2 in"] {
+            assert_eq!(FromTask::decode(&format!("LAPI-REPORT 1 stall\n{line}\n\n")), None, "{line}");
+        }
+        let Some(FromTask::Report(report)) = FromTask::decode("LAPI-REPORT 1 signal\nnew word\npid 3") else {
+            panic!("a report");
+        };
+        assert_eq!((report.pid, report.cause), (3, Cause::Signal));
+        for message in ["LAPI-REPORT 1 ask", "LAPI-REPORT 1 ask x", "LAPI-REPORT 1 ended\n1 never", "x"] {
+            assert_eq!(FromLauncher::decode(message), None, "{message}");
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_task_is_a_clause() {
+        let never = Ended { stage: Stage::Never, how: How::Exit(1) };
+        assert_eq!(never.to_string(), "exited with status 1 before it called LAPI_Init");
+        let ready = Ended { stage: Stage::Ready, how: How::Exit(0) };
+        assert_eq!(ready.to_string(), "exited with status 0 without calling LAPI_Term");
+    }
+}

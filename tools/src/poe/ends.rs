@@ -1,0 +1,121 @@
+//! What `poe` says about tasks that end.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use nix::libc;
+use nix::sys::signal::Signal;
+use openlapi::wire::launcher::{Ended, How, Stage};
+
+use super::error::say;
+use super::fold::tasks_named;
+
+/// How long equal ends are collected before they are summarized.
+const COLLECT: Duration = Duration::from_millis(300);
+/// So many tasks that end alike are said one by one.
+const SINGLE: usize = 3;
+
+/// The messages, as far as the level of information asks for them.
+pub(super) struct Ends {
+    level: u8,
+    /// How many tasks have ended in each way, and those of them that were not said yet.
+    alike: BTreeMap<String, (usize, Vec<usize>)>,
+    collect_until: Option<Instant>,
+    /// What matters only if the job fails: tasks that left LAPI early, with status 0.
+    silent: Vec<Exit>,
+}
+
+/// A task that has exited.
+pub(super) struct Exit {
+    pub task: usize,
+    /// The task with its program and process.
+    pub name: String,
+    pub program: String,
+    pub status: u8,
+    /// How far it had come with LAPI, if the job uses that.
+    pub stage: Option<Stage>,
+}
+
+impl Exit {
+    /// To follow the name.
+    fn end(&self) -> String {
+        match self.stage {
+            None | Some(Stage::Left) => format!("exited with status {}", self.status),
+            Some(stage) => Ended { stage, how: How::Exit(self.status) }.to_string(),
+        }
+    }
+}
+
+impl Ends {
+    pub(super) fn new(level: u8) -> Self {
+        Self { level, alike: BTreeMap::new(), collect_until: None, silent: Vec::new() }
+    }
+
+    /// A task has exited; `ending`: while the job is being ended.
+    pub(super) fn exited(&mut self, exit: Exit, ending: bool) {
+        if self.level >= 2 {
+            say(&format!("{} {}", exit.name, exit.end()));
+        } else if self.level == 1 && !ending {
+            if exit.status != 0 {
+                self.failed();
+                self.add(&exit);
+            } else if matches!(exit.stage, Some(Stage::Never | Stage::Enter | Stage::Ready)) {
+                self.silent.push(exit);
+            }
+        }
+    }
+
+    /// A signal has ended a task, by itself or because the job is being ended.
+    pub(super) fn killed(&mut self, name: &str, signal: i32, by_itself: bool) {
+        if by_itself || self.level >= 2 {
+            if by_itself && self.level == 1 {
+                self.failed();
+            }
+            self.summarize();
+            say(&format!("{name} was ended by signal {signal} ({})", signal_name(signal)));
+        }
+    }
+
+    /// When [`Self::summarize`] is due.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.collect_until
+    }
+
+    /// Says what was collected.
+    pub(super) fn summarize(&mut self) {
+        self.collect_until = None;
+        for (clause, (_, tasks)) in &mut self.alike {
+            tasks.sort_unstable();
+            let tasks = std::mem::take(tasks);
+            if !tasks.is_empty() {
+                say(&format!("{} {clause}", tasks_named(&tasks)));
+            }
+        }
+    }
+
+    /// The job has failed: what seemed harmless may be the cause.
+    fn failed(&mut self) {
+        for exit in std::mem::take(&mut self.silent) {
+            self.add(&exit);
+        }
+    }
+
+    fn add(&mut self, exit: &Exit) {
+        let end = exit.end();
+        let (count, collected) = self.alike.entry(format!("({}) {end}", exit.program)).or_default();
+        *count += 1;
+        if *count <= SINGLE {
+            say(&format!("{} {end}", exit.name));
+        } else {
+            collected.push(exit.task);
+            self.collect_until.get_or_insert_with(|| Instant::now() + COLLECT);
+        }
+    }
+}
+
+pub(super) fn signal_name(signal: i32) -> String {
+    match Signal::try_from(signal) {
+        Ok(signal) => signal.as_str().to_owned(),
+        Err(_) => format!("SIGRTMIN+{}", signal - libc::SIGRTMIN()),
+    }
+}

@@ -1,0 +1,148 @@
+//! Shows once what several tasks say alike: one mistake of the user is found by every task.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt::Write as _;
+
+/// The lines that are folded: the library's own messages.
+const BEGINNING: &[u8] = b"LAPI: ";
+/// So many different lines are remembered; later ones are all shown.
+const MOST: usize = 256;
+/// Of a line in a summary, so many bytes.
+const SHOWN: usize = 72;
+
+/// The messages of all tasks.
+#[derive(Default)]
+pub(super) struct Fold {
+    known: HashMap<Vec<u8>, Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    /// Its place among all lines.
+    number: usize,
+    /// How often it was shown.
+    shown: usize,
+    /// How often each task wrote it.
+    written: HashMap<usize, usize>,
+    /// The tasks whose line was not shown, since the last summary.
+    folded: BTreeSet<usize>,
+}
+
+impl Fold {
+    /// Whether this whole line of `task` is to be shown: not when another task has written it as often before.
+    pub(super) fn shows(&mut self, task: usize, line: &[u8]) -> bool {
+        let own = format!("LAPI: task {task}: ");
+        let key = match line.strip_prefix(own.as_bytes()) {
+            Some(rest) => [BEGINNING, rest].concat(),
+            None if line.starts_with(BEGINNING) => line.to_vec(),
+            None => return true,
+        };
+        let number = self.known.len();
+        if number >= MOST && !self.known.contains_key(&key) {
+            return true;
+        }
+        let known = self.known.entry(key).or_insert_with(|| Known { number, ..Known::default() });
+        let written = known.written.entry(task).or_default();
+        *written += 1;
+        if *written > known.shown {
+            known.shown = *written;
+            return true;
+        }
+        known.folded.insert(task);
+        false
+    }
+
+    /// Whether there is something to summarize.
+    pub(super) fn is_pending(&self) -> bool {
+        self.known.values().any(|known| !known.folded.is_empty())
+    }
+
+    /// One line for each set of tasks whose lines were not shown.
+    pub(super) fn summary(&mut self) -> String {
+        let mut groups: BTreeMap<BTreeSet<usize>, Vec<(usize, String)>> = BTreeMap::new();
+        for (line, known) in self.known.iter_mut().filter(|(_, known)| !known.folded.is_empty()) {
+            let mut text = String::from_utf8_lossy(line).trim_end().to_owned();
+            if let Some((end, _)) = text.char_indices().nth(SHOWN) {
+                text.truncate(end);
+                text += "...";
+            }
+            groups.entry(std::mem::take(&mut known.folded)).or_default().push((known.number, text));
+        }
+        let mut groups: Vec<_> = groups.into_iter().collect();
+        for (_, lines) in &mut groups {
+            lines.sort_unstable();
+        }
+        groups.sort_unstable_by_key(|(_, lines)| lines[0].0);
+        groups.iter().fold(String::new(), |mut text, (tasks, lines)| {
+            let numbers: Vec<usize> = tasks.iter().copied().collect();
+            let more = if lines.len() > 1 { format!("{} lines, ", lines.len()) } else { String::new() };
+            let _ = writeln!(text, "poe: the same from {} ({more}{})", tasks_named(&numbers), lines[0].1);
+            text
+        })
+    }
+}
+
+/// `task 3`, or `tasks 0, 2-7`, of numbers in ascending order.
+pub(super) fn tasks_named(tasks: &[usize]) -> String {
+    const MOST: usize = 16;
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    for &task in tasks {
+        match runs.last_mut() {
+            Some((_, last)) if *last + 1 == task => *last = task,
+            _ => runs.push((task, task)),
+        }
+    }
+    let texts: Vec<String> = runs
+        .iter()
+        .take(MOST)
+        .map(|(first, last)| match last - first {
+            0 => first.to_string(),
+            1 => format!("{first}, {last}"),
+            _ => format!("{first}-{last}"),
+        })
+        .collect();
+    let more = match runs.iter().skip(MOST).map(|(first, last)| last - first + 1).sum::<usize>() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("task{} {}{more}", if tasks.len() == 1 { "" } else { "s" }, texts.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_shown_as_often_as_one_task_writes_it() {
+        let mut fold = Fold::default();
+        let wrong: &[u8] = b"LAPI: LAPI_SPIN: \"fast\" is no number\n";
+        let shown: Vec<bool> = [2, 0, 1, 1, 0].iter().map(|task| fold.shows(*task, wrong)).collect();
+        assert_eq!(shown, [true, false, false, true, false]);
+        assert_eq!(
+            fold.summary(),
+            "poe: the same from tasks 0, 1 (LAPI: LAPI_SPIN: \"fast\" is no number)\n"
+        );
+        assert!(!fold.is_pending() && fold.summary().is_empty());
+        assert!(fold.shows(3, b"a line of the program\n") && fold.shows(4, b"a line of the program\n"));
+    }
+
+    #[test]
+    fn the_tasks_own_number_makes_no_difference_and_another_one_does() {
+        let mut fold = Fold::default();
+        for task in 0..1024 {
+            let line = format!("LAPI: task {task}: LAPI_Init: no\n");
+            assert_eq!(fold.shows(task, line.as_bytes()), task == 0);
+            assert_eq!(fold.shows(task, b"LAPI: and why\n"), task == 0);
+        }
+        assert!(fold.shows(5, b"LAPI: task 4: LAPI_Init: no\n"));
+        assert_eq!(fold.summary(), "poe: the same from tasks 1-1023 (2 lines, LAPI: LAPI_Init: no)\n");
+    }
+
+    #[test]
+    fn lists_of_tasks_are_short() {
+        assert_eq!(tasks_named(&[3]), "task 3");
+        assert_eq!(tasks_named(&[0, 1, 3, 4, 5, 9]), "tasks 0, 1, 3-5, 9");
+        let odd: Vec<usize> = (0..100).map(|number| 2 * number).collect();
+        assert!(tasks_named(&odd).ends_with(", 30 and 84 more"));
+    }
+}
