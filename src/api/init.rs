@@ -3,6 +3,7 @@
 use crate::abi::*;
 use crate::base::asymmetric_barrier;
 use crate::base::thread::ThreadConfig;
+use crate::base::machine::processors;
 use crate::config::{self, Config, ShmAttach, ShmBulk, UseShm};
 use crate::engine::context::request::{Policy, Preference};
 use crate::engine::context::settings::{Advertised, Options};
@@ -227,7 +228,7 @@ fn join(config: &Config, identity: &Identity, instance: usize) -> Result<Joined>
         });
     }
     let secret = config.job_secret.as_ref().map(|secret| secret.as_bytes());
-    let hello = Hello::of_this_task();
+    let hello = Hello::of_this_task(identity.tasks);
     let lobby = Box::new(Lobby::new(identity, instance as u32, secret));
     let own = Own::create(identity.tasks)?;
     let mut transport = ShmTransport::new(identity.task, identity.tasks, own, hello.asymmetric, Some(lobby));
@@ -310,8 +311,7 @@ fn attach_to(
 }
 
 fn options(config: &Config, identity: &Identity, request: &Request) -> Options {
-    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let processors = machine_processors().max(processors) as u32;
+    let processors = processors();
     let crowded = identity.tasks > processors;
     Options {
         me: identity.task,
@@ -338,12 +338,6 @@ fn options(config: &Config, identity: &Identity, request: &Request) -> Options {
     }
 }
 
-/// The processors of the machine: a pinned task may use one of them, but its peers have the others.
-fn machine_processors() -> usize {
-    // SAFETY: sysconf only answers a number.
-    usize::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }).unwrap_or(1)
-}
-
 fn report_unknown(config: &Config) {
     if config.info_level < 1 {
         return;
@@ -367,9 +361,9 @@ struct Hello {
 impl Hello {
     const VERSION: u64 = 1;
 
-    fn of_this_task() -> Self {
+    fn of_this_task(tasks: u32) -> Self {
         Self {
-            asymmetric: asymmetric_barrier::registered(),
+            asymmetric: asymmetric_barrier::pays_off(tasks),
             landmark: remote::landmark(),
             // SAFETY: getauxval only answers a number: where the program's headers are.
             program: unsafe { libc::getauxval(libc::AT_PHDR) } as u64,

@@ -9,7 +9,7 @@
 //! ring publishes the work. When several senders find the word raised, the exchange lets exactly one of them wake the
 //! sleeper.
 
-use super::asymmetric_barrier::{self, Light};
+use super::asymmetric_barrier::{Heavy, Light};
 use super::sync::{AtomicU32, Ordering};
 
 /// The word of one sleeper. Zeroed memory means that the owner is awake.
@@ -34,9 +34,9 @@ impl Doorbell {
 
     /// The owner is about to sleep. Returns whether it may: `false` when `busy` finds work. After `true`, every sender that
     /// gives the owner work wakes it, until [`Self::cancel`].
-    pub fn prepare_sleep(&self, busy: impl FnOnce() -> bool) -> bool {
+    pub fn prepare_sleep(&self, heavy: Heavy, busy: impl FnOnce() -> bool) -> bool {
         self.asleep.store(1, Ordering::SeqCst);
-        asymmetric_barrier::heavy();
+        heavy.fence();
         let busy = busy();
         if busy {
             self.cancel();

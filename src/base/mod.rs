@@ -8,6 +8,7 @@ pub mod clock;
 pub mod doorbell;
 pub mod line;
 pub mod lock;
+pub mod machine;
 pub mod parking;
 #[cfg(not(loom))]
 pub mod poll;

@@ -7,7 +7,8 @@
 //!
 //! A packet whose bytes do not fit its slot puts its body into a second, circular area of bytes. Room in both
 //! comes back through one word, `consumed`, that the consumer writes now and then (every eighth of the ring, or
-//! at once when the producer says that it waits), and that the producer reads only when it has run out of room.
+//! at once when the producer is about to sleep and has asked for it), and that the producer reads only when it has run out
+//! of room.
 //!
 //! Orderings: the producer fills slot and body, then stores the slot's word with Release; the consumer loads it
 //! with Acquire before it looks at anything else. The consumer is done with a packet's bytes before it stores
@@ -65,7 +66,7 @@ impl Geometry {
 struct Shared {
     /// How many packets the consumer has given back. Written by the consumer alone.
     consumed: Line<AtomicU64>,
-    /// Not 0 when the producer found no room and wants to be told. Set by the producer, cleared by the consumer.
+    /// Not 0 when the producer sleeps, or is about to, until there is room. Set by the producer, cleared by the consumer.
     wants_room: Line<AtomicU32>,
     /// Loom's words cannot lie in zeroed memory: those of the slots stand here, and what watches the bytes.
     #[cfg(loom)]
@@ -164,6 +165,10 @@ unsafe impl Send for Producer {}
 #[derive(Debug, PartialEq, Eq)]
 pub struct Full;
 
+/// The memory of the ring holds what no producer writes.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Corrupt;
+
 /// The moment at which a packet found no room.
 #[derive(Clone, Copy, Debug)]
 pub struct Shortage {
@@ -218,11 +223,17 @@ impl Producer {
         Ok(())
     }
 
-    /// Says that the producer waits for room, after an attempt that found none. The consumer will then report room at once.
-    pub fn want_room(&self) -> Shortage {
-        self.ring.shared().wants_room.store(1, Ordering::Relaxed);
-        // What the failing attempt knew, not what is known by now: room that came in between counts as new.
+    /// After an attempt that found no room: what that attempt knew, for [`Self::room_since`]. Room that was made since then
+    /// counts as new.
+    pub fn shortage(&self) -> Shortage {
         Shortage { known: self.consumed }
+    }
+
+    /// The producer is about to sleep until there is room: the consumer will report room at once. A producer that polls does
+    /// not ask, so that the consumer can report room for many packets together: it reports at the latest when an eighth of
+    /// the ring has become free.
+    pub fn ask_for_room(&self) {
+        self.ring.shared().wants_room.store(1, Ordering::Relaxed);
     }
 
     /// Whether there is new room since then.
@@ -233,11 +244,6 @@ impl Producer {
     /// How many packets the consumer has given back so far.
     pub fn given_back(&self) -> u64 {
         self.ring.shared().consumed.load(Ordering::Acquire)
-    }
-
-    /// Whether the consumer has taken everything.
-    pub fn drained(&self) -> bool {
-        self.given_back() == self.head
     }
 
     /// How many packets the consumer has not given back, as far as it has told, and how many there can be.
@@ -322,9 +328,9 @@ unsafe impl Send for Consumer {}
 /// What the producer should be told after a packet was given back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
-    /// Nothing: it is not waiting.
+    /// The producer has not asked for room.
     Unasked,
-    /// It waits for room, and there is some now: wake it if it sleeps.
+    /// It has asked, and there is room now: wake it if it sleeps.
     Wanted,
 }
 
@@ -352,12 +358,15 @@ impl Consumer {
     }
 
     /// The next packet, if there is one. The same packet again until it is released.
+    ///
+    /// # Errors
+    /// [`Corrupt`]: the slot's word says what no producer writes. Nothing outside of the ring was looked at.
     #[inline]
-    pub fn peek(&self) -> Option<Packet> {
+    pub fn peek(&self) -> Result<Option<Packet>, Corrupt> {
         let slot = self.ring.slot(self.tail);
         let word = self.ring.word(slot).load(Ordering::Acquire);
         if word as u32 != sequence(self.tail) {
-            return None;
+            return Ok(None);
         }
         let head_len = (word >> HEAD_SHIFT & 7) as usize * 8;
         let body_len = (word >> BODY_SHIFT & 0xffff) as usize;
@@ -367,14 +376,18 @@ impl Consumer {
         unsafe {
             let head = slot.add(8);
             let body = if place == INLINE {
-                assert!(head_len + body_len <= ROOM, "a packet that does not fit its slot");
+                if head_len + body_len > ROOM {
+                    return Err(Corrupt);
+                }
                 head.add(head_len)
             } else {
                 let at = place as usize * LINE;
-                assert!(at + body_len <= self.ring.geometry.data, "a packet outside of its ring");
+                if at + body_len > self.ring.geometry.data {
+                    return Err(Corrupt);
+                }
                 self.ring.data.add(at)
             };
-            Some(Packet { head, head_len, body, body_len })
+            Ok(Some(Packet { head, head_len, body, body_len }))
         }
     }
 

@@ -1,7 +1,7 @@
 //! Sleepers and those who wake them: a consumer that sleeps on an empty ring, a producer that sleeps on a full one, and
 //! both at once. The steps are those of `transport::shm`: `try_send`, `release`, `arm`, `disarm`.
 
-use super::ring::{End, LIGHT, ends};
+use super::ring::{End, HEAVY, LIGHT, ends};
 use super::{Descriptor, check};
 use crate::base::doorbell::Doorbell;
 use crate::base::ring::{Consumer, Geometry, Producer, Room};
@@ -29,7 +29,7 @@ impl Task {
 
     /// Sleeps unless there is something to do.
     fn sleep(&self, busy: impl FnOnce() -> bool) {
-        if self.doorbell.prepare_sleep(busy) {
+        if self.doorbell.prepare_sleep(HEAVY, busy) {
             self.descriptor.sleep();
             self.doorbell.cancel();
         }
@@ -39,7 +39,8 @@ impl Task {
 /// Sends a packet; sleeps as long as there is no room.
 fn send(producer: &mut End<Producer>, me: &Task, peer: &Task, number: u64, len: usize) {
     while producer.push(number, len).is_err() {
-        let shortage = producer.end.want_room();
+        let shortage = producer.end.shortage();
+        producer.end.ask_for_room();
         me.sleep(|| producer.end.room_since(shortage));
     }
     peer.notify();
@@ -153,7 +154,7 @@ fn one_of_two_senders_rings() {
         let mut sleeps = 0;
         for mine in work.iter() {
             while mine.load(Ordering::Relaxed) == 0 {
-                if sleeper.doorbell.prepare_sleep(|| mine.load(Ordering::Relaxed) != 0) {
+                if sleeper.doorbell.prepare_sleep(HEAVY, || mine.load(Ordering::Relaxed) != 0) {
                     sleeps += 1;
                     sleeper.descriptor.sleep();
                     sleeper.doorbell.cancel();

@@ -1,13 +1,14 @@
 //! A producer and a consumer on a tiny ring.
 
 use super::check;
-use crate::base::asymmetric_barrier::Light;
+use crate::base::asymmetric_barrier::{Heavy, Light};
 use crate::base::bytes::{Piece, Source};
 use crate::base::ring::{Consumer, Full, Geometry, Producer, Region, Room};
 use loom::thread;
 use std::sync::Arc;
 
 pub(super) const LIGHT: Light = Light::new(false);
+pub(super) const HEAVY: Heavy = Heavy::new(false);
 
 /// One end of a ring, and its memory.
 pub(super) struct End<T> {
@@ -38,7 +39,7 @@ impl End<Consumer> {
     /// Takes the next packet, which must be this one. The answer: whether one was there, and then whether the producer must
     /// be told.
     pub(super) fn take(&mut self, number: u64, len: usize) -> Option<Room> {
-        let packet = self.end.peek()?;
+        let packet = self.end.peek().expect("a ring in order")?;
         let (head, found) = self.end.read(&packet);
         assert_eq!(head, number.to_le_bytes());
         assert_eq!(found, body(number, len));

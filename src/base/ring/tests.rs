@@ -36,9 +36,14 @@ fn push(producer: &mut Producer, head: &[u8], first: &[u8], second: &[u8]) -> Re
     unsafe { producer.push(head, Piece::of(first), Piece::of(second).into()) }
 }
 
+/// The next packet, which must be there.
+fn look(consumer: &Consumer) -> Packet {
+    consumer.peek().expect("a ring in order").expect("it is there")
+}
+
 /// Takes the next packet out: its head and its body.
 fn take(consumer: &mut Consumer) -> Option<(Vec<u8>, Vec<u8>)> {
-    let packet = consumer.peek()?;
+    let packet = consumer.peek().expect("a ring in order")?;
     assert!(packet.head.as_ptr() as usize % 8 == 0 && packet.body.as_ptr() as usize % 8 == 0);
     // SAFETY: the packet is valid until it is released.
     let (head, body) = unsafe {
@@ -116,8 +121,8 @@ fn the_second_area_is_full_before_the_slots_and_comes_back() {
     assert_eq!(push(&mut producer, &[0; 8], &body, &[]), Err(Full));
     // What fits its slot still goes.
     assert!(push(&mut producer, &[0; 8], &[1; 8], &[]).is_ok());
-    producer.want_room();
-    let packet = consumer.peek().expect("it is there");
+    producer.ask_for_room();
+    let packet = look(&consumer);
     assert_eq!(consumer.release(packet.body_len, LIGHT), Room::Wanted);
     assert!(push(&mut producer, &[0; 8], &body, &[]).is_ok());
 }
@@ -128,14 +133,35 @@ fn room_is_told_at_once_only_when_asked() {
     let (mut producer, mut consumer) = memory.ends(Geometry { slots: 64, data: 1024 });
     push(&mut producer, &[0; 8], &[], &[]).expect("room");
     push(&mut producer, &[0; 8], &[], &[]).expect("room");
-    consumer.peek().expect("it is there");
+    look(&consumer);
     assert_eq!(consumer.release(0, LIGHT), Room::Unasked);
     assert_eq!(producer.given_back(), 0);
-    producer.want_room();
-    consumer.peek().expect("it is there");
+    producer.ask_for_room();
+    look(&consumer);
     assert_eq!(consumer.release(0, LIGHT), Room::Wanted);
     assert_eq!(producer.given_back(), 2);
-    assert!(producer.drained());
+}
+
+#[test]
+fn a_word_that_no_producer_writes_is_an_error() {
+    let geometry = Geometry { slots: 8, data: 512 };
+    let words = [
+        // A body of 50 bytes behind a head of 8, in a slot that has room for 56.
+        (1 << HEAD_SHIFT | 50 << BODY_SHIFT | INLINE << PLACE_SHIFT, Err(Corrupt)),
+        (1 << HEAD_SHIFT | 48 << BODY_SHIFT | INLINE << PLACE_SHIFT, Ok(48)),
+        // Bodies in the last line of the second area, and behind it.
+        (1 << HEAD_SHIFT | 64 << BODY_SHIFT | 7 << PLACE_SHIFT, Ok(64)),
+        (1 << HEAD_SHIFT | 65 << BODY_SHIFT | 7 << PLACE_SHIFT, Err(Corrupt)),
+        (1 << HEAD_SHIFT | 8 << PLACE_SHIFT, Ok(0)),
+        (1 << HEAD_SHIFT | 1 << BODY_SHIFT | 8 << PLACE_SHIFT, Err(Corrupt)),
+    ];
+    for (word, expected) in words {
+        let memory = Memory::of(geometry);
+        let (producer, consumer) = memory.ends(geometry);
+        producer.ring.word(producer.ring.slot(0)).store(word | u64::from(sequence(0)), Ordering::Release);
+        let found = consumer.peek().map(|packet| packet.expect("it is there").body_len);
+        assert_eq!(found, expected, "{word:#x}");
+    }
 }
 
 #[test]

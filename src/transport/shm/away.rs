@@ -105,8 +105,10 @@ impl Away {
         self.file.as_fd()
     }
 
-    /// All tasks have met as a job begins: nobody is away, and nobody is called for.
-    pub(super) fn all_met(&mut self) {
+    /// All tasks have met as a job begins: none is absent, and none is called for. `asymmetric`: they use asymmetric
+    /// barriers, and so must those that rejoin.
+    pub(super) fn all_met(&mut self, asymmetric: bool) {
+        self.asymmetric = asymmetric;
         self.absent.clear();
         self.early.clear();
         self.reunion.iter_mut().for_each(|reunion| reunion.shut());

@@ -2,7 +2,7 @@
 
 use super::ShmTransport;
 use super::wakeup::ring_bell;
-use crate::base::ring::Room;
+use crate::base::ring::{Corrupt, Room};
 use crate::transport::{Endpoint, Inbound, Limits, Outgoing, RemoteAccess, SendError, Task};
 
 /// Packets taken from one peer before the next one's turn.
@@ -54,9 +54,7 @@ impl Endpoint for ShmTransport {
         if let Some(packet) = self.take() {
             return Some(packet);
         }
-        if !self.left.is_empty() {
-            self.left.clear();
-        }
+        self.forget_left();
         if self.new_contacts() {
             self.meet_new();
             return self.take();
@@ -104,25 +102,43 @@ impl ShmTransport {
                 continue;
             };
             if self.streak < STREAK {
-                if let Some(packet) = self.peers[src as usize].as_ref().and_then(|peer| peer.inward.peek()) {
-                    self.streak += 1;
-                    return Some(Inbound {
-                        src,
-                        head: packet.head.as_ptr(),
-                        head_len: packet.head_len,
-                        body: packet.body.as_ptr(),
-                        body_len: packet.body_len,
-                        token: 0,
-                    });
+                match self.peers[src as usize].as_ref().map_or(Ok(None), |peer| peer.inward.peek()) {
+                    Ok(Some(packet)) => {
+                        self.streak += 1;
+                        return Some(Inbound {
+                            src,
+                            head: packet.head.as_ptr(),
+                            head_len: packet.head_len,
+                            body: packet.body.as_ptr(),
+                            body_len: packet.body_len,
+                            token: 0,
+                        });
+                    }
+                    Ok(None) => {}
+                    Err(Corrupt) => {
+                        self.disconnect(src);
+                        return None;
+                    }
                 }
-            }
-            if self.streak >= STREAK && self.new_contacts() {
-                self.meet_new();
+            } else {
+                // Also under constant load: no packet is in use here.
+                self.forget_left();
+                if self.new_contacts() {
+                    self.meet_new();
+                }
             }
             self.streak = 0;
             self.turn = if self.turn + 1 < count { self.turn + 1 } else { 0 };
         }
         None
+    }
+
+    /// Unmaps what this task has parted from. To be called while no packet is in use.
+    #[inline]
+    fn forget_left(&mut self) {
+        if !self.left.is_empty() {
+            self.left.clear();
+        }
     }
 
     /// Adds the peers that have written to this task for the first time.
@@ -148,7 +164,7 @@ impl ShmTransport {
 
     fn no_room(&mut self, task: Task) {
         let Some(peer) = self.peers[task as usize].as_mut() else { return };
-        if peer.stuck_at.replace(peer.out.want_room()).is_none() {
+        if peer.stuck_at.replace(peer.out.shortage()).is_none() {
             self.stuck.push(task);
         }
     }

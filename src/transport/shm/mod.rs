@@ -15,7 +15,7 @@ mod wakeup;
 
 use super::{NO_EPOCH, Task};
 use crate::abi::LAPI_ERR_SHM_SETUP;
-use crate::base::asymmetric_barrier::Light;
+use crate::base::asymmetric_barrier::{Heavy, Light};
 use crate::base::ring::Geometry;
 use crate::error::{Error, Result};
 use crate::wire::reunion::{Reunion, Search};
@@ -71,6 +71,7 @@ pub struct ShmTransport {
     /// Peers without room.
     stuck: Vec<Task>,
     light: Light,
+    heavy: Heavy,
     geometry: Geometry,
     memory: Option<CrossMemory>,
     event: OwnedFd,
@@ -94,6 +95,7 @@ impl ShmTransport {
             streak: 0,
             stuck: Vec::new(),
             light: Light::new(asymmetric),
+            heavy: Heavy::new(asymmetric),
             geometry: segment::geometry(tasks),
             memory: None,
             event: own.event,
@@ -120,9 +122,9 @@ impl ShmTransport {
         memory: Option<CrossMemory>,
     ) -> Result<()> {
         let tasks = self.peers.len() as u32;
-        self.light = Light::new(asymmetric);
+        (self.light, self.heavy) = (Light::new(asymmetric), Heavy::new(asymmetric));
         self.memory = memory;
-        self.away.all_met();
+        self.away.all_met(asymmetric);
         for (task, parts) in parts.into_iter().enumerate() {
             let Some(parts) = parts else { continue };
             let segment = Segment::open(parts.file.as_fd(), tasks, task as Task)?;
@@ -193,6 +195,7 @@ impl ShmTransport {
             memory.moved(task, Some((pid, words.landmark)));
         }
         if !words.asymmetric {
+            // It sleeps without the asymmetric barrier. Others may still send to this task by it, so that `heavy` stays.
             self.light = Light::new(false);
         }
         // It need not tell us that it writes here.

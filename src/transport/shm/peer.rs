@@ -85,15 +85,7 @@ impl Peers for ShmTransport {
     }
 
     fn part(&mut self, task: Task) {
-        if let Some(peer) = self.peers[task as usize].take() {
-            self.left.push(peer);
-            self.contacts.retain(|&contact| contact != task);
-            self.stuck.retain(|&stuck| stuck != task);
-            (self.turn, self.streak) = (0, 0);
-            if let Some(memory) = &mut self.memory {
-                memory.moved(task, None);
-            }
-        }
+        self.disconnect(task);
         self.away.part(task);
     }
 
@@ -114,6 +106,22 @@ impl Peers for ShmTransport {
             self.away.call_all(self.event.as_fd());
         }
         self.away.back.pop_front()
+    }
+}
+
+impl ShmTransport {
+    /// Takes nothing from the peer any more and sends it nothing: it counts as dead. Its memory stays until no packet can be
+    /// in use.
+    #[cold]
+    pub(super) fn disconnect(&mut self, task: Task) {
+        let Some(peer) = self.peers[task as usize].take() else { return };
+        self.left.push(peer);
+        self.contacts.retain(|&contact| contact != task);
+        self.stuck.retain(|&stuck| stuck != task);
+        (self.turn, self.streak) = (0, 0);
+        if let Some(memory) = &mut self.memory {
+            memory.moved(task, None);
+        }
     }
 }
 

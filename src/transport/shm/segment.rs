@@ -95,6 +95,12 @@ fn size(tasks: u32, geometry: Geometry) -> usize {
     CONTROL + tasks as usize * stride(geometry)
 }
 
+/// Where the ring of `sender` begins in a segment, in bytes.
+#[cfg(test)]
+pub(super) fn ring_offset(tasks: u32, sender: Task) -> usize {
+    CONTROL + sender as usize * stride(geometry(tasks))
+}
+
 impl Segment {
     /// Makes a segment for a task in a job of `tasks`: the file and its mapping.
     ///

@@ -6,7 +6,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 impl Wakeup for ShmTransport {
     fn arm(&mut self) -> bool {
-        self.segment.doorbell().prepare_sleep(|| {
+        for peer in self.stuck.iter().filter_map(|&task| self.peer(task)) {
+            peer.out.ask_for_room();
+        }
+        self.segment.doorbell().prepare_sleep(self.heavy, || {
             self.new_contacts()
                 || self.contacts.iter().filter_map(|&task| self.peer(task)).any(|peer| peer.inward.ready())
                 || self.room_again()

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::job::{Common, Identity, Lobby};
-use crate::transport::{Endpoint, HEAD_MAX, Outgoing, Peers, Piece};
+use crate::transport::HEAD_MAX;
 
 fn lobby(task: Task, tasks: u32, key: &str) -> Option<Box<dyn Reunion>> {
     let key = format!("shm {} {key}", std::process::id());
