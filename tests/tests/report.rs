@@ -102,7 +102,7 @@ fn a_put_that_never_comes() {
     has(
         &report,
         &[
-            "poe: report of the job (asked for): 3 of 3 tasks have answered\n",
+            "poe: job report (requested): 3 of 3 tasks have answered\n",
             "  task 1 is not inside LAPI (asleep, process state S)\n",
             "  task 2 is not inside LAPI",
             " is 0, wanted is 1\n",
@@ -242,10 +242,7 @@ fn a_signal_to_one_task_or_to_poe_is_one_report() {
     let mut hanging = hang("counter", 3);
     hanging.signal(1, Signal::SIGUSR2);
     let report = hanging.wait_for(1);
-    has(
-        &report,
-        &["report of the job (asked for): 3 of 3 tasks have answered", "--- task 0 ", "--- task 2 "],
-    );
+    has(&report, &["job report (requested): 3 of 3 tasks have answered", "--- task 0 ", "--- task 2 "]);
     // What comes unasked in the two seconds after a report belongs to it.
     thread::sleep(Duration::from_millis(2500));
     hanging.job.signal(Signal::SIGUSR2);

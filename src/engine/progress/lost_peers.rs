@@ -7,6 +7,7 @@ use crate::engine::context::{Core, Held};
 use crate::engine::progress::dispatcher::{advance_collective, turn};
 use crate::engine::transfer::send::answer;
 use crate::error::Error;
+use crate::job::ended;
 use crate::proto::before;
 use crate::proto::liveness::Verdict;
 use crate::proto::ops::Op;
@@ -171,8 +172,13 @@ fn lose(held: &mut Held<'_>, peer: Task, how: PeerState) {
             return;
         }
     }
-    let how = if closed { "has ended LAPI" } else { "has died" };
-    end(held, peer, LAPI_ERR_NO_CONNECTIVITY, INT_ERR, how);
+    let how = match ended::of(peer) {
+        _ if closed => "has ended LAPI".to_owned(),
+        Some(end) => end.to_string(),
+        // The launcher's word may come later, or there is no launcher.
+        None => "has ended without calling LAPI_Term".to_owned(),
+    };
+    end(held, peer, LAPI_ERR_NO_CONNECTIVITY, INT_ERR, &how);
 }
 
 /// The peer has been silent for too long: as if it had left, and what it may still send is thrown away.

@@ -154,6 +154,35 @@ static int ask(void) {
     return 0;
 }
 
+/* Prints a line, which stays in a buffer unless standard output is a terminal, and dies. */
+static int crash(void) {
+    printf("task %d reached the solver\n", task());
+    signal(SIGSEGV, SIG_DFL);
+    raise(SIGSEGV);
+    return 91;
+}
+
+/* Prints a line, waits for a file, and prints another line. */
+static int step(const char *file) {
+    printf("first\n");
+    while (access(file, F_OK) != 0) usleep(1000);
+    printf("second\n");
+    return 0;
+}
+
+/* COUNT bytes of every value. */
+static int bytes(long count) {
+    for (long i = 0; i < count; i++) putchar((int)(i * 7 + i / 256) & 255);
+    return 0;
+}
+
+/* Writes for ever; stops at an error. With SIGPIPE ignored when there is a second word. */
+static int flood(int count) {
+    if (count > 0) signal(SIGPIPE, SIG_IGN);
+    while (printf("more\n") > 0) {}
+    return 90;
+}
+
 int main(int argc, char **argv) {
     const char *what = argc > 1 ? argv[1] : "";
     char **rest = argv + 2;
@@ -172,6 +201,11 @@ int main(int argc, char **argv) {
     if (!strcmp(what, "descriptors")) return descriptors();
     if (!strcmp(what, "copy")) return copy();
     if (!strcmp(what, "ask")) return ask();
+    if (!strcmp(what, "crash")) return crash();
+    if (!strcmp(what, "step") && argc == 3) return step(rest[0]);
+    if (!strcmp(what, "bytes") && argc == 3) return bytes(atol(rest[0]));
+    if (!strcmp(what, "flood")) return flood(argc - 2);
+    if (!strcmp(what, "terminal")) return printf("%d\n", isatty(1)) < 0;
     fprintf(stderr, "task: cannot do \"%s\"\n", what);
     return 92;
 }

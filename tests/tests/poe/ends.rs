@@ -88,7 +88,7 @@ fn a_job_that_survives_deaths_ends_when_the_user_wants() {
 fn tasks_that_do_not_end_when_told_are_killed() {
     let script = r#"if [ $MP_CHILD = 0 ]; then sleep 1; kill -SEGV $$; else exec "$0" deaf; fi"#;
     let mut job = Marked::start(Job::new("/bin/sh").procs(3).arg("-c").arg(script).arg(task()));
-    job.over().exited(139).says("did not end within");
+    job.over().exited(139).says("still run after 5 s; killing them");
 }
 
 #[test]
@@ -107,7 +107,13 @@ fn tasks_can_end_in_good_order_when_interrupted() {
     running.lines(2);
     running.signal(Signal::SIGINT);
     let outcome = running.wait();
-    let told = outcome.exited(130).stdout.lines().filter(|line| line.ends_with("got signal 2")).count();
+    let told = outcome
+        .exited(130)
+        .says("poe: interrupted (SIGINT); ending all tasks")
+        .stdout
+        .lines()
+        .filter(|line| line.ends_with("got signal 2"))
+        .count();
     assert_eq!(told, 2, "{outcome}");
 }
 
@@ -119,7 +125,7 @@ fn a_second_interrupt_does_not_wait() {
     std::thread::sleep(std::time::Duration::from_millis(700));
     job.running().signal(Signal::SIGINT);
     let outcome = job.over();
-    assert!(!outcome.exited(130).stderr.contains("did not end within"), "{outcome}");
+    assert!(!outcome.exited(130).stderr.contains("still run"), "{outcome}");
 }
 
 #[test]
@@ -163,4 +169,38 @@ fn what_poe_was_told_to_ignore_it_ignores() {
     running.lines(4);
     running.signal(Signal::SIGTERM);
     running.wait().exited(143);
+}
+
+#[test]
+fn every_task_that_dies_by_itself_is_named_the_first_first() {
+    let mut job = Marked::start(job(4, &["wait"]));
+    let lines = job.running().lines(4);
+    let pid = |task: usize| {
+        let line = lines.iter().find(|line| line.starts_with(&format!("task {task} "))).expect("it waits");
+        Pid::from_raw(line.rsplit(' ').next().and_then(|pid| pid.parse().ok()).expect("it tells its number"))
+    };
+    let supervisor = Pid::from_raw(descendants(job.running().pid())[0]);
+    let state = |pid: Pid| fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // Both are dead when the supervisor looks.
+    kill(supervisor, Signal::SIGSTOP).expect("it is there");
+    assert!(eventually(|| state(supervisor).contains(") T ")));
+    for task in [2, 1] {
+        kill(pid(task), Signal::SIGSEGV).expect("it is there");
+        assert!(eventually(|| state(pid(task)).contains(") Z ")));
+    }
+    kill(supervisor, Signal::SIGCONT).expect("it is there");
+    let outcome = job.over();
+    let named: Vec<&str> =
+        outcome.exited(139).stderr.lines().filter_map(|line| line.strip_prefix("poe: ")?.get(..6)).collect();
+    assert_eq!(named, ["task 2", "task 1"], "{outcome}");
+}
+
+#[test]
+fn tasks_that_exit_alike_are_said_together() {
+    let outcome = job(12, &["leave", "0", "5", "5", "5", "5", "5", "5", "5", "5", "5", "5", "7"]).run();
+    let said = outcome.exited(7).stderr.matches("exited with status 5").count();
+    assert!((4..8).contains(&said), "three by themselves, the others together\n{outcome}");
+    assert_eq!(outcome.stderr.matches("exited with status 7").count(), 1, "{outcome}");
+    let all = job(12, &["leave", "5"]).poe_arg("-infolevel").poe_arg("2").run();
+    assert_eq!(all.exited(5).stderr.matches("exited with status").count(), 12, "{all}");
 }

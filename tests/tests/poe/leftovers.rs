@@ -2,7 +2,7 @@
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use openlapi_tests::{Job, Marked, descendants, eventually, stage};
+use openlapi_tests::{Marked, descendants, eventually};
 
 use crate::{job, sorted};
 
@@ -36,12 +36,12 @@ fn killing_poe_while_it_starts_leaves_nothing() {
 }
 
 #[test]
-fn killing_the_keeper_leaves_nothing() {
+fn killing_the_supervisor_leaves_nothing() {
     let mut job = Marked::start(job(3, &["beget"]));
     job.running().lines(9);
     let children = descendants(job.running().pid());
-    kill(Pid::from_raw(children[0]), Signal::SIGKILL).expect("the keeper is poe's first child");
-    job.over().exited(137).says("keeper");
+    kill(Pid::from_raw(children[0]), Signal::SIGKILL).expect("the supervisor is poe's first child");
+    job.over().exited(137).says("the supervisor process (pid ");
 }
 
 #[test]
@@ -55,11 +55,4 @@ fn many_tasks_on_few_cores() {
     let mut expected: Vec<String> = (0..64).map(|task| format!("{task:3}:MP_CHILD={task}")).collect();
     expected.sort_unstable();
     assert_eq!(sorted(&outcome.ok().stdout), expected);
-}
-
-#[test]
-fn a_low_limit_of_open_files_is_raised_for_poe_and_not_for_the_tasks() {
-    let script = r#"ulimit -S -n 40; exec "$0" -procs 32 /bin/sh -c 'ulimit -n'"#;
-    let outcome = Job::direct("sh").arg("-c").arg(script).arg(stage().join("bin/poe")).run();
-    assert_eq!(outcome.ok().stdout, "40\n".repeat(32));
 }

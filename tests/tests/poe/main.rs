@@ -1,8 +1,10 @@
 //! `poe` as its users see it.
 
+mod early;
 mod ends;
 mod environment;
 mod leftovers;
+mod limits;
 mod options;
 mod streams;
 
@@ -19,6 +21,12 @@ pub fn task() -> PathBuf {
 /// A job of so many tasks that do this.
 pub fn job(tasks: usize, what: &[&str]) -> Job {
     what.iter().fold(Job::new(task()).procs(tasks), Job::arg)
+}
+
+/// The job in a process that is refused something: `thread`, `fork` or `terminal`.
+pub fn refusing(job: Job, what: &str) -> Job {
+    let library = compile_plain("poe_refuse", &["tests/c/poe/refuse.c"], &["-shared", "-fPIC"]);
+    job.env("LD_PRELOAD", library).env("REFUSE", what)
 }
 
 /// A file in a folder of the tests, with this in it.

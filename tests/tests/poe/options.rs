@@ -65,21 +65,23 @@ fn mistakes_are_refused_by_name() {
         assert!(outcome.stdout.is_empty(), "{outcome}");
         outcome.exited(1).says(says);
     };
-    refused(&["-nonsense", "1"], "-nonsense is no flag of poe");
+    refused(&["-nonsense", "1"], "unknown flag -nonsense; see poe -h");
     refused(&["-procs", "0"], "-procs: \"0\"");
     refused(&["-procs", "many"], "many");
     refused(&["-labelio", "maybe"], "yes or no");
     refused(&["-stdoutmode", "both"], "-stdoutmode");
-    refused(&["-procs", "2", "-stdoutmode", "2"], "MP_STDOUTMODE is 2");
-    refused(&["-procs", "2", "-stdinmode", "5"], "MP_STDINMODE is 5");
+    refused(&["-procs", "2", "-stdoutmode", "2"], "-stdoutmode 2: the highest task number is 1");
+    refused(&["-procs", "2", "-stdinmode", "5"], "-stdinmode 5: the highest task number is 1");
     refused(&["-infolevel", "9"], "-infolevel");
     refused(&["-task_affinity", "perhaps"], "-task_affinity");
-    refused(&["-nodes", "2"], "several hosts");
-    refused(&["-procs", "3", "-tasks_per_node", "2"], "MP_TASKS_PER_NODE");
+    refused(&["-procs", "1025"], "a number from 1 to 1024");
+    refused(&["-procs", "3", "-tasks_per_node", "2"], "-procs 3 is no multiple of -tasks_per_node 2");
+    refused(&["-procs", "3", "-nodes", "2", "-tasks_per_node", "2"], "make 4");
+    refused(&["-cmdfile", "/nowhere/commands"], "/nowhere/commands: No such file or directory");
     refused(&["-pgmmodel", "mpmd"], "mpmd");
     refused(&["-hostfile", "/nowhere/hosts"], "/nowhere/hosts");
     Job::new(task()).arg("args").env("MP_PROCS", "x").run().exited(1).says("MP_PROCS: \"x\"");
-    Job::poe().run().exited(1).says("no program");
+    Job::poe().run().exited(1).says("no program given; usage: poe [flags] program [arguments]");
     Job::new(task()).arg("args").arg("-procs").run().exited(1).says("-procs needs a value");
 }
 
@@ -89,7 +91,7 @@ fn a_host_file_may_name_this_host_only() {
     job(2, &["args", "x"]).poe_arg("-hostfile").poe_arg(here).run().ok();
     let there = file("hosts_there", "localhost\n192.0.2.7\n");
     let outcome = job(2, &["args", "x"]).env("MP_HOSTFILE", there).run();
-    outcome.exited(1).says("192.0.2.7").says("not built yet");
+    outcome.exited(1).says("192.0.2.7").says("jobs on several machines are not supported yet");
 }
 
 #[test]
@@ -103,7 +105,11 @@ fn the_hosts_that_were_used_are_saved() {
 #[test]
 fn a_program_that_is_not_there_is_named() {
     Job::new("./no/such/program").run().exited(127).says("./no/such/program: No such file");
-    Job::new("tests").run().exited(127).says("tests (is ./tests meant?");
+    Job::new("Cargo.toml").run().exited(127).says("Cargo.toml (did you mean ./Cargo.toml?");
+    for folder in [".", "./tests"] {
+        Job::new(folder).run().exited(126).says(&format!("poe: {folder}: Is a directory"));
+    }
+    Job::new("tests").run().exited(127).says("poe: tests: No such file");
     Job::new("./Cargo.toml").run().exited(126).says("./Cargo.toml: Permission denied");
     Job::new("./no/such/program").procs(8).run().exited(127);
 }
@@ -116,7 +122,7 @@ fn each_task_can_have_a_program_of_its_own() {
     let run =
         |job: Job| job.env("MP_PGMMODEL", "mpmd").env("MP_LABELIO", "yes").env("MP_CMDFILE", &commands).run();
     assert_eq!(sorted(&run(Job::poe()).ok().stdout), ["  0:zero", "  1:o n e", "  2:two"]);
-    run(Job::poe().procs(4)).exited(1).says("3 commands, and there are 4 tasks");
+    run(Job::poe().procs(4)).exited(1).says("has 3 commands, but the job has 4 tasks");
 }
 
 #[test]
@@ -127,4 +133,38 @@ fn commands_can_come_from_standard_input() {
     assert_eq!(outcome.ok().stdout, "a\nb\n");
     let steps = Job::poe().procs(2).stdin(format!("{task} args first\n{task} args second\n")).run();
     assert_eq!(steps.ok().stdout, "first\nfirst\nsecond\nsecond\n");
+}
+
+#[test]
+fn one_machine_serves_for_all() {
+    let flags = |flags: &str| {
+        flags.split_whitespace().fold(Job::new(task()).arg("args").arg("x"), |job, word| job.poe_arg(word))
+    };
+    for (given, tasks, named) in [
+        ("-nodes 2 -procs 2", 2, "-nodes 2"),
+        ("-nodes 2 -tasks_per_node 2", 4, "-nodes 2"),
+        ("-nodes 3", 3, "-nodes 3"),
+        ("-procs 4 -tasks_per_node 2", 4, "-tasks_per_node 2"),
+    ] {
+        let outcome = flags(given).run();
+        assert_eq!(outcome.ok().stdout, "x\n".repeat(tasks), "{given}");
+        outcome.says(&format!("warning: {named}: this machine serves for all"));
+    }
+    for given in ["-nodes 1 -procs 2", "-procs 2 -tasks_per_node 2", "-nodes 2 -procs 2 -infolevel 0"] {
+        assert_eq!(flags(given).run().ok().stderr, "", "{given}");
+    }
+}
+
+#[test]
+fn what_looks_like_a_mistake_gets_a_hint() {
+    let outcome = Job::new(task()).arg("args").arg("-np").arg("4").run();
+    assert_eq!(outcome.ok().stdout, "-np\n4\n");
+    outcome.says("poe: hint: \"-np 4\" was passed to ").says("poe's flag is -procs 4");
+    let outcome = job(2, &["args", "-np", "4"]).run();
+    assert_eq!(outcome.ok().stderr, "", "the number of tasks was given");
+    let outcome = Job::new(task()).arg("args").env("MP_PROC", "2").env("MP_INFOLVEL", "2").run();
+    outcome.ok().says("hint: the variable MP_PROC has no effect; did you mean MP_PROCS?");
+    outcome.says("did you mean MP_INFOLEVEL?");
+    let quiet = Job::new(task()).arg("args").arg("-np").arg("4").env("MP_PROC", "2").env("MP_INFOLEVEL", "0");
+    assert_eq!(quiet.run().ok().stderr, "");
 }

@@ -1,8 +1,10 @@
 //! Standard input and output of the tasks.
 
+use std::fs;
+
 use openlapi_tests::{Job, stage};
 
-use crate::{job, sorted, task};
+use crate::{file, job, refusing, sorted, task};
 
 #[test]
 fn labels_stand_before_every_line_of_both_outputs() {
@@ -84,4 +86,66 @@ fn a_reader_that_goes_away_ends_the_job() {
     let script = r#""$0" -procs 2 "$1" lines 100000000 100 2>/dev/null | head -n 1"#;
     let outcome = Job::direct("sh").arg("-c").arg(script).arg(stage().join("bin/poe")).arg(task()).run();
     assert_eq!(outcome.ok().stdout.lines().count(), 1);
+}
+
+#[test]
+fn lines_before_a_crash_are_shown() {
+    let outcome = job(2, &["crash"]).run();
+    let lines = sorted(&outcome.exited(139).stdout);
+    assert!(!lines.is_empty() && lines.iter().all(|line| line.ends_with("reached the solver")), "{outcome}");
+    let one = job(1, &["crash"]).run();
+    assert_eq!(one.exited(139).stdout, "task 0 reached the solver\n");
+    let labelled = job(1, &["crash"]).poe_arg("-labelio").poe_arg("yes").run();
+    assert_eq!(labelled.exited(139).stdout, "  0:task 0 reached the solver\n");
+}
+
+#[test]
+fn a_line_is_shown_when_it_is_printed() {
+    for (mode, name) in [("unordered", "step_unordered"), ("ordered", "step_ordered"), ("0", "step_one")] {
+        let go = file(name, "");
+        fs::remove_file(&go).expect("it was there");
+        let mut running =
+            job(1, &["step", &go.to_string_lossy()]).poe_arg("-stdoutmode").poe_arg(mode).start();
+        // The program goes on only when its first line has been seen here.
+        assert_eq!(running.lines(1), ["first"]);
+        fs::write(&go, "").expect("it can be written");
+        assert_eq!(running.wait().ok().stdout, "first\nsecond\n");
+    }
+}
+
+#[test]
+fn standard_output_is_a_terminal_unless_the_user_wants_a_pipe() {
+    assert_eq!(job(2, &["terminal"]).run().ok().stdout, "1\n1\n");
+    assert_eq!(job(2, &["terminal"]).poe_arg("-tty").poe_arg("no").run().ok().stdout, "0\n0\n");
+    assert_eq!(job(2, &["terminal"]).env("MP_TTY", "no").run().ok().stdout, "0\n0\n");
+    // Where the system has no terminal left there are pipes.
+    let outcome = refusing(job(2, &["terminal"]), "terminal").run();
+    assert_eq!(outcome.ok().stdout, "0\n0\n");
+}
+
+#[test]
+fn bytes_of_every_value_pass_unchanged() {
+    let script =
+        r#""$1" bytes 300001 | cksum; for tty in yes no; do "$0" -tty $tty "$1" bytes 300001 | cksum; done"#;
+    let outcome = Job::direct("sh").arg("-c").arg(script).arg(stage().join("bin/poe")).arg(task()).run();
+    let sums: Vec<&str> = outcome.ok().stdout.lines().collect();
+    assert!(sums.len() == 3 && sums.iter().all(|sum| *sum == sums[0]), "{outcome}");
+    assert!(sums[0].ends_with(" 300001"), "{outcome}");
+}
+
+#[test]
+fn a_task_whose_output_is_not_read_any_more_learns_of_it() {
+    for (flood, status) in [("", "SIGPIPE"), ("ignore", "exited with status 90")] {
+        let script = r#"{ "$0" -tty yes "$1" flood $2; echo "status $?" >&2; } | head -n 1"#;
+        let poe = stage().join("bin/poe");
+        let outcome = Job::direct("sh").arg("-c").arg(script).arg(poe).arg(task()).arg(flood).run();
+        assert_eq!(outcome.ok().stdout, "more\n");
+        outcome.says(status);
+    }
+}
+
+#[test]
+fn many_short_outputs_are_not_lost_at_the_end() {
+    let outcome = job(64, &["env", "MP_PROCS"]).run();
+    assert_eq!(outcome.ok().stdout, "MP_PROCS=64\n".repeat(64));
 }

@@ -40,6 +40,8 @@ impl Exit {
     /// To follow the name.
     fn end(&self) -> String {
         match self.stage {
+            // An error is a reason to leave early.
+            Some(Stage::Ready) if self.status != 0 => format!("exited with status {}", self.status),
             None | Some(Stage::Left) => format!("exited with status {}", self.status),
             Some(stage) => Ended { stage, how: How::Exit(self.status) }.to_string(),
         }

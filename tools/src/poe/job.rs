@@ -239,12 +239,11 @@ impl Job<'_> {
             }
             Ok(Note::NotStarted { task, errno }) => {
                 let program = self.program(task);
-                self.failure = Some(match Path::new(&program).is_dir() && program.contains('/') {
-                    true => Error::Program { program, source: io::Error::from(Errno::EISDIR) },
-                    false => Error::Program {
-                        source: io::Error::from_raw_os_error(errno),
-                        program: hint(&program).unwrap_or(program),
-                    },
+                let is_folder = Errno::from_raw(errno) == Errno::EACCES && Path::new(&program).is_dir();
+                let errno = if is_folder { Errno::EISDIR as i32 } else { errno };
+                self.failure = Some(Error::Program {
+                    source: io::Error::from_raw_os_error(errno),
+                    program: hint(&program).unwrap_or(program),
                 });
             }
             Ok(Note::Randomized { errno }) => self.tell(1, || {

@@ -1,0 +1,90 @@
+//! Tasks that end, or get a signal, before LAPI_Init or after LAPI_Term: no other task may hang because of it.
+
+use std::fs;
+use std::path::PathBuf;
+
+use nix::sys::signal::Signal;
+use openlapi_tests::{Job, Running, compile, eventually};
+
+use crate::file;
+
+/// A LAPI program whose first argument says what becomes of task 1.
+pub fn program() -> PathBuf {
+    compile("poe_early", &["tests/c/poe/early.c"], &[])
+}
+
+fn early(tasks: usize, what: &[&str]) -> Job {
+    what.iter().fold(Job::new(program()).procs(tasks), Job::arg)
+}
+
+/// A name for a file that does not exist yet.
+fn signpost(name: &str) -> PathBuf {
+    let path = file(name, "");
+    fs::remove_file(&path).expect("it was there");
+    path
+}
+
+/// Waits until standard error holds this.
+#[track_caller]
+fn until_said(running: &mut Running, text: &str) {
+    let said = std::cell::RefCell::new(running);
+    assert!(eventually(|| said.borrow_mut().stderr_so_far().contains(text)), "\"{text}\" does not come");
+}
+
+#[test]
+fn a_task_that_ends_before_lapi_init_fails_that_of_the_others() {
+    for status in [0, 1, 3, 127] {
+        let ended = format!("exited with status {status} before it called LAPI_Init");
+        let outcome = early(3, &["never", &status.to_string()]).run();
+        outcome.exited(status.max(1)).says("task 1 (").says(&ended);
+        outcome.says("LAPI_ERR_NO_CONNECTIVITY").says(&format!("task 1 {ended}"));
+        assert_eq!(outcome.stdout.matches("LAPI_Init returns 434").count(), 2, "{outcome}");
+    }
+    // The task that the others meet at is no exception, and the other tasks going on changes nothing.
+    let outcome = early(3, &["never", "0", "0"]).poe_arg("-on_death").poe_arg("continue").run();
+    outcome.exited(1).says("task 0 exited with status 0 before it called LAPI_Init");
+}
+
+#[test]
+fn a_task_whose_lapi_init_fails_fails_that_of_the_others() {
+    let outcome = early(3, &["full"]).run();
+    outcome.exited(1).says("after its LAPI_Init had failed");
+    assert_eq!(outcome.stdout.matches("LAPI_Init returns").count(), 3, "{outcome}");
+    assert!(!outcome.stdout.contains("returns 0"), "{outcome}");
+}
+
+#[test]
+fn a_task_that_comes_to_lapi_init_later_learns_of_the_end_too() {
+    let go = signpost("early_go");
+    let mut running =
+        early(2, &["never-late", &go.to_string_lossy()]).poe_arg("-infolevel").poe_arg("2").start();
+    until_said(&mut running, "exited with status 0");
+    fs::write(&go, "").expect("it can be written");
+    running.wait().exited(1).says("task 1 exited with status 0 before it called LAPI_Init");
+}
+
+#[test]
+fn a_task_that_leaves_without_lapi_term_has_not_died() {
+    let outcome = early(2, &["noterm"]).run();
+    outcome.says("task 1 (").says("exited with status 0 without calling LAPI_Term");
+    assert!(outcome.status.is_some_and(|status| status > 0), "{outcome}");
+    assert!(!outcome.stderr.contains("died"), "{outcome}");
+    // When no other task needs it nothing has failed, and nothing is said.
+    let outcome = early(2, &["noterm-both"]).run();
+    assert_eq!(outcome.ok().stderr, "", "{outcome}");
+}
+
+#[test]
+fn asking_for_a_report_ends_no_task() {
+    for (when, says) in [("late", "has not answered"), ("left", "has not answered")] {
+        let go = signpost(&format!("early_{when}"));
+        let mut running = early(2, &[when, &go.to_string_lossy()]).start();
+        running.lines(1);
+        running.signal(Signal::SIGUSR2);
+        until_said(&mut running, "poe: end of the report\n");
+        fs::write(&go, "").expect("it can be written");
+        let outcome = running.wait();
+        assert_eq!(outcome.ok().stdout.matches("PASS").count(), 2, "{outcome}");
+        outcome.says(says);
+    }
+}

@@ -1,0 +1,65 @@
+//! Limits of the system: raised, or named.
+
+use openlapi_tests::{Job, stage};
+
+use crate::{early, job, refusing, sorted, task};
+
+/// `poe` with these limits of open files (as `ulimit` takes them) and arguments.
+fn limited(limits: &str, arguments: &[&str]) -> Job {
+    let script = format!(r#"ulimit {limits} && exec "$0" "$@""#);
+    let job = Job::direct("sh").arg("-c").arg(script).arg(stage().join("bin/poe"));
+    arguments.iter().fold(job, Job::arg)
+}
+
+#[test]
+fn the_limit_of_open_files_is_raised_where_it_is_too_low() {
+    let limits = |tasks, limit| {
+        let arguments = ["-procs", tasks, "/bin/sh", "-c", "ulimit -n"];
+        limited(&format!("-S -n {limit}"), &arguments).run().ok().stdout.clone()
+    };
+    assert_eq!(limits("32", "40"), "416\n".repeat(32));
+    // Where it is high enough it stays.
+    assert_eq!(limits("2", "1000"), "1000\n".repeat(2));
+}
+
+#[test]
+fn a_low_soft_limit_does_not_keep_lapi_from_starting() {
+    let program = early::program().display().to_string();
+    let outcome = limited("-S -n 64", &["-procs", "24", &program, "all"]).run();
+    assert_eq!(outcome.ok().stdout.matches("PASS").count(), 24, "{outcome}");
+}
+
+#[test]
+fn a_job_that_the_limit_has_no_room_for_is_refused_with_numbers() {
+    let outcome = limited("-n 100", &["-procs", "32", "/bin/true"]).run();
+    outcome.exited(1).says("poe: 32 tasks need about 320 open files; the limit is 100 (ulimit -Hn)\n");
+    assert_eq!(outcome.stderr.lines().count(), 1, "{outcome}");
+}
+
+#[test]
+fn a_thread_or_process_that_cannot_be_started_is_named_with_its_limit() {
+    for (what, says) in [
+        (
+            "thread",
+            "poe: cannot start the thread that makes reports: process limit reached (ulimit -u, pids.max)",
+        ),
+        ("fork", "poe: cannot start the supervisor process: process limit reached (ulimit -u, pids.max)"),
+    ] {
+        let outcome = refusing(job(2, &["args"]), what).run();
+        assert_eq!(outcome.exited(1).stderr.trim_end(), says, "{outcome}");
+    }
+}
+
+#[test]
+fn what_every_task_says_is_shown_once() {
+    let program = early::program();
+    let outcome = Job::new(&program).procs(6).arg("refused").env("LAPI_SPIN", "fast").run();
+    assert_eq!(outcome.ok().stderr.matches("LAPI_SPIN is \"fast\"").count(), 1, "{outcome}");
+    outcome.says("poe: the same from tasks ");
+    let outcome =
+        Job::new(&program).procs(6).arg("refused").env("LAPI_SPIN", "fast").env("MP_INFOLEVEL", "2").run();
+    assert_eq!(outcome.ok().stderr.matches("LAPI_SPIN is \"fast\"").count(), 6, "{outcome}");
+    // The program's own words are its own.
+    let outcome = Job::new(task()).procs(3).arg("lines").arg("1").arg("4").run();
+    assert_eq!(sorted(&outcome.ok().stderr), ["aaa", "bbb", "ccc"]);
+}
