@@ -335,8 +335,8 @@ fn print(told: &Told, cause: &launcher::Cause) {
         .task
         .map_or_else(|| std::env::var("MP_CHILD").unwrap_or_else(|_| "?".into()), |task| task.to_string());
     let because = match cause {
-        launcher::Cause::Stall => "nothing has moved for long",
-        _ => "asked for",
+        launcher::Cause::Stall => format!("no progress for {} s", bell::stall().as_secs()),
+        _ => "requested".to_owned(),
     };
     let pid = std::process::id();
     let mut text = format!("LAPI: task {task}: report of process {pid} ({because})\n");

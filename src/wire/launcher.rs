@@ -306,7 +306,13 @@ impl fmt::Display for Ended {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.how {
             How::Exit(status) => write!(f, "exited with status {status}")?,
-            How::Signal(signal) => write!(f, "was ended by signal {signal}")?,
+            How::Signal(signal) => {
+                write!(f, "was ended by signal {signal}")?;
+                // That it did not call LAPI_Term goes without saying.
+                if self.stage == Stage::Ready {
+                    return Ok(());
+                }
+            }
         }
         let when = STAGES.iter().find(|entry| entry.0 == self.stage).map_or("", |entry| entry.2);
         f.write_str(when)

@@ -257,7 +257,7 @@ fn a_stall_is_reported_once() {
     let args = format!("again {}", file.display());
     let mut hanging = start(job("report/hang", 2, &args).env("LAPI_STALL_SECONDS", "1"), 2);
     let report = hanging.wait_for(1);
-    has(&report, &["(nothing has moved for long): 2 of 2", "  task 0 waits in LAPI_Waitcntr for a counter"]);
+    has(&report, &["(no progress for 1 s): 2 of 2", "  task 0 waits in LAPI_Waitcntr for a counter"]);
     thread::sleep(Duration::from_secs(4));
     assert_eq!(hanging.reports().len(), 1, "{}", hanging.job.stderr_so_far());
     // Now something moves, and stalls again.
@@ -274,7 +274,7 @@ fn a_stuck_handler_is_a_stall_too() {
     let stuck = job("report/hang", 2, "stuck").env("LAPI_STALL_SECONDS", "1");
     start(stuck, 2).wait("the handler", |reports| {
         reports.last().is_some_and(|report| {
-            report.contains("nothing has moved for long") && report.contains("has been in a header handler")
+            report.contains("no progress for 1 s") && report.contains("has been in a header handler")
         })
     });
 }
@@ -384,7 +384,7 @@ fn without_poe_it_goes_to_standard_error() {
 
     let stalled = Job::direct(program("report/hang")).arg("counter").env("LAPI_STALL_SECONDS", "1").start();
     let mut stalled = stalled;
-    eventually_in(&mut stalled, "(nothing has moved for long)\n");
+    eventually_in(&mut stalled, "(no progress for 1 s)\n");
 }
 
 #[test]
