@@ -17,6 +17,8 @@ pub mod rng;
 pub mod sync;
 #[cfg(not(loom))]
 pub mod thread;
+pub mod waiting_room;
+pub mod work_queue;
 
 #[cfg(all(test, loom))]
 mod models;

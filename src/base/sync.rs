@@ -14,6 +14,8 @@ mod futex;
 mod futex;
 #[cfg(one_mapping)]
 mod instrumented;
+#[cfg(loom)]
+mod queue;
 
 #[cfg(one_mapping)]
 use instrumented as library;
@@ -22,8 +24,12 @@ use loom::sync as library;
 #[cfg(not(any(loom, one_mapping)))]
 use std::sync as library;
 
+#[cfg(not(loom))]
+pub use crossbeam_queue::ArrayQueue;
 pub use futex::{Deadline, Futex, Wake};
 pub use library::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+#[cfg(loom)]
+pub use queue::ArrayQueue;
 use std::ops::{Deref, DerefMut};
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};

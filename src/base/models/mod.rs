@@ -8,6 +8,8 @@ mod doorbell;
 mod lock;
 mod parking;
 mod ring;
+mod waiting_room;
+mod work_queue;
 
 use super::sync::{Condvar, Mutex};
 use std::time::Duration;

@@ -53,6 +53,10 @@ impl Futex {
         self.word.swap(value, order)
     }
 
+    pub fn fetch_add(&self, value: u32, order: Ordering) -> u32 {
+        self.word.fetch_add(value, order)
+    }
+
     pub fn exchange(&self, from: u32, to: u32, order: Ordering) -> bool {
         self.word.compare_exchange(from, to, order, Ordering::Relaxed).is_ok()
     }

@@ -1,15 +1,21 @@
-//! Completion handlers to be run, and the threads that do, so that the handlers may block and call LAPI. What the threads
-//! do stands in [`crate::engine::progress::completion_threads`].
+//! Completion handlers to be run, and the threads that run them, so that the handlers may block and call LAPI. The loop of these
+//! threads is in [`crate::engine::progress::completion_threads`].
+//!
+//! A context may be closed and opened again while a handler of its former opening still runs. Each opening has a
+//! *generation*, which stands in every queued handler and beside the count of unfinished ones.
 
 use crate::abi::{compl_hndlr_t, lapi_handle_t};
 use crate::base::clock::moment;
-use crate::base::sync::{Condvar, Mutex};
 use crate::base::thread::this_thread;
 use crate::base::thread::{self, Thread, ThreadConfig};
 use crate::engine::context::incoming::Delivery;
+use crate::base::sync::{AtomicU64, Deadline, Mutex, Ordering};
+use crate::base::work_queue::{EventCount, WorkQueue};
 use crate::error::Result;
-use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+/// How many handlers can wait before the queue allocates memory.
+const ROOM: usize = 512;
 
 /// A completion handler to be run.
 pub struct Completion {
@@ -21,56 +27,50 @@ pub struct Completion {
     pub then: Option<(Delivery, u32)>,
 }
 
-#[derive(Default)]
-struct State {
-    queue: VecDeque<Completion>,
-    /// How many handlers are queued or running.
-    unfinished: usize,
-    /// Those that run.
-    running: Vec<RunningHandler>,
-    /// Threads of an earlier generation end.
-    generation: u64,
-}
-
 /// A completion handler that runs.
 #[derive(Clone, Copy, Debug)]
 pub struct RunningHandler {
     /// The thread (see [`this_thread`]).
     pub thread: usize,
-    /// Where the handler stands.
+    /// The handler's address.
     pub address: usize,
-    /// Since when.
+    /// When it began.
     pub since: u32,
 }
 
 /// The queue and its threads.
 pub struct Completions {
-    state: Mutex<State>,
-    /// There is something in the queue, or the threads shall stop.
-    work: Condvar,
+    /// Handlers that have not begun, each with its generation.
+    queue: WorkQueue<(u32, Completion)>,
+    /// The generation (upper half), and how many of its handlers are queued or running. One word, so that the end of a handler of
+    /// a former generation does not count. Acquire and Release: a thread that sees that no handler is left also sees what
+    /// they did.
+    unfinished: AtomicU64,
     /// A handler has returned.
-    settled: Condvar,
+    settled: EventCount,
+    running: Mutex<Vec<RunningHandler>>,
     threads: Mutex<Vec<Thread>>,
 }
 
 impl Completions {
     pub(crate) fn new() -> Self {
         Self {
-            state: Mutex::new(State::default()),
-            work: Condvar::new(),
-            settled: Condvar::new(),
+            queue: WorkQueue::new(ROOM),
+            unfinished: AtomicU64::new(0),
+            settled: EventCount::new(),
+            running: Mutex::new(Vec::new()),
             threads: Mutex::new(Vec::new()),
         }
     }
 
-    /// Starts `count` threads, each of which does this with the number of its generation.
+    /// Starts `count` threads, each of which calls `run` with the number of its generation.
     pub(crate) fn start(
         &self,
         count: usize,
         recipe: ThreadConfig,
-        run: impl Fn(u64) + Clone + Send + 'static,
+        run: impl Fn(u32) + Clone + Send + 'static,
     ) -> Result<()> {
-        let generation = self.state.lock().generation;
+        let generation = self.generation();
         for number in 0..count {
             let run = run.clone();
             let thread = thread::spawn(&format!("lapi-compl-{number}"), recipe, move || run(generation))?;
@@ -79,67 +79,64 @@ impl Completions {
         Ok(())
     }
 
-    /// The next handler, for a thread of this generation, which waits for it. `None` when the thread shall end.
-    pub(crate) fn next(&self, generation: u64) -> Option<Completion> {
-        let mut state = self.state.lock();
+    /// The next handler and its generation, for a thread of this generation, which waits for it. `None` when the thread is to
+    /// end. A thread of a former generation, just before it ends, may take a handler of the present one, and runs it.
+    pub(crate) fn next(&self, generation: u32) -> Option<(u32, Completion)> {
         loop {
-            if state.generation != generation {
-                return None;
-            }
-            if let Some(completion) = state.queue.pop_front() {
+            let (generation, completion) = self.queue.take(|| !self.present(generation))?;
+            if self.present(generation) {
                 let address = completion.handler as usize;
-                state.running.push(RunningHandler { thread: this_thread(), address, since: moment() });
-                return Some(completion);
+                let running = RunningHandler { thread: this_thread(), address, since: moment() };
+                self.running.lock().push(running);
+                return Some((generation, completion));
             }
-            self.work.wait(&mut state);
         }
     }
 
-    /// Whether threads of this generation shall go on.
-    pub(crate) fn present(&self, generation: u64) -> bool {
-        self.state.lock().generation == generation
+    /// Whether threads of this generation go on.
+    pub(crate) fn present(&self, generation: u32) -> bool {
+        self.generation() == generation
     }
 
-    /// A handler has returned, and what follows it is done.
-    pub(crate) fn finished(&self, generation: u64) {
-        let mut state = self.state.lock();
+    /// A handler of this generation has returned, and what follows it is done.
+    pub(crate) fn finished(&self, generation: u32) {
         let me = this_thread();
-        state.running.retain(|running| running.thread != me);
-        if state.generation == generation {
-            state.unfinished -= 1;
-            self.settled.notify_all();
+        self.running.lock().retain(|running| running.thread != me);
+        let one_less = |state: u64| (upper(state) == generation).then(|| state - 1);
+        if self.unfinished.fetch_update(Ordering::AcqRel, Ordering::Relaxed, one_less).is_ok() {
+            self.settled.notify(i32::MAX as u32);
         }
     }
 
-    /// Queues a handler. Handlers start in the order in which they are queued.
+    /// Queues a handler. Handlers start in the order in which they are queued. The context's lock is held, so that only one
+    /// thread queues at a time.
     pub fn push(&self, completion: Completion) {
-        let mut state = self.state.lock();
-        state.queue.push_back(completion);
-        state.unfinished += 1;
-        drop(state);
-        self.work.notify_one();
+        let before = self.unfinished.fetch_add(1, Ordering::Relaxed);
+        self.queue.push((upper(before), completion));
     }
 
-    /// How many handlers are queued, and those that run. Waits for the queue's own lock, which is held for moments only.
+    /// How many handlers are queued, and those that run. Waits for a lock which is held for moments only.
     pub fn busy(&self) -> (usize, Vec<RunningHandler>) {
-        let state = self.state.lock();
-        (state.queue.len(), state.running.clone())
+        (self.queue.len(), self.running.lock().clone())
     }
 
     /// Waits until no handler is queued or running, but no longer than `at_most`; a handler that waits so does not wait
     /// for itself. The lock must not be held.
     pub fn settle(&self, at_most: Duration) {
-        let own = usize::from(RUNNING.get());
-        let until = Instant::now() + at_most;
-        let mut state = self.state.lock();
-        while state.unfinished > own {
-            if !self.settled.wait_until(&mut state, until) {
-                return;
+        let own = u32::from(RUNNING.get());
+        let until = Deadline::after(at_most);
+        while self.unfinished.load(Ordering::Acquire) as u32 > own {
+            let Some(left) = until.left() else { return };
+            let ticket = self.settled.prepare();
+            if self.unfinished.load(Ordering::Acquire) as u32 > own {
+                self.settled.sleep(ticket, Some(left));
+            } else {
+                self.settled.finish();
             }
         }
     }
 
-    /// Ends the threads, each after the handler it is in; handlers that have not begun never run. The lock must not be
+    /// Ends the threads, each after the handler that it runs; handlers that have not begun never run. The lock must not be
     /// held.
     pub fn stop(&self) {
         self.end().into_iter().for_each(Thread::join);
@@ -151,15 +148,23 @@ impl Completions {
     }
 
     fn end(&self) -> Vec<Thread> {
-        let mut state = self.state.lock();
-        state.generation += 1;
-        state.queue.clear();
-        state.running.clear();
-        state.unfinished = 0;
-        drop(state);
-        self.work.notify_all();
+        let next = |state: u64| Some(u64::from(upper(state).wrapping_add(1)) << 32);
+        // It cannot fail: the closure always has a next value.
+        let _ = self.unfinished.fetch_update(Ordering::AcqRel, Ordering::Relaxed, next);
+        while self.queue.pop().is_some() {}
+        self.running.lock().clear();
+        self.queue.wake_all();
+        self.settled.notify(i32::MAX as u32);
         std::mem::take(&mut *self.threads.lock())
     }
+
+    fn generation(&self) -> u32 {
+        upper(self.unfinished.load(Ordering::Acquire))
+    }
+}
+
+fn upper(state: u64) -> u32 {
+    (state >> 32) as u32
 }
 
 impl Completion {

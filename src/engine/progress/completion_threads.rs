@@ -13,9 +13,9 @@ pub fn start(context: &Arc<Context>, count: usize, recipe: ThreadConfig) -> Resu
     context.completions.start(count, recipe, move |generation| run(&shared, generation))
 }
 
-fn run(context: &Context, generation: u64) {
+fn run(context: &Context, generation: u32) {
     let pool = &context.completions;
-    while let Some(completion) = pool.next(generation) {
+    while let Some((generation, completion)) = pool.next(generation) {
         completion.run(context.handle_ptr());
         lock_sharing::take_back(context);
         if !pool.present(generation) {
