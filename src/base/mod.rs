@@ -17,7 +17,6 @@ pub mod rng;
 pub mod sync;
 #[cfg(not(loom))]
 pub mod thread;
-pub mod waiting_room;
 pub mod work_queue;
 
 #[cfg(all(test, loom))]
