@@ -4,6 +4,7 @@
 //! Locks of a context need no care: nobody in the child knows of that context any more.
 
 use crate::base::asymmetric_barrier;
+use crate::base::known_threads;
 use crate::base::thread;
 use crate::dgsp::registry;
 use crate::job::rendezvous;
@@ -28,5 +29,6 @@ pub fn in_child() {
     rendezvous::forget_in_child();
     registry::after_fork();
     thread::forget_in_child();
+    known_threads::forget_in_child();
     report::thread::forget_in_child();
 }

@@ -2,8 +2,8 @@
 
 use crate::abi::*;
 use crate::base::asymmetric_barrier;
-use crate::base::thread::ThreadConfig;
 use crate::base::machine::processors;
+use crate::base::thread::ThreadConfig;
 use crate::config::{self, Config, ShmAttach, ShmBulk, UseShm};
 use crate::engine::context::request::{Policy, Preference};
 use crate::engine::context::settings::{Advertised, Options};

@@ -6,6 +6,8 @@ pub mod bell;
 pub mod bytes;
 pub mod clock;
 pub mod doorbell;
+#[cfg(not(loom))]
+pub mod known_threads;
 pub mod line;
 pub mod lock;
 pub mod machine;

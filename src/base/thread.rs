@@ -2,13 +2,13 @@
 //! and signals blocked, so that the program's signal handlers run on the program's threads.
 
 use crate::abi::{LAPI_ERR_MEMORY_EXHAUSTED, com_thread_info_t, thread_init_func_p};
-use crate::base::sync::{Condvar, Mutex};
+use crate::base::known_threads::note_thread;
+use crate::base::sync::{Condvar, Futex, Mutex, Ordering};
 use crate::error::{Error, Result};
 use std::cell::Cell;
 use std::ffi::CString;
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// How the program wants threads to be made: lapi_thread_attr of lapi_info_t, copied.
@@ -110,11 +110,15 @@ struct Start {
     recipe: ThreadConfig,
     run: Box<dyn FnOnce() + Send>,
     ended: Arc<Ended>,
+    ready: Arc<Futex>,
 }
 
-/// Starts a thread.
+/// Starts a thread. When this returns, the thread has its own memory of the C library's allocator.
+///
+/// A thread's first allocation may map such memory (an arena), and what the program maps after LAPI_Init must lie at the
+/// same address in all tasks, whichever of its threads has run first.
 pub fn spawn(name: &str, recipe: ThreadConfig, run: impl FnOnce() + Send + 'static) -> Result<Thread> {
-    let ended = Arc::new(Ended::default());
+    let (ended, ready) = (Arc::new(Ended::default()), Arc::new(Futex::new(0)));
     let attributes = Attributes::of(recipe.attributes);
     // SAFETY: all arguments are valid for the calls; `start` is taken back by the new thread, or here when there is none.
     unsafe {
@@ -126,6 +130,7 @@ pub fn spawn(name: &str, recipe: ThreadConfig, run: impl FnOnce() + Send + 'stat
             recipe,
             run: Box::new(run),
             ended: ended.clone(),
+            ready: ready.clone(),
         }));
         let mut id = std::mem::zeroed();
         let failed = libc::pthread_create(&mut id, attributes.as_ptr(), enter, start.cast());
@@ -137,6 +142,9 @@ pub fn spawn(name: &str, recipe: ThreadConfig, run: impl FnOnce() + Send + 'stat
                 LAPI_ERR_MEMORY_EXHAUSTED,
                 format!("the thread {name} cannot be started: {reason}"),
             ));
+        }
+        while ready.load(Ordering::Acquire) == 0 {
+            ready.sleep(0, None);
         }
         Ok(Thread { id, detached: recipe.detached(), ended })
     }
@@ -175,6 +183,10 @@ extern "C" fn enter(start: *mut libc::c_void) -> *mut libc::c_void {
     // SAFETY: `spawn` made this from a box and gave it to this thread alone.
     let start = unsafe { Box::from_raw(start.cast::<Start>()) };
     MASK.set(Some(start.mask));
+    // An allocation, not only a release of memory: that alone finds out which arena is this thread's.
+    drop(std::hint::black_box(Box::new([0_u8; 64])));
+    start.ready.store(1, Ordering::Release);
+    start.ready.wake(1);
     // By the thread itself: if it is detached, nobody else may name it later. The program may rename it.
     // SAFETY: this very thread, and a name that ends.
     unsafe { libc::pthread_setname_np(libc::pthread_self(), start.name.as_ptr()) };
@@ -281,43 +293,4 @@ unsafe extern "C" {
     -> libc::c_int;
     fn pthread_attr_getscope(attr: *const libc::pthread_attr_t, scope: *mut libc::c_int) -> libc::c_int;
     fn pthread_attr_setscope(attr: *mut libc::pthread_attr_t, scope: libc::c_int) -> libc::c_int;
-}
-
-/// The threads that have said who they are: what pthreads call them, and the system's number. Lock-free, because a child of
-/// fork uses it too; a thread that finds no place stays unknown, and an entry of a thread that has ended is taken over.
-static KNOWN: [(AtomicUsize, AtomicI32); 128] = [const { (AtomicUsize::new(0), AtomicI32::new(0)) }; 128];
-
-/// The calling thread says who it is, so that a report can name it. Makes system calls.
-pub fn note_thread() {
-    let me = this_thread();
-    let number = rustix::thread::gettid().as_raw_pid();
-    if let Some((_, known)) = KNOWN.iter().find(|(thread, _)| thread.load(Ordering::Relaxed) == me) {
-        return known.store(number, Ordering::Relaxed);
-    }
-    let taken = KNOWN.iter().find(|(thread, known)| {
-        let old = thread.load(Ordering::Relaxed);
-        (old == 0 || !exists(known.load(Ordering::Relaxed)))
-            && thread.compare_exchange(old, me, Ordering::Relaxed, Ordering::Relaxed).is_ok()
-    });
-    if let Some((_, known)) = taken {
-        known.store(number, Ordering::Relaxed);
-    }
-}
-
-/// The system's number of a thread that has said who it is (see [`this_thread`]).
-pub fn thread_number(thread: usize) -> Option<i32> {
-    let (_, known) = KNOWN.iter().find(|(known, _)| known.load(Ordering::Relaxed) == thread)?;
-    let number = known.load(Ordering::Relaxed);
-    exists(number).then_some(number)
-}
-
-fn exists(number: i32) -> bool {
-    std::path::Path::new(&format!("/proc/self/task/{number}")).exists()
-}
-
-/// A number of the calling thread that no other living thread has; never 0.
-#[inline]
-pub fn this_thread() -> usize {
-    // SAFETY: pthread_self has no preconditions.
-    unsafe { libc::pthread_self() as usize }
 }

@@ -140,7 +140,7 @@ pub struct Peer {
 /// Why a context's lock cannot be had.
 #[derive(Clone, Debug)]
 pub struct Locked {
-    /// The thread that holds it (see [`crate::base::thread::this_thread`]); 0: one after another.
+    /// The thread that holds it (see [`crate::base::known_threads::this_thread`]); 0: one after another.
     pub owner: usize,
     /// The handler that runs in it.
     pub run: Option<Run>,

@@ -2,7 +2,7 @@
 
 use super::{Few, Handlers, Kind, Locked, Operation, Peer, Report, Wait};
 use crate::base::clock::since;
-use crate::base::thread::thread_number;
+use crate::base::known_threads::thread_number;
 use crate::transport::{PeerState, Task};
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -262,8 +262,7 @@ impl Handlers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::thread::note_thread;
-    use crate::base::thread::this_thread;
+    use crate::base::known_threads::{note_thread, this_thread};
     use crate::engine::context::active_handler::Run;
 
     #[test]

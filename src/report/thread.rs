@@ -6,9 +6,10 @@
 use crate::abi::LAPI_VOID_HANDLE;
 use crate::base::bell::{self, Bell, Cause};
 use crate::base::clock::{moment, since};
+use crate::base::known_threads::note_thread;
 use crate::base::poll::await_readable;
 use crate::base::sync::Mutex;
-use crate::base::thread::{self, Thread, ThreadConfig, note_thread};
+use crate::base::thread::{self, Thread, ThreadConfig};
 use crate::config::Env;
 use crate::engine::context::Context;
 use crate::engine::context::active_handler::Run;

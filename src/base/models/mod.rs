@@ -8,7 +8,6 @@ mod doorbell;
 mod lock;
 mod parking;
 mod ring;
-mod waiting_room;
 mod work_queue;
 
 use super::sync::{Condvar, Mutex};

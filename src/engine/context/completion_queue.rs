@@ -6,11 +6,11 @@
 
 use crate::abi::{compl_hndlr_t, lapi_handle_t};
 use crate::base::clock::moment;
-use crate::base::thread::this_thread;
-use crate::base::thread::{self, Thread, ThreadConfig};
-use crate::engine::context::incoming::Delivery;
+use crate::base::known_threads::this_thread;
 use crate::base::sync::{AtomicU64, Deadline, Mutex, Ordering};
+use crate::base::thread::{self, Thread, ThreadConfig};
 use crate::base::work_queue::{EventCount, WorkQueue};
+use crate::engine::context::incoming::Delivery;
 use crate::error::Result;
 use std::time::Duration;
 

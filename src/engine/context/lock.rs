@@ -6,8 +6,8 @@
 //! waits, and it is given back at the end. A call that a handler makes finds a lock that another call further up the stack
 //! has taken or borrowed, and leaves it alone.
 
+use crate::base::known_threads::this_thread;
 use crate::base::lock::RawLock;
-use crate::base::thread::this_thread;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 

@@ -24,8 +24,8 @@ pub mod waiters;
 use crate::abi::{
     LAPI_ERR_ALL_HNDL_IN_USE, LAPI_ERR_HNDL_INVALID, LAPI_VOID_HANDLE, lapi_err_t, lapi_handle_t,
 };
+use crate::base::known_threads::this_thread;
 use crate::base::parking::Parking;
-use crate::base::thread::this_thread;
 use crate::engine::context::active_handler::Running;
 use crate::engine::context::completion_queue::Completions;
 use crate::engine::context::conditions::Conditions;

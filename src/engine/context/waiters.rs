@@ -56,7 +56,7 @@ impl From<&'static str> for WaitTarget {
 /// A thread that waits, and has begun to sleep. One that is served while it still polls never stands in a list.
 #[derive(Clone, Copy, Debug)]
 pub struct Waiter {
-    /// Which thread (see [`crate::base::thread::this_thread`]).
+    /// Which thread (see [`crate::base::known_threads::this_thread`]).
     pub thread: usize,
     /// For what.
     pub awaited: WaitTarget,

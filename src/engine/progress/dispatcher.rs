@@ -5,7 +5,7 @@
 
 use crate::abi::{INT_ERR, LAPI_ERR_TGT_PURGED};
 use crate::base::bytes::Piece;
-use crate::base::thread::this_thread;
+use crate::base::known_threads::this_thread;
 use crate::engine::context::incoming::{ActiveMessage, Data, IncomingPut};
 use crate::engine::context::{Core, Held};
 use crate::engine::transfer::direct;

@@ -8,9 +8,9 @@
 use crate::abi::{LAPI_ERR_HNDL_INVALID, LAPI_ERR_UNKNOWN};
 use crate::base::bell::{self, Cause};
 use crate::base::clock::moment;
+use crate::base::known_threads::note_thread;
+use crate::base::known_threads::this_thread;
 use crate::base::poll::await_readable;
-use crate::base::thread::note_thread;
-use crate::base::thread::this_thread;
 use crate::engine::context::waiters::{WaitPolicy, WaitTarget, Waiter};
 use crate::engine::context::{Context, Core, Held};
 use crate::engine::progress::dispatcher;

@@ -2,7 +2,7 @@
 
 use crate::abi::{COMPARE_AND_SWAP, FETCH_AND_ADD, FETCH_AND_OR, LAPI_RECV_COMPLETE, SWAP};
 use crate::base::bytes::{self, Piece};
-use crate::base::thread::this_thread;
+use crate::base::known_threads::this_thread;
 use crate::engine::context::Held;
 use crate::engine::context::incoming::{ActiveMessage, Data, SelfMessage};
 use crate::engine::context::request::{Get, Message, Put};

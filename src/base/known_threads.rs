@@ -1,0 +1,149 @@
+//! The threads that a report can name: what pthreads call them, and the system's number of each.
+//!
+//! A thread enters itself when it first sleeps in LAPI, and a destructor of the thread's own removes it when it ends. So no
+//! call needs to ask the system which threads still exist. The table is lock-free: the child of a fork uses it too. A thread
+//! that finds no place stays unknown.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+
+/// The most threads that are known at the same time.
+const PLACES: usize = 128;
+
+/// A place belongs to the thread that has changed `thread` from 0; only that one writes `number`, and changes `thread` back.
+///
+/// Relaxed is enough: a reader that finds its thread beside an old number names a thread that no longer exists, which is
+/// what a report of a moment ago may do, and 0 is not named.
+struct Place {
+    thread: AtomicUsize,
+    number: AtomicI32,
+}
+
+static PLACE: [Place; PLACES] =
+    [const { Place { thread: AtomicUsize::new(0), number: AtomicI32::new(0) } }; PLACES];
+
+/// The calling thread's place, if it has one.
+struct Mine(Cell<Option<usize>>);
+
+/// A number of the calling thread that no other living thread has; never 0.
+#[inline]
+pub fn this_thread() -> usize {
+    // SAFETY: pthread_self has no preconditions.
+    unsafe { libc::pthread_self() as usize }
+}
+
+thread_local! {
+    static MINE: Mine = const { Mine(Cell::new(None)) };
+}
+
+impl Drop for Mine {
+    fn drop(&mut self) {
+        if let Some(at) = self.0.take() {
+            PLACE[at].number.store(0, Ordering::Relaxed);
+            PLACE[at].thread.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Enters the calling thread, so that a report can name it. One system call the first time, none later.
+pub fn note_thread() {
+    // There is no such variable in a thread that is just ending: it stays unknown.
+    let _ = MINE.try_with(|mine| {
+        if mine.0.get().is_none() {
+            mine.0.set(enter());
+        }
+    });
+}
+
+fn enter() -> Option<usize> {
+    let me = this_thread();
+    let at = PLACE.iter().position(|place| {
+        place.thread.load(Ordering::Relaxed) == 0
+            && place.thread.compare_exchange(0, me, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    })?;
+    PLACE[at].number.store(rustix::thread::gettid().as_raw_pid(), Ordering::Relaxed);
+    Some(at)
+}
+
+/// The system's number of a thread that is known (see [`this_thread`]).
+pub fn thread_number(thread: usize) -> Option<i32> {
+    let place = PLACE.iter().find(|place| place.thread.load(Ordering::Relaxed) == thread)?;
+    Some(place.number.load(Ordering::Relaxed)).filter(|number| *number != 0)
+}
+
+/// In a forked child: the parent's other threads do not exist here, and this one has another number.
+pub fn forget_in_child() {
+    let _ = MINE.try_with(|mine| mine.0.set(None));
+    for place in &PLACE {
+        place.number.store(0, Ordering::Relaxed);
+        place.thread.store(0, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PLACES, note_thread, this_thread, thread_number};
+    use std::sync::Barrier;
+    use std::thread;
+
+    /// From now on the calling thread asks in vain whether a file exists.
+    fn without_stat() {
+        let word = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
+        let forbidden = [libc::SYS_stat, libc::SYS_newfstatat, libc::SYS_statx];
+        let mut program = vec![word(0x20, 0, 0, 0)];
+        for (at, call) in forbidden.iter().enumerate() {
+            program.push(word(0x15, (forbidden.len() - at) as u8, 0, *call as u32));
+        }
+        program.push(word(0x06, 0, 0, libc::SECCOMP_RET_ALLOW));
+        program.push(word(0x06, 0, 0, libc::SECCOMP_RET_ERRNO | libc::EACCES as u32));
+        let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
+        // SAFETY: the filter lives during the call, and is the thread's own.
+        unsafe {
+            assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+            assert_eq!(libc::prctl(libc::PR_SET_SECCOMP, 2, &filter), 0);
+        }
+        assert!(!std::path::Path::new("/").exists(), "the filter works");
+    }
+
+    /// A table that is full of living threads stays as it is, and no thread asks the system about the others.
+    #[test]
+    fn threads_are_known_while_they_live_and_are_not_looked_up() {
+        // Other tests of this process may have known threads too: so many find a place at most.
+        const THREADS: usize = PLACES + 20;
+        let (entered, looked) = (Barrier::new(THREADS + 1), Barrier::new(THREADS + 1));
+        let me = || (this_thread(), rustix::thread::gettid().as_raw_pid());
+        let count = thread::scope(|scope| {
+            let threads: Vec<_> = (0..THREADS)
+                .map(|_| {
+                    scope.spawn(|| {
+                        note_thread();
+                        let (thread, number) = me();
+                        let known = thread_number(thread);
+                        assert!(known.is_none_or(|known| known == number));
+                        entered.wait();
+                        looked.wait();
+                        assert_eq!(thread_number(thread), known, "another thread has taken the place");
+                        known.is_some()
+                    })
+                })
+                .collect();
+            entered.wait();
+            let late = scope.spawn(|| {
+                without_stat();
+                note_thread();
+                thread_number(this_thread())
+            });
+            assert_eq!(late.join().expect("it ends"), None, "there is no place left");
+            looked.wait();
+            threads.into_iter().map(|thread| thread.join().expect("it ends")).filter(|known| *known).count()
+        });
+        assert!(count > PLACES / 2 && count <= PLACES, "{count}");
+        // They have ended, and their places are free.
+        let next = thread::spawn(move || {
+            note_thread();
+            (thread_number(me().0), me().1)
+        });
+        let (known, number) = next.join().expect("it ends");
+        assert_eq!(known, Some(number));
+    }
+}
