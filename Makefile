@@ -2,6 +2,8 @@
 # make deps       install what the build and the tests need (Debian), when it is missing
 # make demo       build, compile two samples and run each with two tasks
 # make test       everything that must hold: formatting, lints, all tests
+# make test-crowded  the tests of the library's behaviour with LAPI_SPIN=0, on 2 processors, with 16 tasks where any number will do
+# make check-all  test, test-crowded, sanitize, interop, deb-test, soak (10 minutes), fuzz (1 minute each), and a summary
 # make loom       the models of the lock-free parts, in every order of their threads (part of make test)
 # make sanitize   unit tests and C programs under ThreadSanitizer and AddressSanitizer
 # make soak       every operation at once for SECONDS=60, while some of TASKS=8 are killed and started anew; SEED=n
@@ -40,7 +42,7 @@ SECONDS ?= 60
 TASKS ?= 8
 SEED ?=
 
-.PHONY: all library library32 compat catalogues interop deps demo test loom sanitize soak bench bench-interrupt bench-instructions fuzz install uninstall stage \
+.PHONY: all library library32 compat catalogues interop deps demo test test-crowded check-all loom sanitize soak bench bench-interrupt bench-instructions fuzz install uninstall stage \
 	deb deb-test clean
 all: library compat catalogues $(if $(RELEASE32),library32)
 
@@ -95,6 +97,15 @@ test:
 	$(MAKE) stage
 	LAPI_STAGE="$(STAGE)" ci/test.sh
 	@echo "== make test: all of it passed"
+
+test-crowded:
+	ci/deps.sh build test
+	$(MAKE) stage
+	LAPI_STAGE="$(STAGE)" ci/test-crowded.sh
+
+# The other targets in turn: SECONDS is for soak and fuzz alone, and theirs here.
+check-all:
+	ci/check-all.sh
 
 loom:
 	ci/deps.sh build

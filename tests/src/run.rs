@@ -33,6 +33,12 @@ pub(crate) fn patience() -> u32 {
     std::env::var("TEST_PATIENCE").ok().and_then(|times| times.parse().ok()).unwrap_or(1)
 }
 
+/// The variables that every job gets: `TEST_JOB_ENV`, words `NAME=VALUE` split at blanks.
+fn common() -> Vec<String> {
+    let words = std::env::var("TEST_JOB_ENV").unwrap_or_default();
+    words.split_whitespace().map(str::to_owned).collect()
+}
+
 /// What became of a job.
 #[derive(Clone, Debug)]
 pub struct Outcome {
@@ -180,6 +186,10 @@ impl Job {
             if text.starts_with("MP_") || text.starts_with("LAPI_") || language {
                 command.env_remove(&name);
             }
+        }
+        // `make test-crowded` gives every job some variables; those of the test itself come after them.
+        for (name, value) in common().iter().filter_map(|word| word.split_once('=')) {
+            command.env(name, value);
         }
         for (name, value) in &self.env {
             match value {

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Everything that can be checked, each step to its end, and a summary: ci/check-all.sh [STEP...]. It takes hours on two processors.
+# Steps: test, test-crowded, sanitize, interop, deb-test, soak (10 minutes), fuzz (1 minute for each target).
+# What each step says is kept in the build folder, in check-all/STEP.log.
+set -eu
+cd "$(dirname "$0")/.."
+steps=(test test-crowded sanitize interop deb-test soak fuzz)
+[ $# -eq 0 ] || steps=("$@")
+logs=$(realpath -m "${CARGO_TARGET_DIR:-target}")/check-all
+mkdir -p "$logs"
+results=() failed=()
+for step in "${steps[@]}"; do
+    case $step in
+    soak) arguments=(soak SECONDS=600) ;;
+    fuzz) arguments=(fuzz SECONDS=60) ;;
+    test | test-crowded | sanitize | interop | deb-test) arguments=("$step") ;;
+    *) echo "ci/check-all.sh: unknown step $step" >&2 && exit 2 ;;
+    esac
+    started=$SECONDS
+    echo "== check-all: make ${arguments[*]}"
+    if make "${arguments[@]}" >"$logs/$step.log" 2>&1 </dev/null; then
+        result=passed
+    else
+        result=FAILED
+        failed+=("$step")
+        grep -aE '^test .*FAILED|panicked at|SUMMARY: |[Ee]rror' "$logs/$step.log" | head -n 40 || true
+        tail -n 15 "$logs/$step.log"
+    fi
+    results+=("$(printf '%-13s %s, %d min %02d s: %s' "$step" "$result" $(((SECONDS - started) / 60)) $(((SECONDS - started) % 60)) \
+        "$(grep -av '^make' "$logs/$step.log" | tail -n 1)")")
+done
+echo "== check-all:"
+printf '   %s\n' "${results[@]}"
+if [ ${#failed[@]} -ne 0 ]; then
+    echo "== check-all: failed: ${failed[*]}; what they said: $logs" >&2
+    exit 1
+fi
+echo "== check-all: all of it passed"
