@@ -1,4 +1,4 @@
-//! What is told apart: the calls, the handlers, and the ways in which data moves.
+//! What is counted separately: the calls, the handlers, and the ways in which data moves.
 
 /// Declares an enumeration of u16 from 1 on whose members have names.
 macro_rules! named {
@@ -17,7 +17,7 @@ macro_rules! named {
                 match self { $name::None => "", $($name::$member => $text,)* }
             }
 
-            /// What it counts as in the course of time.
+            /// Its class in the timeline.
             pub fn class(self) -> Class {
                 match self { $name::None => Class::Other, $($name::$member => Class::$class,)* }
             }
@@ -25,7 +25,7 @@ macro_rules! named {
     };
 }
 
-/// What the course of time is kept for, one line each.
+/// The classes of the timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     /// Puts of every kind.
@@ -49,7 +49,7 @@ impl Class {
     pub const NAMES: [&str; 7] = ["put", "get", "am", "rmw", "wait", "handler", "other"];
     /// How many there are.
     pub const COUNT: usize = Self::NAMES.len();
-    /// The first so many move data.
+    /// How many of them, from the first on, move data.
     pub const MOVING: usize = 4;
 }
 

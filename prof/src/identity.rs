@@ -1,4 +1,4 @@
-//! Which task this is, of how many, and since when: known from the first LAPI_Init on.
+//! The number of this task, how many there are, and when the task began: known from the first LAPI_Init on.
 
 use openlapi::base::clock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -18,7 +18,7 @@ pub fn begin() {
     TICKS.store(clock::ticks(), Ordering::Relaxed);
 }
 
-/// Takes note of who this is.
+/// Sets the number of this task, and how many there are.
 pub fn set(task: u32, tasks: u32) {
     TASK.store(task, Ordering::Relaxed);
     TASKS.store(tasks, Ordering::Relaxed);
@@ -41,18 +41,18 @@ pub fn task() -> u32 {
     TASK.load(Ordering::Relaxed)
 }
 
-/// How many tasks there are; 0 when that is not known yet.
+/// How many tasks there are; 0 before the first LAPI_Init.
 #[inline]
 pub fn tasks() -> u32 {
     TASKS.load(Ordering::Relaxed)
 }
 
-/// Time since the beginning, and what a tick is worth.
+/// The time since the beginning, and the length of a tick.
 #[derive(Clone, Copy, Debug)]
 pub struct Span {
     /// The beginning, in ns of the clock of the day.
     pub started: u64,
-    /// How long ago that was, in ns.
+    /// The time since then, in ns.
     pub wall: u64,
     /// Nanoseconds for each tick.
     pub tick: f64,
@@ -67,7 +67,7 @@ impl Span {
         Self { started: REALTIME.load(Ordering::Relaxed), wall, tick }
     }
 
-    /// So many ticks in ns.
+    /// A number of ticks in ns.
     pub fn ns(&self, ticks: u64) -> u64 {
         (ticks as f64 * self.tick) as u64
     }

@@ -10,7 +10,7 @@ use std::ptr::null_mut;
 pub unsafe fn zeroed<T: Sync>(count: usize) -> Option<&'static [T]> {
     let bytes = count.checked_mul(size_of::<T>()).filter(|bytes| *bytes != 0)?;
     const { assert!(align_of::<T>() <= 4096) };
-    // SAFETY: a new mapping, of nobody's memory.
+    // SAFETY: a new mapping, at an address that the kernel chooses.
     let at = unsafe {
         libc::mmap(
             null_mut(),
@@ -24,6 +24,6 @@ pub unsafe fn zeroed<T: Sync>(count: usize) -> Option<&'static [T]> {
     if at == libc::MAP_FAILED {
         return None;
     }
-    // SAFETY: so much was mapped, at a page's beginning, and it stays.
+    // SAFETY: `bytes` were mapped, at the beginning of a page, and are never unmapped.
     Some(unsafe { std::slice::from_raw_parts(at.cast(), count) })
 }

@@ -56,7 +56,7 @@ pub fn closed() {
     }
 }
 
-/// Writes what the task has done so far: it has not ended, but `why` says why it may. `table`: prints the table too.
+/// Writes what the task has done so far, before its end. `why`: the reason, which the part names. `table`: prints the table too.
 pub fn report_interim(why: &str, table: bool) {
     let _writing = writing();
     if !UNREPORTED.load(Ordering::Relaxed) {

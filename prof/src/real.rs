@@ -1,7 +1,6 @@
-//! The calls themselves: PLAPI_X, found when first called.
+//! LAPI's own functions, PLAPI_X, looked up at their first call.
 //!
-//! They are not linked: a preloaded profiler is in every process of a job, the launcher included, and must not bring
-//! LAPI with it.
+//! They are not linked: a preloaded profiler is in every process of a job, including the launcher, and must not load LAPI there.
 
 use std::ffi::{CStr, c_void};
 use std::ptr::null_mut;
@@ -31,7 +30,7 @@ impl Real {
     fn find(&self) -> *mut c_void {
         let mut at = self.look(libc::RTLD_DEFAULT);
         if at.is_null() {
-            // The linker leaves a library out of which nothing is named: all that the program calls is here.
+            // The linker drops a library of which no symbol is used: the program uses only those of the profiler.
             // SAFETY: LAPI's library does nothing when it is loaded.
             let library =
                 unsafe { libc::dlopen(c"liblapi_r.so.1".as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
@@ -41,7 +40,7 @@ impl Real {
         }
         if at.is_null() {
             eprintln!(
-                "lapiprof: {} is nowhere in this process: is the program linked with LAPI?",
+                "lapiprof: {} not found: the program is not linked with LAPI's library",
                 self.name.to_string_lossy()
             );
             std::process::abort();

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// How many events a task keeps for the trace, unless LAPIPROF_EVENTS says otherwise.
+/// How many events a task keeps for the trace, unless LAPIPROF_EVENTS is set.
 const EVENTS: usize = 100_000;
-/// After how many seconds a task writes its part again, unless LAPIPROF_INTERVAL says otherwise.
+/// After how many seconds a task writes its part again, unless LAPIPROF_INTERVAL is set.
 const INTERVAL: u64 = 30;
 /// The most seconds that LAPIPROF_INTERVAL may name.
 const LONGEST: u64 = 86_400;

@@ -1,4 +1,4 @@
-//! The names of addresses: what the dynamic linker knows, and for the rest the symbol table of the file.
+//! The names of addresses: from the dynamic linker, or else from the symbol table of the file.
 
 use object::{Object, ObjectKind, ObjectSymbol, SymbolKind};
 use std::collections::HashMap;
@@ -28,17 +28,17 @@ struct Function {
     name: String,
 }
 
-/// What is known of an address.
+/// The name of an address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Name {
     /// `function+0x12`, or the address alone.
     pub text: String,
-    /// The file that it is in; empty when it is in none.
+    /// The file that contains it; empty when no file does.
     pub object: String,
 }
 
 impl Symbols {
-    /// The name of the place behind a call: the call itself is what is named, for the next instruction may be another function's.
+    /// The name of a return address. It names the call before it, because the next instruction may belong to another function.
     pub fn call(&mut self, address: usize) -> Name {
         self.name(address, 1)
     }
@@ -55,7 +55,7 @@ impl Symbols {
         let raw = format!("{address:#x}");
         let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
         let inside = address - back;
-        // SAFETY: it takes any address, and fills the structure in when it answers other than 0.
+        // SAFETY: it takes any address, and fills the structure in when it returns other than 0.
         let info = unsafe {
             if libc::dladdr(inside as *const c_void, info.as_mut_ptr()) == 0 {
                 return Name { text: raw, object: String::new() };

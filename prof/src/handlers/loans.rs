@@ -1,8 +1,8 @@
 //! Wrappers of completion and send completion handlers: a loan keeps the handler and its parameter until it has run.
 //!
-//! There is a fixed number of loans, each with a flag that whoever takes it sets. The search begins behind the loan that was
-//! taken last, where the oldest are, which are the first to be free again. A handler that finds none is handed over as it is,
-//! and counted. One that never runs, since its message never came, does not give its loan back.
+//! The number of loans is fixed, and a flag in each is set while it is taken. The search begins behind the loan that was
+//! taken last, where the oldest are, which are the first to be free again. A handler for which no loan is free is passed on without
+//! a wrapper, and counted. A handler that never runs, because its message never came, keeps its loan.
 
 use super::not_timed;
 use crate::calls::Call;
@@ -21,7 +21,7 @@ const REACH: usize = 256;
 
 /// A handler that has not run yet.
 struct Loan {
-    /// Set by who takes it, cleared by who gives it back; whoever sets it may write the rest.
+    /// Set by the thread that takes the loan, which may then write the rest; cleared by the thread that returns it.
     taken: AtomicBool,
     handler: AtomicUsize,
     parameter: AtomicPtr<c_void>,
@@ -50,7 +50,7 @@ pub fn send_completion(
     Some((run_send_completion, lend(handler as usize, parameter)?))
 }
 
-/// Gives a loan back whose handler will not run.
+/// Returns a loan whose handler will not run.
 pub fn give_up(loan: *mut c_void) {
     take_back(loan);
 }
@@ -101,7 +101,7 @@ fn lend(handler: usize, parameter: *mut c_void) -> Option<*mut c_void> {
     Some(ptr::from_ref(loan).cast_mut().cast())
 }
 
-/// What a loan was for; it is free again.
+/// Returns what was lent, and frees the loan.
 fn take_back(loan: *mut c_void) -> (usize, *mut c_void) {
     // SAFETY: comes from `lend`, by way of the library.
     let loan = unsafe { &*loan.cast::<Loan>() };

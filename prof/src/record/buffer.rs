@@ -10,12 +10,12 @@ use std::cell::Cell;
 use std::ptr::{self, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU16, AtomicU32, AtomicUsize, Ordering};
 
-/// How many places a thread can call from, before the rest is counted by call alone.
+/// How many call sites a thread records separately; calls from other places are counted by call alone.
 const SITES: usize = 1024;
-/// How far a place is looked for from where it should be.
+/// How many entries a lookup tries.
 const REACH: usize = 32;
 
-/// What one thread has seen. All zeroes is an empty one.
+/// The record of one thread. All zeroes is an empty one.
 #[derive(Debug)]
 pub struct Buffer {
     /// The one made before it.
@@ -115,7 +115,7 @@ pub fn all() -> impl Iterator<Item = &'static Buffer> {
     })
 }
 
-/// Forgets everything: the child of a fork begins anew. What the parent's threads had stays where it is.
+/// In the child of a fork: begins with no buffers. Those of the parent's threads stay in memory, unused.
 pub fn fork_child() {
     MINE.set(ptr::null());
     ALL.store(null_mut(), Ordering::Relaxed);
@@ -210,7 +210,7 @@ impl Buffer {
         if count == 0 {
             return &[];
         }
-        // SAFETY: set before the count, to so many; never freed.
+        // SAFETY: the pointer was set before the count and points to `count` entries; they are never freed.
         unsafe { std::slice::from_raw_parts(self.peers.load(Ordering::Relaxed), count) }
     }
 

@@ -1,4 +1,4 @@
-//! The events of a trace: the first so many of the task, in one piece of memory of which threads take shares.
+//! The events of a trace: the task's first ones, in one piece of memory of which threads take shares.
 
 use super::{Count, Seen};
 use std::ptr::null_mut;
@@ -20,9 +20,9 @@ pub static EVENTS: Events =
 #[derive(Debug)]
 pub struct Events {
     first: AtomicPtr<Event>,
-    /// How many there is room for; a multiple of the share.
+    /// The number of places; a multiple of the share.
     limit: AtomicUsize,
-    /// How many were given to threads.
+    /// How many places threads have taken.
     next: AtomicUsize,
 }
 
@@ -49,7 +49,7 @@ pub struct Event {
 pub struct Claim {
     at: Count,
     end: Count,
-    /// How many events there was no room for.
+    /// How many events found no place.
     pub left_out: Count,
 }
 
@@ -73,7 +73,7 @@ impl Events {
         self.next.store(0, Ordering::Relaxed);
     }
 
-    /// How many there is room for.
+    /// The number of places.
     pub fn limit(&self) -> usize {
         self.limit.load(Ordering::Relaxed)
     }
@@ -115,12 +115,12 @@ impl Events {
         if limit == 0 {
             return &[];
         }
-        // SAFETY: set before the limit, to so many; never freed.
+        // SAFETY: `first` was set before the limit and points to `limit` events; they are never freed.
         unsafe { std::slice::from_raw_parts(self.first.load(Ordering::Relaxed), limit) }
     }
 
     fn share(&self, claim: &Claim) -> bool {
-        // Once all is given away nobody writes to the shared number any more.
+        // Once all shares are taken, no thread writes to the shared number any more.
         if self.next.load(Ordering::Relaxed) >= self.limit() {
             return false;
         }

@@ -1,8 +1,8 @@
-//! What is kept while the program runs: for each thread a buffer that only it writes.
+//! The records of a running program: each thread has a buffer that only this thread writes.
 //!
 //! Every number is an atomic that one thread writes and a report reads at any time: plain loads and stores, no locked
-//! instruction, no lock. Buffers are made by the first call of a thread, never freed, and used again by a later thread
-//! when theirs has ended.
+//! instruction, no lock. A thread's first call makes its buffer. Buffers are never freed; a later thread uses the buffer of one
+//! that has ended.
 
 mod buffer;
 mod events;
@@ -16,7 +16,7 @@ use crate::calls::{Call, Class};
 use crate::identity;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// How many sizes are told apart: 0, 1, 2 to 3, 4 to 7 and so on.
+/// The number of size classes: 0, 1, 2 to 3, 4 to 7 and so on.
 pub const SIZES: usize = 48;
 
 /// A number that one thread changes and others read.
@@ -38,7 +38,7 @@ impl Count {
         }
     }
 
-    /// Takes all that there is.
+    /// Returns its value, and sets it to 0.
     #[inline]
     pub fn take(&self) -> u64 {
         let value = self.get();
@@ -68,7 +68,7 @@ pub struct Traffic {
     pub bytes: u64,
 }
 
-/// What was seen of one call or handler.
+/// The record of one call or handler.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen {
     /// Which call.
@@ -79,13 +79,13 @@ pub struct Seen {
     pub start: u64,
     /// When it ended, in ticks.
     pub end: u64,
-    /// Whether it answered LAPI_SUCCESS.
+    /// Whether it returned LAPI_SUCCESS.
     pub good: bool,
-    /// What it moved; of a header handler, what has come from whom.
+    /// What it moved; for a header handler, what has arrived and from which task.
     pub traffic: Option<Traffic>,
 }
 
-/// Takes note of a call or handler that has ended in this thread.
+/// Records a call or handler that has ended in this thread.
 #[inline]
 pub fn record(seen: Seen) {
     let Some(buffer) = mine() else { return };
@@ -112,7 +112,7 @@ pub fn record(seen: Seen) {
             peer.sizes[size_class(traffic.bytes)].add(1);
         }
     }
-    // What comes before the first LAPI_Init, when the clock has not begun, is counted and has no place in time.
+    // A call before the first LAPI_Init, when the clock has not begun, is counted but not entered in the timeline.
     let origin = identity::origin();
     if origin != 0 {
         buffer.timeline.add(seen.start.saturating_sub(origin), class);

@@ -1,10 +1,10 @@
-//! How many calls there were in which stretch of time, in a fixed number of stretches.
+//! How many calls began in each stretch of time, for a fixed number of stretches.
 
 use super::Count;
 use crate::calls::Class;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// How many stretches there are.
+/// The number of stretches.
 pub const BINS: usize = 256;
 /// The first length of a stretch is two to this many ticks: well below a millisecond.
 const FIRST: u32 = 18;
@@ -18,7 +18,7 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Counts a call so many ticks after the beginning.
+    /// Counts a call that began `ticks` after the beginning.
     #[inline]
     pub fn add(&self, ticks: u64, class: Class) {
         let mut bin = ticks >> self.shift();

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 /// How many stretches of time are shown at most.
 const STRETCHES: u64 = 400;
 
-/// What the tasks of a job have done together. Times in ns.
+/// What the tasks of a job did. Times in ns.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// How many tasks the job has.
@@ -60,7 +60,7 @@ pub struct Task {
     pub threads: u32,
     /// How many calls it has made.
     pub calls: u64,
-    /// How long those have taken; of a call within a handler within a call, each.
+    /// How long those have taken; nested calls (in a handler, inside a call) are each counted in full.
     pub inside: u64,
     /// How long its handlers have run, as far as they could be timed.
     pub handlers: u64,

@@ -1,7 +1,7 @@
 //! The wrappers: every call of LAPI by its own name.
 //!
-//! Each makes the call with the arguments that it was given, and says what it has seen. Arguments differ in two cases
-//! only, so that handlers can be timed: LAPI_Addr_set, and LAPI_Xfer with a handler of the origin
+//! Each makes the call with its own arguments and records it. Arguments differ in two cases only, so that handlers can
+//! be timed: LAPI_Addr_set, and LAPI_Xfer with a handler of the origin
 //! ([`crate::handlers`]).
 
 mod ends;
@@ -9,8 +9,8 @@ mod plain;
 mod sizes;
 mod xfer;
 
-/// A wrapper: the exported symbol, and a function that makes the call by its other name and records it.
-/// `$moved` says what it moves, from its arguments.
+/// A wrapper: the exported symbol, and a function that makes the call by its PLAPI_ name and records it.
+/// `$moved` computes what it moves from its arguments.
 #[macro_export]
 macro_rules! wrapper {
     ($symbol:ident = $real:literal, $call:ident, ($($arg:ident: $kind:ty),*), $moved:expr) => {
@@ -26,16 +26,16 @@ macro_rules! wrapper {
                 let real = unsafe { ::std::mem::transmute::<*mut ::libc::c_void, Real>(REAL.address()) };
                 let start = ::openlapi::base::clock::ticks();
                 // SAFETY: the caller's own arguments, for the call it has made.
-                let answer = unsafe { real($($arg),*) };
+                let code = unsafe { real($($arg),*) };
                 $crate::record::record($crate::record::Seen {
                     call: $crate::calls::Call::$call,
                     site,
                     start,
                     end: ::openlapi::base::clock::ticks(),
-                    good: answer == 0,
+                    good: code == 0,
                     traffic,
                 });
-                answer
+                code
             }
         };
     };

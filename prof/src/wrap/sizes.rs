@@ -1,9 +1,9 @@
-//! How much a vector holds.
+//! The number of bytes of a vector.
 
 use openlapi::abi::{LAPI_GEN_STRIDED_XFER, lapi_vec_t};
 use std::slice;
 
-/// The bytes of a vector; 0 for one that makes no sense, which the call refuses.
+/// The bytes of a vector; 0 for an invalid one, which the call refuses.
 ///
 /// # Safety
 ///
@@ -23,6 +23,6 @@ pub unsafe fn of(vector: *const lapi_vec_t) -> u64 {
     if vector.len.is_null() || count == 0 {
         return 0;
     }
-    // SAFETY: the other vectors have so many lengths.
+    // SAFETY: the other vectors have `count` lengths.
     unsafe { slice::from_raw_parts(vector.len, count) }.iter().fold(0, |sum, len| sum.saturating_add(*len))
 }

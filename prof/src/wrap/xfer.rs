@@ -1,4 +1,4 @@
-//! LAPI_Xfer: any transfer. A handler of the origin gets a wrapper, in a copy of what the program has given.
+//! LAPI_Xfer: any transfer. A handler of the origin gets a wrapper, in a copy of the program's structure.
 
 use super::sizes;
 use crate::calls::Call;
@@ -30,16 +30,16 @@ unsafe extern "C" fn xfer(hndl: lapi_handle_t, xfer_cmd: *mut lapi_xfer_t) -> c_
     let loan = unsafe { with_wrapper(call, xfer_cmd, &mut copy) };
     let request = if loan.is_null() { xfer_cmd } else { copy.as_mut_ptr() };
     let start = ticks();
-    // SAFETY: what the program has given, or the same but for the handler and its parameter.
-    let answer = unsafe { real(hndl, request) };
-    if answer != LAPI_SUCCESS && !loan.is_null() {
+    // SAFETY: the program's structure, or a copy that differs in the handler and its parameter.
+    let code = unsafe { real(hndl, request) };
+    if code != LAPI_SUCCESS && !loan.is_null() {
         handlers::give_up(loan);
     }
-    record(Seen { call, site, start, end: ticks(), good: answer == LAPI_SUCCESS, traffic });
-    answer
+    record(Seen { call, site, start, end: ticks(), good: code == LAPI_SUCCESS, traffic });
+    code
 }
 
-/// What is asked for, and what it moves.
+/// The requested call, and what it moves.
 ///
 /// # Safety
 ///
@@ -49,7 +49,7 @@ unsafe fn look(request: *const lapi_xfer_t) -> (Call, Option<Traffic>) {
         return (Call::XferOther, None);
     }
     let message = |header: u32, data: u64| u64::from(header).saturating_add(data);
-    // SAFETY: the type says which member it is, and only that one is read: the program may have no room for more.
+    // SAFETY: the type names the member, and only that one is read: the program may have allocated no more.
     let (call, peer, bytes) = unsafe {
         match *request.cast() {
             LAPI_GET_XFER => (Call::XferGet, (*request).Get.tgt, (*request).Get.len),
@@ -78,12 +78,12 @@ unsafe fn look(request: *const lapi_xfer_t) -> (Call, Option<Traffic>) {
     (call, Some(Traffic { peer, bytes }))
 }
 
-/// Makes a copy with a wrapper in place of the handler; answers the handler's loan, or null when there is no handler
-/// or no room, and then there is no copy.
+/// Makes a copy with a wrapper in place of the handler, and returns the handler's loan. Returns null, and makes no copy, when
+/// there is no handler or no free loan.
 ///
 /// # Safety
 ///
-/// As for [`look`], with the call that it has answered.
+/// As for [`look`], with the call that it returned.
 unsafe fn with_wrapper(
     call: Call,
     request: *const lapi_xfer_t,
@@ -92,7 +92,7 @@ unsafe fn with_wrapper(
     /// Copies one member, and puts a wrapper into the two fields of its handler.
     macro_rules! member {
         ($member:ident, $handler:ident, $parameter:ident, $wrap:path) => {{
-            // SAFETY: the type says that it is this member; nothing beyond it is read.
+            // SAFETY: the type names this member; nothing beyond it is read.
             unsafe {
                 let original = ptr::addr_of!((*request).$member);
                 let Some((wrapper, loan)) =
@@ -117,7 +117,7 @@ unsafe fn with_wrapper(
         Call::XferAmv => member!(Amv, shdlr, sinfo, handlers::send_completion),
         Call::XferDgsp => member!(Dgsp, shdlr, sinfo, handlers::send_completion),
         Call::XferRmw => member!(Rmw, shdlr, sinfo, handlers::send_completion),
-        // Of a light-weight message these fields mean nothing and hold anything.
+        // In a light-weight message these fields are not used and may have any value.
         _ => null_mut(),
     }
 }
