@@ -5,10 +5,11 @@
 //! it cannot measure.
 //!
 //! `calls` lists what is counted separately, `record` is what a call writes, `wrap` and `handlers` are what the program and
-//! LAPI call, `identity` is the task's number, `process` decides when to report, `watcher` and `signals` report for a task
+//! LAPI call, `identity` is the task's number, `process` decides when to report, `watcher`, `signals` and `exit` report for a task
 //! that is interrupted, `part` is what one task reports, and `merge` and `report` make one report of all tasks.
 
 mod calls;
+mod exit;
 mod handlers;
 mod identity;
 mod memory;

@@ -14,6 +14,9 @@ use std::time::{Duration, Instant};
 /// How long a signal's handler waits for the part. poe kills tasks 5 s after it has asked them to end.
 const LIMIT: Duration = Duration::from_secs(3);
 
+/// In place of a signal's number: the task calls `_exit`.
+pub const EXIT: i32 = 1000;
+
 /// The process whose signals are watched; 0: none. Not the same as the process that asks in the child of a fork, or of a
 /// clone that ran no handlers of pthread_atfork.
 static PROCESS: AtomicI32 = AtomicI32::new(0);
@@ -64,7 +67,7 @@ pub fn watches() -> bool {
     PROCESS.load(Ordering::Relaxed) == this_process() && THREAD.load(Ordering::Relaxed) != this_thread()
 }
 
-/// Asks for a part because of this signal, and waits until it is written, but no longer than the limit. Async-signal-safe.
+/// Asks for a part because of this signal, or [`EXIT`], and waits until it is written, but no longer than the limit. Async-signal-safe.
 pub fn ask(signal: i32) {
     let before = WRITTEN.load(Ordering::Relaxed);
     // When another signal has asked already, one part is enough for both.
@@ -102,7 +105,7 @@ extern "C" fn run(_: *mut libc::c_void) -> *mut libc::c_void {
         }
         let signal = ASKED.load(Ordering::Relaxed);
         if signal != 0 {
-            process::report_interim(signals::name(signal as i32), true);
+            process::report_interim(name(signal as i32), true);
             ASKED.store(0, Ordering::Relaxed);
             WRITTEN.fetch_add(1, Ordering::Relaxed);
             let _ = futex::wake(&WRITTEN, Flags::PRIVATE, i32::MAX as u32);
@@ -111,6 +114,10 @@ extern "C" fn run(_: *mut libc::c_void) -> *mut libc::c_void {
             next = interval.map(|interval| Instant::now() + interval);
         }
     }
+}
+
+fn name(signal: i32) -> &'static str {
+    if signal == EXIT { "_exit" } else { signals::name(signal) }
 }
 
 fn timespec(time: Duration) -> Timespec {

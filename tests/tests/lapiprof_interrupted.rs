@@ -104,6 +104,15 @@ fn a_task_that_crashes_leaves_a_profile_and_so_do_the_others() {
     }
 }
 
+/// LAPI itself ends a task so, when another one has died and there is no error handler.
+#[test]
+fn tasks_that_end_by_the_system_call_leave_a_profile() {
+    let out = folder("exit");
+    let outcome = job(3, "exit", &out).run();
+    assert_eq!(tables(&outcome), 3, "{outcome}");
+    merged(&out, &["_exit"; 3], &outcome);
+}
+
 #[test]
 fn a_task_that_is_killed_leaves_its_last_interim_part() {
     let out = folder("kill");

@@ -13,7 +13,7 @@ const STRETCHES: u64 = 400;
 pub struct Report {
     /// How many tasks the job has.
     pub tasks: u32,
-    /// The tasks of which there is no part: they died before their first interim part, or ended by `_exit`.
+    /// The tasks of which there is no part: they died before their first interim part.
     pub missing: Vec<u32>,
     /// The tasks of which there is an interim part only: they were interrupted, or still run.
     pub interim: Vec<u32>,
