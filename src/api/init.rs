@@ -9,11 +9,8 @@ use crate::engine::context::request::{Policy, Preference};
 use crate::engine::context::settings::{Advertised, Options};
 use crate::engine::context::waiters::WaitPolicy;
 use crate::engine::context::{Context, Core, Held};
-use crate::engine::progress::completion_threads;
-use crate::engine::progress::dispatcher;
-use crate::engine::progress::interrupt_thread;
-use crate::engine::progress::lost_peers;
 use crate::engine::progress::wait::wait_until;
+use crate::engine::progress::{completion_threads, dispatcher, interrupt_thread, lost_peers};
 use crate::error::{Error, Result};
 use crate::job::{self, Identity, Lobby, Member};
 use crate::report::{self, thread::ReportConfig};
@@ -134,7 +131,7 @@ pub fn term(context: &Context) -> Result<()> {
         let until = Instant::now() + FLUSH;
         // What finds no room in all this time never will: the peer does not look any more.
         let _ = wait_until(&mut held, "LAPI_Term", |core| {
-            let idle = !core.outbox.waiting() && !core.has_ready_work();
+            let idle = !core.is_sending();
             (idle || Instant::now() >= until).then_some(())
         });
         held.unlocked(|| context.completions.settle(FLUSH));

@@ -2,9 +2,10 @@
 
 use super::Link;
 use super::content::{Content, whole_atoms};
+use super::lent::{Key, Lent};
 use super::outbox::{Continuation, SendDone};
 use crate::base::bytes::{Piece, Source, pad8};
-use crate::wire::frame::{Outgoing, SendError, Task};
+use crate::wire::frame::{Outgoing, SendError, Task, Ticket};
 use crate::wire::packet::{Encoded, Head};
 use std::collections::VecDeque;
 
@@ -31,6 +32,8 @@ pub(super) struct Stream {
     /// Packets hold whole multiples of so many bytes; 0: any number.
     pub(super) atom: usize,
     pub(super) sent: usize,
+    /// Packets of it were taken.
+    pub(super) lent: Option<Key>,
     pub(super) done: Option<SendDone>,
 }
 
@@ -107,30 +110,37 @@ impl Lane {
         link: &mut impl Link,
         peer: Task,
         max_body: usize,
+        lent: &mut Lent,
         finished: &mut Vec<SendDone>,
         moved: &mut bool,
     ) -> Result<(), SendError> {
         while let Some(parked) = self.parked.front() {
-            let (first, second) = match &parked.body {
+            let (first, second, copy_limit) = match &parked.body {
                 Kept::Owned { bytes, header } => {
                     let (first, second) = bytes.split_at(*header);
-                    (Piece::of(first), Piece::of(second).into())
+                    (Piece::of(first), Piece::of(second).into(), usize::MAX)
                 }
-                Kept::Borrowed { header, data } => (Piece::of(header), data.part(0, data.len())),
+                Kept::Borrowed { header, data } => (Piece::of(header), data.part(0, data.len()), 0),
             };
-            let packet = Outgoing { head: parked.head.as_bytes(), first, second };
+            let packet = Outgoing { head: parked.head.as_bytes(), first, second, copy_limit };
             // SAFETY: copies are ours; borrowed data is promised by the caller of `post` until it is reported.
-            unsafe { link.send(peer, &packet) }?;
+            let ticket = unsafe { link.send(peer, &packet) }.accepted()?;
             *moved = true;
-            finished.extend(self.parked.pop_front().and_then(|parked| parked.done));
+            let mut message = None;
+            ticket.into_iter().for_each(|ticket| lent.take(&mut message, peer, ticket));
+            let done = self.parked.pop_front().and_then(|parked| parked.done);
+            finished.extend(done.and_then(|done| follow(lent, message, done)));
         }
         for _ in 0..PUMP_BUDGET {
             let Some(stream) = self.streams.front_mut() else { break };
             // SAFETY: the data is promised by the caller of `send_stream` until it is reported.
-            unsafe { stream.send_one(link, peer, max_body) }?;
+            let ticket = unsafe { stream.send_one(link, peer, max_body) }?;
             *moved = true;
+            ticket.into_iter().for_each(|ticket| lent.take(&mut stream.lent, peer, ticket));
             if stream.sent == stream.data.len() {
-                finished.extend(self.streams.pop_front().and_then(|stream| stream.done));
+                let (message, done) = (stream.lent, stream.done);
+                self.streams.pop_front();
+                finished.extend(done.and_then(|done| follow(lent, message, done)));
             }
         }
         Ok(())
@@ -145,26 +155,38 @@ impl Lane {
     }
 }
 
+/// All packets of a message were accepted, and those of `message`, if any, were taken: what follows now.
+fn follow(lent: &mut Lent, message: Option<Key>, done: SendDone) -> Option<SendDone> {
+    match message {
+        Some(key) => lent.accepted(key, done),
+        None => Some(done),
+    }
+}
+
 impl Stream {
+    /// Sends the next packet: its ticket, if it was taken.
+    ///
     /// # Safety
-    /// The stream's data must be readable.
+    /// The stream's data must be readable, and until it is reported when it is taken.
     unsafe fn send_one(
         &mut self,
         link: &mut impl Link,
         peer: Task,
         max_body: usize,
-    ) -> Result<(), SendError> {
+    ) -> Result<Option<Ticket>, SendError> {
         let left = self.data.len() - self.sent;
+        let copy_limit = if self._copy.is_some() { usize::MAX } else { 0 };
         if let Some((head, header)) = &self.first {
             let room = max_body - pad8(header.len());
             let chunk = left.min(whole_atoms(room, self.atom));
             let data = self.data.part(0, chunk);
-            let packet = Outgoing { head: head.as_bytes(), first: Piece::of(header), second: data };
+            let packet =
+                Outgoing { head: head.as_bytes(), first: Piece::of(header), second: data, copy_limit };
             // SAFETY: the caller's promise.
-            unsafe { link.send(peer, &packet) }?;
+            let ticket = unsafe { link.send(peer, &packet) }.accepted()?;
             self.first = None;
             self.sent = chunk;
-            return Ok(());
+            return Ok(ticket);
         }
         let chunk = left.min(whole_atoms(max_body, self.atom));
         let offset = self.sent as u64;
@@ -173,12 +195,12 @@ impl Stream {
             Continuation::Reply(cookie) => Head::Reply { cookie, offset },
         }
         .encode();
-        let packet =
-            Outgoing { head: head.as_bytes(), first: Piece::EMPTY, second: self.data.part(self.sent, chunk) };
+        let second = self.data.part(self.sent, chunk);
+        let packet = Outgoing { head: head.as_bytes(), first: Piece::EMPTY, second, copy_limit };
         // SAFETY: the caller's promise.
-        unsafe { link.send(peer, &packet) }?;
+        let ticket = unsafe { link.send(peer, &packet) }.accepted()?;
         self.sent += chunk;
-        Ok(())
+        Ok(ticket)
     }
 }
 

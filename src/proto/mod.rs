@@ -4,7 +4,7 @@
 //! caller brings, arrive as calls, and what must happen because of them comes back as a value. So a whole job can be
 //! simulated in one thread, from a seed.
 //!
-//! * [`outbox`]: messages on their way out; `lane`: what waits for room at one peer.
+//! * [`outbox`]: messages on their way out; `lane`: what waits for room at one peer; `lent`: what the link still reads.
 //! * [`inbox`]: messages on their way in, and which of them have been delivered.
 //! * [`ops`]: operations of this task that wait for an answer.
 //! * [`content`]: where data lies, at both ends.
@@ -15,19 +15,23 @@ pub mod collective;
 pub mod content;
 pub mod inbox;
 mod lane;
+mod lent;
 pub mod liveness;
 pub mod ops;
 pub mod outbox;
 
-use crate::wire::frame::{Outgoing, SendError, Task};
+use crate::wire::frame::{Outgoing, SendOutcome, Task, Ticket};
 
 /// The way out for packets.
 pub trait Link {
-    /// Hands one packet to `peer`, or answers why not; in that case nothing has happened.
+    /// Offers one packet to `peer`.
     ///
     /// # Safety
-    /// The pieces of `packet` must be readable during the call.
-    unsafe fn send(&mut self, peer: Task, packet: &Outgoing<'_>) -> Result<(), SendError>;
+    /// The pieces of `packet` must be readable during the call, and a piece that may be taken until it is reported.
+    unsafe fn send(&mut self, peer: Task, packet: &Outgoing<'_>) -> SendOutcome;
+
+    /// The next of the taken packets whose memory is free; each is named once.
+    fn completed(&mut self) -> Option<Ticket>;
 }
 
 /// Numbers of messages between two tasks, compared as they wrap around.

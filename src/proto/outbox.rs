@@ -5,15 +5,17 @@
 //! *stream*, cut as room comes. Parked packets go before streams, so that small messages pass large ones.
 //!
 //! A parked packet keeps its user header, and its data up to the caller's copy limit; above that it refers to the
-//! program's memory, which the program leaves alone until its [`SendDone`] is reported.
+//! program's memory, which the program leaves alone until its [`SendDone`] is reported. So it is with a packet that the
+//! link has taken: the message is done when the link reports it.
 
 use super::Link;
 use super::content::Content;
 pub use super::lane::Traffic;
 use super::lane::{Kept, Lane, Parked, Stream, append};
+use super::lent::Lent;
 use crate::abi::LAPI_ERR_NO_CONNECTIVITY;
 use crate::base::bytes::Piece;
-use crate::wire::frame::{Outgoing, SendError, Task};
+use crate::wire::frame::{Outgoing, SendError, SendOutcome, Task, Ticket};
 use crate::wire::packet::{Encoded, Head};
 
 /// What follows when the memory that a message was sent from is free again. The protocol only carries it.
@@ -103,6 +105,10 @@ pub struct Outbox {
     lanes: Vec<Option<Box<Lane>>>,
     /// Lanes in which something waits.
     busy: Vec<Task>,
+    /// Messages whose memory the link still reads.
+    lent: Lent,
+    /// How many entries `busy` and `lent` have, in one number for the hot path.
+    waiting: usize,
     /// Lanes with messages that no fence has confirmed.
     unfenced: Vec<Task>,
     max_body: usize,
@@ -112,7 +118,8 @@ impl Outbox {
     /// For a job of `tasks` tasks and packets with bodies of at most `max_body` bytes.
     pub fn new(tasks: u32, max_body: usize) -> Self {
         let lanes = std::iter::repeat_with(|| None).take(tasks as usize).collect();
-        Self { lanes, busy: Vec::new(), unfenced: Vec::new(), max_body }
+        let (lent, waiting) = (Lent::default(), 0);
+        Self { lanes, busy: Vec::new(), lent, waiting, unfenced: Vec::new(), max_body }
     }
 
     /// The longest body of a packet.
@@ -127,10 +134,16 @@ impl Outbox {
         self.max_body - 8
     }
 
-    /// Whether something waits for room.
+    /// Whether something waits for room, or for the link to report it.
     #[inline]
     pub fn waiting(&self) -> bool {
-        !self.busy.is_empty()
+        debug_assert_eq!(self.waiting, self.busy.len() + self.lent.len());
+        self.waiting != 0
+    }
+
+    /// Whether the link still reads memory of a message to `peer`.
+    pub fn lends(&self, peer: Task) -> bool {
+        self.lent.peers().any(|lent| lent == peer)
     }
 
     /// How many packets are parked for `peer`.
@@ -153,14 +166,14 @@ impl Outbox {
         self.lanes[peer as usize].as_deref().is_some_and(|lane| lane.gone)
     }
 
-    /// Whether something waits for room at `peer`.
+    /// Whether something waits for room at `peer`, or for the link to report it.
     pub fn waits(&self, peer: Task) -> bool {
-        self.lanes[peer as usize].as_deref().is_some_and(|lane| lane.busy)
+        self.lanes[peer as usize].as_deref().is_some_and(|lane| lane.busy) || self.lends(peer)
     }
 
-    /// The peers for which something waits.
-    pub fn waiting_for(&self) -> &[Task] {
-        &self.busy
+    /// The peers for which something waits; a peer may be named several times.
+    pub fn waiting_for(&self) -> impl Iterator<Item = Task> + '_ {
+        self.busy.iter().copied().chain(self.lent.peers())
     }
 
     /// The number of the next message to `peer`, which is thereby taken.
@@ -188,7 +201,8 @@ impl Outbox {
     /// a copy, and `done` is dropped since the caller sees [`Sent::Free`].
     ///
     /// # Safety
-    /// Both pieces must be readable now, and `data` until the message is done when the answer is `Queued`.
+    /// Both pieces must be readable now, and `data`, if it is longer than `copy_limit`, until the message is done when this
+    /// returns `Queued`.
     #[inline]
     pub unsafe fn send(
         &mut self,
@@ -209,19 +223,38 @@ impl Outbox {
                 head: head.as_bytes(),
                 first: body.header,
                 second: body.data.part(0, body.data.len()),
+                copy_limit,
             };
             // SAFETY: the caller's promise.
             match unsafe { link.send(peer, &packet) } {
-                Ok(()) => return Sent::Free,
-                Err(SendError::PeerGone) => {
+                SendOutcome::Sent => return Sent::Free,
+                SendOutcome::NoRoom => {}
+                SendOutcome::Gone => {
                     lane.gone = true;
                     return Sent::Gone;
                 }
-                Err(SendError::NoRoom) => {}
+                SendOutcome::Taken(ticket) => return self.lend(peer, ticket, done),
             }
         }
         // SAFETY: the caller's promise.
         unsafe { self.park(peer, head, body, copy_limit, done) }
+    }
+
+    /// The link has taken the only packet of a message.
+    #[cold]
+    fn lend(&mut self, peer: Task, ticket: Ticket, done: SendDone) -> Sent {
+        let mut message = None;
+        self.lent.take(&mut message, peer, ticket);
+        if let Some(key) = message {
+            // Its only packet has not been reported.
+            let _ = self.lent.accepted(key, done);
+        }
+        self.count_waiting();
+        Sent::Queued
+    }
+
+    fn count_waiting(&mut self) {
+        self.waiting = self.busy.len() + self.lent.len();
     }
 
     #[cold]
@@ -284,7 +317,7 @@ impl Outbox {
         });
         let data = copy.as_deref().map_or_else(|| data.clone(), |copy| Content::Piece(Piece::of(copy)));
         let done = (!how.copied).then_some(done);
-        let stream = Stream { first, next, data, _copy: copy, atom: how.atom, sent: 0, done };
+        let stream = Stream { first, next, data, _copy: copy, atom: how.atom, sent: 0, lent: None, done };
         self.lane_waits(peer).streams.push_back(stream);
         if how.copied { Sent::Free } else { Sent::Queued }
     }
@@ -292,7 +325,7 @@ impl Outbox {
     /// Sends what waits, as far as there is room. Pushes onto `finished` what is done with the program's memory.
     /// Answers whether anything moved.
     pub fn pump(&mut self, link: &mut impl Link, finished: &mut Vec<SendDone>) -> bool {
-        let mut moved = false;
+        let mut moved = self.take_reports(link, finished);
         let mut at = 0;
         while at < self.busy.len() {
             let peer = self.busy[at];
@@ -300,9 +333,11 @@ impl Outbox {
             let Some(lane) = self.lanes[peer as usize].as_deref_mut() else {
                 unreachable!("a busy lane exists")
             };
-            let outcome = lane.pump(link, peer, max_body, finished, &mut moved);
+            let outcome = lane.pump(link, peer, max_body, &mut self.lent, finished, &mut moved);
             if outcome == Err(SendError::PeerGone) {
                 lane.abandon(LAPI_ERR_NO_CONNECTIVITY, finished);
+                let lent = self.lent.abandon(peer);
+                finished.extend(lent.map(|done| SendDone { error: LAPI_ERR_NO_CONNECTIVITY, ..done }));
             }
             if lane.parked.is_empty() && lane.streams.is_empty() {
                 lane.busy = false;
@@ -311,19 +346,34 @@ impl Outbox {
                 at += 1;
             }
         }
+        self.count_waiting();
         moved
     }
 
-    /// Ends everything that waits for `peer`, which has left: `finished` gets what was under way, with `error`.
+    /// Takes from the link which of the taken packets are done.
+    fn take_reports(&mut self, link: &mut impl Link, finished: &mut Vec<SendDone>) -> bool {
+        let mut moved = false;
+        while self.lent.len() != 0 {
+            let Some(ticket) = link.completed() else { break };
+            finished.extend(self.lent.report(ticket));
+            moved = true;
+        }
+        moved
+    }
+
+    /// Ends everything that waits for `peer`, which has left: `finished` gets what was under way, with `error`. The link
+    /// reads nothing of it any more.
     pub fn abandon(&mut self, peer: Task, error: i32, finished: &mut Vec<SendDone>) {
         let lane = self.lanes[peer as usize].get_or_insert_default();
         lane.abandon(error, finished);
+        finished.extend(self.lent.abandon(peer).map(|done| SendDone { error, ..done }));
         lane.acknowledged = lane.next;
         if lane.busy {
             lane.busy = false;
             self.busy.retain(|&busy| busy != peer);
         }
         self.unfenced.retain(|&task| task != peer);
+        self.count_waiting();
     }
 
     /// Forgets everything about `peer`, which will begin anew. What it was sent must have been abandoned before.
@@ -331,6 +381,7 @@ impl Outbox {
         self.lanes[peer as usize] = None;
         self.busy.retain(|&busy| busy != peer);
         self.unfenced.retain(|&task| task != peer);
+        self.count_waiting();
     }
 
     /// Asks every peer that was sent something since the last fence to confirm it, and calls `note` with each peer
@@ -383,7 +434,7 @@ impl Outbox {
     /// Whether something waits for room at `peer`, or for its confirmation.
     pub fn owes(&self, peer: Task) -> bool {
         let waits = |lane: &Lane| lane.busy || lane.acknowledged < lane.asked;
-        self.lanes[peer as usize].as_deref().is_some_and(waits)
+        self.lanes[peer as usize].as_deref().is_some_and(waits) || self.lends(peer)
     }
 
     /// What is on its way to each peer that was ever sent something.
@@ -395,7 +446,7 @@ impl Outbox {
     pub fn raising(&self, counter: usize) -> impl Iterator<Item = Task> + '_ {
         let raises =
             move |peer: &Task| self.lanes[*peer as usize].as_deref().is_some_and(|lane| lane.raises(counter));
-        self.busy.iter().copied().filter(raises)
+        self.busy.iter().copied().filter(raises).chain(self.lent.raising(counter))
     }
 
     /// Notes that what waits for room did so at this moment.
@@ -413,6 +464,7 @@ impl Outbox {
             lane.busy = true;
             lane.seen = 0;
             self.busy.push(peer);
+            self.waiting += 1;
         }
         lane
     }

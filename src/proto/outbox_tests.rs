@@ -3,6 +3,7 @@
 use super::*;
 use crate::proto::lane::PUMP_BUDGET;
 use crate::proto::tests::network::gather;
+use std::collections::VecDeque;
 
 impl Outbox {
     /// As if so many messages had been sent to `peer` and confirmed.
@@ -17,21 +18,36 @@ impl Outbox {
 struct Room {
     left: usize,
     gone: bool,
+    /// Lendable packets are taken, and named here when they are done.
+    takes: bool,
+    tickets: u64,
+    completed: VecDeque<Ticket>,
     taken: Vec<(Task, Head, Vec<u8>)>,
 }
 
 impl Link for Room {
-    unsafe fn send(&mut self, peer: Task, packet: &Outgoing<'_>) -> Result<(), SendError> {
+    unsafe fn send(&mut self, peer: Task, packet: &Outgoing<'_>) -> SendOutcome {
         if self.gone {
-            return Err(SendError::PeerGone);
+            return SendOutcome::Gone;
         }
-        self.left = self.left.checked_sub(1).ok_or(SendError::NoRoom)?;
+        let Some(left) = self.left.checked_sub(1) else { return SendOutcome::NoRoom };
+        self.left = left;
         // SAFETY: the caller's promise.
         let words = unsafe { gather(packet) };
         let body: Vec<u8> =
             words.iter().flat_map(|word| word.to_ne_bytes()).take(packet.body_len()).collect();
         self.taken.push((peer, Head::decode(packet.head).expect("a head"), body));
-        Ok(())
+        match packet.lendable() {
+            Some(_) if self.takes => {
+                self.tickets += 1;
+                SendOutcome::Taken(Ticket(self.tickets))
+            }
+            _ => SendOutcome::Sent,
+        }
+    }
+
+    fn completed(&mut self) -> Option<Ticket> {
+        self.completed.pop_front()
     }
 }
 
@@ -183,7 +199,7 @@ fn what_waits_for_a_peer_that_leaves_ends_with_an_error() {
         let mut finished = Vec::new();
         if abandoned {
             outbox.abandon(1, LAPI_ERR_NO_CONNECTIVITY, &mut finished);
-            assert!(outbox.confirmed(1, 1) && outbox.waiting_for() == [2]);
+            assert!(outbox.confirmed(1, 1) && outbox.waiting_for().eq([2]));
         } else {
             room.gone = true;
             outbox.pump(&mut room, &mut finished);

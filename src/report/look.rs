@@ -2,10 +2,9 @@
 
 use super::{Assembling, Few, Kind, Operation, Peer, Report, Wait};
 use crate::base::clock::moment;
-use crate::engine::context::counter;
 use crate::engine::context::incoming::Then;
 use crate::engine::context::waiters::Waiter;
-use crate::engine::context::{Core, Held};
+use crate::engine::context::{Core, Held, counter};
 use crate::proto::ops::{Op, Pending};
 use crate::proto::outbox::Traffic;
 use crate::transport::Task;
@@ -74,13 +73,13 @@ fn awaited(core: &Core, waiter: &Waiter) -> Vec<Task> {
                 .chain(incoming.map(|(src, ..)| src))
                 .collect()
         }
-        None if waiter.awaited.call == "LAPI_Term" => core.outbox.waiting_for().to_vec(),
+        None if waiter.awaited.call == "LAPI_Term" => core.outbox.waiting_for().collect(),
         None if core.collectives.busy() && waiter.awaited.call != "LAPI_Fence" => {
             core.collectives.awaited().into_iter().collect()
         }
         None => {
             let fenced = core.ops.iter().filter(|pending| pending.fenced()).map(|pending| pending.peer);
-            fenced.chain(core.outbox.unconfirmed()).chain(core.outbox.waiting_for().iter().copied()).collect()
+            fenced.chain(core.outbox.unconfirmed()).chain(core.outbox.waiting_for()).collect()
         }
     };
     tasks.sort_unstable();

@@ -18,12 +18,10 @@ use std::fmt;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use super::parcel::Parcel;
-use super::{
-    ConnectionView, Endpoint, Inbound, Limits, Outgoing, PeerState, Peers, Piece, RemoteAccess, SendError,
-    Task, Transport, Wakeup,
-};
+use super::{ConnectionView, Endpoint, Inbound, Limits, Outgoing, PeerState, Peers, Piece, RemoteAccess, SendOutcome, Task, Ticket, Transport, Wakeup};
 use crate::base::rng::Rng;
 
 /// No more packets than this are held back at a time: the oldest then comes out before its time.
@@ -45,7 +43,7 @@ pub struct FaultPlan {
     /// The probability that an arriving packet is set aside while later ones overtake it. Above 0,
     /// [`Limits::ordered`] is false.
     pub reorder: f64,
-    /// The probability that a packet is refused with [`SendError::NoRoom`] although there may be room. Below 1,
+    /// The probability that a packet is refused with [`SendOutcome::NoRoom`] although there may be room. Below 1,
     /// or nothing is ever sent.
     pub refuse: f64,
     /// This task dies as soon as it has sent and received so many packets, both together.
@@ -217,9 +215,9 @@ impl<T: Transport> Endpoint for Faulty<T> {
         Limits { ordered: inner.ordered && self.plan.reorder <= 0.0, ..inner }
     }
 
-    unsafe fn try_send(&mut self, peer: Task, packet: &Outgoing<'_>) -> Result<(), SendError> {
+    unsafe fn try_send(&mut self, peer: Task, packet: &Outgoing<'_>) -> SendOutcome {
         if self.is_dead(self.task) || self.is_dead(peer) {
-            return Err(SendError::PeerGone);
+            return SendOutcome::Gone;
         }
         if self.rng.chance(self.plan.refuse) {
             self.counts.refused += 1;
@@ -228,12 +226,22 @@ impl<T: Transport> Endpoint for Faulty<T> {
             } else {
                 self.refused = true;
             }
-            return Err(SendError::NoRoom);
+            return SendOutcome::NoRoom;
         }
         // SAFETY: the pieces are readable during the call, as the caller promised.
-        unsafe { self.inner.try_send(peer, packet) }?;
-        self.count_packet();
-        Ok(())
+        let outcome = unsafe { self.inner.try_send(peer, packet) };
+        if outcome.accepted().is_ok() {
+            self.count_packet();
+        }
+        outcome
+    }
+
+    fn completed(&mut self) -> Option<Ticket> {
+        self.inner.completed()
+    }
+
+    fn recall(&mut self, peer: Task) {
+        self.inner.recall(peer);
     }
 
     fn recv(&mut self) -> Option<Inbound> {
@@ -271,6 +279,24 @@ impl<T: Transport> Endpoint for Faulty<T> {
         if self.out.take().is_none() {
             self.inner.release(packet);
         }
+    }
+
+    fn keeps_time(&self) -> bool {
+        self.inner.keeps_time()
+    }
+
+    fn due(&self) -> Option<Instant> {
+        self.inner.due()
+    }
+
+    fn serve(&mut self) {
+        if !self.is_dead(self.task) {
+            self.inner.serve();
+        }
+    }
+
+    fn settled(&self) -> bool {
+        self.inner.settled()
     }
 
     fn remote(&mut self) -> Option<&mut dyn RemoteAccess> {
@@ -366,7 +392,11 @@ unsafe fn copy(packet: &Inbound) -> Parcel {
     unsafe {
         let head = std::slice::from_raw_parts(packet.head, packet.head_len);
         let first = Piece { ptr: packet.body, len: packet.body_len };
-        Parcel::gather(packet.src, &Outgoing { head, first, second: Piece::EMPTY.into() }, Vec::new())
+        Parcel::gather(
+            packet.src,
+            &Outgoing { head, first, second: Piece::EMPTY.into(), copy_limit: usize::MAX },
+            Vec::new(),
+        )
     }
 }
 

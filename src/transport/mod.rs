@@ -12,15 +12,32 @@
 //!   duplication are repaired below this wall, because the protocol above does not repair them. Order between two packets
 //!   of one sender is kept only where [`Limits::ordered`] says so.
 //! * **No waiting.** [`Endpoint::try_send`] never blocks and never allocates on its common path. Without room it changes
-//!   nothing and returns [`SendError::NoRoom`].
+//!   nothing and returns [`SendOutcome::NoRoom`].
 //! * **In place.** The head and the body of an [`Inbound`] start at an address that is a multiple of 8 and stay valid until
 //!   the packet is given back with [`Endpoint::release`].
+//! * **Taking.** An endpoint may send from the program's memory: it takes the packet, and reports later that the memory is
+//!   free ([`SendOutcome::Taken`], [`Endpoint::completed`]). The message's origin counter and send completion handler
+//!   follow then.
+//! * **Time.** [`Endpoint::due`] names the next moment at which something must be sent again or acknowledged. Whoever waits
+//!   wakes by then; and where the program computes with INTERRUPT_SET off, the library's own thread serves the endpoint
+//!   without running the program's handlers. It looks every few milliseconds, so that a deadline nearer than that may be
+//!   served as much late.
+//! * **Ending.** LAPI_Term waits, as long as it waits for anything, until the endpoint has [`Endpoint::settled`].
+//!   [`Endpoint::close`] lingers for what is left.
 //! * **Sleeping.** Between [`Wakeup::arm`] (which returned `true`) and [`Wakeup::disarm`], an arriving packet, room after
-//!   `NoRoom`, or a [`Wakeup::wake`] makes the event descriptor readable. No wake-up is lost. The descriptor is readable
-//!   only when it was armed, woken or kicked since the last `disarm`.
+//!   `NoRoom`, a report of a taken packet or of a remote access, or a [`Wakeup::wake`] makes the event descriptor readable.
+//!   No wake-up is lost. The descriptor is readable only when it was armed, woken or kicked since the last `disarm`.
+//! * **Remote access** may be asynchronous. An access that is done has *placed* its bytes: what the engine announces to the
+//!   peer is there ([`RemoteAccess::start`]).
 //! * **Departure.** A task that closes or drops its end is closed or dead for its peers, which are woken. Nothing that was
 //!   sent before two tasks parted ([`Peers::part`]) arrives after they have rejoined ([`Peers::rejoin`], on both sides).
-//! * **Limits per peer.** [`Endpoint::limits`] may differ between peers and never changes for a peer.
+//! * **Limits per peer.** [`Endpoint::limits`], and what [`RemoteAccess`] reaches, may differ between peers; limits never
+//!   change. What arrives before it is received has a bound: [`Limits::window`] packets of each peer.
+//! * **Short packets.** Every packet holds a head and at least [`MIN_BODY`] bytes of body, so that the longest user
+//!   header fits: a transport whose network has shorter packets splits and joins them itself.
+//! * **Byte order.** Heads are little-endian. Bodies are bytes to the transport; what the library itself puts into them
+//!   (descriptions of vectors, values of collective operations) has the byte order of the machine, so that the tasks of a
+//!   job run on machines of one byte order.
 
 #[cfg(test)]
 pub(crate) mod conformance;
@@ -32,14 +49,18 @@ pub mod shm;
 use crate::error::Result;
 use std::io;
 use std::os::fd::BorrowedFd;
+use std::time::Instant;
 
 pub use crate::base::bytes::{Piece, pad8};
-pub use crate::wire::frame::{HEAD_MAX, Outgoing, SendError, Task};
+pub use crate::wire::frame::{HEAD_MAX, Outgoing, SendError, SendOutcome, Task, Ticket};
 
 /// One task's end of a transport: all sides of it behind one table of functions.
 pub trait Transport: Endpoint + Wakeup + Peers {}
 
 impl<T: Endpoint + Wakeup + Peers + ?Sized> Transport for T {}
+
+/// The least that [`Limits::max_body`] may be: the longest user header.
+pub const MIN_BODY: usize = 1024;
 
 /// A packet that has arrived, in place. It belongs to the transport until it is released.
 #[derive(Debug)]
@@ -79,11 +100,22 @@ pub trait Endpoint: Send {
     /// What it carries to and from `peer`.
     fn limits(&self, peer: Task) -> Limits;
 
-    /// Hands one packet to `peer`, which is never this task itself.
+    /// Offers one packet to `peer`, which is never this task itself.
     ///
     /// # Safety
-    /// The pieces of `packet` must be readable during the call.
-    unsafe fn try_send(&mut self, peer: Task, packet: &Outgoing<'_>) -> std::result::Result<(), SendError>;
+    /// The pieces of `packet` must be readable during the call, and a second piece that may be taken
+    /// ([`Outgoing::lendable`]) until the packet is reported, recalled, or known to be lost with its peer.
+    unsafe fn try_send(&mut self, peer: Task, packet: &Outgoing<'_>) -> SendOutcome;
+
+    /// The next of the packets that were taken ([`SendOutcome::Taken`]) whose memory is free; each is named once.
+    fn completed(&mut self) -> Option<Ticket> {
+        None
+    }
+
+    /// Gives up what was taken for `peer`, and the remote accesses under way with it: after this call no memory of the
+    /// program is read or written for them, and none is reported. The packets may arrive or not, and the accesses may have
+    /// been made or not.
+    fn recall(&mut self, _peer: Task) {}
 
     /// The next packet that has arrived, if any. It must be released before the next call.
     fn recv(&mut self) -> Option<Inbound>;
@@ -91,10 +123,30 @@ pub trait Endpoint: Send {
     /// Gives a packet back.
     fn release(&mut self, packet: Inbound);
 
+    /// Whether [`Self::due`] can ever name a deadline. Never changes.
+    fn keeps_time(&self) -> bool {
+        false
+    }
+
+    /// When the endpoint must be served next, at the latest: something must be sent again or acknowledged then.
+    fn due(&self) -> Option<Instant> {
+        None
+    }
+
+    /// Does what is due, and hands out no packet. [`Self::recv`] does it, too.
+    fn serve(&mut self) {}
+
+    /// Whether the peers have everything that was sent to them. While it is false, [`Self::due`] names a deadline, or a
+    /// packet that was taken is not reported yet.
+    fn settled(&self) -> bool {
+        true
+    }
+
     /// Reads and writes of peers' memory without their help, where the transport has that and the system allows it.
     fn remote(&mut self) -> Option<&mut dyn RemoteAccess>;
 
-    /// Ends LAPI for this task and tells the peers. What was sent before still arrives; nothing is sent after it.
+    /// Ends LAPI for this task and tells the peers. What was sent before still arrives; nothing is sent after it. What was
+    /// taken is not read any more when this returns. Called again, it has no effect.
     fn close(&mut self);
 }
 
@@ -176,8 +228,9 @@ pub trait Peers {
         None
     }
 
-    /// Cuts the connection with `peer`: nothing is taken from it any more, and to send to it returns
-    /// [`SendError::PeerGone`]. May be called while a packet of the peer's is not released yet. Has no effect when they
+    /// Recalls what is under way with `peer` ([`Endpoint::recall`]) and cuts the connection: nothing is received from it any
+    /// more, and to send to it returns
+    /// [`SendOutcome::Gone`]. May be called while a packet of the peer's is not released yet. Has no effect when they
     /// have parted before.
     fn part(&mut self, peer: Task);
 
@@ -213,19 +266,39 @@ pub enum Access {
     Write,
 }
 
+/// Names a remote access that has been started. No two that were not reported yet have the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AccessId(pub u64);
+
+/// How far a remote access is after [`RemoteAccess::start`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Started {
+    /// All bytes are in place.
+    Done,
+    /// [`RemoteAccess::poll`] will report it.
+    Pending(AccessId),
+}
+
 /// Reads and writes the memory of peers without their help.
 pub trait RemoteAccess {
     /// Whether the peer's memory can be reached, as far as is known.
     fn reaches(&self, peer: Task) -> bool;
 
-    /// Makes the copies.
+    /// Starts the copies. An access that is done, now or when it is reported, has placed all bytes where they belong: the
+    /// program at the other end may be told of them.
     ///
     /// # Errors
-    /// Nothing is promised of the copies then: they may have been made in part.
+    /// The copies may have been made in part.
     ///
     /// # Safety
-    /// Each local place must be readable and, for [`Access::Read`], writable for its length.
-    unsafe fn start(&mut self, access: Access, peer: Task, copies: &[Copy]) -> io::Result<()>;
+    /// Each local place must be readable and, for [`Access::Read`], writable for its length, until the access is done or
+    /// was recalled ([`Endpoint::recall`]).
+    unsafe fn start(&mut self, access: Access, peer: Task, copies: &[Copy]) -> io::Result<Started>;
+
+    /// The next pending access that is done, and how it went; each is named once.
+    fn poll(&mut self) -> Option<(AccessId, io::Result<()>)> {
+        None
+    }
 
     /// Counts, for the peer's statistics, bytes that were read out of its memory. Counts nothing where the peer cannot see
     /// it.

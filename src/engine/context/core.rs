@@ -17,9 +17,9 @@ use crate::proto::inbox::Inbox;
 use crate::proto::liveness::Liveness;
 use crate::proto::ops::Ops;
 use crate::proto::outbox::{Outbox, SendDone};
-use crate::transport::{Outgoing, SendError, Task, Transport};
+use crate::transport::{Outgoing, SendOutcome, Task, Ticket, Transport};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Size of the table of LAPI_Addr_set: LOC_ADDRTBL_SZ. Indices are 1 up to this, exclusive.
 pub const ADDRESS_TABLE: usize = 1024;
@@ -44,6 +44,10 @@ pub struct Core {
     pub collective_turn: bool,
     /// Copies across address spaces under way.
     pub direct_copies: VecDeque<DirectCopy>,
+    /// How many of them wait until the transport reports a remote access.
+    pub pending: usize,
+    /// The transport has deadlines: see [`crate::transport::Endpoint::due`].
+    pub keeps_time: bool,
     /// Messages to oneself that a handler has sent.
     pub to_self: VecDeque<SelfMessage>,
     /// Messages that a header handler did not want yet.
@@ -110,11 +114,16 @@ pub struct Wire<'a> {
 
 impl Link for Wire<'_> {
     #[inline]
-    unsafe fn send(&mut self, peer: Task, packet: &Outgoing<'_>) -> std::result::Result<(), SendError> {
+    unsafe fn send(&mut self, peer: Task, packet: &Outgoing<'_>) -> SendOutcome {
         // SAFETY: the caller's promise.
         let sent = unsafe { self.transport.try_send(peer, packet) };
-        self.stats.peers.packets_sent += u64::from(sent.is_ok());
+        let accepted = matches!(sent, SendOutcome::Sent | SendOutcome::Taken(_));
+        self.stats.peers.packets_sent += u64::from(accepted);
         sent
+    }
+
+    fn completed(&mut self) -> Option<Ticket> {
+        self.transport.completed()
     }
 }
 
@@ -133,6 +142,8 @@ impl Core {
             collected: None,
             collective_turn: false,
             direct_copies: VecDeque::new(),
+            pending: 0,
+            keeps_time: transport.keeps_time(),
             to_self: VecDeque::new(),
             dropped: VecDeque::new(),
             finished: Vec::with_capacity(64),
@@ -217,8 +228,24 @@ impl Core {
         self.awaited.iter().any(|&task| self.outbox.waits(task))
     }
 
+    /// How long a thread may sleep at most, and for at most `limit`, until the transport must be served.
+    pub fn until_due(&self, limit: Duration) -> Duration {
+        let due = if self.keeps_time { self.transport.due() } else { None };
+        due.map_or(limit, |due| due.saturating_duration_since(Instant::now()).min(limit))
+    }
+
     /// Whether there is work to be done at once.
     pub fn has_ready_work(&self) -> bool {
+        self.direct_copies.len() != self.pending || !self.to_self.is_empty() || !self.finished.is_empty()
+    }
+
+    /// Whether there is work, to be done at once or when the transport has reported a remote access.
+    pub fn has_work(&self) -> bool {
         !self.direct_copies.is_empty() || !self.to_self.is_empty() || !self.finished.is_empty()
+    }
+
+    /// Whether the transport still needs this task for what was sent: messages, their reports, acknowledgements.
+    pub fn is_sending(&self) -> bool {
+        self.outbox.waiting() || self.has_work() || !self.transport.settled()
     }
 }

@@ -7,7 +7,7 @@
 use crate::dgsp::Layout;
 use crate::engine::context::request::{Get, Put, Vectored};
 use crate::proto::outbox::SendDone;
-use crate::transport::{Copy, Task};
+use crate::transport::{AccessId, Copy, Task};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -25,6 +25,8 @@ pub struct DirectCopy {
     /// Ticks that the copying has taken.
     pub(crate) took: u64,
     pub(crate) kind: Kind,
+    /// The remote access that the transport will report, and its bytes.
+    pub(crate) waits: Option<(AccessId, usize)>,
 }
 
 /// Where the data is, at the two ends.
@@ -75,13 +77,13 @@ impl DirectCopy {
     }
 
     fn new(peer: Task, local: usize, remote: u64, len: usize, kind: Kind) -> Self {
-        Self { peer, places: Places::Row { local, remote }, len, copied: 0, took: 0, kind }
+        Self { peer, places: Places::Row { local, remote }, len, copied: 0, took: 0, kind, waits: None }
     }
 
     fn between(vectors: &Vectored, kind: Kind) -> Self {
         let places = Places::Many { local: vectors.origin.clone(), remote: vectors.target.clone() };
         let len = vectors.origin.len() as usize;
-        Self { peer: vectors.tgt, places, len, copied: 0, took: 0, kind }
+        Self { peer: vectors.tgt, places, len, copied: 0, took: 0, kind, waits: None }
     }
 
     /// What follows at this task when the copy is given up.

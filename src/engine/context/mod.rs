@@ -21,9 +21,7 @@ pub mod statistics;
 pub mod tuner;
 pub mod waiters;
 
-use crate::abi::{
-    LAPI_ERR_ALL_HNDL_IN_USE, LAPI_ERR_HNDL_INVALID, LAPI_VOID_HANDLE, lapi_err_t, lapi_handle_t,
-};
+use crate::abi::{LAPI_ERR_ALL_HNDL_IN_USE, LAPI_ERR_HNDL_INVALID, LAPI_VOID_HANDLE, lapi_err_t, lapi_handle_t};
 use crate::base::known_threads::this_thread;
 use crate::base::parking::Parking;
 use crate::engine::context::active_handler::Running;
@@ -299,7 +297,7 @@ impl<'a> Held<'a> {
     pub fn wake_waiters(&mut self) {
         let core = self.core();
         let asleep = core.waiters.notifier_armed || core.waiters.on_descriptor;
-        if asleep && (core.outbox.waiting() || core.has_ready_work() || core.has_deferred()) {
+        if asleep && (core.outbox.waiting() || core.has_work() || core.has_deferred()) {
             core.transport.wake();
         }
     }

@@ -8,12 +8,8 @@ use crate::base::bytes::Piece;
 use crate::base::known_threads::this_thread;
 use crate::engine::context::incoming::{ActiveMessage, Data, IncomingPut};
 use crate::engine::context::{Core, Held};
-use crate::engine::transfer::direct;
-use crate::engine::transfer::loopback;
-use crate::engine::transfer::receive;
-use crate::engine::transfer::reply;
 use crate::engine::transfer::send::{answer, broken, finish};
-use crate::engine::transfer::vector_wire;
+use crate::engine::transfer::{direct, loopback, receive, reply, vector_wire};
 use crate::error::Error;
 use crate::proto::collective::Failure;
 use crate::proto::content::Content;
@@ -33,7 +29,7 @@ pub fn turn(held: &mut Held<'_>) -> bool {
     core.dispatcher = this_thread();
     let mut moved = receive(held);
     let core = held.core();
-    if (core.outbox.waiting() || core.has_ready_work() || core.has_deferred()) && !core.closing {
+    if (core.outbox.waiting() || core.has_work() || core.has_deferred()) && !core.closing {
         moved |= keep_going(held);
     }
     let core = held.core();

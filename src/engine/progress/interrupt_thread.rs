@@ -14,8 +14,7 @@ use crate::base::poll::await_readable;
 use crate::base::thread::ThreadConfig;
 use crate::engine::context::notifier::{WATCH_FIRST, set_timer};
 use crate::engine::context::{Context, Core, Held};
-use crate::engine::progress::dispatcher;
-use crate::engine::progress::lost_peers;
+use crate::engine::progress::{dispatcher, lost_peers};
 use crate::error::Result;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::Arc;
@@ -35,6 +34,8 @@ const RESTLESS: Duration = Duration::from_millis(1);
 /// It wakes at least this often: peers may have died or fallen silent, and one that is killed between taking the bell and
 /// ringing it leaves a message unannounced.
 const LOOK_AROUND: Duration = Duration::from_millis(500);
+/// While it rests it looks this often whether the transport has a deadline.
+const BETWEEN_SERVICES: Duration = Duration::from_millis(5);
 /// How many rounds without any news the notifier makes before it arms again.
 const LINGER: u32 = 20;
 
@@ -50,8 +51,8 @@ enum Plan {
     Watch(Duration),
     /// Sleep on the transport's descriptor.
     Listen { at_most: Duration },
-    /// Sleep until somebody sets the timer.
-    Rest,
+    /// Sleep until another thread sets the timer. With a limit: serve the transport then.
+    Rest { at_most: Option<Duration> },
 }
 
 fn run(context: &Context, timer: BorrowedFd<'_>, generation: u64) {
@@ -76,7 +77,7 @@ fn run(context: &Context, timer: BorrowedFd<'_>, generation: u64) {
                 await_readable(&[timer, descriptor], None)
             }
             Plan::Listen { at_most } => await_readable(&[timer, descriptor], Some(at_most)),
-            Plan::Rest => await_readable(&[timer], None),
+            Plan::Rest { at_most } => await_readable(&[timer], at_most),
         };
         if ready[0] {
             // Empty it, or it stays readable. Nothing to read means that it was set anew meanwhile.
@@ -94,12 +95,10 @@ fn decide(held: &mut Held<'_>, interval: &mut Duration, seen: &mut u64, called: 
         if held.core().waiters.notifier_armed {
             disarm(held);
         }
-        notifier.note_rest();
-        return Plan::Rest;
+        return rest(held);
     }
     if held.core().waiters.on_descriptor {
-        notifier.note_rest();
-        return Plan::Rest;
+        return rest(held);
     }
     let listened = held.core().waiters.notifier_armed;
     let next = watch_on(held.core(), *interval, *seen);
@@ -115,8 +114,7 @@ fn decide(held: &mut Held<'_>, interval: &mut Duration, seen: &mut u64, called: 
     disarm(held);
     serve(held);
     if !context.settings.interrupts.load(Ordering::Relaxed) || held.core().closing {
-        notifier.note_rest();
-        return Plan::Rest;
+        return rest(held);
     }
     let core = held.core();
     if core.has_ready_work()
@@ -128,7 +126,19 @@ fn decide(held: &mut Held<'_>, interval: &mut Duration, seen: &mut u64, called: 
         return Plan::Watch(Duration::from_micros(1));
     }
     core.waiters.notifier_armed = true;
-    Plan::Listen { at_most: if core.has_deferred() { RESTLESS } else { LOOK_AROUND } }
+    Plan::Listen { at_most: core.until_due(if core.has_deferred() { RESTLESS } else { LOOK_AROUND }) }
+}
+
+/// The notifier runs no handler now. Where the transport has deadlines, it serves the transport all the same: the program
+/// may compute for long.
+fn rest(held: &mut Held<'_>) -> Plan {
+    held.context().notifier.note_rest();
+    let core = held.core();
+    if !core.keeps_time || core.closing {
+        return Plan::Rest { at_most: None };
+    }
+    core.transport.serve();
+    Plan::Rest { at_most: Some(core.until_due(BETWEEN_SERVICES)) }
 }
 
 /// When to look at the program again, if it polls by itself. It has not polled since when `activity` is still `seen`.

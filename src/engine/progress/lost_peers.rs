@@ -48,7 +48,7 @@ pub fn look_after_peers(held: &mut Held<'_>) {
     core.ops.mark(now);
     core.outbox.mark(now);
     let me = core.options.me;
-    let mut concerned: Vec<Task> = core.outbox.waiting_for().to_vec();
+    let mut concerned: Vec<Task> = core.outbox.waiting_for().collect();
     concerned.extend(core.ops.peers());
     concerned.extend(core.outbox.unconfirmed());
     // Of a collective operation only the task whose packet is next: others that have left may have done their part.
@@ -240,6 +240,7 @@ fn pending(core: &Core, peer: Task) -> String {
 /// Ends everything that goes to `peer`, comes from it or waits for it; send operations among it report `code`. Answers how
 /// many operations waited for an answer.
 pub fn abandon(core: &mut Core, peer: Task, code: i32) -> usize {
+    core.transport.recall(peer);
     let mut finished = std::mem::take(&mut core.finished);
     core.outbox.abandon(peer, code, &mut finished);
     core.inbox.abandon(peer);
@@ -254,6 +255,7 @@ pub fn abandon(core: &mut Core, peer: Task, code: i32) -> usize {
     finished.extend(copies.chain(answers));
     finished[from..].iter_mut().for_each(|done| done.error = code);
     core.direct_copies.retain(|transfer| transfer.peer != peer);
+    core.pending = core.direct_copies.iter().filter(|transfer| transfer.waits.is_some()).count();
     core.finished = finished;
     core.news = true;
     ended.len()

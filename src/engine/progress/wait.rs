@@ -8,13 +8,11 @@
 use crate::abi::{LAPI_ERR_HNDL_INVALID, LAPI_ERR_UNKNOWN};
 use crate::base::bell::{self, Cause};
 use crate::base::clock::moment;
-use crate::base::known_threads::note_thread;
-use crate::base::known_threads::this_thread;
+use crate::base::known_threads::{note_thread, this_thread};
 use crate::base::poll::await_readable;
 use crate::engine::context::waiters::{WaitPolicy, WaitTarget, Waiter};
 use crate::engine::context::{Context, Core, Held};
-use crate::engine::progress::dispatcher;
-use crate::engine::progress::lost_peers;
+use crate::engine::progress::{dispatcher, lost_peers};
 use crate::engine::transfer::path;
 use crate::error::{Error, Result};
 use crate::transport::Task;
@@ -268,6 +266,7 @@ fn sleep_on_descriptor(held: &mut Held<'_>) {
         () if core.has_traffic_for_rejoining() => EXPECTANT,
         () => LOOK_AROUND,
     };
+    let at_most = core.until_due(at_most);
     let descriptor = core.transport.event_fd().as_raw_fd();
     held.unlocked(|| {
         // SAFETY: the transport lives as long as the core, and the core is not closed while `waiting` is not 0.

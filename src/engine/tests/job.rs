@@ -8,10 +8,7 @@ use crate::engine::context::request::{Policy, Preference};
 use crate::engine::context::settings::{Advertised, Options};
 use crate::engine::context::waiters::WaitPolicy;
 use crate::engine::context::{Context, Core};
-use crate::engine::progress::completion_threads;
-use crate::engine::progress::dispatcher;
-use crate::engine::progress::interrupt_thread;
-use crate::engine::progress::lost_peers;
+use crate::engine::progress::{completion_threads, dispatcher, interrupt_thread, lost_peers};
 use crate::transport::faults::{FaultPlan, Faulty};
 use crate::transport::mem::{MemOptions, NetworkHandle, network};
 use crate::transport::shm::remote::CrossMemory;
@@ -271,7 +268,7 @@ fn describe(core: &mut Core) -> String {
          {} to itself, {} dropped, {} finished, dispatcher {:#x}, {} wait ({} in the room{}{})",
         core.ops.len(),
         core.ops.peers().collect::<std::collections::BTreeSet<_>>(),
-        core.outbox.waiting_for(),
+        core.outbox.waiting_for().collect::<Vec<_>>(),
         core.outbox.unconfirmed().collect::<Vec<_>>(),
         core.collectives.awaited(),
         core.direct_copies.len(),
@@ -313,19 +310,38 @@ pub fn in_threads(tasks: &[Arc<Task>], threads: usize, play: impl Fn(&Task, usiz
 
 /// A transport inside of the process.
 pub fn mem(tasks: u32, capacity: usize, attach: bool) -> Ends {
-    boxed(network(tasks, MemOptions { max_body: MAX_BODY, capacity, remote: attach }))
+    boxed(network(
+        tasks,
+        MemOptions { max_body: MAX_BODY, capacity, remote: attach, ..MemOptions::default() },
+    ))
 }
 
-/// The same, and the means to kill tasks.
+/// Short packets, and copies.
+pub const SHORT: MemOptions =
+    MemOptions { max_body: MAX_BODY, capacity: 8, take: false, lose: 0, remote: true, pending: false };
+
+/// A transport inside of the process with these options.
+pub fn asynchronous(tasks: u32, options: MemOptions) -> Ends {
+    boxed(network(tasks, options))
+}
+
+/// A transport inside of the process, and the means to kill tasks.
 pub fn mortal_mem(tasks: u32, capacity: usize, attach: bool) -> (Ends, NetworkHandle) {
-    let ends = network(tasks, MemOptions { max_body: MAX_BODY, capacity, remote: attach });
+    let ends =
+        network(tasks, MemOptions { max_body: MAX_BODY, capacity, remote: attach, ..MemOptions::default() });
     let handle = ends[0].handle();
     (boxed(ends), handle)
 }
 
 /// The same with faults.
 pub fn faulty_mem(tasks: u32, attach: bool, plan: &FaultPlan) -> Ends {
-    boxed(Faulty::join(network(tasks, MemOptions { max_body: MAX_BODY, capacity: 4, remote: attach }), plan))
+    boxed(Faulty::join(
+        network(
+            tasks,
+            MemOptions { max_body: MAX_BODY, capacity: 4, remote: attach, ..MemOptions::default() },
+        ),
+        plan,
+    ))
 }
 
 /// Shared memory between threads of this process.

@@ -9,6 +9,7 @@ use crate::engine::context::Core;
 use crate::engine::context::request::Preference;
 use crate::proto::tests::seeds;
 use crate::transport::faults::{FaultPlan, Faulty};
+use crate::transport::mem::MemOptions;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -43,6 +44,9 @@ over! {
     mem_room_for_one: Packets, |tasks, _| job::mem(tasks, 1, false);
     mem_attach: Attach, |tasks, _| job::mem(tasks, 8, true);
     mem_auto: Auto, |tasks, _| job::mem(tasks, 8, true);
+    mem_taking: Packets, |tasks, _| job::asynchronous(tasks, MemOptions { take: true, ..job::SHORT });
+    mem_pending: Attach, |tasks, _| job::asynchronous(tasks, MemOptions { take: true, pending: true, ..job::SHORT });
+    mem_losing: Auto, |tasks, _| job::asynchronous(tasks, MemOptions { take: true, pending: true, lose: 5, ..job::SHORT });
     faults: Packets, |tasks, seed| job::faulty_mem(tasks, false, &FaultPlan::rough(seed));
     faults_in_order: Auto, |tasks, seed| job::faulty_mem(tasks, true, &FaultPlan { reorder: 0.0, ..FaultPlan::rough(seed) });
     faults_attach: Attach, |tasks, seed| job::faulty_mem(tasks, true, &FaultPlan::rough(seed));
@@ -143,7 +147,7 @@ fn settle(tasks: &[Arc<Task>], rng: &mut Rng) {
 fn idle(task: &Task) -> bool {
     let mut held = task.context.enter().expect("an open context");
     let core: &mut Core = held.core();
-    !core.outbox.waiting() && !core.has_ready_work() && !core.has_deferred() && core.ops.is_empty()
+    !core.is_sending() && !core.has_deferred() && core.ops.is_empty()
 }
 
 fn stuck(tasks: &[Arc<Task>]) -> String {

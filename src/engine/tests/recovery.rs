@@ -37,7 +37,7 @@ fn settle(tasks: &[Arc<Task>]) {
         let busy = tasks.iter().any(|task| {
             let mut held = enter(task);
             let core = held.core();
-            core.outbox.waiting() || core.has_ready_work()
+            core.is_sending()
         });
         quiet = if moved || busy { 0 } else { quiet + 1 };
         // Faults hold packets back for some polls.
@@ -54,6 +54,9 @@ fn ends(tasks: u32, rng: &mut Rng, seed: u64) -> (job::Ends, NetworkHandle, Opti
         max_body: MAX_BODY,
         capacity: [1, 4, 16][rng.below(3) as usize],
         remote: rng.chance(0.5),
+        take: rng.chance(0.5),
+        pending: rng.chance(0.5),
+        lose: 0,
     };
     let ends = network(tasks, options);
     let handle = ends[0].handle();

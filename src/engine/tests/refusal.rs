@@ -7,10 +7,7 @@ use crate::engine::context::request::Preference;
 use crate::proto::tests::seeds;
 use crate::transport::faults::{FaultPlan, Faulty};
 use crate::transport::mem::{MemOptions, MemTransport, network};
-use crate::transport::{
-    Access, Copy, Endpoint, Inbound, Limits, Outgoing, PeerState, Peers, RemoteAccess, SendError, Task,
-    Transport, Wakeup,
-};
+use crate::transport::{Access, Copy, Endpoint, Inbound, Limits, Outgoing, PeerState, Peers, RemoteAccess, SendOutcome, Started, Task, Transport, Wakeup};
 use libc::{c_uint, c_ulong, c_void};
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -36,7 +33,7 @@ impl RemoteAccess for RefusingCopies {
         true
     }
 
-    unsafe fn start(&mut self, access: Access, peer: Task, copies: &[Copy]) -> io::Result<()> {
+    unsafe fn start(&mut self, access: Access, peer: Task, copies: &[Copy]) -> io::Result<Started> {
         match self.left.checked_sub(1) {
             None => Err(io::Error::from_raw_os_error(libc::EPERM)),
             Some(left) => {
@@ -58,7 +55,7 @@ impl<T: Transport> Endpoint for Refusing<T> {
         self.inner.limits(peer)
     }
 
-    unsafe fn try_send(&mut self, peer: Task, packet: &Outgoing<'_>) -> Result<(), SendError> {
+    unsafe fn try_send(&mut self, peer: Task, packet: &Outgoing<'_>) -> SendOutcome {
         // SAFETY: the caller's promise.
         unsafe { self.inner.try_send(peer, packet) }
     }
@@ -134,7 +131,7 @@ impl<T: Transport> Peers for Refusing<T> {
 
 /// Two tasks whose copies are refused after the first `allowed`, on a road with or without faults.
 fn refusing(allowed: u64, faults: Option<&FaultPlan>) -> job::Ends {
-    let options = MemOptions { max_body: MAX_BODY, capacity: 8, remote: true };
+    let options = MemOptions { max_body: MAX_BODY, capacity: 8, remote: true, ..MemOptions::default() };
     let copies = || RefusingCopies { ends: network(2, options), left: allowed };
     let plan = faults.cloned().unwrap_or_default();
     let ends = Faulty::join(network(2, MemOptions { remote: false, ..options }), &plan);

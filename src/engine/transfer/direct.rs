@@ -7,13 +7,12 @@ use crate::base::clock::ticks;
 use crate::engine::context::Held;
 use crate::engine::context::direct_copy::{DirectCopy, Kind, Places};
 use crate::engine::context::incoming::Then;
-use crate::engine::transfer::deliver;
-use crate::engine::transfer::reply;
 use crate::engine::transfer::send::{self, answer};
 use crate::engine::transfer::vector_wire::{self, Marks};
+use crate::engine::transfer::{deliver, reply};
 use crate::proto::content::Content;
 use crate::proto::outbox::{Continuation, SendDone, Sent, Streaming};
-use crate::transport::{Access, PeerState};
+use crate::transport::{Access, PeerState, Started};
 use crate::wire::packet::Head;
 
 /// From so many bytes on, a look whether the peer's process lives costs nothing beside the copy.
@@ -24,11 +23,35 @@ pub fn begin(held: &mut Held<'_>, transfer: DirectCopy) {
     advance(held, transfer);
 }
 
-/// Goes on with a copy, if one is under way.
+/// Goes on with what the transport has reported, and with one copy that does not wait for a report.
 pub fn step(held: &mut Held<'_>) -> bool {
-    let Some(transfer) = held.core().direct_copies.pop_front() else { return false };
-    advance(held, transfer);
+    let reported = take_reports(held);
+    let transfers = &mut held.core().direct_copies;
+    let Some(at) = transfers.iter().position(|transfer| transfer.waits.is_none()) else { return reported };
+    if let Some(transfer) = transfers.remove(at) {
+        advance(held, transfer);
+    }
     true
+}
+
+/// Goes on with the copies whose remote access the transport has reported.
+fn take_reports(held: &mut Held<'_>) -> bool {
+    let mut some = false;
+    while held.core().pending != 0 {
+        let core = held.core();
+        let Some((id, outcome)) = core.transport.remote().and_then(|remote| remote.poll()) else { break };
+        let waits = |transfer: &DirectCopy| transfer.waits.is_some_and(|(access, _)| access == id);
+        let at = core.direct_copies.iter().position(waits);
+        let Some(mut transfer) = at.and_then(|at| core.direct_copies.remove(at)) else { continue };
+        core.pending -= 1;
+        let bytes = transfer.waits.take().map_or(0, |(_, bytes)| bytes);
+        match outcome {
+            Ok(()) => copied(held, transfer, bytes),
+            Err(_) => refused(held, transfer),
+        }
+        some = true;
+    }
+    some
 }
 
 fn advance(held: &mut Held<'_>, mut transfer: DirectCopy) {
@@ -47,15 +70,27 @@ fn advance(held: &mut Held<'_>, mut transfer: DirectCopy) {
     // SAFETY: the program leaves the data of a put alone until the put is done; it, or its header handler, has given the
     // places for what is read.
     let outcome = unsafe { remote.start(access, transfer.peer, &slice) };
-    if outcome.is_err() {
-        return refused(held, transfer);
+    transfer.took += ticks() - before;
+    let bytes = slice.iter().map(|copy| copy.len).sum::<usize>();
+    match outcome {
+        Ok(Started::Done) => copied(held, transfer, bytes),
+        Ok(Started::Pending(id)) => {
+            transfer.waits = Some((id, bytes));
+            core.pending += 1;
+            core.direct_copies.push_back(transfer);
+        }
+        Err(_) => refused(held, transfer),
     }
+}
+
+/// So many bytes more are in place.
+fn copied(held: &mut Held<'_>, mut transfer: DirectCopy, bytes: usize) {
+    let core = held.core();
     match transfer.kind {
         Kind::Push { .. } => core.stats.peers.packets_sent += 1,
         Kind::Fetch { .. } | Kind::Pull { .. } => core.stats.peers.packets_received += 1,
     }
-    transfer.copied += slice.iter().map(|copy| copy.len).sum::<usize>();
-    transfer.took += ticks() - before;
+    transfer.copied += bytes;
     if transfer.copied < transfer.len {
         core.direct_copies.push_back(transfer);
         return;

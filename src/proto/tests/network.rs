@@ -3,7 +3,7 @@
 use crate::base::bytes::{self, Piece, pad8};
 use crate::base::rng::Rng;
 use crate::proto::Link;
-use crate::wire::frame::{Outgoing, SendError, Task};
+use crate::wire::frame::{Outgoing, SendOutcome, Task, Ticket};
 use crate::wire::packet::Head;
 use std::collections::HashMap;
 
@@ -16,6 +16,8 @@ pub struct Packet {
     body: Box<[u64]>,
     len: usize,
     serial: u64,
+    /// The second piece, which is still its sender's.
+    lent: Option<Piece>,
 }
 
 impl Packet {
@@ -42,6 +44,10 @@ pub struct Network {
     refuse: f64,
     /// Packets between two tasks keep their order.
     ordered: bool,
+    /// The probability that a packet is taken when it may be.
+    take: f64,
+    /// Taken packets that have arrived, by their senders.
+    completed: Vec<(Task, Ticket)>,
     rng: Rng,
     serial: u64,
 }
@@ -55,6 +61,8 @@ impl Network {
             capacity,
             refuse,
             ordered,
+            take: 0.5,
+            completed: Vec::new(),
             rng: Rng::stream(seed, 0x006e_6574),
             serial: 0,
         }
@@ -87,7 +95,13 @@ impl Network {
             let first = (0..self.flying.len()).filter(|&at| same(&self.flying[at]));
             at = first.min_by_key(|&at| self.flying[at].serial).unwrap_or(at);
         }
-        let packet = self.flying.swap_remove(at);
+        let mut packet = self.flying.swap_remove(at);
+        if let Some(lent) = packet.lent {
+            let to = packet.body.as_mut_ptr().cast::<u8>();
+            // SAFETY: the sender leaves its memory alone until it hears of it below; the piece ends the body.
+            unsafe { bytes::copy(lent, to.add(packet.len - lent.len)) };
+            self.completed.push((packet.src, Ticket(packet.serial)));
+        }
         if let Some(between) = self.between.get_mut(&(packet.src, packet.dst)) {
             *between -= 1;
         }
@@ -102,19 +116,21 @@ pub struct NetworkLink<'a> {
 }
 
 impl Link for NetworkLink<'_> {
-    unsafe fn send(&mut self, dst: Task, packet: &Outgoing<'_>) -> Result<(), SendError> {
+    unsafe fn send(&mut self, dst: Task, packet: &Outgoing<'_>) -> SendOutcome {
         let network = &mut *self.network;
         if network.rng.chance(network.refuse) {
-            return Err(SendError::NoRoom);
+            return SendOutcome::NoRoom;
         }
         if network.capacity != usize::MAX {
             let between = network.between.entry((self.src, dst)).or_default();
             if *between == network.capacity {
-                return Err(SendError::NoRoom);
+                return SendOutcome::NoRoom;
             }
             *between += 1;
         }
         network.serial += 1;
+        // Of a taken packet the second piece is read when it arrives: what the sender does to it before that shows.
+        let lent = packet.lendable().filter(|_| network.rng.chance(network.take));
         // SAFETY: the caller's promise.
         let body = unsafe { gather(packet) };
         let head = Head::decode(packet.head).expect("a head that was encoded");
@@ -125,8 +141,18 @@ impl Link for NetworkLink<'_> {
             body,
             len: packet.body_len(),
             serial: network.serial,
+            lent,
         });
-        Ok(())
+        match lent {
+            Some(_) => SendOutcome::Taken(Ticket(network.serial)),
+            None => SendOutcome::Sent,
+        }
+    }
+
+    fn completed(&mut self) -> Option<Ticket> {
+        let mine = |(src, _): &(Task, Ticket)| *src == self.src;
+        let at = self.network.completed.iter().position(mine)?;
+        Some(self.network.completed.swap_remove(at).1)
     }
 }
 

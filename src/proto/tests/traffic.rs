@@ -190,7 +190,7 @@ impl World {
     fn pump(&mut self, node: Task) {
         let Node { outbox, finished, .. } = &mut self.nodes[node as usize];
         outbox.pump(&mut self.network.link(node), finished);
-        assert_eq!(outbox.waiting(), !outbox.waiting_for().is_empty());
+        assert_eq!(outbox.waiting(), outbox.waiting_for().next().is_some());
         self.report(node);
     }
 

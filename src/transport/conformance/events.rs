@@ -9,6 +9,7 @@ use crate::transport::{SendError, Task, Transport};
 
 pub(super) fn suite<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     lets_the_idle_sleep(make);
+    stays_quiet_unless_armed(make);
     notices_what_came_before(make);
     wakes_for_a_packet(make);
     wakes_for_room(make);
@@ -44,6 +45,26 @@ fn becomes_quiet<T: Transport>(end: &mut T) {
     });
     assert!(quiet, "armed with nothing going on, the descriptor never stays quiet");
     assert!(!readable(end), "disarm empties the descriptor");
+}
+
+/// The descriptor of a task that is not armed does not become readable by packets or by room: what reads it is only what
+/// was woken.
+fn stays_quiet_unless_armed<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
+    let mut ends = make(2);
+    let max = ends[0].limits(1).max_body;
+    becomes_quiet(&mut ends[0]);
+    becomes_quiet(&mut ends[1]);
+    for round in 0..5 {
+        let mut sent = 0;
+        while try_send(&mut ends[0], 1, &Sample::random(sent, max).outgoing()).is_ok() && sent < 100 {
+            sent += 1;
+        }
+        assert!(!readable(&ends[1]), "packets have arrived, and it was not armed");
+        for _ in 0..sent {
+            expect(&mut ends[1], "a packet", |_| ());
+        }
+        assert!(!readable(&ends[0]), "room was made, and it was not armed (round {round})");
+    }
 }
 
 /// A packet that has arrived before `arm` is not slept over.

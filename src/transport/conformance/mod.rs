@@ -10,12 +10,13 @@
 //! }
 //! ```
 //!
-//! Four files by theme: here what packets carry, in `partings` who leaves and comes back, in `events` sleeping and waking,
-//! in `storm` many threads at once.
+//! Five files by theme: here what packets carry, in `partings` tasks that leave and rejoin, in `events` sleeping and waking,
+//! in `later` what is reported later, in `storm` many threads at once.
 //! Whatever waits has a deadline, and none of the checks depends on how fast anything goes. A transport may
 //! refuse a packet without a reason visible here, hold packets back, or reorder them where its limits say so.
 
 mod events;
+mod later;
 mod partings;
 mod storm;
 mod support;
@@ -24,7 +25,7 @@ use std::collections::BTreeSet;
 
 pub(crate) use self::support::readable;
 use self::support::{Deadline, HEAD_LENS, Ledger, Sample, expect, pattern, try_send};
-use super::{Access, Copy, HEAD_MAX, Outgoing, PeerState, Piece, SendError, Task, Transport, pad8};
+use super::{Access, Copy, HEAD_MAX, MIN_BODY, Outgoing, PeerState, Piece, SendError, Started, Task, Transport, pad8};
 use crate::base::rng::Rng;
 
 /// Runs every check on the transport that `make` makes: element `i` of what it returns is the end of task `i`.
@@ -38,9 +39,11 @@ pub(crate) fn suite<T: Transport>(make: impl Fn(u32) -> Vec<T>) {
     tells_who_polls(&make);
     shows_progress(&make);
     closes(&make);
+    has_left_when_dropped(&make);
     reaches_across_address_spaces(&make);
     partings::suite(&make);
     events::suite(&make);
+    later::suite(&make);
     storm::suite(&make);
 }
 
@@ -56,7 +59,7 @@ fn says_what_it_is<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
         }
         for (a, b) in (0..tasks).flat_map(|a| (0..tasks).map(move |b| (a, b))).filter(|(a, b)| a != b) {
             let limits = ends[a as usize].limits(b);
-            assert!(limits.max_body >= 1024, "{limits:?} is too little for a protocol");
+            assert!(limits.max_body >= MIN_BODY, "{limits:?} is too little for a protocol");
             assert!(limits.window > 0 && limits.receive_buffer >= limits.max_body, "{limits:?}");
             assert_eq!(limits.max_body, ends[b as usize].limits(a).max_body, "both ends agree");
             assert_eq!(limits, ends[a as usize].limits(b), "and nothing changes them");
@@ -107,7 +110,8 @@ fn carries_every_split<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
         }
     }
     let head = [7u8; 8];
-    let empty = Outgoing { head: &head, first: Piece::EMPTY, second: Piece::EMPTY.into() };
+    let empty =
+        Outgoing { head: &head, first: Piece::EMPTY, second: Piece::EMPTY.into(), copy_limit: usize::MAX };
     send_now(&mut ends[0], 1, &empty);
     expect(&mut ends[1], "a packet without a body", |packet| {
         assert_eq!((packet.src, packet.head_len, packet.body_len), (0, 8, 0));
@@ -284,10 +288,30 @@ fn closes<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     assert_eq!(ends[1].state(2), PeerState::Up);
     pass(&mut ends, 1, 2, &Sample::random(2, max));
     pass(&mut ends, 2, 1, &Sample::random(3, max));
-    // Ending twice is ending once, and an end that is simply dropped ends nobody else.
+    // Ending twice is ending once, and an end that is simply dropped ends no other.
     ends[0].close();
     drop(ends.remove(0));
     assert_eq!(ends[0].state(0), PeerState::Closed);
+}
+
+/// A task that drops its end without closing it has left as well: no peer may wait for it for ever.
+fn has_left_when_dropped<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
+    let mut ends = make(3);
+    let max = ends[0].limits(1).max_body;
+    // One peer has heard of it before, the other has not.
+    pass(&mut ends, 2, 1, &Sample::random(1, max));
+    drop(ends.pop());
+    for end in &mut ends {
+        let deadline = Deadline::new("the news that a peer has dropped its end");
+        while end.state(2) == PeerState::Up {
+            deadline.check();
+        }
+        while try_send(end, 2, &Sample::random(1, 1000).outgoing()) != Err(SendError::PeerGone) {
+            deadline.check();
+        }
+        assert!(!end.is_open(2));
+    }
+    assert_eq!(ends[0].state(1), PeerState::Up);
 }
 
 fn reaches_across_address_spaces<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
@@ -309,20 +333,39 @@ fn reaches_across_address_spaces<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
             len,
         }];
         // SAFETY: `local` is writable for `len` bytes after `here`.
-        unsafe { access.start(Access::Read, 1, &one) }.expect("a read");
+        unsafe { finish(&mut ends[0], Access::Read, &one) }.expect("a read");
         assert!(local[here..here + len] == source[from..from + len], "read of {len} bytes");
         assert!(local[..here].iter().chain(&local[here + len..]).all(|&byte| byte == 0xbb));
 
         remote.fill(0xcc);
         // SAFETY: `local` is readable for `len` bytes after `here`.
-        unsafe { access.start(Access::Write, 1, &one) }.expect("a write");
+        unsafe { finish(&mut ends[0], Access::Write, &one) }.expect("a write");
         assert!(remote[there..there + len] == source[from..from + len], "write of {len} bytes");
         assert!(remote[..there].iter().chain(&remote[there + len..]).all(|&byte| byte == 0xcc));
     }
     let null = Copy { remote: 0, local: local.as_mut_ptr(), len: 8 };
     // SAFETY: `local` is long enough, if it were touched.
-    let refused = unsafe { access.start(Access::Read, 1, &[null]) };
+    let refused = unsafe { finish(&mut ends[0], Access::Read, &[null]) };
     assert!(refused.is_err(), "a null address is an error, not a crash");
+}
+
+/// Makes copies between task 0, whose end this is, and task 1.
+///
+/// # Safety
+/// As for [`super::RemoteAccess::start`].
+unsafe fn finish<T: Transport>(end: &mut T, access: Access, copies: &[Copy]) -> std::io::Result<()> {
+    let remote = end.remote().expect("it was there before");
+    // SAFETY: the caller's promise; this waits until the access is reported.
+    let Started::Pending(id) = unsafe { remote.start(access, 1, copies) }? else { return Ok(()) };
+    let deadline = Deadline::new("the report of a remote access");
+    loop {
+        assert!(end.recv().is_none(), "nothing was sent");
+        if let Some((reported, outcome)) = end.remote().and_then(|remote| remote.poll()) {
+            assert_eq!(reported, id);
+            return outcome;
+        }
+        deadline.check();
+    }
 }
 
 /// Sends one packet and takes it at the other side.

@@ -111,7 +111,7 @@ impl Sample {
             [] => Piece::EMPTY,
             bytes => Piece::of(bytes),
         });
-        Outgoing { head: &self.head[..self.head_len], first, second: second.into() }
+        Outgoing { head: &self.head[..self.head_len], first, second: second.into(), copy_limit: usize::MAX }
     }
 
     /// Which sample has arrived.
@@ -195,10 +195,20 @@ impl Ledger {
     }
 }
 
-/// Sends a packet whose pieces are borrowed from slices.
+/// Serves an endpoint until it has no deadline: what it has sent is with its peers.
+pub(super) fn catch_up<T: Transport>(end: &mut T) {
+    while let Some(due) = end.due() {
+        std::thread::sleep(due.saturating_duration_since(Instant::now()));
+        end.serve();
+    }
+}
+
+/// Sends a packet whose pieces are borrowed from slices, and serves the endpoint until the packet is out.
 pub(super) fn try_send<T: Transport>(end: &mut T, to: Task, packet: &Outgoing<'_>) -> Result<(), SendError> {
     // SAFETY: all pieces in these tests are empty or parts of `pattern()`, which is never freed.
-    unsafe { end.try_send(to, packet) }
+    let outcome = unsafe { end.try_send(to, packet) };
+    catch_up(end);
+    outcome.accepted().map(drop)
 }
 
 /// The next packet, which must come.
@@ -223,14 +233,18 @@ pub(crate) fn readable<T: Transport>(end: &T) -> bool {
     wait_readable(end, Duration::ZERO)
 }
 
-/// Sleeps until something happens; a sleep that nothing ends is a lost wake-up. `other_failed` ends it early.
+/// Sleeps until something happens, or until the endpoint must be served; a sleep that nothing ends is a lost wake-up.
+/// `other_failed` ends it early.
 pub(super) fn sleep<T: Transport>(end: &mut T, why: &str, other_failed: &AtomicBool) {
     if !end.arm() {
         return;
     }
     let start = Instant::now();
-    while !wait_readable(end, Duration::from_millis(200)) {
+    let slice = Duration::from_millis(200);
+    let until_due = |end: &T| end.due().map_or(slice, |due| due.saturating_duration_since(Instant::now()));
+    while !wait_readable(end, until_due(end).min(slice)) {
         assert!(!other_failed.load(Ordering::Relaxed), "another task has failed");
+        end.serve();
         if start.elapsed() > PATIENCE {
             end.disarm();
             let found = end.recv();

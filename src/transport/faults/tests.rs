@@ -1,6 +1,6 @@
 use super::*;
-use crate::transport::conformance;
 use crate::transport::mem::{MemOptions, MemTransport, network};
+use crate::transport::{SendError, conformance};
 
 type End = Faulty<MemTransport>;
 
@@ -217,10 +217,14 @@ fn trace(plan: &FaultPlan) -> Vec<(Task, u64, String)> {
 }
 
 fn send(end: &mut End, to: Task, seq: u64) -> Result<(), SendError> {
-    let packet =
-        Outgoing { head: &seq.to_ne_bytes(), first: Piece::of(b"bytes"), second: Piece::EMPTY.into() };
+    let packet = Outgoing {
+        head: &seq.to_ne_bytes(),
+        first: Piece::of(b"bytes"),
+        second: Piece::EMPTY.into(),
+        copy_limit: usize::MAX,
+    };
     // SAFETY: the piece is a slice that outlives the call.
-    unsafe { end.try_send(to, &packet) }
+    unsafe { end.try_send(to, &packet) }.accepted().map(drop)
 }
 
 /// The number of the next packet.

@@ -1,9 +1,10 @@
 //! Packets through the inboxes of a network.
 
 use super::network::Inbox;
-use super::{MemOptions, MemTransport};
+use super::{MemOptions, MemTransport, RESEND};
 use crate::transport::parcel::Parcel;
-use crate::transport::{Endpoint, Inbound, Limits, Outgoing, PeerState, RemoteAccess, SendError, Task};
+use crate::transport::{Endpoint, Inbound, Limits, Outgoing, PeerState, RemoteAccess, SendOutcome, Task, Ticket};
+use std::time::Instant;
 
 impl Endpoint for MemTransport {
     fn name(&self) -> &'static str {
@@ -15,60 +16,111 @@ impl Endpoint for MemTransport {
         Limits { max_body, ordered: true, window: capacity, receive_buffer: capacity * max_body }
     }
 
-    unsafe fn try_send(&mut self, peer: Task, packet: &Outgoing<'_>) -> Result<(), SendError> {
+    unsafe fn try_send(&mut self, peer: Task, packet: &Outgoing<'_>) -> SendOutcome {
         assert_ne!(peer, self.task, "a transport carries nothing from a task to itself");
         assert!(packet.body_len() <= self.network.options.max_body, "a body beyond the limit");
         if let Some(&awaited) = self.absent.get(&peer) {
-            return Err(if awaited { SendError::NoRoom } else { SendError::PeerGone });
+            return if awaited { SendOutcome::NoRoom } else { SendOutcome::Gone };
         }
+        let MemOptions { capacity, take, lose, .. } = self.network.options;
         let end = self.network.end(peer);
         let mut inbox = end.inbox.lock();
         if !self.knows(peer)
             || end.state() != PeerState::Up
             || self.network.end(self.task).state() != PeerState::Up
         {
-            return Err(SendError::PeerGone);
+            return SendOutcome::Gone;
         }
         if self.network.rejoins.lock().contains_key(&(self.task, peer)) {
             // It has not taken note yet that this task has rejoined.
-            return Err(SendError::NoRoom);
+            return SendOutcome::NoRoom;
         }
-        let Inbox { lanes, ready, spare, .. } = &mut *inbox;
+        let Inbox { lanes, spare, .. } = &mut *inbox;
         let lane = lanes.entry(self.task).or_default();
-        if lane.taken == self.network.options.capacity {
+        if lane.taken == capacity {
             lane.wanted = true;
-            return Err(SendError::NoRoom);
+            return SendOutcome::NoRoom;
         }
         lane.wanted = false;
         lane.taken += 1;
-        // SAFETY: the pieces are readable during the call, as the caller promised.
-        let parcel = unsafe { Parcel::gather(self.task, packet, spare.pop().unwrap_or_default()) };
-        lane.queue.push_back(parcel);
-        if lane.queue.len() == 1 {
-            ready.push_back(self.task);
+        self.offered = self.offered.wrapping_add(1);
+        let ticket = (take && packet.lendable().is_some()).then_some(Ticket(self.network.next_ticket()));
+        // SAFETY: the pieces are readable during the call, and a lent one until it is reported, as the caller promised.
+        let parcel =
+            unsafe { Parcel::gather_or_lend(self.task, packet, spare.pop().unwrap_or_default(), ticket) };
+        self.lent.extend(ticket.map(|ticket| (ticket, peer)));
+        if lose != 0 && (self.offered % lose == 0 || self.unsent.iter().any(|(_, to, _)| *to == peer)) {
+            drop(inbox);
+            self.unsent.push_back((Instant::now() + RESEND, peer, parcel));
+        } else {
+            end.deliver(&mut inbox, parcel);
         }
-        end.call(&mut inbox);
-        Ok(())
+        ticket.map_or(SendOutcome::Sent, SendOutcome::Taken)
+    }
+
+    fn completed(&mut self) -> Option<Ticket> {
+        if self.lent.is_empty() {
+            return None;
+        }
+        let ticket = self.network.end(self.task).inbox.lock().completed.pop_front()?;
+        self.lent.remove(&ticket);
+        Some(ticket)
+    }
+
+    fn recall(&mut self, peer: Task) {
+        for (_, _, parcel) in self.unsent.iter_mut().filter(|(_, to, _)| *to == peer) {
+            parcel.fetch();
+        }
+        self.network.recall(self.task, peer);
+        self.lent.retain(|_, to| *to != peer);
+        let completed = &mut self.network.end(self.task).inbox.lock().completed;
+        completed.retain(|ticket| self.lent.contains_key(ticket));
+        self.accesses.retain(|access| access.peer != peer);
+        self.made.retain(|access| access.peer != peer);
+    }
+
+    fn keeps_time(&self) -> bool {
+        self.network.options.lose != 0
+    }
+
+    fn due(&self) -> Option<Instant> {
+        self.unsent.front().map(|(due, ..)| *due)
+    }
+
+    fn serve(&mut self) {
+        while self.due().is_some_and(|due| due <= Instant::now()) {
+            self.send_first();
+        }
+    }
+
+    fn settled(&self) -> bool {
+        self.unsent.is_empty() && self.lent.is_empty()
     }
 
     fn recv(&mut self) -> Option<Inbound> {
         assert!(self.out.is_none(), "the packet before has not been released");
+        self.serve();
+        self.make_accesses();
         let mut inbox = self.network.end(self.task).inbox.lock();
-        let parcel = loop {
+        let (parcel, ticket) = loop {
             let src = inbox.ready.pop_front()?;
             if self.absent.contains_key(&src) {
                 // It does not know that this task has parted from it.
-                inbox.lanes.remove(&src);
+                drop(inbox);
+                self.network.empty(src, self.task);
+                inbox = self.network.end(self.task).inbox.lock();
                 continue;
             }
             let lane = inbox.lanes.get_mut(&src).expect("a ready lane exists");
-            let parcel = lane.queue.pop_front().expect("a ready lane has a packet");
+            let mut parcel = lane.queue.pop_front().expect("a ready lane has a packet");
+            let ticket = parcel.fetch();
             if !lane.queue.is_empty() {
                 inbox.ready.push_back(src);
             }
-            break parcel;
+            break (parcel, ticket);
         };
         drop(inbox);
+        self.network.report(parcel.src, ticket.into_iter());
         self.serial += 1;
         Some(self.out.insert(parcel).inbound(self.serial))
     }
@@ -96,6 +148,24 @@ impl Endpoint for MemTransport {
     }
 
     fn close(&mut self) {
+        while !self.unsent.is_empty() {
+            self.send_first();
+        }
+        self.network.free_memory_of(self.task);
+        self.lent.clear();
         self.network.depart(self.task, PeerState::Closed);
+    }
+}
+
+impl MemTransport {
+    /// Sends the first of the packets that were lost.
+    fn send_first(&mut self) {
+        let Some((_, peer, parcel)) = self.unsent.pop_front() else { return };
+        let end = self.network.end(peer);
+        let mut inbox = end.inbox.lock();
+        let here = self.network.end(self.task).state() == PeerState::Up;
+        if here && end.state() == PeerState::Up && self.knows(peer) && !self.absent.contains_key(&peer) {
+            end.deliver(&mut inbox, parcel);
+        }
     }
 }

@@ -17,11 +17,12 @@ mod remote;
 mod wakeup;
 
 use super::parcel::Parcel;
-use super::{PeerState, Peers, Task, Wakeup};
+use super::{PeerState, Peers, Task, Ticket, Wakeup};
 use network::Network;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 /// How the tasks of a [`network`] are joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,14 +31,23 @@ pub struct MemOptions {
     pub max_body: usize,
     /// How many packets of one sender wait at one receiver, at most. At least 1.
     pub capacity: usize,
+    /// Packets that may be taken are: their bodies are read when the peer receives them.
+    pub take: bool,
+    /// Every so many packets one is lost at first, and sent again after [`RESEND`]; 0: none.
+    pub lose: u32,
     /// Offer [`RemoteAccess`](super::RemoteAccess). It copies inside the process, so the addresses given to it must be valid
     /// here: it cannot check them, except that it refuses a null address.
     pub remote: bool,
+    /// Remote accesses are made when the task receives the next time, and reported then.
+    pub pending: bool,
 }
+
+/// When a lost packet is sent again.
+const RESEND: Duration = Duration::from_micros(300);
 
 impl Default for MemOptions {
     fn default() -> Self {
-        Self { max_body: 8192, capacity: 64, remote: false }
+        Self { max_body: 8192, capacity: 64, take: false, lose: 0, remote: false, pending: false }
     }
 }
 
@@ -55,6 +65,15 @@ pub struct MemTransport {
     /// The packet that was handed out and not yet given back, and the number it was handed out under.
     out: Option<Parcel>,
     serial: u64,
+    /// Packets that were lost, and those behind them to the same peer: when they are sent again, and where.
+    unsent: VecDeque<(Instant, Task, Parcel)>,
+    /// Packets offered so far.
+    offered: u32,
+    /// Taken packets that were not reported yet, and their peers.
+    lent: BTreeMap<Ticket, Task>,
+    /// Remote accesses that were started, and those that were made and not reported yet.
+    accesses: VecDeque<remote::Pending>,
+    made: VecDeque<remote::Made>,
     /// The peers that are not connected with this task; `true`: the peer may rejoin.
     absent: BTreeMap<Task, bool>,
     /// How often peers had been restarted when this task was connected with them; 0 for a peer without an entry.
@@ -68,6 +87,11 @@ impl MemTransport {
             network: network.clone(),
             out: None,
             serial: 0,
+            unsent: VecDeque::new(),
+            offered: 0,
+            lent: BTreeMap::new(),
+            accesses: VecDeque::new(),
+            made: VecDeque::new(),
             absent: BTreeMap::new(),
             lives: BTreeMap::new(),
         }
@@ -114,6 +138,7 @@ impl NetworkHandle {
 impl Drop for MemTransport {
     fn drop(&mut self) {
         self.disarm();
+        self.network.free_memory_of(self.task);
         self.network.depart(self.task, PeerState::Dead);
     }
 }

@@ -3,7 +3,7 @@
 use super::MemOptions;
 use crate::base::sync::Mutex;
 use crate::transport::parcel::Parcel;
-use crate::transport::{PeerState, Task};
+use crate::transport::{PeerState, Task, Ticket};
 use rustix::event::{EventfdFlags, eventfd};
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::OwnedFd;
@@ -13,6 +13,8 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 pub(super) struct Network {
     pub(super) options: MemOptions,
     pub(super) ends: Vec<End>,
+    /// The number of the next ticket.
+    pub(super) tickets: AtomicU64,
     /// How many tasks have closed or died.
     pub(super) departures: AtomicU64,
     /// How many tasks are armed: while none is, a departure need not look for them among thousands.
@@ -35,17 +37,54 @@ impl Network {
         Self {
             options,
             ends: (0..tasks).map(|_| End::new()).collect(),
+            tickets: AtomicU64::new(0),
             departures: AtomicU64::new(0),
             sleepers: AtomicUsize::new(0),
             rejoins: Mutex::default(),
         }
     }
 
-    /// Forgets what `from` has sent to `to`.
+    /// Forgets what `from` has sent to `to`. What was taken for it is reported: its memory is free.
     pub(super) fn empty(&self, from: Task, to: Task) {
         let mut inbox = self.end(to).inbox.lock();
-        inbox.lanes.remove(&from);
+        let lane = inbox.lanes.remove(&from);
         inbox.ready.retain(|&ready| ready != from);
+        drop(inbox);
+        self.report(
+            from,
+            lane.into_iter().flat_map(|lane| lane.queue).filter_map(|mut parcel| parcel.fetch()),
+        );
+    }
+
+    /// The memory of these packets of `task` is free.
+    pub(super) fn report(&self, task: Task, tickets: impl Iterator<Item = Ticket>) {
+        let mut tickets = tickets.peekable();
+        if tickets.peek().is_some() {
+            let end = self.end(task);
+            let mut inbox = end.inbox.lock();
+            inbox.completed.extend(tickets);
+            end.call(&mut inbox);
+        }
+    }
+
+    /// Copies everything that `from` has sent to `to` and that is still in its memory; the tickets are not reported.
+    pub(super) fn recall(&self, from: Task, to: Task) {
+        if let Some(lane) = self.end(to).inbox.lock().lanes.get_mut(&from) {
+            lane.queue.iter_mut().for_each(|parcel| {
+                parcel.fetch();
+            });
+        }
+    }
+
+    /// The same for all tasks that `from` has sent to.
+    pub(super) fn free_memory_of(&self, from: Task) {
+        if self.options.take {
+            (0..self.ends.len() as Task).for_each(|to| self.recall(from, to));
+        }
+    }
+
+    pub(super) fn next_ticket(&self) -> u64 {
+        self.tickets.fetch_add(1, Ordering::Relaxed)
     }
 
     pub(super) fn end(&self, task: Task) -> &End {
@@ -112,6 +151,17 @@ impl End {
         }
     }
 
+    /// Puts a packet in; its place is taken already.
+    pub(super) fn deliver(&self, inbox: &mut Inbox, parcel: Parcel) {
+        let src = parcel.src;
+        let lane = inbox.lanes.entry(src).or_default();
+        lane.queue.push_back(parcel);
+        if lane.queue.len() == 1 {
+            inbox.ready.push_back(src);
+        }
+        self.call(inbox);
+    }
+
     /// Wakes the task if it is armed, and has not been called yet.
     pub(super) fn call(&self, inbox: &mut Inbox) {
         if inbox.sleep == Sleep::Armed {
@@ -148,6 +198,8 @@ pub(super) struct Inbox {
     pub(super) lanes: BTreeMap<Task, Lane>,
     /// The senders whose lanes have something, in the order of their turns.
     pub(super) ready: VecDeque<Task>,
+    /// Packets of this task whose memory is free again.
+    pub(super) completed: VecDeque<Ticket>,
     /// Memory of released packets.
     pub(super) spare: Vec<Vec<u64>>,
     pub(super) sleep: Sleep,

@@ -3,7 +3,7 @@
 use super::MemTransport;
 use super::network::Rejoin;
 use crate::error::Result;
-use crate::transport::{PeerState, Peers, Task};
+use crate::transport::{Endpoint, PeerState, Peers, Task};
 use std::sync::atomic::Ordering;
 
 impl Peers for MemTransport {
@@ -36,6 +36,8 @@ impl Peers for MemTransport {
     }
 
     fn part(&mut self, peer: Task) {
+        self.recall(peer);
+        self.unsent.retain(|(_, to, _)| *to != peer);
         self.absent.insert(peer, false);
         self.network.rejoins.lock().retain(|(from, to), _| (*from, *to) != (self.task, peer));
         self.network.empty(peer, self.task);

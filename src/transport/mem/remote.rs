@@ -1,7 +1,7 @@
 //! Copies between the tasks of a network, all of which are in one address space.
 
 use super::MemTransport;
-use crate::transport::{Access, Copy, PeerState, RemoteAccess, Task};
+use crate::transport::{Access, AccessId, Copy, PeerState, RemoteAccess, Started, Task};
 use rustix::io::Errno;
 use std::io;
 use std::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
@@ -11,7 +11,52 @@ impl RemoteAccess for MemTransport {
         self.network.options.remote
     }
 
-    unsafe fn start(&mut self, access: Access, peer: Task, copies: &[Copy]) -> io::Result<()> {
+    unsafe fn start(&mut self, access: Access, peer: Task, copies: &[Copy]) -> io::Result<Started> {
+        if self.network.options.pending {
+            let id = AccessId(self.network.next_ticket());
+            self.accesses.push_back(Pending { id, access, peer, copies: copies.into() });
+            return Ok(Started::Pending(id));
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.make(access, peer, copies) }.map(|()| Started::Done)
+    }
+
+    fn poll(&mut self) -> Option<(AccessId, io::Result<()>)> {
+        self.made.pop_front().map(|access| (access.id, access.outcome))
+    }
+}
+
+/// A remote access that waits to be made.
+pub(super) struct Pending {
+    id: AccessId,
+    access: Access,
+    pub(super) peer: Task,
+    copies: Box<[Copy]>,
+}
+
+// SAFETY: the addresses are the program's; whoever starts an access promises that they are valid for it.
+unsafe impl Send for Pending {}
+
+/// A remote access that was made, and how it went.
+pub(super) struct Made {
+    id: AccessId,
+    pub(super) peer: Task,
+    outcome: io::Result<()>,
+}
+
+impl MemTransport {
+    /// Makes the accesses that were started.
+    pub(super) fn make_accesses(&mut self) {
+        while let Some(Pending { id, access, peer, copies }) = self.accesses.pop_front() {
+            // SAFETY: the promise of the caller of `start`, which holds until the access is reported.
+            let outcome = unsafe { self.make(access, peer, &copies) };
+            self.made.push_back(Made { id, peer, outcome });
+        }
+    }
+
+    /// # Safety
+    /// As for [`RemoteAccess::start`].
+    unsafe fn make(&self, access: Access, peer: Task, copies: &[Copy]) -> io::Result<()> {
         for copy in copies {
             self.check(peer, copy)?;
             if copy.len == 0 {
@@ -33,9 +78,7 @@ impl RemoteAccess for MemTransport {
         }
         Ok(())
     }
-}
 
-impl MemTransport {
     fn check(&self, peer: Task, copy: &Copy) -> io::Result<()> {
         if self.network.end(peer).state() == PeerState::Dead {
             return Err(Errno::SRCH.into());

@@ -7,13 +7,31 @@ fn conforms() {
 }
 
 #[test]
+fn conforms_when_it_takes_packets_and_reports_later() {
+    let later = MemOptions { take: true, remote: true, pending: true, ..MemOptions::default() };
+    conformance::suite(|tasks| network(tasks, later));
+    conformance::suite(|tasks| network(tasks, MemOptions { capacity: 2, ..later }));
+}
+
+#[test]
+fn conforms_when_packets_are_lost_and_sent_again() {
+    for (take, lose) in [(false, 50), (true, 31)] {
+        conformance::suite(|tasks| network(tasks, MemOptions { take, lose, ..MemOptions::default() }));
+    }
+}
+
+#[test]
 fn conforms_with_room_for_one() {
-    conformance::suite(|tasks| network(tasks, MemOptions { capacity: 1, max_body: 1024, remote: false }));
+    conformance::suite(|tasks| {
+        network(tasks, MemOptions { capacity: 1, max_body: 1024, ..MemOptions::default() })
+    });
 }
 
 #[test]
 fn conforms_with_an_odd_limit() {
-    conformance::suite(|tasks| network(tasks, MemOptions { capacity: 3, max_body: 2_043, remote: false }));
+    conformance::suite(|tasks| {
+        network(tasks, MemOptions { capacity: 3, max_body: 2_043, ..MemOptions::default() })
+    });
 }
 
 #[test]
@@ -134,9 +152,14 @@ fn thousands_of_tasks_fit_in_one_thread() {
 }
 
 fn send(ends: &mut [MemTransport], from: Task, to: Task) -> Result<(), SendError> {
-    let packet = Outgoing { head: &[1; 8], first: Piece::of(b"some bytes"), second: Piece::EMPTY.into() };
+    let packet = Outgoing {
+        head: &[1; 8],
+        first: Piece::of(b"some bytes"),
+        second: Piece::EMPTY.into(),
+        copy_limit: usize::MAX,
+    };
     // SAFETY: the piece is a slice that outlives the call.
-    unsafe { ends[from as usize].try_send(to, &packet) }
+    unsafe { ends[from as usize].try_send(to, &packet) }.accepted().map(drop)
 }
 
 /// The sender of the next packet.

@@ -17,7 +17,8 @@ impl Wakeup for MemTransport {
         let departures = network.departures.load(Ordering::SeqCst);
         let gone = std::mem::replace(&mut inbox.departures, departures) != departures;
         let noted = std::mem::take(&mut inbox.noted);
-        if gone || noted || !inbox.ready.is_empty() {
+        let reported = !inbox.completed.is_empty() || !self.accesses.is_empty() || !self.made.is_empty();
+        if gone || noted || reported || !inbox.ready.is_empty() {
             inbox.sleep = Sleep::Awake;
             network.sleepers.fetch_sub(1, Ordering::SeqCst);
             return false;

@@ -3,7 +3,7 @@
 use super::ShmTransport;
 use super::wakeup::ring_bell;
 use crate::base::ring::{Corrupt, Room};
-use crate::transport::{Endpoint, Inbound, Limits, Outgoing, RemoteAccess, SendError, Task};
+use crate::transport::{Endpoint, Inbound, Limits, Outgoing, RemoteAccess, SendOutcome, Task};
 
 /// Packets taken from one peer before the next one's turn.
 const STREAK: u32 = 8;
@@ -19,22 +19,22 @@ impl Endpoint for ShmTransport {
     }
 
     #[inline]
-    unsafe fn try_send(&mut self, task: Task, packet: &Outgoing<'_>) -> Result<(), SendError> {
+    unsafe fn try_send(&mut self, task: Task, packet: &Outgoing<'_>) -> SendOutcome {
         let light = self.light;
         let me = self.me;
         let Some(peer) = self.peers[task as usize].as_mut() else {
-            return Err(if self.away.awaits(task) { SendError::NoRoom } else { SendError::PeerGone });
+            return if self.away.awaits(task) { SendOutcome::NoRoom } else { SendOutcome::Gone };
         };
         if !peer.segment.running() {
             if peer.stuck_at.take().is_some() {
                 self.stuck.retain(|&stuck| stuck != task);
             }
-            return Err(SendError::PeerGone);
+            return SendOutcome::Gone;
         }
         // SAFETY: the caller's promise.
         if unsafe { peer.out.push(packet.head, packet.first, packet.second) }.is_err() {
             self.no_room(task);
-            return Err(SendError::NoRoom);
+            return SendOutcome::NoRoom;
         }
         if !peer.contacted {
             peer.contacted = true;
@@ -46,7 +46,7 @@ impl Endpoint for ShmTransport {
         if peer.stuck_at.take().is_some() {
             self.stuck.retain(|&stuck| stuck != task);
         }
-        Ok(())
+        SendOutcome::Sent
     }
 
     #[inline]
@@ -78,6 +78,9 @@ impl Endpoint for ShmTransport {
     }
 
     fn close(&mut self) {
+        if self.segment.closed() {
+            return;
+        }
         self.away.close();
         self.segment.close();
         for peer in self.peers.iter().flatten() {

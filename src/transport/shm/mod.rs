@@ -13,7 +13,7 @@ pub mod remote;
 pub mod segment;
 mod wakeup;
 
-use super::{NO_EPOCH, Task};
+use super::{Endpoint, NO_EPOCH, Task};
 use crate::abi::LAPI_ERR_SHM_SETUP;
 use crate::base::asymmetric_barrier::{Heavy, Light};
 use crate::base::ring::Geometry;
@@ -80,6 +80,14 @@ pub struct ShmTransport {
     left: Vec<Peer>,
     /// Dropped after the peers' consumers, which lie in it.
     segment: Segment,
+}
+
+/// An end that is dropped without an orderly end, as when LAPI_Init fails after the tasks have met, must not leave its peers
+/// waiting.
+impl Drop for ShmTransport {
+    fn drop(&mut self) {
+        self.close();
+    }
 }
 
 impl ShmTransport {

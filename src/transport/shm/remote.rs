@@ -12,7 +12,7 @@
 mod tests;
 
 use super::ShmTransport;
-use crate::transport::{Access, Copy, RemoteAccess, Task};
+use crate::transport::{Access, Copy, RemoteAccess, Started, Task};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -93,10 +93,10 @@ impl RemoteAccess for ShmTransport {
         self.memory.as_ref().is_some_and(|memory| memory.pid(peer).is_ok())
     }
 
-    unsafe fn start(&mut self, access: Access, peer: Task, copies: &[Copy]) -> io::Result<()> {
+    unsafe fn start(&mut self, access: Access, peer: Task, copies: &[Copy]) -> io::Result<Started> {
         let Some(memory) = &self.memory else { return Err(io::ErrorKind::Unsupported.into()) };
         // SAFETY: the caller's promise.
-        unsafe { memory.copy(access, peer, copies) }
+        unsafe { memory.copy(access, peer, copies) }.map(|()| Started::Done)
     }
 
     fn count_fetched(&self, peer: Task, bytes: u64) {

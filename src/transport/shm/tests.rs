@@ -3,7 +3,7 @@
 use super::*;
 use crate::base::asymmetric_barrier;
 use crate::base::sync::Mutex;
-use crate::transport::{Endpoint, Outgoing, PeerState, Peers, Piece, SendError, conformance};
+use crate::transport::{Endpoint, Outgoing, PeerState, Peers, Piece, SendOutcome, conformance};
 use crate::wire::reunion::{Event, Offer};
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -157,21 +157,22 @@ fn a_file_of_another_size_is_refused() {
 fn a_peer_whose_ring_is_corrupt_is_lost_and_no_other() {
     let mut ends = ends(3);
     let head = [7_u8; 8];
-    let packet = Outgoing { head: &head, first: Piece::EMPTY, second: Piece::EMPTY.into() };
+    let packet =
+        Outgoing { head: &head, first: Piece::EMPTY, second: Piece::EMPTY.into(), copy_limit: usize::MAX };
     // The word of the first slot in the ring from task 1 to task 0: a packet behind the end of the ring.
     let at = segment::ring_offset(3, 1) + 256;
     let word = 1_u64 | 1 << 32 | 1000 << 35 | 8000 << 51;
     rustix::io::pwrite(ends[0].away.file(), &word.to_ne_bytes(), at as u64).expect("its own memory");
     // SAFETY: the head lives during the call.
     unsafe {
-        assert_eq!(ends[2].try_send(0, &packet), Ok(()));
+        assert_eq!(ends[2].try_send(0, &packet), SendOutcome::Sent);
         ends[0].segment.contact(1);
         let from_2 = (0..10).find_map(|_| ends[0].recv()).expect("the packet of task 2");
         assert_eq!(from_2.src, 2);
         ends[0].release(from_2);
         assert_eq!((ends[0].state(1), ends[0].state(2)), (PeerState::Dead, PeerState::Up));
-        assert_eq!(ends[0].try_send(1, &packet), Err(SendError::PeerGone));
-        assert_eq!(ends[0].try_send(2, &packet), Ok(()));
+        assert_eq!(ends[0].try_send(1, &packet), SendOutcome::Gone);
+        assert_eq!(ends[0].try_send(2, &packet), SendOutcome::Sent);
     }
 }
 
@@ -180,14 +181,15 @@ fn a_peer_whose_ring_is_corrupt_is_lost_and_no_other() {
 fn the_memory_of_a_lost_peer_is_unmapped_under_constant_load() {
     let mut ends = ends(3);
     let head = [7_u8; 8];
-    let packet = Outgoing { head: &head, first: Piece::EMPTY, second: Piece::EMPTY.into() };
+    let packet =
+        Outgoing { head: &head, first: Piece::EMPTY, second: Piece::EMPTY.into(), copy_limit: usize::MAX };
     ends[0].part(2);
     assert_eq!(ends[0].left.len(), 1);
     for _ in 0..20 {
         // SAFETY: the head lives during the calls.
         unsafe {
-            assert_eq!(ends[1].try_send(0, &packet), Ok(()));
-            assert_eq!(ends[1].try_send(0, &packet), Ok(()));
+            assert_eq!(ends[1].try_send(0, &packet), SendOutcome::Sent);
+            assert_eq!(ends[1].try_send(0, &packet), SendOutcome::Sent);
         }
         let packet = ends[0].recv().expect("a packet");
         ends[0].release(packet);

@@ -19,9 +19,10 @@ fn begin(task: Task, tasks: u32, key: &str) -> ShmTransport {
 fn pass(from: &mut ShmTransport, to: &mut ShmTransport, word: u64) {
     let head = word.to_ne_bytes();
     assert!(head.len() <= HEAD_MAX);
-    let packet = Outgoing { head: &head, first: Piece::EMPTY, second: Piece::EMPTY.into() };
+    let packet =
+        Outgoing { head: &head, first: Piece::EMPTY, second: Piece::EMPTY.into(), copy_limit: usize::MAX };
     // SAFETY: the head lives during the call.
-    assert_eq!(unsafe { from.try_send(to.me, &packet) }, Ok(()));
+    assert_eq!(unsafe { from.try_send(to.me, &packet) }, SendOutcome::Sent);
     let packet = to.recv().expect("a packet");
     // SAFETY: the packet is not released yet, and its head is 8-byte aligned.
     assert_eq!((packet.src, unsafe { packet.head.cast::<u64>().read() }), (from.me, word));
