@@ -91,7 +91,7 @@ fn a_task_that_exits_without_lapi_term_harms_nobody() {
     }
 }
 
-/// Whoever has met the others learns at once that one has died; whoever comes later waits as long as it was told to.
+/// A task that has met the others learns at once that one has died, and one that comes later learns it from poe.
 #[test]
 fn a_death_in_lapi_init() {
     for (procs, victim) in [(3, 0), (4, 1)] {

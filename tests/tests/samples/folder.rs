@@ -169,7 +169,8 @@ fn without_times(line: &str) -> String {
     shown.join(" ")
 }
 
-/// Standard error holds a message from each task for each call that the program makes in vain, and nothing else.
+/// Standard error holds a message for each call that the program makes in vain, and nothing else. Of several tasks poe shows it
+/// once, as a rule, and names the others.
 pub fn assert_complaints(outcome: &Outcome, program: &str, tasks: usize) {
     let refused: &[&str] = match program {
         "Init" => &["LAPI_Gfence: LAPI_ERR_HNDL_INVALID (417)"],
@@ -178,13 +179,13 @@ pub fn assert_complaints(outcome: &Outcome, program: &str, tasks: usize) {
     };
     for &call in refused {
         let said = outcome.stderr.lines().filter(|line| line.contains(call)).count();
-        assert_eq!(said, tasks, "{program} with {tasks} tasks: {call}\n{outcome}");
+        assert!((1..=tasks).contains(&said), "{program} with {tasks} tasks: {call}\n{outcome}");
     }
-    assert_eq!(
-        outcome.stderr.lines().count(),
-        tasks * refused.len(),
-        "{program} with {tasks} tasks\n{outcome}"
-    );
+    let folded = |line: &str| tasks > 1 && line.starts_with("poe: the same from task");
+    let expected = |line: &str| refused.iter().any(|call| line.contains(call)) || folded(line);
+    assert!(outcome.stderr.lines().all(expected), "{program} with {tasks} tasks\n{outcome}");
+    let named = refused.is_empty() || tasks == 1 || outcome.stderr.lines().any(folded);
+    assert!(named, "{program} with {tasks} tasks\n{outcome}");
 }
 
 /// The names of the programs in a folder, without their ending.
