@@ -328,6 +328,6 @@ fn help_and_wrong_arguments() {
     let help = info().arg("--help").run();
     assert!(help.ok().stdout.contains("usage: lapi_info"), "{help}");
     let wrong = info().arg("--jsn").run();
-    wrong.exited(2).says("--jsn is not understood");
+    wrong.exited(2).says("unknown argument --jsn");
     assert!(wrong.stdout.is_empty());
 }

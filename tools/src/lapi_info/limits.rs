@@ -1,4 +1,4 @@
-//! Limits: the library's own, and those of the system that stand in its way.
+//! Limits: the library's own, and those of the system that restrict it.
 
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 use openlapi::abi::{LAPI_MAX_ERR_STRING, LAPI_MAX_MSG_SZ};
@@ -10,7 +10,7 @@ use openlapi::transport::shm::segment;
 use super::report::Limit;
 use crate::poe::limits::DESCRIPTORS;
 
-/// What a program has open anyway, roughly.
+/// What a program has open besides, roughly.
 const OPEN_ANYWAY: u64 = 32;
 
 /// All of them.
@@ -43,7 +43,7 @@ pub(super) fn all() -> Vec<Limit> {
         of_system(Resource::RLIMIT_NOFILE, "open files (ulimit -n)", "descriptors", |soft| {
             let tasks = soft.saturating_sub(OPEN_ANYWAY) / DESCRIPTORS + 1;
             if tasks >= u64::from(segment::MAX_TASKS) {
-                "enough for as many tasks as a machine can have".to_owned()
+                "enough for the highest number of tasks on one machine".to_owned()
             } else {
                 format!(
                     "an instance takes up to {DESCRIPTORS} for each other task: enough for about {tasks} tasks"
@@ -51,7 +51,7 @@ pub(super) fn all() -> Vec<Limit> {
             }
         }),
         of_system(Resource::RLIMIT_MEMLOCK, "locked memory (ulimit -l)", "bytes", |_| {
-            "of no importance to shared memory, which locks nothing".to_owned()
+            "irrelevant to shared memory, which locks nothing".to_owned()
         }),
         of_system(Resource::RLIMIT_AS, "address space (ulimit -v)", "bytes", |soft| {
             let fits = |tasks: &u32| segment::bytes(*tasks) as u64 * u64::from(*tasks) <= soft;

@@ -1,7 +1,7 @@
-//! `lapi_info`: what a LAPI program would find here, before it is started.
+//! `lapi_info`: the settings in effect on this machine, and what works for LAPI here.
 //!
-//! Version and build, the transports and why each can or cannot be used, limits, every environment variable as it
-//! stands, and this process's place in a job. Everything is found out by the library's own code, or tried out; a
+//! Version and build, the transports and why each can or cannot be used, limits, every environment variable with
+//! its value, and this process's place in a job. The library's own code determines all of it, or it is tried out; a
 //! [`Report`] holds it, [`text`] writes it for people, `serde_json` for programs.
 
 mod limits;
@@ -22,17 +22,17 @@ use std::process::ExitCode;
 use report::{Build, Report};
 
 const HELP: &str = "\
-lapi_info: what a LAPI program would find here
+lapi_info: the settings in effect on this machine, and what works for LAPI here
 
 usage: lapi_info [--json] [--verbose]
 
   --json         for programs: one JSON object
-  -v, --verbose  what each variable means, too
+  -v, --verbose  also what each variable means
   -h, --help     this text
   --version      the version
 
-The exit status is 0 when LAPI_Init would find nothing wrong here, 1 when it would (the output ends with what that
-is), and 2 when the arguments make no sense.
+The exit status is 0 when LAPI_Init would succeed here, 1 when it would fail (the output ends with the reasons), and 2
+when the arguments are invalid.
 
 Run it as the program would be run (poe lapi_info -procs 2, srun lapi_info) to see what a task sees.
 ";
@@ -48,10 +48,7 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
             Some("--version") => return print(&format!("lapi_info {VERSION}\n"), ExitCode::SUCCESS),
             Some(probe::ARGUMENT) => return probe::child(),
             _ => {
-                eprintln!(
-                    "lapi_info: {} is not understood; see lapi_info --help",
-                    argument.to_string_lossy()
-                );
+                eprintln!("lapi_info: unknown argument {}; see lapi_info --help", argument.to_string_lossy());
                 return ExitCode::from(2);
             }
         }
@@ -72,7 +69,7 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Looks at everything.
+/// Makes the whole report.
 fn report() -> Report {
     let mut problems = Vec::new();
     let variables = variables::all(&mut problems);
@@ -102,7 +99,7 @@ fn library() -> Option<String> {
     Some(library.display().to_string())
 }
 
-/// Writes to standard output. A reader that has seen enough is no failure.
+/// Writes to standard output. A reader that closes its end is no failure.
 fn print(text: &str, status: ExitCode) -> ExitCode {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

@@ -21,7 +21,7 @@ pub(super) fn look(problems: &mut Vec<String>) -> Option<Place> {
             Some(Place { launcher: source, task, tasks, tasks_on_this_machine, key })
         }
         Err(error) => {
-            // A number that is none was told with its variable.
+            // An invalid number was reported with its variable.
             let problem = error.to_string();
             if !problems.contains(&problem) {
                 problems.push(problem);

@@ -2,8 +2,8 @@
 //! from and to this process as tasks of a job do, neither of which has started the other, and this process from and to
 //! the child. (Some systems allow only the second.)
 //!
-//! The child is this program again, with [`ARGUMENT`]. Each side tells the other where its landmark and its buffer are, in
-//! one line, and says in a second line how its copies went.
+//! The child is this program again, with [`ARGUMENT`]. Each side writes the addresses of its landmark and its buffer in
+//! one line, and in a second line whether its copies succeeded.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Child, Command, ExitCode, Stdio};
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use openlapi::transport::shm::remote::{self, CrossMemory};
 use openlapi::transport::{Access, Copy};
 
-/// By which this program knows that it is the child.
+/// The argument of the child.
 pub(super) const ARGUMENT: &str = "--probe-child";
 
 /// Words in each buffer: more than a page of them, so that a copy spans pages.
@@ -22,7 +22,7 @@ const WORDS: usize = 1024;
 const FROM_PARENT: u64 = 0x1d5a_0e57_93c1_66b1;
 const FROM_CHILD: u64 = 0x74e2_b380_0cf9_a52d;
 
-/// How it went.
+/// What the attempt showed.
 pub(super) enum Outcome {
     /// All copies have worked, and the bytes are right.
     Works,

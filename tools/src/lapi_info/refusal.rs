@@ -1,10 +1,10 @@
-//! Why the kernel may have refused something: what can be seen of it from inside.
+//! Possible reasons why the kernel refused a system call, as far as a process can see them.
 
 use std::fs;
 use std::io;
 use std::path::Path;
 
-/// The error, and what here may be behind it.
+/// The error, and its possible reasons.
 pub(super) fn explain(error: &io::Error) -> String {
     let mut text = error.to_string();
     let is_refusal = matches!(error.raw_os_error(), Some(libc::EPERM | libc::EACCES | libc::ENOSYS));
@@ -19,10 +19,10 @@ pub(super) fn explain(error: &io::Error) -> String {
 
 use nix::libc;
 
-/// What of the machine may be behind a refusal.
+/// What on this machine may cause a refusal.
 #[derive(Clone, Debug, Default)]
 struct Machine {
-    /// Yama's rule of who may look into whom.
+    /// Yama's rule for access to the memory of other processes.
     ptrace_scope: Option<u32>,
     /// Whether a filter of system calls is installed for this process.
     filtered: bool,
@@ -53,10 +53,10 @@ fn reasons(machine: &Machine) -> Vec<&'static str> {
     let mut reasons = Vec::new();
     reasons.extend(match machine.ptrace_scope {
         Some(1) => Some(
-            "kernel.yama.ptrace_scope is 1: only a parent may copy, tasks are brothers; 0 would allow it",
+            "kernel.yama.ptrace_scope is 1: only a parent may copy, and tasks are siblings; 0 would allow it",
         ),
         Some(2) => Some("kernel.yama.ptrace_scope is 2: only with CAP_SYS_PTRACE; 0 would allow it"),
-        Some(3..) => Some("kernel.yama.ptrace_scope is 3: nobody may, until the next boot"),
+        Some(3..) => Some("kernel.yama.ptrace_scope is 3: no process may, until the next boot"),
         _ => None,
     });
     if machine.filtered {

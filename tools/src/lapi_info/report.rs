@@ -1,4 +1,4 @@
-//! What `lapi_info` tells, as plain values. Their names are those of the JSON output.
+//! The report of `lapi_info`, as plain values. Their names are those of the JSON output.
 
 use serde::Serialize;
 
@@ -13,7 +13,7 @@ pub(super) struct Report {
     pub(super) unknown: Vec<Unknown>,
     /// This process's place in a job; none when the environment contradicts itself.
     pub(super) place: Option<Place>,
-    /// What LAPI_Init would end with, or what would not work afterwards: a sentence each.
+    /// Why LAPI_Init would fail, or what would not work afterwards: a sentence each.
     pub(super) problems: Vec<String>,
 }
 
@@ -27,7 +27,7 @@ pub(super) struct Build {
     pub(super) library: Option<String>,
 }
 
-/// A way for bytes.
+/// A transport.
 #[derive(Serialize)]
 pub(super) struct Transport {
     pub(super) name: &'static str,
@@ -88,7 +88,7 @@ pub(super) struct Refused {
     pub(super) name: &'static str,
 }
 
-/// A variable that is set and means nothing.
+/// A variable that is set and has no effect.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Unknown {
     pub(super) name: String,

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::report::{Report, Source, Transport, Variable};
 
-/// Columns up to so many characters wide are aligned; what is longer goes on beyond.
+/// Columns up to this number of characters wide are aligned; longer cells exceed it.
 const WIDEST: usize = 28;
 
 /// The whole text.
@@ -41,7 +41,7 @@ pub(super) fn write(report: &Report, verbose: bool) -> String {
     write_variables(&mut out, &report.variables, verbose);
 
     if !report.unknown.is_empty() {
-        let _ = writeln!(out, "\nVariables that are set and mean nothing");
+        let _ = writeln!(out, "\nVariables that are set and have no effect");
         for unknown in &report.unknown {
             let guess =
                 unknown.did_you_mean.map(|name| format!(": did you mean {name}?")).unwrap_or_default();
@@ -61,7 +61,7 @@ pub(super) fn write(report: &Report, verbose: bool) -> String {
             ],
         ),
         None => {
-            let _ = writeln!(out, "  has no place in a job that makes sense");
+            let _ = writeln!(out, "  the environment describes no valid place in a job");
         }
     }
 

@@ -1,4 +1,4 @@
-//! The ways for bytes: shared memory, each part of it tried out, and those that are not built.
+//! The transports: shared memory, each part of it tried out, and those that are not built.
 
 use std::io;
 use std::os::linux::net::SocketAddrExt;
@@ -29,7 +29,7 @@ pub(super) fn all(place: Option<&Place>, problems: &mut Vec<String>) -> Vec<Tran
 }
 
 fn unbuilt(name: &'static str, what: &str) -> Transport {
-    let reason = format!("{what}: not built in this version, whatever the machine has");
+    let reason = format!("{what}: not in this version");
     Transport { name, built: false, usable: false, reason, checks: Vec::new() }
 }
 
@@ -51,9 +51,10 @@ fn shared_memory() -> Transport {
     let reason = if refused {
         "LAPI_USE_SHM is no".to_owned()
     } else if !missing.is_empty() {
-        format!("not to be had: {}", missing.join(", "))
+        // All their names are plurals.
+        format!("{} are not available", missing.join(", "))
     } else if lacking.is_empty() {
-        "everything that it uses works here".to_owned()
+        "all that it uses works here".to_owned()
     } else {
         format!("works without: {}", lacking.join(", "))
     };
@@ -71,7 +72,7 @@ fn events() -> Check {
     check("event descriptors", true, made.map_err(|error| error.detail))
 }
 
-/// Where tasks meet: a socket whose name is in no file system.
+/// A socket whose name is in no file system, by which tasks find each other.
 fn sockets() -> Check {
     let name = format!("openlapi-info-{}", std::process::id());
     let made = SocketAddr::from_abstract_name(name).and_then(|at| UnixListener::bind_addr(&at));
@@ -81,7 +82,10 @@ fn sockets() -> Check {
 fn processes() -> Check {
     let opened = pidfd_open(getpid(), PidfdFlags::empty());
     let result = opened.map(|_| "opened".to_owned()).map_err(|error| {
-        format!("{}; a task that dies is noticed by its silence only", explain(&io::Error::from(error)))
+        format!(
+            "{}; the death of a task is noticed only when it stops responding",
+            explain(&io::Error::from(error))
+        )
     });
     check("process descriptors", false, result)
 }
@@ -90,7 +94,7 @@ fn barriers() -> Check {
     let result = match asymmetric_barrier::registered() {
         true => Ok("registered (membarrier, global expedited)".to_owned()),
         false => {
-            // Nobody has asked before, so the call was made just now.
+            // This is the first time, so the call was made just now.
             let error = io::Error::last_os_error();
             Err(format!("membarrier: {}; every send makes a full barrier", explain(&error)))
         }

@@ -1,4 +1,4 @@
-//! Every environment variable of the library as it stands, and those that were meant to be one.
+//! Every environment variable of the library with its value, and misspelt names.
 
 use openlapi::config::{self, VARIABLES, process_env};
 use openlapi::error;
@@ -6,15 +6,15 @@ use openlapi::error;
 use super::report::{Refused, Source, Unknown, Variable};
 use crate::poe;
 
-/// So many wrong letters make another word.
+/// Names with more wrong letters than this are other words.
 const NEAR: usize = 2;
 
-/// The library's own table, with what the environment says.
+/// The library's own table, with the values of the environment.
 pub(super) fn all(problems: &mut Vec<String>) -> Vec<Variable> {
     let settings = config::settings(&process_env);
     let refused: Vec<String> =
         settings.iter().filter_map(|it| Some(it.refused.as_ref()?.to_string())).collect();
-    // What only several of them together do wrong.
+    // Values that contradict each other.
     let together = config::Config::from_env(&process_env).err().filter(|_| refused.is_empty());
     problems.extend(refused);
     problems.extend(together.map(|error| error.to_string()));
@@ -38,8 +38,8 @@ fn name_of(code: i32) -> &'static str {
     error::lookup(code).and_then(|entry| entry.name).unwrap_or("an error without a name")
 }
 
-/// What is set and does nothing: every unknown name that begins with LAPI_, and names that begin with MP_ where they look
-/// like a known one. (MP_ is the family of `poe` and of the MPI of its time, too.)
+/// Variables without effect: every unknown name that begins with LAPI_, and names that begin with MP_ and resemble a
+/// known one. (MP_ is the family of `poe` and of the MPI of its time, too.)
 pub(super) fn unknown() -> Vec<Unknown> {
     let names: Vec<String> =
         std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned()).collect();

@@ -12,7 +12,7 @@ use super::fold::tasks_named;
 
 /// How long equal ends are collected before they are summarized.
 const COLLECT: Duration = Duration::from_millis(300);
-/// So many tasks that end alike are said one by one.
+/// The number of tasks that end alike and get a line each.
 const SINGLE: usize = 3;
 
 /// The messages, as far as the level of information asks for them.

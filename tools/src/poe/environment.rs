@@ -76,11 +76,11 @@ mod tests {
     #[test]
     fn every_job_has_a_secret_and_a_number_of_its_own() {
         let settings = Settings::of(&[("MP_MSG_API", "LAPI,MPI")]);
-        let told = |task| -> HashMap<String, String> {
+        let values = |task| -> HashMap<String, String> {
             let environment = Environment::new(&settings, 3).expect("there is randomness");
             environment.of(task).map(|(name, value)| (name.to_owned(), value)).collect()
         };
-        let (one, other) = (told(2), told(2));
+        let (one, other) = (values(2), values(2));
         assert_eq!(one["MP_CHILD"], "2");
         assert_eq!(one["MP_PROCS"], "3");
         assert_eq!(one["MP_MSG_API"], "LAPI,MPI");

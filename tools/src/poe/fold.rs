@@ -1,13 +1,13 @@
-//! Shows once what several tasks say alike: one mistake of the user is found by every task.
+//! Shows a message once that several tasks write alike: every task finds the same mistake of the user.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
 
 /// The lines that are folded: the library's own messages.
 const BEGINNING: &[u8] = b"LAPI: ";
-/// So many different lines are remembered; later ones are all shown.
+/// The number of different lines that are remembered; later ones are all shown.
 const MOST: usize = 256;
-/// Of a line in a summary, so many bytes.
+/// The first characters of a line that a summary shows.
 const SHOWN: usize = 72;
 
 /// The messages of all tasks.

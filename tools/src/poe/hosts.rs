@@ -66,7 +66,7 @@ mod tests {
             assert!(is_this(name, "here"), "{name}");
         }
         assert!(is_this("here", "here.example.org"));
-        // An address of the range that documents use and nobody has.
+        // An address of the range that is reserved for documents.
         assert!(!is_this("192.0.2.1", "here"));
         assert!(!is_this("here.example.com", "here.example.org"));
     }
