@@ -33,9 +33,7 @@ const MANY_PARKED: usize = 4096;
 /// Ends a call of the program's that sends to `tgt`: one round of the dispatcher, unless a handler made the call.
 #[inline]
 pub(crate) fn nudge(held: &mut Held<'_>, tgt: Task) {
-    if held.core().dispatcher == 0 {
-        dispatcher::turn(held);
-    }
+    dispatcher::turn(held);
     let outbox = &held.core().outbox;
     if outbox.waiting() && outbox.parked(tgt) > MANY_PARKED {
         wait::throttle(held, tgt);

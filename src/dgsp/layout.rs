@@ -177,9 +177,13 @@ impl Layout {
         }
     }
 
-    /// Whether a function of the program takes the bytes that are scattered: then they cannot be written directly.
-    pub fn has_function(&self) -> bool {
-        matches!(self.0, Kind::Program { function: Some(_), .. })
+    /// The address of the program's function that takes the bytes that are scattered, if one does: then they cannot be
+    /// written directly.
+    pub fn function(&self) -> Option<usize> {
+        match self.0 {
+            Kind::Program { function: Some(function), .. } => Some(function as usize),
+            _ => None,
+        }
     }
 
     /// Packs the bytes `from..from + len` into `out`. What lies behind the end is left out.

@@ -94,6 +94,15 @@ impl Sink {
         }
     }
 
+    /// The address of the program's data distribution function that takes the data, if one does.
+    #[inline]
+    pub fn function(&self) -> Option<usize> {
+        match self {
+            Self::Nowhere | Self::Buffer(_) => None,
+            Self::Scattered(layout, _) => layout.function(),
+        }
+    }
+
     /// Whether the data goes nowhere.
     pub fn is_nowhere(&self) -> bool {
         matches!(self, Self::Nowhere)

@@ -11,6 +11,7 @@ use crate::transport::Task;
 
 /// What stands in the context. Changes nothing but the notes of what was seen when.
 pub fn look(held: &mut Held<'_>) -> Report {
+    let dispatcher = held.context().activity.thread();
     let core = held.core();
     let now = moment();
     let waits = core.waiters.list.iter().map(|waiter| wait(core, waiter)).collect::<Vec<_>>();
@@ -23,7 +24,7 @@ pub fn look(held: &mut Held<'_>) -> Report {
         transport: core.transport.name(),
         polling: core.waiters.waiting.saturating_sub(waits.len() as u32),
         waits,
-        dispatcher: core.dispatcher,
+        dispatcher,
         operations: Few::of(core.ops.iter().map(operation)),
         collective: (entered, round.map(|round| (round, core.collectives.awaited()))),
         peers,

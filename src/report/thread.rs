@@ -214,7 +214,7 @@ fn look(places: &[Place], watched: &mut Vec<Watched>, stall: Duration) -> bool {
     watched.retain(|watched| places.iter().any(|place| place.instance == watched.instance));
     for place in places {
         let Some(context) = place.context.upgrade() else { continue };
-        let (run, owner, instance) = (context.running.now(), context.lock_owner(), place.instance);
+        let (run, owner, instance) = (context.activity.now(), context.lock_owner(), place.instance);
         let new = Watched { instance, run, owner, since: moment(), told: false };
         let Some(old) = watched.iter_mut().find(|watched| watched.instance == instance) else {
             watched.push(new);
@@ -295,7 +295,7 @@ impl Told {
             }
             Ok(None) => {}
             Err(owner) => {
-                let run = context.running.now();
+                let run = context.activity.now();
                 let since = watched.filter(|watched| watched.run == run && watched.owner == owner);
                 let at_least = since.map_or(Duration::ZERO, |watched| self::since(watched.since));
                 let by_program = context.lock_is_programs();

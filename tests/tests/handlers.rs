@@ -108,3 +108,24 @@ fn send_completion_handlers() {
         passed(&job("handlers/sent", 2, case).env("LAPI_SHM_BULK", "pipeline").run(), 2);
     }
 }
+
+#[test]
+fn chains_of_send_completion_handlers() {
+    for distance in ["0", "1"] {
+        for case in ["put", "am", "rmw", "vector", "get", "thread"] {
+            run("handlers/chain", 2, &format!("{case} {distance}"));
+        }
+    }
+    for case in ["put", "am", "rmw"] {
+        run("handlers/chain", 1, &format!("{case} 0"));
+    }
+}
+
+#[test]
+fn what_send_completion_handlers_may_call() {
+    for case in ["waits", "alone", "ended"] {
+        run("handlers/chain", 1, &format!("{case} 0"));
+        run("handlers/chain", 2, &format!("{case} 0"));
+        run("handlers/chain", 2, &format!("{case} 1"));
+    }
+}

@@ -248,7 +248,7 @@ fn programs_with_a_function() {
     assert_eq!(code(Layout::origin_program(program.clone(), base, 8)), LAPI_ERR_DGSP_CTL);
     assert_eq!(code(Layout::target_program(program.clone(), base, 8, None)), LAPI_ERR_DGSP_CTL);
     let layout = Layout::target_program(program, base, 8, Some(add)).unwrap();
-    assert!(layout.has_function() && layout.as_contiguous().is_none());
+    assert!(layout.function().is_some() && layout.as_contiguous().is_none());
     // SAFETY: the memory has room for all; the function adds within it.
     unsafe {
         layout.scatter(4, [4u8; 12].as_ptr(), 12);

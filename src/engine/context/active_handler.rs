@@ -1,8 +1,12 @@
-//! Which handler of the program runs with the lock held: for who wants to know why the lock cannot be had.
+//! Whether the dispatcher runs in a context, and in which handler of the program it is.
+//!
+//! This is the only place that says so. The thread that holds the context's lock writes it; any thread may read it, without
+//! the lock too: a report says why the lock cannot be had.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use crate::base::thread::this_thread;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// What kind of handler.
+/// What kind of handler runs with the context's lock held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A header handler.
@@ -11,10 +15,12 @@ pub enum Kind {
     SendCompletion = 2,
     /// A completion handler that runs inline.
     Completion = 3,
+    /// A data distribution function, which CONTROL in a DGSP calls.
+    Distribution = 4,
 }
 
 impl Kind {
-    const ALL: [Self; 3] = [Self::Header, Self::SendCompletion, Self::Completion];
+    const ALL: [Self; 4] = [Self::Header, Self::SendCompletion, Self::Completion, Self::Distribution];
 
     /// As a report calls it.
     pub fn name(self) -> &'static str {
@@ -22,19 +28,33 @@ impl Kind {
             Self::Header => "a header handler",
             Self::SendCompletion => "a send completion handler",
             Self::Completion => "an inline completion handler",
+            Self::Distribution => "a data distribution function",
         }
     }
+}
+
+/// What a context does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// No thread runs the dispatcher.
+    Outside,
+    /// A thread runs the dispatcher, and is in no handler.
+    Dispatching,
+    /// A thread runs the dispatcher, which has called a handler of this kind.
+    Handler(Kind),
 }
 
 /// The upper byte of a word has the kind, the others the handler's address.
 const KIND: u32 = 56;
 
-/// The handler that runs, as the thread that holds the lock says it; others only read. Each value makes sense by itself, so
-/// no order between them is needed.
-pub struct Running {
-    /// 0: none.
-    what: AtomicU64,
-    /// How many have begun: the same number, the same run.
+/// The [`State`] of a context. Only the thread that holds the lock writes it, so each value is right for that thread. No order
+/// between the values is needed for other readers: a report may be a moment late.
+pub struct Activity {
+    /// The thread that runs the dispatcher; 0: no thread does.
+    thread: AtomicUsize,
+    /// The handler that runs; 0: none.
+    handler: AtomicU64,
+    /// How many handlers have begun: the same number means the same run.
     runs: AtomicU64,
 }
 
@@ -43,37 +63,107 @@ pub struct Running {
 pub struct Run {
     /// What kind of handler.
     pub kind: Kind,
-    /// Where it stands.
+    /// Its address.
     pub address: usize,
     /// Which run it is.
     pub number: u64,
 }
 
-impl Running {
-    pub(crate) fn new() -> Self {
-        Self { what: AtomicU64::new(0), runs: AtomicU64::new(0) }
+impl Activity {
+    pub(crate) const fn new() -> Self {
+        Self { thread: AtomicUsize::new(0), handler: AtomicU64::new(0), runs: AtomicU64::new(0) }
     }
 
-    /// A handler begins. The answer belongs to [`Self::leave`].
+    /// The calling thread begins a round of the dispatcher. `false`: a round is under way already, in this thread or in another
+    /// one, and nothing has changed.
     #[inline]
-    pub(crate) fn enter(&self, kind: Kind, address: usize) -> u64 {
-        let before = self.what.load(Ordering::Relaxed);
+    pub(crate) fn begin(&self) -> bool {
+        let free = self.thread.load(Ordering::Relaxed) == 0;
+        if free {
+            self.thread.store(this_thread(), Ordering::Relaxed);
+        }
+        free
+    }
+
+    /// The round that [`Self::begin`] began is over.
+    #[inline]
+    pub(crate) fn end(&self) {
+        self.thread.store(0, Ordering::Relaxed);
+    }
+
+    /// Calls a handler of the program, from inside of a round.
+    #[inline]
+    pub(crate) fn run<R>(&self, kind: Kind, address: usize, handler: impl FnOnce() -> R) -> R {
+        debug_assert!(self.here(), "handlers run in a round of the dispatcher only");
+        // A handler may scatter data by a data distribution function.
+        let before = self.handler.load(Ordering::Relaxed);
         self.runs.store(self.runs.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
-        self.what.store((kind as u64) << KIND | address as u64, Ordering::Relaxed);
-        before
+        self.handler.store((kind as u64) << KIND | address as u64, Ordering::Relaxed);
+        let result = handler();
+        self.handler.store(before, Ordering::Relaxed);
+        result
     }
 
-    /// It has returned: what ran before runs again.
+    /// What the context does.
+    pub fn state(&self) -> State {
+        match (self.thread(), self.now()) {
+            (0, _) => State::Outside,
+            (_, None) => State::Dispatching,
+            (_, Some(run)) => State::Handler(run.kind),
+        }
+    }
+
+    /// Whether the state is another one than [`State::Outside`].
     #[inline]
-    pub(crate) fn leave(&self, before: u64) {
-        self.what.store(before, Ordering::Relaxed);
+    pub fn busy(&self) -> bool {
+        self.thread() != 0
+    }
+
+    /// The same, and the calling thread runs the dispatcher: a call that it makes now comes from a handler.
+    #[inline]
+    pub fn here(&self) -> bool {
+        self.thread() == this_thread()
+    }
+
+    /// The thread that runs the dispatcher; 0: none.
+    #[inline]
+    pub fn thread(&self) -> usize {
+        self.thread.load(Ordering::Relaxed)
     }
 
     /// The handler that runs, if one does.
     pub fn now(&self) -> Option<Run> {
         let number = self.runs.load(Ordering::Relaxed);
-        let what = self.what.load(Ordering::Relaxed);
-        let kind = Kind::ALL.into_iter().find(|kind| *kind as u64 == what >> KIND)?;
-        Some(Run { kind, address: (what & ((1 << KIND) - 1)) as usize, number })
+        let handler = self.handler.load(Ordering::Relaxed);
+        let kind = Kind::ALL.into_iter().find(|kind| *kind as u64 == handler >> KIND)?;
+        Some(Run { kind, address: (handler & ((1 << KIND) - 1)) as usize, number })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_round_is_entered_once_and_knows_its_handler() {
+        let activity = Activity::new();
+        assert_eq!((activity.state(), activity.here()), (State::Outside, false));
+        assert!(activity.begin());
+        assert!(!activity.begin(), "a round is under way");
+        assert_eq!((activity.state(), activity.here()), (State::Dispatching, true));
+        activity.run(Kind::Header, 0x1234, || {
+            assert_eq!(activity.state(), State::Handler(Kind::Header));
+            assert_eq!(activity.now().map(|run| run.address), Some(0x1234));
+            activity.run(Kind::Distribution, 0x10, || {
+                assert_eq!(activity.state(), State::Handler(Kind::Distribution));
+            });
+            assert_eq!(activity.state(), State::Handler(Kind::Header));
+        });
+        assert_eq!(activity.state(), State::Dispatching);
+        std::thread::scope(|scope| {
+            scope.spawn(|| assert!(activity.busy() && !activity.here() && !activity.begin()));
+        });
+        activity.end();
+        assert_eq!((activity.state(), activity.now()), (State::Outside, None));
     }
 }

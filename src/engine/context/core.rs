@@ -58,8 +58,6 @@ pub struct Core {
     pub addresses: Box<[usize]>,
     /// Completions that LAPI_Msgpoll has not reported yet.
     pub unreported: lapi_msg_state_t,
-    /// The thread that runs the dispatcher (0: none does). A handler may be running in it.
-    pub dispatcher: usize,
     /// The handle is being ended, or has been.
     pub closing: bool,
     /// Threads that have let the lock go in the middle of a call and will come back for the core; a thread may stand here
@@ -149,7 +147,6 @@ impl Core {
             finished: Vec::with_capacity(64),
             addresses: vec![0; ADDRESS_TABLE].into(),
             unreported: 0,
-            dispatcher: 0,
             closing: false,
             inside: Vec::with_capacity(8),
             news: false,

@@ -1,14 +1,15 @@
 //! The dispatcher: takes packets in, sends what waits, and keeps everything going that takes more than one step.
 //!
-//! It runs with the lock held and is never entered twice: what a handler sends while it runs is handed to the transport
-//! or queued, and this very round goes on when the handler returns.
+//! It runs with the lock held and is never entered twice. All handlers of the program that run with the lock run in a round of
+//! the dispatcher, one after the other: what a handler sends goes to the transport or into a queue, and what that causes waits
+//! until the handler has returned. So the stack does not grow with the number of messages.
 
 use crate::abi::{INT_ERR, LAPI_ERR_TGT_PURGED};
 use crate::base::bytes::Piece;
 use crate::base::known_threads::this_thread;
 use crate::engine::context::incoming::{ActiveMessage, Data, IncomingPut};
 use crate::engine::context::{Core, Held};
-use crate::engine::transfer::send::{answer, broken, finish};
+use crate::engine::transfer::send::{answer, broken, finish, account, call_send_handler};
 use crate::engine::transfer::{direct, loopback, receive, reply, vector_wire};
 use crate::error::Error;
 use crate::proto::collective::Failure;
@@ -19,22 +20,21 @@ use crate::wire::packet::Head;
 /// How many packets one round takes in, so that sending has its turn.
 const BATCH: usize = 16;
 
-/// One round. Answers whether anything moved. Does nothing when a round is under way already.
+/// One round. Returns whether anything moved. Does nothing when a round is under way already.
 #[inline]
 pub fn turn(held: &mut Held<'_>) -> bool {
-    let core = held.core();
-    if core.dispatcher != 0 {
+    let activity = &held.context().activity;
+    if !activity.begin() {
         return false;
     }
-    core.dispatcher = this_thread();
     let mut moved = receive(held);
     let core = held.core();
     if (core.outbox.waiting() || core.has_work() || core.has_deferred()) && !core.closing {
         moved |= keep_going(held);
     }
+    activity.end();
     let core = held.core();
-    core.dispatcher = 0;
-    // Who waits elsewhere may have been waiting for this.
+    // A thread that waits elsewhere may have been waiting for this.
     core.news |= moved && (core.waiters.waiting > 1 || core.waiters.on_descriptor);
     moved
 }
@@ -42,6 +42,10 @@ pub fn turn(held: &mut Held<'_>) -> bool {
 #[inline]
 fn receive(held: &mut Held<'_>) -> bool {
     for taken in 0..BATCH {
+        if held.core().closing {
+            // A handler has ended the context: no other one runs.
+            return taken != 0;
+        }
         let Some(packet) = held.core().transport.recv() else { return taken != 0 };
         let core = held.core();
         core.stats.peers.packets_received += 1;
@@ -49,25 +53,21 @@ fn receive(held: &mut Held<'_>) -> bool {
             handle(held, &packet);
         }
         held.core().transport.release(packet);
-        if held.core().closing {
-            // A handler has ended the context: no other one runs.
-            break;
-        }
     }
     true
 }
 
-/// Everything that no packet announces.
+/// Everything that no packet announces. Each step ends early when a handler has ended the context.
 #[cold]
 fn keep_going(held: &mut Held<'_>) -> bool {
     let mut moved = pump(held.core());
     moved |= direct::step(held);
     moved |= loopback::deliver_queued(held);
     moved |= receive::offer_again(held);
-    // Send completion handlers run last, when nothing of the core is in use.
     moved | report_finished(held)
 }
 
+/// Counters and send completion handlers of the send operations that are done.
 fn report_finished(held: &mut Held<'_>) -> bool {
     let mut batch = std::mem::take(&mut held.core().finished);
     let some = !batch.is_empty();
@@ -75,7 +75,8 @@ fn report_finished(held: &mut Held<'_>) -> bool {
         if held.core().closing {
             break;
         }
-        finish(held, &done);
+        account(held.core(), &done);
+        call_send_handler(held, &done);
         // A purge is the program's own doing, and may have come since.
         let core = held.core();
         let lost = done.error != 0 && done.error != LAPI_ERR_TGT_PURGED;
@@ -86,11 +87,10 @@ fn report_finished(held: &mut Held<'_>) -> bool {
             held.context().report(held, INT_ERR, done.peer, &Error::new(done.error, detail));
         }
     }
-    // What handlers have added meanwhile is reported next time; otherwise the list keeps its memory.
+    // What handlers have added meanwhile is reported in the next round. The list keeps its memory.
     let core = held.core();
-    if core.finished.is_empty() {
-        core.finished = batch;
-    }
+    batch.append(&mut core.finished);
+    core.finished = batch;
     some
 }
 
@@ -176,7 +176,7 @@ fn handle(held: &mut Held<'_>, packet: &Inbound) {
             held.core().stats.liveness += 2;
             answer(held.core(), src, &Head::Pong);
         }
-        // That it has come is all that it says.
+        // Its arrival is all that it says.
         Some(Head::Pong) => held.core().stats.liveness += 1,
         Some(Head::CollectiveAt { sequence }) => {
             let core = held.core();

@@ -39,10 +39,11 @@ pub fn look_when_due(held: &mut Held<'_>) {
 pub fn look_after_peers(held: &mut Held<'_>) {
     let core = held.core();
     welcome(core);
-    if core.dispatcher != 0 {
+    if held.dispatching() {
         // Another thread is in a handler that the dispatcher runs: what has come in cannot be looked at now.
         return;
     }
+    let core = held.core();
     core.last_look = ticks();
     let now = moment();
     core.ops.mark(now);

@@ -183,7 +183,7 @@ pub fn close(tasks: Vec<Arc<Task>>) {
             held.core().closing = true;
             held.core().transport.close();
             // A thread in whose handler LAPI was ended may still be on its way out.
-            while held.core().dispatcher != 0 || !held.core().inside.is_empty() {
+            while held.dispatching() || !held.core().inside.is_empty() {
                 held.unlocked(std::thread::yield_now);
             }
             drop(task.context.close(held));
@@ -265,7 +265,7 @@ impl Task {
 fn describe(core: &mut Core) -> String {
     format!(
         "{} operations in flight for {:?}, packets wait for {:?}, fences for {:?}, a collective for {:?}, {} transfers, \
-         {} to itself, {} dropped, {} finished, dispatcher {:#x}, {} wait ({} in the room{}{})",
+         {} to itself, {} dropped, {} finished, {} wait ({} in the room{}{})",
         core.ops.len(),
         core.ops.peers().collect::<std::collections::BTreeSet<_>>(),
         core.outbox.waiting_for().collect::<Vec<_>>(),
@@ -275,7 +275,6 @@ fn describe(core: &mut Core) -> String {
         core.to_self.len(),
         core.dropped.len(),
         core.finished.len(),
-        core.dispatcher,
         core.waiters.waiting,
         core.waiters.in_room,
         if core.waiters.on_descriptor { ", one on the descriptor" } else { "" },

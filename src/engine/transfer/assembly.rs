@@ -45,7 +45,7 @@ pub fn more_data(held: &mut Held<'_>, src: Task, id: u32, offset: u64, body: Pie
     match held.core().inbox.place(src, id, offset, body.len) {
         Ok((sink, complete)) => {
             // SAFETY: inside of what the message was promised, checked by `place`.
-            unsafe { take(held.core(), &sink, offset, body) };
+            unsafe { take(held, &sink, offset, body) };
             return complete.map(|assembly| assembly.then);
         }
         // SAFETY: the body is in the packet.

@@ -6,7 +6,7 @@ use crate::base::clock::ticks;
 use crate::engine::context::active_handler::Kind;
 use crate::engine::context::completion_queue::Completion;
 use crate::engine::context::incoming::Delivery;
-use crate::engine::context::{Context, Core, Held};
+use crate::engine::context::{Context, Held};
 use crate::engine::transfer::send::answer;
 use crate::proto::content::Sink;
 use crate::transport::Task;
@@ -21,15 +21,25 @@ const MEASURED: usize = 4096;
 /// # Safety
 /// The body must be readable, and its places in `sink` writable.
 #[inline]
-pub unsafe fn take(core: &mut Core, sink: &Sink, offset: u64, body: Piece) {
+pub unsafe fn take(held: &mut Held<'_>, sink: &Sink, offset: u64, body: Piece) {
     if body.len < MEASURED {
         // SAFETY: the caller's promise.
-        return unsafe { sink.take(offset, body) };
+        return scatter(held, sink, || unsafe { sink.take(offset, body) });
     }
     let before = ticks();
     // SAFETY: the caller's promise.
-    unsafe { sink.take(offset, body) };
-    core.tuner.note_taken(body.len, ticks() - before);
+    scatter(held, sink, || unsafe { sink.take(offset, body) });
+    held.core().tuner.note_taken(body.len, ticks() - before);
+}
+
+/// Runs `copy`, which writes to `sink`. A data distribution function of the program may run in it and call LAPI, so no
+/// reference into the core may be out.
+#[inline]
+pub fn scatter<R>(held: &mut Held<'_>, sink: &Sink, copy: impl FnOnce() -> R) -> R {
+    match sink.function() {
+        None => copy(),
+        Some(function) => held.context().activity.run(Kind::Distribution, function, copy),
+    }
 }
 
 /// A message needs nothing more: the sender's fence may have waited for it.
@@ -68,11 +78,11 @@ fn complete_by_handler(held: &mut Held<'_>, delivery: Delivery, handler: compl_h
         context.completions.push(completion);
         return;
     }
-    let before = context.running.enter(Kind::Completion, handler as usize);
-    // SAFETY: the program's own completion handler, with the parameter that its header handler gave; no reference into
-    // the core is out.
-    unsafe { handler(context.handle_ptr(), delivery.parameter as *mut c_void) };
-    context.running.leave(before);
+    context.activity.run(Kind::Completion, handler as usize, || {
+        // SAFETY: the program's own completion handler, with the parameter that its header handler gave; no reference
+        // into the core is out.
+        unsafe { handler(context.handle_ptr(), delivery.parameter as *mut c_void) }
+    });
     conclude_since(held, delivery, incarnation);
 }
 

@@ -73,20 +73,20 @@ pub fn ask(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: &D
     let mut uhdr_len = header.len as libc::c_uint;
     let uhdr = if header.len == 0 { ptr::null_mut() } else { header.ptr as *mut c_void };
     let (mut completion, mut parameter): (compl_hndlr_p, *mut c_void) = (None, ptr::null_mut());
-    let before = context.running.enter(Kind::Header, handler as usize);
-    // SAFETY: the program's own header handler, with pointers that live during the call; no reference into the core is
-    // out. A vector header handler differs in the type that its result points to, and in nothing else.
-    let answer = unsafe {
-        handler(
-            context.handle_ptr(),
-            uhdr,
-            &mut uhdr_len,
-            ptr::from_mut(&mut info).cast(),
-            &mut completion,
-            &mut parameter,
-        )
-    };
-    context.running.leave(before);
+    let answer = context.activity.run(Kind::Header, handler as usize, || {
+        // SAFETY: the program's own header handler, with pointers that live during the call; no reference into the core
+        // is out. A vector header handler differs in the type that its result points to, and in nothing else.
+        unsafe {
+            handler(
+                context.handle_ptr(),
+                uhdr,
+                &mut uhdr_len,
+                ptr::from_mut(&mut info).cast(),
+                &mut completion,
+                &mut parameter,
+            )
+        }
+    });
     if info.ctl_flags == LAPI_DROP_PKT {
         return Verdict::Drop;
     }

@@ -6,8 +6,7 @@ use crate::base::known_threads::this_thread;
 use crate::engine::context::Held;
 use crate::engine::context::incoming::{ActiveMessage, Data, SelfMessage};
 use crate::engine::context::request::{Get, Message, Put};
-use crate::engine::transfer::receive;
-use crate::engine::transfer::reply;
+use crate::engine::transfer::{receive, reply};
 use crate::engine::transfer::send::finish;
 use crate::error::Result;
 use crate::proto::content::Content;
@@ -79,24 +78,23 @@ pub fn got(held: &mut Held<'_>, bytes: u64) {
     core.news = true;
 }
 
-/// An active message to oneself. It is delivered before the call returns, or, when a handler has sent it, when the
+/// An active message to oneself. It is delivered before the call returns, or, when a handler has sent it, after the
 /// handler has returned.
 ///
 /// # Safety
 /// The addresses must be as LAPI_Amsend wants them.
 pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Result<()> {
-    if held.core().dispatcher != 0 {
+    let activity = &held.context().activity;
+    if !activity.begin() {
         // SAFETY: the caller's promise.
         unsafe { queue(held, message) };
         return Ok(());
     }
-    held.core().dispatcher = this_thread();
     // SAFETY: the header must be 8-byte aligned for the handler.
     let aligned = unsafe { bytes::copy_aligned(message.header) };
     deliver(held, message, Piece { ptr: aligned.as_ptr().cast(), len: message.header.len }, &message.data);
-    let core = held.core();
-    core.dispatcher = 0;
-    core.news = true;
+    activity.end();
+    held.core().news = true;
     finish(held, &message.done);
     Ok(())
 }
@@ -128,6 +126,9 @@ unsafe fn pack(data: &Content) -> Box<[u64]> {
 pub fn deliver_queued(held: &mut Held<'_>) -> bool {
     let waiting = held.core().to_self.len();
     for _ in 0..waiting {
+        if held.core().closing {
+            break;
+        }
         let Some(queued) = held.core().to_self.pop_front() else { break };
         let message = &queued.message;
         let header = Piece { ptr: queued.header.as_ptr().cast(), len: message.header.len };

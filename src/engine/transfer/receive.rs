@@ -6,7 +6,7 @@ use crate::engine::context::Held;
 use crate::engine::context::direct_copy::DirectCopy;
 use crate::engine::context::incoming::{ActiveMessage, Data, Delivery, Dropped, IncomingPut, Then};
 use crate::engine::transfer::assembly;
-use crate::engine::transfer::deliver::{delivered, take};
+use crate::engine::transfer::deliver::{delivered, scatter, take};
 use crate::engine::transfer::direct;
 use crate::engine::transfer::header_handler::{self, Verdict};
 use crate::engine::transfer::send::answer;
@@ -20,8 +20,8 @@ use crate::wire::packet::Head;
 pub fn active_message(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: Data) {
     let incarnation = held.core().incarnation(message.src);
     let verdict = header_handler::ask(held, message, header, &data);
-    if held.core().incarnation(message.src) != incarnation {
-        // The program has given the sender up in its handler, and the message with it.
+    if held.core().incarnation(message.src) != incarnation || held.core().closing {
+        // The handler has given the sender up, and the message with it, or has ended the context.
         return;
     }
     match verdict {
@@ -35,12 +35,12 @@ fn deliver(held: &mut Held<'_>, message: &ActiveMessage, sink: Sink, delivery: D
     match data {
         Data::Here(piece) => {
             // SAFETY: the header handler has said that the message may be written there; the data is here.
-            unsafe { sink.take(0, piece) };
+            scatter(held, &sink, || unsafe { sink.take(0, piece) });
             delivered(held, delivery);
         }
         Data::Local(content, atom) => {
             // SAFETY: as above.
-            unsafe { content::copy(&content, &sink, atom) };
+            scatter(held, &sink, || unsafe { content::copy(&content, &sink, atom) });
             delivered(held, delivery);
         }
         Data::Begun { first, total } => {
@@ -97,7 +97,7 @@ pub fn put(held: &mut Held<'_>, put: &IncomingPut, body: Piece) {
     };
     if total <= body.len as u64 {
         // SAFETY: the origin's program says that it may write there; the body is in the packet.
-        unsafe { take(held.core(), &Sink::Buffer(addr as usize), 0, body) };
+        unsafe { take(held, &Sink::Buffer(addr as usize), 0, body) };
         return delivered(held, delivery);
     }
     let sink = Sink::Buffer(addr as usize);
@@ -137,6 +137,9 @@ unsafe fn keep(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data
 pub fn offer_again(held: &mut Held<'_>) -> bool {
     let waiting = held.core().dropped.len();
     for _ in 0..waiting {
+        if held.core().closing {
+            break;
+        }
         let Some(dropped) = held.core().dropped.pop_front() else { break };
         let header = Piece { ptr: dropped.header.as_ptr().cast(), len: dropped.header_len };
         let kept = |piece: Piece| Piece { ptr: dropped.here.as_ptr().cast(), len: piece.len };

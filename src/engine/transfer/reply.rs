@@ -43,7 +43,7 @@ pub fn take_reply(held: &mut Held<'_>, src: Task, cookie: u64, offset: u64, body
     *arrived += body.len as u64;
     let complete = *arrived >= *len;
     // SAFETY: inside of what the program gave for the answer, checked above.
-    unsafe { deliver::take(core, &sink, offset, body) };
+    unsafe { deliver::take(held, &sink, offset, body) };
     if complete {
         got(held, src, cookie);
     }

@@ -25,19 +25,18 @@ pub fn answer(core: &mut Core, peer: Task, head: &Head) -> Sent {
     unsafe { outbox.send(&mut wire, peer, head, Body::EMPTY, usize::MAX, SendDone::nothing(peer)) }
 }
 
-/// A packet that no task of ours would send.
+/// Reports a packet that no correct task sends.
 #[cold]
 pub fn broken(held: &mut Held<'_>, src: Task) {
     if held.core().lost.contains(&src) || held.core().purged.contains(&src) {
-        // On its way when the peer was given up, with everything that waited for it.
+        // It was under way when the peer was given up, and what it belongs to has ended.
         return;
     }
-    let error =
-        Error::new(LAPI_ERR_UNKNOWN, format!("a packet from task {src} makes no sense, and was thrown away"));
+    let error = Error::new(LAPI_ERR_UNKNOWN, format!("dropped a malformed packet from task {src}"));
     held.context().report(held, INT_ERR, src, &error);
 }
 
-/// The target still takes packets, as far as is known.
+/// An error when the target is known to take no packets.
 #[inline]
 pub(in crate::engine) fn reachable(held: &mut Held<'_>, tgt: Task) -> Result<()> {
     let core = held.core();
@@ -49,14 +48,17 @@ pub(in crate::engine) fn reachable(held: &mut Held<'_>, tgt: Task) -> Result<()>
 
 #[cold]
 fn purged(tgt: Task) -> Error {
-    Error::new(LAPI_ERR_TGT_PURGED, format!("task {tgt}: nothing can be sent to it until it is resumed"))
+    Error::new(
+        LAPI_ERR_TGT_PURGED,
+        format!("task {tgt} was purged: no message can go to it until it is resumed"),
+    )
 }
 
 #[cold]
 pub(in crate::engine) fn gone(tgt: Task) -> Error {
     Error::new(
         LAPI_ERR_NO_CONNECTIVITY,
-        format!("task {tgt} has ended LAPI, died, or was given up: nothing can be sent to it"),
+        format!("task {tgt} has ended LAPI, has died, or was given up: no message can go to it"),
     )
 }
 
@@ -66,10 +68,10 @@ pub(in crate::engine) fn completion(held: &mut Held<'_>, tgt: Task, cmpl_cntr: u
     if cmpl_cntr == 0 { 0 } else { held.core().ops.insert(tgt, Op::Completion { cmpl_cntr }, false) }
 }
 
-/// Posts a message of one packet: sends it, or lets it wait for room.
+/// Sends a message of one packet, or lets it wait for room.
 ///
 /// # Safety
-/// As for [`crate::proto::outbox::Outbox::post`].
+/// As for [`crate::proto::outbox::Outbox::send`].
 #[inline]
 pub(in crate::engine) unsafe fn send(
     held: &mut Held<'_>,
@@ -86,7 +88,7 @@ pub(in crate::engine) unsafe fn send(
     unsafe { outbox.send(&mut wire, tgt, head, body, limit, done) }
 }
 
-/// Posts a message of several packets, and sends as much of it as there is room for.
+/// Queues a message of several packets, and sends as much of it as there is room for.
 ///
 /// # Safety
 /// As for [`crate::proto::outbox::Outbox::send_stream`].
@@ -110,7 +112,7 @@ pub unsafe fn stream(
     posted
 }
 
-/// What a call answers for a message that was posted.
+/// What a call returns for a message that was sent, and what follows when its memory is free already.
 #[inline]
 pub(in crate::engine) fn started(
     held: &mut Held<'_>,
@@ -132,10 +134,21 @@ pub(in crate::engine) fn started(
     Ok(())
 }
 
-/// A send operation is done with the program's memory: counter, then send completion handler.
+/// A send operation is done with the program's memory. Its counter goes up now. Its send completion handler is called later in
+/// this round of the dispatcher, or in the next one (each call that sends ends with one): never in the middle of a call, so
+/// that a handler that sends does not run inside of itself.
 #[inline]
 pub fn finish(held: &mut Held<'_>, done: &SendDone) {
     let core = held.core();
+    account(core, done);
+    if done.handler != 0 {
+        queue_send_handler(core, done);
+    }
+}
+
+/// The counters of a send operation that is done.
+#[inline]
+pub fn account(core: &mut Core, done: &SendDone) {
     if done.user {
         core.unreported |= LAPI_SEND_COMPLETE;
     }
@@ -150,19 +163,26 @@ pub fn finish(held: &mut Held<'_>, done: &SendDone) {
         // SAFETY: the program's counter.
         unsafe { core.raise(done.org_cntr, done.peer) };
     }
-    if done.handler != 0 {
-        call_send_handler(held, done);
-    }
 }
 
+/// Only the handler is left to be called: the rest is accounted for.
 #[cold]
-fn call_send_handler(held: &mut Held<'_>, done: &SendDone) {
+fn queue_send_handler(core: &mut Core, done: &SendDone) {
+    let SendDone { handler, info, error, peer, .. } = *done;
+    core.finished.push(SendDone { handler, info, error, ..SendDone::nothing(peer) });
+}
+
+/// Calls the send completion handler, if there is one, from a round of the dispatcher.
+pub fn call_send_handler(held: &mut Held<'_>, done: &SendDone) {
+    if done.handler == 0 {
+        return;
+    }
     // SAFETY: the address of the program's send completion handler, which was a function pointer when it came in.
     let handler = unsafe { std::mem::transmute::<usize, scompl_hndlr_t>(done.handler) };
     let mut info = lapi_sh_info_t { src: done.peer, reason: done.error as u32, reserve: [0; 6] };
     let context = held.context();
-    let before = context.running.enter(Kind::SendCompletion, done.handler);
-    // SAFETY: the program's own function, with pointers that live during the call; no reference into the core is out.
-    unsafe { handler(context.handle_ptr(), done.info as *mut c_void, &mut info) };
-    context.running.leave(before);
+    context.activity.run(Kind::SendCompletion, done.handler, || {
+        // SAFETY: the program's own function, with pointers that live during the call; no reference into the core is out.
+        unsafe { handler(context.handle_ptr(), done.info as *mut c_void, &mut info) }
+    });
 }

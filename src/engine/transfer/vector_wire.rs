@@ -202,7 +202,7 @@ fn known(held: &mut Held<'_>, src: Task, id: u32, incoming: &Incoming, here: Pie
     };
     if here.len as u64 == incoming.total {
         // SAFETY: the origin's program says that it may write there; the data is in the packet.
-        unsafe { deliver::take(held.core(), &sink, 0, here) };
+        unsafe { deliver::take(held, &sink, 0, here) };
         return deliver::delivered(held, delivery(id));
     }
     deliver::confirm(held, src, id);
