@@ -129,3 +129,11 @@ fn what_send_completion_handlers_may_call() {
         run("handlers/chain", 2, &format!("{case} 1"));
     }
 }
+
+#[test]
+fn handlers_of_two_handles_call_each_other() {
+    for case in ["header", "sent", "inline", "calls"] {
+        run("handlers/handles", 1, case);
+        run("handlers/handles", 2, case);
+    }
+}

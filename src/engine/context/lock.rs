@@ -20,6 +20,8 @@ pub enum Hold {
     Lent,
     /// A call further up this thread's stack has it.
     Nested,
+    /// The lock was taken by a call of a handler of another context: to be left at the end.
+    Within,
 }
 
 /// A lock with an owner.
@@ -51,7 +53,16 @@ impl OwnedLock {
         Hold::Taken
     }
 
-    /// The same for the owner.
+    /// Takes the lock for a call if it is free.
+    pub fn try_enter(&self) -> bool {
+        let free = self.raw.try_lock();
+        if free {
+            self.owner.store(this_thread(), Ordering::Relaxed);
+        }
+        free
+    }
+
+    /// The same as [`Self::enter`] for the owner.
     #[inline]
     fn enter_again(&self) -> Hold {
         if !self.programs.load(Ordering::Relaxed) {
@@ -154,7 +165,7 @@ impl OwnedLock {
 
     /// Whether the calling thread holds the lock.
     #[inline]
-    fn mine(&self) -> bool {
+    pub fn mine(&self) -> bool {
         self.owner.load(Ordering::Relaxed) == this_thread()
     }
 

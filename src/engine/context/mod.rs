@@ -15,6 +15,7 @@ pub mod incoming;
 pub mod lock;
 pub mod lock_sharing;
 pub mod notifier;
+mod other_contexts;
 pub mod request;
 pub mod settings;
 pub mod statistics;
@@ -108,14 +109,18 @@ impl Context {
         // SAFETY: the lock is held, and nobody is using the former core, as was just seen.
         unsafe { *self.core.get() = Some(Box::new(core)) };
         self.conditions.begin();
-        self.handle.store(handle, Ordering::Release);
+        if self.handle.swap(handle, Ordering::Release) == LAPI_VOID_HANDLE {
+            other_contexts::opened();
+        }
         Ok(())
     }
 
     /// Makes the handle worthless. The core stays where it is until the context is opened again: for a handler that ends
     /// its own context, where a frame further up the stack will come back for the core.
     pub fn retire(&self) {
-        self.handle.store(LAPI_VOID_HANDLE, Ordering::Release);
+        if self.handle.swap(LAPI_VOID_HANDLE, Ordering::Release) != LAPI_VOID_HANDLE {
+            other_contexts::closed();
+        }
     }
 
     /// Makes the handle worthless, and takes the core out. Nobody may be inside.
@@ -157,7 +162,7 @@ impl Context {
     /// Takes the lock. An error when the context is closed, or being closed.
     #[inline]
     pub fn enter(&self) -> Result<Held<'_>> {
-        let mut held = Held { context: self, hold: self.lock.enter() };
+        let mut held = Held { context: self, hold: self.enter_lock() };
         match held.try_core() {
             Some(core) if !core.closing => Ok(held),
             _ => Err(ended()),
@@ -254,16 +259,29 @@ impl<'a> Held<'a> {
             .expect("the core stays while a call is inside, see Context::enter and api::init::term")
     }
 
-    /// Whether this thread runs the dispatcher, so that this call comes from a handler.
+    /// Whether this call comes from a handler that runs under a lock: of this context or, by this thread, of another one.
     #[inline]
     pub fn in_handler(&self) -> bool {
-        self.context.activity.here()
+        self.hold == Hold::Within || self.context.activity.here()
     }
 
     /// Whether a round of the dispatcher is under way, in this thread or in another one.
     #[inline]
     pub fn dispatching(&self) -> bool {
         self.context.activity.busy()
+    }
+
+    /// Begins a round of the dispatcher, which ends by [`Self::end_round`]. `false`: a round is under way already, or this
+    /// thread is in a handler of another context; nothing has changed.
+    #[inline]
+    pub(in crate::engine) fn begin_round(&self) -> bool {
+        self.hold != Hold::Within && self.context.activity.begin()
+    }
+
+    /// The end of what [`Self::begin_round`] began.
+    #[inline]
+    pub(in crate::engine) fn end_round(&self) {
+        self.context.activity.end();
     }
 
     #[inline]
@@ -343,6 +361,11 @@ impl<'a> Held<'a> {
             return;
         }
         self.spread_news();
+        if self.hold == Hold::Within {
+            // SAFETY: this value took the lock.
+            unsafe { self.context.lock.leave() }
+            return other_contexts::take_again();
+        }
         let (context, handle) = (self.context, self.context.handle());
         // SAFETY: this thread holds the lock; this was the outermost call.
         unsafe {

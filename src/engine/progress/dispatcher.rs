@@ -23,8 +23,7 @@ const BATCH: usize = 16;
 /// One round. Returns whether anything moved. Does nothing when a round is under way already.
 #[inline]
 pub fn turn(held: &mut Held<'_>) -> bool {
-    let activity = &held.context().activity;
-    if !activity.begin() {
+    if !held.begin_round() {
         return false;
     }
     let mut moved = receive(held);
@@ -32,7 +31,7 @@ pub fn turn(held: &mut Held<'_>) -> bool {
     if (core.outbox.waiting() || core.has_work() || core.has_deferred()) && !core.closing {
         moved |= keep_going(held);
     }
-    activity.end();
+    held.end_round();
     let core = held.core();
     // A thread that waits elsewhere may have been waiting for this.
     core.news |= moved && (core.waiters.waiting > 1 || core.waiters.on_descriptor);

@@ -38,7 +38,7 @@ pub unsafe fn take(held: &mut Held<'_>, sink: &Sink, offset: u64, body: Piece) {
 pub fn scatter<R>(held: &mut Held<'_>, sink: &Sink, copy: impl FnOnce() -> R) -> R {
     match sink.function() {
         None => copy(),
-        Some(function) => held.context().activity.run(Kind::Distribution, function, copy),
+        Some(function) => held.context().run_handler(Kind::Distribution, function, copy),
     }
 }
 
@@ -78,7 +78,7 @@ fn complete_by_handler(held: &mut Held<'_>, delivery: Delivery, handler: compl_h
         context.completions.push(completion);
         return;
     }
-    context.activity.run(Kind::Completion, handler as usize, || {
+    context.run_handler(Kind::Completion, handler as usize, || {
         // SAFETY: the program's own completion handler, with the parameter that its header handler gave; no reference
         // into the core is out.
         unsafe { handler(context.handle_ptr(), delivery.parameter as *mut c_void) }

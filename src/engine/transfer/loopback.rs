@@ -84,8 +84,7 @@ pub fn got(held: &mut Held<'_>, bytes: u64) {
 /// # Safety
 /// The addresses must be as LAPI_Amsend wants them.
 pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Result<()> {
-    let activity = &held.context().activity;
-    if !activity.begin() {
+    if !held.begin_round() {
         // SAFETY: the caller's promise.
         unsafe { queue(held, message) };
         return Ok(());
@@ -93,7 +92,7 @@ pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Result<(
     // SAFETY: the header must be 8-byte aligned for the handler.
     let aligned = unsafe { bytes::copy_aligned(message.header) };
     deliver(held, message, Piece { ptr: aligned.as_ptr().cast(), len: message.header.len }, &message.data);
-    activity.end();
+    held.end_round();
     held.core().news = true;
     finish(held, &message.done);
     Ok(())

@@ -181,7 +181,7 @@ pub fn call_send_handler(held: &mut Held<'_>, done: &SendDone) {
     let handler = unsafe { std::mem::transmute::<usize, scompl_hndlr_t>(done.handler) };
     let mut info = lapi_sh_info_t { src: done.peer, reason: done.error as u32, reserve: [0; 6] };
     let context = held.context();
-    context.activity.run(Kind::SendCompletion, done.handler, || {
+    context.run_handler(Kind::SendCompletion, done.handler, || {
         // SAFETY: the program's own function, with pointers that live during the call; no reference into the core is out.
         unsafe { handler(context.handle_ptr(), done.info as *mut c_void, &mut info) }
     });

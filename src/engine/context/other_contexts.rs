@@ -1,0 +1,104 @@
+//! Calls that a handler of one context makes on another context.
+//!
+//! A handler runs with its context's lock held. If its call on another context waited for that one's lock, two threads in
+//! handlers of two contexts that call each other's could wait for ever. So a thread never waits for the lock of one context
+//! while it holds that of another: where the lock cannot be had at once, the call lets go of the handler's lock, and takes it
+//! again when it has released the other one (`docs/design/0011-handlers-and-other-handles.md`).
+//!
+//! A process with one context pays one look at a number for this, in each call.
+
+use crate::engine::context::active_handler::Kind;
+use crate::engine::context::lock::Hold;
+use crate::engine::context::{Context, Held};
+use std::cell::Cell;
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// How many contexts of the process are open. A child of fork begins with its parent's number: too many does no harm.
+static OPEN: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    /// The context in whose handler this thread is, while several are open.
+    static WITHIN: Cell<*const Context> = const { Cell::new(ptr::null()) };
+    /// The lock of that context was let go by a call on another one.
+    static LET_GO: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A context was opened.
+pub(super) fn opened() {
+    OPEN.fetch_add(1, Ordering::Relaxed);
+}
+
+/// A context was closed.
+pub(super) fn closed() {
+    OPEN.fetch_sub(1, Ordering::Relaxed);
+}
+
+/// Whether several contexts are open.
+#[inline]
+fn several() -> bool {
+    OPEN.load(Ordering::Relaxed) > 1
+}
+
+impl Context {
+    /// Calls a handler of the program, from inside of a round of the dispatcher.
+    #[inline]
+    pub(in crate::engine) fn run_handler<R>(
+        &self,
+        kind: Kind,
+        address: usize,
+        handler: impl FnOnce() -> R,
+    ) -> R {
+        if several() {
+            let before = WITHIN.replace(self);
+            let result = self.activity.run(kind, address, handler);
+            WITHIN.set(before);
+            return result;
+        }
+        self.activity.run(kind, address, handler)
+    }
+
+    /// Takes the lock for a call.
+    #[inline]
+    pub(super) fn enter_lock(&self) -> Hold {
+        if several() { self.enter_lock_beside() } else { self.lock.enter() }
+    }
+
+    #[cold]
+    fn enter_lock_beside(&self) -> Hold {
+        let within = WITHIN.get();
+        if within.is_null() || ptr::eq(within, self) || self.lock.mine() {
+            return self.lock.enter();
+        }
+        if !self.lock.try_enter() {
+            let_go(within);
+            self.lock.enter();
+        }
+        Hold::Within
+    }
+}
+
+/// Lets go of the lock of the context in whose handler this thread is.
+fn let_go(context: *const Context) {
+    // SAFETY: the frame that has called the handler is further up this thread's stack, and uses the context.
+    let context = unsafe { &*context };
+    if context.lock.mine() && !LET_GO.replace(true) {
+        let mut held = std::mem::ManuallyDrop::new(Held { context, hold: Hold::Nested });
+        held.spread_news();
+        held.step_out();
+        // SAFETY: this thread holds the lock. No frame further up has a reference into the core: only a handler leads here.
+        unsafe { context.lock.leave() };
+    }
+}
+
+/// A call on another context is over, and has released that context's lock: takes the handler's lock again.
+pub(super) fn take_again() {
+    if LET_GO.replace(false)
+        && let Some(context) = NonNull::new(WITHIN.get().cast_mut())
+    {
+        // SAFETY: as in `let_go`.
+        let context = unsafe { context.as_ref() };
+        context.lock.enter();
+        std::mem::ManuallyDrop::new(Held { context, hold: Hold::Nested }).step_in();
+    }
+}
