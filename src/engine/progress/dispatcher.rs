@@ -32,9 +32,11 @@ pub fn turn(held: &mut Held<'_>) -> bool {
         moved |= keep_going(held);
     }
     held.end_round();
-    let core = held.core();
-    // A thread that waits elsewhere may have been waiting for this.
-    core.news |= moved && (core.waiters.waiting > 1 || core.waiters.on_descriptor);
+    if moved {
+        let core = held.core();
+        // A thread that waits elsewhere may have been waiting for this.
+        core.news |= core.waiters.waiting > 1 || core.waiters.on_descriptor;
+    }
     moved
 }
 
