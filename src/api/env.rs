@@ -5,6 +5,7 @@ use crate::abi::*;
 use crate::config::Env;
 use crate::engine::context::statistics::Path;
 use crate::engine::context::{ADDRESS_TABLE, Context, Core, Held};
+use crate::engine::progress::wait::make_progress;
 use crate::error::catalog::{self, Found};
 use crate::error::{self, Error, Result};
 use crate::transport::Limits;
@@ -30,8 +31,9 @@ pub enum Answer {
     Printed,
 }
 
-/// Answers a query (man page LAPI_Qenv, appendix D).
+/// The value of a query (man page LAPI_Qenv, appendix D).
 pub fn query(held: &mut Held<'_>, query: lapi_query_t) -> Result<Answer> {
+    make_progress(held);
     let context = held.context();
     let settings = &context.settings;
     let core = held.core();
@@ -104,6 +106,9 @@ pub fn set(context: &Context, query: lapi_query_t, value: c_int) -> Result<()> {
             settings.ack_threshold.store(value, Relaxed);
         }
         _ => return Err(unknown(query)),
+    }
+    if let Some(mut held) = context.try_enter() {
+        make_progress(&mut held);
     }
     Ok(())
 }

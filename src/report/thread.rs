@@ -279,7 +279,7 @@ impl Told {
                 let report = report::look(&mut held);
                 let core = held.core();
                 if !core.waiters.list.is_empty() {
-                    core.waiters.stillness.note_told(core.stats.moved(), moment());
+                    core.waiters.stillness.note_reported(core.stats.moved(), moment());
                 }
                 let polls = core.activity;
                 drop(held);

@@ -22,7 +22,9 @@ pub mod statistics;
 pub mod tuner;
 pub mod waiters;
 
-use crate::abi::{LAPI_ERR_ALL_HNDL_IN_USE, LAPI_ERR_HNDL_INVALID, LAPI_VOID_HANDLE, lapi_err_t, lapi_handle_t};
+use crate::abi::{
+    LAPI_ERR_ALL_HNDL_IN_USE, LAPI_ERR_HNDL_INVALID, LAPI_VOID_HANDLE, lapi_err_t, lapi_handle_t,
+};
 use crate::base::known_threads::this_thread;
 use crate::base::parking::Parking;
 use crate::engine::context::active_handler::Activity;
@@ -167,6 +169,13 @@ impl Context {
             Some(core) if !core.closing => Ok(held),
             _ => Err(ended()),
         }
+    }
+
+    /// The same for a call that can do without the lock: `None` when another thread holds it, which keeps the context going.
+    #[inline]
+    pub fn try_enter(&self) -> Option<Held<'_>> {
+        let mut held = Held { context: self, hold: self.try_enter_lock()? };
+        held.try_core().is_some_and(|core| !core.closing).then_some(held)
     }
 
     /// Takes the lock of a context that may be closing: for its own threads and its end.

@@ -6,10 +6,9 @@
 
 use crate::abi::{INT_ERR, LAPI_ERR_TGT_PURGED};
 use crate::base::bytes::Piece;
-use crate::base::known_threads::this_thread;
 use crate::engine::context::incoming::{ActiveMessage, Data, IncomingPut};
 use crate::engine::context::{Core, Held};
-use crate::engine::transfer::send::{answer, broken, finish, account, call_send_handler};
+use crate::engine::transfer::send::{account, answer, broken, call_send_handler};
 use crate::engine::transfer::{direct, loopback, receive, reply, vector_wire};
 use crate::error::Error;
 use crate::proto::collective::Failure;
@@ -23,10 +22,20 @@ const BATCH: usize = 16;
 /// One round. Returns whether anything moved. Does nothing when a round is under way already.
 #[inline]
 pub fn turn(held: &mut Held<'_>) -> bool {
+    turn_until(held, &mut |_| None::<()>).0
+}
+
+/// One round, which takes no more packets once `ready` returns something: a call that waits does not handle what comes after
+/// that for which it has waited.
+#[inline]
+pub fn turn_until<T>(
+    held: &mut Held<'_>,
+    ready: &mut impl FnMut(&mut Core) -> Option<T>,
+) -> (bool, Option<T>) {
     if !held.begin_round() {
-        return false;
+        return (false, None);
     }
-    let mut moved = receive(held);
+    let (mut moved, answer) = receive(held, ready);
     let core = held.core();
     if (core.outbox.waiting() || core.has_work() || core.has_deferred()) && !core.closing {
         moved |= keep_going(held);
@@ -34,28 +43,36 @@ pub fn turn(held: &mut Held<'_>) -> bool {
     held.end_round();
     if moved {
         let core = held.core();
-        // A thread that waits elsewhere may have been waiting for this.
-        core.news |= core.waiters.waiting > 1 || core.waiters.on_descriptor;
+        // Other threads that wait may have been waiting for this.
+        let waiters = &core.waiters;
+        core.news |= waiters.waiting > 1 || waiters.on_descriptor || waiters.in_room != 0;
     }
-    moved
+    (moved, answer)
 }
 
 #[inline]
-fn receive(held: &mut Held<'_>) -> bool {
+fn receive<T>(held: &mut Held<'_>, ready: &mut impl FnMut(&mut Core) -> Option<T>) -> (bool, Option<T>) {
     for taken in 0..BATCH {
-        if held.core().closing {
-            // A handler has ended the context: no other one runs.
-            return taken != 0;
-        }
-        let Some(packet) = held.core().transport.recv() else { return taken != 0 };
         let core = held.core();
+        if core.closing {
+            // A handler has ended the context: no other one runs.
+            return (taken != 0, None);
+        }
+        let Some(packet) = core.transport.recv() else { return (taken != 0, None) };
         core.stats.peers.packets_received += 1;
         if core.quarantined.is_empty() || !core.quarantined.contains(&packet.src) {
             handle(held, &packet);
         }
-        held.core().transport.release(packet);
+        let core = held.core();
+        core.transport.release(packet);
+        if !core.closing {
+            let answer = ready(core);
+            if answer.is_some() {
+                return (true, answer);
+            }
+        }
     }
-    true
+    (true, None)
 }
 
 /// Everything that no packet announces. Each step ends early when a handler has ended the context.

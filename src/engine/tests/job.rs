@@ -74,9 +74,9 @@ impl Habits {
 }
 
 /// Threads sleep almost at once.
-pub const SLEEPY: WaitPolicy = WaitPolicy { spin: 10, yields: 4, pollers: u32::MAX };
+pub const SLEEPY: WaitPolicy = WaitPolicy { spin: 10, yields: 4, pollers: u32::MAX, crowded: false };
 /// Threads sleep seldom.
-pub const AWAKE: WaitPolicy = WaitPolicy { spin: 2_000, yields: 200, pollers: u32::MAX };
+pub const AWAKE: WaitPolicy = WaitPolicy { spin: 2_000, yields: 200, pollers: u32::MAX, crowded: false };
 
 /// An error that was reported to the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

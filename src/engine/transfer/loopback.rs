@@ -2,12 +2,11 @@
 
 use crate::abi::{COMPARE_AND_SWAP, FETCH_AND_ADD, FETCH_AND_OR, LAPI_RECV_COMPLETE, SWAP};
 use crate::base::bytes::{self, Piece};
-use crate::base::known_threads::this_thread;
 use crate::engine::context::Held;
 use crate::engine::context::incoming::{ActiveMessage, Data, SelfMessage};
 use crate::engine::context::request::{Get, Message, Put};
-use crate::engine::transfer::{receive, reply};
 use crate::engine::transfer::send::finish;
+use crate::engine::transfer::{receive, reply};
 use crate::error::Result;
 use crate::proto::content::Content;
 use crate::proto::outbox::SendDone;
