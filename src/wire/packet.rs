@@ -201,8 +201,10 @@ pub enum Head {
         round: u16,
         /// Which collective operation, counted by each task alike.
         sequence: u32,
-        /// Where in the round's values this body belongs.
-        offset: u64,
+        /// Where in the round's values this body belongs, in bytes.
+        offset: u32,
+        /// 1 + a task whose call is another one than the sender's; 0: none is known.
+        other: u32,
     },
     /// The next collective operation of some task, told by one that has come back. A task that is behind goes on from there.
     CollectiveAt {
@@ -329,8 +331,9 @@ impl Head {
             }
             Head::Fence { count } => Encoded::new(kind::FENCE, 0, 0, count),
             Head::FenceAck { count } => Encoded::new(kind::FENCE_ACK, 0, 0, count),
-            Head::Collective { round, sequence, offset } => {
-                Encoded::new(kind::COLLECTIVE, 0, round, sequence).word(offset)
+            Head::Collective { round, sequence, offset, other } => {
+                Encoded::new(kind::COLLECTIVE, 0, round, sequence)
+                    .word(u64::from(offset) | u64::from(other) << 32)
             }
             Head::CollectiveFailed { sequence, task, code } => {
                 Encoded::new(kind::COLLECTIVE_FAILED, 0, 0, sequence)
@@ -411,7 +414,11 @@ impl Head {
             kind::PULLED => Head::Fetched { cookie: words.next()?, refused: words.optional(flags & TOTAL)? },
             kind::FENCE => Head::Fence { count: id },
             kind::FENCE_ACK => Head::FenceAck { count: id },
-            kind::COLLECTIVE => Head::Collective { round: small, sequence: id, offset: words.next()? },
+            kind::COLLECTIVE => {
+                let word = words.next()?;
+                let (offset, other) = (word as u32, (word >> 32) as u32);
+                Head::Collective { round: small, sequence: id, offset, other }
+            }
             kind::COLLECTIVE_FAILED => {
                 let word = words.next()?;
                 let (task, code) = (word as u32, (word >> 32) as u32);

@@ -16,8 +16,10 @@ pub struct WaitPolicy {
     pub crowded: bool,
 }
 
-/// Polls in a tight loop where there are more threads than processors.
+/// Polls in a tight loop where more threads of a task wait than there are processors for them.
 const LITTLE: u32 = 40;
+/// The same where there are more tasks than processors: what a thread waits for can hardly come before it yields.
+const CROWDED: u32 = 2;
 
 impl WaitPolicy {
     /// Sleeps at once.
@@ -27,7 +29,7 @@ impl WaitPolicy {
     pub fn new(tasks: u32, processors: u32, spin: Option<u32>) -> Self {
         let crowded = tasks > processors;
         Self {
-            spin: spin.unwrap_or(if crowded { LITTLE } else { 20_000 }),
+            spin: spin.unwrap_or(if crowded { CROWDED } else { 20_000 }),
             yields: if crowded { 60 } else { 100 },
             pollers: if spin.is_some() { u32::MAX } else { (processors / tasks.max(1)).max(1) },
             crowded,

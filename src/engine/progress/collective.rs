@@ -11,14 +11,17 @@ use std::time::{Duration, Instant};
 /// For how long a collective operation that is complete helps its last packets out.
 const LAST_PACKET: Duration = Duration::from_secs(1);
 
+const GFENCE: &str = "LAPI_Gfence";
+const ADDRESS_INIT: &str = "LAPI_Address_init";
+
 /// Returns when all tasks have called.
 pub fn barrier(held: &mut Held<'_>) -> Result<()> {
-    collective(held, "LAPI_Gfence", None).map(drop)
+    collective(held, GFENCE, None).map(drop)
 }
 
 /// Every task gives a value and gets those of all tasks, by task.
 pub fn exchange(held: &mut Held<'_>, value: u64) -> Result<Vec<u64>> {
-    collective(held, "LAPI_Address_init", Some(value))
+    collective(held, ADDRESS_INIT, Some(value))
 }
 
 /// One collective operation. Threads of one task take turns.
@@ -42,7 +45,14 @@ fn collective(held: &mut Held<'_>, call: &'static str, value: Option<u64>) -> Re
     let core = held.core();
     core.collective_turn = false;
     core.news = true;
-    outcome?.map_err(|Failure { task, code }| {
+    let me = core.options.me;
+    outcome?.map_err(|failure| {
+        let Failure { task, code } = failure;
+        if failure.is_mismatch() {
+            let other = if value.is_some() { GFENCE } else { ADDRESS_INIT };
+            let detail = format!("{call} of task {me} met {other} of task {task}");
+            return Error::new(code, detail);
+        }
         Error::new(code, format!("{call} cannot complete: task {task} has left the job"))
     })
 }

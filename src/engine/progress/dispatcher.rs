@@ -11,7 +11,7 @@ use crate::engine::context::{Core, Held};
 use crate::engine::transfer::send::{account, answer, broken, call_send_handler};
 use crate::engine::transfer::{direct, loopback, receive, reply, vector_wire};
 use crate::error::Error;
-use crate::proto::collective::Failure;
+use crate::proto::collective::{Failure, Part};
 use crate::proto::content::Content;
 use crate::transport::Inbound;
 use crate::wire::packet::Head;
@@ -184,10 +184,11 @@ fn handle(held: &mut Held<'_>, packet: &Inbound) {
             }
         }
         Some(Head::FenceAck { count }) => held.core().outbox.acknowledge(src, count),
-        Some(Head::Collective { round, sequence, offset }) => {
+        Some(Head::Collective { round, sequence, offset, other }) => {
             let core = held.core();
+            let part = Part { sequence, round, offset, other };
             // SAFETY: the transport vouches for the body until the packet is released.
-            unsafe { core.collectives.arrive(sequence, round, offset, body.ptr, body.len) };
+            unsafe { core.collectives.arrive(&part, body.ptr, body.len) };
             advance_collective(core);
         }
         Some(Head::Ping) => {

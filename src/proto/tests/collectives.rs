@@ -3,7 +3,7 @@
 use super::network::Network;
 use super::seeds;
 use crate::base::rng::Rng;
-use crate::proto::collective::Collectives;
+use crate::proto::collective::{Collectives, Failure, Part};
 use crate::proto::outbox::Outbox;
 use crate::wire::frame::Task;
 use crate::wire::packet::Head;
@@ -76,12 +76,13 @@ impl Job {
 
     fn deliver_one(&mut self) {
         let Some(packet) = self.network.arrival() else { return };
-        let Head::Collective { round, sequence, offset } = packet.head else {
+        let Head::Collective { round, sequence, offset, other } = packet.head else {
             panic!("nobody sends {:?}", packet.head);
         };
         let body = packet.body();
+        let part = Part { sequence, round, offset, other };
         // SAFETY: the body is in the packet.
-        unsafe { self.members[packet.dst as usize].arrive(sequence, round, offset, body.ptr, body.len) };
+        unsafe { self.members[packet.dst as usize].arrive(&part, body.ptr, body.len) };
         self.advance(packet.dst);
     }
 
@@ -156,4 +157,72 @@ fn a_thousand_tasks_exchange() {
 #[test]
 fn thousands_of_tasks_meet() {
     large(if std::env::var_os("SOAK").is_some() { 16_384 } else { 4096 }, 2..3);
+}
+
+/// One operation in which each task takes part in a barrier or in an exchange, as `exchange` has it: what it brings to each.
+fn mixed(
+    job: &mut [Collectives],
+    network: &mut Network,
+    exchange: &[bool],
+    max_body: usize,
+) -> Vec<Result<Vec<u64>, Failure>> {
+    let tasks = job.len() as u32;
+    let mut outboxes: Vec<Outbox> = (0..tasks).map(|_| Outbox::new(tasks, max_body)).collect();
+    let mut outcomes: Vec<Option<_>> = (0..tasks).map(|_| None).collect();
+    for task in 0..tasks {
+        let (at, mut link) = (task as usize, network.link(task));
+        job[at].enter(exchange[at].then_some(u64::from(task) + 1), &mut outboxes[at], &mut link);
+        outcomes[at] = job[at].advance(&mut outboxes[at], &mut link);
+    }
+    let mut steps = 0;
+    while outcomes.iter().any(Option::is_none) {
+        if let Some(packet) = network.arrival() {
+            let Head::Collective { round, sequence, offset, other } = packet.head else {
+                panic!("an unexpected {:?}", packet.head);
+            };
+            let (at, body) = (packet.dst as usize, packet.body());
+            // SAFETY: the body is in the packet.
+            unsafe { job[at].arrive(&Part { sequence, round, offset, other }, body.ptr, body.len) };
+            let outcome = job[at].advance(&mut outboxes[at], &mut network.link(packet.dst));
+            outcomes[at] = outcomes[at].take().or(outcome);
+        }
+        for task in 0..tasks {
+            outboxes[task as usize].pump(&mut network.link(task), &mut Vec::new());
+        }
+        steps += 1;
+        assert!(steps < 1_000_000, "it never ends");
+    }
+    outcomes.into_iter().flatten().collect()
+}
+
+#[test]
+fn a_barrier_that_meets_an_exchange_fails_in_every_task() {
+    seeds(2, |seed| {
+        for tasks in 2..=17 {
+            let mut rng = Rng::stream(seed, 1000 + u64::from(tasks));
+            let mut network = Network::new(seed, 1 + rng.below(6) as usize, 0.1, rng.chance(0.2));
+            let mut job: Vec<_> = (0..tasks).map(|me| Collectives::new(me, tasks)).collect();
+            for operation in 0..12 {
+                let share = [0.0, 0.5, 1.0, 0.1][operation % 4];
+                let exchange: Vec<bool> = (0..tasks).map(|_| rng.chance(share)).collect();
+                let alike = exchange.iter().all(|kind| *kind == exchange[0]);
+                let outcomes = mixed(&mut job, &mut network, &exchange, [64, 1024][operation % 2]);
+                for (task, outcome) in outcomes.into_iter().enumerate() {
+                    match outcome {
+                        Ok(values) => {
+                            let all = if exchange[0] { 1..=u64::from(tasks) } else { 1..=0 };
+                            assert!(
+                                alike && values.into_iter().eq(all),
+                                "operation {operation}, task {task}"
+                            );
+                        }
+                        Err(failure) => {
+                            assert!(failure.is_mismatch() && !alike, "operation {operation}, task {task}");
+                            assert_ne!(exchange[failure.task as usize], exchange[task]);
+                        }
+                    }
+                }
+            }
+        }
+    });
 }

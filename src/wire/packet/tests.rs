@@ -35,7 +35,7 @@ fn samples() -> Vec<Head> {
             Head::Fetched { cookie: 5, refused: on },
             Head::Fence { count: 77 },
             Head::FenceAck { count: 78 },
-            Head::Collective { round: 13, sequence: 14, offset: on },
+            Head::Collective { round: 13, sequence: 14, offset: on as u32, other: 15 },
             Head::CollectiveFailed { sequence: 14, task: 15, code: on as u32 },
             Head::CollectiveAt { sequence: 16 },
             Head::Ping,
