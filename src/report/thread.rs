@@ -131,8 +131,8 @@ pub fn ready() {
     }
 }
 
-/// A context is closed, or about to be. With the last one the thread ends, and the signal is given back; when `wait`, the call
-/// returns after that.
+/// A context is closed, or about to be. With the last one the thread ends; when `wait`, the call returns after that. The
+/// signal's handler stays, and does nothing from then on: the launcher may send the signal to a task that has just ended LAPI.
 pub fn dismiss(context: &Context, wait: bool) {
     let mut state = state().lock();
     state
@@ -145,7 +145,6 @@ pub fn dismiss(context: &Context, wait: bool) {
         line.send(&FromTask::Leave { pid: std::process::id() as i32 });
     }
     let Some((reporter, thread)) = state.thread.take() else { return };
-    bell::listen_no_more();
     reporter.ended.store(true, Ordering::Release);
     bell::ring(Cause::Orders);
     drop(state);

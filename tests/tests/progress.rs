@@ -55,6 +55,13 @@ fn polling_calls_yield_only_where_tasks_share_processors() {
     run("progress/polling", 1, "alone");
 }
 
+#[test]
+fn threads_sleep_while_another_one_is_in_the_error_handler() {
+    for mode in ["polling", "interrupts"] {
+        run("progress/handler", 2, mode);
+    }
+}
+
 /// How many processors the library sees.
 fn processors() -> usize {
     let output = Command::new("getconf").arg("_NPROCESSORS_ONLN").output().expect("getconf runs");

@@ -2,9 +2,8 @@
 
 mod ltest;
 
-use std::fs;
+use std::{fs, thread};
 use std::path::PathBuf;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use ltest::{job, passed, program, run};
@@ -388,7 +387,7 @@ fn without_poe_it_goes_to_standard_error() {
 }
 
 #[test]
-fn the_signal_is_given_back() {
+fn the_signal_harms_no_task_that_has_called_init() {
     run("report/hang", 2, "work /");
     let outcome = Job::direct(program("report/hang")).arg("life").run();
     passed(&outcome, 1);
