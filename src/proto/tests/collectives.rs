@@ -210,9 +210,9 @@ fn a_barrier_that_meets_an_exchange_fails_in_every_task() {
                 for (task, outcome) in outcomes.into_iter().enumerate() {
                     match outcome {
                         Ok(values) => {
-                            let all = if exchange[0] { 1..=u64::from(tasks) } else { 1..=0 };
+                            let count = if exchange[0] { u64::from(tasks) } else { 0 };
                             assert!(
-                                alike && values.into_iter().eq(all),
+                                alike && values.into_iter().eq(1..=count),
                                 "operation {operation}, task {task}"
                             );
                         }
