@@ -8,7 +8,8 @@ use openlapi_tests::{Job, Outcome, compile};
 
 /// Programs, with the beginning of their arguments, that need the number of tasks that the test gives, or whose work grows with the
 /// square of that number and takes minutes with 16.
-const FIXED: [(&str, &str); 3] = [("dgsp/transfer", ""), ("failure/silence", ""), ("recovery/again", "")];
+const FIXED: [(&str, &str); 4] =
+    [("dgsp/transfer", ""), ("failure/silence", ""), ("interrupt/storm", ""), ("recovery/again", "")];
 
 /// Compiles `tests/c/NAME.c`.
 pub fn program(name: &str) -> PathBuf {
