@@ -6,6 +6,7 @@ use crate::abi::{
 };
 use crate::engine::context::Held;
 use crate::engine::context::counter;
+use crate::engine::context::peers::Standing;
 use crate::engine::context::waiters::{WaitPolicy, WaitTarget};
 use crate::engine::progress::recovery;
 use crate::engine::progress::wait::wait_with;
@@ -55,10 +56,12 @@ pub unsafe fn setcntr_wstatus(
     let core = held.core();
     match list {
         Some((tasks, statuses)) => {
-            let (purged, all) = (&core.purged, core.options.tasks);
+            let (peers, all) = (&core.peers, core.options.tasks);
             // SAFETY: the caller's promise.
             unsafe {
-                core.watched.watch(cntr, tasks, statuses, |task| task < all && !purged.contains(&task));
+                core.watched.watch(cntr, tasks, statuses, |task| {
+                    task < all && peers.standing(task) != Standing::Purged
+                });
             }
         }
         None => core.watched.forget(cntr),

@@ -32,6 +32,7 @@ fn defaults() {
             polling_interval: Duration::from_millis(400),
             retransmit_interval: 1_000_000,
             rexmit_buf_cnt: 128,
+            rexmit_limit: None,
             rexmit_buf_size: 16_384,
             buf_cp_size: 128,
             udp_packet_size: 8192,
@@ -94,6 +95,8 @@ fn words_and_numbers() {
 fn one_buffer_size_for_two_attributes() {
     let config = with("MP_REXMIT_BUF_SIZE", "4000");
     assert_eq!((config.buf_cp_size, config.rexmit_buf_size), (4000, 4000));
+    assert_eq!(config.rexmit_limit, Some(128));
+    assert_eq!(with("MP_REXMIT_BUF_CNT", "4").rexmit_limit, Some(4));
 }
 
 #[test]

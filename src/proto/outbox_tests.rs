@@ -215,7 +215,7 @@ fn a_fence_asks_once_and_believes_only_what_can_be() {
         let question = Head::Fence { count: (begin + 4) as u32 };
         assert_eq!(ask(&mut outbox), (vec![(1, begin + 4)], vec![question]));
         assert_eq!(ask(&mut outbox), (vec![(1, begin + 4)], vec![]), "the question is on its way");
-        assert_eq!(outbox.unconfirmed().collect::<Vec<_>>(), [1]);
+        assert_eq!(outbox.unconfirmed(), [1]);
         outbox.number(1);
         for wrong in [begin + 5, begin.wrapping_sub(1), begin, begin + (1 << 31)] {
             outbox.acknowledge(1, wrong as u32);
@@ -226,7 +226,7 @@ fn a_fence_asks_once_and_believes_only_what_can_be() {
         assert_eq!(ask(&mut outbox).1, [Head::Fence { count: (begin + 5) as u32 }]);
         outbox.acknowledge(1, (begin + 5) as u32);
         assert_eq!(ask(&mut outbox), (vec![], vec![]), "all is confirmed");
-        assert_eq!(outbox.unconfirmed().count(), 0);
+        assert!(outbox.unconfirmed().is_empty());
     }
 }
 

@@ -266,6 +266,10 @@ impl<T: Transport> Transport for Faulty<T> {
         }
     }
 
+    fn hold(&mut self, peer: Task, held: bool) {
+        self.inner.hold(peer, held);
+    }
+
     fn release(&mut self, packet: Inbound) {
         if self.out.take().is_none() {
             self.inner.release(packet);

@@ -13,7 +13,7 @@
 mod attach;
 
 use attach::MemAttach;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -67,6 +67,8 @@ pub struct MemTransport {
     away: BTreeMap<Task, bool>,
     /// How often peers had been started anew when this task was connected with them; who is missing: never.
     lives: BTreeMap<Task, u64>,
+    /// Peers from which nothing is taken now.
+    held: BTreeSet<Task>,
 }
 
 impl MemTransport {
@@ -79,6 +81,7 @@ impl MemTransport {
             serial: 0,
             attach,
             away: BTreeMap::new(),
+            held: BTreeSet::new(),
             lives: BTreeMap::new(),
         }
     }
@@ -171,7 +174,8 @@ impl Transport for MemTransport {
         assert!(self.out.is_none(), "the packet before has not been released");
         let mut inbox = self.fabric.end(self.task).inbox.lock();
         let parcel = loop {
-            let src = inbox.ready.pop_front()?;
+            let at = inbox.ready.iter().position(|src| !self.held.contains(src))?;
+            let src = inbox.ready.remove(at)?;
             if self.away.contains_key(&src) {
                 // It does not know that we have parted.
                 inbox.lanes.remove(&src);
@@ -187,6 +191,14 @@ impl Transport for MemTransport {
         drop(inbox);
         self.serial += 1;
         Some(self.out.insert(parcel).inbound(self.serial))
+    }
+
+    fn hold(&mut self, peer: Task, held: bool) {
+        if held {
+            self.held.insert(peer);
+        } else {
+            self.held.remove(&peer);
+        }
     }
 
     fn release(&mut self, packet: Inbound) {
@@ -217,7 +229,7 @@ impl Transport for MemTransport {
         let departures = fabric.departures.load(Ordering::SeqCst);
         let gone = std::mem::replace(&mut inbox.departures, departures) != departures;
         let told = std::mem::take(&mut inbox.told);
-        if gone || told || !inbox.ready.is_empty() {
+        if gone || told || inbox.ready.iter().any(|src| !self.held.contains(src)) {
             inbox.sleep = Sleep::Awake;
             fabric.sleepers.fetch_sub(1, Ordering::SeqCst);
             return false;
@@ -282,6 +294,7 @@ impl Transport for MemTransport {
     }
 
     fn part(&mut self, peer: Task) {
+        self.held.remove(&peer);
         self.away.insert(peer, false);
         self.fabric.returns.lock().retain(|(from, to), _| (*from, *to) != (self.task, peer));
         self.fabric.empty(peer, self.task);

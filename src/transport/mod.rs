@@ -151,6 +151,11 @@ pub trait Transport: Send {
     /// The next packet that has arrived, if any. Must be released before the next call.
     fn recv(&mut self) -> Option<Inbound>;
 
+    /// Takes no packets from `peer` from now on, or takes them again: they stay where they are, and the peer finds no room once
+    /// its ring is full. What is held back does not keep [`Self::arm`] from arming. A peer with which this task comes
+    /// together again is not held.
+    fn hold(&mut self, peer: Task, held: bool);
+
     /// Gives a packet back.
     fn release(&mut self, packet: Inbound);
 

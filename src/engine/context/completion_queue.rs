@@ -26,6 +26,8 @@ struct State {
     queue: VecDeque<Completion>,
     /// How many handlers are queued or running.
     unfinished: usize,
+    /// How many have returned.
+    returned: u64,
     /// Those that run.
     running: Vec<RunningHandler>,
     /// Threads of an earlier generation end.
@@ -105,19 +107,33 @@ impl Completions {
         let mut state = self.state.lock();
         let me = this_thread();
         state.running.retain(|running| running.thread != me);
+        state.returned += 1;
         if state.generation == generation {
             state.unfinished -= 1;
             self.settled.notify_all();
         }
     }
 
-    /// Queues a handler. Handlers start in the order in which they are queued.
-    pub fn push(&self, completion: Completion) {
+    /// Queues a handler, and returns how many are queued now. Handlers start in the order in which they are queued.
+    pub fn push(&self, completion: Completion) -> usize {
         let mut state = self.state.lock();
         state.queue.push_back(completion);
         state.unfinished += 1;
+        let queued = state.queue.len();
         drop(state);
         self.work.notify_one();
+        queued
+    }
+
+    /// How many handlers are queued, and how many run.
+    pub fn load(&self) -> (usize, usize) {
+        let state = self.state.lock();
+        (state.queue.len(), state.running.len())
+    }
+
+    /// How many handlers have returned.
+    pub fn returned(&self) -> u64 {
+        self.state.lock().returned
     }
 
     /// How many handlers are queued, and those that run. Waits for the queue's own lock, which is held for moments only.
@@ -170,6 +186,11 @@ impl Completion {
         unsafe { (self.handler)(handle, self.parameter as *mut libc::c_void) };
         RUNNING.set(false);
     }
+}
+
+/// Whether this thread is in a completion handler.
+pub fn runs_handler() -> bool {
+    RUNNING.get()
 }
 
 thread_local! {

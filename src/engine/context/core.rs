@@ -5,7 +5,9 @@ use crate::dgsp::DdmSlot;
 use crate::engine::context::counter;
 use crate::engine::context::counter_status::Watched;
 use crate::engine::context::direct_copy::DirectCopy;
-use crate::engine::context::incoming::{Dropped, SelfMessage, Then};
+use crate::engine::context::holds::Holds;
+use crate::engine::context::incoming::{Dropped, Offers, SelfMessage, Then};
+use crate::engine::context::peers::Peers;
 use crate::engine::context::settings::Options;
 use crate::engine::context::statistics::Stats;
 use crate::engine::context::tuner::Tuner;
@@ -17,7 +19,7 @@ use crate::proto::liveness::Liveness;
 use crate::proto::ops::Ops;
 use crate::proto::outbox::{Outbox, SendDone};
 use crate::transport::{Outgoing, SendError, Task, Transport};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::time::Instant;
 
 /// Size of the table of LAPI_Addr_set: LOC_ADDRTBL_SZ. Indices are 1 up to this, exclusive.
@@ -47,6 +49,12 @@ pub struct Core {
     pub to_self: VecDeque<SelfMessage>,
     /// Messages that a header handler did not want yet.
     pub dropped: VecDeque<Dropped>,
+    /// When those are offered again.
+    pub offers: Offers,
+    /// The peers from which no packets are taken because of what their messages make this task keep.
+    pub holds: Holds,
+    /// There may be messages that are kept, or holds: see [`Core::has_deferred`].
+    pub deferred: bool,
     /// Send operations that are done, to be reported.
     pub finished: Vec<SendDone>,
     /// Functions registered by LAPI_Addr_set.
@@ -74,21 +82,10 @@ pub struct Core {
     pub ddm: DdmSlot,
     /// When peers were last prodded, in ticks.
     pub last_kick: u64,
-    /// Peers that have left or were given up, and were reported.
-    pub lost: BTreeSet<Task>,
-    /// Peers that the program has given up.
-    pub purged: BTreeSet<Task>,
-    /// Peers that it lets come back, and that are not there yet.
-    pub awaited: BTreeSet<Task>,
-    /// Of a task that has come back to a job that runs: the highest number of collective operations that others had entered
-    /// when they let it.
-    pub joined_at: Option<u32>,
-    /// How often a peer was given up, if ever: what belongs to an earlier time is not told to it.
-    pub incarnations: BTreeMap<Task, u32>,
+    /// What is known of each peer.
+    pub peers: Peers,
     /// Counters with a list of tasks, and who waits for counters without polling.
     pub watched: Watched,
-    /// Peers that were given up though they may live: what they still send is thrown away.
-    pub quarantined: BTreeSet<Task>,
     /// Which peers have been silent, and for how long.
     pub liveness: Liveness,
     /// When the context was opened.
@@ -119,8 +116,10 @@ impl Core {
     /// A core that moves nothing yet.
     pub fn new(options: Options, transport: Box<dyn Transport>) -> Self {
         let tasks = options.tasks;
+        let mut outbox = Outbox::new(tasks, transport.limits().max_body);
+        outbox.limit_buffers(options.buffers);
         Self {
-            outbox: Outbox::new(tasks, transport.limits().max_body),
+            outbox,
             inbox: Inbox::new(tasks),
             ops: Ops::new(256),
             collectives: Collectives::new(options.me, tasks),
@@ -129,6 +128,9 @@ impl Core {
             direct_copies: VecDeque::new(),
             to_self: VecDeque::new(),
             dropped: VecDeque::new(),
+            offers: Offers::default(),
+            holds: Holds::default(),
+            deferred: false,
             finished: Vec::with_capacity(64),
             addresses: vec![0; ADDRESS_TABLE].into(),
             unreported: 0,
@@ -142,13 +144,8 @@ impl Core {
             vector_tuner: Tuner::new(6),
             ddm: DdmSlot::new(),
             last_kick: 0,
-            lost: BTreeSet::new(),
-            purged: BTreeSet::new(),
-            awaited: BTreeSet::new(),
-            joined_at: None,
-            incarnations: BTreeMap::new(),
+            peers: Peers::new(tasks),
             watched: Watched::default(),
-            quarantined: BTreeSet::new(),
             liveness: Liveness::new(),
             opened: Instant::now(),
             last_look: 0,
@@ -183,19 +180,33 @@ impl Core {
         }
     }
 
-    /// How often a peer was given up.
+    /// How often a peer was purged.
+    #[inline]
     pub fn incarnation(&self, peer: Task) -> u32 {
-        self.incarnations.get(&peer).copied().unwrap_or_default()
+        self.peers.incarnation(peer)
     }
 
-    /// Whether there is work that no packet announces: then nobody may sleep for long.
+    /// Whether there is work that no packet announces: then no thread may sleep for long.
+    #[inline]
     pub fn has_deferred(&self) -> bool {
-        !self.dropped.is_empty()
+        self.deferred
+    }
+
+    /// Forgets the messages of a peer that header handlers have refused.
+    pub fn forget_dropped(&mut self, peer: Task) {
+        let peers = &mut self.peers;
+        self.dropped.retain(|dropped| {
+            let stays = dropped.message.src != peer;
+            if !stays {
+                peers.unkeep(peer, dropped.bytes());
+            }
+            stays
+        });
     }
 
     /// Whether something waits for a task that is to come back.
     pub fn has_traffic_for_rejoining(&self) -> bool {
-        self.awaited.iter().any(|&task| self.outbox.waits(task))
+        self.peers.rejoining().iter().any(|&task| self.outbox.waits(task))
     }
 
     /// Whether there is work to be done at once.

@@ -101,6 +101,8 @@ impl StallDetector {
 pub struct Waiters {
     /// Threads in [`crate::engine::progress::wait::wait_until`].
     pub waiting: u32,
+    /// Those of them that run a completion handler.
+    pub handlers: u32,
     /// Threads in LAPI_Msgpoll.
     pub polling: u32,
     /// One of them sleeps on the transport's descriptor.

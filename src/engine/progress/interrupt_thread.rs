@@ -166,5 +166,6 @@ fn serve(held: &mut Held<'_>) {
         idle = if moved || held.core().has_ready_work() { 0 } else { idle + 1 };
         held.yield_lock();
     }
-    lost_peers::look_after_peers(held);
+    lost_peers::welcome(held.core());
+    lost_peers::look_when_due(held);
 }

@@ -69,6 +69,10 @@ impl<T: Transport> Transport for Refusing<T> {
         self.inner.recv()
     }
 
+    fn hold(&mut self, peer: Task, held: bool) {
+        self.inner.hold(peer, held);
+    }
+
     fn release(&mut self, packet: Inbound) {
         self.inner.release(packet);
     }

@@ -10,6 +10,7 @@
 pub mod assembly;
 pub mod deliver;
 pub mod direct;
+pub mod flow;
 pub mod header_handler;
 pub mod loopback;
 pub mod origin;

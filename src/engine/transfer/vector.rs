@@ -79,11 +79,12 @@ pub unsafe fn get(held: &mut Held<'_>, get: &Vectored, done: GetDone) -> Result<
         direct::begin(held, transfer);
         return Ok(());
     }
-    if vector_wire::request(held, get.tgt, &get.description, len, get.tgt_cntr, cookie) == Sent::Gone {
+    let sent = vector_wire::request(held, get.tgt, &get.description, len, get.tgt_cntr, cookie);
+    if matches!(sent, Sent::Gone | Sent::NoMemory) {
         let core = held.core();
         core.ops.remove(get.tgt, cookie);
         core.outbox.take_back(get.tgt);
-        return Err(send::gone(get.tgt));
+        return Err(send::not_sent(get.tgt, sent));
     }
     Ok(())
 }

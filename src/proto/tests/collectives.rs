@@ -81,7 +81,9 @@ impl Job {
         };
         let body = packet.body();
         // SAFETY: the body is in the packet.
-        unsafe { self.members[packet.dst as usize].arrive(sequence, round, offset, body.ptr, body.len) };
+        assert!(unsafe {
+            self.members[packet.dst as usize].arrive(packet.src, sequence, round, offset, body.ptr, body.len)
+        });
         self.advance(packet.dst);
     }
 

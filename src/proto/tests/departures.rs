@@ -69,7 +69,9 @@ impl Job {
             Head::Collective { round, sequence, offset } => {
                 let body = packet.body();
                 // SAFETY: the body is in the packet.
-                unsafe { member.collectives.arrive(sequence, round, offset, body.ptr, body.len) };
+                assert!(unsafe {
+                    member.collectives.arrive(packet.src, sequence, round, offset, body.ptr, body.len)
+                });
             }
             Head::CollectiveFailed { sequence, task, code } => {
                 member.collectives.peer_failed(packet.src, sequence, Failure { task, code: code as i32 });
@@ -237,7 +239,7 @@ fn who_fails_later_may_still_bring_this_one_to_a_good_end() {
     member.peer_failed(1, 1, missing);
     assert_eq!(member.advance(&mut outbox, &mut network.link(0)), None);
     // SAFETY: nothing is read of a body of no bytes.
-    unsafe { member.arrive(0, 0, 0, std::ptr::null(), 0) };
+    assert!(unsafe { member.arrive(1, 0, 0, 0, std::ptr::null(), 0) });
     assert_eq!(member.advance(&mut outbox, &mut network.link(0)), Some(Ok(Vec::new())));
     member.enter(None, &mut outbox, &mut network.link(0));
     assert_eq!(member.advance(&mut outbox, &mut network.link(0)), Some(Err(missing)));

@@ -68,6 +68,8 @@ pub struct ShmTransport {
     /// Whose turn it is, by its place in `contacts`, and for how many packets it has been.
     turn: usize,
     streak: u32,
+    /// Peers from which nothing is taken now, though they have written to us.
+    held: Vec<Task>,
     /// Peers without room.
     stuck: Vec<Task>,
     light: Light,
@@ -92,6 +94,7 @@ impl ShmTransport {
             known: vec![0; (tasks as usize).div_ceil(64)],
             turn: 0,
             streak: 0,
+            held: Vec::new(),
             stuck: Vec::new(),
             light: Light::new(asymmetric),
             max_body: segment::geometry(tasks).data / 16,
@@ -338,6 +341,15 @@ impl Transport for ShmTransport {
         None
     }
 
+    fn hold(&mut self, peer: Task, held: bool) {
+        let (from, to) =
+            if held { (&mut self.contacts, &mut self.held) } else { (&mut self.held, &mut self.contacts) };
+        if let Some(at) = from.iter().position(|&task| task == peer) {
+            to.push(from.remove(at));
+            (self.turn, self.streak) = (0, 0);
+        }
+    }
+
     #[inline]
     fn release(&mut self, packet: Inbound) {
         let light = self.light;
@@ -447,6 +459,7 @@ impl Transport for ShmTransport {
         if let Some(peer) = self.peers[task as usize].take() {
             self.left.push(peer);
             self.contacts.retain(|&contact| contact != task);
+            self.held.retain(|&held| held != task);
             self.stuck.retain(|&stuck| stuck != task);
             (self.turn, self.streak) = (0, 0);
             if let Some(attach) = self.attach.as_deref_mut() {
