@@ -178,7 +178,7 @@ impl Ops {
     }
 
     /// The tasks that something in flight waits for, each once, in no order.
-    pub fn peers(&self) -> &[Task] {
+    pub fn peers(&self) -> impl Iterator<Item = Task> + '_ {
         self.peers.tasks()
     }
 
@@ -189,6 +189,7 @@ impl Ops {
 
     /// Notes that the operations in flight were there at this moment.
     pub fn mark(&mut self, moment: u32) {
+        self.peers.prune();
         if !self.is_empty() {
             self.marks.add(moment);
         }

@@ -138,7 +138,7 @@ impl Outbox {
         let lane = self.lanes[peer as usize].get_or_insert_default();
         let number = lane.next;
         if lane.acknowledged == number {
-            self.unfenced.insert(peer);
+            note_unfenced(&mut self.unfenced, peer);
         }
         lane.next = number + 1;
         number as u32
@@ -427,6 +427,11 @@ impl Outbox {
         }
         lane
     }
+}
+
+#[cold]
+fn note_unfenced(unfenced: &mut TaskSet, peer: Task) {
+    unfenced.insert(peer);
 }
 
 #[cfg(test)]

@@ -61,35 +61,38 @@ impl TaskSet {
     }
 }
 
-/// A number for each task, and the set of tasks whose number is not 0.
+/// A number for each task, and a list of the tasks whose number is not 0.
 #[derive(Clone, Debug, Default)]
 pub struct TaskCounts {
     counts: Vec<u32>,
-    counted: TaskSet,
+    /// All tasks whose number is not 0, and some for which it was: a task leaves the list only in [`Self::prune`], since its
+    /// number will most likely rise again.
+    listed: TaskSet,
 }
 
 impl TaskCounts {
     /// One more for this task.
     #[inline]
     pub fn add(&mut self, task: Task) {
+        match self.counts.get_mut(task as usize) {
+            Some(count) if *count != 0 => *count += 1,
+            _ => self.first(task),
+        }
+    }
+
+    #[inline(never)]
+    fn first(&mut self, task: Task) {
         if self.counts.len() <= task as usize {
             self.counts.resize(task as usize + 1, 0);
         }
-        let count = &mut self.counts[task as usize];
-        *count += 1;
-        if *count == 1 {
-            self.counted.insert(task);
-        }
+        self.counts[task as usize] = 1;
+        self.listed.insert(task);
     }
 
     /// One less.
     #[inline]
     pub fn subtract(&mut self, task: Task) {
-        let count = &mut self.counts[task as usize];
-        *count -= 1;
-        if *count == 0 {
-            self.counted.remove(task);
-        }
+        self.counts[task as usize] -= 1;
     }
 
     /// The task's number.
@@ -99,8 +102,20 @@ impl TaskCounts {
     }
 
     /// The tasks whose number is not 0, in no order.
-    pub fn tasks(&self) -> &[Task] {
-        self.counted.members()
+    pub fn tasks(&self) -> impl Iterator<Item = Task> + '_ {
+        self.listed.members().iter().copied().filter(|&task| self.of(task) != 0)
+    }
+
+    /// Takes tasks whose number is 0 from the list: to be called now and then.
+    pub fn prune(&mut self) {
+        let mut at = 0;
+        while let Some(&task) = self.listed.members().get(at) {
+            if self.of(task) == 0 {
+                self.listed.remove(task);
+            } else {
+                at += 1;
+            }
+        }
     }
 }
 
@@ -144,8 +159,7 @@ mod tests {
                     *model.entry(task).or_default() -= 1;
                 }
                 model.retain(|_, count| *count != 0);
-                let seen: BTreeMap<_, _> =
-                    counts.tasks().iter().map(|&task| (task, counts.of(task))).collect();
+                let seen: BTreeMap<_, _> = counts.tasks().map(|task| (task, counts.of(task))).collect();
                 assert_eq!(seen, model, "seed {seed}");
             }
         }

@@ -100,7 +100,7 @@ fn operation(pending: &Pending, seen: u32) -> Operation {
 
 /// The peers of whom there is something to say: something waits at this side or at theirs, or somebody waits for them.
 fn peers(core: &Core, waits: &[Wait]) -> Vec<Peer> {
-    let mut wanted: Vec<Task> = core.ops.peers().iter().copied().chain(core.collectives.awaited()).collect();
+    let mut wanted: Vec<Task> = core.ops.peers().chain(core.collectives.awaited()).collect();
     wanted.extend(waits.iter().flat_map(|wait| &wait.awaited));
     wanted.extend(core.outbox.waiting_for());
     wanted.extend(core.outbox.unconfirmed());

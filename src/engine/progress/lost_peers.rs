@@ -74,8 +74,8 @@ pub fn look_after_peers(held: &mut Held<'_>) {
 
 /// The peers that this task waits for, in ascending order.
 fn awaited(core: &Core) -> Vec<Task> {
-    let lists = [core.outbox.waiting_for(), core.ops.peers(), core.outbox.unconfirmed()];
-    let mut peers: Vec<Task> = lists.concat();
+    let mut peers: Vec<Task> = [core.outbox.waiting_for(), core.outbox.unconfirmed()].concat();
+    peers.extend(core.ops.peers());
     // Of a collective operation only the task whose packet is next: others that have left may have done their part.
     peers.extend(core.collectives.awaited());
     peers.sort_unstable();

@@ -270,7 +270,7 @@ fn describe(core: &mut Core) -> String {
         "{} operations in flight for {:?}, packets wait for {:?}, fences for {:?}, a collective for {:?}, {} transfers, \
          {} to itself, {} dropped, {} finished, dispatcher {:#x}, {} wait ({} in the room{}{})",
         core.ops.len(),
-        core.ops.peers().iter().collect::<std::collections::BTreeSet<_>>(),
+        core.ops.peers().collect::<std::collections::BTreeSet<_>>(),
         core.outbox.waiting_for(),
         core.outbox.unconfirmed(),
         core.collectives.awaited(),

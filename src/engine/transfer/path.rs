@@ -76,8 +76,8 @@ pub fn kick_inattentive_peers(core: &mut Core) {
     }
     core.last_kick = now;
     let (me, transport) = (core.options.me, &core.transport);
-    let waited = [core.ops.peers(), core.outbox.unconfirmed(), core.outbox.waiting_for()];
-    for peer in waited.into_iter().flatten().copied().chain(core.collectives.awaited()) {
+    let listed = [core.outbox.unconfirmed(), core.outbox.waiting_for()].into_iter().flatten().copied();
+    for peer in core.ops.peers().chain(listed).chain(core.collectives.awaited()) {
         // A peer that stands in several lists is woken once: the next kick is not due then.
         if peer != me
             && !transport.attentive(peer)
