@@ -159,3 +159,24 @@ fn a_thousand_tasks_exchange() {
 fn thousands_of_tasks_meet() {
     large(if std::env::var_os("SOAK").is_some() { 16_384 } else { 4096 }, 2..3);
 }
+
+/// Whatever a packet says, it asks for no memory that it has not the right to, and what is right still counts.
+#[test]
+fn malformed_packets_change_nothing() {
+    let body = [9u64; 16];
+    let arrive = |member: &mut Collectives, src, round, offset, len: usize| {
+        // SAFETY: the body has 128 bytes, and is not read beyond the length.
+        unsafe { member.arrive(src, 0, round, offset, body.as_ptr().cast(), len) }
+    };
+    let mut member = Collectives::new(0, 5);
+    for round in [3, 31, 63, 64, 65, 1000, u16::MAX] {
+        assert!(!arrive(&mut member, 1, round, 0, 8), "round {round} of five tasks");
+    }
+    for (offset, len) in [(8, 8), (0, 16), (u64::MAX, 8), (u64::MAX - 7, 8), (1 << 40, 8), (3, 8), (0, 7)] {
+        assert!(!arrive(&mut member, 1, 0, offset, len), "{len} bytes at {offset}");
+    }
+    assert!(!arrive(&mut member, 2, 0, 0, 8), "task 2 has no part in the first round of task 0");
+    assert!(arrive(&mut member, 1, 0, 0, 8));
+    assert!(arrive(&mut member, 4, 2, 0, 8));
+    assert!(!arrive(&mut member, 4, 2, 8, 8), "one value is left for the last round");
+}
