@@ -13,6 +13,7 @@ use crate::engine::progress::dispatcher;
 use crate::engine::progress::interrupt_thread;
 use crate::engine::progress::lost_peers;
 use crate::engine::progress::wait::wait_until;
+use crate::engine::transfer::flow;
 use crate::error::{Error, Result};
 use crate::job::{self, Identity, Lobby, Member};
 use crate::report::{self, thread::ReportConfig};
@@ -136,6 +137,7 @@ pub fn term(context: &Context) -> Result<()> {
             (idle || Instant::now() >= until).then_some(())
         });
         held.unlocked(|| context.completions.settle(FLUSH));
+        flow::release_all(held.core());
         serve_last(&mut held);
     }
     if held.core().closing {

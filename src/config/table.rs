@@ -158,7 +158,7 @@ pub const VARIABLES: &[Variable] = &[
     ),
     var(
         "MP_REXMIT_BUF_CNT",
-        "How many retransmission buffers a task has.",
+        "How many retransmission buffers a task has; when this or the size is set, at most so many messages are copied at a time.",
         "128",
         Kind::Integer(1, INT_MAX),
         LAPI_ERR_SET_VAL,

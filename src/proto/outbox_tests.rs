@@ -312,9 +312,6 @@ fn what_waits_is_counted_in_bytes_and_buffers() {
             }
             assert_eq!(outbox.bytes(1) + outbox.bytes(2), outbox.bytes_in_all(), "seed {seed}, step {step}");
             assert_eq!(outbox.waiting(), outbox.bytes_in_all() != 0, "seed {seed}, step {step}");
-            assert!(
-                outbox.traffic().map(|traffic| traffic.parked_bytes).sum::<usize>() <= step as usize * BODY
-            );
         }
         while outbox.waiting() {
             pump(&mut outbox, &mut room, 100);

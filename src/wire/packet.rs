@@ -85,7 +85,7 @@ pub enum Head {
         total: u64,
     },
     /// A put or get whose place at the target is a vector. Body: the vector's description in words (see
-    /// `engine::vector`), then, of a put that fits this packet, the data. What does not fit follows: the rest of the
+    /// `engine::transfer::vector_wire`), then, of a put that fits this packet, the data. What does not fit follows: the rest of the
     /// description as data of this message, the data of a put as data of the message with the next number.
     Vector {
         /// Number of the message.

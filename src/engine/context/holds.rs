@@ -71,6 +71,8 @@ pub enum Change {
 #[derive(Default)]
 pub struct Holds {
     list: Vec<Hold>,
+    /// No peer is held any more.
+    ended: bool,
 }
 
 impl Holds {
@@ -82,6 +84,9 @@ impl Holds {
 
     /// A message of `peer` has made what is kept grow beyond its bound, at `now`, in ticks.
     pub fn grown(&mut self, peer: Task, reason: Reason, progress: u64, now: u64) -> Option<Change> {
+        if self.ended {
+            return None;
+        }
         let held = self.is_held(peer);
         let known = self.list.iter_mut().find(|hold| (hold.peer, hold.reason) == (peer, reason));
         let hold = match known {
@@ -130,6 +135,16 @@ impl Holds {
         let held = self.is_held(peer);
         self.list.retain(|hold| hold.peer != peer);
         held.then_some(Change::Release(peer))
+    }
+
+    /// Releases all peers, and holds none from now on: the context is closing.
+    pub fn end(&mut self) -> Vec<Change> {
+        self.ended = true;
+        let mut held: Vec<Task> =
+            std::mem::take(&mut self.list).iter().filter(|hold| hold.held).map(|hold| hold.peer).collect();
+        held.sort_unstable();
+        held.dedup();
+        held.into_iter().map(Change::Release).collect()
     }
 
     /// The peers that are held; a peer may come several times.

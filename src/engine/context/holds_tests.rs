@@ -50,6 +50,17 @@ fn without_progress_ever_more_messages_pass() {
     assert_eq!((0..).take_while(|_| holds.grown(3, Reason::Kept, 8, now).is_none()).count(), 8);
 }
 
+#[test]
+fn a_context_that_closes_holds_no_peer() {
+    let mut holds = Holds::default();
+    holds.grown(1, Reason::Kept, 0, 0);
+    holds.grown(1, Reason::Early, 0, 0);
+    holds.grown(4, Reason::Completions, 0, 0);
+    assert_eq!(holds.end(), [Change::Release(1), Change::Release(4)]);
+    assert_eq!(holds.grown(1, Reason::Kept, 0, 0), None);
+    assert!(holds.is_empty());
+}
+
 /// A packet of the simulation.
 #[derive(Clone, Copy, PartialEq)]
 enum Packet {

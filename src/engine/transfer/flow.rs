@@ -60,6 +60,12 @@ pub fn release(core: &mut Core, peer: Task) {
     apply(core, change);
 }
 
+/// Nothing is held back of any peer any more: the context is closing, and serves what has come.
+pub fn release_all(core: &mut Core) {
+    let changes = core.holds.end();
+    apply(core, changes);
+}
+
 /// Releases and lifts what is to be released and lifted.
 pub fn balance(held: &mut Held<'_>) {
     if held.core().holds.is_empty() {
