@@ -28,7 +28,7 @@ pub struct Assembly<T> {
 pub enum Misplaced {
     /// Their message is not known (yet).
     Unknown,
-    /// They do not lie inside of their message: the sender is broken.
+    /// They do not lie inside of their message: the packet is malformed.
     Outside,
 }
 
@@ -102,8 +102,8 @@ impl<T> Inbox<T> {
         self.source(src).assemblies.push((id, assembly));
     }
 
-    /// Where `len` bytes at `offset` of a message belong. The bytes count as arrived. When they are the last, the message comes back too and is forgotten; it still has to be
-    /// [`Self::deliver`]ed.
+    /// Where `len` bytes at `offset` of a message belong. The bytes count as arrived. When they are the last, the message is
+    /// returned too and forgotten; it still has to be [`Self::deliver`]ed.
     pub fn place(
         &mut self,
         src: Task,
@@ -204,7 +204,7 @@ impl<T> Inbox<T> {
         }
     }
 
-    /// Forgets everything about a peer that will begin anew.
+    /// Forgets everything about a peer that will rejoin.
     pub fn forget(&mut self, src: Task) {
         self.sources[src as usize] = None;
     }

@@ -41,7 +41,7 @@ pub(super) struct Stream {
     pub(super) data: Content,
     /// What `data` refers to, when it is a copy, which takes one of the buffers.
     pub(super) copy: Option<Box<[u8]>>,
-    /// Packets hold whole multiples of so many bytes; 0: any number.
+    /// Packets hold whole multiples of this many bytes; 0: any number.
     pub(super) atom: usize,
     pub(super) sent: usize,
     pub(super) done: Option<SendDone>,

@@ -1,7 +1,7 @@
 //! Operations of this task that wait for an answer, and the epochs by which a fence knows its own.
 //!
-//! The answer names its operation by a cookie. A cookie goes stale when its operation ends, so that a late or forged
-//! answer finds nothing.
+//! The answer names its operation by a cookie. A cookie becomes invalid when its operation ends, so that a late or forged
+//! answer finds no operation.
 
 use crate::proto::content::Sink;
 use crate::proto::send::SendDone;
@@ -36,7 +36,7 @@ pub enum Op {
         len: usize,
         /// Whether the target has it, or has asked for it in packets.
         fetched: bool,
-        /// Whether the message is complete. On a transport without order this may be told first.
+        /// Whether the message is complete. On a transport without order this packet may come first.
         concluded: bool,
     },
     /// A get.
@@ -263,7 +263,7 @@ pub struct Epochs {
 }
 
 impl Epochs {
-    /// One more in the present epoch, whose number is the answer.
+    /// Adds one to the present epoch, and returns its number.
     #[inline]
     pub fn enter(&mut self) -> u64 {
         match self.counts.back_mut() {
@@ -273,7 +273,7 @@ impl Epochs {
         self.first + self.counts.len() as u64 - 1
     }
 
-    /// One less in that epoch.
+    /// Takes one from that epoch.
     #[inline]
     pub fn leave(&mut self, epoch: u64) {
         self.counts[(epoch - self.first) as usize] -= 1;
@@ -283,7 +283,7 @@ impl Epochs {
         }
     }
 
-    /// Ends the present epoch; the answer is its number.
+    /// Ends the present epoch, and returns its number.
     pub fn close(&mut self) -> u64 {
         if self.counts.is_empty() {
             self.counts.push_back(0);

@@ -112,7 +112,7 @@ impl Outbox {
         self.lanes[peer as usize].as_deref().map_or(0, |lane| lane.streams.len())
     }
 
-    /// Whether a fence has asked `peer` for what it has not confirmed yet.
+    /// Whether a fence has asked `peer` for a confirmation that has not come.
     pub fn asks(&self, peer: Task) -> bool {
         self.lanes[peer as usize].as_deref().is_some_and(|lane| lane.acknowledged < lane.asked)
     }
@@ -333,7 +333,7 @@ impl Outbox {
         self.unfenced.remove(peer);
     }
 
-    /// Forgets everything about `peer`, which will begin anew. What it was sent must have been abandoned before.
+    /// Forgets everything about `peer`, which will rejoin. What was sent to it must have been abandoned before.
     pub fn renew(&mut self, peer: Task) {
         if let Some(lane) = self.lanes[peer as usize].take() {
             self.buffers.1 -= lane.buffers;

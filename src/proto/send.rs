@@ -20,7 +20,7 @@ pub struct SendDone {
     pub error: i32,
     /// Bytes of the program's data.
     pub bytes: u64,
-    /// Bytes of one piece, for data that lies in many; 0 for data in a row.
+    /// Bytes of one piece, for data that lies in many; 0 for contiguous data.
     pub piece: u32,
     /// When it was posted, if the caller wants to know how long it took; 0 otherwise.
     pub posted: u64,
@@ -85,11 +85,11 @@ pub enum Continuation {
 pub struct Streaming {
     /// The data is copied at once.
     pub copied: bool,
-    /// Packets hold whole multiples of so many bytes; 0: any number.
+    /// Packets hold whole multiples of this many bytes; 0: any number.
     pub atom: usize,
 }
 
-/// What is on its way to one peer, for one who asks why nothing moves.
+/// What is on its way to one peer, for reports of what waits.
 #[derive(Clone, Debug, Default)]
 pub struct Traffic {
     /// The peer.

@@ -1,4 +1,4 @@
-//! What a context's lock guards. Whoever holds the lock reaches it by [`crate::engine::context::Held::core`].
+//! What a context's lock guards. A thread that holds the lock reaches it by [`crate::engine::context::Held::core`].
 
 use crate::abi::lapi_msg_state_t;
 use crate::dgsp::DdmSlot;
@@ -65,14 +65,14 @@ pub struct Core {
     pub dispatcher: usize,
     /// The handle is being ended, or has been.
     pub closing: bool,
-    /// Threads that have let the lock go in the middle of a call and will come back for the core; a thread may stand here
-    /// several times.
+    /// Threads that have released the lock in the middle of a call and will use the core again; a thread may be listed several
+    /// times.
     pub inside: Vec<usize>,
     /// Something has happened that a waiting thread may want to know.
     pub news: bool,
     /// How often the program's own threads have polled; by this the notifier sees whether they do.
     pub activity: u64,
-    /// Who waits, and how.
+    /// Which threads wait, and how.
     pub waiters: Waiters,
     /// Which way is faster for long messages.
     pub tuner: Tuner,
@@ -80,11 +80,11 @@ pub struct Core {
     pub vector_tuner: Tuner,
     /// The function that CONTROL calls (LAPI_REG_DDM_FUNC).
     pub ddm: DdmSlot,
-    /// When peers were last prodded, in ticks.
+    /// When peers were last kicked, in ticks.
     pub last_kick: u64,
     /// What is known of each peer.
     pub peers: Peers,
-    /// Counters with a list of tasks, and who waits for counters without polling.
+    /// Counters with a list of tasks, and the threads that wait for counters without polling.
     pub watched: Watched,
     /// Which peers have been silent, and for how long.
     pub liveness: Liveness,
