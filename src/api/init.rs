@@ -11,6 +11,7 @@ use crate::engine::context::waiters::WaitPolicy;
 use crate::engine::context::{Context, Core, Held};
 use crate::engine::progress::wait::wait_until;
 use crate::engine::progress::{completion_threads, dispatcher, interrupt_thread, lost_peers};
+use crate::engine::transfer::flow;
 use crate::error::{Error, Result};
 use crate::job::{self, Identity, Lobby, Member};
 use crate::report::{self, thread::ReportConfig};
@@ -23,6 +24,9 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
+/// With more bytes than this waiting for one target, beside the buffers that the environment gives (MP_REXMIT_BUF_CNT and
+/// MP_REXMIT_BUF_SIZE), calls that send to it pause.
+const LANE_BYTES: usize = 1 << 20;
 
 /// How long LAPI_Term tries to get rid of what was sent and has found no room.
 const FLUSH: Duration = Duration::from_secs(5);
@@ -98,8 +102,7 @@ fn open(
     let options = options(config, identity, request);
     let mut core = Core::new(options, joined.transport);
     if joined.came_back {
-        core.awaited = (0..identity.tasks).filter(|&task| task != identity.task).collect();
-        core.joined_at = Some(0);
+        core.peers.await_all(identity.task);
         lost_peers::welcome(&mut core);
     }
     let settings = &context.settings;
@@ -135,6 +138,7 @@ pub fn term(context: &Context) -> Result<()> {
             (idle || Instant::now() >= until).then_some(())
         });
         held.unlocked(|| context.completions.settle(FLUSH));
+        flow::release_all(held.core());
         serve_last(&mut held);
     }
     if held.core().closing {
@@ -163,7 +167,7 @@ pub fn term(context: &Context) -> Result<()> {
 
 /// What waits for tasks that are not there is not waited for.
 fn give_up_the_awaited(core: &mut Core) {
-    for task in std::mem::take(&mut core.awaited) {
+    for task in core.peers.give_up_rejoining() {
         lost_peers::abandon(core, task, LAPI_ERR_TGT_PURGED);
     }
 }
@@ -314,6 +318,12 @@ fn options(config: &Config, identity: &Identity, request: &Request) -> Options {
         me: identity.task,
         tasks: identity.tasks,
         copy_limit: config.buf_cp_size as usize,
+        buffers: config.rexmit_limit.map_or(usize::MAX, |limit| limit as usize),
+        lane_bytes: LANE_BYTES.saturating_add(
+            config
+                .rexmit_limit
+                .map_or(0, |count| (count as usize).saturating_mul(config.buf_cp_size as usize)),
+        ),
         bulk: Policy {
             preference: match config.shm_bulk {
                 ShmBulk::Auto => Preference::Auto,

@@ -61,6 +61,9 @@ pub struct Config {
     pub retransmit_interval: u32,
     /// Number of retransmission buffers (`MP_REXMIT_BUF_CNT`, the attribute NUM_REX_BUFS).
     pub rexmit_buf_cnt: u32,
+    /// The number of messages that may be copied at a time as they are sent: `rexmit_buf_cnt` when that or the size is given,
+    /// no limit otherwise.
+    pub rexmit_limit: Option<u32>,
     /// Bytes in a retransmission buffer (`MP_REXMIT_BUF_SIZE`, the attribute REX_BUF_SZ).
     pub rexmit_buf_size: u32,
     /// Messages of up to this many bytes, header and data, are copied when they are sent (the attribute
@@ -198,6 +201,9 @@ impl Config {
         }
 
         let rexmit_buf_size = value::small(env, "MP_REXMIT_BUF_SIZE")?;
+        let rexmit_buf_cnt = value::small(env, "MP_REXMIT_BUF_CNT")?;
+        let limited =
+            ["MP_REXMIT_BUF_CNT", "MP_REXMIT_BUF_SIZE"].iter().any(|name| given(env, name).is_some());
         Ok(Self {
             msg_api: match value::word(env, "MP_MSG_API")? {
                 "lapi" => MsgApi::Lapi,
@@ -218,7 +224,8 @@ impl Config {
             ack_thresh: value::small(env, "MP_ACK_THRESH")?,
             polling_interval: Duration::from_micros(value::setting(env, "MP_POLLING_INTERVAL")?),
             retransmit_interval: value::small(env, "MP_RETRANSMIT_INTERVAL")?,
-            rexmit_buf_cnt: value::small(env, "MP_REXMIT_BUF_CNT")?,
+            rexmit_buf_cnt,
+            rexmit_limit: limited.then_some(rexmit_buf_cnt),
             rexmit_buf_size,
             buf_cp_size: if given(env, "MP_REXMIT_BUF_SIZE").is_some() { rexmit_buf_size } else { COPY_SIZE },
             udp_packet_size: value::small(env, "MP_UDP_PACKET_SIZE")?,

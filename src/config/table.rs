@@ -4,10 +4,7 @@ use std::ffi::c_int;
 use std::fmt;
 
 use super::form;
-use crate::abi::{
-    LAPI_ERR_CSS_LOAD_FAILED, LAPI_ERR_MSG_API, LAPI_ERR_NO_ENV_VAR, LAPI_ERR_NO_NETSTR_SET,
-    LAPI_ERR_SET_VAL, LAPI_ERR_SHM_SETUP, LAPI_ERR_UDP_PKT_SZ,
-};
+use crate::abi::{LAPI_ERR_CSS_LOAD_FAILED, LAPI_ERR_MSG_API, LAPI_ERR_NO_ENV_VAR, LAPI_ERR_NO_NETSTR_SET, LAPI_ERR_SET_VAL, LAPI_ERR_SHM_SETUP, LAPI_ERR_UDP_PKT_SZ};
 
 /// The largest job, in tasks.
 pub const MAX_TASKS: u32 = 16_384;
@@ -158,7 +155,7 @@ pub const VARIABLES: &[Variable] = &[
     ),
     var(
         "MP_REXMIT_BUF_CNT",
-        "How many retransmission buffers a task has.",
+        "How many retransmission buffers a task has; when this or the size is set, at most so many messages are copied at a time.",
         "128",
         Kind::Integer(1, INT_MAX),
         LAPI_ERR_SET_VAL,

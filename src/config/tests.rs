@@ -1,10 +1,7 @@
 use std::collections::HashSet;
 
 use super::*;
-use crate::abi::{
-    LAPI_ERR_CSS_LOAD_FAILED, LAPI_ERR_MSG_API, LAPI_ERR_NO_ENV_VAR, LAPI_ERR_NO_NETSTR_SET,
-    LAPI_ERR_SET_VAL, LAPI_ERR_SHM_SETUP, LAPI_ERR_UDP_PKT_SZ,
-};
+use crate::abi::{LAPI_ERR_CSS_LOAD_FAILED, LAPI_ERR_MSG_API, LAPI_ERR_NO_ENV_VAR, LAPI_ERR_NO_NETSTR_SET, LAPI_ERR_SET_VAL, LAPI_ERR_SHM_SETUP, LAPI_ERR_UDP_PKT_SZ};
 
 fn read(vars: &[(&str, &str)]) -> Result<Config> {
     Config::from_env(&|name| vars.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned()))
@@ -32,6 +29,7 @@ fn defaults() {
             polling_interval: Duration::from_millis(400),
             retransmit_interval: 1_000_000,
             rexmit_buf_cnt: 128,
+            rexmit_limit: None,
             rexmit_buf_size: 16_384,
             buf_cp_size: 128,
             udp_packet_size: 8192,
@@ -94,6 +92,8 @@ fn words_and_numbers() {
 fn one_buffer_size_for_two_attributes() {
     let config = with("MP_REXMIT_BUF_SIZE", "4000");
     assert_eq!((config.buf_cp_size, config.rexmit_buf_size), (4000, 4000));
+    assert_eq!(config.rexmit_limit, Some(128));
+    assert_eq!(with("MP_REXMIT_BUF_CNT", "4").rexmit_limit, Some(4));
 }
 
 #[test]

@@ -5,10 +5,10 @@
 //! of nothing. Each task counts its collective operations; packets carry that count, so one that arrives before its
 //! task has entered the operation is kept.
 //!
-//! A task that is missing for ever *fails* the operation at the task that awaits its packet. That one ends it there and
-//! then, and every later one too, and tells so to all that would ever await a packet of its own: from this operation on
-//! they fail at their turn. So failure spreads along the very ways on which values do, in as many steps; nobody waits for
-//! somebody who waits no more, and everybody still counts the same operations.
+//! A task that is missing for ever *fails* the operation at the task that awaits its packet. That task ends the operation at
+//! once, and every later one too, and sends a packet about it to all that would await a packet of its own: from this operation
+//! on they fail at their turn. So a failure spreads along the ways of the values, in as many steps; no task waits for one that
+//! waits no more, and all tasks still count the same operations.
 //!
 //! A barrier of one task may meet an exchange of another: the program has made different calls. Packets of an exchange have
 //! values, those of a barrier have none, so the task that gets the other kind knows. It goes on through all rounds and names
@@ -26,7 +26,7 @@ use std::collections::HashMap;
 /// Bytes of one task's value in an exchange.
 const VALUE: usize = 8;
 
-/// Why an operation cannot complete.
+/// Why an operation fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The task that is missing, or that has made another call.
@@ -146,8 +146,8 @@ impl Collectives {
         self.next
     }
 
-    /// Another task has entered so many: a task that has come back goes on from there, also when it has entered one that is
-    /// behind. Answers whether it was behind.
+    /// Another task has entered `position` operations: a task that has rejoined continues from there, also when it has entered one
+    /// that is behind. Returns whether it was behind.
     pub fn catch_up(&mut self, position: u32, outbox: &mut Outbox, link: &mut impl Link) -> bool {
         if !before(self.turn(), position) {
             return false;
@@ -170,27 +170,42 @@ impl Collectives {
         self.current.as_ref().map_or(self.next, |current| current.sequence)
     }
 
-    /// Takes a packet in.
+    /// Takes in a packet of `src`. Returns whether it is one that `src` can have sent: otherwise nothing has changed.
     ///
     /// # Safety
     /// `body` must be readable for `len` bytes.
-    pub unsafe fn arrive(&mut self, packet: &Part, body: *const u8, len: usize) {
-        let (from, room) = (packet.offset as usize, self.tasks as usize * VALUE);
-        let Some(entry) = self.entry(packet.sequence, packet.round) else { return };
+    #[must_use]
+    pub unsafe fn arrive(&mut self, src: Task, packet: &Part, body: *const u8, len: usize) -> bool {
+        let Part { sequence, round, offset, other } = *packet;
+        // The round's reach is below the number of tasks, so that the number of rounds that are kept has a bound.
+        let Some(reach) = 1u64.checked_shl(round.into()).filter(|&reach| reach < u64::from(self.tasks))
+        else {
+            return false;
+        };
+        let room = count(reach, self.tasks) * VALUE;
+        let end = usize::try_from(offset).ok().and_then(|from| from.checked_add(len));
+        let fits = end.is_some_and(|end| end <= room) && offset as usize % VALUE == 0 && len % VALUE == 0;
+        if sender(self.me, reach, self.tasks) != src || !fits {
+            return false;
+        }
+        let Some(entry) = self.entry(sequence, round) else { return true };
         entry.there = true;
-        entry.other = packet.other;
-        if len == 0 || from % VALUE != 0 || len % VALUE != 0 || from > room || from + len > room {
-            return;
+        entry.other = other;
+        if len != 0 {
+            let from = offset as usize;
+            if entry.values.len() * VALUE < from + len {
+                entry.values.resize((from + len) / VALUE, 0);
+            }
+            // SAFETY: the values were just made long enough; the caller vouches for the body.
+            unsafe {
+                std::ptr::copy_nonoverlapping(body, entry.values.as_mut_ptr().cast::<u8>().add(from), len)
+            };
+            entry.bytes += len;
         }
-        if entry.values.len() * VALUE < from + len {
-            entry.values.resize((from + len) / VALUE, 0);
-        }
-        // SAFETY: the values were just made long enough; the caller vouches for the body.
-        unsafe { std::ptr::copy_nonoverlapping(body, entry.values.as_mut_ptr().cast::<u8>().add(from), len) };
-        entry.bytes += len;
+        true
     }
 
-    /// What has arrived of a round; `None` when nobody will ask for it any more.
+    /// What has arrived of a round; `None` when no operation needs it any more.
     fn entry(&mut self, sequence: u32, round: u16) -> Option<&mut Round> {
         let (now, reached) =
             self.current.as_ref().map_or((self.next, 0), |current| (current.sequence, current.round));

@@ -25,7 +25,7 @@ pub fn look(held: &mut Held<'_>) -> Report {
         polling: core.waiters.waiting.saturating_sub(waits.len() as u32),
         waits,
         dispatcher,
-        operations: Few::of(core.ops.iter().map(operation)),
+        operations: Few::of(core.ops.iter().map(|pending| operation(pending, core.ops.seen(pending)))),
         collective: (entered, round.map(|round| (round, core.collectives.awaited()))),
         peers,
         copies: Few::of(core.direct_copies.iter().map(|copy| (copy.peer, copy.copied, copy.len))),
@@ -38,7 +38,7 @@ pub fn look(held: &mut Held<'_>) -> Report {
         early: Few::of(early),
         dropped: Few::of(core.dropped.iter().map(|dropped| dropped.message.src)),
         to_self: core.to_self.len(),
-        lost: core.lost.iter().copied().collect(),
+        lost: core.peers.lost().collect(),
         packets: (core.stats.peers.packets_sent, core.stats.peers.packets_received),
     };
     core.ops.mark(now);
@@ -80,7 +80,7 @@ fn awaited(core: &Core, waiter: &Waiter) -> Vec<Task> {
         }
         None => {
             let fenced = core.ops.iter().filter(|pending| pending.fenced()).map(|pending| pending.peer);
-            fenced.chain(core.outbox.unconfirmed()).chain(core.outbox.waiting_for()).collect()
+            fenced.chain(core.outbox.unconfirmed().iter().copied()).chain(core.outbox.waiting_for()).collect()
         }
     };
     tasks.sort_unstable();
@@ -88,14 +88,14 @@ fn awaited(core: &Core, waiter: &Waiter) -> Vec<Task> {
     tasks
 }
 
-fn operation(pending: &Pending) -> Operation {
+fn operation(pending: &Pending, seen: u32) -> Operation {
     let kind = match &pending.op {
         Op::Completion { cmpl_cntr } => Kind::Completion(*cmpl_cntr),
         Op::Rendezvous { len, fetched, .. } => Kind::Rendezvous(*len, *fetched),
         Op::Get { len, arrived, .. } => Kind::Get(*arrived, *len),
         Op::Rmw { .. } => Kind::Rmw,
     };
-    Operation { peer: pending.peer, kind, seen: pending.seen }
+    Operation { peer: pending.peer, kind, seen }
 }
 
 /// The peers of whom there is something to say: something waits at this side or at theirs, or somebody waits for them.

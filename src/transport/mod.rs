@@ -120,6 +120,10 @@ pub trait Endpoint: Send {
     /// The next packet that has arrived, if any. It must be released before the next call.
     fn recv(&mut self) -> Option<Inbound>;
 
+    /// Takes no packets from `peer` from now on, or takes them again: they stay where they are, and the peer finds no room once
+    /// its ring is full. A packet that is held back does not keep [`Wakeup::arm`] from arming. A peer that rejoins is not held.
+    fn hold(&mut self, peer: Task, held: bool);
+
     /// Gives a packet back.
     fn release(&mut self, packet: Inbound);
 

@@ -11,20 +11,20 @@ pub mod core;
 pub mod counter;
 pub mod counter_status;
 pub mod direct_copy;
+pub mod holds;
 pub mod incoming;
 pub mod lock;
 pub mod lock_sharing;
 pub mod notifier;
 mod other_contexts;
+pub mod peers;
 pub mod request;
 pub mod settings;
 pub mod statistics;
 pub mod tuner;
 pub mod waiters;
 
-use crate::abi::{
-    LAPI_ERR_ALL_HNDL_IN_USE, LAPI_ERR_HNDL_INVALID, LAPI_VOID_HANDLE, lapi_err_t, lapi_handle_t,
-};
+use crate::abi::{LAPI_ERR_ALL_HNDL_IN_USE, LAPI_ERR_HNDL_INVALID, LAPI_VOID_HANDLE, lapi_err_t, lapi_handle_t};
 use crate::base::known_threads::this_thread;
 use crate::base::parking::Parking;
 use crate::engine::context::active_handler::Activity;

@@ -106,6 +106,8 @@ impl StallDetector {
 pub struct Waiters {
     /// Threads in [`crate::engine::progress::wait::wait_until`].
     pub waiting: u32,
+    /// Those of them that run a completion handler.
+    pub handlers: u32,
     /// Threads in LAPI_Msgpoll.
     pub polling: u32,
     /// How often in a row a thread of the program has polled by itself and found nothing.

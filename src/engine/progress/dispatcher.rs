@@ -8,8 +8,8 @@ use crate::abi::{INT_ERR, LAPI_ERR_TGT_PURGED};
 use crate::base::bytes::Piece;
 use crate::engine::context::incoming::{ActiveMessage, Data, IncomingPut};
 use crate::engine::context::{Core, Held};
-use crate::engine::transfer::send::{account, answer, broken, call_send_handler};
-use crate::engine::transfer::{direct, loopback, receive, reply, vector_wire};
+use crate::engine::transfer::send::{account, answer, broken, call_send_handler, refuse};
+use crate::engine::transfer::{direct, flow, loopback, receive, reply, vector_wire};
 use crate::error::Error;
 use crate::proto::collective::{Failure, Part};
 use crate::proto::content::Content;
@@ -60,7 +60,7 @@ fn receive<T>(held: &mut Held<'_>, ready: &mut impl FnMut(&mut Core) -> Option<T
         }
         let Some(packet) = core.transport.recv() else { return (taken != 0, None) };
         core.stats.peers.packets_received += 1;
-        if core.quarantined.is_empty() || !core.quarantined.contains(&packet.src) {
+        if !core.peers.is_quarantined(packet.src) {
             handle(held, &packet);
         }
         let core = held.core();
@@ -82,6 +82,9 @@ fn keep_going(held: &mut Held<'_>) -> bool {
     moved |= direct::step(held);
     moved |= loopback::deliver_queued(held);
     moved |= receive::offer_again(held);
+    flow::balance(held);
+    let core = held.core();
+    core.deferred = !core.dropped.is_empty() || !core.holds.is_empty();
     moved | report_finished(held)
 }
 
@@ -98,8 +101,8 @@ fn report_finished(held: &mut Held<'_>) -> bool {
         // A purge is the program's own doing, and may have come since.
         let core = held.core();
         let lost = done.error != 0 && done.error != LAPI_ERR_TGT_PURGED;
-        let lost = lost && core.outbox.is_gone(done.peer) && !core.purged.contains(&done.peer);
-        if lost && held.core().lost.insert(done.peer) {
+        let lost = lost && core.outbox.is_gone(done.peer);
+        if lost && core.peers.lose(done.peer) {
             let detail =
                 format!("task {} has left before everything that was sent to it had found room", done.peer);
             held.context().report(held, INT_ERR, done.peer, &Error::new(done.error, detail));
@@ -134,7 +137,7 @@ fn handle(held: &mut Held<'_>, packet: &Inbound) {
             let message = ActiveMessage { src, id: Some(id), handler, shape: None, atoms, tgt_cntr, cookie };
             match Data::in_packet(body, uhdr_len, total) {
                 Some((header, data)) => receive::active_message(held, &message, header, data),
-                None => broken(held, src),
+                None => refuse(held, src, id),
             }
         }
         Some(Head::RequestToSend { id, uhdr_len, handler, addr, total, cookie, tgt_cntr }) => {
@@ -152,12 +155,15 @@ fn handle(held: &mut Held<'_>, packet: &Inbound) {
             let message = ActiveMessage { src, id: Some(id), handler, shape, atoms: false, tgt_cntr, cookie };
             match Data::in_packet(body, uhdr_len, total) {
                 Some((header, data)) => receive::active_message(held, &message, header, data),
-                None => broken(held, src),
+                None => refuse(held, src, id),
             }
         }
         Some(head @ Head::Vector { .. }) => vector_wire::arrived(held, src, &head, body),
         Some(Head::Put { id, addr, tgt_cntr, cookie, total }) => {
             receive::put(held, &IncomingPut { src, id, addr, tgt_cntr, cookie, total }, body);
+        }
+        Some(Head::Placed { id, bytes, tgt_cntr, cookie }) => {
+            receive::placed(held, src, id, bytes, tgt_cntr, cookie);
         }
         Some(Head::Data { id, offset }) => receive::more_data(held, src, id, offset, body),
         Some(Head::Get { addr, len, cookie, tgt_cntr }) => {
@@ -188,7 +194,10 @@ fn handle(held: &mut Held<'_>, packet: &Inbound) {
             let core = held.core();
             let part = Part { sequence, round, offset, other };
             // SAFETY: the transport vouches for the body until the packet is released.
-            unsafe { core.collectives.arrive(&part, body.ptr, body.len) };
+            let taken = unsafe { core.collectives.arrive(src, &part, body.ptr, body.len) };
+            if !taken {
+                return broken(held, src);
+            }
             advance_collective(core);
         }
         Some(Head::Ping) => {

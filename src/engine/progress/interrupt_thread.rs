@@ -183,6 +183,7 @@ fn serve(held: &mut Held<'_>, called: bool) {
         idle = if moved || held.core().has_ready_work() { 0 } else { idle + 1 };
         held.yield_lock();
     }
-    // What has come in says that the peers run. A look at all of them is worth its cost when nothing has, or from time to time.
+    // What has come in shows that the peers run. A look at all of them is worth its cost when nothing has, or from time to time.
+    lost_peers::welcome(held.core());
     if called && any { lost_peers::look_when_due(held) } else { lost_peers::look_after_peers(held) }
 }

@@ -10,6 +10,7 @@ use crate::base::bell::{self, Cause};
 use crate::base::clock::moment;
 use crate::base::known_threads::{note_thread, this_thread};
 use crate::base::poll::await_readable;
+use crate::engine::context::completion_queue::runs_handler;
 use crate::engine::context::waiters::{WaitPolicy, WaitTarget, Waiter};
 use crate::engine::context::{Context, Core, Held};
 use crate::engine::progress::{dispatcher, lost_peers};
@@ -36,8 +37,14 @@ const BUSY_POLLS: u32 = 1 << 12;
 /// A thread that has polled this often for the reply of a peer that does not look wakes that peer: some 100 microseconds.
 const KICK_AFTER: u32 = 2000;
 
-/// How long a call helps when too much waits for room.
-const RELIEF: Duration = Duration::from_millis(1);
+/// How long a call pauses when what waits for room exceeds its bound, once more for each [`EXCESS`] bytes above it.
+const PAUSE: Duration = Duration::from_millis(1);
+/// See [`PAUSE`].
+const EXCESS: usize = 64 << 10;
+/// No call pauses longer.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// A call that has polled for [`PAUSE`] polls only so often.
+const NAP: Duration = Duration::from_micros(100);
 
 /// A call that does not take the lock has changed a counter: wakes the threads that may wait for it.
 #[inline]
@@ -147,18 +154,25 @@ pub fn make_progress(held: &mut Held<'_>) {
     }
 }
 
-/// Too much waits for room at `tgt`: gives it a moment to make some. The program's call is not held up for longer than
-/// that, whatever the peer does; but a program that sends faster than its peers receive cannot fill the memory at full speed.
+/// Too many bytes wait for room at `tgt`: gives it time to make some. The call always returns, whatever the peer does, but the
+/// pause grows with the excess: what waits grows with the square root of time, at most, and not with the speed of the program.
+/// Calls of handlers are not slowed down: they hold up the dispatcher.
 #[cold]
 pub fn throttle(held: &mut Held<'_>, tgt: Task) {
     if held.nested() {
         return;
     }
-    let (before, until) = (held.core().outbox.parked(tgt), Instant::now() + RELIEF);
     lost_peers::look_when_due(held);
-    while held.core().outbox.parked(tgt) >= before && Instant::now() < until && !held.core().closing {
+    path::kick_inattentive_peers(held.core());
+    let core = held.core();
+    let before = core.outbox.bytes(tgt);
+    let excess = before.saturating_sub(core.options.lane_bytes);
+    let pause = (PAUSE * (1 + excess / EXCESS).min(1 << 20) as u32).min(LONGEST_PAUSE);
+    let begun = Instant::now();
+    while held.core().outbox.bytes(tgt) >= before && begun.elapsed() < pause && !held.core().closing {
         if !dispatcher::turn(held) {
-            held.unlocked(std::thread::yield_now);
+            let polled = begun.elapsed() < PAUSE;
+            held.unlocked(|| if polled { std::thread::yield_now() } else { std::thread::sleep(NAP) });
         }
     }
 }
@@ -168,6 +182,7 @@ fn begin(held: &mut Held<'_>) {
     held.step_out();
     let core = held.core();
     core.waiters.waiting += 1;
+    core.waiters.handlers += u32::from(runs_handler());
     if core.waiters.waiting == 1 {
         core.set_polling(true);
     }
@@ -177,6 +192,7 @@ fn end(held: &mut Held<'_>) {
     held.step_in();
     let core = held.core();
     core.waiters.waiting -= 1;
+    core.waiters.handlers -= u32::from(runs_handler());
     if core.waiters.waiting == 0 {
         core.set_polling(false);
     } else if !core.waiters.on_descriptor {
@@ -315,7 +331,7 @@ fn sleep_on_descriptor(held: &mut Held<'_>) -> bool {
     };
     let at_most = core.until_due(at_most);
     let descriptor = core.transport.event_fd().as_raw_fd();
-    let readable = held.unlocked(|| {
+    let woken = held.unlocked(|| {
         // SAFETY: the transport lives as long as the core, and the core is not closed while `waiting` is not 0.
         let descriptor = unsafe { BorrowedFd::borrow_raw(descriptor) };
         await_readable(&[descriptor], Some(at_most))[0]
@@ -327,11 +343,15 @@ fn sleep_on_descriptor(held: &mut Held<'_>) -> bool {
     if core.waiters.in_room != 0 {
         core.news = true;
     }
-    if !readable {
+    if woken || at_most < LOOK_AROUND {
+        // A wake-up costs what has come in, not what this task waits for.
+        lost_peers::welcome(held.core());
+        lost_peers::look_when_due(held);
+    } else {
         lost_peers::look_after_peers(held);
     }
     if held.context().settings.interrupts.load(Ordering::Relaxed) {
         held.context().notifier.watch_if_idle();
     }
-    readable
+    woken
 }

@@ -128,8 +128,7 @@ pub fn open_again(me: Number, tasks: u32, transport: Box<dyn Transport>, habits:
     let task = open_one(me, tasks, transport, habits);
     let mut held = task.context.enter().expect("an open context");
     let core = held.core();
-    core.awaited = (0..tasks).filter(|&task| task != me).collect();
-    core.joined_at = Some(0);
+    core.peers.await_all(me);
     lost_peers::welcome(core);
     drop(held);
     task
@@ -142,6 +141,8 @@ fn open_one(me: Number, tasks: u32, transport: Box<dyn Transport>, habits: &Habi
         me,
         tasks,
         copy_limit: habits.copy_limit,
+        buffers: usize::MAX,
+        lane_bytes: 1 << 20,
         bulk: Policy { preference: habits.preference, crowded: false },
         patience: habits.patience,
         level: LAST_LIB,
@@ -269,7 +270,7 @@ fn describe(core: &mut Core) -> String {
         core.ops.len(),
         core.ops.peers().collect::<std::collections::BTreeSet<_>>(),
         core.outbox.waiting_for().collect::<Vec<_>>(),
-        core.outbox.unconfirmed().collect::<Vec<_>>(),
+        core.outbox.unconfirmed(),
         core.collectives.awaited(),
         core.direct_copies.len(),
         core.to_self.len(),

@@ -133,11 +133,11 @@ fn finish(held: &mut Held<'_>, transfer: &DirectCopy) {
     }
 }
 
-/// Tells the target of a copy that we have made in its memory, or from it: a put of nothing, with the operation's number
-/// and counters. In place of an address it says how many bytes we have put there.
+/// Tells the target of a copy that this task has made in its memory, or from it: the operation's number and counters, and how
+/// many bytes were put there.
 fn announce(held: &mut Held<'_>, transfer: &DirectCopy, id: u32, tgt_cntr: u64, cookie: u64) {
     let bytes = if matches!(transfer.kind, Kind::Push { .. }) { transfer.len as u64 } else { 0 };
-    answer(held.core(), transfer.peer, &Head::Put { id, addr: bytes, tgt_cntr, cookie, total: 0 });
+    answer(held.core(), transfer.peer, &Head::Placed { id, bytes, tgt_cntr, cookie });
 }
 
 /// The kernel did not make the copy: the data goes in packets, from its beginning.
@@ -166,6 +166,7 @@ fn refused(held: &mut Held<'_>, transfer: DirectCopy) {
                 Sent::Free => send::finish(held, &done),
                 Sent::Queued => {}
                 // Reported with the other send operations that are done.
+                Sent::NoMemory => send::out_of_memory(held.core().options.me, peer),
                 Sent::Gone => held.core().finished.push(SendDone { error: LAPI_ERR_NO_CONNECTIVITY, ..done }),
             }
         }

@@ -10,10 +10,8 @@ use crate::dgsp::Layout;
 use crate::dgsp::vector::Vector;
 use crate::engine::context::Held;
 use crate::engine::context::incoming::{Delivery, Incoming, Then};
-use crate::engine::transfer::assembly;
-use crate::engine::transfer::deliver;
-use crate::engine::transfer::reply;
-use crate::engine::transfer::send::{self, broken};
+use crate::engine::transfer::send::{self, broken, refuse};
+use crate::engine::transfer::{assembly, deliver, reply};
 use crate::proto::content::{Content, Sink};
 use crate::proto::inbox::Assembly;
 use crate::proto::outbox::{Body, Continuation, SendDone, Sent, Streaming};
@@ -86,16 +84,22 @@ pub(in crate::engine) unsafe fn send_put(
         return unsafe { send::send(held, tgt, &head, Body { header: described, data }, false, done) };
     }
     let second = core.outbox.number(tgt);
-    let copied = data.len() <= core.options.copy_limit;
+    let copied = data.len() <= core.options.copy_limit && core.outbox.has_buffer();
     let head = Head::Vector { id, get: 0, words, data: second, total, cookie, tgt_cntr };
     // SAFETY: the description is copied at once; the data is the caller's promise.
     unsafe {
-        if send_description(held, tgt, id, &head, described) == Sent::Gone {
+        let sent = send_description(held, tgt, id, &head, described);
+        if matches!(sent, Sent::Gone | Sent::NoMemory) {
             held.core().outbox.take_back(tgt);
-            return Sent::Gone;
+            return sent;
         }
         let how = Streaming { copied, atom: 0 };
-        send::stream(held, tgt, None, Continuation::Message(second), data, how, done)
+        let sent = send::stream(held, tgt, None, Continuation::Message(second), data, how, done);
+        if sent == Sent::NoMemory {
+            // The target waits for the data already.
+            send::out_of_memory(held.core().options.me, tgt);
+        }
+        sent
     }
 }
 
@@ -134,7 +138,9 @@ pub(in crate::engine) fn request(
 /// The kernel has refused a copy: asks for packets instead.
 pub fn request_runs(held: &mut Held<'_>, tgt: Task, target: &Layout, tgt_cntr: u64, cookie: u64) {
     // A peer that has gone meanwhile is reported when somebody waits for the answer.
-    request(held, tgt, &describe_runs(target), target.len(), tgt_cntr, cookie);
+    if request(held, tgt, &describe_runs(target), target.len(), tgt_cntr, cookie) == Sent::NoMemory {
+        send::out_of_memory(held.core().options.me, tgt);
+    }
 }
 
 /// The kernel has refused a copy: puts by packets instead.
@@ -167,7 +173,9 @@ pub fn arrived(held: &mut Held<'_>, src: Task, head: &Head, body: Piece) {
         incoming.words = unsafe { bytes::copy_aligned(body.part(0, described)) };
         return known(held, src, id, &incoming, body.part(described, body.len - described));
     }
-    incoming.words = vec![0; words as usize].into();
+    // As many as the packet says, of which memory is taken only as they arrive.
+    let Some(words) = bytes::zeroed(words as usize) else { return refuse(held, src, id) };
+    incoming.words = words;
     let sink = Sink::Buffer(incoming.words.as_mut_ptr() as usize);
     let then = Then::Describe(Box::new(incoming));
     let assembly = Assembly { sink, total: described as u64, arrived: 0, then };
@@ -183,7 +191,8 @@ pub fn described(held: &mut Held<'_>, src: Task, id: u32, incoming: Incoming) {
 
 fn known(held: &mut Held<'_>, src: Task, id: u32, incoming: &Incoming, here: Piece) {
     let Some(layout) = layout_of(&incoming.words).filter(|layout| layout.len() == incoming.total) else {
-        return broken(held, src);
+        // The data of a put may come as a message of its own.
+        return refuse(held, src, if incoming.get { id } else { incoming.data });
     };
     if incoming.get {
         deliver::confirm(held, src, id);

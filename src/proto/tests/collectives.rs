@@ -82,7 +82,7 @@ impl Job {
         let body = packet.body();
         let part = Part { sequence, round, offset, other };
         // SAFETY: the body is in the packet.
-        unsafe { self.members[packet.dst as usize].arrive(&part, body.ptr, body.len) };
+        assert!(unsafe { self.members[packet.dst as usize].arrive(packet.src, &part, body.ptr, body.len) });
         self.advance(packet.dst);
     }
 
@@ -182,7 +182,9 @@ fn mixed(
             };
             let (at, body) = (packet.dst as usize, packet.body());
             // SAFETY: the body is in the packet.
-            unsafe { job[at].arrive(&Part { sequence, round, offset, other }, body.ptr, body.len) };
+            assert!(unsafe {
+                job[at].arrive(packet.src, &Part { sequence, round, offset, other }, body.ptr, body.len)
+            });
             let outcome = job[at].advance(&mut outboxes[at], &mut network.link(packet.dst));
             outcomes[at] = outcomes[at].take().or(outcome);
         }
@@ -225,4 +227,27 @@ fn a_barrier_that_meets_an_exchange_fails_in_every_task() {
             }
         }
     });
+}
+
+/// Whatever a packet says, it asks for no memory that it has not the right to, and what is right still counts.
+#[test]
+fn malformed_packets_change_nothing() {
+    let body = [9u64; 16];
+    let arrive = |member: &mut Collectives, src, round, offset, len: usize| {
+        // SAFETY: the body has 128 bytes, and is not read beyond the length.
+        unsafe {
+            member.arrive(src, &Part { sequence: 0, round, offset, other: 0 }, body.as_ptr().cast(), len)
+        }
+    };
+    let mut member = Collectives::new(0, 5);
+    for round in [3, 31, 63, 64, 65, 1000, u16::MAX] {
+        assert!(!arrive(&mut member, 1, round, 0, 8), "round {round} of five tasks");
+    }
+    for (offset, len) in [(8, 8), (0, 16), (u32::MAX, 8), (u32::MAX - 7, 8), (1 << 31, 8), (3, 8), (0, 7)] {
+        assert!(!arrive(&mut member, 1, 0, offset, len), "{len} bytes at {offset}");
+    }
+    assert!(!arrive(&mut member, 2, 0, 0, 8), "task 2 has no part in the first round of task 0");
+    assert!(arrive(&mut member, 1, 0, 0, 8));
+    assert!(arrive(&mut member, 4, 2, 0, 8));
+    assert!(!arrive(&mut member, 4, 2, 8, 8), "one value is left for the last round");
 }

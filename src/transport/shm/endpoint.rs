@@ -62,6 +62,15 @@ impl Endpoint for ShmTransport {
         None
     }
 
+    fn hold(&mut self, peer: Task, held: bool) {
+        let (from, to) =
+            if held { (&mut self.contacts, &mut self.held) } else { (&mut self.held, &mut self.contacts) };
+        if let Some(at) = from.iter().position(|&task| task == peer) {
+            to.push(from.remove(at));
+            (self.turn, self.streak) = (0, 0);
+        }
+    }
+
     #[inline]
     fn release(&mut self, packet: Inbound) {
         let light = self.light;

@@ -68,6 +68,8 @@ pub struct ShmTransport {
     /// Whose turn it is, by its place in `contacts`, and for how many packets it has been.
     turn: usize,
     streak: u32,
+    /// Peers from which nothing is taken now, though they have written to us.
+    held: Vec<Task>,
     /// Peers without room.
     stuck: Vec<Task>,
     light: Light,
@@ -101,6 +103,7 @@ impl ShmTransport {
             known: vec![0; (tasks as usize).div_ceil(64)],
             turn: 0,
             streak: 0,
+            held: Vec::new(),
             stuck: Vec::new(),
             light: Light::new(asymmetric),
             heavy: Heavy::new(asymmetric),

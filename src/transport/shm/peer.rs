@@ -117,6 +117,7 @@ impl ShmTransport {
         let Some(peer) = self.peers[task as usize].take() else { return };
         self.left.push(peer);
         self.contacts.retain(|&contact| contact != task);
+        self.held.retain(|&held| held != task);
         self.stuck.retain(|&stuck| stuck != task);
         (self.turn, self.streak) = (0, 0);
         if let Some(memory) = &mut self.memory {
