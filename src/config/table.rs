@@ -254,7 +254,7 @@ pub const VARIABLES: &[Variable] = &[
     ),
     var(
         "LAPI_INIT_TIMEOUT",
-        "How many seconds LAPI_Init waits for the other tasks.",
+        "After how many seconds a task that has not called LAPI_Init counts as dead.",
         "300",
         Kind::Integer(1, 86_400),
         LAPI_ERR_SET_VAL,
@@ -272,6 +272,11 @@ pub const VARIABLES: &[Variable] = &[
         "USR2",
         Kind::Form("none, or the name or number of a signal", |text| form::report_signal(text).is_some()),
         LAPI_ERR_SET_VAL,
+    ),
+    launcher(
+        "LAPI_JOB_FD",
+        TEXT,
+        "poe: the file in which tasks count their openings of LAPI, and its inode.",
     ),
     launcher("LAPI_REPORT_FD", TEXT, "poe: the socket for reports, and its inode."),
     Variable {

@@ -49,7 +49,12 @@ pub fn look(held: &mut Held<'_>) -> Report {
 fn wait(core: &Core, waiter: &Waiter) -> Wait {
     // SAFETY: the thread waits for this counter, so it is there: the thread takes the lock, which is held, before it goes on.
     let value = waiter.awaited.counter.map(|(address, _)| unsafe { counter::get(address) });
-    Wait { waiter: *waiter, value, awaited: awaited(core, waiter) }
+    let awaited = awaited(core, waiter);
+    let absence = match awaited[..] {
+        [one] => core.transport.absence(one),
+        _ => None,
+    };
+    Wait { waiter: *waiter, value, awaited, absence }
 }
 
 /// The tasks that must do something before this wait can end, as far as it can be known here: for a counter, those of the
@@ -118,7 +123,8 @@ fn peers(core: &Core, waits: &[Wait]) -> Vec<Peer> {
             let lane = lanes.binary_search_by_key(&peer, |lane| lane.peer).ok().map(|at| lanes[at].clone());
             let traffic = lane.unwrap_or(Traffic { peer, ..Traffic::default() });
             let (state, polls) = (core.transport.state(peer), core.transport.polls(peer));
-            Some(Peer { traffic, state, polls, view })
+            let absence = core.transport.absence(peer);
+            Some(Peer { traffic, state, polls, view, absence })
         })
         .take(super::LISTED * 64)
         .collect()

@@ -85,6 +85,8 @@ pub struct Wait {
     pub value: Option<i32>,
     /// The tasks that must do something before the wait can end, as far as this task can know.
     pub awaited: Vec<Task>,
+    /// When it is one that this task is not connected with: why, as a clause.
+    pub absence: Option<String>,
 }
 
 /// An operation that waits for a reply.
@@ -135,6 +137,8 @@ pub struct Peer {
     pub polls: bool,
     /// What can be seen of its ring.
     pub view: Option<ConnectionView>,
+    /// Why this task is not connected with it, as a clause.
+    pub absence: Option<String>,
 }
 
 /// Why a context's lock cannot be had.

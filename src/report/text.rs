@@ -51,8 +51,13 @@ impl Wait {
                 format!("waits in {call} for a counter that no pending operation of this task will increment")
             }
             ([], None) => format!("waits in {call}"),
-            (list, _) => format!("waits in {call} for {}", tasks(list)),
+            (list, _) => format!("waits in {call} for {}{}", tasks(list), self.which()),
         }
+    }
+
+    /// What is said of the task that is waited for when it has never come.
+    fn which(&self) -> String {
+        self.absence.as_ref().map_or_else(String::new, |absence| format!(", which {absence}"))
     }
 
     fn line(&self) -> String {
@@ -63,7 +68,7 @@ impl Wait {
             let _ = write!(line, ": the counter at {address:#x} is {value}, wanted is {wanted}");
         }
         if !self.awaited.is_empty() {
-            let _ = write!(line, "; for {}", tasks(&self.awaited));
+            let _ = write!(line, "; for {}{}", tasks(&self.awaited), self.which());
         }
         line
     }
@@ -172,11 +177,13 @@ fn operation(operation: &Operation) -> String {
 }
 
 fn peer(peer: &Peer) -> String {
-    let Peer { traffic, state, polls, view } = peer;
+    let Peer { traffic, state, polls, view, absence } = peer;
     let mut line = format!("task {}: ", traffic.peer);
     line += match (state, view) {
+        _ if absence.is_some() => absence.as_deref().unwrap_or_default(),
         (PeerState::Closed, _) => "has ended LAPI",
         (PeerState::Dead, _) => "has died",
+        (PeerState::Connecting, _) => "is not connected yet",
         (PeerState::Up, _) if *polls => "polls for packets",
         (PeerState::Up, Some(view)) if view.asleep => "sleeps",
         (PeerState::Up, _) => "does not poll for packets",

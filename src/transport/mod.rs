@@ -179,6 +179,8 @@ pub enum PeerState {
     Closed,
     /// It died, or cannot be reached any more, or this task has parted from it.
     Dead,
+    /// This task is not connected with it yet: packets to it find no room. See [`Peers::absence`].
+    Connecting,
 }
 
 /// What can be seen of the connection with a peer without a system call, for reports about a job that hangs.
@@ -203,6 +205,14 @@ pub const NO_EPOCH: u64 = 0;
 pub trait Peers {
     /// The state of the peer. May make a system call: not for hot paths.
     fn state(&self, peer: Task) -> PeerState;
+
+    /// Why this task is not connected with the peer: a clause that follows the peer's name. `None` when it is.
+    fn absence(&self, _peer: Task) -> Option<String> {
+        None
+    }
+
+    /// Connects with the peer, if that has not begun: this task awaits something from it.
+    fn connect(&mut self, _peer: Task) {}
 
     /// Whether the peer takes packets, as far as is known without a system call.
     fn is_open(&self, peer: Task) -> bool {
@@ -245,8 +255,7 @@ pub trait Peers {
     /// `LAPI_ERR_SHM_SETUP`: the system lacks what is needed; nothing has changed.
     fn rejoin(&mut self, peer: Task, epoch: u64) -> Result<()>;
 
-    /// A peer that has rejoined, with its epoch; each is named once. Makes system calls while peers are awaited: for
-    /// threads that have slept.
+    /// A peer that has rejoined, or one that has let this task rejoin, with its epoch; each is named once.
     fn rejoined(&mut self) -> Option<(Task, u64)>;
 }
 

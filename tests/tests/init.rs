@@ -190,20 +190,53 @@ fn programs_one_after_another_in_one_job() {
     passed(&outcome, 9);
 }
 
-/// A task that never comes: LAPI_Init gives up, and says so.
+fn one_of_two(args: &str) -> Job {
+    by_hand(args).env("MP_CHILD", "0").env("MP_PROCS", "2").env("MP_PARTITION", key())
+}
+
+#[test]
+fn lapi_init_waits_for_no_task() {
+    passed(&one_of_two("local").run(), 1);
+}
+
+#[test]
+fn instances_may_be_opened_in_any_order() {
+    for procs in [2, 3, 5] {
+        run("init/init", procs, "order");
+    }
+}
+
+/// A task that never comes: what needs it fails after LAPI_INIT_TIMEOUT, and its name is said.
 #[test]
 fn a_missing_task_is_reported() {
-    let outcome = by_hand("plain 1")
-        .env("MP_CHILD", "0")
-        .env("MP_PROCS", "2")
-        .env("MP_PARTITION", key())
-        .env("LAPI_INIT_TIMEOUT", "2")
-        .env("MP_INFOLEVEL", "1")
-        .run();
-    assert!(
-        !outcome.timed_out && outcome.status == Some(199),
-        "LAPI_Init fails when a task is missing\n{outcome}"
-    );
+    let outcome = one_of_two("missing").env("LAPI_INIT_TIMEOUT", "2").env("MP_INFOLEVEL", "0").run();
+    passed(&outcome, 1);
+    // Without an error handler.
+    let outcome = one_of_two("plain 1").env("LAPI_INIT_TIMEOUT", "2").run();
+    outcome.exited(134).says("task 1 has not called LAPI_Init within 2 s (LAPI_INIT_TIMEOUT)");
+}
+
+#[test]
+fn a_task_started_by_hand_hears_what_may_be_missing() {
+    let alone = by_hand("missing").env("MP_CHILD", "0").env("MP_PROCS", "2").env("MP_INFOLEVEL", "0");
+    passed(&alone.env("LAPI_INIT_TIMEOUT", "6").run().says("MP_PARTITION is not set").clone(), 1);
+}
+
+/// A task that comes later than that delays only those that need it.
+#[test]
+fn a_task_may_come_late() {
+    let key = key();
+    let start = |task: &str| {
+        let job = by_hand("plain 2").env("MP_CHILD", task).env("MP_PROCS", "3");
+        job.env("MP_PARTITION", &key).env("MP_INFOLEVEL", "1").start()
+    };
+    let mut running = vec![start("2"), start("0")];
+    std::thread::sleep(std::time::Duration::from_secs(12));
+    running.push(start("1"));
+    let outcomes: Vec<_> = running.into_iter().map(openlapi_tests::Running::wait).collect();
+    outcomes.iter().for_each(|outcome| passed(outcome, 1));
+    let said = "waiting for task 1, which has not called LAPI_Init";
+    assert!(outcomes.iter().any(|outcome| outcome.stderr.contains(said)), "{outcomes:?}");
 }
 
 /// Two tasks of different users with one key must not become one job.
@@ -230,9 +263,9 @@ fn another_user_cannot_join() {
     let (mine, theirs) = (mine.wait(), theirs.wait());
     fs::remove_dir_all(&stranger).expect("the copies can be removed");
     for outcome in [&mine, &theirs] {
-        assert!(!outcome.timed_out, "LAPI_Init ends\n{outcome}");
-        assert_eq!(outcome.status, Some(199), "LAPI_Init fails in both tasks\n{mine}\n{theirs}");
-        outcome.says("LAPI_Init");
+        assert!(!outcome.timed_out, "the call ends\n{outcome}");
+        assert_eq!(outcome.status, Some(134), "neither finds the other\n{mine}\n{theirs}");
+        outcome.says("LAPI_INIT_TIMEOUT");
     }
 }
 

@@ -58,6 +58,7 @@ pub fn look_after_peers(held: &mut Held<'_>) {
     for peer in concerned {
         match held.core().transport.state(peer) {
             PeerState::Up => silent.push(peer),
+            PeerState::Connecting => held.core().transport.connect(peer),
             gone => lose(held, peer, gone),
         }
     }
@@ -66,6 +67,10 @@ pub fn look_after_peers(held: &mut Held<'_>) {
     while let Some(peer) = held.core().collectives.awaited() {
         match held.core().transport.state(peer) {
             PeerState::Up => break,
+            PeerState::Connecting => {
+                held.core().transport.connect(peer);
+                break;
+            }
             gone => lose(held, peer, gone),
         }
         if held.core().closing || held.core().collectives.awaited() == Some(peer) {
@@ -87,15 +92,17 @@ fn awaited(core: &Core) -> Vec<Task> {
     peers
 }
 
-/// Takes note of tasks that have rejoined.
+/// Takes note of tasks that have rejoined, and of those that have let this task rejoin.
 pub fn welcome(core: &mut Core) {
-    if core.peers.rejoining().is_empty() {
-        return;
-    }
     while let Some((task, epoch)) = core.transport.rejoined() {
-        core.peers.rejoined(task);
-        // A frame further up some stack may have been in the middle of a message of before.
-        core.inbox.forget(task);
+        if core.peers.standing(task) == Standing::Rejoining {
+            core.peers.rejoined(task);
+            // A frame further up some stack may have been in the middle of a message of before.
+            core.inbox.forget(task);
+        } else if core.peers.joined_at.is_none() {
+            // This process has taken the place of another one, which the peer had given up.
+            core.peers.joined_at = Some(0);
+        }
         core.news = true;
         if let Some(position) = epoch.checked_sub(FIRST_POSITION) {
             fall_into_step(core, task, position as u32);
@@ -186,11 +193,12 @@ fn lose(held: &mut Held<'_>, peer: Task, how: PeerState) {
             return;
         }
     }
-    let how = match ended::of(peer) {
+    let how = match (core.transport.absence(peer), ended::of(peer)) {
         _ if closed => "has ended LAPI".to_owned(),
-        Some(end) => end.to_string(),
+        (_, Some(end)) => end.to_string(),
+        (Some(absence), None) => absence,
         // The launcher's word may come later, or there is no launcher.
-        None => "has ended without calling LAPI_Term".to_owned(),
+        (None, None) => "has ended without calling LAPI_Term".to_owned(),
     };
     end(held, peer, LAPI_ERR_NO_CONNECTIVITY, INT_ERR, &how);
 }

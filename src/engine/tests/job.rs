@@ -2,7 +2,6 @@
 
 use crate::abi::{LAPI_err_hndlr_p, LAST_LIB, lapi_err_t, lapi_handle_t};
 use crate::api::init;
-use crate::base::asymmetric_barrier;
 use crate::base::thread::ThreadConfig;
 use crate::engine::context::request::{Policy, Preference};
 use crate::engine::context::settings::{Advertised, Options};
@@ -11,13 +10,11 @@ use crate::engine::context::{Context, Core};
 use crate::engine::progress::{completion_threads, dispatcher, interrupt_thread, lost_peers};
 use crate::transport::faults::{FaultPlan, Faulty};
 use crate::transport::mem::{MemOptions, NetworkHandle, network};
-use crate::transport::shm::remote::CrossMemory;
-use crate::transport::shm::{Own, PeerParts, ShmTransport};
+use crate::transport::shm::{ShmTransport, in_process};
 use crate::transport::{Task as Number, Transport};
 use libc::c_int;
 use std::any::Any;
 use std::collections::BTreeMap;
-use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
@@ -346,23 +343,7 @@ pub fn faulty_mem(tasks: u32, attach: bool, plan: &FaultPlan) -> Ends {
 
 /// Shared memory between threads of this process.
 pub fn shm(tasks: u32) -> Vec<ShmTransport> {
-    let owns: Vec<Own> = (0..tasks).map(|_| Own::create(tasks).expect("shared memory")).collect();
-    let copy = |fd: &OwnedFd| fd.as_fd().try_clone_to_owned().expect("a descriptor");
-    let pid = std::process::id() as i32;
-    let parts = |me: usize| {
-        let part = |(task, own): (usize, &Own)| {
-            (task != me).then(|| PeerParts { pid, file: copy(&own.file), event: copy(&own.event) })
-        };
-        owns.iter().enumerate().map(part).collect::<Vec<_>>()
-    };
-    let parts: Vec<_> = (0..owns.len()).map(parts).collect();
-    let join = |(me, (own, parts)): (usize, (Own, Vec<_>))| {
-        let memory = CrossMemory::new(vec![pid; tasks as usize], false);
-        let mut end = ShmTransport::new(me as Number, tasks, own, asymmetric_barrier::registered(), None);
-        end.join(parts, asymmetric_barrier::registered(), Some(memory)).expect("a transport");
-        end
-    };
-    owns.into_iter().zip(parts).enumerate().map(join).collect()
+    in_process::ends(tasks)
 }
 
 /// Any ends.

@@ -15,9 +15,6 @@ use crate::proto::outbox::{Continuation, SendDone, Sent, Streaming};
 use crate::transport::{Access, PeerState, Started};
 use crate::wire::packet::Head;
 
-/// From so many bytes on, a look whether the peer's process lives costs nothing beside the copy.
-const WORTH_A_LOOK: usize = 1 << 18;
-
 /// Starts a copy: its first slice is made at once.
 pub fn begin(held: &mut Held<'_>, transfer: DirectCopy) {
     advance(held, transfer);
@@ -56,8 +53,8 @@ fn take_reports(held: &mut Held<'_>) -> bool {
 
 fn advance(held: &mut Held<'_>, mut transfer: DirectCopy) {
     let core = held.core();
-    if transfer.len >= WORTH_A_LOOK && core.transport.state(transfer.peer) != PeerState::Up {
-        // The number of its process may mean another one by now.
+    if transfer.copied == 0 && core.transport.state(transfer.peer) != PeerState::Up {
+        // The number of its process may mean another one by now, or another program.
         return refused(held, transfer);
     }
     let before = ticks();
