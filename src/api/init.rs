@@ -46,6 +46,25 @@ pub struct Request {
     pub interrupts: bool,
 }
 
+impl Request {
+    /// From lapi_info_t, for a handle and an instance (from 0).
+    ///
+    /// # Safety
+    /// `lapi_thread_attr` must be null or the program's structure, which is used until LAPI_Init returns.
+    pub unsafe fn new(handle: lapi_handle_t, instance: usize, info: &lapi_info_t) -> Self {
+        Self {
+            handle,
+            instance,
+            level: info.lib_vers,
+            error_handler: info.err_hndlr,
+            completion_threads: info.num_compl_hndlr_thr,
+            // SAFETY: the caller's promise.
+            recipe: unsafe { info.lapi_thread_attr.as_ref() }.map_or(ThreadConfig::PLAIN, ThreadConfig::of),
+            interrupts: info.protocol & LAPI_INTERRUPT_OFF == 0,
+        }
+    }
+}
+
 /// A larger number is a mistake, or was never set; it would take the memory for its stacks.
 const MOST_COMPLETION_THREADS: i32 = 128;
 

@@ -4,6 +4,7 @@
 //! that do not fit each other would write where nothing should be written.
 
 use super::{active_message, check, nudge};
+use crate::abi::lapi_vec_t;
 use crate::dgsp::Layout;
 use crate::dgsp::vector::{self as vectors, Vector};
 use crate::engine::context::Held;
@@ -16,24 +17,42 @@ use crate::proto::outbox::SendDone;
 use std::sync::Arc;
 
 /// The two vectors of a put or get, and what goes with them.
-pub struct Pair<'a> {
+pub struct Pair {
     /// The target.
     pub tgt: u32,
     /// The vector at the origin.
-    pub origin: Option<&'a Vector>,
+    pub origin: Option<Vector>,
     /// The vector at the target.
-    pub target: Option<&'a Vector>,
+    pub target: Option<Vector>,
     /// The target's counter, or 0.
     pub tgt_cntr: u64,
     /// What the program wishes.
     pub hint: Hint,
 }
 
-impl Pair<'_> {
+/// A put between two vectors.
+pub struct PutRequest {
+    /// The vectors.
+    pub pair: Pair,
+    /// The completion counter, or 0.
+    pub cmpl_cntr: usize,
+    /// What follows when the data may be changed.
+    pub done: SendDone,
+}
+
+/// A get between two vectors.
+pub struct GetRequest {
+    /// The vectors.
+    pub pair: Pair,
+    /// What follows when the data is here.
+    pub done: GetDone,
+}
+
+impl Pair {
     fn checked(&self, held: &mut Held<'_>) -> Result<Option<Vectored>> {
         check::target(held, self.tgt)?;
-        vectors::check_pair(self.origin, self.target)?;
-        let (Some(origin), Some(target)) = (self.origin, self.target) else { return Ok(None) };
+        vectors::check_pair(self.origin.as_ref(), self.target.as_ref())?;
+        let (Some(origin), Some(target)) = (&self.origin, &self.target) else { return Ok(None) };
         Ok(Some(Vectored {
             tgt: self.tgt,
             origin: Arc::new(Layout::vector(origin)),
@@ -49,12 +68,12 @@ impl Pair<'_> {
 ///
 /// # Safety
 /// The vectors must be as the man page wants them.
-pub unsafe fn put(held: &mut Held<'_>, pair: &Pair<'_>, cmpl_cntr: usize, done: SendDone) -> Result<()> {
-    let Some(put) = pair.checked(held)? else { return Ok(()) };
-    let done = SendDone { bytes: put.origin.len(), ..done };
+pub unsafe fn put(held: &mut Held<'_>, request: &PutRequest) -> Result<()> {
+    let Some(put) = request.pair.checked(held)? else { return Ok(()) };
+    let done = SendDone { bytes: put.origin.len(), ..request.done };
     // SAFETY: the caller's promise.
-    unsafe { vector::put(held, &put, cmpl_cntr, done) }?;
-    nudge(held, pair.tgt);
+    unsafe { vector::put(held, &put, request.cmpl_cntr, done) }?;
+    nudge(held, request.pair.tgt);
     Ok(())
 }
 
@@ -62,11 +81,11 @@ pub unsafe fn put(held: &mut Held<'_>, pair: &Pair<'_>, cmpl_cntr: usize, done: 
 ///
 /// # Safety
 /// The vectors must be as the man page wants them.
-pub unsafe fn get(held: &mut Held<'_>, pair: &Pair<'_>, done: GetDone) -> Result<()> {
-    let Some(get) = pair.checked(held)? else { return Ok(()) };
+pub unsafe fn get(held: &mut Held<'_>, request: &GetRequest) -> Result<()> {
+    let Some(get) = request.pair.checked(held)? else { return Ok(()) };
     // SAFETY: the caller's promise.
-    unsafe { vector::get(held, &get, done) }?;
-    nudge(held, pair.tgt);
+    unsafe { vector::get(held, &get, request.done) }?;
+    nudge(held, request.pair.tgt);
     Ok(())
 }
 
@@ -74,11 +93,13 @@ pub unsafe fn get(held: &mut Held<'_>, pair: &Pair<'_>, done: GetDone) -> Result
 ///
 /// # Safety
 /// The vector and the addresses must be as the man page wants them.
-pub unsafe fn amsend(held: &mut Held<'_>, message: Message, origin: Option<&Vector>) -> Result<()> {
+pub unsafe fn amsend(held: &mut Held<'_>, message: Message, origin: *const lapi_vec_t) -> Result<()> {
+    // SAFETY: the caller's promise.
+    let origin = unsafe { Vector::of(origin) };
     check::target(held, message.tgt)?;
-    vectors::check_origin(origin)?;
+    vectors::check_origin(origin.as_ref())?;
     let Some(origin) = origin else { return Ok(()) };
-    let data = Content::from(Layout::vector(origin));
+    let data = Content::from(Layout::vector(&origin));
     let done = SendDone { bytes: data.len() as u64, ..message.done };
     let shape = Some(u64::from(origin.kind()) << 32 | origin.count() as u64);
     // SAFETY: the caller's promise.

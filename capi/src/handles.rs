@@ -3,11 +3,9 @@
 //! A handle is a place in the table and a generation, so that one that has been ended stays wrong when its place is
 //! taken again. A place keeps its context for good, open or closed: a call that comes too late finds it closed.
 
-use libc::c_int;
-use openlapi::abi::{LAPI_ERR_ALL_HNDL_IN_USE, LAPI_ERR_HNDL_INVALID, LAPI_SUCCESS, lapi_handle_t};
-use openlapi::api::env::{INSTANCES, environment};
-use openlapi::api::fork;
-use openlapi::engine::context::{Context, Held};
+use openlapi::abi::{LAPI_ERR_ALL_HNDL_IN_USE, LAPI_ERR_HNDL_INVALID, lapi_handle_t};
+use openlapi::api::env::INSTANCES;
+use openlapi::api::{Context, fork};
 use openlapi::error::{Error, Result};
 use std::ptr;
 use std::sync::Arc;
@@ -130,43 +128,6 @@ pub fn free(handle: lapi_handle_t) {
 }
 
 #[cold]
-fn invalid(handle: lapi_handle_t) -> Error {
+pub fn invalid(handle: lapi_handle_t) -> Error {
     Error::new(LAPI_ERR_HNDL_INVALID, format!("handle {handle:#x} is not initialized, or has been ended"))
-}
-
-/// Makes a call: finds the context, takes its lock, and turns the outcome into a return code.
-#[inline]
-pub fn call(name: &str, handle: lapi_handle_t, run: impl FnOnce(&mut Held<'_>) -> Result<()>) -> c_int {
-    let outcome = find(handle).and_then(|context| {
-        let mut held = context.enter()?;
-        // The context may have been ended, and opened again, since it was found.
-        if context.handle() != handle {
-            return Err(invalid(handle));
-        }
-        run(&mut held)
-    });
-    code(name, handle, outcome)
-}
-
-/// The return code of an outcome. Errors are told on standard error from MP_INFOLEVEL 1 on.
-#[inline]
-pub fn code(name: &str, handle: lapi_handle_t, outcome: Result<()>) -> c_int {
-    match outcome {
-        Ok(()) => LAPI_SUCCESS,
-        Err(error) => tell(name, handle, error),
-    }
-}
-
-#[cold]
-fn tell(name: &str, handle: lapi_handle_t, error: Error) -> c_int {
-    let level = find(handle).map_or_else(|_| level_of_environment(), |context| context.info_level());
-    if level >= 1 {
-        openlapi::error::log(format_args!("{name}: {}", error.translated(&environment)));
-    }
-    error.code
-}
-
-/// Before and after the life of a context there is only the environment to ask.
-fn level_of_environment() -> i32 {
-    std::env::var("MP_INFOLEVEL").ok().and_then(|level| level.trim().parse().ok()).unwrap_or(0)
 }
