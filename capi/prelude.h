@@ -6,7 +6,6 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/types.h>
-#include <netinet/in.h>
 #include <pthread.h>
 #include <css_shared.h>
 
@@ -215,6 +214,7 @@ struct lapi_sh_info_t;
 struct lapi_udp_t;
 struct lapi_udpinfo_t;
 struct timespec;
+struct sockaddr_storage; /* of <sys/socket.h>, whose functions a program may have under the same names */
 union lapi_cond_t;
 
 /* Completion handler: all data of a message has arrived. */

@@ -17,7 +17,6 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/types.h>
-#include <netinet/in.h>
 #include <pthread.h>
 #include <css_shared.h>
 
@@ -226,6 +225,7 @@ struct lapi_sh_info_t;
 struct lapi_udp_t;
 struct lapi_udpinfo_t;
 struct timespec;
+struct sockaddr_storage; /* of <sys/socket.h>, whose functions a program may have under the same names */
 union lapi_cond_t;
 
 /* Completion handler: all data of a message has arrived. */
@@ -460,9 +460,9 @@ typedef struct lapi_unpack_dgsp_t {
 /* The UDP address of a task. */
 typedef struct lapi_udp_t {
   /* In network order, as inet_addr gives it. */
-  in_addr_t ip_addr;
+  unsigned int ip_addr;
   /* In host order. */
-  in_port_t port_no;
+  unsigned short port_no;
 } lapi_udp_t;
 
 /* How the tasks find each other by UDP where no launcher says it. */
