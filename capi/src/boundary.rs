@@ -2,10 +2,10 @@
 
 use crate::handles::{self, find};
 use libc::c_int;
-use openlapi::abi::{LAPI_SUCCESS, lapi_handle_t};
-use openlapi::api::Held;
+use openlapi::abi::{LAPI_ERR_HNDL_INVALID, LAPI_SUCCESS, lapi_handle_t};
 use openlapi::api::env::environment;
-use openlapi::error::{Error, Result};
+use openlapi::api::{Held, init};
+use openlapi::error::{self, Error, Result};
 
 /// Makes a call: finds the context, takes its lock, and turns the outcome into a return code.
 #[inline]
@@ -33,8 +33,14 @@ pub fn code(name: &str, handle: lapi_handle_t, outcome: Result<()>) -> c_int {
 #[cold]
 fn log(name: &str, handle: lapi_handle_t, error: Error) -> c_int {
     let level = find(handle).map_or_else(|_| level_of_environment(), |context| context.info_level());
-    if level >= 1 {
-        openlapi::error::log(format_args!("{name}: {}", error.translated(&environment)));
+    // A thread that calls while another one ends the handle has made no mistake.
+    let race = error.code == LAPI_ERR_HNDL_INVALID && handles::ended_a_moment_ago(handle);
+    if level >= if race { 2 } else { 1 } {
+        if !error::knows_task() {
+            // Then the message does not name it.
+            let _ = init::identify();
+        }
+        error::log(format_args!("{name}: {}", error.translated(&environment)));
     }
     error.code
 }

@@ -9,7 +9,7 @@ use openlapi::api::{Context, fork};
 use openlapi::error::{Error, Result};
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 /// The context of each place, made when the place is first taken, and never freed.
 static CONTEXTS: [AtomicPtr<Arc<Context>>; INSTANCES] =
@@ -114,9 +114,8 @@ pub fn prepare_for_forks() {
 /// The open context of a handle.
 #[inline]
 pub fn find(handle: lapi_handle_t) -> Result<&'static Arc<Context>> {
-    let index = handle.wrapping_sub(1) as usize % INSTANCES;
     // SAFETY: null, or made from a box by `Place::context` and never freed.
-    match unsafe { CONTEXTS[index].load(Ordering::Acquire).as_ref() } {
+    match unsafe { CONTEXTS[place(handle)].load(Ordering::Acquire).as_ref() } {
         Some(context) if context.handle() == handle => Ok(context),
         _ => Err(invalid(handle)),
     }
@@ -124,10 +123,41 @@ pub fn find(handle: lapi_handle_t) -> Result<&'static Arc<Context>> {
 
 /// Frees the place of a handle that has been ended.
 pub fn free(handle: lapi_handle_t) {
-    release(handle.wrapping_sub(1) as usize % INSTANCES);
+    release(place(handle));
+}
+
+/// The handle that each place had when it was last ended, and in the lower half the second in which that was.
+static ENDED: [AtomicU64; INSTANCES] = [const { AtomicU64::new(0) }; INSTANCES];
+
+/// For this many seconds other threads may not know that the handle was ended.
+const MOMENT: u32 = 5;
+
+/// This process ends a handle.
+pub fn note_end(handle: lapi_handle_t) {
+    let now = u64::from(handle) << 32 | u64::from(second());
+    ENDED[place(handle)].store(now, Ordering::Release);
+}
+
+/// Whether this process has ended the handle a moment ago.
+pub fn ended_a_moment_ago(handle: lapi_handle_t) -> bool {
+    let ended = ENDED[place(handle)].load(Ordering::Acquire);
+    (ended >> 32) as u32 == handle && second().wrapping_sub(ended as u32) <= MOMENT
+}
+
+/// The second of the monotonic clock.
+fn second() -> u32 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the structure is writable; the clock is always there.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
+    now.tv_sec as u32
+}
+
+/// The place of a handle.
+fn place(handle: lapi_handle_t) -> usize {
+    handle.wrapping_sub(1) as usize % INSTANCES
 }
 
 #[cold]
 pub fn invalid(handle: lapi_handle_t) -> Error {
-    Error::new(LAPI_ERR_HNDL_INVALID, format!("handle {handle:#x} is not initialized, or has been ended"))
+    Error::new(LAPI_ERR_HNDL_INVALID, format!("handle {handle:#x}"))
 }

@@ -7,6 +7,7 @@ use crate::base::asymmetric_barrier;
 use crate::base::known_threads;
 use crate::base::thread;
 use crate::dgsp::registry;
+use crate::error;
 use crate::job::rendezvous;
 use crate::report;
 
@@ -31,4 +32,6 @@ pub fn in_child() {
     thread::forget_in_child();
     known_threads::forget_in_child();
     report::thread::forget_in_child();
+    // The child is no task, until it opens a context of its own.
+    error::set_task(None);
 }

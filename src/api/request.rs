@@ -119,7 +119,7 @@ pub unsafe fn put_vector(command: &lapi_putv_t) -> PutRequest {
         pair: Pair {
             tgt: command.tgt,
             // SAFETY: the caller's promise.
-            origin: unsafe { Vector::of(command.org_vec) },
+            origin: unsafe { origin_vector(command.org_vec) },
             // SAFETY: the caller's promise.
             target: unsafe { target_vector(command.tgt_vec, command.flags) },
             tgt_cntr: command.tgt_cntr,
@@ -139,7 +139,7 @@ pub unsafe fn get_vector(command: &lapi_getv_t) -> GetRequest {
         pair: Pair {
             tgt: command.tgt,
             // SAFETY: the caller's promise.
-            origin: unsafe { Vector::of(command.org_vec) },
+            origin: unsafe { origin_vector(command.org_vec) },
             // SAFETY: the caller's promise.
             target: unsafe { target_vector(command.tgt_vec, command.flags) },
             tgt_cntr: command.tgt_cntr,
@@ -151,6 +151,15 @@ pub unsafe fn get_vector(command: &lapi_getv_t) -> GetRequest {
             parameter: command.cinfo as usize,
         },
     }
+}
+
+/// The vector at the origin; none for null.
+///
+/// # Safety
+/// As [`Vector::of`].
+pub unsafe fn origin_vector(vector: *const lapi_vec_t) -> Option<Vector> {
+    // SAFETY: the caller's promise.
+    unsafe { Vector::of(vector) }
 }
 
 /// The target's vector: a lapi_vec_t, or a lapi_lvec_t, whose addresses are 64 bits wide in 32-bit programs too.

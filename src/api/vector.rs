@@ -4,7 +4,6 @@
 //! that do not fit each other would write where nothing should be written.
 
 use super::{active_message, check, nudge};
-use crate::abi::lapi_vec_t;
 use crate::dgsp::Layout;
 use crate::dgsp::vector::{self as vectors, Vector};
 use crate::engine::context::Held;
@@ -93,9 +92,7 @@ pub unsafe fn get(held: &mut Held<'_>, request: &GetRequest) -> Result<()> {
 ///
 /// # Safety
 /// The vector and the addresses must be as the man page wants them.
-pub unsafe fn amsend(held: &mut Held<'_>, message: Message, origin: *const lapi_vec_t) -> Result<()> {
-    // SAFETY: the caller's promise.
-    let origin = unsafe { Vector::of(origin) };
+pub unsafe fn amsend(held: &mut Held<'_>, message: Message, origin: Option<Vector>) -> Result<()> {
     check::target(held, message.tgt)?;
     vectors::check_origin(origin.as_ref())?;
     let Some(origin) = origin else { return Ok(()) };

@@ -47,8 +47,13 @@ unsafe fn open(hndl: *mut lapi_handle_t, lapi_info: *mut lapi_info_t) -> Result<
 }
 
 pub(crate) unsafe fn term(hndl: lapi_handle_t) -> c_int {
-    let outcome = handles::find(hndl).and_then(|context| init::term(context));
+    let outcome = handles::find(hndl).and_then(|context| {
+        handles::note_end(hndl);
+        init::term(context)
+    });
     if outcome.is_ok() {
+        // LAPI_Term may have taken long.
+        handles::note_end(hndl);
         handles::free(hndl);
     }
     boundary::code("LAPI_Term", hndl, outcome)

@@ -34,7 +34,9 @@ pub(crate) unsafe fn amsendv(
         cmpl_cntr,
     });
     // SAFETY: what the man page asks of the program is what the core asks.
-    boundary::call("LAPI_Amsendv", hndl, |held| unsafe { vector::amsend(held, message, org_vec) })
+    boundary::call("LAPI_Amsendv", hndl, |held| unsafe {
+        vector::amsend(held, message, request::origin_vector(org_vec))
+    })
 }
 
 pub(crate) unsafe fn putv(

@@ -24,7 +24,8 @@ pub(crate) unsafe fn xfer(hndl: lapi_handle_t, xfer_cmd: *mut lapi_xfer_t) -> c_
                 LAPI_GETV_XFER => vector::get(held, &request::get_vector(&command.Getv)),
                 LAPI_AMV_XFER => {
                     let command = &command.Amv;
-                    vector::amsend(held, request::vector_message(command), command.org_vec)
+                    let origin = request::origin_vector(command.org_vec);
+                    vector::amsend(held, request::vector_message(command), origin)
                 }
                 LAPI_DGSP_XFER => {
                     let command = &command.Dgsp;

@@ -174,7 +174,7 @@ fn lose(held: &mut Held<'_>, peer: Task, how: PeerState) {
         }
     }
     let how = match ended::of(peer) {
-        _ if closed => "has ended LAPI".to_owned(),
+        _ if closed => "has left the job".to_owned(),
         Some(end) => end.to_string(),
         // The launcher's word may come later, or there is no launcher.
         None => "has ended without calling LAPI_Term".to_owned(),
