@@ -1,6 +1,7 @@
 //! Requests: what the engine is asked for, made from C's structures. A call that has a structure in LAPI_Xfer makes its
 //! request from that structure too.
 
+use super::dgsp::DgspMessage;
 use super::rmw;
 use super::vector::{GetRequest, Pair, PutRequest};
 use crate::abi::*;
@@ -85,15 +86,22 @@ pub fn vector_message(command: &lapi_amv_t) -> Message {
     }
 }
 
-/// Of LAPI_DGSP_XFER, without the data: that is what the program describes.
+/// Of LAPI_DGSP_XFER.
 #[inline]
-pub fn dgsp_message(command: &lapi_amdgsp_t) -> Message {
-    Message {
+pub fn dgsp_message(command: &lapi_amdgsp_t) -> DgspMessage {
+    let message = Message {
         tgt_cntr: command.tgt_cntr,
         cmpl_cntr: command.cmpl_cntr as usize,
         done: send_done(command.tgt, command.org_cntr, command.shdlr, command.sinfo, command.udata_len),
         hint: hint(command.flags),
         ..without_data(command.tgt, command.hdr_hdl, command.uhdr, command.uhdr_len)
+    };
+    DgspMessage {
+        message,
+        dgsp: command.dgsp,
+        udata: command.udata.cast(),
+        bytes: wide(command.udata_len),
+        contiguous: is_contiguous(command.flags),
     }
 }
 
@@ -123,6 +131,7 @@ pub unsafe fn put_vector(command: &lapi_putv_t) -> PutRequest {
             // SAFETY: the caller's promise.
             target: unsafe { target_vector(command.tgt_vec, command.flags) },
             tgt_cntr: command.tgt_cntr,
+            contiguous: is_contiguous(command.flags),
             hint: hint(command.flags),
         },
         cmpl_cntr: command.cmpl_cntr as usize,
@@ -143,6 +152,7 @@ pub unsafe fn get_vector(command: &lapi_getv_t) -> GetRequest {
             // SAFETY: the caller's promise.
             target: unsafe { target_vector(command.tgt_vec, command.flags) },
             tgt_cntr: command.tgt_cntr,
+            contiguous: is_contiguous(command.flags),
             hint: hint(command.flags),
         },
         done: GetDone {
@@ -210,6 +220,12 @@ fn send_done(
         user: true,
         ..SendDone::nothing(peer)
     }
+}
+
+/// Whether the program says that all data lies one byte after the other, whatever its vectors and DGSPs say.
+#[inline]
+pub fn is_contiguous(flags: c_int) -> bool {
+    flags & BUFFER_BOTH_CONTIGUOUS != 0
 }
 
 #[inline]

@@ -5,11 +5,11 @@
 
 use super::{active_message, check, nudge};
 use crate::dgsp::Layout;
+use crate::dgsp::description::{describe, describe_layout};
 use crate::dgsp::vector::{self as vectors, Vector};
 use crate::engine::context::Held;
 use crate::engine::context::request::{GetDone, Hint, Message, Vectored};
 use crate::engine::transfer::vector;
-use crate::engine::transfer::vector_wire::describe;
 use crate::error::Result;
 use crate::proto::content::Content;
 use crate::proto::outbox::SendDone;
@@ -25,6 +25,8 @@ pub struct Pair {
     pub target: Option<Vector>,
     /// The target's counter, or 0.
     pub tgt_cntr: u64,
+    /// BUFFER_BOTH_CONTIGUOUS: the bytes lie one after the other, from the first address of each vector on.
+    pub contiguous: bool,
     /// What the program wishes.
     pub hint: Hint,
 }
@@ -52,15 +54,29 @@ impl Pair {
         check::target(held, self.tgt)?;
         vectors::check_pair(self.origin.as_ref(), self.target.as_ref())?;
         let (Some(origin), Some(target)) = (&self.origin, &self.target) else { return Ok(None) };
+        let (origin, target, description) = if self.contiguous {
+            let target = beginning(target, Layout::vector(target).len());
+            let description = describe_layout(&target);
+            (beginning(origin, target.len()), target, description)
+        } else {
+            (Layout::vector(origin), Layout::vector(target), describe(target))
+        };
         Ok(Some(Vectored {
             tgt: self.tgt,
-            origin: Arc::new(Layout::vector(origin)),
-            target: Arc::new(Layout::vector(target)),
-            description: describe(target),
+            origin: Arc::new(origin),
+            target: Arc::new(target),
+            description,
             tgt_cntr: self.tgt_cntr,
             hint: self.hint,
         }))
     }
+}
+
+/// `len` bytes from the first address of a vector on.
+fn beginning(vector: &Vector, len: u64) -> Layout {
+    let strided = vector.template().map(|template| template.base);
+    let first = strided.or_else(|| vector.pieces().next().map(|(at, _)| at));
+    Layout::contiguous(first.unwrap_or(std::ptr::null_mut()), if first.is_some() { len } else { 0 })
 }
 
 /// Starts a put between two vectors (man page LAPI_Putv).
@@ -88,15 +104,22 @@ pub unsafe fn get(held: &mut Held<'_>, request: &GetRequest) -> Result<()> {
     Ok(())
 }
 
-/// Starts an active message whose data is a vector (man page LAPI_Amsendv). The message comes without its data.
+/// Starts an active message whose data is a vector (man page LAPI_Amsendv). The message comes without its data. With
+/// `contiguous` (BUFFER_BOTH_CONTIGUOUS) its bytes lie one after the other from the vector's first address on.
 ///
 /// # Safety
 /// The vector and the addresses must be as the man page wants them.
-pub unsafe fn amsend(held: &mut Held<'_>, message: Message, origin: Option<Vector>) -> Result<()> {
+pub unsafe fn amsend(
+    held: &mut Held<'_>,
+    message: Message,
+    origin: Option<Vector>,
+    contiguous: bool,
+) -> Result<()> {
     check::target(held, message.tgt)?;
     vectors::check_origin(origin.as_ref())?;
     let Some(origin) = origin else { return Ok(()) };
-    let data = Content::from(Layout::vector(&origin));
+    let layout = Layout::vector(&origin);
+    let data = Content::from(if contiguous { beginning(&origin, layout.len()) } else { layout });
     let done = SendDone { bytes: data.len() as u64, ..message.done };
     let shape = Some(u64::from(origin.kind()) << 32 | origin.count() as u64);
     // SAFETY: the caller's promise.

@@ -4,7 +4,7 @@
 //! record of up to three pieces is moved as a loop that was compiled for it would move it; more pieces take several
 //! passes over a part of the array that stays in the nearest cache.
 
-use super::copy::{Fixed, Mover};
+use super::mover::{Fixed, Mover};
 use super::shape::Block;
 
 const WIDTHS: [usize; 6] = [0, 1, 2, 4, 8, 16];

@@ -17,8 +17,8 @@ pub(crate) unsafe fn util(hndl: lapi_handle_t, util_cmd: *mut lapi_util_t) -> c_
             });
         };
         match command.Util_type {
-            // Programs belong to no context: the handle is not looked at.
-            LAPI_REGISTER_DGSP => boundary::code(NAME, hndl, register(&mut command.RegDgsp)),
+            // Programs belong to no context: the handle need not be valid.
+            LAPI_REGISTER_DGSP => boundary::code(NAME, hndl, register(hndl, &mut command.RegDgsp)),
             LAPI_RESERVE_DGSP => boundary::code(NAME, hndl, dgsp::reserve(command.ResvDgsp.dgsp_handle)),
             LAPI_UNRESERVE_DGSP => boundary::code(NAME, hndl, dgsp::unreserve(command.DrefDgsp.dgsp_handle)),
             LAPI_REG_DDM_FUNC => boundary::call(NAME, hndl, |held| {
@@ -43,10 +43,11 @@ pub(crate) unsafe fn util(hndl: lapi_handle_t, util_cmd: *mut lapi_util_t) -> c_
     }
 }
 
-unsafe fn register(command: &mut lapi_reg_dgsp_t) -> Result<()> {
+unsafe fn register(hndl: lapi_handle_t, command: &mut lapi_reg_dgsp_t) -> Result<()> {
     handles::prepare_for_forks();
     // SAFETY: the program's descriptor, as the man page wants it.
-    command.dgsp_handle = unsafe { dgsp::register(command.idgsp) }?;
+    command.dgsp_handle =
+        unsafe { dgsp::register(handles::find(hndl).ok().map(|context| &**context), command.idgsp) }?;
     command.status = 0;
     Ok(())
 }

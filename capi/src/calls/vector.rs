@@ -35,7 +35,7 @@ pub(crate) unsafe fn amsendv(
     });
     // SAFETY: what the man page asks of the program is what the core asks.
     boundary::call("LAPI_Amsendv", hndl, |held| unsafe {
-        vector::amsend(held, message, request::origin_vector(org_vec))
+        vector::amsend(held, message, request::origin_vector(org_vec), false)
     })
 }
 

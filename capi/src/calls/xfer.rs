@@ -25,13 +25,10 @@ pub(crate) unsafe fn xfer(hndl: lapi_handle_t, xfer_cmd: *mut lapi_xfer_t) -> c_
                 LAPI_AMV_XFER => {
                     let command = &command.Amv;
                     let origin = request::origin_vector(command.org_vec);
-                    vector::amsend(held, request::vector_message(command), origin)
+                    let contiguous = request::is_contiguous(command.flags);
+                    vector::amsend(held, request::vector_message(command), origin, contiguous)
                 }
-                LAPI_DGSP_XFER => {
-                    let command = &command.Dgsp;
-                    let (data, len) = (command.udata.cast(), wide(command.udata_len));
-                    dgsp::amsend(held, request::dgsp_message(command), command.dgsp, data, len)
-                }
+                LAPI_DGSP_XFER => dgsp::amsend(held, request::dgsp_message(&command.Dgsp)),
                 other => Err(unbuilt::transfer(other)),
             }
         }

@@ -52,7 +52,7 @@ pub fn start(plan: &Plan, number: usize, held: &mut Held<'_>) {
     let outcome = unsafe {
         let [here, there] = [&op.origin, &op.target].map(Memory::vector);
         let (origin, target) = (here, there);
-        let pair = vector::Pair { tgt: op.to, origin, target, tgt_cntr, hint: op.hint };
+        let pair = vector::Pair { tgt: op.to, origin, target, tgt_cntr, contiguous: false, hint: op.hint };
         let handler = op.told.then_some(got as compl_hndlr_t);
         match &op.what {
             What::Put if origin.is_some() => vector::put(held, &vector::PutRequest { pair, cmpl_cntr, done }),
@@ -94,7 +94,7 @@ pub fn start(plan: &Plan, number: usize, held: &mut Held<'_>) {
                     copied: *copied,
                 };
                 match origin {
-                    Some(_) => vector::amsend(held, message, origin),
+                    Some(_) => vector::amsend(held, message, origin, false),
                     None => active_message::amsend(held, &message),
                 }
             }
