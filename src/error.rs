@@ -1,4 +1,4 @@
-//! Errors: one table of every number LAPI can return or report, and the error type of the core. [`catalog`] has the texts in
+//! Errors: one table of every number that LAPI can return or report, and the error type of the core. [`catalog`] has the texts in
 //! other languages.
 
 pub mod catalog;
@@ -122,7 +122,7 @@ const fn attention(code: c_int, text: &'static str) -> Entry {
 }
 
 /// Sorted by number. LAPI's levels disagree on the number of LAPI_ERR_CODE_UNKNOWN (485, 511, 519): this library
-/// answers 511 and explains all three.
+/// returns 511 and explains all three.
 #[rustfmt::skip] // one line per number
 pub static TABLE: &[Entry] = &[
     error(0, "LAPI_SUCCESS", "the call has succeeded"),

@@ -57,11 +57,11 @@ impl Place {
             context = Box::into_raw(Box::new(Arc::new(Context::new())));
             place.store(context, Ordering::Release);
         }
-        // SAFETY: made from a box above, and never freed. Only who has taken the place gets here.
+        // SAFETY: made from a box above, and never freed. Only the thread that has taken the place gets here.
         unsafe { &*context }
     }
 
-    /// A handle that was never given out.
+    /// A handle that no LAPI_Init has returned before.
     pub fn handle(&self) -> lapi_handle_t {
         let generation = GENERATION.fetch_add(1, Ordering::Relaxed) & (u32::MAX >> 6);
         generation * INSTANCES as u32 + self.index as u32 + 1
@@ -85,8 +85,8 @@ fn release(index: usize) {
     TAKEN[index].store(false, Ordering::Release);
 }
 
-/// Sees to it that a forked child has no contexts: their threads, and their place in the job, are the parent's. What they
-/// hold stays as it was, untouched; a new LAPI_Init makes new ones.
+/// Makes sure that a forked child has no contexts: their threads, and their place in the job, are the parent's. What they
+/// hold stays as it was; a new LAPI_Init makes new ones.
 pub fn prepare_for_forks() {
     extern "C" fn before() {
         fork::before();
@@ -105,7 +105,7 @@ pub fn prepare_for_forks() {
     /// functions twice; they do no harm when they are called twice.
     static REGISTERED: AtomicBool = AtomicBool::new(false);
     if !REGISTERED.load(Ordering::Acquire) {
-        // SAFETY: the functions are there for as long as the library.
+        // SAFETY: the functions stay as long as the library.
         unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
         REGISTERED.store(true, Ordering::Release);
     }

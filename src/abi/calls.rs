@@ -25,14 +25,14 @@
 macro_rules! for_each_call {
     ($each:ident) => {
         $each! {
-            /// Starts a context and gives out its handle. Fills in protocol of lapi_info, which may be freed afterwards,
-            /// and everything it points to as well.
+            /// Starts a context and returns its handle in hndl. Sets protocol of lapi_info, which may be freed afterwards
+            /// with everything that it points to.
             LAPI_Init init INIT (hndl: *mut lapi_handle_t as Here, lapi_info: *mut lapi_info_t as Here);
 
-            /// Ends a context; its handle is worth nothing afterwards.
+            /// Ends a context; its handle is invalid afterwards.
             LAPI_Term term TERM (hndl: lapi_handle_t as Value);
 
-            /// Asks for an attribute of the context. Where ret_val goes to, and how large that is, depends on query.
+            /// Queries an attribute of the context. What ret_val points to, and how large that is, depends on query.
             LAPI_Qenv qenv QENV (
                 hndl: lapi_handle_t as Value,
                 query: lapi_query_t as Value,
@@ -46,7 +46,7 @@ macro_rules! for_each_call {
                 set_val: c_int as Value,
             );
 
-            /// Says what an error code means, into a buffer of LAPI_MAX_ERR_STRING bytes. Needs no context.
+            /// Writes the text of an error code into a buffer of LAPI_MAX_ERR_STRING bytes. Needs no context.
             LAPI_Msg_string msg_string MSG_STRING (error_code: c_int as Value, buf: *mut c_void as Here);
 
             /// Enters an address in the table under an index; 0 < addr_hndl < LOC_ADDRTBL_SZ.
@@ -56,14 +56,14 @@ macro_rules! for_each_call {
                 addr_hndl: c_int as Value,
             );
 
-            /// Gets an address from the table.
+            /// Returns an address of the table.
             LAPI_Addr_get addr_get ADDR_GET (
                 hndl: lapi_handle_t as Value,
                 addr: *mut *mut c_void as Here,
                 addr_hndl: c_int as Value,
             );
 
-            /// Gives the address of a variable; for Fortran. Needs no context.
+            /// Returns the address of a variable; for Fortran. Needs no context.
             LAPI_Address address ADDRESS (my_addr: *mut c_void as Here, ret_addr: *mut c_ulong as Here);
 
             /// Collective: every task gives an address and gets those of all, by task.
@@ -80,7 +80,7 @@ macro_rules! for_each_call {
                 add_tab: *mut lapi_long_t as Here,
             );
 
-            /// Copies len bytes to the memory of the target. Does not wait; the counters tell how far it is.
+            /// Copies len bytes to the memory of the target. Does not wait; the counters show its progress.
             LAPI_Put put PUT (
                 hndl: lapi_handle_t as Value,
                 tgt: c_uint as Value,
@@ -92,7 +92,7 @@ macro_rules! for_each_call {
                 cmpl_cntr: *mut lapi_cntr_t as Here,
             );
 
-            /// Copies len bytes from the memory of the target. Does not wait; the counters tell how far it is.
+            /// Copies len bytes from the memory of the target. Does not wait; the counters show its progress.
             LAPI_Get get GET (
                 hndl: lapi_handle_t as Value,
                 tgt: c_uint as Value,
@@ -103,8 +103,8 @@ macro_rules! for_each_call {
                 org_cntr: *mut lapi_cntr_t as Here,
             );
 
-            /// Sends an active message: hdr_hdl, an address at the target or an index of LAPI_Addr_set, says there
-            /// where udata goes. Does not wait.
+            /// Sends an active message: the header handler hdr_hdl, an address at the target or an index of
+            /// LAPI_Addr_set, runs there and returns where udata goes. Does not wait.
             LAPI_Amsend amsend AMSEND (
                 hndl: lapi_handle_t as Value,
                 tgt: c_uint as Value,
@@ -140,10 +140,10 @@ macro_rules! for_each_call {
                 org_cntr: *mut lapi_cntr_t as Here,
             );
 
-            /// Any transfer, as a structure; Xfer_type says which.
+            /// Starts the transfer that a structure describes; Xfer_type is its kind. Does not wait.
             LAPI_Xfer xfer XFER (hndl: lapi_handle_t as Value, xfer_cmd: *mut lapi_xfer_t as Here);
 
-            /// Registers and packs by DGSPs, gives out the functions of the lock, sets UDP addresses; Util_type says which.
+            /// Registers DGSPs and packs by them, returns the functions of the lock, sets UDP addresses; Util_type is the kind.
             LAPI_Util util UTIL (hndl: lapi_handle_t as Value, util_cmd: *mut lapi_util_t as Here);
 
             /// Reads a counter.
@@ -160,7 +160,7 @@ macro_rules! for_each_call {
                 val: c_int as Value,
             );
 
-            /// Waits until a counter has reached val, takes val off it, and gives what is left; cur_cntr_val may be null.
+            /// Waits until a counter has reached val and subtracts val from it; cur_cntr_val gets the rest and may be null.
             LAPI_Waitcntr waitcntr WAITCNTR (
                 hndl: lapi_handle_t as Value,
                 cntr: *mut lapi_cntr_t as Here,
@@ -171,7 +171,7 @@ macro_rules! for_each_call {
             /// Lets messages make progress.
             LAPI_Probe probe PROBE (hndl: lapi_handle_t as Value);
 
-            /// Lets messages make progress, at most cnt times, until one is complete; says which way it went.
+            /// Lets messages make progress, at most cnt times, until one is complete; info shows what has completed.
             LAPI_Msgpoll msgpoll MSGPOLL (
                 hndl: lapi_handle_t as Value,
                 cnt: c_uint as Value,
@@ -197,7 +197,7 @@ macro_rules! for_each_call {
                 cmpl_cntr: *mut lapi_cntr_t as Here,
             );
 
-            /// LAPI_Put of a vector; tgt_vec is here, the addresses in it are the target's. Does not wait.
+            /// LAPI_Put of a vector; tgt_vec is in this task and holds addresses of the target. Does not wait.
             LAPI_Putv putv PUTV (
                 hndl: lapi_handle_t as Value,
                 tgt: c_uint as Value,
@@ -208,7 +208,7 @@ macro_rules! for_each_call {
                 cmpl_cntr: *mut lapi_cntr_t as Here,
             );
 
-            /// LAPI_Get of a vector; tgt_vec is here, the addresses in it are the target's. Does not wait.
+            /// LAPI_Get of a vector; tgt_vec is in this task and holds addresses of the target. Does not wait.
             LAPI_Getv getv GETV (
                 hndl: lapi_handle_t as Value,
                 tgt: c_uint as Value,
@@ -218,7 +218,7 @@ macro_rules! for_each_call {
                 org_cntr: *mut lapi_cntr_t as Here,
             );
 
-            /// Waits for a counter without polling, and takes val off it.
+            /// Waits for a counter without polling, and subtracts val from it.
             LAPI_Nopoll_wait nopoll_wait NOPOLL_WAIT (
                 hndl: lapi_handle_t as Value,
                 cntr_ptr: *mut lapi_cntr_t as Here,
@@ -238,7 +238,7 @@ macro_rules! for_each_call {
                 dest: c_uint as Value,
             );
 
-            /// Sets a counter to 0 and ties it to tasks, whose answers dest_status then shows (LAPI_MSG_INITIAL and so on).
+            /// Sets a counter to 0 and gives it a list of tasks; dest_status shows the state of each (LAPI_MSG_INITIAL etc.).
             LAPI_Setcntr_wstatus setcntr_wstatus SETCNTR_WSTATUS (
                 hndl: lapi_handle_t as Value,
                 cntr: *mut lapi_cntr_t as Here,

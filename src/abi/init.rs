@@ -61,7 +61,7 @@ pub struct lapi_udp_t {
     pub port_no: c_ushort,
 }
 
-/// What a udp_init_hndlr is told about the job.
+/// What a udp_init_hndlr gets about the job.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct lapi_udpinfo_t {

@@ -86,7 +86,7 @@ pub fn set(context: &Context, query: lapi_query_t, value: c_int) -> Result<()> {
         if range.contains(&value) {
             return Ok(());
         }
-        let detail = format!("{name} {value}; it can be {} to {}", range.start(), range.end());
+        let detail = format!("{name} {value}; valid: {} to {}", range.start(), range.end());
         Err(Error::new(LAPI_ERR_SET_VAL, detail))
     };
     match query {
@@ -166,7 +166,7 @@ fn limits(core: &Core) -> Limits {
 }
 
 fn unknown(query: lapi_query_t) -> Error {
-    Error::new(LAPI_ERR_QUERY_TYPE, format!("query {query}; known are 0 to {}", LAST_QUERY - 1))
+    Error::new(LAPI_ERR_QUERY_TYPE, format!("query {query}; valid: 0 to {}", LAST_QUERY - 1))
 }
 
 /// The lines of PRINT_STATISTICS.

@@ -39,7 +39,7 @@ pub unsafe fn rmw(held: &mut Held<'_>, request: &Request) -> Result<()> {
     if request.op > COMPARE_AND_SWAP {
         return Err(Error::new(
             LAPI_ERR_RMW_OP,
-            format!("operation {}; known are 0 to {COMPARE_AND_SWAP}", request.op),
+            format!("operation {}; valid: 0 to {COMPARE_AND_SWAP}", request.op),
         ));
     }
     if request.size != 32 && request.size != 64 {

@@ -69,7 +69,7 @@ pub struct Config {
     pub buf_cp_size: u32,
     /// Bytes in a UDP packet (`MP_UDP_PACKET_SIZE`).
     pub udp_packet_size: u32,
-    /// How much to tell the user, 0 (errors) to 6 (`MP_INFOLEVEL`).
+    /// How many messages to write, 0 (errors) to 6 (`MP_INFOLEVEL`).
     pub info_level: u32,
     /// How many network instances a task gets (`MP_INSTANCES`).
     pub instances: Instances,

@@ -185,7 +185,7 @@ pub const VARIABLES: &[Variable] = &[
     ),
     var(
         "MP_INFOLEVEL",
-        "How much to tell: 0 errors, 1 warnings too, 2 information too, 3 to 6 diagnostics too.",
+        "Which messages are written: 0 errors, 1 also warnings, 2 also information, 3 to 6 also diagnostics.",
         "0",
         Kind::Integer(0, 6),
         LAPI_ERR_UNKNOWN,
@@ -269,7 +269,7 @@ pub const VARIABLES: &[Variable] = &[
     ),
     var(
         "LAPI_STALL_SECONDS",
-        "After how many seconds without anything moving a call that waits has its task report why; 0: never.",
+        "After how many seconds without progress a call that waits makes its task report why; 0: never.",
         "300",
         Kind::Integer(0, 31_536_000),
         LAPI_ERR_UNKNOWN,
@@ -286,7 +286,7 @@ pub const VARIABLES: &[Variable] = &[
         secret: true,
         ..var(
             "LAPI_JOB_SECRET",
-            "What only the tasks of this job know; made by poe.",
+            "The secret of this job's tasks; made by poe.",
             "",
             Kind::Form("32 hexadecimal digits", |text| form::secret(text).is_some()),
             LAPI_ERR_NO_ENV_VAR,

@@ -204,7 +204,7 @@ fn unknown_names_of_ours_only() {
 }
 
 #[test]
-fn verification_is_looked_up_anew() {
+fn verification_is_looked_up_each_time() {
     assert!(verify_dgsp(&|_| Some("YES".to_owned())));
     assert!(!verify_dgsp(&|_| Some("nonsense".to_owned())));
     assert!(!verify_dgsp(&|_| None));

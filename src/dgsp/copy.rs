@@ -17,7 +17,7 @@ pub(super) struct Copier<const GATHER: bool> {
 
 impl Copier<true> {
     /// # Safety
-    /// Every run that the sink is told of must be readable, counted from `memory`; `packed` must have room for all.
+    /// Every run that the sink gets must be readable, counted from `memory`; `packed` must have room for all.
     pub(super) unsafe fn gather(memory: *const u8, packed: *mut u8) -> Self {
         Self { memory: memory.cast_mut(), packed }
     }
@@ -25,7 +25,7 @@ impl Copier<true> {
 
 impl Copier<false> {
     /// # Safety
-    /// Every run that the sink is told of must be writable, counted from `memory`; `packed` must hold all of them.
+    /// Every run that the sink gets must be writable, counted from `memory`; `packed` must hold all of them.
     pub(super) unsafe fn scatter(memory: *mut u8, packed: *const u8) -> Self {
         Self { memory, packed: packed.cast_mut() }
     }
@@ -140,7 +140,7 @@ impl<const GATHER: bool> Sink for Copier<GATHER> {
     #[inline]
     fn run(&mut self, at: isize, len: usize) {
         let (memory, packed) = (self.memory.wrapping_offset(at), self.packed);
-        // SAFETY: whoever made the sink vouches for the run and for its room.
+        // SAFETY: the maker of the sink vouches for the run and for its room.
         unsafe { bytes::<GATHER>(memory, packed, len) };
         self.packed = packed.wrapping_add(len);
     }
@@ -152,7 +152,7 @@ impl<const GATHER: bool> Sink for Copier<GATHER> {
             for r in 0..rows {
                 let row = memory.wrapping_offset(row_stride.wrapping_mul(r as isize));
                 let to = packed.wrapping_add(r * count * block);
-                // SAFETY: whoever made the sink vouches for every block and for its room.
+                // SAFETY: the maker of the sink vouches for every block and for its room.
                 unsafe { Self::row(mover, row, stride, to, block, count) };
             }
         });
@@ -163,7 +163,7 @@ impl<const GATHER: bool> Sink for Copier<GATHER> {
         let (memory, mut packed) = (self.memory.wrapping_offset(at), self.packed);
         with_mover!(block, mover => {
             for &place in places {
-                // SAFETY: whoever made the sink vouches for every block and for its room.
+                // SAFETY: the maker of the sink vouches for every block and for its room.
                 unsafe { mover.between::<GATHER>(memory.wrapping_offset(place as isize), packed) };
                 packed = packed.wrapping_add(block);
             }
@@ -175,7 +175,7 @@ impl<const GATHER: bool> Sink for Copier<GATHER> {
         let (memory, mut packed) = (self.memory.wrapping_offset(at), self.packed);
         for pair in list.windows(2) {
             let len = (pair[1].start - pair[0].start) as usize;
-            // SAFETY: whoever made the sink vouches for every run and for its room.
+            // SAFETY: the maker of the sink vouches for every run and for its room.
             unsafe { bytes::<GATHER>(memory.wrapping_offset(pair[0].offset as isize), packed, len) };
             packed = packed.wrapping_add(len);
         }
@@ -184,7 +184,7 @@ impl<const GATHER: bool> Sink for Copier<GATHER> {
 
     fn records(&mut self, at: isize, list: &[Block], count: usize, stride: isize) {
         let size = list[list.len() - 1].start as usize;
-        // SAFETY: whoever made the sink vouches for every field and for its room.
+        // SAFETY: the maker of the sink vouches for every field and for its room.
         if unsafe {
             records::copy::<GATHER>(list, self.memory.wrapping_offset(at), stride, self.packed, count)
         } {

@@ -11,7 +11,7 @@
 //! | `%L` | the locale: as it stands, without its codeset, and the language alone |
 //! | `%l`, `%t`, `%c` | language, territory and codeset of the locale |
 //!
-//! A catalogue is opened for one message and closed again: nobody asks often, variables may change, and a child of a fork
+//! A catalogue is opened for one message and closed again: messages are rare, variables may change, and a child of a fork
 //! finds nothing half open. It allocates and makes system calls, so no handler of signals and no packet may get here.
 //!
 //! `catalogs/` has the sources, which `gencat` compiles; [`TEXTS`] and [`ABOUT`] are their sets.
@@ -118,7 +118,7 @@ impl Locale {
     }
 }
 
-/// NLSPATH; not in a program that runs with other rights than its user's, who could have it open any file.
+/// NLSPATH; not in a program that runs with other rights than its user's, who could make it open any file.
 fn nls_path(env: &Env<'_>) -> Option<String> {
     // SAFETY: getauxval(3) takes a number and touches no memory of ours.
     let is_privileged = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
@@ -179,7 +179,7 @@ fn own_prefix() -> Option<PathBuf> {
     if unsafe { libc::dladdr(here, &mut info) } == 0 || info.dli_fname.is_null() {
         return None;
     }
-    // SAFETY: dladdr has answered a string, which lives as long as the library is loaded, and that is now.
+    // SAFETY: dladdr has set a string, which lives as long as the library is loaded, and that is now.
     let file = unsafe { CStr::from_ptr(info.dli_fname) };
     let file = Path::new(OsStr::from_bytes(file.to_bytes()));
     Some(file.parent()?.parent()?.to_owned())

@@ -65,7 +65,7 @@ pub(crate) unsafe fn address_init64(
 
 fn some<T>(pointer: *mut T) -> Result<()> {
     if pointer.is_null() {
-        return Err(Error::new(LAPI_ERR_RET_PTR_NULL, "a null pointer for the answer"));
+        return Err(Error::new(LAPI_ERR_RET_PTR_NULL, "a null pointer for the result"));
     }
     Ok(())
 }

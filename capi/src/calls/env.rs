@@ -12,10 +12,10 @@ pub(crate) unsafe fn qenv(hndl: lapi_handle_t, query: lapi_query_t, ret_val: *mu
             env::query(held, query)?;
         }
         if ret_val.is_null() {
-            return Err(Error::new(LAPI_ERR_RET_PTR_NULL, "a null pointer for the answer"));
+            return Err(Error::new(LAPI_ERR_RET_PTR_NULL, "ret_val is null"));
         }
         let answer = env::query(held, query)?;
-        // SAFETY: the program gives room for what this query answers, as the man page says.
+        // SAFETY: the program gives room for what this query returns, as the man page says.
         unsafe {
             match answer {
                 Answer::Number(number) => ret_val.write(number),

@@ -1,4 +1,4 @@
-//! The functions that LAPI_GET_THREAD_FUNC gives out. They have no names of their own in the library.
+//! The functions that LAPI_GET_THREAD_FUNC returns. The library exports no names for them.
 
 use crate::handles;
 use libc::{c_int, pthread_t, timespec};

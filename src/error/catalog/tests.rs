@@ -7,7 +7,7 @@ const HEAD: &str = "\
 $ codeset=UTF-8
 $ The texts of LAPI_Msg_string: set 1, each with its error code for its number (LAPI_SUCCESS: 1); set 2 says the codeset.
 $ The comment before each has the name and the English text as they stand in src/error.rs, from which
-$ UPDATE_CATALOGS=1 cargo test -p openlapi --lib catalog writes this file anew: new texts come in as comments to be translated,
+$ UPDATE_CATALOGS=1 cargo test -p openlapi --lib catalog rewrites this file: new texts come in as comments to be translated,
 $ and a translation goes out when its English text has changed.
 $quote \"
 
