@@ -176,7 +176,7 @@ fn peer(peer: &Peer) -> String {
     let mut line = format!("task {}: ", traffic.peer);
     line += match (state, view) {
         (PeerState::Closed, _) => "has ended LAPI",
-        (PeerState::Dead, _) => "has died",
+        (PeerState::Dead, _) => "has ended without calling LAPI_Term",
         (PeerState::Up, _) if *polls => "polls for packets",
         (PeerState::Up, Some(view)) if view.asleep => "sleeps",
         (PeerState::Up, _) => "does not poll for packets",
