@@ -256,6 +256,7 @@ mod tests {
 
     /// The error handler of the manual's chapter 5 has `char errstring[100]`, and LAPI_MAX_ERR_STRING is more.
     const SHORTEST_BUFFER: usize = 100;
+    const _: () = assert!(SHORTEST_BUFFER < abi::LAPI_MAX_ERR_STRING);
 
     #[test]
     fn messages_fit_the_buffer_of_msg_string() {
@@ -293,7 +294,6 @@ mod tests {
 
     #[test]
     fn errors_say_name_number_sentence_and_detail() {
-        assert!(SHORTEST_BUFFER < abi::LAPI_MAX_ERR_STRING);
         let error = Error::new(abi::LAPI_ERR_TGT, "task 7 of 4");
         assert_eq!(error.to_string(), "LAPI_ERR_TGT (428): the target is not a task of the job: task 7 of 4");
         let error = Error::from(abi::LAPI_ERR_TGT);

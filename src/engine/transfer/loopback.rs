@@ -222,10 +222,8 @@ mod tests {
             assert_eq!((wide, narrow.is_some()), (None, offset == 4));
         }
         // SAFETY: the first word.
-        assert_eq!(
-            unsafe { read_modify_write(FETCH_AND_ADD as u16 | RMW_WIDE, at, 1, 0) },
-            Some(7 + (1 << 32))
-        );
+        let before = unsafe { read_modify_write(FETCH_AND_ADD as u16 | RMW_WIDE, at, 1, 0) };
+        assert_eq!(before, Some(7 + (1 << 32)));
         assert_eq!(words, [8 + (1 << 32), 7]);
     }
 }

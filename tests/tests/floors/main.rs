@@ -24,7 +24,7 @@ const GROUND: &str = "base";
 
 /// Two halves of one thing each, in files of their own because of their length: the second hands on to the first, which
 /// uses types of the second. That use does not count.
-const HALVES: &[[&str; 2]] = &[["proto::lane", "proto::outbox"]];
+const HALVES: &[[&str; 2]] = &[["proto::lane", "proto::outbox"], ["proto::lent", "proto::outbox"]];
 
 /// What `capi` may use of the core.
 const CAPI: &[&str] = &["abi", "api", "error", "for_each_call"];
