@@ -1,10 +1,7 @@
 //! What is wrong with a parameter, by the man pages.
 
 use super::MAX_UHDR;
-use crate::abi::{
-    LAPI_ERR_DATA_LEN, LAPI_ERR_HDR_HNDLR_NULL, LAPI_ERR_HDR_LEN, LAPI_ERR_ORG_ADDR_NULL, LAPI_ERR_TGT,
-    LAPI_ERR_TGT_ADDR_NULL, LAPI_ERR_UHDR_LEN, LAPI_ERR_UHDR_NULL, LAPI_MAX_MSG_SZ, wide,
-};
+use crate::abi::{LAPI_ERR_DATA_LEN, LAPI_ERR_HDR_HNDLR_NULL, LAPI_ERR_HDR_LEN, LAPI_ERR_ORG_ADDR_NULL, LAPI_ERR_TGT, LAPI_ERR_TGT_ADDR_NULL, LAPI_ERR_UHDR_LEN, LAPI_ERR_UHDR_NULL, LAPI_MAX_MSG_SZ, wide};
 use crate::engine::context::Held;
 use crate::error::{Error, Result};
 use std::sync::atomic::Ordering;
@@ -40,7 +37,7 @@ pub fn origin_address(address: usize, len: u64) -> Result<()> {
     if address != 0 || len == 0 {
         return Ok(());
     }
-    Err(Error::new(LAPI_ERR_ORG_ADDR_NULL, format!("a null address for {len} bytes")))
+    Err(Error::new(LAPI_ERR_ORG_ADDR_NULL, format!("null address for {}", bytes(len))))
 }
 
 /// There is an address at the target if there are bytes.
@@ -49,7 +46,11 @@ pub fn target_address(address: u64, len: u64) -> Result<()> {
     if address != 0 || len == 0 {
         return Ok(());
     }
-    Err(Error::new(LAPI_ERR_TGT_ADDR_NULL, format!("a null address for {len} bytes")))
+    Err(Error::new(LAPI_ERR_TGT_ADDR_NULL, format!("null address for {}", bytes(len))))
+}
+
+fn bytes(len: u64) -> String {
+    if len == 1 { "1 byte".to_owned() } else { format!("{len} bytes") }
 }
 
 /// There is a header handler. Always checked.

@@ -6,7 +6,7 @@
 use crate::base::{asymmetric_barrier, known_threads, thread};
 use crate::dgsp::registry;
 use crate::job::connect;
-use crate::report;
+use crate::{error, report};
 
 /// Before the fork, in the thread that forks.
 pub fn before() {
@@ -29,4 +29,6 @@ pub fn in_child() {
     thread::forget_in_child();
     known_threads::forget_in_child();
     report::thread::forget_in_child();
+    // The child is no task, until it opens a context of its own.
+    error::set_task(None);
 }

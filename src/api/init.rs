@@ -51,6 +51,25 @@ pub struct Request {
     pub interrupts: bool,
 }
 
+impl Request {
+    /// From lapi_info_t, for a handle and an instance (from 0).
+    ///
+    /// # Safety
+    /// `lapi_thread_attr` must be null or the program's structure, which is used until LAPI_Init returns.
+    pub unsafe fn new(handle: lapi_handle_t, instance: usize, info: &lapi_info_t) -> Self {
+        Self {
+            handle,
+            instance,
+            level: info.lib_vers,
+            error_handler: info.err_hndlr,
+            completion_threads: info.num_compl_hndlr_thr,
+            // SAFETY: the caller's promise.
+            recipe: unsafe { info.lapi_thread_attr.as_ref() }.map_or(ThreadConfig::PLAIN, ThreadConfig::of),
+            interrupts: info.protocol & LAPI_INTERRUPT_OFF == 0,
+        }
+    }
+}
+
 /// A larger number is a mistake, or was never set; it would take the memory for its stacks.
 const MOST_COMPLETION_THREADS: i32 = 128;
 
@@ -63,9 +82,12 @@ const LAST_ROUNDS: u32 = 10_000;
 /// # Errors
 /// As the man page says; the detail names variable, task or limit.
 pub fn init(context: &Arc<Context>, request: &Request) -> Result<lapi_dev_t> {
+    let identity = identify();
     let config = Config::from_env(&config::process_env)?;
-    let identity = Identity::from_env(&config::process_env)?;
-    report_unknown(&config);
+    let identity = identity?;
+    if config.info_level >= 1 && identity.task == 0 {
+        warn_of_misspelt_variables();
+    }
     // From now on it can be asked why this takes so long.
     let wishes = ReportConfig { signal: config.report_signal, stall: config.stall_seconds };
     let place = (identity.task, identity.tasks);
@@ -88,7 +110,7 @@ fn open(
     if config.info_level >= 2 && identity.task == 0 {
         crate::error::log(format_args!(
             "OpenLAPI {}: {} tasks, transport {}, found by {}",
-            env!("CARGO_PKG_VERSION"),
+            config::build::identity(),
             identity.tasks,
             transport.name(),
             identity.source
@@ -326,20 +348,23 @@ fn options(config: &Config, identity: &Identity, request: &Request) -> Options {
         advertised: Advertised {
             rexmit_buffers: config.rexmit_buf_cnt as i32,
             rexmit_size: config.rexmit_buf_size as i32,
-            bulk_transfer: config.use_bulk_xfer,
             bulk_minimum: config.bulk_min_msg_size.min(i32::MAX as u64) as i32,
         },
     }
 }
 
-fn report_unknown(config: &Config) {
-    if config.info_level < 1 {
-        return;
-    }
+/// The task that this process is, by its environment; messages name it from now on.
+pub fn identify() -> Result<Identity> {
+    let identity = Identity::from_env(&config::process_env)?;
+    crate::error::set_task(Some(identity.task));
+    Ok(identity)
+}
+
+fn warn_of_misspelt_variables() {
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-    for name in config::unknown_names(names) {
+    for (name, known) in config::misspelt_names(names) {
         crate::error::log(format_args!(
-            "attention: the environment variable {name} is not known and has no effect"
+            "attention: the environment variable {name} has no effect; did you mean {known}?"
         ));
     }
 }

@@ -16,11 +16,12 @@ pub mod lock_sharing;
 pub mod progress;
 pub mod put_get;
 pub mod recovery;
+pub mod request;
 pub mod rmw;
 pub mod unbuilt;
 pub mod vector;
 
-use crate::engine::context::Held;
+pub use crate::engine::context::{Context, Held};
 use crate::engine::progress::{dispatcher, wait};
 use crate::transport::Task;
 

@@ -1,14 +1,7 @@
 //! Vectors as C describes them: reading and checking (the manual's chapter 6; the man pages of LAPI_Amsendv, LAPI_Putv
 //! and LAPI_Getv).
 
-use crate::abi::{
-    LAPI_ERR_ORG_EXTENT, LAPI_ERR_ORG_STRIDE, LAPI_ERR_ORG_VEC_ADDR, LAPI_ERR_ORG_VEC_LEN,
-    LAPI_ERR_ORG_VEC_NULL, LAPI_ERR_ORG_VEC_TYPE, LAPI_ERR_STRIDE_ORG_VEC_ADDR_NULL,
-    LAPI_ERR_STRIDE_TGT_VEC_ADDR_NULL, LAPI_ERR_TGT_EXTENT, LAPI_ERR_TGT_STRIDE, LAPI_ERR_TGT_VEC_ADDR,
-    LAPI_ERR_TGT_VEC_LEN, LAPI_ERR_TGT_VEC_NULL, LAPI_ERR_TGT_VEC_TYPE, LAPI_ERR_VEC_LEN_DIFF,
-    LAPI_ERR_VEC_NUM_DIFF, LAPI_ERR_VEC_TYPE_DIFF, LAPI_GEN_GENERIC, LAPI_GEN_IOVECTOR,
-    LAPI_GEN_STRIDED_XFER, LAPI_MAX_MSG_SZ, lapi_long_t, lapi_lvec_t, lapi_vec_t, lapi_vectype_t,
-};
+use crate::abi::{LAPI_ERR_ORG_EXTENT, LAPI_ERR_ORG_STRIDE, LAPI_ERR_ORG_VEC_ADDR, LAPI_ERR_ORG_VEC_LEN, LAPI_ERR_ORG_VEC_NULL, LAPI_ERR_ORG_VEC_TYPE, LAPI_ERR_STRIDE_ORG_VEC_ADDR_NULL, LAPI_ERR_STRIDE_TGT_VEC_ADDR_NULL, LAPI_ERR_TGT_EXTENT, LAPI_ERR_TGT_STRIDE, LAPI_ERR_TGT_VEC_ADDR, LAPI_ERR_TGT_VEC_LEN, LAPI_ERR_TGT_VEC_NULL, LAPI_ERR_TGT_VEC_TYPE, LAPI_ERR_VEC_LEN_DIFF, LAPI_ERR_VEC_NUM_DIFF, LAPI_ERR_VEC_TYPE_DIFF, LAPI_GEN_GENERIC, LAPI_GEN_IOVECTOR, LAPI_GEN_STRIDED_XFER, LAPI_MAX_MSG_SZ, lapi_long_t, lapi_lvec_t, lapi_vec_t, lapi_vectype_t};
 use crate::error::{Error, Result};
 use libc::{c_int, c_ulong, c_void};
 
@@ -96,7 +89,7 @@ impl Vector {
     }
 
     fn address(&self, i: usize) -> *mut u8 {
-        // SAFETY: whoever made the vector vouches for its arrays.
+        // SAFETY: the maker of the vector vouches for its arrays.
         unsafe {
             match self.info {
                 Info::Pointers(info) => info.add(i).read_unaligned().cast(),
@@ -108,7 +101,7 @@ impl Vector {
     }
 
     fn length(&self, i: usize) -> u64 {
-        // SAFETY: whoever made the vector vouches for its arrays.
+        // SAFETY: the maker of the vector vouches for its arrays.
         unsafe { self.lengths.add(i).read_unaligned() as u64 }
     }
 }

@@ -182,7 +182,7 @@ fn peer(peer: &Peer) -> String {
     line += match (state, view) {
         _ if absence.is_some() => absence.as_deref().unwrap_or_default(),
         (PeerState::Closed, _) => "has ended LAPI",
-        (PeerState::Dead, _) => "has died",
+        (PeerState::Dead, _) => "has ended without calling LAPI_Term",
         (PeerState::Connecting, _) => "is not connected yet",
         (PeerState::Up, _) if *polls => "polls for packets",
         (PeerState::Up, Some(view)) if view.asleep => "sleeps",

@@ -14,7 +14,7 @@ const CSS_LOAD_FAILED: &str = "code 404";
 const MSG_API: &str = "code 406";
 const UDP_PKT_SZ: &str = "code 415";
 const SHM_SETUP: &str = "code 439";
-const SET_VAL: &str = "code 464";
+const UNKNOWN: &str = "code 400";
 const NO_ENV_VAR: &str = "code 510";
 
 /// A job's key that no other job has.
@@ -124,12 +124,12 @@ fn wrong_settings_are_refused() {
         ("MP_UDP_PACKET_SIZE", "65537", UDP_PKT_SZ),
         ("LAPI_USE_SHM", "maybe", SHM_SETUP),
         ("LAPI_SHM_BULK", "fast", SHM_SETUP),
-        ("MP_ACK_THRESH", "32", SET_VAL),
-        ("MP_ACK_THRESH", "0", SET_VAL),
-        ("MP_POLLING_INTERVAL", "10000", SET_VAL),
-        ("MP_RETRANSMIT_INTERVAL", "999", SET_VAL),
-        ("MP_REXMIT_BUF_CNT", "0", SET_VAL),
-        ("MP_INFOLEVEL", "seven", SET_VAL),
+        ("MP_ACK_THRESH", "32", UNKNOWN),
+        ("MP_ACK_THRESH", "0", UNKNOWN),
+        ("MP_POLLING_INTERVAL", "10000", UNKNOWN),
+        ("MP_RETRANSMIT_INTERVAL", "999", UNKNOWN),
+        ("MP_REXMIT_BUF_CNT", "0", UNKNOWN),
+        ("MP_INFOLEVEL", "seven", UNKNOWN),
     ] {
         let outcome = by_hand(code).env(name, value).run();
         passed(&outcome, 1);
@@ -138,7 +138,7 @@ fn wrong_settings_are_refused() {
 
 #[test]
 fn messages_name_variable_and_value() {
-    let outcome = by_hand(SET_VAL).env("MP_ACK_THRESH", "4711").env("MP_INFOLEVEL", "1").run();
+    let outcome = by_hand(UNKNOWN).env("MP_ACK_THRESH", "4711").env("MP_INFOLEVEL", "1").run();
     outcome.ok().says("MP_ACK_THRESH").says("4711");
 }
 
@@ -286,4 +286,18 @@ fn for_everybody(program: &PathBuf) -> Option<PathBuf> {
             .expect("a copy can be opened to all");
     }
     Some(dir)
+}
+
+/// What the manual's table 41 has for MP_INFOLEVEL 2: the version and when it was built.
+#[test]
+fn the_build_is_named() {
+    let outcome = job("init/init", 2, "plain 1").env("MP_INFOLEVEL", "2").run();
+    passed(&outcome, 2);
+    let banners: Vec<&str> = outcome.stderr.lines().filter(|line| line.contains("OpenLAPI ")).collect();
+    assert_eq!(banners.len(), 1, "task 0 alone writes it\n{outcome}");
+    let (_, built) = banners[0].split_once("built ").expect("when it was built");
+    let date = built.as_bytes();
+    let form = "dddd-dd-ddTdd:dd:ddZ";
+    let fits = |(byte, form): (&u8, u8)| if form == b'd' { byte.is_ascii_digit() } else { *byte == form };
+    assert!(date.iter().zip(form.bytes()).filter(|&it| fits(it)).count() == form.len(), "{}", banners[0]);
 }

@@ -207,16 +207,15 @@ impl Context {
     /// which has made the call.
     pub fn report(&self, held: &mut Held<'_>, kind: lapi_err_t, src: Task, error: &Error) {
         let (me, handler) = (held.core().options.me, held.core().options.error_handler);
-        self.say(1, error);
         let Some(handler) = handler else {
-            crate::error::log(format_args!(
-                "task {me}: {error}; no error handler is registered: this task ends"
-            ));
+            let error = error.translated(&crate::config::process_env);
+            crate::error::log(format_args!("{error}; no error handler is registered: this task ends"));
             // A code of 128 and above tells the launcher to end the job. `exit` would run the program's own exit
             // functions under our lock.
             // SAFETY: _exit has no preconditions.
             unsafe { libc::_exit(134) }
         };
+        self.say(1, error);
         let (mut code, mut kind, mut task, mut src) = (error.code, kind, me as i32, src as i32);
         held.without_lock(|| {
             // SAFETY: the program's own function, with pointers that live during the call.
@@ -245,7 +244,7 @@ impl Default for Context {
 
 #[cold]
 fn ended() -> Error {
-    Error::new(LAPI_ERR_HNDL_INVALID, "the handle is not initialized, or has been ended")
+    Error::from(LAPI_ERR_HNDL_INVALID)
 }
 
 /// Proof that the lock is held, and the way to the core.

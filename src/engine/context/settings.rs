@@ -67,8 +67,6 @@ pub struct Advertised {
     pub rexmit_buffers: i32,
     /// REX_BUF_SZ
     pub rexmit_size: i32,
-    /// BULK_XFER
-    pub bulk_transfer: bool,
     /// BULK_MIN_MSG_SIZE
     pub bulk_minimum: i32,
 }

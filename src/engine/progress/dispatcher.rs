@@ -4,7 +4,7 @@
 //! the dispatcher, one after the other: what a handler sends goes to the transport or into a queue, and what that causes waits
 //! until the handler has returned. So the stack does not grow with the number of messages.
 
-use crate::abi::{INT_ERR, LAPI_ERR_TGT_PURGED};
+use crate::abi::{INT_ERR, LAPI_ERR_TGT_PURGED, LAPI_ERR_UNKNOWN};
 use crate::base::bytes::Piece;
 use crate::engine::context::incoming::{ActiveMessage, Data, IncomingPut};
 use crate::engine::context::{Core, Held};
@@ -173,12 +173,13 @@ fn handle(held: &mut Held<'_>, packet: &Inbound) {
         Some(Head::Reply { cookie, offset }) => reply::take_reply(held, src, cookie, offset, body),
         Some(Head::Rmw { op, var, value, swap, cookie }) => {
             // SAFETY: the variable's address comes from the origin's program, as LAPI_Rmw wants it.
-            match unsafe { loopback::read_modify_write(op, var, value, swap) } {
-                Some(value) => {
-                    answer(held.core(), src, &Head::RmwReply { cookie, value });
-                }
-                None => broken(held, src),
+            let outcome = unsafe { loopback::read_modify_write(op, var, value, swap) };
+            if outcome.is_none() {
+                let detail = format!("refused a read-modify-write from task {src} at {var:#x}");
+                held.context().say(1, &Error::new(LAPI_ERR_UNKNOWN, detail));
             }
+            // The origin's operation ends in any case.
+            answer(held.core(), src, &Head::RmwReply { cookie, value: outcome.unwrap_or(0) });
         }
         Some(Head::RmwReply { cookie, value }) => reply::take_rmw_reply(held, src, cookie, value),
         Some(Head::Done { cookie }) => reply::take_done(held, src, cookie),

@@ -194,7 +194,7 @@ fn lose(held: &mut Held<'_>, peer: Task, how: PeerState) {
         }
     }
     let how = match (core.transport.absence(peer), ended::of(peer)) {
-        _ if closed => "has ended LAPI".to_owned(),
+        _ if closed => "has left the job".to_owned(),
         (_, Some(end)) => end.to_string(),
         (Some(absence), None) => absence,
         // The launcher's word may come later, or there is no launcher.

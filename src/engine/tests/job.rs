@@ -145,12 +145,7 @@ fn open_one(me: Number, tasks: u32, transport: Box<dyn Transport>, habits: &Habi
         level: LAST_LIB,
         give_up: true,
         error_handler: handler,
-        advertised: Advertised {
-            rexmit_buffers: 128,
-            rexmit_size: 16384,
-            bulk_transfer: false,
-            bulk_minimum: 0,
-        },
+        advertised: Advertised { rexmit_buffers: 128, rexmit_size: 16384, bulk_minimum: 0 },
     };
     let task = Arc::new(Task {
         me,

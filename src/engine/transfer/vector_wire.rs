@@ -1,13 +1,13 @@
 //! Puts and gets between vectors, in packets.
 //!
-//! The target's vector travels as a description: the words of its pieces, or of the template of a strided one. A put
+//! The target's vector travels as a description ([`crate::dgsp::description`]). A put
 //! that fits a packet takes description and data in one; otherwise the data is a message of its own, whose number the
 //! description tells.
 
 use crate::abi::LAPI_NORMAL;
 use crate::base::bytes::{self, Piece};
 use crate::dgsp::Layout;
-use crate::dgsp::vector::Vector;
+use crate::dgsp::description::{describe_layout, layout_of};
 use crate::engine::context::Held;
 use crate::engine::context::incoming::{Delivery, Incoming, Then};
 use crate::engine::transfer::send::{self, broken, refuse};
@@ -18,38 +18,6 @@ use crate::proto::outbox::{Body, Continuation, SendDone, Sent, Streaming};
 use crate::transport::Task;
 use crate::wire::packet::Head;
 use std::sync::Arc;
-
-/// First word of the description of a list of pieces: pairs of address and length follow.
-const PIECES: u64 = 0;
-/// First word of the description of a strided vector: base, block, stride and count follow.
-const STRIDED: u64 = 1;
-
-/// The words that describe a vector to the target.
-pub fn describe(vector: &Vector) -> Vec<u64> {
-    if let Some(template) = vector.template() {
-        return vec![STRIDED, template.base as u64, template.block, template.stride, vector.count() as u64];
-    }
-    let pieces = vector.pieces().flat_map(|(at, len)| [at as u64, len]);
-    std::iter::once(PIECES).chain(pieces).collect()
-}
-
-/// The same of a layout, run by run.
-fn describe_runs(layout: &Layout) -> Vec<u64> {
-    let mut words = vec![PIECES];
-    layout.runs(0, layout.len(), |at, len| words.extend([at as u64, len as u64]));
-    words
-}
-
-/// The places that words describe. `None` when they describe nothing.
-fn layout_of(words: &[u64]) -> Option<Layout> {
-    match *words {
-        [STRIDED, base, block, stride, count] => Some(Layout::strided(base as *mut u8, block, stride, count)),
-        [PIECES, ref pieces @ ..] if pieces.len() % 2 == 0 => {
-            Some(Layout::pieces(pieces.chunks_exact(2).map(|piece| (piece[0] as *mut u8, piece[1]))))
-        }
-        _ => None,
-    }
-}
 
 /// What the packets of a put carry besides its data.
 #[derive(Clone, Copy)]
@@ -138,7 +106,7 @@ pub(in crate::engine) fn request(
 /// The kernel has refused a copy: asks for packets instead.
 pub fn request_runs(held: &mut Held<'_>, tgt: Task, target: &Layout, tgt_cntr: u64, cookie: u64) {
     // A peer that has gone meanwhile is reported when somebody waits for the answer.
-    if request(held, tgt, &describe_runs(target), target.len(), tgt_cntr, cookie) == Sent::NoMemory {
+    if request(held, tgt, &describe_layout(target), target.len(), tgt_cntr, cookie) == Sent::NoMemory {
         send::out_of_memory(held.core().options.me, tgt);
     }
 }
@@ -157,7 +125,7 @@ pub unsafe fn put_runs(
 ) -> Sent {
     let content = Content::Scattered(origin.clone());
     // SAFETY: the caller's promise.
-    unsafe { send_put(held, tgt, marks, &describe_runs(target), &content, done) }
+    unsafe { send_put(held, tgt, marks, &describe_layout(target), &content, done) }
 }
 
 /// A packet with a vector's description has arrived, or the first one.
