@@ -1,5 +1,5 @@
 //! Counters of which the program wants to know which task has raised them (LAPI_Setcntr_wstatus), and threads that wait
-//! for a counter without polling (LAPI_Nopoll_wait): what a purge has to tell.
+//! for a counter without polling (LAPI_Nopoll_wait): what a purge has to report.
 
 use crate::abi::{LAPI_MSG_INITIAL, LAPI_MSG_INVALID, LAPI_MSG_PURGED, LAPI_MSG_PURGED_RCVD, LAPI_MSG_RECVD};
 use crate::transport::Task;
@@ -21,7 +21,8 @@ struct Waiter {
     purged: bool,
 }
 
-/// The watched counters of a context, and who waits for counters without polling. Counters are known by their addresses.
+/// The watched counters of a context, and the threads that wait for counters without polling. Counters are known by their
+/// addresses.
 #[derive(Default)]
 pub struct Watched {
     counters: HashMap<usize, Watch>,
@@ -71,7 +72,7 @@ impl Watched {
         });
     }
 
-    /// `task` was purged: the statuses say so, and whoever waits for something that it may have to bring is to be woken.
+    /// `task` was purged: records that in the statuses, and marks the waiters whose counter it may have had to raise.
     pub fn purged(&mut self, task: Task) {
         for watch in self.counters.values_mut() {
             watch.each(|listed, status| match status {
@@ -81,7 +82,7 @@ impl Watched {
             });
         }
         for waiter in &mut self.waiters {
-            // Without a list nobody knows who was to raise the counter.
+            // Without a list it is unknown which task was to raise the counter.
             waiter.purged |= self.counters.get(&waiter.cntr).is_none_or(|watch| watch.tasks.contains(&task));
         }
     }
@@ -151,7 +152,7 @@ mod tests {
         let (mut watched, mut statuses) = (Watched::default(), [77; 5]);
         let at = statuses.as_mut_ptr();
         watch(&mut watched, &[0, 1, 2, 3, 1], &mut statuses);
-        // SAFETY: the array lives, and nobody writes to it meanwhile.
+        // SAFETY: the array lives, and nothing writes to it meanwhile.
         let read = || unsafe { at.cast::<[c_int; 5]>().read() };
         assert_eq!(read(), [0, 0, 0, 4, 0]);
         watched.raised(CNTR, 1);

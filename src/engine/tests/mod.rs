@@ -5,7 +5,7 @@
 //!   its handlers. [`mix`]: plans run in one thread and in many, over every transport.
 //! * [`calls`]: single operations. [`handlers`]: what header handlers can say. [`failure`]: tasks that die, tasks that leave. [`silence`]: tasks
 //!   that do not answer, and collective calls without them. [`refusal`]: copies that the kernel refuses. [`waiting`]: threads
-//!   that sleep. [`recovery`]: tasks that are given up and come back. [`report`]: what is told of a context that hangs.
+//!   that sleep. [`recovery`]: tasks that are given up and rejoin. [`report`]: the report of a context that hangs.
 //!
 //! `SEED=n` runs the seed that a failing test has printed, and only that; `SOAK=n` runs n times as many.
 

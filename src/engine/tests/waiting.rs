@@ -1,5 +1,5 @@
-//! Threads that sleep: everything that they wait for wakes them. A wake-up that is lost would be made good when the
-//! sleeper looks around, a quarter of a second later; so many rounds of that do not fit the deadline.
+//! Threads that sleep: everything that they wait for wakes them. A sleeper would make up for a lost wake-up when it
+//! looks around, a quarter of a second later; the deadline has no room for many of those.
 
 use super::calls::{Extras, counter, enter, fence, forever, get, gfence, increment, put, wait};
 use super::job::{self, Habits, Road, SLEEPY, Task, in_threads};
@@ -112,7 +112,7 @@ fn a_counter_that_another_thread_moves_wakes_who_waits_for_it() {
     job::close(tasks);
 }
 
-/// Neither the sleeper nor who sets the counter waits for the other to be ready: each moment has its turn.
+/// Neither the sleeper nor the thread that sets the counter waits for the other to be ready: each moment has its turn.
 #[test]
 fn a_counter_set_at_any_moment_is_seen_once() {
     let habits = Habits { patience: ASLEEP, notifier: false, ..Habits::THREADED };

@@ -1,5 +1,5 @@
-//! Makes the copies across address spaces, slice by slice, and does what follows them. What the kernel refuses goes in
-//! packets, from its beginning.
+//! Makes the copies across address spaces, slice by slice, and what follows them. Data whose copy the kernel refuses is sent
+//! in packets, from its beginning.
 
 use crate::abi::LAPI_ERR_NO_CONNECTIVITY;
 use crate::base::bytes::Piece;
@@ -20,7 +20,7 @@ pub fn begin(held: &mut Held<'_>, transfer: DirectCopy) {
     advance(held, transfer);
 }
 
-/// Goes on with what the transport has reported, and with one copy that does not wait for a report.
+/// Continues what the transport has reported, and one copy that does not wait for a report.
 pub fn step(held: &mut Held<'_>) -> bool {
     let reported = take_reports(held);
     let transfers = &mut held.core().direct_copies;
@@ -31,7 +31,7 @@ pub fn step(held: &mut Held<'_>) -> bool {
     true
 }
 
-/// Goes on with the copies whose remote access the transport has reported.
+/// Continues the copies whose remote access the transport has reported.
 fn take_reports(held: &mut Held<'_>) -> bool {
     let mut some = false;
     while held.core().pending != 0 {
@@ -80,7 +80,7 @@ fn advance(held: &mut Held<'_>, mut transfer: DirectCopy) {
     }
 }
 
-/// So many bytes more are in place.
+/// `bytes` more bytes are in place.
 fn copied(held: &mut Held<'_>, mut transfer: DirectCopy, bytes: usize) {
     let core = held.core();
     match transfer.kind {
@@ -130,8 +130,8 @@ fn finish(held: &mut Held<'_>, transfer: &DirectCopy) {
     }
 }
 
-/// Tells the target of a copy that this task has made in its memory, or from it: the operation's number and counters, and how
-/// many bytes were put there.
+/// Notifies the target of a copy that this task has made in its memory, or from it: the operation's number and counters,
+/// and how many bytes were put there.
 fn announce(held: &mut Held<'_>, transfer: &DirectCopy, id: u32, tgt_cntr: u64, cookie: u64) {
     let bytes = if matches!(transfer.kind, Kind::Push { .. }) { transfer.len as u64 } else { 0 };
     answer(held.core(), transfer.peer, &Head::Placed { id, bytes, tgt_cntr, cookie });
@@ -167,14 +167,14 @@ fn refused(held: &mut Held<'_>, transfer: DirectCopy) {
                 Sent::Gone => held.core().finished.push(SendDone { error: LAPI_ERR_NO_CONNECTIVITY, ..done }),
             }
         }
-        // A peer that has gone meanwhile is reported when somebody waits for the answer.
+        // A peer that has gone meanwhile is reported when a call waits for the reply.
         (Kind::Fetch { cookie, tgt_cntr }, Places::Row { remote, .. }) => {
             answer(core, peer, &Head::Get { addr: *remote, len, cookie, tgt_cntr });
         }
         (Kind::Fetch { cookie, tgt_cntr }, Places::Many { remote, .. }) => {
             vector_wire::request_runs(held, peer, remote, tgt_cntr, cookie);
         }
-        // The message stays in assembly, and its data will come as that of any other.
+        // The message stays in assembly, and its data will arrive like that of any other.
         (Kind::Pull { cookie, .. }, _) => {
             answer(core, peer, &Head::Fetched { cookie, refused: len });
         }
