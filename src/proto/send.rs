@@ -44,7 +44,7 @@ pub enum Sent {
     Queued,
     /// The peer has left.
     Gone,
-    /// There is no memory to keep it until there is room: it was not sent.
+    /// Memory to keep it until the transport has room is exhausted: it was not sent.
     NoMemory,
 }
 

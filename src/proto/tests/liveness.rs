@@ -16,7 +16,7 @@ fn ms(millis: u64) -> Duration {
 struct Watch {
     liveness: Liveness,
     now: Duration,
-    pulse: u64,
+    progress: u64,
     asked: Vec<Duration>,
     given_up: Option<Duration>,
 }
@@ -27,7 +27,7 @@ impl Watch {
         self.now += after;
         let mut asks = false;
         // Who is given up owes nothing any more.
-        let owing = self.given_up.is_none().then_some((3, self.pulse));
+        let owing = self.given_up.is_none().then_some((3, self.progress));
         for (task, verdict) in self.liveness.look(self.now, timeout, owing.into_iter()) {
             assert_eq!(task, 3);
             match verdict {
@@ -83,7 +83,7 @@ fn a_task_that_answers_is_never_given_up() {
                 answer_at = Some(watch.now + ms(rng.below(2_000)));
             }
             if answer_at.is_some_and(|at| at <= watch.now) {
-                watch.pulse += 1;
+                watch.progress += 1;
                 answer_at = None;
             }
             assert_eq!(watch.given_up, None, "it has answered each time");
@@ -92,9 +92,9 @@ fn a_task_that_answers_is_never_given_up() {
     });
 }
 
-/// The whole job is stopped and goes on: the watcher first, its peers a little later.
+/// The whole job is stopped and continues: the watcher first, its peers a little later.
 #[test]
-fn a_stopped_job_gives_nobody_up() {
+fn a_stopped_job_gives_no_task_up() {
     seeds(100, |seed| {
         let mut rng = Rng::new(seed);
         let timeout = Duration::from_secs(10);
@@ -146,13 +146,13 @@ fn a_task_that_owes_nothing_for_a_while_begins_anew() {
 fn of_many_only_the_silent_are_given_up() {
     let timeout = Duration::from_secs(10);
     let (mut liveness, mut gone) = (Liveness::new(), Vec::new());
-    let mut pulses = [0u64; 50];
+    let mut progress = [0u64; 50];
     for look in 0..60u64 {
-        let owing = (0..50).filter(|task| !gone.contains(task)).map(|task| (task, pulses[task as usize]));
+        let owing = (0..50).filter(|task| !gone.contains(task)).map(|task| (task, progress[task as usize]));
         let owing: Vec<_> = owing.collect();
         for (task, verdict) in liveness.look(ms(250 * look), timeout, owing.into_iter()) {
             match verdict {
-                Verdict::Probe if task % 7 != 0 => pulses[task as usize] += 1,
+                Verdict::Probe if task % 7 != 0 => progress[task as usize] += 1,
                 Verdict::Probe => {}
                 Verdict::GiveUp(_) => gone.push(task),
             }

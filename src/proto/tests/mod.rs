@@ -15,7 +15,7 @@ pub(super) mod network;
 mod operations;
 mod traffic;
 
-/// Runs a test with so many seeds, always the same, each of which is printed.
+/// Runs a test with `count` seeds, always the same, each of which is printed.
 pub(crate) fn seeds(count: u64, test: impl Fn(u64)) {
     let number = |name: &str| {
         std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}={text}")))
