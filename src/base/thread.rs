@@ -187,8 +187,8 @@ extern "C" fn enter(start: *mut libc::c_void) -> *mut libc::c_void {
     drop(std::hint::black_box(Box::new([0_u8; 64])));
     start.ready.store(1, Ordering::Release);
     start.ready.wake(1);
-    // By the thread itself: if it is detached, nobody else may name it later. The program may rename it.
-    // SAFETY: this very thread, and a name that ends.
+    // By the thread itself: if it is detached, no other thread may name it later. The program may rename it.
+    // SAFETY: this thread itself, and a zero-terminated name.
     unsafe { libc::pthread_setname_np(libc::pthread_self(), start.name.as_ptr()) };
     note_thread();
     if let Some(init) = start.recipe.init {
@@ -250,7 +250,7 @@ impl Drop for Attributes {
 
 /// The same attributes without the address of a stack, which only one thread could use.
 fn copy(given: *const libc::pthread_attr_t, stack: usize) -> Box<libc::pthread_attr_t> {
-    // SAFETY: `given` is the program's, `to` is initialised first; what one answers the other takes.
+    // SAFETY: `given` is the program's, `to` is initialised first; each value that is read from one is valid for the other.
     unsafe {
         let mut to: Box<libc::pthread_attr_t> = Box::new(std::mem::zeroed());
         libc::pthread_attr_init(&mut *to);
