@@ -1,6 +1,6 @@
 //! LAPI_Putv, LAPI_Getv, LAPI_Amsendv, and their forms in LAPI_Xfer.
 //!
-//! The vectors themselves are checked whatever ERROR_CHK says: it costs little beside going through them, and vectors
+//! The vectors themselves are checked whatever ERROR_CHK is: it costs little compared with using them, and vectors
 //! that do not fit each other would write where nothing should be written.
 
 use super::{active_message, check, nudge};
@@ -27,7 +27,7 @@ pub struct Pair {
     pub tgt_cntr: u64,
     /// BUFFER_BOTH_CONTIGUOUS: the bytes lie one after the other, from the first address of each vector on.
     pub contiguous: bool,
-    /// What the program wishes.
+    /// What the program has set.
     pub hint: Hint,
 }
 
@@ -104,7 +104,7 @@ pub unsafe fn get(held: &mut Held<'_>, request: &GetRequest) -> Result<()> {
     Ok(())
 }
 
-/// Starts an active message whose data is a vector (man page LAPI_Amsendv). The message comes without its data. With
+/// Starts an active message whose data is a vector (man page LAPI_Amsendv). The request comes without its data. With
 /// `contiguous` (BUFFER_BOTH_CONTIGUOUS) its bytes lie one after the other from the vector's first address on.
 ///
 /// # Safety

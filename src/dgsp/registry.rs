@@ -2,10 +2,12 @@
 //!
 //! A handle is the address of the descriptor in a [`Program`]. The user's references are counted here; an operation
 //! that uses a program holds an `Arc` of it. So a program that the user has given back lives until the last operation
-//! on it has ended, but its handle is no handle any more.
+//! on it has ended, but its handle is invalid from then on.
 
 use super::Program;
-use crate::abi::{BYTE_DGSP, LAPI_ERR_DGSP, LAPI_ERR_DGSP_FREE, LAPI_ERR_DGSP_OTHER, lapi_dg_handle_t, lapi_dgsp_descr_t};
+use crate::abi::{
+    BYTE_DGSP, LAPI_ERR_DGSP, LAPI_ERR_DGSP_FREE, LAPI_ERR_DGSP_OTHER, lapi_dg_handle_t, lapi_dgsp_descr_t,
+};
 use crate::error::{Error, Result};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -117,7 +119,7 @@ impl Registry {
         entry.references -= 1;
         if entry.references == 0 {
             let last = shard.remove(&handle.addr());
-            // Freeing a large program is no work to do under a lock.
+            // Freeing a large program takes too long for a lock.
             drop(shard);
             drop(last);
         }

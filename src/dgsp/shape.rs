@@ -2,13 +2,13 @@
 //!
 //! Nodes are made only by [`run`], [`repeat`], [`forever`] and [`super::sequence`], which bring what they are given
 //! into the shape that moves fastest: touching runs become one, perfect nests of loops become a grid.
-//! A node says nothing of where it stands; that is the offset of the [`Part`] that holds it. So a routine that is
+//! A node does not contain its own position; that is the offset of the [`Part`] that holds it. So a routine that is
 //! called from many places is compiled once.
 
 use libc::c_int;
 use std::sync::Arc;
 
-/// A node and where it stands.
+/// A node and its position.
 #[derive(Clone, Debug)]
 pub(super) struct Part {
     pub(super) offset: i64,

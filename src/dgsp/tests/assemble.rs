@@ -37,7 +37,7 @@ impl Source {
     }
 }
 
-/// What stands in a routine. Routines are numbers; 0 is the main program.
+/// The content of a routine. Routines are numbers; 0 is the main program.
 #[derive(Clone, Debug)]
 pub enum Op {
     Copy { bytes: i64, offset: i64 },
