@@ -1,4 +1,4 @@
-//! The report of a job: who waits for whom at the top, then what each task has said.
+//! The report of a job: which task waits for which at the top, then what each task has sent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
