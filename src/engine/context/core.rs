@@ -71,7 +71,7 @@ pub struct Core {
     /// Threads that have released the lock in the middle of a call and will use the core again; a thread may be listed several
     /// times.
     pub inside: Vec<usize>,
-    /// Something has happened that a waiting thread may want to know.
+    /// Something has changed that a waiting thread may wait for.
     pub news: bool,
     /// How often the program's own threads have polled; the notifier detects by it whether they do.
     pub activity: u64,

@@ -36,8 +36,8 @@ impl Watched {
         self.counters.is_empty()
     }
 
-    /// Begins to watch a counter, with everything as at the beginning; `valid` says of a task whether it can still be
-    /// heard of.
+    /// Begins to watch a counter, with all statuses as at the beginning; `valid` returns whether a task can
+    /// still raise it.
     ///
     /// # Safety
     /// `statuses` must be writable for one number for each task, until the counter is forgotten.
@@ -87,7 +87,7 @@ impl Watched {
         }
     }
 
-    /// Whether every task of the counter's list has been heard of, or was purged.
+    /// Whether every task of the counter's list has raised it, or was purged.
     pub fn is_settled(&mut self, cntr: usize) -> bool {
         self.counters.get_mut(&cntr).is_some_and(|watch| {
             let mut settled = true;
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn statuses_say_who_was_heard_of_and_who_was_purged() {
+    fn statuses_record_the_tasks_that_have_reported_and_those_that_were_purged() {
         let (mut watched, mut statuses) = (Watched::default(), [77; 5]);
         let at = statuses.as_mut_ptr();
         watch(&mut watched, &[0, 1, 2, 3, 1], &mut statuses);
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_purge_wakes_those_whom_it_concerns() {
+    fn a_purge_wakes_the_threads_that_it_concerns() {
         let (mut watched, mut statuses) = (Watched::default(), [0; 2]);
         watch(&mut watched, &[0, 1], &mut statuses);
         assert!(watched.wait(CNTR) && !watched.wait(CNTR) && watched.wait(CNTR + 8));

@@ -353,7 +353,7 @@ impl<'a> Held<'a> {
     /// Runs something without the lock in any case. Calls further up the stack have no reference into the core out, since
     /// only handlers lead from them to here.
     fn without_lock<R>(&mut self, run: impl FnOnce() -> R) -> R {
-        self.spread_news();
+        self.wake_waiting_threads();
         self.step_out();
         // SAFETY: this thread holds the lock, and takes it again before this value can be used.
         unsafe { self.context.lock.leave() };
@@ -372,7 +372,7 @@ impl<'a> Held<'a> {
         if self.hold == Hold::Nested {
             return;
         }
-        self.spread_news();
+        self.wake_waiting_threads();
         if self.hold == Hold::Within {
             // SAFETY: this value took the lock.
             unsafe { self.context.lock.leave() }
@@ -392,7 +392,7 @@ impl<'a> Held<'a> {
 
     /// Wakes the waiting threads.
     #[inline]
-    fn spread_news(&mut self) {
+    fn wake_waiting_threads(&mut self) {
         let context = self.context;
         if let Some(core) = self.try_core() {
             if core.news {
@@ -408,7 +408,7 @@ impl Drop for Held<'_> {
         if self.hold != Hold::Taken {
             return self.give_back();
         }
-        self.spread_news();
+        self.wake_waiting_threads();
         // SAFETY: this value took the lock.
         unsafe { self.context.lock.leave() }
     }

@@ -71,7 +71,7 @@ pub(in crate::engine) fn reported_once(task: &Task, handlers: usize, code: c_int
     let parameters: Vec<_> = reported.iter().map(|(parameter, _)| *parameter).collect();
     assert_eq!(parameters, (1..=handlers).collect::<Vec<_>>(), "{reported:?}");
     let reason = |parameter: usize| reported[parameter - 1].1 as c_int;
-    assert_eq!(reason(3), code, "an addition without an answer: {reported:?}");
+    assert_eq!(reason(3), code, "an addition without a reply: {reported:?}");
     assert!(reported.iter().all(|&(_, reason)| reason == 0 || reason as c_int == code), "{reported:?}");
 }
 
@@ -188,7 +188,7 @@ fn the_end_of_a_task_that_owes_nothing_is_not_reported() {
         while std::time::Instant::now() < until {
             let extras = Extras { org_cntr: Some(own), ..Extras::default() };
             get(task, 1 - task.me, &data[..8], there, extras).expect("a get");
-            wait(task, own, 1).expect("its answer");
+            wait(task, own, 1).expect("its reply");
         }
     });
     tasks.iter().for_each(|task| assert_eq!(task.reports(), []));

@@ -86,7 +86,7 @@ fn a_message_of_nothing_runs_its_handler_and_moves_its_counters() {
 }
 
 #[test]
-fn a_handler_that_is_not_set_is_reported_and_the_counters_move_all_the_same() {
+fn a_handler_that_is_not_set_is_reported_and_the_counters_move_nevertheless() {
     let tasks = job::open(job::mem(2, 8, false), &Habits::THREADED);
     in_threads(&tasks, 1, |task, _| {
         if task.me == 0 {
@@ -146,7 +146,7 @@ fn flooded(task: &Task) -> bool {
 }
 
 #[test]
-fn handlers_flood_everybody_through_room_for_one_packet() {
+fn handlers_flood_all_tasks_through_room_for_one_packet() {
     for preference in [Preference::Packets, Preference::Attach] {
         let habits = Habits { preference, ..Habits::STEPPED };
         let tasks = job::open(job::mem(FLOODERS, 1, true), &habits);
@@ -167,7 +167,7 @@ fn handlers_flood_everybody_through_room_for_one_packet() {
 }
 
 #[test]
-fn handlers_flood_everybody_while_threads_sleep() {
+fn handlers_flood_all_tasks_while_threads_sleep() {
     seeds(2, |seed| {
         let ends = job::faulty_mem(FLOODERS, true, &FaultPlan::rough(seed));
         let tasks = job::open(ends, &Habits { patience: SLEEPY, ..Habits::THREADED });
@@ -187,7 +187,7 @@ fn handlers_flood_everybody_while_threads_sleep() {
 }
 
 #[test]
-fn calls_that_would_wait_for_their_own_handler_answer_an_error() {
+fn calls_that_would_wait_for_their_own_handler_return_an_error() {
     let tasks = job::open(job::mem(2, 8, false), &Habits::THREADED);
     play(&tasks, |task, _| {
         let never = AtomicI32::new(0);
@@ -261,7 +261,7 @@ fn completion_handlers_run_in_order_and_may_wait() {
         let here = counter();
         let extras = Extras { org_cntr: Some(here), ..Extras::default() };
         get(&task, 0, &*forever(9000), forever(9000).as_mut_ptr(), extras).expect("a get");
-        wait(&task, here, 1).expect("its answer");
+        wait(&task, here, 1).expect("its reply");
         note(&task, SERIAL.fetch_add(1, Ordering::SeqCst) as usize);
     }
     const MESSAGES: usize = 50;

@@ -229,7 +229,7 @@ impl Task {
         self.stage("after LAPI_Term");
     }
 
-    /// Where the task stands.
+    /// The state of the task.
     pub fn standing(&self) -> String {
         let (reporter, reports) = channel();
         let context = self.context.clone();
@@ -277,7 +277,7 @@ fn describe(core: &mut Core) -> String {
 }
 
 /// Runs `play` for every task with each of `threads` numbers, each in a thread of its own. When one panics, or when they
-/// are not all through in time, says where every task stands, and panics.
+/// are not all through in time, prints the state of every task, and panics.
 pub fn in_threads(tasks: &[Arc<Task>], threads: usize, play: impl Fn(&Task, usize) + Send + Sync + 'static) {
     let play = Arc::new(play);
     let (reporter, reports) = channel();

@@ -38,7 +38,7 @@ pub struct Op {
     pub thread: usize,
     /// What it is.
     pub what: What,
-    /// Memory at its origin: the data, or where the answer goes.
+    /// Memory at its origin: the data, or the place for the reply.
     pub origin: Memory,
     /// Memory at its target.
     pub target: Memory,

@@ -326,7 +326,7 @@ fn a_handler_gives_up_the_sender_of_its_message() {
                 !locked(&tasks[1].reported).contains(&(usize::MAX - 1, 0)),
                 "its completion handler has run"
             );
-            assert_eq!(tasks[0].reports(), [], "an answer to a message of before");
+            assert_eq!(tasks[0].reports(), [], "a reply to an earlier message");
             all_is_well(&tasks, 0, 1);
             all_is_well(&tasks, 1, 0);
             job::close(tasks);
@@ -445,7 +445,7 @@ fn a_completion_handler_gives_up_the_sender_of_its_message() {
     look(&tasks);
     settle(&tasks);
     assert_eq!((done.load(Ordering::SeqCst), came.load(Ordering::SeqCst)), (0, 1));
-    assert_eq!(tasks[0].reports(), [], "an answer to a message of before");
+    assert_eq!(tasks[0].reports(), [], "a reply to an earlier message");
     all_is_well(&tasks, 0, 1);
     job::close(tasks);
 }

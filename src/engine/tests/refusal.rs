@@ -194,7 +194,7 @@ fn everything_arrives(allowed: u64, faults: Option<&FaultPlan>) {
         task.stage("waits for the target counter");
         wait(task, tgt, 3).expect("three targets");
         fence(task).expect("a fence");
-        assert!(put_to == data && get_to == data && send_to == data, "not all data is there");
+        assert!(put_to == data && get_to == data && send_to == data, "not all data has arrived");
         let mut reported = locked(&task.reported).clone();
         reported.sort_unstable();
         assert_eq!(reported, [(1, 0), (2, 0)]);

@@ -37,7 +37,7 @@ fn eventually(task: &Task, enough: impl Fn(&Report) -> bool) -> Report {
 }
 
 #[test]
-fn a_context_in_which_nothing_happens_says_nothing() {
+fn an_idle_context_has_an_empty_report() {
     let tasks = open(3, 4);
     let report = look(&tasks[1]);
     assert_eq!((report.me, report.tasks, report.collective), (1, 3, (0, None)));
@@ -125,7 +125,7 @@ fn a_waiting_call_is_reported_with_the_tasks_that_it_waits_for() {
 }
 
 #[test]
-fn a_collective_call_says_which_and_for_whom() {
+fn a_collective_call_reports_its_kind_and_the_awaited_task() {
     let tasks = open(3, 8);
     let watched = tasks[0].clone();
     let seen = Arc::new(AtomicBool::new(false));

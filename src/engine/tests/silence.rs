@@ -26,7 +26,7 @@ fn given_up(task: u32, peer: u32) -> Report {
 }
 
 #[test]
-fn a_silent_task_is_given_up_and_heard_no_more() {
+fn a_silent_task_is_given_up_and_its_packets_are_dropped() {
     for (preference, patience) in [(Preference::Packets, SLEEPY), (Preference::Attach, AWAKE)] {
         let tasks = job::open(job::mem(3, 4, true), &Habits { preference, patience, ..Habits::THREADED });
         hurry(&tasks);

@@ -45,7 +45,7 @@ fn two_tasks_wake_each_other() {
                 let len = if round % 10 == 0 { data.len() } else { 8 };
                 if task.me == 0 {
                     put(task, 1, there, &data[..len], extras(other)).expect("a put");
-                    wait(task, own, 1).expect("the answer");
+                    wait(task, own, 1).expect("the reply");
                 } else {
                     wait(task, own, 1).expect("the question");
                     put(task, 0, there, &data[..len], extras(other)).expect("a put");
@@ -77,7 +77,7 @@ fn every_thread_of_a_task_is_woken_by_its_own_event() {
 }
 
 #[test]
-fn a_counter_that_another_thread_moves_wakes_who_waits_for_it() {
+fn a_counter_that_another_thread_changes_wakes_the_thread_that_waits_for_it() {
     let habits = Habits { patience: ASLEEP, notifier: false, ..Habits::THREADED };
     let tasks = job::open(job::mem(1, 8, false), &habits);
     let counter = counter();
