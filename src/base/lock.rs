@@ -41,12 +41,12 @@ const HELD: u32 = 1;
 const WANTED: u32 = 2;
 /// Held, and a thread may sleep that was woken before and came too late.
 const OVERDUE: u32 = 3;
-/// Free, but for a thread that was just woken: others stand back a moment.
+/// Free, but for a thread that was just woken: others wait for it a moment.
 const HANDED: u32 = 4;
 
 /// How often a thread checks again before it sleeps.
 const SPINS: u32 = if cfg!(loom) { 0 } else { 60 };
-/// How long others stand back for the thread that was woken. It was running a moment ago, or has been woken now; when it
+/// How long others let the woken thread go first. It was running a moment ago, or has been woken now; when it
 /// takes longer, the first thread that comes has the lock.
 const COURTESY: Duration = Duration::from_millis(2);
 
@@ -142,8 +142,8 @@ impl RawLock {
             }
             std::hint::spin_loop();
         }
-        // `mark` is the state in which this thread sleeps; `invited`: it need not stand back. A thread that has slept has
-        // the duty to see that the next sleeper is woken, for it may have been woken in that one's place.
+        // `mark` is the state in which this thread sleeps; `invited`: it need not wait for another. A thread that has slept
+        // has the duty to see that the next sleeper is woken, for it may have been woken in that one's place.
         let (mut mark, mut invited, mut has_slept) = (WANTED, false, false);
         loop {
             let seen = self.0.load(Ordering::Relaxed);

@@ -223,7 +223,7 @@ impl Attributes {
         if unsafe { libc::pthread_attr_getstack(given, &mut stack, &mut size) } != 0 {
             return Self::Given(given);
         }
-        // With no address in them the attributes answer the size below 0.
+        // With no address in them the attributes return the size below 0.
         let has_place = stack.addr().wrapping_add(size) != 0;
         if !has_place && size >= LEAST_STACK {
             return Self::Given(given);
@@ -278,7 +278,7 @@ fn copy(given: *const libc::pthread_attr_t, stack: usize) -> Box<libc::pthread_a
         }
         let mut processors: libc::cpu_set_t = std::mem::zeroed();
         let size = size_of::<libc::cpu_set_t>();
-        // Without any in them the attributes answer all that there could be.
+        // Without any in them the attributes return the largest set.
         if libc::pthread_attr_getaffinity_np(given, size, &mut processors) == 0
             && (1..libc::CPU_SETSIZE).contains(&libc::CPU_COUNT(&processors))
         {

@@ -48,7 +48,7 @@ pub(super) fn check_bytes(program: &Program, bytes: u64) -> Result<()> {
 /// A list of pieces, none of them empty, and none touching the next.
 #[derive(Debug)]
 struct Pieces {
-    /// The last entry stands behind the last piece.
+    /// The last entry is the position after the last piece.
     list: Box<[Piece]>,
     /// The piece at which the last operation ended: most operations continue where the one before ended.
     hint: AtomicUsize,

@@ -37,7 +37,7 @@ pub(super) enum Shape {
     Grid { block: usize, dims: Box<[Dim]> },
     /// Blocks of `block` bytes at any places.
     Indexed { block: usize, places: Box<[i64]> },
-    /// Runs of any length at any places; the last entry stands behind the last run.
+    /// Runs of any length at any places; the last entry is the position after the last run.
     Blocks { list: Box<[Block]> },
     /// A body again and again.
     Loop { count: u64, stride: i64, body: Arc<Node> },
@@ -142,7 +142,7 @@ pub(super) fn repeat(count: u64, stride: i64, part: &Part, exact: bool) -> Resul
         shape: repeated(count, stride, body, exact),
     };
     let whole = if matches!(node.shape, Shape::Run) { Node { runs: 1, ..node } } else { node };
-    // The shift by nothing looks whether the bounds fit where the part stands.
+    // The shift by 0 checks whether the bounds fit the position of the part.
     Part::new(part.offset, whole).shifted(0)
 }
 

@@ -39,7 +39,7 @@ pub(super) trait Sink {
         }
     }
 
-    /// Whole runs at places relative to `at`; the last entry stands behind the last run.
+    /// Whole runs at places relative to `at`; the last entry is the position after the last run.
     #[inline]
     fn list(&mut self, at: isize, list: &[Block]) {
         for pair in list.windows(2) {

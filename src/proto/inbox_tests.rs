@@ -80,7 +80,7 @@ fn a_message_under_way_can_be_taken_back() {
 }
 
 #[test]
-fn a_fence_is_answered_when_all_before_it_are_delivered() {
+fn a_fence_gets_its_reply_when_all_before_it_are_delivered() {
     for begin in [0, u32::MAX - 2, (1 << 31) - 2] {
         let mut inbox: Inbox<()> = Inbox::new(2);
         inbox.begin_at(1, begin);

@@ -217,7 +217,7 @@ fn what_waits_for_a_peer_that_leaves_ends_with_an_error() {
 }
 
 #[test]
-fn a_fence_asks_once_and_believes_only_what_can_be() {
+fn a_fence_asks_once_and_accepts_only_possible_counts() {
     for begin in [0, u64::from(u32::MAX) - 1, (5 << 32) - 3, (1 << 31) - 2] {
         let (mut outbox, mut room) = (Outbox::new(3, BODY), Room { left: 99, ..Room::default() });
         outbox.begin_at(1, begin);

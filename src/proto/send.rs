@@ -102,7 +102,7 @@ pub struct Traffic {
     pub streams: Vec<(usize, usize)>,
     /// How many messages were numbered.
     pub messages: u64,
-    /// Of how many of them a fence has asked whether they are delivered, when that is not answered yet.
+    /// Of how many of them a fence has asked whether they are delivered, when the reply has not arrived yet.
     pub asked: Option<u64>,
     /// The moment at which [`super::outbox::Outbox::mark`] first saw that something waits for room; 0: not yet.
     pub seen: u32,

@@ -149,7 +149,7 @@ pub enum Head {
     Reply {
         /// The operation that asked.
         cookie: u64,
-        /// Where in the answer these bytes belong.
+        /// Where in the reply these bytes belong.
         offset: u64,
     },
     /// An atomic read-modify-write.
@@ -169,7 +169,7 @@ pub enum Head {
     RmwReply {
         /// The operation that asked.
         cookie: u64,
-        /// The answer.
+        /// The reply.
         value: u64,
     },
     /// A message is complete at its target, its completion handler included.
@@ -201,7 +201,7 @@ pub enum Head {
         /// 0, or the number of bytes that the target could not fetch and that must be sent: all of them.
         refused: u64,
     },
-    /// Asks for an answer when the messages before number `count` have all been delivered.
+    /// Asks for a reply when the messages before number `count` have all been delivered.
     Fence {
         /// How many messages.
         count: u32,

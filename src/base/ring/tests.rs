@@ -96,7 +96,7 @@ fn every_size_arrives_whole() {
 }
 
 #[test]
-fn a_full_ring_says_so_and_loses_nothing() {
+fn a_full_ring_refuses_packets_and_loses_none() {
     let memory = Memory::of(SMALL);
     let (mut producer, mut consumer) = memory.ends(SMALL);
     for number in 0..8u64 {
@@ -165,7 +165,7 @@ fn a_word_that_no_producer_writes_is_an_error() {
 }
 
 #[test]
-fn a_count_that_cannot_be_is_not_believed() {
+fn an_impossible_count_is_ignored() {
     let memory = Memory::of(SMALL);
     let (mut producer, consumer) = memory.ends(SMALL);
     for _ in 0..8 {

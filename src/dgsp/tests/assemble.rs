@@ -46,7 +46,7 @@ pub enum Op {
     Control { operation: i32, operand: i32 },
 }
 
-/// Code of routines; between a GOSUB and where it returns to stand `gap` ints of nonsense.
+/// Code of routines; between a GOSUB and where it returns to come `gap` ints of nonsense.
 pub fn code(routines: &[Vec<Op>], gap: usize) -> Vec<i32> {
     let mut code = Vec::new();
     let mut starts = Vec::new();

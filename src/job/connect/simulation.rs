@@ -242,7 +242,7 @@ impl World {
         let channel = self.channels.get_mut(&line).expect("a channel");
         let (task, caller) = (channel.tasks[end], channel.ends[0]);
         let letter = channel.inbox[end].pop_front();
-        // A call whose caller has hung up since counts for nothing: a later one may have been answered.
+        // A call whose caller has hung up since counts for nothing: a later one may have got its reply.
         let stale = caller.is_none() && matches!(letter, Some(Letter::Call(_)));
         // Descriptors that find no room: the message is consumed.
         if letter.is_none() || stale || lost && !matches!(letter, Some(Letter::Confirm)) {

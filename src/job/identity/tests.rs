@@ -213,7 +213,7 @@ fn common_tasks_by_count() {
 }
 
 #[test]
-fn a_launcher_around_tasks_started_by_hand_says_nothing_of_their_machine() {
+fn a_launcher_around_tasks_started_by_hand_does_not_give_their_machine() {
     let vars = [
         ("MP_CHILD", "0"),
         ("MP_PROCS", "4"),

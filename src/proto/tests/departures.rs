@@ -229,7 +229,7 @@ fn the_last_packets_of_a_dead_task_count() {
 
 /// That a task has failed in a later operation says nothing of this one, for which its packet may still be under way.
 #[test]
-fn who_fails_later_may_still_bring_this_one_to_a_good_end() {
+fn a_task_that_fails_later_may_still_complete_this_operation() {
     let mut network = Network::new(1, 4, 0.0, true);
     let mut outbox = Outbox::new(2, 64);
     let mut member = Collectives::new(0, 2);

@@ -1,4 +1,4 @@
-//! Silence in virtual time: tasks that answer, tasks that do not, and watchers that were away themselves.
+//! Silence in virtual time: tasks that reply, tasks that do not, and watchers that were away themselves.
 
 use super::seeds;
 use crate::base::rng::Rng;
@@ -70,14 +70,14 @@ fn a_silent_task_is_asked_once_and_given_up_within_the_timeout() {
 }
 
 #[test]
-fn a_task_that_answers_is_never_given_up() {
+fn a_task_that_replies_is_never_given_up() {
     seeds(200, |seed| {
         let mut rng = Rng::new(seed);
         let timeout = timeouts(&mut rng);
         let mut watch = Watch::default();
         let mut answer_at = None;
         for _ in 0..20_000 {
-            // Rarely the watcher itself is stopped, for as long as you like; the answer comes while it is or right after.
+            // Rarely the watcher itself is stopped, for any time; the reply arrives meanwhile or right after.
             let after = if rng.chance(0.001) { ms(rng.below(100_000_000)) } else { ms(1 + rng.below(500)) };
             if watch.look(after, timeout) {
                 answer_at = Some(watch.now + ms(rng.below(2_000)));
@@ -105,7 +105,7 @@ fn a_stopped_job_gives_no_task_up() {
         for _ in 0..rng.below(8) {
             watch.look(ms(250), timeout);
         }
-        assert_eq!(watch.given_up, None, "it had no time to answer");
+        assert_eq!(watch.given_up, None, "it had no time to reply");
         // If it never does, it is given up after all.
         (0..40).for_each(|_| _ = watch.look(ms(250), timeout));
         assert!(watch.given_up.is_some());
@@ -113,7 +113,7 @@ fn a_stopped_job_gives_no_task_up() {
 }
 
 #[test]
-fn who_looks_seldom_gives_up_too() {
+fn a_watcher_that_checks_seldom_gives_up_too() {
     for step in [3, 6, 20] {
         let mut watch = Watch::default();
         (0..20).for_each(|_| _ = watch.look(Duration::from_secs(step), Duration::from_secs(10)));
@@ -131,7 +131,7 @@ fn a_shorter_timeout_takes_effect_at_once() {
 }
 
 #[test]
-fn a_task_that_owes_nothing_for_a_while_begins_anew() {
+fn a_task_that_owes_nothing_for_a_while_starts_again() {
     let timeout = Duration::from_secs(10);
     let mut watch = Watch::default();
     (0..32).for_each(|_| _ = watch.look(ms(250), timeout));

@@ -4,7 +4,7 @@
 //! * [`traffic`]: messages, gets and fences among tasks. [`collectives`]: barriers and exchanges, [`departures`]: the
 //!   same when tasks die. [`operations`]: cookies and epochs. [`liveness`]: silence, in virtual time.
 //!
-//! What one lane does stands beside it, in `outbox_tests.rs` and `inbox_tests.rs`.
+//! The tests of one lane are beside it, in `outbox_tests.rs` and `inbox_tests.rs`.
 //!
 //! `SEED=n` runs the seed that a failing test has printed, and only that; `SOAK=n` runs n times as many.
 

@@ -98,7 +98,7 @@ impl Network {
         let mut packet = self.flying.swap_remove(at);
         if let Some(lent) = packet.lent {
             let to = packet.body.as_mut_ptr().cast::<u8>();
-            // SAFETY: the sender leaves its memory alone until it hears of it below; the piece ends the body.
+            // SAFETY: the sender leaves its memory alone until the report below; the piece ends the body.
             unsafe { bytes::copy(lent, to.add(packet.len - lent.len)) };
             self.completed.push((packet.src, Ticket(packet.serial)));
         }

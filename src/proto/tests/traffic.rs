@@ -322,7 +322,7 @@ impl World {
     fn take_reply(&mut self, me: Task, src: Task, cookie: u64, offset: u64, packet: &Packet) {
         let wrong = (src + 1) % self.nodes.len() as u32;
         let ops = &mut self.nodes[me as usize].ops;
-        assert!(ops.get_mut(wrong, cookie).is_none(), "the answer of another task");
+        assert!(ops.get_mut(wrong, cookie).is_none(), "the reply of another task");
         let Some(Op::Get { sink, len, arrived, info, .. }) = ops.get_mut(src, cookie) else {
             panic!("a reply that no operation waits for");
         };
@@ -343,7 +343,7 @@ impl World {
 }
 
 #[test]
-fn everything_is_delivered_and_fences_keep_their_word() {
+fn everything_is_delivered_and_fences_hold() {
     seeds(60, |seed| {
         let mut world = World::new(seed);
         let mut left = 150;

@@ -38,7 +38,7 @@ pub(crate) fn suite<T: Transport>(make: impl Fn(u32) -> Vec<T>) {
     keeps_a_packet_in_place(&make);
     delivers_each_packet_once(&make);
     changes_nothing_without_room(&make);
-    tells_who_polls(&make);
+    reports_polling(&make);
     shows_progress(&make);
     closes(&make);
     has_left_when_dropped(&make);
@@ -220,7 +220,7 @@ fn changes_nothing_without_room<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
 }
 
 /// Peers see whether a task polls, or the transport does not report it: then the task counts as polling.
-fn tells_who_polls<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
+fn reports_polling<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     let mut ends = make(3);
     ends[1].set_polling(false, 0);
     let known = !ends[0].polls(1);

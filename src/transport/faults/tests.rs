@@ -139,7 +139,7 @@ fn the_end_of_a_peer_is_reported_after_its_packets() {
 }
 
 #[test]
-fn a_task_dies_after_so_many_packets() {
+fn a_task_dies_after_a_number_of_packets() {
     let plan = FaultPlan { death: Some((1, 3)), ..FaultPlan::default() };
     let mut ends = Faulty::join(network(3, MemOptions::default()), &plan);
     send(&mut ends[0], 1, 1).unwrap();

@@ -133,7 +133,7 @@ fn denied_means_every_call() {
 }
 
 #[test]
-fn a_landmark_tells_processes_apart() {
+fn a_landmark_distinguishes_processes() {
     let own = landmark();
     own.look_up(own_pid()).unwrap();
     assert_eq!(own, landmark());
