@@ -59,7 +59,7 @@ fn a_call_borrows_what_the_program_holds() {
     unsafe { lock.leave() };
     assert!(lock.try_lock());
     assert_eq!(lock.enter(), Hold::Lent);
-    // SAFETY: the call holds what was lent to it; it lets go of it while it waits, and takes it as its own.
+    // SAFETY: the call holds what was lent to it; it releases it while it waits, and takes it as its own.
     unsafe { lock.leave() };
     assert_eq!(lock.enter(), Hold::Taken);
     // SAFETY: as above.

@@ -85,7 +85,7 @@ impl Notifier {
         let timer = self.timer.load(Ordering::Relaxed);
         if timer >= 0 {
             self.state.store(WATCHING, Ordering::Relaxed);
-            // SAFETY: `end` takes the number away before it lets go of the timer, and no other call is inside then.
+            // SAFETY: `end` takes the number away before it drops the timer, and no other call is inside then.
             set_timer(unsafe { BorrowedFd::borrow_raw(timer) }, WATCH_FIRST);
         }
     }

@@ -1,4 +1,4 @@
-//! Single operations, in as few words as a test wants to say.
+//! Single operations, with as few arguments as possible.
 
 use super::job::{self, Task, locked};
 use crate::abi::*;

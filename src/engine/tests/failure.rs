@@ -250,7 +250,7 @@ fn work_with_everybody(task: &Task, tasks: u32, victim: u32) {
             let done = put(task, peer, there.as_mut_ptr(), &data[..len], extras);
             let sent = increment(task, peer, forever(8).as_ptr().cast(), Extras::default());
             if task.me == victim {
-                // The dead learn nothing.
+                // A dead task gets no report.
                 continue;
             }
             if peer != victim {
@@ -285,7 +285,7 @@ fn an_error_handler_may_end_lapi() {
         start_everything(task, 1, Default::default());
         fabric.kill(1);
         task.stage("waits for the end of LAPI");
-        // The notifier may have found out: then fences have nothing to wait for while it is on its way to the handler.
+        // The notifier may have detected it: then fences have nothing to wait for while it is on its way to the handler.
         let error = loop {
             match fence(task) {
                 Ok(()) => std::thread::yield_now(),

@@ -1,4 +1,4 @@
-//! What handlers are given, what they may do, and in which order things follow.
+//! What handlers are given, what they may do, and the order of events.
 
 use super::calls::{Extras, counter, enter, fence, forever, get, gfence, send, wait};
 use super::job::{self, Habits, Report, SLEEPY, Task, in_threads, locked};

@@ -1,4 +1,4 @@
-//! The contexts of a job, opened by hand, and the threads that play its tasks.
+//! The contexts of a job, opened directly, and the threads that act as its tasks.
 
 use crate::abi::{LAPI_err_hndlr_p, LAST_LIB, lapi_err_t, lapi_handle_t};
 use crate::api::init;
@@ -42,7 +42,7 @@ pub struct Road {
     pub preference: Preference,
 }
 
-/// What a job does as its environment says.
+/// The settings of a job.
 #[derive(Clone, Copy)]
 pub struct Habits {
     /// How long messages go.
@@ -94,7 +94,7 @@ pub struct Task {
     pub me: Number,
     /// Its context.
     pub context: Arc<Context>,
-    /// What its handlers play.
+    /// The state of its handlers.
     pub play: OnceLock<Arc<dyn Any + Send + Sync>>,
     /// Runs in the error handler.
     pub on_report: OnceLock<fn(&Self)>,
@@ -109,7 +109,7 @@ static TASKS: Mutex<BTreeMap<usize, Arc<Task>>> = Mutex::new(BTreeMap::new());
 
 static HANDLES: AtomicU32 = AtomicU32::new(1);
 
-/// Also after a thread has panicked with it: what it guards is for telling, not for computing.
+/// Also after a thread has panicked with it: what it guards is used for reports only.
 pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
@@ -233,7 +233,7 @@ impl Task {
     pub fn standing(&self) -> String {
         let (reporter, reports) = channel();
         let context = self.context.clone();
-        // The lock may never come free.
+        // The lock may never be released.
         std::thread::spawn(move || {
             let state = match context.enter_closing() {
                 None => "closed".to_owned(),
@@ -277,7 +277,7 @@ fn describe(core: &mut Core) -> String {
 }
 
 /// Runs `play` for every task with each of `threads` numbers, each in a thread of its own. When one panics, or when they
-/// are not all through in time, prints the state of every task, and panics.
+/// are not all done in time, prints the state of every task, and panics.
 pub fn in_threads(tasks: &[Arc<Task>], threads: usize, play: impl Fn(&Task, usize) + Send + Sync + 'static) {
     let play = Arc::new(play);
     let (reporter, reports) = channel();

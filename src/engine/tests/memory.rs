@@ -118,7 +118,7 @@ impl Memory {
         Arrays::new(LAPI_GEN_STRIDED_XFER, count, template.into(), Box::default())
     }
 
-    /// It as a vector, if it is divided.
+    /// The memory as a vector, if it is divided.
     pub fn vector(&self) -> Option<Vector> {
         // SAFETY: the arrays live as long as the memory, and the user of the vector keeps that.
         self.vector.as_ref().and_then(|arrays| unsafe { Vector::of(&arrays.vec) })
@@ -161,7 +161,7 @@ impl Memory {
         }
     }
 
-    /// The same behind a first word that says the number.
+    /// The same after a first word that holds the number.
     pub fn fill_header(&self, number: usize) {
         self.fill(number);
         // SAFETY: a header has at least 8 contiguous bytes.

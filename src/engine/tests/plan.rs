@@ -1,4 +1,4 @@
-//! Operations from a seed, and what must have come of them.
+//! Operations from a seed, and their expected results.
 
 use super::job::locked;
 use super::memory::{Division, Memory};
@@ -48,7 +48,7 @@ pub struct Op {
     pub cmpl_cntr: bool,
     /// Whether the origin has a handler: for what was sent, or for what a get has brought.
     pub reported: bool,
-    /// What the program wishes.
+    /// What the program has set.
     pub hint: Hint,
     /// What handlers of this operation start, and which of them.
     pub children: Vec<(When, usize)>,
@@ -67,12 +67,12 @@ pub enum What {
     Am {
         /// The user header; its first word is the operation's number.
         header: Memory,
-        /// What the header handler says when it takes the message.
+        /// What the header handler returns when it accepts the message.
         ctl: lapi_ctl_flags_t,
         ret: lapi_ret_flags_t,
         /// It gives no buffer.
         null: bool,
-        /// It wants a completion handler.
+        /// It names a completion handler.
         handler: bool,
         /// How many times it refuses the message.
         drops: u32,
@@ -302,7 +302,7 @@ impl Plan {
         })
     }
 
-    /// Panics unless everything has come out as it must. The counters are given back to zero by the program.
+    /// Panics unless all results are as expected. The program has set the counters back to zero.
     pub fn verify(&self) {
         let faults = locked(&self.faults);
         assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
@@ -317,7 +317,7 @@ impl Plan {
         }
     }
 
-    /// What the previous values say must make one sequence of operations, whatever it was.
+    /// The previous values must form one sequence of operations, in any order.
     fn verify_variable(&self, task: Task, code: RMW_ops_t, width: bool) {
         let last = self.variables[task as usize][code as usize][usize::from(width)].load(Ordering::SeqCst);
         let done = |op: &Op| match op.what {
@@ -379,7 +379,7 @@ impl Op {
     /// Whether the origin's memory is free when the call returns.
     pub fn free_at_once(&self, copy_limit: usize) -> bool {
         match &self.what {
-            // With a vector goes its description.
+            // A vector's description is sent with it.
             What::Put => self.origin.len <= copy_limit && self.origin.vector().is_none(),
             What::Am { header, copied, .. } => *copied || header.len + self.origin.len <= copy_limit,
             What::Get | What::Rmw { .. } => false,

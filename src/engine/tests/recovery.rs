@@ -220,7 +220,7 @@ fn a_task_that_dies_is_restarted() {
             }
             let dead = tasks.remove(1);
             job::close(vec![dead]);
-            // The survivors do their part before the new one is there, or after.
+            // The survivors do their part before the new one has connected, or after.
             let before = rng.below(3);
             let forgive = |task: &Arc<Task>| {
                 purge(task, 1);
@@ -262,7 +262,7 @@ fn a_task_that_dies_is_restarted() {
     });
 }
 
-/// What a header handler finds to do to the sender of its message.
+/// What a header handler does to the sender of its message.
 unsafe extern "C" fn gives_up_its_sender(
     hndl: *mut lapi_handle_t,
     _: *mut c_void,
@@ -289,8 +289,8 @@ unsafe extern "C" fn must_not_run(hndl: *mut lapi_handle_t, _: *mut c_void) {
     locked(&job::task(hndl).reported).push((usize::MAX - 1, 0));
 }
 
-/// In a header handler, and in the error handler that is called because a message's handler is not set, the very task is
-/// given up and resumed whose packet is being handled.
+/// In a header handler, and in the error handler that is called because a message's handler is not set, the task
+/// whose packet is being handled is given up and resumed.
 #[test]
 fn a_handler_gives_up_the_sender_of_its_message() {
     for (len, by_error) in [0, 100, MAX_BODY, LONG].into_iter().flat_map(|len| [(len, false), (len, true)]) {
@@ -512,7 +512,7 @@ fn survivors_that_have_failed_in_different_calls_meet_again() {
         let mut tasks = job::open(mem, &Habits::THREADED);
         fabric.kill(dead);
         job::close(vec![tasks.remove(dead as usize)]);
-        // Who awaits the dead one's packet first notices; the other survivor makes no call.
+        // The task that awaits the dead one's packet first detects it; the other survivor makes no call.
         let ahead = tasks.iter().find(|task| (task.me + 1) % 3 == dead).expect("a survivor");
         for _ in 0..3 {
             gfence(ahead).expect_err("a fence without a task");

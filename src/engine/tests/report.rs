@@ -1,4 +1,4 @@
-//! What a report says of a context, over the transport in memory.
+//! The report of a context, over the transport in memory.
 
 use super::calls::{Extras, counter, enter, forever, put, wait};
 use super::job::{self, Habits, Task, in_threads};
@@ -23,7 +23,7 @@ fn look(task: &Task) -> Report {
     report::look(&mut enter(task))
 }
 
-/// Looks until what is seen will do.
+/// Makes reports until one is as wanted.
 fn eventually(task: &Task, enough: impl Fn(&Report) -> bool) -> Report {
     let last = Instant::now() + Duration::from_secs(20);
     loop {
@@ -63,7 +63,7 @@ fn what_waits_for_room_and_for_a_reply_is_reported() {
     assert_eq!((peer.traffic.peer, peer.state, peer.traffic.parked), (1, PeerState::Up, 2));
     assert_eq!((peer.traffic.parked_bytes, &peer.traffic.streams[..]), (48, &[(0, 9000)][..]));
     assert_eq!(peer.traffic.messages, 5);
-    // The first look has left a mark.
+    // The first report has left a mark.
     let again = look(&tasks[0]);
     assert!(again.operations.list.iter().all(|operation| operation.seen != 0));
     let text = again.lines().join("\n");
@@ -72,7 +72,7 @@ fn what_waits_for_room_and_for_a_reply_is_reported() {
     {
         assert!(text.contains(line), "{line}\n{text}");
     }
-    // The target takes in what is there, two packets at a time: it has a part of the long message then.
+    // The target receives what has arrived, two packets at a time: it has a part of the long message then.
     tasks[1].step();
     tasks[0].step();
     tasks[1].step();

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Less than LAPI_Senv would take.
+/// Less than LAPI_Senv would accept.
 const SECONDS: i32 = 2;
 
 fn hurry(tasks: &[Arc<Task>]) {
@@ -53,7 +53,7 @@ fn a_silent_task_is_given_up_and_its_packets_are_dropped() {
             assert_eq!(code(put(task, 2, there, data, extras)), LAPI_ERR_NO_CONNECTIVITY);
             assert_eq!(code(increment(task, 2, there.cast(), extras)), LAPI_ERR_NO_CONNECTIVITY);
             assert!(enter(task).core().ops.is_empty(), "{}", task.standing());
-            // It wakes up, serves all that it was sent, and has something to say.
+            // It wakes up, serves all that it was sent, and has something to send.
             for _ in 0..100 {
                 silent.step();
             }

@@ -11,7 +11,7 @@ use crate::engine::context::waiters::WaitPolicy;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 
-/// So often a quarter of a second is more than the deadline.
+/// This number of quarters of a second is more than the deadline.
 const ROUNDS: usize = 300;
 
 /// Threads sleep at once.
@@ -83,7 +83,7 @@ fn a_counter_that_another_thread_changes_wakes_the_thread_that_waits_for_it() {
     let counter = counter();
     let woken: &'static AtomicUsize = Box::leak(Box::default());
     in_threads(&tasks, 2, move |task, thread| {
-        // So often for each of the three ways.
+        // This number of times for each of the three ways.
         for round in 0..3 * ROUNDS {
             task.stage(format!("thread {thread}, round {round}"));
             if thread == 1 {

@@ -34,7 +34,7 @@ pub fn active_message(held: &mut Held<'_>, message: &ActiveMessage, header: Piec
 fn deliver(held: &mut Held<'_>, message: &ActiveMessage, sink: Sink, delivery: Delivery, data: Data) {
     match data {
         Data::Here(piece) => {
-            // SAFETY: the header handler has said that the message may be written there; the data is here.
+            // SAFETY: the header handler has given this place for the message; the data is here.
             scatter(held, &sink, || unsafe { sink.take(0, piece) });
             delivered(held, delivery);
         }
