@@ -1,4 +1,4 @@
-//! From code to tree. Whatever the code says, this ends, and reads nothing but the code.
+//! From code to tree. For any content of the code this ends, and reads nothing but the code.
 //!
 //! A routine is compiled once, however often it is called. The machine has no conditions, so a routine that comes to
 //! the same GOSUB twice, or that calls itself, would never end.

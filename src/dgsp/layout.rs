@@ -104,7 +104,7 @@ impl Layout {
         }
     }
 
-    /// What a vector says; its arrays are not needed any more afterwards.
+    /// The layout of a vector; its arrays are not needed afterwards.
     pub fn vector(vector: &Vector) -> Self {
         match vector.template() {
             Some(Template { base, block, stride }) => {

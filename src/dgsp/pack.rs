@@ -1,6 +1,6 @@
 //! LAPI_DGSP_PACK and LAPI_DGSP_UNPACK (the man page of LAPI_Util).
 //!
-//! A user's buffer that is described by a program may be null: the program then says addresses, not offsets. It may
+//! A user's buffer that is described by a program may be null: the program then has addresses, not offsets. It may
 //! not be when the program reaches to the address 0 itself.
 
 use super::layout::{check_bytes, check_gather};

@@ -40,14 +40,14 @@ unsafe impl Send for Program {}
 unsafe impl Sync for Program {}
 
 impl Program {
-    /// Compiles a program. For any content of the code this ends, reads only what the descriptor says is code, and
+    /// Compiles a program. For any content of the code this ends, reads only what the descriptor declares as code, and
     /// takes memory in proportion to the code: loops stay loops.
     ///
-    /// What the code says counts, not what the descriptor says of it, except for `extent`. An ITERATE goes back to
+    /// The code counts, not what the descriptor declares about it, except for `extent`. An ITERATE goes back to
     /// the start of what it ends.
     ///
-    /// With `verify`, all that the descriptor says must hold, too: the code moves `size` bytes, none of them outside
-    /// of `lext..rext`; it nests no deeper than `depth`; it is as dense as `density` says; every ITERATE names the
+    /// With `verify`, all that the descriptor declares must hold, too: the code moves `size` bytes, none of them outside
+    /// of `lext..rext`; it nests no deeper than `depth`; it is as dense as `density` declares; every ITERATE names the
     /// start of what it ends, and no CONTROL has an operation below LAPI_DGSM_NO_CTL.
     ///
     /// # Errors
@@ -181,7 +181,7 @@ impl Program {
     }
 
     /// As [`Program::scatter`], but where a CONTROL demands it the function gets the data instead: one call for each copy
-    /// of the program, or for the part of it that is in `data`. A function that says it has processed fewer bytes
+    /// of the program, or for the part of it that is in `data`. A function that returns that it has processed fewer bytes
     /// than it was given, but some, is called again with the rest.
     ///
     /// # Safety

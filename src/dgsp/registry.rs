@@ -160,7 +160,7 @@ impl Registry {
     }
 
     fn shard(&self, handle: lapi_dg_handle_t) -> &RwLock<Shard> {
-        // Programs are larger than 64 bytes: the bits below say nothing.
+        // Programs are larger than 64 bytes: the bits below carry no information.
         &self.shards[(handle.addr() >> 6) % SHARDS]
     }
 }

@@ -68,11 +68,11 @@ pub(super) struct Step {
     pub(super) part: Part,
     /// Where it starts in the packed bytes.
     pub(super) start: u64,
-    /// What the last CONTROL before it, in the same sequence, has said.
+    /// The value of the last CONTROL before it in the same sequence.
     pub(super) before: Option<Control>,
 }
 
-/// What a CONTROL says. A negative operation means: copy.
+/// The arguments of a CONTROL. A negative operation means: copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Control {
     pub(super) operation: c_int,

@@ -126,7 +126,7 @@ fn nulls() {
     assert_eq!(code(lapi_unpack_dgsp_t { in_buf: null_mut(), ..request }), LAPI_ERR_ORG_ADDR_NULL);
     assert_eq!(code(lapi_unpack_dgsp_t { out_buf: null_mut(), ..request }), LAPI_ERR_TGT_ADDR_NULL);
 
-    // A program may say addresses instead of offsets; then the buffer is null.
+    // A program may have addresses instead of offsets; then the buffer is null.
     let memory = [1u8, 2, 3, 4, 5, 6];
     let offset = memory.as_ptr().expose_provenance() as i64 + 2;
     let handle = register(&registry, simple(&[Op::Copy { bytes: 3, offset }], 3, 3, (offset, offset + 3)));

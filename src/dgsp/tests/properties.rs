@@ -110,7 +110,7 @@ pub fn moves_like(program: &Program, moves: &[Move], bytes: u64, rng: &mut Rng, 
 }
 
 /// Looks at the start of the stream of a program, whatever it is: as many bytes come as are asked for. If it was
-/// verified, they lie where the descriptor says, and where the interpreter puts them.
+/// verified, they lie where the descriptor declares, and where the interpreter puts them.
 pub fn keeps_its_word(
     program: &Program,
     descriptor: &lapi_dgsp_descr_t,
@@ -135,7 +135,7 @@ pub fn keeps_its_word(
         // A run that touches the next application's may belong to both.
         let (first, last) = ((start / size) as i64, ((start + len - 1) / size) as i64);
         let ends = [first, last].map(|n| Some((n.checked_mul(extent)?.checked_add(lext)?, n * extent)));
-        let [Some(first), Some(last)] = ends else { return }; // Addresses wrap: nothing can be said of them.
+        let [Some(first), Some(last)] = ends else { return }; // Addresses wrap: they cannot be checked.
         let Some(high) = first.1.max(last.1).checked_add(rext) else { return };
         assert!(offset >= first.0.min(last.0), "{what}");
         assert!(offset.checked_add_unsigned(len).is_some_and(|end| end <= high), "{what}");

@@ -31,7 +31,7 @@ impl Owned {
         Self { kind: LAPI_GEN_STRIDED_XFER, count, info: Some(vec![base, block, stride]), lengths: None }
     }
 
-    /// The view of both forms of the structure, which must say the same.
+    /// The view of both forms of the structure, which must be the same.
     fn view(&mut self) -> Vector {
         let len = self.lengths.as_mut().map_or(null_mut(), |lengths| lengths.as_mut_ptr());
         let info = self.info.as_mut().map_or(null_mut(), |info| info.as_mut_ptr());
