@@ -1,4 +1,4 @@
-//! What knows nothing of LAPI: memory, rings, barriers, sleeping and waking, clocks.
+//! What does not depend on LAPI: memory, rings, barriers, sleeping and waking, clocks.
 
 pub mod asymmetric_barrier;
 #[cfg(not(loom))]

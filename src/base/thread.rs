@@ -67,7 +67,7 @@ impl Thread {
     /// Lets the thread end by itself.
     pub fn detach(self) {
         if !self.detached {
-            // SAFETY: the thread was made by `spawn`, is not detached, and is let go once, since `self` is consumed.
+            // SAFETY: the thread was made by `spawn`, is not detached, and is released once, since `self` is consumed.
             unsafe { libc::pthread_detach(self.id) };
         }
     }

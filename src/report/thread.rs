@@ -1,7 +1,7 @@
 //! The thread that reports what this process waits for: when the bell rings (see [`crate::base::bell`]), or when the launcher asks over its
 //! line. It belongs to the process, from the first LAPI_Init to the last LAPI_Term, and knows its open contexts.
 //!
-//! A child of fork has no such thread, and forgets all of it; what the parent's state was made of stays behind, untouched.
+//! A child of fork has no such thread, and forgets all of it; the memory of the parent's state stays allocated, unchanged.
 
 use crate::abi::LAPI_VOID_HANDLE;
 use crate::base::bell::{self, Bell, Cause};

@@ -1,6 +1,6 @@
 //! How bytes travel between tasks.
 //!
-//! A transport moves packets and knows nothing of what they mean: a packet is a short *head* (at most [`HEAD_MAX`] bytes,
+//! A transport moves packets and does not interpret them: a packet is a short *head* (at most [`HEAD_MAX`] bytes,
 //! always present) and a *body* (possibly empty). The protocol above decides what they contain; it never sees a transport,
 //! and the engine joins the two. What a task holds of a transport has four sides: [`Endpoint`] moves packets, [`Wakeup`]
 //! lets a thread sleep until something happens, [`Peers`] knows the state of the connections, and [`RemoteAccess`], where
@@ -232,7 +232,7 @@ pub trait Peers {
     fn set_polling(&mut self, _polling: bool, _now: u64) {}
 
     /// Whether the peer polls, as far as is known here. A transport that polled recently may count as polling; a transport
-    /// that knows nothing of it returns `true`.
+    /// that has no such knowledge returns `true`.
     fn polls(&self, _peer: Task) -> bool {
         true
     }

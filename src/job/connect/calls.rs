@@ -310,7 +310,7 @@ impl Calls {
         }
     }
 
-    /// A line of a process of the same user; others are hung up.
+    /// A line of a process of the same user; other lines are closed.
     fn add(&mut self, channel: Channel, introduction: Option<Duration>) -> Option<Line> {
         let peer = channel.peer().ok().filter(|peer| peer.uid == self.place.key.uid)?;
         self.last_line += 1;
@@ -331,7 +331,7 @@ impl Calls {
                         self.lose(line);
                     }
                 }
-                // Descriptors that found no room are lost with their message: the other side sees that it is hung up.
+                // Descriptors that found no room are lost with their message: the other side sees that the line is closed.
                 Ok(Receive::Closed) | Err(_) => self.lose(line),
             }
             self.carry_out();

@@ -408,7 +408,7 @@ fn whatever_is_lost_both_ends_agree_and_all_meet() {
     }
 }
 
-/// A machine that is driven by hand.
+/// A machine that a test drives step by step.
 fn machine(task: Task) -> Machine {
     Machine::new(Hello {
         task,

@@ -23,7 +23,7 @@ struct DirectCopy {
     /// Where it goes.
     sink: Box<[u8]>,
     delivered: bool,
-    /// How often it was reported that the sender is done with its memory; posting may have said so already.
+    /// How often it was reported that the sender is done with its memory; the send may have reported it already.
     reported: u32,
     free: bool,
 }

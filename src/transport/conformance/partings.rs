@@ -47,7 +47,7 @@ fn reconnects_in_either_order<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
         ends[first].part(second as Task);
         ends[second].part(first as Task);
         ends[first].rejoin(second as Task, 7).expect("can rejoin");
-        // It counts as up, packets wait, and nothing comes of it alone.
+        // It counts as up, packets wait, and that alone connects nothing.
         assert_eq!(ends[first].state(second as Task), PeerState::Up);
         assert!(ends[first].is_open(second as Task));
         let sample = Sample::exact(1, 8, 100, None);
