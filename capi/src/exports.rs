@@ -1,6 +1,6 @@
 //! Every symbol that the library exports to C, and nothing else: each function is one call of `crate::calls`.
 
-// C's names. What each call asks of its caller is the manual's business and said in the calls themselves.
+// C's names. The manual and the calls themselves state what each call requires of its caller.
 #![allow(non_snake_case, clippy::missing_safety_doc, clippy::too_many_arguments)]
 
 use crate::calls;

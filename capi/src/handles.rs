@@ -1,7 +1,7 @@
 //! The table of handles, and the way from a handle to its context.
 //!
 //! A handle is a place in the table and a generation, so that one that has been ended stays wrong when its place is
-//! taken again. A place keeps its context for good, open or closed: a call that comes too late finds it closed.
+//! taken again. A place keeps its context for ever, open or closed: a call that comes too late finds it closed.
 
 use openlapi::abi::{LAPI_ERR_ALL_HNDL_IN_USE, LAPI_ERR_HNDL_INVALID, lapi_handle_t};
 use openlapi::api::env::INSTANCES;

@@ -20,7 +20,7 @@ const FAULTS: [c_int; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIG
 /// What was installed for each signal before. An entry is written before the profiler's handler is installed, and read by that
 /// handler alone.
 struct Before(UnsafeCell<[MaybeUninit<sigaction>; 32]>);
-// SAFETY: written before there is a reader, as said above.
+// SAFETY: written before a reader exists, as above.
 unsafe impl Sync for Before {}
 static BEFORE: Before = Before(UnsafeCell::new([const { MaybeUninit::uninit() }; 32]));
 

@@ -1,7 +1,7 @@
 //! Where a call comes from.
 //!
 //! A function cannot see its return address in Rust. So each exported symbol is a few instructions that put the address
-//! away, in a word of the thread's own, and go on to the function proper with everything else untouched.
+//! away, in a word of the thread's own, and continue with the function proper with everything else unchanged.
 
 /// The address behind the call that has brought this thread here; only at the very beginning of a wrapper.
 #[inline(always)]
@@ -40,7 +40,7 @@ std::arch::global_asm!(
     ".popsection",
 );
 
-/// Exports a symbol that notes its caller and goes on to a function of the same arguments.
+/// Exports a symbol that notes its caller and continues with a function of the same arguments.
 #[macro_export]
 macro_rules! exported {
     ($symbol:ident, $body:path, ($($arg:ident: $kind:ty),*)) => {

@@ -149,7 +149,7 @@ pub fn fork_child() {
 fn first_call() -> Option<&'static Buffer> {
     let buffer = all().find(|buffer| buffer.take()).or_else(make)?;
     MINE.set(buffer);
-    // A thread that is ending already, and calls LAPI in a destructor, keeps its buffer for good.
+    // A thread that is ending already, and calls LAPI in a destructor, keeps its buffer for ever.
     let _ = RETURN.try_with(|_| ());
     Some(buffer)
 }

@@ -9,7 +9,7 @@ use crate::memory;
 
 /// How many events a thread takes at a time.
 const SHARE: usize = 64;
-/// The peer of an event that has none.
+/// The peer of an event without a peer.
 pub const NO_PEER: u32 = u32::MAX;
 
 /// The events of this task.

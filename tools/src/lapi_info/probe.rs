@@ -30,7 +30,7 @@ pub(super) enum Outcome {
     Refused {
         /// Which.
         copy: &'static str,
-        /// What it said.
+        /// The kernel's error.
         error: io::Error,
     },
     /// It could not be tried.

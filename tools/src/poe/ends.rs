@@ -18,7 +18,7 @@ const SINGLE: usize = 3;
 /// The messages, as far as the level of information asks for them.
 pub(super) struct Ends {
     level: u8,
-    /// How many tasks have ended in each way, and those of them that were not said yet.
+    /// How many tasks have ended in each way, and those of them that were not reported yet.
     alike: BTreeMap<String, (usize, Vec<usize>)>,
     collect_until: Option<Instant>,
     /// What matters only if the job fails: tasks that left LAPI early, with status 0.
@@ -32,7 +32,7 @@ pub(super) struct Exit {
     pub name: String,
     pub program: String,
     pub status: u8,
-    /// How far it had come with LAPI, if the job uses that.
+    /// The state of its use of LAPI, if the job uses that.
     pub stage: Option<Stage>,
 }
 

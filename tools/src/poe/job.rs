@@ -201,7 +201,7 @@ impl Job<'_> {
             let ready: Vec<bool> = polled.iter().map(|polled| polled.any() == Some(true)).collect();
             while let Some(signal) = signals.next() {
                 if !kept && signal != Signal::SIGCONT {
-                    // The tasks are over, and what they wrote is not read: no reason to stay.
+                    // The tasks have ended, and what they wrote is not read: nothing is left to do.
                     return Ok(End { status: 128 + signal as u8, early: true });
                 }
                 self.pass_on(signal);

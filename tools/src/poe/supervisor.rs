@@ -284,7 +284,7 @@ fn keep_addresses() -> nix::Result<()> {
     personality::set(personality::get()? | Persona::ADDR_NO_RANDOMIZE).map(|_| ())
 }
 
-/// Lets go of `poe`'s input and output: only the tasks hold them from now on.
+/// Closes `poe`'s input and output: only the tasks hold them from now on.
 fn let_go_of_stdio() -> io::Result<()> {
     let nothing = std::fs::File::options().read(true).write(true).open("/dev/null")?;
     nix::unistd::dup2_stdin(&nothing)?;

@@ -63,7 +63,7 @@ impl Board {
         self.tasks().list.iter().map(|task| task.pid).collect()
     }
 
-    /// A task has ended. Returns how far it had come with LAPI; `None` when no task of the job has used LAPI.
+    /// A task has ended. Returns the state of its use of LAPI; `None` when no task of the job has used LAPI.
     pub(super) fn ended(&self, task: usize, how: How) -> Option<Stage> {
         let mut tasks = self.tasks();
         // What it sent before it ended counts.
@@ -75,7 +75,7 @@ impl Board {
         used.then_some(tasks.list[task].stage)
     }
 
-    /// Takes in what a task has sent.
+    /// Receives what a task has sent.
     pub(super) fn read(&self, task: usize) {
         let mut tasks = self.tasks();
         // A task sends a message or two; one that never stops must not keep the thread here.

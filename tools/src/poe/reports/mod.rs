@@ -117,7 +117,7 @@ impl Gatherer {
         self.board.started(task, pid);
     }
 
-    /// A task has ended. Returns how far it had come with LAPI; `None` when no task of the job has used LAPI.
+    /// A task has ended. Returns the state of its use of LAPI; `None` when no task of the job has used LAPI.
     pub(super) fn ended(&self, task: usize, how: How) -> Option<Stage> {
         let stage = self.board.ended(task, how);
         self.order(NEWS);
@@ -227,7 +227,7 @@ impl<'a> Gathering<'a> {
 
     fn take(&mut self, task: usize, report: Report) {
         match (&report.cause, &mut self.current) {
-            // The reply to an earlier question.
+            // The reply to an earlier request.
             (Cause::Asked(number), Some(current)) if *number != current.number => {}
             (Cause::Asked(_), None) => {}
             (_, Some(current)) => {
@@ -250,7 +250,7 @@ impl<'a> Gathering<'a> {
         self.number += 1;
         let question = FromLauncher::Ask(self.number).encode();
         for (_, socket) in self.board.sockets() {
-            // Full of questions that are not read: no LAPI program.
+            // Full of requests that are not read: not a LAPI program.
             let _ = socket.send(question.as_bytes());
         }
         let until = Instant::now() + PATIENCE;

@@ -11,7 +11,7 @@ const CIRCLES: usize = 4;
 /// How many tasks of a list are named.
 const NAMED: usize = 16;
 
-/// What is known of a task.
+/// The state of a task.
 pub(super) struct Task {
     pub number: usize,
     /// 0: it has not started, or has ended.
