@@ -5,7 +5,10 @@
 
 use crate::calls;
 use libc::{c_int, c_longlong, c_uint, c_ulong, c_void};
-use openlapi::abi::{BYTE_DGSP, PredefinedDgsp, RMW_ops_t, lapi_cntr_t, lapi_handle_t, lapi_info_t, lapi_long_t, lapi_msg_info_t, lapi_query_t, lapi_util_t, lapi_vec_t, lapi_xfer_t};
+use openlapi::abi::{
+    BYTE_DGSP, PredefinedDgsp, RMW_ops_t, lapi_cntr_t, lapi_handle_t, lapi_info_t, lapi_long_t,
+    lapi_msg_info_t, lapi_query_t, lapi_util_t, lapi_vec_t, lapi_xfer_t,
+};
 
 /// The table of calls as functions by both of their names.
 macro_rules! export {

@@ -1,6 +1,8 @@
 //! What LAPI_Init takes (the manual's man page of LAPI_Init, and chapter 16 for UDP).
 
-use super::{LAPI_err_hndlr_p, lapi_dev_t, lapi_lib_t, thread_init_func_p, udp_init_ext_hndlr_p, udp_init_hndlr_p};
+use super::{
+    LAPI_err_hndlr_p, lapi_dev_t, lapi_lib_t, thread_init_func_p, udp_init_ext_hndlr_p, udp_init_hndlr_p,
+};
 use libc::{c_int, c_uint, c_ulong, c_ushort, c_void, pthread_attr_t, sockaddr_storage};
 
 /// The argument of LAPI_Init; to be zeroed before it is filled in.

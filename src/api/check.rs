@@ -1,7 +1,10 @@
 //! What is wrong with a parameter, by the man pages.
 
 use super::MAX_UHDR;
-use crate::abi::{LAPI_ERR_DATA_LEN, LAPI_ERR_HDR_HNDLR_NULL, LAPI_ERR_HDR_LEN, LAPI_ERR_ORG_ADDR_NULL, LAPI_ERR_TGT, LAPI_ERR_TGT_ADDR_NULL, LAPI_ERR_UHDR_LEN, LAPI_ERR_UHDR_NULL, LAPI_MAX_MSG_SZ, wide};
+use crate::abi::{
+    LAPI_ERR_DATA_LEN, LAPI_ERR_HDR_HNDLR_NULL, LAPI_ERR_HDR_LEN, LAPI_ERR_ORG_ADDR_NULL, LAPI_ERR_TGT,
+    LAPI_ERR_TGT_ADDR_NULL, LAPI_ERR_UHDR_LEN, LAPI_ERR_UHDR_NULL, LAPI_MAX_MSG_SZ, wide,
+};
 use crate::engine::context::Held;
 use crate::error::{Error, Result};
 use std::sync::atomic::Ordering;

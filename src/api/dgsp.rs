@@ -1,7 +1,10 @@
 //! Data gather/scatter programs: LAPI_Util's requests for them, and LAPI_DGSP_XFER.
 
 use super::active_message;
-use crate::abi::{AM_ERR, LAPI_ERR_DGSP_ATOM, LAPI_ERR_DGSP_CTL, ddm_func_p, lapi_dg_handle_t, lapi_dgsp_descr_t, lapi_pack_dgsp_t, lapi_unpack_dgsp_t};
+use crate::abi::{
+    AM_ERR, LAPI_ERR_DGSP_ATOM, LAPI_ERR_DGSP_CTL, ddm_func_p, lapi_dg_handle_t, lapi_dgsp_descr_t,
+    lapi_pack_dgsp_t, lapi_unpack_dgsp_t,
+};
 use crate::config;
 use crate::dgsp::registry::REGISTRY;
 use crate::dgsp::{Layout, pack};

@@ -1,7 +1,9 @@
 //! LAPI_Purge_totask, LAPI_Resume_totask, LAPI_Setcntr_wstatus, LAPI_Nopoll_wait (the manual's chapter 19).
 
 use super::check;
-use crate::abi::{L2_LIB, LAPI_ERR_CNTR_VAL, LAPI_ERR_MULTIPLE_WAITERS, LAPI_ERR_TGT, LAPI_ERR_TGT_PURGED, LAPI_ERR_UNKNOWN};
+use crate::abi::{
+    L2_LIB, LAPI_ERR_CNTR_VAL, LAPI_ERR_MULTIPLE_WAITERS, LAPI_ERR_TGT, LAPI_ERR_TGT_PURGED, LAPI_ERR_UNKNOWN,
+};
 use crate::engine::context::peers::Standing;
 use crate::engine::context::waiters::{WaitPolicy, WaitTarget};
 use crate::engine::context::{Held, counter};

@@ -1,7 +1,10 @@
 //! LAPI_Rmw, LAPI_Rmw64, and their form in LAPI_Xfer.
 
 use super::{check, nudge};
-use crate::abi::{COMPARE_AND_SWAP, LAPI_ERR_IN_VAL_NULL, LAPI_ERR_OP_SZ, LAPI_ERR_RMW_OP, LAPI_ERR_TGT_VAR_NULL, LAPI_ERR_UNKNOWN, RMW_ops_t};
+use crate::abi::{
+    COMPARE_AND_SWAP, LAPI_ERR_IN_VAL_NULL, LAPI_ERR_OP_SZ, LAPI_ERR_RMW_OP, LAPI_ERR_TGT_VAR_NULL,
+    LAPI_ERR_UNKNOWN, RMW_ops_t,
+};
 use crate::engine::context::Held;
 use crate::engine::context::request::Rmw;
 use crate::engine::transfer::origin;

@@ -4,7 +4,10 @@ use std::ffi::c_int;
 use std::fmt;
 
 use super::form;
-use crate::abi::{LAPI_ERR_CSS_LOAD_FAILED, LAPI_ERR_MSG_API, LAPI_ERR_NO_ENV_VAR, LAPI_ERR_NO_NETSTR_SET, LAPI_ERR_SHM_SETUP, LAPI_ERR_UDP_PKT_SZ, LAPI_ERR_UNKNOWN};
+use crate::abi::{
+    LAPI_ERR_CSS_LOAD_FAILED, LAPI_ERR_MSG_API, LAPI_ERR_NO_ENV_VAR, LAPI_ERR_NO_NETSTR_SET,
+    LAPI_ERR_SHM_SETUP, LAPI_ERR_UDP_PKT_SZ, LAPI_ERR_UNKNOWN,
+};
 
 /// The largest job, in tasks.
 pub const MAX_TASKS: u32 = 16_384;

@@ -1,7 +1,10 @@
 use std::collections::HashSet;
 
 use super::*;
-use crate::abi::{LAPI_ERR_CSS_LOAD_FAILED, LAPI_ERR_MSG_API, LAPI_ERR_NO_ENV_VAR, LAPI_ERR_NO_NETSTR_SET, LAPI_ERR_SHM_SETUP, LAPI_ERR_UDP_PKT_SZ, LAPI_ERR_UNKNOWN};
+use crate::abi::{
+    LAPI_ERR_CSS_LOAD_FAILED, LAPI_ERR_MSG_API, LAPI_ERR_NO_ENV_VAR, LAPI_ERR_NO_NETSTR_SET,
+    LAPI_ERR_SHM_SETUP, LAPI_ERR_UDP_PKT_SZ, LAPI_ERR_UNKNOWN,
+};
 
 fn read(vars: &[(&str, &str)]) -> Result<Config> {
     Config::from_env(&|name| vars.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned()))

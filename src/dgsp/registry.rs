@@ -5,7 +5,9 @@
 //! on it has ended, but its handle is no handle any more.
 
 use super::Program;
-use crate::abi::{BYTE_DGSP, LAPI_ERR_DGSP, LAPI_ERR_DGSP_FREE, LAPI_ERR_DGSP_OTHER, lapi_dg_handle_t, lapi_dgsp_descr_t};
+use crate::abi::{
+    BYTE_DGSP, LAPI_ERR_DGSP, LAPI_ERR_DGSP_FREE, LAPI_ERR_DGSP_OTHER, lapi_dg_handle_t, lapi_dgsp_descr_t,
+};
 use crate::error::{Error, Result};
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -2,7 +2,10 @@
 
 use super::compile::Compiled;
 use super::shape::Shape;
-use crate::abi::{LAPI_DGSM_CONTIG, LAPI_DGSM_SPARSE, LAPI_DGSM_UNIT, LAPI_ERR_DGSP_CTL, LAPI_ERR_DGSP_OTHER, LAPI_ERR_DGSP_STACK, lapi_dgsp_descr_t};
+use crate::abi::{
+    LAPI_DGSM_CONTIG, LAPI_DGSM_SPARSE, LAPI_DGSM_UNIT, LAPI_ERR_DGSP_CTL, LAPI_ERR_DGSP_OTHER,
+    LAPI_ERR_DGSP_STACK, lapi_dgsp_descr_t,
+};
 use crate::error::{Error, Result};
 
 pub(super) fn descriptor(descriptor: &lapi_dgsp_descr_t, compiled: &Compiled) -> Result<()> {

@@ -21,7 +21,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use super::parcel::Parcel;
-use super::{ConnectionView, Endpoint, Inbound, Limits, Outgoing, PeerState, Peers, Piece, RemoteAccess, SendOutcome, Task, Ticket, Transport, Wakeup};
+use super::{
+    ConnectionView, Endpoint, Inbound, Limits, Outgoing, PeerState, Peers, Piece, RemoteAccess, SendOutcome,
+    Task, Ticket, Transport, Wakeup,
+};
 use crate::base::rng::Rng;
 
 /// No more packets than this are held back at a time: the oldest then comes out before its time.

@@ -7,7 +7,10 @@ use crate::engine::context::request::Preference;
 use crate::proto::tests::seeds;
 use crate::transport::faults::{FaultPlan, Faulty};
 use crate::transport::mem::{MemOptions, MemTransport, network};
-use crate::transport::{Access, Copy, Endpoint, Inbound, Limits, Outgoing, PeerState, Peers, RemoteAccess, SendOutcome, Started, Task, Transport, Wakeup};
+use crate::transport::{
+    Access, Copy, Endpoint, Inbound, Limits, Outgoing, PeerState, Peers, RemoteAccess, SendOutcome, Started,
+    Task, Transport, Wakeup,
+};
 use libc::{c_uint, c_ulong, c_void};
 use std::io;
 use std::os::fd::BorrowedFd;

@@ -163,7 +163,7 @@ fn refused(held: &mut Held<'_>, transfer: DirectCopy) {
                 Sent::Free => send::finish(held, &done),
                 Sent::Queued => {}
                 // Reported with the other send operations that are done.
-                Sent::NoMemory => send::out_of_memory(held.core().options.me, peer),
+                Sent::NoMemory => send::out_of_memory(peer),
                 Sent::Gone => held.core().finished.push(SendDone { error: LAPI_ERR_NO_CONNECTIVITY, ..done }),
             }
         }

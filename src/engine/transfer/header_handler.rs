@@ -1,6 +1,10 @@
 //! Header handlers: the program's functions that say where the data of an active message goes.
 
-use crate::abi::{AM_ERR, BYTE_DGSP, LAPI_BURY_MSG, LAPI_DELIVER_MSG, LAPI_DROP_PKT, LAPI_ERR_DGSP_CTL, LAPI_ERR_HDR_HNDLR_NULL, LAPI_NORMAL, compl_hndlr_p, ddm_func_p, hdr_hndlr_t, lapi_dg_handle_t, lapi_return_info_t, lapi_vec_t, wide};
+use crate::abi::{
+    AM_ERR, BYTE_DGSP, LAPI_BURY_MSG, LAPI_DELIVER_MSG, LAPI_DROP_PKT, LAPI_ERR_DGSP_CTL,
+    LAPI_ERR_HDR_HNDLR_NULL, LAPI_NORMAL, compl_hndlr_p, ddm_func_p, hdr_hndlr_t, lapi_dg_handle_t,
+    lapi_return_info_t, lapi_vec_t, wide,
+};
 use crate::base::bytes::Piece;
 use crate::dgsp::Layout;
 use crate::dgsp::registry::REGISTRY;

@@ -1,6 +1,9 @@
 //! How anything leaves this task, and what follows when the memory that it was sent from is free.
 
-use crate::abi::{INT_ERR, LAPI_ERR_MEMORY_EXHAUSTED, LAPI_ERR_NO_CONNECTIVITY, LAPI_ERR_TGT_PURGED, LAPI_ERR_UNKNOWN, LAPI_SEND_COMPLETE, lapi_sh_info_t, scompl_hndlr_t};
+use crate::abi::{
+    INT_ERR, LAPI_ERR_MEMORY_EXHAUSTED, LAPI_ERR_NO_CONNECTIVITY, LAPI_ERR_TGT_PURGED, LAPI_ERR_UNKNOWN,
+    LAPI_SEND_COMPLETE, lapi_sh_info_t, scompl_hndlr_t,
+};
 use crate::base::bytes::Piece;
 use crate::base::clock::ticks;
 use crate::engine::context::active_handler::Kind;
@@ -27,15 +30,13 @@ pub fn ask(core: &mut Core, peer: Task, head: &Head) -> Sent {
 #[inline]
 pub fn answer(core: &mut Core, peer: Task, head: &Head) {
     if ask(core, peer, head) == Sent::NoMemory {
-        out_of_memory(core.options.me, peer);
+        out_of_memory(peer);
     }
 }
 
 #[cold]
-pub(in crate::engine) fn out_of_memory(me: Task, peer: Task) -> ! {
-    crate::error::log(format_args!(
-        "task {me}: no memory for a packet that task {peer} waits for: this task ends"
-    ));
+pub(in crate::engine) fn out_of_memory(peer: Task) -> ! {
+    crate::error::log(format_args!("no memory for a packet that task {peer} waits for: this task ends"));
     // SAFETY: _exit has no preconditions. A code of 128 and above tells the launcher to end the job.
     unsafe { libc::_exit(134) }
 }

@@ -65,7 +65,7 @@ pub(in crate::engine) unsafe fn send_put(
         let sent = send::stream(held, tgt, None, Continuation::Message(second), data, how, done);
         if sent == Sent::NoMemory {
             // The target waits for the data already.
-            send::out_of_memory(held.core().options.me, tgt);
+            send::out_of_memory(tgt);
         }
         sent
     }
@@ -107,7 +107,7 @@ pub(in crate::engine) fn request(
 pub fn request_runs(held: &mut Held<'_>, tgt: Task, target: &Layout, tgt_cntr: u64, cookie: u64) {
     // A peer that has gone meanwhile is reported when somebody waits for the answer.
     if request(held, tgt, &describe_layout(target), target.len(), tgt_cntr, cookie) == Sent::NoMemory {
-        send::out_of_memory(held.core().options.me, tgt);
+        send::out_of_memory(tgt);
     }
 }
 

@@ -3,7 +3,9 @@
 use super::network::Inbox;
 use super::{MemOptions, MemTransport, RESEND};
 use crate::transport::parcel::Parcel;
-use crate::transport::{Endpoint, Inbound, Limits, Outgoing, PeerState, RemoteAccess, SendOutcome, Task, Ticket};
+use crate::transport::{
+    Endpoint, Inbound, Limits, Outgoing, PeerState, RemoteAccess, SendOutcome, Task, Ticket,
+};
 use std::time::Instant;
 
 impl Endpoint for MemTransport {
