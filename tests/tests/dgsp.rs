@@ -117,9 +117,9 @@ fn wrong_programs_are_refused() {
 #[test]
 fn programs_in_the_wrong_place_are_told() {
     for procs in [1, 2, 3] {
-        run("dgsp/errors", procs, "told");
+        run("dgsp/errors", procs, "reported");
     }
-    passed(&job("dgsp/errors", 2, "told").env("LAPI_SHM_BULK", "attach").run(), 2);
+    passed(&job("dgsp/errors", 2, "reported").env("LAPI_SHM_BULK", "attach").run(), 2);
     let outcome = job("dgsp/errors", 2, "default").run();
     assert!(
         !outcome.timed_out && outcome.status != Some(0),

@@ -138,5 +138,5 @@ fn a_death_is_told_to_a_program_that_computes() {
     all_but_one_pass(outcome.exited(137), 2);
     let at =
         |word: &str| outcome.stdout.lines().find_map(|line| line.strip_prefix(word)?.parse::<i64>().ok());
-    println!("told {:?} ms later", at("TOLD ").zip(at("DIES ")).map(|(told, dies)| told - dies));
+    println!("reported {:?} ms later", at("REPORTED ").zip(at("DIES ")).map(|(reported, dies)| reported - dies));
 }

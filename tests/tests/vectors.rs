@@ -157,7 +157,7 @@ fn no_pieces_at_all() {
 #[test]
 fn wrong_answers_of_header_handlers_are_told() {
     for procs in [1, 2, 3] {
-        run("vectors/async", procs, "told");
+        run("vectors/async", procs, "reported");
         run("vectors/async", procs, "longer");
     }
     let outcome = job("vectors/async", 2, "default").run();

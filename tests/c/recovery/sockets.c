@@ -1,5 +1,5 @@
 /*
- * A job that nobody has left has no sockets once LAPI_Init is over, however late the task came at which all meet.
+ * A job that no task has left has no sockets after LAPI_Init, however late the root of the exchange was.
  */
 #include "../common/ltest.h"
 
