@@ -1,7 +1,7 @@
 # Makes the tables of docs/performance.md. Each input line: system round name size median best before after
 # (microseconds, microseconds, nanoseconds, nanoseconds); system is lapi, lapi_intr, ucx_noattach, ucx_default or floor.
 # A figure counts only when the cache line took about as long before it as after it, and figures of two
-# systems stand in one row only when it took about as long for both.
+# systems are in one row only when it took about as long for both.
 
 function class_of(ns) { return ns < 45 ? 1 : ns < 130 ? 2 : 3 }
 function class_name(c) { return c == 1 ? "near" : c == 2 ? "middle" : "far" }
