@@ -5,7 +5,7 @@ mod ltest;
 use ltest::{job, passed, run};
 use openlapi_tests::Job;
 
-/// The ways of large messages through shared memory: as measured, each way by itself, and the kernel saying no.
+/// The paths of large messages through shared memory: as measured, each path alone, and with copies refused.
 const WAYS: [(&str, &str); 4] = [
     ("LAPI_SHM_BULK", "auto"),
     ("LAPI_SHM_BULK", "pipeline"),
@@ -54,7 +54,7 @@ fn random_programs() {
     run("dgsp/random", 4, "6 160");
 }
 
-/// The verifier has nothing against programs whose descriptors are true.
+/// The verifier accepts programs whose descriptors are correct.
 #[test]
 fn random_programs_verified() {
     passed(&job("dgsp/random", 2, "7 400").env("LAPI_VERIFY_DGSP", "yes").run(), 2);
@@ -115,7 +115,7 @@ fn wrong_programs_are_refused() {
 }
 
 #[test]
-fn programs_in_the_wrong_place_are_told() {
+fn programs_in_the_wrong_place_are_reported() {
     for procs in [1, 2, 3] {
         run("dgsp/errors", procs, "reported");
     }

@@ -1,4 +1,4 @@
-//! LAPI_Init and LAPI_Term, and the ways in which a task comes to its job.
+//! LAPI_Init and LAPI_Term, and how a task finds its job.
 
 mod ltest;
 
@@ -190,7 +190,7 @@ fn programs_one_after_another_in_one_job() {
     passed(&outcome, 9);
 }
 
-/// A task that never comes: LAPI_Init gives up, and says so.
+/// A task is missing: LAPI_Init gives up, and reports it.
 #[test]
 fn a_missing_task_is_reported() {
     let outcome = by_hand("plain 1")

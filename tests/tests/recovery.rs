@@ -1,4 +1,4 @@
-//! Tasks that are given up and come back: LAPI_Purge_totask, LAPI_Resume_totask, and the counters that go with them.
+//! Tasks that are purged and rejoin: LAPI_Purge_totask, LAPI_Resume_totask, and the counters for them.
 
 mod ltest;
 
@@ -33,7 +33,7 @@ fn tasks_give_each_other_up_and_begin_again() {
     }
 }
 
-/// Without a launcher nobody minds that a task has died.
+/// Without a launcher the death of a task does not end the job.
 #[test]
 fn a_task_that_was_killed_is_started_anew() {
     for (tasks, way) in [(2, "auto"), (3, "pipeline"), (4, "attach")] {
@@ -62,8 +62,8 @@ fn a_task_that_was_killed_is_started_anew() {
     }
 }
 
-/// While the task at which all meet is missing, the others look for a job that runs already, and must not take each other for it:
-/// nobody of a fresh job has anything of a task that came back.
+/// While the root of the exchange is missing, the others look for a running job, and must not mistake each other for it:
+/// no task of a new job has a socket of a rejoining task.
 #[test]
 fn tasks_that_wait_for_the_first_do_not_take_each_other_for_the_job() {
     let key = format!("{}late", std::process::id());
@@ -75,7 +75,7 @@ fn tasks_that_wait_for_the_first_do_not_take_each_other_for_the_job() {
             .start()
     };
     let mut running = vec![start(2), start(1)];
-    // Time for them to look several times.
+    // Time for them to check several times.
     std::thread::sleep(std::time::Duration::from_millis(500));
     running.push(start(0));
     for outcome in running.into_iter().map(openlapi_tests::Running::wait) {

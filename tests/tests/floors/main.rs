@@ -15,7 +15,7 @@ const FLOORS: &[&[&str]] =
     &[&["base"], &["wire", "dgsp"], &["proto", "transport", "job"], &["engine"], &["report"], &["api"]];
 /// The rooms of the engine, from the ground up. A room uses itself and those below.
 const ROOMS: &[&str] = &["context", "transfer", "progress"];
-/// These share a floor and do not see each other.
+/// These share a floor and do not use each other.
 const APART: &[&str] = &["proto", "transport", "job"];
 /// These may be used from anywhere,
 const ANYWHERE: &[&str] = &["abi", "error", "config"];
@@ -38,16 +38,16 @@ const CAPI: &[&str] = &[
     "proto::outbox::SendDone",
     "dgsp::vector::Vector",
 ];
-/// What `fortran` may use of the core, beside `capi`.
+/// What `fortran` may use of the core, in addition to `capi`.
 const FORTRAN: &str = "abi";
 /// What `prof` may use of all our crates: the core's types and clock. The calls it finds by their names.
 const PROF: &[&str] = &["openlapi::abi", "openlapi::base::clock"];
 /// What `cdylib` may use of all our crates.
 const CDYLIB: &[&str] = &["openlapi_capi", "openlapi_fortran"];
 
-/// Users of shared memory itself outside of `transport`: everything else uses the traits of `transport`.
+/// Users of shared memory itself outside `transport`: all other modules use the traits of `transport`.
 const SHM_USERS: &[&str] = &["src/transport/", "src/api/init.rs"];
-/// Where the kernel's cross-memory calls stand, and where sockets do.
+/// Which modules have the kernel's cross-memory calls, and which have sockets.
 const CROSS_MEMORY: &str = "src/transport/shm/";
 const SOCKETS: &[&str] = &["src/job/", "src/transport/udp/"];
 /// What a socket begins with.
@@ -302,7 +302,7 @@ fn a_circle_is_found() {
     assert!(circles::circles(&two, &[["engine::a", "engine::b"]]).is_empty());
     let three = files(&[(a, "use super::c;"), (b, "use super::a;"), (c, "use super::b;")]);
     assert_eq!(circles::circles(&three, &[["engine::a", "engine::b"]]), ["engine: a -> c -> b -> a"]);
-    // A file of a folder stands for the folder, and what is compiled for tests alone does not count.
+    // A file of a folder represents the folder, and code for tests alone does not count.
     let deep = files(&[
         (a, "use super::d;"),
         ("src/engine/d/mod.rs", ""),

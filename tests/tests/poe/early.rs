@@ -8,7 +8,7 @@ use openlapi_tests::{Job, Running, compile, eventually};
 
 use crate::file;
 
-/// A LAPI program whose first argument says what becomes of task 1.
+/// A LAPI program whose first argument selects how task 1 ends.
 pub fn program() -> PathBuf {
     compile("poe_early", &["tests/c/poe/early.c"], &[])
 }
@@ -40,7 +40,7 @@ fn a_task_that_ends_before_lapi_init_fails_that_of_the_others() {
         outcome.says("LAPI_ERR_NO_CONNECTIVITY").says(&format!("task 1 {ended}"));
         assert_eq!(outcome.stdout.matches("LAPI_Init returns 434").count(), 2, "{outcome}");
     }
-    // The task that the others meet at is no exception, and the other tasks going on changes nothing.
+    // The same applies to the root of the exchange, and when the other tasks continue.
     let outcome = early(3, &["never", "0", "0"]).poe_arg("-on_death").poe_arg("continue").run();
     outcome.exited(1).says("task 0 exited with status 0 before it called LAPI_Init");
 }
@@ -69,7 +69,7 @@ fn a_task_that_leaves_without_lapi_term_has_not_died() {
     outcome.says("task 1 (").says("exited with status 0 without calling LAPI_Term");
     assert!(outcome.status.is_some_and(|status| status > 0), "{outcome}");
     assert!(!outcome.stderr.contains("died"), "{outcome}");
-    // When no other task needs it nothing has failed, and nothing is said.
+    // When no other task needs it nothing has failed, and there is no message.
     let outcome = early(2, &["noterm-both"]).run();
     assert_eq!(outcome.ok().stderr, "", "{outcome}");
 }
