@@ -101,7 +101,7 @@ static double median(double *values, int n)
     return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-/* Waits for a word of the page to leave `old`, and ends the program when the peer is gone. Without a
+/* Waits for a word of the page to change from `old`, and ends the program when the peer has exited. Without a
  * pause instruction: it would add its own length to what is measured. */
 static uint64_t await_change(volatile uint64_t *word, uint64_t old, void (*progress)(void))
 {
@@ -141,7 +141,7 @@ static uint64_t bench_exchange(struct bench *b, uint64_t mine)
     return theirs;
 }
 
-/* Nanoseconds for one cache line to cross once. Both processes call it; the library stands still. */
+/* Nanoseconds for one cache line to cross once. Both processes call it, while the library is idle. */
 static double bench_line(struct bench *b)
 {
     double batch[5];

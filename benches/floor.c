@@ -69,7 +69,7 @@ static void flag_payload(size_t size)
 static void copy(size_t size)
 {
     memcpy(destination, source, size);
-    /* the compiler must believe that somebody reads the copy */
+    /* the compiler must assume that the copy is read */
     __asm__ volatile("" : : "r"(destination) : "memory");
 }
 

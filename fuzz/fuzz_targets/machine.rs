@@ -1,4 +1,4 @@
-//! Any code that compiles, under a descriptor that tells the truth: it gathers and scatters what a plain interpreter
+//! Any code that compiles, under a correct descriptor: it gathers and scatters what a plain interpreter
 //! gathers and scatters, in packets of any order, and touches nothing else.
 #![no_main]
 

@@ -22,7 +22,7 @@ C     As the manual's program hwinit.f does.
    10 CONTINUE
       CALL LAPI_INIT(HNDL, HELLO, IERROR)
       CALL FT_OK(IERROR, 'LAPI_INIT')
-      CALL FT_TRUE(HELLO(1) .NE. 0, 'the protocol is told')
+      CALL FT_TRUE(HELLO(1) .NE. 0, 'the protocol is set')
       CALL FT_TRUE(LAPI_BYTE .NE. 0, 'LAPI_BYTE is set')
       CALL LAPI_QENV(HNDL, TASK_ID, ME, IERROR)
       CALL FT_OK(IERROR, 'TASK_ID')

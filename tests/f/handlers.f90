@@ -1,5 +1,5 @@
 ! Active messages whose handlers are Fortran's: given as a procedure, as an address, by an index; with and without data;
-! internal procedures; what the enhanced interface tells. Each task sends to the next one.
+! internal procedures; the fields of the enhanced interface. Each task sends to the next one.
 
 module inbox
   implicit none

@@ -39,7 +39,7 @@ extern int t_me, t_tasks;    /* TASK_ID and NUM_TASKS of it */
 #define CHECK_PTR(got, want) t_check_ptr(__FILE__, __LINE__, #got, (const void *)(got), (const void *)(want))
 /* A call that must succeed. */
 #define OK(call) t_returns(__FILE__, __LINE__, #call, (call), LAPI_SUCCESS)
-/* A call that must answer this code. */
+/* A call that must return this code. */
 #define RETURNS(call, code) t_returns(__FILE__, __LINE__, #call, (call), (code))
 
 void t_fail(const char *file, int line, const char *format, ...)
@@ -52,7 +52,7 @@ void t_returns(const char *file, int line, const char *call, int got, int want);
 void t_init(void);
 /* LAPI_Init with a filled-in structure. */
 void t_init_with(lapi_info_t *info);
-/* LAPI_Gfence, LAPI_Term, and the line that says that all is well. */
+/* LAPI_Gfence, LAPI_Term, and the line that reports success. */
 void t_done(void);
 /* Only that line. */
 void t_pass(void);

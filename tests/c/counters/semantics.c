@@ -5,7 +5,7 @@
 
 static lapi_cntr_t fixed[1000]; /* as old programs have them: static, never set */
 
-/* LAPI_Setcntr, LAPI_Getcntr and LAPI_Waitcntr on counters nobody else uses. */
+/* LAPI_Setcntr, LAPI_Getcntr and LAPI_Waitcntr on counters that no operation uses. */
 static void local(void) {
     lapi_cntr_t cntr;
     int left, i;

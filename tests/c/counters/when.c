@@ -1,5 +1,5 @@
 /*
- * When each counter goes up: when CASE
+ * When each counter is incremented: when CASE
  *
  *   handler   target counter after the completion handler has returned, completion counter after that
  *   copied    origin counter before the call returns, for messages of up to BUF_CP_SIZE bytes, in bursts
@@ -103,7 +103,7 @@ static void copied(void) {
     areas = t_addresses(area);
     t_set(INTERRUPT_SET, 0);
     t_fence();
-    /* Bursts without a look at anything: whether the target takes them off or not, each has been copied. */
+    /* Bursts without a check in between: whether the target receives them or not, each has been copied. */
     for (distance = 0; distance < t_tasks; distance++) {
         uint tgt = (uint)((t_me + distance) % t_tasks);
         uint64_t seed = (uint64_t)distance * 1000;

@@ -165,7 +165,7 @@ static void step(const char *kind, int distance, size_t len, int number) {
     CHECK_EQ(t_value(&org_cntr), 0);
 }
 
-/* From now on the kernel refuses to copy between these tasks; root first has to become somebody. */
+/* From now on the kernel refuses to copy between these tasks; root first has to become another user. */
 static void refuse_copies(void) {
     lapi_long_t pids[16];
     char byte = 0;

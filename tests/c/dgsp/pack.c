@@ -51,7 +51,7 @@ static void randomly(uint64_t seed, int cases) {
         unsigned char packed[ROOM], before[ROOM], *source[PARTS], *stream[PARTS];
         end from[PARTS];
         ulong at = GUARD, start = GUARD, size;
-        /* Each part begins its program anew. */
+        /* Each part starts its program from the beginning. */
         for (i = 0; i < PARTS; i++) {
             program *p = p_random(&random, &tastes[t_below(&random, sizeof tastes / sizeof *tastes)]);
             long bytes = (long)t_below(&random, 3 * (uint64_t)p->size + 1);

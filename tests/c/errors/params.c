@@ -2,8 +2,8 @@
  * Wrong parameters: params CASE
  *
  *   checked    ERROR_CHK on: every parameter error of every call that is built, and nothing is lost by it
- *   unchecked  ERROR_CHK off: what can be refused without harm, and the job goes on
- *   handles    handles that are none: never given out, terminated, void
+ *   unchecked  ERROR_CHK off: errors that can be refused safely, and the job continues
+ *   handles    invalid handles: never returned, terminated, void
  *   later      calls and requests of later levels, asked wrongly, do not say that they have succeeded
  *   message    one wrong call, for its message on standard error
  */
@@ -76,7 +76,7 @@ static lapi_xfer_t rmw_xfer(void) {
         RETURNS(LAPI_Xfer(t_hndl, &x), code);                                                                    \
     } while (0)
 
-/* All of it works still: one good operation of each kind, to everybody. */
+/* Everything still works: one valid operation of each kind, to every task. */
 static void still_works(void) {
     static lapi_cntr_t done;
     static long long one = 1;
@@ -202,7 +202,7 @@ static void unchecked(void) {
     long long in64 = 1;
     void *found;
     t_set(ERROR_CHK, 0);
-    /* The answer is the library's affair, as long as the program and the job survive. */
+    /* Any return code is allowed, as long as the program and the job survive. */
     LAPI_Put(t_hndl, nobody, 8, buffer, buffer, NULL, NULL, NULL);
     LAPI_Get(t_hndl, nobody, 8, buffer, buffer, NULL, NULL);
     LAPI_Amsend(t_hndl, nobody, HANDLER, NULL, 0, buffer, 8, NULL, NULL, NULL);

@@ -4,7 +4,7 @@
  *   put       after LAPI_Fence the data of puts is at every target
  *   am        that of active messages too, whether or not their completion handlers have returned
  *   get       after LAPI_Fence what was brought by gets and read-modify-writes is here
- *   gfence    nobody leaves LAPI_Gfence before everybody has entered it, and all data is where it belongs
+ *   gfence    no task leaves LAPI_Gfence before all have entered it, and all data is in place
  *   mixed     LAPI_Gfence with everything under way
  */
 #include "../common/ltest.h"

@@ -5,7 +5,7 @@
  *   elsewhere   LAPI_Term in another thread than LAPI_Init
  *   inside      LAPI_Term while other threads are inside of calls: those end
  *   helper      LAPI_Gfence, LAPI_Term and exit in a thread that a completion handler has started
- *   fork        in a forked child the handle is none, and the parent's goes on
+ *   fork        in a forked child the handle is invalid, and the parent's remains valid
  */
 #include "common.h"
 
@@ -118,7 +118,7 @@ static void inside(void) {
         usleep(round * 10000); /* from on their way to asleep */
         OK(LAPI_Term(t_hndl));
         for (i = 0; i < 3; i++) CHECK_EQ(pthread_join(tids[i], NULL), 0);
-        /* Whether they had come to the call or not: it has ended with an error. */
+        /* Whether they had entered the call or not: it has ended with an error. */
     }
 }
 

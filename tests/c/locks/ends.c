@@ -6,7 +6,7 @@
  *   inside    a thread that holds the lock is in a call that waits when another one calls LAPI_Term
  *   handler   LAPI_Term in a header handler, while the program holds the lock in a call that waits and others wait for it
  *   complete  LAPI_Term in a completion handler that holds the lock
- *   fork      in a child the functions answer EINVAL, and the parent's lock goes on
+ *   fork      in a child the functions return EINVAL, and the parent's lock still works
  */
 #include "locks.h"
 

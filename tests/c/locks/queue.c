@@ -1,8 +1,8 @@
 /*
  * A queue that header handlers fill and threads of the program empty, guarded by the shared lock: queue INTERRUPTS
  *
- * Header handlers run with the lock held, so they add to the queue and signal its condition without more ado. The threads
- * wait for the condition, and answer each message with the lock held. With interrupts on nobody polls: all of the
+ * Header handlers run with the lock held, so they add to the queue and signal its condition directly. The threads
+ * wait for the condition, and reply to each message with the lock held. With interrupts on no thread polls: all of the
  * program's threads sleep for conditions, and LAPI's own thread serves messages.
  */
 #include "locks.h"
@@ -12,10 +12,10 @@ enum { MESSAGES = 1000, THREADS = 3, LENGTH = 64, ANSWER = 1 << 30 };
 /* All guarded by the lock. */
 static int queue[LENGTH], first, length, refused, wakes;
 static int answers, finished;
-static char *seen; /* which messages of which task have come */
+static char *seen; /* which messages of which task have arrived */
 static lapi_cond_t not_empty, changed;
 
-/* One message: number MESSAGES * task + i, or the answer to one. */
+/* One message: number MESSAGES * task + i, or the reply to one. */
 static void *arrival(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, lapi_return_info_t *ret, compl_hndlr_t **comp_h,
                      void **uinfo) {
     int number = *(int *)uhdr;
@@ -89,7 +89,7 @@ int main(int argc, char **argv) {
         else OK(LAPI_Probe(t_hndl));
         CHECK(mine());
     }
-    t_fence(); /* everybody has all answers */
+    t_fence(); /* every task has all replies */
     CHECK(mine());
     CHECK_EQ(length, 0);
     finished = 1;

@@ -36,7 +36,7 @@ note_t note_of(worker_t *w, int flavour, size_t len, uint64_t seed, int interest
     return note;
 }
 
-/* An active message in one of its forms; 0 when the target is gone. It is complete when this returns. */
+/* An active message in one of its forms; 0 when the target is lost. It is complete when this returns. */
 static int message(worker_t *w, int tgt, int flavour, size_t len, uint64_t seed, int interest) {
     note_t note = note_of(w, flavour, len, seed, interest);
     int form = (int)t_below(&w->random, 3);
@@ -108,7 +108,7 @@ static int look_back(worker_t *w, int tgt, size_t len, uint64_t seed) {
     return 1;
 }
 
-/* ---- the operations: each answers 0 when its target is gone ---- */
+/* ---- the operations: each returns 0 when its target is lost ---- */
 
 static int do_put(worker_t *w, int tgt) {
     size_t len = length(&w->random, LARGE - 1);
@@ -337,7 +337,7 @@ static void *work(void *arg) {
             if (w->number == 0 && t_below(&w->random, 3) == 0) do_locked(w, tgt);
             else do_one(w, tgt);
         }
-        /* Nothing that was begun for a task that is gone is under way any more. */
+        /* No operation with a lost task is under way any more. */
         CHECK_EQ(w->reported, w->accepted);
         pthread_mutex_lock(&mutex);
         idle++;

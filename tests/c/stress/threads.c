@@ -1,10 +1,10 @@
 /*
  * Many threads on one handle and on several: threads HANDLES THREADS ROUNDS
  *
- * On each handle so many threads do every kind of operation at the same time, with interrupts on, and see for themselves
- * that the data has come: they fetch back what they have put, and completion handlers look at what has been sent. Beside
+ * On each handle this number of threads does every kind of operation at the same time, with interrupts on, and checks
+ * that the data has arrived: they fetch back what they have put, and completion handlers check what was sent. Beside
  * them one thread polls and changes the mode, and two play ball with counters that no message changes. At the end
- * every handler has run once for each message, and every counter stands where it must.
+ * every handler has run once for each message, and every counter has its expected value.
  */
 #include "../dgsp/program.h"
 
@@ -144,7 +144,7 @@ static void go_round(worker *w, int round, unsigned char *out, unsigned char *ho
     CHECK(before >= 0 && before < (long long)t_tasks * threads * rounds);
     CHECK_FOR(t_differs(home, PART, library_seed(h, (int)tgt) + from / 8) < 0, "a get from task %u is wrong", tgt);
 
-    /* What goes by the program: two thirds of a part, as one message. */
+    /* The part that the program describes: two thirds, as one message. */
     for (i = 0; i < 2; i++) t_fill(back + i * third, third, t_seed(seed, SPREAD, 0) + i * third / 8);
     memcpy(out + SPREAD * PART, back, third);
     memcpy(out + SPREAD * PART + 2 * third, back + third, third);
@@ -217,7 +217,7 @@ static void *poll_and_toggle(void *arg) {
     return NULL;
 }
 
-/* Counters that only LAPI_Setcntr changes: who waits for one is woken by the call. */
+/* Counters that only LAPI_Setcntr changes: the call wakes threads that wait for one. */
 static void *serve(void *arg) {
     handle *h = arg;
     int i;
@@ -267,7 +267,7 @@ static void open_handle(handle *h, int number) {
     h->tgt_cntrs = addresses(h, &h->tgt_cntr);
 }
 
-/* All has come, once. */
+/* Everything has arrived, once. */
 static void look_back(handle *h) {
     int src, thread, round, mine = 0, value;
     for (src = 0; src < t_tasks; src++)

@@ -1,5 +1,5 @@
 /*
- * lapi_thread_attr: how the program wants the threads of LAPI to be made: attributes CASE
+ * lapi_thread_attr: the attributes with which LAPI creates its threads: attributes CASE
  *
  *   plain      stack size, guard, detached, affinity: in every thread of every handle; the init function's parameters
  *   schedule   a scheduling policy of its own
@@ -79,7 +79,7 @@ static void *arrived(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong *msg
     return area;
 }
 
-/* Messages of several sizes to everybody, with interrupts on and nobody polling. */
+/* Messages of several sizes to all tasks, with interrupts on and no thread polling. */
 static void traffic(lapi_handle_t h) {
     static const ulong lens[] = {0, 100, 20000, sizeof area};
     static unsigned char from[sizeof area];
@@ -112,7 +112,7 @@ static int threads(void) {
     return count;
 }
 
-/* Several handles with these attributes, which are gone when LAPI_Init has returned. */
+/* Several handles with these attributes, which are destroyed when LAPI_Init has returned. */
 static void with(void (*prepare)(pthread_attr_t *)) {
     lapi_handle_t h[HANDLES];
     int i, tries, before = threads();
@@ -246,7 +246,7 @@ int main(int argc, char **argv) {
         struct sched_param param = {sched_get_priority_min(SCHED_RR)}, none = {0};
         policy = SCHED_OTHER;
         with(scheduled);
-        /* Real time is for those who may. */
+        /* Real-time scheduling needs a privilege. */
         if (sched_setscheduler(0, SCHED_RR, &param) == 0) {
             CHECK_EQ(sched_setscheduler(0, SCHED_OTHER, &none), 0);
             policy = SCHED_RR;

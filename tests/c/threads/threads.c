@@ -69,7 +69,7 @@ static void waiters(void) {
             /* Now and then all of them fall asleep first. */
             if (i % 64 == 0) usleep(5000);
             ring(next_task(), (lapi_cntr_t *)bell_tab[next_task()] + which);
-            /* All the others go on waiting; this one answers, and this thread waits too. */
+            /* All others continue to wait; this one replies, and this thread waits too. */
             t_wait_exact(&acknowledged, 1);
             wakes[t_below(&theirs, WAITERS)]++;
         }
@@ -418,7 +418,7 @@ static volatile int present, wanted, sequence, overlap;
 static void meeting(lapi_handle_t *hndl, void *info) {
     (void)hndl, (void)info;
     __atomic_fetch_add(&present, 1, __ATOMIC_ACQ_REL);
-    /* Each waits for all the others: one thread alone would stand here for ever. */
+    /* Each waits for all the others: one thread alone would wait here for ever. */
     while (__atomic_load_n(&present, __ATOMIC_ACQUIRE) < wanted) usleep(100);
     __atomic_fetch_add(&completed, 1, __ATOMIC_RELEASE);
 }

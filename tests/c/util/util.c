@@ -1,8 +1,8 @@
 /*
  * LAPI_Util itself: util CASE
  *
- *   requests   what is no request, for every number of one; a null structure
- *   handles    which requests look at the handle, and what they answer when it is none
+ *   requests   invalid requests, for every request number; a null structure
+ *   handles    which requests use the handle, and what they return when it is invalid
  */
 #include "../common/ltest.h"
 

@@ -57,7 +57,7 @@ static void check(void) {
 
 static side part(int target) {
     side s = v_strided(BLOCKS, BLOCK, target ? TO_STRIDE : FROM_STRIDE, MARGIN - VEC_GUARD);
-    s.type = LAPI_GEN_IOVECTOR; /* told block by block, */
+    s.type = LAPI_GEN_IOVECTOR; /* described block by block, */
     return s;
 }
 

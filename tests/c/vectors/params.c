@@ -50,7 +50,7 @@ static lapi_vec_t *arriving(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulo
 }
 #define HANDLER ((void *)arriving)
 
-/* What all ways of a call with these two vectors answer; `me` because refused calls go nowhere. */
+/* The return code of all forms of a call with these two vectors; the target is `me` because refused calls send nothing. */
 static void pair_answers(int line, lapi_vec_t *o, lapi_vec_t *t, int code) {
     int answers[6], i;
     uint me = (uint)t_me;
@@ -99,7 +99,7 @@ static void origin_answers(int line, lapi_vec_t *o, int code) {
 }
 #define ORIGIN(code) origin_answers(__LINE__, &org, code)
 
-/* One good operation of each kind to everybody. */
+/* One good operation of each kind to every task. */
 static void still_works(void) {
     lapi_cntr_t done;
     int task;
@@ -204,7 +204,7 @@ static void order_of_origin(void) {
         ORIGIN(LAPI_ERR_ORG_VEC_ADDR);
         org_info[3] = buffer;
         ORIGIN(LAPI_ERR_ORG_VEC_LEN);
-        /* The sum is 0 if nobody looks at what is carried over. */
+        /* The sum is 0 if the overflow is ignored. */
         org_len[3] = ROOMY;
         ORIGIN(LAPI_ERR_ORG_VEC_LEN);
     }
@@ -294,7 +294,7 @@ static void checked(void) {
 static void unchecked(void) {
     t_set(ERROR_CHK, 0);
     good(LAPI_GEN_IOVECTOR);
-    /* The answer is the library's affair, as long as the program and the job survive. */
+    /* Any return code is allowed, as long as the program and the job survive. */
     LAPI_Putv(t_hndl, (uint)t_tasks + 5, &tgt, &org, NULL, NULL, NULL);
     LAPI_Getv(t_hndl, (uint)t_tasks + 5, &tgt, &org, NULL, NULL);
     LAPI_Amsendv(t_hndl, (uint)t_tasks + 5, HANDLER, NULL, 0, &org, NULL, NULL, NULL);

@@ -91,7 +91,7 @@ static side make(int number, int which) {
     return s;
 }
 
-/* Whether both sides lie in a row, so that the program may say so. */
+/* Whether both sides are contiguous, so that the program may declare it. */
 static int contiguous(int number) {
     if (shapes[number].type == STRIDED)
         return shapes[number].count > 0 && shapes[number].a == shapes[number].b && shapes[number].b == shapes[number].c;
@@ -260,7 +260,7 @@ static void step(const char *kind, int distance, int number) {
     CHECK_EQ(t_value(&org_cntr), 0);
 }
 
-/* From now on the kernel refuses to copy between these tasks; root first has to become somebody. */
+/* From now on the kernel refuses to copy between these tasks; root first has to become another user. */
 static void refuse_copies(void) {
     lapi_long_t pids[16];
     char byte = 0;

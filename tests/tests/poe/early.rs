@@ -8,7 +8,7 @@ use openlapi_tests::{Job, Running, compile, eventually};
 
 use crate::file;
 
-/// A LAPI program whose first argument says what becomes of task 1.
+/// A LAPI program whose first argument selects how task 1 ends.
 pub fn program() -> PathBuf {
     compile("poe_early", &["tests/c/poe/early.c"], &[])
 }
@@ -70,7 +70,7 @@ fn a_task_that_leaves_without_lapi_term_has_not_died() {
     outcome.says("task 1 (").says("exited with status 0 without calling LAPI_Term");
     assert!(outcome.status.is_some_and(|status| status > 0), "{outcome}");
     assert!(!outcome.stderr.contains("died"), "{outcome}");
-    // When no other task needs it nothing has failed, and nothing is said.
+    // When no other task needs it nothing has failed, and there is no message.
     let outcome = early(2, &["noterm-both"]).run();
     assert_eq!(outcome.ok().stderr, "", "{outcome}");
 }

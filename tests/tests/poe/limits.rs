@@ -1,4 +1,4 @@
-//! Limits of the system: raised, or named.
+//! Limits of the system: raised, or reported.
 
 use openlapi_tests::{Job, stage};
 
@@ -59,7 +59,7 @@ fn what_every_task_says_is_shown_once() {
     let outcome =
         Job::new(&program).procs(6).arg("refused").env("LAPI_SPIN", "fast").env("MP_INFOLEVEL", "2").run();
     assert_eq!(outcome.ok().stderr.matches("LAPI_SPIN is \"fast\"").count(), 6, "{outcome}");
-    // The program's own words are its own.
+    // The program's own messages are not changed.
     let outcome = Job::new(task()).procs(3).arg("lines").arg("1").arg("4").run();
     assert_eq!(sorted(&outcome.ok().stderr), ["aaa", "bbb", "ccc"]);
 }

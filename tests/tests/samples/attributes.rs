@@ -1,9 +1,9 @@
-//! What Qenv_senv prints.
+//! The output of Qenv_senv.
 
 use crate::folder::assert_complaints;
 use crate::support::Outcome;
 
-/// What Qenv_senv prints of the attributes: all of them, and those with the manual's value that have one.
+/// The output of Qenv_senv for the attributes: all of them, and those with the manual's value that have one.
 pub fn check_attributes(outcome: &Outcome, tasks: usize) {
     assert_complaints(outcome, "Qenv_senv", tasks);
     let answers: Vec<(&str, &str)> = outcome
@@ -72,7 +72,7 @@ pub fn check_attributes(outcome: &Outcome, tasks: usize) {
     }
 }
 
-/// What Qenv_senv prints of setting attributes.
+/// The output of Qenv_senv for setting attributes.
 pub fn set_and_refused(tasks: usize) -> Vec<String> {
     vec![
         "ACK_THRESHOLD                30, set to 10, set back to 30".to_owned(),
