@@ -130,7 +130,7 @@ static void refused(int line, lapi_util_t util, lapi_handle_t hndl, int code) {
     int answer;
     if (out != NULL) memset(out, 0xee, 100);
     answer = LAPI_Util(hndl, &util);
-    if (answer != code) t_fail(__FILE__, line, "the request answers %d, expected %d", answer, code);
+    if (answer != code) t_fail(__FILE__, line, "the request returns %d, expected %d", answer, code);
     if (asked.PackDgsp.position != util.PackDgsp.position) t_fail(__FILE__, line, "position has changed");
     if (out != NULL && (out[0] != 0xee || memcmp(out, out + 1, 99) != 0)) t_fail(__FILE__, line, "data has changed");
 }

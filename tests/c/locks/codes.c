@@ -97,7 +97,7 @@ static void single(void) {
     the_lock();
     conditions();
     wrong_handles();
-    /* Whoever holds the lock may ask for the functions. */
+    /* A thread that holds the lock may request the functions. */
     acquire();
     get_functions();
     release();

@@ -279,7 +279,7 @@ static void look_back(handle *h) {
     wait_exact(h->hndl, &h->tgt_cntr, 5 * mine);
     OK(LAPI_Getcntr(h->hndl, &h->tgt_cntr, &value));
     CHECK_EQ(value, 0);
-    /* Nobody leaves while others still look. */
+    /* No task leaves while others still check. */
     OK(LAPI_Gfence(h->hndl));
 }
 

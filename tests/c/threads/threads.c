@@ -272,7 +272,7 @@ static void *visitor(void *arg) {
         default: rc = LAPI_Put(v->h, (uint)v->tgt, sizeof area[9], area[9], area[10], NULL, NULL, NULL); break;
         }
         CHECK_FOR(rc == LAPI_SUCCESS || rc == LAPI_ERR_HNDL_INVALID || rc == LAPI_ERR_NO_CONNECTIVITY,
-                  "call %d has answered %d", v->kind, rc);
+                  "call %d has returned %d", v->kind, rc);
     } while (rc != LAPI_ERR_HNDL_INVALID);
     return NULL;
 }
