@@ -2,7 +2,7 @@
  * Read-modify-write: rmw CASE
  *
  *   values   every operation and size by every call, with every task, checked by value
- *   storm    all tasks at once on variables of one task: sums and bits exact, every former value handed out once
+ *   storm    all tasks at once on variables of one task: sums and bits exact, every previous value returned once
  *   lock     a lock made of COMPARE_AND_SWAP and SWAP around a variable that is changed by get and put
  */
 #include "../common/ltest.h"

@@ -106,7 +106,7 @@ static void verified(void) {
             LAPI_ERR_DGSP_CTL);
 }
 
-/* Registers a program whose descriptor is not true, and sees what it packs. */
+/* Registers a program whose descriptor is wrong, and checks what it packs. */
 static void unverified(void) {
     program *p = good();
     lapi_util_t util;

@@ -123,7 +123,7 @@ static program *controlled(void) {
     return p;
 }
 
-/* A call that is refused: position, and every byte, stay. */
+/* A call that is refused: neither position nor any byte changes. */
 static void refused(int line, lapi_util_t util, lapi_handle_t hndl, int code) {
     lapi_util_t asked = util;
     unsigned char *out = util.Util_type == LAPI_DGSP_PACK ? util.PackDgsp.out_buf : util.UnpackDgsp.out_buf;

@@ -1,7 +1,7 @@
 /*
  * Wrong parameters: params CASE
  *
- *   checked    ERROR_CHK on: every parameter error of every call that is built, and nothing is lost by it
+ *   checked    ERROR_CHK on: every parameter error of every call that is built, without a loss of other operations
  *   unchecked  ERROR_CHK off: errors that can be refused safely, and the job continues
  *   handles    invalid handles: never returned, terminated, void
  *   later      calls and requests of later levels, asked wrongly, do not say that they have succeeded
@@ -279,7 +279,7 @@ static void handles(void) {
     still_works();
 }
 
-/* These stay wrong when the calls are built: none of them has anything to work on. */
+/* These are errors also when the calls are built: none of them has an object. */
 static void later(void) {
     static const lapi_xfer_type_t types[] = {LAPI_GETV_XFER, LAPI_PUTV_XFER, LAPI_AMV_XFER, LAPI_DGSP_XFER,
                                              LAPI_RDMA_XFER, LAPI_AMX_XFER,  LAPI_MC_XFER};
@@ -294,7 +294,7 @@ static void later(void) {
         CHECK(LAPI_Xfer(t_hndl, &x) >= LAPI_ERR_UNKNOWN);
     }
     for (i = 0; i <= LAPI_STAT_SAVE + 1; i++) {
-        /* These need nothing to work on; a null function takes the former one away. */
+        /* These need no object; a null function removes the former one. */
         if (i == LAPI_GET_THREAD_FUNC || i == LAPI_REG_DDM_FUNC) continue;
         bzero(&util, sizeof util);
         util.Util_type = (lapi_util_type_t)i;

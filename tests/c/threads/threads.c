@@ -4,7 +4,7 @@
  *   waiters SEED   several threads in LAPI_Waitcntr, woken one by one in any order
  *   turns          collective calls from several threads, in turns, while others communicate (chapter 15)
  *   handles SEED   sixteen handles, opened, used and closed by many threads in any order
- *   term SEED      LAPI_Term while other threads are inside of every kind of call; the instance is opened again at once
+ *   term SEED      LAPI_Term while other threads are inside every kind of call; the instance is opened again at once
  *   where          which handler runs in which thread; what those threads have blocked
  *   together N     N completion handlers run at the same time when there are N threads for them
  *   order          with one thread they run one after the other, in order

@@ -4,7 +4,7 @@
  *   checked    ERROR_CHK on: every parameter error of the calls, in the order in which they are looked for
  *   unchecked  ERROR_CHK off: what cannot be done without is still refused
  *   handles    handles that are none
- *   zero       num_vecs 0 moves nothing, with arrays and without; counters and handlers act
+ *   zero       num_vecs 0 moves no data, with arrays and without; counters and handlers act
  */
 #include "vec.h"
 
@@ -17,7 +17,7 @@ static volatile int called;
 
 #define ROOMY ((ulong)1 << 62)
 
-/* Two good vectors, which the checks then spoil. */
+/* Two valid vectors, which the checks then change. */
 static void good(lapi_vectype_t type) {
     int i;
     for (i = 0; i < 4; i++) {
