@@ -6,7 +6,6 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/types.h>
-#include <netinet/in.h>
 #include <pthread.h>
 #include <css_shared.h>
 
@@ -55,9 +54,9 @@ typedef enum {
   NUM_REX_BUFS = 11,
   REX_BUF_SZ = 12,
   LOC_ADDRTBL_SZ = 13,
-  EPOCH_NUM = 14,     /* means nothing any more */
-  USE_THRESH = 15,    /* means nothing any more */
-  RCV_FIFO_SIZE = 16, /* means nothing any more */
+  EPOCH_NUM = 14,     /* has no meaning any more */
+  USE_THRESH = 15,    /* has no meaning any more */
+  RCV_FIFO_SIZE = 16, /* has no meaning any more */
   MAX_ATOM_SIZE = 17,
   BUF_CP_SIZE = 18,
   MAX_PKTS_OUT = 19,
@@ -77,7 +76,7 @@ typedef enum {
 /* The operations of LAPI_Rmw and LAPI_Rmw64 */
 typedef enum { FETCH_AND_ADD = 0, FETCH_AND_OR = 1, SWAP = 2, COMPARE_AND_SWAP = 3 } RMW_ops_t;
 
-/* What an error handler is told that has failed */
+/* The kind of operation that has failed, as error handlers get it */
 typedef enum { GET_ERR = 0, PUT_ERR = 1, RMW_ERR = 2, AM_ERR = 3, INT_ERR = 4, TMR_ERR = 5 } lapi_err_t;
 
 /* The level of the library a program is written for */
@@ -215,6 +214,7 @@ struct lapi_sh_info_t;
 struct lapi_udp_t;
 struct lapi_udpinfo_t;
 struct timespec;
+struct sockaddr_storage; /* of <sys/socket.h>, whose functions a program may have under the same names */
 union lapi_cond_t;
 
 /* Completion handler: all data of a message has arrived. */
@@ -247,7 +247,7 @@ typedef int(udp_init_hndlr)(lapi_handle_t *hndl, struct lapi_udp_t *local_addr, 
 typedef int(udp_init_ext_hndlr)(lapi_handle_t *hndl, struct sockaddr_storage *local_addr,
                                 struct sockaddr_storage *addr_list, struct lapi_udpinfo_t *info);
 
-/* What LAPI_GET_THREAD_FUNC gives out: pointers, each to a function that returns 0 or an errno value. */
+/* What LAPI_GET_THREAD_FUNC returns: pointers, each to a function that returns 0 or an errno value. */
 typedef int (*lapi_mutex_lock_t)(lapi_handle_t hndl);
 typedef int (*lapi_mutex_unlock_t)(lapi_handle_t hndl);
 typedef int (*lapi_mutex_trylock_t)(lapi_handle_t hndl);
@@ -270,9 +270,9 @@ typedef int (*lapi_cond_destroy_t)(lapi_handle_t hndl, union lapi_cond_t *cond);
 
 /* Counts since LAPI_Init */
 typedef struct lapi_statistics_t {
-  lapi_long_t Tot_dup_pkt_cnt;     /* packets that came twice */
+  lapi_long_t Tot_dup_pkt_cnt;     /* packets received twice */
   lapi_long_t Tot_retrans_pkt_cnt; /* packets sent again */
-  lapi_long_t Tot_gho_pkt_cnt;     /* packets from nobody in the job */
+  lapi_long_t Tot_gho_pkt_cnt;     /* packets from no task of the job */
   lapi_long_t Tot_pkt_sent_cnt;
   LAPI_EITHER {
     lapi_long_t Tot_pkt_rcv_cnt;

@@ -17,7 +17,6 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/types.h>
-#include <netinet/in.h>
 #include <pthread.h>
 #include <css_shared.h>
 
@@ -66,9 +65,9 @@ typedef enum {
   NUM_REX_BUFS = 11,
   REX_BUF_SZ = 12,
   LOC_ADDRTBL_SZ = 13,
-  EPOCH_NUM = 14,     /* means nothing any more */
-  USE_THRESH = 15,    /* means nothing any more */
-  RCV_FIFO_SIZE = 16, /* means nothing any more */
+  EPOCH_NUM = 14,     /* has no meaning any more */
+  USE_THRESH = 15,    /* has no meaning any more */
+  RCV_FIFO_SIZE = 16, /* has no meaning any more */
   MAX_ATOM_SIZE = 17,
   BUF_CP_SIZE = 18,
   MAX_PKTS_OUT = 19,
@@ -88,7 +87,7 @@ typedef enum {
 /* The operations of LAPI_Rmw and LAPI_Rmw64 */
 typedef enum { FETCH_AND_ADD = 0, FETCH_AND_OR = 1, SWAP = 2, COMPARE_AND_SWAP = 3 } RMW_ops_t;
 
-/* What an error handler is told that has failed */
+/* The kind of operation that has failed, as error handlers get it */
 typedef enum { GET_ERR = 0, PUT_ERR = 1, RMW_ERR = 2, AM_ERR = 3, INT_ERR = 4, TMR_ERR = 5 } lapi_err_t;
 
 /* The level of the library a program is written for */
@@ -226,6 +225,7 @@ struct lapi_sh_info_t;
 struct lapi_udp_t;
 struct lapi_udpinfo_t;
 struct timespec;
+struct sockaddr_storage; /* of <sys/socket.h>, whose functions a program may have under the same names */
 union lapi_cond_t;
 
 /* Completion handler: all data of a message has arrived. */
@@ -258,7 +258,7 @@ typedef int(udp_init_hndlr)(lapi_handle_t *hndl, struct lapi_udp_t *local_addr, 
 typedef int(udp_init_ext_hndlr)(lapi_handle_t *hndl, struct sockaddr_storage *local_addr,
                                 struct sockaddr_storage *addr_list, struct lapi_udpinfo_t *info);
 
-/* What LAPI_GET_THREAD_FUNC gives out: pointers, each to a function that returns 0 or an errno value. */
+/* What LAPI_GET_THREAD_FUNC returns: pointers, each to a function that returns 0 or an errno value. */
 typedef int (*lapi_mutex_lock_t)(lapi_handle_t hndl);
 typedef int (*lapi_mutex_unlock_t)(lapi_handle_t hndl);
 typedef int (*lapi_mutex_trylock_t)(lapi_handle_t hndl);
@@ -281,9 +281,9 @@ typedef int (*lapi_cond_destroy_t)(lapi_handle_t hndl, union lapi_cond_t *cond);
 
 /* Counts since LAPI_Init */
 typedef struct lapi_statistics_t {
-  lapi_long_t Tot_dup_pkt_cnt;     /* packets that came twice */
+  lapi_long_t Tot_dup_pkt_cnt;     /* packets received twice */
   lapi_long_t Tot_retrans_pkt_cnt; /* packets sent again */
-  lapi_long_t Tot_gho_pkt_cnt;     /* packets from nobody in the job */
+  lapi_long_t Tot_gho_pkt_cnt;     /* packets from no task of the job */
   lapi_long_t Tot_pkt_sent_cnt;
   LAPI_EITHER {
     lapi_long_t Tot_pkt_rcv_cnt;
@@ -460,9 +460,9 @@ typedef struct lapi_unpack_dgsp_t {
 /* The UDP address of a task. */
 typedef struct lapi_udp_t {
   /* In network order, as inet_addr gives it. */
-  in_addr_t ip_addr;
+  unsigned int ip_addr;
   /* In host order. */
-  in_port_t port_no;
+  unsigned short port_no;
 } lapi_udp_t;
 
 /* How the tasks find each other by UDP where no launcher says it. */
@@ -1036,7 +1036,7 @@ typedef union lapi_util_t {
   struct lapi_remote_cxt_t RemoteCxt;
 } lapi_util_t;
 
-/* What LAPI_Msgpoll answers. */
+/* What LAPI_Msgpoll returns. */
 typedef struct lapi_msg_info_t {
   /* What has happened. */
   lapi_msg_state_t status;
@@ -1078,7 +1078,7 @@ typedef struct lapi_return_info_t {
   unsigned long recv_offset_dgsp_bytes;
 } lapi_return_info_t;
 
-/* What a send completion handler is told. */
+/* What a send completion handler gets. */
 typedef struct lapi_sh_info_t {
   /* The target of the message. */
   unsigned int src;
@@ -1088,7 +1088,7 @@ typedef struct lapi_sh_info_t {
   unsigned long reserve[6];
 } lapi_sh_info_t;
 
-/* What a udp_init_hndlr is told about the job. */
+/* What a udp_init_hndlr gets about the job. */
 typedef struct lapi_udpinfo_t {
   /* The task that asks. */
   unsigned int task_id;
@@ -1176,29 +1176,29 @@ typedef union lapi_cond_t {
 extern "C" {
 #endif /* __cplusplus */
 
-/* Starts a context and gives out its handle. Fills in protocol of lapi_info, which may be freed afterwards,
-   and everything it points to as well. */
+/* Starts a context and returns its handle in hndl. Sets protocol of lapi_info, which may be freed afterwards
+   with everything that it points to. */
 int LAPI_Init(lapi_handle_t *hndl, struct lapi_info_t *lapi_info);
 
-/* Ends a context; its handle is worth nothing afterwards. */
+/* Ends a context; its handle is invalid afterwards. */
 int LAPI_Term(lapi_handle_t hndl);
 
-/* Asks for an attribute of the context. Where ret_val goes to, and how large that is, depends on query. */
+/* Queries an attribute of the context. What ret_val points to, and how large that is, depends on query. */
 int LAPI_Qenv(lapi_handle_t hndl, lapi_query_t query, int *ret_val);
 
 /* Sets an attribute of the context. */
 int LAPI_Senv(lapi_handle_t hndl, lapi_query_t query, int set_val);
 
-/* Says what an error code means, into a buffer of LAPI_MAX_ERR_STRING bytes. Needs no context. */
+/* Writes the text of an error code into a buffer of LAPI_MAX_ERR_STRING bytes. Needs no context. */
 int LAPI_Msg_string(int error_code, void *buf);
 
 /* Enters an address in the table under an index; 0 < addr_hndl < LOC_ADDRTBL_SZ. */
 int LAPI_Addr_set(lapi_handle_t hndl, void *addr, int addr_hndl);
 
-/* Gets an address from the table. */
+/* Returns an address of the table. */
 int LAPI_Addr_get(lapi_handle_t hndl, void **addr, int addr_hndl);
 
-/* Gives the address of a variable; for Fortran. Needs no context. */
+/* Returns the address of a variable; for Fortran. Needs no context. */
 int LAPI_Address(void *my_addr, unsigned long *ret_addr);
 
 /* Collective: every task gives an address and gets those of all, by task. */
@@ -1207,7 +1207,7 @@ int LAPI_Address_init(lapi_handle_t hndl, void *my_addr, void **add_tab);
 /* LAPI_Address_init with addresses of 64 bits in 32-bit programs too. */
 int LAPI_Address_init64(lapi_handle_t hndl, lapi_long_t my_addr, lapi_long_t *add_tab);
 
-/* Copies len bytes to the memory of the target. Does not wait; the counters tell how far it is. */
+/* Copies len bytes to the memory of the target. Does not wait; the counters show its progress. */
 int LAPI_Put(lapi_handle_t hndl,
              unsigned int tgt,
              unsigned long len,
@@ -1217,7 +1217,7 @@ int LAPI_Put(lapi_handle_t hndl,
              union lapi_cntr_t *org_cntr,
              union lapi_cntr_t *cmpl_cntr);
 
-/* Copies len bytes from the memory of the target. Does not wait; the counters tell how far it is. */
+/* Copies len bytes from the memory of the target. Does not wait; the counters show its progress. */
 int LAPI_Get(lapi_handle_t hndl,
              unsigned int tgt,
              unsigned long len,
@@ -1226,8 +1226,8 @@ int LAPI_Get(lapi_handle_t hndl,
              union lapi_cntr_t *tgt_cntr,
              union lapi_cntr_t *org_cntr);
 
-/* Sends an active message: hdr_hdl, an address at the target or an index of LAPI_Addr_set, says there
-   where udata goes. Does not wait. */
+/* Sends an active message: the header handler hdr_hdl, an address at the target or an index of
+   LAPI_Addr_set, runs there and returns where udata goes. Does not wait. */
 int LAPI_Amsend(lapi_handle_t hndl,
                 unsigned int tgt,
                 void *hdr_hdl,
@@ -1257,10 +1257,10 @@ int LAPI_Rmw64(lapi_handle_t hndl,
                long long *prev_tgt_val,
                union lapi_cntr_t *org_cntr);
 
-/* Any transfer, as a structure; Xfer_type says which. */
+/* Starts the transfer that a structure describes; Xfer_type is its kind. Does not wait. */
 int LAPI_Xfer(lapi_handle_t hndl, union lapi_xfer_t *xfer_cmd);
 
-/* Registers and packs by DGSPs, gives out the functions of the lock, sets UDP addresses; Util_type says which. */
+/* Registers DGSPs and packs by them, returns the functions of the lock, sets UDP addresses; Util_type is the kind. */
 int LAPI_Util(lapi_handle_t hndl,
               union lapi_util_t *util_cmd);
 
@@ -1270,13 +1270,16 @@ int LAPI_Getcntr(lapi_handle_t hndl, union lapi_cntr_t *cntr, int *val);
 /* Sets a counter. */
 int LAPI_Setcntr(lapi_handle_t hndl, union lapi_cntr_t *cntr, int val);
 
-/* Waits until a counter has reached val, takes val off it, and gives what is left; cur_cntr_val may be null. */
-int LAPI_Waitcntr(lapi_handle_t hndl, union lapi_cntr_t *cntr, int val, int *cur_cntr_val);
+/* Waits until a counter has reached val and subtracts val from it; cur_cntr_val gets the rest and may be null. */
+int LAPI_Waitcntr(lapi_handle_t hndl,
+                  union lapi_cntr_t *cntr,
+                  int val,
+                  int *cur_cntr_val);
 
 /* Lets messages make progress. */
 int LAPI_Probe(lapi_handle_t hndl);
 
-/* Lets messages make progress, at most cnt times, until one is complete; says which way it went. */
+/* Lets messages make progress, at most cnt times, until one is complete; info shows what has completed. */
 int LAPI_Msgpoll(lapi_handle_t hndl, unsigned int cnt, struct lapi_msg_info_t *info);
 
 /* Waits until all operations of this task are complete at their targets. */
@@ -1296,7 +1299,7 @@ int LAPI_Amsendv(lapi_handle_t hndl,
                  union lapi_cntr_t *org_cntr,
                  union lapi_cntr_t *cmpl_cntr);
 
-/* LAPI_Put of a vector; tgt_vec is here, the addresses in it are the target's. Does not wait. */
+/* LAPI_Put of a vector; tgt_vec is in this task and holds addresses of the target. Does not wait. */
 int LAPI_Putv(lapi_handle_t hndl,
               unsigned int tgt,
               struct lapi_vec_t *tgt_vec,
@@ -1305,7 +1308,7 @@ int LAPI_Putv(lapi_handle_t hndl,
               union lapi_cntr_t *org_cntr,
               union lapi_cntr_t *cmpl_cntr);
 
-/* LAPI_Get of a vector; tgt_vec is here, the addresses in it are the target's. Does not wait. */
+/* LAPI_Get of a vector; tgt_vec is in this task and holds addresses of the target. Does not wait. */
 int LAPI_Getv(lapi_handle_t hndl,
               unsigned int tgt,
               struct lapi_vec_t *tgt_vec,
@@ -1313,7 +1316,7 @@ int LAPI_Getv(lapi_handle_t hndl,
               union lapi_cntr_t *tgt_cntr,
               union lapi_cntr_t *org_cntr);
 
-/* Waits for a counter without polling, and takes val off it. */
+/* Waits for a counter without polling, and subtracts val from it. */
 int LAPI_Nopoll_wait(lapi_handle_t hndl, union lapi_cntr_t *cntr_ptr, int val, int *cur_cntr_val);
 
 /* Drops all operations to a task that has failed. */
@@ -1322,7 +1325,7 @@ int LAPI_Purge_totask(lapi_handle_t hndl, unsigned int dest);
 /* Allows operations to a task that was purged. */
 int LAPI_Resume_totask(lapi_handle_t hndl, unsigned int dest);
 
-/* Sets a counter to 0 and ties it to tasks, whose answers dest_status then shows (LAPI_MSG_INITIAL and so on). */
+/* Sets a counter to 0 and gives it a list of tasks; dest_status shows the state of each (LAPI_MSG_INITIAL etc.). */
 int LAPI_Setcntr_wstatus(lapi_handle_t hndl,
                          union lapi_cntr_t *cntr,
                          int num_dest,

@@ -1,10 +1,11 @@
-//! Errors: one table of every number LAPI can return or report, and the error type of the core. [`catalog`] has the texts in
+//! Errors: one table of every number that LAPI can return or report, and the error type of the core. [`catalog`] has the texts in
 //! other languages.
 
 pub mod catalog;
 
 use catalog::Found;
 use libc::c_int;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The result of anything that can fail with a LAPI error code.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -46,11 +47,28 @@ impl From<c_int> for Error {
     }
 }
 
-/// Writes a line to standard error, in one piece. A standard error that is closed or broken is the program's business: it
-/// must not end the process. Not by the standard library's stream: another thread may have held its lock when this process
-/// was forked.
+/// The task that this process is, for its messages.
+static TASK: AtomicU32 = AtomicU32::new(UNKNOWN_TASK);
+const UNKNOWN_TASK: u32 = u32::MAX;
+
+/// Sets the task that messages name; `None`: it is not known, as in the child of a fork.
+pub fn set_task(task: Option<u32>) {
+    TASK.store(task.unwrap_or(UNKNOWN_TASK), Ordering::Relaxed);
+}
+
+/// Whether messages name a task.
+pub fn knows_task() -> bool {
+    TASK.load(Ordering::Relaxed) != UNKNOWN_TASK
+}
+
+/// Writes a line to standard error, in one piece: `LAPI: task 3: ` and the message. A standard error that is closed or broken
+/// must not end the process. The line does not go through the standard library's stream: another thread may have held its
+/// lock when this process was forked.
 pub fn log(line: std::fmt::Arguments<'_>) {
-    let line = format!("LAPI: {line}\n");
+    let line = match TASK.load(Ordering::Relaxed) {
+        UNKNOWN_TASK => format!("LAPI: {line}\n"),
+        task => format!("LAPI: task {task}: {line}\n"),
+    };
     let mut rest = line.as_bytes();
     while !rest.is_empty() {
         match rustix::io::write(rustix::stdio::stderr(), rest) {
@@ -104,11 +122,11 @@ const fn attention(code: c_int, text: &'static str) -> Entry {
 }
 
 /// Sorted by number. LAPI's levels disagree on the number of LAPI_ERR_CODE_UNKNOWN (485, 511, 519): this library
-/// answers 511 and explains all three.
+/// returns 511 and explains all three.
 #[rustfmt::skip] // one line per number
 pub static TABLE: &[Entry] = &[
     error(0, "LAPI_SUCCESS", "the call has succeeded"),
-    error(400, "LAPI_ERR_UNKNOWN", "an internal error that no other code describes"),
+    error(400, "LAPI_ERR_UNKNOWN", "an error that no other code describes"),
     error(401, "LAPI_ERR_ALL_HNDL_IN_USE", "every instance, or the one asked for, is in use already"),
     error(402, "LAPI_ERR_BOTH_NETSTR_SET", "MP_LAPI_NETWORK and MP_LAPI_INET_ADDR are both set; only one may be"),
     error(403, "LAPI_ERR_CKPT_LOAD_FAILED", "the checkpoint library cannot be loaded"),
@@ -125,7 +143,7 @@ pub static TABLE: &[Entry] = &[
     error(414, "LAPI_ERR_REG_TIMER", "a timer cannot be set"),
     error(415, "LAPI_ERR_UDP_PKT_SZ", "MP_UDP_PACKET_SIZE is out of range"),
     error(416, "LAPI_ERR_USER_UDP_HNDLR_FAIL", "the program's UDP handler has returned an error"),
-    error(417, "LAPI_ERR_HNDL_INVALID", "the handle is not one that LAPI_Init has given out, or it is terminated"),
+    error(417, "LAPI_ERR_HNDL_INVALID", "the handle is not valid, or has been terminated"),
     error(418, "LAPI_ERR_RET_PTR_NULL", "the pointer for the result is null"),
     error(419, "LAPI_ERR_ADDR_HNDL_RANGE", "the index is not within the address table"),
     error(420, "LAPI_ERR_ADDR_TBL_NULL", "the address table is null"),
@@ -163,7 +181,7 @@ pub static TABLE: &[Entry] = &[
     error(452, "LAPI_ERR_TGT_VEC_TYPE", "the target vector's type is wrong, or not allowed in this call"),
     error(453, "LAPI_ERR_VEC_NUM_DIFF", "num_vecs of the origin's and the target's vector differ"),
     error(454, "LAPI_ERR_VEC_TYPE_DIFF", "the types of the origin's and the target's vector differ"),
-    error(455, "LAPI_ERR_VEC_LEN_DIFF", "a length, or the block size, of the origin's and the target's vector differs"),
+    error(455, "LAPI_ERR_VEC_LEN_DIFF", "lengths or block sizes of the two vectors differ"),
     error(456, "LAPI_ERR_MSG_INFO_NULL", "the lapi_msg_info_t pointer of LAPI_Msgpoll is null"),
     error(457, "LAPI_ERR_POLLING_NET", "another thread is polling already"),
     error(458, "LAPI_ERR_CNTR_NULL", "the counter pointer is null"),
@@ -191,7 +209,7 @@ pub static TABLE: &[Entry] = &[
     error(480, "LAPI_ERR_DGSP_OTHER", "the DGSP's descriptor is wrong, for example without code"),
     error(481, "LAPI_ERR_UDP_SOCKET", "a UDP socket has failed"),
     error(482, "LAPI_ERR_COLLECTIVE_PSS", "the persistent subsystem allows no collective calls"),
-    attention(485, "failover cannot be set up: internal error (some levels of LAPI mean by this number: unknown code)"),
+    attention(485, "failover cannot be set up: internal error (some levels: unknown code)"),
     attention(486, "failover cannot be set up: the network availability matrix is not installed"),
     attention(487, "failover cannot be set up: group services are not installed"),
     attention(488, "failover cannot be set up: the launcher is too old"),
@@ -236,11 +254,15 @@ mod tests {
         assert!(TABLE.is_sorted_by(|a, b| a.code < b.code));
     }
 
+    /// The error handler of the manual's chapter 5 has `char errstring[100]`, and LAPI_MAX_ERR_STRING is more.
+    const SHORTEST_BUFFER: usize = 100;
+    const _: () = assert!(SHORTEST_BUFFER < abi::LAPI_MAX_ERR_STRING);
+
     #[test]
     fn messages_fit_the_buffer_of_msg_string() {
         for entry in TABLE {
             let message = entry.to_string();
-            assert!(message.len() < abi::LAPI_MAX_ERR_STRING, "{message}");
+            assert!(message.len() < SHORTEST_BUFFER, "{} bytes: {message}", message.len());
             assert!(message.is_ascii() && !message.contains('\n') && !entry.text.is_empty(), "{message}");
         }
     }

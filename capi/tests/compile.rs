@@ -47,6 +47,26 @@ fn the_macro_for_64_bits_is_defined_where_it_is_true() {
     }
 }
 
+/// A program may have functions under names that <sys/socket.h> declares.
+#[test]
+fn names_of_sockets_are_the_programs() {
+    let program = "#include <lapi.h>\n\
+        #ifdef __cplusplus\nextern \"C\" {\n#endif\n\
+        double send(double to); void bind(char a, char b); long accept(void); void connect(long a);\n\
+        char listen(double a); double recv(long from); void socket(char name); int shutdown(void); int ntohl;\n\
+        #ifdef __cplusplus\n}\n#endif\n\
+        lapi_udp_t address = { 1, 2 };\n\
+        double send(double to) { return to; }\n";
+    for compiler in c::compilers() {
+        for standard in ["-std=c99", "-std=gnu99", "-std=gnu17"] {
+            compiler.check("sockets.c", standard, STRICT, program);
+        }
+        for standard in ["-std=c++11", "-std=gnu++17"] {
+            compiler.check("sockets.cpp", standard, STRICT, program);
+        }
+    }
+}
+
 /// A program of the kind the library is for: old style, casts, macros asked for by `#ifdef`.
 #[test]
 fn an_old_program_compiles_unchanged() {

@@ -14,9 +14,10 @@ const SOURCES: &[&str] = &[
     "../src/abi/dgsp.rs",
     "../src/abi/xfer.rs",
     "../src/abi/util.rs",
-    "src/exports/lapi.rs",
-    "src/exports/plapi.rs",
 ];
+
+/// The table of calls.
+const TABLE: &str = "../src/abi/calls.rs";
 
 #[test]
 fn lapi_h_is_up_to_date() {
@@ -41,11 +42,44 @@ fn generate() -> String {
         cbindgen::Config::from_file(package().join("cbindgen.toml")).expect("read capi/cbindgen.toml");
     config.after_includes =
         Some(fs::read_to_string(package().join("prelude.h")).expect("read capi/prelude.h"));
-    let sources = SOURCES.iter().map(|source| package().join(source));
+    let calls = Path::new(env!("CARGO_TARGET_TMPDIR")).join("calls.rs");
+    fs::write(&calls, prototypes()).expect("write the prototypes");
+    let sources = SOURCES.iter().map(|source| package().join(source)).chain([calls]);
     let builder = sources.fold(cbindgen::Builder::new().with_config(config), cbindgen::Builder::with_src);
     let mut header = Vec::new();
     builder.generate().expect("read the Rust sources").write(&mut header);
     tidy(&String::from_utf8(header).expect("a header in UTF-8"))
+}
+
+/// The table of calls as plain definitions, because cbindgen does not expand macros: LAPI_X, then PLAPI_X.
+fn prototypes() -> String {
+    let table = fs::read_to_string(package().join(TABLE)).expect("read the table of calls");
+    let (_, rows) = table.split_once("$each! {\n").expect("the beginning of the table");
+    let (rows, _) = rows.split_once("\n        }\n").expect("the end of the table");
+    let mut halves = [String::new(), String::new()];
+    for row in rows.split_inclusive(");\n").map(str::trim).filter(|row| !row.is_empty()) {
+        let comment: String = row
+            .lines()
+            .map(str::trim)
+            .filter(|line| line.starts_with("///"))
+            .map(|line| format!("{line}\n"))
+            .collect();
+        let code: String = row.lines().map(str::trim).filter(|line| !line.starts_with("//")).collect();
+        let (names, arguments) = code.split_once('(').expect("the arguments of a call");
+        let name = names.split(' ').next().expect("the name of a call");
+        let arguments: Vec<&str> = arguments
+            .trim_end_matches(");")
+            .split(',')
+            .filter_map(|argument| Some(argument.split_once(" as ")?.0.trim()))
+            .collect();
+        for (half, (comment, prefix)) in halves.iter_mut().zip([(comment.as_str(), ""), ("", "P")]) {
+            *half += &format!(
+                "{comment}#[unsafe(no_mangle)]\npub unsafe extern \"C\" fn {prefix}{name}({}) -> c_int {{ 0 }}\n",
+                arguments.join(", ")
+            );
+        }
+    }
+    halves.concat()
 }
 
 /// Says in C89's comments what cbindgen says in `//`, which `cc -ansi` does not know; keeps macros together and one empty

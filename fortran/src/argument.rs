@@ -6,6 +6,7 @@
 use crate::{common, handler};
 use libc::{c_int, c_uint, c_void};
 use openlapi::abi::{lapi_long_t, lapi_vec_t};
+use std::marker::PhantomData;
 use std::ptr;
 
 /// What C gets for an argument.
@@ -33,11 +34,11 @@ impl<T: Copy + Default> Argument for Value<T> {
     }
 }
 
-/// Something of this task: the variable itself.
+/// Something of this task: the variable itself. C gets its address, a `T`.
 #[repr(transparent)]
-pub struct Here<T>(*mut T);
+pub struct Here<T>(T);
 
-impl<T> Argument for Here<T> {
+impl<T> Argument for Here<*mut T> {
     type C = *mut T;
 
     unsafe fn c(self) -> *mut T {
@@ -45,11 +46,11 @@ impl<T> Argument for Here<T> {
     }
 }
 
-/// Something of the target: a variable that holds its address there.
+/// Something of the target: a variable that holds its address there, a `T`.
 #[repr(transparent)]
-pub struct There<T>(*const *mut T);
+pub struct There<T>(*const T);
 
-impl<T> Argument for There<T> {
+impl<T> Argument for There<*mut T> {
     type C = *mut T;
 
     unsafe fn c(self) -> *mut T {
@@ -58,41 +59,47 @@ impl<T> Argument for There<T> {
     }
 }
 
-/// A procedure, or a variable that holds an address or an index of LAPI_ADDR_SET.
+/// A procedure, or a variable that holds an address or an index of LAPI_ADDR_SET. C gets an address, or a number that is as
+/// wide as the addresses of any task.
 #[repr(transparent)]
-pub struct Handler(*mut c_void);
+pub struct Handler<T>(*mut c_void, PhantomData<T>);
 
-impl Argument for Handler {
-    type C = *mut c_void;
-
-    unsafe fn c(self) -> *mut c_void {
+impl<T> Handler<T> {
+    /// # Safety
+    /// As for [`Argument::c`].
+    unsafe fn address(self) -> *mut c_void {
         // SAFETY: what the caller of this owes is what each of the two owes.
         unsafe { if handler::is_procedure(self.0) { self.0 } else { There(self.0.cast()).c() } }
     }
 }
 
-/// The same as C's lapi_long_t.
-#[repr(transparent)]
-pub struct LongHandler(Handler);
+impl Argument for Handler<*mut c_void> {
+    type C = *mut c_void;
 
-impl Argument for LongHandler {
+    unsafe fn c(self) -> *mut c_void {
+        // SAFETY: the caller's promise.
+        unsafe { self.address() }
+    }
+}
+
+impl Argument for Handler<lapi_long_t> {
     type C = lapi_long_t;
 
     unsafe fn c(self) -> lapi_long_t {
-        // SAFETY: as above.
-        unsafe { self.0.c() as usize as lapi_long_t }
+        // SAFETY: the caller's promise.
+        unsafe { self.address() as usize as lapi_long_t }
     }
 }
 
 /// The target's vector in LAPI_PUTV and LAPI_GETV: TYPE(LAPI_VEC_T), or, as the man pages have it, an integer that holds
 /// the address of one. Either way it lies in this task.
 #[repr(transparent)]
-pub struct Vector(*mut c_void);
+pub struct Vector<T>(T);
 
 /// No address has so few in its lower half: the first page is never mapped.
 const LEAST_ADDRESS: c_uint = 4096;
 
-impl Argument for Vector {
+impl Argument for Vector<*mut lapi_vec_t> {
     type C = *mut lapi_vec_t;
 
     unsafe fn c(self) -> *mut lapi_vec_t {
@@ -104,7 +111,7 @@ impl Argument for Vector {
         let first = unsafe { given.cast::<c_uint>().read_unaligned() };
         let vector = first < LEAST_ADDRESS;
         // SAFETY: an integer that holds an address.
-        if vector { given.cast() } else { unsafe { There(given.cast()).c() } }
+        if vector { given } else { unsafe { There(given.cast()).c() } }
     }
 }
 

@@ -24,7 +24,7 @@ impl ByName {
     /// Its address, or that of the library's own when its name leads nowhere.
     #[inline]
     pub fn address(&self, own: *const c_void) -> *const c_void {
-        // Relaxed: whoever looks it up finds the same, and code is there before its address is known.
+        // Relaxed: every thread that looks it up finds the same, and code is there before its address is known.
         let found = self.found.load(Ordering::Relaxed);
         if found.is_null() { self.look_up(own) } else { found }
     }

@@ -1,7 +1,7 @@
 //! Whether an argument is a procedure.
 //!
 //! Fortran passes the address of a procedure, and of a variable, alike. Procedures lie in the executable segments of the
-//! program and its libraries; variables never do, and constants only where the linker was told to save space: there they are
+//! program and its libraries; variables never do, and constants only where the linker was asked to save space: there they are
 //! known by their values, which no code has. An internal procedure that uses variables of its host
 //! is called through a few instructions which the compiler writes onto the stack: they are known by how they look.
 
@@ -46,7 +46,7 @@ fn is_in_code(address: *const c_void) -> bool {
 type FindObject = unsafe extern "C" fn(*const c_void, *mut [u64; 16]) -> c_int;
 
 /// Whether the address is one of the program's or of a library's, and not of the heap or of a stack. It is asked first,
-/// for it takes no lock and walks over nothing. Before glibc 2.35 nobody can say, and the answer is always yes.
+/// for it takes no lock and walks over nothing. Before glibc 2.35 this cannot be found out, and the result is always yes.
 fn is_in_an_object(address: *const c_void) -> bool {
     static FIND: ByName = ByName::new(c"_dl_find_object");
     unsafe extern "C" fn perhaps(_: *const c_void, _: *mut [u64; 16]) -> c_int {

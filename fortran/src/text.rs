@@ -15,7 +15,7 @@ pub type InC = unsafe extern "C" fn(c_int, *mut c_void) -> c_int;
 pub unsafe fn message(call: InC, code: c_int, buffer: *mut c_char, length: size_t) -> c_int {
     let buffer = common::or_null(buffer).cast::<u8>();
     if buffer.is_null() {
-        // SAFETY: the call answers that there is no place for its text.
+        // SAFETY: the call returns an error: there is no place for its text.
         return unsafe { call(code, buffer.cast()) };
     }
     let room = if length == 1 { LAPI_MAX_ERR_STRING } else { length };

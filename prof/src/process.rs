@@ -38,6 +38,7 @@ pub fn opened(task: u32, tasks: u32) {
     let first = identity::tasks() == 0;
     if first {
         identity::set(task, tasks);
+        record::reserve();
         if settings::get().out.is_some() {
             record::EVENTS.open(settings::get().events);
         }

@@ -17,7 +17,7 @@ pub const MAX_UHDR_SZ: lapi_query_t = 2;
 pub const MAX_DATA_SZ: lapi_query_t = 3;
 /// Whether parameters are checked (1) or not (0); can be set.
 pub const ERROR_CHK: lapi_query_t = 4;
-/// Seconds without an answer until a peer counts as lost; can be set.
+/// Seconds without a reply until a peer counts as lost; can be set.
 pub const TIMEOUT: lapi_query_t = 5;
 /// The smallest value TIMEOUT can take, in seconds.
 pub const MIN_TIMEOUT: lapi_query_t = 6;
@@ -81,7 +81,7 @@ pub const SWAP: RMW_ops_t = 2;
 /// Puts in_val\[1\] into the target if the target is in_val\[0\].
 pub const COMPARE_AND_SWAP: RMW_ops_t = 3;
 
-/// One of the kinds of operation that an error handler is told about.
+/// The kind of an operation, as error handlers get it.
 pub type lapi_err_t = c_uint;
 /// A get failed.
 pub const GET_ERR: lapi_err_t = 0;
@@ -278,11 +278,11 @@ pub const LAPI_DROP_PKT: lapi_ctl_flags_t = 2;
 
 /// An entry of dest_status of LAPI_Setcntr_wstatus: nothing yet.
 pub const LAPI_MSG_INITIAL: c_int = 0;
-/// An answer has come.
+/// A reply has come.
 pub const LAPI_MSG_RECVD: c_int = 1;
-/// The task was purged before an answer came.
+/// The task was purged before a reply came.
 pub const LAPI_MSG_PURGED: c_int = 2;
-/// The task was purged after an answer came.
+/// The task was purged after a reply came.
 pub const LAPI_MSG_PURGED_RCVD: c_int = 3;
 /// The task was purged already when the counter was set.
 pub const LAPI_MSG_INVALID: c_int = 4;

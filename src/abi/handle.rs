@@ -27,5 +27,5 @@ pub type lapi_dgsp_handle_t = lapi_dg_handle_t;
 
 /// No context.
 pub const LAPI_VOID_HANDLE: lapi_handle_t = lapi_handle_t::MAX;
-/// What mutex_getowner answers when nobody holds the lock.
+/// What mutex_getowner returns when no thread holds the lock.
 pub const LAPI_NULL_THREAD_ID: pthread_t = pthread_t::MAX;

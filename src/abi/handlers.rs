@@ -42,7 +42,7 @@ pub type scompl_hndlr_t =
 /// As [`scompl_hndlr_t`], or null.
 pub type scompl_hndlr_p = Option<scompl_hndlr_t>;
 
-/// Is told of errors that no call can return. `task_id` is the task it runs in, `src` the other one.
+/// Gets the errors that no call can return. `task_id` is the task it runs in, `src` the other one.
 pub type LAPI_err_hndlr = unsafe extern "C" fn(
     hndl: *mut lapi_handle_t,
     error_code: *mut c_int,
@@ -64,7 +64,7 @@ pub type ddm_func_t = unsafe extern "C" fn(
 /// As [`ddm_func_t`], or null.
 pub type ddm_func_p = Option<ddm_func_t>;
 
-/// Tells LAPI_Init the UDP address of every task; any answer but 0 is a failure.
+/// Gives LAPI_Init the UDP address of every task; any result but 0 is a failure.
 pub type udp_init_hndlr = unsafe extern "C" fn(
     hndl: *mut lapi_handle_t,
     local_addr: *mut lapi_udp_t,
@@ -95,7 +95,7 @@ pub type lapi_mutex_lock_t = Option<unsafe extern "C" fn(hndl: lapi_handle_t) ->
 pub type lapi_mutex_unlock_t = Option<unsafe extern "C" fn(hndl: lapi_handle_t) -> c_int>;
 /// Takes the context's lock if it is free: 0, EBUSY, or EINVAL for a wrong handle.
 pub type lapi_mutex_trylock_t = Option<unsafe extern "C" fn(hndl: lapi_handle_t) -> c_int>;
-/// Says who holds the context's lock, LAPI_NULL_THREAD_ID for nobody.
+/// Returns the thread that holds the context's lock, LAPI_NULL_THREAD_ID if none does.
 pub type lapi_mutex_getowner_t =
     Option<unsafe extern "C" fn(hndl: lapi_handle_t, tid: *mut pthread_t) -> c_int>;
 /// Waits for a condition, without the lock meanwhile.

@@ -3,7 +3,7 @@
 use super::{
     LAPI_err_hndlr_p, lapi_dev_t, lapi_lib_t, thread_init_func_p, udp_init_ext_hndlr_p, udp_init_hndlr_p,
 };
-use libc::{c_int, c_uint, c_ulong, c_void, in_addr_t, in_port_t, pthread_attr_t, sockaddr_storage};
+use libc::{c_int, c_uint, c_ulong, c_ushort, c_void, pthread_attr_t, sockaddr_storage};
 
 /// The argument of LAPI_Init; to be zeroed before it is filled in.
 #[repr(C)]
@@ -56,12 +56,12 @@ pub struct lapi_extend_t {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct lapi_udp_t {
     /// In network order, as inet_addr gives it.
-    pub ip_addr: in_addr_t,
+    pub ip_addr: c_uint,
     /// In host order.
-    pub port_no: in_port_t,
+    pub port_no: c_ushort,
 }
 
-/// What a udp_init_hndlr is told about the job.
+/// What a udp_init_hndlr gets about the job.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct lapi_udpinfo_t {

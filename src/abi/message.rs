@@ -1,4 +1,4 @@
-//! What LAPI and handlers tell each other about one message.
+//! What LAPI and handlers pass each other about one message.
 
 use super::{lapi_ctl_flags_t, lapi_dg_handle_t, lapi_msg_state_t, lapi_ret_flags_t};
 use libc::{c_int, c_uint, c_ulong, c_void};
@@ -27,7 +27,7 @@ pub struct lapi_return_info_t {
     pub recv_offset_dgsp_bytes: c_ulong,
 }
 
-/// What a send completion handler is told.
+/// What a send completion handler gets.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct lapi_sh_info_t {
@@ -39,7 +39,7 @@ pub struct lapi_sh_info_t {
     pub reserve: [c_ulong; 6],
 }
 
-/// What LAPI_Msgpoll answers.
+/// What LAPI_Msgpoll returns.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct lapi_msg_info_t {

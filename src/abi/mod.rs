@@ -9,6 +9,7 @@
 // These are C's names: a reader who knows LAPI must find `lapi_am_t` and `Xfer_type` here, not translations.
 #![allow(non_camel_case_types, non_snake_case)]
 
+mod calls;
 mod constants;
 mod counter;
 mod dgsp;

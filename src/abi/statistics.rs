@@ -10,7 +10,7 @@ pub struct lapi_statistics_t {
     pub Tot_dup_pkt_cnt: lapi_long_t,
     /// Packets sent again.
     pub Tot_retrans_pkt_cnt: lapi_long_t,
-    /// Packets from nobody in the job.
+    /// Packets from no task of the job.
     pub Tot_gho_pkt_cnt: lapi_long_t,
     /// Packets sent.
     pub Tot_pkt_sent_cnt: lapi_long_t,

@@ -40,7 +40,7 @@ pub fn origin_address(address: usize, len: u64) -> Result<()> {
     if address != 0 || len == 0 {
         return Ok(());
     }
-    Err(Error::new(LAPI_ERR_ORG_ADDR_NULL, format!("a null address for {len} bytes")))
+    Err(Error::new(LAPI_ERR_ORG_ADDR_NULL, format!("null address for {}", bytes(len))))
 }
 
 /// There is an address at the target if there are bytes.
@@ -49,7 +49,11 @@ pub fn target_address(address: u64, len: u64) -> Result<()> {
     if address != 0 || len == 0 {
         return Ok(());
     }
-    Err(Error::new(LAPI_ERR_TGT_ADDR_NULL, format!("a null address for {len} bytes")))
+    Err(Error::new(LAPI_ERR_TGT_ADDR_NULL, format!("null address for {}", bytes(len))))
+}
+
+fn bytes(len: u64) -> String {
+    if len == 1 { "1 byte".to_owned() } else { format!("{len} bytes") }
 }
 
 /// There is a header handler. Always checked.

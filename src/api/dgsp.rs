@@ -2,8 +2,8 @@
 
 use super::active_message;
 use crate::abi::{
-    AM_ERR, LAPI_ERR_DGSP_CTL, ddm_func_p, lapi_dg_handle_t, lapi_dgsp_descr_t, lapi_pack_dgsp_t,
-    lapi_unpack_dgsp_t,
+    AM_ERR, LAPI_ERR_DGSP_ATOM, LAPI_ERR_DGSP_CTL, ddm_func_p, lapi_dg_handle_t, lapi_dgsp_descr_t,
+    lapi_pack_dgsp_t, lapi_unpack_dgsp_t,
 };
 use crate::config;
 use crate::dgsp::registry::REGISTRY;
@@ -13,13 +13,26 @@ use crate::engine::context::{Context, Held};
 use crate::error::{Error, Result};
 use crate::proto::content::Content;
 
-/// Registers a program (man page LAPI_Util, LAPI_REGISTER_DGSP). LAPI_VERIFY_DGSP is looked up each time.
+/// Registers a program (man page LAPI_Util, LAPI_REGISTER_DGSP). LAPI_VERIFY_DGSP is looked up each time; with it, atom_size is
+/// compared with MAX_ATOM_SIZE of `context`, if the call names one.
 ///
 /// # Safety
 /// The pointer must be null or a descriptor whose code array has code_size integers.
-pub unsafe fn register(descriptor: *const lapi_dgsp_descr_t) -> Result<lapi_dg_handle_t> {
+pub unsafe fn register(
+    context: Option<&Context>,
+    descriptor: *const lapi_dgsp_descr_t,
+) -> Result<lapi_dg_handle_t> {
+    let verify = config::verify_dgsp(&config::process_env);
     // SAFETY: the caller's promise.
-    unsafe { REGISTRY.register(descriptor, config::verify_dgsp(&config::process_env)) }
+    if let (true, Some(descriptor)) = (verify, unsafe { descriptor.as_ref() }) {
+        let largest = context.and_then(|context| Some(context.enter().ok()?.core().outbox.packet_size()));
+        if let Some(largest) = largest.filter(|&largest| descriptor.atom_size as i64 > largest as i64) {
+            let detail = format!("atom_size {}; MAX_ATOM_SIZE is {largest}", descriptor.atom_size);
+            return Err(Error::new(LAPI_ERR_DGSP_ATOM, detail));
+        }
+    }
+    // SAFETY: the caller's promise.
+    unsafe { REGISTRY.register(descriptor, verify) }
 }
 
 /// One more reference (LAPI_RESERVE_DGSP).
@@ -56,22 +69,36 @@ pub unsafe fn unpack(context: &Context, request: &mut lapi_unpack_dgsp_t) -> Res
     unsafe { pack::unpack(&REGISTRY, request, function) }
 }
 
-/// Starts an active message whose data a program gathers (LAPI_DGSP_XFER). The message comes without its data. A program
-/// with a CONTROL cannot gather: the error handler is told, and the message goes without data.
+/// An active message whose data a program gathers.
+pub struct DgspMessage {
+    /// The message, without its data.
+    pub message: Message,
+    /// The program.
+    pub dgsp: lapi_dg_handle_t,
+    /// The address from which the program counts.
+    pub udata: *const u8,
+    /// How many bytes it gathers.
+    pub bytes: u64,
+    /// BUFFER_BOTH_CONTIGUOUS: the bytes lie one after the other from `udata` on.
+    pub contiguous: bool,
+}
+
+/// Starts an active message whose data a program gathers (LAPI_DGSP_XFER). A program with a CONTROL cannot gather: this is
+/// reported to the error handler, and the message goes without data.
 ///
 /// # Safety
 /// The program must describe readable memory from `udata` on; the addresses must be as LAPI_Amsend wants them.
-pub unsafe fn amsend(
-    held: &mut Held<'_>,
-    message: Message,
-    dgsp: lapi_dg_handle_t,
-    udata: *const u8,
-    bytes: u64,
-) -> Result<()> {
+pub unsafe fn amsend(held: &mut Held<'_>, request: DgspMessage) -> Result<()> {
+    let DgspMessage { message, dgsp, udata, bytes, contiguous } = request;
     let program = REGISTRY.lookup(dgsp)?;
     program.check_atom(held.core().outbox.packet_size())?;
     let atom = program.atom_size();
-    let data = match Layout::origin_program(program, udata, bytes) {
+    let layout = if contiguous {
+        Ok(Layout::contiguous(udata.cast_mut(), bytes))
+    } else {
+        Layout::origin_program(program, udata, bytes)
+    };
+    let data = match layout {
         Ok(layout) => Content::from(layout),
         Err(error) if error.code == LAPI_ERR_DGSP_CTL => {
             super::check::target(held, message.tgt)?;

@@ -5,6 +5,7 @@ use crate::abi::*;
 use crate::config::Env;
 use crate::engine::context::statistics::Path;
 use crate::engine::context::{ADDRESS_TABLE, Context, Core, Held};
+use crate::engine::progress::wait::make_progress;
 use crate::error::catalog::{self, Found};
 use crate::error::{self, Error, Result};
 use crate::transport::Limits;
@@ -30,8 +31,9 @@ pub enum Answer {
     Printed,
 }
 
-/// Answers a query (man page LAPI_Qenv, appendix D).
+/// The value of a query (man page LAPI_Qenv, appendix D).
 pub fn query(held: &mut Held<'_>, query: lapi_query_t) -> Result<Answer> {
+    make_progress(held);
     let context = held.context();
     let settings = &context.settings;
     let core = held.core();
@@ -65,10 +67,13 @@ pub fn query(held: &mut Held<'_>, query: lapi_query_t) -> Result<Answer> {
         QUERY_LOCAL_SEND_STATISTICS => return Ok(Answer::Statistics(core.stats.local.as_statistics())),
         PRINT_STATISTICS => {
             let peers = peers(core);
-            print(core.options.me, &peers, &core.stats.local);
+            let text = statistics(core.options.me, &peers, &core.stats.local);
+            // Not with the lock: another thread may hold that of stdout and wait for this one.
+            held.unlocked(|| print(&text));
             return Ok(Answer::Printed);
         }
-        BULK_XFER => told.bulk_transfer.into(),
+        // MP_USE_BULK_XFER asks for bulk transfer; this library has none yet.
+        BULK_XFER => 0,
         BULK_MIN_MSG_SIZE => told.bulk_minimum,
         _ => return Err(unknown(query)),
     }))
@@ -81,16 +86,13 @@ pub fn set(context: &Context, query: lapi_query_t, value: c_int) -> Result<()> {
         if range.contains(&value) {
             return Ok(());
         }
-        let detail = format!("{name} {value}; it can be {} to {}", range.start(), range.end());
+        let detail = format!("{name} {value}; valid: {} to {}", range.start(), range.end());
         Err(Error::new(LAPI_ERR_SET_VAL, detail))
     };
     match query {
-        ERROR_CHK => {
-            within("ERROR_CHK", 0..=1)?;
-            settings.error_check.store(value != 0, Relaxed);
-        }
+        // The manual has `boolean toggle`: whatever is not 0 is true.
+        ERROR_CHK => settings.error_check.store(value != 0, Relaxed),
         INTERRUPT_SET => {
-            within("INTERRUPT_SET", 0..=1)?;
             settings.interrupts.store(value != 0, Relaxed);
             // The notifier looks at once, and begins or stops to listen.
             context.notifier.watch();
@@ -105,6 +107,9 @@ pub fn set(context: &Context, query: lapi_query_t, value: c_int) -> Result<()> {
         }
         _ => return Err(unknown(query)),
     }
+    if let Some(mut held) = context.try_enter() {
+        make_progress(&mut held);
+    }
     Ok(())
 }
 
@@ -112,7 +117,7 @@ pub fn set(context: &Context, query: lapi_query_t, value: c_int) -> Result<()> {
 /// number gets a text as well, and says that it is unknown. At most LAPI_MAX_ERR_STRING - 1 bytes.
 ///
 /// # Errors
-/// `LAPI_ERR_CATALOG_FAIL`: no catalogue of that language can be opened; the text is the English one.
+/// `LAPI_ERR_CATALOG_FAIL`: NLSPATH is set, and no catalogue of that language can be opened; the text is the English one.
 /// `LAPI_ERR_CODE_UNKNOWN`.
 pub fn message(code: c_int, env: &Env<'_>) -> (String, Result<()>) {
     let (mut text, outcome) = match error::lookup(code) {
@@ -161,11 +166,11 @@ fn limits(core: &Core) -> Limits {
 }
 
 fn unknown(query: lapi_query_t) -> Error {
-    Error::new(LAPI_ERR_QUERY_TYPE, format!("query {query}; known are 0 to {}", LAST_QUERY - 1))
+    Error::new(LAPI_ERR_QUERY_TYPE, format!("query {query}; valid: 0 to {}", LAST_QUERY - 1))
 }
 
-fn print(me: u32, peers: &Path, local: &Path) {
-    // One write, so that the lines of several tasks stay together.
+/// The lines of PRINT_STATISTICS.
+fn statistics(me: u32, peers: &Path, local: &Path) -> String {
     let line = |way: &str, path: &Path| {
         format!(
             "task {me}: {way}: packets sent {}, received {}, data bytes sent {}, received {}, copies refused {}\n",
@@ -173,7 +178,21 @@ fn print(me: u32, peers: &Path, local: &Path) {
         )
     };
     let network = Path::default();
-    let text = [line("network", &network), line("shared memory", peers), line("local", local)].concat();
-    // The program's own output may be buffered by C's library: nothing is promised about the order.
-    let _ = rustix::io::write(rustix::stdio::stdout(), text.as_bytes());
+    [line("network", &network), line("shared memory", peers), line("local", local)].concat()
+}
+
+/// Writes to C's stdout, after what the program has printed before, and in one piece so that the lines of several tasks stay
+/// together.
+fn print(text: &str) {
+    unsafe extern "C" {
+        static stdout: *mut libc::FILE;
+    }
+    // SAFETY: the C library's stream, which is locked for each call; the text is readable. Nothing can be done about a stream
+    // that fails.
+    unsafe {
+        // What the program has buffered goes first; the lines are then written with one call.
+        libc::fflush(stdout);
+        libc::fwrite(text.as_ptr().cast(), 1, text.len(), stdout);
+        libc::fflush(stdout);
+    }
 }

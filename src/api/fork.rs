@@ -3,32 +3,32 @@
 //!
 //! Locks of a context need no care: nobody in the child knows of that context any more.
 
-use crate::base::asymmetric_barrier;
-use crate::base::known_threads;
-use crate::base::thread;
+use crate::base::{asymmetric_barrier, known_threads, thread};
 use crate::dgsp::registry;
-use crate::job::rendezvous;
-use crate::report;
+use crate::job::connect;
+use crate::{error, report};
 
 /// Before the fork, in the thread that forks.
 pub fn before() {
     // What is found out once must be known: should another thread be about to find it out, the child would wait for it.
     asymmetric_barrier::registered();
     registry::before_fork();
-    rendezvous::before_fork();
+    connect::before_fork();
 }
 
 /// After the fork, in the parent.
 pub fn in_parent() {
-    rendezvous::after_fork();
+    connect::after_fork();
     registry::after_fork();
 }
 
 /// After the fork, in the child.
 pub fn in_child() {
-    rendezvous::forget_in_child();
+    connect::forget_in_child();
     registry::after_fork();
     thread::forget_in_child();
     known_threads::forget_in_child();
     report::thread::forget_in_child();
+    // The child is no task, until it opens a context of its own.
+    error::set_task(None);
 }

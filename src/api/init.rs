@@ -3,7 +3,8 @@
 use crate::abi::*;
 use crate::base::asymmetric_barrier;
 use crate::base::machine::processors;
-use crate::base::thread::ThreadConfig;
+use crate::base::sync::{Condvar, Mutex};
+use crate::base::thread::{self, ThreadConfig};
 use crate::config::{self, Config, ShmAttach, ShmBulk, UseShm};
 use crate::engine::context::request::{Policy, Preference};
 use crate::engine::context::settings::{Advertised, Options};
@@ -11,18 +12,22 @@ use crate::engine::context::waiters::WaitPolicy;
 use crate::engine::context::{Context, Core, Held};
 use crate::engine::progress::wait::wait_until;
 use crate::engine::progress::{completion_threads, dispatcher, interrupt_thread, lost_peers};
+use crate::engine::transfer::flow;
 use crate::error::{Error, Result};
-use crate::job::{self, Identity, Lobby, Member};
+use crate::job::{Connections, Identity, Openings, connect};
 use crate::report::{self, thread::ReportConfig};
-use crate::transport::Transport;
 use crate::transport::mem::{self, MemOptions};
 use crate::transport::shm::remote::{self, CrossMemory};
-use crate::transport::shm::{Own, PeerParts, ShmTransport};
-use std::io;
-use std::os::fd::AsFd;
+use crate::transport::shm::{Own, ShmTransport};
+use crate::transport::{PeerState, Transport};
+use crate::wire::hello::Hello;
+use rustix::process::{Resource, getrlimit, setrlimit};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
+/// With more bytes than this waiting for one target, beside the buffers that the environment gives (MP_REXMIT_BUF_CNT and
+/// MP_REXMIT_BUF_SIZE), calls that send to it pause.
+const LANE_BYTES: usize = 1 << 20;
 
 /// How long LAPI_Term tries to get rid of what was sent and has found no room.
 const FLUSH: Duration = Duration::from_secs(5);
@@ -46,21 +51,43 @@ pub struct Request {
     pub interrupts: bool,
 }
 
+impl Request {
+    /// From lapi_info_t, for a handle and an instance (from 0).
+    ///
+    /// # Safety
+    /// `lapi_thread_attr` must be null or the program's structure, which is used until LAPI_Init returns.
+    pub unsafe fn new(handle: lapi_handle_t, instance: usize, info: &lapi_info_t) -> Self {
+        Self {
+            handle,
+            instance,
+            level: info.lib_vers,
+            error_handler: info.err_hndlr,
+            completion_threads: info.num_compl_hndlr_thr,
+            // SAFETY: the caller's promise.
+            recipe: unsafe { info.lapi_thread_attr.as_ref() }.map_or(ThreadConfig::PLAIN, ThreadConfig::of),
+            interrupts: info.protocol & LAPI_INTERRUPT_OFF == 0,
+        }
+    }
+}
+
 /// A larger number is a mistake, or was never set; it would take the memory for its stacks.
 const MOST_COMPLETION_THREADS: i32 = 128;
 
 /// How many rounds of the dispatcher LAPI_Term makes at most for what has come in.
 const LAST_ROUNDS: u32 = 10_000;
 
-/// Opens a context (man page LAPI_Init): reads the environment, meets the other tasks, starts the threads. The answer
-/// is the device in use.
+/// Opens a context (man page LAPI_Init): reads the environment, begins to listen for other tasks, starts the threads. It waits
+/// for no other task. Returns the device in use.
 ///
 /// # Errors
 /// As the man page says; the detail names variable, task or limit.
 pub fn init(context: &Arc<Context>, request: &Request) -> Result<lapi_dev_t> {
+    let identity = identify();
     let config = Config::from_env(&config::process_env)?;
-    let identity = Identity::from_env(&config::process_env)?;
-    report_unknown(&config);
+    let identity = identity?;
+    if config.info_level >= 1 && identity.task == 0 {
+        warn_of_misspelt_variables();
+    }
     // From now on it can be asked why this takes so long.
     let wishes = ReportConfig { signal: config.report_signal, stall: config.stall_seconds };
     let place = (identity.task, identity.tasks);
@@ -79,29 +106,17 @@ fn open(
     config: &Config,
     identity: &Identity,
 ) -> Result<lapi_dev_t> {
-    let joined = join(config, identity, request.instance)?;
-    if config.info_level >= 1 && identity.task == 0 && !joined.same_map {
-        crate::error::log(format_args!(
-            "attention: the tasks' address maps differ. A program that uses addresses of one task in another \
-             without LAPI_Address_init needs them to agree: start it by poe, and link it with -no-pie (mpcc_r does)."
-        ));
-    }
+    let (transport, device) = join(config, identity, request.instance, request.recipe)?;
     if config.info_level >= 2 && identity.task == 0 {
         crate::error::log(format_args!(
             "OpenLAPI {}: {} tasks, transport {}, found by {}",
-            env!("CARGO_PKG_VERSION"),
+            config::build::identity(),
             identity.tasks,
-            joined.transport.name(),
+            transport.name(),
             identity.source
         ));
     }
-    let options = options(config, identity, request);
-    let mut core = Core::new(options, joined.transport);
-    if joined.came_back {
-        core.awaited = (0..identity.tasks).filter(|&task| task != identity.task).collect();
-        core.joined_at = Some(0);
-        lost_peers::welcome(&mut core);
-    }
+    let core = Core::new(options(config, identity, request), transport);
     let settings = &context.settings;
     settings.error_check.store(false, Relaxed);
     settings.interrupts.store(request.interrupts, Relaxed);
@@ -116,7 +131,7 @@ fn open(
         end(context);
         return Err(error);
     }
-    Ok(joined.device)
+    Ok(device)
 }
 
 /// Closes a context (man page LAPI_Term). Calls of other threads that are inside end with LAPI_ERR_HNDL_INVALID.
@@ -132,9 +147,11 @@ pub fn term(context: &Context) -> Result<()> {
         // What finds no room in all this time never will: the peer does not look any more.
         let _ = wait_until(&mut held, "LAPI_Term", |core| {
             let idle = !core.is_sending();
-            (idle || Instant::now() >= until).then_some(())
+            let late = || Instant::now() >= until && !awaits_a_late_task(core);
+            (idle || late()).then_some(())
         });
         held.unlocked(|| context.completions.settle(FLUSH));
+        flow::release_all(held.core());
         serve_last(&mut held);
     }
     if held.core().closing {
@@ -161,9 +178,14 @@ pub fn term(context: &Context) -> Result<()> {
     Ok(())
 }
 
+/// Whether something is to be sent to a task that has not called LAPI_Init yet: as long as it may come, nothing of it is lost.
+fn awaits_a_late_task(core: &Core) -> bool {
+    core.outbox.waiting_for().any(|peer| core.transport.state(peer) == PeerState::Connecting)
+}
+
 /// What waits for tasks that are not there is not waited for.
 fn give_up_the_awaited(core: &mut Core) {
-    for task in std::mem::take(&mut core.awaited) {
+    for task in core.peers.give_up_rejoining() {
         lost_peers::abandon(core, task, LAPI_ERR_TGT_PURGED);
     }
 }
@@ -191,23 +213,18 @@ fn end(context: &Context) {
     drop(core);
 }
 
-/// How the tasks came together.
-struct Joined {
-    transport: Box<dyn Transport>,
-    device: lapi_dev_t,
-    /// The same code and data stand at the same addresses in all tasks.
-    same_map: bool,
-    /// The job runs already, and has let this task come back to it.
-    came_back: bool,
-}
-
-fn join(config: &Config, identity: &Identity, instance: usize) -> Result<Joined> {
+/// The way to the other tasks, and the device in use.
+fn join(
+    config: &Config,
+    identity: &Identity,
+    instance: usize,
+    recipe: ThreadConfig,
+) -> Result<(Box<dyn Transport>, lapi_dev_t)> {
     if identity.tasks == 1 {
         let alone = mem::network(1, MemOptions::default()).pop();
         let transport =
             alone.ok_or_else(|| Error::new(LAPI_ERR_UNKNOWN, "a job of one task without a task"))?;
-        let transport = Box::new(transport);
-        return Ok(Joined { transport, device: LAPI_SELF_DEV, same_map: true, came_back: false });
+        return Ok((Box::new(transport), LAPI_SELF_DEV));
     }
     if config.use_shm == UseShm::No {
         let detail = "LAPI_USE_SHM=no with more than one task: no network transport is built yet";
@@ -224,86 +241,82 @@ fn join(config: &Config, identity: &Identity, instance: usize) -> Result<Joined>
             ),
         });
     }
-    let secret = config.job_secret.as_ref().map(|secret| secret.as_bytes());
-    let hello = Hello::of_this_task(identity.tasks);
-    let lobby = Box::new(Lobby::new(identity, instance as u32, secret));
-    let own = Own::create(identity.tasks)?;
-    let mut transport = ShmTransport::new(identity.task, identity.tasks, own, hello.asymmetric, Some(lobby));
-    let own = transport.own().map(|fd| fd.try_clone_to_owned());
-    let own = own.into_iter().collect::<io::Result<Vec<_>>>().map_err(|reason| {
-        Error::new(LAPI_ERR_SHM_SETUP, format!("a descriptor cannot be copied: {reason}"))
-    })?;
-    let own: Vec<_> = own.iter().map(AsFd::as_fd).collect();
-    let met = job::meet(
-        identity,
-        instance as u32,
-        secret,
-        &hello.encode(),
-        &own,
-        config.init_timeout,
-        &mut || transport.come_back(|| attach_later(config, identity)),
-    )?;
-    let Some(members) = met else {
-        // Who has let this task come back is to look after addresses itself.
-        let transport = Box::new(transport);
-        return Ok(Joined { transport, device: LAPI_SHM_DEV, same_map: true, came_back: true });
-    };
-    let hellos =
-        members.iter().map(|member| Hello::decode(&member.blob, member.task)).collect::<Result<Vec<_>>>()?;
-    let attach = attach_to(config, identity, &members, &hellos);
-    let asymmetric = hellos.iter().all(|hello| hello.asymmetric);
-    let same_map =
-        hellos.iter().all(|other| other.program == hello.program && other.library == hello.library);
-    let parts = members.into_iter().map(|member| parts(member, identity.task)).collect::<Result<Vec<_>>>()?;
-    transport.join(parts, asymmetric, attach)?;
-    Ok(Joined { transport: Box::new(transport), device: LAPI_SHM_DEV, same_map, came_back: false })
-}
-
-/// Copies across address spaces for a task that comes back, which learns its peers' processes one by one.
-fn attach_later(config: &Config, identity: &Identity) -> Option<CrossMemory> {
+    allow_open_files(identity.tasks);
+    let hello = hello(identity.tasks);
+    let asymmetric = hello.asymmetric;
     let denied = config.shm_attach == ShmAttach::Deny;
     let wanted = config.shm_attach != ShmAttach::No;
-    wanted.then(|| CrossMemory::new(vec![0; identity.tasks as usize], denied))
+    let memory = wanted.then(|| CrossMemory::new(identity.tasks, denied, config.info_level >= 2));
+    let (own, site) = Own::create(identity.task, identity.tasks)?;
+    let settings = connect::Settings {
+        identity,
+        instance: instance as u32,
+        secret: config.job_secret.as_ref().map(|secret| secret.as_bytes()),
+        openings: Openings::from_env(&config::process_env, &identity.key, identity.tasks, instance as u32),
+        hello,
+        patience: config.init_timeout,
+        info_level: config.info_level as u8,
+        hint: hint(identity),
+    };
+    let connections = Connections::open(settings, site, |service| listen(service, recipe))?;
+    let transport = ShmTransport::new(own, asymmetric, memory, Box::new(connections));
+    Ok((Box::new(transport), LAPI_SHM_DEV))
 }
 
-fn parts(member: Member, me: u32) -> Result<Option<PeerParts>> {
-    if member.task == me {
-        return Ok(None);
+/// Starts the listener's thread, and returns what waits for its end.
+fn listen(service: connect::Service, recipe: ThreadConfig) -> Result<Box<dyn FnOnce() + Send>> {
+    let ready = Arc::new((Mutex::new(false), Condvar::new()));
+    let known = ready.clone();
+    let thread = thread::spawn("lapi-conn", recipe, move || {
+        // The C library makes an arena for the thread now, and not later, when the program's own memory would be moved by it.
+        drop(std::hint::black_box(Box::new([0_u8; 64])));
+        *known.0.lock() = true;
+        known.1.notify_all();
+        service.run();
+    })?;
+    let mut is_ready = ready.0.lock();
+    while !*is_ready {
+        ready.1.wait(&mut is_ready);
     }
-    let mut fds = member.fds.into_iter();
-    match (fds.next(), fds.next()) {
-        (Some(file), Some(event)) => Ok(Some(PeerParts { pid: member.pid, file, event })),
-        _ => {
-            let detail = format!("task {} has not passed its shared memory", member.task);
-            Err(Error::new(LAPI_ERR_SHM_SETUP, detail))
-        }
+    drop(is_ready);
+    Ok(Box::new(move || thread.join()))
+}
+
+/// Each task that this one connects with takes two descriptors, and more for a moment. A program that uses select(2) is left
+/// the limit that it knows as long as that is enough.
+fn allow_open_files(tasks: u32) {
+    let needed = 4 * u64::from(tasks) + 64;
+    let mut limit = getrlimit(Resource::Nofile);
+    if limit.current.is_some_and(|soft| soft < needed) {
+        limit.current = limit.maximum;
+        // Should it fail, connecting says so.
+        let _ = setrlimit(Resource::Nofile, limit);
     }
 }
 
-/// Copies across address spaces, if they are wanted and a first one shows that they work.
-fn attach_to(
-    config: &Config,
-    identity: &Identity,
-    members: &[Member],
-    hellos: &[Hello],
-) -> Option<CrossMemory> {
-    if config.shm_attach == ShmAttach::No {
-        return None;
-    }
-    let pids = members.iter().map(|member| member.pid).collect();
-    let denied = config.shm_attach == ShmAttach::Deny;
-    let attach = CrossMemory::new(pids, denied);
-    let peer = (identity.task + 1) % identity.tasks;
-    match attach.probe(peer, hellos[peer as usize].landmark) {
-        Ok(()) => Some(attach),
-        Err(reason) => {
-            if config.info_level >= 2 {
-                crate::error::log(format_args!(
-                    "copies across address spaces are not possible here ({reason}); packets are used"
-                ));
-            }
-            None
-        }
+/// What may be wrong when another task is not found.
+fn hint(identity: &Identity) -> Option<String> {
+    let by_hand = config::process_env("MP_CHILD").is_some() && config::process_env("MP_PARTITION").is_none();
+    by_hand.then(|| {
+        format!(
+            "MP_PARTITION is not set; tasks that are started by hand from several shells need the same value of it in \
+             all of them ({} tasks)",
+            identity.tasks
+        )
+    })
+}
+
+/// What this task says of itself when it connects.
+fn hello(tasks: u32) -> Hello {
+    let landmark = remote::landmark();
+    Hello {
+        incarnation: remote::random(),
+        landmark: landmark.address,
+        mark: landmark.mark,
+        asymmetric: asymmetric_barrier::pays_off(tasks),
+        // SAFETY: getauxval only returns a number: where the program's headers are.
+        maps: [unsafe { libc::getauxval(libc::AT_PHDR) } as u64, hello as *const () as u64],
+        ..Hello::default()
     }
 }
 
@@ -314,6 +327,12 @@ fn options(config: &Config, identity: &Identity, request: &Request) -> Options {
         me: identity.task,
         tasks: identity.tasks,
         copy_limit: config.buf_cp_size as usize,
+        buffers: config.rexmit_limit.map_or(usize::MAX, |limit| limit as usize),
+        lane_bytes: LANE_BYTES.saturating_add(
+            config
+                .rexmit_limit
+                .map_or(0, |count| (count as usize).saturating_mul(config.buf_cp_size as usize)),
+        ),
         bulk: Policy {
             preference: match config.shm_bulk {
                 ShmBulk::Auto => Preference::Auto,
@@ -329,63 +348,23 @@ fn options(config: &Config, identity: &Identity, request: &Request) -> Options {
         advertised: Advertised {
             rexmit_buffers: config.rexmit_buf_cnt as i32,
             rexmit_size: config.rexmit_buf_size as i32,
-            bulk_transfer: config.use_bulk_xfer,
             bulk_minimum: config.bulk_min_msg_size.min(i32::MAX as u64) as i32,
         },
     }
 }
 
-fn report_unknown(config: &Config) {
-    if config.info_level < 1 {
-        return;
-    }
+/// The task that this process is, by its environment; messages name it from now on.
+pub fn identify() -> Result<Identity> {
+    let identity = Identity::from_env(&config::process_env)?;
+    crate::error::set_task(Some(identity.task));
+    Ok(identity)
+}
+
+fn warn_of_misspelt_variables() {
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-    for name in config::unknown_names(names) {
+    for (name, known) in config::misspelt_names(names) {
         crate::error::log(format_args!(
-            "attention: the environment variable {name} is not known and has no effect"
+            "attention: the environment variable {name} has no effect; did you mean {known}?"
         ));
-    }
-}
-
-/// What a task says of itself when the tasks meet.
-struct Hello {
-    asymmetric: bool,
-    landmark: u64,
-    program: u64,
-    library: u64,
-}
-
-impl Hello {
-    const VERSION: u64 = 1;
-
-    fn of_this_task(tasks: u32) -> Self {
-        Self {
-            asymmetric: asymmetric_barrier::pays_off(tasks),
-            landmark: remote::landmark(),
-            // SAFETY: getauxval only answers a number: where the program's headers are.
-            program: unsafe { libc::getauxval(libc::AT_PHDR) } as u64,
-            library: Self::of_this_task as *const () as u64,
-        }
-    }
-
-    fn encode(&self) -> Vec<u8> {
-        [Self::VERSION, self.asymmetric.into(), self.landmark, self.program, self.library]
-            .iter()
-            .flat_map(|word| word.to_le_bytes())
-            .collect()
-    }
-
-    fn decode(blob: &[u8], task: u32) -> Result<Self> {
-        let word = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_le_bytes);
-        let words: Vec<u64> = blob.chunks(8).map(word).collect();
-        match *words {
-            [Self::VERSION, asymmetric, landmark, program, library] => {
-                Ok(Self { asymmetric: asymmetric != 0, landmark, program, library })
-            }
-            _ => Err(Error::new(
-                LAPI_ERR_SHM_SETUP,
-                format!("task {task} uses another version of the library; all tasks must use the same"),
-            )),
-        }
     }
 }

@@ -16,26 +16,25 @@ pub mod lock_sharing;
 pub mod progress;
 pub mod put_get;
 pub mod recovery;
+pub mod request;
 pub mod rmw;
 pub mod unbuilt;
 pub mod vector;
 
-use crate::engine::context::Held;
+pub use crate::engine::context::{Context, Held};
 use crate::engine::progress::{dispatcher, wait};
 use crate::transport::Task;
 
 /// The longest user header in bytes: MAX_UHDR_SZ.
 pub const MAX_UHDR: usize = 1024;
 
-/// With so many packets parked for its target, a call of the program's gives the peers time before it returns.
-const MANY_PARKED: usize = 4096;
-
-/// Ends a call of the program's that sends to `tgt`: one round of the dispatcher, unless a handler made the call.
+/// Ends a call of the program that sends to `tgt`: one round of the dispatcher, unless a handler made the call; and when what
+/// waits for room there takes too many bytes, a pause in which the target can make some.
 #[inline]
 pub(crate) fn nudge(held: &mut Held<'_>, tgt: Task) {
     dispatcher::turn(held);
-    let outbox = &held.core().outbox;
-    if outbox.waiting() && outbox.parked(tgt) > MANY_PARKED {
+    let core = held.core();
+    if core.outbox.waiting() && core.outbox.bytes(tgt) > core.options.lane_bytes {
         wait::throttle(held, tgt);
     }
     held.wake_waiters();

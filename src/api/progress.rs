@@ -1,10 +1,9 @@
 //! LAPI_Getcntr, LAPI_Setcntr, LAPI_Waitcntr, LAPI_Probe, LAPI_Msgpoll.
 
 use crate::abi::{LAPI_DISP_CNTR, LAPI_ERR_HNDL_INVALID, LAPI_POLLING_NET, lapi_msg_state_t};
-use crate::engine::context::counter;
 use crate::engine::context::waiters::WaitTarget;
-use crate::engine::context::{Context, Held};
-use crate::engine::progress::wait::{counter_changed, poll_once, wait_until};
+use crate::engine::context::{Context, Held, counter};
+use crate::engine::progress::wait::{counter_changed, make_progress, poll_once, wait_until};
 use crate::error::{Error, Result};
 use std::sync::atomic::Ordering;
 
@@ -18,7 +17,8 @@ pub unsafe fn getcntr(held: &mut Held<'_>, cntr: usize) -> i32 {
     unsafe { counter::get(cntr) }
 }
 
-/// Sets a counter (man page LAPI_Setcntr), without the lock: handlers call it too.
+/// Sets a counter (man page LAPI_Setcntr). It does not wait for the lock: a handler of another thread may wait for this
+/// counter. When the lock is free, the call makes progress.
 ///
 /// # Safety
 /// `cntr` must be the address of a counter.
@@ -26,25 +26,30 @@ pub unsafe fn setcntr(context: &Context, cntr: usize, value: i32) {
     // SAFETY: the caller's promise.
     unsafe { counter::set(cntr, value) };
     if context.watching.load(Ordering::Relaxed) {
-        // It has no list of tasks any more.
+        // It has no list of tasks from now on.
         if let Ok(mut held) = context.enter() {
             held.core().watched.forget(cntr);
         }
     }
     counter_changed(context);
+    if let Some(mut held) = context.try_enter() {
+        make_progress(&mut held);
+    }
 }
 
-/// Waits until a counter has reached `value`, and takes that off. The answer is what is left (man page
-/// LAPI_Waitcntr).
+/// Waits until a counter has reached `value`, and subtracts that. Returns what is left (man page LAPI_Waitcntr).
 ///
 /// # Safety
 /// `cntr` must be the address of a counter, until this returns.
 pub unsafe fn waitcntr(held: &mut Held<'_>, cntr: usize, value: i32) -> Result<i32> {
     let awaited = WaitTarget { call: "LAPI_Waitcntr", counter: Some((cntr, value)) };
     // SAFETY: the caller's promise.
-    let left = wait_until(held, awaited, |_| unsafe { counter::take(cntr, value) })?;
-    held.core().unreported = 0;
-    Ok(left)
+    if let Some(left) = unsafe { counter::take(cntr, value) } {
+        make_progress(held);
+        return Ok(left);
+    }
+    // SAFETY: the caller's promise.
+    wait_until(held, awaited, |_| unsafe { counter::take(cntr, value) })
 }
 
 /// One round of the dispatcher (man page LAPI_Probe).
@@ -53,8 +58,8 @@ pub fn probe(held: &mut Held<'_>) {
 }
 
 /// Rounds of the dispatcher until a message was sent or received, at most `count` of them (man page LAPI_Msgpoll).
-/// What was completed since the last call that reported it counts as well, so that nothing is missed that another
-/// call, or the notifier, has seen to.
+/// What was completed since the last call that reported it counts as well, so that nothing is missed that was served by
+/// another call or by the notifier.
 pub fn msgpoll(held: &mut Held<'_>, count: u32) -> Result<lapi_msg_state_t> {
     let core = held.core();
     let elsewhere = if core.waiters.waiting + core.waiters.polling != 0 { LAPI_POLLING_NET } else { 0 };
@@ -65,7 +70,7 @@ pub fn msgpoll(held: &mut Held<'_>, count: u32) -> Result<lapi_msg_state_t> {
 }
 
 fn poll_for_completion(held: &mut Held<'_>, count: u32) -> Result<lapi_msg_state_t> {
-    // In a handler that the dispatcher runs nothing can be completed.
+    // In a handler that the dispatcher runs, no round can be made.
     let count = if held.in_handler() { 0 } else { count };
     let mut rounds = 0;
     loop {

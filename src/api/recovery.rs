@@ -4,9 +4,9 @@ use super::check;
 use crate::abi::{
     L2_LIB, LAPI_ERR_CNTR_VAL, LAPI_ERR_MULTIPLE_WAITERS, LAPI_ERR_TGT, LAPI_ERR_TGT_PURGED, LAPI_ERR_UNKNOWN,
 };
-use crate::engine::context::Held;
-use crate::engine::context::counter;
+use crate::engine::context::peers::Standing;
 use crate::engine::context::waiters::{WaitPolicy, WaitTarget};
+use crate::engine::context::{Held, counter};
 use crate::engine::progress::recovery;
 use crate::engine::progress::wait::wait_with;
 use crate::error::{Error, Result};
@@ -55,10 +55,12 @@ pub unsafe fn setcntr_wstatus(
     let core = held.core();
     match list {
         Some((tasks, statuses)) => {
-            let (purged, all) = (&core.purged, core.options.tasks);
+            let (peers, all) = (&core.peers, core.options.tasks);
             // SAFETY: the caller's promise.
             unsafe {
-                core.watched.watch(cntr, tasks, statuses, |task| task < all && !purged.contains(&task));
+                core.watched.watch(cntr, tasks, statuses, |task| {
+                    task < all && peers.standing(task) != Standing::Purged
+                });
             }
         }
         None => core.watched.forget(cntr),

@@ -2,7 +2,8 @@
 
 use super::{check, nudge};
 use crate::abi::{
-    COMPARE_AND_SWAP, LAPI_ERR_IN_VAL_NULL, LAPI_ERR_OP_SZ, LAPI_ERR_RMW_OP, LAPI_ERR_TGT_VAR_NULL, RMW_ops_t,
+    COMPARE_AND_SWAP, LAPI_ERR_IN_VAL_NULL, LAPI_ERR_OP_SZ, LAPI_ERR_RMW_OP, LAPI_ERR_TGT_VAR_NULL,
+    LAPI_ERR_UNKNOWN, RMW_ops_t,
 };
 use crate::engine::context::Held;
 use crate::engine::context::request::Rmw;
@@ -38,7 +39,7 @@ pub unsafe fn rmw(held: &mut Held<'_>, request: &Request) -> Result<()> {
     if request.op > COMPARE_AND_SWAP {
         return Err(Error::new(
             LAPI_ERR_RMW_OP,
-            format!("operation {}; known are 0 to {COMPARE_AND_SWAP}", request.op),
+            format!("operation {}; valid: 0 to {COMPARE_AND_SWAP}", request.op),
         ));
     }
     if request.size != 32 && request.size != 64 {
@@ -49,6 +50,11 @@ pub unsafe fn rmw(held: &mut Held<'_>, request: &Request) -> Result<()> {
     }
     if request.var == 0 {
         return Err(Error::new(LAPI_ERR_TGT_VAR_NULL, "a null address of the variable"));
+    }
+    let width = u64::from(request.size / 8);
+    if request.var % width != 0 {
+        let detail = format!("tgt_var {:#x} is not a multiple of {width}", request.var);
+        return Err(Error::new(LAPI_ERR_UNKNOWN, detail));
     }
     let wide = request.size == 64;
     let swap = request.op == COMPARE_AND_SWAP;

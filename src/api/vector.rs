@@ -5,56 +5,90 @@
 
 use super::{active_message, check, nudge};
 use crate::dgsp::Layout;
+use crate::dgsp::description::{describe, describe_layout};
 use crate::dgsp::vector::{self as vectors, Vector};
 use crate::engine::context::Held;
 use crate::engine::context::request::{GetDone, Hint, Message, Vectored};
 use crate::engine::transfer::vector;
-use crate::engine::transfer::vector_wire::describe;
 use crate::error::Result;
 use crate::proto::content::Content;
 use crate::proto::outbox::SendDone;
 use std::sync::Arc;
 
 /// The two vectors of a put or get, and what goes with them.
-pub struct Pair<'a> {
+pub struct Pair {
     /// The target.
     pub tgt: u32,
     /// The vector at the origin.
-    pub origin: Option<&'a Vector>,
+    pub origin: Option<Vector>,
     /// The vector at the target.
-    pub target: Option<&'a Vector>,
+    pub target: Option<Vector>,
     /// The target's counter, or 0.
     pub tgt_cntr: u64,
+    /// BUFFER_BOTH_CONTIGUOUS: the bytes lie one after the other, from the first address of each vector on.
+    pub contiguous: bool,
     /// What the program wishes.
     pub hint: Hint,
 }
 
-impl Pair<'_> {
+/// A put between two vectors.
+pub struct PutRequest {
+    /// The vectors.
+    pub pair: Pair,
+    /// The completion counter, or 0.
+    pub cmpl_cntr: usize,
+    /// What follows when the data may be changed.
+    pub done: SendDone,
+}
+
+/// A get between two vectors.
+pub struct GetRequest {
+    /// The vectors.
+    pub pair: Pair,
+    /// What follows when the data is here.
+    pub done: GetDone,
+}
+
+impl Pair {
     fn checked(&self, held: &mut Held<'_>) -> Result<Option<Vectored>> {
         check::target(held, self.tgt)?;
-        vectors::check_pair(self.origin, self.target)?;
-        let (Some(origin), Some(target)) = (self.origin, self.target) else { return Ok(None) };
+        vectors::check_pair(self.origin.as_ref(), self.target.as_ref())?;
+        let (Some(origin), Some(target)) = (&self.origin, &self.target) else { return Ok(None) };
+        let (origin, target, description) = if self.contiguous {
+            let target = beginning(target, Layout::vector(target).len());
+            let description = describe_layout(&target);
+            (beginning(origin, target.len()), target, description)
+        } else {
+            (Layout::vector(origin), Layout::vector(target), describe(target))
+        };
         Ok(Some(Vectored {
             tgt: self.tgt,
-            origin: Arc::new(Layout::vector(origin)),
-            target: Arc::new(Layout::vector(target)),
-            description: describe(target),
+            origin: Arc::new(origin),
+            target: Arc::new(target),
+            description,
             tgt_cntr: self.tgt_cntr,
             hint: self.hint,
         }))
     }
 }
 
+/// `len` bytes from the first address of a vector on.
+fn beginning(vector: &Vector, len: u64) -> Layout {
+    let strided = vector.template().map(|template| template.base);
+    let first = strided.or_else(|| vector.pieces().next().map(|(at, _)| at));
+    Layout::contiguous(first.unwrap_or(std::ptr::null_mut()), if first.is_some() { len } else { 0 })
+}
+
 /// Starts a put between two vectors (man page LAPI_Putv).
 ///
 /// # Safety
 /// The vectors must be as the man page wants them.
-pub unsafe fn put(held: &mut Held<'_>, pair: &Pair<'_>, cmpl_cntr: usize, done: SendDone) -> Result<()> {
-    let Some(put) = pair.checked(held)? else { return Ok(()) };
-    let done = SendDone { bytes: put.origin.len(), ..done };
+pub unsafe fn put(held: &mut Held<'_>, request: &PutRequest) -> Result<()> {
+    let Some(put) = request.pair.checked(held)? else { return Ok(()) };
+    let done = SendDone { bytes: put.origin.len(), ..request.done };
     // SAFETY: the caller's promise.
-    unsafe { vector::put(held, &put, cmpl_cntr, done) }?;
-    nudge(held, pair.tgt);
+    unsafe { vector::put(held, &put, request.cmpl_cntr, done) }?;
+    nudge(held, request.pair.tgt);
     Ok(())
 }
 
@@ -62,23 +96,30 @@ pub unsafe fn put(held: &mut Held<'_>, pair: &Pair<'_>, cmpl_cntr: usize, done: 
 ///
 /// # Safety
 /// The vectors must be as the man page wants them.
-pub unsafe fn get(held: &mut Held<'_>, pair: &Pair<'_>, done: GetDone) -> Result<()> {
-    let Some(get) = pair.checked(held)? else { return Ok(()) };
+pub unsafe fn get(held: &mut Held<'_>, request: &GetRequest) -> Result<()> {
+    let Some(get) = request.pair.checked(held)? else { return Ok(()) };
     // SAFETY: the caller's promise.
-    unsafe { vector::get(held, &get, done) }?;
-    nudge(held, pair.tgt);
+    unsafe { vector::get(held, &get, request.done) }?;
+    nudge(held, request.pair.tgt);
     Ok(())
 }
 
-/// Starts an active message whose data is a vector (man page LAPI_Amsendv). The message comes without its data.
+/// Starts an active message whose data is a vector (man page LAPI_Amsendv). The message comes without its data. With
+/// `contiguous` (BUFFER_BOTH_CONTIGUOUS) its bytes lie one after the other from the vector's first address on.
 ///
 /// # Safety
 /// The vector and the addresses must be as the man page wants them.
-pub unsafe fn amsend(held: &mut Held<'_>, message: Message, origin: Option<&Vector>) -> Result<()> {
+pub unsafe fn amsend(
+    held: &mut Held<'_>,
+    message: Message,
+    origin: Option<Vector>,
+    contiguous: bool,
+) -> Result<()> {
     check::target(held, message.tgt)?;
-    vectors::check_origin(origin)?;
+    vectors::check_origin(origin.as_ref())?;
     let Some(origin) = origin else { return Ok(()) };
-    let data = Content::from(Layout::vector(origin));
+    let layout = Layout::vector(&origin);
+    let data = Content::from(if contiguous { beginning(&origin, layout.len()) } else { layout });
     let done = SendDone { bytes: data.len() as u64, ..message.done };
     let shape = Some(u64::from(origin.kind()) << 32 | origin.count() as u64);
     // SAFETY: the caller's promise.

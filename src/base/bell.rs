@@ -125,7 +125,9 @@ extern "C" fn on_signal(_: c_int) {
     unsafe { *libc::__errno_location() = errno };
 }
 
-/// Makes this signal ring, unless the program has a handler of its own for it, or ignores it.
+/// Makes this signal ring, unless the program has a handler of its own for it, or ignores it. The handler stays until the
+/// process ends: a launcher may send the signal at any time, also when the last context has just been closed. Then it does
+/// nothing.
 pub fn listen_to(signal: c_int) {
     // SAFETY: the structures live during the calls; the handler makes only calls that a handler may make.
     unsafe {
@@ -133,6 +135,7 @@ pub fn listen_to(signal: c_int) {
         if libc::sigaction(signal, ptr::null(), &mut now) != 0 || now.sa_sigaction != libc::SIG_DFL {
             return;
         }
+        stay_loaded();
         let mut ours: libc::sigaction = mem::zeroed();
         ours.sa_sigaction = on_signal as *const () as usize;
         ours.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK;
@@ -142,8 +145,20 @@ pub fn listen_to(signal: c_int) {
     }
 }
 
-/// Gives the signal back, if its handler is still ours. May be called in a child of fork.
-pub fn listen_no_more() {
+/// The handler's code must not be unmapped while a signal may come: a program that closes the library (dlclose) keeps it.
+fn stay_loaded() {
+    // SAFETY: the structure lives during the call; the name that it is given is the loader's own, and is only read.
+    unsafe {
+        let mut found: libc::Dl_info = mem::zeroed();
+        if libc::dladdr(on_signal as *const libc::c_void, &mut found) != 0 && !found.dli_fname.is_null() {
+            // Null in a program that has the library built in, which stays anyway.
+            libc::dlopen(found.dli_fname, libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE);
+        }
+    }
+}
+
+/// Gives the signal back, if its handler is still ours: in a child of fork, which has no thread that would report.
+fn listen_no_more() {
     let signal = SIGNAL.swap(0, Ordering::Relaxed);
     if signal == 0 {
         return;

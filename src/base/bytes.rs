@@ -1,5 +1,7 @@
 //! Bytes that a program owns, and how they are copied.
 
+use std::alloc::Layout;
+
 /// Some bytes of memory that the program owns and may be writing to while we read: never a Rust slice.
 #[derive(Clone, Copy, Debug)]
 pub struct Piece {
@@ -113,6 +115,21 @@ pub unsafe fn copy(piece: Piece, to: *mut u8) {
         // SAFETY: the caller vouches for both regions; `copy` allows overlap.
         unsafe { std::ptr::copy(piece.ptr, to, piece.len) }
     }
+}
+
+/// So many words of zero, of which memory is taken as they are written. `None` when there is no memory for them.
+pub fn zeroed(words: usize) -> Option<Box<[u64]>> {
+    let layout = Layout::array::<u64>(words).ok()?;
+    if words == 0 {
+        return Some(Box::default());
+    }
+    // SAFETY: the layout is not empty.
+    let first = unsafe { std::alloc::alloc_zeroed(layout) }.cast::<u64>();
+    if first.is_null() {
+        return None;
+    }
+    // SAFETY: the global allocator has given this memory, with the layout of so many words, and zeros are words.
+    Some(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(first, words)) })
 }
 
 /// A copy of a piece that starts at a multiple of 8.

@@ -37,7 +37,7 @@ pub(super) fn digits(text: &str) -> Option<u64> {
     if text.bytes().all(|digit| digit.is_ascii_digit()) { text.parse().ok() } else { None }
 }
 
-/// A signal by name (with SIG or without, in capitals or not) or number, `None` for the word none; no answer when it is
+/// A signal by name (with SIG or without, in capitals or not) or number, `None` for the word none; nothing when it is
 /// neither, or a signal that cannot have a handler or means that the program is broken.
 pub(super) fn report_signal(text: &str) -> Option<Option<i32>> {
     let text = text.to_ascii_uppercase();

@@ -8,6 +8,7 @@
 //! A variable that is set to nothing but blanks counts as unset. What the launcher says about the job (task
 //! number, number of tasks, job key) is checked here as far as its form goes and understood in `job::identity`.
 
+pub mod build;
 mod form;
 mod table;
 #[cfg(test)]
@@ -61,6 +62,9 @@ pub struct Config {
     pub retransmit_interval: u32,
     /// Number of retransmission buffers (`MP_REXMIT_BUF_CNT`, the attribute NUM_REX_BUFS).
     pub rexmit_buf_cnt: u32,
+    /// The number of messages that may be copied at a time as they are sent: `rexmit_buf_cnt` when that or the size is given,
+    /// no limit otherwise.
+    pub rexmit_limit: Option<u32>,
     /// Bytes in a retransmission buffer (`MP_REXMIT_BUF_SIZE`, the attribute REX_BUF_SZ).
     pub rexmit_buf_size: u32,
     /// Messages of up to this many bytes, header and data, are copied when they are sent (the attribute
@@ -68,7 +72,7 @@ pub struct Config {
     pub buf_cp_size: u32,
     /// Bytes in a UDP packet (`MP_UDP_PACKET_SIZE`).
     pub udp_packet_size: u32,
-    /// How much to tell the user, 0 (errors) to 6 (`MP_INFOLEVEL`).
+    /// How many messages to write, 0 (errors) to 6 (`MP_INFOLEVEL`).
     pub info_level: u32,
     /// How many network instances a task gets (`MP_INSTANCES`).
     pub instances: Instances,
@@ -171,9 +175,6 @@ impl std::fmt::Debug for JobSecret {
     }
 }
 
-/// Bulk transfer starts no lower than this many bytes.
-const BULK_FLOOR: u64 = 4096;
-
 /// What is copied when it is sent, unless `MP_REXMIT_BUF_SIZE` says otherwise.
 const COPY_SIZE: u32 = 128;
 
@@ -198,6 +199,9 @@ impl Config {
         }
 
         let rexmit_buf_size = value::small(env, "MP_REXMIT_BUF_SIZE")?;
+        let rexmit_buf_cnt = value::small(env, "MP_REXMIT_BUF_CNT")?;
+        let limited =
+            ["MP_REXMIT_BUF_CNT", "MP_REXMIT_BUF_SIZE"].iter().any(|name| given(env, name).is_some());
         Ok(Self {
             msg_api: match value::word(env, "MP_MSG_API")? {
                 "lapi" => MsgApi::Lapi,
@@ -211,14 +215,15 @@ impl Config {
                 _ => UseShm::Yes,
             },
             verify_dgsp: value::yes(env, "LAPI_VERIFY_DGSP")?,
-            bulk_min_msg_size: value::setting(env, "MP_BULK_MIN_MSG_SIZE")?.max(BULK_FLOOR),
+            bulk_min_msg_size: value::setting(env, "MP_BULK_MIN_MSG_SIZE")?,
             use_bulk_xfer: value::yes(env, "MP_USE_BULK_XFER")?,
             no_timeout: value::switched_on(env, "MP_DEBUG_NOTIMEOUT"),
             trace_level: value::small(env, "MP_LAPI_TRACE_LEVEL")?,
             ack_thresh: value::small(env, "MP_ACK_THRESH")?,
             polling_interval: Duration::from_micros(value::setting(env, "MP_POLLING_INTERVAL")?),
             retransmit_interval: value::small(env, "MP_RETRANSMIT_INTERVAL")?,
-            rexmit_buf_cnt: value::small(env, "MP_REXMIT_BUF_CNT")?,
+            rexmit_buf_cnt,
+            rexmit_limit: limited.then_some(rexmit_buf_cnt),
             rexmit_buf_size,
             buf_cp_size: if given(env, "MP_REXMIT_BUF_SIZE").is_some() { rexmit_buf_size } else { COPY_SIZE },
             udp_packet_size: value::small(env, "MP_UDP_PACKET_SIZE")?,
@@ -262,6 +267,22 @@ pub fn unknown_names<S: AsRef<str>>(names: impl Iterator<Item = S>) -> Vec<Strin
     unknown.sort_unstable();
     unknown.dedup();
     unknown
+}
+
+/// A name that differs from a known one in no more than this many letters is taken for a misspelling of it.
+const NEAR: usize = 2;
+
+/// Those of [`unknown_names`] that look like a known name, each with that name. Other programs may have variables that begin
+/// with `LAPI_` too.
+pub fn misspelt_names<S: AsRef<str>>(names: impl Iterator<Item = S>) -> Vec<(String, &'static str)> {
+    unknown_names(names).into_iter().filter_map(|name| nearest(&name).map(|known| (name, known))).collect()
+}
+
+/// The known variable whose name is most like this one; `None` when none is enough like it.
+pub fn nearest(name: &str) -> Option<&'static str> {
+    let name = name.to_ascii_uppercase();
+    let known = VARIABLES.iter().map(|variable| (strsim::osa_distance(&name, variable.name), variable.name));
+    known.filter(|(distance, _)| *distance <= NEAR).min().map(|(_, known)| known)
 }
 
 /// A variable as it stands: for `lapi_info` and for messages.

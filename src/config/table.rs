@@ -6,7 +6,7 @@ use std::fmt;
 use super::form;
 use crate::abi::{
     LAPI_ERR_CSS_LOAD_FAILED, LAPI_ERR_MSG_API, LAPI_ERR_NO_ENV_VAR, LAPI_ERR_NO_NETSTR_SET,
-    LAPI_ERR_SET_VAL, LAPI_ERR_SHM_SETUP, LAPI_ERR_UDP_PKT_SZ,
+    LAPI_ERR_SHM_SETUP, LAPI_ERR_UDP_PKT_SZ, LAPI_ERR_UNKNOWN,
 };
 
 /// The largest job, in tasks.
@@ -42,6 +42,8 @@ pub enum Kind {
     Integer(u64, u64),
     /// A number of bytes in a range; K, M and G after it multiply by 1024, 1024², 1024³.
     Size(u64, u64),
+    /// A number of bytes, as [`Kind::Size`], of any sign. Less than the first of these counts as it; the second is the most.
+    SizeFrom(u64, u64),
     /// A word, or a whole number in a range.
     WordOrInteger(&'static str, u64, u64),
     /// Anything but `no` switches it on.
@@ -59,10 +61,13 @@ pub enum Kind {
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Word(words) | Self::ExactWord(words) => write!(f, "one of: {}", words.join(" | ")),
+            Self::Word(words) | Self::ExactWord(words) => f.write_str(&words.join(" | ")),
             Self::Integer(min, max) => write!(f, "a whole number from {min} to {max}"),
             Self::Size(min, max) => {
-                write!(f, "a number of bytes from {min} to {max} (K, M, G are understood)")
+                write!(f, "a number of bytes from {min} to {max} (K, M and G may follow it)")
+            }
+            Self::SizeFrom(min, _) => {
+                write!(f, "a number of bytes (K, M and G may follow it); less than {min} counts as {min}")
             }
             Self::WordOrInteger(word, min, max) => write!(f, "{word}, or a whole number from {min} to {max}"),
             Self::Switch => f.write_str("any text; only \"no\" leaves it off"),
@@ -85,11 +90,11 @@ const TEXT: Kind = Kind::LauncherText;
 
 /// Every environment variable that the library reads.
 ///
-/// Where the manual (Appendix D) has no error code for a wrong value, the nearest documented one is used:
-/// `LAPI_ERR_SET_VAL` (what `LAPI_Senv` answers to a wrong value) for settings of the library,
-/// `LAPI_ERR_CSS_LOAD_FAILED` for the choice of the communication library, `LAPI_ERR_SHM_SETUP` for what concerns
-/// shared memory, `LAPI_ERR_NO_NETSTR_SET` for a network statement that says nothing, and `LAPI_ERR_NO_ENV_VAR`
-/// for what says which task this is.
+/// The code of a wrong value is one that the man page of LAPI_Init has: `LAPI_ERR_MSG_API` and `LAPI_ERR_UDP_PKT_SZ` where
+/// the manual says so, `LAPI_ERR_CSS_LOAD_FAILED` for the choice of the communication library, `LAPI_ERR_SHM_SETUP` for what
+/// concerns shared memory, `LAPI_ERR_NO_NETSTR_SET` for a network statement that names no network, and `LAPI_ERR_UNKNOWN` for
+/// every other setting. What says which task this is has `LAPI_ERR_NO_ENV_VAR`, which the manual has for variables that are
+/// missing.
 pub const VARIABLES: &[Variable] = &[
     var(
         "MP_MSG_API",
@@ -117,51 +122,51 @@ pub const VARIABLES: &[Variable] = &[
         "Whether each DGSP is checked when it is registered; looked up at every registration.",
         "no",
         YES_NO,
-        LAPI_ERR_SET_VAL,
+        LAPI_ERR_UNKNOWN,
     ),
     var(
         "MP_BULK_MIN_MSG_SIZE",
         "The smallest message, in bytes, for bulk transfer; less than 4K counts as 4K.",
         "150K",
-        Kind::Size(0, i64::MAX as u64),
-        LAPI_ERR_SET_VAL,
+        Kind::SizeFrom(4096, i64::MAX as u64),
+        LAPI_ERR_UNKNOWN,
     ),
-    var("MP_USE_BULK_XFER", "Whether bulk transfer is wanted.", "no", YES_NO, LAPI_ERR_SET_VAL),
+    var("MP_USE_BULK_XFER", "Whether bulk transfer is wanted.", "no", YES_NO, LAPI_ERR_UNKNOWN),
     var(
         "MP_DEBUG_NOTIMEOUT",
         "Wait for a silent task for ever, so that a debugger may hold it.",
         "no",
         Kind::Switch,
-        LAPI_ERR_SET_VAL,
+        LAPI_ERR_UNKNOWN,
     ),
-    var("MP_LAPI_TRACE_LEVEL", "How much to trace.", "0", Kind::Integer(0, 5), LAPI_ERR_SET_VAL),
+    var("MP_LAPI_TRACE_LEVEL", "How much to trace.", "0", Kind::Integer(0, 5), LAPI_ERR_UNKNOWN),
     var(
         "MP_ACK_THRESH",
         "How many packets are received before they are acknowledged together.",
         "30",
         Kind::Integer(1, 31),
-        LAPI_ERR_SET_VAL,
+        LAPI_ERR_UNKNOWN,
     ),
     var(
         "MP_POLLING_INTERVAL",
         "Microseconds between two looks at what must be acknowledged or sent again.",
         "400000",
         Kind::Integer(10_001, INT_MAX),
-        LAPI_ERR_SET_VAL,
+        LAPI_ERR_UNKNOWN,
     ),
     var(
         "MP_RETRANSMIT_INTERVAL",
         "Polling loops between two looks at what must be sent again.",
         "1000000",
         Kind::Integer(1000, INT_MAX),
-        LAPI_ERR_SET_VAL,
+        LAPI_ERR_UNKNOWN,
     ),
     var(
         "MP_REXMIT_BUF_CNT",
-        "How many retransmission buffers a task has.",
+        "How many retransmission buffers a task has; when this or the size is set, at most so many messages are copied at a time.",
         "128",
         Kind::Integer(1, INT_MAX),
-        LAPI_ERR_SET_VAL,
+        LAPI_ERR_UNKNOWN,
     ),
     var(
         "MP_REXMIT_BUF_SIZE",
@@ -169,7 +174,7 @@ pub const VARIABLES: &[Variable] = &[
          (128 bytes otherwise).",
         "16384",
         Kind::Size(1, INT_MAX),
-        LAPI_ERR_SET_VAL,
+        LAPI_ERR_UNKNOWN,
     ),
     var(
         "MP_UDP_PACKET_SIZE",
@@ -180,17 +185,17 @@ pub const VARIABLES: &[Variable] = &[
     ),
     var(
         "MP_INFOLEVEL",
-        "How much to tell: 0 errors, 1 warnings too, 2 information too, 3 to 6 diagnostics too.",
+        "Which messages are written: 0 errors, 1 also warnings, 2 also information, 3 to 6 also diagnostics.",
         "0",
         Kind::Integer(0, 6),
-        LAPI_ERR_SET_VAL,
+        LAPI_ERR_UNKNOWN,
     ),
     var(
         "MP_INSTANCES",
         "How many network instances a task gets.",
         "1",
         Kind::WordOrInteger("max", 1, INT_MAX),
-        LAPI_ERR_SET_VAL,
+        LAPI_ERR_UNKNOWN,
     ),
     var(
         "MP_LAPI_NETWORK",
@@ -253,35 +258,40 @@ pub const VARIABLES: &[Variable] = &[
         "How many times a waiting call polls before it sleeps.",
         "auto",
         Kind::WordOrInteger("auto", 0, INT_MAX),
-        LAPI_ERR_SET_VAL,
+        LAPI_ERR_UNKNOWN,
     ),
     var(
         "LAPI_INIT_TIMEOUT",
-        "How many seconds LAPI_Init waits for the other tasks.",
+        "After how many seconds a task that has not called LAPI_Init counts as dead.",
         "300",
         Kind::Integer(1, 86_400),
-        LAPI_ERR_SET_VAL,
+        LAPI_ERR_UNKNOWN,
     ),
     var(
         "LAPI_STALL_SECONDS",
-        "After how many seconds without anything moving a call that waits has its task report why; 0: never.",
+        "After how many seconds without progress a call that waits makes its task report why; 0: never.",
         "300",
         Kind::Integer(0, 31_536_000),
-        LAPI_ERR_SET_VAL,
+        LAPI_ERR_UNKNOWN,
     ),
     var(
         "LAPI_REPORT_SIGNAL",
         "The signal that makes a task report who waits for what.",
         "USR2",
         Kind::Form("none, or the name or number of a signal", |text| form::report_signal(text).is_some()),
-        LAPI_ERR_SET_VAL,
+        LAPI_ERR_UNKNOWN,
+    ),
+    launcher(
+        "LAPI_JOB_FD",
+        TEXT,
+        "poe: the file in which tasks count their openings of LAPI, and its inode.",
     ),
     launcher("LAPI_REPORT_FD", TEXT, "poe: the socket for reports, and its inode."),
     Variable {
         secret: true,
         ..var(
             "LAPI_JOB_SECRET",
-            "What only the tasks of this job know; made by poe.",
+            "The secret of this job's tasks; made by poe.",
             "",
             Kind::Form("32 hexadecimal digits", |text| form::secret(text).is_some()),
             LAPI_ERR_NO_ENV_VAR,

@@ -3,7 +3,7 @@ use std::collections::HashSet;
 use super::*;
 use crate::abi::{
     LAPI_ERR_CSS_LOAD_FAILED, LAPI_ERR_MSG_API, LAPI_ERR_NO_ENV_VAR, LAPI_ERR_NO_NETSTR_SET,
-    LAPI_ERR_SET_VAL, LAPI_ERR_SHM_SETUP, LAPI_ERR_UDP_PKT_SZ,
+    LAPI_ERR_SHM_SETUP, LAPI_ERR_UDP_PKT_SZ, LAPI_ERR_UNKNOWN,
 };
 
 fn read(vars: &[(&str, &str)]) -> Result<Config> {
@@ -32,6 +32,7 @@ fn defaults() {
             polling_interval: Duration::from_millis(400),
             retransmit_interval: 1_000_000,
             rexmit_buf_cnt: 128,
+            rexmit_limit: None,
             rexmit_buf_size: 16_384,
             buf_cp_size: 128,
             udp_packet_size: 8192,
@@ -67,6 +68,9 @@ fn words_and_numbers() {
     assert_eq!(with("LAPI_USE_SHM", " no ").use_shm, UseShm::No);
     assert!(with("LAPI_VERIFY_DGSP", "Yes").verify_dgsp);
     assert_eq!(with("MP_BULK_MIN_MSG_SIZE", "1000").bulk_min_msg_size, 4096);
+    for less in ["-5", "0", "-4K", "-9223372036854775808", "4095"] {
+        assert_eq!(with("MP_BULK_MIN_MSG_SIZE", less).bulk_min_msg_size, 4096, "{less}");
+    }
     assert_eq!(with("MP_BULK_MIN_MSG_SIZE", "4097").bulk_min_msg_size, 4097);
     assert_eq!(with("MP_BULK_MIN_MSG_SIZE", "2M").bulk_min_msg_size, 2 << 20);
     assert!(with("MP_USE_BULK_XFER", "yes").use_bulk_xfer);
@@ -94,6 +98,8 @@ fn words_and_numbers() {
 fn one_buffer_size_for_two_attributes() {
     let config = with("MP_REXMIT_BUF_SIZE", "4000");
     assert_eq!((config.buf_cp_size, config.rexmit_buf_size), (4000, 4000));
+    assert_eq!(config.rexmit_limit, Some(128));
+    assert_eq!(with("MP_REXMIT_BUF_CNT", "4").rexmit_limit, Some(4));
 }
 
 #[test]
@@ -103,25 +109,25 @@ fn wrong_values_name_variable_value_and_range() {
         ("MP_MSG_API", "pvm", LAPI_ERR_MSG_API, "mpi_lapi"),
         ("MP_EUILIB", "IP", LAPI_ERR_CSS_LOAD_FAILED, "ip | us"),
         ("LAPI_USE_SHM", "maybe", LAPI_ERR_SHM_SETUP, "yes | no | only"),
-        ("LAPI_VERIFY_DGSP", "2", LAPI_ERR_SET_VAL, "yes | no"),
-        ("MP_BULK_MIN_MSG_SIZE", "-1", LAPI_ERR_SET_VAL, "bytes"),
-        ("MP_BULK_MIN_MSG_SIZE", "K", LAPI_ERR_SET_VAL, "bytes"),
-        ("MP_BULK_MIN_MSG_SIZE", "99999999999G", LAPI_ERR_SET_VAL, "bytes"),
-        ("MP_USE_BULK_XFER", "on", LAPI_ERR_SET_VAL, "yes | no"),
-        ("MP_LAPI_TRACE_LEVEL", "6", LAPI_ERR_SET_VAL, "0 to 5"),
-        ("MP_ACK_THRESH", "0", LAPI_ERR_SET_VAL, "1 to 31"),
-        ("MP_ACK_THRESH", "32", LAPI_ERR_SET_VAL, "1 to 31"),
-        ("MP_ACK_THRESH", "+3", LAPI_ERR_SET_VAL, "1 to 31"),
-        ("MP_POLLING_INTERVAL", "10000", LAPI_ERR_SET_VAL, "10001"),
-        ("MP_RETRANSMIT_INTERVAL", "999", LAPI_ERR_SET_VAL, "1000"),
-        ("MP_RETRANSMIT_INTERVAL", "2147483648", LAPI_ERR_SET_VAL, "2147483647"),
-        ("MP_REXMIT_BUF_CNT", "0", LAPI_ERR_SET_VAL, "1 to"),
-        ("MP_REXMIT_BUF_SIZE", "0", LAPI_ERR_SET_VAL, "1 to"),
+        ("LAPI_VERIFY_DGSP", "2", LAPI_ERR_UNKNOWN, "yes | no"),
+        ("MP_BULK_MIN_MSG_SIZE", "-x", LAPI_ERR_UNKNOWN, "bytes"),
+        ("MP_BULK_MIN_MSG_SIZE", "K", LAPI_ERR_UNKNOWN, "bytes"),
+        ("MP_BULK_MIN_MSG_SIZE", "99999999999G", LAPI_ERR_UNKNOWN, "bytes"),
+        ("MP_USE_BULK_XFER", "on", LAPI_ERR_UNKNOWN, "yes | no"),
+        ("MP_LAPI_TRACE_LEVEL", "6", LAPI_ERR_UNKNOWN, "0 to 5"),
+        ("MP_ACK_THRESH", "0", LAPI_ERR_UNKNOWN, "1 to 31"),
+        ("MP_ACK_THRESH", "32", LAPI_ERR_UNKNOWN, "1 to 31"),
+        ("MP_ACK_THRESH", "+3", LAPI_ERR_UNKNOWN, "1 to 31"),
+        ("MP_POLLING_INTERVAL", "10000", LAPI_ERR_UNKNOWN, "10001"),
+        ("MP_RETRANSMIT_INTERVAL", "999", LAPI_ERR_UNKNOWN, "1000"),
+        ("MP_RETRANSMIT_INTERVAL", "2147483648", LAPI_ERR_UNKNOWN, "2147483647"),
+        ("MP_REXMIT_BUF_CNT", "0", LAPI_ERR_UNKNOWN, "1 to"),
+        ("MP_REXMIT_BUF_SIZE", "0", LAPI_ERR_UNKNOWN, "1 to"),
         ("MP_UDP_PACKET_SIZE", "1023", LAPI_ERR_UDP_PKT_SZ, "1024 to 65536"),
         ("MP_UDP_PACKET_SIZE", "65537", LAPI_ERR_UDP_PKT_SZ, "1024 to 65536"),
         ("MP_UDP_PACKET_SIZE", "big", LAPI_ERR_UDP_PKT_SZ, "1024 to 65536"),
-        ("MP_INFOLEVEL", "7", LAPI_ERR_SET_VAL, "0 to 6"),
-        ("MP_INSTANCES", "0", LAPI_ERR_SET_VAL, "max"),
+        ("MP_INFOLEVEL", "7", LAPI_ERR_UNKNOWN, "0 to 6"),
+        ("MP_INSTANCES", "0", LAPI_ERR_UNKNOWN, "max"),
         ("MP_LAPI_NETWORK", "@2:164,sn0", LAPI_ERR_NO_NETSTR_SET, "@COUNT"),
         ("MP_LAPI_INET_ADDR", "192.0.2.1", LAPI_ERR_NO_NETSTR_SET, "@COUNT"),
         ("MP_CHILD", "-1", LAPI_ERR_NO_ENV_VAR, "0 to"),
@@ -130,8 +136,8 @@ fn wrong_values_name_variable_value_and_range() {
         ("MP_COMMON_TASKS", "2:1", LAPI_ERR_SHM_SETUP, "COUNT"),
         ("LAPI_SHM_ATTACH", "never", LAPI_ERR_SHM_SETUP, "deny"),
         ("LAPI_SHM_BULK", "fast", LAPI_ERR_SHM_SETUP, "pipeline"),
-        ("LAPI_SPIN", "-5", LAPI_ERR_SET_VAL, "auto"),
-        ("LAPI_INIT_TIMEOUT", "0", LAPI_ERR_SET_VAL, "1 to"),
+        ("LAPI_SPIN", "-5", LAPI_ERR_UNKNOWN, "auto"),
+        ("LAPI_INIT_TIMEOUT", "0", LAPI_ERR_UNKNOWN, "1 to"),
     ];
     for (name, value, code, range) in cases {
         let error = read(&[(name, value)]).expect_err(name);
@@ -194,10 +200,14 @@ fn a_secret_is_taken_and_never_shown() {
 fn unknown_names_of_ours_only() {
     let names = ["LAPI_USE_SHN", "LAPI_USE_SHM", "MP_NONSENSE", "PATH", "LAPI_A", "XLAPI_B", "LAPI_A"];
     assert_eq!(unknown_names(names.iter()), ["LAPI_A", "LAPI_USE_SHN"]);
+    assert_eq!(misspelt_names(names.iter()), [("LAPI_USE_SHN".to_owned(), "LAPI_USE_SHM")]);
+    for others in ["LAPI_RUNCMD", "LAPI_ROOT", "LAPI_HOME", "LAPI_DIR", "LAPI_DEBUG", "LAPI_VERSION"] {
+        assert_eq!(misspelt_names([others].iter()), []);
+    }
 }
 
 #[test]
-fn verification_is_looked_up_anew() {
+fn verification_is_looked_up_each_time() {
     assert!(verify_dgsp(&|_| Some("YES".to_owned())));
     assert!(!verify_dgsp(&|_| Some("nonsense".to_owned())));
     assert!(!verify_dgsp(&|_| None));

@@ -79,7 +79,7 @@ pub(super) fn switched_on(env: &Env<'_>, name: &str) -> bool {
 fn accepts(kind: Kind, text: &str) -> bool {
     match kind {
         Kind::Word(_) | Kind::ExactWord(_) => find_word(kind, text).is_some(),
-        Kind::Integer(..) | Kind::Size(..) => in_range(kind, text).is_some(),
+        Kind::Integer(..) | Kind::Size(..) | Kind::SizeFrom(..) => in_range(kind, text).is_some(),
         Kind::WordOrInteger(word, ..) => text.eq_ignore_ascii_case(word) || in_range(kind, text).is_some(),
         Kind::Form(_, is_form) => is_form(text),
         Kind::Switch | Kind::Text | Kind::LauncherNumber | Kind::LauncherText => true,
@@ -98,6 +98,10 @@ fn in_range(kind: Kind, text: &str) -> Option<u64> {
     let (number, min, max) = match kind {
         Kind::Integer(min, max) | Kind::WordOrInteger(_, min, max) => (digits(text)?, min, max),
         Kind::Size(min, max) => (size(text)?, min, max),
+        Kind::SizeFrom(min, max) => match text.strip_prefix('-') {
+            Some(number) => (size(number).map(|_| min)?, min, max),
+            None => (size(text)?.max(min), min, max),
+        },
         // What it may be, only the other variables of that launcher can say.
         Kind::LauncherNumber => (digits(text)?, 0, u64::from(u32::MAX)),
         _ => return None,

@@ -4,6 +4,7 @@
 //! blocks; lengths between the widths are covered by two that overlap. Everything is read and written unaligned. What is
 //! copied may overlap what is written: then its content is undefined, and nothing worse happens.
 
+use super::mover::{Any, Fixed, Mover, Two};
 use super::records;
 use super::shape::Block;
 use super::walk::{Plane, Sink};
@@ -16,7 +17,7 @@ pub(super) struct Copier<const GATHER: bool> {
 
 impl Copier<true> {
     /// # Safety
-    /// Every run that the sink is told of must be readable, counted from `memory`; `packed` must have room for all.
+    /// Every run that the sink gets must be readable, counted from `memory`; `packed` must have room for all.
     pub(super) unsafe fn gather(memory: *const u8, packed: *mut u8) -> Self {
         Self { memory: memory.cast_mut(), packed }
     }
@@ -24,77 +25,9 @@ impl Copier<true> {
 
 impl Copier<false> {
     /// # Safety
-    /// Every run that the sink is told of must be writable, counted from `memory`; `packed` must hold all of them.
+    /// Every run that the sink gets must be writable, counted from `memory`; `packed` must hold all of them.
     pub(super) unsafe fn scatter(memory: *mut u8, packed: *const u8) -> Self {
         Self { memory, packed: packed.cast_mut() }
-    }
-}
-
-/// Copies blocks of one length. The length is known to the type or kept in it.
-pub(super) trait Mover: Copy {
-    /// The length, if the type knows it; usize::MAX if there is no limit to it.
-    const LEN: usize = 0;
-    /// Whether several blocks that stand two lengths apart can be moved at once.
-    const PAIRED: bool = Self::LEN == 4 || Self::LEN == 8;
-
-    /// # Safety
-    /// `from` must be readable and `to` writable for the length.
-    unsafe fn copy(self, from: *const u8, to: *mut u8);
-
-    /// From memory to the packed buffer if `GATHER`, else back.
-    ///
-    /// # Safety
-    /// Both must be accessible for the length.
-    #[inline(always)]
-    unsafe fn between<const GATHER: bool>(self, memory: *mut u8, packed: *mut u8) {
-        // SAFETY: the caller vouches for both sides.
-        unsafe { if GATHER { self.copy(memory, packed) } else { self.copy(packed, memory) } }
-    }
-}
-
-/// Exactly `N` bytes.
-#[derive(Clone, Copy)]
-pub(super) struct Fixed<const N: usize>;
-
-/// From `N` to 2 `N` bytes.
-#[derive(Clone, Copy)]
-struct Two<const N: usize>(usize);
-
-/// Any number of bytes.
-#[derive(Clone, Copy)]
-struct Any(usize);
-
-impl<const N: usize> Mover for Fixed<N> {
-    const LEN: usize = N;
-
-    #[inline(always)]
-    unsafe fn copy(self, from: *const u8, to: *mut u8) {
-        // SAFETY: the caller vouches for N bytes on both sides.
-        unsafe { to.cast::<[u8; N]>().write_unaligned(from.cast::<[u8; N]>().read_unaligned()) }
-    }
-}
-
-impl<const N: usize> Mover for Two<N> {
-    #[inline(always)]
-    unsafe fn copy(self, from: *const u8, to: *mut u8) {
-        let second = self.0 - N;
-        // SAFETY: the caller vouches for N bytes and more on both sides; the second half ends with them.
-        unsafe {
-            let a = from.cast::<[u8; N]>().read_unaligned();
-            let b = from.add(second).cast::<[u8; N]>().read_unaligned();
-            to.cast::<[u8; N]>().write_unaligned(a);
-            to.add(second).cast::<[u8; N]>().write_unaligned(b);
-        }
-    }
-}
-
-impl Mover for Any {
-    const LEN: usize = usize::MAX;
-
-    #[inline(always)]
-    unsafe fn copy(self, from: *const u8, to: *mut u8) {
-        // SAFETY: the caller vouches for the length on both sides; they may overlap.
-        unsafe { std::ptr::copy(from, to, self.0) }
     }
 }
 
@@ -207,7 +140,7 @@ impl<const GATHER: bool> Sink for Copier<GATHER> {
     #[inline]
     fn run(&mut self, at: isize, len: usize) {
         let (memory, packed) = (self.memory.wrapping_offset(at), self.packed);
-        // SAFETY: whoever made the sink vouches for the run and for its room.
+        // SAFETY: the maker of the sink vouches for the run and for its room.
         unsafe { bytes::<GATHER>(memory, packed, len) };
         self.packed = packed.wrapping_add(len);
     }
@@ -219,7 +152,7 @@ impl<const GATHER: bool> Sink for Copier<GATHER> {
             for r in 0..rows {
                 let row = memory.wrapping_offset(row_stride.wrapping_mul(r as isize));
                 let to = packed.wrapping_add(r * count * block);
-                // SAFETY: whoever made the sink vouches for every block and for its room.
+                // SAFETY: the maker of the sink vouches for every block and for its room.
                 unsafe { Self::row(mover, row, stride, to, block, count) };
             }
         });
@@ -230,7 +163,7 @@ impl<const GATHER: bool> Sink for Copier<GATHER> {
         let (memory, mut packed) = (self.memory.wrapping_offset(at), self.packed);
         with_mover!(block, mover => {
             for &place in places {
-                // SAFETY: whoever made the sink vouches for every block and for its room.
+                // SAFETY: the maker of the sink vouches for every block and for its room.
                 unsafe { mover.between::<GATHER>(memory.wrapping_offset(place as isize), packed) };
                 packed = packed.wrapping_add(block);
             }
@@ -242,7 +175,7 @@ impl<const GATHER: bool> Sink for Copier<GATHER> {
         let (memory, mut packed) = (self.memory.wrapping_offset(at), self.packed);
         for pair in list.windows(2) {
             let len = (pair[1].start - pair[0].start) as usize;
-            // SAFETY: whoever made the sink vouches for every run and for its room.
+            // SAFETY: the maker of the sink vouches for every run and for its room.
             unsafe { bytes::<GATHER>(memory.wrapping_offset(pair[0].offset as isize), packed, len) };
             packed = packed.wrapping_add(len);
         }
@@ -251,7 +184,7 @@ impl<const GATHER: bool> Sink for Copier<GATHER> {
 
     fn records(&mut self, at: isize, list: &[Block], count: usize, stride: isize) {
         let size = list[list.len() - 1].start as usize;
-        // SAFETY: whoever made the sink vouches for every field and for its room.
+        // SAFETY: the maker of the sink vouches for every field and for its room.
         if unsafe {
             records::copy::<GATHER>(list, self.memory.wrapping_offset(at), stride, self.packed, count)
         } {

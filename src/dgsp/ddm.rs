@@ -39,7 +39,7 @@ pub(super) struct Distributor {
 
 impl Distributor {
     /// # Safety
-    /// Every run that the sink is told of must be writable, counted from `memory`, and `data` must hold all of them.
+    /// Every run that the sink gets must be writable, counted from `memory`, and `data` must hold all of them.
     /// The function must be sound to call with them.
     pub(super) unsafe fn new(memory: *mut u8, data: *const u8, function: ddm_func_t) -> Self {
         Self { memory, data, function, control: None }
@@ -51,12 +51,12 @@ impl Distributor {
             let (data, place) = (self.data.wrapping_add(done), memory.wrapping_add(done));
             let left = len - done;
             let (len, operand, operation) = (left as c_long, operand as c_int, operation as c_int);
-            // SAFETY: whoever made the sink vouches for the run, the data and the function.
+            // SAFETY: the maker of the sink vouches for the run, the data and the function.
             let taken =
                 unsafe { (self.function)(data.cast_mut().cast(), place.cast(), len, operand, operation) };
             match usize::try_from(taken) {
                 Ok(taken @ 1..) if taken < left => done += taken,
-                // All of it, or an answer that makes no sense: functions exist that answer 0 for "no error".
+                // All of it, or a result that is no number of bytes: functions exist that return 0 for "no error".
                 _ => break,
             }
         }
@@ -68,7 +68,7 @@ impl Sink for Distributor {
         let memory = self.memory.wrapping_offset(at);
         match self.control {
             Some(control) => self.distribute(control, memory, len),
-            // SAFETY: whoever made the sink vouches for the run and for the data.
+            // SAFETY: the maker of the sink vouches for the run and for the data.
             None => unsafe { std::ptr::copy(self.data, memory, len) },
         }
         self.data = self.data.wrapping_add(len);

@@ -62,7 +62,7 @@ struct Piece {
 }
 
 impl Layout {
-    /// `len` bytes in a row.
+    /// `len` contiguous bytes.
     pub fn contiguous(at: *mut u8, len: u64) -> Self {
         Self(Kind::Contiguous { at, len })
     }
@@ -118,7 +118,7 @@ impl Layout {
     ///
     /// # Errors
     /// - LAPI_ERR_DGSP_CTL: the program has a CONTROL.
-    /// - LAPI_ERR_DGSP_OTHER: the program moves no bytes, and never will have moved so many.
+    /// - LAPI_ERR_DGSP_OTHER: the program moves no bytes, and would never have moved this many.
     pub fn origin_program(program: Arc<Program>, base: *const u8, bytes: u64) -> Result<Self> {
         check_gather(&program)?;
         Self::target_program(program, base.cast_mut(), bytes, None)
@@ -128,7 +128,7 @@ impl Layout {
     ///
     /// # Errors
     /// - LAPI_ERR_DGSP_CTL: the program has a CONTROL, but there is no function.
-    /// - LAPI_ERR_DGSP_OTHER: the program moves no bytes, and never will have moved so many.
+    /// - LAPI_ERR_DGSP_OTHER: the program moves no bytes, and would never have moved this many.
     pub fn target_program(
         program: Arc<Program>,
         base: *mut u8,
@@ -159,7 +159,7 @@ impl Layout {
         self.len() == 0
     }
 
-    /// Address and length, if all bytes lie in a row.
+    /// Address and length, if all bytes are contiguous.
     pub fn as_contiguous(&self) -> Option<(*mut u8, u64)> {
         match self.0 {
             Kind::Contiguous { at, len } => Some((at, len)),
@@ -234,7 +234,7 @@ impl Layout {
         }
     }
 
-    /// Tells the runs of the bytes `from..from + len` in their order: address and length. Runs that touch are told as
+    /// Passes on the runs of the bytes `from..from + len` in their order: address and length. Runs that touch are passed on as
     /// one. What lies behind the end is left out.
     pub fn runs(&self, from: u64, len: u64, mut each: impl FnMut(*mut u8, usize)) {
         let len = self.within(from, len);

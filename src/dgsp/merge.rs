@@ -1,4 +1,4 @@
-//! The sink that only tells the runs.
+//! The sink that only passes the runs on.
 
 use super::walk::Sink;
 

@@ -143,7 +143,7 @@ impl Program {
         pieces.div_ceil(u128::from(node.size.max(1))).try_into().unwrap_or(u64::MAX)
     }
 
-    /// Where the first `bytes` bytes of the stream lie, if they lie in a row.
+    /// Where the first `bytes` bytes of the stream lie, if they are contiguous.
     pub fn contiguous(&self, bytes: u64) -> Option<isize> {
         (bytes <= self.first_run.1 && !self.controls).then_some(self.first_run.0)
     }
@@ -199,7 +199,7 @@ impl Program {
     }
 
     /// Tells the runs of the bytes `from..from + len` of the stream in their order: offset and length. Runs that touch
-    /// are told as one.
+    /// are passed on as one.
     pub fn runs(&self, from: u64, len: u64, each: impl FnMut(isize, usize)) {
         let mut merger = Merger::new(each);
         self.walk(from, len, &mut merger);

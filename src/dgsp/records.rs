@@ -4,7 +4,7 @@
 //! record of up to three pieces is moved as a loop that was compiled for it would move it; more pieces take several
 //! passes over a part of the array that stays in the nearest cache.
 
-use super::copy::{Fixed, Mover};
+use super::mover::{Fixed, Mover};
 use super::shape::Block;
 
 const WIDTHS: [usize; 6] = [0, 1, 2, 4, 8, 16];
@@ -25,7 +25,7 @@ struct Piece {
 type Loop = unsafe fn([Piece; 3], *mut u8, isize, *mut u8, usize, usize);
 
 /// Moves `count` records whose fields are `list` (its last entry stands behind them), `stride` apart in memory, without
-/// gaps in the packed buffer: to the buffer if `GATHER`, else from it. Does nothing and answers false if the fields take
+/// gaps in the packed buffer: to the buffer if `GATHER`, else from it. Does nothing and returns false if the fields take
 /// too many pieces.
 ///
 /// # Safety
@@ -57,7 +57,7 @@ pub(super) unsafe fn copy<const GATHER: bool>(
     true
 }
 
-/// Cuts fields into pieces; answers how many.
+/// Cuts fields into pieces; returns how many.
 fn cut(list: &[Block], pieces: &mut [Piece; MAX_PIECES]) -> Option<usize> {
     let mut used = 0;
     for field in list.windows(2) {

@@ -17,7 +17,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWrite
 /// LAPI_Term.
 pub static REGISTRY: Registry = Registry::new();
 
-/// Before this thread forks: nobody changes [`REGISTRY`] until [`after_fork`], so that the child's copy is whole.
+/// Before this thread forks: no thread changes [`REGISTRY`] until [`after_fork`], so that the child's copy is whole.
 pub fn before_fork() {
     // Should another thread be about to make it, the child would wait for that thread for ever.
     let _ = byte();
@@ -126,7 +126,7 @@ impl Registry {
         Ok(())
     }
 
-    /// The program of a handle. Whoever holds it may use it whatever happens to the handle.
+    /// The program of a handle. Its holder may use it whatever happens to the handle.
     ///
     /// # Errors
     /// LAPI_ERR_DGSP: no such handle.

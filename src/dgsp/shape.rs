@@ -19,7 +19,7 @@ pub(super) struct Part {
 pub(super) struct Node {
     /// How many bytes it moves.
     pub(super) size: u64,
-    /// In how many runs, as far as 64 bits can tell.
+    /// In how many runs, as far as 64 bits can count.
     pub(super) runs: u64,
     /// Its lowest byte, and the one behind its highest.
     pub(super) low: i64,
@@ -31,7 +31,7 @@ pub(super) struct Node {
 
 #[derive(Debug)]
 pub(super) enum Shape {
-    /// All bytes in a row.
+    /// Contiguous bytes.
     Run,
     /// Blocks of `block` bytes at the points of a grid; the outermost dimension first.
     Grid { block: usize, dims: Box<[Dim]> },
@@ -113,7 +113,7 @@ pub(super) fn empty() -> Part {
     Part::new(0, leaf(0, 0, 0, 0, Shape::Run))
 }
 
-/// `len` bytes in a row.
+/// `len` contiguous bytes.
 pub(super) fn run(offset: i64, len: u64) -> Result<Part, Overflow> {
     let end = i64::try_from(len).map_err(|_| Overflow)?;
     offset.checked_add(end).ok_or(Overflow)?;

@@ -96,7 +96,7 @@ impl Vector {
     }
 
     fn address(&self, i: usize) -> *mut u8 {
-        // SAFETY: whoever made the vector vouches for its arrays.
+        // SAFETY: the maker of the vector vouches for its arrays.
         unsafe {
             match self.info {
                 Info::Pointers(info) => info.add(i).read_unaligned().cast(),
@@ -108,7 +108,7 @@ impl Vector {
     }
 
     fn length(&self, i: usize) -> u64 {
-        // SAFETY: whoever made the vector vouches for its arrays.
+        // SAFETY: the maker of the vector vouches for its arrays.
         unsafe { self.lengths.add(i).read_unaligned() as u64 }
     }
 }

@@ -1,4 +1,4 @@
-//! Goes through the tree from any byte of the packed stream on, and tells a [`Sink`] which runs come.
+//! Goes through the tree from any byte of the packed stream on, and passes each run to a [`Sink`].
 
 use super::shape::{Block, Control, Dim, MAX_FIELDS, Node, Shape, Step};
 

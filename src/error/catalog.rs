@@ -3,7 +3,7 @@
 //! The language is that of LC_ALL, LC_MESSAGES or LANG, the first of them that is set, whether or not the program has called
 //! `setlocale`. English, which is also the language of the locales C and POSIX, is built in and asks nothing of the system.
 //! A catalogue is looked for where NLSPATH says, then below the prefix that this library is installed in, then where the
-//! system's are:
+//! system's are. A language without a catalogue has the English texts; that is an error only when NLSPATH is set:
 //!
 //! | NLSPATH has | that is |
 //! |---|---|
@@ -11,7 +11,7 @@
 //! | `%L` | the locale: as it stands, without its codeset, and the language alone |
 //! | `%l`, `%t`, `%c` | language, territory and codeset of the locale |
 //!
-//! A catalogue is opened for one message and closed again: nobody asks often, variables may change, and a child of a fork
+//! A catalogue is opened for one message and closed again: messages are rare, variables may change, and a child of a fork
 //! finds nothing half open. It allocates and makes system calls, so no handler of signals and no packet may get here.
 //!
 //! `catalogs/` has the sources, which `gencat` compiles; [`TEXTS`] and [`ABOUT`] are their sets.
@@ -46,7 +46,7 @@ pub enum Found {
     BuiltIn,
     /// A catalogue has this one.
     Translated(String),
-    /// The language is not English, and no catalogue for it can be opened.
+    /// The language is not English, NLSPATH says where catalogues are, and none for the language can be opened.
     NoCatalog {
         /// The locale.
         locale: String,
@@ -56,14 +56,16 @@ pub enum Found {
 /// The text of a code in the language that the environment asks for.
 pub fn look_up(code: c_int, env: &Env<'_>) -> Found {
     let Some(locale) = Locale::of(env) else { return Found::BuiltIn };
-    for path in candidates(&locale, nls_path(env).as_deref(), own_prefix().as_deref()) {
+    let nls_path = nls_path(env);
+    for path in candidates(&locale, nls_path.as_deref(), own_prefix().as_deref()) {
         let Some(catalog) = Catalog::open(&path) else { continue };
         let codeset = catalog.get(ABOUT, 1).unwrap_or_default();
         if locale.takes(&codeset) {
             return catalog.get(TEXTS, number(code)).map_or(Found::BuiltIn, Found::Translated);
         }
     }
-    Found::NoCatalog { locale: locale.name }
+    // Without NLSPATH no catalogue in particular was asked for: a language that has none gets English.
+    if nls_path.is_some() { Found::NoCatalog { locale: locale.name } } else { Found::BuiltIn }
 }
 
 /// The number of a code's text in [`TEXTS`].
@@ -116,7 +118,7 @@ impl Locale {
     }
 }
 
-/// NLSPATH; not in a program that runs with other rights than its user's, who could have it open any file.
+/// NLSPATH; not in a program that runs with other rights than its user's, who could make it open any file.
 fn nls_path(env: &Env<'_>) -> Option<String> {
     // SAFETY: getauxval(3) takes a number and touches no memory of ours.
     let is_privileged = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
@@ -177,7 +179,7 @@ fn own_prefix() -> Option<PathBuf> {
     if unsafe { libc::dladdr(here, &mut info) } == 0 || info.dli_fname.is_null() {
         return None;
     }
-    // SAFETY: dladdr has answered a string, which lives as long as the library is loaded, and that is now.
+    // SAFETY: dladdr has set a string, which lives as long as the library is loaded, and that is now.
     let file = unsafe { CStr::from_ptr(info.dli_fname) };
     let file = Path::new(OsStr::from_bytes(file.to_bytes()));
     Some(file.parent()?.parent()?.to_owned())

@@ -1,17 +1,17 @@
-//! Who is in this job: which task this is, which others there are, and how those on one machine meet.
+//! Who is in this job: which task this is, which others there are, and how they connect.
 //!
-//! [`identity`] reads the environment, [`rendezvous`] brings the tasks of one machine together, and in its [`lobby`] a
-//! task is found again by one that had lost it. [`reporter`] is the line to the launcher for reports, and [`ended`] holds which
-//! tasks have ended, as the launcher reports them.
+//! [`identity`] reads the environment, [`connect`] connects tasks when they first need each other, [`openings`] tells the
+//! programs and contexts of one job apart that follow one another. [`reporter`] is the line to the launcher for reports, and
+//! [`ended`] holds which tasks have ended, as the launcher reports them.
 
 mod channel;
+pub mod connect;
 pub mod ended;
 pub mod identity;
-pub mod lobby;
 mod name;
-pub mod rendezvous;
+mod openings;
 pub mod reporter;
 
+pub use connect::Connections;
 pub use identity::{Common, Identity};
-pub use lobby::Lobby;
-pub use rendezvous::{Member, meet};
+pub use openings::Openings;

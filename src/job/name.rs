@@ -15,20 +15,11 @@ pub(in crate::job) struct Key {
     pub(in crate::job) uid: u32,
 }
 
-/// What a socket is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::job) enum Room {
-    /// Where all tasks meet: held by the lowest of them.
-    Rendezvous,
-    /// Where a task waits for others that come back.
-    Lobby,
-}
-
 impl Key {
-    /// The abstract name under which `task` listens. The secret is the key of the hash: names are visible to every user
+    /// The abstract name under which `task` listens for its peers of this generation. The secret is the key of the hash: names are visible to every user
     /// of the machine, and one that is made so gives nothing of the secret away and cannot be taken in advance.
     #[expect(deprecated, reason = "the only keyed hash in std whose algorithm is fixed")]
-    pub(in crate::job) fn name(&self, room: Room, task: u32) -> String {
+    pub(in crate::job) fn name(&self, generation: u32, task: u32) -> String {
         let half = |at: usize| {
             let mut bytes = [0; 8];
             for (to, from) in bytes.iter_mut().zip(self.secret.iter().skip(at)) {
@@ -43,9 +34,7 @@ impl Key {
         hash.write_u8(0xff);
         hash.write(&self.instance.to_le_bytes());
         hash.write(&task.to_le_bytes());
-        if room == Room::Lobby {
-            hash.write(b"lobby");
-        }
+        hash.write(&generation.to_le_bytes());
         format!("openlapi-{}-{:016x}", self.uid, hash.finish())
     }
 

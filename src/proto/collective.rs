@@ -5,14 +5,19 @@
 //! of nothing. Each task counts its collective operations; packets carry that count, so one that arrives before its
 //! task has entered the operation is kept.
 //!
-//! A task that is missing for ever *fails* the operation at the task that awaits its packet. That one ends it there and
-//! then, and every later one too, and tells so to all that would ever await a packet of its own: from this operation on
-//! they fail at their turn. So failure spreads along the very ways on which values do, in as many steps; nobody waits for
-//! somebody who waits no more, and everybody still counts the same operations.
+//! A task that is missing for ever *fails* the operation at the task that awaits its packet. That task ends the operation at
+//! once, and every later one too, and sends a packet about it to all that would await a packet of its own: from this operation
+//! on they fail at their turn. So a failure spreads along the ways of the values, in as many steps; no task waits for one that
+//! waits no more, and all tasks still count the same operations.
+//!
+//! A barrier of one task may meet an exchange of another: the program has made different calls. Packets of an exchange have
+//! values, those of a barrier have none, so the task that gets the other kind knows. It goes on through all rounds and names
+//! such a task in its packets: at the end every task knows, the operation fails in all of them, and the next one is in step.
 
 use super::content::Content;
 use super::outbox::{Body, Outbox, SendDone};
 use super::{Link, before};
+use crate::abi::LAPI_ERR_UNKNOWN;
 use crate::base::bytes::Piece;
 use crate::wire::frame::Task;
 use crate::wire::packet::Head;
@@ -21,13 +26,25 @@ use std::collections::HashMap;
 /// Bytes of one task's value in an exchange.
 const VALUE: usize = 8;
 
-/// Why an operation cannot end well.
+/// Why an operation fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// The task that is missing.
+    /// The task that is missing, or that has made another call.
     pub task: Task,
-    /// What the call answers for it.
+    /// What the call returns for it.
     pub code: i32,
+}
+
+impl Failure {
+    /// `task` has made another collective call than this one.
+    fn mismatch(task: Task) -> Self {
+        Self { task, code: LAPI_ERR_UNKNOWN }
+    }
+
+    /// Whether the tasks have made different calls. No task is missing for this reason.
+    pub fn is_mismatch(&self) -> bool {
+        self.code == LAPI_ERR_UNKNOWN
+    }
 }
 
 /// What has arrived of one round.
@@ -35,8 +52,10 @@ pub struct Failure {
 struct Round {
     values: Vec<u64>,
     bytes: usize,
-    /// A round without values is over when its one packet is there.
+    /// A round without values is over when its one packet has arrived.
     there: bool,
+    /// 1 + a task whose call is another one than the sender's; 0: the sender knows none.
+    other: u32,
 }
 
 struct Current {
@@ -45,6 +64,8 @@ struct Current {
     /// Value of this task and those above it, as far as known; empty in a barrier.
     values: Vec<u64>,
     exchange: bool,
+    /// A task that has made another call.
+    other: Option<Task>,
 }
 
 /// The collective operations of one task.
@@ -53,13 +74,34 @@ pub struct Collectives {
     tasks: u32,
     next: u32,
     current: Option<Current>,
-    arrived: HashMap<(u32, u16), Round>,
+    /// What has arrived of rounds that are not over here, by operation and round: a few.
+    arrived: Vec<((u32, u16), Round)>,
     /// Tasks whose packets do not come any more from this operation on, and why.
     missing: HashMap<Task, (u32, Failure)>,
     /// An operation has failed here: so do all that follow.
     failed: Option<Failure>,
     /// Tasks that were missing and may come back: failures of operations before this one, for want of them, are over.
     forgiven: HashMap<Task, u32>,
+}
+
+impl Round {
+    /// Whether all has arrived, of an exchange this number of bytes. Less comes where the tasks have made different calls.
+    fn is_over(&self, expected: usize) -> bool {
+        self.there && (self.bytes >= expected || self.values.is_empty() || self.other != 0)
+    }
+}
+
+/// The place of a packet in a collective operation: see [`Head::Collective`].
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    /// Which operation.
+    pub sequence: u32,
+    /// The round.
+    pub round: u16,
+    /// Where in the round's values its body belongs, in bytes.
+    pub offset: u32,
+    /// 1 + a task whose call is another one than the sender's; 0: none is known.
+    pub other: u32,
 }
 
 impl Collectives {
@@ -70,7 +112,7 @@ impl Collectives {
             tasks,
             next: 0,
             current: None,
-            arrived: HashMap::new(),
+            arrived: Vec::new(),
             missing: HashMap::new(),
             failed: None,
             forgiven: HashMap::new(),
@@ -90,6 +132,7 @@ impl Collectives {
             round: 0,
             values: value.into_iter().collect(),
             exchange: value.is_some(),
+            other: None,
         };
         self.next = self.next.wrapping_add(1);
         self.current = Some(current);
@@ -103,17 +146,17 @@ impl Collectives {
         self.next
     }
 
-    /// Another task has entered so many: a task that has come back goes on from there, also when it has entered one that is
-    /// behind. Answers whether it was behind.
+    /// Another task has entered `position` operations: a task that has rejoined continues from there, also when it has entered one
+    /// that is behind. Returns whether it was behind.
     pub fn catch_up(&mut self, position: u32, outbox: &mut Outbox, link: &mut impl Link) -> bool {
         if !before(self.turn(), position) {
             return false;
         }
         self.next = position;
-        self.arrived.retain(|(sequence, _), _| !before(*sequence, position));
+        self.arrived.retain(|((sequence, _), _)| !before(*sequence, position));
         if let Some(current) = &mut self.current {
             self.next = position.wrapping_add(1);
-            (current.sequence, current.round) = (position, 0);
+            (current.sequence, current.round, current.other) = (position, 0, None);
             current.values.truncate(1);
             if self.failed.is_none() {
                 self.send_round(outbox, link);
@@ -127,31 +170,55 @@ impl Collectives {
         self.current.as_ref().map_or(self.next, |current| current.sequence)
     }
 
-    /// Takes a packet in.
+    /// Takes in a packet of `src`. Returns whether it is one that `src` can have sent: otherwise nothing has changed.
     ///
     /// # Safety
     /// `body` must be readable for `len` bytes.
-    pub unsafe fn arrive(&mut self, sequence: u32, round: u16, offset: u64, body: *const u8, len: usize) {
-        let (from, room) = (offset as usize, self.tasks as usize * VALUE);
-        let Some(entry) = self.entry(sequence, round) else { return };
+    #[must_use]
+    pub unsafe fn arrive(&mut self, src: Task, packet: &Part, body: *const u8, len: usize) -> bool {
+        let Part { sequence, round, offset, other } = *packet;
+        // The round's reach is below the number of tasks, so that the number of rounds that are kept has a bound.
+        let Some(reach) = 1u64.checked_shl(round.into()).filter(|&reach| reach < u64::from(self.tasks))
+        else {
+            return false;
+        };
+        let room = count(reach, self.tasks) * VALUE;
+        let end = usize::try_from(offset).ok().and_then(|from| from.checked_add(len));
+        let fits = end.is_some_and(|end| end <= room) && offset as usize % VALUE == 0 && len % VALUE == 0;
+        if sender(self.me, reach, self.tasks) != src || !fits {
+            return false;
+        }
+        let Some(entry) = self.entry(sequence, round) else { return true };
         entry.there = true;
-        if len == 0 || from % VALUE != 0 || len % VALUE != 0 || offset as usize > room || from + len > room {
-            return;
+        entry.other = other;
+        if len != 0 {
+            let from = offset as usize;
+            if entry.values.len() * VALUE < from + len {
+                entry.values.resize((from + len) / VALUE, 0);
+            }
+            // SAFETY: the values were just made long enough; the caller vouches for the body.
+            unsafe {
+                std::ptr::copy_nonoverlapping(body, entry.values.as_mut_ptr().cast::<u8>().add(from), len)
+            };
+            entry.bytes += len;
         }
-        if entry.values.len() * VALUE < from + len {
-            entry.values.resize((from + len) / VALUE, 0);
-        }
-        // SAFETY: the values were just made long enough; the caller vouches for the body.
-        unsafe { std::ptr::copy_nonoverlapping(body, entry.values.as_mut_ptr().cast::<u8>().add(from), len) };
-        entry.bytes += len;
+        true
     }
 
-    /// What has arrived of a round; `None` when nobody will ask for it any more.
+    /// What has arrived of a round; `None` when no operation needs it any more.
     fn entry(&mut self, sequence: u32, round: u16) -> Option<&mut Round> {
         let (now, reached) =
             self.current.as_ref().map_or((self.next, 0), |current| (current.sequence, current.round));
         let over = before(sequence, now) || sequence == now && round < reached;
-        (!over).then(|| self.arrived.entry((sequence, round)).or_default())
+        if over {
+            return None;
+        }
+        let key = (sequence, round);
+        let at = self.arrived.iter().position(|(known, _)| *known == key).unwrap_or_else(|| {
+            self.arrived.push((key, Round::default()));
+            self.arrived.len() - 1
+        });
+        Some(&mut self.arrived[at].1)
     }
 
     /// Goes on as far as what has arrived allows. When the operation is over: the values of all tasks, by task (none
@@ -168,24 +235,32 @@ impl Collectives {
             if let Some(failure) = self.failed {
                 self.current = None;
                 // Later ones may find the task that is missing now.
-                self.arrived.retain(|(sequence, _), _| !before(*sequence, self.next));
+                self.arrived.retain(|((sequence, _), _)| !before(*sequence, self.next));
                 return Some(Err(failure));
             }
             if reach >= u64::from(tasks) {
                 let current = self.current.take()?;
-                return Some(Ok(self.by_task(current.values)));
+                return Some(match current.other {
+                    Some(task) => Err(Failure::mismatch(task)),
+                    None => Ok(self.by_task(current.values)),
+                });
             }
             let expected = if current.exchange { count(reach, tasks) * VALUE } else { 0 };
             let key = (current.sequence, current.round);
-            if self.arrived.get(&key).is_none_or(|round| !round.there || round.bytes < expected) {
-                let (from, failure) = *self.missing.get(&sender(me, reach, tasks))?;
+            let src = sender(me, reach, tasks);
+            let at = self.arrived.iter().position(|(known, round)| *known == key && round.is_over(expected));
+            let Some(at) = at else {
+                let (from, failure) = *self.missing.get(&src)?;
                 if before(current.sequence, from) {
                     return None;
                 }
                 self.fail(key.0, failure, outbox, link);
                 continue;
-            }
-            let round = self.arrived.remove(&key).unwrap_or_default();
+            };
+            let (_, round) = self.arrived.swap_remove(at);
+            let same = round.values.is_empty() != current.exchange;
+            let other = if same { round.other.checked_sub(1) } else { Some(src) };
+            current.other = current.other.or(other);
             current.values.extend(round.values);
             current.round += 1;
             self.send_round(outbox, link);
@@ -216,7 +291,7 @@ impl Collectives {
         self.missing.retain(|_, (_, failure)| failure.task != task);
         // Another process may have its place: what the former one has sent ahead counts no more.
         let (me, tasks) = (self.me, self.tasks);
-        self.arrived.retain(|(_, round), _| sender(me, 1 << round, tasks) != task);
+        self.arrived.retain(|((_, round), _)| sender(me, 1 << round, tasks) != task);
         self.failed = self.failed.filter(|failure| failure.task != task);
         self.forgiven.insert(task, self.next);
     }
@@ -255,12 +330,15 @@ impl Collectives {
         }
         let peer = ((u64::from(self.me) + tasks - reach) % tasks) as Task;
         let (round, sequence) = (current.round, current.sequence);
-        let values = if current.exchange { &current.values[..count(reach, self.tasks)] } else { &[] };
+        let other = current.other.map_or(0, |task| task + 1);
+        // Where the tasks have made different calls, values are missing.
+        let known = count(reach, self.tasks).min(current.values.len());
+        let values = if current.exchange { &current.values[..known] } else { &[] };
         let per_packet = outbox.max_body() / VALUE;
         let mut offset = 0;
         loop {
             let part = &values[offset..values.len().min(offset + per_packet)];
-            let head = Head::Collective { round, sequence, offset: (offset * VALUE) as u64 };
+            let head = Head::Collective { round, sequence, offset: (offset * VALUE) as u32, other };
             let data = Content::Piece(Piece { ptr: part.as_ptr().cast(), len: part.len() * VALUE });
             // SAFETY: the values live until the call is over, and a parked packet copies them.
             unsafe {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// Where the data of a message is, at the task that sends it.
 #[derive(Clone, Debug)]
 pub enum Content {
-    /// In a row.
+    /// Contiguous.
     Piece(Piece),
     /// In many places.
     Scattered(Arc<Layout>),
@@ -40,7 +40,7 @@ impl Content {
         }
     }
 
-    /// The bytes in a row, if they are.
+    /// The bytes, if they are contiguous.
     pub fn as_piece(&self) -> Option<Piece> {
         match self {
             Self::Piece(piece) => Some(*piece),
@@ -50,7 +50,7 @@ impl Content {
 }
 
 impl From<Layout> for Content {
-    /// A layout in a row is a piece: the short way for all that follows.
+    /// A contiguous layout is a piece: the short way for all that follows.
     fn from(layout: Layout) -> Self {
         match layout.as_contiguous() {
             Some((ptr, len)) => Self::Piece(Piece { ptr, len: len as usize }),
@@ -69,7 +69,7 @@ impl Gather for Layout {
 /// Where the data of a message goes, at the task that receives it.
 #[derive(Clone, Debug)]
 pub enum Sink {
-    /// Nowhere: nobody wants it.
+    /// Nowhere: the data is dropped.
     Nowhere,
     /// To this address and what follows.
     Buffer(usize),

@@ -8,7 +8,7 @@ use super::before;
 use super::content::Sink;
 use crate::base::bytes::{self, Piece};
 use crate::wire::frame::Task;
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 /// A message being assembled. `T` is what the caller wants to know when it is complete.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub struct Assembly<T> {
 pub enum Misplaced {
     /// Their message is not known (yet).
     Unknown,
-    /// They do not lie inside of their message: the sender is broken.
+    /// They do not lie inside of their message: the packet is malformed.
     Outside,
 }
 
@@ -46,7 +46,14 @@ impl Early {
     pub fn bytes(&self) -> Piece {
         Piece { ptr: self.words.as_ptr().cast(), len: self.len }
     }
+
+    fn size(&self) -> usize {
+        size_of::<Self>() + 8 * self.words.len()
+    }
 }
+
+/// How many malformed messages of one sender are remembered.
+const REFUSED: usize = 64;
 
 struct Source<T> {
     /// All messages before this number are delivered,
@@ -58,6 +65,10 @@ struct Source<T> {
     /// Messages under way. Few at a time, so a list is the fastest table.
     assemblies: Vec<(u32, Assembly<T>)>,
     early: HashMap<u32, Vec<Early>>,
+    /// How many bytes these take.
+    early_bytes: usize,
+    /// Messages whose first packet was malformed: the rest of them is dropped. The last ones only.
+    refused: VecDeque<u32>,
 }
 
 impl<T> Default for Source<T> {
@@ -68,6 +79,8 @@ impl<T> Default for Source<T> {
             asked: None,
             assemblies: Vec::new(),
             early: HashMap::new(),
+            early_bytes: 0,
+            refused: VecDeque::new(),
         }
     }
 }
@@ -89,8 +102,8 @@ impl<T> Inbox<T> {
         self.source(src).assemblies.push((id, assembly));
     }
 
-    /// Where `len` bytes at `offset` of a message belong. The bytes count as arrived. When they are the last, the message comes back too and is forgotten; it still has to be
-    /// [`Self::deliver`]ed.
+    /// Where `len` bytes at `offset` of a message belong. The bytes count as arrived. When they are the last, the message is
+    /// returned too and forgotten; it still has to be [`Self::deliver`]ed.
     pub fn place(
         &mut self,
         src: Task,
@@ -110,23 +123,50 @@ impl<T> Inbox<T> {
         Ok((to, complete.then(|| assemblies.swap_remove(at).1)))
     }
 
-    /// Keeps a packet whose message is not known yet.
+    /// Keeps a packet whose message is not known yet. Returns how many bytes of the sender's are kept now.
     ///
     /// # Safety
     /// The body must be readable.
-    pub unsafe fn keep(&mut self, src: Task, id: u32, offset: u64, body: Piece) {
+    pub unsafe fn keep(&mut self, src: Task, id: u32, offset: u64, body: Piece) -> usize {
+        let source = self.source(src);
+        if source.refused.contains(&id) {
+            return source.early_bytes;
+        }
         // SAFETY: the caller's promise.
         let words = unsafe { bytes::copy_aligned(body) };
-        self.source(src).early.entry(id).or_default().push(Early { offset, words, len: body.len });
+        let early = Early { offset, words, len: body.len };
+        source.early_bytes += early.size();
+        source.early.entry(id).or_default().push(early);
+        source.early_bytes
+    }
+
+    /// How many bytes are taken by packets of this sender whose message is not known yet.
+    pub fn early_bytes(&self, src: Task) -> usize {
+        self.sources[src as usize].as_deref().map_or(0, |source| source.early_bytes)
     }
 
     /// The packets of a message that came before its first one.
     pub fn early(&mut self, src: Task, id: u32) -> Vec<Early> {
         let source = self.source(src);
-        if source.early.is_empty() { Vec::new() } else { source.early.remove(&id).unwrap_or_default() }
+        if source.early.is_empty() {
+            return Vec::new();
+        }
+        let early = source.early.remove(&id).unwrap_or_default();
+        source.early_bytes -= early.iter().map(Early::size).sum::<usize>();
+        early
     }
 
-    /// Notes that all data of a message is where it belongs. Answers the count that the sender's fence asked about,
+    /// Drops what has come of a message whose first packet is malformed, and what is still to come.
+    pub fn refuse(&mut self, src: Task, id: u32) {
+        self.early(src, id);
+        let refused = &mut self.source(src).refused;
+        if refused.len() == REFUSED {
+            refused.pop_front();
+        }
+        refused.push_back(id);
+    }
+
+    /// Notes that all data of a message is where it belongs. Returns the count that the sender's fence asked about,
     /// when this was the last that it waited for.
     #[inline]
     pub fn deliver(&mut self, src: Task, id: u32) -> Option<u32> {
@@ -142,7 +182,7 @@ impl<T> Inbox<T> {
         source.answer()
     }
 
-    /// The sender's fence asks about the messages before `count`. Answers `count` when they are all delivered;
+    /// The sender's fence asks about the messages before `count`. Returns `count` when they are all delivered;
     /// otherwise [`Self::deliver`] will.
     pub fn ask(&mut self, src: Task, count: u32) -> Option<u32> {
         let source = self.source(src);
@@ -157,13 +197,14 @@ impl<T> Inbox<T> {
         match self.sources[src as usize].as_deref_mut() {
             Some(source) => {
                 source.early.clear();
+                source.early_bytes = 0;
                 std::mem::take(&mut source.assemblies)
             }
             None => Vec::new(),
         }
     }
 
-    /// Forgets everything about a peer that will begin anew.
+    /// Forgets everything about a peer that will rejoin.
     pub fn forget(&mut self, src: Task) {
         self.sources[src as usize] = None;
     }

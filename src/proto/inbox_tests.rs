@@ -103,3 +103,23 @@ fn very_many_messages_may_overtake_one() {
     assert_eq!(inbox.ask(0, MANY), None);
     assert_eq!(inbox.deliver(0, 0), Some(MANY));
 }
+
+#[test]
+fn nothing_is_kept_of_a_message_that_was_refused() {
+    let mut inbox: Inbox<()> = Inbox::new(2);
+    let bytes = [5u8; 40];
+    // SAFETY: there are so many bytes.
+    let keep =
+        |inbox: &mut Inbox<()>, id| unsafe { inbox.keep(1, id, 8, Piece { ptr: bytes.as_ptr(), len: 40 }) };
+    let one = keep(&mut inbox, 7);
+    assert!(one >= 40 && inbox.early_bytes(1) == one);
+    assert_eq!(keep(&mut inbox, 8), 2 * one);
+    inbox.refuse(1, 7);
+    assert_eq!(inbox.early_bytes(1), one, "what has come of it is forgotten");
+    assert_eq!(keep(&mut inbox, 7), one, "and so is what comes later");
+    assert_eq!(inbox.early(1, 8).len(), 1);
+    assert_eq!(inbox.early_bytes(1), 0);
+    keep(&mut inbox, 9);
+    inbox.abandon(1);
+    assert_eq!((inbox.early_bytes(1), inbox.kept().map(|(_, count)| count).sum::<usize>()), (0, 0));
+}

@@ -3,7 +3,7 @@
 use super::Link;
 use super::content::{Content, whole_atoms};
 use super::lent::{Key, Lent};
-use super::outbox::{Continuation, SendDone};
+use super::send::{Continuation, SendDone, Traffic};
 use crate::base::bytes::{Piece, Source, pad8};
 use crate::wire::frame::{Outgoing, SendError, Task, Ticket};
 use crate::wire::packet::{Encoded, Head};
@@ -20,6 +20,19 @@ pub(super) struct Parked {
     pub(super) head: Encoded,
     pub(super) body: Kept,
     pub(super) done: Option<SendDone>,
+    /// The copy takes one of the buffers.
+    pub(super) buffered: bool,
+}
+
+impl Parked {
+    /// The bytes that it takes.
+    fn size(&self) -> usize {
+        let body = match &self.body {
+            Kept::Owned { bytes, .. } => bytes.len(),
+            Kept::Borrowed { header, .. } => header.len(),
+        };
+        size_of::<Self>() + body
+    }
 }
 
 pub(super) struct Stream {
@@ -27,15 +40,25 @@ pub(super) struct Stream {
     pub(super) first: Option<(Encoded, Box<[u8]>)>,
     pub(super) next: Continuation,
     pub(super) data: Content,
-    /// What `data` refers to, when it is a copy.
-    pub(super) _copy: Option<Box<[u8]>>,
-    /// Packets hold whole multiples of so many bytes; 0: any number.
+    /// What `data` refers to, when it is a copy, which takes one of the buffers.
+    pub(super) copy: Option<Box<[u8]>>,
+    /// Packets hold whole multiples of this many bytes; 0: any number.
     pub(super) atom: usize,
     pub(super) sent: usize,
     /// Packets of it were taken.
     pub(super) lent: Option<Key>,
     pub(super) done: Option<SendDone>,
 }
+
+impl Stream {
+    /// The bytes that it takes. The first packet's user header counts as long as the stream lives.
+    fn size(&self) -> usize {
+        size_of::<Self>() + self.copy.as_ref().map_or(0, |copy| copy.len())
+    }
+}
+
+/// How many parked packets go out before it is the turn of a packet of a stream.
+const PARKED_PER_STREAM: u32 = 4;
 
 #[derive(Default)]
 pub(super) struct Lane {
@@ -47,31 +70,17 @@ pub(super) struct Lane {
     pub(super) asked: u64,
     pub(super) parked: VecDeque<Parked>,
     pub(super) streams: VecDeque<Stream>,
+    /// How many bytes are taken by what is parked and by streams.
+    pub(super) bytes: usize,
+    /// How many of them are copies that take a buffer.
+    pub(super) buffers: usize,
+    /// How many small packets have gone out since the last one of a stream, up to [`PARKED_PER_STREAM`].
+    since_stream: u32,
+    /// Something is parked, or a stream is under way.
     pub(super) busy: bool,
     pub(super) gone: bool,
     /// See [`Traffic::seen`].
     pub(super) seen: u32,
-}
-
-/// What is on its way to one peer, for one who asks why nothing moves.
-#[derive(Clone, Debug, Default)]
-pub struct Traffic {
-    /// The peer.
-    pub peer: Task,
-    /// Packets that wait for room.
-    pub parked: usize,
-    /// Their bytes, user headers and data.
-    pub parked_bytes: usize,
-    /// Streams: bytes sent, and bytes in all.
-    pub streams: Vec<(usize, usize)>,
-    /// How many messages were numbered.
-    pub messages: u64,
-    /// Of how many of them a fence has asked whether they are delivered, when that is not answered yet.
-    pub asked: Option<u64>,
-    /// The moment at which [`super::outbox::Outbox::mark`] first saw that something waits for room; 0: not yet.
-    pub seen: u32,
-    /// The peer has left.
-    pub gone: bool,
 }
 
 impl Lane {
@@ -114,7 +123,16 @@ impl Lane {
         finished: &mut Vec<SendDone>,
         moved: &mut bool,
     ) -> Result<(), SendError> {
-        while let Some(parked) = self.parked.front() {
+        let mut budget = PUMP_BUDGET;
+        loop {
+            if self.is_streams_turn() && budget != 0 {
+                budget -= 1;
+                // Without room for it nothing else goes out: what is smaller would take the room for ever.
+                self.pump_stream(link, peer, max_body, lent, finished)?;
+                *moved = true;
+                continue;
+            }
+            let Some(parked) = self.parked.front() else { return Ok(()) };
             let (first, second, copy_limit) = match &parked.body {
                 Kept::Owned { bytes, header } => {
                     let (first, second) = bytes.split_at(*header);
@@ -126,28 +144,72 @@ impl Lane {
             // SAFETY: copies are ours; borrowed data is promised by the caller of `post` until it is reported.
             let ticket = unsafe { link.send(peer, &packet) }.accepted()?;
             *moved = true;
+            self.since_stream = (self.since_stream + 1).min(PARKED_PER_STREAM);
             let mut message = None;
             ticket.into_iter().for_each(|ticket| lent.take(&mut message, peer, ticket));
-            let done = self.parked.pop_front().and_then(|parked| parked.done);
-            finished.extend(done.and_then(|done| follow(lent, message, done)));
+            if let Some(parked) = self.parked.pop_front() {
+                self.bytes -= parked.size();
+                self.buffers -= usize::from(parked.buffered);
+                finished.extend(parked.done.and_then(|done| follow(lent, message, done)));
+            }
         }
-        for _ in 0..PUMP_BUDGET {
-            let Some(stream) = self.streams.front_mut() else { break };
-            // SAFETY: the data is promised by the caller of `send_stream` until it is reported.
-            let ticket = unsafe { stream.send_one(link, peer, max_body) }?;
-            *moved = true;
-            ticket.into_iter().for_each(|ticket| lent.take(&mut stream.lent, peer, ticket));
-            if stream.sent == stream.data.len() {
-                let (message, done) = (stream.lent, stream.done);
-                self.streams.pop_front();
-                finished.extend(done.and_then(|done| follow(lent, message, done)));
+    }
+
+    fn pump_stream(
+        &mut self,
+        link: &mut impl Link,
+        peer: Task,
+        max_body: usize,
+        lent: &mut Lent,
+        finished: &mut Vec<SendDone>,
+    ) -> Result<(), SendError> {
+        let Some(stream) = self.streams.front_mut() else { return Ok(()) };
+        // SAFETY: the data is promised by the caller of `send_stream` until it is reported.
+        let ticket = unsafe { stream.send_one(link, peer, max_body) }?;
+        self.since_stream = 0;
+        ticket.into_iter().for_each(|ticket| lent.take(&mut stream.lent, peer, ticket));
+        if stream.sent == stream.data.len() {
+            if let Some(stream) = self.streams.pop_front() {
+                self.bytes -= stream.size();
+                self.buffers -= usize::from(stream.copy.is_some());
+                finished.extend(stream.done.and_then(|done| follow(lent, stream.lent, done)));
             }
         }
         Ok(())
     }
 
+    /// Whether the next packet is one of a stream.
+    fn is_streams_turn(&self) -> bool {
+        !self.streams.is_empty() && (self.parked.is_empty() || self.since_stream >= PARKED_PER_STREAM)
+    }
+
+    /// Whether a small packet may go out before what waits: nothing small waits, and streams have had their turn.
+    #[cold]
+    pub(super) fn lets_pass(&mut self) -> bool {
+        let lets = self.parked.is_empty() && self.since_stream < PARKED_PER_STREAM;
+        self.since_stream += u32::from(lets);
+        lets
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.parked.is_empty() && self.streams.is_empty()
+    }
+
+    pub(super) fn park(&mut self, parked: Parked) {
+        self.bytes += parked.size();
+        self.buffers += usize::from(parked.buffered);
+        self.parked.push_back(parked);
+    }
+
+    pub(super) fn add_stream(&mut self, stream: Stream) {
+        self.bytes += stream.size();
+        self.buffers += usize::from(stream.copy.is_some());
+        self.streams.push_back(stream);
+    }
+
     pub(super) fn abandon(&mut self, error: i32, finished: &mut Vec<SendDone>) {
         self.gone = true;
+        (self.bytes, self.buffers) = (0, 0);
         let from = finished.len();
         finished.extend(self.parked.drain(..).filter_map(|parked| parked.done));
         finished.extend(self.streams.drain(..).filter_map(|stream| stream.done));
@@ -175,7 +237,7 @@ impl Stream {
         max_body: usize,
     ) -> Result<Option<Ticket>, SendError> {
         let left = self.data.len() - self.sent;
-        let copy_limit = if self._copy.is_some() { usize::MAX } else { 0 };
+        let copy_limit = if self.copy.is_some() { usize::MAX } else { 0 };
         if let Some((head, header)) = &self.first {
             let room = max_body - pad8(header.len());
             let chunk = left.min(whole_atoms(room, self.atom));

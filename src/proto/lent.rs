@@ -2,7 +2,7 @@
 //!
 //! A message is done with the program's memory when all of its packets were accepted and every taken one was reported.
 
-use super::outbox::SendDone;
+use super::send::SendDone;
 use crate::wire::frame::{Task, Ticket};
 use std::collections::BTreeMap;
 

@@ -1,23 +1,23 @@
-//! Which of the tasks that owe something are silent, for how long, and what to do about it.
+//! Which of the tasks that this task waits for are silent, for how long, and what to do about it.
 //!
-//! A task that lives may have nothing to say for hours: its handler computes, or it waits for somebody else. So silence
-//! alone means nothing. After some of it the task is *asked*, by a packet that any task answers whose dispatcher is
-//! served; when no answer comes either, it is *given up* once it has been silent for as long as the program's TIMEOUT says.
+//! A task that lives may send nothing for hours: its handler computes, or it waits for another task. So silence alone means
+//! nothing. After some of it the task is *probed*, by a packet that every task answers whose dispatcher runs; without an answer
+//! it is *given up* once it has been silent for as long as the program's TIMEOUT says.
 //!
-//! There is no clock here: the caller says what time it is whenever it looks. It may itself have been stopped between two
-//! looks, and its peers with it. A sudden gap therefore counts for nothing, and who was asked before it gets the time to
-//! answer once more.
+//! There is no clock here: the caller gives the time with each look. The caller itself may have been stopped between two looks,
+//! and its peers with it. A sudden gap therefore does not count, and a task that was probed before it gets the time to answer
+//! once more.
 
 use crate::wire::frame::Task;
 use std::time::Duration;
 
-/// TIMEOUT is a promise of when the error is there: a task is given up so much earlier, because nobody looks all the time.
+/// TIMEOUT promises when the error is reported: a task is given up this much earlier, because looks are rare.
 const MARGIN: Duration = Duration::from_secs(1);
-/// Who looks again only after so long was away, or looks seldom.
+/// A caller that looks again only after this time was stopped, or looks seldom.
 const AWAY: Duration = Duration::from_secs(2);
-/// After how much silence a task is asked, whatever TIMEOUT is: at least, at most.
+/// After how much silence a task is probed, whatever TIMEOUT is: at least, at most.
 const ASK_AFTER: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
-/// How long it has for the answer, at most.
+/// How long a task has for the answer, at most.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What the caller is to do about a task.
@@ -25,21 +25,21 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub enum Verdict {
     /// Probe whether it still looks for packets.
     Probe,
-    /// Give it up: it has been silent for so long.
+    /// Give it up: it has been silent for this time.
     GiveUp(Duration),
 }
 
-/// A task that owes something.
+/// A task that is waited for.
 struct Watched {
     task: Task,
     pulse: u64,
-    /// When it last showed life, or began to owe.
+    /// When it last made progress, or began to be waited for.
     heard: Duration,
-    /// It was asked since then, and has had so long to answer.
+    /// It was probed since then, and has had this time to answer.
     asked: Option<Duration>,
 }
 
-/// The tasks that owe something.
+/// The tasks that are waited for.
 #[derive(Default)]
 pub struct Liveness {
     watched: Vec<Watched>,
@@ -49,13 +49,13 @@ pub struct Liveness {
 }
 
 impl Liveness {
-    /// Nobody owes anything.
+    /// No task is waited for.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Looks at the tasks that owe something now, in ascending order, each with a number that changes when it shows life.
-    /// `now` counts from any moment, but always from the same. Whoever is to be given up is forgotten here.
+    /// Looks at the tasks that are waited for now, in ascending order, each with its progress count. `now` counts from any
+    /// moment, but always from the same. A task that is to be given up is forgotten here.
     pub fn look(
         &mut self,
         now: Duration,

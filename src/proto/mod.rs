@@ -4,8 +4,10 @@
 //! caller brings, arrive as calls, and what must happen because of them comes back as a value. So a whole job can be
 //! simulated in one thread, from a seed.
 //!
-//! * [`outbox`]: messages on their way out; `lane`: what waits for room at one peer; `lent`: what the link still reads.
+//! * [`outbox`]: messages on their way out; [`send`]: how they are asked for; `lane`: what waits for room at one peer; `lent`:
+//!   what the link still reads.
 //! * [`inbox`]: messages on their way in, and which of them have been delivered.
+//! * [`tasks`]: sets and counts of tasks.
 //! * [`ops`]: operations of this task that wait for an answer.
 //! * [`content`]: where data lies, at both ends.
 //! * [`collective`]: barrier and exchange among all tasks.
@@ -19,6 +21,8 @@ mod lent;
 pub mod liveness;
 pub mod ops;
 pub mod outbox;
+pub mod send;
+pub mod tasks;
 
 use crate::wire::frame::{Outgoing, SendOutcome, Task, Ticket};
 

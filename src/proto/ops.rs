@@ -1,10 +1,11 @@
 //! Operations of this task that wait for an answer, and the epochs by which a fence knows its own.
 //!
-//! The answer names its operation by a cookie. A cookie goes stale when its operation ends, so that a late or forged
-//! answer finds nothing.
+//! The answer names its operation by a cookie. A cookie becomes invalid when its operation ends, so that a late or forged
+//! answer finds no operation.
 
 use crate::proto::content::Sink;
-use crate::proto::outbox::SendDone;
+use crate::proto::send::SendDone;
+use crate::proto::tasks::TaskCounts;
 use crate::wire::frame::Task;
 use slotmap::{Key, KeyData, SlotMap, new_key_type};
 use std::collections::VecDeque;
@@ -35,7 +36,7 @@ pub enum Op {
         len: usize,
         /// Whether the target has it, or has asked for it in packets.
         fetched: bool,
-        /// Whether the message is complete. On a transport without order this may be told first.
+        /// Whether the message is complete. On a transport without order this packet may come first.
         concluded: bool,
     },
     /// A get.
@@ -71,8 +72,8 @@ pub struct Pending {
     pub op: Op,
     /// The task that must answer.
     pub peer: Task,
-    /// The moment at which [`Ops::mark`] first met it; 0: not yet. An operation begins without a look at the clock.
-    pub seen: u32,
+    /// How many marks there were when it began: see [`Ops::seen`]. An operation begins without a look at the clock.
+    marks: u32,
     epoch: Option<u64>,
 }
 
@@ -98,20 +99,30 @@ impl Pending {
 pub struct Ops {
     table: SlotMap<OpKey, Pending>,
     epochs: Epochs,
+    /// How many wait for each peer. The table never shrinks, and going through it visits every slot that was ever used: so
+    /// no path on which a thread waits may do that.
+    peers: TaskCounts,
+    marks: Marks,
 }
 
 impl Ops {
     /// With room for `room` operations before the table must grow.
     pub fn new(room: usize) -> Self {
-        Self { table: SlotMap::with_capacity_and_key(room), epochs: Epochs::default() }
+        Self {
+            table: SlotMap::with_capacity_and_key(room),
+            epochs: Epochs::default(),
+            peers: TaskCounts::default(),
+            marks: Marks::default(),
+        }
     }
 
-    /// Takes an operation in; the answer is its cookie, never 0. When `fenced`, a fence waits for it here; otherwise the
+    /// Takes an operation in, and returns its cookie, which is never 0. When `fenced`, a fence waits for it here; otherwise the
     /// target's confirmation covers it.
     #[inline]
     pub fn insert(&mut self, peer: Task, op: Op, fenced: bool) -> u64 {
         let epoch = fenced.then(|| self.epochs.enter());
-        self.table.insert(Pending { op, peer, seen: 0, epoch }).data().as_ffi()
+        self.peers.add(peer);
+        self.table.insert(Pending { op, peer, marks: self.marks.count, epoch }).data().as_ffi()
     }
 
     /// The operation with this cookie, if it is in flight and `peer` is the one to answer.
@@ -129,6 +140,7 @@ impl Ops {
             return None;
         }
         let pending = self.table.remove(key)?;
+        self.peers.subtract(peer);
         if let Some(epoch) = pending.epoch {
             self.epochs.leave(epoch);
         }
@@ -137,6 +149,9 @@ impl Ops {
 
     /// Ends all operations that wait for `peer`.
     pub fn abandon(&mut self, peer: Task) -> Vec<Op> {
+        if !self.wait_for(peer) {
+            return Vec::new();
+        }
         let keys: Vec<_> = self
             .table
             .iter()
@@ -148,29 +163,41 @@ impl Ops {
 
     /// Whether any operation waits for `peer`.
     pub fn wait_for(&self, peer: Task) -> bool {
-        self.table.values().any(|pending| pending.peer == peer)
+        self.peers.of(peer) != 0
     }
 
-    /// The operations that wait for `peer`.
+    /// How many operations wait for `peer`.
+    #[inline]
+    pub fn count(&self, peer: Task) -> u32 {
+        self.peers.of(peer)
+    }
+
+    /// The operations that wait for `peer`. Goes through the table: for reports.
     pub fn of(&self, peer: Task) -> impl Iterator<Item = &Op> + '_ {
         self.table.values().filter(move |pending| pending.peer == peer).map(|pending| &pending.op)
     }
 
-    /// The tasks that something in flight waits for; a task may come several times.
+    /// The tasks that something in flight waits for, each once, in no order.
     pub fn peers(&self) -> impl Iterator<Item = Task> + '_ {
-        self.table.values().map(|pending| pending.peer)
+        self.peers.tasks()
     }
 
-    /// Those in flight, in no order.
+    /// Those in flight, in no order. Goes through the table: for reports.
     pub fn iter(&self) -> impl Iterator<Item = &Pending> + '_ {
         self.table.values()
     }
 
     /// Notes that the operations in flight were there at this moment.
     pub fn mark(&mut self, moment: u32) {
-        for pending in self.table.values_mut().filter(|pending| pending.seen == 0) {
-            pending.seen = moment;
+        self.peers.prune();
+        if !self.is_empty() {
+            self.marks.add(moment);
         }
+    }
+
+    /// The moment of the first [`Self::mark`] after this operation began, or of a later one; 0: not yet.
+    pub fn seen(&self, pending: &Pending) -> u32 {
+        self.marks.after(pending.marks)
     }
 
     /// How many are in flight.
@@ -189,6 +216,43 @@ impl Ops {
     }
 }
 
+/// Moments, so that what began between two of them can later be found to be at least so old. Old ones are thinned out.
+#[derive(Default)]
+struct Marks {
+    /// How many moments were added.
+    count: u32,
+    /// Some of them with their numbers, from 1 on, in ascending order.
+    moments: Vec<(u32, u32)>,
+}
+
+impl Marks {
+    /// How many moments are kept at most.
+    const KEPT: usize = 512;
+
+    fn add(&mut self, moment: u32) {
+        self.count = self.count.wrapping_add(1);
+        if self.count == 0 {
+            // After four billion moments the numbers begin again, and those that are kept are worth nothing.
+            self.moments.clear();
+            self.count = 1;
+        }
+        if self.moments.len() == Self::KEPT {
+            let mut at = 0;
+            self.moments.retain(|_| {
+                at += 1;
+                at % 2 == 0 || at > Self::KEPT / 2
+            });
+        }
+        self.moments.push((self.count, moment));
+    }
+
+    /// The first kept moment whose number is above `count`, or 0.
+    fn after(&self, count: u32) -> u32 {
+        let at = self.moments.partition_point(|(number, _)| *number <= count);
+        self.moments.get(at).map_or(0, |(_, moment)| *moment)
+    }
+}
+
 /// Which of the operations began before a fence: each belongs to the epoch in which it began, and a fence ends one.
 #[derive(Default)]
 pub struct Epochs {
@@ -199,7 +263,7 @@ pub struct Epochs {
 }
 
 impl Epochs {
-    /// One more in the present epoch, whose number is the answer.
+    /// Adds one to the present epoch, and returns its number.
     #[inline]
     pub fn enter(&mut self) -> u64 {
         match self.counts.back_mut() {
@@ -209,7 +273,7 @@ impl Epochs {
         self.first + self.counts.len() as u64 - 1
     }
 
-    /// One less in that epoch.
+    /// Takes one from that epoch.
     #[inline]
     pub fn leave(&mut self, epoch: u64) {
         self.counts[(epoch - self.first) as usize] -= 1;
@@ -219,7 +283,7 @@ impl Epochs {
         }
     }
 
-    /// Ends the present epoch; the answer is its number.
+    /// Ends the present epoch, and returns its number.
     pub fn close(&mut self) -> u64 {
         if self.counts.is_empty() {
             self.counts.push_back(0);

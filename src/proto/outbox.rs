@@ -2,124 +2,79 @@
 //!
 //! Each peer has a *lane*. A packet goes out at once when the link takes it; otherwise it is *parked* in its lane,
 //! and the call that sent it returns all the same: no call ever waits for room. A message longer than one packet is a
-//! *stream*, cut as room comes. Parked packets go before streams, so that small messages pass large ones.
+//! *stream*, cut as room comes. Small messages may pass large ones; of what waits, parked packets and packets of streams
+//! take turns, so that neither starves.
 //!
 //! A parked packet keeps its user header, and its data up to the caller's copy limit; above that it refers to the
-//! program's memory, which the program leaves alone until its [`SendDone`] is reported. So it is with a packet that the
-//! link has taken: the message is done when the link reports it.
+//! program's memory, which the program leaves alone until its [`SendDone`] is reported. The same holds for a packet that the
+//! link has taken: the message is done when the link reports it. Copies within the copy limit take
+//! one *buffer* each, of which there may be a limited number (see [`Outbox::limit_buffers`]): without a buffer a message
+//! is not copied, and its origin counter waits.
+//!
+//! What a lane keeps is counted in bytes ([`Outbox::bytes`]). Memory for it is asked for fallibly: a message for which
+//! there is none is not sent ([`Sent::NoMemory`]).
 
 use super::Link;
 use super::content::Content;
-pub use super::lane::Traffic;
 use super::lane::{Kept, Lane, Parked, Stream, append};
 use super::lent::Lent;
+pub use super::send::{Body, Continuation, SendDone, Sent, Streaming, Traffic};
+use super::tasks::TaskSet;
 use crate::abi::LAPI_ERR_NO_CONNECTIVITY;
 use crate::base::bytes::Piece;
 use crate::wire::frame::{Outgoing, SendError, SendOutcome, Task, Ticket};
 use crate::wire::packet::{Encoded, Head};
 
-/// What follows when the memory that a message was sent from is free again. The protocol only carries it.
-#[derive(Clone, Copy, Debug)]
-pub struct SendDone {
-    /// Address of the origin counter, or 0.
-    pub org_cntr: usize,
-    /// Address of the send completion handler, or 0.
-    pub handler: usize,
-    /// The handler's parameter.
-    pub info: usize,
-    /// The peer of the message.
-    pub peer: Task,
-    /// 0, or the error that ended the message.
-    pub error: i32,
-    /// Bytes of the program's data.
-    pub bytes: u64,
-    /// Bytes of one piece, for data that lies in many; 0 for data in a row.
-    pub piece: u32,
-    /// When it was posted, if the caller wants to know how long it took; 0 otherwise.
-    pub posted: u64,
-    /// False for what the library sends on its own account: it is not a send operation of the program.
-    pub user: bool,
-}
-
-impl SendDone {
-    /// Nothing to be told.
-    pub const fn nothing(peer: Task) -> Self {
-        Self { org_cntr: 0, handler: 0, info: 0, peer, error: 0, bytes: 0, piece: 0, posted: 0, user: false }
-    }
-}
-
-/// What became of a message that was posted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sent {
-    /// It is out, or copied: the program's memory is free.
-    Free,
-    /// It refers to the program's memory; its [`SendDone`] will be reported.
-    Queued,
-    /// The peer has left.
-    Gone,
-}
-
-/// The two pieces of a packet's body.
-#[derive(Clone, Copy, Debug)]
-pub struct Body<'a> {
-    /// The user header.
-    pub header: Piece,
-    /// The data.
-    pub data: &'a Content,
-}
-
-impl<'a> Body<'a> {
-    /// No body.
-    pub const EMPTY: Self = Self { header: Piece::EMPTY, data: &Content::EMPTY };
-
-    /// Data without a user header.
-    pub fn data(data: &'a Content) -> Self {
-        Self { header: Piece::EMPTY, data }
-    }
-
-    fn len(&self) -> usize {
-        self.header.len + self.data.len()
-    }
-}
-
-/// How the packets of a stream after the first are headed.
-#[derive(Clone, Copy, Debug)]
-pub enum Continuation {
-    /// As data of a message of ours.
-    Message(u32),
-    /// As data that the peer's operation asked for.
-    Reply(u64),
-}
-
-/// How a stream is sent.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Streaming {
-    /// The data is copied at once.
-    pub copied: bool,
-    /// Packets hold whole multiples of so many bytes; 0: any number.
-    pub atom: usize,
-}
-
 /// All lanes of a task.
 pub struct Outbox {
     lanes: Vec<Option<Box<Lane>>>,
     /// Lanes in which something waits.
-    busy: Vec<Task>,
+    busy: TaskSet,
     /// Messages whose memory the link still reads.
     lent: Lent,
     /// How many entries `busy` and `lent` have, in one number for the hot path.
     waiting: usize,
     /// Lanes with messages that no fence has confirmed.
-    unfenced: Vec<Task>,
+    unfenced: TaskSet,
+    /// Lanes whose peer was asked by a fence and has not confirmed.
+    asked: TaskSet,
     max_body: usize,
+    /// How many buffers there are for copies, and how many are in use.
+    buffers: (usize, usize),
+    /// How many bytes all lanes take.
+    bytes: usize,
+    /// How often something that had waited went out.
+    pumped: u64,
 }
 
 impl Outbox {
     /// For a job of `tasks` tasks and packets with bodies of at most `max_body` bytes.
     pub fn new(tasks: u32, max_body: usize) -> Self {
         let lanes = std::iter::repeat_with(|| None).take(tasks as usize).collect();
-        let (lent, waiting) = (Lent::default(), 0);
-        Self { lanes, busy: Vec::new(), lent, waiting, unfenced: Vec::new(), max_body }
+        let none = TaskSet::default;
+        Self {
+            lanes,
+            busy: none(),
+            lent: Lent::default(),
+            waiting: 0,
+            unfenced: none(),
+            asked: none(),
+            max_body,
+            buffers: (usize::MAX, 0),
+            bytes: 0,
+            pumped: 0,
+        }
+    }
+
+    /// From now on at most this many messages that wait are copies within the copy limit (MP_REXMIT_BUF_CNT).
+    pub fn limit_buffers(&mut self, count: usize) {
+        self.buffers.0 = count;
+    }
+
+    /// Whether a message within the copy limit would be copied if it had to wait now.
+    #[inline]
+    pub fn has_buffer(&self) -> bool {
+        self.buffers.1 < self.buffers.0
     }
 
     /// The longest body of a packet.
@@ -137,7 +92,7 @@ impl Outbox {
     /// Whether something waits for room, or for the link to report it.
     #[inline]
     pub fn waiting(&self) -> bool {
-        debug_assert_eq!(self.waiting, self.busy.len() + self.lent.len());
+        debug_assert_eq!(self.waiting, self.busy.members().len() + self.lent.len());
         self.waiting != 0
     }
 
@@ -151,12 +106,27 @@ impl Outbox {
         self.lanes[peer as usize].as_deref().map_or(0, |lane| lane.parked.len())
     }
 
+    /// How many bytes of this task's memory are taken by what waits for `peer`. The program's own memory does not count.
+    pub fn bytes(&self, peer: Task) -> usize {
+        self.lanes[peer as usize].as_deref().map_or(0, |lane| lane.bytes)
+    }
+
+    /// The same for all peers together.
+    pub fn bytes_in_all(&self) -> usize {
+        self.bytes
+    }
+
+    /// A number that changes whenever something goes out that had to wait.
+    pub fn pumped(&self) -> u64 {
+        self.pumped
+    }
+
     /// How many long messages to `peer` are not out yet.
     pub fn streams(&self, peer: Task) -> usize {
         self.lanes[peer as usize].as_deref().map_or(0, |lane| lane.streams.len())
     }
 
-    /// Whether a fence has asked `peer` for what it has not confirmed yet.
+    /// Whether a fence has asked `peer` for a confirmation that has not come.
     pub fn asks(&self, peer: Task) -> bool {
         self.lanes[peer as usize].as_deref().is_some_and(|lane| lane.acknowledged < lane.asked)
     }
@@ -173,7 +143,7 @@ impl Outbox {
 
     /// The peers for which something waits; a peer may be named several times.
     pub fn waiting_for(&self) -> impl Iterator<Item = Task> + '_ {
-        self.busy.iter().copied().chain(self.lent.peers())
+        self.busy.members().iter().copied().chain(self.lent.peers())
     }
 
     /// The number of the next message to `peer`, which is thereby taken.
@@ -182,7 +152,7 @@ impl Outbox {
         let lane = self.lanes[peer as usize].get_or_insert_default();
         let number = lane.next;
         if lane.acknowledged == number {
-            self.unfenced.push(peer);
+            note_unfenced(&mut self.unfenced, peer);
         }
         lane.next = number + 1;
         number as u32
@@ -193,16 +163,16 @@ impl Outbox {
         let Some(lane) = self.lanes[peer as usize].as_deref_mut() else { return };
         lane.next -= 1;
         if lane.next == lane.acknowledged {
-            self.unfenced.retain(|&task| task != peer);
+            self.unfenced.remove(peer);
         }
     }
 
     /// Sends one packet, or parks it. With data of at most `copy_limit` bytes (header included) a parked packet keeps
-    /// a copy, and `done` is dropped since the caller sees [`Sent::Free`].
+    /// a copy when there is a buffer for it, and `done` is dropped since the caller sees [`Sent::Free`]. A limit of
+    /// `usize::MAX` says that it must be copied: then it takes no buffer.
     ///
     /// # Safety
-    /// Both pieces must be readable now, and `data`, if it is longer than `copy_limit`, until the message is done when this
-    /// returns `Queued`.
+    /// Both pieces must be readable now, and `data` until the message is done when this returns `Queued`.
     #[inline]
     pub unsafe fn send(
         &mut self,
@@ -218,7 +188,7 @@ impl Outbox {
         if lane.gone {
             return Sent::Gone;
         }
-        if lane.parked.is_empty() {
+        if !lane.busy || lane.lets_pass() {
             let packet = Outgoing {
                 head: head.as_bytes(),
                 first: body.header,
@@ -254,7 +224,7 @@ impl Outbox {
     }
 
     fn count_waiting(&mut self) {
-        self.waiting = self.busy.len() + self.lent.len();
+        self.waiting = self.busy.members().len() + self.lent.len();
     }
 
     #[cold]
@@ -266,9 +236,20 @@ impl Outbox {
         copy_limit: usize,
         done: SendDone,
     ) -> Sent {
-        let copied = body.len() <= copy_limit;
-        let mut bytes = Vec::with_capacity(if copied { body.len() } else { body.header.len });
-        // SAFETY: the caller of `post` vouches for both pieces.
+        let must_copy = copy_limit == usize::MAX;
+        let mut buffered = !must_copy && body.len() <= copy_limit && self.has_buffer();
+        let mut bytes = Vec::new();
+        let lane = self.lane_waits(peer);
+        if !done.user && buffered && bytes.try_reserve_exact(body.len()).is_err() {
+            // Data that was asked for can be sent from where it is.
+            buffered = false;
+        }
+        let copied = must_copy || buffered;
+        let kept = if copied { body.len() } else { body.header.len };
+        if bytes.try_reserve_exact(kept).is_err() || lane.parked.try_reserve(1).is_err() {
+            return self.no_memory(peer);
+        }
+        // SAFETY: the caller of `send` vouches for both pieces; there is room for them.
         unsafe {
             append(&mut bytes, body.header.into());
             if copied {
@@ -281,8 +262,22 @@ impl Outbox {
             (Kept::Borrowed { header: bytes.into(), data: body.data.clone() }, Some(done))
         };
         let posted = if done.is_some() { Sent::Queued } else { Sent::Free };
-        self.lane_waits(peer).parked.push_back(Parked { head, body, done });
+        let before = lane.bytes;
+        lane.park(Parked { head, body, done, buffered });
+        self.bytes += lane.bytes - before;
+        self.buffers.1 += usize::from(buffered);
         posted
+    }
+
+    /// A message was not sent for want of memory: its lane is left as if it had not been asked for.
+    #[cold]
+    fn no_memory(&mut self, peer: Task) -> Sent {
+        if let Some(lane) = self.lanes[peer as usize].as_deref_mut().filter(|lane| lane.is_empty()) {
+            lane.busy = false;
+            self.busy.remove(peer);
+            self.count_waiting();
+        }
+        Sent::NoMemory
     }
 
     /// Sends a message that is longer than one packet: its first packet, if it has one of its own kind, then data.
@@ -290,7 +285,7 @@ impl Outbox {
     /// copied at once, and `done` is dropped since the caller sees [`Sent::Free`].
     ///
     /// # Safety
-    /// `header` must be readable now, `data` too, and until the message is done when the answer is `Queued`.
+    /// `header` must be readable now, `data` too, and until the message is done when this returns `Queued`.
     pub unsafe fn send_stream(
         &mut self,
         peer: Task,
@@ -300,53 +295,65 @@ impl Outbox {
         how: Streaming,
         done: SendDone,
     ) -> Sent {
-        let first = first.map(|(head, header)| {
-            let mut copy = Vec::with_capacity(header.len);
-            // SAFETY: the caller's promise.
-            unsafe { append(&mut copy, header.into()) };
-            (head.encode(), copy.into())
-        });
         if self.lanes[peer as usize].get_or_insert_default().gone {
             return Sent::Gone;
         }
+        let (mut header, mut bytes) = (Vec::new(), Vec::new());
+        let lane = self.lane_waits(peer);
+        let lens = (first.map_or(0, |(_, header)| header.len), if how.copied { data.len() } else { 0 });
+        if header.try_reserve_exact(lens.0).is_err()
+            || bytes.try_reserve_exact(lens.1).is_err()
+            || lane.streams.try_reserve(1).is_err()
+        {
+            return self.no_memory(peer);
+        }
+        let first = first.map(|(head, piece)| {
+            // SAFETY: the caller's promise; there is room for the header.
+            unsafe { append(&mut header, piece.into()) };
+            (head.encode(), header.into_boxed_slice())
+        });
         let copy = how.copied.then(|| {
-            let mut bytes = Vec::with_capacity(data.len());
-            // SAFETY: the caller's promise.
+            // SAFETY: as above.
             unsafe { append(&mut bytes, data.part(0, data.len())) };
             bytes.into_boxed_slice()
         });
         let data = copy.as_deref().map_or_else(|| data.clone(), |copy| Content::Piece(Piece::of(copy)));
         let done = (!how.copied).then_some(done);
-        let stream = Stream { first, next, data, _copy: copy, atom: how.atom, sent: 0, lent: None, done };
-        self.lane_waits(peer).streams.push_back(stream);
+        let before = lane.bytes;
+        lane.add_stream(Stream { first, next, data, copy, atom: how.atom, sent: 0, lent: None, done });
+        self.bytes += lane.bytes - before;
+        self.buffers.1 += usize::from(how.copied);
         if how.copied { Sent::Free } else { Sent::Queued }
     }
 
     /// Sends what waits, as far as there is room. Pushes onto `finished` what is done with the program's memory.
-    /// Answers whether anything moved.
+    /// Returns whether anything moved.
     pub fn pump(&mut self, link: &mut impl Link, finished: &mut Vec<SendDone>) -> bool {
         let mut moved = self.take_reports(link, finished);
         let mut at = 0;
-        while at < self.busy.len() {
-            let peer = self.busy[at];
+        while let Some(&peer) = self.busy.members().get(at) {
             let max_body = self.max_body;
             let Some(lane) = self.lanes[peer as usize].as_deref_mut() else {
                 unreachable!("a busy lane exists")
             };
+            let (buffers, bytes) = (lane.buffers, lane.bytes);
             let outcome = lane.pump(link, peer, max_body, &mut self.lent, finished, &mut moved);
             if outcome == Err(SendError::PeerGone) {
                 lane.abandon(LAPI_ERR_NO_CONNECTIVITY, finished);
                 let lent = self.lent.abandon(peer);
                 finished.extend(lent.map(|done| SendDone { error: LAPI_ERR_NO_CONNECTIVITY, ..done }));
             }
-            if lane.parked.is_empty() && lane.streams.is_empty() {
+            self.buffers.1 -= buffers - lane.buffers;
+            self.bytes -= bytes - lane.bytes;
+            if lane.is_empty() {
                 lane.busy = false;
-                self.busy.swap_remove(at);
+                self.busy.remove(peer);
             } else {
                 at += 1;
             }
         }
         self.count_waiting();
+        self.pumped += u64::from(moved);
         moved
     }
 
@@ -365,30 +372,35 @@ impl Outbox {
     /// reads nothing of it any more.
     pub fn abandon(&mut self, peer: Task, error: i32, finished: &mut Vec<SendDone>) {
         let lane = self.lanes[peer as usize].get_or_insert_default();
+        self.buffers.1 -= lane.buffers;
+        self.bytes -= lane.bytes;
         lane.abandon(error, finished);
         finished.extend(self.lent.abandon(peer).map(|done| SendDone { error, ..done }));
         lane.acknowledged = lane.next;
-        if lane.busy {
-            lane.busy = false;
-            self.busy.retain(|&busy| busy != peer);
-        }
-        self.unfenced.retain(|&task| task != peer);
+        lane.busy = false;
+        self.asked.remove(peer);
+        self.busy.remove(peer);
+        self.unfenced.remove(peer);
         self.count_waiting();
     }
 
-    /// Forgets everything about `peer`, which will begin anew. What it was sent must have been abandoned before.
+    /// Forgets everything about `peer`, which will rejoin. What was sent to it must have been abandoned before.
     pub fn renew(&mut self, peer: Task) {
-        self.lanes[peer as usize] = None;
-        self.busy.retain(|&busy| busy != peer);
-        self.unfenced.retain(|&task| task != peer);
+        if let Some(lane) = self.lanes[peer as usize].take() {
+            self.buffers.1 -= lane.buffers;
+            self.bytes -= lane.bytes;
+        }
+        self.busy.remove(peer);
+        self.asked.remove(peer);
+        self.unfenced.remove(peer);
         self.count_waiting();
     }
 
     /// Asks every peer that was sent something since the last fence to confirm it, and calls `note` with each peer
     /// and the number of messages that it must confirm.
     pub fn ask(&mut self, link: &mut impl Link, mut note: impl FnMut(Task, u64)) {
-        for at in 0..self.unfenced.len() {
-            let peer = self.unfenced[at];
+        for at in 0..self.unfenced.members().len() {
+            let peer = self.unfenced.members()[at];
             let Some(lane) = self.lanes[peer as usize].as_deref_mut() else { continue };
             let count = lane.next;
             note(peer, count);
@@ -396,6 +408,7 @@ impl Outbox {
                 continue;
             }
             lane.asked = count;
+            self.asked.insert(peer);
             let head = Head::Fence { count: count as u32 };
             // SAFETY: the packet has no body.
             unsafe {
@@ -411,8 +424,11 @@ impl Outbox {
         let count = lane.next.wrapping_sub(u64::from((lane.next as u32).wrapping_sub(count)));
         if count > lane.acknowledged && count <= lane.asked {
             lane.acknowledged = count;
+            if count == lane.asked {
+                self.asked.remove(peer);
+            }
             if count == lane.next {
-                self.unfenced.retain(|&task| task != peer);
+                self.unfenced.remove(peer);
             }
         }
     }
@@ -422,13 +438,9 @@ impl Outbox {
         self.lanes[peer as usize].as_deref().is_none_or(|lane| lane.acknowledged >= count)
     }
 
-    /// The peers that a fence has asked and that have not answered.
-    pub fn unconfirmed(&self) -> impl Iterator<Item = Task> + '_ {
-        let asked = |lane: &Lane| lane.acknowledged < lane.asked;
-        self.unfenced
-            .iter()
-            .copied()
-            .filter(move |&peer| self.lanes[peer as usize].as_deref().is_some_and(asked))
+    /// The peers that a fence has asked and that have not confirmed, in no order.
+    pub fn unconfirmed(&self) -> &[Task] {
+        self.asked.members()
     }
 
     /// Whether something waits for room at `peer`, or for its confirmation.
@@ -446,12 +458,12 @@ impl Outbox {
     pub fn raising(&self, counter: usize) -> impl Iterator<Item = Task> + '_ {
         let raises =
             move |peer: &Task| self.lanes[*peer as usize].as_deref().is_some_and(|lane| lane.raises(counter));
-        self.busy.iter().copied().filter(raises).chain(self.lent.raising(counter))
+        self.busy.members().iter().copied().filter(raises).chain(self.lent.raising(counter))
     }
 
     /// Notes that what waits for room did so at this moment.
     pub fn mark(&mut self, moment: u32) {
-        for &peer in &self.busy {
+        for &peer in self.busy.members() {
             if let Some(lane) = self.lanes[peer as usize].as_deref_mut().filter(|lane| lane.seen == 0) {
                 lane.seen = moment;
             }
@@ -463,11 +475,16 @@ impl Outbox {
         if !lane.busy {
             lane.busy = true;
             lane.seen = 0;
-            self.busy.push(peer);
+            self.busy.insert(peer);
             self.waiting += 1;
         }
         lane
     }
+}
+
+#[cold]
+fn note_unfenced(unfenced: &mut TaskSet, peer: Task) {
+    unfenced.insert(peer);
 }
 
 #[cfg(test)]

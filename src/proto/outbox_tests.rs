@@ -1,6 +1,7 @@
 //! What one lane does, step by step, on a link that has room for so many packets.
 
 use super::*;
+use crate::base::rng::Rng;
 use crate::proto::lane::PUMP_BUDGET;
 use crate::proto::tests::network::gather;
 use std::collections::VecDeque;
@@ -231,7 +232,7 @@ fn a_fence_asks_once_and_believes_only_what_can_be() {
         let question = Head::Fence { count: (begin + 4) as u32 };
         assert_eq!(ask(&mut outbox), (vec![(1, begin + 4)], vec![question]));
         assert_eq!(ask(&mut outbox), (vec![(1, begin + 4)], vec![]), "the question is on its way");
-        assert_eq!(outbox.unconfirmed().collect::<Vec<_>>(), [1]);
+        assert_eq!(outbox.unconfirmed(), [1]);
         outbox.number(1);
         for wrong in [begin + 5, begin.wrapping_sub(1), begin, begin + (1 << 31)] {
             outbox.acknowledge(1, wrong as u32);
@@ -242,7 +243,7 @@ fn a_fence_asks_once_and_believes_only_what_can_be() {
         assert_eq!(ask(&mut outbox).1, [Head::Fence { count: (begin + 5) as u32 }]);
         outbox.acknowledge(1, (begin + 5) as u32);
         assert_eq!(ask(&mut outbox), (vec![], vec![]), "all is confirmed");
-        assert_eq!(outbox.unconfirmed().count(), 0);
+        assert!(outbox.unconfirmed().is_empty());
     }
 }
 
@@ -260,4 +261,78 @@ fn a_fence_covers_more_messages_than_numbers_have_bits() {
     assert!(!outbox.confirmed(1, count));
     outbox.acknowledge(1, count as u32);
     assert!(outbox.confirmed(1, count));
+}
+
+/// Small messages without end, and one stream: it goes on at each pump.
+#[test]
+fn a_stream_does_not_starve_behind_small_messages() {
+    for seed in 1..=20 {
+        let mut rng = Rng::stream(seed, 5);
+        let (mut outbox, mut room) = (Outbox::new(2, BODY), Room::default());
+        let long = vec![7; 40 * BODY];
+        assert_eq!(send_stream(&mut outbox, 1, 0, &long, AS_IT_IS), Sent::Queued);
+        let (mut finished, mut id, mut rounds) = (Vec::new(), 1, 0);
+        while finished.is_empty() {
+            rounds += 1;
+            assert!(rounds < 1000, "seed {seed}: the stream is stuck");
+            // More than there is room for: something small always waits.
+            for _ in 0..rng.below(4) + 4 {
+                room.left = 0;
+                send(&mut outbox, &mut room, id, b"", b"small", 128);
+                id += 1;
+            }
+            let room_made = rng.below(4) as usize + 1;
+            finished = pump(&mut outbox, &mut room, room_made);
+            assert!(outbox.parked(1) > 0, "seed {seed}");
+        }
+        assert_eq!(finished, [(0, 0)]);
+        let small = room.taken.iter().filter(|(_, head, _)| matches!(head, Head::Put { id, .. } if *id != 0));
+        assert!(small.count() > 40, "seed {seed}: small messages go on as well");
+    }
+}
+
+#[test]
+fn what_waits_is_counted_in_bytes_and_buffers() {
+    for seed in 1..=20 {
+        let mut rng = Rng::stream(seed, 6);
+        let (mut outbox, mut room) = (Outbox::new(3, BODY), Room::default());
+        outbox.limit_buffers(3);
+        let data = vec![1; 10 * BODY];
+        for step in 0..400 {
+            let len = rng.below(BODY as u64) as usize;
+            let free = outbox.has_buffer();
+            room.left = 0;
+            match rng.below(6) {
+                0 | 1 => {
+                    let sent = send(&mut outbox, &mut room, step, b"", &data[..len], BODY / 2);
+                    let copied = len <= BODY / 2 && free;
+                    assert_eq!(
+                        sent,
+                        if copied { Sent::Free } else { Sent::Queued },
+                        "seed {seed}, step {step}"
+                    );
+                }
+                2 if free => {
+                    let how = Streaming { copied: true, atom: 0 };
+                    assert_eq!(send_stream(&mut outbox, 2, step, &data, how), Sent::Free);
+                }
+                3 => {
+                    pump(&mut outbox, &mut room, rng.below(8) as usize);
+                }
+                4 if rng.chance(0.05) => {
+                    let peer = 1 + rng.below(2) as Task;
+                    outbox.abandon(peer, 7, &mut Vec::new());
+                    outbox.renew(peer);
+                }
+                _ => {}
+            }
+            assert_eq!(outbox.bytes(1) + outbox.bytes(2), outbox.bytes_in_all(), "seed {seed}, step {step}");
+            assert_eq!(outbox.waiting(), outbox.bytes_in_all() != 0, "seed {seed}, step {step}");
+        }
+        while outbox.waiting() {
+            pump(&mut outbox, &mut room, 100);
+        }
+        assert_eq!(outbox.bytes_in_all(), 0, "seed {seed}");
+        assert!(outbox.has_buffer(), "seed {seed}: all buffers are free again");
+    }
 }

@@ -25,7 +25,7 @@ pub fn look(held: &mut Held<'_>) -> Report {
         polling: core.waiters.waiting.saturating_sub(waits.len() as u32),
         waits,
         dispatcher,
-        operations: Few::of(core.ops.iter().map(operation)),
+        operations: Few::of(core.ops.iter().map(|pending| operation(pending, core.ops.seen(pending)))),
         collective: (entered, round.map(|round| (round, core.collectives.awaited()))),
         peers,
         copies: Few::of(core.direct_copies.iter().map(|copy| (copy.peer, copy.copied, copy.len))),
@@ -38,7 +38,7 @@ pub fn look(held: &mut Held<'_>) -> Report {
         early: Few::of(early),
         dropped: Few::of(core.dropped.iter().map(|dropped| dropped.message.src)),
         to_self: core.to_self.len(),
-        lost: core.lost.iter().copied().collect(),
+        lost: core.peers.lost().collect(),
         packets: (core.stats.peers.packets_sent, core.stats.peers.packets_received),
     };
     core.ops.mark(now);
@@ -49,7 +49,12 @@ pub fn look(held: &mut Held<'_>) -> Report {
 fn wait(core: &Core, waiter: &Waiter) -> Wait {
     // SAFETY: the thread waits for this counter, so it is there: the thread takes the lock, which is held, before it goes on.
     let value = waiter.awaited.counter.map(|(address, _)| unsafe { counter::get(address) });
-    Wait { waiter: *waiter, value, awaited: awaited(core, waiter) }
+    let awaited = awaited(core, waiter);
+    let absence = match awaited[..] {
+        [one] => core.transport.absence(one),
+        _ => None,
+    };
+    Wait { waiter: *waiter, value, awaited, absence }
 }
 
 /// The tasks that must do something before this wait can end, as far as it can be known here: for a counter, those of the
@@ -80,7 +85,7 @@ fn awaited(core: &Core, waiter: &Waiter) -> Vec<Task> {
         }
         None => {
             let fenced = core.ops.iter().filter(|pending| pending.fenced()).map(|pending| pending.peer);
-            fenced.chain(core.outbox.unconfirmed()).chain(core.outbox.waiting_for()).collect()
+            fenced.chain(core.outbox.unconfirmed().iter().copied()).chain(core.outbox.waiting_for()).collect()
         }
     };
     tasks.sort_unstable();
@@ -88,14 +93,14 @@ fn awaited(core: &Core, waiter: &Waiter) -> Vec<Task> {
     tasks
 }
 
-fn operation(pending: &Pending) -> Operation {
+fn operation(pending: &Pending, seen: u32) -> Operation {
     let kind = match &pending.op {
         Op::Completion { cmpl_cntr } => Kind::Completion(*cmpl_cntr),
         Op::Rendezvous { len, fetched, .. } => Kind::Rendezvous(*len, *fetched),
         Op::Get { len, arrived, .. } => Kind::Get(*arrived, *len),
         Op::Rmw { .. } => Kind::Rmw,
     };
-    Operation { peer: pending.peer, kind, seen: pending.seen }
+    Operation { peer: pending.peer, kind, seen }
 }
 
 /// The peers of whom there is something to say: something waits at this side or at theirs, or somebody waits for them.
@@ -118,7 +123,8 @@ fn peers(core: &Core, waits: &[Wait]) -> Vec<Peer> {
             let lane = lanes.binary_search_by_key(&peer, |lane| lane.peer).ok().map(|at| lanes[at].clone());
             let traffic = lane.unwrap_or(Traffic { peer, ..Traffic::default() });
             let (state, polls) = (core.transport.state(peer), core.transport.polls(peer));
-            Some(Peer { traffic, state, polls, view })
+            let absence = core.transport.absence(peer);
+            Some(Peer { traffic, state, polls, view, absence })
         })
         .take(super::LISTED * 64)
         .collect()

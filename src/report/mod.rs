@@ -1,5 +1,5 @@
-//! Who waits for what in a context, for one who asks why nothing moves: plain values, made by [`look`] from a core whose lock
-//! is held, rendered as text by `text`. What it costs is paid by the one who asks.
+//! What each thread of a context waits for, for a user who asks why nothing moves: plain values, made by [`look`] from a core
+//! whose lock is held, and rendered by `text`. A job that is never asked pays nothing for it.
 
 mod look;
 mod text;
@@ -22,7 +22,7 @@ pub const LISTED: usize = 16;
 pub struct Few<T> {
     /// The first of them.
     pub list: Vec<T>,
-    /// How many there are.
+    /// The number of all.
     pub count: usize,
 }
 
@@ -54,11 +54,11 @@ pub struct Report {
     pub polling: u32,
     /// The thread that is in a round of the dispatcher, or 0. Since the lock was free, it runs the error handler.
     pub dispatcher: usize,
-    /// Operations that wait for an answer.
+    /// Operations that wait for a reply.
     pub operations: Few<Operation>,
     /// How many collective operations were entered; the round of the present one and the task whose packet it waits for.
     pub collective: (u32, Option<(u16, Option<Task>)>),
-    /// The peers of whom there is something to say.
+    /// The peers with something to report.
     pub peers: Few<Peer>,
     /// Copies across address spaces: peer, bytes copied, bytes in all.
     pub copies: Few<(Task, usize, usize)>,
@@ -85,12 +85,14 @@ pub struct Wait {
     pub value: Option<i32>,
     /// The tasks that must do something before the wait can end, as far as this task can know.
     pub awaited: Vec<Task>,
+    /// When it is one that this task is not connected with: why, as a clause.
+    pub absence: Option<String>,
 }
 
-/// An operation that waits for an answer.
+/// An operation that waits for a reply.
 #[derive(Clone, Debug)]
 pub struct Operation {
-    /// Who must answer.
+    /// The task that must reply.
     pub peer: Task,
     /// What it is.
     pub kind: Kind,
@@ -131,10 +133,12 @@ pub struct Peer {
     pub traffic: Traffic,
     /// What is known of it.
     pub state: PeerState,
-    /// Whether it is looking for packets.
+    /// Whether it polls for packets.
     pub polls: bool,
     /// What can be seen of its ring.
     pub view: Option<ConnectionView>,
+    /// Why this task is not connected with it, as a clause.
+    pub absence: Option<String>,
 }
 
 /// Why a context's lock cannot be had.

@@ -21,7 +21,7 @@ pub fn thread(thread: usize) -> String {
 /// `task 3`, `tasks 1, 4 and 5`; a long list is cut.
 pub fn tasks(list: &[Task]) -> String {
     match list {
-        [] => "nobody".into(),
+        [] => "no task".into(),
         [one] => format!("task {one}"),
         [first @ .., last] if list.len() <= super::LISTED => {
             let first: Vec<String> = first.iter().map(Task::to_string).collect();
@@ -48,11 +48,16 @@ impl Wait {
         let call = self.waiter.awaited.call;
         match (&self.awaited[..], self.waiter.awaited.counter) {
             ([], Some(_)) => {
-                format!("waits in {call} for a counter that nothing under way here will raise")
+                format!("waits in {call} for a counter that no pending operation of this task will increment")
             }
             ([], None) => format!("waits in {call}"),
-            (list, _) => format!("waits in {call} for {}", tasks(list)),
+            (list, _) => format!("waits in {call} for {}{}", tasks(list), self.which()),
         }
+    }
+
+    /// What is said of the task that is waited for when it has never come.
+    fn which(&self) -> String {
+        self.absence.as_ref().map_or_else(String::new, |absence| format!(", which {absence}"))
     }
 
     fn line(&self) -> String {
@@ -63,7 +68,7 @@ impl Wait {
             let _ = write!(line, ": the counter at {address:#x} is {value}, wanted is {wanted}");
         }
         if !self.awaited.is_empty() {
-            let _ = write!(line, "; for {}", tasks(&self.awaited));
+            let _ = write!(line, "; for {}{}", tasks(&self.awaited), self.which());
         }
         line
     }
@@ -100,7 +105,7 @@ impl Report {
             add(format!("{} more threads wait, and still poll", self.polling));
         }
         if self.dispatcher != 0 {
-            add(format!("{} is in a handler that lets others have the lock", thread(self.dispatcher)));
+            add(format!("{} is in the error handler", thread(self.dispatcher)));
         }
         let (entered, current) = self.collective;
         match current {
@@ -110,7 +115,7 @@ impl Report {
             Some((round, None)) => add(format!("collective calls: {entered} entered; in round {round}")),
             None => add(format!("collective calls: {entered} entered, none under way")),
         }
-        list(&mut add, "operations that wait for an answer", &self.operations, operation);
+        list(&mut add, "operations that wait for a reply", &self.operations, operation);
         list(&mut add, "peers", &self.peers, peer);
         list(&mut add, "copies across address spaces", &self.copies, |(peer, copied, len)| {
             format!("with task {peer}: {copied} of {len} bytes")
@@ -172,20 +177,22 @@ fn operation(operation: &Operation) -> String {
 }
 
 fn peer(peer: &Peer) -> String {
-    let Peer { traffic, state, polls, view } = peer;
+    let Peer { traffic, state, polls, view, absence } = peer;
     let mut line = format!("task {}: ", traffic.peer);
     line += match (state, view) {
+        _ if absence.is_some() => absence.as_deref().unwrap_or_default(),
         (PeerState::Closed, _) => "has ended LAPI",
-        (PeerState::Dead, _) => "has died",
-        (PeerState::Up, _) if *polls => "is looking for packets",
-        (PeerState::Up, Some(view)) if view.asleep => "sleeps, to be woken",
-        (PeerState::Up, _) => "is not looking for packets",
+        (PeerState::Dead, _) => "has ended without calling LAPI_Term",
+        (PeerState::Connecting, _) => "is not connected yet",
+        (PeerState::Up, _) if *polls => "polls for packets",
+        (PeerState::Up, Some(view)) if view.asleep => "sleeps",
+        (PeerState::Up, _) => "does not poll for packets",
     };
     if let Some(view) = view {
         let full = if view.no_room { ", no room" } else { "" };
         let _ = write!(line, "; its ring holds at most {} of {} packets{full}", view.in_flight, view.window);
         if view.arrived {
-            line += "; a packet of its is to be taken here";
+            line += "; a packet from it waits here";
         }
     }
     if traffic.parked != 0 {
@@ -226,8 +233,8 @@ impl Locked {
     pub fn line(&self) -> String {
         let what = self.clause();
         match self.owner {
-            0 => format!("LAPI's lock could not be had: the task {what}"),
-            owner => format!("LAPI's lock could not be had: {} {what}", thread(owner)),
+            0 => format!("LAPI's lock was not available: the task {what}"),
+            owner => format!("LAPI's lock was not available: {} {what}", thread(owner)),
         }
     }
 }
@@ -267,7 +274,7 @@ mod tests {
 
     #[test]
     fn lists_of_tasks_are_cut() {
-        assert_eq!(tasks(&[]), "nobody");
+        assert_eq!(tasks(&[]), "no task");
         assert_eq!(tasks(&[7]), "task 7");
         assert_eq!(tasks(&[1, 2, 9]), "tasks 1, 2 and 9");
         let many: Vec<Task> = (0..20).collect();
@@ -292,7 +299,7 @@ mod tests {
         assert_eq!(locked.clause(), "has been in a header handler (0x4016b0) for at least 2.5 s");
         note_thread();
         let number = rustix::thread::gettid().as_raw_pid();
-        assert!(locked.line().starts_with(&format!("LAPI's lock could not be had: thread {number} (")));
+        assert!(locked.line().starts_with(&format!("LAPI's lock was not available: thread {number} (")));
         locked.run = None;
         assert_eq!(locked.clause(), "holds LAPI's lock outside of any handler for at least 2.5 s");
         locked.by_program = true;

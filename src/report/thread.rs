@@ -1,4 +1,4 @@
-//! The thread that reports who waits for what: when the bell rings (see [`crate::base::bell`]), or when the launcher asks over its
+//! The thread that reports what this process waits for: when the bell rings (see [`crate::base::bell`]), or when the launcher asks over its
 //! line. It belongs to the process, from the first LAPI_Init to the last LAPI_Term, and knows its open contexts.
 //!
 //! A child of fork has no such thread, and forgets all of it; what the parent's state was made of stays behind, untouched.
@@ -69,7 +69,7 @@ fn state() -> &'static Mutex<State> {
         match STATE.compare_exchange(ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => found = new,
             Err(theirs) => {
-                // SAFETY: made from a box right above, and given to nobody.
+                // SAFETY: made from a box right above, and not shared yet.
                 drop(unsafe { Box::from_raw(new) });
                 found = theirs;
             }
@@ -91,12 +91,12 @@ pub fn forget_in_child() {
 }
 
 /// A context of `task` of `tasks` is being opened: it is reported from now on. The first one starts the thread, informs the
-/// launcher, and its wishes count. A process in which the thread cannot be started works without reports.
+/// launcher, with its settings. A process in which the thread cannot be started works without reports.
 pub fn enlist(
     context: &Arc<Context>,
     instance: usize,
     (task, tasks): (Task, u32),
-    wishes: ReportConfig,
+    config: ReportConfig,
     recipe: ThreadConfig,
     env: &Env<'_>,
 ) {
@@ -107,7 +107,7 @@ pub fn enlist(
         return;
     }
     let Ok(bell) = Bell::hang() else { return };
-    bell::set_stall(wishes.stall);
+    bell::set_stall(config.stall);
     let reporter = Arc::new(Reporter { bell, ended: AtomicBool::new(false) });
     let line = if CHILD.load(Ordering::Relaxed) { None } else { Line::from_env(env).map(Arc::new) };
     if let Some(line) = &line {
@@ -117,7 +117,7 @@ pub fn enlist(
     let shared = reporter.clone();
     if let Ok(thread) = thread::spawn("lapi-report", recipe, move || run(&shared, line)) {
         state.thread = Some((reporter, thread));
-        if let Some(signal) = wishes.signal {
+        if let Some(signal) = config.signal {
             bell::listen_to(signal);
         }
     }
@@ -131,8 +131,8 @@ pub fn ready() {
     }
 }
 
-/// A context is closed, or about to be. With the last one the thread ends, and the signal is given back; when `wait`, the call
-/// returns after that.
+/// A context is closed, or about to be. With the last one the thread ends; when `wait`, the call returns after that. The
+/// signal's handler stays, and does nothing from then on: the launcher may send the signal to a task that has just ended LAPI.
 pub fn dismiss(context: &Context, wait: bool) {
     let mut state = state().lock();
     state
@@ -145,7 +145,6 @@ pub fn dismiss(context: &Context, wait: bool) {
         line.send(&FromTask::Leave { pid: std::process::id() as i32 });
     }
     let Some((reporter, thread)) = state.thread.take() else { return };
-    bell::listen_no_more();
     reporter.ended.store(true, Ordering::Release);
     bell::ring(Cause::Orders);
     drop(state);
@@ -163,7 +162,7 @@ struct Watched {
     run: Option<Run>,
     owner: usize,
     since: u32,
-    told: bool,
+    reported: bool,
 }
 
 fn run(reporter: &Reporter, mut line: Option<Arc<Line>>) {
@@ -171,7 +170,7 @@ fn run(reporter: &Reporter, mut line: Option<Arc<Line>>) {
     let patience = (!stall.is_zero()).then(|| (stall / 4).clamp(LOOK.0, LOOK.1));
     let mut watched = Vec::new();
     while !reporter.ended.load(Ordering::Acquire) {
-        // Without the bell nobody could tell it to end.
+        // Without the bell it could not be asked to end.
         let Some(bell) = reporter.bell.fd() else { return };
         let call = line.as_ref().and_then(|line| line.fd());
         let heard: Vec<BorrowedFd<'_>> = [Some(bell), call].into_iter().flatten().collect();
@@ -199,15 +198,15 @@ fn run(reporter: &Reporter, mut line: Option<Arc<Line>>) {
             None if causes.contains(&Cause::Stall) || stuck => launcher::Cause::Stall,
             None => continue,
         };
-        let told = Told::of(&places, &watched);
-        watched.iter_mut().for_each(|watched| watched.told |= watched.run.is_some());
-        if !line.as_ref().is_some_and(|line| line.send(&told.message(&cause))) {
-            print(&told, &cause);
+        let summary = Summary::of(&places, &watched);
+        watched.iter_mut().for_each(|watched| watched.reported |= watched.run.is_some());
+        if !line.as_ref().is_some_and(|line| line.send(&summary.message(&cause))) {
+            print(&summary, &cause);
         }
     }
 }
 
-/// Looks, without any lock, who holds the locks and which handlers run. Answers whether a handler has run for so long that it
+/// Looks, without any lock, which threads hold the locks and which handlers run. Returns whether a handler has run for so long that it
 /// is time to report it.
 fn look(places: &[Place], watched: &mut Vec<Watched>, stall: Duration) -> bool {
     let mut due = false;
@@ -215,28 +214,28 @@ fn look(places: &[Place], watched: &mut Vec<Watched>, stall: Duration) -> bool {
     for place in places {
         let Some(context) = place.context.upgrade() else { continue };
         let (run, owner, instance) = (context.activity.now(), context.lock_owner(), place.instance);
-        let new = Watched { instance, run, owner, since: moment(), told: false };
+        let new = Watched { instance, run, owner, since: moment(), reported: false };
         let Some(old) = watched.iter_mut().find(|watched| watched.instance == instance) else {
             watched.push(new);
             continue;
         };
         if old.run != run || old.owner != owner {
             *old = new;
-        } else if run.is_some() && !old.told && !stall.is_zero() && since(old.since) >= stall {
-            old.told = true;
+        } else if run.is_some() && !old.reported && !stall.is_zero() && since(old.since) >= stall {
+            old.reported = true;
             due = true;
         }
     }
     due
 }
 
-/// What is told of all contexts of this process.
+/// What is reported of all contexts of this process.
 #[derive(Default)]
-struct Told {
+struct Summary {
     task: Option<Task>,
     /// What the task does, each a clause that follows its name.
     clauses: Vec<String>,
-    /// Whom it waits for.
+    /// The tasks that it waits for.
     awaited: BTreeSet<Task>,
     /// Of each instance: how many collective operations were entered, and whether one is under way.
     collectives: Vec<(usize, u32, bool)>,
@@ -245,27 +244,27 @@ struct Told {
     deaf: bool,
 }
 
-impl Told {
+impl Summary {
     fn of(places: &[Place], watched: &[Watched]) -> Self {
-        let mut told = Self::default();
+        let mut summary = Self::default();
         for place in places {
             let Some(context) = place.context.upgrade() else { continue };
             if places.len() > 1 {
-                told.lines.push(format!("instance {}:", place.instance + 1));
+                summary.lines.push(format!("instance {}:", place.instance + 1));
             }
             let watched = watched.iter().find(|watched| watched.instance == place.instance);
-            told.context(&context, place.instance, watched);
+            summary.context(&context, place.instance, watched);
             let (queued, running) = context.completions.busy();
             let handlers = Handlers { queued, running };
-            told.clauses.extend(handlers.clauses());
-            told.lines.extend(handlers.lines());
+            summary.clauses.extend(handlers.clauses());
+            summary.lines.extend(handlers.lines());
         }
-        if told.clauses.is_empty() {
-            let deaf = if told.deaf { ", and INTERRUPT_SET is off" } else { "" };
-            told.clauses.push(format!("is not inside LAPI{deaf}"));
+        if summary.clauses.is_empty() {
+            let deaf = if summary.deaf { ", and INTERRUPT_SET is off" } else { "" };
+            summary.clauses.push(format!("is not inside LAPI{deaf}"));
         }
-        told.lines.extend(processes::threads());
-        told
+        summary.lines.extend(processes::threads());
+        summary
     }
 
     fn context(&mut self, context: &Context, instance: usize, watched: Option<&Watched>) {
@@ -279,7 +278,7 @@ impl Told {
                 let report = report::look(&mut held);
                 let core = held.core();
                 if !core.waiters.list.is_empty() {
-                    core.waiters.stillness.note_told(core.stats.moved(), moment());
+                    core.waiters.stillness.note_reported(core.stats.moved(), moment());
                 }
                 let polls = core.activity;
                 drop(held);
@@ -331,8 +330,8 @@ fn polls_again(context: &Context, polls: u64) -> bool {
 }
 
 /// Without a launcher that would gather it, the report goes to standard error: in one piece, each line with the task's number.
-fn print(told: &Told, cause: &launcher::Cause) {
-    let task = told
+fn print(summary: &Summary, cause: &launcher::Cause) {
+    let task = summary
         .task
         .map_or_else(|| std::env::var("MP_CHILD").unwrap_or_else(|_| "?".into()), |task| task.to_string());
     let because = match cause {
@@ -341,13 +340,13 @@ fn print(told: &Told, cause: &launcher::Cause) {
     };
     let pid = std::process::id();
     let mut text = format!("LAPI: task {task}: report of process {pid} ({because})\n");
-    for clause in &told.clauses {
+    for clause in &summary.clauses {
         let _ = writeln!(text, "LAPI: task {task}: it {clause}");
     }
-    for line in &told.lines {
+    for line in &summary.lines {
         let _ = writeln!(text, "LAPI: task {task}: {line}");
     }
-    // Not by the library's buffered streams: their lock could be held for ever in a child of a fork.
+    // Not by the standard library's buffered streams: their lock could be held for ever in a child of a fork.
     let mut left = text.as_bytes();
     while let Ok(written @ 1..) = rustix::io::write(std::io::stderr().as_fd(), left) {
         left = &left[written..];

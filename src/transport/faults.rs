@@ -21,7 +21,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use super::parcel::Parcel;
-use super::{ConnectionView, Endpoint, Inbound, Limits, Outgoing, PeerState, Peers, Piece, RemoteAccess, SendOutcome, Task, Ticket, Transport, Wakeup};
+use super::{
+    ConnectionView, Endpoint, Inbound, Limits, Outgoing, PeerState, Peers, Piece, RemoteAccess, SendOutcome,
+    Task, Ticket, Transport, Wakeup,
+};
 use crate::base::rng::Rng;
 
 /// No more packets than this are held back at a time: the oldest then comes out before its time.
@@ -273,6 +276,10 @@ impl<T: Transport> Endpoint for Faulty<T> {
             self.inner.release(packet);
             self.held.push_back(Held { due, parcel });
         }
+    }
+
+    fn hold(&mut self, peer: Task, held: bool) {
+        self.inner.hold(peer, held);
     }
 
     fn release(&mut self, packet: Inbound) {

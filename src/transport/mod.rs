@@ -120,6 +120,10 @@ pub trait Endpoint: Send {
     /// The next packet that has arrived, if any. It must be released before the next call.
     fn recv(&mut self) -> Option<Inbound>;
 
+    /// Takes no packets from `peer` from now on, or takes them again: they stay where they are, and the peer finds no room once
+    /// its ring is full. A packet that is held back does not keep [`Wakeup::arm`] from arming. A peer that rejoins is not held.
+    fn hold(&mut self, peer: Task, held: bool);
+
     /// Gives a packet back.
     fn release(&mut self, packet: Inbound);
 
@@ -175,6 +179,8 @@ pub enum PeerState {
     Closed,
     /// It died, or cannot be reached any more, or this task has parted from it.
     Dead,
+    /// This task is not connected with it yet: packets to it find no room. See [`Peers::absence`].
+    Connecting,
 }
 
 /// What can be seen of the connection with a peer without a system call, for reports about a job that hangs.
@@ -199,6 +205,14 @@ pub const NO_EPOCH: u64 = 0;
 pub trait Peers {
     /// The state of the peer. May make a system call: not for hot paths.
     fn state(&self, peer: Task) -> PeerState;
+
+    /// Why this task is not connected with the peer: a clause that follows the peer's name. `None` when it is.
+    fn absence(&self, _peer: Task) -> Option<String> {
+        None
+    }
+
+    /// Connects with the peer, if that has not begun: this task awaits something from it.
+    fn connect(&mut self, _peer: Task) {}
 
     /// Whether the peer takes packets, as far as is known without a system call.
     fn is_open(&self, peer: Task) -> bool {
@@ -241,8 +255,7 @@ pub trait Peers {
     /// `LAPI_ERR_SHM_SETUP`: the system lacks what is needed; nothing has changed.
     fn rejoin(&mut self, peer: Task, epoch: u64) -> Result<()>;
 
-    /// A peer that has rejoined, with its epoch; each is named once. Makes system calls while peers are awaited: for
-    /// threads that have slept.
+    /// A peer that has rejoined, or one that has let this task rejoin, with its epoch; each is named once.
     fn rejoined(&mut self) -> Option<(Task, u64)>;
 }
 

@@ -10,10 +10,14 @@
 //! | 32-63 | `id`: the message's number between these two tasks |
 //!
 //! The words after it stand in the order of the fields of [`Head`]'s variants; optional ones are left out when they
-//! are 0. Addresses are those of the task in which they are used; a `cookie` names an operation in the table of the
+//! are 0. What bodies hold of the protocol's own (the values of a collective operation, the words of a vector's description)
+//! are 64-bit words in the same order of bytes; all machines that the library runs on have it. Addresses are those of the task in which they are used; a `cookie` names an operation in the table of the
 //! task that made it, and is echoed.
 
 use super::frame::HEAD_MAX;
+
+// Bodies are written and read as words of memory.
+const _: () = assert!(cfg!(target_endian = "little"), "packets hold little-endian words");
 
 mod kind {
     pub const AM: u8 = 1;
@@ -31,6 +35,7 @@ mod kind {
     pub const COLLECTIVE: u8 = 13;
     pub const AMV: u8 = 14;
     pub const VECTOR: u8 = 15;
+    pub const PLACED: u8 = 16;
     pub const COLLECTIVE_FAILED: u8 = 20;
     pub const COLLECTIVE_AT: u8 = 23;
     pub const PING: u8 = 21;
@@ -80,7 +85,7 @@ pub enum Head {
         total: u64,
     },
     /// A put or get whose place at the target is a vector. Body: the vector's description in words (see
-    /// `engine::vector`), then, of a put that fits this packet, the data. What does not fit follows: the rest of the
+    /// `engine::transfer::vector_wire`), then, of a put that fits this packet, the data. What does not fit follows: the rest of the
     /// description as data of this message, the data of a put as data of the message with the next number.
     Vector {
         /// Number of the message.
@@ -110,6 +115,17 @@ pub enum Head {
         cookie: u64,
         /// Bytes of data in all, when they are more than this packet's; else 0.
         total: u64,
+    },
+    /// A put, or the end of a get, that the origin has made by itself in the target's memory.
+    Placed {
+        /// Number of the message.
+        id: u32,
+        /// Bytes that were put there.
+        bytes: u64,
+        /// Target counter, or 0.
+        tgt_cntr: u64,
+        /// The origin's operation, when it wants to know of the completion, or 0.
+        cookie: u64,
     },
     /// More data of the message `id`. Body: data.
     Data {
@@ -201,8 +217,10 @@ pub enum Head {
         round: u16,
         /// Which collective operation, counted by each task alike.
         sequence: u32,
-        /// Where in the round's values this body belongs.
-        offset: u64,
+        /// Where in the round's values this body belongs, in bytes.
+        offset: u32,
+        /// 1 + a task whose call is another one than the sender's; 0: none is known.
+        other: u32,
     },
     /// The next collective operation of some task, told by one that has come back. A task that is behind goes on from there.
     CollectiveAt {
@@ -302,6 +320,12 @@ impl Head {
                     .optional(cookie)
                     .optional(total)
             }
+            Head::Placed { id, bytes, tgt_cntr, cookie } => {
+                Encoded::new(kind::PLACED, flags(tgt_cntr, cookie, 0), 0, id)
+                    .word(bytes)
+                    .optional(tgt_cntr)
+                    .optional(cookie)
+            }
             Head::Data { id, offset } => Encoded::new(kind::DATA, 0, 0, id).word(offset),
             Head::Get { addr, len, cookie, tgt_cntr } => Encoded::new(kind::GET, flags(tgt_cntr, 0, 0), 0, 0)
                 .word(addr)
@@ -329,8 +353,9 @@ impl Head {
             }
             Head::Fence { count } => Encoded::new(kind::FENCE, 0, 0, count),
             Head::FenceAck { count } => Encoded::new(kind::FENCE_ACK, 0, 0, count),
-            Head::Collective { round, sequence, offset } => {
-                Encoded::new(kind::COLLECTIVE, 0, round, sequence).word(offset)
+            Head::Collective { round, sequence, offset, other } => {
+                Encoded::new(kind::COLLECTIVE, 0, round, sequence)
+                    .word(u64::from(offset) | u64::from(other) << 32)
             }
             Head::CollectiveFailed { sequence, task, code } => {
                 Encoded::new(kind::COLLECTIVE_FAILED, 0, 0, sequence)
@@ -382,6 +407,12 @@ impl Head {
                 cookie: words.optional(flags & COOKIE)?,
                 total: words.optional(flags & TOTAL)?,
             },
+            kind::PLACED => Head::Placed {
+                id,
+                bytes: words.next()?,
+                tgt_cntr: words.optional(flags & TGT_CNTR)?,
+                cookie: words.optional(flags & COOKIE)?,
+            },
             kind::DATA => Head::Data { id, offset: words.next()? },
             kind::GET => Head::Get {
                 addr: words.next()?,
@@ -411,7 +442,11 @@ impl Head {
             kind::PULLED => Head::Fetched { cookie: words.next()?, refused: words.optional(flags & TOTAL)? },
             kind::FENCE => Head::Fence { count: id },
             kind::FENCE_ACK => Head::FenceAck { count: id },
-            kind::COLLECTIVE => Head::Collective { round: small, sequence: id, offset: words.next()? },
+            kind::COLLECTIVE => {
+                let word = words.next()?;
+                let (offset, other) = (word as u32, (word >> 32) as u32);
+                Head::Collective { round: small, sequence: id, offset, other }
+            }
             kind::COLLECTIVE_FAILED => {
                 let word = words.next()?;
                 let (task, code) = (word as u32, (word >> 32) as u32);

@@ -79,6 +79,7 @@ fn ten_thousand_operations_under_way() {
 fn read_modify_write() {
     for procs in [1, 2, 3] {
         run("data/rmw", procs, "values");
+        run("data/rmw", procs, "odd");
     }
     for procs in [1, 2, 4, 16] {
         run("data/rmw", procs, "storm");

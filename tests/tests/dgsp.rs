@@ -40,6 +40,25 @@ fn programs_that_hold_addresses() {
 }
 
 #[test]
+fn offsets_that_are_addresses_of_the_target() {
+    run("dgsp/absolute", 1, "null");
+    every_way(|| job("dgsp/absolute", 2, "null"), 2);
+}
+
+#[test]
+fn contiguous_data_whatever_the_program_says() {
+    run("dgsp/absolute", 1, "contiguous");
+    every_way(|| job("dgsp/absolute", 2, "contiguous"), 2);
+}
+
+#[test]
+fn atoms_larger_than_packets_are_refused_by_the_verifier() {
+    for procs in [1, 2] {
+        passed(&job("dgsp/absolute", procs, "atom").env("LAPI_VERIFY_DGSP", "yes").run(), procs);
+    }
+}
+
+#[test]
 fn fewer_bytes_delivered_than_sent() {
     for procs in [1, 2] {
         run("dgsp/transfer", procs, "bytes");

@@ -40,3 +40,17 @@ fn a_global_fence_orders_everything() {
         run("fence/fence", procs, &format!("mixed {rounds}"));
     }
 }
+
+#[test]
+fn collective_calls_that_do_not_match_fail_in_every_task() {
+    for procs in [2, 3, 5] {
+        let outcome = job("fence/mismatch", procs, "").env("MP_INFOLEVEL", "1").run();
+        passed(&outcome, procs);
+        for text in [
+            "LAPI_Gfence of task 0 met LAPI_Address_init of task",
+            "LAPI_Address_init of task 1 met LAPI_Gfence",
+        ] {
+            assert!(outcome.stderr.contains(text), "{text} is missing\n{outcome}");
+        }
+    }
+}

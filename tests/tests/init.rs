@@ -14,7 +14,7 @@ const CSS_LOAD_FAILED: &str = "code 404";
 const MSG_API: &str = "code 406";
 const UDP_PKT_SZ: &str = "code 415";
 const SHM_SETUP: &str = "code 439";
-const SET_VAL: &str = "code 464";
+const UNKNOWN: &str = "code 400";
 const NO_ENV_VAR: &str = "code 510";
 
 /// A job's key that no other job has.
@@ -124,12 +124,12 @@ fn wrong_settings_are_refused() {
         ("MP_UDP_PACKET_SIZE", "65537", UDP_PKT_SZ),
         ("LAPI_USE_SHM", "maybe", SHM_SETUP),
         ("LAPI_SHM_BULK", "fast", SHM_SETUP),
-        ("MP_ACK_THRESH", "32", SET_VAL),
-        ("MP_ACK_THRESH", "0", SET_VAL),
-        ("MP_POLLING_INTERVAL", "10000", SET_VAL),
-        ("MP_RETRANSMIT_INTERVAL", "999", SET_VAL),
-        ("MP_REXMIT_BUF_CNT", "0", SET_VAL),
-        ("MP_INFOLEVEL", "seven", SET_VAL),
+        ("MP_ACK_THRESH", "32", UNKNOWN),
+        ("MP_ACK_THRESH", "0", UNKNOWN),
+        ("MP_POLLING_INTERVAL", "10000", UNKNOWN),
+        ("MP_RETRANSMIT_INTERVAL", "999", UNKNOWN),
+        ("MP_REXMIT_BUF_CNT", "0", UNKNOWN),
+        ("MP_INFOLEVEL", "seven", UNKNOWN),
     ] {
         let outcome = by_hand(code).env(name, value).run();
         passed(&outcome, 1);
@@ -138,7 +138,7 @@ fn wrong_settings_are_refused() {
 
 #[test]
 fn messages_name_variable_and_value() {
-    let outcome = by_hand(SET_VAL).env("MP_ACK_THRESH", "4711").env("MP_INFOLEVEL", "1").run();
+    let outcome = by_hand(UNKNOWN).env("MP_ACK_THRESH", "4711").env("MP_INFOLEVEL", "1").run();
     outcome.ok().says("MP_ACK_THRESH").says("4711");
 }
 
@@ -190,20 +190,53 @@ fn programs_one_after_another_in_one_job() {
     passed(&outcome, 9);
 }
 
-/// A task is missing: LAPI_Init gives up, and reports it.
+fn one_of_two(args: &str) -> Job {
+    by_hand(args).env("MP_CHILD", "0").env("MP_PROCS", "2").env("MP_PARTITION", key())
+}
+
+#[test]
+fn lapi_init_waits_for_no_task() {
+    passed(&one_of_two("local").run(), 1);
+}
+
+#[test]
+fn instances_may_be_opened_in_any_order() {
+    for procs in [2, 3, 5] {
+        run("init/init", procs, "order");
+    }
+}
+
+/// A task that never comes: what needs it fails after LAPI_INIT_TIMEOUT, and its name is said.
 #[test]
 fn a_missing_task_is_reported() {
-    let outcome = by_hand("plain 1")
-        .env("MP_CHILD", "0")
-        .env("MP_PROCS", "2")
-        .env("MP_PARTITION", key())
-        .env("LAPI_INIT_TIMEOUT", "2")
-        .env("MP_INFOLEVEL", "1")
-        .run();
-    assert!(
-        !outcome.timed_out && outcome.status == Some(199),
-        "LAPI_Init fails when a task is missing\n{outcome}"
-    );
+    let outcome = one_of_two("missing").env("LAPI_INIT_TIMEOUT", "2").env("MP_INFOLEVEL", "0").run();
+    passed(&outcome, 1);
+    // Without an error handler.
+    let outcome = one_of_two("plain 1").env("LAPI_INIT_TIMEOUT", "2").run();
+    outcome.exited(134).says("task 1 has not called LAPI_Init within 2 s (LAPI_INIT_TIMEOUT)");
+}
+
+#[test]
+fn a_task_started_by_hand_hears_what_may_be_missing() {
+    let alone = by_hand("missing").env("MP_CHILD", "0").env("MP_PROCS", "2").env("MP_INFOLEVEL", "0");
+    passed(&alone.env("LAPI_INIT_TIMEOUT", "6").run().says("MP_PARTITION is not set").clone(), 1);
+}
+
+/// A task that comes later than that delays only those that need it.
+#[test]
+fn a_task_may_come_late() {
+    let key = key();
+    let start = |task: &str| {
+        let job = by_hand("plain 2").env("MP_CHILD", task).env("MP_PROCS", "3");
+        job.env("MP_PARTITION", &key).env("MP_INFOLEVEL", "1").start()
+    };
+    let mut running = vec![start("2"), start("0")];
+    std::thread::sleep(std::time::Duration::from_secs(12));
+    running.push(start("1"));
+    let outcomes: Vec<_> = running.into_iter().map(openlapi_tests::Running::wait).collect();
+    outcomes.iter().for_each(|outcome| passed(outcome, 1));
+    let said = "waiting for task 1, which has not called LAPI_Init";
+    assert!(outcomes.iter().any(|outcome| outcome.stderr.contains(said)), "{outcomes:?}");
 }
 
 /// Two tasks of different users with one key must not become one job.
@@ -230,9 +263,9 @@ fn another_user_cannot_join() {
     let (mine, theirs) = (mine.wait(), theirs.wait());
     fs::remove_dir_all(&stranger).expect("the copies can be removed");
     for outcome in [&mine, &theirs] {
-        assert!(!outcome.timed_out, "LAPI_Init ends\n{outcome}");
-        assert_eq!(outcome.status, Some(199), "LAPI_Init fails in both tasks\n{mine}\n{theirs}");
-        outcome.says("LAPI_Init");
+        assert!(!outcome.timed_out, "the call ends\n{outcome}");
+        assert_eq!(outcome.status, Some(134), "neither finds the other\n{mine}\n{theirs}");
+        outcome.says("LAPI_INIT_TIMEOUT");
     }
 }
 
@@ -253,4 +286,18 @@ fn for_everybody(program: &PathBuf) -> Option<PathBuf> {
             .expect("a copy can be opened to all");
     }
     Some(dir)
+}
+
+/// What the manual's table 41 has for MP_INFOLEVEL 2: the version and when it was built.
+#[test]
+fn the_build_is_named() {
+    let outcome = job("init/init", 2, "plain 1").env("MP_INFOLEVEL", "2").run();
+    passed(&outcome, 2);
+    let banners: Vec<&str> = outcome.stderr.lines().filter(|line| line.contains("OpenLAPI ")).collect();
+    assert_eq!(banners.len(), 1, "task 0 alone writes it\n{outcome}");
+    let (_, built) = banners[0].split_once("built ").expect("when it was built");
+    let date = built.as_bytes();
+    let form = "dddd-dd-ddTdd:dd:ddZ";
+    let fits = |(byte, form): (&u8, u8)| if form == b'd' { byte.is_ascii_digit() } else { *byte == form };
+    assert!(date.iter().zip(form.bytes()).filter(|&it| fits(it)).count() == form.len(), "{}", banners[0]);
 }

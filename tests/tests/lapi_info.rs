@@ -178,7 +178,7 @@ fn values_and_where_they_come_from() {
 #[test]
 fn refused_values_are_reported_with_the_error_that_lapi_init_returns() {
     for (name, value, error) in [
-        ("LAPI_SPIN", "never", "LAPI_ERR_SET_VAL"),
+        ("LAPI_SPIN", "never", "LAPI_ERR_UNKNOWN"),
         ("MP_MSG_API", "mpi", "LAPI_ERR_MSG_API"),
         ("LAPI_USE_SHM", "perhaps", "LAPI_ERR_SHM_SETUP"),
         ("MP_UDP_PACKET_SIZE", "1", "LAPI_ERR_UDP_PKT_SZ"),

@@ -292,6 +292,18 @@ fn mistakes_in_its_variables_are_reported() {
     check(&json(&out.join("report.json")), 1, 1);
 }
 
+/// What the profiler needs for threads that come later is mapped in LAPI_Init, as what the library needs is.
+#[test]
+fn memory_attached_later_lies_at_the_same_address_in_every_task() {
+    let program = ltest::program("address/attached");
+    for run in 0..30 {
+        let out = folder("attached");
+        let job =
+            Job::new(&program).procs(2 + run % 3).env("LD_PRELOAD", profiler()).env("LAPIPROF_OUT", &out);
+        passed(&job.env("LAPIPROF_TABLE", "none").run(), 2 + run % 3);
+    }
+}
+
 #[test]
 fn every_call_has_a_wrapper() {
     // The functions that a library exports under names that begin so, without the beginning.

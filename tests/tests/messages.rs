@@ -128,7 +128,8 @@ fn nlspath_says_where_catalogues_are() {
     let copy = elsewhere.join(format!("liblapi_r.so.1-{}", std::process::id()));
     fs::copy(stage().join("lib/liblapi_r.so.1"), &copy).expect("the library can be copied");
     let preloaded = || Job::direct(&program).arg("codes").env("LD_PRELOAD", &copy).env("LANG", "de_DE");
-    assert_eq!(tgt(preloaded()), (CATALOG_FAIL, TGT.to_owned()));
+    assert_eq!(tgt(preloaded()), (SUCCESS, TGT.to_owned()));
+    assert_eq!(tgt(preloaded().env("NLSPATH", "/nowhere/%N")), (CATALOG_FAIL, TGT.to_owned()));
     let nls = format!("/nowhere/%L/%N:{}/share/locale/%l/LC_MESSAGES/%N", stage().display());
     assert_eq!(tgt(preloaded().env("NLSPATH", nls)), (SUCCESS, TGT_IN_GERMAN.to_owned()));
     fs::remove_file(copy).expect("the copy can be removed");
@@ -147,9 +148,17 @@ fn nlspath_comes_before_the_installed_catalogue() {
 }
 
 #[test]
-fn a_missing_catalogue_gives_english_and_its_code() {
+fn a_language_without_a_catalogue_gets_english() {
+    let english = codes(language("codes"));
     for locale in ["fr_FR.UTF-8", "tlh"] {
-        let texts = codes(language("codes").env("LANG", locale));
+        assert_eq!(codes(language("codes").env("LANG", locale)), english);
+    }
+}
+
+#[test]
+fn a_catalogue_that_nlspath_lacks_gives_english_and_its_code() {
+    for locale in ["fr_FR.UTF-8", "tlh"] {
+        let texts = codes(language("codes").env("LANG", locale).env("NLSPATH", "/nowhere/%L/%N"));
         let english = codes(language("codes"));
         for (code, (answer, text)) in &texts {
             let (its_answer, its_text) = &english[code];
@@ -167,8 +176,9 @@ fn a_catalogue_in_another_codeset_is_as_none() {
     if !catalogues() {
         return;
     }
-    let latin = language("codes").env("LANG", "de_DE.ISO-8859-1");
-    assert_eq!(tgt(latin), (CATALOG_FAIL, TGT.to_owned()));
+    let latin = || language("codes").env("LANG", "de_DE.ISO-8859-1");
+    assert_eq!(tgt(latin()), (SUCCESS, TGT.to_owned()));
+    assert_eq!(tgt(latin().env("NLSPATH", "/nowhere/%L/%N")), (CATALOG_FAIL, TGT.to_owned()));
 }
 
 /// One with bytes that are not text, one with texts that do not fit, one of random bytes.
@@ -199,7 +209,7 @@ fn the_language_may_change_while_a_program_runs() {
     let expected = [
         format!("428 0 {TGT_IN_GERMAN}"),
         format!("428 0 {TGT}"),
-        format!("428 478 {TGT}"),
+        format!("428 0 {TGT}"),
         format!("428 0 {TGT_IN_GERMAN}"),
     ];
     assert_eq!(lines, expected);
@@ -243,4 +253,57 @@ fn gencat_takes_every_source() {
         let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
         assert!(catalogue(&format!("source-{name}"), &source).join("liblapi.cat").exists());
     }
+}
+
+/// A program of `said.c`, as one task without a launcher.
+fn said(case: &str) -> Job {
+    let program = compile("env-said", &["tests/c/env/said.c"], &[]);
+    Job::direct(program).arg(case)
+}
+
+#[test]
+fn messages_name_the_task() {
+    let program = compile("env-said", &["tests/c/env/said.c"], &[]);
+    let outcome = Job::new(program).arg("ended").procs(2).env("MP_INFOLEVEL", "1").run();
+    // poe shows the message of the task that was first, and which other task had the same.
+    let message = |task: u32| format!("LAPI: task {task}: LAPI_Fence: LAPI_ERR_HNDL_INVALID (417): ");
+    let first = u32::from(!outcome.stderr.contains(&message(0)));
+    outcome.says(&message(first)).says(&format!("poe: the same from task {} (", 1 - first));
+    // Without a launcher too, and when LAPI_Init fails.
+    said("ended").env("MP_INFOLEVEL", "1").run().ok().says("LAPI: task 0: LAPI_Fence: ");
+    let refused = said("nothing").env("MP_INFOLEVEL", "1").env("MP_ACK_THRESH", "0").run();
+    refused.says("LAPI: task 0: LAPI_Init: LAPI_ERR_UNKNOWN (400): ");
+}
+
+/// A thread that calls while another one ends the handle has made no mistake.
+#[test]
+fn a_handle_that_was_ended_a_moment_ago_is_no_news() {
+    let quiet = said("ended").env("MP_INFOLEVEL", "1").run();
+    assert_eq!(quiet.ok().stderr.lines().count(), 1, "LAPI_Fence alone, with another handle\n{quiet}");
+    let more = said("ended").env("MP_INFOLEVEL", "2").run();
+    more.ok().says("LAPI_Probe: LAPI_ERR_HNDL_INVALID").says("LAPI_Term: LAPI_ERR_HNDL_INVALID");
+}
+
+#[test]
+fn an_error_without_a_handler_is_said_once() {
+    for level in ["0", "1"] {
+        let outcome = said("unhandled").env("MP_INFOLEVEL", level).run();
+        assert_eq!(outcome.status, Some(134), "{outcome}");
+        let lines: Vec<&str> = outcome.stderr.lines().collect();
+        assert_eq!(lines.len(), 1, "{outcome}");
+        assert!(lines[0].starts_with("LAPI: task 0: LAPI_ERR_HDR_HNDLR_NULL (409): "), "{outcome}");
+        assert!(lines[0].ends_with("no error handler is registered: this task ends"), "{outcome}");
+    }
+}
+
+/// Other software's variables may begin with LAPI_.
+#[test]
+fn only_misspelt_variables_are_warned_of_and_once_a_job() {
+    let program = compile("env-said", &["tests/c/env/said.c"], &[]);
+    let job = || Job::new(&program).arg("nothing").procs(2).env("MP_INFOLEVEL", "1");
+    let others = job().env("LAPI_RUNCMD", "poe").env("LAPI_HOME", "/opt").run();
+    assert_eq!(others.ok().stderr, "", "{others}");
+    let misspelt = job().env("LAPI_SIPN", "5").run();
+    let warning = "LAPI: task 0: attention: the environment variable LAPI_SIPN has no effect; did you mean LAPI_SPIN?\n";
+    assert_eq!(misspelt.ok().stderr, warning, "{misspelt}");
 }

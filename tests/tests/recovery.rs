@@ -61,24 +61,3 @@ fn a_task_that_was_killed_is_started_anew() {
         assert_eq!(said, tasks, "every task prints one PASS\n{outcomes:?}");
     }
 }
-
-/// While the root of the exchange is missing, the others look for a running job, and must not mistake each other for it:
-/// no task of a new job has a socket of a rejoining task.
-#[test]
-fn tasks_that_wait_for_the_first_do_not_take_each_other_for_the_job() {
-    let key = format!("{}late", std::process::id());
-    let start = |task: usize| {
-        Job::direct(program("recovery/sockets"))
-            .env("MP_CHILD", task.to_string())
-            .env("MP_PROCS", "3")
-            .env("MP_PARTITION", &key)
-            .start()
-    };
-    let mut running = vec![start(2), start(1)];
-    // Time for them to check several times.
-    std::thread::sleep(std::time::Duration::from_millis(500));
-    running.push(start(0));
-    for outcome in running.into_iter().map(openlapi_tests::Running::wait) {
-        passed(&outcome, 1);
-    }
-}

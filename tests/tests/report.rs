@@ -2,10 +2,9 @@
 
 mod ltest;
 
-use std::fs;
 use std::path::PathBuf;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use ltest::{job, passed, program, run};
 use nix::sys::signal::{Signal, kill};
@@ -97,8 +96,9 @@ fn scratch(name: &str) -> PathBuf {
 #[test]
 fn a_put_that_never_comes() {
     let mut hanging = hang("counter", 3);
-    let report =
-        hanging.ask(&["task 0 waits in LAPI_Waitcntr for a counter that nothing under way here will raise"]);
+    let report = hanging.ask(&[
+        "task 0 waits in LAPI_Waitcntr for a counter that no pending operation of this task will increment",
+    ]);
     has(
         &report,
         &[
@@ -190,7 +190,7 @@ fn a_completion_handler_that_does_not_return() {
         &[
             "completion handlers: 1 run, 0 are queued\n",
             "(lapi-compl-0) has been in the one at 0x",
-            "operations that wait for an answer: 1\n",
+            "operations that wait for a reply: 1\n",
             "with task 1: put or message, to raise the completion counter at 0x",
         ],
     );
@@ -204,7 +204,7 @@ fn a_header_handler_that_does_not_return() {
         &report,
         &[
             "  task 0 waits in LAPI_Waitcntr for task 1\n",
-            "LAPI's lock could not be had: thread ",
+            "LAPI's lock was not available: thread ",
             " has been in a header handler (0x",
         ],
     );
@@ -389,7 +389,7 @@ fn without_poe_it_goes_to_standard_error() {
 }
 
 #[test]
-fn the_signal_is_given_back() {
+fn the_signal_harms_no_task_that_has_called_init() {
     run("report/hang", 2, "work /");
     let outcome = Job::direct(program("report/hang")).arg("life").run();
     passed(&outcome, 1);

@@ -3,6 +3,7 @@
 mod ltest;
 
 use ltest::{job, passed, run};
+use openlapi_tests::Job;
 
 /// SEED OPS WINDOW THREADS LARGEST, see `tests/c/stress/storm.c`.
 fn storm(procs: usize, args: &str) {
@@ -65,4 +66,56 @@ fn a_long_run_needs_no_more_memory() {
     run("stress/steady", 1, "1500");
     run("stress/steady", 2, "1500");
     run("stress/steady", 4, "400");
+}
+
+/// How long the storms of [`bounded`] send: 2 seconds, or STORM_SECONDS.
+fn storm_seconds() -> u64 {
+    std::env::var("STORM_SECONDS").ok().and_then(|seconds| seconds.parse().ok()).unwrap_or(2)
+}
+
+/// MODE SECONDS MIB, see `tests/c/stress/bounded.c`. After a storm 90 s are enough for everything to arrive.
+fn bounded(mode: &str, mib: u32, environment: &[(&str, &str)]) {
+    let seconds = storm_seconds();
+    let job = job("stress/bounded", 2, &format!("{mode} {seconds} {mib}")).deadline(seconds + 90);
+    let job = environment.iter().fold(job, |job: Job, (name, value)| job.env(name, value));
+    passed(&job.run(), 2);
+}
+
+#[test]
+fn what_a_sender_keeps_for_a_target_that_computes_is_bounded() {
+    bounded("silent", 16, &[]);
+    bounded("silent", 16, &[("LAPI_SHM_BULK", "pipeline")]);
+}
+
+/// Four buffers, and no more copies than that, however long messages are.
+#[test]
+fn the_number_of_copies_is_that_of_the_buffers() {
+    let four = ("MP_REXMIT_BUF_CNT", "4");
+    bounded("silent", 20, &[four, ("MP_REXMIT_BUF_SIZE", "65536")]);
+    bounded("silent", 24, &[four, ("MP_REXMIT_BUF_SIZE", "1M"), ("LAPI_SHM_BULK", "pipeline")]);
+}
+
+/// A thousand handlers may wait, each with 16 KiB of the program's.
+#[test]
+fn what_waits_for_slow_completion_handlers_is_bounded() {
+    bounded("slow", 40, &[]);
+}
+
+#[test]
+fn what_is_kept_of_refused_messages_is_bounded() {
+    bounded("refused", 16, &[]);
+}
+
+/// Both tasks have more handlers queued than they may, and each handler waits for a packet behind what is held back: the bound
+/// gives way, and they end.
+#[test]
+fn tasks_that_exceed_their_bounds_and_wait_for_each_other_progress() {
+    bounded("mutual", 96, &[]);
+}
+
+#[test]
+fn a_call_that_finds_no_memory_says_so() {
+    let buffers =
+        [("MP_REXMIT_BUF_SIZE", "65536"), ("MP_REXMIT_BUF_CNT", "100000"), ("LAPI_SHM_BULK", "pipeline")];
+    bounded("memory", 0, &buffers);
 }

@@ -64,11 +64,35 @@ fn a_program_is_linked_with_everything_it_needs() {
     assert_eq!(
         shown("mpcc_r", &["-O2", "a.c", "-o", "a"], &[]),
         format!(
-            "cc -O2 a.c -o a -I{prefix}/include -pthread -no-pie -L{prefix}/lib -Wl,-rpath,{prefix}/lib -llapi_r -laixcompat"
+            "cc -O2 a.c -o a -fcommon -I{prefix}/include -pthread -no-pie -L{prefix}/lib -Wl,-rpath,{prefix}/lib -llapi_r -laixcompat"
         )
     );
     assert!(shown("mpCC_r", &["a.C"], &[]).starts_with("c++ a.C "));
     assert!(shown("cc_r", &["a.c"], &[]).starts_with("cc a.c "));
+    for (name, same) in
+        [("mpcc", "mpcc_r"), ("mpCC", "mpCC_r"), ("mpxlf", "mpxlf_r"), ("mpxlf90", "mpxlf90_r")]
+    {
+        assert_eq!(shown(name, &["-q64", "a"], &[]), shown(same, &["-q64", "a"], &[]));
+    }
+    assert!(shown("mpcc", &["a.c"], &[("CC", "/opt/bin/mpcc")]).starts_with("cc a.c "));
+}
+
+/// Variables without an initial value in a header are one variable for old programs, as they were until gcc 10.
+#[test]
+fn tentative_definitions_are_one_variable() {
+    let dir = folder("wrapper_common");
+    fs::write(dir.join("shared.h"), "int shared;\nvoid set(void);\n").expect("a header");
+    fs::write(dir.join("a.c"), "#include \"shared.h\"\nint main(void) { set(); return shared - 7; }\n")
+        .expect("a source");
+    fs::write(dir.join("b.c"), "#include \"shared.h\"\nvoid set(void) { shared = 7; }\n").expect("a source");
+    run_in(&dir, &wrapper("mpcc_r"), &["a.c", "b.c", "-o", "one"], &[]).ok();
+    run_in(&dir, &dir.join("one"), &[], &[]).ok();
+    let refused = run_in(&dir, &wrapper("mpcc_r"), &["-fno-common", "a.c", "b.c", "-o", "two"], &[]);
+    assert!(!refused.ok && refused.stderr.contains("multiple definition"), "{}", refused.stderr);
+    for (name, given) in [("mpcc_r", "-fno-common"), ("mpcc_r", "-fcommon"), ("mpCC_r", "-O2")] {
+        let command = shown(name, &[given, "a.c"], &[]);
+        assert_eq!(command.matches("-fcommon").count(), usize::from(given == "-fcommon"), "{command}");
+    }
 }
 
 #[test]
@@ -93,7 +117,7 @@ fn options_of_the_old_compilers_are_translated_or_dropped() {
     let args =
         "-q64 -qarch=pwr4 -qlanglvl=extc99 -bmaxdata:0x80000000 a.c -lf -lxlf90 -lxlf -lc_r -lpthreads -lm";
     let command = shown("mpcc_r", &args.split(' ').collect::<Vec<_>>(), &[]);
-    assert!(command.starts_with("cc -m64 a.c -lm -I"), "{command}");
+    assert!(command.starts_with("cc -m64 a.c -lm -fcommon -I"), "{command}");
     assert!(shown("mpcc_r", &["-q32", "-c", "a.c"], &[]).starts_with("cc -m32 -c a.c "));
     assert_eq!(shown("mpcc_r", &["-qversion"], &[]), "cc --version");
 }

@@ -1,13 +1,9 @@
 //! LAPI_Amsend.
 
-use super::done;
-use crate::table;
+use crate::boundary;
 use libc::{c_int, c_uint, c_ulong, c_void};
 use openlapi::abi::*;
-use openlapi::api::active_message;
-use openlapi::base::bytes::Piece;
-use openlapi::engine::context::request::{Hint, Message};
-use openlapi::proto::content::Content;
+use openlapi::api::{active_message, request};
 use std::ptr;
 
 #[inline]
@@ -23,19 +19,23 @@ pub(crate) unsafe fn amsend(
     org_cntr: *mut lapi_cntr_t,
     cmpl_cntr: *mut lapi_cntr_t,
 ) -> c_int {
-    let message = Message {
+    let message = request::active_message(&lapi_am_t {
+        Xfer_type: LAPI_AM_XFER,
+        flags: 0,
         tgt,
-        handler: hdr_hdl as u64,
-        header: Piece { ptr: uhdr as *const u8, len: uhdr_len as usize },
-        data: Content::Piece(Piece { ptr: udata as *const u8, len: udata_len as usize }),
-        shape: None,
-        atom: 0,
-        tgt_cntr: tgt_cntr as u64,
-        cmpl_cntr: cmpl_cntr as usize,
-        done: done(tgt, org_cntr, None, ptr::null_mut(), udata_len),
-        hint: Hint::None,
-        copied: false,
-    };
+        pad: 0,
+        hdr_hdl: hdr_hdl as lapi_long_t,
+        uhdr_len,
+        pad2: 0,
+        uhdr,
+        udata,
+        udata_len,
+        shdlr: None,
+        sinfo: ptr::null_mut(),
+        tgt_cntr: tgt_cntr as lapi_long_t,
+        org_cntr,
+        cmpl_cntr,
+    });
     // SAFETY: what the man page asks of the program is what the core asks.
-    table::call("LAPI_Amsend", hndl, |held| unsafe { active_message::amsend(held, &message) })
+    boundary::call("LAPI_Amsend", hndl, |held| unsafe { active_message::amsend(held, &message) })
 }

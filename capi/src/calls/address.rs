@@ -1,17 +1,17 @@
 //! LAPI_Addr_set, LAPI_Addr_get, LAPI_Address, LAPI_Address_init, LAPI_Address_init64.
 
-use crate::table;
+use crate::boundary;
 use libc::{c_int, c_ulong, c_void};
 use openlapi::abi::*;
 use openlapi::api::address;
 use openlapi::error::{Error, Result};
 
 pub(crate) unsafe fn addr_set(hndl: lapi_handle_t, addr: *mut c_void, addr_hndl: c_int) -> c_int {
-    table::call("LAPI_Addr_set", hndl, |held| address::set(held, addr_hndl, addr as usize))
+    boundary::call("LAPI_Addr_set", hndl, |held| address::set(held, addr_hndl, addr as usize))
 }
 
 pub(crate) unsafe fn addr_get(hndl: lapi_handle_t, addr: *mut *mut c_void, addr_hndl: c_int) -> c_int {
-    table::call("LAPI_Addr_get", hndl, |held| {
+    boundary::call("LAPI_Addr_get", hndl, |held| {
         some(addr)?;
         let found = address::get(held, addr_hndl)?;
         // SAFETY: not null, and the program's.
@@ -30,7 +30,7 @@ pub(crate) unsafe fn address(my_addr: *mut c_void, ret_addr: *mut c_ulong) -> c_
         unsafe { ret_addr.write(my_addr as c_ulong) };
         Ok(())
     };
-    table::code("LAPI_Address", LAPI_VOID_HANDLE, outcome)
+    boundary::code("LAPI_Address", LAPI_VOID_HANDLE, outcome)
 }
 
 pub(crate) unsafe fn address_init(
@@ -38,7 +38,7 @@ pub(crate) unsafe fn address_init(
     my_addr: *mut c_void,
     add_tab: *mut *mut c_void,
 ) -> c_int {
-    table::call("LAPI_Address_init", hndl, |held| {
+    boundary::call("LAPI_Address_init", hndl, |held| {
         some(add_tab)?;
         let values = address::exchange(held, my_addr as u64)?;
         for (task, value) in values.into_iter().enumerate() {
@@ -54,7 +54,7 @@ pub(crate) unsafe fn address_init64(
     my_addr: lapi_long_t,
     add_tab: *mut lapi_long_t,
 ) -> c_int {
-    table::call("LAPI_Address_init64", hndl, |held| {
+    boundary::call("LAPI_Address_init64", hndl, |held| {
         some(add_tab)?;
         let values = address::exchange(held, my_addr)?;
         // SAFETY: the program gives room for one value of each task.
@@ -65,7 +65,7 @@ pub(crate) unsafe fn address_init64(
 
 fn some<T>(pointer: *mut T) -> Result<()> {
     if pointer.is_null() {
-        return Err(Error::new(LAPI_ERR_RET_PTR_NULL, "a null pointer for the answer"));
+        return Err(Error::new(LAPI_ERR_RET_PTR_NULL, "a null pointer for the result"));
     }
     Ok(())
 }

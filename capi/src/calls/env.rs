@@ -1,21 +1,21 @@
 //! LAPI_Qenv, LAPI_Senv, LAPI_Msg_string.
 
-use crate::table;
+use crate::boundary;
 use libc::{c_char, c_int, c_void};
 use openlapi::abi::*;
 use openlapi::api::env::{self, Answer};
 use openlapi::error::Error;
 
 pub(crate) unsafe fn qenv(hndl: lapi_handle_t, query: lapi_query_t, ret_val: *mut c_int) -> c_int {
-    table::call("LAPI_Qenv", hndl, |held| {
+    boundary::call("LAPI_Qenv", hndl, |held| {
         if query >= LAST_QUERY {
             env::query(held, query)?;
         }
         if ret_val.is_null() {
-            return Err(Error::new(LAPI_ERR_RET_PTR_NULL, "a null pointer for the answer"));
+            return Err(Error::new(LAPI_ERR_RET_PTR_NULL, "ret_val is null"));
         }
         let answer = env::query(held, query)?;
-        // SAFETY: the program gives room for what this query answers, as the man page says.
+        // SAFETY: the program gives room for what this query returns, as the man page says.
         unsafe {
             match answer {
                 Answer::Number(number) => ret_val.write(number),
@@ -29,13 +29,13 @@ pub(crate) unsafe fn qenv(hndl: lapi_handle_t, query: lapi_query_t, ret_val: *mu
 }
 
 pub(crate) unsafe fn senv(hndl: lapi_handle_t, query: lapi_query_t, set_val: c_int) -> c_int {
-    table::call("LAPI_Senv", hndl, |held| env::set(held.context(), query, set_val))
+    boundary::call("LAPI_Senv", hndl, |held| env::set(held.context(), query, set_val))
 }
 
 pub(crate) unsafe fn msg_string(error_code: c_int, buf: *mut c_void) -> c_int {
     if buf.is_null() {
         let error = Error::new(LAPI_ERR_RET_PTR_NULL, "a null pointer for the text");
-        return table::code("LAPI_Msg_string", LAPI_VOID_HANDLE, Err(error));
+        return boundary::code("LAPI_Msg_string", LAPI_VOID_HANDLE, Err(error));
     }
     let (text, outcome) = env::message(error_code, &env::environment);
     // SAFETY: the program gives LAPI_MAX_ERR_STRING bytes; the text is shorter, so that its zero fits too.
@@ -44,5 +44,5 @@ pub(crate) unsafe fn msg_string(error_code: c_int, buf: *mut c_void) -> c_int {
         to.copy_from_nonoverlapping(text.as_ptr().cast(), text.len());
         to.add(text.len()).write(0);
     }
-    table::code("LAPI_Msg_string", LAPI_VOID_HANDLE, outcome)
+    boundary::code("LAPI_Msg_string", LAPI_VOID_HANDLE, outcome)
 }

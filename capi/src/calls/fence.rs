@@ -1,14 +1,14 @@
 //! LAPI_Fence and LAPI_Gfence.
 
-use crate::table;
+use crate::boundary;
 use libc::c_int;
 use openlapi::abi::lapi_handle_t;
 use openlapi::api::fence;
 
 pub(crate) unsafe fn fence(hndl: lapi_handle_t) -> c_int {
-    table::call("LAPI_Fence", hndl, fence::fence)
+    boundary::call("LAPI_Fence", hndl, fence::fence)
 }
 
 pub(crate) unsafe fn gfence(hndl: lapi_handle_t) -> c_int {
-    table::call("LAPI_Gfence", hndl, fence::gfence)
+    boundary::call("LAPI_Gfence", hndl, fence::gfence)
 }

@@ -1,39 +1,37 @@
 //! LAPI_Init and LAPI_Term.
 
-use crate::table::{self, Place};
+use crate::boundary;
+use crate::handles::{self, Place};
 use libc::c_int;
 use openlapi::abi::*;
 use openlapi::api::init::{self, Request};
-use openlapi::base::thread::ThreadConfig;
 use openlapi::error::{Error, Result};
 
 pub(crate) unsafe fn init(hndl: *mut lapi_handle_t, lapi_info: *mut lapi_info_t) -> c_int {
     // SAFETY: null, or as the man page wants them.
-    let (hndl, info) = unsafe { (hndl.as_mut(), lapi_info.as_mut()) };
-    table::code("LAPI_Init", LAPI_VOID_HANDLE, open(hndl, info))
+    boundary::code("LAPI_Init", LAPI_VOID_HANDLE, unsafe { open(hndl, lapi_info) })
 }
 
-fn open(hndl: Option<&mut lapi_handle_t>, info: Option<&mut lapi_info_t>) -> Result<()> {
-    let hndl = hndl.ok_or_else(|| Error::new(LAPI_ERR_HNDL_INVALID, "a null pointer to the handle"))?;
-    let info = info.ok_or_else(|| Error::new(LAPI_ERR_INFO_NULL, "a null pointer to lapi_info_t"))?;
+/// # Safety
+/// Both must be null or as the man page wants them.
+unsafe fn open(hndl: *mut lapi_handle_t, lapi_info: *mut lapi_info_t) -> Result<()> {
+    if hndl.is_null() {
+        return Err(Error::new(LAPI_ERR_HNDL_INVALID, "a null pointer to the handle"));
+    }
+    // SAFETY: the caller's promise.
+    let info = unsafe { lapi_info.as_mut() }
+        .ok_or_else(|| Error::new(LAPI_ERR_INFO_NULL, "a null pointer to lapi_info_t"))?;
     if info.info6 != 0 {
         let detail = format!("info6 is {}; clear the structure before its fields are set", info.info6);
         return Err(Error::new(LAPI_ERR_INFO_NONZERO, detail));
     }
     let place = Place::take(info.instance_no)?;
-    // SAFETY: null, or the program's structure.
-    let recipe = unsafe { info.lapi_thread_attr.as_ref() }.map_or(ThreadConfig::PLAIN, ThreadConfig::of);
-    let request = Request {
-        handle: place.handle(),
-        instance: place.index(),
-        level: info.lib_vers,
-        error_handler: info.err_hndlr,
-        completion_threads: info.num_compl_hndlr_thr,
-        recipe,
-        interrupts: info.protocol & LAPI_INTERRUPT_OFF == 0,
-    };
-    // Before the threads run: a handler may use the program's own variable.
-    *hndl = request.handle;
+    // SAFETY: the caller's promise.
+    let request = unsafe { Request::new(place.handle(), place.index(), info) };
+    // Before the threads run: a handler may use the program's own variable, on another thread and before this call returns.
+    // So it is written through the pointer, and no reference to it exists.
+    // SAFETY: not null, and the program's.
+    unsafe { hndl.write(request.handle) };
     match init::init(place.context(), &request) {
         Ok(device) => {
             info.protocol = device;
@@ -41,16 +39,22 @@ fn open(hndl: Option<&mut lapi_handle_t>, info: Option<&mut lapi_info_t>) -> Res
             Ok(())
         }
         Err(error) => {
-            *hndl = LAPI_VOID_HANDLE;
+            // SAFETY: as above.
+            unsafe { hndl.write(LAPI_VOID_HANDLE) };
             Err(error)
         }
     }
 }
 
 pub(crate) unsafe fn term(hndl: lapi_handle_t) -> c_int {
-    let outcome = table::find(hndl).and_then(|context| init::term(context));
+    let outcome = handles::find(hndl).and_then(|context| {
+        handles::note_end(hndl);
+        init::term(context)
+    });
     if outcome.is_ok() {
-        table::free(hndl);
+        // LAPI_Term may have taken long.
+        handles::note_end(hndl);
+        handles::free(hndl);
     }
-    table::code("LAPI_Term", hndl, outcome)
+    boundary::code("LAPI_Term", hndl, outcome)
 }

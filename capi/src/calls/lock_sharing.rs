@@ -1,10 +1,10 @@
-//! The functions that LAPI_GET_THREAD_FUNC gives out. They have no names of their own in the library.
+//! The functions that LAPI_GET_THREAD_FUNC returns. The library exports no names for them.
 
-use crate::table;
+use crate::handles;
 use libc::{c_int, pthread_t, timespec};
 use openlapi::abi::*;
+use openlapi::api::Context;
 use openlapi::api::lock_sharing::{self, INVALID, Outcome};
-use openlapi::engine::context::Context;
 
 /// Fills in the structure.
 pub(super) fn functions(command: &mut lapi_thread_func_t) {
@@ -70,6 +70,6 @@ unsafe extern "C" fn cond_destroy(hndl: lapi_handle_t, cond: *mut lapi_cond_t) -
 
 /// Finds the context, and turns the outcome into a number of the system, 0 for success.
 fn with(hndl: lapi_handle_t, run: impl FnOnce(&Context) -> Outcome) -> c_int {
-    let outcome = table::find(hndl).map_err(|_| INVALID).and_then(|context| run(context));
+    let outcome = handles::find(hndl).map_err(|_| INVALID).and_then(|context| run(context));
     outcome.err().unwrap_or(0)
 }

@@ -1,13 +1,13 @@
 //! LAPI_Getcntr, LAPI_Setcntr, LAPI_Waitcntr, LAPI_Probe, LAPI_Msgpoll.
 
-use crate::table;
+use crate::{boundary, handles};
 use libc::{c_int, c_uint};
 use openlapi::abi::*;
 use openlapi::api::progress;
 use openlapi::error::{Error, Result};
 
 pub(crate) unsafe fn getcntr(hndl: lapi_handle_t, cntr: *mut lapi_cntr_t, val: *mut c_int) -> c_int {
-    table::call("LAPI_Getcntr", hndl, |held| {
+    boundary::call("LAPI_Getcntr", hndl, |held| {
         let cntr = counter(cntr)?;
         if val.is_null() {
             return Err(Error::new(LAPI_ERR_RET_PTR_NULL, "a null pointer for the value"));
@@ -19,13 +19,13 @@ pub(crate) unsafe fn getcntr(hndl: lapi_handle_t, cntr: *mut lapi_cntr_t, val: *
 }
 
 pub(crate) unsafe fn setcntr(hndl: lapi_handle_t, cntr: *mut lapi_cntr_t, val: c_int) -> c_int {
-    let outcome = table::find(hndl).and_then(|context| {
+    let outcome = handles::find(hndl).and_then(|context| {
         let cntr = counter(cntr)?;
         // SAFETY: not null, and the program's.
         unsafe { progress::setcntr(context, cntr, val) };
         Ok(())
     });
-    table::code("LAPI_Setcntr", hndl, outcome)
+    boundary::code("LAPI_Setcntr", hndl, outcome)
 }
 
 #[inline]
@@ -35,7 +35,7 @@ pub(crate) unsafe fn waitcntr(
     val: c_int,
     cur_cntr_val: *mut c_int,
 ) -> c_int {
-    table::call("LAPI_Waitcntr", hndl, |held| {
+    boundary::call("LAPI_Waitcntr", hndl, |held| {
         let cntr = counter(cntr)?;
         // SAFETY: not null, and the program's while it waits.
         let left = unsafe { progress::waitcntr(held, cntr, val) }?;
@@ -48,14 +48,14 @@ pub(crate) unsafe fn waitcntr(
 }
 
 pub(crate) unsafe fn probe(hndl: lapi_handle_t) -> c_int {
-    table::call("LAPI_Probe", hndl, |held| {
+    boundary::call("LAPI_Probe", hndl, |held| {
         progress::probe(held);
         Ok(())
     })
 }
 
 pub(crate) unsafe fn msgpoll(hndl: lapi_handle_t, cnt: c_uint, info: *mut lapi_msg_info_t) -> c_int {
-    table::call("LAPI_Msgpoll", hndl, |held| {
+    boundary::call("LAPI_Msgpoll", hndl, |held| {
         if info.is_null() {
             return Err(Error::new(LAPI_ERR_MSG_INFO_NULL, "a null pointer for the status"));
         }

@@ -1,12 +1,9 @@
 //! LAPI_Put and LAPI_Get.
 
-use super::done;
-use crate::table;
+use crate::boundary;
 use libc::{c_int, c_uint, c_ulong, c_void};
 use openlapi::abi::*;
-use openlapi::api::put_get;
-use openlapi::base::bytes::Piece;
-use openlapi::engine::context::request::{Get, Hint, Put};
+use openlapi::api::{put_get, request};
 use std::ptr;
 
 #[inline]
@@ -20,17 +17,22 @@ pub(crate) unsafe fn put(
     org_cntr: *mut lapi_cntr_t,
     cmpl_cntr: *mut lapi_cntr_t,
 ) -> c_int {
-    let put = Put {
+    let put = request::put(&lapi_put_t {
+        Xfer_type: LAPI_PUT_XFER,
+        flags: 0,
         tgt,
-        addr: tgt_addr as u64,
-        data: Piece { ptr: org_addr as *const u8, len: len as usize },
-        tgt_cntr: tgt_cntr as u64,
-        cmpl_cntr: cmpl_cntr as usize,
-        done: done(tgt, org_cntr, None, ptr::null_mut(), len),
-        hint: Hint::None,
-    };
+        pad: 0,
+        tgt_addr: tgt_addr as lapi_long_t,
+        org_addr,
+        len,
+        shdlr: None,
+        sinfo: ptr::null_mut(),
+        tgt_cntr: tgt_cntr as lapi_long_t,
+        org_cntr,
+        cmpl_cntr,
+    });
     // SAFETY: what the man page asks of the program is what the core asks.
-    table::call("LAPI_Put", hndl, |held| unsafe { put_get::put(held, &put) })
+    boundary::call("LAPI_Put", hndl, |held| unsafe { put_get::put(held, &put) })
 }
 
 #[inline]
@@ -43,17 +45,19 @@ pub(crate) unsafe fn get(
     tgt_cntr: *mut lapi_cntr_t,
     org_cntr: *mut lapi_cntr_t,
 ) -> c_int {
-    let get = Get {
+    let get = request::get(&lapi_get_t {
+        Xfer_type: LAPI_GET_XFER,
+        flags: 0,
         tgt,
-        addr: tgt_addr as u64,
-        buffer: org_addr as usize,
-        len: wide(len),
-        tgt_cntr: tgt_cntr as u64,
-        org_cntr: org_cntr as usize,
-        handler: None,
-        parameter: 0,
-        hint: Hint::None,
-    };
+        pad: 0,
+        tgt_addr: tgt_addr as lapi_long_t,
+        org_addr,
+        len,
+        tgt_cntr: tgt_cntr as lapi_long_t,
+        org_cntr,
+        chndlr: None,
+        cinfo: ptr::null_mut(),
+    });
     // SAFETY: what the man page asks of the program is what the core asks.
-    table::call("LAPI_Get", hndl, |held| unsafe { put_get::get(held, &get) })
+    boundary::call("LAPI_Get", hndl, |held| unsafe { put_get::get(held, &get) })
 }

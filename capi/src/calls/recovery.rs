@@ -1,7 +1,7 @@
 //! LAPI_Nopoll_wait, LAPI_Purge_totask, LAPI_Resume_totask, LAPI_Setcntr_wstatus.
 
 use super::progress::counter;
-use crate::table;
+use crate::boundary;
 use libc::{c_int, c_uint};
 use openlapi::abi::*;
 use openlapi::api::recovery;
@@ -13,7 +13,7 @@ pub(crate) unsafe fn nopoll_wait(
     val: c_int,
     cur_cntr_val: *mut c_int,
 ) -> c_int {
-    table::call("LAPI_Nopoll_wait", hndl, |held| {
+    boundary::call("LAPI_Nopoll_wait", hndl, |held| {
         let cntr = counter(cntr_ptr)?;
         // SAFETY: not null, and the program's while it waits.
         let left = unsafe { recovery::nopoll_wait(held, cntr, val) }?;
@@ -26,11 +26,11 @@ pub(crate) unsafe fn nopoll_wait(
 }
 
 pub(crate) unsafe fn purge_totask(hndl: lapi_handle_t, dest: c_uint) -> c_int {
-    table::call("LAPI_Purge_totask", hndl, |held| recovery::purge(held, dest))
+    boundary::call("LAPI_Purge_totask", hndl, |held| recovery::purge(held, dest))
 }
 
 pub(crate) unsafe fn resume_totask(hndl: lapi_handle_t, dest: c_uint) -> c_int {
-    table::call("LAPI_Resume_totask", hndl, |held| recovery::resume(held, dest))
+    boundary::call("LAPI_Resume_totask", hndl, |held| recovery::resume(held, dest))
 }
 
 pub(crate) unsafe fn setcntr_wstatus(
@@ -40,7 +40,7 @@ pub(crate) unsafe fn setcntr_wstatus(
     dest_list: *mut c_uint,
     dest_status: *mut c_int,
 ) -> c_int {
-    table::call("LAPI_Setcntr_wstatus", hndl, |held| {
+    boundary::call("LAPI_Setcntr_wstatus", hndl, |held| {
         let cntr = counter(cntr)?;
         // SAFETY: null, or the program's, as long as it says.
         let list = unsafe { list(num_dest, dest_list, dest_status) }?;

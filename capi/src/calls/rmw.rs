@@ -1,10 +1,9 @@
 //! LAPI_Rmw and LAPI_Rmw64.
 
-use super::done;
-use crate::table;
-use libc::{c_int, c_longlong, c_uint};
+use crate::boundary;
+use libc::{c_int, c_longlong, c_uint, c_void};
 use openlapi::abi::*;
-use openlapi::api::rmw::{self, Request};
+use openlapi::api::{request, rmw as api};
 use std::ptr;
 
 pub(crate) unsafe fn rmw(
@@ -16,17 +15,10 @@ pub(crate) unsafe fn rmw(
     prev_tgt_val: *mut c_int,
     org_cntr: *mut lapi_cntr_t,
 ) -> c_int {
-    let request = Request {
-        tgt,
-        op,
-        size: 32,
-        var: tgt_var as u64,
-        in_val: in_val as usize,
-        previous: prev_tgt_val as usize,
-        done: done(tgt, org_cntr, None, ptr::null_mut(), 0),
-    };
-    // SAFETY: what the man page asks of the program is what the core asks.
-    table::call("LAPI_Rmw", hndl, |held| unsafe { rmw::rmw(held, &request) })
+    // SAFETY: the caller's promise.
+    unsafe {
+        start("LAPI_Rmw", hndl, op, 32, tgt, tgt_var.cast(), in_val.cast(), prev_tgt_val.cast(), org_cntr)
+    }
 }
 
 pub(crate) unsafe fn rmw64(
@@ -38,15 +30,39 @@ pub(crate) unsafe fn rmw64(
     prev_tgt_val: *mut c_longlong,
     org_cntr: *mut lapi_cntr_t,
 ) -> c_int {
-    let request = Request {
-        tgt,
+    // SAFETY: the caller's promise.
+    unsafe {
+        start("LAPI_Rmw64", hndl, op, 64, tgt, tgt_var.cast(), in_val.cast(), prev_tgt_val.cast(), org_cntr)
+    }
+}
+
+/// Starts the operation for a variable of `size` bits.
+///
+/// # Safety
+/// The addresses must be as the man page wants them.
+unsafe fn start(
+    name: &str,
+    hndl: lapi_handle_t,
+    op: RMW_ops_t,
+    size: c_uint,
+    tgt: c_uint,
+    tgt_var: *mut c_void,
+    in_val: *mut c_void,
+    prev_tgt_val: *mut c_void,
+    org_cntr: *mut lapi_cntr_t,
+) -> c_int {
+    let request = request::read_modify_write(&lapi_rmw_t {
+        Xfer_type: LAPI_RMW_XFER,
         op,
-        size: 64,
-        var: tgt_var as u64,
-        in_val: in_val as usize,
-        previous: prev_tgt_val as usize,
-        done: done(tgt, org_cntr, None, ptr::null_mut(), 0),
-    };
+        tgt,
+        size,
+        tgt_var: tgt_var as lapi_long_t,
+        in_val,
+        prev_tgt_val,
+        org_cntr,
+        shdlr: None,
+        sinfo: ptr::null_mut(),
+    });
     // SAFETY: what the man page asks of the program is what the core asks.
-    table::call("LAPI_Rmw64", hndl, |held| unsafe { rmw::rmw(held, &request) })
+    boundary::call(name, hndl, |held| unsafe { api::rmw(held, &request) })
 }

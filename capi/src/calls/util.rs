@@ -1,7 +1,7 @@
 //! LAPI_Util.
 
 use super::lock_sharing;
-use crate::table;
+use crate::{boundary, handles};
 use libc::c_int;
 use openlapi::abi::*;
 use openlapi::api::{dgsp, unbuilt};
@@ -12,41 +12,42 @@ pub(crate) unsafe fn util(hndl: lapi_handle_t, util_cmd: *mut lapi_util_t) -> c_
     // SAFETY: null, or the program's structure, of which only the member that its type names is touched.
     unsafe {
         let Some(command) = util_cmd.as_mut() else {
-            return table::call(NAME, hndl, |_| {
+            return boundary::call(NAME, hndl, |_| {
                 Err(Error::new(LAPI_ERR_UTIL_CMD, "a null pointer to the command"))
             });
         };
         match command.Util_type {
-            // Programs belong to no context: the handle is not looked at.
-            LAPI_REGISTER_DGSP => table::code(NAME, hndl, register(&mut command.RegDgsp)),
-            LAPI_RESERVE_DGSP => table::code(NAME, hndl, dgsp::reserve(command.ResvDgsp.dgsp_handle)),
-            LAPI_UNRESERVE_DGSP => table::code(NAME, hndl, dgsp::unreserve(command.DrefDgsp.dgsp_handle)),
-            LAPI_REG_DDM_FUNC => table::call(NAME, hndl, |held| {
+            // Programs belong to no context: the handle need not be valid.
+            LAPI_REGISTER_DGSP => boundary::code(NAME, hndl, register(hndl, &mut command.RegDgsp)),
+            LAPI_RESERVE_DGSP => boundary::code(NAME, hndl, dgsp::reserve(command.ResvDgsp.dgsp_handle)),
+            LAPI_UNRESERVE_DGSP => boundary::code(NAME, hndl, dgsp::unreserve(command.DrefDgsp.dgsp_handle)),
+            LAPI_REG_DDM_FUNC => boundary::call(NAME, hndl, |held| {
                 dgsp::register_function(held, command.DdmFunc.ddm_func);
                 Ok(())
             }),
             LAPI_DGSP_PACK => {
-                let outcome = table::find(hndl).and_then(|_| dgsp::pack(&mut command.PackDgsp));
-                table::code(NAME, hndl, outcome)
+                let outcome = handles::find(hndl).and_then(|_| dgsp::pack(&mut command.PackDgsp));
+                boundary::code(NAME, hndl, outcome)
             }
             LAPI_DGSP_UNPACK => {
                 let outcome =
-                    table::find(hndl).and_then(|context| dgsp::unpack(context, &mut command.UnpackDgsp));
-                table::code(NAME, hndl, outcome)
+                    handles::find(hndl).and_then(|context| dgsp::unpack(context, &mut command.UnpackDgsp));
+                boundary::code(NAME, hndl, outcome)
             }
-            LAPI_GET_THREAD_FUNC => table::call(NAME, hndl, |_| {
+            LAPI_GET_THREAD_FUNC => boundary::call(NAME, hndl, |_| {
                 lock_sharing::functions(&mut command.ThreadFunc);
                 Ok(())
             }),
-            other => table::call(NAME, hndl, |_| Err(unbuilt::utility(other))),
+            other => boundary::call(NAME, hndl, |_| Err(unbuilt::utility(other))),
         }
     }
 }
 
-unsafe fn register(command: &mut lapi_reg_dgsp_t) -> Result<()> {
-    table::prepare_for_forks();
+unsafe fn register(hndl: lapi_handle_t, command: &mut lapi_reg_dgsp_t) -> Result<()> {
+    handles::prepare_for_forks();
     // SAFETY: the program's descriptor, as the man page wants it.
-    command.dgsp_handle = unsafe { dgsp::register(command.idgsp) }?;
+    command.dgsp_handle =
+        unsafe { dgsp::register(handles::find(hndl).ok().map(|context| &**context), command.idgsp) }?;
     command.status = 0;
     Ok(())
 }

@@ -1,14 +1,9 @@
 //! LAPI_Amsendv, LAPI_Putv, LAPI_Getv.
 
-use super::done;
-use crate::table;
+use crate::boundary;
 use libc::{c_int, c_uint, c_void};
 use openlapi::abi::*;
-use openlapi::api::vector::{self, Pair};
-use openlapi::base::bytes::Piece;
-use openlapi::dgsp::vector::Vector;
-use openlapi::engine::context::request::{GetDone, Hint, Message};
-use openlapi::proto::content::Content;
+use openlapi::api::{request, vector};
 use std::ptr;
 
 pub(crate) unsafe fn amsendv(
@@ -22,22 +17,25 @@ pub(crate) unsafe fn amsendv(
     org_cntr: *mut lapi_cntr_t,
     cmpl_cntr: *mut lapi_cntr_t,
 ) -> c_int {
-    let message = Message {
+    let message = request::vector_message(&lapi_amv_t {
+        Xfer_type: LAPI_AMV_XFER,
+        flags: 0,
         tgt,
-        handler: hdr_hdl as u64,
-        header: Piece { ptr: uhdr as *const u8, len: uhdr_len as usize },
-        data: Content::EMPTY,
-        shape: None,
-        atom: 0,
-        tgt_cntr: tgt_cntr as u64,
-        cmpl_cntr: cmpl_cntr as usize,
-        done: done(tgt, org_cntr, None, ptr::null_mut(), 0),
-        hint: Hint::None,
-        copied: false,
-    };
+        pad: 0,
+        hdr_hdl: hdr_hdl as lapi_long_t,
+        uhdr_len,
+        pad2: 0,
+        uhdr,
+        shdlr: None,
+        sinfo: ptr::null_mut(),
+        org_vec,
+        tgt_cntr: tgt_cntr as lapi_long_t,
+        org_cntr,
+        cmpl_cntr,
+    });
     // SAFETY: what the man page asks of the program is what the core asks.
-    table::call("LAPI_Amsendv", hndl, |held| unsafe {
-        vector::amsend(held, message, Vector::of(org_vec).as_ref())
+    boundary::call("LAPI_Amsendv", hndl, |held| unsafe {
+        vector::amsend(held, message, request::origin_vector(org_vec), false)
     })
 }
 
@@ -50,18 +48,23 @@ pub(crate) unsafe fn putv(
     org_cntr: *mut lapi_cntr_t,
     cmpl_cntr: *mut lapi_cntr_t,
 ) -> c_int {
-    // SAFETY: null, or vectors of the program.
-    let (origin, target) = unsafe { (Vector::of(org_vec), Vector::of(tgt_vec)) };
-    let pair = Pair {
+    let command = lapi_putv_t {
+        Xfer_type: LAPI_PUTV_XFER,
+        flags: USE_TGT_VEC_TYPE,
         tgt,
-        origin: origin.as_ref(),
-        target: target.as_ref(),
-        tgt_cntr: tgt_cntr as u64,
-        hint: Hint::None,
+        pad: 0,
+        shdlr: None,
+        sinfo: ptr::null_mut(),
+        org_vec,
+        tgt_vec: tgt_vec.cast(),
+        tgt_cntr: tgt_cntr as lapi_long_t,
+        org_cntr,
+        cmpl_cntr,
     };
-    let done = done(tgt, org_cntr, None, ptr::null_mut(), 0);
-    // SAFETY: what the man page asks of the program is what the core asks.
-    table::call("LAPI_Putv", hndl, |held| unsafe { vector::put(held, &pair, cmpl_cntr as usize, done) })
+    boundary::call("LAPI_Putv", hndl, |held| {
+        // SAFETY: what the man page asks of the program is what the core asks.
+        unsafe { vector::put(held, &request::put_vector(&command)) }
+    })
 }
 
 pub(crate) unsafe fn getv(
@@ -72,16 +75,20 @@ pub(crate) unsafe fn getv(
     tgt_cntr: *mut lapi_cntr_t,
     org_cntr: *mut lapi_cntr_t,
 ) -> c_int {
-    // SAFETY: null, or vectors of the program.
-    let (origin, target) = unsafe { (Vector::of(org_vec), Vector::of(tgt_vec)) };
-    let pair = Pair {
+    let command = lapi_getv_t {
+        Xfer_type: LAPI_GETV_XFER,
+        flags: USE_TGT_VEC_TYPE,
         tgt,
-        origin: origin.as_ref(),
-        target: target.as_ref(),
-        tgt_cntr: tgt_cntr as u64,
-        hint: Hint::None,
+        pad: 0,
+        org_vec,
+        tgt_vec: tgt_vec.cast(),
+        tgt_cntr: tgt_cntr as lapi_long_t,
+        org_cntr,
+        chndlr: None,
+        cinfo: ptr::null_mut(),
     };
-    let done = GetDone { org_cntr: org_cntr as usize, handler: None, parameter: 0 };
-    // SAFETY: what the man page asks of the program is what the core asks.
-    table::call("LAPI_Getv", hndl, |held| unsafe { vector::get(held, &pair, done) })
+    boundary::call("LAPI_Getv", hndl, |held| {
+        // SAFETY: what the man page asks of the program is what the core asks.
+        unsafe { vector::get(held, &request::get_vector(&command)) }
+    })
 }

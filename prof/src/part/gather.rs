@@ -27,7 +27,7 @@ pub fn gather(interim: Option<&str>) -> Part {
         interim: interim.map(str::to_owned),
         started: span.started,
         wall: span.wall,
-        threads: record::all().count() as u32,
+        threads: record::threads() as u32,
         links: links(&span),
         stretch,
         timeline,

@@ -10,6 +10,8 @@ use std::cell::Cell;
 use std::ptr::{self, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU16, AtomicU32, AtomicUsize, Ordering};
 
+/// How many buffers a process maps in advance.
+const SPARE: usize = 16;
 /// How many call sites a thread records separately; calls from other places are counted by call alone.
 const SITES: usize = 1024;
 /// How many entries a lookup tries.
@@ -22,6 +24,8 @@ pub struct Buffer {
     next: AtomicPtr<Buffer>,
     /// Whether a thread has it.
     taken: AtomicBool,
+    /// Whether a thread has ever had it.
+    used: AtomicBool,
     number: AtomicU16,
     /// The places that were called from, by hash.
     sites: [Site; SITES],
@@ -115,6 +119,25 @@ pub fn all() -> impl Iterator<Item = &'static Buffer> {
     })
 }
 
+/// In the first LAPI_Init: maps buffers for threads that come later. What a thread of the library maps at its first handler would
+/// otherwise change where the program's own mappings lie, in one task and not in another.
+pub fn reserve() {
+    let tasks = identity::tasks() as usize;
+    // SAFETY: a Buffer and a Peer consist of atomics, for which zeroes are valid.
+    let memory = unsafe { (memory::zeroed::<Buffer>(SPARE), memory::zeroed::<Peer>(SPARE * tasks)) };
+    let (Some(buffers), Some(peers)) = memory else { return };
+    for (buffer, peers) in buffers.iter().zip(peers.chunks(tasks)) {
+        buffer.peers.store(peers.as_ptr().cast_mut(), Ordering::Relaxed);
+        buffer.peer_count.store(tasks as u32, Ordering::Release);
+        enlist(buffer);
+    }
+}
+
+/// How many threads at the same time have had a buffer.
+pub fn threads() -> usize {
+    all().filter(|buffer| buffer.used.load(Ordering::Relaxed)).count()
+}
+
 /// In the child of a fork: begins with no buffers. Those of the parent's threads stay in memory, unused.
 pub fn fork_child() {
     MINE.set(ptr::null());
@@ -135,13 +158,20 @@ fn make() -> Option<&'static Buffer> {
     // SAFETY: a Buffer consists of atomics, for which zeroes are valid.
     let buffer = unsafe { memory::zeroed::<Buffer>(1) }?.first()?;
     buffer.taken.store(true, Ordering::Relaxed);
+    buffer.used.store(true, Ordering::Relaxed);
+    enlist(buffer);
+    Some(buffer)
+}
+
+/// Numbers a new buffer, and enters it in the list.
+fn enlist(buffer: &'static Buffer) {
     buffer.number.store(NEXT_NUMBER.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
     let pointer = ptr::from_ref(buffer).cast_mut();
     let mut first = ALL.load(Ordering::Relaxed);
     loop {
         buffer.next.store(first, Ordering::Relaxed);
         match ALL.compare_exchange_weak(first, pointer, Ordering::Release, Ordering::Relaxed) {
-            Ok(_) => return Some(buffer),
+            Ok(_) => return,
             Err(other) => first = other,
         }
     }
@@ -151,6 +181,10 @@ impl Buffer {
     fn take(&self) -> bool {
         !self.taken.load(Ordering::Relaxed)
             && self.taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok()
+            && {
+                self.used.store(true, Ordering::Relaxed);
+                true
+            }
     }
 
     /// The number of this buffer, from 0: the thread's number in a trace.

@@ -8,7 +8,7 @@ mod buffer;
 mod events;
 mod timeline;
 
-pub use buffer::{Buffer, all, fork_child, mine};
+pub use buffer::{Buffer, all, fork_child, mine, reserve, threads};
 pub use events::{EVENTS, NO_PEER};
 pub use timeline::BINS;
 

@@ -3,7 +3,7 @@
 //! This is the only place that says so. The thread that holds the context's lock writes it; any thread may read it, without
 //! the lock too: a report says why the lock cannot be had.
 
-use crate::base::thread::this_thread;
+use crate::base::known_threads::this_thread;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// What kind of handler runs with the context's lock held.

@@ -48,6 +48,8 @@ pub struct Completions {
     unfinished: AtomicU64,
     /// A handler has returned.
     settled: EventCount,
+    /// How many handlers have returned.
+    returned: AtomicU64,
     running: Mutex<Vec<RunningHandler>>,
     threads: Mutex<Vec<Thread>>,
 }
@@ -58,6 +60,7 @@ impl Completions {
             queue: WorkQueue::new(ROOM),
             unfinished: AtomicU64::new(0),
             settled: EventCount::new(),
+            returned: AtomicU64::new(0),
             running: Mutex::new(Vec::new()),
             threads: Mutex::new(Vec::new()),
         }
@@ -102,17 +105,29 @@ impl Completions {
     pub(crate) fn finished(&self, generation: u32) {
         let me = this_thread();
         self.running.lock().retain(|running| running.thread != me);
+        self.returned.fetch_add(1, Ordering::Relaxed);
         let one_less = |state: u64| (upper(state) == generation).then(|| state - 1);
         if self.unfinished.fetch_update(Ordering::AcqRel, Ordering::Relaxed, one_less).is_ok() {
             self.settled.notify(i32::MAX as u32);
         }
     }
 
-    /// Queues a handler. Handlers start in the order in which they are queued. The context's lock is held, so that only one
+    /// Queues a handler, and returns how many are queued now. Handlers start in the order in which they are queued. The context's lock is held, so that only one
     /// thread queues at a time.
-    pub fn push(&self, completion: Completion) {
+    pub fn push(&self, completion: Completion) -> usize {
         let before = self.unfinished.fetch_add(1, Ordering::Relaxed);
         self.queue.push((upper(before), completion));
+        self.queue.len()
+    }
+
+    /// How many handlers are queued, and how many run.
+    pub fn load(&self) -> (usize, usize) {
+        (self.queue.len(), self.running.lock().len())
+    }
+
+    /// How many handlers have returned.
+    pub fn returned(&self) -> u64 {
+        self.returned.load(Ordering::Relaxed)
     }
 
     /// How many handlers are queued, and those that run. Waits for a lock which is held for moments only.
@@ -175,6 +190,11 @@ impl Completion {
         unsafe { (self.handler)(handle, self.parameter as *mut libc::c_void) };
         RUNNING.set(false);
     }
+}
+
+/// Whether this thread is in a completion handler.
+pub fn runs_handler() -> bool {
+    RUNNING.get()
 }
 
 thread_local! {

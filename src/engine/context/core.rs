@@ -1,4 +1,4 @@
-//! What a context's lock guards. Whoever holds the lock reaches it by [`crate::engine::context::Held::core`].
+//! What a context's lock guards. A thread that holds the lock reaches it by [`crate::engine::context::Held::core`].
 
 use crate::abi::lapi_msg_state_t;
 use crate::base::clock::ticks;
@@ -6,7 +6,9 @@ use crate::dgsp::DdmSlot;
 use crate::engine::context::counter;
 use crate::engine::context::counter_status::Watched;
 use crate::engine::context::direct_copy::DirectCopy;
-use crate::engine::context::incoming::{Dropped, SelfMessage, Then};
+use crate::engine::context::holds::Holds;
+use crate::engine::context::incoming::{Dropped, Offers, SelfMessage, Then};
+use crate::engine::context::peers::Peers;
 use crate::engine::context::settings::Options;
 use crate::engine::context::statistics::Stats;
 use crate::engine::context::tuner::Tuner;
@@ -18,7 +20,7 @@ use crate::proto::liveness::Liveness;
 use crate::proto::ops::Ops;
 use crate::proto::outbox::{Outbox, SendDone};
 use crate::transport::{Outgoing, SendOutcome, Task, Ticket, Transport};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 /// Size of the table of LAPI_Addr_set: LOC_ADDRTBL_SZ. Indices are 1 up to this, exclusive.
@@ -52,6 +54,12 @@ pub struct Core {
     pub to_self: VecDeque<SelfMessage>,
     /// Messages that a header handler did not want yet.
     pub dropped: VecDeque<Dropped>,
+    /// When those are offered again.
+    pub offers: Offers,
+    /// The peers from which no packets are taken because of what their messages make this task keep.
+    pub holds: Holds,
+    /// There may be messages that are kept, or holds: see [`Core::has_deferred`].
+    pub deferred: bool,
     /// Send operations that are done, to be reported.
     pub finished: Vec<SendDone>,
     /// Functions registered by LAPI_Addr_set.
@@ -60,14 +68,14 @@ pub struct Core {
     pub unreported: lapi_msg_state_t,
     /// The handle is being ended, or has been.
     pub closing: bool,
-    /// Threads that have let the lock go in the middle of a call and will come back for the core; a thread may stand here
-    /// several times.
+    /// Threads that have released the lock in the middle of a call and will use the core again; a thread may be listed several
+    /// times.
     pub inside: Vec<usize>,
     /// Something has happened that a waiting thread may want to know.
     pub news: bool,
     /// How often the program's own threads have polled; by this the notifier sees whether they do.
     pub activity: u64,
-    /// Who waits, and how.
+    /// Which threads wait, and how.
     pub waiters: Waiters,
     /// Which way is faster for long messages.
     pub tuner: Tuner,
@@ -77,23 +85,12 @@ pub struct Core {
     pub ddm: DdmSlot,
     /// When a thread of the program last polled, in ticks.
     pub last_poll: u64,
-    /// When peers were last prodded, in ticks.
+    /// When peers were last kicked, in ticks.
     pub last_kick: u64,
-    /// Peers that have left or were given up, and were reported.
-    pub lost: BTreeSet<Task>,
-    /// Peers that the program has given up.
-    pub purged: BTreeSet<Task>,
-    /// Peers that it lets come back, and that are not there yet.
-    pub awaited: BTreeSet<Task>,
-    /// Of a task that has come back to a job that runs: the highest number of collective operations that others had entered
-    /// when they let it.
-    pub joined_at: Option<u32>,
-    /// How often a peer was given up, if ever: what belongs to an earlier time is not told to it.
-    pub incarnations: BTreeMap<Task, u32>,
-    /// Counters with a list of tasks, and who waits for counters without polling.
+    /// What is known of each peer.
+    pub peers: Peers,
+    /// Counters with a list of tasks, and the threads that wait for counters without polling.
     pub watched: Watched,
-    /// Peers that were given up though they may live: what they still send is thrown away.
-    pub quarantined: BTreeSet<Task>,
     /// Which peers have been silent, and for how long.
     pub liveness: Liveness,
     /// When the context was opened.
@@ -130,10 +127,12 @@ impl Core {
     pub fn new(options: Options, transport: Box<dyn Transport>) -> Self {
         let (me, tasks) = (options.me, options.tasks);
         // Packets are cut for the peer that takes the shortest ones. A job of one task sends none.
-        let peers = (0..tasks).filter(|&peer| peer != me || tasks == 1);
-        let max_body = peers.map(|peer| transport.limits(peer).max_body).min().unwrap_or(0);
+        let others = (0..tasks).filter(|&peer| peer != me || tasks == 1);
+        let max_body = others.map(|peer| transport.limits(peer).max_body).min().unwrap_or(0);
+        let mut outbox = Outbox::new(tasks, max_body);
+        outbox.limit_buffers(options.buffers);
         Self {
-            outbox: Outbox::new(tasks, max_body),
+            outbox,
             inbox: Inbox::new(tasks),
             ops: Ops::new(256),
             collectives: Collectives::new(options.me, tasks),
@@ -144,6 +143,9 @@ impl Core {
             keeps_time: transport.keeps_time(),
             to_self: VecDeque::new(),
             dropped: VecDeque::new(),
+            offers: Offers::default(),
+            holds: Holds::default(),
+            deferred: false,
             finished: Vec::with_capacity(64),
             addresses: vec![0; ADDRESS_TABLE].into(),
             unreported: 0,
@@ -157,13 +159,8 @@ impl Core {
             ddm: DdmSlot::new(),
             last_poll: 0,
             last_kick: 0,
-            lost: BTreeSet::new(),
-            purged: BTreeSet::new(),
-            awaited: BTreeSet::new(),
-            joined_at: None,
-            incarnations: BTreeMap::new(),
+            peers: Peers::new(tasks),
             watched: Watched::default(),
-            quarantined: BTreeSet::new(),
             liveness: Liveness::new(),
             opened: Instant::now(),
             last_look: 0,
@@ -210,19 +207,33 @@ impl Core {
         self.transport.remote().is_some_and(|remote| remote.reaches(peer))
     }
 
-    /// How often a peer was given up.
+    /// How often a peer was purged.
+    #[inline]
     pub fn incarnation(&self, peer: Task) -> u32 {
-        self.incarnations.get(&peer).copied().unwrap_or_default()
+        self.peers.incarnation(peer)
     }
 
-    /// Whether there is work that no packet announces: then nobody may sleep for long.
+    /// Whether there is work that no packet announces: then no thread may sleep for long.
+    #[inline]
     pub fn has_deferred(&self) -> bool {
-        !self.dropped.is_empty()
+        self.deferred
+    }
+
+    /// Forgets the messages of a peer that header handlers have refused.
+    pub fn forget_dropped(&mut self, peer: Task) {
+        let peers = &mut self.peers;
+        self.dropped.retain(|dropped| {
+            let stays = dropped.message.src != peer;
+            if !stays {
+                peers.unkeep(peer, dropped.bytes());
+            }
+            stays
+        });
     }
 
     /// Whether something waits for a task that is to come back.
     pub fn has_traffic_for_rejoining(&self) -> bool {
-        self.awaited.iter().any(|&task| self.outbox.waits(task))
+        self.peers.rejoining().iter().any(|&task| self.outbox.waits(task))
     }
 
     /// How long a thread may sleep at most, and for at most `limit`, until the transport must be served.

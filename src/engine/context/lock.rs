@@ -53,16 +53,20 @@ impl OwnedLock {
         Hold::Taken
     }
 
-    /// Takes the lock for a call if it is free.
-    pub fn try_enter(&self) -> bool {
-        let free = self.raw.try_lock();
-        if free {
-            self.owner.store(this_thread(), Ordering::Relaxed);
+    /// The same for a call that can do without the lock: `None` when another thread holds it.
+    #[inline]
+    pub fn try_enter(&self) -> Option<Hold> {
+        let me = this_thread();
+        if self.owner.load(Ordering::Relaxed) == me {
+            return Some(self.enter_again());
         }
-        free
+        self.raw.try_lock().then(|| {
+            self.owner.store(me, Ordering::Relaxed);
+            Hold::Taken
+        })
     }
 
-    /// The same as [`Self::enter`] for the owner.
+    /// [`Self::enter`] for the owner.
     #[inline]
     fn enter_again(&self) -> Hold {
         if !self.programs.load(Ordering::Relaxed) {

@@ -11,18 +11,22 @@ pub mod core;
 pub mod counter;
 pub mod counter_status;
 pub mod direct_copy;
+pub mod holds;
 pub mod incoming;
 pub mod lock;
 pub mod lock_sharing;
 pub mod notifier;
 mod other_contexts;
+pub mod peers;
 pub mod request;
 pub mod settings;
 pub mod statistics;
 pub mod tuner;
 pub mod waiters;
 
-use crate::abi::{LAPI_ERR_ALL_HNDL_IN_USE, LAPI_ERR_HNDL_INVALID, LAPI_VOID_HANDLE, lapi_err_t, lapi_handle_t};
+use crate::abi::{
+    LAPI_ERR_ALL_HNDL_IN_USE, LAPI_ERR_HNDL_INVALID, LAPI_VOID_HANDLE, lapi_err_t, lapi_handle_t,
+};
 use crate::base::known_threads::this_thread;
 use crate::base::parking::Parking;
 use crate::engine::context::active_handler::Activity;
@@ -169,6 +173,13 @@ impl Context {
         }
     }
 
+    /// The same for a call that can do without the lock: `None` when another thread holds it, which keeps the context going.
+    #[inline]
+    pub fn try_enter(&self) -> Option<Held<'_>> {
+        let mut held = Held { context: self, hold: self.try_enter_lock()? };
+        held.try_core().is_some_and(|core| !core.closing).then_some(held)
+    }
+
     /// Takes the lock of a context that may be closing: for its own threads and its end.
     pub fn enter_closing(&self) -> Option<Held<'_>> {
         let mut held = Held { context: self, hold: self.lock.enter() };
@@ -198,16 +209,15 @@ impl Context {
     /// which has made the call.
     pub fn report(&self, held: &mut Held<'_>, kind: lapi_err_t, src: Task, error: &Error) {
         let (me, handler) = (held.core().options.me, held.core().options.error_handler);
-        self.say(1, error);
         let Some(handler) = handler else {
-            crate::error::log(format_args!(
-                "task {me}: {error}; no error handler is registered: this task ends"
-            ));
+            let error = error.translated(&crate::config::process_env);
+            crate::error::log(format_args!("{error}; no error handler is registered: this task ends"));
             // A code of 128 and above tells the launcher to end the job. `exit` would run the program's own exit
             // functions under our lock.
             // SAFETY: _exit has no preconditions.
             unsafe { libc::_exit(134) }
         };
+        self.say(1, error);
         let (mut code, mut kind, mut task, mut src) = (error.code, kind, me as i32, src as i32);
         held.without_lock(|| {
             // SAFETY: the program's own function, with pointers that live during the call.
@@ -236,7 +246,7 @@ impl Default for Context {
 
 #[cold]
 fn ended() -> Error {
-    Error::new(LAPI_ERR_HNDL_INVALID, "the handle is not initialized, or has been ended")
+    Error::from(LAPI_ERR_HNDL_INVALID)
 }
 
 /// Proof that the lock is held, and the way to the core.

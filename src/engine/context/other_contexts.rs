@@ -64,13 +64,22 @@ impl Context {
         if several() { self.enter_lock_beside() } else { self.lock.enter() }
     }
 
+    /// Takes the lock for a call that can do without it: `None` when another thread holds it.
+    #[inline]
+    pub(super) fn try_enter_lock(&self) -> Option<Hold> {
+        let hold = self.lock.try_enter()?;
+        let within = if several() { WITHIN.get() } else { ptr::null() };
+        let beside = !within.is_null() && !ptr::eq(within, self) && hold == Hold::Taken;
+        Some(if beside { Hold::Within } else { hold })
+    }
+
     #[cold]
     fn enter_lock_beside(&self) -> Hold {
         let within = WITHIN.get();
         if within.is_null() || ptr::eq(within, self) || self.lock.mine() {
             return self.lock.enter();
         }
-        if !self.lock.try_enter() {
+        if self.lock.try_enter().is_none() {
             let_go(within);
             self.lock.enter();
         }

@@ -107,7 +107,7 @@ pub struct Vectored {
     pub origin: Arc<Layout>,
     /// The vector there: addresses of the target.
     pub target: Arc<Layout>,
-    /// The same as words, see [`crate::engine::transfer::vector_wire::describe`].
+    /// The same as words, see [`crate::dgsp::description`].
     pub description: Vec<u64>,
     /// The target's counter, or 0.
     pub tgt_cntr: u64,

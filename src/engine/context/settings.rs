@@ -41,6 +41,11 @@ pub struct Options {
     pub tasks: u32,
     /// Messages of up to this many bytes (header and data) are copied at once when there is no room: BUF_CP_SIZE.
     pub copy_limit: usize,
+    /// How many messages within that limit may be copied at a time (MP_REXMIT_BUF_CNT, when the program's environment limits
+    /// it); the origin counters of others wait.
+    pub buffers: usize,
+    /// With more bytes than this waiting for one target, calls that send to it pause.
+    pub lane_bytes: usize,
     /// How copies across address spaces and streams of packets are chosen.
     pub bulk: Policy,
     /// How patient waiting is.
@@ -51,7 +56,7 @@ pub struct Options {
     pub level: lapi_lib_t,
     /// The program's error handler.
     pub error_handler: LAPI_err_hndlr_p,
-    /// What LAPI_Qenv answers and nothing else asks.
+    /// What LAPI_Qenv returns and nothing else uses.
     pub advertised: Advertised,
 }
 
@@ -62,8 +67,6 @@ pub struct Advertised {
     pub rexmit_buffers: i32,
     /// REX_BUF_SZ
     pub rexmit_size: i32,
-    /// BULK_XFER
-    pub bulk_transfer: bool,
     /// BULK_MIN_MSG_SIZE
     pub bulk_minimum: i32,
 }

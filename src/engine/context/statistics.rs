@@ -9,12 +9,12 @@ pub struct Stats {
     pub peers: Path,
     /// Data to oneself.
     pub local: Path,
-    /// Packets among those of `peers` that only ask whether somebody is there, and the answers.
+    /// Packets among those of `peers` that only probe whether a task lives, and the answers.
     pub liveness: u64,
 }
 
 impl Stats {
-    /// A number that changes whenever anything moves. Who only asks whether a silent task is there moves nothing.
+    /// A number that changes whenever anything moves. Probes of silent tasks do not count.
     pub fn moved(&self) -> u64 {
         let packets = self.peers.packets_sent.wrapping_add(self.peers.packets_received);
         packets.wrapping_sub(self.liveness).wrapping_add(self.local.bytes_received)

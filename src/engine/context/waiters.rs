@@ -1,4 +1,4 @@
-//! Who sleeps in a context, where, and after how long.
+//! Which threads wait in a context, where they sleep, and after how long.
 
 use std::time::Duration;
 
@@ -7,31 +7,36 @@ use std::time::Duration;
 pub struct WaitPolicy {
     /// Polls in a tight loop.
     pub spin: u32,
-    /// Polls after which the processor is given away.
+    /// Polls after each of which the processor is given away.
     pub yields: u32,
     /// How many threads of this task may poll at once: with more of them they take the processors from each other, and
-    /// from those who make what they wait for. Then all have little patience.
+    /// from the threads that make what they wait for. Then all of them poll for a short time only.
     pub pollers: u32,
+    /// There are more tasks than processors: a thread that polls by itself yields when it finds nothing.
+    pub crowded: bool,
 }
 
-/// Polls in a tight loop where there are more threads than processors.
+/// Polls in a tight loop where more threads of a task wait than there are processors for them.
 const LITTLE: u32 = 40;
+/// The same where there are more tasks than processors: what a thread waits for can hardly come before it yields.
+const CROWDED: u32 = 2;
 
 impl WaitPolicy {
     /// Sleeps at once.
-    pub const NONE: Self = Self { spin: 0, yields: 0, pollers: 1 };
+    pub const NONE: Self = Self { spin: 0, yields: 0, pollers: 1, crowded: false };
 
-    /// Of a task in a job of `tasks` on so many processors. `spin` if the program's environment gives it.
+    /// Of a task in a job of `tasks` on this number of processors. `spin` if the program's environment gives it.
     pub fn new(tasks: u32, processors: u32, spin: Option<u32>) -> Self {
         let crowded = tasks > processors;
         Self {
-            spin: spin.unwrap_or(if crowded { LITTLE } else { 20_000 }),
+            spin: spin.unwrap_or(if crowded { CROWDED } else { 20_000 }),
             yields: if crowded { 60 } else { 100 },
             pollers: if spin.is_some() { u32::MAX } else { (processors / tasks.max(1)).max(1) },
+            crowded,
         }
     }
 
-    /// How often a thread polls in a tight loop when so many wait.
+    /// How often a thread polls in a tight loop when this number of threads wait.
     #[inline]
     pub fn spins(&self, waiting: u32) -> u32 {
         if waiting <= self.pollers { self.spin } else { self.spin.min(LITTLE) }
@@ -53,7 +58,7 @@ impl From<&'static str> for WaitTarget {
     }
 }
 
-/// A thread that waits, and has begun to sleep. One that is served while it still polls never stands in a list.
+/// A thread that waits, and has begun to sleep. One that is served while it still polls is in no list.
 #[derive(Clone, Copy, Debug)]
 pub struct Waiter {
     /// Which thread (see [`crate::base::known_threads::this_thread`]).
@@ -67,42 +72,46 @@ pub struct Waiter {
 /// Since when nothing has moved.
 #[derive(Default)]
 pub struct StallDetector {
-    /// Packets in and out when somebody last looked.
+    /// Packets in and out at the last look.
     moved: u64,
     since: u32,
     /// It was reported.
-    told: bool,
+    reported: bool,
 }
 
 impl StallDetector {
-    /// Takes note of how many packets have gone in and out. `true` when none has, for so long (and since this waiter has
-    /// begun to wait) that it is time to report it: once, until something moves.
+    /// Notes how many packets have gone in and out. `true` when none has for as long as `limit`, and this waiter has waited
+    /// that long: it is time to report it, once until something moves.
     pub fn look(&mut self, moved: u64, now: u32, waits_since: u32, limit: Duration) -> bool {
         if self.since == 0 || self.moved != moved {
-            *self = Self { moved, since: now, told: false };
+            *self = Self { moved, since: now, reported: false };
         }
         let still = now.wrapping_sub(self.since).min(now.wrapping_sub(waits_since));
-        let due = !self.told && !limit.is_zero() && Duration::from_millis(still.into()) >= limit;
-        self.told |= due;
+        let due = !self.reported && !limit.is_zero() && Duration::from_millis(still.into()) >= limit;
+        self.reported |= due;
         due
     }
 
-    /// Somebody else has caused a report: who waits here has been reported.
-    pub fn note_told(&mut self, moved: u64, now: u32) {
+    /// Something else has caused a report, which has named the threads that wait here.
+    pub fn note_reported(&mut self, moved: u64, now: u32) {
         if self.since == 0 || self.moved != moved {
-            *self = Self { moved, since: now, told: false };
+            *self = Self { moved, since: now, reported: false };
         }
-        self.told = true;
+        self.reported = true;
     }
 }
 
-/// Who waits in a context. Guarded by the lock.
+/// The threads that wait in a context. Guarded by the lock.
 #[derive(Default)]
 pub struct Waiters {
     /// Threads in [`crate::engine::progress::wait::wait_until`].
     pub waiting: u32,
+    /// Those of them that run a completion handler.
+    pub handlers: u32,
     /// Threads in LAPI_Msgpoll.
     pub polling: u32,
+    /// How often in a row a thread of the program has polled by itself and found nothing.
+    pub idle_polls: u32,
     /// One of them sleeps on the transport's descriptor.
     pub on_descriptor: bool,
     /// Those that wait and have begun to sleep.
@@ -122,16 +131,16 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn stillness_is_told_once_until_something_moves() {
+    fn a_stall_is_reported_once_until_something_moves() {
         let mut still = StallDetector::default();
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for now in (100..10_000).step_by(250) {
             let moved = if now < 5000 { 7 } else { 8 };
             if still.look(moved, now, 100, SECOND) {
-                told.push(now);
+                reported.push(now);
             }
         }
-        assert_eq!(told, [1100, 6100]);
+        assert_eq!(reported, [1100, 6100]);
     }
 
     #[test]
@@ -145,9 +154,9 @@ mod tests {
     }
 
     #[test]
-    fn what_others_have_told_is_not_told_again() {
+    fn what_was_reported_is_not_reported_again() {
         let mut still = StallDetector::default();
-        still.note_told(3, 50);
+        still.note_reported(3, 50);
         assert!(!still.look(3, 9000, 40, SECOND));
         assert!(!still.look(4, 9100, 40, SECOND));
         assert!(still.look(4, 10_200, 40, SECOND));

@@ -4,15 +4,14 @@
 //! the dispatcher, one after the other: what a handler sends goes to the transport or into a queue, and what that causes waits
 //! until the handler has returned. So the stack does not grow with the number of messages.
 
-use crate::abi::{INT_ERR, LAPI_ERR_TGT_PURGED};
+use crate::abi::{INT_ERR, LAPI_ERR_TGT_PURGED, LAPI_ERR_UNKNOWN};
 use crate::base::bytes::Piece;
-use crate::base::known_threads::this_thread;
 use crate::engine::context::incoming::{ActiveMessage, Data, IncomingPut};
 use crate::engine::context::{Core, Held};
-use crate::engine::transfer::send::{answer, broken, finish, account, call_send_handler};
-use crate::engine::transfer::{direct, loopback, receive, reply, vector_wire};
+use crate::engine::transfer::send::{account, answer, broken, call_send_handler, refuse};
+use crate::engine::transfer::{direct, flow, loopback, receive, reply, vector_wire};
 use crate::error::Error;
-use crate::proto::collective::Failure;
+use crate::proto::collective::{Failure, Part};
 use crate::proto::content::Content;
 use crate::transport::Inbound;
 use crate::wire::packet::Head;
@@ -23,10 +22,20 @@ const BATCH: usize = 16;
 /// One round. Returns whether anything moved. Does nothing when a round is under way already.
 #[inline]
 pub fn turn(held: &mut Held<'_>) -> bool {
+    turn_until(held, &mut |_| None::<()>).0
+}
+
+/// One round, which takes no more packets once `ready` returns something: a call that waits does not handle what comes after
+/// that for which it has waited.
+#[inline]
+pub fn turn_until<T>(
+    held: &mut Held<'_>,
+    ready: &mut impl FnMut(&mut Core) -> Option<T>,
+) -> (bool, Option<T>) {
     if !held.begin_round() {
-        return false;
+        return (false, None);
     }
-    let mut moved = receive(held);
+    let (mut moved, answer) = receive(held, ready);
     let core = held.core();
     if (core.outbox.waiting() || core.has_work() || core.has_deferred()) && !core.closing {
         moved |= keep_going(held);
@@ -34,28 +43,36 @@ pub fn turn(held: &mut Held<'_>) -> bool {
     held.end_round();
     if moved {
         let core = held.core();
-        // A thread that waits elsewhere may have been waiting for this.
-        core.news |= core.waiters.waiting > 1 || core.waiters.on_descriptor;
+        // Other threads that wait may have been waiting for this.
+        let waiters = &core.waiters;
+        core.news |= waiters.waiting > 1 || waiters.on_descriptor || waiters.in_room != 0;
     }
-    moved
+    (moved, answer)
 }
 
 #[inline]
-fn receive(held: &mut Held<'_>) -> bool {
+fn receive<T>(held: &mut Held<'_>, ready: &mut impl FnMut(&mut Core) -> Option<T>) -> (bool, Option<T>) {
     for taken in 0..BATCH {
-        if held.core().closing {
-            // A handler has ended the context: no other one runs.
-            return taken != 0;
-        }
-        let Some(packet) = held.core().transport.recv() else { return taken != 0 };
         let core = held.core();
+        if core.closing {
+            // A handler has ended the context: no other one runs.
+            return (taken != 0, None);
+        }
+        let Some(packet) = core.transport.recv() else { return (taken != 0, None) };
         core.stats.peers.packets_received += 1;
-        if core.quarantined.is_empty() || !core.quarantined.contains(&packet.src) {
+        if !core.peers.is_quarantined(packet.src) {
             handle(held, &packet);
         }
-        held.core().transport.release(packet);
+        let core = held.core();
+        core.transport.release(packet);
+        if !core.closing {
+            let answer = ready(core);
+            if answer.is_some() {
+                return (true, answer);
+            }
+        }
     }
-    true
+    (true, None)
 }
 
 /// Everything that no packet announces. Each step ends early when a handler has ended the context.
@@ -65,6 +82,9 @@ fn keep_going(held: &mut Held<'_>) -> bool {
     moved |= direct::step(held);
     moved |= loopback::deliver_queued(held);
     moved |= receive::offer_again(held);
+    flow::balance(held);
+    let core = held.core();
+    core.deferred = !core.dropped.is_empty() || !core.holds.is_empty();
     moved | report_finished(held)
 }
 
@@ -81,8 +101,8 @@ fn report_finished(held: &mut Held<'_>) -> bool {
         // A purge is the program's own doing, and may have come since.
         let core = held.core();
         let lost = done.error != 0 && done.error != LAPI_ERR_TGT_PURGED;
-        let lost = lost && core.outbox.is_gone(done.peer) && !core.purged.contains(&done.peer);
-        if lost && held.core().lost.insert(done.peer) {
+        let lost = lost && core.outbox.is_gone(done.peer);
+        if lost && core.peers.lose(done.peer) {
             let detail =
                 format!("task {} has left before everything that was sent to it had found room", done.peer);
             held.context().report(held, INT_ERR, done.peer, &Error::new(done.error, detail));
@@ -117,7 +137,7 @@ fn handle(held: &mut Held<'_>, packet: &Inbound) {
             let message = ActiveMessage { src, id: Some(id), handler, shape: None, atoms, tgt_cntr, cookie };
             match Data::in_packet(body, uhdr_len, total) {
                 Some((header, data)) => receive::active_message(held, &message, header, data),
-                None => broken(held, src),
+                None => refuse(held, src, id),
             }
         }
         Some(Head::RequestToSend { id, uhdr_len, handler, addr, total, cookie, tgt_cntr }) => {
@@ -135,12 +155,15 @@ fn handle(held: &mut Held<'_>, packet: &Inbound) {
             let message = ActiveMessage { src, id: Some(id), handler, shape, atoms: false, tgt_cntr, cookie };
             match Data::in_packet(body, uhdr_len, total) {
                 Some((header, data)) => receive::active_message(held, &message, header, data),
-                None => broken(held, src),
+                None => refuse(held, src, id),
             }
         }
         Some(head @ Head::Vector { .. }) => vector_wire::arrived(held, src, &head, body),
         Some(Head::Put { id, addr, tgt_cntr, cookie, total }) => {
             receive::put(held, &IncomingPut { src, id, addr, tgt_cntr, cookie, total }, body);
+        }
+        Some(Head::Placed { id, bytes, tgt_cntr, cookie }) => {
+            receive::placed(held, src, id, bytes, tgt_cntr, cookie);
         }
         Some(Head::Data { id, offset }) => receive::more_data(held, src, id, offset, body),
         Some(Head::Get { addr, len, cookie, tgt_cntr }) => {
@@ -150,12 +173,13 @@ fn handle(held: &mut Held<'_>, packet: &Inbound) {
         Some(Head::Reply { cookie, offset }) => reply::take_reply(held, src, cookie, offset, body),
         Some(Head::Rmw { op, var, value, swap, cookie }) => {
             // SAFETY: the variable's address comes from the origin's program, as LAPI_Rmw wants it.
-            match unsafe { loopback::read_modify_write(op, var, value, swap) } {
-                Some(value) => {
-                    answer(held.core(), src, &Head::RmwReply { cookie, value });
-                }
-                None => broken(held, src),
+            let outcome = unsafe { loopback::read_modify_write(op, var, value, swap) };
+            if outcome.is_none() {
+                let detail = format!("refused a read-modify-write from task {src} at {var:#x}");
+                held.context().say(1, &Error::new(LAPI_ERR_UNKNOWN, detail));
             }
+            // The origin's operation ends in any case.
+            answer(held.core(), src, &Head::RmwReply { cookie, value: outcome.unwrap_or(0) });
         }
         Some(Head::RmwReply { cookie, value }) => reply::take_rmw_reply(held, src, cookie, value),
         Some(Head::Done { cookie }) => reply::take_done(held, src, cookie),
@@ -167,10 +191,14 @@ fn handle(held: &mut Held<'_>, packet: &Inbound) {
             }
         }
         Some(Head::FenceAck { count }) => held.core().outbox.acknowledge(src, count),
-        Some(Head::Collective { round, sequence, offset }) => {
+        Some(Head::Collective { round, sequence, offset, other }) => {
             let core = held.core();
+            let part = Part { sequence, round, offset, other };
             // SAFETY: the transport vouches for the body until the packet is released.
-            unsafe { core.collectives.arrive(sequence, round, offset, body.ptr, body.len) };
+            let taken = unsafe { core.collectives.arrive(src, &part, body.ptr, body.len) };
+            if !taken {
+                return broken(held, src);
+            }
             advance_collective(core);
         }
         Some(Head::Ping) => {

@@ -6,7 +6,7 @@
 //! thread of the program waits for something it disarms the transport and sets the watch again. While a thread of the
 //! program itself sleeps on the transport's descriptor, the notifier *rests*: there is nothing to see to.
 //!
-//! A peer that has lost its patience wakes the notifier even while it only watches (see
+//! A peer that has waited for long wakes the notifier even while it only watches (see
 //! [`crate::engine::transfer::path::kick_inattentive_peers`]).
 
 use crate::base::clock::ticks;
@@ -23,10 +23,10 @@ use std::time::Duration;
 
 /// How long the program may be silent at most before the notifier listens, while it goes on polling.
 const WATCH_LONGEST: Duration = Duration::from_millis(8);
-/// Who looked within so many ticks is looking: 20 to 100 microseconds.
+/// A program that looked within this many ticks is looking: 20 to 100 microseconds.
 const LOOKING: u64 = 100_000;
-/// Who last looked longer ago than this computes: 0.5 to 2.5 milliseconds. In between nobody knows, and the notifier looks
-/// again after [`DOUBT`].
+/// One that last looked longer ago than this computes: 0.5 to 2.5 milliseconds. In between it cannot be known, and the notifier
+/// looks again after [`DOUBT`].
 const COMPUTING: u64 = 2_500_000;
 const DOUBT: Duration = Duration::from_millis(1);
 /// With work that nothing announces, the armed notifier wakes after this.
@@ -47,7 +47,7 @@ pub fn start(context: &Arc<Context>, recipe: ThreadConfig) -> Result<()> {
 
 /// What the notifier does next.
 enum Plan {
-    /// Look again when the timer says so, or when a peer has lost its patience.
+    /// Look again when the timer says so, or when a peer that has waited for long rings.
     Watch(Duration),
     /// Sleep on the transport's descriptor.
     Listen { at_most: Duration },
@@ -112,9 +112,14 @@ fn decide(held: &mut Held<'_>, interval: &mut Duration, seen: &mut u64, called: 
     }
     *interval = WATCH_FIRST;
     disarm(held);
-    serve(held);
+    serve(held, called);
     if !context.settings.interrupts.load(Ordering::Relaxed) || held.core().closing {
         return rest(held);
+    }
+    if held.context().activity.thread() != 0 {
+        // Another thread is in the error handler, in the middle of a round: until it returns, no other thread can serve.
+        notifier.note_watch();
+        return Plan::Watch(DOUBT);
     }
     let core = held.core();
     if core.has_ready_work()
@@ -164,17 +169,21 @@ fn disarm(held: &mut Held<'_>) {
     core.waiters.notifier_armed = false;
 }
 
-/// Runs the dispatcher until there has been nothing to do for a little while.
-fn serve(held: &mut Held<'_>) {
+/// Runs the dispatcher until there has been nothing to do for a little while. `called`: the descriptor has woken this thread.
+fn serve(held: &mut Held<'_>, called: bool) {
     let mut idle = 0;
+    let mut any = false;
     let wanted = |held: &mut Held<'_>| {
         let core = held.core();
         core.waiters.waiting == 0 && !core.closing
     };
     while idle < LINGER && wanted(held) && held.context().settings.interrupts.load(Ordering::Relaxed) {
         let moved = dispatcher::turn(held);
+        any |= moved;
         idle = if moved || held.core().has_ready_work() { 0 } else { idle + 1 };
         held.yield_lock();
     }
-    lost_peers::look_after_peers(held);
+    // What has come in shows that the peers run. A look at all of them is worth its cost when nothing has, or from time to time.
+    lost_peers::welcome(held.core());
+    if called && any { lost_peers::look_when_due(held) } else { lost_peers::look_after_peers(held) }
 }

@@ -1,10 +1,15 @@
-//! Peers that have left or are silent: what waits for them ends, and the program is told once. And peers that come back.
+//! Peers that have left or are silent: what waits for them ends, and the program is told once. And peers that rejoin.
+//!
+//! Whom this task waits for is counted where operations begin and end, so a look costs as much as there are such peers: one
+//! system call each. Threads that were woken by a packet do not look at all unless the last look is some tenths of a second ago.
 
 use crate::abi::{INT_ERR, LAPI_ERR_NO_CONNECTIVITY, LAPI_ERR_TIMEOUT, TMR_ERR, lapi_err_t};
 use crate::base::clock::{moment, ticks};
 use crate::engine::context::direct_copy::DirectCopy;
+use crate::engine::context::peers::Standing;
 use crate::engine::context::{Core, Held};
 use crate::engine::progress::dispatcher::{advance_collective, turn};
+use crate::engine::transfer::flow;
 use crate::engine::transfer::send::answer;
 use crate::error::Error;
 use crate::job::ended;
@@ -21,7 +26,7 @@ use std::time::Duration;
 const DRAIN: u32 = 100;
 /// The epoch of a task that has entered no collective operation. A task that rejoins the job itself has none.
 pub const FIRST_POSITION: u64 = NO_EPOCH + 1;
-/// Who never sleeps looks after its peers about so often, in ticks: some tenths of a second.
+/// A thread that never sleeps looks after its peers about this often, in ticks: some tenths of a second.
 const BETWEEN_LOOKS: u64 = 300_000_000;
 
 /// The same as [`look_after_peers`], unless that was done a moment ago: for threads that never sleep.
@@ -33,8 +38,8 @@ pub fn look_when_due(held: &mut Held<'_>) {
 }
 
 /// Ends what waits for peers that have left (they died, or ended LAPI while they owed an answer), and for those that have
-/// been silent for TIMEOUT seconds; asks those that have been silent for a while whether they are there. Makes system
-/// calls: for threads that have slept.
+/// been silent for TIMEOUT seconds; probes those that have been silent for a while. Makes a system call for each peer that this
+/// task waits for: for threads that have slept until a timeout.
 #[cold]
 pub fn look_after_peers(held: &mut Held<'_>) {
     let core = held.core();
@@ -48,27 +53,24 @@ pub fn look_after_peers(held: &mut Held<'_>) {
     let now = moment();
     core.ops.mark(now);
     core.outbox.mark(now);
-    let me = core.options.me;
-    let mut concerned: Vec<Task> = core.outbox.waiting_for().collect();
-    concerned.extend(core.ops.peers());
-    concerned.extend(core.outbox.unconfirmed());
-    // Of a collective operation only the task whose packet is next: others that have left may have done their part.
-    concerned.extend(core.collectives.awaited());
-    concerned.sort_unstable();
-    concerned.dedup();
-    concerned.retain(|&peer| peer != me);
+    let concerned = awaited(core);
     let mut silent = Vec::with_capacity(concerned.len());
     for peer in concerned {
         match held.core().transport.state(peer) {
             PeerState::Up => silent.push(peer),
+            PeerState::Connecting => held.core().transport.connect(peer),
             gone => lose(held, peer, gone),
         }
     }
-    keep_vigil(held, &silent);
+    check_liveness(held, &silent);
     // Without the packet of one that is gone a collective operation goes on, and may await another one.
     while let Some(peer) = held.core().collectives.awaited() {
         match held.core().transport.state(peer) {
             PeerState::Up => break,
+            PeerState::Connecting => {
+                held.core().transport.connect(peer);
+                break;
+            }
             gone => lose(held, peer, gone),
         }
         if held.core().closing || held.core().collectives.awaited() == Some(peer) {
@@ -77,15 +79,30 @@ pub fn look_after_peers(held: &mut Held<'_>) {
     }
 }
 
-/// Takes note of tasks that have come back.
+/// The peers that this task waits for, in ascending order.
+fn awaited(core: &Core) -> Vec<Task> {
+    let mut peers: Vec<Task> =
+        core.outbox.waiting_for().chain(core.outbox.unconfirmed().iter().copied()).collect();
+    peers.extend(core.ops.peers());
+    // Of a collective operation only the task whose packet is next: others that have left may have done their part.
+    peers.extend(core.collectives.awaited());
+    peers.sort_unstable();
+    peers.dedup();
+    peers.retain(|&peer| peer != core.options.me);
+    peers
+}
+
+/// Takes note of tasks that have rejoined, and of those that have let this task rejoin.
 pub fn welcome(core: &mut Core) {
-    if core.awaited.is_empty() {
-        return;
-    }
     while let Some((task, epoch)) = core.transport.rejoined() {
-        core.awaited.remove(&task);
-        // A frame further up some stack may have been in the middle of a message of before.
-        core.inbox.forget(task);
+        if core.peers.standing(task) == Standing::Rejoining {
+            core.peers.rejoined(task);
+            // A frame further up some stack may have been in the middle of a message of before.
+            core.inbox.forget(task);
+        } else if core.peers.joined_at.is_none() {
+            // This process has taken the place of another one, which the peer had given up.
+            core.peers.joined_at = Some(0);
+        }
         core.news = true;
         if let Some(position) = epoch.checked_sub(FIRST_POSITION) {
             fall_into_step(core, task, position as u32);
@@ -93,16 +110,16 @@ pub fn welcome(core: &mut Core) {
     }
 }
 
-/// `task` had entered so many collective operations when it let this task come back.
+/// `task` had entered `position` collective operations when it let this task come back.
 fn fall_into_step(core: &mut Core, task: Task, position: u32) {
     let (collectives, outbox, mut wire) = core.collective();
     collectives.catch_up(position, outbox, &mut wire);
     advance_collective(core);
-    // A task that has come back hears of all others where they stood before it took part in anything. By now it may be
-    // further itself, and so may they: that is nobody else's business.
-    let Some(joined_at) = core.joined_at else { return };
+    // A task that has rejoined learns the position of every other task before it takes part in anything. Later positions, its
+    // own or theirs, do not matter.
+    let Some(joined_at) = core.peers.joined_at else { return };
     if before(joined_at, position) {
-        core.joined_at = Some(position);
+        core.peers.joined_at = Some(position);
         let (me, tasks) = (core.options.me, core.options.tasks);
         (0..tasks).filter(|&peer| peer != me).for_each(|peer| tell_position(core, peer, position));
     } else if before(position, joined_at) {
@@ -110,15 +127,15 @@ fn fall_into_step(core: &mut Core, task: Task, position: u32) {
     }
 }
 
-/// Tells a peer, which may be behind, where others stand.
+/// Sends a peer, which may be behind, the highest position that is known.
 fn tell_position(core: &mut Core, peer: Task, position: u32) {
-    if core.transport.is_open(peer) && !core.awaited.contains(&peer) && !core.lost.contains(&peer) {
+    if core.transport.is_open(peer) && core.peers.standing(peer) == Standing::Up {
         answer(core, peer, &Head::CollectiveAt { sequence: position });
     }
 }
 
-/// Asks or gives up those of the peers (in ascending order) that are silent.
-fn keep_vigil(held: &mut Held<'_>, owing: &[Task]) {
+/// Probes or gives up those of the peers (in ascending order) that are silent.
+fn check_liveness(held: &mut Held<'_>, awaited: &[Task]) {
     let seconds = held.context().settings.timeout.load(Ordering::Relaxed);
     let core = held.core();
     if !core.options.give_up || core.closing {
@@ -126,7 +143,7 @@ fn keep_vigil(held: &mut Held<'_>, owing: &[Task]) {
     }
     let timeout = Duration::from_secs(seconds.max(1) as u64);
     let (liveness, transport) = (&mut core.liveness, &core.transport);
-    let pulses = owing.iter().map(|&peer| (peer, transport.progress(peer)));
+    let pulses = awaited.iter().map(|&peer| (peer, transport.progress(peer)));
     for (peer, verdict) in liveness.look(core.opened.elapsed(), timeout, pulses) {
         if held.core().closing {
             return;
@@ -143,10 +160,13 @@ fn keep_vigil(held: &mut Held<'_>, owing: &[Task]) {
     }
 }
 
-/// Takes in what has come until now. Answers whether the context goes on.
-fn drain(held: &mut Held<'_>) -> bool {
+/// Takes in what `peer` has sent until now. Returns whether the context goes on.
+fn drain(held: &mut Held<'_>, peer: Task) -> bool {
+    flow::release(held.core(), peer);
     for _ in 0..DRAIN.saturating_mul(held.core().options.tasks) {
-        if !turn(held) {
+        // Others may send all the time: what they send now is not waited for.
+        let left = held.core().transport.view(peer).is_none_or(|view| view.arrived);
+        if !turn(held) || !left {
             break;
         }
     }
@@ -158,7 +178,7 @@ fn drain(held: &mut Held<'_>) -> bool {
 fn lose(held: &mut Held<'_>, peer: Task, how: PeerState) {
     // What it had sent before it left is still to be had; it may have owed nothing else. A handler may purge it meanwhile.
     let incarnation = held.core().incarnation(peer);
-    if !drain(held) || held.core().incarnation(peer) != incarnation {
+    if !drain(held, peer) || held.core().incarnation(peer) != incarnation {
         return;
     }
     let core = held.core();
@@ -173,25 +193,26 @@ fn lose(held: &mut Held<'_>, peer: Task, how: PeerState) {
             return;
         }
     }
-    let how = match ended::of(peer) {
-        _ if closed => "has ended LAPI".to_owned(),
-        Some(end) => end.to_string(),
+    let how = match (core.transport.absence(peer), ended::of(peer)) {
+        _ if closed => "has left the job".to_owned(),
+        (_, Some(end)) => end.to_string(),
+        (Some(absence), None) => absence,
         // The launcher's word may come later, or there is no launcher.
-        None => "has ended without calling LAPI_Term".to_owned(),
+        (None, None) => "has ended without calling LAPI_Term".to_owned(),
     };
     end(held, peer, LAPI_ERR_NO_CONNECTIVITY, INT_ERR, &how);
 }
 
-/// The peer has been silent for too long: as if it had left, and what it may still send is thrown away.
+/// The peer has been silent for too long: as if it had left, and what it may still send is dropped.
 #[cold]
 fn give_up(held: &mut Held<'_>, peer: Task, silent: Duration, timeout: i32) {
     let sign = |held: &mut Held<'_>| (held.core().transport.progress(peer), held.core().incarnation(peer));
     let before = sign(held);
     // Its answer may just have come.
-    if !drain(held) || sign(held) != before {
+    if !drain(held, peer) || sign(held) != before {
         return;
     }
-    held.core().quarantined.insert(peer);
+    held.core().peers.quarantine(peer);
     let how = format!(
         "has not answered for {} seconds (TIMEOUT is {timeout}): it is stopped, or has not called LAPI all that time while \
          its INTERRUPT_SET is off (MP_DEBUG_NOTIMEOUT=yes waits for ever)",
@@ -207,7 +228,7 @@ fn end(held: &mut Held<'_>, peer: Task, code: i32, kind: lapi_err_t, how: &str) 
     core.collectives.lose(peer, code);
     advance_collective(core);
     abandon(core, peer, code);
-    if !core.lost.insert(peer) {
+    if !core.peers.lose(peer) {
         return;
     }
     let detail = format!("task {peer} {how}. Task {me} waits for it with {pending}, which cannot complete");
@@ -238,13 +259,15 @@ fn pending(core: &Core, peer: Task) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// Ends everything that goes to `peer`, comes from it or waits for it; send operations among it report `code`. Answers how
+/// Ends everything that goes to `peer`, comes from it or waits for it; send operations among it report `code`. Returns how
 /// many operations waited for an answer.
 pub fn abandon(core: &mut Core, peer: Task, code: i32) -> usize {
     core.transport.recall(peer);
+    flow::release(core, peer);
     let mut finished = std::mem::take(&mut core.finished);
     core.outbox.abandon(peer, code, &mut finished);
     core.inbox.abandon(peer);
+    core.forget_dropped(peer);
     let copies =
         core.direct_copies.iter().filter(|transfer| transfer.peer == peer).filter_map(DirectCopy::abandoned);
     let ended = core.ops.abandon(peer);

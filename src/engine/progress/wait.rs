@@ -2,14 +2,15 @@
 //!
 //! It polls the dispatcher: for a while in a tight loop, then giving the processor away between polls, and at last it
 //! sleeps. One thread of a context sleeps on the transport's descriptor; other threads that wait sleep in the waiting
-//! room, and are told when something has happened. Where the machine has more tasks than processors the first phase
-//! is nearly left out: the peer needs our processor to make what we wait for.
+//! room, and are woken when something has happened. Where the machine has more tasks than processors the first phase
+//! is nearly left out: the peer needs this processor to make what the thread waits for.
 
 use crate::abi::{LAPI_ERR_HNDL_INVALID, LAPI_ERR_UNKNOWN};
 use crate::base::bell::{self, Cause};
 use crate::base::clock::moment;
 use crate::base::known_threads::{note_thread, this_thread};
 use crate::base::poll::await_readable;
+use crate::engine::context::completion_queue::runs_handler;
 use crate::engine::context::waiters::{WaitPolicy, WaitTarget, Waiter};
 use crate::engine::context::{Context, Core, Held};
 use crate::engine::progress::{dispatcher, lost_peers};
@@ -20,7 +21,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// A sleeper wakes at least this often and looks whether its peers are still there.
+/// A sleeper wakes at least this often and looks whether its peers still run.
 const LOOK_AROUND: Duration = Duration::from_millis(250);
 /// With work that nothing announces, it wakes after this.
 const RESTLESS: Duration = Duration::from_millis(1);
@@ -28,18 +29,24 @@ const RESTLESS: Duration = Duration::from_millis(1);
 /// With something to be sent to a task that is to come back, it wakes after this.
 const EXPECTANT: Duration = Duration::from_millis(20);
 
-/// A thread that polls by itself and never sleeps sees once in so many polls whether it should look after its peers.
+/// A thread that polls by itself and never sleeps checks once in this many polls whether it should look after its peers.
 const POLLS_BETWEEN_LOOKS: u64 = 1 << 6;
-/// A thread that waits and is kept awake by what comes in looks after its peers once in so many polls.
+/// A thread that waits and is kept awake by what comes in looks after its peers once in this many polls.
 const BUSY_POLLS: u32 = 1 << 12;
 
-/// A thread that has polled so often for the answer of a peer that does not look wakes that peer: some 100 microseconds.
+/// A thread that has polled this often for the reply of a peer that does not look wakes that peer: some 100 microseconds.
 const KICK_AFTER: u32 = 2000;
 
-/// How long a call helps when too much waits for room.
-const RELIEF: Duration = Duration::from_millis(1);
+/// How long a call pauses when what waits for room exceeds its bound, once more for each [`EXCESS`] bytes above it.
+const PAUSE: Duration = Duration::from_millis(1);
+/// See [`PAUSE`].
+const EXCESS: usize = 64 << 10;
+/// No call pauses longer.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// A call that has polled for [`PAUSE`] polls only so often.
+const NAP: Duration = Duration::from_micros(100);
 
-/// A counter was changed by a call that does not take the lock: wake who may wait for it.
+/// A call that does not take the lock has changed a counter: wakes the threads that may wait for it.
 #[inline]
 pub fn counter_changed(context: &Context) {
     if context.parking.occupied() {
@@ -49,21 +56,21 @@ pub fn counter_changed(context: &Context) {
     }
 }
 
-/// Waits until `ready` has an answer, and keeps everything going meanwhile. `what` says in an error what was waited for.
+/// Waits until `ready` returns something, and keeps everything going meanwhile. `what` is named in errors and reports.
 pub fn wait_until<T>(
     held: &mut Held<'_>,
     what: impl Into<WaitTarget>,
     ready: impl FnMut(&mut Core) -> Option<T>,
 ) -> Result<T> {
-    let patience = held.core().options.patience;
-    wait_with(held, what, patience, ready)
+    let policy = held.core().options.patience;
+    wait_with(held, what, policy, ready)
 }
 
-/// The same with another patience than the context's.
+/// The same with another policy than the context's.
 pub fn wait_with<T>(
     held: &mut Held<'_>,
     what: impl Into<WaitTarget>,
-    patience: WaitPolicy,
+    policy: WaitPolicy,
     mut ready: impl FnMut(&mut Core) -> Option<T>,
 ) -> Result<T> {
     if let Some(answer) = ready(held.core()) {
@@ -72,16 +79,12 @@ pub fn wait_with<T>(
     let what = what.into();
     if held.in_handler() {
         let call = what.call;
-        return Err(Error::new(
-            LAPI_ERR_UNKNOWN,
-            format!(
-                "{call} would wait inside of a handler that the dispatcher runs: nothing it waits for can happen"
-            ),
-        ));
+        let detail = format!("{call} would wait in a handler that the dispatcher runs, and never return");
+        return Err(Error::new(LAPI_ERR_UNKNOWN, detail));
     }
     begin(held);
     let mut listed = None;
-    let answer = poll_until(held, &what, patience, &mut listed, &mut ready);
+    let answer = poll_until(held, &what, policy, &mut listed, &mut ready);
     if let Some(since) = listed {
         let me = this_thread();
         let list = &mut held.core().waiters.list;
@@ -93,7 +96,8 @@ pub fn wait_with<T>(
     answer
 }
 
-/// This thread is about to sleep: from now on it can be seen who waits, for what. Threads that are served sooner cost nothing.
+/// This thread is about to sleep: from now on a report shows that it waits, and for what. Threads that are served sooner cost
+/// nothing.
 #[cold]
 fn list(held: &mut Held<'_>, awaited: &WaitTarget) -> u32 {
     note_thread();
@@ -111,7 +115,8 @@ fn look_for_stall(held: &mut Held<'_>, since: u32) {
     }
 }
 
-/// One round of the dispatcher for a thread of the program that looks for messages by itself.
+/// One round of the dispatcher for a thread of the program that looks for messages by itself, again and again. Where there
+/// are more tasks than processors it gives the processor away when it has found nothing for a while.
 pub fn poll_once(held: &mut Held<'_>) -> bool {
     if held.in_handler() {
         return false;
@@ -120,27 +125,54 @@ pub fn poll_once(held: &mut Held<'_>) -> bool {
     let core = held.core();
     core.activity += 1;
     if core.waiters.waiting == 0 {
-        // Who polls now will most likely poll again.
+        // A thread that polls now will most likely poll again.
         core.set_polling(false);
     }
     if core.activity % POLLS_BETWEEN_LOOKS == 0 {
         lost_peers::look_when_due(held);
     }
-    dispatcher::turn(held)
+    let moved = dispatcher::turn(held);
+    let core = held.core();
+    if moved {
+        core.waiters.idle_polls = 0;
+    } else if core.options.patience.crowded {
+        core.waiters.idle_polls = core.waiters.idle_polls.saturating_add(1);
+        if core.waiters.idle_polls > core.options.patience.spin {
+            held.unlocked(std::thread::yield_now);
+        }
+    }
+    moved
 }
 
-/// Too much waits for room at `tgt`: gives it a moment to make some. The program's call is not held up for longer than
-/// that, whatever the peer does; but a program that sends faster than anybody receives cannot fill the memory at full speed.
+/// One round of the dispatcher in a call that neither sends nor waits. In polling mode messages are served by calls only, so
+/// every call does its part; the round costs no more than a look at the rings when nothing has come.
+#[inline]
+pub fn make_progress(held: &mut Held<'_>) {
+    if held.context().activity.thread() == 0 {
+        dispatcher::turn(held);
+        held.wake_waiters();
+    }
+}
+
+/// Too many bytes wait for room at `tgt`: gives it time to make some. The call always returns, whatever the peer does, but the
+/// pause grows with the excess: what waits grows with the square root of time, at most, and not with the speed of the program.
+/// Calls of handlers are not slowed down: they hold up the dispatcher.
 #[cold]
 pub fn throttle(held: &mut Held<'_>, tgt: Task) {
     if held.nested() {
         return;
     }
-    let (before, until) = (held.core().outbox.parked(tgt), Instant::now() + RELIEF);
     lost_peers::look_when_due(held);
-    while held.core().outbox.parked(tgt) >= before && Instant::now() < until && !held.core().closing {
+    path::kick_inattentive_peers(held.core());
+    let core = held.core();
+    let before = core.outbox.bytes(tgt);
+    let excess = before.saturating_sub(core.options.lane_bytes);
+    let pause = (PAUSE * (1 + excess / EXCESS).min(1 << 20) as u32).min(LONGEST_PAUSE);
+    let begun = Instant::now();
+    while held.core().outbox.bytes(tgt) >= before && begun.elapsed() < pause && !held.core().closing {
         if !dispatcher::turn(held) {
-            held.unlocked(std::thread::yield_now);
+            let polled = begun.elapsed() < PAUSE;
+            held.unlocked(|| if polled { std::thread::yield_now() } else { std::thread::sleep(NAP) });
         }
     }
 }
@@ -150,6 +182,7 @@ fn begin(held: &mut Held<'_>) {
     held.step_out();
     let core = held.core();
     core.waiters.waiting += 1;
+    core.waiters.handlers += u32::from(runs_handler());
     if core.waiters.waiting == 1 {
         core.set_polling(true);
     }
@@ -159,10 +192,11 @@ fn end(held: &mut Held<'_>) {
     held.step_in();
     let core = held.core();
     core.waiters.waiting -= 1;
+    core.waiters.handlers -= u32::from(runs_handler());
     if core.waiters.waiting == 0 {
         core.set_polling(false);
     } else if !core.waiters.on_descriptor {
-        // Those in the room must choose a new one for the descriptor.
+        // One of the threads in the waiting room must go to the descriptor.
         core.news = true;
     }
 }
@@ -182,22 +216,27 @@ fn take_over(held: &mut Held<'_>) {
 fn poll_until<T>(
     held: &mut Held<'_>,
     what: &WaitTarget,
-    patience: WaitPolicy,
+    policy: WaitPolicy,
     listed: &mut Option<u32>,
     ready: &mut impl FnMut(&mut Core) -> Option<T>,
 ) -> Result<T> {
     let (mut polls, mut busy) = (0, 0);
+    let mut rung = false;
     loop {
         held.core().activity += 1;
-        let moved = dispatcher::turn(held);
+        let (moved, answer) = dispatcher::turn_until(held, ready);
         let core = held.core();
-        if let Some(answer) = ready(core) {
+        if let Some(answer) = answer.or_else(|| ready(core)) {
             return Ok(answer);
         }
         if core.closing {
             return Err(Error::new(LAPI_ERR_HNDL_INVALID, "the handle was ended while this call waited"));
         }
-        if moved || core.has_ready_work() {
+        if std::mem::take(&mut rung) && !moved {
+            // The descriptor was readable though no packet had come: a peer may have left.
+            lost_peers::look_after_peers(held);
+        }
+        if moved || held.core().has_ready_work() {
             polls = 0;
             busy += 1;
             if busy % BUSY_POLLS == 0 {
@@ -209,41 +248,64 @@ fn poll_until<T>(
         if polls == KICK_AFTER {
             path::kick_inattentive_peers(core);
         }
-        let spin = patience.spins(core.waiters.waiting);
+        let spin = policy.spins(core.waiters.waiting);
         if polls <= spin {
             std::hint::spin_loop();
             held.yield_lock();
-        } else if polls <= spin + patience.yields {
+        } else if polls <= spin + policy.yields {
             held.unlocked(std::thread::yield_now);
         } else {
             let since = *listed.get_or_insert_with(|| list(held, what));
-            if let Some(answer) = sleep(held, ready) {
-                return Ok(answer);
+            match sleep(held, ready) {
+                Woken::Ready(answer) => return Ok(answer),
+                Woken::ByDescriptor => {
+                    rung = true;
+                    lost_peers::look_when_due(held);
+                }
+                Woken::Otherwise => {}
             }
             look_for_stall(held, since);
-            // What woke us is worth a look or two before the next sleep.
-            polls = spin + patience.yields.saturating_sub(8);
+            // What has woken this thread is worth a few polls before the next sleep.
+            polls = spin + policy.yields.saturating_sub(8);
         }
     }
 }
 
-/// Sleeps until there may be something new. The answer, when it came just before that: `ready` gives it once only.
-fn sleep<T>(held: &mut Held<'_>, ready: &mut impl FnMut(&mut Core) -> Option<T>) -> Option<T> {
+/// How a sleep ended.
+enum Woken<T> {
+    /// It did not begin: what is waited for came just before. `ready` returns it once only.
+    Ready(T),
+    /// The transport's descriptor became readable.
+    ByDescriptor,
+    /// Another thread woke this one, the time was over, or there was something to do at once.
+    Otherwise,
+}
+
+/// Sleeps until there may be something new.
+fn sleep<T>(held: &mut Held<'_>, ready: &mut impl FnMut(&mut Core) -> Option<T>) -> Woken<T> {
     path::kick_inattentive_peers(held.core());
     let context = held.context();
     let parking = &context.parking;
     parking.prepare_sleep();
-    // Calls that change a counter without the lock look into the room after the change: one of us sees the other.
-    let answer = ready(held.core());
-    if answer.is_none() {
-        if held.core().waiters.on_descriptor {
+    // Calls that change a counter without the lock look at the parked threads after the change: either they see this thread there,
+    // or this thread sees the change.
+    let woken = match ready(held.core()) {
+        Some(answer) => Woken::Ready(answer),
+        None if must_wait_in_room(held) => {
             sleep_in_room(held);
-        } else {
-            sleep_on_descriptor(held);
+            Woken::Otherwise
         }
-    }
+        None if sleep_on_descriptor(held) => Woken::ByDescriptor,
+        None => Woken::Otherwise,
+    };
     parking.cancel();
-    answer
+    woken
+}
+
+/// Another thread sleeps on the descriptor already, or is in a handler that the dispatcher runs without the lock: then no
+/// other thread can take the packets that have come, so they are no reason to stay awake.
+fn must_wait_in_room(held: &mut Held<'_>) -> bool {
+    held.context().activity.thread() != 0 || held.core().waiters.on_descriptor
 }
 
 fn sleep_in_room(held: &mut Held<'_>) {
@@ -254,11 +316,12 @@ fn sleep_in_room(held: &mut Held<'_>) {
     held.core().waiters.in_room -= 1;
 }
 
-fn sleep_on_descriptor(held: &mut Held<'_>) {
+/// Returns whether the descriptor became readable.
+fn sleep_on_descriptor(held: &mut Held<'_>) -> bool {
     let core = held.core();
     if core.waiters.notifier_armed || !core.transport.arm() {
         take_over(held);
-        return;
+        return false;
     }
     core.waiters.on_descriptor = true;
     let at_most = match () {
@@ -268,10 +331,10 @@ fn sleep_on_descriptor(held: &mut Held<'_>) {
     };
     let at_most = core.until_due(at_most);
     let descriptor = core.transport.event_fd().as_raw_fd();
-    held.unlocked(|| {
+    let woken = held.unlocked(|| {
         // SAFETY: the transport lives as long as the core, and the core is not closed while `waiting` is not 0.
         let descriptor = unsafe { BorrowedFd::borrow_raw(descriptor) };
-        await_readable(&[descriptor], Some(at_most));
+        await_readable(&[descriptor], Some(at_most))[0]
     });
     let core = held.core();
     core.transport.disarm();
@@ -280,8 +343,15 @@ fn sleep_on_descriptor(held: &mut Held<'_>) {
     if core.waiters.in_room != 0 {
         core.news = true;
     }
-    lost_peers::look_after_peers(held);
+    if woken || at_most < LOOK_AROUND {
+        // A wake-up costs what has come in, not what this task waits for.
+        lost_peers::welcome(held.core());
+        lost_peers::look_when_due(held);
+    } else {
+        lost_peers::look_after_peers(held);
+    }
     if held.context().settings.interrupts.load(Ordering::Relaxed) {
         held.context().notifier.watch_if_idle();
     }
+    woken
 }

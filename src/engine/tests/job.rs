@@ -2,7 +2,6 @@
 
 use crate::abi::{LAPI_err_hndlr_p, LAST_LIB, lapi_err_t, lapi_handle_t};
 use crate::api::init;
-use crate::base::asymmetric_barrier;
 use crate::base::thread::ThreadConfig;
 use crate::engine::context::request::{Policy, Preference};
 use crate::engine::context::settings::{Advertised, Options};
@@ -11,13 +10,11 @@ use crate::engine::context::{Context, Core};
 use crate::engine::progress::{completion_threads, dispatcher, interrupt_thread, lost_peers};
 use crate::transport::faults::{FaultPlan, Faulty};
 use crate::transport::mem::{MemOptions, NetworkHandle, network};
-use crate::transport::shm::remote::CrossMemory;
-use crate::transport::shm::{Own, PeerParts, ShmTransport};
+use crate::transport::shm::{ShmTransport, in_process};
 use crate::transport::{Task as Number, Transport};
 use libc::c_int;
 use std::any::Any;
 use std::collections::BTreeMap;
-use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
@@ -74,9 +71,9 @@ impl Habits {
 }
 
 /// Threads sleep almost at once.
-pub const SLEEPY: WaitPolicy = WaitPolicy { spin: 10, yields: 4, pollers: u32::MAX };
+pub const SLEEPY: WaitPolicy = WaitPolicy { spin: 10, yields: 4, pollers: u32::MAX, crowded: false };
 /// Threads sleep seldom.
-pub const AWAKE: WaitPolicy = WaitPolicy { spin: 2_000, yields: 200, pollers: u32::MAX };
+pub const AWAKE: WaitPolicy = WaitPolicy { spin: 2_000, yields: 200, pollers: u32::MAX, crowded: false };
 
 /// An error that was reported to the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,8 +125,7 @@ pub fn open_again(me: Number, tasks: u32, transport: Box<dyn Transport>, habits:
     let task = open_one(me, tasks, transport, habits);
     let mut held = task.context.enter().expect("an open context");
     let core = held.core();
-    core.awaited = (0..tasks).filter(|&task| task != me).collect();
-    core.joined_at = Some(0);
+    core.peers.await_all(me);
     lost_peers::welcome(core);
     drop(held);
     task
@@ -142,17 +138,14 @@ fn open_one(me: Number, tasks: u32, transport: Box<dyn Transport>, habits: &Habi
         me,
         tasks,
         copy_limit: habits.copy_limit,
+        buffers: usize::MAX,
+        lane_bytes: 1 << 20,
         bulk: Policy { preference: habits.preference, crowded: false },
         patience: habits.patience,
         level: LAST_LIB,
         give_up: true,
         error_handler: handler,
-        advertised: Advertised {
-            rexmit_buffers: 128,
-            rexmit_size: 16384,
-            bulk_transfer: false,
-            bulk_minimum: 0,
-        },
+        advertised: Advertised { rexmit_buffers: 128, rexmit_size: 16384, bulk_minimum: 0 },
     };
     let task = Arc::new(Task {
         me,
@@ -269,7 +262,7 @@ fn describe(core: &mut Core) -> String {
         core.ops.len(),
         core.ops.peers().collect::<std::collections::BTreeSet<_>>(),
         core.outbox.waiting_for().collect::<Vec<_>>(),
-        core.outbox.unconfirmed().collect::<Vec<_>>(),
+        core.outbox.unconfirmed(),
         core.collectives.awaited(),
         core.direct_copies.len(),
         core.to_self.len(),
@@ -345,23 +338,7 @@ pub fn faulty_mem(tasks: u32, attach: bool, plan: &FaultPlan) -> Ends {
 
 /// Shared memory between threads of this process.
 pub fn shm(tasks: u32) -> Vec<ShmTransport> {
-    let owns: Vec<Own> = (0..tasks).map(|_| Own::create(tasks).expect("shared memory")).collect();
-    let copy = |fd: &OwnedFd| fd.as_fd().try_clone_to_owned().expect("a descriptor");
-    let pid = std::process::id() as i32;
-    let parts = |me: usize| {
-        let part = |(task, own): (usize, &Own)| {
-            (task != me).then(|| PeerParts { pid, file: copy(&own.file), event: copy(&own.event) })
-        };
-        owns.iter().enumerate().map(part).collect::<Vec<_>>()
-    };
-    let parts: Vec<_> = (0..owns.len()).map(parts).collect();
-    let join = |(me, (own, parts)): (usize, (Own, Vec<_>))| {
-        let memory = CrossMemory::new(vec![pid; tasks as usize], false);
-        let mut end = ShmTransport::new(me as Number, tasks, own, asymmetric_barrier::registered(), None);
-        end.join(parts, asymmetric_barrier::registered(), Some(memory)).expect("a transport");
-        end
-    };
-    owns.into_iter().zip(parts).enumerate().map(join).collect()
+    in_process::ends(tasks)
 }
 
 /// Any ends.

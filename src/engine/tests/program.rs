@@ -51,14 +51,15 @@ pub fn start(plan: &Plan, number: usize, held: &mut Held<'_>) {
     // SAFETY: all addresses are of the plan's memory, which is there until the job is over.
     let outcome = unsafe {
         let [here, there] = [&op.origin, &op.target].map(Memory::vector);
-        let (origin, target) = (here.as_ref(), there.as_ref());
-        let pair = vector::Pair { tgt: op.to, origin, target, tgt_cntr, hint: op.hint };
+        let (origin, target) = (here, there);
+        let pair = vector::Pair { tgt: op.to, origin, target, tgt_cntr, contiguous: false, hint: op.hint };
         let handler = op.told.then_some(got as compl_hndlr_t);
         match &op.what {
-            What::Put if origin.is_some() => vector::put(held, &pair, cmpl_cntr, done),
+            What::Put if origin.is_some() => vector::put(held, &vector::PutRequest { pair, cmpl_cntr, done }),
             What::Get if origin.is_some() => {
                 let org_cntr = done.org_cntr;
-                vector::get(held, &pair, GetDone { org_cntr, handler, parameter: number })
+                let done = GetDone { org_cntr, handler, parameter: number };
+                vector::get(held, &vector::GetRequest { pair, done })
             }
             What::Put => {
                 let addr = op.target.ptr() as u64;
@@ -93,7 +94,7 @@ pub fn start(plan: &Plan, number: usize, held: &mut Held<'_>) {
                     copied: *copied,
                 };
                 match origin {
-                    Some(_) => vector::amsend(held, message, origin),
+                    Some(_) => vector::amsend(held, message, origin, false),
                     None => active_message::amsend(held, &message),
                 }
             }

@@ -7,7 +7,10 @@ use crate::engine::context::request::Preference;
 use crate::proto::tests::seeds;
 use crate::transport::faults::{FaultPlan, Faulty};
 use crate::transport::mem::{MemOptions, MemTransport, network};
-use crate::transport::{Access, Copy, Endpoint, Inbound, Limits, Outgoing, PeerState, Peers, RemoteAccess, SendOutcome, Started, Task, Transport, Wakeup};
+use crate::transport::{
+    Access, Copy, Endpoint, Inbound, Limits, Outgoing, PeerState, Peers, RemoteAccess, SendOutcome, Started,
+    Task, Transport, Wakeup,
+};
 use libc::{c_uint, c_ulong, c_void};
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -62,6 +65,10 @@ impl<T: Transport> Endpoint for Refusing<T> {
 
     fn recv(&mut self) -> Option<Inbound> {
         self.inner.recv()
+    }
+
+    fn hold(&mut self, peer: Task, held: bool) {
+        self.inner.hold(peer, held);
     }
 
     fn release(&mut self, packet: Inbound) {

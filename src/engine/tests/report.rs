@@ -68,7 +68,7 @@ fn what_waits_for_room_and_for_an_answer_is_told() {
     assert!(again.operations.list.iter().all(|operation| operation.seen != 0));
     let text = again.lines().join("\n");
     for line in
-        ["operations that wait for an answer: 5", "2 packets wait for room (48 bytes)", "0 of 9000 bytes"]
+        ["operations that wait for a reply: 5", "2 packets wait for room (48 bytes)", "0 of 9000 bytes"]
     {
         assert!(text.contains(line), "{line}\n{text}");
     }

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 const ROUNDS: usize = 300;
 
 /// Threads sleep at once.
-const ASLEEP: WaitPolicy = WaitPolicy { spin: 0, yields: 0, pollers: u32::MAX };
+const ASLEEP: WaitPolicy = WaitPolicy { spin: 0, yields: 0, pollers: u32::MAX, crowded: false };
 
 const ROADS: [Road; 3] = [
     Road { join: |tasks, _| job::mem(tasks, 2, false), preference: Preference::Packets },

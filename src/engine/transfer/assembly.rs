@@ -4,10 +4,14 @@ use crate::base::bytes::Piece;
 use crate::engine::context::Held;
 use crate::engine::context::incoming::{Delivery, Then};
 use crate::engine::transfer::deliver::{delivered, take};
+use crate::engine::transfer::flow;
 use crate::engine::transfer::send::broken;
 use crate::proto::content::Sink;
 use crate::proto::inbox::{Assembly, Misplaced};
 use crate::transport::Task;
+
+/// Up to this many bytes of data without a message are not looked at.
+const EARLY_UNNOTICED: usize = 1 << 20;
 
 /// The beginning of a message: its first bytes, and what came before them. Answers what follows if that is all of it.
 #[must_use]
@@ -49,7 +53,12 @@ pub fn more_data(held: &mut Held<'_>, src: Task, id: u32, offset: u64, body: Pie
             return complete.map(|assembly| assembly.then);
         }
         // SAFETY: the body is in the packet.
-        Err(Misplaced::Unknown) => unsafe { held.core().inbox.keep(src, id, offset, body) },
+        Err(Misplaced::Unknown) => unsafe {
+            let core = held.core();
+            if core.inbox.keep(src, id, offset, body) > EARLY_UNNOTICED {
+                flow::kept(core, src);
+            }
+        },
         Err(Misplaced::Outside) => broken(held, src),
     }
     None

@@ -1,12 +1,13 @@
 //! What follows when data is where it belongs: counters, completion handlers, and word to the sender.
 
-use crate::abi::{LAPI_NORMAL, LAPI_RECV_COMPLETE, compl_hndlr_t};
+use crate::abi::{LAPI_NORMAL, LAPI_RECV_COMPLETE, LAPI_SEND_REPLY, compl_hndlr_t};
 use crate::base::bytes::Piece;
 use crate::base::clock::ticks;
 use crate::engine::context::active_handler::Kind;
 use crate::engine::context::completion_queue::Completion;
 use crate::engine::context::incoming::Delivery;
 use crate::engine::context::{Context, Held};
+use crate::engine::transfer::flow;
 use crate::engine::transfer::send::answer;
 use crate::proto::content::Sink;
 use crate::transport::Task;
@@ -72,11 +73,12 @@ pub fn delivered(held: &mut Held<'_>, delivery: Delivery) {
 fn complete_by_handler(held: &mut Held<'_>, delivery: Delivery, handler: compl_hndlr_t) {
     let context: &Context = held.context();
     let incarnation = held.core().incarnation(delivery.src);
-    if delivery.ret_flags == LAPI_NORMAL {
+    let no_token = delivery.ret_flags == LAPI_SEND_REPLY && !flow::has_send_token(held.core());
+    if delivery.ret_flags == LAPI_NORMAL || no_token {
         let completion =
             Completion { handler, parameter: delivery.parameter, then: Some((delivery, incarnation)) };
-        context.completions.push(completion);
-        return;
+        let queued = context.completions.push(completion);
+        return flow::queued(held, delivery.src, queued);
     }
     context.run_handler(Kind::Completion, handler as usize, || {
         // SAFETY: the program's own completion handler, with the parameter that its header handler gave; no reference

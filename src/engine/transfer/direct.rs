@@ -15,9 +15,6 @@ use crate::proto::outbox::{Continuation, SendDone, Sent, Streaming};
 use crate::transport::{Access, PeerState, Started};
 use crate::wire::packet::Head;
 
-/// From so many bytes on, a look whether the peer's process lives costs nothing beside the copy.
-const WORTH_A_LOOK: usize = 1 << 18;
-
 /// Starts a copy: its first slice is made at once.
 pub fn begin(held: &mut Held<'_>, transfer: DirectCopy) {
     advance(held, transfer);
@@ -56,8 +53,8 @@ fn take_reports(held: &mut Held<'_>) -> bool {
 
 fn advance(held: &mut Held<'_>, mut transfer: DirectCopy) {
     let core = held.core();
-    if transfer.len >= WORTH_A_LOOK && core.transport.state(transfer.peer) != PeerState::Up {
-        // The number of its process may mean another one by now.
+    if transfer.copied == 0 && core.transport.state(transfer.peer) != PeerState::Up {
+        // The number of its process may mean another one by now, or another program.
         return refused(held, transfer);
     }
     let before = ticks();
@@ -133,11 +130,11 @@ fn finish(held: &mut Held<'_>, transfer: &DirectCopy) {
     }
 }
 
-/// Tells the target of a copy that we have made in its memory, or from it: a put of nothing, with the operation's number
-/// and counters. In place of an address it says how many bytes we have put there.
+/// Tells the target of a copy that this task has made in its memory, or from it: the operation's number and counters, and how
+/// many bytes were put there.
 fn announce(held: &mut Held<'_>, transfer: &DirectCopy, id: u32, tgt_cntr: u64, cookie: u64) {
     let bytes = if matches!(transfer.kind, Kind::Push { .. }) { transfer.len as u64 } else { 0 };
-    answer(held.core(), transfer.peer, &Head::Put { id, addr: bytes, tgt_cntr, cookie, total: 0 });
+    answer(held.core(), transfer.peer, &Head::Placed { id, bytes, tgt_cntr, cookie });
 }
 
 /// The kernel did not make the copy: the data goes in packets, from its beginning.
@@ -166,6 +163,7 @@ fn refused(held: &mut Held<'_>, transfer: DirectCopy) {
                 Sent::Free => send::finish(held, &done),
                 Sent::Queued => {}
                 // Reported with the other send operations that are done.
+                Sent::NoMemory => send::out_of_memory(peer),
                 Sent::Gone => held.core().finished.push(SendDone { error: LAPI_ERR_NO_CONNECTIVITY, ..done }),
             }
         }

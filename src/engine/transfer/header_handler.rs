@@ -1,8 +1,9 @@
 //! Header handlers: the program's functions that say where the data of an active message goes.
 
 use crate::abi::{
-    AM_ERR, LAPI_BURY_MSG, LAPI_DELIVER_MSG, LAPI_DROP_PKT, LAPI_ERR_DGSP_CTL, LAPI_ERR_HDR_HNDLR_NULL,
-    LAPI_NORMAL, compl_hndlr_p, ddm_func_p, hdr_hndlr_t, lapi_return_info_t, lapi_vec_t, wide,
+    AM_ERR, BYTE_DGSP, LAPI_BURY_MSG, LAPI_DELIVER_MSG, LAPI_DROP_PKT, LAPI_ERR_DGSP_CTL,
+    LAPI_ERR_HDR_HNDLR_NULL, LAPI_NORMAL, compl_hndlr_p, ddm_func_p, hdr_hndlr_t, lapi_dg_handle_t,
+    lapi_return_info_t, lapi_vec_t, wide,
 };
 use crate::base::bytes::Piece;
 use crate::dgsp::Layout;
@@ -93,7 +94,9 @@ pub fn ask(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: &D
     delivery.handler = completion;
     delivery.parameter = parameter as usize;
     delivery.ret_flags = info.ret_flags;
-    if info.ctl_flags == LAPI_BURY_MSG || answer.is_null() {
+    // With a DGSP null is an address like any other: the program's offsets count from it.
+    let nowhere = answer.is_null() && (message.shape.is_some() || counts_from_a_buffer(info.dgsp_handle));
+    if info.ctl_flags == LAPI_BURY_MSG || nowhere {
         return Verdict::Deliver { sink: Sink::Nowhere, delivery };
     }
     let sink = match message.shape {
@@ -109,6 +112,11 @@ pub fn ask(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: &D
         Sink::Nowhere
     });
     Verdict::Deliver { sink, delivery }
+}
+
+/// Whether a layout needs the address of a buffer: none is given, or it is LAPI_BYTE, whose offsets are none.
+fn counts_from_a_buffer(layout: lapi_dg_handle_t) -> bool {
+    layout.is_null() || ptr::eq(layout.cast_const().cast(), &raw const BYTE_DGSP)
 }
 
 /// The places of a target vector.

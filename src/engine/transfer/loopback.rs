@@ -2,12 +2,11 @@
 
 use crate::abi::{COMPARE_AND_SWAP, FETCH_AND_ADD, FETCH_AND_OR, LAPI_RECV_COMPLETE, SWAP};
 use crate::base::bytes::{self, Piece};
-use crate::base::known_threads::this_thread;
 use crate::engine::context::Held;
 use crate::engine::context::incoming::{ActiveMessage, Data, SelfMessage};
 use crate::engine::context::request::{Get, Message, Put};
-use crate::engine::transfer::{receive, reply};
 use crate::engine::transfer::send::finish;
+use crate::engine::transfer::{receive, reply};
 use crate::error::Result;
 use crate::proto::content::Content;
 use crate::proto::outbox::SendDone;
@@ -172,13 +171,17 @@ fn deliver(held: &mut Held<'_>, message: &Message, header: Piece, data: &Content
 }
 
 /// Carries out a read-modify-write on a variable of this task, atomically also with regard to the program's own atomic
-/// instructions. The answer is the previous value, or whether the swap was done; `None` for an operation that is none.
+/// instructions. Returns the previous value, or whether the swap was done; `None` for an unknown operation, and for an
+/// address that is not a multiple of the variable's width: atomic instructions need that.
 ///
 /// # Safety
-/// `var` must be the address of a variable of that width, aligned to it.
+/// `var` must be the address of a variable of that width.
 pub unsafe fn read_modify_write(op: u16, var: u64, value: u64, swap: u64) -> Option<u64> {
     let order = Ordering::SeqCst;
     let code = u32::from(op & !RMW_WIDE);
+    if var % if op & RMW_WIDE != 0 { 8 } else { 4 } != 0 {
+        return None;
+    }
     if op & RMW_WIDE != 0 {
         // SAFETY: the caller's promise.
         let variable = unsafe { AtomicU64::from_ptr(var as *mut u64) };
@@ -200,4 +203,27 @@ pub unsafe fn read_modify_write(op: u16, var: u64, value: u64, swap: u64) -> Opt
         COMPARE_AND_SWAP => variable.compare_exchange(value, swap, order, order).is_ok().into(),
         _ => return None,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_that_is_not_aligned_is_refused() {
+        let mut words = [7u64; 2];
+        let at = words.as_mut_ptr() as u64;
+        for offset in 1..8 {
+            // SAFETY: the variables lie within the words.
+            let (wide, narrow) = unsafe {
+                let wide = read_modify_write(FETCH_AND_ADD as u16 | RMW_WIDE, at + offset, 1, 0);
+                (wide, read_modify_write(FETCH_AND_ADD as u16, at + offset, 1, 0))
+            };
+            assert_eq!((wide, narrow.is_some()), (None, offset == 4));
+        }
+        // SAFETY: the first word.
+        let before = unsafe { read_modify_write(FETCH_AND_ADD as u16 | RMW_WIDE, at, 1, 0) };
+        assert_eq!(before, Some(7 + (1 << 32)));
+        assert_eq!(words, [8 + (1 << 32), 7]);
+    }
 }

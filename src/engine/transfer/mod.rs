@@ -1,6 +1,7 @@
 //! How one operation goes, from the ground up:
 //!
 //! * [`path`]: which path a long message takes. [`header_handler`]: calls header handlers.
+//! * [`flow`]: bounds on what the messages of a peer make this task keep.
 //! * [`send`]: how anything leaves this task. [`deliver`]: what follows when data is in its place.
 //! * [`assembly`]: messages of several packets. [`reply`]: answers, on both sides.
 //! * [`vector_wire`]: vectors in packets. [`direct`]: copies across address spaces.
@@ -10,6 +11,7 @@
 pub mod assembly;
 pub mod deliver;
 pub mod direct;
+pub mod flow;
 pub mod header_handler;
 pub mod loopback;
 pub mod origin;

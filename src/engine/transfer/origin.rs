@@ -5,11 +5,8 @@ use crate::engine::context::Held;
 use crate::engine::context::direct_copy::DirectCopy;
 use crate::engine::context::request::{Get, Message, Put, Rmw};
 use crate::engine::context::tuner::Way;
-use crate::engine::transfer::direct;
-use crate::engine::transfer::loopback;
-use crate::engine::transfer::path;
-use crate::engine::transfer::reply;
-use crate::engine::transfer::send::{answer, completion, finish, gone, reachable, send, started, stream};
+use crate::engine::transfer::send::{ask, completion, finish, not_sent, reachable, send, started, stream};
+use crate::engine::transfer::{direct, loopback, path, reply};
 use crate::error::Result;
 use crate::proto::content::{Content, Sink};
 use crate::proto::ops::Op;
@@ -34,15 +31,13 @@ pub unsafe fn put(held: &mut Held<'_>, put: &Put) -> Result<()> {
     let id = core.outbox.number(put.tgt);
     let len = put.data.len;
     let data = Content::Piece(put.data);
-    // Nothing to put, nowhere to put it: see `path::announce` for what such an address would mean.
-    let addr = if len == 0 { 0 } else { put.addr };
-    let mut head = Head::Put { id, addr, tgt_cntr: put.tgt_cntr, cookie, total: 0 };
+    let mut head = Head::Put { id, addr: put.addr, tgt_cntr: put.tgt_cntr, cookie, total: 0 };
     if len <= core.outbox.max_body() {
         // SAFETY: the data is the caller's promise.
         let posted = unsafe { send(held, put.tgt, &head, Body::data(&data), false, put.done) };
         return started(held, put.tgt, cookie, posted, &put.done);
     }
-    let copied = len <= core.options.copy_limit;
+    let copied = len <= core.options.copy_limit && core.outbox.has_buffer();
     if !copied && path::choose(core, put.tgt, len, put.hint) == Way::Attach {
         direct::begin(held, DirectCopy::push(put, id, cookie));
         return Ok(());
@@ -73,7 +68,9 @@ pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Result<(
     let (header, data) = (message.header, &message.data);
     let len = data.len();
     let short = header.len + len <= held.core().outbox.packet_size();
-    let copied = message.copied || header.len + len <= held.core().options.copy_limit;
+    let core = held.core();
+    let copied =
+        message.copied || header.len + len <= core.options.copy_limit && (short || core.outbox.has_buffer());
     // A target fetches what lies in a row, for a header handler that answers with a buffer.
     let plain = message.shape.is_none() && message.atom == 0;
     if let (false, false, true, Some(piece)) = (short, copied, plain, data.as_piece())
@@ -130,11 +127,12 @@ unsafe fn expose(held: &mut Held<'_>, message: &Message, piece: Piece) -> Result
     };
     let body = Body { header: message.header, data: &Content::EMPTY };
     // SAFETY: the header is the caller's promise; parked, it is copied.
-    if unsafe { send(held, tgt, &head, body, true, SendDone::nothing(tgt)) } == Sent::Gone {
+    let sent = unsafe { send(held, tgt, &head, body, true, SendDone::nothing(tgt)) };
+    if matches!(sent, Sent::Gone | Sent::NoMemory) {
         let core = held.core();
         core.ops.remove(tgt, cookie);
         core.outbox.take_back(tgt);
-        return Err(gone(tgt));
+        return Err(not_sent(tgt, sent));
     }
     Ok(())
 }
@@ -175,9 +173,10 @@ pub unsafe fn get(held: &mut Held<'_>, get: &Get) -> Result<()> {
 
 /// Asks the target for something that operation `cookie` waits for.
 pub fn request(held: &mut Held<'_>, tgt: Task, head: &Head, cookie: u64) -> Result<()> {
-    if answer(held.core(), tgt, head) == Sent::Gone {
+    let sent = ask(held.core(), tgt, head);
+    if matches!(sent, Sent::Gone | Sent::NoMemory) {
         held.core().ops.remove(tgt, cookie);
-        return Err(gone(tgt));
+        return Err(not_sent(tgt, sent));
     }
     Ok(())
 }

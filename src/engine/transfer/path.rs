@@ -10,7 +10,7 @@ use crate::engine::context::tuner::Way;
 use crate::proto::outbox::SendDone;
 use crate::transport::Task;
 
-/// Ticks between two prods, about a millisecond: who has been prodded is on its way.
+/// Ticks between two kicks, about a millisecond: a peer that was woken is on its way.
 const BETWEEN_PRODS: u64 = 2_000_000;
 
 /// The way of a put or active message that is longer than a packet.
@@ -67,21 +67,23 @@ pub fn note_stream(core: &mut Core, done: &SendDone) {
     }
 }
 
-/// Wakes peers that owe us something and do not look: a thread that is about to sleep has been patient long enough.
+/// Wakes peers that this task waits for and that do not look for packets. Goes through those peers at most once a millisecond,
+/// and wakes each of them the more seldom the longer it makes no progress.
 pub fn kick_inattentive_peers(core: &mut Core) {
     let now = ticks();
     if now.wrapping_sub(core.last_kick) < BETWEEN_PRODS {
         return;
     }
     core.last_kick = now;
-    let mut peers: Vec<Task> = core.ops.peers().chain(core.outbox.unconfirmed()).collect();
-    peers.extend(core.outbox.waiting_for());
-    peers.extend(core.collectives.awaited());
-    peers.sort_unstable();
-    peers.dedup();
-    for peer in peers {
-        if peer != core.options.me && !core.transport.polls(peer) {
-            core.transport.kick(peer);
+    let (me, transport) = (core.options.me, &core.transport);
+    let listed = core.outbox.waiting_for().chain(core.outbox.unconfirmed().iter().copied());
+    for peer in core.ops.peers().chain(listed).chain(core.collectives.awaited()) {
+        // A peer that stands in several lists is woken once: the next kick is not due then.
+        if peer != me
+            && !transport.polls(peer)
+            && core.peers.kick_is_due(peer, transport.progress(peer), now, BETWEEN_PRODS)
+        {
+            transport.kick(peer);
         }
     }
 }

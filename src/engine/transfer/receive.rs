@@ -2,15 +2,14 @@
 
 use crate::abi::LAPI_NORMAL;
 use crate::base::bytes::{self, Piece};
+use crate::base::clock::ticks;
 use crate::engine::context::Held;
 use crate::engine::context::direct_copy::DirectCopy;
-use crate::engine::context::incoming::{ActiveMessage, Data, Delivery, Dropped, IncomingPut, Then};
-use crate::engine::transfer::assembly;
+use crate::engine::context::incoming::{ActiveMessage, Data, Delivery, Dropped, IncomingPut, Offers, Then};
 use crate::engine::transfer::deliver::{delivered, scatter, take};
-use crate::engine::transfer::direct;
 use crate::engine::transfer::header_handler::{self, Verdict};
 use crate::engine::transfer::send::answer;
-use crate::engine::transfer::vector_wire;
+use crate::engine::transfer::{assembly, direct, flow, vector_wire};
 use crate::proto::content::{self, Content, Sink};
 use crate::proto::inbox::Assembly;
 use crate::transport::Task;
@@ -24,6 +23,7 @@ pub fn active_message(held: &mut Held<'_>, message: &ActiveMessage, header: Piec
         // The handler has given the sender up, and the message with it, or has ended the context.
         return;
     }
+    flow::handled(held.core(), message.src);
     match verdict {
         Verdict::Deliver { sink, delivery } => deliver(held, message, sink, delivery, data),
         // SAFETY: header and data are here, in the packet or in the program's memory.
@@ -92,8 +92,7 @@ pub fn put(held: &mut Held<'_>, put: &IncomingPut, body: Piece) {
         handler: None,
         parameter: 0,
         ret_flags: LAPI_NORMAL,
-        // Of a put by a copy across address spaces only the length comes in a packet.
-        bytes: if body.len == 0 { addr } else { total.max(body.len as u64) },
+        bytes: total.max(body.len as u64),
     };
     if total <= body.len as u64 {
         // SAFETY: the origin's program says that it may write there; the body is in the packet.
@@ -102,6 +101,21 @@ pub fn put(held: &mut Held<'_>, put: &IncomingPut, body: Piece) {
     }
     let sink = Sink::Buffer(addr as usize);
     assembly::begin_landing(held, id, sink, total, delivery, body);
+}
+
+/// The origin has put `bytes` bytes where they belong by itself, or has taken them from here by itself (0).
+pub fn placed(held: &mut Held<'_>, src: Task, id: u32, bytes: u64, tgt_cntr: u64, cookie: u64) {
+    let delivery = Delivery {
+        src,
+        id: Some(id),
+        tgt_cntr,
+        cookie,
+        handler: None,
+        parameter: 0,
+        ret_flags: LAPI_NORMAL,
+        bytes,
+    };
+    delivered(held, delivery);
 }
 
 /// More data of a message under way.
@@ -130,17 +144,32 @@ unsafe fn keep(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data
         unsafe { content.part(0, content.len()).copy_to(here.as_mut_ptr().cast()) };
     }
     let dropped = Dropped { message: *message, header: kept_header, header_len: header.len, here, data };
-    held.core().dropped.push_back(dropped);
+    let core = held.core();
+    core.peers.keep(message.src, dropped.bytes());
+    core.dropped.push_back(dropped);
+    core.deferred = true;
+    flow::kept(core, message.src);
 }
 
-/// Offers the messages again that were not wanted before, each once.
+/// Offers the messages again that were not wanted before: some of them, each once, when it is time for that. Returns whether
+/// one was accepted.
 pub fn offer_again(held: &mut Held<'_>) -> bool {
-    let waiting = held.core().dropped.len();
-    for _ in 0..waiting {
-        if held.core().closing {
+    let core = held.core();
+    if core.dropped.is_empty() {
+        return false;
+    }
+    let now = ticks();
+    if !core.offers.are_due(now) {
+        return false;
+    }
+    let waiting = core.dropped.len();
+    for _ in 0..waiting.min(Offers::BATCH) {
+        let core = held.core();
+        if core.closing {
             break;
         }
-        let Some(dropped) = held.core().dropped.pop_front() else { break };
+        let Some(dropped) = core.dropped.pop_front() else { break };
+        core.peers.unkeep(dropped.message.src, dropped.bytes());
         let header = Piece { ptr: dropped.header.as_ptr().cast(), len: dropped.header_len };
         let kept = |piece: Piece| Piece { ptr: dropped.here.as_ptr().cast(), len: piece.len };
         let data = match dropped.data {
@@ -154,6 +183,9 @@ pub fn offer_again(held: &mut Held<'_>) -> bool {
         };
         active_message(held, &dropped.message, header, data);
     }
-    // The message may be refused for long: that is not progress that anyone should stay awake for.
-    held.core().dropped.len() < waiting
+    // The message may be refused for long: that is not progress that a thread should stay awake for.
+    let core = held.core();
+    let accepted = core.dropped.len() < waiting;
+    core.offers.made(now, accepted);
+    accepted
 }

@@ -4,8 +4,7 @@ use crate::abi::compl_hndlr_p;
 use crate::base::bytes::Piece;
 use crate::engine::context::Held;
 use crate::engine::context::completion_queue::Completion;
-use crate::engine::transfer::deliver;
-use crate::engine::transfer::send;
+use crate::engine::transfer::{deliver, send};
 use crate::proto::content::Content;
 use crate::proto::ops::Op;
 use crate::proto::outbox::{Body, Continuation, SendDone, Sent, Streaming};
@@ -21,13 +20,20 @@ pub fn serve_get(held: &mut Held<'_>, src: Task, data: &Content, cookie: u64, tg
         let head = Head::Reply { cookie, offset: 0 };
         // SAFETY: the origin's program says that it may read there.
         let posted = unsafe { send::send(held, src, &head, Body::data(data), false, done) };
-        if posted == Sent::Free {
-            send::finish(held, &done);
+        match posted {
+            Sent::Free => send::finish(held, &done),
+            Sent::NoMemory => send::out_of_memory(src),
+            Sent::Queued | Sent::Gone => {}
         }
         return;
     }
     // SAFETY: as above, until the target's counter says that it is done.
-    unsafe { send::stream(held, src, None, Continuation::Reply(cookie), data, Streaming::default(), done) };
+    let sent = unsafe {
+        send::stream(held, src, None, Continuation::Reply(cookie), data, Streaming::default(), done)
+    };
+    if sent == Sent::NoMemory {
+        send::out_of_memory(src);
+    }
 }
 
 /// Data that was asked for.
@@ -120,10 +126,13 @@ pub fn take_pulled(held: &mut Held<'_>, src: Task, cookie: u64, refused: u64) {
         return;
     }
     // SAFETY: the program leaves its data alone until `done` is reported.
-    unsafe {
+    let sent = unsafe {
         let data = Content::Piece(data);
         send::stream(held, src, None, Continuation::Message(id), &data, Streaming::default(), done)
     };
+    if sent == Sent::NoMemory {
+        send::out_of_memory(src);
+    }
 }
 
 /// Gives the program the previous value of a variable.

@@ -1,12 +1,13 @@
 //! How anything leaves this task, and what follows when the memory that it was sent from is free.
 
 use crate::abi::{
-    INT_ERR, LAPI_ERR_NO_CONNECTIVITY, LAPI_ERR_TGT_PURGED, LAPI_ERR_UNKNOWN, LAPI_SEND_COMPLETE,
-    lapi_sh_info_t, scompl_hndlr_t,
+    INT_ERR, LAPI_ERR_MEMORY_EXHAUSTED, LAPI_ERR_NO_CONNECTIVITY, LAPI_ERR_TGT_PURGED, LAPI_ERR_UNKNOWN,
+    LAPI_SEND_COMPLETE, lapi_sh_info_t, scompl_hndlr_t,
 };
 use crate::base::bytes::Piece;
 use crate::base::clock::ticks;
 use crate::engine::context::active_handler::Kind;
+use crate::engine::context::peers::Standing;
 use crate::engine::context::{Core, Held};
 use crate::engine::transfer::path;
 use crate::error::{Error, Result};
@@ -17,33 +18,55 @@ use crate::transport::Task;
 use crate::wire::packet::Head;
 use libc::c_void;
 
-/// Sends a packet that carries no data of the program. Only `Sent::Gone` says that it was not sent.
+/// Sends a packet that carries no data of the program.
 #[inline]
-pub fn answer(core: &mut Core, peer: Task, head: &Head) -> Sent {
+pub fn ask(core: &mut Core, peer: Task, head: &Head) -> Sent {
     let (outbox, mut wire) = core.out();
     // SAFETY: the packet has no body.
     unsafe { outbox.send(&mut wire, peer, head, Body::EMPTY, usize::MAX, SendDone::nothing(peer)) }
 }
 
-/// Reports a packet that no correct task sends.
+/// The same for a packet that another task waits for: no call of the program can return that there is no memory for it.
+#[inline]
+pub fn answer(core: &mut Core, peer: Task, head: &Head) {
+    if ask(core, peer, head) == Sent::NoMemory {
+        out_of_memory(peer);
+    }
+}
+
+#[cold]
+pub(in crate::engine) fn out_of_memory(peer: Task) -> ! {
+    crate::error::log(format_args!("no memory for a packet that task {peer} waits for: this task ends"));
+    // SAFETY: _exit has no preconditions. A code of 128 and above tells the launcher to end the job.
+    unsafe { libc::_exit(134) }
+}
+
+/// Drops a packet that no correct task sends, and reports it to the program.
 #[cold]
 pub fn broken(held: &mut Held<'_>, src: Task) {
-    if held.core().lost.contains(&src) || held.core().purged.contains(&src) {
-        // It was under way when the peer was given up, and what it belongs to has ended.
+    if held.core().peers.is_down(src) {
+        // On its way when the peer was given up, with everything that waited for it.
         return;
     }
     let error = Error::new(LAPI_ERR_UNKNOWN, format!("dropped a malformed packet from task {src}"));
     held.context().report(held, INT_ERR, src, &error);
 }
 
+/// The first packet of a message is malformed: what follows of it is dropped, too.
+#[cold]
+pub fn refuse(held: &mut Held<'_>, src: Task, id: u32) {
+    held.core().inbox.refuse(src, id);
+    broken(held, src);
+}
+
 /// An error when the target is known to take no packets.
 #[inline]
 pub(in crate::engine) fn reachable(held: &mut Held<'_>, tgt: Task) -> Result<()> {
     let core = held.core();
-    if core.transport.is_open(tgt) && (core.lost.is_empty() || !core.lost.contains(&tgt)) {
+    if core.transport.is_open(tgt) && !core.peers.is_down(tgt) {
         return Ok(());
     }
-    Err(if core.purged.contains(&tgt) { purged(tgt) } else { gone(tgt) })
+    Err(if core.peers.standing(tgt) == Standing::Purged { purged(tgt) } else { gone(tgt) })
 }
 
 #[cold]
@@ -60,6 +83,16 @@ pub(in crate::engine) fn gone(tgt: Task) -> Error {
         LAPI_ERR_NO_CONNECTIVITY,
         format!("task {tgt} has ended LAPI, has died, or was given up: no message can go to it"),
     )
+}
+
+/// Why a message was not sent.
+#[cold]
+pub(in crate::engine) fn not_sent(tgt: Task, sent: Sent) -> Error {
+    if sent == Sent::NoMemory {
+        Error::new(LAPI_ERR_MEMORY_EXHAUSTED, "a message that must wait for room")
+    } else {
+        gone(tgt)
+    }
 }
 
 /// The cookie of an operation that the program wants to see completed, or 0.
@@ -124,11 +157,11 @@ pub(in crate::engine) fn started(
     match posted {
         Sent::Free => finish(held, done),
         Sent::Queued => {}
-        Sent::Gone => {
+        Sent::Gone | Sent::NoMemory => {
             let core = held.core();
             core.ops.remove(tgt, cookie);
             core.outbox.take_back(tgt);
-            return Err(gone(tgt));
+            return Err(not_sent(tgt, posted));
         }
     }
     Ok(())

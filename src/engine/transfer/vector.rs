@@ -7,12 +7,8 @@ use crate::engine::context::Held;
 use crate::engine::context::direct_copy::DirectCopy;
 use crate::engine::context::request::{GetDone, Vectored};
 use crate::engine::context::tuner::Way;
-use crate::engine::transfer::direct;
-use crate::engine::transfer::loopback;
-use crate::engine::transfer::path;
-use crate::engine::transfer::reply;
-use crate::engine::transfer::send;
 use crate::engine::transfer::vector_wire::{self, Marks};
+use crate::engine::transfer::{direct, loopback, path, reply, send};
 use crate::error::Result;
 use crate::proto::content::{self, Content, Sink};
 use crate::proto::ops::Op;
@@ -79,11 +75,12 @@ pub unsafe fn get(held: &mut Held<'_>, get: &Vectored, done: GetDone) -> Result<
         direct::begin(held, transfer);
         return Ok(());
     }
-    if vector_wire::request(held, get.tgt, &get.description, len, get.tgt_cntr, cookie) == Sent::Gone {
+    let sent = vector_wire::request(held, get.tgt, &get.description, len, get.tgt_cntr, cookie);
+    if matches!(sent, Sent::Gone | Sent::NoMemory) {
         let core = held.core();
         core.ops.remove(get.tgt, cookie);
         core.outbox.take_back(get.tgt);
-        return Err(send::gone(get.tgt));
+        return Err(send::not_sent(get.tgt, sent));
     }
     Ok(())
 }

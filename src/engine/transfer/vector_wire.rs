@@ -1,57 +1,23 @@
 //! Puts and gets between vectors, in packets.
 //!
-//! The target's vector travels as a description: the words of its pieces, or of the template of a strided one. A put
+//! The target's vector travels as a description ([`crate::dgsp::description`]). A put
 //! that fits a packet takes description and data in one; otherwise the data is a message of its own, whose number the
 //! description tells.
 
 use crate::abi::LAPI_NORMAL;
 use crate::base::bytes::{self, Piece};
 use crate::dgsp::Layout;
-use crate::dgsp::vector::Vector;
+use crate::dgsp::description::{describe_layout, layout_of};
 use crate::engine::context::Held;
 use crate::engine::context::incoming::{Delivery, Incoming, Then};
-use crate::engine::transfer::assembly;
-use crate::engine::transfer::deliver;
-use crate::engine::transfer::reply;
-use crate::engine::transfer::send::{self, broken};
+use crate::engine::transfer::send::{self, broken, refuse};
+use crate::engine::transfer::{assembly, deliver, reply};
 use crate::proto::content::{Content, Sink};
 use crate::proto::inbox::Assembly;
 use crate::proto::outbox::{Body, Continuation, SendDone, Sent, Streaming};
 use crate::transport::Task;
 use crate::wire::packet::Head;
 use std::sync::Arc;
-
-/// First word of the description of a list of pieces: pairs of address and length follow.
-const PIECES: u64 = 0;
-/// First word of the description of a strided vector: base, block, stride and count follow.
-const STRIDED: u64 = 1;
-
-/// The words that describe a vector to the target.
-pub fn describe(vector: &Vector) -> Vec<u64> {
-    if let Some(template) = vector.template() {
-        return vec![STRIDED, template.base as u64, template.block, template.stride, vector.count() as u64];
-    }
-    let pieces = vector.pieces().flat_map(|(at, len)| [at as u64, len]);
-    std::iter::once(PIECES).chain(pieces).collect()
-}
-
-/// The same of a layout, run by run.
-fn describe_runs(layout: &Layout) -> Vec<u64> {
-    let mut words = vec![PIECES];
-    layout.runs(0, layout.len(), |at, len| words.extend([at as u64, len as u64]));
-    words
-}
-
-/// The places that words describe. `None` when they describe nothing.
-fn layout_of(words: &[u64]) -> Option<Layout> {
-    match *words {
-        [STRIDED, base, block, stride, count] => Some(Layout::strided(base as *mut u8, block, stride, count)),
-        [PIECES, ref pieces @ ..] if pieces.len() % 2 == 0 => {
-            Some(Layout::pieces(pieces.chunks_exact(2).map(|piece| (piece[0] as *mut u8, piece[1]))))
-        }
-        _ => None,
-    }
-}
 
 /// What the packets of a put carry besides its data.
 #[derive(Clone, Copy)]
@@ -86,16 +52,22 @@ pub(in crate::engine) unsafe fn send_put(
         return unsafe { send::send(held, tgt, &head, Body { header: described, data }, false, done) };
     }
     let second = core.outbox.number(tgt);
-    let copied = data.len() <= core.options.copy_limit;
+    let copied = data.len() <= core.options.copy_limit && core.outbox.has_buffer();
     let head = Head::Vector { id, get: 0, words, data: second, total, cookie, tgt_cntr };
     // SAFETY: the description is copied at once; the data is the caller's promise.
     unsafe {
-        if send_description(held, tgt, id, &head, described) == Sent::Gone {
+        let sent = send_description(held, tgt, id, &head, described);
+        if matches!(sent, Sent::Gone | Sent::NoMemory) {
             held.core().outbox.take_back(tgt);
-            return Sent::Gone;
+            return sent;
         }
         let how = Streaming { copied, atom: 0 };
-        send::stream(held, tgt, None, Continuation::Message(second), data, how, done)
+        let sent = send::stream(held, tgt, None, Continuation::Message(second), data, how, done);
+        if sent == Sent::NoMemory {
+            // The target waits for the data already.
+            send::out_of_memory(tgt);
+        }
+        sent
     }
 }
 
@@ -134,7 +106,9 @@ pub(in crate::engine) fn request(
 /// The kernel has refused a copy: asks for packets instead.
 pub fn request_runs(held: &mut Held<'_>, tgt: Task, target: &Layout, tgt_cntr: u64, cookie: u64) {
     // A peer that has gone meanwhile is reported when somebody waits for the answer.
-    request(held, tgt, &describe_runs(target), target.len(), tgt_cntr, cookie);
+    if request(held, tgt, &describe_layout(target), target.len(), tgt_cntr, cookie) == Sent::NoMemory {
+        send::out_of_memory(tgt);
+    }
 }
 
 /// The kernel has refused a copy: puts by packets instead.
@@ -151,7 +125,7 @@ pub unsafe fn put_runs(
 ) -> Sent {
     let content = Content::Scattered(origin.clone());
     // SAFETY: the caller's promise.
-    unsafe { send_put(held, tgt, marks, &describe_runs(target), &content, done) }
+    unsafe { send_put(held, tgt, marks, &describe_layout(target), &content, done) }
 }
 
 /// A packet with a vector's description has arrived, or the first one.
@@ -167,7 +141,9 @@ pub fn arrived(held: &mut Held<'_>, src: Task, head: &Head, body: Piece) {
         incoming.words = unsafe { bytes::copy_aligned(body.part(0, described)) };
         return known(held, src, id, &incoming, body.part(described, body.len - described));
     }
-    incoming.words = vec![0; words as usize].into();
+    // As many as the packet says, of which memory is taken only as they arrive.
+    let Some(words) = bytes::zeroed(words as usize) else { return refuse(held, src, id) };
+    incoming.words = words;
     let sink = Sink::Buffer(incoming.words.as_mut_ptr() as usize);
     let then = Then::Describe(Box::new(incoming));
     let assembly = Assembly { sink, total: described as u64, arrived: 0, then };
@@ -183,7 +159,8 @@ pub fn described(held: &mut Held<'_>, src: Task, id: u32, incoming: Incoming) {
 
 fn known(held: &mut Held<'_>, src: Task, id: u32, incoming: &Incoming, here: Piece) {
     let Some(layout) = layout_of(&incoming.words).filter(|layout| layout.len() == incoming.total) else {
-        return broken(held, src);
+        // The data of a put may come as a message of its own.
+        return refuse(held, src, if incoming.get { id } else { incoming.data });
     };
     if incoming.get {
         deliver::confirm(held, src, id);

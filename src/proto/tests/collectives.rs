@@ -3,7 +3,7 @@
 use super::network::Network;
 use super::seeds;
 use crate::base::rng::Rng;
-use crate::proto::collective::Collectives;
+use crate::proto::collective::{Collectives, Failure, Part};
 use crate::proto::outbox::Outbox;
 use crate::wire::frame::Task;
 use crate::wire::packet::Head;
@@ -76,12 +76,13 @@ impl Job {
 
     fn deliver_one(&mut self) {
         let Some(packet) = self.network.arrival() else { return };
-        let Head::Collective { round, sequence, offset } = packet.head else {
+        let Head::Collective { round, sequence, offset, other } = packet.head else {
             panic!("nobody sends {:?}", packet.head);
         };
         let body = packet.body();
+        let part = Part { sequence, round, offset, other };
         // SAFETY: the body is in the packet.
-        unsafe { self.members[packet.dst as usize].arrive(sequence, round, offset, body.ptr, body.len) };
+        assert!(unsafe { self.members[packet.dst as usize].arrive(packet.src, &part, body.ptr, body.len) });
         self.advance(packet.dst);
     }
 
@@ -156,4 +157,97 @@ fn a_thousand_tasks_exchange() {
 #[test]
 fn thousands_of_tasks_meet() {
     large(if std::env::var_os("SOAK").is_some() { 16_384 } else { 4096 }, 2..3);
+}
+
+/// One operation in which each task takes part in a barrier or in an exchange, as `exchange` has it: what it brings to each.
+fn mixed(
+    job: &mut [Collectives],
+    network: &mut Network,
+    exchange: &[bool],
+    max_body: usize,
+) -> Vec<Result<Vec<u64>, Failure>> {
+    let tasks = job.len() as u32;
+    let mut outboxes: Vec<Outbox> = (0..tasks).map(|_| Outbox::new(tasks, max_body)).collect();
+    let mut outcomes: Vec<Option<_>> = (0..tasks).map(|_| None).collect();
+    for task in 0..tasks {
+        let (at, mut link) = (task as usize, network.link(task));
+        job[at].enter(exchange[at].then_some(u64::from(task) + 1), &mut outboxes[at], &mut link);
+        outcomes[at] = job[at].advance(&mut outboxes[at], &mut link);
+    }
+    let mut steps = 0;
+    while outcomes.iter().any(Option::is_none) {
+        if let Some(packet) = network.arrival() {
+            let Head::Collective { round, sequence, offset, other } = packet.head else {
+                panic!("an unexpected {:?}", packet.head);
+            };
+            let (at, body) = (packet.dst as usize, packet.body());
+            // SAFETY: the body is in the packet.
+            assert!(unsafe {
+                job[at].arrive(packet.src, &Part { sequence, round, offset, other }, body.ptr, body.len)
+            });
+            let outcome = job[at].advance(&mut outboxes[at], &mut network.link(packet.dst));
+            outcomes[at] = outcomes[at].take().or(outcome);
+        }
+        for task in 0..tasks {
+            outboxes[task as usize].pump(&mut network.link(task), &mut Vec::new());
+        }
+        steps += 1;
+        assert!(steps < 1_000_000, "it never ends");
+    }
+    outcomes.into_iter().flatten().collect()
+}
+
+#[test]
+fn a_barrier_that_meets_an_exchange_fails_in_every_task() {
+    seeds(2, |seed| {
+        for tasks in 2..=17 {
+            let mut rng = Rng::stream(seed, 1000 + u64::from(tasks));
+            let mut network = Network::new(seed, 1 + rng.below(6) as usize, 0.1, rng.chance(0.2));
+            let mut job: Vec<_> = (0..tasks).map(|me| Collectives::new(me, tasks)).collect();
+            for operation in 0..12 {
+                let share = [0.0, 0.5, 1.0, 0.1][operation % 4];
+                let exchange: Vec<bool> = (0..tasks).map(|_| rng.chance(share)).collect();
+                let alike = exchange.iter().all(|kind| *kind == exchange[0]);
+                let outcomes = mixed(&mut job, &mut network, &exchange, [64, 1024][operation % 2]);
+                for (task, outcome) in outcomes.into_iter().enumerate() {
+                    match outcome {
+                        Ok(values) => {
+                            let count = if exchange[0] { u64::from(tasks) } else { 0 };
+                            assert!(
+                                alike && values.into_iter().eq(1..=count),
+                                "operation {operation}, task {task}"
+                            );
+                        }
+                        Err(failure) => {
+                            assert!(failure.is_mismatch() && !alike, "operation {operation}, task {task}");
+                            assert_ne!(exchange[failure.task as usize], exchange[task]);
+                        }
+                    }
+                }
+            }
+        }
+    });
+}
+
+/// Whatever a packet says, it asks for no memory that it has not the right to, and what is right still counts.
+#[test]
+fn malformed_packets_change_nothing() {
+    let body = [9u64; 16];
+    let arrive = |member: &mut Collectives, src, round, offset, len: usize| {
+        // SAFETY: the body has 128 bytes, and is not read beyond the length.
+        unsafe {
+            member.arrive(src, &Part { sequence: 0, round, offset, other: 0 }, body.as_ptr().cast(), len)
+        }
+    };
+    let mut member = Collectives::new(0, 5);
+    for round in [3, 31, 63, 64, 65, 1000, u16::MAX] {
+        assert!(!arrive(&mut member, 1, round, 0, 8), "round {round} of five tasks");
+    }
+    for (offset, len) in [(8, 8), (0, 16), (u32::MAX, 8), (u32::MAX - 7, 8), (1 << 31, 8), (3, 8), (0, 7)] {
+        assert!(!arrive(&mut member, 1, 0, offset, len), "{len} bytes at {offset}");
+    }
+    assert!(!arrive(&mut member, 2, 0, 0, 8), "task 2 has no part in the first round of task 0");
+    assert!(arrive(&mut member, 1, 0, 0, 8));
+    assert!(arrive(&mut member, 4, 2, 0, 8));
+    assert!(!arrive(&mut member, 4, 2, 8, 8), "one value is left for the last round");
 }

@@ -3,7 +3,7 @@
 use super::network::Network;
 use super::seeds;
 use crate::base::rng::Rng;
-use crate::proto::collective::{Collectives, Failure};
+use crate::proto::collective::{Collectives, Failure, Part};
 use crate::proto::outbox::Outbox;
 use crate::wire::frame::Task;
 use crate::wire::packet::Head;
@@ -66,10 +66,11 @@ impl Job {
             return;
         }
         match packet.head {
-            Head::Collective { round, sequence, offset } => {
+            Head::Collective { round, sequence, offset, other } => {
                 let body = packet.body();
+                let part = Part { sequence, round, offset, other };
                 // SAFETY: the body is in the packet.
-                unsafe { member.collectives.arrive(sequence, round, offset, body.ptr, body.len) };
+                assert!(unsafe { member.collectives.arrive(packet.src, &part, body.ptr, body.len) });
             }
             Head::CollectiveFailed { sequence, task, code } => {
                 member.collectives.peer_failed(packet.src, sequence, Failure { task, code: code as i32 });
@@ -237,7 +238,9 @@ fn who_fails_later_may_still_bring_this_one_to_a_good_end() {
     member.peer_failed(1, 1, missing);
     assert_eq!(member.advance(&mut outbox, &mut network.link(0)), None);
     // SAFETY: nothing is read of a body of no bytes.
-    unsafe { member.arrive(0, 0, 0, std::ptr::null(), 0) };
+    let part = Part { sequence: 0, round: 0, offset: 0, other: 0 };
+    // SAFETY: nothing is read of a body of no bytes.
+    assert!(unsafe { member.arrive(1, &part, std::ptr::null(), 0) });
     assert_eq!(member.advance(&mut outbox, &mut network.link(0)), Some(Ok(Vec::new())));
     member.enter(None, &mut outbox, &mut network.link(0));
     assert_eq!(member.advance(&mut outbox, &mut network.link(0)), Some(Err(missing)));

@@ -156,7 +156,8 @@ impl World {
         match posted {
             Sent::Free => self.spoil(number),
             Sent::Queued => {}
-            Sent::Gone => panic!("nobody leaves"),
+            Sent::Gone => panic!("no task leaves"),
+            Sent::NoMemory => panic!("there is memory"),
         }
         self.report(from);
     }
@@ -273,7 +274,7 @@ impl World {
                 }
             }
             // SAFETY: the data is in the packet.
-            Err(Misplaced::Unknown) => unsafe { inbox.keep(src, id, offset, Piece::of(data)) },
+            Err(Misplaced::Unknown) => unsafe { _ = inbox.keep(src, id, offset, Piece::of(data)) },
             Err(Misplaced::Outside) => panic!("data of message {id} at {offset}"),
         }
     }

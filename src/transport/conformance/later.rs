@@ -6,7 +6,9 @@
 use super::support::{Deadline, Sample, catch_up, in_threads, pattern, sleep};
 use super::{nothing_more, pass};
 use crate::base::rng::Rng;
-use crate::transport::{Access, AccessId, Copy, Outgoing, Piece, SendOutcome, Started, Task, Ticket, Transport};
+use crate::transport::{
+    Access, AccessId, Copy, Outgoing, Piece, SendOutcome, Started, Task, Ticket, Transport,
+};
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 

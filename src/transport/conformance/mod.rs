@@ -25,7 +25,9 @@ use std::collections::BTreeSet;
 
 pub(crate) use self::support::readable;
 use self::support::{Deadline, HEAD_LENS, Ledger, Sample, expect, pattern, try_send};
-use super::{Access, Copy, HEAD_MAX, MIN_BODY, Outgoing, PeerState, Piece, SendError, Started, Task, Transport, pad8};
+use super::{
+    Access, Copy, HEAD_MAX, MIN_BODY, Outgoing, PeerState, Piece, SendError, Started, Task, Transport, pad8,
+};
 use crate::base::rng::Rng;
 
 /// Runs every check on the transport that `make` makes: element `i` of what it returns is the end of task `i`.

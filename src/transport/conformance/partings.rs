@@ -53,7 +53,10 @@ fn comes_together_whoever_is_first<T: Transport>(make: &impl Fn(u32) -> Vec<T>) 
         let sample = Sample::exact(1, 8, 100, None);
         assert_eq!(try_send(&mut ends[first], second as Task, &sample.outgoing()), Err(SendError::NoRoom));
         assert!(ends[first].rejoined().is_none());
-        reconnect(&mut ends, second, first);
+        ends[second].rejoin(first as Task, 8).expect("means to come back");
+        let mut epochs = [7; 2];
+        epochs[first] = 8;
+        both_are_back(&mut ends, epochs);
         both_ways(&mut ends, 200);
     }
 }
@@ -107,14 +110,19 @@ fn survives_parting_in_the_middle_of_a_packet<T: Transport>(make: &impl Fn(u32) 
 fn reconnect<T: Transport>(ends: &mut [T], first: usize, second: usize) {
     ends[first].rejoin(second as Task, 40 + first as u64).expect("means to come back");
     ends[second].rejoin(first as Task, 40 + second as u64).expect("means to come back");
+    both_are_back(ends, [41, 40]);
+}
+
+/// Waits until each is told so, with this epoch of the other.
+fn both_are_back<T: Transport>(ends: &mut [T], epochs: [u64; 2]) {
     let deadline = Deadline::new("both are back");
     let mut back = [false; 2];
     while back != [true; 2] {
         deadline.check();
-        for end in [first, second] {
+        for end in 0..2 {
             assert!(ends[end].recv().is_none(), "a packet of before");
             if let Some((task, epoch)) = ends[end].rejoined() {
-                assert_eq!((task as usize, epoch), (1 - end, 41 - end as u64));
+                assert_eq!((task as usize, epoch), (1 - end, epochs[end]));
                 assert!(!std::mem::replace(&mut back[end], true), "named twice");
             }
         }

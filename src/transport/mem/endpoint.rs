@@ -3,7 +3,9 @@
 use super::network::Inbox;
 use super::{MemOptions, MemTransport, RESEND};
 use crate::transport::parcel::Parcel;
-use crate::transport::{Endpoint, Inbound, Limits, Outgoing, PeerState, RemoteAccess, SendOutcome, Task, Ticket};
+use crate::transport::{
+    Endpoint, Inbound, Limits, Outgoing, PeerState, RemoteAccess, SendOutcome, Task, Ticket,
+};
 use std::time::Instant;
 
 impl Endpoint for MemTransport {
@@ -103,7 +105,8 @@ impl Endpoint for MemTransport {
         self.make_accesses();
         let mut inbox = self.network.end(self.task).inbox.lock();
         let (parcel, ticket) = loop {
-            let src = inbox.ready.pop_front()?;
+            let at = inbox.ready.iter().position(|src| !self.held.contains(src))?;
+            let src = inbox.ready.remove(at)?;
             if self.absent.contains_key(&src) {
                 // It does not know that this task has parted from it.
                 drop(inbox);
@@ -123,6 +126,14 @@ impl Endpoint for MemTransport {
         self.network.report(parcel.src, ticket.into_iter());
         self.serial += 1;
         Some(self.out.insert(parcel).inbound(self.serial))
+    }
+
+    fn hold(&mut self, peer: Task, held: bool) {
+        if held {
+            self.held.insert(peer);
+        } else {
+            self.held.remove(&peer);
+        }
     }
 
     fn release(&mut self, packet: Inbound) {

@@ -19,7 +19,7 @@ mod wakeup;
 use super::parcel::Parcel;
 use super::{PeerState, Peers, Task, Ticket, Wakeup};
 use network::Network;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -76,6 +76,8 @@ pub struct MemTransport {
     made: VecDeque<remote::Made>,
     /// The peers that are not connected with this task; `true`: the peer may rejoin.
     absent: BTreeMap<Task, bool>,
+    /// Peers from which nothing is taken now.
+    held: BTreeSet<Task>,
     /// How often peers had been restarted when this task was connected with them; 0 for a peer without an entry.
     lives: BTreeMap<Task, u64>,
 }
@@ -93,6 +95,7 @@ impl MemTransport {
             accesses: VecDeque::new(),
             made: VecDeque::new(),
             absent: BTreeMap::new(),
+            held: BTreeSet::new(),
             lives: BTreeMap::new(),
         }
     }

@@ -37,6 +37,7 @@ impl Peers for MemTransport {
 
     fn part(&mut self, peer: Task) {
         self.recall(peer);
+        self.held.remove(&peer);
         self.unsent.retain(|(_, to, _)| *to != peer);
         self.absent.insert(peer, false);
         self.network.rejoins.lock().retain(|(from, to), _| (*from, *to) != (self.task, peer));

@@ -18,7 +18,7 @@ impl Wakeup for MemTransport {
         let gone = std::mem::replace(&mut inbox.departures, departures) != departures;
         let noted = std::mem::take(&mut inbox.noted);
         let reported = !inbox.completed.is_empty() || !self.accesses.is_empty() || !self.made.is_empty();
-        if gone || noted || reported || !inbox.ready.is_empty() {
+        if gone || noted || reported || inbox.ready.iter().any(|src| !self.held.contains(src)) {
             inbox.sleep = Sleep::Awake;
             network.sleepers.fetch_sub(1, Ordering::SeqCst);
             return false;

@@ -1,9 +1,9 @@
 //! Packets through the rings.
 
-use super::ShmTransport;
 use super::wakeup::ring_bell;
+use super::{Absent, ShmTransport};
 use crate::base::ring::{Corrupt, Room};
-use crate::transport::{Endpoint, Inbound, Limits, Outgoing, RemoteAccess, SendOutcome, Task};
+use crate::transport::{Endpoint, Inbound, Limits, Outgoing, Peers, RemoteAccess, SendOutcome, Task};
 
 /// Packets taken from one peer before the next one's turn.
 const STREAK: u32 = 8;
@@ -21,9 +21,9 @@ impl Endpoint for ShmTransport {
     #[inline]
     unsafe fn try_send(&mut self, task: Task, packet: &Outgoing<'_>) -> SendOutcome {
         let light = self.light;
-        let me = self.me;
         let Some(peer) = self.peers[task as usize].as_mut() else {
-            return if self.away.awaits(task) { SendOutcome::NoRoom } else { SendOutcome::Gone };
+            // SAFETY: the caller's promise.
+            return unsafe { self.send_first(task, packet) };
         };
         if !peer.segment.running() {
             if peer.stuck_at.take().is_some() {
@@ -35,10 +35,6 @@ impl Endpoint for ShmTransport {
         if unsafe { peer.out.push(packet.head, packet.first, packet.second) }.is_err() {
             self.no_room(task);
             return SendOutcome::NoRoom;
-        }
-        if !peer.contacted {
-            peer.contacted = true;
-            peer.segment.contact(me);
         }
         if peer.segment.doorbell().needs_wake(light) {
             ring_bell(&peer.event);
@@ -55,11 +51,20 @@ impl Endpoint for ShmTransport {
             return Some(packet);
         }
         self.forget_left();
-        if self.new_contacts() {
-            self.meet_new();
+        if self.porch.has_first_contacts() {
+            self.fetch_first_contacts();
             return self.take();
         }
         None
+    }
+
+    fn hold(&mut self, peer: Task, held: bool) {
+        let (from, to) =
+            if held { (&mut self.connected, &mut self.held) } else { (&mut self.held, &mut self.connected) };
+        if let Some(at) = from.iter().position(|&task| task == peer) {
+            to.push(from.remove(at));
+            (self.turn, self.streak) = (0, 0);
+        }
     }
 
     #[inline]
@@ -78,26 +83,26 @@ impl Endpoint for ShmTransport {
     }
 
     fn close(&mut self) {
-        if self.segment.closed() {
+        if std::mem::replace(&mut self.closed, true) {
             return;
         }
-        self.away.close();
         self.segment.close();
         for peer in self.peers.iter().flatten() {
-            if peer.contacted {
-                ring_bell(&peer.event);
-            }
+            ring_bell(&peer.event);
         }
+        self.connector.close();
+        // Those that were connected at the last moment see the segment closed.
+        self.porch.fetch(|_| true);
     }
 }
 
 impl ShmTransport {
     #[inline]
     fn take(&mut self) -> Option<Inbound> {
-        let count = self.contacts.len();
+        let count = self.connected.len();
         // Once around, and once more to those whose streak was over.
         for _ in 0..=count {
-            let Some(&src) = self.contacts.get(self.turn) else {
+            let Some(&src) = self.connected.get(self.turn) else {
                 self.turn = 0;
                 if count == 0 {
                     return None;
@@ -119,15 +124,15 @@ impl ShmTransport {
                     }
                     Ok(None) => {}
                     Err(Corrupt) => {
-                        self.disconnect(src);
+                        Peers::part(self, src);
                         return None;
                     }
                 }
             } else {
                 // Also under constant load: no packet is in use here.
                 self.forget_left();
-                if self.new_contacts() {
-                    self.meet_new();
+                if self.porch.has_first_contacts() {
+                    self.fetch_first_contacts();
                 }
             }
             self.streak = 0;
@@ -144,25 +149,22 @@ impl ShmTransport {
         }
     }
 
-    /// Adds the peers that have written to this task for the first time.
+    /// Sends to a peer that this task is not connected with: it connects, and the packet finds no room until then.
+    ///
+    /// # Safety
+    /// As for [`Endpoint::try_send`].
     #[cold]
-    fn meet_new(&mut self) {
-        for (word, known) in self.known.iter_mut().enumerate() {
-            let mut new = self.segment.contacts(word) & !*known;
-            *known |= new;
-            while new != 0 {
-                let task = word as Task * 64 + new.trailing_zeros();
-                new &= new - 1;
-                if task != self.me && self.peers.get(task as usize).is_some_and(Option::is_some) {
-                    self.contacts.push(task);
-                }
-            }
+    unsafe fn send_first(&mut self, task: Task, packet: &Outgoing<'_>) -> SendOutcome {
+        self.fetch_first_contacts();
+        if self.peer(task).is_some() {
+            // SAFETY: the caller's promise.
+            return unsafe { self.try_send(task, packet) };
         }
-    }
-
-    #[inline]
-    pub(super) fn new_contacts(&self) -> bool {
-        self.known.iter().enumerate().any(|(word, known)| self.segment.contacts(word) != *known)
+        if self.closed || self.absent.get(&task) == Some(&Absent::Parted) {
+            return SendOutcome::Gone;
+        }
+        self.connector.want(task);
+        SendOutcome::NoRoom
     }
 
     fn no_room(&mut self, task: Task) {

@@ -1,14 +1,14 @@
-//! The peers. While this task is connected with a peer it has that peer's segment, the rings between the two, and a
-//! descriptor of its process.
+//! The peers. While this task is connected with a peer it has that peer's segment, the rings between the two, and the channel
+//! by which they have connected, whose other end is open for as long as the peer's process lives and runs the same program.
 
-use super::ShmTransport;
-use super::segment::{RejoinRing, Segment};
+use super::remote::Landmark;
+use super::segment::{RingMemory, Segment};
 use super::wakeup::ring_bell;
+use super::{Absent, ShmTransport};
 use crate::base::ring::{Consumer, Producer, Shortage};
 use crate::error::Result;
 use crate::transport::{ConnectionView, PeerState, Peers, Task};
 use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::os::fd::{AsFd, OwnedFd};
 
 pub(super) struct Peer {
@@ -16,12 +16,10 @@ pub(super) struct Peer {
     pub(super) out: Producer,
     pub(super) inward: Consumer,
     pub(super) segment: Segment,
-    /// The rings' memory, where they do not lie in the segments.
-    pub(super) _rings: Option<[RejoinRing; 2]>,
+    /// The rings' memory.
+    pub(super) _rings: [RingMemory; 2],
     pub(super) event: OwnedFd,
     pub(super) process: Process,
-    /// It knows that this task writes to it.
-    pub(super) contacted: bool,
     /// The last packet found no room there.
     pub(super) stuck_at: Option<Shortage>,
 }
@@ -39,8 +37,23 @@ impl Peers for ShmTransport {
     fn state(&self, task: Task) -> PeerState {
         match self.peer(task) {
             Some(peer) => peer.state(),
-            None if task == self.me || self.away.awaits(task) => PeerState::Up,
-            None => PeerState::Dead,
+            None if task == self.me => PeerState::Up,
+            None => match self.absent.get(&task) {
+                Some(Absent::Parted) => PeerState::Dead,
+                Some(Absent::Awaited) => PeerState::Up,
+                None => self.connector.absence(task).state,
+            },
+        }
+    }
+
+    fn absence(&self, task: Task) -> Option<String> {
+        let unmet = self.peer(task).is_none() && task != self.me;
+        unmet.then(|| self.connector.absence(task).why)
+    }
+
+    fn connect(&mut self, task: Task) {
+        if self.peer(task).is_none() && task != self.me && !self.closed && !self.absent.contains_key(&task) {
+            self.connector.want(task);
         }
     }
 
@@ -48,7 +61,7 @@ impl Peers for ShmTransport {
     fn is_open(&self, task: Task) -> bool {
         match self.peer(task) {
             Some(peer) => peer.segment.running(),
-            None => self.away.awaits(task),
+            None => self.absent.get(&task) != Some(&Absent::Parted),
         }
     }
 
@@ -85,27 +98,27 @@ impl Peers for ShmTransport {
     }
 
     fn part(&mut self, task: Task) {
+        if task == self.me {
+            return;
+        }
+        self.connector.part(task);
         self.disconnect(task);
-        self.away.part(task);
+        self.back.retain(|&(back, _)| back != task);
+        self.absent.insert(task, Absent::Parted);
     }
 
     fn rejoin(&mut self, task: Task, epoch: u64) -> Result<()> {
         self.part(task);
-        self.away.expect(task, epoch)?;
-        self.connect_all();
-        if self.away.awaits(task) {
-            self.away.call(task, self.event.as_fd());
-        }
+        self.absent.insert(task, Absent::Awaited);
+        self.connector.rejoin(task, epoch);
         Ok(())
     }
 
     fn rejoined(&mut self) -> Option<(Task, u64)> {
-        if self.away.awaits_any() {
-            self.connect_all();
-            let _ = self.away.open();
-            self.away.call_all(self.event.as_fd());
+        if self.absent.values().any(|absent| *absent == Absent::Awaited) {
+            self.fetch_rejoined();
         }
-        self.away.back.pop_front()
+        self.back.pop_front()
     }
 }
 
@@ -116,7 +129,8 @@ impl ShmTransport {
     pub(super) fn disconnect(&mut self, task: Task) {
         let Some(peer) = self.peers[task as usize].take() else { return };
         self.left.push(peer);
-        self.contacts.retain(|&contact| contact != task);
+        self.connected.retain(|&connected| connected != task);
+        self.held.retain(|&held| held != task);
         self.stuck.retain(|&stuck| stuck != task);
         (self.turn, self.streak) = (0, 0);
         if let Some(memory) = &mut self.memory {
@@ -125,35 +139,23 @@ impl ShmTransport {
     }
 }
 
-/// How a peer's process is watched.
-pub(super) enum Process {
-    /// By this descriptor, which becomes readable when it ends.
-    Known(OwnedFd),
-    /// It had ended before it could be watched.
-    Gone,
-    /// Not at all.
-    Unknown,
+/// A descriptor whose other end closes when the peer's process ends or becomes another program.
+pub type Life = Box<dyn AsFd + Send>;
+
+/// A peer's process.
+pub(super) struct Process {
+    pub(super) life: Life,
+    pub(super) pid: i32,
+    pub(super) landmark: Landmark,
 }
 
 impl Process {
-    pub(super) fn watch(pid: i32) -> Self {
-        match Pid::from_raw(pid).map(|pid| pidfd_open(pid, PidfdFlags::empty())) {
-            Some(Ok(process)) => Self::Known(process),
-            Some(Err(rustix::io::Errno::SRCH)) => Self::Gone,
-            // Not allowed, or no descriptor is left: then its death shows only by its silence.
-            _ => Self::Unknown,
-        }
-    }
-
+    /// Whether the process has ended, or has become another program. One that has only closed its descriptors still has its
+    /// landmark.
     fn has_ended(&self) -> bool {
-        match self {
-            Self::Known(process) => {
-                let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-                let mut polled = [PollFd::new(process, PollFlags::IN)];
-                rustix::event::poll(&mut polled, Some(&now)).is_ok_and(|ready| ready > 0)
-            }
-            Self::Gone => true,
-            Self::Unknown => false,
-        }
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let mut polled = [PollFd::from_borrowed_fd(self.life.as_fd(), PollFlags::RDHUP)];
+        let hung_up = rustix::event::poll(&mut polled, Some(&now)).is_ok_and(|ready| ready > 0);
+        hung_up && !self.landmark.stands_in(self.pid)
     }
 }

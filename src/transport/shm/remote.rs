@@ -2,11 +2,11 @@
 //! help (`process_vm_readv`, `process_vm_writev`).
 //!
 //! The kernel may refuse: to another user always, to the same user where a security module, a container or
-//! `ptrace_scope` says so. Whether it works is therefore found out by a real copy ([`CrossMemory::probe`]), never
-//! guessed.
+//! `ptrace_scope` says so. Whether it works is therefore found out by a real copy of a landmark, before the first copy to or
+//! from each peer, and never guessed.
 //!
-//! The kernel knows a peer by its process number, and such numbers are used again. A caller must stop copying to
-//! and from a peer that is known to be dead.
+//! The kernel knows a peer by its process number, and such numbers are used again; a process may also become another program.
+//! A caller must look at the peer's state before each transfer.
 
 #[cfg(test)]
 mod tests;
@@ -23,78 +23,137 @@ const CALL_MAX: usize = 1 << 30;
 /// Copies between this process and those of the peers.
 #[derive(Debug)]
 pub struct CrossMemory {
-    /// The process of each task; 0: none that can be reached.
-    pids: Box<[i32]>,
+    peers: Box<[Reach]>,
     denied: bool,
+    /// Whether to say that copies are not possible.
+    verbose: bool,
 }
 
-impl CrossMemory {
-    /// Copies to and from the process `pids[task]` of each task. When `denied` (`LAPI_SHM_ATTACH=deny`), behaves as if
-    /// the kernel refused every copy with EPERM.
-    pub fn new(pids: Vec<i32>, denied: bool) -> Self {
-        Self { pids: pids.into(), denied }
-    }
+/// What is known of a peer's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reach {
+    /// The peer has no process here, or the system has refused a copy.
+    None,
+    /// This process says that its landmark is there. No copy was made yet.
+    Said(i32, Landmark),
+    /// It is.
+    Proven(i32),
+}
 
-    /// Finds out by a real copy whether this process may reach into the peer's, and whether that process is the
-    /// peer: `remote` is what [`landmark`] answered there.
+/// An address in a process, and the number that tells this process from every other one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Landmark {
+    /// Where it is.
+    pub address: u64,
+    /// What it is made from.
+    pub mark: u64,
+}
+
+impl Landmark {
+    /// Finds out by a real copy whether this process may reach into that one, and whether the landmark is there.
     ///
     /// # Errors
     /// What the kernel says: EPERM (not allowed), ESRCH (no such process here), EFAULT (no such memory there), ENOSYS
-    /// (not built into the kernel). `InvalidData`: the copy has worked, but something else stands there, so
-    /// that the process must be another one.
-    pub fn probe(&self, peer: Task, remote: u64) -> io::Result<()> {
-        let pid = self.pid(peer)?;
-        let mut found = [0_u64; LANDMARK_WORDS];
-        let copy = Copy { local: found.as_mut_ptr().cast(), remote, len: size_of_val(&found) };
-        // SAFETY: `found` is writable, and as long as this.
-        unsafe { self.copy(Access::Read, peer, &[copy])? };
-        if found == pattern(pid) {
-            Ok(())
-        } else {
-            let what = format!("process {pid} has no landmark at {remote:#x}: it is not task {peer}");
-            Err(io::Error::new(io::ErrorKind::InvalidData, what))
+    /// (not built into the kernel). `InvalidData`: the copy has worked, but something else is there, so that the process must be
+    /// another one, or has become another program.
+    pub fn look_up(self, pid: i32) -> io::Result<()> {
+        if pid <= 0 {
+            return Err(io::Error::from_raw_os_error(libc::ESRCH));
         }
+        let mut found = [0_u64; LANDMARK_WORDS];
+        let (local, len) = (found.as_mut_ptr().cast(), size_of_val(&found));
+        // SAFETY: `found` is writable, and as long as this.
+        unsafe { copy(Access::Read, pid, self.address, local, len, CALL_MAX)? };
+        if found == pattern(self.mark) {
+            return Ok(());
+        }
+        let what = format!("process {pid} has no landmark at {:#x}", self.address);
+        Err(io::Error::new(io::ErrorKind::InvalidData, what))
     }
 
-    /// Makes copies to or from the memory of the process of `peer`.
+    /// Whether it is there, as far as that can be seen.
+    pub(super) fn stands_in(self, pid: i32) -> bool {
+        self.look_up(pid).is_ok()
+    }
+}
+
+impl CrossMemory {
+    /// Copies to and from the processes of so many tasks. When `denied` (`LAPI_SHM_ATTACH=deny`), behaves as if the kernel
+    /// refused every copy with EPERM. When `verbose`, a refusal is said once.
+    pub fn new(tasks: u32, denied: bool, verbose: bool) -> Self {
+        Self { peers: vec![Reach::None; tasks as usize].into(), denied, verbose }
+    }
+
+    /// Makes copies to or from the memory of the process of `peer`, after the first look at its landmark.
     ///
     /// # Errors
-    /// What the kernel says; some of the copies may have been made.
+    /// What the kernel says; some of the copies may have been made. After a refusal the peer is out of reach.
     ///
     /// # Safety
     /// Each local place must be readable and, for [`Access::Read`], writable for its length.
-    pub unsafe fn copy(&self, access: Access, peer: Task, copies: &[Copy]) -> io::Result<()> {
+    pub unsafe fn copy(&mut self, access: Access, peer: Task, copies: &[Copy]) -> io::Result<()> {
         // SAFETY: the caller vouches for the places here.
-        unsafe { copy_all(access, self.pid(peer)?, copies) }
-    }
-
-    /// The peer is another process from now on, which has its landmark at this address; `None`: it has no process any more,
-    /// and every copy fails.
-    pub(super) fn moved(&mut self, peer: Task, process: Option<(i32, u64)>) {
-        let Some(known) = self.pids.get_mut(peer as usize) else { return };
-        *known = process.map_or(0, |(pid, _)| pid);
-        if process.is_some_and(|(_, landmark)| self.probe(peer, landmark).is_err()) {
-            self.pids[peer as usize] = 0;
+        let outcome = self.prove(peer).and_then(|pid| unsafe { copy_all(access, pid, copies) });
+        if let Err(reason) = &outcome {
+            // An address that does not exist there says nothing of the next one.
+            if reason.raw_os_error() != Some(libc::EFAULT) {
+                self.give_up(peer, reason);
+            }
         }
+        outcome
     }
 
-    fn pid(&self, peer: Task) -> io::Result<i32> {
+    /// The process of `peer`, which has its landmark.
+    fn prove(&mut self, peer: Task) -> io::Result<i32> {
         if self.denied {
             return Err(io::Error::from_raw_os_error(libc::EPERM));
         }
-        // The number 0 means a process that cannot be seen from here.
-        let pid = self.pids.get(peer as usize).copied().filter(|pid| *pid > 0);
-        pid.ok_or_else(|| io::Error::from_raw_os_error(libc::ESRCH))
+        match self.peers.get(peer as usize) {
+            Some(&Reach::Proven(pid)) => Ok(pid),
+            Some(&Reach::Said(pid, landmark)) => {
+                landmark
+                    .look_up(pid)
+                    .map_err(|reason| io::Error::new(io::ErrorKind::PermissionDenied, reason))?;
+                self.peers[peer as usize] = Reach::Proven(pid);
+                Ok(pid)
+            }
+            Some(Reach::None) | None => Err(io::Error::from_raw_os_error(libc::ESRCH)),
+        }
+    }
+
+    #[cold]
+    fn give_up(&mut self, peer: Task, reason: &io::Error) {
+        if let Some(reach) = self.peers.get_mut(peer as usize) {
+            *reach = Reach::None;
+        }
+        if std::mem::take(&mut self.verbose) {
+            crate::error::log(format_args!(
+                "copies across address spaces are not possible with task {peer} ({reason}); packets are used"
+            ));
+        }
+    }
+
+    /// The peer is another process from now on, which says that its landmark is there; `None`: it has no process any more,
+    /// and every copy fails.
+    pub fn moved(&mut self, peer: Task, process: Option<(i32, Landmark)>) {
+        if let Some(reach) = self.peers.get_mut(peer as usize) {
+            let process = process.filter(|(pid, _)| *pid > 0);
+            *reach = process.map_or(Reach::None, |(pid, landmark)| Reach::Said(pid, landmark));
+        }
+    }
+
+    fn reaches(&self, peer: Task) -> bool {
+        self.peers.get(peer as usize).is_some_and(|reach| *reach != Reach::None)
     }
 }
 
 impl RemoteAccess for ShmTransport {
     fn reaches(&self, peer: Task) -> bool {
-        self.memory.as_ref().is_some_and(|memory| memory.pid(peer).is_ok())
+        self.memory.as_ref().is_some_and(|memory| memory.reaches(peer))
     }
 
     unsafe fn start(&mut self, access: Access, peer: Task, copies: &[Copy]) -> io::Result<Started> {
-        let Some(memory) = &self.memory else { return Err(io::ErrorKind::Unsupported.into()) };
+        let Some(memory) = &mut self.memory else { return Err(io::ErrorKind::Unsupported.into()) };
         // SAFETY: the caller's promise.
         unsafe { memory.copy(access, peer, copies) }.map(|()| Started::Done)
     }
@@ -110,24 +169,43 @@ impl RemoteAccess for ShmTransport {
     }
 }
 
-/// The address of a pattern that tells this process from every other one, for [`CrossMemory::probe`] in the peers.
-/// Valid for as long as the process lives; a process that has been forked asks again.
-pub fn landmark() -> u64 {
-    for (cell, word) in LANDMARK.iter().zip(pattern(std::process::id() as i32)) {
+/// The landmark of this process. Valid for as long as it lives and runs this program; a process that has been forked asks
+/// again, and has another one.
+pub fn landmark() -> Landmark {
+    /// Made from the process's number in its lower half, so that a forked child sees that it is not its own.
+    static MARK: AtomicU64 = AtomicU64::new(0);
+    let pid = std::process::id();
+    let mut mark = MARK.load(Ordering::Acquire);
+    if mark as u32 != pid {
+        let new = random() << 32 | u64::from(pid);
+        mark = MARK
+            .compare_exchange(mark, new, Ordering::AcqRel, Ordering::Acquire)
+            .map_or_else(|theirs| theirs, |_| new);
+    }
+    for (cell, word) in LANDMARK.iter().zip(pattern(mark)) {
         cell.store(word, Ordering::Relaxed);
     }
-    LANDMARK.as_ptr() as u64
+    Landmark { address: LANDMARK.as_ptr() as u64, mark }
+}
+
+/// A number that no other process has.
+pub fn random() -> u64 {
+    let mut bytes = [0; 8];
+    // SAFETY: the bytes are writable.
+    let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    let time = std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_nanos() as u64);
+    if got == 8 { u64::from_ne_bytes(bytes) } else { time ^ u64::from(std::process::id()) << 40 }
 }
 
 const LANDMARK_WORDS: usize = 4;
 
 static LANDMARK: [AtomicU64; LANDMARK_WORDS] = [const { AtomicU64::new(0) }; LANDMARK_WORDS];
 
-/// What the landmark of a process holds: its number, spread so that no ordinary data looks like it.
-fn pattern(pid: i32) -> [u64; LANDMARK_WORDS] {
+/// What a landmark holds: its number, spread so that no ordinary data looks like it.
+fn pattern(mark: u64) -> [u64; LANDMARK_WORDS] {
     const ODD: [u64; LANDMARK_WORDS] =
         [0x9e37_79b9_7f4a_7c15, 0xbf58_476d_1ce4_e5b9, 0x94d0_49bb_1331_11eb, 0xd6e8_feb8_6659_fd93];
-    ODD.map(|odd| (pid as u64 ^ odd.rotate_left(32)).wrapping_mul(odd))
+    ODD.map(|odd| (mark ^ odd.rotate_left(32)).wrapping_mul(odd) | 1)
 }
 
 /// How many pieces one call takes.

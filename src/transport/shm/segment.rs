@@ -1,8 +1,10 @@
-//! The memory that a task shares with its peers: a few words about itself, and one ring for each peer to write into.
+//! The memory that a task shares with its peers: its segment, which has a few words about itself, and for each connection two
+//! rings, each made by the task that receives from it.
 //!
-//! A segment is a memory file without a name, passed to the peers over a socket: it is gone when the last of them is
-//! gone, and no small `/dev/shm` limits it. Its size is sealed, so that no peer can cut it off under the others.
+//! All of it is memory files without a name, passed to the peers over a socket: they are gone when the last of those that map
+//! them is gone, and no small `/dev/shm` limits them. Their sizes are sealed, so that no peer can cut them off under the others.
 
+use super::window::{self, Place};
 use crate::abi::LAPI_ERR_SHM_SETUP;
 use crate::base::clock::ticks;
 use crate::base::doorbell::Doorbell;
@@ -10,21 +12,21 @@ use crate::base::line::Line;
 use crate::base::ring::{Consumer, Geometry, Producer};
 use crate::error::{Error, Result};
 use crate::transport::Task;
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fstat, ftruncate, memfd_create};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 use std::ffi::c_void;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// The most tasks that can share memory: as many bits as there are in `contacts`.
+/// The most tasks that can share memory.
 pub const MAX_TASKS: u32 = 1024;
 
 const POLLING: u64 = u64::MAX;
 /// A task that has polled within this many ticks will poll again soon: 10 to 50 microseconds.
 const RECENT: u64 = 50_000;
 
-/// Bytes before the first ring.
+/// Bytes of a segment.
 const CONTROL: usize = 4096;
 
 const RUNNING: u32 = 1;
@@ -40,8 +42,6 @@ struct Control {
     polled: Line<AtomicU64>,
     /// Bytes that peers have copied out of the owner's memory without telling it otherwise.
     fetched: Line<AtomicU64>,
-    /// One bit for each peer that has ever written into its ring.
-    contacts: [AtomicU64; MAX_TASKS as usize / 64],
 }
 
 #[repr(C)]
@@ -54,6 +54,8 @@ struct Presence {
 struct Mapping {
     base: NonNull<u8>,
     bytes: usize,
+    /// Where it is, when that was chosen.
+    place: Option<Place>,
 }
 
 // SAFETY: the mapping belongs to this value; what is in it is shared by atomics and by the rings' protocol.
@@ -62,12 +64,10 @@ unsafe impl Send for Mapping {}
 /// A mapped segment, one's own or a peer's.
 pub struct Segment {
     memory: Mapping,
-    geometry: Geometry,
 }
 
-/// Memory for one ring, which a rejoining task gets instead of its ring in a segment: that one may still hold packets, and
-/// its former producer may still write to it.
-pub struct RejoinRing {
+/// The memory of one ring, made for one connection: nothing of a former one can be in it.
+pub(super) struct RingMemory {
     memory: Mapping,
     geometry: Geometry,
 }
@@ -82,23 +82,18 @@ pub fn geometry(tasks: u32) -> Geometry {
     Geometry { slots: 256, data }
 }
 
-/// The size of each task's segment in a job of so many tasks, in bytes; memory is used only where rings were written.
+/// The addresses that a task keeps free for its peers' memory in a job of so many tasks, in bytes; memory is used only for
+/// peers that it is connected with, as far as their rings were written.
 pub fn bytes(tasks: u32) -> usize {
-    size(tasks, geometry(tasks))
+    CONTROL + window::bytes(tasks, CONTROL, ring_bytes(tasks))
 }
 
-fn stride(geometry: Geometry) -> usize {
-    geometry.bytes().next_multiple_of(4096)
-}
+/// The bytes of a segment.
+pub(super) const SEGMENT: usize = CONTROL;
 
-fn size(tasks: u32, geometry: Geometry) -> usize {
-    CONTROL + tasks as usize * stride(geometry)
-}
-
-/// Where the ring of `sender` begins in a segment, in bytes.
-#[cfg(test)]
-pub(super) fn ring_offset(tasks: u32, sender: Task) -> usize {
-    CONTROL + sender as usize * stride(geometry(tasks))
+/// The bytes of a ring in a job of so many tasks.
+pub(super) fn ring_bytes(tasks: u32) -> usize {
+    geometry(tasks).bytes().next_multiple_of(4096)
 }
 
 impl Segment {
@@ -112,45 +107,23 @@ impl Segment {
             let detail = format!("{tasks} tasks on one machine; shared memory serves at most {MAX_TASKS}");
             return Err(Error::new(LAPI_ERR_SHM_SETUP, detail));
         }
-        let geometry = geometry(tasks);
-        let (file, memory) = Mapping::create(size(tasks, geometry))?;
-        let segment = Self { memory, geometry };
+        let (file, memory) = Mapping::create(SEGMENT, None)?;
+        let segment = Self { memory };
         segment.control().presence.state.store(RUNNING, Ordering::Release);
         Ok((file, segment))
     }
 
-    /// Maps the segment of a peer.
+    /// Maps the segment of a peer, there if that is said.
     ///
     /// # Errors
     /// `LAPI_ERR_SHM_SETUP`: it is not a segment of this job, or cannot be mapped.
-    pub fn open(file: BorrowedFd<'_>, tasks: u32, peer: Task) -> Result<Self> {
-        let geometry = geometry(tasks);
-        Ok(Self { memory: Mapping::open(file, size(tasks, geometry), peer)?, geometry })
+    pub(super) fn open(file: BorrowedFd<'_>, peer: Task, place: Option<Place>) -> Result<Self> {
+        Ok(Self { memory: Mapping::open(file, SEGMENT, peer, place)? })
     }
 
     fn control(&self) -> &Control {
         // SAFETY: the mapping begins with the control words, page-aligned, and they are all atomics.
         unsafe { self.memory.base.cast::<Control>().as_ref() }
-    }
-
-    fn ring(&self, sender: Task) -> NonNull<u8> {
-        let at = CONTROL + sender as usize * stride(self.geometry);
-        assert!(at + self.geometry.bytes() <= self.memory.bytes, "a ring outside of the segment");
-        // SAFETY: inside of the mapping, checked above.
-        unsafe { self.memory.base.add(at) }
-    }
-
-    /// The end of a ring that `sender` writes to. The segment must outlive it, and `sender` makes only one.
-    pub fn producer(&self, sender: Task) -> Producer {
-        // SAFETY: page-aligned, inside of the mapping, zeroed when the segment was made; one producer by the rule that
-        // a task makes producers for itself only, one for each peer.
-        unsafe { Producer::new(self.ring(sender), self.geometry) }
-    }
-
-    /// The other end, for the segment's owner. The segment must outlive it, and there is only one.
-    pub fn consumer(&self, sender: Task) -> Consumer {
-        // SAFETY: as for `producer`; only the segment's owner makes consumers, one for each peer.
-        unsafe { Consumer::new(self.ring(sender), self.geometry) }
     }
 
     /// Whether the owner takes packets.
@@ -196,55 +169,57 @@ impl Segment {
     pub fn fetched(&self) -> u64 {
         self.control().fetched.load(Ordering::Relaxed)
     }
-
-    /// Notes that `sender` will write into its ring.
-    pub fn contact(&self, sender: Task) {
-        self.control().contacts[sender as usize / 64].fetch_or(1 << (sender % 64), Ordering::SeqCst);
-    }
-
-    /// The contacts number `64 * word` and up, one bit for each.
-    #[inline]
-    pub fn contacts(&self, word: usize) -> u64 {
-        self.control().contacts[word].load(Ordering::Acquire)
-    }
 }
 
-impl RejoinRing {
-    /// Makes the memory of one ring, for a job of `tasks`.
+impl RingMemory {
+    /// Makes the memory of one ring, for a job of `tasks`, there if that is said.
     ///
     /// # Errors
     /// `LAPI_ERR_SHM_SETUP`, with the size and what the system said.
-    pub fn create(tasks: u32) -> Result<(OwnedFd, Self)> {
-        let geometry = geometry(tasks);
-        let (file, memory) = Mapping::create(stride(geometry))?;
-        Ok((file, Self { memory, geometry }))
+    pub(super) fn create(tasks: u32, place: Option<Place>) -> Result<(OwnedFd, Self)> {
+        let (file, memory) = Mapping::create(ring_bytes(tasks), place)?;
+        Ok((file, Self { memory, geometry: geometry(tasks) }))
     }
 
-    /// Maps the ring of a peer.
+    /// Maps the ring of a peer, there if that is said.
     ///
     /// # Errors
     /// `LAPI_ERR_SHM_SETUP`: it is no such memory of this job, or cannot be mapped.
-    pub fn open(file: BorrowedFd<'_>, tasks: u32, peer: Task) -> Result<Self> {
-        let geometry = geometry(tasks);
-        Ok(Self { memory: Mapping::open(file, stride(geometry), peer)?, geometry })
+    pub(super) fn open(file: BorrowedFd<'_>, tasks: u32, peer: Task, place: Option<Place>) -> Result<Self> {
+        let memory = Mapping::open(file, ring_bytes(tasks), peer, place)?;
+        Ok(Self { memory, geometry: geometry(tasks) })
     }
 
     /// The end that writes. The ring's memory must outlive it; only one task, and only once, makes it.
-    pub fn producer(&self) -> Producer {
+    pub(super) fn producer(&self) -> Producer {
         // SAFETY: page-aligned, as long as a ring, zeroed when it was made; one producer by the rule above.
         unsafe { Producer::new(self.memory.base, self.geometry) }
     }
 
     /// The other end, for the task that made it, once.
-    pub fn consumer(&self) -> Consumer {
+    pub(super) fn consumer(&self) -> Consumer {
         // SAFETY: as for `producer`.
         unsafe { Consumer::new(self.memory.base, self.geometry) }
     }
+
+    /// Writes a word anywhere in the ring, as a task does whose memory is corrupt.
+    #[cfg(test)]
+    pub(super) fn write_word(&self, at: usize, word: u64) {
+        assert!(at % 8 == 0 && at + 8 <= self.geometry.bytes());
+        // SAFETY: inside of the mapping, and aligned; both ends use atomic operations on it.
+        unsafe {
+            let place = self.memory.base.as_ptr().cast::<u8>().add(at).cast::<u64>();
+            std::sync::atomic::AtomicU64::from_ptr(place).store(word, std::sync::atomic::Ordering::Relaxed);
+        }
+    }
 }
+
+/// What keeps the size of a file as it is.
+const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
 
 impl Mapping {
     /// A file of so many bytes, zeroed, whose size is sealed.
-    fn create(bytes: usize) -> Result<(OwnedFd, Self)> {
+    fn create(bytes: usize, place: Option<Place>) -> Result<(OwnedFd, Self)> {
         let failed = |what: &str, reason: rustix::io::Errno| {
             Error::new(
                 LAPI_ERR_SHM_SETUP,
@@ -254,14 +229,13 @@ impl Mapping {
         let file = memfd_create("lapi", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
             .map_err(|reason| failed("a memory file", reason))?;
         ftruncate(&file, bytes as u64).map_err(|reason| failed("the size", reason))?;
-        fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)
-            .map_err(|reason| failed("sealing", reason))?;
-        let memory = Self::map(file.as_fd(), bytes).map_err(|reason| failed("a mapping", reason))?;
+        fcntl_add_seals(&file, SEALS).map_err(|reason| failed("sealing", reason))?;
+        let memory = Self::map(file.as_fd(), bytes, place).map_err(|reason| failed("a mapping", reason))?;
         Ok((file, memory))
     }
 
-    /// The file of a peer, which must have so many bytes.
-    fn open(file: BorrowedFd<'_>, bytes: usize, peer: Task) -> Result<Self> {
+    /// The file of a peer, which must have so many bytes, and can never have less.
+    fn open(file: BorrowedFd<'_>, bytes: usize, peer: Task, place: Option<Place>) -> Result<Self> {
         let failed = |what: String| {
             Error::new(LAPI_ERR_SHM_SETUP, format!("the shared memory of task {peer} cannot be used: {what}"))
         };
@@ -269,14 +243,27 @@ impl Mapping {
         if found != bytes as u64 {
             return Err(failed(format!("it has {found} bytes, not {bytes}")));
         }
-        Self::map(file, bytes).map_err(|reason| failed(reason.to_string()))
+        let seals = fcntl_get_seals(file).map_err(|reason| failed(reason.to_string()))?;
+        if !seals.contains(SEALS) {
+            return Err(failed("its size is not sealed".into()));
+        }
+        Self::map(file, bytes, place).map_err(|reason| failed(reason.to_string()))
     }
 
-    fn map(file: BorrowedFd<'_>, bytes: usize) -> rustix::io::Result<Self> {
+    fn map(file: BorrowedFd<'_>, bytes: usize, place: Option<Place>) -> rustix::io::Result<Self> {
+        // All tasks of the process share one mapping then, wherever it is.
+        #[cfg(one_mapping)]
+        let place = place.and(None::<Place>);
+        let place = place.filter(|place| place.bytes() == bytes);
+        let (at, fixed) = match &place {
+            Some(place) => (place.at().as_ptr().cast(), MapFlags::FIXED),
+            None => (std::ptr::null_mut(), MapFlags::empty()),
+        };
         let map = || {
             let access = ProtFlags::READ | ProtFlags::WRITE;
-            // SAFETY: a new mapping of a file whose size is `bytes` and sealed; nothing else is at its place.
-            let base = unsafe { mmap(std::ptr::null_mut(), bytes, access, MapFlags::SHARED, file, 0)? };
+            // SAFETY: a new mapping of a file whose size is `bytes` and sealed; nothing else is at its place, which was kept
+            // free for it if it is given.
+            let base = unsafe { mmap(at, bytes, access, MapFlags::SHARED | fixed, file, 0)? };
             // A forked child has no part in the job: what it does by mistake must not reach this memory. Where the
             // kernel cannot keep it away from the child, the child still knows of no handle that leads here.
             // SAFETY: the mapping was made above; nothing changes for this process.
@@ -285,12 +272,16 @@ impl Mapping {
         };
         #[cfg(one_mapping)]
         let map = || super::one_mapping::share(file, map);
-        Ok(Self { base: map()?, bytes })
+        Ok(Self { base: map()?, bytes, place })
     }
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        if self.place.is_some() {
+            // It is made free by the place.
+            return;
+        }
         let unmap = || {
             // SAFETY: the mapping was made by this value; the rings on it are dropped before, see `ShmTransport`.
             let unmapped = unsafe { munmap(self.base.as_ptr().cast::<c_void>(), self.bytes) };

@@ -10,8 +10,8 @@ impl Wakeup for ShmTransport {
             peer.out.ask_for_room();
         }
         self.segment.doorbell().prepare_sleep(self.heavy, || {
-            self.new_contacts()
-                || self.contacts.iter().filter_map(|&task| self.peer(task)).any(|peer| peer.inward.ready())
+            self.porch.has_first_contacts()
+                || self.connected.iter().filter_map(|&task| self.peer(task)).any(|peer| peer.inward.ready())
                 || self.room_again()
         })
     }

@@ -17,6 +17,7 @@ fn samples() -> Vec<Head> {
             Head::Amv { id: 8, uhdr_len: 1024, handler: 3, shape: 9, tgt_cntr: on, cookie: on, total: on },
             Head::Vector { id: 9, get: 1, words: 200_001, data: 10, total: 5, tgt_cntr: on, cookie: on },
             Head::Put { id: u32::MAX, addr: 0x7fff_0000_1234, tgt_cntr: on, cookie: 0, total: on },
+            Head::Placed { id: 3, bytes: on, tgt_cntr: on, cookie: on },
             Head::Data { id: 1, offset: on },
             Head::Get { addr: 1, len: 2, cookie: 3, tgt_cntr: on },
             Head::Reply { cookie: 9, offset: on },
@@ -35,7 +36,7 @@ fn samples() -> Vec<Head> {
             Head::Fetched { cookie: 5, refused: on },
             Head::Fence { count: 77 },
             Head::FenceAck { count: 78 },
-            Head::Collective { round: 13, sequence: 14, offset: on },
+            Head::Collective { round: 13, sequence: 14, offset: on as u32, other: 15 },
             Head::CollectiveFailed { sequence: 14, task: 15, code: on as u32 },
             Head::CollectiveAt { sequence: 16 },
             Head::Ping,
@@ -66,7 +67,7 @@ fn a_head_cut_short_is_refused() {
 
 #[test]
 fn unknown_kinds_are_refused() {
-    for kind in [0u8, 16, 200, 255] {
+    for kind in [0u8, 17, 200, 255] {
         let mut bytes = [0u8; HEAD_MAX];
         bytes[0] = kind;
         assert_eq!(Head::decode(&bytes), None);

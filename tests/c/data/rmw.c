@@ -3,6 +3,7 @@
  *
  *   values   every operation and size by every call, with every task, checked by value
  *   storm    all tasks at once on variables of one task: sums and bits exact, every previous value returned once
+ *   odd      addresses that are not aligned are refused in this task, and the other task lives on
  *   lock     a lock made of COMPARE_AND_SWAP and SWAP around a variable that is changed by get and put
  */
 #include "../common/ltest.h"
@@ -182,6 +183,37 @@ static void lock(int rounds) {
     if (t_me == 0) CHECK_EQ(guarded, (long long)rounds * t_tasks);
 }
 
+static void odd(void) {
+    static const int sizes[] = {32, 64};
+    long long in = 1, prev = 99;
+    int i, offset, tgt;
+    for (tgt = 0; tgt < t_tasks; tgt++)
+        for (i = 0; i < 2; i++)
+            for (offset = 1; offset < sizes[i] / 8; offset++) {
+                char *at = (char *)words64[tgt] + offset;
+                lapi_xfer_t xfer;
+                if (sizes[i] == 32)
+                    RETURNS(LAPI_Rmw(t_hndl, FETCH_AND_ADD, (uint)tgt, (int *)(void *)at, (int *)&in, (int *)&prev, &org_cntr),
+                            LAPI_ERR_UNKNOWN);
+                else
+                    RETURNS(LAPI_Rmw64(t_hndl, FETCH_AND_ADD, (uint)tgt, (long long *)(void *)at, &in, &prev, &org_cntr),
+                            LAPI_ERR_UNKNOWN);
+                bzero(&xfer, sizeof xfer);
+                xfer.Rmw.Xfer_type = LAPI_RMW_XFER;
+                xfer.Rmw.op = SWAP;
+                xfer.Rmw.tgt = (uint)tgt;
+                xfer.Rmw.size = (uint)sizes[i];
+                xfer.Rmw.tgt_var = t_long(at);
+                xfer.Rmw.in_val = &in;
+                xfer.Rmw.org_cntr = &org_cntr;
+                RETURNS(LAPI_Xfer(t_hndl, &xfer), LAPI_ERR_UNKNOWN);
+            }
+    t_fence();
+    CHECK_EQ(word64, 0);
+    CHECK_EQ(prev, 99);
+    CHECK_EQ(t_value(&org_cntr), 0);
+}
+
 int main(int argc, char **argv) {
     CHECK(argc == 2);
     t_init();
@@ -191,6 +223,8 @@ int main(int argc, char **argv) {
         values();
     else if (strcmp(argv[1], "storm") == 0)
         storm(4000 / t_tasks);
+    else if (strcmp(argv[1], "odd") == 0)
+        odd();
     else if (strcmp(argv[1], "lock") == 0)
         lock(600 / t_tasks);
     else

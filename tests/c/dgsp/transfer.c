@@ -170,7 +170,8 @@ static void *arriving(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, lapi_retu
     *uinfo = &last;
     if (head->action & INLINE) ret->ret_flags = LAPI_SEND_REPLY;
     if (head->action & BURY) ret->ctl_flags = LAPI_BURY_MSG;
-    if (to.p != NULL) {
+    /* With a handle set, NULL is an address like any other. */
+    if (to.p != NULL && !(head->action & NOTHING)) {
         ret->dgsp_handle = to.p->handle;
         ret->bytes = (ulong)to.bytes;
         ret->recv_offset_dgsp_bytes = (ulong)skipped;

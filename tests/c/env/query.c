@@ -79,6 +79,12 @@ static void settable(void) {
         refused(TIMEOUT, 0, LAPI_ERR_SET_VAL);
         refused(TIMEOUT, INT_MIN, LAPI_ERR_SET_VAL);
         for (i = 0; i < 6; i++) t_set(INTERRUPT_SET, i % 2);
+        /* As `boolean toggle` of the manual: whatever is not 0 is true. */
+        OK(LAPI_Senv(t_hndl, INTERRUPT_SET, 2));
+        CHECK_EQ(t_query(INTERRUPT_SET), 1);
+        OK(LAPI_Senv(t_hndl, ERROR_CHK, INT_MIN));
+        CHECK_EQ(t_query(ERROR_CHK), 1);
+        t_set(ERROR_CHK, checked);
         for (i = 0; i < LAST_QUERY; i++) {
             if (i == ACK_THRESHOLD || i == ERROR_CHK || i == TIMEOUT || i == INTERRUPT_SET) continue;
             RETURNS(LAPI_Senv(t_hndl, (lapi_query_t)i, 1), LAPI_ERR_QUERY_TYPE);
@@ -183,10 +189,13 @@ static void counted(void) {
 }
 
 static void print(void) {
+    static char buffer[4096];
     int value = 4711;
     char byte = 0;
     OK(LAPI_Put(t_hndl, (uint)t_me, 1, &byte, &byte, NULL, NULL, NULL));
     t_fence();
+    /* As a program's stdout is when it is a pipe: nothing has been written before LAPI writes. */
+    setvbuf(stdout, buffer, _IOFBF, sizeof buffer);
     printf("BEGIN\n");
     OK(LAPI_Qenv(t_hndl, PRINT_STATISTICS, &value));
     CHECK_EQ(value, 4711);

@@ -9,7 +9,10 @@
  *   setenv      variables set just before LAPI_Init
  *   code N      LAPI_Init must return N
  *   alone       this is a job of one task, and everything works
- *   plain       a little traffic with all tasks
+ *   plain       a little traffic with everybody
+ *   local       LAPI_Init and LAPI_Term while no other task is there
+ *   missing     what needs a task that never comes fails, and the error handler is told; its own things go on
+ *   order       two instances, opened in another order by every other task, and one that only one task opens
  */
 #include "common.h"
 
@@ -185,6 +188,63 @@ static void set_env(void) {
     OK(LAPI_Term(h));
 }
 
+static void local(void) {
+    lapi_handle_t h;
+    lapi_info_t info = zeroed();
+    char from[8] = "itself", to[8] = "";
+    lapi_cntr_t done;
+    bzero(&done, sizeof done);
+    OK(LAPI_Init(&h, &info));
+    OK(LAPI_Put(h, 0, sizeof from, to, from, NULL, NULL, &done));
+    OK(LAPI_Waitcntr(h, &done, 1, NULL));
+    CHECK(strcmp(to, "itself") == 0);
+    OK(LAPI_Term(h));
+}
+
+static int missed;
+
+static void told(lapi_handle_t *hndl, int *code, lapi_err_t *type, int *task, int *src) {
+    (void)hndl, (void)type;
+    CHECK_EQ(*code, LAPI_ERR_NO_CONNECTIVITY);
+    CHECK_EQ(*task, 0);
+    CHECK_EQ(*src, 1);
+    missed++;
+}
+
+static void missing(void) {
+    lapi_handle_t h;
+    lapi_info_t info = zeroed();
+    char byte = 1;
+    lapi_cntr_t origin;
+    bzero(&origin, sizeof origin);
+    info.err_hndlr = told;
+    OK(LAPI_Init(&h, &info));
+    OK(LAPI_Put(h, 1, 1, &byte, &byte, NULL, &origin, NULL));
+    RETURNS(LAPI_Gfence(h), LAPI_ERR_NO_CONNECTIVITY);
+    CHECK_EQ(missed, 1);
+    RETURNS(LAPI_Put(h, 1, 1, &byte, &byte, NULL, NULL, NULL), LAPI_ERR_NO_CONNECTIVITY);
+    OK(LAPI_Fence(h));
+    OK(LAPI_Term(h));
+}
+
+static void order(void) {
+    lapi_handle_t h[2], own;
+    lapi_info_t info = zeroed();
+    int i, first = atoi(getenv("MP_CHILD")) % 2;
+    if (first == 0) {
+        info.instance_no = 9;
+        OK(LAPI_Init(&own, &info));
+        OK(LAPI_Term(own));
+    }
+    for (i = 0; i < 2; i++) {
+        info = zeroed();
+        info.instance_no = (uint)(1 + (first ^ i));
+        OK(LAPI_Init(&h[first ^ i], &info));
+    }
+    for (i = 0; i < 2; i++) traffic(h[i], i);
+    for (i = 0; i < 2; i++) OK(LAPI_Term(h[i ^ first]));
+}
+
 int main(int argc, char **argv) {
     const char *which = argc >= 2 ? argv[1] : "";
     int number = argc >= 3 ? atoi(argv[2]) : 0;
@@ -208,7 +268,10 @@ int main(int argc, char **argv) {
         t_init();
         traffic(t_hndl, number);
         OK(LAPI_Term(t_hndl));
-    } else T_FAIL("there is no case \"%s\"", which);
+    } else if (strcmp(which, "local") == 0) local();
+    else if (strcmp(which, "missing") == 0) missing();
+    else if (strcmp(which, "order") == 0) order();
+    else T_FAIL("there is no case \"%s\"", which);
     t_pass();
     return 0;
 }

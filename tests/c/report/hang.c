@@ -198,14 +198,16 @@ static void life(void) {
         CHECK(!is_default());
         raise(SIGUSR2);
         OK(LAPI_Term(t_hndl));
-        CHECK(is_default());
+        raise(SIGUSR2);
         _exit(0);
     }
     end_child(0);
     OK(LAPI_Term(t_hndl));
-    CHECK(is_default());
-    /* LAPI_Term keeps a handler that the program has set meanwhile. */
+    /* The signal may come late: it does not end a task that has called LAPI_Term. */
+    raise(SIGUSR2);
     t_init();
+    raise(SIGUSR2);
+    /* LAPI_Term keeps a handler that the program has set meanwhile. */
     bzero(&own, sizeof own);
     own.sa_handler = says_own;
     CHECK_EQ(sigaction(SIGUSR2, &own, NULL), 0);

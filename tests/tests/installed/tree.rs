@@ -11,9 +11,13 @@ const PROMISED: &[&str] = &[
     "bin/cc_r -> mpcc_r",
     "bin/lapi_info",
     "bin/lapi_prof",
+    "bin/mpCC -> mpcc_r",
     "bin/mpCC_r -> mpcc_r",
+    "bin/mpcc -> mpcc_r",
     "bin/mpcc_r",
     "bin/mpfort -> mpcc_r",
+    "bin/mpxlf -> mpcc_r",
+    "bin/mpxlf90 -> mpcc_r",
     "bin/mpxlf90_r -> mpcc_r",
     "bin/mpxlf_r -> mpcc_r",
     "bin/poe",
@@ -86,7 +90,9 @@ fn man_pages_are_installed_under_all_their_names() {
         }
     }
     assert!(pages.len() > 60, "{pages:?}");
-    for link in ["mpCC_r", "cc_r", "mpxlf_r", "mpxlf90_r", "xlf_r", "mpfort"] {
+    let links =
+        ["mpCC_r", "cc_r", "mpxlf_r", "mpxlf90_r", "xlf_r", "mpfort", "mpcc", "mpCC", "mpxlf", "mpxlf90"];
+    for link in links {
         pages.push(format!("{man}/man1/{link}.1 -> mpcc_r.1"));
     }
     pages.sort();

@@ -17,8 +17,8 @@ fn the_limit_of_open_files_is_raised_where_it_is_too_low() {
         let arguments = ["-procs", tasks, "/bin/sh", "-c", "ulimit -n"];
         limited(&format!("-S -n {limit}"), &arguments).run().ok().stdout.clone()
     };
-    assert_eq!(limits("32", "40"), "416\n".repeat(32));
-    // If it is high enough it is not changed.
+    assert_eq!(limits("32", "40"), "384\n".repeat(32));
+    // Where it is high enough it stays.
     assert_eq!(limits("2", "1000"), "1000\n".repeat(2));
 }
 

@@ -78,6 +78,9 @@ fn report() -> Report {
     Report {
         version: VERSION,
         build: Build {
+            commit: openlapi::config::build::COMMIT,
+            date: openlapi::config::build::DATE,
+            features: openlapi::config::build::FEATURES,
             profile: env!("OPENLAPI_PROFILE"),
             target: env!("OPENLAPI_TARGET"),
             rustc: env!("OPENLAPI_RUSTC"),

@@ -9,7 +9,7 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use openlapi::transport::shm::remote::{self, CrossMemory};
+use openlapi::transport::shm::remote::{self, CrossMemory, Landmark};
 use openlapi::transport::{Access, Copy};
 
 /// The argument of the child.
@@ -60,8 +60,8 @@ fn converse(child: &mut Child) -> io::Result<Outcome> {
     let (Some(mut to), Some(from)) = (child.stdin.take(), child.stdout.take()) else {
         return Err(io::Error::other("no pipes to the child"));
     };
-    let buffer = Buffer::new();
-    writeln!(to, "{} {} {}", std::process::id(), remote::landmark(), buffer.address())?;
+    let (buffer, own) = (Buffer::new(), remote::landmark());
+    writeln!(to, "{} {} {} {}", std::process::id(), own.address, own.mark, buffer.address())?;
     let mut lines = BufReader::new(from).lines();
     let mut line = || lines.next().unwrap_or_else(|| Err(io::ErrorKind::UnexpectedEof.into()));
     let there = Place::read(&line()?)?;
@@ -102,8 +102,8 @@ fn answer() -> io::Result<()> {
     let mut lines = io::stdin().lock().lines();
     let mut line = || lines.next().unwrap_or_else(|| Err(io::ErrorKind::UnexpectedEof.into()));
     let there = Place::read(&line()?)?;
-    let mut out = io::stdout();
-    writeln!(out, "{} {} {}", std::process::id(), remote::landmark(), buffer.address())?;
+    let (mut out, own) = (io::stdout(), remote::landmark());
+    writeln!(out, "{} {} {} {}", std::process::id(), own.address, own.mark, buffer.address())?;
     match copy_to(&there, FROM_CHILD) {
         Ok(()) => writeln!(out, "copied")?,
         Err(error) => writeln!(out, "refused {}", error.raw_os_error().unwrap_or(0))?,
@@ -115,16 +115,17 @@ fn answer() -> io::Result<()> {
 /// Where to copy: in which process, and at which addresses.
 struct Place {
     pid: i32,
-    landmark: u64,
+    landmark: Landmark,
     buffer: u64,
 }
 
 impl Place {
     fn read(line: &str) -> io::Result<Self> {
-        let mut words = line.split(' ').map(str::parse);
-        match (words.next(), words.next(), words.next(), words.next()) {
-            (Some(Ok(pid)), Some(Ok(landmark)), Some(Ok(buffer)), None) => {
-                Ok(Self { pid: pid as i32, landmark, buffer })
+        let mut words = line.split(' ').map(str::parse::<u64>);
+        let mut next = || words.next();
+        match (next(), next(), next(), next(), next()) {
+            (Some(Ok(pid)), Some(Ok(address)), Some(Ok(mark)), Some(Ok(buffer)), None) => {
+                Ok(Self { pid: pid as i32, landmark: Landmark { address, mark }, buffer })
             }
             _ => Err(io::Error::other(format!("not understood: {line}"))),
         }
@@ -133,8 +134,9 @@ impl Place {
 
 /// Reads the other process's landmark, and fills its buffer.
 fn copy_to(there: &Place, seed: u64) -> io::Result<()> {
-    let memory = CrossMemory::new(vec![there.pid], false);
-    memory.probe(0, there.landmark)?;
+    there.landmark.look_up(there.pid)?;
+    let mut memory = CrossMemory::new(1, false, false);
+    memory.moved(0, Some((there.pid, there.landmark)));
     let words: Vec<u64> = pattern(seed).collect();
     let local = words.as_ptr().cast_mut().cast();
     let copy = Copy { local, remote: there.buffer, len: size_of_val(words.as_slice()) };

@@ -20,6 +20,11 @@ pub(super) struct Report {
 /// How the library was built.
 #[derive(Serialize)]
 pub(super) struct Build {
+    /// The commit; empty when it is not known.
+    pub(super) commit: &'static str,
+    pub(super) date: &'static str,
+    /// Cargo's features, by commas.
+    pub(super) features: &'static str,
     pub(super) profile: &'static str,
     pub(super) target: &'static str,
     pub(super) rustc: &'static str,

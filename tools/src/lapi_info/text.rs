@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::report::{Report, Source, Transport, Variable};
+use super::report::{Build, Report, Source, Transport, Variable};
 
 /// Columns up to this number of characters wide are aligned; longer cells exceed it.
 const WIDEST: usize = 28;
@@ -16,6 +16,7 @@ pub(super) fn write(report: &Report, verbose: bool) -> String {
         &mut out,
         &[
             row(["build", &format!("{}, {}, {}", build.profile, build.target, build.rustc)]),
+            row(["built", &built(build)]),
             row(["library", build.library.as_deref().unwrap_or("not installed beside this program")]),
         ],
     );
@@ -72,6 +73,14 @@ pub(super) fn write(report: &Report, verbose: bool) -> String {
         }
     }
     out
+}
+
+/// When, from which commit and with which features.
+fn built(build: &Build) -> String {
+    let commit = if build.commit.is_empty() { String::new() } else { format!(", commit {}", build.commit) };
+    let features =
+        if build.features.is_empty() { String::new() } else { format!(", with {}", build.features) };
+    format!("{}{commit}{features}", build.date)
 }
 
 fn write_transport(out: &mut String, transport: &Transport) {

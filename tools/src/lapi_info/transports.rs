@@ -68,11 +68,11 @@ fn memory() -> Check {
 }
 
 fn events() -> Check {
-    let made = Own::create(2).map(|_| "made".to_owned());
+    let made = Own::create(0, 2).map(|_| "made".to_owned());
     check("event descriptors", true, made.map_err(|error| error.detail))
 }
 
-/// A socket whose name is in no file system, by which tasks find each other.
+/// Where a task listens: a socket whose name is in no file system.
 fn sockets() -> Check {
     let name = format!("openlapi-info-{}", std::process::id());
     let made = SocketAddr::from_abstract_name(name).and_then(|at| UnixListener::bind_addr(&at));

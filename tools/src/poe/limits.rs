@@ -4,9 +4,8 @@ use nix::sys::resource::{Resource, getrlimit, rlim_t, setrlimit};
 
 use super::error::Error;
 
-/// Descriptors that LAPI takes in a task for each other task at most: memory file and event descriptor, and in the task
-/// where the others meet a connection, while they meet.
-pub(crate) const DESCRIPTORS: rlim_t = 3;
+/// Descriptors that LAPI takes in a task for each other task that it is connected with: a socket and an event descriptor.
+pub(crate) const DESCRIPTORS: rlim_t = 2;
 /// Those that `poe` has open for each task while it starts: both ends of output, error and report socket, and of a pipe for
 /// standard input.
 const OF_POE: rlim_t = 8;

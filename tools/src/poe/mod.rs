@@ -27,6 +27,7 @@ mod hosts;
 mod input;
 mod job;
 pub(crate) mod limits;
+mod openings;
 mod options;
 mod output;
 mod processes;

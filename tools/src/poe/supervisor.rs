@@ -23,6 +23,7 @@ use nix::unistd::{ForkResult, Pid, fork, getpid, getppid, setsid};
 use super::commands::Command;
 use super::environment::Environment;
 use super::error::Error;
+use super::openings::{self, Openings};
 use super::processes::{end_descendants, handles, members};
 use super::reports::{self, HandOver};
 use super::streams::{Ours, Stdin, Theirs};
@@ -137,6 +138,10 @@ impl Tasks {
         let supervisor = getpid();
         let sockets = work.reports;
         let place = reports::place(&sockets);
+        let partition =
+            work.environment.of(0).find(|(name, _)| *name == "MP_PARTITION").map(|(_, value)| value);
+        // Without it the tasks count for themselves.
+        let openings = Openings::create(work.commands.len(), &partition.unwrap_or_default()).ok();
         for (task, (command, streams)) in work.commands.iter().zip(work.streams).enumerate() {
             let report = sockets[task].as_ref().and_then(|socket| HandOver::new(socket, place.as_ref()));
             let mut program = Program::new(&command[0]);
@@ -155,6 +160,11 @@ impl Tasks {
                 Some(report) => program.env("LAPI_REPORT_FD", &report.value),
                 None => program.env_remove("LAPI_REPORT_FD"),
             };
+            match &openings {
+                Some(openings) => program.env("LAPI_JOB_FD", &openings.value),
+                None => program.env_remove("LAPI_JOB_FD"),
+            };
+            let openings = openings.as_ref().map(Openings::number);
             let affinity = work.affinity.get(task).copied();
             let (mask, (soft, hard)) = (work.signal_mask, work.open_files);
             // SAFETY: the closure makes system calls only; it neither allocates nor takes a lock.
@@ -170,6 +180,9 @@ impl Tasks {
                     setrlimit(Resource::RLIMIT_NOFILE, soft, hard)?;
                     if let Some(report) = &report {
                         report.pass();
+                    }
+                    if let Some(number) = openings {
+                        openings::inherit(number);
                     }
                     Ok(mask.thread_set_mask()?)
                 });

@@ -6,12 +6,21 @@ use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, m
 use super::*;
 
 impl CrossMemory {
-    unsafe fn read(&self, peer: Task, remote: u64, local: *mut u8, len: usize) -> io::Result<()> {
+    /// Processes that are all said to have this process's landmark.
+    fn of(pids: &[i32], denied: bool) -> Self {
+        let mut memory = Self::new(pids.len() as u32, denied, false);
+        for (task, &pid) in pids.iter().enumerate() {
+            memory.moved(task as Task, Some((pid, landmark())));
+        }
+        memory
+    }
+
+    unsafe fn read(&mut self, peer: Task, remote: u64, local: *mut u8, len: usize) -> io::Result<()> {
         // SAFETY: the caller's promise.
         unsafe { self.copy(Access::Read, peer, &[Copy { local, remote, len }]) }
     }
 
-    unsafe fn write(&self, peer: Task, remote: u64, local: *const u8, len: usize) -> io::Result<()> {
+    unsafe fn write(&mut self, peer: Task, remote: u64, local: *const u8, len: usize) -> io::Result<()> {
         // SAFETY: the caller's promise; the place is only read.
         unsafe { self.copy(Access::Write, peer, &[Copy { local: local.cast_mut(), remote, len }]) }
     }
@@ -27,7 +36,7 @@ fn bytes(len: usize) -> Vec<u8> {
 
 #[test]
 fn to_and_from_oneself() {
-    let memory = CrossMemory::new(vec![own_pid()], false);
+    let mut memory = CrossMemory::of(&[own_pid()], false);
     for len in [0, 1, 8, 4095, 4097, 1 << 20] {
         let (from, mut to) = (bytes(len), vec![0; len]);
         // SAFETY: both are as long as this, and `to` is writable.
@@ -72,7 +81,7 @@ fn memory_that_ends_in_the_middle() {
         mprotect(start.add(page).cast(), page, MprotectFlags::empty()).unwrap();
         start
     };
-    let memory = CrossMemory::new(vec![own_pid()], false);
+    let mut memory = CrossMemory::of(&[own_pid()], false);
     let mut to = vec![0; 2 * page];
     // SAFETY: `to` is as long as this.
     let error = unsafe { memory.read(0, start as u64, to.as_mut_ptr(), 2 * page).unwrap_err() };
@@ -91,20 +100,23 @@ fn memory_that_ends_in_the_middle() {
 fn what_the_kernel_refuses() {
     let mut byte = 0_u8;
     // SAFETY: in all of these, `byte` is as long as the length.
-    let read = |memory: &CrossMemory, peer, remote: u64, byte: &mut u8| unsafe {
+    let read = |memory: &mut CrossMemory, peer, remote: u64, byte: &mut u8| unsafe {
         memory.read(peer, remote, byte, 1).unwrap_err().raw_os_error()
     };
-    let memory = CrossMemory::new(vec![own_pid(), 0, i32::MAX], false);
-    assert_eq!(read(&memory, 0, 0, &mut byte), Some(libc::EFAULT));
-    assert_eq!(read(&memory, 0, u64::MAX, &mut byte), Some(libc::EFAULT));
-    assert_eq!(read(&memory, 1, 0, &mut byte), Some(libc::ESRCH), "a process that is not visible");
-    assert_eq!(read(&memory, 2, 0, &mut byte), Some(libc::ESRCH), "a process that is not there");
-    assert_eq!(read(&memory, 3, 0, &mut byte), Some(libc::ESRCH), "a task that is not there");
+    let mut memory = CrossMemory::of(&[own_pid(), 0, i32::MAX], false);
+    assert_eq!(read(&mut memory, 0, 0, &mut byte), Some(libc::EFAULT));
+    assert_eq!(read(&mut memory, 0, u64::MAX, &mut byte), Some(libc::EFAULT));
+    assert!(memory.reaches(0), "a wrong address says nothing of the next one");
+    assert_eq!(read(&mut memory, 1, 0, &mut byte), Some(libc::ESRCH), "a process that is not visible");
+    assert!(memory.reaches(2));
+    assert!(read(&mut memory, 2, 0, &mut byte).is_none_or(|code| code == libc::ESRCH));
+    assert!(!memory.reaches(2), "a peer that is out of reach is tried once");
+    assert_eq!(read(&mut memory, 3, 0, &mut byte), Some(libc::ESRCH), "a task that is not there");
 }
 
 #[test]
 fn denied_means_every_call() {
-    let memory = CrossMemory::new(vec![own_pid()], true);
+    let mut memory = CrossMemory::of(&[own_pid()], true);
     let mut byte = 0_u8;
     let remote = &raw mut byte as u64;
     // SAFETY: no length is longer than `byte`.
@@ -113,7 +125,6 @@ fn denied_means_every_call() {
             memory.read(0, remote, &mut byte, 1).unwrap_err(),
             memory.write(0, remote, &byte, 1).unwrap_err(),
             memory.read(0, remote, &mut byte, 0).unwrap_err(),
-            memory.probe(0, landmark()).unwrap_err(),
         ]
     };
     for error in errors {
@@ -122,13 +133,20 @@ fn denied_means_every_call() {
 }
 
 #[test]
-fn a_probe_compares() {
-    let memory = CrossMemory::new(vec![own_pid()], false);
-    memory.probe(0, landmark()).unwrap();
-    assert_eq!(landmark(), landmark());
-    let other = pattern(own_pid() + 1);
-    let error = memory.probe(0, other.as_ptr() as u64).unwrap_err();
-    assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+fn a_landmark_tells_processes_apart() {
+    let own = landmark();
+    own.look_up(own_pid()).unwrap();
+    assert_eq!(own, landmark());
+    // Another program in the same process would have another number.
+    let other = Landmark { mark: own.mark + 1, ..own };
+    assert_eq!(other.look_up(own_pid()).unwrap_err().kind(), io::ErrorKind::InvalidData);
+    let mut memory = CrossMemory::new(1, false, false);
+    memory.moved(0, Some((own_pid(), other)));
+    let (from, mut to) = (7_u8, 0_u8);
+    // SAFETY: one byte each.
+    unsafe { memory.read(0, &raw const from as u64, &mut to, 1).unwrap_err() };
+    assert_eq!(to, 0, "nothing is copied from a process that is not the peer");
+    assert!(!memory.reaches(0));
 }
 
 const ROLE: &str = "TEST_ATTACH_PEER";
@@ -149,15 +167,18 @@ fn another_process() {
     let stdin = child.stdin.take();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let mut address = || lines.next().unwrap().unwrap().parse::<u64>().unwrap();
-    let (landmark, mailbox) = (address(), address());
+    let landmark = Landmark { address: address(), mark: address() };
+    let mailbox = address();
 
-    let memory = CrossMemory::new(vec![own_pid(), child.id() as i32], false);
-    memory.probe(1, landmark).unwrap();
+    let pid = child.id() as i32;
+    let mut memory = CrossMemory::new(2, false, false);
+    memory.moved(1, Some((pid, landmark)));
+    landmark.look_up(pid).unwrap();
     // SAFETY: the constant is as long as this.
     unsafe { memory.write(1, mailbox, LETTER.to_ne_bytes().as_ptr(), 8).unwrap() };
     drop(stdin);
     assert!(child.wait().unwrap().success());
-    assert_eq!(memory.probe(1, landmark).unwrap_err().raw_os_error(), Some(libc::ESRCH));
+    assert_eq!(landmark.look_up(pid).unwrap_err().raw_os_error(), Some(libc::ESRCH));
 }
 
 #[test]
@@ -166,7 +187,8 @@ fn the_other_process() {
     if std::env::var_os(ROLE).is_none() {
         return;
     }
-    eprintln!("{}\n{}", landmark(), MAILBOX.as_ptr() as u64);
+    let own = landmark();
+    eprintln!("{}\n{}\n{}", own.address, own.mark, MAILBOX.as_ptr() as u64);
     std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
     assert_eq!(MAILBOX.load(Ordering::Relaxed), LETTER);
 }

@@ -3,15 +3,13 @@
 //! A handle is a place in the table and a generation, so that one that has been ended stays wrong when its place is
 //! taken again. A place keeps its context for good, open or closed: a call that comes too late finds it closed.
 
-use libc::c_int;
-use openlapi::abi::{LAPI_ERR_ALL_HNDL_IN_USE, LAPI_ERR_HNDL_INVALID, LAPI_SUCCESS, lapi_handle_t};
-use openlapi::api::env::{INSTANCES, environment};
-use openlapi::api::fork;
-use openlapi::engine::context::{Context, Held};
+use openlapi::abi::{LAPI_ERR_ALL_HNDL_IN_USE, LAPI_ERR_HNDL_INVALID, lapi_handle_t};
+use openlapi::api::env::INSTANCES;
+use openlapi::api::{Context, fork};
 use openlapi::error::{Error, Result};
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 /// The context of each place, made when the place is first taken, and never freed.
 static CONTEXTS: [AtomicPtr<Arc<Context>>; INSTANCES] =
@@ -59,11 +57,11 @@ impl Place {
             context = Box::into_raw(Box::new(Arc::new(Context::new())));
             place.store(context, Ordering::Release);
         }
-        // SAFETY: made from a box above, and never freed. Only who has taken the place gets here.
+        // SAFETY: made from a box above, and never freed. Only the thread that has taken the place gets here.
         unsafe { &*context }
     }
 
-    /// A handle that was never given out.
+    /// A handle that no LAPI_Init has returned before.
     pub fn handle(&self) -> lapi_handle_t {
         let generation = GENERATION.fetch_add(1, Ordering::Relaxed) & (u32::MAX >> 6);
         generation * INSTANCES as u32 + self.index as u32 + 1
@@ -87,8 +85,8 @@ fn release(index: usize) {
     TAKEN[index].store(false, Ordering::Release);
 }
 
-/// Sees to it that a forked child has no contexts: their threads, and their place in the job, are the parent's. What they
-/// hold stays as it was, untouched; a new LAPI_Init makes new ones.
+/// Makes sure that a forked child has no contexts: their threads, and their place in the job, are the parent's. What they
+/// hold stays as it was; a new LAPI_Init makes new ones.
 pub fn prepare_for_forks() {
     extern "C" fn before() {
         fork::before();
@@ -107,7 +105,7 @@ pub fn prepare_for_forks() {
     /// functions twice; they do no harm when they are called twice.
     static REGISTERED: AtomicBool = AtomicBool::new(false);
     if !REGISTERED.load(Ordering::Acquire) {
-        // SAFETY: the functions are there for as long as the library.
+        // SAFETY: the functions stay as long as the library.
         unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
         REGISTERED.store(true, Ordering::Release);
     }
@@ -116,9 +114,8 @@ pub fn prepare_for_forks() {
 /// The open context of a handle.
 #[inline]
 pub fn find(handle: lapi_handle_t) -> Result<&'static Arc<Context>> {
-    let index = handle.wrapping_sub(1) as usize % INSTANCES;
     // SAFETY: null, or made from a box by `Place::context` and never freed.
-    match unsafe { CONTEXTS[index].load(Ordering::Acquire).as_ref() } {
+    match unsafe { CONTEXTS[place(handle)].load(Ordering::Acquire).as_ref() } {
         Some(context) if context.handle() == handle => Ok(context),
         _ => Err(invalid(handle)),
     }
@@ -126,47 +123,41 @@ pub fn find(handle: lapi_handle_t) -> Result<&'static Arc<Context>> {
 
 /// Frees the place of a handle that has been ended.
 pub fn free(handle: lapi_handle_t) {
-    release(handle.wrapping_sub(1) as usize % INSTANCES);
+    release(place(handle));
+}
+
+/// The handle that each place had when it was last ended, and in the lower half the second in which that was.
+static ENDED: [AtomicU64; INSTANCES] = [const { AtomicU64::new(0) }; INSTANCES];
+
+/// For this many seconds other threads may not know that the handle was ended.
+const MOMENT: u32 = 5;
+
+/// This process ends a handle.
+pub fn note_end(handle: lapi_handle_t) {
+    let now = u64::from(handle) << 32 | u64::from(second());
+    ENDED[place(handle)].store(now, Ordering::Release);
+}
+
+/// Whether this process has ended the handle a moment ago.
+pub fn ended_a_moment_ago(handle: lapi_handle_t) -> bool {
+    let ended = ENDED[place(handle)].load(Ordering::Acquire);
+    (ended >> 32) as u32 == handle && second().wrapping_sub(ended as u32) <= MOMENT
+}
+
+/// The second of the monotonic clock.
+fn second() -> u32 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the structure is writable; the clock is always there.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
+    now.tv_sec as u32
+}
+
+/// The place of a handle.
+fn place(handle: lapi_handle_t) -> usize {
+    handle.wrapping_sub(1) as usize % INSTANCES
 }
 
 #[cold]
-fn invalid(handle: lapi_handle_t) -> Error {
-    Error::new(LAPI_ERR_HNDL_INVALID, format!("handle {handle:#x} is not initialized, or has been ended"))
-}
-
-/// Makes a call: finds the context, takes its lock, and turns the outcome into a return code.
-#[inline]
-pub fn call(name: &str, handle: lapi_handle_t, run: impl FnOnce(&mut Held<'_>) -> Result<()>) -> c_int {
-    let outcome = find(handle).and_then(|context| {
-        let mut held = context.enter()?;
-        // The context may have been ended, and opened again, since it was found.
-        if context.handle() != handle {
-            return Err(invalid(handle));
-        }
-        run(&mut held)
-    });
-    code(name, handle, outcome)
-}
-
-/// The return code of an outcome. Errors are told on standard error from MP_INFOLEVEL 1 on.
-#[inline]
-pub fn code(name: &str, handle: lapi_handle_t, outcome: Result<()>) -> c_int {
-    match outcome {
-        Ok(()) => LAPI_SUCCESS,
-        Err(error) => tell(name, handle, error),
-    }
-}
-
-#[cold]
-fn tell(name: &str, handle: lapi_handle_t, error: Error) -> c_int {
-    let level = find(handle).map_or_else(|_| level_of_environment(), |context| context.info_level());
-    if level >= 1 {
-        openlapi::error::log(format_args!("{name}: {}", error.translated(&environment)));
-    }
-    error.code
-}
-
-/// Before and after the life of a context there is only the environment to ask.
-fn level_of_environment() -> i32 {
-    std::env::var("MP_INFOLEVEL").ok().and_then(|level| level.trim().parse().ok()).unwrap_or(0)
+pub fn invalid(handle: lapi_handle_t) -> Error {
+    Error::new(LAPI_ERR_HNDL_INVALID, format!("handle {handle:#x}"))
 }

@@ -1,0 +1,51 @@
+//! The boundary between C and the core: a call's context and lock on the way in, its return code on the way out.
+
+use crate::handles::{self, find};
+use libc::c_int;
+use openlapi::abi::{LAPI_ERR_HNDL_INVALID, LAPI_SUCCESS, lapi_handle_t};
+use openlapi::api::env::environment;
+use openlapi::api::{Held, init};
+use openlapi::error::{self, Error, Result};
+
+/// Makes a call: finds the context, takes its lock, and turns the outcome into a return code.
+#[inline]
+pub fn call(name: &str, handle: lapi_handle_t, run: impl FnOnce(&mut Held<'_>) -> Result<()>) -> c_int {
+    let outcome = find(handle).and_then(|context| {
+        let mut held = context.enter()?;
+        // The context may have been ended, and opened again, since it was found.
+        if context.handle() != handle {
+            return Err(handles::invalid(handle));
+        }
+        run(&mut held)
+    });
+    code(name, handle, outcome)
+}
+
+/// The return code of an outcome. From MP_INFOLEVEL 1 on, an error is written to standard error too.
+#[inline]
+pub fn code(name: &str, handle: lapi_handle_t, outcome: Result<()>) -> c_int {
+    match outcome {
+        Ok(()) => LAPI_SUCCESS,
+        Err(error) => log(name, handle, error),
+    }
+}
+
+#[cold]
+fn log(name: &str, handle: lapi_handle_t, error: Error) -> c_int {
+    let level = find(handle).map_or_else(|_| level_of_environment(), |context| context.info_level());
+    // A thread that calls while another one ends the handle has made no mistake.
+    let race = error.code == LAPI_ERR_HNDL_INVALID && handles::ended_a_moment_ago(handle);
+    if level >= if race { 2 } else { 1 } {
+        if !error::knows_task() {
+            // Then the message does not name it.
+            let _ = init::identify();
+        }
+        error::log(format_args!("{name}: {}", error.translated(&environment)));
+    }
+    error.code
+}
+
+/// Without an open context only the environment says how much to write.
+fn level_of_environment() -> i32 {
+    std::env::var("MP_INFOLEVEL").ok().and_then(|level| level.trim().parse().ok()).unwrap_or(0)
+}

@@ -1,0 +1,240 @@
+//! Requests: what the engine is asked for, made from C's structures. A call that has a structure in LAPI_Xfer makes its
+//! request from that structure too.
+
+use super::dgsp::DgspMessage;
+use super::rmw;
+use super::vector::{GetRequest, Pair, PutRequest};
+use crate::abi::*;
+use crate::base::bytes::Piece;
+use crate::dgsp::vector::Vector;
+pub use crate::engine::context::request::{Get, Message, Put};
+use crate::engine::context::request::{GetDone, Hint};
+use crate::proto::content::Content;
+use crate::proto::outbox::SendDone;
+use libc::{c_int, c_uint, c_ulong, c_void};
+
+/// Of LAPI_Put.
+#[inline]
+pub fn put(command: &lapi_put_t) -> Put {
+    Put {
+        tgt: command.tgt,
+        addr: command.tgt_addr,
+        data: Piece { ptr: command.org_addr as *const u8, len: command.len as usize },
+        tgt_cntr: command.tgt_cntr,
+        cmpl_cntr: command.cmpl_cntr as usize,
+        done: send_done(command.tgt, command.org_cntr, command.shdlr, command.sinfo, command.len),
+        hint: hint(command.flags),
+    }
+}
+
+/// Of LAPI_Get.
+#[inline]
+pub fn get(command: &lapi_get_t) -> Get {
+    Get {
+        tgt: command.tgt,
+        addr: command.tgt_addr,
+        buffer: command.org_addr as usize,
+        len: wide(command.len),
+        tgt_cntr: command.tgt_cntr,
+        org_cntr: command.org_cntr as usize,
+        handler: command.chndlr,
+        parameter: command.cinfo as usize,
+        hint: hint(command.flags),
+    }
+}
+
+/// Of LAPI_Amsend.
+#[inline]
+pub fn active_message(command: &lapi_am_t) -> Message {
+    let header = Piece { ptr: command.uhdr as *const u8, len: command.uhdr_len as usize };
+    Message {
+        tgt: command.tgt,
+        handler: command.hdr_hdl,
+        header,
+        data: contiguous(command.udata, command.udata_len),
+        shape: None,
+        atom: 0,
+        tgt_cntr: command.tgt_cntr,
+        cmpl_cntr: command.cmpl_cntr as usize,
+        done: send_done(command.tgt, command.org_cntr, command.shdlr, command.sinfo, command.udata_len),
+        hint: hint(command.flags),
+        copied: false,
+    }
+}
+
+/// Of LAPI_AM_LW_XFER: its handlers, counters and flags may be uninitialised, and are not read. Header and data may be
+/// changed when the call returns.
+#[inline]
+pub fn light_weight(command: &lapi_am_t) -> Message {
+    Message {
+        data: contiguous(command.udata, command.udata_len),
+        done: SendDone { bytes: wide(command.udata_len), user: true, ..SendDone::nothing(command.tgt) },
+        copied: true,
+        ..without_data(command.tgt, command.hdr_hdl, command.uhdr, command.uhdr_len)
+    }
+}
+
+/// Of LAPI_Amsendv, without the data: that is what the vector describes.
+#[inline]
+pub fn vector_message(command: &lapi_amv_t) -> Message {
+    Message {
+        tgt_cntr: command.tgt_cntr,
+        cmpl_cntr: command.cmpl_cntr as usize,
+        done: send_done(command.tgt, command.org_cntr, command.shdlr, command.sinfo, 0),
+        hint: hint(command.flags),
+        ..without_data(command.tgt, command.hdr_hdl, command.uhdr, command.uhdr_len)
+    }
+}
+
+/// Of LAPI_DGSP_XFER.
+#[inline]
+pub fn dgsp_message(command: &lapi_amdgsp_t) -> DgspMessage {
+    let message = Message {
+        tgt_cntr: command.tgt_cntr,
+        cmpl_cntr: command.cmpl_cntr as usize,
+        done: send_done(command.tgt, command.org_cntr, command.shdlr, command.sinfo, command.udata_len),
+        hint: hint(command.flags),
+        ..without_data(command.tgt, command.hdr_hdl, command.uhdr, command.uhdr_len)
+    };
+    DgspMessage {
+        message,
+        dgsp: command.dgsp,
+        udata: command.udata.cast(),
+        bytes: wide(command.udata_len),
+        contiguous: is_contiguous(command.flags),
+    }
+}
+
+/// Of LAPI_Rmw and LAPI_Rmw64.
+pub fn read_modify_write(command: &lapi_rmw_t) -> rmw::Request {
+    rmw::Request {
+        tgt: command.tgt,
+        op: command.op,
+        size: command.size,
+        var: command.tgt_var,
+        in_val: command.in_val as usize,
+        previous: command.prev_tgt_val as usize,
+        done: send_done(command.tgt, command.org_cntr, command.shdlr, command.sinfo, 0),
+    }
+}
+
+/// Of LAPI_Putv.
+///
+/// # Safety
+/// The vectors must be null or as [`Vector::of`] wants them.
+pub unsafe fn put_vector(command: &lapi_putv_t) -> PutRequest {
+    PutRequest {
+        pair: Pair {
+            tgt: command.tgt,
+            // SAFETY: the caller's promise.
+            origin: unsafe { origin_vector(command.org_vec) },
+            // SAFETY: the caller's promise.
+            target: unsafe { target_vector(command.tgt_vec, command.flags) },
+            tgt_cntr: command.tgt_cntr,
+            contiguous: is_contiguous(command.flags),
+            hint: hint(command.flags),
+        },
+        cmpl_cntr: command.cmpl_cntr as usize,
+        done: send_done(command.tgt, command.org_cntr, command.shdlr, command.sinfo, 0),
+    }
+}
+
+/// Of LAPI_Getv.
+///
+/// # Safety
+/// The vectors must be null or as [`Vector::of`] wants them.
+pub unsafe fn get_vector(command: &lapi_getv_t) -> GetRequest {
+    GetRequest {
+        pair: Pair {
+            tgt: command.tgt,
+            // SAFETY: the caller's promise.
+            origin: unsafe { origin_vector(command.org_vec) },
+            // SAFETY: the caller's promise.
+            target: unsafe { target_vector(command.tgt_vec, command.flags) },
+            tgt_cntr: command.tgt_cntr,
+            contiguous: is_contiguous(command.flags),
+            hint: hint(command.flags),
+        },
+        done: GetDone {
+            org_cntr: command.org_cntr as usize,
+            handler: command.chndlr,
+            parameter: command.cinfo as usize,
+        },
+    }
+}
+
+/// The vector at the origin; none for null.
+///
+/// # Safety
+/// As [`Vector::of`].
+pub unsafe fn origin_vector(vector: *const lapi_vec_t) -> Option<Vector> {
+    // SAFETY: the caller's promise.
+    unsafe { Vector::of(vector) }
+}
+
+/// The target's vector: a lapi_vec_t, or a lapi_lvec_t, whose addresses are 64 bits wide in 32-bit programs too.
+unsafe fn target_vector(vector: *mut c_void, flags: c_int) -> Option<Vector> {
+    // SAFETY: null, or a vector of the program of the kind that the flags name.
+    unsafe {
+        if flags & USE_TGT_VEC_TYPE != 0 { Vector::of(vector.cast()) } else { Vector::of_long(vector.cast()) }
+    }
+}
+
+/// What all kinds of active message have.
+#[inline]
+fn without_data(tgt: c_uint, handler: lapi_long_t, uhdr: *mut c_void, uhdr_len: c_uint) -> Message {
+    Message {
+        tgt,
+        handler,
+        header: Piece { ptr: uhdr as *const u8, len: uhdr_len as usize },
+        data: Content::EMPTY,
+        shape: None,
+        atom: 0,
+        tgt_cntr: 0,
+        cmpl_cntr: 0,
+        done: SendDone::nothing(tgt),
+        hint: Hint::None,
+        copied: false,
+    }
+}
+
+#[inline]
+fn contiguous(data: *mut c_void, len: c_ulong) -> Content {
+    Content::Piece(Piece { ptr: data as *const u8, len: len as usize })
+}
+
+/// What follows when the origin's memory may be changed again.
+#[inline]
+fn send_done(
+    peer: c_uint,
+    org_cntr: *mut lapi_cntr_t,
+    handler: scompl_hndlr_p,
+    info: *mut c_void,
+    bytes: c_ulong,
+) -> SendDone {
+    SendDone {
+        org_cntr: org_cntr as usize,
+        handler: handler.map_or(0, |handler| handler as usize),
+        info: info as usize,
+        bytes: wide(bytes),
+        user: true,
+        ..SendDone::nothing(peer)
+    }
+}
+
+/// Whether the program says that all data lies one byte after the other, whatever its vectors and DGSPs say.
+#[inline]
+pub fn is_contiguous(flags: c_int) -> bool {
+    flags & BUFFER_BOTH_CONTIGUOUS != 0
+}
+
+#[inline]
+fn hint(flags: c_int) -> Hint {
+    if flags & LAPI_NOT_USE_BULK_XFER != 0 {
+        Hint::Packets
+    } else if flags & LAPI_USE_BULK_XFER != 0 {
+        Hint::Bulk
+    } else {
+        Hint::None
+    }
+}

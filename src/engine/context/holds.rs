@@ -1,0 +1,162 @@
+//! From which peers no packets are taken, because of what their messages make this task keep.
+//!
+//! A peer whose messages are refused, wait for completion handlers or are sent on faster than the next task takes them is
+//! *held* once what is kept exceeds a bound: its packets stay in its ring, the ring gets full, and the peer's own calls slow down.
+//! It is *released* when what is kept has fallen below half of the bound.
+//!
+//! What makes room may itself depend on a packet that the ring holds back. So a hold is never absolute: when what is kept has
+//! made no progress for [`PATIENCE`] ticks, the hold is *lifted* for a few messages, then for twice as many, and so on. See
+//! docs/design/0012-bounded-memory.md.
+
+use crate::transport::Task;
+
+/// Without progress a hold is lifted after this many ticks: some tenths of a second.
+pub const PATIENCE: u64 = 500_000_000;
+/// The first lift lets this many messages pass that make what is kept grow; others pass freely meanwhile.
+const FIRST: u32 = 8;
+/// No lift lets more pass than this.
+const MOST: u32 = 256;
+
+/// What makes this task keep something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// Header handlers refuse the peer's messages.
+    Kept,
+    /// Data has arrived of messages that have not begun.
+    Early,
+    /// Completion handlers wait for their turn.
+    Completions,
+    /// Header handlers send more than the tasks they send to take.
+    Forwarded,
+}
+
+/// How things stand with what is kept for one reason.
+#[derive(Clone, Copy, Debug)]
+pub struct Level {
+    /// It is still more than half of the bound.
+    pub high: bool,
+    /// A number that changes when something of it is done, and not while nothing is.
+    pub progress: u64,
+    /// Whatever would make room waits for packets: the hold must be lifted now.
+    pub blocked: bool,
+}
+
+/// A peer that is held, or whose hold is lifted.
+#[derive(Clone, Copy, Debug)]
+pub struct Hold {
+    /// The peer.
+    pub peer: Task,
+    /// Why.
+    pub reason: Reason,
+    /// Nothing is taken from it now.
+    held: bool,
+    /// How many messages pass before it is held again.
+    allowance: u32,
+    /// How many lifts there were since the last progress.
+    lifts: u32,
+    progress: u64,
+    since: u64,
+}
+
+/// What the transport is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Take no packets from this peer.
+    Hold(Task),
+    /// Take them again.
+    Release(Task),
+}
+
+/// All holds. A peer has one for each reason at most.
+#[derive(Default)]
+pub struct Holds {
+    list: Vec<Hold>,
+    /// No peer is held any more.
+    ended: bool,
+}
+
+impl Holds {
+    /// Whether there are none, not even lifted ones.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// A message of `peer` has made what is kept grow beyond its bound, at `now`, in ticks.
+    pub fn grown(&mut self, peer: Task, reason: Reason, progress: u64, now: u64) -> Option<Change> {
+        if self.ended {
+            return None;
+        }
+        let held = self.is_held(peer);
+        let known = self.list.iter_mut().find(|hold| (hold.peer, hold.reason) == (peer, reason));
+        let hold = match known {
+            Some(hold) => hold,
+            None => {
+                let hold = Hold { peer, reason, held: false, allowance: 0, lifts: 0, progress, since: now };
+                self.list.push(hold);
+                self.list.last_mut()?
+            }
+        };
+        if hold.allowance > 0 {
+            hold.allowance -= 1;
+            if matches!(reason, Reason::Kept | Reason::Early) {
+                // Growth is not progress.
+                hold.progress = progress;
+            }
+            return None;
+        }
+        (hold.held, hold.since, hold.progress) = (true, now, progress);
+        (!held).then_some(Change::Hold(peer))
+    }
+
+    /// Looks at all holds at `now`, in ticks. `level` says how things stand with the cause of each.
+    pub fn look(&mut self, now: u64, mut level: impl FnMut(&Hold) -> Level) -> Vec<Change> {
+        let before: Vec<Task> = self.held().collect();
+        self.list.retain_mut(|hold| {
+            let Level { high, progress, blocked } = level(hold);
+            if progress != hold.progress {
+                (hold.progress, hold.since, hold.lifts) = (progress, now, 0);
+            }
+            if hold.held && (blocked || now.wrapping_sub(hold.since) >= PATIENCE) {
+                (hold.held, hold.since) = (false, now);
+                hold.allowance = FIRST.saturating_mul(1 << hold.lifts.min(16)).min(MOST);
+                hold.lifts += 1;
+            }
+            high
+        });
+        let mut released: Vec<Task> = before.into_iter().filter(|&peer| !self.is_held(peer)).collect();
+        released.sort_unstable();
+        released.dedup();
+        released.into_iter().map(Change::Release).collect()
+    }
+
+    /// Forgets the peer.
+    pub fn forget(&mut self, peer: Task) -> Option<Change> {
+        let held = self.is_held(peer);
+        self.list.retain(|hold| hold.peer != peer);
+        held.then_some(Change::Release(peer))
+    }
+
+    /// Releases all peers, and holds none from now on: the context is closing.
+    pub fn end(&mut self) -> Vec<Change> {
+        self.ended = true;
+        let mut held: Vec<Task> =
+            std::mem::take(&mut self.list).iter().filter(|hold| hold.held).map(|hold| hold.peer).collect();
+        held.sort_unstable();
+        held.dedup();
+        held.into_iter().map(Change::Release).collect()
+    }
+
+    /// The peers that are held; a peer may come several times.
+    pub fn held(&self) -> impl Iterator<Item = Task> + '_ {
+        self.list.iter().filter(|hold| hold.held).map(|hold| hold.peer)
+    }
+
+    fn is_held(&self, peer: Task) -> bool {
+        self.held().any(|held| held == peer)
+    }
+}
+
+#[cfg(test)]
+#[path = "holds_tests.rs"]
+mod tests;

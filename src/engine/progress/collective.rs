@@ -1,0 +1,58 @@
+//! Collective operations as calls of the program make them: one at a time in each task.
+
+use crate::abi::LAPI_ERR_UNKNOWN;
+use crate::engine::context::Held;
+use crate::engine::progress::dispatcher;
+use crate::engine::progress::wait::wait_until;
+use crate::error::{Error, Result};
+use crate::proto::collective::Failure;
+use std::time::{Duration, Instant};
+
+/// For how long a collective operation that is complete helps its last packets out.
+const LAST_PACKET: Duration = Duration::from_secs(1);
+
+const GFENCE: &str = "LAPI_Gfence";
+const ADDRESS_INIT: &str = "LAPI_Address_init";
+
+/// Returns when all tasks have called.
+pub fn barrier(held: &mut Held<'_>) -> Result<()> {
+    collective(held, GFENCE, None).map(drop)
+}
+
+/// Every task gives a value and gets those of all tasks, by task.
+pub fn exchange(held: &mut Held<'_>, value: u64) -> Result<Vec<u64>> {
+    collective(held, ADDRESS_INIT, Some(value))
+}
+
+/// One collective operation. Threads of one task take turns.
+fn collective(held: &mut Held<'_>, call: &'static str, value: Option<u64>) -> Result<Vec<u64>> {
+    if held.in_handler() {
+        let detail = format!("{call} in a handler that the dispatcher runs");
+        return Err(Error::new(LAPI_ERR_UNKNOWN, detail));
+    }
+    wait_until(held, call, |core| (!std::mem::replace(&mut core.collective_turn, true)).then_some(()))?;
+    let core = held.core();
+    let (collectives, outbox, mut wire) = core.collective();
+    collectives.enter(value, outbox, &mut wire);
+    dispatcher::advance_collective(core);
+    let outcome = wait_until(held, call, |core| core.collected.take());
+    if held.core().outbox.waiting() {
+        // This task's part of the operation has found no room yet. Other tasks wait for it, and this task may not call
+        // LAPI again soon.
+        let until = Instant::now() + LAST_PACKET;
+        wait_until(held, call, |core| (!core.outbox.waiting() || Instant::now() >= until).then_some(()))?;
+    }
+    let core = held.core();
+    core.collective_turn = false;
+    core.news = true;
+    let me = core.options.me;
+    outcome?.map_err(|failure| {
+        let Failure { task, code } = failure;
+        if failure.is_mismatch() {
+            let other = if value.is_some() { GFENCE } else { ADDRESS_INIT };
+            let detail = format!("{call} of task {me} met {other} of task {task}");
+            return Error::new(code, detail);
+        }
+        Error::new(code, format!("{call} cannot complete: task {task} has left the job"))
+    })
+}

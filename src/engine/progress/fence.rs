@@ -1,0 +1,66 @@
+//! Fences: a task waits until the data of all that it has started is where it belongs, alone or together with all tasks.
+
+use crate::engine::context::{Core, Held};
+use crate::engine::progress::collective;
+use crate::engine::progress::wait::{make_progress, wait_until};
+use crate::error::Result;
+use crate::transport::Task;
+
+/// Waits until the data of all operations that this task has started is in place.
+pub fn fence(held: &mut Held<'_>) -> Result<()> {
+    if quiesce(held, "LAPI_Fence")? {
+        // A program that calls nothing but fences must make progress too.
+        make_progress(held);
+    }
+    Ok(())
+}
+
+/// The same for all tasks: each of them has called, and no message that was sent before is under way.
+pub fn gfence(held: &mut Held<'_>) -> Result<()> {
+    quiesce(held, "LAPI_Gfence")?;
+    // LAPI_Msgpoll does not report after a global fence what was complete before it. This is done before the other tasks
+    // can know that this one is here, because what they send after the fence may arrive before it returns. A thread that
+    // is in LAPI_Msgpoll reports what has completed meanwhile.
+    let core = held.core();
+    if core.waiters.polling == 0 {
+        core.unreported = 0;
+    }
+    collective::barrier(held)
+}
+
+/// A peer that must confirm messages: its number, how many messages, and its incarnation when it was asked.
+struct Asked {
+    peer: Task,
+    count: u64,
+    incarnation: u32,
+}
+
+/// Waits until the data of all operations of this task is in place. Returns `true` when nothing was under way, so that the
+/// call has not waited.
+fn quiesce(held: &mut Held<'_>, call: &'static str) -> Result<bool> {
+    let core = held.core();
+    let epoch = core.ops.epochs().close();
+    let mut asked: Vec<Asked> = Vec::new();
+    let (outbox, mut wire) = core.out();
+    outbox.ask(&mut wire, |peer, count| asked.push(Asked { peer, count, incarnation: 0 }));
+    asked.iter_mut().for_each(|asked| asked.incarnation = core.incarnation(asked.peer));
+    let mut looks = 0u32;
+    wait_until(held, call, |core: &mut Core| {
+        looks = looks.saturating_add(1);
+        // Each look drops the peers that have confirmed from the end, so that all looks together cost as much as one.
+        while asked.last().is_some_and(|asked| is_confirmed(core, asked)) {
+            asked.pop();
+        }
+        let complete = asked.is_empty()
+            && core.ops.epochs().over(epoch)
+            && core.to_self.is_empty()
+            && core.dropped.iter().all(|dropped| !dropped.from_self());
+        complete.then_some(())
+    })?;
+    Ok(looks == 1)
+}
+
+fn is_confirmed(core: &Core, asked: &Asked) -> bool {
+    // The numbers start again when a task that was given up comes back.
+    core.outbox.confirmed(asked.peer, asked.count) || core.incarnation(asked.peer) != asked.incarnation
+}

@@ -1,0 +1,132 @@
+//! Bounds on what the messages of a peer make this task keep: beyond them its packets stay in its ring. The rules, and why they
+//! cannot stop two tasks for ever, stand in [`crate::engine::context::holds`].
+
+use crate::base::clock::ticks;
+use crate::engine::context::holds::{Change, Hold, Level, Reason};
+use crate::engine::context::{Context, Core, Held};
+use crate::transport::Task;
+
+/// Messages of one peer that header handlers have refused: their number, and their bytes.
+const KEPT: (u32, usize) = (1024, 4 << 20);
+/// Bytes of one peer's data that came before their message.
+const EARLY: usize = 4 << 20;
+/// Completion handlers that wait for a thread, of all peers.
+const COMPLETIONS: usize = 1024;
+/// Bytes that wait for room at other tasks than the one whose messages run the header handlers that send them.
+const FORWARDED: usize = 4 << 20;
+/// With more bytes than this waiting for room, an inline completion handler that sends (LAPI_SEND_REPLY) gets no send token: a
+/// completion thread runs it, where its calls can be slowed down.
+const TOKEN: usize = 256 << 10;
+
+/// A message of `peer` was refused and is kept; or its data is, because its beginning is not known yet.
+#[cold]
+pub fn kept(core: &mut Core, peer: Task) {
+    let (count, bytes) = core.peers.kept(peer);
+    if count > KEPT.0 || bytes > KEPT.1 {
+        grown(core, peer, Reason::Kept, kept_progress(count, bytes));
+    }
+    let early = core.inbox.early_bytes(peer);
+    if early > EARLY {
+        grown(core, peer, Reason::Early, early as u64);
+    }
+}
+
+/// A completion handler was queued for a message of `peer`; now `queued` of them wait.
+#[inline]
+pub fn queued(held: &mut Held<'_>, peer: Task, queued: usize) {
+    if queued > COMPLETIONS {
+        let returned = held.context().completions.returned();
+        grown(held.core(), peer, Reason::Completions, returned);
+    }
+}
+
+/// A header handler has run for a message of `peer`, and may have sent something.
+#[inline]
+pub fn handled(core: &mut Core, peer: Task) {
+    if core.outbox.waiting() && forwarded(core, peer) > FORWARDED {
+        let progress = core.outbox.pumped();
+        grown(core, peer, Reason::Forwarded, progress);
+    }
+}
+
+/// Whether an inline completion handler may send now: it gets a send token.
+pub fn has_send_token(core: &Core) -> bool {
+    core.outbox.bytes_in_all() <= TOKEN
+}
+
+/// Nothing is held back of `peer` any more.
+pub fn release(core: &mut Core, peer: Task) {
+    let change = core.holds.forget(peer);
+    apply(core, change);
+}
+
+/// Nothing is held back of any peer any more: the context is closing, and serves what has come.
+pub fn release_all(core: &mut Core) {
+    let changes = core.holds.end();
+    apply(core, changes);
+}
+
+/// Releases and lifts what is to be released and lifted.
+pub fn balance(held: &mut Held<'_>) {
+    if held.core().holds.is_empty() {
+        return;
+    }
+    let context = held.context();
+    let core = held.core();
+    let mut holds = std::mem::take(&mut core.holds);
+    let changes = holds.look(ticks(), |hold| level(context, core, hold));
+    core.holds = holds;
+    apply(core, changes);
+}
+
+fn level(context: &Context, core: &Core, hold: &Hold) -> Level {
+    match hold.reason {
+        Reason::Kept => {
+            let (count, bytes) = core.peers.kept(hold.peer);
+            let high = count > KEPT.0 / 2 || bytes > KEPT.1 / 2;
+            Level { high, progress: kept_progress(count, bytes), blocked: false }
+        }
+        Reason::Early => {
+            let early = core.inbox.early_bytes(hold.peer);
+            Level { high: early > EARLY / 2, progress: early as u64, blocked: false }
+        }
+        Reason::Completions => {
+            let (queued, running) = context.completions.load();
+            // Every handler that runs waits in a call of LAPI: for packets that may be in the ring of this very peer.
+            let blocked = running != 0 && core.waiters.handlers as usize >= running;
+            Level { high: queued > COMPLETIONS / 2, progress: context.completions.returned(), blocked }
+        }
+        Reason::Forwarded => {
+            let high = forwarded(core, hold.peer) > FORWARDED / 2;
+            Level { high, progress: core.outbox.pumped(), blocked: false }
+        }
+    }
+}
+
+fn kept_progress(count: u32, bytes: usize) -> u64 {
+    u64::from(count) << 40 ^ bytes as u64
+}
+
+/// What waits for the peer itself does not count: only its own calls can make room for that.
+fn forwarded(core: &Core, peer: Task) -> usize {
+    core.outbox.bytes_in_all() - core.outbox.bytes(peer)
+}
+
+#[cold]
+fn grown(core: &mut Core, peer: Task, reason: Reason, progress: u64) {
+    if peer == core.options.me {
+        return;
+    }
+    core.deferred = true;
+    let change = core.holds.grown(peer, reason, progress, ticks());
+    apply(core, change);
+}
+
+fn apply(core: &mut Core, changes: impl IntoIterator<Item = Change>) {
+    for change in changes {
+        match change {
+            Change::Hold(peer) => core.transport.hold(peer, true),
+            Change::Release(peer) => core.transport.hold(peer, false),
+        }
+    }
+}

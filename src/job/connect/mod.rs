@@ -1,0 +1,220 @@
+//! How tasks connect: each listens from LAPI_Init on, and calls another one when it first needs it.
+//!
+//! [`machine`] decides, [`calls`] carries out. Both stand behind one lock, which the transport takes when it wants a peer, and
+//! the listener's thread when something has happened; so a task can be reached whatever its own threads do, and holds no other
+//! task up.
+
+mod calls;
+mod machine;
+
+use super::name::Key;
+use super::{Identity, Openings, channel};
+use crate::abi::LAPI_ERR_SHM_SETUP;
+use crate::base::sync::Mutex;
+use crate::error::{Error, Result};
+use crate::transport::Task;
+use crate::transport::shm::connection::{Absence, Connector, Site};
+use crate::wire::hello::Hello;
+use calls::Calls;
+use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// What connecting needs to know of this task.
+pub struct Settings<'a> {
+    /// Its place in the job.
+    pub identity: &'a Identity,
+    /// The LAPI instance, from 0.
+    pub instance: u32,
+    /// The job's secret.
+    pub secret: Option<&'a [u8]>,
+    /// How often the tasks have opened the instance.
+    pub openings: Openings,
+    /// What this task says of itself; the fields that connecting knows better are filled in here.
+    pub hello: Hello,
+    /// After how long a task that was never found counts as dead.
+    pub patience: Duration,
+    /// MP_INFOLEVEL.
+    pub info_level: u8,
+    /// What may be wrong when a task is not found, to be said at every level.
+    pub hint: Option<String>,
+}
+
+/// This task's listener, and its calls of others. See [`Connector`].
+pub struct Connections {
+    shared: Arc<Shared>,
+    /// Waits for the end of the thread.
+    join: Option<Box<dyn FnOnce() + Send>>,
+    openings: Openings,
+    me: Task,
+    opening: u32,
+}
+
+/// What the thread of the listener does; it returns when the [`Connections`] are closed.
+pub struct Service(Arc<Shared>);
+
+struct Shared {
+    calls: Mutex<Calls>,
+    poll: Arc<OwnedFd>,
+    wake: OwnedFd,
+    closed: AtomicBool,
+}
+
+/// What a [`Service`] is told by its descriptors: the bell, or a listener or line.
+const WAKE: u64 = 0;
+
+impl Connections {
+    /// Begins to listen. `start` starts a thread that runs the service, and returns what waits for its end.
+    ///
+    /// # Errors
+    /// `LAPI_ERR_SHM_SETUP`: another user has this task's name, or the system lacks something. What `start` returns.
+    pub fn open(
+        settings: Settings<'_>,
+        site: Site,
+        start: impl FnOnce(Service) -> Result<Box<dyn FnOnce() + Send>>,
+    ) -> Result<Self> {
+        let Settings { identity, openings, .. } = settings;
+        let me = identity.task;
+        let opening = openings.open(me);
+        let connections = Self::listen(settings, site, opening).and_then(|shared| {
+            let join = start(Service(shared.clone()))?;
+            Ok(Self { shared, join: Some(join), openings, me, opening })
+        });
+        if connections.is_err() {
+            openings.take_back(me);
+        }
+        connections
+    }
+
+    fn listen(settings: Settings<'_>, site: Site, opening: u32) -> Result<Arc<Shared>> {
+        let failed = |reason: std::io::Error| {
+            Error::new(LAPI_ERR_SHM_SETUP, format!("the listener of task {}: {reason}", site.me()))
+        };
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        let wake = eventfd(0, flags).map_err(|reason| failed(reason.into()))?;
+        let poll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|reason| failed(reason.into()))?;
+        let poll = Arc::new(poll);
+        epoll::add(&poll, &wake, epoll::EventData::new_u64(WAKE), epoll::EventFlags::IN)
+            .map_err(|reason| failed(reason.into()))?;
+        let identity = settings.identity;
+        let uid = rustix::process::geteuid().as_raw();
+        let secret = settings.secret.unwrap_or_default().to_vec();
+        let key = Key { job: identity.key.clone(), instance: settings.instance, secret: secret.clone(), uid };
+        let hello = Hello {
+            task: identity.task,
+            tasks: identity.tasks,
+            generation: opening,
+            secret,
+            ..settings.hello
+        };
+        let calls = Calls::new(calls::Place {
+            key,
+            hello,
+            site,
+            poll: poll.clone(),
+            openings: settings.openings,
+            patience: settings.patience,
+            info_level: settings.info_level,
+            hint: settings.hint,
+        })?;
+        Ok(Arc::new(Shared { calls: Mutex::new(calls), poll, wake, closed: AtomicBool::new(false) }))
+    }
+
+    /// Does something with the calls, and lets the thread know when it must look sooner than it meant to.
+    fn with<R>(&self, what: impl FnOnce(&mut Calls) -> R) -> R {
+        let mut calls = self.shared.calls.lock();
+        let before = calls.due();
+        let result = what(&mut calls);
+        let after = calls.due();
+        drop(calls);
+        if after.is_some_and(|after| before.is_none_or(|before| after < before)) {
+            self.shared.wake();
+        }
+        result
+    }
+}
+
+impl Connector for Connections {
+    fn want(&self, peer: Task) {
+        self.with(|calls| calls.want(peer));
+    }
+
+    fn absence(&self, peer: Task) -> Absence {
+        self.shared.calls.lock().absence(peer)
+    }
+
+    fn part(&self, peer: Task) {
+        self.with(|calls| calls.part(peer));
+    }
+
+    fn rejoin(&self, peer: Task, epoch: u64) {
+        self.with(|calls| calls.rejoin(peer, epoch));
+    }
+
+    fn close(&mut self) {
+        let Some(join) = self.join.take() else { return };
+        self.openings.close(self.me, self.opening);
+        self.shared.calls.lock().close();
+        self.shared.closed.store(true, Ordering::Release);
+        self.shared.wake();
+        join();
+    }
+}
+
+impl Drop for Connections {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Shared {
+    fn wake(&self) {
+        let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
+    }
+}
+
+impl Service {
+    /// The life of the listener's thread.
+    pub fn run(self) {
+        let shared = self.0;
+        while !shared.closed.load(Ordering::Acquire) {
+            let timeout = shared.calls.lock().time_left();
+            let timeout = timeout.map(|left| Timespec {
+                tv_sec: left.as_secs() as i64,
+                tv_nsec: i64::from(left.subsec_nanos()),
+            });
+            let mut space = [MaybeUninit::<epoll::Event>::uninit(); 64];
+            let ready: Vec<u64> = match epoll::wait(&shared.poll, &mut space, timeout.as_ref()) {
+                Ok((ready, _)) => ready.iter().map(|event| event.data.u64()).collect(),
+                // Interrupted.
+                Err(_) => Vec::new(),
+            };
+            if ready.contains(&WAKE) {
+                let _ = rustix::io::read(shared.wake.as_fd(), &mut [0; 8]);
+            }
+            let mut calls = shared.calls.lock();
+            for what in ready.into_iter().filter(|what| *what != WAKE) {
+                calls.ready(what);
+            }
+            calls.tick();
+        }
+    }
+}
+
+/// Before this thread forks: no socket is made or closed until one of the next two.
+pub fn before_fork() {
+    channel::before_fork();
+}
+
+/// After the fork, in the parent.
+pub fn after_fork() {
+    channel::after_fork();
+}
+
+/// After the fork, in the child: no socket of the parent's stays open here.
+pub fn forget_in_child() {
+    channel::close_in_child();
+}

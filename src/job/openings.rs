@@ -1,0 +1,142 @@
+//! How often a task has opened LAPI in its job. Tasks connect when their counts are equal: so the tasks of a program that
+//! follows another one in the same job, or of a context that follows another one, do not meet those that came before.
+//!
+//! A launcher counts for its tasks, in a file that they share (`LAPI_JOB_FD`, [`crate::wire::board`]): a task may be a script that
+//! starts several programs. Without such a file each process counts for itself.
+
+use crate::config::Env;
+use crate::wire::board::{INSTANCES, RECORD, Word};
+use crate::wire::frame::Task;
+use rustix::fs::fstat;
+use std::hash::Hasher;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The openings of one instance in a job.
+#[derive(Clone, Copy, Debug)]
+pub struct Openings {
+    instance: u32,
+    tasks: u32,
+    /// The launcher's file, by number and inode: the program may have closed it and opened another one in its place.
+    file: Option<(i32, u64)>,
+    /// The job, for counts of this process.
+    job: u32,
+}
+
+/// Per instance: the job in the upper half, how often this process has opened the instance in the lower.
+static COUNTS: [AtomicU64; INSTANCES as usize] = [const { AtomicU64::new(0) }; INSTANCES as usize];
+
+impl Openings {
+    /// Of an instance, as the environment has it.
+    pub fn from_env(env: &Env<'_>, key: &str, tasks: u32, instance: u32) -> Self {
+        let mut job = std::hash::DefaultHasher::new();
+        job.write(key.as_bytes());
+        let named = env("LAPI_JOB_FD").and_then(|value| {
+            let (place, partition) = value.trim().split_once('@')?;
+            let (number, inode) = place.split_once(':')?;
+            // A program may have given its children a job of their own.
+            (partition == key).then_some((number.parse().ok()?, inode.parse().ok()?))
+        });
+        let mut openings = Self { instance, tasks, file: named, job: (job.finish() as u32) | 1 };
+        if openings.read(Word::Opened(0), 0).is_none() {
+            openings.file = None;
+        }
+        openings
+    }
+
+    /// Counts one more, of this task, and returns which it is: the first is 1.
+    pub fn open(&self, me: Task) -> u32 {
+        if let Some(before) = self.opened(me) {
+            self.write(Word::Opened(self.instance), me, before + 1);
+            return before + 1;
+        }
+        let count = |counted: u64| if counted >> 32 == u64::from(self.job) { counted as u32 } else { 0 };
+        let cell = &COUNTS[self.instance as usize % COUNTS.len()];
+        let next = |counted: u64| u64::from(self.job) << 32 | u64::from(count(counted) + 1);
+        let before = cell.fetch_update(Ordering::AcqRel, Ordering::Acquire, |counted| Some(next(counted)));
+        count(before.unwrap_or_default()) + 1
+    }
+
+    /// The opening that was just counted has come to nothing.
+    pub fn take_back(&self, me: Task) {
+        if let Some(before) = self.opened(me) {
+            return self.write(Word::Opened(self.instance), me, before.saturating_sub(1));
+        }
+        COUNTS[self.instance as usize % COUNTS.len()].fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// Notes that this task has closed what was its opening with this number.
+    pub fn close(&self, me: Task, opening: u32) {
+        self.write(Word::Closed(self.instance), me, opening);
+    }
+
+    /// How often a task has opened the instance; `None` where the launcher does not count.
+    pub fn opened(&self, task: Task) -> Option<u32> {
+        self.read(Word::Opened(self.instance), task)
+    }
+
+    /// Whether the task has closed its opening with this number, as far as is known.
+    pub fn has_closed(&self, task: Task, opening: u32) -> bool {
+        self.read(Word::Closed(self.instance), task) == Some(opening)
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'static>> {
+        let (number, inode) = self.file.filter(|(number, _)| *number >= 0)?;
+        // SAFETY: looked at only to see whether it is what it should be, and used right after that.
+        let fd = unsafe { BorrowedFd::borrow_raw(number) };
+        let found = fstat(fd).ok()?;
+        let fits = found.st_ino == inode && found.st_size as u64 == u64::from(self.tasks) * RECORD;
+        fits.then_some(fd)
+    }
+
+    fn read(&self, word: Word, task: Task) -> Option<u32> {
+        let mut bytes = [0; 4];
+        let read = rustix::io::pread(self.fd()?, &mut bytes, word.at(task)).ok()?;
+        (read == bytes.len()).then(|| u32::from_le_bytes(bytes))
+    }
+
+    fn write(&self, word: Word, task: Task, value: u32) {
+        if let Some(fd) = self.fd() {
+            // A memory file of this size takes it.
+            let _ = rustix::io::pwrite(fd, &value.to_le_bytes(), word.at(task));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn the_launchers_file_counts_for_all_processes_of_a_task() {
+        let file = memfd_create("job", MemfdFlags::CLOEXEC).expect("a memory file");
+        ftruncate(&file, 3 * RECORD).expect("room");
+        let inode = fstat(&file).expect("a file").st_ino;
+        let value = format!("{}:{inode}@77", file.as_raw_fd());
+        let env = |name: &str| (name == "LAPI_JOB_FD").then(|| value.clone());
+        let [one, other] = [0, 3].map(|instance| Openings::from_env(&env, "77", 3, instance));
+        assert_eq!((one.open(1), one.open(1), one.open(2), other.open(1)), (1, 2, 1, 1));
+        // Another process of the task.
+        let again = Openings::from_env(&env, "77", 3, 0);
+        assert_eq!((again.open(1), again.opened(0), again.opened(2)), (3, Some(0), Some(1)));
+        again.take_back(1);
+        assert_eq!(one.opened(1), Some(2));
+        again.close(1, 2);
+        assert!(one.has_closed(1, 2) && !one.has_closed(1, 1) && !other.has_closed(1, 2));
+        for (key, tasks) in [("78", 3), ("77", 4)] {
+            assert_eq!(Openings::from_env(&env, key, tasks, 0).opened(0), None, "{key}, {tasks} tasks");
+        }
+    }
+
+    #[test]
+    fn without_a_launcher_each_process_counts_for_itself() {
+        let none = |_: &str| None;
+        let openings = Openings::from_env(&none, "a job of this test", 2, 15);
+        assert_eq!((openings.open(0), openings.open(0)), (1, 2));
+        openings.take_back(0);
+        assert_eq!((openings.open(0), openings.opened(0)), (2, None));
+        assert_eq!(Openings::from_env(&none, "another one", 2, 15).open(0), 1);
+    }
+}

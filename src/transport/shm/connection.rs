@@ -1,0 +1,201 @@
+//! What two tasks pass each other to connect, and how a connection comes to the transport.
+//!
+//! Whoever connects ([`Connector`]) works beside the transport, on a thread of its own too: it makes [`Offer`]s, maps what peers
+//! offer, and leaves connections in the [`Porch`], where the transport fetches them.
+
+use super::peer::{Life, Peer, Process};
+use super::remote::Landmark;
+use super::segment::{self, RingMemory, Segment};
+use super::window::{Part, Window};
+use crate::abi::LAPI_ERR_SHM_SETUP;
+use crate::base::ring::{Consumer, Producer};
+use crate::base::sync::Mutex;
+use crate::error::{Error, Result};
+use crate::transport::{PeerState, Task};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// How many descriptors a task passes to another one.
+pub const DESCRIPTORS: usize = 3;
+
+/// Connects this task with its peers, at the transport's wish. What it does becomes visible in the [`Porch`].
+pub trait Connector: Send {
+    /// The transport has something for the peer, or awaits something from it.
+    fn want(&self, peer: Task);
+
+    /// What is known of a peer that this task is not connected with.
+    fn absence(&self, peer: Task) -> Absence;
+
+    /// The peer is given up: a connection that stands in the porch is dropped, and none is made.
+    fn part(&self, peer: Task);
+
+    /// The peer may come back. It is told this epoch.
+    fn rejoin(&self, peer: Task, epoch: u64);
+
+    /// Ends all of this. Nobody can connect any more.
+    fn close(&mut self);
+}
+
+/// Why there is no connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Absence {
+    /// What is to be thought of the peer.
+    pub state: PeerState,
+    /// A clause that follows the peer's name.
+    pub why: String,
+}
+
+/// What a task passes to its peers, and where it maps theirs.
+pub struct Site {
+    me: Task,
+    tasks: u32,
+    /// This task's segment.
+    file: OwnedFd,
+    event: Arc<OwnedFd>,
+    window: Arc<Window>,
+    porch: Arc<Porch>,
+}
+
+/// Where connections wait for the transport.
+#[derive(Default)]
+pub struct Porch {
+    /// There are first contacts: looked at whenever nothing has arrived.
+    waiting: AtomicBool,
+    connections: Mutex<Vec<Connection>>,
+}
+
+/// A ring that is offered to a peer for what it will send, and its memory's file.
+pub struct Offer {
+    ring: RingMemory,
+    consumer: Consumer,
+    file: OwnedFd,
+}
+
+/// What a peer has offered, mapped.
+pub struct Accepted {
+    producer: Producer,
+    ring: RingMemory,
+    segment: Segment,
+    event: OwnedFd,
+}
+
+/// What a peer says of itself, as far as the transport needs it.
+#[derive(Clone, Copy, Debug)]
+pub struct Particulars {
+    /// Which task.
+    pub task: Task,
+    /// Its process; 0 when it cannot be seen from here.
+    pub pid: i32,
+    /// Where its landmark is, and what it holds.
+    pub landmark: Landmark,
+    /// It takes part in asymmetric barriers.
+    pub asymmetric: bool,
+    /// What it says of its place in the job, where it has let this task come back.
+    pub epoch: u64,
+    /// This task has let it come back.
+    pub rejoins: bool,
+}
+
+/// A connection, ready for use.
+pub(super) struct Connection {
+    pub(super) about: Particulars,
+    pub(super) peer: Peer,
+}
+
+impl Site {
+    pub(super) fn new(me: Task, tasks: u32, file: OwnedFd, event: Arc<OwnedFd>) -> Result<Self> {
+        let ring = segment::ring_bytes(tasks);
+        let window = Window::reserve(tasks, segment::SEGMENT, ring).map_err(|reason| {
+            let bytes = segment::bytes(tasks);
+            let detail = format!("no room for {bytes} bytes of peers' shared memory: {reason}");
+            Error::new(LAPI_ERR_SHM_SETUP, detail)
+        })?;
+        Ok(Self { me, tasks, file, event, window, porch: Arc::default() })
+    }
+
+    pub(super) fn porch(&self) -> Arc<Porch> {
+        self.porch.clone()
+    }
+
+    /// This task.
+    pub fn me(&self) -> Task {
+        self.me
+    }
+
+    /// Makes a ring for what the peer will send.
+    ///
+    /// # Errors
+    /// `LAPI_ERR_SHM_SETUP`, with what the system said.
+    pub fn offer(&self, peer: Task) -> Result<Offer> {
+        let (file, ring) = RingMemory::create(self.tasks, self.window.place(peer, Part::Receive))?;
+        Ok(Offer { consumer: ring.consumer(), ring, file })
+    }
+
+    /// What is passed to the peer.
+    pub fn descriptors<'a>(&'a self, offer: &'a Offer) -> [BorrowedFd<'a>; DESCRIPTORS] {
+        [self.file.as_fd(), self.event.as_fd(), offer.file.as_fd()]
+    }
+
+    /// Maps what the peer has passed.
+    ///
+    /// # Errors
+    /// `LAPI_ERR_SHM_SETUP`: it cannot be used, and why.
+    pub fn accept(&self, peer: Task, passed: Vec<OwnedFd>) -> Result<Accepted> {
+        let [segment, event, ring] = <[OwnedFd; DESCRIPTORS]>::try_from(passed).map_err(|passed| {
+            let detail = format!("task {peer} has passed {} descriptors, not {DESCRIPTORS}", passed.len());
+            Error::new(LAPI_ERR_SHM_SETUP, detail)
+        })?;
+        let segment = Segment::open(segment.as_fd(), peer, self.window.place(peer, Part::Segment))?;
+        let place = self.window.place(peer, Part::Send);
+        let ring = RingMemory::open(ring.as_fd(), self.tasks, peer, place)?;
+        Ok(Accepted { producer: ring.producer(), ring, segment, event })
+    }
+
+    /// Hands a connection to the transport. `life` is a descriptor whose other end is open while the peer's process lives and
+    /// is the same program.
+    pub fn hand_over(&self, about: Particulars, offer: Offer, accepted: Accepted, life: Life) {
+        let peer = Peer {
+            out: accepted.producer,
+            inward: offer.consumer,
+            segment: accepted.segment,
+            _rings: [accepted.ring, offer.ring],
+            event: accepted.event,
+            process: Process { life, pid: about.pid, landmark: about.landmark },
+            stuck_at: None,
+        };
+        self.porch.connections.lock().push(Connection { about, peer });
+        if !about.rejoins {
+            self.porch.waiting.store(true, Ordering::Release);
+        }
+        super::wakeup::ring_bell(&self.event);
+    }
+
+    /// Drops what waits for the transport of this peer.
+    pub fn take_back(&self, peer: Task) {
+        self.porch.connections.lock().retain(|connection| connection.about.task != peer);
+    }
+
+    /// Whether a connection with the peer waits for the transport.
+    pub fn has_handed_over(&self, peer: Task) -> bool {
+        self.porch.connections.lock().iter().any(|connection| connection.about.task == peer)
+    }
+}
+
+impl Porch {
+    #[inline]
+    pub(super) fn has_first_contacts(&self) -> bool {
+        self.waiting.load(Ordering::Acquire)
+    }
+
+    /// The connections that wait, of peers that `wanted` admits.
+    pub(super) fn fetch(&self, mut wanted: impl FnMut(&Particulars) -> bool) -> Vec<Connection> {
+        let mut connections = self.connections.lock();
+        let (taken, left): (Vec<_>, Vec<_>) =
+            connections.drain(..).partition(|connection| wanted(&connection.about));
+        *connections = left;
+        let first = connections.iter().any(|connection| !connection.about.rejoins);
+        self.waiting.store(first, Ordering::Release);
+        taken
+    }
+}

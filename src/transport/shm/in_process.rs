@@ -1,0 +1,93 @@
+//! Tasks of tests, which are threads of one process: all are connected from the beginning, and part and rejoin without sockets.
+
+use super::connection::{self, Absence, Connector, Particulars, Site};
+use super::remote::{self, CrossMemory};
+use super::{Own, ShmTransport};
+use crate::base::asymmetric_barrier;
+use crate::base::sync::Mutex;
+use crate::transport::{NO_EPOCH, PeerState, Task};
+use std::collections::BTreeMap;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+
+/// The ends of a job of `tasks` tasks, all connected.
+pub(crate) fn ends(tasks: u32) -> Vec<ShmTransport> {
+    let asymmetric = asymmetric_barrier::registered();
+    let (owns, sites): (Vec<_>, Vec<_>) =
+        (0..tasks).map(|task| Own::create(task, tasks).expect("shared memory")).unzip();
+    let exchange = Arc::new(Exchange { sites, waiting: Mutex::new(BTreeMap::new()), asymmetric });
+    for task in 0..tasks {
+        (0..task).for_each(|peer| exchange.connect((task, None), (peer, None)));
+    }
+    let end = |(task, own): (usize, Own)| {
+        let memory = Some(CrossMemory::new(tasks, false, false));
+        let connector = Box::new(Hub { task: task as Task, exchange: exchange.clone() });
+        let mut end = ShmTransport::new(own, asymmetric, memory, connector);
+        end.fetch_first_contacts();
+        end
+    };
+    owns.into_iter().enumerate().map(end).collect()
+}
+
+/// Connects the tasks of one process.
+struct Exchange {
+    sites: Vec<Site>,
+    /// Who lets whom come back, with which epoch.
+    waiting: Mutex<BTreeMap<(Task, Task), u64>>,
+    asymmetric: bool,
+}
+
+/// One task's way to it.
+struct Hub {
+    task: Task,
+    exchange: Arc<Exchange>,
+}
+
+impl Exchange {
+    fn connect(&self, one: (Task, Option<u64>), other: (Task, Option<u64>)) {
+        let offer = |from: Task, to: Task| self.sites[from as usize].offer(to).expect("a ring");
+        let (to_one, to_other) = (offer(one.0, other.0), offer(other.0, one.0));
+        let accept = |by: Task, from: Task, offer: &connection::Offer| {
+            let passed = self.sites[from as usize].descriptors(offer);
+            let passed = passed.map(|fd| fd.try_clone_to_owned().expect("a descriptor"));
+            self.sites[by as usize].accept(from, passed.into()).expect("shared memory")
+        };
+        let by_one = accept(one.0, other.0, &to_other);
+        let by_other = accept(other.0, one.0, &to_one);
+        let (here, there) = UnixStream::pair().expect("sockets");
+        let about = |of: (Task, Option<u64>), by: (Task, Option<u64>)| Particulars {
+            task: of.0,
+            pid: std::process::id() as i32,
+            landmark: remote::landmark(),
+            asymmetric: self.asymmetric,
+            epoch: of.1.unwrap_or(NO_EPOCH),
+            rejoins: by.1.is_some(),
+        };
+        self.sites[one.0 as usize].hand_over(about(other, one), to_one, by_one, Box::new(here));
+        self.sites[other.0 as usize].hand_over(about(one, other), to_other, by_other, Box::new(there));
+    }
+}
+
+impl Connector for Hub {
+    /// It is connected, or to rejoin.
+    fn want(&self, _peer: Task) {}
+
+    fn absence(&self, _peer: Task) -> Absence {
+        Absence { state: PeerState::Dead, why: "has left".into() }
+    }
+
+    fn part(&self, peer: Task) {
+        self.exchange.waiting.lock().remove(&(self.task, peer));
+        self.exchange.sites[self.task as usize].take_back(peer);
+    }
+
+    fn rejoin(&self, peer: Task, epoch: u64) {
+        let mut waiting = self.exchange.waiting.lock();
+        match waiting.remove(&(peer, self.task)) {
+            Some(theirs) => self.exchange.connect((self.task, Some(epoch)), (peer, Some(theirs))),
+            None => drop(waiting.insert((self.task, peer), epoch)),
+        }
+    }
+
+    fn close(&mut self) {}
+}

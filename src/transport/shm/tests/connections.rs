@@ -1,0 +1,189 @@
+//! Shared memory whose tasks connect by real sockets, each with the thread of its listener.
+
+use super::*;
+use crate::job::connect::{Connections, Service, Settings};
+use crate::job::{Common, Identity, Openings};
+use crate::transport::{Endpoint, Outgoing, Piece, SendOutcome};
+use crate::wire::hello::Hello;
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn begin(task: Task, tasks: u32, key: &str) -> ShmTransport {
+    begin_within(task, tasks, key, PATIENCE)
+}
+
+fn begin_within(task: Task, tasks: u32, key: &str, patience: Duration) -> ShmTransport {
+    let (own, site) = Own::create(task, tasks).expect("shared memory");
+    let key = format!("shm {} {key}", std::process::id());
+    let identity = Identity { task, tasks, key: key.clone(), common: Common::All, source: "a test" };
+    let landmark = remote::landmark();
+    let asymmetric = asymmetric_barrier::registered();
+    let incarnation = remote::random();
+    let (landmark, mark) = (landmark.address, landmark.mark);
+    let hello = Hello { incarnation, landmark, mark, asymmetric, ..Hello::default() };
+    // All tasks are in this process, which must not count them as one: each is the first of a job of its own.
+    let openings = Openings::from_env(&|_| None, &format!("{key} {incarnation:x}"), tasks, task);
+    let settings = Settings {
+        identity: &identity,
+        instance: 0,
+        secret: None,
+        openings,
+        hello,
+        patience,
+        info_level: 0,
+        hint: None,
+    };
+    let start = |service: Service| {
+        let thread = std::thread::spawn(move || service.run());
+        let join: Box<dyn FnOnce() + Send> = Box::new(move || thread.join().expect("the listener's thread"));
+        Ok(join)
+    };
+    let connections = Connections::open(settings, site, start).expect("a listener");
+    let memory = Some(CrossMemory::new(tasks, false, false));
+    ShmTransport::new(own, asymmetric, memory, Box::new(connections))
+}
+
+#[track_caller]
+fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !done() {
+        assert!(Instant::now() < end, "waited in vain until {what}");
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
+
+fn try_pass(from: &mut ShmTransport, to: Task, word: u64) -> SendOutcome {
+    let head = word.to_ne_bytes();
+    let packet =
+        Outgoing { head: &head, first: Piece::EMPTY, second: Piece::EMPTY.into(), copy_limit: usize::MAX };
+    // SAFETY: the head lives during the call.
+    unsafe { from.try_send(to, &packet) }
+}
+
+/// A packet of nothing but a head, from one to the other.
+#[track_caller]
+fn pass(from: &mut ShmTransport, to: &mut ShmTransport, word: u64) {
+    until("a packet is sent", || match try_pass(from, to.me, word) {
+        SendOutcome::Sent => true,
+        outcome => {
+            assert_eq!(outcome, SendOutcome::NoRoom);
+            assert!(to.recv().is_none());
+            false
+        }
+    });
+    let mut found = None;
+    until("a packet arrives", || {
+        found = to.recv();
+        found.is_some()
+    });
+    let packet = found.expect("a packet");
+    // SAFETY: the packet is not released yet, and its head is 8-byte aligned.
+    assert_eq!((packet.src, unsafe { packet.head.cast::<u64>().read() }), (from.me, word));
+    to.release(packet);
+}
+
+/// The two let each other come back; what each is told of the other.
+#[track_caller]
+fn meet(one: &mut ShmTransport, other: &mut ShmTransport) -> [Option<(Task, u64)>; 2] {
+    let mut met = [None; 2];
+    until("both are back", || {
+        met = [met[0].or_else(|| one.rejoined()), met[1].or_else(|| other.rejoined())];
+        assert!(one.recv().is_none() && other.recv().is_none());
+        met.iter().all(Option::is_some)
+    });
+    met
+}
+
+#[test]
+fn tasks_connect_when_they_first_need_each_other() {
+    let mut ends: Vec<_> = (0..3).map(|task| begin(task, 3, "first")).collect();
+    let [one, two, three] = &mut ends[..] else { panic!("three tasks") };
+    assert_eq!(one.state(2), PeerState::Connecting);
+    pass(one, two, 5);
+    pass(two, one, 6);
+    // Both at once.
+    assert_ne!(try_pass(two, 2, 7), SendOutcome::Sent);
+    assert_ne!(try_pass(three, 1, 8), SendOutcome::Sent);
+    pass(three, two, 9);
+    pass(two, three, 10);
+    assert!(one.absence(1).is_none() && one.absence(2).is_some(), "tasks 0 and 2 have not needed each other");
+    assert_eq!(three.connected, [1]);
+}
+
+#[test]
+fn a_task_that_does_not_come_counts_as_dead_after_a_while() {
+    let mut one = begin_within(0, 2, "never", Duration::from_millis(300));
+    assert_eq!(one.absence(1).as_deref(), Some("has not called LAPI_Init"));
+    assert_eq!(try_pass(&mut one, 1, 1), SendOutcome::NoRoom);
+    until("it counts as dead", || one.state(1) == PeerState::Dead);
+    let why = one.absence(1).expect("a reason");
+    assert!(why.contains("LAPI_INIT_TIMEOUT"), "{why}");
+}
+
+#[test]
+fn a_task_may_come_late() {
+    let mut one = begin(0, 2, "late");
+    assert_eq!(try_pass(&mut one, 1, 1), SendOutcome::NoRoom);
+    std::thread::sleep(Duration::from_millis(50));
+    let mut two = begin(1, 2, "late");
+    pass(&mut one, &mut two, 40);
+    pass(&mut two, &mut one, 41);
+}
+
+#[test]
+fn a_task_that_drops_its_end_is_seen_to_have_left() {
+    let (mut one, mut two) = (begin(0, 2, "drop"), begin(1, 2, "drop"));
+    pass(&mut one, &mut two, 1);
+    drop(two);
+    assert_eq!(one.state(1), PeerState::Closed);
+}
+
+fn in_use() -> (usize, usize) {
+    let descriptors = std::fs::read_dir("/proc/self/fd").expect("/proc").count();
+    (descriptors, maps().filter(|line| line.contains("memfd")).count())
+}
+
+/// Other tests of this process open descriptors too: this one is run again in a process of its own.
+#[test]
+fn two_hundred_restarts_leave_nothing_behind() {
+    const NAME: &str = "transport::shm::tests::connections::two_hundred_restarts_leave_nothing_behind";
+    const ALONE: &str = "TWO_HUNDRED_RESTARTS";
+    if std::env::var_os(ALONE).is_none() {
+        let program = std::env::current_exe().expect("this program");
+        let run = std::process::Command::new(program).args([NAME, "--exact"]).env(ALONE, "1").output();
+        let run = run.expect("a process");
+        let text = String::from_utf8_lossy(&run.stdout);
+        assert!(run.status.success() && text.contains("1 passed"), "{text}");
+        return;
+    }
+    let mut one = begin(0, 2, "restarts");
+    let mut before = None;
+    for round in 0..200 {
+        let mut other = begin(1, 2, "restarts");
+        if round != 0 {
+            one.rejoin(1, 7).expect("a listener");
+            Peers::connect(&mut other, 0);
+            assert_eq!(meet(&mut one, &mut other), [Some((1, NO_EPOCH)), Some((0, 7))]);
+        }
+        pass(&mut one, &mut other, round);
+        pass(&mut other, &mut one, round + 1);
+        // Every third time the two part and come together again before the other one is gone.
+        if round % 3 == 0 {
+            one.part(1);
+            other.part(0);
+            assert!(one.recv().is_none() && other.recv().is_none());
+            one.rejoin(1, 8).expect("a listener");
+            other.rejoin(0, 9).expect("a listener");
+            assert_eq!(meet(&mut one, &mut other), [Some((1, 9)), Some((0, 8))]);
+            pass(&mut one, &mut other, round);
+        }
+        drop(other);
+        one.part(1);
+        assert!(one.recv().is_none());
+        match before {
+            Some(before) => assert_eq!(in_use(), before, "descriptors and mappings after round {round}"),
+            None => before = Some(in_use()),
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! What two tasks send each other to connect: a version, a kind, and the fields of that kind, all numbers little-endian.
+//! The descriptors of a call or an answer travel beside it.
+
+use super::frame::Task;
+
+/// Changes whenever a message changes.
+const VERSION: u32 = 0x4c41_0010;
+
+/// The longest message, in bytes.
+pub const LONGEST: usize = 1024;
+
+/// The longest text of a refusal, in bytes.
+const LONGEST_TEXT: usize = 400;
+
+/// The longest secret, in bytes.
+pub const LONGEST_SECRET: usize = 64;
+
+/// The epoch of a task that does not rejoin: see [`Hello::epoch`].
+pub const NO_EPOCH: u64 = 0;
+
+/// What a task says of itself when it connects.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hello {
+    /// Which task it is.
+    pub task: Task,
+    /// The number of tasks in its job.
+    pub tasks: u32,
+    /// How often this task has opened this instance of LAPI in this job: tasks of equal generations belong together.
+    pub generation: u32,
+    /// A random number of this context, by which a process is told from the one before it.
+    pub incarnation: u64,
+    /// Not [`NO_EPOCH`] when the program has resumed the receiver: the sender's place among the collective operations.
+    pub epoch: u64,
+    /// Where the sender's landmark lies in its memory.
+    pub landmark: u64,
+    /// What the landmark holds.
+    pub mark: u64,
+    /// It takes part in asymmetric barriers.
+    pub asymmetric: bool,
+    /// The address of its program, and that of its library.
+    pub maps: [u64; 2],
+    /// The job's secret.
+    pub secret: Vec<u8>,
+}
+
+/// One message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// The first message of a connection, from the task that has made it.
+    Call(Hello),
+    /// The other task's.
+    Answer(Hello),
+    /// The caller has mapped everything: packets may flow.
+    Confirm,
+    /// There will be no connection, for this reason.
+    Refuse(String),
+}
+
+impl Message {
+    /// Its bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = VERSION.to_le_bytes().to_vec();
+        match self {
+            Self::Call(hello) => {
+                out.push(1);
+                hello.put(&mut out);
+            }
+            Self::Answer(hello) => {
+                out.push(2);
+                hello.put(&mut out);
+            }
+            Self::Confirm => out.push(3),
+            Self::Refuse(why) => {
+                out.push(4);
+                let mut end = why.len().min(LONGEST_TEXT);
+                while !why.is_char_boundary(end) {
+                    end -= 1;
+                }
+                out.extend_from_slice(&why.as_bytes()[..end]);
+            }
+        }
+        out
+    }
+
+    /// `None` when the bytes are not such a message.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut rest = bytes;
+        if u32::from_le_bytes(take(&mut rest)?) != VERSION {
+            return None;
+        }
+        let [kind] = take(&mut rest)?;
+        match kind {
+            1 => Hello::take(rest).map(Self::Call),
+            2 => Hello::take(rest).map(Self::Answer),
+            3 => rest.is_empty().then_some(Self::Confirm),
+            4 if rest.len() <= LONGEST_TEXT => Some(Self::Refuse(String::from_utf8_lossy(rest).into_owned())),
+            _ => None,
+        }
+    }
+}
+
+impl Hello {
+    fn put(&self, out: &mut Vec<u8>) {
+        for word in [self.task, self.tasks, self.generation, self.asymmetric.into()] {
+            out.extend_from_slice(&word.to_le_bytes());
+        }
+        for word in [self.incarnation, self.epoch, self.landmark, self.mark, self.maps[0], self.maps[1]] {
+            out.extend_from_slice(&word.to_le_bytes());
+        }
+        out.extend_from_slice(&self.secret);
+    }
+
+    fn take(mut rest: &[u8]) -> Option<Self> {
+        let mut short = || take(&mut rest).map(u32::from_le_bytes);
+        let (task, tasks, generation, asymmetric) = (short()?, short()?, short()?, short()?);
+        let mut long = || take(&mut rest).map(u64::from_le_bytes);
+        let (incarnation, epoch, landmark, mark) = (long()?, long()?, long()?, long()?);
+        let maps = [long()?, long()?];
+        let asymmetric = match asymmetric {
+            0 => false,
+            1 => true,
+            _ => return None,
+        };
+        let secret = rest.to_vec();
+        (secret.len() <= LONGEST_SECRET).then_some(Self {
+            task,
+            tasks,
+            generation,
+            incarnation,
+            epoch,
+            landmark,
+            mark,
+            asymmetric,
+            maps,
+            secret,
+        })
+    }
+}
+
+fn take<const N: usize>(from: &mut &[u8]) -> Option<[u8; N]> {
+    let (bytes, rest) = from.split_first_chunk()?;
+    *from = rest;
+    Some(*bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::rng::Rng;
+
+    fn some_hello(rng: &mut Rng) -> Hello {
+        Hello {
+            task: rng.next_u64() as u32,
+            tasks: rng.next_u64() as u32,
+            generation: rng.next_u64() as u32,
+            incarnation: rng.next_u64(),
+            epoch: rng.next_u64(),
+            landmark: rng.next_u64(),
+            mark: rng.next_u64(),
+            asymmetric: rng.chance(0.5),
+            maps: [rng.next_u64(), rng.next_u64()],
+            secret: (0..rng.below(65)).map(|at| at as u8).collect(),
+        }
+    }
+
+    #[test]
+    fn messages_come_back_as_they_were() {
+        let mut rng = Rng::new(1);
+        for _ in 0..100 {
+            let hello = some_hello(&mut rng);
+            for message in [
+                Message::Call(hello.clone()),
+                Message::Answer(hello),
+                Message::Confirm,
+                Message::Refuse("wrong".into()),
+                Message::Refuse(String::new()),
+            ] {
+                let bytes = message.encode();
+                assert!(bytes.len() <= LONGEST);
+                assert_eq!(Message::decode(&bytes), Some(message));
+            }
+        }
+    }
+
+    #[test]
+    fn a_long_reason_is_cut() {
+        let bytes = Message::Refuse("ü".repeat(LONGEST)).encode();
+        assert!(bytes.len() <= LONGEST);
+        assert!(matches!(Message::decode(&bytes), Some(Message::Refuse(why)) if why.starts_with("üü")));
+    }
+
+    #[test]
+    fn what_is_no_message_is_refused() {
+        let bytes = Message::Call(some_hello(&mut Rng::new(2))).encode();
+        let least = Message::Call(Hello::default()).encode().len();
+        for len in 0..least {
+            assert_eq!(Message::decode(&bytes[..len]), None, "{len} bytes");
+        }
+        let mut long = bytes.clone();
+        long.resize(bytes.len() + LONGEST_SECRET, 0);
+        assert!(bytes.len() == least || Message::decode(&long).is_none());
+        for (at, value) in [(0, 0xff), (4, 0), (4, 5), (17, 2)] {
+            let mut wrong = bytes.clone();
+            wrong[at] = value;
+            assert_eq!(Message::decode(&wrong), None, "byte {at} is {value}");
+        }
+        assert_eq!(Message::decode(&[&Message::Confirm.encode()[..], &[0]].concat()), None);
+    }
+}

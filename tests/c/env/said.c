@@ -1,0 +1,44 @@
+/*
+ * What the library writes to standard error: said CASE
+ *
+ *   ended       calls with a handle that this process has ended a moment ago, and with one that never was
+ *   unhandled   an error that no call can return, in a program without an error handler
+ *   nothing     LAPI_Init and LAPI_Term
+ */
+#include <lapi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static lapi_handle_t hndl;
+
+static void is(int code, int expected, const char *what) {
+    if (code == expected) return;
+    printf("%s: %d instead of %d\n", what, code, expected);
+    exit(1);
+}
+
+static void start(void) {
+    lapi_info_t info;
+    memset(&info, 0, sizeof info);
+    is(LAPI_Init(&hndl, &info), LAPI_SUCCESS, "LAPI_Init");
+}
+
+int main(int argc, char **argv) {
+    const char *which = argc >= 2 ? argv[1] : "";
+    start();
+    if (strcmp(which, "unhandled") == 0) {
+        int me;
+        /* Nothing is registered under the index. */
+        is(LAPI_Qenv(hndl, TASK_ID, &me), LAPI_SUCCESS, "LAPI_Qenv");
+        is(LAPI_Amsend(hndl, (uint)me, (void *)9, NULL, 0, NULL, 0, NULL, NULL, NULL), LAPI_SUCCESS, "LAPI_Amsend");
+        return 2; /* not reached */
+    }
+    is(LAPI_Term(hndl), LAPI_SUCCESS, "LAPI_Term");
+    if (strcmp(which, "ended") == 0) {
+        is(LAPI_Probe(hndl), LAPI_ERR_HNDL_INVALID, "LAPI_Probe");
+        is(LAPI_Term(hndl), LAPI_ERR_HNDL_INVALID, "LAPI_Term again");
+        is(LAPI_Fence(hndl + 64), LAPI_ERR_HNDL_INVALID, "LAPI_Fence");
+    }
+    return 0;
+}
