@@ -76,7 +76,7 @@ C     Attributes.
       CALL FT_EQ8(COUNTS%Tot_pkt_sent_cnt, 0_8, 'Tot_pkt_sent_cnt')
       CALL FT_EQ8(COUNTS%Tot_ack_recv_cnt, 0_8, 'Tot_ack_recv_cnt')
 
-C     Texts: filled up with blanks, no zero at the end, and nothing behind.
+C     Texts: padded with blanks, no zero at the end, no byte beyond it.
       WIDE = REPEAT('x', 200)
       CALL LAPI_MSG_STRING(LAPI_ERR_TGT, WIDE, IERROR)
       CALL FT_OK(IERROR, 'LAPI_MSG_STRING')

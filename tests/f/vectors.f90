@@ -135,7 +135,7 @@ program vectors
 
 contains
 
-  ! Waits for all three counters, and looks at the board: 5 elements after `first`, 10 after `second`.
+  ! Waits for all three counters, and checks the board: 5 elements after `first`, 10 after `second`.
   subroutine came(what, first, second)
     character(*), intent(in) :: what
     integer, intent(in) :: first, second

@@ -32,11 +32,11 @@ fn json(path: &Path) -> Value {
 }
 
 fn list<'a>(value: &'a Value, name: &str) -> &'a Vec<Value> {
-    value[name].as_array().unwrap_or_else(|| panic!("{name} is no list: {value}"))
+    value[name].as_array().unwrap_or_else(|| panic!("{name} is not a list: {value}"))
 }
 
 fn number(value: &Value, name: &str) -> u64 {
-    value[name].as_u64().unwrap_or_else(|| panic!("{name} is no number: {value}"))
+    value[name].as_u64().unwrap_or_else(|| panic!("{name} is not a number: {value}"))
 }
 
 /// Count and bytes of all rows with this call and a name of the place that begins so.

@@ -37,8 +37,8 @@ fn codes(job: Job) -> BTreeMap<i32, (i32, String)> {
     let outcome = job.run();
     let line = |line: &str| {
         let (code, rest) = line.split_once(' ').expect("a code");
-        let (answer, text) = rest.split_once(' ').expect("an answer");
-        (code.parse().expect("a number"), (answer.parse().expect("a number"), text.to_owned()))
+        let (result, text) = rest.split_once(' ').expect("a result");
+        (code.parse().expect("a number"), (result.parse().expect("a number"), text.to_owned()))
     };
     outcome.ok().stdout.lines().map(line).collect()
 }

@@ -353,11 +353,11 @@ fn an_mpi_compilers_flags_are_taken_in() {
     let open_mpi = r#"case $1 in -showme:compile) echo -I/ompi/include ;; -showme:link) echo -L/ompi/lib -lmpi ;; *) exit 1 ;; esac"#;
     let mpich = r#"case $1 in -compile_info) echo gcc -O3 -I/mpich/include ;; -link_info) echo gcc -Wl,-rpath -L/mpich/lib -lmpich ;; *) exit 1 ;; esac"#;
     let path = format!("{}:{}", dir.display(), std::env::var("PATH").expect("there is a PATH"));
-    for (answers, include, library) in [
+    for (script_text, include, library) in [
         (open_mpi, "-I/ompi/include", "-L/ompi/lib -lmpi"),
         (mpich, "-I/mpich/include", "-L/mpich/lib -lmpich"),
     ] {
-        script(&dir.join("mpicc"), answers);
+        script(&dir.join("mpicc"), script_text);
         let asked = shown("mpcc_r", &["-mpi", "a.c"], &[("PATH", &path)]);
         assert!(asked.contains(include) && asked.ends_with(library) && !asked.contains("-O3"), "{asked}");
         let named = shown("mpcc_r", &["a.c"], &[("PATH", &path), ("MP_MSG_API", "LAPI,MPI")]);

@@ -48,7 +48,7 @@ void t_check_eq(const char *file, int line, const char *what, long long got, lon
 void t_check_ptr(const char *file, int line, const char *what, const void *got, const void *want);
 void t_returns(const char *file, int line, const char *call, int got, int want);
 
-/* LAPI_Init with nothing asked for; sets t_hndl, t_me and t_tasks. */
+/* LAPI_Init without options; sets t_hndl, t_me and t_tasks. */
 void t_init(void);
 /* LAPI_Init with a filled-in structure. */
 void t_init_with(lapi_info_t *info);
@@ -62,8 +62,8 @@ void t_set(lapi_query_t attribute, int value);   /* LAPI_Senv */
 void t_fence(void);                              /* LAPI_Gfence */
 void **t_addresses(void *mine);                  /* LAPI_Address_init into a new table, never freed */
 int t_value(lapi_cntr_t *cntr);                  /* LAPI_Getcntr */
-int t_wait(lapi_cntr_t *cntr, int val);          /* LAPI_Waitcntr; what is left */
-void t_wait_exact(lapi_cntr_t *cntr, int val);   /* LAPI_Waitcntr; nothing may be left */
+int t_wait(lapi_cntr_t *cntr, int val);          /* LAPI_Waitcntr; returns the remaining value */
+void t_wait_exact(lapi_cntr_t *cntr, int val);   /* LAPI_Waitcntr; the remaining value must be 0 */
 void t_probe_until(volatile int *flag, int val); /* LAPI_Probe until *flag >= val */
 lapi_long_t t_long(const void *pointer);
 

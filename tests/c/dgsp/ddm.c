@@ -62,7 +62,7 @@ static program *columns(long element, int operation, int operand) {
     return p;
 }
 
-/* Elements in a row, in packets of whole ones. */
+/* Contiguous elements, in packets of whole ones. */
 static program *row(long element) {
     program *p = p_new();
     p_copy(p, 0, element, 0);

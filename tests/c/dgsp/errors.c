@@ -106,7 +106,7 @@ static void verified(void) {
             LAPI_ERR_DGSP_CTL);
 }
 
-/* Registers a program whose descriptor is not true, and sees what it packs. */
+/* Registers a program whose descriptor is wrong, and checks what it packs. */
 static void unverified(void) {
     program *p = good();
     lapi_util_t util;
@@ -190,7 +190,7 @@ static lapi_xfer_t good_xfer(lapi_dg_handle_t dgsp) {
 
 static void params(void) {
     program *p = good(), *q = good();
-    const uint max_uhdr = (uint)t_query(MAX_UHDR_SZ), nobody = (uint)t_tasks;
+    const uint max_uhdr = (uint)t_query(MAX_UHDR_SZ), no_task = (uint)t_tasks;
     lapi_cntr_t done;
     int task;
     bzero(&done, sizeof done);
@@ -198,7 +198,7 @@ static void params(void) {
     p_register(q);
     OK(p_unreserve(q->handle));
     t_set(ERROR_CHK, 1);
-    XFER(x.Dgsp.tgt = nobody, LAPI_ERR_TGT);
+    XFER(x.Dgsp.tgt = no_task, LAPI_ERR_TGT);
     XFER(x.Dgsp.hdr_hdl = 0, LAPI_ERR_HDR_HNDLR_NULL);
     XFER(x.Dgsp.uhdr = NULL, LAPI_ERR_UHDR_NULL);
     XFER(x.Dgsp.uhdr_len = max_uhdr + 4, LAPI_ERR_UHDR_LEN);

@@ -13,7 +13,7 @@ typedef struct {
     long bytes, base, area; /* the place of offset 0 in the area, and the size of the area */
 } end;
 
-/* The first `bytes` bytes of a program, which the end takes over; or bytes in a row. */
+/* The first `bytes` bytes of a program, which the end takes over; or contiguous bytes. */
 static inline end e_make(program *p, long bytes) {
     long low = 0, high = bytes;
     end e;

@@ -129,7 +129,7 @@ static void begin(slot *s, int tgt) {
     x.Dgsp.cmpl_cntr = &s->cmpl_cntr;
     x.Dgsp.dgsp = s->mine.from.p ? e_register(&s->mine.from) : LAPI_BYTE;
     OK(LAPI_Xfer(t_hndl, &x));
-    /* What is under way keeps the program. */
+    /* Operations under way keep the program. */
     e_unreserve(&s->mine.from);
     memset(&x, 0x99, sizeof x);
 }

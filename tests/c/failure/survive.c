@@ -11,7 +11,7 @@
  *   completion  it dies in a completion handler
  *   gfence      it dies while all are in LAPI_Gfence, again and again
  *   exchange    it dies while all are in LAPI_Address_init, again and again
- *   counter     it dies while the others wait for a counter that only it would raise; their error handlers raise it
+ *   counter     it dies while the others wait for a counter that only it would increment; their error handlers set it
  *   term        it dies somewhere around its LAPI_Term
  *   flush       as deaf; the others call LAPI_Term at once, while it dies
  *   exit        it exits with status 0, without LAPI_Term

@@ -71,7 +71,7 @@ int main(int argc, char **argv) {
         usleep(100000); /* so that a task that exits has exited */
         OK(LAPI_Amsend(t_hndl, 1, handlers[1], NULL, 0, NULL, 0, NULL, NULL, &org_cntr));
         OK(LAPI_Waitcntr(t_hndl, &org_cntr, 1, NULL));
-        T_FAIL("a message to nobody is complete");
+        T_FAIL("a message whose handler cannot run is complete");
     }
     T_FAIL("there is no case \"%s\"", which);
     return 0;

@@ -193,7 +193,7 @@ int main(int argc, char **argv) {
     if (strcmp(which, "look") == 0 && argc == 4) return look(argv[2], argv[3]);
     if (strcmp(which, "spawn") == 0 && argc == 3) seed = (uint64_t)atoi(argv[2]), spawn();
     else if (strcmp(which, "again") == 0 && argc >= 4) {
-        if (argc == 6) look(argv[4], argv[5]); /* nothing was left over by the program before */
+        if (argc == 6) look(argv[4], argv[5]); /* the previous program has left nothing open */
         again(atoi(argv[2]), argv[3]);
     } else T_FAIL("there is no case \"%s\"", which);
     return 0;

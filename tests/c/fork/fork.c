@@ -3,7 +3,7 @@
  *
  *   calls        in a child every call with the parent's handle returns LAPI_ERR_HNDL_INVALID, by both names
  *   storm SEED   several threads fork while all tasks communicate; children end in every way
- *   opening      a thread forks children that stay, while another one opens and ends contexts of all tasks
+ *   opening      a thread forks children that live on, while another one opens and ends contexts of all tasks
  *   handlers     header and completion handlers fork; the child's signals are the program's
  *   locked N     threads use every lock of the library while others fork children that open LAPI again, N times
  *   jobs         children of every task form jobs with one another
@@ -291,7 +291,7 @@ static void *fork_stayers(void *arg) {
         if (child == 0) {
             char byte;
             close(until_then[1]);
-            /* Whatever was open in the parent at that moment stays open here, unless the library sees to it. */
+            /* Descriptors that were open in the parent at that moment stay open here, unless the library closes them. */
             _exit(read(until_then[0], &byte, 1) == 0 ? 21 : 22);
         }
         staying[stayers++] = child;

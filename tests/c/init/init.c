@@ -11,7 +11,7 @@
  *   alone       this is a job of one task, and everything works
  *   plain       a little traffic with everybody
  *   local       LAPI_Init and LAPI_Term while no other task is there
- *   missing     what needs a task that never comes fails, and the error handler is told; its own things go on
+ *   missing     operations with a task that is missing fail, and the error handler is called; other operations continue
  *   order       two instances, opened in another order by every other task, and one that only one task opens
  */
 #include "common.h"

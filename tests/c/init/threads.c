@@ -115,7 +115,7 @@ static void inside(void) {
         waiting = 0;
         for (i = 0; i < 3; i++) CHECK_EQ(pthread_create(&tids[i], NULL, stuck, NULL), 0);
         while (__atomic_load_n(&waiting, __ATOMIC_ACQUIRE) < 3) usleep(100);
-        usleep(round * 10000); /* from on their way to asleep */
+        usleep(round * 10000); /* from entering the call to asleep */
         OK(LAPI_Term(t_hndl));
         for (i = 0; i < 3; i++) CHECK_EQ(pthread_join(tids[i], NULL), 0);
         /* Whether they had entered the call or not: it has ended with an error. */

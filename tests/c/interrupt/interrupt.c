@@ -188,7 +188,7 @@ static void idle(void) {
 
 static volatile double sink = 1;
 
-/* By now every thread of LAPI that had nothing to do sleeps. */
+/* By now every idle thread of LAPI sleeps. */
 static void settle(void) { usleep(30000); }
 
 /* Computes, and makes no call, until an int has a value. */
@@ -290,7 +290,7 @@ static void own(void) {
     /* Each message is sent by the handler of the one before. */
     OK(LAPI_Amsend(t_hndl, (uint)t_me, handlers[t_me], NULL, 0, NULL, 0, NULL, NULL, NULL));
     compute_until(&links, CHAIN);
-    /* A message that is refused five times, from oneself and from another task. */
+    /* A message that is refused five times, from the task itself and from another one. */
     settle();
     OK(LAPI_Amsend(t_hndl, (uint)t_me, refusings[t_me], NULL, 0, area, 100, NULL, NULL, NULL));
     compute_until(&refused, 6);

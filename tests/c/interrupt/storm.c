@@ -315,7 +315,7 @@ static volatile int asked, seen;
 
 static void asking(lapi_handle_t *hndl, void *inline_too) {
     lapi_msg_info_t info;
-    /* Where the dispatcher runs already nothing can happen: the call is over at once, whatever the count. */
+    /* Where the dispatcher already runs no progress is possible: the call returns at once, whatever the count. */
     OK(LAPI_Msgpoll(*hndl, inline_too ? UINT_MAX : 20, &info));
     CHECK((info.status & (LAPI_BOTH_COMPLETE | LAPI_DISP_CNTR)) != 0);
     OK(LAPI_Msgpoll(*hndl, 0, &info));

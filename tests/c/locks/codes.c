@@ -97,7 +97,7 @@ static void single(void) {
     the_lock();
     conditions();
     wrong_handles();
-    /* Whoever holds the lock may ask for the functions. */
+    /* A thread that holds the lock may request the functions. */
     acquire();
     get_functions();
     release();
@@ -251,7 +251,7 @@ static void *arrival(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong *msg
     return NULL;
 }
 
-/* One call to oneself, of each kind in turn. */
+/* One call with the task itself as target, of each kind in turn. */
 static void call(int kind) {
     static long long here, there;
     static lapi_cntr_t cntr;

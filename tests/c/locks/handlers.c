@@ -222,7 +222,7 @@ static void without(int keep) {
     t_wait_exact(&cmpl_cntr, 10);
     t_probe_until(&inlines, 20);
     CHECK_EQ(errors, 10);
-    CHECK_EQ(headers, 10); /* what was wrong went without data */
+    CHECK_EQ(headers, 10); /* the wrong messages carried no data */
     CHECK_EQ(mine(), keep);
     t_fence();
     if (keep) release();

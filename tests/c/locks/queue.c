@@ -11,7 +11,7 @@ enum { MESSAGES = 1000, THREADS = 3, LENGTH = 64, ANSWER = 1 << 30 };
 
 /* All guarded by the lock. */
 static int queue[LENGTH], first, length, refused, wakes;
-static int answers, finished;
+static int replies, finished;
 static char *seen; /* which messages of which task have arrived */
 static lapi_cond_t not_empty, changed;
 
@@ -26,7 +26,7 @@ static void *arrival(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, lapi_retur
     ret->ctl_flags = LAPI_BURY_MSG;
     if (number & ANSWER) {
         CHECK_EQ((number & ~ANSWER) / MESSAGES, t_me);
-        answers++;
+        replies++;
         signal_one(&changed);
         return NULL;
     }
@@ -84,7 +84,7 @@ int main(int argc, char **argv) {
         OK(LAPI_Amsend(t_hndl, tgt, (void *)7, &number, sizeof number, NULL, 0, NULL, NULL, NULL));
         CHECK(mine());
     }
-    while (answers < MESSAGES) {
+    while (replies < MESSAGES) {
         if (interrupts) wait_on(&changed);
         else OK(LAPI_Probe(t_hndl));
         CHECK(mine());

@@ -63,7 +63,7 @@ static int listen_to(void) {
     return wait_here();
 }
 
-/* Hears nothing that can be ignored. */
+/* Ignores all signals that can be ignored. */
 static int be_deaf(void) {
     int signals[] = {SIGUSR1, SIGTERM, SIGINT, SIGHUP};
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) signal(signals[i], SIG_IGN);

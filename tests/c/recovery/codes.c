@@ -84,7 +84,7 @@ static void codes(void) {
     CHECK_EQ(left, 3);
     OK(LAPI_Nopoll_wait(t_hndl, &arrived, 3, NULL));
     CHECK_EQ(arrived.cntr, 0);
-    OK(LAPI_Resume_totask(t_hndl, other)); /* it was not purged: nothing happens */
+    OK(LAPI_Resume_totask(t_hndl, other)); /* it was not purged: no effect */
     every_call(LAPI_SUCCESS);
     t_fence();
     OK(LAPI_Purge_totask(t_hndl, other));

@@ -3,7 +3,7 @@
  *
  *   counter   task 0 waits for a put that is never made, the others are outside of LAPI
  *   gfence    the last task computes, the others are in LAPI_Gfence
- *   full      task 0 fences what has found no room at task 1, which makes no call
+ *   full      task 0 calls LAPI_Fence for packets that have found no room at task 1, which makes no call
  *   half      task 1 waits for a message of which task 0 has sent a part only, and then makes no call
  *   blocked   a completion handler in task 1 does not return; task 0 waits for it
  *   stuck     a header handler in task 1 does not return; task 0 waits for it
@@ -184,7 +184,7 @@ static void life(void) {
     OK(LAPI_Term(second));
     CHECK(!is_default());
     raise(SIGUSR2); /* reports, and ends no task */
-    /* A child has no LAPI, and the signal is what it is in any program. */
+    /* A child has no context, and the signal has its default action. */
     if (fork() == 0) {
         CHECK(is_default());
         raise(SIGUSR2);
@@ -207,7 +207,7 @@ static void life(void) {
     raise(SIGUSR2);
     t_init();
     raise(SIGUSR2);
-    /* A handler that the program sets while LAPI runs stays. */
+    /* LAPI_Term keeps a handler that the program has set meanwhile. */
     bzero(&own, sizeof own);
     own.sa_handler = says_own;
     CHECK_EQ(sigaction(SIGUSR2, &own, NULL), 0);

@@ -9,7 +9,7 @@ place_t places[MOST][WORKERS];
 unsigned char library[LARGE];
 claim_t claims[MOST];
 
-/* A message that a completion handler is to look at. */
+/* A message that a completion handler checks. */
 typedef struct pending {
     note_t note;
     struct pending *next, **link;

@@ -46,7 +46,7 @@ typedef struct {
 
 extern worker_t workers[WORKERS];
 
-/* Before an operation that raises the thread's counter n times: makes it 0, and chooses how it will be waited for. */
+/* Before an operation that increments the thread's counter n times: sets it to 0, and selects how the thread waits for it. */
 void prepare(worker_t *w, int tgt, int n);
 /* Waits until the counter is at n, and takes that off. 0: the target is lost, and it will not get there. */
 int settle(worker_t *w, int tgt, int n);

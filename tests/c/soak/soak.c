@@ -68,7 +68,7 @@ static void pause_a_little(void) {
     usleep(300);
 }
 
-/* ---- nothing may grow ---- */
+/* ---- no resource use may grow ---- */
 
 static long entries(const char *path) {
     DIR *dir = opendir(path);
@@ -152,7 +152,7 @@ static void claim(int final) {
     }
 }
 
-/* Waits until what has been seen is what was claimed. */
+/* Waits until the received messages match the claim. */
 static int reaches(int task, const char *what, uint64_t want, const _Atomic uint64_t *have) {
     while (*have < want && !gone(task)) pause_a_little();
     if (gone(task)) return 0;

@@ -48,7 +48,7 @@ extern atomic_int reported[MOST];       /* the error handler or a call has repor
 extern atomic_int lost[MOST];       /* purged */
 extern atomic_int giving_up;        /* a task is lost: this era is over */
 
-/* Whether the task is dead or purged: calls that name it may fail, and what goes there may not end. */
+/* Whether the task is dead or purged: calls that name it may fail, and operations with it may not complete. */
 int gone(int task);
 /* Checks a return code: 1 for success, 0 when the target is lost, which the call may report; any other ends the soak. */
 int went(const char *what, int code, int tgt);

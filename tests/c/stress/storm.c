@@ -1,5 +1,5 @@
 /*
- * All to all, everything at once: storm SEED OPS WINDOW THREADS LARGEST
+ * All to all, all operations at once: storm SEED OPS WINDOW THREADS LARGEST
  *
  * Every thread of every task follows a plan of OPS operations that every task can derive from the seed: kind, target,
  * length, place. At most WINDOW of them are under way. At the end every task replays the plans of all others and computes

@@ -2,7 +2,7 @@
  * Many threads on one handle and on several: threads HANDLES THREADS ROUNDS
  *
  * On each handle this number of threads does every kind of operation at the same time, with interrupts on, and checks
- * that the data has arrived: they fetch back what they have put, and completion handlers check what was sent. Beside
+ * that the data has arrived: they fetch back what they have put, and completion handlers check what was sent. In addition to
  * them one thread polls and changes the mode, and two play ball with counters that no message changes. At the end
  * every handler has run once for each message, and every counter has its expected value.
  */
@@ -95,7 +95,7 @@ static program *two_of_three(long third) {
 
 static int target(int src, int thread, int round) { return (src + thread + round) % t_tasks; }
 
-/* One round: everything at once to one task, and then all of it looked at. */
+/* One round: all operations at once with one task, and then a check of all data. */
 static void go_round(worker *w, int round, unsigned char *out, unsigned char *home, unsigned char *back) {
     handle *h = w->on;
     uint64_t seed = t_seed((uint64_t)h->number * 64 + (uint64_t)w->thread, (uint64_t)t_me, (uint64_t)round);
@@ -279,7 +279,7 @@ static void look_back(handle *h) {
     wait_exact(h->hndl, &h->tgt_cntr, 5 * mine);
     OK(LAPI_Getcntr(h->hndl, &h->tgt_cntr, &value));
     CHECK_EQ(value, 0);
-    /* Nobody leaves while others still look. */
+    /* No task leaves while others still check. */
     OK(LAPI_Gfence(h->hndl));
 }
 

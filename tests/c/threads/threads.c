@@ -4,7 +4,7 @@
  *   waiters SEED   several threads in LAPI_Waitcntr, woken one by one in any order
  *   turns          collective calls from several threads, in turns, while others communicate (chapter 15)
  *   handles SEED   sixteen handles, opened, used and closed by many threads in any order
- *   term SEED      LAPI_Term while other threads are inside of every kind of call; the instance is opened again at once
+ *   term SEED      LAPI_Term while other threads are inside every kind of call; the instance is opened again at once
  *   where          which handler runs in which thread; what those threads have blocked
  *   together N     N completion handlers run at the same time when there are N threads for them
  *   order          with one thread they run one after the other, in order
@@ -272,7 +272,7 @@ static void *visitor(void *arg) {
         default: rc = LAPI_Put(v->h, (uint)v->tgt, sizeof area[9], area[9], area[10], NULL, NULL, NULL); break;
         }
         CHECK_FOR(rc == LAPI_SUCCESS || rc == LAPI_ERR_HNDL_INVALID || rc == LAPI_ERR_NO_CONNECTIVITY,
-                  "call %d has answered %d", v->kind, rc);
+                  "call %d has returned %d", v->kind, rc);
     } while (rc != LAPI_ERR_HNDL_INVALID);
     return NULL;
 }

@@ -127,7 +127,7 @@ static void tell(ulong bytes) {
         good(LAPI_GEN_STRIDED_XFER, LEN);
         info[2] = (void *)ROOMY;
         send_one(LAPI_GEN_STRIDED_XFER, bytes, distance, LAPI_ERR_TGT_EXTENT), untouched();
-        /* And a good one, so that nothing is left over. */
+        /* And a valid one, so that no state is left over. */
         good(LAPI_GEN_GENERIC, LEN);
         send_one(LAPI_GEN_GENERIC, bytes, distance, 0);
     }

@@ -1,8 +1,8 @@
 /*
  * Vectors together with all other operations: calls CASE
  *
- *   fence     nothing but LAPI_Fence and LAPI_Gfence says that the data is there
- *   copied    what is not longer than BUF_CP_SIZE is copied at once, however many are sent
+ *   fence     only LAPI_Fence and LAPI_Gfence show that the data has arrived
+ *   copied    data of up to BUF_CP_SIZE bytes is copied at once, whatever the number of messages
  *   passive   the target is not in LAPI
  *   replies   completion handlers of both kinds reply with vectors
  *   threads   four threads put, get and send at the same time

@@ -307,7 +307,7 @@ static side shape_of(int number, int which) {
 }
 
 static side shapes[MESSAGES][2];
-static lapi_vec_t *answers[64][MESSAGES];
+static lapi_vec_t *vectors[64][MESSAGES];
 static unsigned char *landings;
 static int offered[64][MESSAGES];
 static volatile int accepted;
@@ -327,7 +327,7 @@ static lapi_vec_t *dropping(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulo
         return NULL;
     }
     __atomic_fetch_add(&accepted, 1, __ATOMIC_RELEASE);
-    return answers[o->src][o->number];
+    return vectors[o->src][o->number];
 }
 
 static unsigned char *landing(int src, int number) { return landings + ((size_t)src * MESSAGES + (size_t)number) * SLOT; }
@@ -348,7 +348,7 @@ static void drop(void) {
         orgs[i] = v_vector(&shapes[i][0], data + i * SLOT);
         for (task = 0; task < t_tasks; task++) {
             v_poison(&shapes[i][1], landing(task, i));
-            answers[task][i] = v_vector(&shapes[i][1], landing(task, i));
+            vectors[task][i] = v_vector(&shapes[i][1], landing(task, i));
         }
     }
     t_fence();

@@ -33,7 +33,7 @@ static void stamp(void) {
         }
 }
 
-/* Checks the stamps and takes them away; what is left must be zero. */
+/* Checks the stamps and clears them; all other bytes must be zero. */
 static void check(void) {
     int block, i, j;
     ulong k;

@@ -1,9 +1,9 @@
 /*
  * Vectors of every shape: shapes KIND LARGEST [refused], KIND one of putv getv amv, xputv xgetv xamv for LAPI_Xfer
  *
- * In round r task i works with task i+r. Shapes of more than LARGEST bytes are left out. Whoever may change a buffer or
- * a vector, by what a counter or a handler says, spoils it at once. With `refused` the tasks make themselves untouchable
- * after LAPI_Init has found that they can copy across address spaces, so that each such copy fails on its way.
+ * In round r task i works with task i+r. Shapes of more than LARGEST bytes are skipped. A task that may change a buffer
+ * or a vector, because a counter or a handler says so, overwrites it at once. With `refused` the tasks forbid access to
+ * their memory after LAPI_Init has found that they can copy across address spaces, so that each such copy fails.
  */
 #include "vec.h"
 

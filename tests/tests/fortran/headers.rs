@@ -75,8 +75,8 @@ fn types_and_constants_are_those_of_c() {
     }
     let mut c = String::from(
         "#include <lapi.h>\n#include <netinet/in.h>\n#include <stddef.h>\n#include <stdio.h>\n#include <stdlib.h>\n\
-         static int told;\n\
-         static void is(long got, long want, const char *what) {\n    told++;\n    if (got == want) return;\n    \
+         static int facts;\n\
+         static void is(long got, long want, const char *what) {\n    facts++;\n    if (got == want) return;\n    \
          printf(\"%s: %ld in Fortran, %ld in C\\n\", what, got, want);\n    exit(1);\n}\n\
          void facts_(int *want) { is(facts, *want, \"the number of facts\"); puts(\"PASS 0\"); }\n",
     );
