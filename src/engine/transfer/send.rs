@@ -1,6 +1,9 @@
 //! How anything leaves this task, and what follows when the memory that it was sent from is free.
 
-use crate::abi::{INT_ERR, LAPI_ERR_MEMORY_EXHAUSTED, LAPI_ERR_NO_CONNECTIVITY, LAPI_ERR_TGT_PURGED, LAPI_ERR_UNKNOWN, LAPI_SEND_COMPLETE, lapi_sh_info_t, scompl_hndlr_t};
+use crate::abi::{
+    INT_ERR, LAPI_ERR_MEMORY_EXHAUSTED, LAPI_ERR_NO_CONNECTIVITY, LAPI_ERR_TGT_PURGED, LAPI_ERR_UNKNOWN,
+    LAPI_SEND_COMPLETE, lapi_sh_info_t, scompl_hndlr_t,
+};
 use crate::base::bytes::Piece;
 use crate::base::clock::ticks;
 use crate::engine::context::active_handler::Kind;
@@ -118,6 +121,12 @@ pub(in crate::engine) unsafe fn send(
     let (outbox, mut wire) = core.out();
     // SAFETY: the caller's promise.
     unsafe { outbox.send(&mut wire, tgt, head, body, limit, done) }
+}
+
+/// Whether a stream of `len` bytes is copied, so that the program may change them at once.
+#[inline]
+pub(in crate::engine) fn copies(core: &Core, len: usize) -> bool {
+    len <= core.options.copy_limit && core.outbox.has_buffer()
 }
 
 /// Queues a message of several packets, and sends as much of it as there is room for.
