@@ -81,8 +81,6 @@ pub struct Core {
     pub waiters: Waiters,
     /// Which way is faster for long messages.
     pub tuner: Tuner,
-    /// The same for vectors, by the length of their pieces.
-    pub vector_tuner: Tuner,
     /// The function that CONTROL calls (LAPI_REG_DDM_FUNC).
     pub ddm: DdmSlot,
     /// When a thread of the program last polled, in ticks.
@@ -157,8 +155,7 @@ impl Core {
             news: false,
             activity: 0,
             waiters: Waiters::default(),
-            tuner: Tuner::new(14),
-            vector_tuner: Tuner::new(6),
+            tuner: Tuner::new(),
             ddm: DdmSlot::new(),
             last_poll: 0,
             last_kick: 0,
