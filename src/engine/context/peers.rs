@@ -69,7 +69,13 @@ impl Peers {
     /// Of a job of `tasks` tasks, all of them up.
     pub fn new(tasks: u32) -> Self {
         let table = vec![Peer::default(); tasks as usize].into_boxed_slice();
-        Self { table, unusual: 0, rejoining: TaskSet::default(), leaving: TaskSet::default(), joined_at: None }
+        Self {
+            table,
+            unusual: 0,
+            rejoining: TaskSet::default(),
+            leaving: TaskSet::default(),
+            joined_at: None,
+        }
     }
 
     /// This task has rejoined a job that runs: all others are still to be met.

@@ -38,6 +38,12 @@ pub struct Tuner {
     scattered: Learnt,
 }
 
+impl Default for Tuner {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Tuner {
     /// One that has learnt nothing yet.
     pub fn new() -> Self {

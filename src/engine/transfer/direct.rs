@@ -134,7 +134,7 @@ fn announce(held: &mut Held<'_>, peer: Task, marks: Marks, bytes: u64) {
 fn refused(held: &mut Held<'_>, transfer: DirectCopy) {
     let core = held.core();
     core.stats.peers.refused += 1;
-    let (me, peer) = (core.options.me, transfer.peer);
+    let peer = transfer.peer;
     match transfer.kind {
         Kind::Push { marks, done } => {
             // SAFETY: the program leaves its data alone until the put is done.

@@ -382,9 +382,9 @@ impl Calls {
     }
 
     fn refuse(&mut self, task: Task, why: String) {
-        if !self.refused.contains_key(&task) {
+        if let std::collections::btree_map::Entry::Vacant(entry) = self.refused.entry(task) {
             log(format_args!("{why}"));
-            self.refused.insert(task, format!("refuses to connect: {why}"));
+            entry.insert(format!("refuses to connect: {why}"));
         }
     }
 
