@@ -27,7 +27,7 @@ impl Error {
         Self { code, detail: detail.into() }
     }
 
-    /// What [`Self`] says, as far as it stands in the table, in the language that the environment asks for.
+    /// The text of [`Self`], as far as the table has it, in the language that the environment asks for.
     #[cold]
     pub fn translated(&self, env: &catalog::Env<'_>) -> String {
         match (lookup(self.code), catalog::look_up(self.code, env)) {

@@ -1,4 +1,4 @@
-//! Notes how the tools, and the library with them, were built: `lapi_info` tells it.
+//! Notes how the tools, and the library with them, were built: `lapi_info` prints it.
 
 use std::env;
 use std::process::Command;

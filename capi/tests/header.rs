@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What cbindgen reads, in the order of the header. The rest of `src/abi` stands in `capi/prelude.h`, because only
+/// What cbindgen reads, in the order of the header. The rest of `src/abi` is in `capi/prelude.h`, because only
 /// hand-written C can say it; `layout.rs` compares both with Rust.
 const SOURCES: &[&str] = &[
     "../src/abi/error_codes.rs",

@@ -2,7 +2,7 @@
 
 use std::ptr::null_mut;
 
-/// Room for `count` values, all zeroes, never freed; none when there is no memory.
+/// Room for `count` values, all zeroes, never freed; `None` when memory is exhausted.
 ///
 /// # Safety
 ///

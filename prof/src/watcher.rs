@@ -89,7 +89,7 @@ pub fn fork_child() {
 }
 
 extern "C" fn run(_: *mut libc::c_void) -> *mut libc::c_void {
-    // SAFETY: this very thread, and a name that ends.
+    // SAFETY: this thread itself, and a zero-terminated name.
     unsafe { libc::pthread_setname_np(libc::pthread_self(), c"lapiprof".as_ptr()) };
     // Makes the allocator's memory for this thread now.
     drop(std::hint::black_box(Box::new([0_u8; 64])));

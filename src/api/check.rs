@@ -1,4 +1,4 @@
-//! What is wrong with a parameter, by the man pages.
+//! Checks of parameters, as the man pages demand.
 
 use super::MAX_UHDR;
 use crate::abi::{
@@ -25,7 +25,7 @@ pub fn target(held: &mut Held<'_>, tgt: u32) -> Result<()> {
     Err(Error::new(LAPI_ERR_TGT, format!("task {tgt}; the job has the tasks 0 to {}", tasks - 1)))
 }
 
-/// The length can be one. Always checked.
+/// The length is valid. Always checked.
 #[inline]
 pub fn length(len: u64) -> Result<()> {
     if len <= wide(LAPI_MAX_MSG_SZ) {
@@ -34,7 +34,7 @@ pub fn length(len: u64) -> Result<()> {
     Err(Error::new(LAPI_ERR_DATA_LEN, format!("{len} bytes; at most {LAPI_MAX_MSG_SZ}")))
 }
 
-/// There is an address at the origin if there are bytes.
+/// The address at the origin is not null if there are bytes.
 #[inline]
 pub fn origin_address(address: usize, len: u64) -> Result<()> {
     if address != 0 || len == 0 {
@@ -43,7 +43,7 @@ pub fn origin_address(address: usize, len: u64) -> Result<()> {
     Err(Error::new(LAPI_ERR_ORG_ADDR_NULL, format!("null address for {}", bytes(len))))
 }
 
-/// There is an address at the target if there are bytes.
+/// The address at the target is not null if there are bytes.
 #[inline]
 pub fn target_address(address: u64, len: u64) -> Result<()> {
     if address != 0 || len == 0 {
@@ -56,7 +56,7 @@ fn bytes(len: u64) -> String {
     if len == 1 { "1 byte".to_owned() } else { format!("{len} bytes") }
 }
 
-/// There is a header handler. Always checked.
+/// The header handler is given. Always checked.
 #[inline]
 pub fn header_handler(handler: u64) -> Result<()> {
     if handler != 0 {
@@ -74,7 +74,7 @@ pub fn header_fits(len: usize) -> Result<()> {
     Err(Error::new(LAPI_ERR_UHDR_LEN, format!("a user header of {len} bytes; at most {MAX_UHDR}")))
 }
 
-/// The user header is as the man page wants it.
+/// The user header is as the man page demands.
 #[inline]
 pub fn header(address: usize, len: usize) -> Result<()> {
     if len % 4 != 0 {

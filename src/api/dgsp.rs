@@ -84,7 +84,7 @@ pub struct DgspMessage {
 }
 
 /// Starts an active message whose data a program gathers (LAPI_DGSP_XFER). A program with a CONTROL cannot gather: this is
-/// reported to the error handler, and the message goes without data.
+/// reported to the error handler, and the message is sent without data.
 ///
 /// # Safety
 /// The program must describe readable memory from `udata` on; the addresses must be as LAPI_Amsend wants them.
@@ -103,9 +103,9 @@ pub unsafe fn amsend(held: &mut Held<'_>, request: DgspMessage) -> Result<()> {
         Err(error) if error.code == LAPI_ERR_DGSP_CTL => {
             super::check::target(held, message.tgt)?;
             super::check::header_handler(message.handler)?;
-            let told = Error::new(error.code, format!("{}; the message is buried", error.detail));
+            let reported = Error::new(error.code, format!("{}; the message is buried", error.detail));
             let tgt = message.tgt;
-            held.context().report(held, AM_ERR, tgt, &told);
+            held.context().report(held, AM_ERR, tgt, &reported);
             Content::EMPTY
         }
         Err(error) => return Err(error),

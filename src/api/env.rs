@@ -14,12 +14,12 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// The shortest and the longest TIMEOUT, in seconds.
 pub const TIMEOUTS: std::ops::RangeInclusive<i32> = 10..=86_400;
-/// What ACK_THRESHOLD may be.
+/// The valid values of ACK_THRESHOLD.
 pub const ACK_THRESHOLDS: std::ops::RangeInclusive<i32> = 1..=31;
 /// The number of contexts a task may have: MAX_PORTS.
 pub const INSTANCES: usize = 16;
 
-/// What a query answers.
+/// The result of a query.
 pub enum Answer {
     /// One number.
     Number(c_int),
@@ -37,7 +37,7 @@ pub fn query(held: &mut Held<'_>, query: lapi_query_t) -> Result<Answer> {
     let context = held.context();
     let settings = &context.settings;
     let core = held.core();
-    let (options, told) = (&core.options, &core.options.advertised);
+    let (options, advertised) = (&core.options, &core.options.advertised);
     let shared = options.tasks > 1;
     Ok(Answer::Number(match query {
         TASK_ID => options.me as c_int,
@@ -51,8 +51,8 @@ pub fn query(held: &mut Held<'_>, query: lapi_query_t) -> Result<Answer> {
         INTERRUPT_SET => settings.interrupts.load(Relaxed).into(),
         MAX_PORTS => INSTANCES as c_int,
         MAX_PKT_SZ | MAX_ATOM_SIZE => core.outbox.packet_size() as c_int,
-        NUM_REX_BUFS => told.rexmit_buffers,
-        REX_BUF_SZ => told.rexmit_size,
+        NUM_REX_BUFS => advertised.rexmit_buffers,
+        REX_BUF_SZ => advertised.rexmit_size,
         LOC_ADDRTBL_SZ => ADDRESS_TABLE as c_int,
         EPOCH_NUM | USE_THRESH => 0,
         RCV_FIFO_SIZE => limits(core).receive_buffer as c_int,
@@ -68,13 +68,13 @@ pub fn query(held: &mut Held<'_>, query: lapi_query_t) -> Result<Answer> {
         PRINT_STATISTICS => {
             let peers = peers(core);
             let text = statistics(core.options.me, &peers, &core.stats.local);
-            // Not with the lock: another thread may hold that of stdout and wait for this one.
+            // Without the lock: another thread may hold that of stdout and wait for this one.
             held.unlocked(|| print(&text));
             return Ok(Answer::Printed);
         }
         // MP_USE_BULK_XFER asks for bulk transfer; this library has none yet.
         BULK_XFER => 0,
-        BULK_MIN_MSG_SIZE => told.bulk_minimum,
+        BULK_MIN_MSG_SIZE => advertised.bulk_minimum,
         _ => return Err(unknown(query)),
     }))
 }
@@ -94,7 +94,7 @@ pub fn set(context: &Context, query: lapi_query_t, value: c_int) -> Result<()> {
         ERROR_CHK => settings.error_check.store(value != 0, Relaxed),
         INTERRUPT_SET => {
             settings.interrupts.store(value != 0, Relaxed);
-            // The notifier looks at once, and begins or stops to listen.
+            // The notifier checks at once, and begins or stops to listen.
             context.notifier.watch();
         }
         TIMEOUT => {
@@ -114,7 +114,7 @@ pub fn set(context: &Context, query: lapi_query_t, value: c_int) -> Result<()> {
 }
 
 /// The text of a return code in the language of the environment, without a final zero (man page LAPI_Msg_string). An unknown
-/// number gets a text as well, and says that it is unknown. At most LAPI_MAX_ERR_STRING - 1 bytes.
+/// number gets a text as well, which names it as unknown. At most LAPI_MAX_ERR_STRING - 1 bytes.
 ///
 /// # Errors
 /// `LAPI_ERR_CATALOG_FAIL`: NLSPATH is set, and no catalogue of that language can be opened; the text is the English one.
@@ -154,7 +154,7 @@ fn system_error(code: c_int) -> Option<String> {
     (!text.starts_with("Unknown error")).then_some(text)
 }
 
-/// What went to and from other tasks, with what they have fetched by themselves.
+/// The counts of data to and from other tasks, with what they have fetched by themselves.
 fn peers(core: &mut Core) -> Path {
     let fetched = core.transport.remote().map_or(0, |remote| remote.fetched());
     Path { bytes_sent: core.stats.peers.bytes_sent + fetched, ..core.stats.peers }

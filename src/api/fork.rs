@@ -1,7 +1,7 @@
-//! What must be seen to when the program forks. The child has none of the parent's contexts (`capi` forgets them) and none
-//! of its threads; it may open contexts of its own. The parent notices nothing.
+//! What must be done when the program forks. The child has none of the parent's contexts (`capi` forgets them) and none
+//! of its threads; it may open contexts of its own. The parent is not affected.
 //!
-//! Locks of a context need no care: nobody in the child knows of that context any more.
+//! Locks of a context need no care: nothing in the child refers to that context any more.
 
 use crate::base::{asymmetric_barrier, known_threads, thread};
 use crate::dgsp::registry;
@@ -10,7 +10,7 @@ use crate::{error, report};
 
 /// Before the fork, in the thread that forks.
 pub fn before() {
-    // What is found out once must be known: should another thread be about to find it out, the child would wait for it.
+    // What is determined once must be determined now: if another thread were about to do that, the child would wait for it.
     asymmetric_barrier::registered();
     registry::before_fork();
     connect::before_fork();
@@ -29,6 +29,6 @@ pub fn in_child() {
     thread::forget_in_child();
     known_threads::forget_in_child();
     report::thread::forget_in_child();
-    // The child is no task, until it opens a context of its own.
+    // The child is not a task until it opens a context of its own.
     error::set_task(None);
 }

@@ -29,13 +29,13 @@ use std::time::{Duration, Instant};
 /// MP_REXMIT_BUF_SIZE), calls that send to it pause.
 const LANE_BYTES: usize = 1 << 20;
 
-/// How long LAPI_Term tries to get rid of what was sent and has found no room.
+/// How long LAPI_Term tries to send what has found no room.
 const FLUSH: Duration = Duration::from_secs(5);
 
-/// What the program says at LAPI_Init, copied out of lapi_info_t.
+/// What the program gives to LAPI_Init, copied out of lapi_info_t.
 #[derive(Clone, Copy)]
 pub struct Request {
-    /// The handle to be.
+    /// The future handle.
     pub handle: lapi_handle_t,
     /// The instance, from 0: the tasks of one instance find each other.
     pub instance: usize,
@@ -73,7 +73,7 @@ impl Request {
 /// A larger number is a mistake, or was never set; it would take the memory for its stacks.
 const MOST_COMPLETION_THREADS: i32 = 128;
 
-/// How many rounds of the dispatcher LAPI_Term makes at most for what has come in.
+/// How many rounds of the dispatcher LAPI_Term makes at most for what has arrived.
 const LAST_ROUNDS: u32 = 10_000;
 
 /// Opens a context (man page LAPI_Init): reads the environment, begins to listen for other tasks, starts the threads. It waits
@@ -88,7 +88,7 @@ pub fn init(context: &Arc<Context>, request: &Request) -> Result<lapi_dev_t> {
     if config.info_level >= 1 && identity.task == 0 {
         warn_of_misspelt_variables();
     }
-    // From now on it can be asked why this takes so long.
+    // From now on a report can show why this takes long.
     let wishes = ReportConfig { signal: config.report_signal, stall: config.stall_seconds };
     let place = (identity.task, identity.tasks);
     report::thread::enlist(context, request.instance, place, wishes, request.recipe, &config::process_env);
@@ -145,7 +145,7 @@ pub fn term(context: &Context) -> Result<()> {
     if !nested {
         give_up_the_awaited(held.core());
         let until = Instant::now() + FLUSH;
-        // What finds no room in all this time never will: the peer does not look any more.
+        // What finds no room in all this time never will: the peer has stopped polling.
         let _ = wait_until(&mut held, "LAPI_Term", |core| {
             let idle = !core.is_sending();
             let late = || Instant::now() >= until && !awaits_a_late_task(core);
@@ -162,7 +162,7 @@ pub fn term(context: &Context) -> Result<()> {
     held.core().news = true;
     context.end_conditions(&mut held);
     if nested {
-        // A handler ends its own context: nothing can be waited for, since this very thread is in the middle of a call.
+        // A handler ends its own context: nothing can be waited for, since this thread itself is in the middle of a call.
         context.notifier.dismiss();
         context.completions.dismiss();
         report::thread::dismiss(context, false);
@@ -184,14 +184,14 @@ fn awaits_a_late_task(core: &Core) -> bool {
     core.outbox.waiting_for().any(|peer| core.transport.state(peer) == PeerState::Connecting)
 }
 
-/// What waits for tasks that are not there is not waited for.
+/// Data for tasks that have not connected is not waited for.
 fn give_up_the_awaited(core: &mut Core) {
     for task in core.peers.give_up_rejoining() {
         lost_peers::abandon(core, task, LAPI_ERR_TGT_PURGED);
     }
 }
 
-/// Answers what has come in until now: a peer's fence may wait for it.
+/// Serves what has arrived until now: a peer's fence may wait for it.
 fn serve_last(held: &mut Held<'_>) {
     for _ in 0..LAST_ROUNDS {
         if !dispatcher::turn(held) {
@@ -200,7 +200,7 @@ fn serve_last(held: &mut Held<'_>) {
     }
 }
 
-/// Stops the threads, tells the peers, and takes the core out.
+/// Stops the threads, notifies the peers, and takes the core out.
 fn end(context: &Context) {
     report::thread::dismiss(context, true);
     context.notifier.stop();
@@ -214,7 +214,7 @@ fn end(context: &Context) {
     drop(core);
 }
 
-/// The way to the other tasks, and the device in use.
+/// The transport to the other tasks, and the device in use.
 fn join(
     config: &Config,
     identity: &Identity,
@@ -290,12 +290,12 @@ fn allow_open_files(tasks: u32) {
     let mut limit = getrlimit(Resource::Nofile);
     if limit.current.is_some_and(|soft| soft < needed) {
         limit.current = limit.maximum;
-        // Should it fail, connecting says so.
+        // If it fails, connecting reports that.
         let _ = setrlimit(Resource::Nofile, limit);
     }
 }
 
-/// What may be wrong when another task is not found.
+/// The possible mistake when another task is not found.
 fn hint(identity: &Identity) -> Option<String> {
     let by_hand = config::process_env("MP_CHILD").is_some() && config::process_env("MP_PARTITION").is_none();
     by_hand.then(|| {
@@ -307,7 +307,7 @@ fn hint(identity: &Identity) -> Option<String> {
     })
 }
 
-/// What this task says of itself when it connects.
+/// What this task sends about itself when it connects.
 fn hello(tasks: u32) -> Hello {
     let landmark = remote::landmark();
     Hello {

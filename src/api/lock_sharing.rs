@@ -1,5 +1,5 @@
 //! The functions of LAPI_GET_THREAD_FUNC (man page LAPI_Util; the manual's chapter 12): the program shares the context's
-//! lock. They answer numbers of the system, not LAPI's.
+//! lock. They return numbers of the system, not LAPI's.
 
 use crate::abi::{LAPI_NULL_THREAD_ID, lapi_handle_t};
 use crate::engine::context::Context;
@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 /// 0 is never the outcome of a refusal: a number of the system's `errno.h`.
 pub type Outcome<T = ()> = Result<T, c_int>;
 
-/// The handle, the condition or the time makes no sense.
+/// The handle, the condition or the time is invalid.
 pub const INVALID: c_int = EINVAL;
 
 /// mutex_lock: EDEADLK when this thread holds the lock, or is in a handler that runs with it.
@@ -18,7 +18,7 @@ pub fn lock(context: &Context, handle: lapi_handle_t) -> Outcome {
     lock_sharing::lock(context, handle).map_err(number)
 }
 
-/// mutex_trylock: EBUSY when anyone holds the lock, this thread included.
+/// mutex_trylock: EBUSY when any thread holds the lock, this one included.
 pub fn try_lock(context: &Context, handle: lapi_handle_t) -> Outcome {
     lock_sharing::try_lock(context, handle).map_err(number)
 }
@@ -50,7 +50,7 @@ pub fn timed_wait(
     lock_sharing::wait(context, handle, condition, until).map_err(number)
 }
 
-/// cond_signal. Nobody needs to hold the lock for it, nor to wait.
+/// cond_signal. The caller need not hold the lock, and no thread need wait.
 pub fn signal(context: &Context, condition: usize) -> Outcome {
     lock_sharing::signal(context, there(condition)?);
     Ok(())
@@ -66,7 +66,7 @@ pub fn take_down(context: &Context, condition: usize) -> Outcome {
     lock_sharing::free_to_go(context, there(condition)?).map_err(number)
 }
 
-/// The address of a condition that is there.
+/// The address of a condition, which must not be null.
 fn there(condition: usize) -> Outcome<usize> {
     if condition == 0 { Err(INVALID) } else { Ok(condition) }
 }

@@ -1,7 +1,7 @@
-//! The calls of the manual, one file per family, without C's clothes: addresses are numbers, errors are values.
+//! The calls of the manual, one file per family, without C's types: addresses are numbers, errors are values.
 //!
 //! A call checks what it was given (all of it with ERROR_CHK on; always what would otherwise harm the library
-//! itself), starts the operation in the engine, and lets the dispatcher have one round, as the manual says of most
+//! itself), starts the operation in the engine, and lets the dispatcher have one round, as the manual has it for most
 //! calls.
 
 pub mod active_message;

@@ -7,7 +7,7 @@ use crate::engine::progress::wait::{counter_changed, make_progress, poll_once, w
 use crate::error::{Error, Result};
 use std::sync::atomic::Ordering;
 
-/// Reads a counter (man page LAPI_Getcntr). A program that looks again and again makes progress by it.
+/// Reads a counter (man page LAPI_Getcntr). A program that reads it in a loop makes progress by that.
 ///
 /// # Safety
 /// `cntr` must be the address of a counter.

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::transport::Task;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Gives a task up: what goes to it, comes from it or waits for it ends here (man page LAPI_Purge_totask).
+/// Gives a task up: what is sent to it, arrives from it or waits for it ends here (man page LAPI_Purge_totask).
 pub fn purge(held: &mut Held<'_>, task: Task) -> Result<()> {
     other(held, task)?;
     recovery::purge(held, task);
@@ -21,7 +21,7 @@ pub fn purge(held: &mut Held<'_>, task: Task) -> Result<()> {
     Ok(())
 }
 
-/// Lets a task come back (man page LAPI_Resume_totask). What is sent to it waits until it is there.
+/// Lets a task rejoin (man page LAPI_Resume_totask). What is sent to it waits until it has connected.
 pub fn resume(held: &mut Held<'_>, task: Task) -> Result<()> {
     other(held, task)?;
     recovery::resume(held, task)?;
@@ -44,7 +44,7 @@ fn other(held: &mut Held<'_>, task: Task) -> Result<()> {
 /// LAPI_ERR_UNKNOWN: the context is of level L1_LIB, whose counters have no room for a list.
 ///
 /// # Safety
-/// `cntr` must be the address of a counter, and the statuses must be writable until the counter is set anew.
+/// `cntr` must be the address of a counter, and the statuses must be writable until the counter is set again.
 pub unsafe fn setcntr_wstatus(
     held: &mut Held<'_>,
     cntr: usize,
@@ -72,13 +72,13 @@ pub unsafe fn setcntr_wstatus(
     Ok(())
 }
 
-/// Waits until a counter has reached `value`, and takes that off, asleep all the time (man page LAPI_Nopoll_wait). The
-/// answer is what is left.
+/// Waits until a counter has reached `value`, and subtracts that, asleep all the time (man page LAPI_Nopoll_wait).
+/// Returns what is left.
 ///
 /// # Errors
 /// LAPI_ERR_CNTR_VAL: `value` is not more than 0. LAPI_ERR_MULTIPLE_WAITERS: another thread waits for the counter in this
 /// call. LAPI_ERR_TGT_PURGED: a task was purged that is in the counter's list, or any task when it has none; or all tasks of
-/// the list have been heard of or purged, so that nothing more can come. LAPI_ERR_UNKNOWN: the context is of level L1_LIB.
+/// the list have reported or were purged, so that nothing more can arrive. LAPI_ERR_UNKNOWN: the context is of level L1_LIB.
 ///
 /// # Safety
 /// `cntr` must be the address of a counter, until this returns.

@@ -229,7 +229,7 @@ fn send_done(
     }
 }
 
-/// Whether the program says that all data lies one byte after the other, whatever its vectors and DGSPs say.
+/// Whether the program declares all data contiguous, whatever its vectors and DGSPs describe.
 #[inline]
 pub fn is_contiguous(flags: c_int) -> bool {
     flags & BUFFER_BOTH_CONTIGUOUS != 0

@@ -11,7 +11,7 @@ use crate::engine::transfer::origin;
 use crate::error::{Error, Result};
 use crate::proto::outbox::SendDone;
 
-/// What the program says of a read-modify-write.
+/// What the program gives for a read-modify-write.
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
     /// The target.

@@ -1,6 +1,6 @@
 //! LAPI_Putv, LAPI_Getv, LAPI_Amsendv, and their forms in LAPI_Xfer.
 //!
-//! The vectors themselves are checked whatever ERROR_CHK says: it costs little beside going through them, and vectors
+//! The vectors themselves are checked whatever ERROR_CHK is: it costs little compared with using them, and vectors
 //! that do not fit each other would write where nothing should be written.
 
 use super::{active_message, check, put_get};
@@ -86,7 +86,7 @@ pub unsafe fn get(held: &mut Held<'_>, request: GetRequest) -> Result<()> {
     unsafe { put_get::get(held, &Get { places, ..request.get }) }
 }
 
-/// Starts an active message whose data is a vector (man page LAPI_Amsendv). The message comes without its data. With
+/// Starts an active message whose data is a vector (man page LAPI_Amsendv). The request comes without its data. With
 /// `contiguous` (BUFFER_BOTH_CONTIGUOUS) its bytes lie one after the other from the vector's first address on.
 ///
 /// # Safety

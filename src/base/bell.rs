@@ -1,5 +1,5 @@
-//! The bell by which anybody asks for a report: the handler of a signal, a thread that has waited for long. It is a pipe, read
-//! by the thread that reports (see [`crate::report::thread`]).
+//! The bell that requests a report: rung by the handler of a signal, or by a thread that has waited for long. It is a pipe,
+//! read by the thread that reports (see [`crate::report::thread`]).
 //!
 //! The bell and the signal belong to the process, so there is one of each. The pipe is known by its number and its inode: a
 //! program that has closed it and has another file there now is never written to. All is atomic, because a signal may come
@@ -19,16 +19,16 @@ use std::time::Duration;
 pub enum Cause {
     /// The signal has come.
     Signal = b's' as isize,
-    /// Nothing has moved for long.
+    /// No progress has been made for long.
     Stall = b't' as isize,
-    /// The reporter shall look at its orders.
+    /// The reporter must check its orders.
     Orders = b'o' as isize,
 }
 
 /// The writing end, -1 when there is none, and its inode.
 static BELL: AtomicI32 = AtomicI32::new(-1);
 static INODE: AtomicU64 = AtomicU64::new(0);
-/// After so many seconds without anything moving a call that waits rings; 0: never.
+/// A waiting call rings after this number of seconds without progress; 0: never.
 static STALL: AtomicU32 = AtomicU32::new(0);
 /// The signal whose handler is ours; 0: none.
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
@@ -41,7 +41,7 @@ pub(crate) struct Bell {
 }
 
 impl Bell {
-    /// Hangs the bell.
+    /// Sets the bell up.
     pub(crate) fn hang() -> rustix::io::Result<Self> {
         let (read, write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         let inode = fstat(&write)?.st_ino;
@@ -50,7 +50,7 @@ impl Bell {
         Ok(Self { read: ManuallyDrop::new(read), write: ManuallyDrop::new(write), inode })
     }
 
-    /// Where it is heard; `None` when the program has closed it.
+    /// The reading end; `None` when the program has closed it.
     pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.owns(&self.read).then(|| self.read.as_fd())
     }
@@ -90,7 +90,7 @@ impl Drop for Bell {
     }
 }
 
-/// Rings, if anybody listens. May be called from a signal handler.
+/// Rings, if a thread listens. May be called from a signal handler.
 pub fn ring(cause: Cause) {
     let bell = BELL.load(Ordering::Acquire);
     if bell < 0 {
@@ -107,7 +107,7 @@ pub fn ring(cause: Cause) {
     }
 }
 
-/// After how long without anything moving a call that waits rings; zero: never.
+/// After how long without progress a waiting call rings; zero: never.
 pub fn stall() -> Duration {
     Duration::from_secs(STALL.load(Ordering::Relaxed).into())
 }

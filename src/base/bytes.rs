@@ -27,7 +27,7 @@ impl Piece {
     }
 }
 
-/// Something whose bytes do not lie in a row, and that can put any range of them in a row.
+/// Something whose bytes are not contiguous, and that can copy any range of them into contiguous memory.
 pub trait Gather {
     /// Packs the bytes `from..from + len` into `out`.
     ///
@@ -36,14 +36,14 @@ pub trait Gather {
     unsafe fn gather(&self, from: u64, len: usize, out: *mut u8);
 }
 
-/// Bytes of the program, in a row or not.
+/// Bytes of the program, contiguous or not.
 #[derive(Clone, Copy)]
 pub enum Source<'a> {
-    /// In a row.
+    /// Contiguous.
     Piece(Piece),
-    /// Not in a row.
+    /// Not contiguous.
     Gathered {
-        /// What knows where they are.
+        /// What locates them.
         by: &'a dyn Gather,
         /// The first one.
         from: u64,
@@ -117,7 +117,7 @@ pub unsafe fn copy(piece: Piece, to: *mut u8) {
     }
 }
 
-/// So many words of zero, of which memory is taken as they are written. `None` when there is no memory for them.
+/// `words` words of zero; the system allocates their memory as they are written. `None` when memory is exhausted.
 pub fn zeroed(words: usize) -> Option<Box<[u64]>> {
     let layout = Layout::array::<u64>(words).ok()?;
     if words == 0 {
@@ -128,7 +128,7 @@ pub fn zeroed(words: usize) -> Option<Box<[u64]>> {
     if first.is_null() {
         return None;
     }
-    // SAFETY: the global allocator has given this memory, with the layout of so many words, and zeros are words.
+    // SAFETY: the global allocator has given this memory, with the layout of `words` words, and zeros are valid words.
     Some(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(first, words)) })
 }
 

@@ -1,4 +1,4 @@
-//! The cheapest clock there is, for hints and for comparing one way with another.
+//! The cheapest clock there is, for hints and for comparing one path with another.
 
 use std::time::Duration;
 
@@ -19,8 +19,8 @@ pub fn ticks() -> u64 {
     }
 }
 
-/// A moment in milliseconds, of a coarse clock: a few milliseconds old, never 0, and begun anew every 49 days. For ages, by
-/// [`since`]; not for the path of a message.
+/// A moment in milliseconds, of a coarse clock: a few milliseconds old, never 0, and starting again every 49 days. For
+/// ages, by [`since`]; not for the path of a message.
 pub fn moment() -> u32 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the structure lives during the call, which cannot fail for a clock that every Linux has.

@@ -1,11 +1,11 @@
 //! The word by which a sender learns that the receiver sleeps and must be woken.
 //!
 //! The pattern is Dekker's, with the asymmetric barrier of [`super::asymmetric_barrier`]. The sleeper raises the word and
-//! then looks for work. A sender gives it work (a packet, or room that it waits for) and then looks at the word. Each side
+//! then looks for work. A sender gives it work (a packet, or room that it waits for) and then reads the word. Each side
 //! has a full barrier between its write and its read, so at least one of them sees what the other has written: either the
 //! sleeper stays awake, or the sender wakes it.
 //!
-//! Orderings: between the two sides only the barriers count, so the common look is Relaxed. The word carries no data: the
+//! Orderings: between the two sides only the barriers count, so the common read is Relaxed. The word carries no data: the
 //! ring publishes the work. When several senders find the word raised, the exchange lets exactly one of them wake the
 //! sleeper.
 

@@ -86,7 +86,7 @@ mod tests {
     use std::sync::Barrier;
     use std::thread;
 
-    /// From now on the calling thread asks in vain whether a file exists.
+    /// From now on the calling thread's checks whether a file exists fail.
     fn without_stat() {
         let word = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
         let forbidden = [libc::SYS_stat, libc::SYS_newfstatat, libc::SYS_statx];
@@ -108,7 +108,7 @@ mod tests {
     /// A table that is full of living threads stays as it is, and no thread asks the system about the others.
     #[test]
     fn threads_are_known_while_they_live_and_are_not_looked_up() {
-        // Other tests of this process may have known threads too: so many find a place at most.
+        // Other tests of this process may have known threads too: at most PLACES threads find a place.
         const THREADS: usize = PLACES + 20;
         let (entered, looked) = (Barrier::new(THREADS + 1), Barrier::new(THREADS + 1));
         let me = || (this_thread(), rustix::thread::gettid().as_raw_pid());

@@ -8,7 +8,7 @@
 //! The algorithm is that of Drepper, *Futexes Are Tricky* (2011), mutex 3, with a way to hand the lock on: an owner that
 //! takes it again at once would otherwise be faster than any sleeper, for ever.
 //!
-//! | state | meaning | who leaves it, to which state |
+//! | state | meaning | which thread leaves it, to which state |
 //! |---|---|---|
 //! | FREE | no thread holds the lock | a thread that takes it: HELD, or WANTED when it has slept |
 //! | HELD | held; no thread sleeps, but for one whose duty has passed to a woken thread | the owner: FREE. A waiter: WANTED, OVERDUE |
@@ -17,8 +17,9 @@
 //! | HANDED | free, but for the thread that was just woken | that thread: WANTED. The last owner, when none slept: FREE. Another thread, after a moment: HELD or WANTED |
 //!
 //! **No wake-up is lost.** A thread sleeps only while the word is WANTED or OVERDUE (or, for a moment, HANDED); leaving these
-//! states wakes one thread. A woken thread has the *duty* to see that the next one is woken: it takes the lock as WANTED, or marks
-//! the lock before it sleeps again, or marks it when it gives up. Until then the lock may be HELD while others sleep.
+//! states wakes one thread. A woken thread has the *duty* to ensure that the next one is woken: it takes the lock as
+//! WANTED, or marks the lock before it sleeps again, or marks it when it gives up. Until then the lock may be HELD while
+//! others sleep.
 //!
 //! **Orderings.** What the lock guards is ordered by the word alone: a thread acquires it by a compare-and-swap with
 //! Acquire from FREE or HANDED, and its owner leaves by a compare-and-swap, swap or store with Release. HANDED to FREE is a
@@ -34,18 +35,18 @@ use std::time::Duration;
 
 /// No thread holds it.
 const FREE: u32 = 0;
-/// A thread holds it, and none has said that it waits.
+/// A thread holds it, and none has marked it as wanted.
 const HELD: u32 = 1;
 /// Held, and a thread may sleep.
 const WANTED: u32 = 2;
 /// Held, and a thread may sleep that was woken before and came too late.
 const OVERDUE: u32 = 3;
-/// Free, but for a thread that was just woken: others stand back a moment.
+/// Free, but for a thread that was just woken: others wait for it a moment.
 const HANDED: u32 = 4;
 
-/// How often a thread looks again before it sleeps.
+/// How often a thread checks again before it sleeps.
 const SPINS: u32 = if cfg!(loom) { 0 } else { 60 };
-/// How long others stand back for the thread that was woken. It was running a moment ago, or has been woken now; when it
+/// How long others let the woken thread go first. It was running a moment ago, or has been woken now; when it
 /// takes longer, the first thread that comes has the lock.
 const COURTESY: Duration = Duration::from_millis(2);
 
@@ -124,7 +125,7 @@ impl RawLock {
     fn hand_on(&self) {
         self.0.store(HANDED, Ordering::Release);
         if !self.0.wake(1) {
-            // The thread that marked the lock does not sleep yet, or has given up; it looks at the word before it sleeps.
+            // The thread that marked the lock does not sleep yet, or has given up; it reads the word before it sleeps.
             self.0.exchange(HANDED, FREE, Ordering::Relaxed);
         }
     }
@@ -141,8 +142,8 @@ impl RawLock {
             }
             std::hint::spin_loop();
         }
-        // `mark` is the state in which this thread sleeps; `invited`: it need not stand back. A thread that has slept has
-        // the duty to see that the next sleeper is woken, for it may have been woken in that one's place.
+        // `mark` is the state in which this thread sleeps; `invited`: it need not wait for another. A thread that has slept
+        // has the duty to see that the next sleeper is woken, for it may have been woken in that one's place.
         let (mut mark, mut invited, mut has_slept) = (WANTED, false, false);
         loop {
             let seen = self.0.load(Ordering::Relaxed);
@@ -251,7 +252,7 @@ mod tests {
     #[test]
     fn a_thread_that_takes_it_again_at_once_keeps_no_other_out() {
         for bumps in [false, true] {
-            // Not on the stack, where the next round's would take their place: what orders that stands in std.
+            // Not on the stack, where the next round's would take their place: the synchronisation for that is inside std.
             let pair: &Pair = Box::leak(Box::new(Pair::new()));
             let stop: &AtomicBool = Box::leak(Box::new(AtomicBool::new(false)));
             thread::scope(|scope| {

@@ -31,7 +31,7 @@ impl Parking {
         self.asleep.load(Ordering::Relaxed) != 0
     }
 
-    /// This thread is about to sleep, here or on a descriptor. It must look at its counter after this call.
+    /// This thread is about to sleep, here or on a descriptor. It must check its counter after this call.
     pub fn prepare_sleep(&self) {
         self.asleep.fetch_add(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);

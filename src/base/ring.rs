@@ -1,20 +1,20 @@
 //! A single-producer, single-consumer ring of packets in memory that two processes share.
 //!
 //! Algorithm: a FastForward-style ring (Giacomoni, Moseley, Vachharajani, PPoPP 2008): the flag that says "this
-//! slot is full" stands in the slot itself, beside the data, so that a small packet costs the consumer exactly one
+//! slot is full" is in the slot itself, beside the data, so that a small packet costs the consumer exactly one
 //! cache line, and neither side reads the other's index on its common path. A slot's flag is its sequence number,
 //! which a slot never carries twice in 2^32 packets, so slots need no clearing.
 //!
 //! A packet whose bytes do not fit its slot puts its body into a second, circular area of bytes. Room in both
-//! comes back through one word, `consumed`, that the consumer writes now and then (every eighth of the ring, or
+//! returns through one word, `consumed`, that the consumer writes now and then (every eighth of the ring, or
 //! at once when the producer is about to sleep and has asked for it), and that the producer reads only when it has run out
 //! of room.
 //!
 //! Orderings: the producer fills slot and body, then stores the slot's word with Release; the consumer loads it
-//! with Acquire before it looks at anything else. The consumer is done with a packet's bytes before it stores
+//! with Acquire before it reads anything else. The consumer is done with a packet's bytes before it stores
 //! `consumed` with Release; the producer loads that with Acquire before it writes over them. `wants_room` carries no
 //! data. It is Dekker's pattern once more (see [`super::doorbell`]): the producer raises it and, before it sleeps, looks
-//! at `consumed`; the consumer writes `consumed` and then looks at `wants_room`, with a barrier in between on both sides.
+//! at `consumed`; the consumer writes `consumed` and then reads `wants_room`, with a barrier in between on both sides.
 //!
 //! `models/ring.rs` checks this file with loom.
 
@@ -32,7 +32,7 @@ const ROOM: usize = SLOT - 8;
 const LINE: usize = 64;
 
 // The slot's word: sequence (32 bits), length of the head in units of 8 bytes (3), length of the body (16), place of
-// the body in units of a line (13), or INLINE when it stands in the slot behind the head.
+// the body in units of a line (13), or INLINE when it is in the slot after the head.
 const HEAD_SHIFT: u32 = 32;
 const BODY_SHIFT: u32 = 35;
 const PLACE_SHIFT: u32 = 51;
@@ -42,7 +42,7 @@ const INLINE: u64 = (1 << 13) - 1;
 pub const MAX_DATA: usize = INLINE as usize * LINE;
 /// The longest body, in bytes. It must also be no more than a quarter of the second area: the consumer keeps less
 /// than an eighth of it to itself, and skipping to the beginning may cost as much as the body, so that a producer
-/// never waits for room that an idle consumer has but does not tell.
+/// never waits for room that an idle consumer has but does not report.
 pub const MAX_BODY: usize = (1 << 16) - 1;
 
 /// How large a ring is.
@@ -61,14 +61,14 @@ impl Geometry {
     }
 }
 
-/// The words of a ring that both sides look at. Zeroed memory is an empty ring.
+/// The words of a ring that both sides read. Zeroed memory is an empty ring.
 #[repr(C)]
 struct Shared {
     /// How many packets the consumer has given back. Written by the consumer alone.
     consumed: Line<AtomicU64>,
     /// Not 0 when the producer sleeps, or is about to, until there is room. Set by the producer, cleared by the consumer.
     wants_room: Line<AtomicU32>,
-    /// Loom's words cannot lie in zeroed memory: those of the slots stand here, and what watches the bytes.
+    /// Loom's words cannot lie in zeroed memory: those of the slots are here, and what watches the bytes.
     #[cfg(loom)]
     watched: model::Watched,
 }
@@ -120,7 +120,7 @@ impl Layout {
         self.shared().watched.word(self.offset(slot.as_ptr()))
     }
 
-    /// The producer is about to write these bytes: loom sees to it that nobody else uses them.
+    /// The producer is about to write these bytes: loom checks that no other thread uses them.
     #[cfg(not(loom))]
     #[inline]
     fn writes(&self, _at: *const u8, _len: usize) {}
@@ -137,7 +137,7 @@ impl Layout {
     }
 }
 
-/// The sequence number that a slot carries when the packet with this index stands in it.
+/// The sequence number that a slot carries when it holds the packet with this index.
 #[inline]
 fn sequence(index: u64) -> u32 {
     (index as u32).wrapping_add(1)
@@ -181,7 +181,7 @@ impl Producer {
     ///
     /// # Safety
     /// `at` must be aligned to 128 bytes and point to `geometry.bytes()` zeroed bytes that stay mapped as long as
-    /// this value lives, and nobody else may produce there.
+    /// this value lives, and no other producer may exist there.
     pub unsafe fn new(at: NonNull<u8>, geometry: Geometry) -> Self {
         // SAFETY: the caller's promise.
         let ring = unsafe { Layout::new(at, geometry) };
@@ -246,7 +246,7 @@ impl Producer {
         self.ring.shared().consumed.load(Ordering::Acquire)
     }
 
-    /// How many packets the consumer has not given back, as far as it has told, and how many there can be.
+    /// How many packets the consumer has not given back, as far as it has reported, and the largest possible number.
     pub fn filled(&self) -> (u64, u64) {
         (self.head.saturating_sub(self.given_back()), self.ring.geometry.slots as u64)
     }
@@ -254,7 +254,7 @@ impl Producer {
     #[cold]
     fn room_again(&mut self) -> bool {
         let consumed = self.given_back();
-        // The other process may be broken: a count that cannot be is not believed.
+        // The other process may be broken: an impossible count is ignored.
         if consumed <= self.consumed || consumed > self.head {
             return false;
         }
@@ -316,7 +316,7 @@ pub struct Consumer {
     ring: Layout,
     /// Index of the next packet.
     tail: u64,
-    /// What `consumed` says.
+    /// The value of `consumed`.
     published: u64,
     /// Bytes of bodies given back since then.
     unpublished: usize,
@@ -325,7 +325,7 @@ pub struct Consumer {
 // SAFETY: as for the producer.
 unsafe impl Send for Consumer {}
 
-/// What the producer should be told after a packet was given back.
+/// What to report to the producer after a packet was given back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
     /// The producer has not asked for room.
@@ -338,7 +338,7 @@ impl Consumer {
     /// The consuming end of the ring at `at`.
     ///
     /// # Safety
-    /// As for [`Producer::new`]; nobody else may consume there.
+    /// As for [`Producer::new`]; no other consumer may exist there.
     pub unsafe fn new(at: NonNull<u8>, geometry: Geometry) -> Self {
         // SAFETY: the caller's promise.
         let ring = unsafe { Layout::new(at, geometry) };
@@ -360,7 +360,7 @@ impl Consumer {
     /// The next packet, if there is one. The same packet again until it is released.
     ///
     /// # Errors
-    /// [`Corrupt`]: the slot's word says what no producer writes. Nothing outside of the ring was looked at.
+    /// [`Corrupt`]: the slot's word has a value that no producer writes. Nothing outside of the ring was read.
     #[inline]
     pub fn peek(&self) -> Result<Option<Packet>, Corrupt> {
         let slot = self.ring.slot(self.tail);
@@ -391,7 +391,7 @@ impl Consumer {
         }
     }
 
-    /// Gives the packet back that [`Self::peek`] showed. `light`: the barrier of who makes the producer sleep.
+    /// Gives the packet back that [`Self::peek`] showed. `light`: the barrier of the thread that makes the producer sleep.
     #[inline]
     pub fn release(&mut self, body_len: usize, light: Light) -> Room {
         self.tail += 1;
@@ -409,8 +409,8 @@ impl Consumer {
             self.ring.shared().wants_room.store(0, Ordering::Relaxed);
         }
         self.ring.shared().consumed.store(self.tail, Ordering::Release);
-        // The producer may have asked between the look above and the count, and sleep without having seen the count. That
-        // the request then stays is no harm: it is answered once more.
+        // The producer may have asked between the read above and the count, and sleep without having seen the count. That
+        // the request then stays does no harm: it is served once more.
         light.fence();
         let wanted = wanted || self.ring.shared().wants_room.load(Ordering::Relaxed) != 0;
         if wanted { Room::Wanted } else { Room::Unasked }

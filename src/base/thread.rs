@@ -187,8 +187,8 @@ extern "C" fn enter(start: *mut libc::c_void) -> *mut libc::c_void {
     drop(std::hint::black_box(Box::new([0_u8; 64])));
     start.ready.store(1, Ordering::Release);
     start.ready.wake(1);
-    // By the thread itself: if it is detached, nobody else may name it later. The program may rename it.
-    // SAFETY: this very thread, and a name that ends.
+    // By the thread itself: if it is detached, no other thread may name it later. The program may rename it.
+    // SAFETY: this thread itself, and a zero-terminated name.
     unsafe { libc::pthread_setname_np(libc::pthread_self(), start.name.as_ptr()) };
     note_thread();
     if let Some(init) = start.recipe.init {
@@ -223,7 +223,7 @@ impl Attributes {
         if unsafe { libc::pthread_attr_getstack(given, &mut stack, &mut size) } != 0 {
             return Self::Given(given);
         }
-        // With no address in them the attributes answer the size below 0.
+        // With no address in them the attributes return the size below 0.
         let has_place = stack.addr().wrapping_add(size) != 0;
         if !has_place && size >= LEAST_STACK {
             return Self::Given(given);
@@ -250,7 +250,7 @@ impl Drop for Attributes {
 
 /// The same attributes without the address of a stack, which only one thread could use.
 fn copy(given: *const libc::pthread_attr_t, stack: usize) -> Box<libc::pthread_attr_t> {
-    // SAFETY: `given` is the program's, `to` is initialised first; what one answers the other takes.
+    // SAFETY: `given` is the program's, `to` is initialised first; each value that is read from one is valid for the other.
     unsafe {
         let mut to: Box<libc::pthread_attr_t> = Box::new(std::mem::zeroed());
         libc::pthread_attr_init(&mut *to);
@@ -278,7 +278,7 @@ fn copy(given: *const libc::pthread_attr_t, stack: usize) -> Box<libc::pthread_a
         }
         let mut processors: libc::cpu_set_t = std::mem::zeroed();
         let size = size_of::<libc::cpu_set_t>();
-        // Without any in them the attributes answer all that there could be.
+        // Without any in them the attributes return the largest set.
         if libc::pthread_attr_getaffinity_np(given, size, &mut processors) == 0
             && (1..libc::CPU_SETSIZE).contains(&libc::CPU_COUNT(&processors))
         {

@@ -23,7 +23,7 @@ pub struct WorkQueue<T> {
 }
 
 impl<T> WorkQueue<T> {
-    /// An empty one, with room for so many items before it allocates.
+    /// An empty queue, with room for `room` items before it allocates.
     pub fn new(room: usize) -> Self {
         Self {
             items: ArrayQueue::new(room),
@@ -112,9 +112,9 @@ impl<T> WorkQueue<T> {
 
 /// Lets threads sleep until something changes that no lock guards.
 ///
-/// A sleeper counts itself and then looks at what it waits for; a thread that changes that looks afterwards whether a sleeper is
-/// counted. Both have a full barrier in between (Dekker's pattern), so at least one sees what the other has done. The word's
-/// value is the number of notifications: a sleeper that has missed one does not fall asleep.
+/// A sleeper counts itself and then checks what it waits for; a thread that changes that checks afterwards whether a
+/// sleeper is counted. Both have a full barrier in between (Dekker's pattern), so at least one sees what the other has
+/// done. The word's value is the number of notifications: a sleeper that has missed one does not fall asleep.
 #[derive(Debug)]
 pub struct EventCount {
     /// The number of notifications while a thread was counted. Raised with Release and read with Acquire: a sleeper that reads

@@ -56,9 +56,9 @@ pub struct Config {
     pub trace_level: u32,
     /// Packets received before they are acknowledged, 1 to 31 (`MP_ACK_THRESH`).
     pub ack_thresh: u32,
-    /// Time between two looks at what needs acknowledging or sending again (`MP_POLLING_INTERVAL`).
+    /// Time between two checks of what needs acknowledging or sending again (`MP_POLLING_INTERVAL`).
     pub polling_interval: Duration,
-    /// Polling loops between two looks at what needs sending again (`MP_RETRANSMIT_INTERVAL`).
+    /// Polling loops between two checks of what needs sending again (`MP_RETRANSMIT_INTERVAL`).
     pub retransmit_interval: u32,
     /// Number of retransmission buffers (`MP_REXMIT_BUF_CNT`, the attribute NUM_REX_BUFS).
     pub rexmit_buf_cnt: u32,
@@ -285,7 +285,7 @@ pub fn nearest(name: &str) -> Option<&'static str> {
     known.filter(|(distance, _)| *distance <= NEAR).min().map(|(_, known)| known)
 }
 
-/// A variable as it stands: for `lapi_info` and for messages.
+/// A variable with its current value: for `lapi_info` and for messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
     /// Which variable.
@@ -298,7 +298,7 @@ pub struct Setting {
     pub refused: Option<Error>,
 }
 
-/// Every variable of [`VARIABLES`] as it stands, wrong values included.
+/// Every variable of [`VARIABLES`] with its current value, wrong values included.
 pub fn settings(env: &Env<'_>) -> Vec<Setting> {
     VARIABLES
         .iter()

@@ -149,21 +149,21 @@ pub const VARIABLES: &[Variable] = &[
     ),
     var(
         "MP_POLLING_INTERVAL",
-        "Microseconds between two looks at what must be acknowledged or sent again.",
+        "Microseconds between two checks of what must be acknowledged or sent again.",
         "400000",
         Kind::Integer(10_001, INT_MAX),
         LAPI_ERR_UNKNOWN,
     ),
     var(
         "MP_RETRANSMIT_INTERVAL",
-        "Polling loops between two looks at what must be sent again.",
+        "Polling loops between two checks of what must be sent again.",
         "1000000",
         Kind::Integer(1000, INT_MAX),
         LAPI_ERR_UNKNOWN,
     ),
     var(
         "MP_REXMIT_BUF_CNT",
-        "How many retransmission buffers a task has; when this or the size is set, at most so many messages are copied at a time.",
+        "How many retransmission buffers a task has; when this or the size is set, also the largest number of messages that are copied at a time.",
         "128",
         Kind::Integer(1, INT_MAX),
         LAPI_ERR_UNKNOWN,
@@ -276,7 +276,7 @@ pub const VARIABLES: &[Variable] = &[
     ),
     var(
         "LAPI_REPORT_SIGNAL",
-        "The signal that makes a task report who waits for what.",
+        "The signal that makes a task report what each of its threads waits for.",
         "USR2",
         Kind::Form("none, or the name or number of a signal", |text| form::report_signal(text).is_some()),
         LAPI_ERR_UNKNOWN,
@@ -311,7 +311,7 @@ pub const VARIABLES: &[Variable] = &[
     launcher(
         "SLURM_STEP_NUM_TASKS",
         NUMBER,
-        "Slurm: how many tasks the step has, where this is said of the step alone.",
+        "Slurm: how many tasks the step has, where this is given for the step alone.",
     ),
     launcher("SLURM_JOB_ID", TEXT, "Slurm: the allocation; with the step, the job's key."),
     launcher("SLURM_STEP_ID", NUMBER, "Slurm: the step, when the task was started by srun."),

@@ -12,7 +12,7 @@ pub(crate) fn given(env: &Env<'_>, name: &str) -> Option<String> {
     (!value.is_empty()).then(|| value.to_owned())
 }
 
-/// Answers an error when `variable` is set to what it does not take.
+/// Returns an error when `variable` is set to a value that it does not accept.
 pub(super) fn check(variable: &Variable, env: &Env<'_>) -> Result<()> {
     match given(env, variable.name) {
         Some(text) if !accepts(variable.kind, &text) => Err(wrong(variable, &text)),

@@ -15,7 +15,7 @@ use std::collections::{HashMap, HashSet};
 /// Deeper nesting is refused with LAPI_ERR_DGSP_STACK.
 pub const MAX_DEPTH: usize = 128;
 
-/// How much of the code may be looked at again because routines share it, as a multiple of the code. Beyond that the
+/// How much of the code may be read again because routines share it, as a multiple of the code. Beyond that the
 /// program is refused with LAPI_ERR_DGSP_OTHER.
 const MAX_SHARING: usize = 16;
 
@@ -51,7 +51,7 @@ struct Compiler<'a> {
     active: Vec<usize>,
     /// The compiled ones by their place, each with its depth.
     done: HashMap<usize, (Part, usize)>,
-    /// How many ints may still be looked at.
+    /// How many ints may still be read.
     budget: usize,
 }
 

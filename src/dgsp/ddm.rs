@@ -29,7 +29,7 @@ impl DdmSlot {
     }
 }
 
-/// The sink that hands runs to a function while a CONTROL says so, and copies them otherwise.
+/// The sink that hands runs to a function while a CONTROL demands it, and copies them otherwise.
 pub(super) struct Distributor {
     memory: *mut u8,
     data: *const u8,
@@ -56,7 +56,7 @@ impl Distributor {
                 unsafe { (self.function)(data.cast_mut().cast(), place.cast(), len, operand, operation) };
             match usize::try_from(taken) {
                 Ok(taken @ 1..) if taken < left => done += taken,
-                // All of it, or a result that is no number of bytes: functions exist that return 0 for "no error".
+                // All of it, or a result that is not a number of bytes: functions exist that return 0 for "no error".
                 _ => break,
             }
         }

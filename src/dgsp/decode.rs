@@ -20,7 +20,7 @@ pub(super) enum Instruction {
     Mcopy { count: usize, first: usize, next: usize },
     /// The routine at `to`, `reps` times.
     Gosub { to: usize, reps: u64, offset: i64, stride: i64, next: usize },
-    /// The end of a routine that has started at `start`, if its author says so.
+    /// The end of a routine that has started at `start`, if its author has given it.
     Iterate { start: Option<usize> },
     /// What is to be done with the runs that follow.
     Control { operation: c_int, operand: c_int, next: usize },

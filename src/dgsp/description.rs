@@ -30,7 +30,7 @@ pub fn describe_layout(layout: &Layout) -> Vec<u64> {
     words
 }
 
-/// The layout that words describe; `None` for words that are no description.
+/// The layout that words describe; `None` for words that are not a description.
 pub fn layout_of(words: &[u64]) -> Option<Layout> {
     match *words {
         [STRIDED, base, block, stride, count] => Some(Layout::strided(base as *mut u8, block, stride, count)),

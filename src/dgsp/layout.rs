@@ -23,7 +23,7 @@ enum Kind {
     Program { program: Arc<Program>, base: *mut u8, len: u64, function: ddm_func_p },
 }
 
-// SAFETY: the pointers are only followed by the unsafe methods, whose callers vouch for what is there and for who else
+// SAFETY: the pointers are only followed by the unsafe methods, whose callers vouch for what is there and for what else
 // uses it.
 unsafe impl Send for Layout {}
 // SAFETY: as above.
@@ -48,9 +48,9 @@ pub(super) fn check_bytes(program: &Program, bytes: u64) -> Result<()> {
 /// A list of pieces, none of them empty, and none touching the next.
 #[derive(Debug)]
 struct Pieces {
-    /// The last entry stands behind the last piece.
+    /// The last entry is the position after the last piece.
     list: Box<[Piece]>,
-    /// The piece at which the last operation ended: most operations go on where the one before ended.
+    /// The piece at which the last operation ended: most operations continue where the one before ended.
     hint: AtomicUsize,
 }
 

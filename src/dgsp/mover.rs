@@ -4,7 +4,7 @@
 pub(super) trait Mover: Copy {
     /// The length, if the type knows it; usize::MAX if there is no limit to it.
     const LEN: usize = 0;
-    /// Whether several blocks that stand two lengths apart can be moved at once.
+    /// Whether several blocks that are two lengths apart can be moved at once.
     const PAIRED: bool = Self::LEN == 4 || Self::LEN == 8;
 
     /// # Safety

@@ -180,7 +180,7 @@ impl Program {
         self.walk(from, len as u64, &mut unsafe { Copier::scatter(base, data) });
     }
 
-    /// As [`Program::scatter`], but where a CONTROL says so the function gets the data instead: one call for each copy
+    /// As [`Program::scatter`], but where a CONTROL demands it the function gets the data instead: one call for each copy
     /// of the program, or for the part of it that is in `data`. A function that says it has processed fewer bytes
     /// than it was given, but some, is called again with the rest.
     ///

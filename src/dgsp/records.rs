@@ -24,9 +24,9 @@ struct Piece {
 /// Moves `count` times three pieces.
 type Loop = unsafe fn([Piece; 3], *mut u8, isize, *mut u8, usize, usize);
 
-/// Moves `count` records whose fields are `list` (its last entry stands behind them), `stride` apart in memory, without
-/// gaps in the packed buffer: to the buffer if `GATHER`, else from it. Does nothing and returns false if the fields take
-/// too many pieces.
+/// Moves `count` records whose fields are `list` (its last entry is the position after them), `stride` apart in memory,
+/// without gaps in the packed buffer: to the buffer if `GATHER`, else from it. Does nothing and returns false if the fields
+/// take too many pieces.
 ///
 /// # Safety
 /// Every field must be accessible in memory, and the packed records in the buffer.

@@ -2,7 +2,7 @@
 //!
 //! A handle is the address of the descriptor in a [`Program`]. The user's references are counted here; an operation
 //! that uses a program holds an `Arc` of it. So a program that the user has given back lives until the last operation
-//! on it has ended, but its handle is no handle any more.
+//! on it has ended, but its handle is invalid from then on.
 
 use super::Program;
 use crate::abi::{
@@ -119,7 +119,7 @@ impl Registry {
         entry.references -= 1;
         if entry.references == 0 {
             let last = shard.remove(&handle.addr());
-            // Freeing a large program is no work to do under a lock.
+            // Freeing a large program takes too long for a lock.
             drop(shard);
             drop(last);
         }

@@ -2,13 +2,13 @@
 //!
 //! Nodes are made only by [`run`], [`repeat`], [`forever`] and [`super::sequence`], which bring what they are given
 //! into the shape that moves fastest: touching runs become one, perfect nests of loops become a grid.
-//! A node says nothing of where it stands; that is the offset of the [`Part`] that holds it. So a routine that is
+//! A node does not contain its own position; that is the offset of the [`Part`] that holds it. So a routine that is
 //! called from many places is compiled once.
 
 use libc::c_int;
 use std::sync::Arc;
 
-/// A node and where it stands.
+/// A node and its position.
 #[derive(Clone, Debug)]
 pub(super) struct Part {
     pub(super) offset: i64,
@@ -37,7 +37,7 @@ pub(super) enum Shape {
     Grid { block: usize, dims: Box<[Dim]> },
     /// Blocks of `block` bytes at any places.
     Indexed { block: usize, places: Box<[i64]> },
-    /// Runs of any length at any places; the last entry stands behind the last run.
+    /// Runs of any length at any places; the last entry is the position after the last run.
     Blocks { list: Box<[Block]> },
     /// A body again and again.
     Loop { count: u64, stride: i64, body: Arc<Node> },
@@ -142,7 +142,7 @@ pub(super) fn repeat(count: u64, stride: i64, part: &Part, exact: bool) -> Resul
         shape: repeated(count, stride, body, exact),
     };
     let whole = if matches!(node.shape, Shape::Run) { Node { runs: 1, ..node } } else { node };
-    // The shift by nothing looks whether the bounds fit where the part stands.
+    // The shift by 0 checks whether the bounds fit the position of the part.
     Part::new(part.offset, whole).shifted(0)
 }
 

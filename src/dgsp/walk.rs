@@ -39,7 +39,7 @@ pub(super) trait Sink {
         }
     }
 
-    /// Whole runs at places relative to `at`; the last entry stands behind the last run.
+    /// Whole runs at places relative to `at`; the last entry is the position after the last run.
     #[inline]
     fn list(&mut self, at: isize, list: &[Block]) {
         for pair in list.windows(2) {
@@ -62,7 +62,7 @@ pub(super) trait Sink {
     fn control(&mut self, _control: Control) {}
 }
 
-/// Hands the bytes `from..from + len` of a node to a sink. The node stands at `at`.
+/// Hands the bytes `from..from + len` of a node to a sink. The node is at `at`.
 ///
 /// The bytes must be among those of the node.
 pub(super) fn walk<S: Sink>(node: &Node, at: isize, from: u64, len: u64, sink: &mut S) {

@@ -8,7 +8,7 @@
 //! | NLSPATH has | that is |
 //! |---|---|
 //! | `%N` | `liblapi.cat` |
-//! | `%L` | the locale: as it stands, without its codeset, and the language alone |
+//! | `%L` | the locale: complete, without its codeset, and the language alone |
 //! | `%l`, `%t`, `%c` | language, territory and codeset of the locale |
 //!
 //! A catalogue is opened for one message and closed again: messages are rare, variables may change, and a child of a fork
@@ -39,7 +39,7 @@ const PLACES: &str = "%L/LC_MESSAGES/%N";
 /// How the environment is looked up.
 pub type Env<'a> = dyn Fn(&str) -> Option<String> + 'a;
 
-/// Where a text is to be had.
+/// Where a text is found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
     /// The text that is built in is the right one: the language is English, or its catalogue lacks this text.
@@ -118,7 +118,7 @@ impl Locale {
     }
 }
 
-/// NLSPATH; not in a program that runs with other rights than its user's, who could make it open any file.
+/// NLSPATH; not in a program that runs with other rights than its user's: the user could make it open any file.
 fn nls_path(env: &Env<'_>) -> Option<String> {
     // SAFETY: getauxval(3) takes a number and touches no memory of ours.
     let is_privileged = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
@@ -205,9 +205,9 @@ impl Catalog {
         (opened.addr() != usize::MAX).then_some(Self(opened))
     }
 
-    /// A message; none when the catalogue has none of this number, or one that is no text.
+    /// A message; `None` when the catalogue has none of this number, or one that is not text.
     fn get(&self, set: c_int, number: c_int) -> Option<String> {
-        // SAFETY: the catalogue is open. Without such a message the default comes back, which is null.
+        // SAFETY: the catalogue is open. Without such a message it returns the default, which is null.
         let found = unsafe { catgets(self.0, set, number, ptr::null()) };
         if found.is_null() {
             return None;

@@ -17,7 +17,7 @@ use rustix::net::{
 /// The most descriptors of one message.
 const FDS_PER_MESSAGE: usize = 4;
 
-/// Who is at the other end, as the kernel saw it when the connection was made.
+/// The process at the other end, as the kernel saw it when the connection was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::job) struct Peer {
     /// 0 when the process is not visible from here (another process namespace).
@@ -32,13 +32,13 @@ pub(in crate::job) struct Received {
     pub(in crate::job) fds: Vec<OwnedFd>,
 }
 
-/// What came of trying to receive.
+/// The result of an attempt to receive.
 #[derive(Debug)]
 pub(in crate::job) enum Receive {
     Message(Received),
     /// Nothing yet.
     Nothing,
-    /// The other end is closed; nothing will ever come.
+    /// The other end is closed; nothing more will arrive.
     Closed,
 }
 
@@ -229,7 +229,7 @@ impl AsFd for Listener {
 
 impl Drop for Listener {
     /// A process that was started at the wrong moment may hold a copy of the descriptor until it runs its program:
-    /// shutting the socket down makes sure that nobody connects to that copy.
+    /// shutting the socket down makes sure that no process connects to that copy.
     fn drop(&mut self) {
         let _ = rustix::net::shutdown(&self.0, Shutdown::Both);
     }
@@ -242,7 +242,7 @@ impl Drop for Channel {
     }
 }
 
-/// A socket that stands in [`SOCKETS`].
+/// A socket that is in [`SOCKETS`].
 #[derive(Debug)]
 struct Socket(ManuallyDrop<OwnedFd>);
 

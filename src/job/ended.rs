@@ -28,7 +28,7 @@ pub fn store(all: &[(u32, Ended)]) {
     change(&|task| words[task]);
 }
 
-/// In the child of a fork: it is no task of that job.
+/// In the child of a fork: it is not a task of that job.
 pub fn forget_in_child() {
     change(&|_| 0);
 }

@@ -1,8 +1,8 @@
-//! Who is in this job: which task this is, which others there are, and how they connect.
+//! The tasks of this job: which one this is, which others exist, and how they connect.
 //!
-//! [`identity`] reads the environment, [`connect`] connects tasks when they first need each other, [`openings`] tells the
-//! programs and contexts of one job apart that follow one another. [`reporter`] is the line to the launcher for reports, and
-//! [`ended`] holds which tasks have ended, as the launcher reports them.
+//! [`identity`] reads the environment, [`connect`] connects tasks when they first need each other, [`openings`]
+//! distinguishes the programs and contexts of one job that follow one another. [`reporter`] is the line to the launcher for
+//! reports, and [`ended`] holds which tasks have ended, as the launcher reports them.
 
 mod channel;
 pub mod connect;

@@ -57,7 +57,7 @@ impl Openings {
         count(before.unwrap_or_default()) + 1
     }
 
-    /// The opening that was just counted has come to nothing.
+    /// The opening that was just counted has failed.
     pub fn take_back(&self, me: Task) {
         if let Some(before) = self.opened(me) {
             return self.write(Word::Opened(self.instance), me, before.saturating_sub(1));

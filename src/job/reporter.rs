@@ -3,7 +3,7 @@
 //! LAPI_REPORT_FD names it by number and inode. The program may be a script that starts the LAPI program, or may have closed
 //! all descriptors and opened files of its own, so the inode is compared before every use: what is not the launcher's socket
 //! any more is never written to. While a task uses it no program that the task starts inherits it: two readers would take
-//! each other's questions away.
+//! each other's requests.
 
 use crate::config::Env;
 use crate::wire::launcher::{FromLauncher, FromTask, LONGEST};
@@ -24,7 +24,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// The line that the environment names, if it is there.
+    /// The line that the environment names, if it exists.
     pub fn from_env(env: &Env<'_>) -> Option<Self> {
         let value = env("LAPI_REPORT_FD")?;
         let (number, inode) = value.trim().split_once(':')?;
@@ -34,7 +34,7 @@ impl Line {
         Some(line)
     }
 
-    /// The socket, where messages arrive; `None` when it is not there any more.
+    /// The socket, where messages arrive; `None` when it does not exist any more.
     pub fn fd(&self) -> Option<BorrowedFd<'_>> {
         if self.number < 0 {
             return None;
@@ -103,7 +103,7 @@ mod tests {
     fn messages_go_both_ways() {
         let (here, there) = UnixDatagram::pair().expect("sockets");
         let inode = fstat(&there).expect("a socket").st_ino;
-        let line = named(there.as_raw_fd(), inode).expect("the socket is there");
+        let line = named(there.as_raw_fd(), inode).expect("the socket exists");
         assert!(line.receive().is_none());
         here.send(b"an unknown message").expect("room");
         here.send(FromLauncher::Ask(3).encode().as_bytes()).expect("room");
@@ -126,7 +126,7 @@ mod tests {
         for text in ["", "7", "a:b", ":"] {
             assert!(Line::from_env(&move |_| Some(text.to_owned())).is_none(), "{text}");
         }
-        let line = named(there.as_raw_fd(), inode).expect("the socket is there");
+        let line = named(there.as_raw_fd(), inode).expect("the socket exists");
         // As a program does that closes everything and opens a file of its own.
         let mut there: std::os::fd::OwnedFd = there.into();
         rustix::io::dup2(&file, &mut there).expect("another file in its place");

@@ -8,11 +8,12 @@
 //! A task that is missing for ever *fails* the operation at the task that awaits its packet. That task ends the operation at
 //! once, and every later one too, and sends a packet about it to all that would await a packet of its own: from this operation
 //! on they fail at their turn. So a failure spreads along the ways of the values, in as many steps; no task waits for one that
-//! waits no more, and all tasks still count the same operations.
+//! has stopped waiting, and all tasks still count the same operations.
 //!
 //! A barrier of one task may meet an exchange of another: the program has made different calls. Packets of an exchange have
-//! values, those of a barrier have none, so the task that gets the other kind knows. It goes on through all rounds and names
-//! such a task in its packets: at the end every task knows, the operation fails in all of them, and the next one is in step.
+//! values, those of a barrier have none, so the task that gets the other kind detects it. It continues through all rounds
+//! and names such a task in its packets: at the end every task knows, the operation fails in all of them, and the next one
+//! is in step.
 
 use super::content::Content;
 use super::outbox::{Body, Outbox, SendDone};
@@ -80,7 +81,7 @@ pub struct Collectives {
     missing: HashMap<Task, (u32, Failure)>,
     /// An operation has failed here: so do all that follow.
     failed: Option<Failure>,
-    /// Tasks that were missing and may come back: failures of operations before this one, for want of them, are over.
+    /// Tasks that were missing and may rejoin: failures of operations before this one, for want of them, are over.
     forgiven: HashMap<Task, u32>,
 }
 
@@ -170,7 +171,7 @@ impl Collectives {
         self.current.as_ref().map_or(self.next, |current| current.sequence)
     }
 
-    /// Takes in a packet of `src`. Returns whether it is one that `src` can have sent: otherwise nothing has changed.
+    /// Receives a packet of `src`. Returns whether it is one that `src` can have sent: otherwise nothing has changed.
     ///
     /// # Safety
     /// `body` must be readable for `len` bytes.
@@ -221,7 +222,7 @@ impl Collectives {
         Some(&mut self.arrived[at].1)
     }
 
-    /// Goes on as far as what has arrived allows. When the operation is over: the values of all tasks, by task (none
+    /// Continues as far as what has arrived allows. When the operation is over: the values of all tasks, by task (none
     /// for a barrier), or why there are none.
     pub fn advance(
         &mut self,
@@ -267,12 +268,12 @@ impl Collectives {
         }
     }
 
-    /// Nothing will come from `task` any more, beyond what has arrived: operations that need it fail with `code`.
+    /// Nothing more will arrive from `task`: operations that need it fail with `code`.
     pub fn lose(&mut self, task: Task, code: i32) {
         let now = self.current.as_ref().map_or(self.next, |current| current.sequence);
         let (from, _) = self.missing.entry(task).or_insert((now, Failure { task, code }));
         if before(now, *from) {
-            // It had failed in a later operation, but what it owed to this one never got out.
+            // It had failed in a later operation, but what it owed to this one was never sent.
             *from = now;
         }
     }
@@ -285,7 +286,7 @@ impl Collectives {
         self.missing.entry(peer).or_insert((sequence, failure));
     }
 
-    /// `task`, which was missing, may come back: operations from the next one on wait for it, and for those that had failed
+    /// `task`, which was missing, may rejoin: operations from the next one on wait for it, and for those that had failed
     /// for want of it.
     pub fn forgive(&mut self, task: Task) {
         self.missing.retain(|_, (_, failure)| failure.task != task);
@@ -296,7 +297,7 @@ impl Collectives {
         self.forgiven.insert(task, self.next);
     }
 
-    /// This task takes part in no operation from `sequence` on: tells those that would await its packets.
+    /// This task takes part in no operation from `sequence` on: notifies the tasks that would await its packets.
     #[cold]
     fn fail(&mut self, sequence: u32, failure: Failure, outbox: &mut Outbox, link: &mut impl Link) {
         self.failed = Some(failure);
@@ -360,7 +361,7 @@ impl Collectives {
     }
 }
 
-/// Whose packet task `me` awaits in the round that reaches this far.
+/// The task whose packet task `me` awaits in the round that reaches this far.
 fn sender(me: Task, reach: u64, tasks: u32) -> Task {
     ((u64::from(me) + reach) % u64::from(tasks)) as Task
 }

@@ -156,7 +156,7 @@ impl<T> Inbox<T> {
         early
     }
 
-    /// Drops what has come of a message whose first packet is malformed, and what is still to come.
+    /// Drops what has arrived of a message whose first packet is malformed, and what is still to arrive.
     pub fn refuse(&mut self, src: Task, id: u32) {
         self.early(src, id);
         let refused = &mut self.source(src).refused;
@@ -209,7 +209,7 @@ impl<T> Inbox<T> {
         self.sources[src as usize] = None;
     }
 
-    /// Takes a message under way out, for example when its data will come by another way.
+    /// Takes a message under way out, for example when its data will arrive by another path.
     pub fn withdraw(&mut self, src: Task, id: u32) -> Option<Assembly<T>> {
         let assemblies = &mut self.source(src).assemblies;
         let at = assemblies.iter().position(|(known, _)| *known == id)?;

@@ -3,7 +3,7 @@
 use super::*;
 
 impl<T> Inbox<T> {
-    /// As if so many messages of `src` had been delivered.
+    /// As if `delivered` messages of `src` had been delivered.
     pub(crate) fn begin_at(&mut self, src: Task, delivered: u32) {
         self.source(src).delivered = delivered;
     }
@@ -28,7 +28,7 @@ fn data_belongs_to_its_message_whatever_comes_first() {
     assert_eq!(
         place(&mut inbox, 6, 0),
         Ok((None, Some("then"))),
-        "nobody wants the data, but somebody the news"
+        "the data is refused, but its arrival is reported"
     );
     assert_eq!(place(&mut inbox, 5, 10), Ok((Some(1000), Some("then"))));
     assert_eq!(place(&mut inbox, 5, 10), Err(Misplaced::Unknown), "it is complete");
@@ -49,7 +49,7 @@ fn what_comes_before_its_message_is_kept_for_it() {
     let mut inbox: Inbox<()> = Inbox::new(2);
     let bytes: Vec<u8> = (0..20).collect();
     for (id, offset, len) in [(7, 8, 13), (8, 0, 4), (7, 21, 7)] {
-        // SAFETY: there are so many bytes.
+        // SAFETY: the array has that length.
         unsafe { inbox.keep(1, id, offset, Piece { ptr: bytes.as_ptr(), len }) };
     }
     assert!(inbox.early(0, 7).is_empty());
@@ -63,7 +63,10 @@ fn what_comes_before_its_message_is_kept_for_it() {
         assert!(found == &bytes[..len] && ptr.addr() % 8 == 0);
     }
     assert!(inbox.early(1, 7).is_empty(), "it is given once");
-    assert!(inbox.abandon(1).is_empty() && inbox.early(1, 8).is_empty(), "nothing is left of who has left");
+    assert!(
+        inbox.abandon(1).is_empty() && inbox.early(1, 8).is_empty(),
+        "nothing is left of a task that has left"
+    );
 }
 
 #[test]
@@ -77,7 +80,7 @@ fn a_message_under_way_can_be_taken_back() {
 }
 
 #[test]
-fn a_fence_is_answered_when_all_before_it_are_delivered() {
+fn a_fence_gets_its_reply_when_all_before_it_are_delivered() {
     for begin in [0, u32::MAX - 2, (1 << 31) - 2] {
         let mut inbox: Inbox<()> = Inbox::new(2);
         inbox.begin_at(1, begin);
@@ -86,9 +89,9 @@ fn a_fence_is_answered_when_all_before_it_are_delivered() {
         assert_eq!(inbox.ask(1, id(3)), None);
         assert_eq!([1, 4, 2].map(|at| inbox.deliver(1, id(at))), [None; 3]);
         assert_eq!(inbox.deliver(1, id(0)), Some(id(3)), "the first was the last that was missing");
-        assert_eq!(inbox.deliver(1, id(3)), None, "the answer is given once");
+        assert_eq!(inbox.deliver(1, id(3)), None, "the reply is given once");
         assert_eq!(inbox.ask(1, id(5)), Some(id(5)), "what was beyond counts now");
-        // Two questions, the later one first: one answer serves both.
+        // Two requests, the later one first: one reply serves both.
         assert_eq!([inbox.ask(1, id(7)), inbox.ask(1, id(6))], [None; 2]);
         assert_eq!([5, 6].map(|at| inbox.deliver(1, id(at))), [None, Some(id(7))]);
     }
@@ -108,15 +111,15 @@ fn very_many_messages_may_overtake_one() {
 fn nothing_is_kept_of_a_message_that_was_refused() {
     let mut inbox: Inbox<()> = Inbox::new(2);
     let bytes = [5u8; 40];
-    // SAFETY: there are so many bytes.
+    // SAFETY: the array has that length.
     let keep =
         |inbox: &mut Inbox<()>, id| unsafe { inbox.keep(1, id, 8, Piece { ptr: bytes.as_ptr(), len: 40 }) };
     let one = keep(&mut inbox, 7);
     assert!(one >= 40 && inbox.early_bytes(1) == one);
     assert_eq!(keep(&mut inbox, 8), 2 * one);
     inbox.refuse(1, 7);
-    assert_eq!(inbox.early_bytes(1), one, "what has come of it is forgotten");
-    assert_eq!(keep(&mut inbox, 7), one, "and so is what comes later");
+    assert_eq!(inbox.early_bytes(1), one, "what has arrived of it is forgotten");
+    assert_eq!(keep(&mut inbox, 7), one, "and so is what arrives later");
     assert_eq!(inbox.early(1, 8).len(), 1);
     assert_eq!(inbox.early_bytes(1), 0);
     keep(&mut inbox, 9);

@@ -1,23 +1,23 @@
 //! Which of the tasks that this task waits for are silent, for how long, and what to do about it.
 //!
 //! A task that lives may send nothing for hours: its handler computes, or it waits for another task. So silence alone means
-//! nothing. After some of it the task is *probed*, by a packet that every task answers whose dispatcher runs; without an answer
-//! it is *given up* once it has been silent for as long as the program's TIMEOUT says.
+//! nothing. After some of it the task is *probed*, by a packet to which every task replies whose dispatcher runs; without a
+//! reply it is *given up* once it has been silent for as long as the program's TIMEOUT says.
 //!
 //! There is no clock here: the caller gives the time with each look. The caller itself may have been stopped between two looks,
-//! and its peers with it. A sudden gap therefore does not count, and a task that was probed before it gets the time to answer
+//! and its peers with it. A sudden gap therefore does not count, and a task that was probed before it gets the time to reply
 //! once more.
 
 use crate::wire::frame::Task;
 use std::time::Duration;
 
-/// TIMEOUT promises when the error is reported: a task is given up this much earlier, because looks are rare.
+/// TIMEOUT promises when the error is reported: a task is given up this much earlier, because checks are rare.
 const MARGIN: Duration = Duration::from_secs(1);
-/// A caller that looks again only after this time was stopped, or looks seldom.
+/// A caller that checks again only after this time was stopped, or checks seldom.
 const AWAY: Duration = Duration::from_secs(2);
 /// After how much silence a task is probed, whatever TIMEOUT is: at least, at most.
 const ASK_AFTER: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
-/// How long a task has for the answer, at most.
+/// How long a task has for the reply, at most.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What the caller is to do about a task.
@@ -32,10 +32,10 @@ pub enum Verdict {
 /// A task that is waited for.
 struct Watched {
     task: Task,
-    pulse: u64,
+    progress: u64,
     /// When it last made progress, or began to be waited for.
     heard: Duration,
-    /// It was probed since then, and has had this time to answer.
+    /// It was probed since then, and has had this time to reply.
     asked: Option<Duration>,
 }
 
@@ -44,7 +44,7 @@ struct Watched {
 pub struct Liveness {
     watched: Vec<Watched>,
     last: Duration,
-    /// The last look came late.
+    /// The last check came late.
     away: bool,
 }
 
@@ -54,7 +54,7 @@ impl Liveness {
         Self::default()
     }
 
-    /// Looks at the tasks that are waited for now, in ascending order, each with its progress count. `now` counts from any
+    /// Checks the tasks that are waited for now, in ascending order, each with its progress count. `now` counts from any
     /// moment, but always from the same. A task that is to be given up is forgotten here.
     pub fn look(
         &mut self,
@@ -68,12 +68,14 @@ impl Liveness {
         (self.last, self.away) = (now, late);
         let mut verdicts = Vec::new();
         let mut before = std::mem::take(&mut self.watched);
-        for (task, pulse) in owing {
+        for (task, progress) in owing {
             let known = before.binary_search_by_key(&task, |watched| watched.task).ok();
-            let same = known.map(|at| &mut before[at]).filter(|watched| watched.pulse == pulse);
+            let same = known.map(|at| &mut before[at]).filter(|watched| watched.progress == progress);
             let mut watched = match same {
-                Some(Watched { heard, asked, .. }) => Watched { task, pulse, heard: *heard, asked: *asked },
-                None => Watched { task, pulse, heard: now, asked: None },
+                Some(Watched { heard, asked, .. }) => {
+                    Watched { task, progress, heard: *heard, asked: *asked }
+                }
+                None => Watched { task, progress, heard: now, asked: None },
             };
             match &mut watched.asked {
                 Some(waited) if sudden => *waited = Duration::ZERO,

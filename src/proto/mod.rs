@@ -1,14 +1,14 @@
 //! What a message is: how it is cut into packets, put together again, acknowledged and fenced.
 //!
 //! Everything here is sans-IO. It holds no socket, clock, lock or thread: packets leave through a [`Link`] that the
-//! caller brings, arrive as calls, and what must happen because of them comes back as a value. So a whole job can be
+//! caller brings, arrive as calls, and what must happen because of them is returned as a value. So a whole job can be
 //! simulated in one thread, from a seed.
 //!
 //! * [`outbox`]: messages on their way out; [`send`]: how they are asked for; `lane`: what waits for room at one peer; `lent`:
 //!   what the link still reads.
 //! * [`inbox`]: messages on their way in, and which of them have been delivered.
 //! * [`tasks`]: sets and counts of tasks.
-//! * [`ops`]: operations of this task that wait for an answer.
+//! * [`ops`]: operations of this task that wait for a reply.
 //! * [`content`]: where data lies, at both ends.
 //! * [`collective`]: barrier and exchange among all tasks.
 //! * [`liveness`]: which tasks are silent, and for how long.

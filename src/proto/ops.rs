@@ -1,7 +1,7 @@
-//! Operations of this task that wait for an answer, and the epochs by which a fence knows its own.
+//! Operations of this task that wait for a reply, and the epochs by which a fence identifies those that it covers.
 //!
-//! The answer names its operation by a cookie. A cookie becomes invalid when its operation ends, so that a late or forged
-//! answer finds no operation.
+//! The reply names its operation by a cookie. A cookie becomes invalid when its operation ends, so that a late or forged
+//! reply finds no operation.
 
 use crate::proto::content::Sink;
 use crate::proto::send::SendDone;
@@ -17,7 +17,7 @@ new_key_type! {
 /// What an operation waits for, and what it does then. Addresses are of the program's memory; 0 is none.
 #[derive(Clone, Debug)]
 pub enum Op {
-    /// A put or active message whose completion the program wants to see.
+    /// A put or active message whose completion the program waits for.
     Completion {
         /// The completion counter.
         cmpl_cntr: usize,
@@ -70,7 +70,7 @@ pub enum Op {
 pub struct Pending {
     /// The operation.
     pub op: Op,
-    /// The task that must answer.
+    /// The task that must reply.
     pub peer: Task,
     /// How many marks there were when it began: see [`Ops::seen`]. An operation begins without a look at the clock.
     marks: u32,
@@ -125,7 +125,7 @@ impl Ops {
         self.table.insert(Pending { op, peer, marks: self.marks.count, epoch }).data().as_ffi()
     }
 
-    /// The operation with this cookie, if it is in flight and `peer` is the one to answer.
+    /// The operation with this cookie, if it is in flight and `peer` is the task that must reply.
     #[inline]
     pub fn get_mut(&mut self, peer: Task, cookie: u64) -> Option<&mut Op> {
         let pending = self.table.get_mut(KeyData::from_ffi(cookie).into())?;
@@ -232,7 +232,7 @@ impl Marks {
     fn add(&mut self, moment: u32) {
         self.count = self.count.wrapping_add(1);
         if self.count == 0 {
-            // After four billion moments the numbers begin again, and those that are kept are worth nothing.
+            // After four billion moments the numbers begin again, and those that are kept are invalid.
             self.moments.clear();
             self.count = 1;
         }

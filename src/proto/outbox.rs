@@ -1,7 +1,7 @@
 //! Messages on their way out.
 //!
 //! Each peer has a *lane*. A packet goes out at once when the link takes it; otherwise it is *parked* in its lane,
-//! and the call that sent it returns all the same: no call ever waits for room. A message longer than one packet is a
+//! and the call that sent it returns nevertheless: no call ever waits for room. A message longer than one packet is a
 //! *stream*, cut as room comes. Small messages may pass large ones; of what waits, parked packets and packets of streams
 //! take turns, so that neither starves.
 //!
@@ -269,7 +269,7 @@ impl Outbox {
         posted
     }
 
-    /// A message was not sent for want of memory: its lane is left as if it had not been asked for.
+    /// A message was not sent because memory is exhausted: its lane is left as if the message had not existed.
     #[cold]
     fn no_memory(&mut self, peer: Task) -> Sent {
         if let Some(lane) = self.lanes[peer as usize].as_deref_mut().filter(|lane| lane.is_empty()) {
@@ -357,7 +357,7 @@ impl Outbox {
         moved
     }
 
-    /// Takes from the link which of the taken packets are done.
+    /// Asks the link which of the taken packets are done.
     fn take_reports(&mut self, link: &mut impl Link, finished: &mut Vec<SendDone>) -> bool {
         let mut moved = false;
         while self.lent.len() != 0 {
@@ -420,7 +420,7 @@ impl Outbox {
     /// Notes that `peer` has confirmed all messages before the one whose number ends in `count`.
     pub fn acknowledge(&mut self, peer: Task, count: u32) {
         let Some(lane) = self.lanes[peer as usize].as_deref_mut() else { return };
-        // The question was asked less than 2^32 messages ago, or it is not ours.
+        // The request was sent less than 2^32 messages ago, or it is not from this outbox.
         let count = lane.next.wrapping_sub(u64::from((lane.next as u32).wrapping_sub(count)));
         if count > lane.acknowledged && count <= lane.asked {
             lane.acknowledged = count;

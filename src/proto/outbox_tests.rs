@@ -1,4 +1,4 @@
-//! What one lane does, step by step, on a link that has room for so many packets.
+//! What one lane does, step by step, on a link with room for a number of packets.
 
 use super::*;
 use crate::base::rng::Rng;
@@ -7,14 +7,14 @@ use crate::proto::tests::network::gather;
 use std::collections::VecDeque;
 
 impl Outbox {
-    /// As if so many messages had been sent to `peer` and confirmed.
+    /// As if `number` messages had been sent to `peer` and confirmed.
     pub(crate) fn begin_at(&mut self, peer: Task, number: u64) {
         let lane = self.lanes[peer as usize].get_or_insert_default();
         (lane.next, lane.acknowledged, lane.asked) = (number, number, number);
     }
 }
 
-/// Takes so many packets, and keeps them.
+/// Takes a number of packets, and keeps them.
 #[derive(Default)]
 struct Room {
     left: usize,
@@ -217,7 +217,7 @@ fn what_waits_for_a_peer_that_leaves_ends_with_an_error() {
 }
 
 #[test]
-fn a_fence_asks_once_and_believes_only_what_can_be() {
+fn a_fence_asks_once_and_accepts_only_possible_counts() {
     for begin in [0, u64::from(u32::MAX) - 1, (5 << 32) - 3, (1 << 31) - 2] {
         let (mut outbox, mut room) = (Outbox::new(3, BODY), Room { left: 99, ..Room::default() });
         outbox.begin_at(1, begin);
@@ -252,7 +252,7 @@ fn a_fence_covers_more_messages_than_numbers_have_bits() {
     let (mut outbox, mut room) = (Outbox::new(2, BODY), Room { left: 9, ..Room::default() });
     outbox.number(1);
     let lane = outbox.lanes[1].as_deref_mut().expect("a lane with a message");
-    // So many messages without a fence.
+    // That is the number of messages without a fence.
     lane.next = (1 << 32) + (1 << 31) + 7;
     let count = lane.next;
     let mut asked = Vec::new();
@@ -263,7 +263,7 @@ fn a_fence_covers_more_messages_than_numbers_have_bits() {
     assert!(outbox.confirmed(1, count));
 }
 
-/// Small messages without end, and one stream: it goes on at each pump.
+/// Small messages without end, and one stream: it continues at each pump.
 #[test]
 fn a_stream_does_not_starve_behind_small_messages() {
     for seed in 1..=20 {
@@ -287,7 +287,7 @@ fn a_stream_does_not_starve_behind_small_messages() {
         }
         assert_eq!(finished, [(0, 0)]);
         let small = room.taken.iter().filter(|(_, head, _)| matches!(head, Head::Put { id, .. } if *id != 0));
-        assert!(small.count() > 40, "seed {seed}: small messages go on as well");
+        assert!(small.count() > 40, "seed {seed}: small messages continue as well");
     }
 }
 

@@ -44,7 +44,7 @@ pub enum Sent {
     Queued,
     /// The peer has left.
     Gone,
-    /// There is no memory to keep it until there is room: it was not sent.
+    /// Memory to keep it until the transport has room is exhausted: it was not sent.
     NoMemory,
 }
 
@@ -102,7 +102,7 @@ pub struct Traffic {
     pub streams: Vec<(usize, usize)>,
     /// How many messages were numbered.
     pub messages: u64,
-    /// Of how many of them a fence has asked whether they are delivered, when that is not answered yet.
+    /// Of how many of them a fence has asked whether they are delivered, when the reply has not arrived yet.
     pub asked: Option<u64>,
     /// The moment at which [`super::outbox::Outbox::mark`] first saw that something waits for room; 0: not yet.
     pub seen: u32,

@@ -9,7 +9,7 @@ const ABSENT: u32 = u32::MAX;
 #[derive(Clone, Debug, Default)]
 pub struct TaskSet {
     members: Vec<Task>,
-    /// Where each task stands among the members. Grows to the highest task that ever was a member.
+    /// The position of each task among the members. Grows to the highest task that ever was a member.
     places: Vec<u32>,
 }
 

@@ -9,7 +9,7 @@ use crate::proto::ops::{Op, Pending};
 use crate::proto::outbox::Traffic;
 use crate::transport::Task;
 
-/// What stands in the context. Changes nothing but the notes of what was seen when.
+/// What the context holds. Changes nothing but the notes of what was seen when.
 pub fn look(held: &mut Held<'_>) -> Report {
     let dispatcher = held.context().activity.thread();
     let core = held.core();
@@ -47,7 +47,8 @@ pub fn look(held: &mut Held<'_>) -> Report {
 }
 
 fn wait(core: &Core, waiter: &Waiter) -> Wait {
-    // SAFETY: the thread waits for this counter, so it is there: the thread takes the lock, which is held, before it goes on.
+    // SAFETY: the thread waits for this counter, so it exists: the thread takes the lock, which is held, before it
+    // continues.
     let value = waiter.awaited.counter.map(|(address, _)| unsafe { counter::get(address) });
     let awaited = awaited(core, waiter);
     let absence = match awaited[..] {
@@ -103,7 +104,7 @@ fn operation(pending: &Pending, seen: u32) -> Operation {
     Operation { peer: pending.peer, kind, seen }
 }
 
-/// The peers of whom there is something to say: something waits at this side or at theirs, or somebody waits for them.
+/// The peers to report: something waits at this side or at theirs, or a call waits for them.
 fn peers(core: &Core, waits: &[Wait]) -> Vec<Peer> {
     let mut wanted: Vec<Task> = core.ops.peers().chain(core.collectives.awaited()).collect();
     wanted.extend(waits.iter().flat_map(|wait| &wait.awaited));

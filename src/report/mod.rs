@@ -1,5 +1,5 @@
 //! What each thread of a context waits for, for a user who asks why nothing moves: plain values, made by [`look`] from a core
-//! whose lock is held, and rendered by `text`. A job that is never asked pays nothing for it.
+//! whose lock is held, and rendered by `text`. A job without reports pays nothing for it.
 
 mod look;
 mod text;
@@ -64,9 +64,9 @@ pub struct Report {
     pub copies: Few<(Task, usize, usize)>,
     /// Messages being assembled.
     pub assemblies: Few<Assembling>,
-    /// Packets kept until the first one of their message comes, by sender.
+    /// Packets kept until the first one of their message arrives, by sender.
     pub early: Few<(Task, usize)>,
-    /// Senders of messages that a header handler did not want yet; they are offered again.
+    /// Senders of messages that a header handler has refused for now; they are offered again.
     pub dropped: Few<Task>,
     /// Messages of this task to itself that wait for a handler to return.
     pub to_self: usize,
@@ -100,12 +100,12 @@ pub struct Operation {
     pub seen: u32,
 }
 
-/// What an operation is, and how far it is.
+/// The kind of an operation, and its progress.
 #[derive(Clone, Debug)]
 pub enum Kind {
     /// A put or active message that is out; its completion counter.
     Completion(usize),
-    /// An active message whose data of so many bytes the target fetches, and whether it has it.
+    /// An active message whose data the target fetches: its bytes, and whether the target has fetched them.
     Rendezvous(usize, bool),
     /// A get: bytes arrived, and in all.
     Get(u64, u64),
@@ -135,13 +135,13 @@ pub struct Peer {
     pub state: PeerState,
     /// Whether it polls for packets.
     pub polls: bool,
-    /// What can be seen of its ring.
+    /// The state of its ring.
     pub view: Option<ConnectionView>,
     /// Why this task is not connected with it, as a clause.
     pub absence: Option<String>,
 }
 
-/// Why a context's lock cannot be had.
+/// Why a context's lock cannot be taken.
 #[derive(Clone, Debug)]
 pub struct Locked {
     /// The thread that holds it (see [`crate::base::known_threads::this_thread`]); 0: one after another.
@@ -150,7 +150,7 @@ pub struct Locked {
     pub run: Option<Run>,
     /// The program holds it by itself (the manual's chapter 12).
     pub by_program: bool,
-    /// For how long at least it has been so.
+    /// For how long at least this has been the case.
     pub at_least: Duration,
 }
 

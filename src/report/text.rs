@@ -1,4 +1,4 @@
-//! A report as text: a few clauses that say what the task does, for a summary, and the whole of it.
+//! A report as text: a few clauses about what the task does, for a summary, and the complete text.
 
 use super::{Few, Handlers, Kind, Locked, Operation, Peer, Report, Wait};
 use crate::base::clock::since;
@@ -7,7 +7,7 @@ use crate::transport::{PeerState, Task};
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// How a thread is called: by the system's number and its name, or by its address when it never said who it is.
+/// How a thread is named: by the system's number and its name, or by its address when these are unknown.
 pub fn thread(thread: usize) -> String {
     match thread_number(thread) {
         Some(number) => {
@@ -55,7 +55,7 @@ impl Wait {
         }
     }
 
-    /// What is said of the task that is waited for when it has never come.
+    /// The text about the awaited task when it has never connected.
     fn which(&self) -> String {
         self.absence.as_ref().map_or_else(String::new, |absence| format!(", which {absence}"))
     }
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_told_in_tenths() {
+    fn times_are_reported_in_tenths() {
         assert_eq!(seconds(Duration::from_millis(12_390)), "12.3 s");
         assert_eq!(seconds(Duration::ZERO), "0.0 s");
     }

@@ -28,19 +28,19 @@ use std::time::Duration;
 
 /// How long the reporter tries to get a context's lock.
 const MOMENT: Duration = Duration::from_millis(200);
-/// How often it looks for handlers that do not return, at least and at most, where it looks at all.
+/// How often it checks for handlers that do not return, at least and at most, where it checks at all.
 const LOOK: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(1));
-/// After so long a task that was outside of LAPI is looked at again: it may be one that polls.
+/// After this time a task that was outside of LAPI is checked again: it may be one that polls.
 const SECOND_LOOK: Duration = Duration::from_millis(20);
 /// How long LAPI_Term waits for the thread.
 const END: Duration = Duration::from_secs(1);
 
-/// What the environment says.
+/// The settings from the environment.
 #[derive(Clone, Copy, Debug)]
 pub struct ReportConfig {
     /// The signal that asks for a report.
     pub signal: Option<i32>,
-    /// After how many seconds without anything moving a call that waits has a report made; 0: never.
+    /// After how many seconds without progress a waiting call causes a report; 0: never.
     pub stall: u32,
 }
 
@@ -75,7 +75,7 @@ fn state() -> &'static Mutex<State> {
             }
         }
     }
-    // SAFETY: made from a box, and never freed once it stands in `STATE`.
+    // SAFETY: made from a box, and never freed once it is in `STATE`.
     unsafe { &*found }
 }
 
@@ -206,8 +206,8 @@ fn run(reporter: &Reporter, mut line: Option<Arc<Line>>) {
     }
 }
 
-/// Looks, without any lock, which threads hold the locks and which handlers run. Returns whether a handler has run for so long that it
-/// is time to report it.
+/// Checks, without any lock, which threads hold the locks and which handlers run. Returns whether a handler has run for so
+/// long that it is to be reported.
 fn look(places: &[Place], watched: &mut Vec<Watched>, stall: Duration) -> bool {
     let mut due = false;
     watched.retain(|watched| places.iter().any(|place| place.instance == watched.instance));

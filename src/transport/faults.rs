@@ -2,7 +2,7 @@
 //!
 //! All decisions come from one seed, through one generator for each task, and depend on nothing but the calls that
 //! are made: a run that steps its tasks in one thread happens again exactly when it is given the same
-//! [`FaultPlan`], and the plan prints itself as one line that says all of it.
+//! [`FaultPlan`], and the plan prints itself as one complete line.
 //!
 //! Nothing is lost and nothing arrives twice: the contract of a [`Transport`] excludes both, and the wrapper keeps that
 //! contract. In particular:
@@ -30,7 +30,7 @@ use crate::base::rng::Rng;
 /// No more packets than this are held back at a time: the oldest then comes out before its time.
 const HELD_MAX: usize = 256;
 
-/// A packet that is to be overtaken is held back for at most so many polls.
+/// A packet that is to be overtaken is held back for at most this number of polls.
 const REORDER_POLLS: u32 = 8;
 
 /// What goes wrong, how often, and from which seed. The default is that nothing does.
@@ -49,12 +49,12 @@ pub struct FaultPlan {
     /// The probability that a packet is refused with [`SendOutcome::NoRoom`] although there may be room. Below 1,
     /// or nothing is ever sent.
     pub refuse: f64,
-    /// This task dies as soon as it has sent and received so many packets, both together.
+    /// This task dies as soon as it has sent and received this number of packets, both together.
     pub death: Option<(Task, u64)>,
 }
 
 impl FaultPlan {
-    /// A rough road without deaths: every fault often enough to meet each other.
+    /// All faults but deaths, each often enough that they coincide.
     pub fn rough(seed: u64) -> Self {
         Self { seed, delay: 0.2, delay_polls: 12, reorder: 0.15, refuse: 0.1, death: None }
     }
@@ -311,7 +311,7 @@ impl<T: Transport> Endpoint for Faulty<T> {
     }
 
     fn close(&mut self) {
-        // The dead say nothing.
+        // A dead task sends nothing.
         if !self.is_dead(self.task) {
             self.inner.close();
         }
@@ -321,7 +321,7 @@ impl<T: Transport> Endpoint for Faulty<T> {
 impl<T: Transport> Wakeup for Faulty<T> {
     fn arm(&mut self) -> bool {
         if self.is_dead(self.task) {
-            // Nothing will come: a thread that sleeps all the same is woken at once, and sees that all peers are gone.
+            // Nothing will arrive: a thread that sleeps nevertheless is woken at once, and sees that all peers are gone.
             self.inner.wake();
             return true;
         }

@@ -10,7 +10,7 @@
 //!
 //! * **Exactly once.** A packet that was accepted arrives exactly once while the peer is up, whole and unchanged. Loss and
 //!   duplication are repaired below this wall, because the protocol above does not repair them. Order between two packets
-//!   of one sender is kept only where [`Limits::ordered`] says so.
+//!   of one sender is kept only where [`Limits::ordered`] is set.
 //! * **No waiting.** [`Endpoint::try_send`] never blocks and never allocates on its common path. Without room it changes
 //!   nothing and returns [`SendOutcome::NoRoom`].
 //! * **In place.** The head and the body of an [`Inbound`] start at an address that is a multiple of 8 and stay valid until
@@ -18,7 +18,7 @@
 //! * **Taking.** An endpoint may send from the program's memory: it takes the packet, and reports later that the memory is
 //!   free ([`SendOutcome::Taken`], [`Endpoint::completed`]). The message's origin counter and send completion handler
 //!   follow then.
-//! * **Time.** [`Endpoint::due`] names the next moment at which something must be sent again or acknowledged. Whoever waits
+//! * **Time.** [`Endpoint::due`] names the next moment at which something must be sent again or acknowledged. A thread that waits
 //!   wakes by then; and where the program computes with INTERRUPT_SET off, the library's own thread serves the endpoint
 //!   without running the program's handlers. It looks every few milliseconds, so that a deadline nearer than that may be
 //!   served as much late.
@@ -149,8 +149,8 @@ pub trait Endpoint: Send {
     /// Reads and writes of peers' memory without their help, where the transport has that and the system allows it.
     fn remote(&mut self) -> Option<&mut dyn RemoteAccess>;
 
-    /// Ends LAPI for this task and tells the peers. What was sent before still arrives; nothing is sent after it. What was
-    /// taken is not read any more when this returns. Called again, it has no effect.
+    /// Ends LAPI for this task and notifies the peers. What was sent before still arrives; nothing is sent after it. What
+    /// was taken is not read any more when this returns. Called again, it has no effect.
     fn close(&mut self);
 }
 
@@ -198,7 +198,7 @@ pub struct ConnectionView {
     pub arrived: bool,
 }
 
-/// The epoch of a task that rejoins the job itself and knows nothing of it yet. See [`Peers::rejoin`].
+/// The epoch of a task that itself rejoins the job and has no knowledge of it yet. See [`Peers::rejoin`].
 pub const NO_EPOCH: u64 = 0;
 
 /// The peers and the connections with them.
@@ -227,8 +227,8 @@ pub trait Peers {
     /// transport can do that: a hint.
     fn kick(&self, peer: Task);
 
-    /// Tells the peers whether this task polls from now on: a hint. `now` is the time in ticks; with `false`, this task has
-    /// polled until now.
+    /// Informs the peers whether this task polls from now on: a hint. `now` is the time in ticks; with `false`, this task
+    /// has polled until now.
     fn set_polling(&mut self, _polling: bool, _now: u64) {}
 
     /// Whether the peer polls, as far as is known here. A transport that polled recently may count as polling; a transport
@@ -237,15 +237,14 @@ pub trait Peers {
         true
     }
 
-    /// What can be seen of the connection with the peer, where there is something to see.
+    /// The state of the connection with the peer, where the transport can observe it.
     fn view(&self, _peer: Task) -> Option<ConnectionView> {
         None
     }
 
-    /// Recalls what is under way with `peer` ([`Endpoint::recall`]) and cuts the connection: nothing is received from it any
-    /// more, and to send to it returns
-    /// [`SendOutcome::Gone`]. May be called while a packet of the peer's is not released yet. Has no effect when they
-    /// have parted before.
+    /// Recalls what is under way with `peer` ([`Endpoint::recall`]) and cuts the connection: nothing more is received from
+    /// it, and to send to it returns [`SendOutcome::Gone`]. May be called while a packet of the peer's is not released yet.
+    /// Has no effect when they have parted before.
     fn part(&mut self, peer: Task);
 
     /// Lets `peer`, from which this task has parted, rejoin: the same process when it does likewise, or another one with its
@@ -283,7 +282,7 @@ pub enum Access {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccessId(pub u64);
 
-/// How far a remote access is after [`RemoteAccess::start`].
+/// The state of a remote access after [`RemoteAccess::start`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Started {
     /// All bytes are in place.
@@ -298,7 +297,7 @@ pub trait RemoteAccess {
     fn reaches(&self, peer: Task) -> bool;
 
     /// Starts the copies. An access that is done, now or when it is reported, has placed all bytes where they belong: the
-    /// program at the other end may be told of them.
+    /// program at the other end may get a report of them.
     ///
     /// # Errors
     /// The copies may have been made in part.

@@ -63,7 +63,7 @@ impl Parcel {
     pub(super) fn fetch(&mut self) -> Option<Ticket> {
         let (ticket, piece) = self.lent.take()?;
         let to = self.words.as_mut_ptr().cast::<u8>();
-        // SAFETY: the piece ends the body, for which there is room; its sender leaves it alone until it hears of it.
+        // SAFETY: the piece ends the body, for which there is room; its sender does not change it until the report.
         unsafe { bytes::copy(piece, to.add(self.head_len + self.body_len - piece.len)) };
         Some(ticket)
     }

@@ -1,5 +1,6 @@
-//! What stands in the file that a launcher shares with the tasks of a job (`LAPI_JOB_FD`): a record for each task, little-endian
-//! words of 32 bits. The launcher makes it full of zeros; each task writes its own record, and all read all of them.
+//! The content of the file that a launcher shares with the tasks of a job (`LAPI_JOB_FD`): a record for each task,
+//! little-endian words of 32 bits. The launcher makes it full of zeros; each task writes its own record, and all read all
+//! of them.
 
 use super::frame::Task;
 
@@ -19,7 +20,7 @@ pub enum Word {
 }
 
 impl Word {
-    /// Where the word of this task stands, in bytes from the beginning.
+    /// The position of the word of this task, in bytes from the beginning.
     pub fn at(self, task: Task) -> u64 {
         let word = match self {
             Self::Opened(instance) => instance % INSTANCES,

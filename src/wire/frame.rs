@@ -42,7 +42,7 @@ impl Outgoing<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticket(pub u64);
 
-/// What became of a packet that was offered to be sent.
+/// The outcome of an attempt to send a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendOutcome {
     /// It was accepted, and its memory is free.

@@ -1,5 +1,5 @@
 //! What two tasks send each other to connect: a version, a kind, and the fields of that kind, all numbers little-endian.
-//! The descriptors of a call or an answer travel beside it.
+//! The descriptors of a call or a reply travel with it.
 
 use super::frame::Task;
 
@@ -18,7 +18,7 @@ pub const LONGEST_SECRET: usize = 64;
 /// The epoch of a task that does not rejoin: see [`Hello::epoch`].
 pub const NO_EPOCH: u64 = 0;
 
-/// What a task says of itself when it connects.
+/// What a task sends about itself when it connects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hello {
     /// Which task it is.
@@ -27,7 +27,7 @@ pub struct Hello {
     pub tasks: u32,
     /// How often this task has opened this instance of LAPI in this job: tasks of equal generations belong together.
     pub generation: u32,
-    /// A random number of this context, by which a process is told from the one before it.
+    /// A random number of this context, which distinguishes a process from the one before it.
     pub incarnation: u64,
     /// Not [`NO_EPOCH`] when the program has resumed the receiver: the sender's place among the collective operations.
     pub epoch: u64,

@@ -17,7 +17,7 @@ use std::fmt::{self, Write as _};
 /// How every message begins.
 const HEAD: &str = "LAPI-REPORT 1 ";
 
-/// The longest message, in bytes: what a datagram surely holds.
+/// The longest message, in bytes: a datagram always holds that.
 pub const LONGEST: usize = 64 << 10;
 
 /// A message of a task.
@@ -83,7 +83,7 @@ pub struct Report {
     pub text: String,
 }
 
-/// Where a task stands in the collective calls of one instance.
+/// The position of a task in the collective calls of one instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Collective {
     /// The instance, from 0.
@@ -94,7 +94,7 @@ pub struct Collective {
     pub inside: bool,
 }
 
-/// How far a task had come with LAPI when it ended.
+/// The state of a task's use of LAPI when it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
     /// It has not called LAPI_Init.
@@ -121,7 +121,7 @@ pub enum How {
 /// The end of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// How far it had come.
+    /// The state of its use of LAPI.
     pub stage: Stage,
     /// How it ended.
     pub how: How,
@@ -308,7 +308,7 @@ impl fmt::Display for Ended {
             How::Exit(status) => write!(f, "exited with status {status}")?,
             How::Signal(signal) => {
                 write!(f, "was ended by signal {signal}")?;
-                // That it did not call LAPI_Term goes without saying.
+                // It follows that it did not call LAPI_Term.
                 if self.stage == Stage::Ready {
                     return Ok(());
                 }

@@ -9,7 +9,7 @@
 //! | 16-31 | `small`: the length of the user header, the operation, or the round |
 //! | 32-63 | `id`: the message's number between these two tasks |
 //!
-//! The words after it stand in the order of the fields of [`Head`]'s variants; optional ones are left out when they
+//! The words after it are in the order of the fields of [`Head`]'s variants; optional ones are left out when they
 //! are 0. What bodies hold of the protocol's own (the values of a collective operation, the words of a vector's description)
 //! are 64-bit words in the same order of bytes; all machines that the library runs on have it. Addresses are those of the task in which they are used; a `cookie` names an operation in the table of the
 //! task that made it, and is echoed.
@@ -149,7 +149,7 @@ pub enum Head {
     Reply {
         /// The operation that asked.
         cookie: u64,
-        /// Where in the answer these bytes belong.
+        /// Where in the reply these bytes belong.
         offset: u64,
     },
     /// An atomic read-modify-write.
@@ -169,7 +169,7 @@ pub enum Head {
     RmwReply {
         /// The operation that asked.
         cookie: u64,
-        /// The answer.
+        /// The reply.
         value: u64,
     },
     /// A message is complete at its target, its completion handler included.
@@ -201,7 +201,7 @@ pub enum Head {
         /// 0, or the number of bytes that the target could not fetch and that must be sent: all of them.
         refused: u64,
     },
-    /// Asks for an answer when the messages before number `count` have all been delivered.
+    /// Asks for a reply when the messages before number `count` have all been delivered.
     Fence {
         /// How many messages.
         count: u32,
@@ -222,7 +222,7 @@ pub enum Head {
         /// 1 + a task whose call is another one than the sender's; 0: none is known.
         other: u32,
     },
-    /// The next collective operation of some task, told by one that has come back. A task that is behind goes on from there.
+    /// The next collective operation of a task, sent by one that has rejoined. A task that is behind continues from there.
     CollectiveAt {
         /// Which one.
         sequence: u32,
@@ -233,7 +233,7 @@ pub enum Head {
         sequence: u32,
         /// The task that is missing.
         task: u32,
-        /// What the call answers for it.
+        /// What the call returns for it.
         code: u32,
     },
     /// Asks a task that has been silent whether it still looks for packets.

@@ -28,7 +28,7 @@ macro_rules! eight {
 /// The wrappers themselves: the same code with different numbers.
 static CODE: [hdr_hndlr_t; WRAPPERS] = eight!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
 
-/// What is to stand in the table in place of a handler: its wrapper, or itself when there are too many.
+/// What the table gets in place of a handler: its wrapper, or the handler itself when there are too many.
 pub fn wrapper_of(handler: usize) -> usize {
     if handler == 0 || wrapped_by(handler) != handler {
         return handler;

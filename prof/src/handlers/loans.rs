@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
 /// How many handlers can be under way.
 const LOANS: usize = 4096;
-/// How many loans are looked at for a free one.
+/// How many loans are checked for a free one.
 const REACH: usize = 256;
 
 /// A handler that has not run yet.

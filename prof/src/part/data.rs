@@ -1,4 +1,4 @@
-//! The form of a part: what stands in DIR/part-N.json.
+//! The form of a part: the content of DIR/part-N.json.
 
 use crate::calls::Class;
 use serde::{Deserialize, Serialize};

@@ -170,7 +170,7 @@ fn events(span: &Span, rows: &HashMap<(usize, u16), u32>) -> Vec<Event> {
         .written()
         .filter_map(|(call, event)| {
             let site = event.site.load(Ordering::Relaxed);
-            // A place for which there was no room is one of those that stand under address 0.
+            // A place that found no room is counted under address 0.
             let row = *rows.get(&(site, call as u16)).or_else(|| rows.get(&(0, call as u16)))?;
             let peer = event.peer.load(Ordering::Relaxed);
             Some(Event {

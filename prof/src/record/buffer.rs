@@ -102,7 +102,7 @@ impl Drop for Return {
     }
 }
 
-/// The buffer of this thread; none when there is no memory for one.
+/// The buffer of this thread; `None` when memory is exhausted.
 #[inline]
 pub fn mine() -> Option<&'static Buffer> {
     let buffer = MINE.get();
@@ -266,7 +266,7 @@ mod tests {
     use super::{Call, SITES, make};
 
     #[test]
-    fn places_are_told_apart_as_long_as_there_is_room() {
+    fn places_are_distinguished_as_long_as_there_is_room() {
         let buffer = make().expect("there is memory");
         for address in 1..=SITES / 2 {
             for _ in 0..3 {

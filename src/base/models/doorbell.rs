@@ -1,5 +1,5 @@
-//! Sleepers and those who wake them: a consumer that sleeps on an empty ring, a producer that sleeps on a full one, and
-//! both at once. The steps are those of `transport::shm`: `try_send`, `release`, `arm`, `disarm`.
+//! Sleepers and the threads that wake them: a consumer that sleeps on an empty ring, a producer that sleeps on a full one,
+//! and both at once. The steps are those of `transport::shm`: `try_send`, `release`, `arm`, `disarm`.
 
 use super::ring::{End, HEAVY, LIGHT, ends};
 use super::{Descriptor, check};
@@ -57,7 +57,7 @@ fn receive(consumer: &mut End<Consumer>, me: &Task, peer: &Task, number: u64, le
     }
 }
 
-/// Two tasks, of which one sends so many packets of this length to the other.
+/// Two tasks: one sends `packets` packets of length `len` to the other.
 fn one_way(preemptions: usize, geometry: Geometry, packets: u64, len: usize) {
     check(preemptions, move || {
         let (mut producer, mut consumer) = ends(geometry);
@@ -102,9 +102,9 @@ fn a_sender_that_needs_the_room_of_two_packets_is_woken() {
     });
 }
 
-/// A consumer that tells its room only now and then, as a long ring lets it, still tells a producer that waits.
+/// A consumer that reports its room only now and then, as a long ring lets it, still reports it to a waiting producer.
 #[test]
-fn room_that_is_told_seldom_is_told_in_time() {
+fn room_that_is_reported_seldom_is_reported_in_time() {
     check(2, || {
         let geometry = Geometry { slots: 16, data: 256 };
         let (mut producer, mut consumer) = ends(geometry);
@@ -112,7 +112,7 @@ fn room_that_is_told_seldom_is_told_in_time() {
         for number in 0..16 {
             producer.push(number, 0).expect("room");
         }
-        // All but the last two have been taken before; one of those was not told.
+        // All but the last two have been taken before; one of those was not reported.
         for number in 0..13 {
             consumer.take(number, 0).expect("it is there");
         }
@@ -166,7 +166,7 @@ fn one_of_two_senders_rings() {
     });
 }
 
-/// Two tasks that ask and answer, each asleep as often as it may.
+/// Two tasks that ask and reply, each asleep as often as it may.
 #[test]
 fn both_may_sleep() {
     check(2, || {

@@ -13,7 +13,7 @@ mod work_queue;
 use super::sync::{Condvar, Mutex};
 use std::time::Duration;
 
-/// Checks a model. `preemptions`: how often a thread may be interrupted where it would have gone on.
+/// Checks a model. `preemptions`: how often a thread may be interrupted where it would have continued.
 fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);

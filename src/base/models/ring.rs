@@ -36,8 +36,8 @@ impl End<Producer> {
 }
 
 impl End<Consumer> {
-    /// Takes the next packet, which must be this one. The answer: whether one was there, and then whether the producer must
-    /// be told.
+    /// Takes the next packet, which must be this one. Returns whether one was there, and what must be reported to
+    /// the producer.
     pub(super) fn take(&mut self, number: u64, len: usize) -> Option<Room> {
         let packet = self.end.peek().expect("a ring in order")?;
         let (head, found) = self.end.read(&packet);
@@ -83,7 +83,7 @@ fn four_slots() {
 
 #[test]
 fn the_second_area_is_used_again_only_when_it_is_free() {
-    // Four bodies fill it; the first of those in the model stands at the end, the others wrap around.
+    // Four bodies fill it; the first of those in the model is at the end, the others wrap around.
     pass(3, Geometry { slots: 8, data: 256 }, 3, 6, |_| 64);
 }
 

@@ -1,6 +1,6 @@
 //! What a ring has besides under loom: atomics for the words of its slots, and cells that watch over its bytes.
 //!
-//! The ring itself is the one that runs in shared memory. Only what loom must know of stands apart: its atomics are
+//! The ring itself is the one that runs in shared memory. Only what loom must know of is separate: its atomics are
 //! objects with a history and cannot lie in zeroed memory.
 
 use super::{Consumer, Geometry, LINE, Packet, Producer, SLOT, Shared};
@@ -13,7 +13,7 @@ use std::ptr::NonNull;
 pub(super) struct Watched {
     slots: usize,
     words: Vec<AtomicU64>,
-    /// One for what stands behind the word of each slot, and one for each line of the second area.
+    /// One for what follows the word of each slot, and one for each line of the second area.
     bytes: Vec<UnsafeCell<()>>,
 }
 
@@ -27,7 +27,7 @@ impl Watched {
         }
     }
 
-    /// The word of the slot that begins so many bytes behind the first one.
+    /// The word of the slot that begins `offset` bytes after the first one.
     pub(super) fn word(&self, offset: usize) -> &AtomicU64 {
         assert_eq!(offset % SLOT, 0);
         &self.words[offset / SLOT]
@@ -40,12 +40,12 @@ impl Watched {
         if len == 0 { &[] } else { &self.bytes[offset / LINE..(offset + len).div_ceil(LINE)] }
     }
 
-    /// These bytes are being written: loom fails when anybody else may be using them.
+    /// These bytes are being written: loom fails when another thread may be using them.
     pub(super) fn write(&self, offset: usize, len: usize) {
         self.cells(offset, len).iter().for_each(|cell| cell.with_mut(|_| ()));
     }
 
-    /// These bytes are being read: loom fails when anybody may be writing them.
+    /// These bytes are being read: loom fails when another thread may be writing them.
     fn read(&self, offset: usize, len: usize) {
         self.cells(offset, len).iter().for_each(|cell| cell.with(|_| ()));
     }
@@ -69,7 +69,7 @@ pub(in crate::base) struct Region {
     layout: std::alloc::Layout,
 }
 
-// SAFETY: it is only kept; who uses the memory are the ring's ends.
+// SAFETY: it is only kept; only the ring's ends use the memory.
 unsafe impl Send for Region {}
 // SAFETY: as above.
 unsafe impl Sync for Region {}
@@ -85,7 +85,7 @@ impl Region {
             wants_room: Line::new(AtomicU32::new(0)),
             watched: Watched::new(geometry),
         };
-        // SAFETY: aligned and long enough for it, and nobody looks yet.
+        // SAFETY: aligned and long enough for it, and no thread reads it yet.
         unsafe { at.cast::<Shared>().write(shared) };
         Self { at, layout }
     }

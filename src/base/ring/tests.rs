@@ -66,7 +66,7 @@ fn joined(first: &[u8], second: &[u8]) -> Vec<u8> {
     body
 }
 
-/// The same but for the padding, whose content is nobody's.
+/// The same but for the padding, whose content is undefined.
 fn assert_body(found: &[u8], first: &[u8], second: &[u8]) {
     assert_eq!(found.len(), joined(first, second).len());
     assert_eq!(&found[..first.len()], first);
@@ -96,7 +96,7 @@ fn every_size_arrives_whole() {
 }
 
 #[test]
-fn a_full_ring_says_so_and_loses_nothing() {
+fn a_full_ring_refuses_packets_and_loses_none() {
     let memory = Memory::of(SMALL);
     let (mut producer, mut consumer) = memory.ends(SMALL);
     for number in 0..8u64 {
@@ -128,7 +128,7 @@ fn the_second_area_is_full_before_the_slots_and_comes_back() {
 }
 
 #[test]
-fn room_is_told_at_once_only_when_asked() {
+fn room_is_reported_at_once_only_on_request() {
     let memory = Memory::of(Geometry { slots: 64, data: 1024 });
     let (mut producer, mut consumer) = memory.ends(Geometry { slots: 64, data: 1024 });
     push(&mut producer, &[0; 8], &[], &[]).expect("room");
@@ -165,7 +165,7 @@ fn a_word_that_no_producer_writes_is_an_error() {
 }
 
 #[test]
-fn a_count_that_cannot_be_is_not_believed() {
+fn an_impossible_count_is_ignored() {
     let memory = Memory::of(SMALL);
     let (mut producer, consumer) = memory.ends(SMALL);
     for _ in 0..8 {

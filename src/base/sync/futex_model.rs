@@ -2,7 +2,7 @@
 //!
 //! The kernel compares the word and enters the sleeper with the queue's lock held, and takes sleepers out with that lock held. So
 //! does this. A sleep with a limit may end at any moment: the sleeper lets other threads run, and then either one has taken it
-//! out of the queue, or it leaves the queue by itself. What each function is for stands in `futex.rs`.
+//! out of the queue, or it leaves the queue by itself. `futex.rs` describes each function.
 #![allow(missing_docs)]
 
 use loom::sync::atomic::{AtomicU32, Ordering};

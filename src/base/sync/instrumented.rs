@@ -110,7 +110,7 @@ impl Condvar {
         guard: MutexGuard<'a, T>,
         at_most: Option<Duration>,
     ) -> LockResult<MutexGuard<'a, T>> {
-        // Read with the lock held: who changes what is waited for does so later, and counts after that.
+        // Read with the lock held: a thread that changes what is waited for does so later, and counts after that.
         let seen = self.0.load(Ordering::Relaxed);
         let mutex = guard.0;
         drop(guard);

@@ -37,7 +37,7 @@ impl Source {
     }
 }
 
-/// What stands in a routine. Routines are numbers; 0 is the main program.
+/// The content of a routine. Routines are numbers; 0 is the main program.
 #[derive(Clone, Debug)]
 pub enum Op {
     Copy { bytes: i64, offset: i64 },
@@ -46,7 +46,7 @@ pub enum Op {
     Control { operation: i32, operand: i32 },
 }
 
-/// Code of routines; between a GOSUB and where it returns to stand `gap` ints of nonsense.
+/// Code of routines; between a GOSUB and where it returns to come `gap` ints of nonsense.
 pub fn code(routines: &[Vec<Op>], gap: usize) -> Vec<i32> {
     let mut code = Vec::new();
     let mut starts = Vec::new();

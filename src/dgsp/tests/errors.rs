@@ -80,7 +80,7 @@ fn iterate_names_the_start() {
     let last = flat().code.len() - 1;
     for back in [0, 1, -1, 100, -100, i32::MIN] {
         assert_eq!(changed(flat(), last, back, true), LAPI_ERR_DGSP_BRANCH);
-        // Without verification the end is where it goes on from the start, whatever is said.
+        // Without verification the end is where it continues from the start, whatever the program declares.
         let mut source = flat();
         source.code[last] = back;
         // SAFETY: the descriptor points at the code of the source.
@@ -175,7 +175,7 @@ fn descriptors_that_lie() {
     other(Source { rext: 11, ..flat() });
     other(Source { lext: 12, rext: 8, ..flat() });
     other(Source { density: 3, ..flat() });
-    // More room than needed is no lie.
+    // More room than needed is valid.
     compiled(&mut Source { lext: i64::MIN, rext: i64::MAX, ..flat() });
     // CONTIG: one run. UNIT: one run, again and again.
     compiled(&mut Source { density: LAPI_DGSM_CONTIG, ..flat() });

@@ -1,4 +1,4 @@
-//! The machine as the manual tells it: a counter, a stack, one instruction after the other. Slow and plain; it shares
+//! The machine as the manual describes it: a counter, a stack, one instruction after the other. Slow and plain; it shares
 //! nothing with what it is held against.
 
 use crate::abi::{
@@ -26,7 +26,7 @@ struct Frame {
 }
 
 /// What the machine moves until it has moved `bytes` bytes; none if it needs more than `steps` instructions for it,
-/// or comes to what is no instruction.
+/// or reaches something that is not an instruction.
 pub fn moves(code: &[i32], extent: i64, bytes: u64, mut steps: usize) -> Option<Vec<Move>> {
     let mut moves = Vec::new();
     let mut done = 0;

@@ -8,8 +8,8 @@ use crate::dgsp::Layout;
 use crate::dgsp::vector::Vector;
 use libc::{c_int, c_long, c_ulong, c_void};
 
-/// Holds a layout in `memory` against the index in it of each of its bytes. No byte may be there twice. Answers how
-/// many runs there are.
+/// Compares a layout in `memory` with the index of each of its bytes there. No byte may occur twice. Returns the
+/// number of runs.
 fn check(rng: &mut Rng, what: &str, layout: &Layout, memory: &mut [u8], places: &[usize]) -> u64 {
     let what = format!("{what}: {} bytes", places.len());
     let len = places.len();
@@ -39,15 +39,15 @@ fn check(rng: &mut Rng, what: &str, layout: &Layout, memory: &mut [u8], places: 
 
     let base = memory.as_ptr().addr();
     for (from, size) in [(0, len), (len / 3, len / 2), (len, 9), (len + 7, 9), (len / 2, len)] {
-        let mut told = Vec::new();
+        let mut runs_seen = Vec::new();
         let mut last = None;
         layout.runs(from as u64, size as u64, |at, run| {
             assert!(run != 0 && last != Some(at.addr()), "{what}");
             last = Some(at.addr() + run);
-            told.extend(at.addr() - base..at.addr() - base + run);
+            runs_seen.extend(at.addr() - base..at.addr() - base + run);
         });
         let there = from.min(len)..(from + size).min(len);
-        assert_eq!(told, places[there], "{what}");
+        assert_eq!(runs_seen, places[there], "{what}");
     }
     let mut runs = 0;
     layout.runs(0, u64::MAX, |_, _| runs += 1);
@@ -218,8 +218,11 @@ fn programs() {
         let layout = Layout::target_program(compiled(&mut source), base, bytes, None).unwrap();
         let runs = check(&mut rng, &format!("seed {seed}, {source:?}"), &layout, &mut memory, &places);
         // Only an estimate, but one of the right size.
-        let told = layout.run_count();
-        assert!(told <= bytes && runs <= 8 * told + 8, "{runs} runs, {told} told, seed {seed}");
+        let estimate = layout.run_count();
+        assert!(
+            estimate <= bytes && runs <= 8 * estimate + 8,
+            "{runs} runs, estimated {estimate}, seed {seed}"
+        );
     }
     assert!(seen > 300, "{seen}");
 }

@@ -208,7 +208,7 @@ fn atoms_stay_whole_when_packets_hold_whole_atoms() {
     }
 }
 
-/// Sums up only the first 3 bytes, then answers what the operand says.
+/// Sums up only the first 3 bytes, then returns the operand.
 unsafe extern "C" fn hesitant(
     data: *mut c_void,
     inout: *mut c_void,
@@ -242,7 +242,7 @@ fn a_function_that_takes_less_is_called_again() {
         memory
     };
     assert_eq!(scattered(0), [11, 12, 13, 14, 15, 16, 17, 18]);
-    // Answers that make no sense end it, as does all at once.
+    // Invalid return values end it, as does the whole length at once.
     for operand in [-1, 8, 9] {
         assert_eq!(scattered(operand), [11, 12, 13, 10, 10, 10, 10, 10]);
     }

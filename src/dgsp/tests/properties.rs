@@ -95,13 +95,13 @@ pub fn moves_like(program: &Program, moves: &[Move], bytes: u64, rng: &mut Rng, 
     // Runs: the same bytes, in order, and none that touch.
     let from = rng.below(bytes);
     let len = rng.below(bytes - from + 1);
-    let mut told = Vec::new();
+    let mut runs_seen = Vec::new();
     let mut runs: Vec<(isize, usize)> = Vec::new();
     program.runs(from, len, |at, len| {
-        told.extend(at as i64..at as i64 + len as i64);
+        runs_seen.extend(at as i64..at as i64 + len as i64);
         runs.push((at, len));
     });
-    assert_eq!(told, places[from as usize..][..len as usize], "{what}");
+    assert_eq!(runs_seen, places[from as usize..][..len as usize], "{what}");
     assert!(runs.windows(2).all(|pair| pair[0].0 + pair[0].1 as isize != pair[1].0), "{what}");
     assert!(runs.iter().all(|run| run.1 != 0), "{what}");
     if let Some(at) = program.contiguous(bytes) {
@@ -120,9 +120,9 @@ pub fn keeps_its_word(
 ) {
     let size = program.size();
     let bytes = size.saturating_mul(2).min(20_000);
-    let (mut at, mut told) = (0u64, Vec::new());
+    let (mut at, mut runs_seen) = (0u64, Vec::new());
     program.runs(0, bytes, |offset, len| {
-        told.push((at, offset as i64, len as u64));
+        runs_seen.push((at, offset as i64, len as u64));
         at += len as u64;
     });
     assert_eq!(at, bytes, "{what}");
@@ -131,7 +131,7 @@ pub fn keeps_its_word(
     }
     let &lapi_dgsp_descr_t { extent, lext, rext, .. } = descriptor;
     assert_eq!(size as i64, descriptor.size as i64, "{what}");
-    for &(start, offset, len) in &told {
+    for &(start, offset, len) in &runs_seen {
         // A run that touches the next application's may belong to both.
         let (first, last) = ((start / size) as i64, ((start + len - 1) / size) as i64);
         let ends = [first, last].map(|n| Some((n.checked_mul(extent)?.checked_add(lext)?, n * extent)));
@@ -149,6 +149,6 @@ pub fn keeps_its_word(
                 _ => expected.push((m.start, m.offset, m.len)),
             }
         }
-        assert_eq!(told, expected, "{what}");
+        assert_eq!(runs_seen, expected, "{what}");
     }
 }

@@ -1,4 +1,4 @@
-//! Handles: what they count, what they outlive, and who may use them at once.
+//! Handles: what they count, what they outlive, and which threads may use them at once.
 
 use super::assemble::{Op, Source, simple};
 use crate::abi::*;
@@ -40,7 +40,7 @@ fn references_are_counted() {
     assert_eq!(registry.lookup(handle).unwrap_err().code, LAPI_ERR_DGSP);
     assert_eq!(registry.reserve(handle).unwrap_err().code, LAPI_ERR_DGSP);
     assert_eq!(registry.unreserve(handle).unwrap_err().code, LAPI_ERR_DGSP_FREE);
-    // An operation that has begun goes on, and the descriptor is there as long as it does.
+    // An operation that has begun continues, and the descriptor is there as long as it does.
     assert_eq!((program.size(), program.handle()), (6, handle));
     assert_eq!(Arc::strong_count(&program), 1);
     // SAFETY: the program is still there.

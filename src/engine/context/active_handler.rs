@@ -1,7 +1,7 @@
 //! Whether the dispatcher runs in a context, and in which handler of the program it is.
 //!
-//! This is the only place that says so. The thread that holds the context's lock writes it; any thread may read it, without
-//! the lock too: a report says why the lock cannot be had.
+//! Only this module records it. The thread that holds the context's lock writes it; any thread may read it, without
+//! the lock too: a report names the reason why the lock is not free.
 
 use crate::base::known_threads::this_thread;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

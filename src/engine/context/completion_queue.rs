@@ -2,7 +2,7 @@
 //! threads is in [`crate::engine::progress::completion_threads`].
 //!
 //! A context may be closed and opened again while a handler of its former opening still runs. Each opening has a
-//! *generation*, which stands in every queued handler and beside the count of unfinished ones.
+//! *generation*, which is in every queued handler and beside the count of unfinished ones.
 
 use crate::abi::{compl_hndlr_t, lapi_handle_t};
 use crate::base::clock::moment;
@@ -96,7 +96,7 @@ impl Completions {
         }
     }
 
-    /// Whether threads of this generation go on.
+    /// Whether threads of this generation continue.
     pub(crate) fn present(&self, generation: u32) -> bool {
         self.generation() == generation
     }
@@ -112,8 +112,8 @@ impl Completions {
         }
     }
 
-    /// Queues a handler, and returns how many are queued now. Handlers start in the order in which they are queued. The context's lock is held, so that only one
-    /// thread queues at a time.
+    /// Queues a handler, and returns how many are queued now. Handlers start in the order in which they are queued. The
+    /// context's lock is held, so that only one thread queues at a time.
     pub fn push(&self, completion: Completion) -> usize {
         let before = self.unfinished.fetch_add(1, Ordering::Relaxed);
         self.queue.push((upper(before), completion));
@@ -130,7 +130,7 @@ impl Completions {
         self.returned.load(Ordering::Relaxed)
     }
 
-    /// How many handlers are queued, and those that run. Waits for a lock which is held for moments only.
+    /// How many handlers are queued, and those that run. Waits for a lock that is held for short times only.
     pub fn busy(&self) -> (usize, Vec<RunningHandler>) {
         (self.queue.len(), self.running.lock().clone())
     }

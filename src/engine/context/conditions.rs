@@ -1,14 +1,14 @@
 //! Conditions of the program that go with the context's lock (LAPI_GET_THREAD_FUNC).
 //!
 //! A condition is known by its address alone, and nothing is ever kept in its memory: one that was zeroed, set up by
-//! PTHREAD_COND_INITIALIZER or made for a structure of another size does as well. Who waits stands in a list, which has as
-//! many entries as there are threads that wait.
+//! PTHREAD_COND_INITIALIZER or made for a structure of another size works as well. The waiting threads are in a list, which
+//! has as many entries as there are threads that wait.
 
 use crate::base::sync::{Condvar, Mutex};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// A thread that waits for a time looks at the clock at least this often: the clock may be set meanwhile.
+/// A thread that waits for a time reads the clock at least this often: the clock may be set meanwhile.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The threads of the program that wait for conditions.
@@ -91,7 +91,7 @@ impl Conditions {
         self.list.lock().over = false;
     }
 
-    /// The context ends: wakes everybody.
+    /// The context ends: wakes all waiting threads.
     pub fn end(&self) {
         let mut list = self.list.lock();
         list.over = true;

@@ -30,17 +30,17 @@ pub const ADDRESS_TABLE: usize = 1024;
 pub struct Core {
     /// See [`Options`].
     pub options: Options,
-    /// The way to other tasks.
+    /// The transport to other tasks.
     pub transport: Box<dyn Transport>,
     /// Messages on their way out.
     pub outbox: Outbox,
     /// Messages on their way in.
     pub inbox: Inbox<Then>,
-    /// Operations that wait for an answer.
+    /// Operations that wait for a reply.
     pub ops: Ops,
     /// Barrier and exchange.
     pub collectives: Collectives,
-    /// What the last collective operation brought, when it is over.
+    /// The result of the last collective operation, when it is complete.
     pub collected: Option<std::result::Result<Vec<u64>, Failure>>,
     /// Whether a thread is in a collective operation.
     pub collective_turn: bool,
@@ -52,7 +52,7 @@ pub struct Core {
     pub keeps_time: bool,
     /// Messages to oneself that a handler has sent.
     pub to_self: VecDeque<SelfMessage>,
-    /// Messages that a header handler did not want yet.
+    /// Messages that a header handler has refused for now.
     pub dropped: VecDeque<Dropped>,
     /// When those are offered again.
     pub offers: Offers,
@@ -73,9 +73,9 @@ pub struct Core {
     /// Threads that have released the lock in the middle of a call and will use the core again; a thread may be listed several
     /// times.
     pub inside: Vec<usize>,
-    /// Something has happened that a waiting thread may want to know.
+    /// Something has changed that a waiting thread may wait for.
     pub news: bool,
-    /// How often the program's own threads have polled; by this the notifier sees whether they do.
+    /// How often the program's own threads have polled; the notifier detects by it whether they do.
     pub activity: u64,
     /// Which threads wait, and how.
     pub waiters: Waiters,
@@ -95,9 +95,9 @@ pub struct Core {
     pub liveness: Liveness,
     /// When the context was opened.
     pub opened: Instant,
-    /// When peers were last looked after, in ticks.
+    /// When the peers' state was last checked, in ticks.
     pub last_look: u64,
-    /// What is counted.
+    /// The statistics.
     pub stats: Stats,
 }
 
@@ -231,7 +231,7 @@ impl Core {
         });
     }
 
-    /// Whether something waits for a task that is to come back.
+    /// Whether something waits for a task that is to rejoin.
     pub fn has_traffic_for_rejoining(&self) -> bool {
         self.peers.rejoining().iter().any(|&task| self.outbox.waits(task))
     }

@@ -14,7 +14,8 @@ unsafe fn value<'a>(cntr: usize) -> &'a AtomicI32 {
     unsafe { AtomicI32::from_ptr((cntr as *mut lapi_cntr_t).cast()) }
 }
 
-/// Adds one to the counter at `cntr`; 0 is no counter. Everything written before is visible to who sees the new value.
+/// Adds one to the counter at `cntr`; 0 is no counter. Everything written before is visible to a thread that sees the new
+/// value.
 ///
 /// # Safety
 /// `cntr` must be 0 or the address of a counter of the program.
@@ -46,7 +47,7 @@ pub unsafe fn set(cntr: usize, to: i32) {
     unsafe { value(cntr) }.store(to, Ordering::Release);
 }
 
-/// Takes `amount` off the counter if it has reached it; the answer is what is left.
+/// Subtracts `amount` from the counter if the counter has reached it; returns the rest.
 ///
 /// # Safety
 /// `cntr` must be the address of a counter of the program.

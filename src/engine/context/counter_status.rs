@@ -1,5 +1,5 @@
 //! Counters of which the program wants to know which task has raised them (LAPI_Setcntr_wstatus), and threads that wait
-//! for a counter without polling (LAPI_Nopoll_wait): what a purge has to tell.
+//! for a counter without polling (LAPI_Nopoll_wait): what a purge has to report.
 
 use crate::abi::{LAPI_MSG_INITIAL, LAPI_MSG_INVALID, LAPI_MSG_PURGED, LAPI_MSG_PURGED_RCVD, LAPI_MSG_RECVD};
 use crate::transport::Task;
@@ -21,7 +21,8 @@ struct Waiter {
     purged: bool,
 }
 
-/// The watched counters of a context, and who waits for counters without polling. Counters are known by their addresses.
+/// The watched counters of a context, and the threads that wait for counters without polling. Counters are known by their
+/// addresses.
 #[derive(Default)]
 pub struct Watched {
     counters: HashMap<usize, Watch>,
@@ -35,8 +36,8 @@ impl Watched {
         self.counters.is_empty()
     }
 
-    /// Begins to watch a counter, with everything as at the beginning; `valid` says of a task whether it can still be
-    /// heard of.
+    /// Begins to watch a counter, with all statuses as at the beginning; `valid` returns whether a task can
+    /// still raise it.
     ///
     /// # Safety
     /// `statuses` must be writable for one number for each task, until the counter is forgotten.
@@ -71,7 +72,7 @@ impl Watched {
         });
     }
 
-    /// `task` was purged: the statuses say so, and whoever waits for something that it may have to bring is to be woken.
+    /// `task` was purged: records that in the statuses, and marks the waiters whose counter it may have had to raise.
     pub fn purged(&mut self, task: Task) {
         for watch in self.counters.values_mut() {
             watch.each(|listed, status| match status {
@@ -81,12 +82,12 @@ impl Watched {
             });
         }
         for waiter in &mut self.waiters {
-            // Without a list nobody knows who was to raise the counter.
+            // Without a list it is unknown which task was to raise the counter.
             waiter.purged |= self.counters.get(&waiter.cntr).is_none_or(|watch| watch.tasks.contains(&task));
         }
     }
 
-    /// Whether every task of the counter's list has been heard of, or was purged.
+    /// Whether every task of the counter's list has raised it, or was purged.
     pub fn is_settled(&mut self, cntr: usize) -> bool {
         self.counters.get_mut(&cntr).is_some_and(|watch| {
             let mut settled = true;
@@ -147,11 +148,11 @@ mod tests {
     }
 
     #[test]
-    fn statuses_say_who_was_heard_of_and_who_was_purged() {
+    fn statuses_record_the_tasks_that_have_reported_and_those_that_were_purged() {
         let (mut watched, mut statuses) = (Watched::default(), [77; 5]);
         let at = statuses.as_mut_ptr();
         watch(&mut watched, &[0, 1, 2, 3, 1], &mut statuses);
-        // SAFETY: the array lives, and nobody writes to it meanwhile.
+        // SAFETY: the array lives, and nothing writes to it meanwhile.
         let read = || unsafe { at.cast::<[c_int; 5]>().read() };
         assert_eq!(read(), [0, 0, 0, 4, 0]);
         watched.raised(CNTR, 1);
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_purge_wakes_those_whom_it_concerns() {
+    fn a_purge_wakes_the_threads_that_it_concerns() {
         let (mut watched, mut statuses) = (Watched::default(), [0; 2]);
         watch(&mut watched, &[0, 1], &mut statuses);
         assert!(watched.wait(CNTR) && !watched.wait(CNTR) && watched.wait(CNTR + 8));

@@ -30,14 +30,14 @@ pub enum Reason {
     Forwarded,
 }
 
-/// How things stand with what is kept for one reason.
+/// The state of what is kept for one reason.
 #[derive(Clone, Copy, Debug)]
 pub struct Level {
     /// It is still more than half of the bound.
     pub high: bool,
     /// A number that changes when something of it is done, and not while nothing is.
     pub progress: u64,
-    /// Whatever would make room waits for packets: the hold must be lifted now.
+    /// Everything that would make room waits for packets: the hold must be lifted now.
     pub blocked: bool,
 }
 
@@ -111,7 +111,7 @@ impl Holds {
         (!held).then_some(Change::Hold(peer))
     }
 
-    /// Looks at all holds at `now`, in ticks. `level` says how things stand with the cause of each.
+    /// Checks all holds at `now`, in ticks. `level` gives the state of each hold's cause.
     pub fn look(&mut self, now: u64, mut level: impl FnMut(&Hold) -> Level) -> Vec<Change> {
         let before: Vec<Task> = self.held().collect();
         self.list.retain_mut(|hold| {

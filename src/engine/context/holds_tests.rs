@@ -141,7 +141,7 @@ impl Simulated {
     }
 }
 
-/// Both tasks are over the bound, each one's handler waits for a packet behind those that are held back: they go on.
+/// Both tasks are over the bound, each one's handler waits for a packet behind those that are held back: they continue.
 #[test]
 fn two_tasks_that_hold_each_other_still_progress() {
     for seed in 1..=40 {

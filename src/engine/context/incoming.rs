@@ -6,16 +6,16 @@ use crate::engine::context::request::Message;
 use crate::proto::content::Content;
 use crate::transport::Task;
 
-/// What an active message says of itself.
+/// What the head of an active message contains.
 #[derive(Clone, Copy, Debug)]
 pub struct ActiveMessage {
     /// The task that sent it.
     pub src: Task,
-    /// Its number; none when it comes from this very task.
+    /// Its number; `None` when it comes from this task itself.
     pub id: Option<u32>,
     /// Address or index of its header handler.
     pub handler: u64,
-    /// Type (upper half) and number of pieces (lower half) of the origin's vector, when the handler answers with a
+    /// Type (upper half) and number of pieces (lower half) of the origin's vector, when the handler returns a
     /// vector.
     pub shape: Option<u64>,
     /// Its packets hold whole atoms of a DGSP.
@@ -109,7 +109,7 @@ pub struct Incoming {
     pub(crate) tgt_cntr: u64,
 }
 
-/// What the first packet of a put says.
+/// What the first packet of a put contains.
 #[derive(Clone, Copy, Debug)]
 pub struct IncomingPut {
     /// The task that sent it.
@@ -126,7 +126,7 @@ pub struct IncomingPut {
     pub total: u64,
 }
 
-/// A message whose header handler did not want it yet: kept, and offered again.
+/// A message that its header handler has refused for now: kept, and offered again.
 pub struct Dropped {
     pub(crate) message: ActiveMessage,
     pub(crate) header: Box<[u64]>,
@@ -139,7 +139,7 @@ pub struct Dropped {
 /// pauses.
 #[derive(Default)]
 pub struct Offers {
-    /// How many offers in a row were refused.
+    /// How many consecutive offers were refused.
     vain: u32,
     /// Not before this, in ticks.
     due: u64,
@@ -172,7 +172,7 @@ impl Dropped {
         size_of::<Self>() + 8 * (self.header.len() + self.here.len())
     }
 
-    /// Whether the message comes from this very task.
+    /// Whether the message comes from this task itself.
     pub fn from_self(&self) -> bool {
         self.message.id.is_none()
     }

@@ -1,5 +1,5 @@
 //! The context's lock. It knows which thread holds it, so that a call made by that thread (from a handler, or because
-//! the program has taken the lock for itself) goes on without taking it again.
+//! the program has taken the lock for itself) continues without taking it again.
 //!
 //! The program may share the lock (the manual's chapter 12). While one of its threads holds it and is not inside LAPI, the
 //! lock is *the program's*. A call of that thread borrows it: then it is the call's to release and to take again while it
@@ -27,11 +27,11 @@ pub enum Hold {
 /// A lock with an owner.
 pub struct OwnedLock {
     raw: RawLock,
-    /// The owner's thread id, 0 for none. Every thread compares it with its own id, and sees its own writes; who asks
-    /// for another thread's learns what was so a moment ago, as is in the nature of the question. So no order between
-    /// threads is needed. While the lock changes hands in [`Self::yield_to_others`], the former owner may still stand here.
+    /// The owner's thread id, 0 for none. Every thread compares it with its own id, and sees its own writes; a thread that
+    /// looks for another owner learns a value that may be out of date already. So no order between threads is needed.
+    /// While the lock changes hands in [`Self::yield_to_others`], the former owner may still be here.
     owner: AtomicUsize,
-    /// It is the program's. Written by the owner alone, and looked at only by it and by who tells the user.
+    /// It is the program's. Written by the owner alone, and read only by it and by the reports.
     programs: AtomicBool,
 }
 
@@ -132,7 +132,7 @@ impl OwnedLock {
         true
     }
 
-    /// Takes the lock for the program if nobody holds it, not even this thread.
+    /// Takes the lock for the program if no thread holds it, not even this one.
     pub fn try_lock(&self) -> bool {
         let free = self.raw.try_lock();
         if free {
@@ -157,12 +157,12 @@ impl OwnedLock {
         self.mine() && self.programs.load(Ordering::Relaxed)
     }
 
-    /// The thread that holds the lock, by the program's hand or by LAPI's.
+    /// The thread that holds the lock, for the program or for LAPI.
     pub fn owner(&self) -> Option<usize> {
         Some(self.owner.load(Ordering::Relaxed)).filter(|&owner| owner != 0)
     }
 
-    /// Whether the lock is the program's and no call is inside: old news by the time it is read, unless by the owner.
+    /// Whether the lock is the program's and no call is inside: may be out of date when it is read, unless by the owner.
     pub fn by_program(&self) -> bool {
         self.programs.load(Ordering::Relaxed)
     }

@@ -1,19 +1,19 @@
 //! The lock as the program has it (the manual's chapter 12): taken and left outside of calls, waited with for conditions.
 //!
-//! The program's hold ends with the handle: whoever gets the lock of a handle that has been ended lets it go at once.
+//! The program's hold ends with the handle: a thread that gets the lock of a terminated handle releases it at once.
 
 use crate::abi::lapi_handle_t;
 use crate::engine::context::Context;
 use std::time::SystemTime;
 
-/// Why the program does not get what it wants.
+/// Why a request of the program fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The handle has been ended, or is being ended.
     Ended,
-    /// This thread holds the lock already, by its own hand or because it is in a handler that LAPI calls with the lock.
+    /// This thread holds the lock already: it has taken it, or it is in a handler that LAPI calls with the lock held.
     Mine,
-    /// Somebody holds the lock.
+    /// A thread holds the lock.
     Busy,
     /// The lock is not this thread's to release: it does not hold it, or it is in such a handler.
     NotMine,
@@ -72,12 +72,12 @@ pub fn signal(context: &Context, condition: usize) {
     context.conditions.signal(condition);
 }
 
-/// Whether the condition may go.
+/// Whether the condition may be destroyed.
 pub fn free_to_go(context: &Context, condition: usize) -> Result<(), Refusal> {
     if context.conditions.awaited(condition) { Err(Refusal::WaitTarget) } else { Ok(()) }
 }
 
-/// A completion handler has returned: if it has left the lock taken, nobody else would ever get it.
+/// A completion handler has returned: if it has left the lock taken, no other thread would ever get it.
 pub fn take_back(context: &Context) {
     context.lock.unlock();
 }

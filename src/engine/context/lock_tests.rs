@@ -134,7 +134,7 @@ fn one_thread_at_a_time_whichever_way_it_came() {
 
 /// The holder never releases the lock but for turns; all that wait get it, again and again.
 #[test]
-fn nobody_who_waits_starves_while_the_lock_is_lent() {
+fn no_waiting_thread_starves_while_the_lock_is_lent() {
     const WAITERS: u32 = 3;
     const TURNS: u32 = 200;
     let (lock, done) = (&OwnedLock::new(), &AtomicU32::new(0));

@@ -1,7 +1,7 @@
 //! The state behind a handle, and the only way to it.
 //!
-//! A [`Context`] is a lock and what it guards, the [`Core`]. Whoever holds the lock has a [`Held`], and reaches the core
-//! by [`Held::core`] for a moment at a time: no reference into the core lives across a call of the program's handlers,
+//! A [`Context`] is a lock and what it guards, the [`Core`]. The thread that holds the lock has a [`Held`], and reaches the
+//! core by [`Held::core`] for a moment at a time: no reference into the core lives across a call of the program's handlers,
 //! because those may call LAPI again and come here by a `Held` of their own.
 
 pub mod active_handler;
@@ -45,7 +45,7 @@ use std::time::{Duration, Instant};
 /// How long a handler that has ended its context may take to return before the context can be opened again.
 const RETURN: Duration = Duration::from_secs(1);
 
-/// The state behind a handle. It can be opened again after it was closed. What every call uses stands first, on one cache
+/// The state behind a handle. It can be opened again after it was closed. What every call uses comes first, on one cache
 /// line.
 #[repr(C, align(64))]
 pub struct Context {
@@ -93,7 +93,7 @@ impl Context {
     }
 
     /// Puts a core in, under this handle. Threads are started by the caller. When another thread's handler has ended the
-    /// former context, waits a moment for it to return: whoever saw the end may be quicker than that thread.
+    /// former context, waits a moment for it to return: a thread that saw the end may be quicker than that thread.
     ///
     /// # Errors
     /// LAPI_ERR_ALL_HNDL_IN_USE: a handler that has ended the former context has not returned yet.
@@ -110,7 +110,7 @@ impl Context {
             std::thread::sleep(Duration::from_micros(50));
             held = Held { context: self, hold: self.lock.enter() };
         }
-        // SAFETY: the lock is held, and nobody is using the former core, as was just seen.
+        // SAFETY: the lock is held, and no thread uses the former core, as was just checked.
         unsafe { *self.core.get() = Some(Box::new(core)) };
         self.conditions.begin();
         if self.handle.swap(handle, Ordering::Release) == LAPI_VOID_HANDLE {
@@ -119,18 +119,18 @@ impl Context {
         Ok(())
     }
 
-    /// Makes the handle worthless. The core stays where it is until the context is opened again: for a handler that ends
-    /// its own context, where a frame further up the stack will come back for the core.
+    /// Makes the handle invalid. The core stays where it is until the context is opened again: for a handler that ends
+    /// its own context, where a frame further up the stack will need the core again.
     pub fn retire(&self) {
         if self.handle.swap(LAPI_VOID_HANDLE, Ordering::Release) != LAPI_VOID_HANDLE {
             other_contexts::closed();
         }
     }
 
-    /// Makes the handle worthless, and takes the core out. Nobody may be inside.
+    /// Makes the handle invalid, and takes the core out. No thread may be inside.
     pub fn close(&self, held: Held<'_>) -> Option<Box<Core>> {
         self.retire();
-        // SAFETY: `held` proves that the lock is held; by the caller's word nobody is using the core.
+        // SAFETY: `held` proves that the lock is held; the caller promises that no thread uses the core.
         let core = unsafe { (*self.core.get()).take() };
         drop(held);
         core
@@ -142,7 +142,7 @@ impl Context {
         self.handle.load(Ordering::Relaxed)
     }
 
-    /// Where the handle stands: valid as long as the context.
+    /// The address of the handle: valid as long as the context.
     #[inline]
     pub fn handle_ptr(&self) -> *mut lapi_handle_t {
         self.handle.as_ptr()
@@ -158,7 +158,7 @@ impl Context {
         core.is_some_and(|core| !core.closing) && self.handle() == handle
     }
 
-    /// Ends the waiting for conditions. The context is closing, and the lock is held: nobody begins to wait any more.
+    /// Ends the waiting for conditions. The context is closing, and the lock is held: no thread begins to wait any more.
     pub fn end_conditions(&self, _held: &mut Held<'_>) {
         self.conditions.end();
     }
@@ -173,7 +173,8 @@ impl Context {
         }
     }
 
-    /// The same for a call that can do without the lock: `None` when another thread holds it, which keeps the context going.
+    /// The same for a call that can do without the lock: `None` when another thread holds it, which makes progress for the
+    /// context.
     #[inline]
     pub fn try_enter(&self) -> Option<Held<'_>> {
         let mut held = Held { context: self, hold: self.try_enter_lock()? };
@@ -186,15 +187,15 @@ impl Context {
         held.try_core().is_some().then_some(held)
     }
 
-    /// The same for one who may not wait: `Err` has the thread that holds the lock (see [`this_thread`]), and has held it
-    /// all that time.
+    /// The same for a thread that may not wait: `Err` has the thread that holds the lock (see [`this_thread`]), and has
+    /// held it all that time.
     pub fn enter_within(&self, at_most: Duration) -> std::result::Result<Option<Held<'_>>, usize> {
         let hold = self.lock.enter_within(at_most).ok_or_else(|| self.lock.owner().unwrap_or(0))?;
         let mut held = Held { context: self, hold };
         Ok(held.try_core().is_some().then_some(held))
     }
 
-    /// The thread that holds the lock, 0 for none: old news by the time it is read.
+    /// The thread that holds the lock, 0 for none: may be out of date when it is read.
     pub fn lock_owner(&self) -> usize {
         self.lock.owner().unwrap_or(0)
     }
@@ -312,7 +313,7 @@ impl<'a> Held<'a> {
         }
     }
 
-    /// Notes that this thread will come back for the core, so that it is not taken out meanwhile.
+    /// Notes that this thread will need the core again, so that it is not taken out meanwhile.
     #[inline]
     pub(in crate::engine) fn step_out(&mut self) {
         self.core().inside.push(this_thread());
@@ -328,7 +329,8 @@ impl<'a> Held<'a> {
         }
     }
 
-    /// A call is over, and may have left work behind: whoever sleeps for this context must be told, or nobody goes on.
+    /// A call is over, and may have left work behind: a thread that sleeps for this context must be woken, or no thread
+    /// continues.
     #[inline]
     pub fn wake_waiters(&mut self) {
         let core = self.core();
@@ -351,9 +353,9 @@ impl<'a> Held<'a> {
     /// Runs something without the lock in any case. Calls further up the stack have no reference into the core out, since
     /// only handlers lead from them to here.
     fn without_lock<R>(&mut self, run: impl FnOnce() -> R) -> R {
-        self.spread_news();
+        self.wake_waiting_threads();
         self.step_out();
-        // SAFETY: this thread holds the lock, and takes it again before anyone can use this value.
+        // SAFETY: this thread holds the lock, and takes it again before this value can be used.
         unsafe { self.context.lock.leave() };
         let result = run();
         // The program's function may have left it taken: then it is ours again from here on.
@@ -362,15 +364,15 @@ impl<'a> Held<'a> {
         result
     }
 
-    /// The end of a value that did not take the lock. What was the program's is given back to it. First whoever waits for
-    /// the lock has a turn: the program may hold it for its whole run, and leave it to its calls that others get it. The
-    /// program's hold ends here when the handle was ended meanwhile.
+    /// The end of a value that did not take the lock. A lock of the program is given back to it. First a thread that waits
+    /// for the lock has a turn: the program may hold the lock for its whole run, so that only its calls let other threads
+    /// have it. The program's hold ends here when the handle was terminated meanwhile.
     #[inline(never)]
     fn give_back(&mut self) {
         if self.hold == Hold::Nested {
             return;
         }
-        self.spread_news();
+        self.wake_waiting_threads();
         if self.hold == Hold::Within {
             // SAFETY: this value took the lock.
             unsafe { self.context.lock.leave() }
@@ -388,9 +390,9 @@ impl<'a> Held<'a> {
         }
     }
 
-    /// Tells waiting threads what has happened.
+    /// Wakes the waiting threads.
     #[inline]
-    fn spread_news(&mut self) {
+    fn wake_waiting_threads(&mut self) {
         let context = self.context;
         if let Some(core) = self.try_core() {
             if core.news {
@@ -406,13 +408,13 @@ impl Drop for Held<'_> {
         if self.hold != Hold::Taken {
             return self.give_back();
         }
-        self.spread_news();
+        self.wake_waiting_threads();
         // SAFETY: this value took the lock.
         unsafe { self.context.lock.leave() }
     }
 }
 
-/// Wakes those who sleep, since there is news.
+/// Wakes the sleeping threads, since something has changed.
 #[cold]
 fn wake_sleepers(context: &Context, core: &mut Core) {
     core.news = false;

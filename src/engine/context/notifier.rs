@@ -1,5 +1,5 @@
 //! The notifier: the thread of interrupt mode, as the rest of the context sees it. It has a timer, by which others set it
-//! to look at the program or to end. What it does stands in [`crate::engine::progress::interrupt_thread`].
+//! to check the program or to end. What it does is in [`crate::engine::progress::interrupt_thread`].
 
 use crate::abi::LAPI_ERR_MEMORY_EXHAUSTED;
 use crate::base::sync::Mutex;
@@ -97,7 +97,7 @@ impl Notifier {
         }
     }
 
-    /// Whether the thread of this generation shall go on.
+    /// Whether the thread of this generation shall continue.
     pub(in crate::engine) fn present(&self, generation: u64) -> bool {
         self.generation.load(Ordering::Acquire) == generation
     }

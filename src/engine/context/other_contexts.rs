@@ -2,10 +2,10 @@
 //!
 //! A handler runs with its context's lock held. If its call on another context waited for that one's lock, two threads in
 //! handlers of two contexts that call each other's could wait for ever. So a thread never waits for the lock of one context
-//! while it holds that of another: where the lock cannot be had at once, the call lets go of the handler's lock, and takes it
+//! while it holds that of another: where the lock is not free at once, the call releases the handler's lock, and takes it
 //! again when it has released the other one (`docs/design/0011-handlers-and-other-handles.md`).
 //!
-//! A process with one context pays one look at a number for this, in each call.
+//! A process with one context pays one load for this, in each call.
 
 use crate::engine::context::active_handler::Kind;
 use crate::engine::context::lock::Hold;
@@ -20,7 +20,7 @@ static OPEN: AtomicUsize = AtomicUsize::new(0);
 thread_local! {
     /// The context in whose handler this thread is, while several are open.
     static WITHIN: Cell<*const Context> = const { Cell::new(ptr::null()) };
-    /// The lock of that context was let go by a call on another one.
+    /// A call on another context has released the lock of that one.
     static LET_GO: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -87,13 +87,13 @@ impl Context {
     }
 }
 
-/// Lets go of the lock of the context in whose handler this thread is.
+/// Releases the lock of the context in whose handler this thread is.
 fn let_go(context: *const Context) {
     // SAFETY: the frame that has called the handler is further up this thread's stack, and uses the context.
     let context = unsafe { &*context };
     if context.lock.mine() && !LET_GO.replace(true) {
         let mut held = std::mem::ManuallyDrop::new(Held { context, hold: Hold::Nested });
-        held.spread_news();
+        held.wake_waiting_threads();
         held.step_out();
         // SAFETY: this thread holds the lock. No frame further up has a reference into the core: only a handler leads here.
         unsafe { context.lock.leave() };

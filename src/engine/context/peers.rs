@@ -1,6 +1,6 @@
 //! What this task knows of each other task: whether messages go to it, and what it makes this task keep.
 //!
-//! One small entry for each task of the job. The paths of a packet look at one entry, or at one number that says that all
+//! One small entry for each task of the job. The paths of a packet read one entry, or one number that shows that all
 //! peers are up; nothing there goes through the table.
 
 use crate::proto::tasks::TaskSet;
@@ -9,14 +9,14 @@ use crate::transport::Task;
 /// Whether messages go to a peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Standing {
-    /// They do.
+    /// Messages go to it.
     #[default]
     Up,
-    /// The peer has left or was given up; the program has been told.
+    /// The peer has left or was given up; this has been reported to the program.
     Lost,
     /// The program has given the peer up (LAPI_Purge_totask).
     Purged,
-    /// The program lets the peer come back (LAPI_Resume_totask), and the peer is not there yet: messages wait.
+    /// The program lets the peer rejoin (LAPI_Resume_totask), and the peer has not connected yet: messages wait.
     Rejoining,
 }
 
@@ -38,7 +38,7 @@ struct Peer {
     kick: Kick,
 }
 
-/// When a peer was last woken, and to what effect.
+/// When a peer was last woken, and with what effect.
 #[derive(Clone, Copy, Debug, Default)]
 struct Kick {
     /// In ticks.
@@ -61,7 +61,7 @@ pub struct Peers {
     /// The peers that have ended LAPI while something was under way to them, until the program is told.
     leaving: TaskSet,
     /// Of a task that has itself rejoined a job that runs: the highest number of collective operations that others had
-    /// entered when they let it come back.
+    /// entered when they let it rejoin.
     pub joined_at: Option<u32>,
 }
 
@@ -78,7 +78,7 @@ impl Peers {
         }
     }
 
-    /// This task has rejoined a job that runs: all others are still to be met.
+    /// This task has rejoined a job that runs: it has yet to connect with all others.
     pub fn await_all(&mut self, me: Task) {
         for peer in (0..self.table.len() as Task).filter(|&peer| peer != me) {
             self.set(peer, Standing::Rejoining);
@@ -115,19 +115,19 @@ impl Peers {
         (0..).zip(&self.table).filter(|(_, peer)| peer.standing == Standing::Lost).map(|(task, _)| task)
     }
 
-    /// The peers that may come back and are not there yet, in no order.
+    /// The peers that may rejoin and have not connected yet, in no order.
     pub fn rejoining(&self) -> &[Task] {
         self.rejoining.members()
     }
 
-    /// The peer has left, or is given up. Returns whether the program is to be told: it is told once, and not of a peer that
+    /// The peer has left, or is given up. Returns whether to report that to the program: once, and not for a peer that
     /// it has purged itself.
     pub fn lose(&mut self, peer: Task) -> bool {
-        let told = self.is_down(peer);
-        if !told {
+        let reported = self.is_down(peer);
+        if !reported {
             self.set(peer, Standing::Lost);
         }
-        !told
+        !reported
     }
 
     /// The peer has ended LAPI while something was under way to it. Returns since when that is known.
@@ -183,20 +183,20 @@ impl Peers {
         true
     }
 
-    /// The program lets the peer, which it had purged, come back.
+    /// The program lets the peer, which it had purged, rejoin.
     pub fn resume(&mut self, peer: Task) {
         self.change(peer, |peer| peer.quarantined = false);
         self.set(peer, Standing::Rejoining);
     }
 
-    /// The peer has come back. One that was given up meanwhile stays lost.
+    /// The peer has rejoined. One that was given up meanwhile stays lost.
     pub fn rejoined(&mut self, peer: Task) {
         if self.standing(peer) == Standing::Rejoining {
             self.set(peer, Standing::Up);
         }
     }
 
-    /// Waits for no peer to come back any more, and returns those that were waited for.
+    /// Waits for no peer to rejoin any more, and returns those that were waited for.
     pub fn give_up_rejoining(&mut self) -> Vec<Task> {
         let waited = self.rejoining.members().to_vec();
         waited.iter().for_each(|&peer| self.set(peer, Standing::Up));
@@ -282,7 +282,7 @@ mod tests {
                 let down = model.lost.contains(&task) || model.purged.contains(&task);
                 match rng.below(5) {
                     0 => {
-                        assert_eq!(peers.lose(task), !down, "seed {seed}, step {step}: told once");
+                        assert_eq!(peers.lose(task), !down, "seed {seed}, step {step}: reported once");
                         if !down {
                             model.rejoining.remove(&task);
                             model.lost.insert(task);

@@ -1,4 +1,4 @@
-//! What a context is told: by the environment and LAPI_Init when it is opened, by LAPI_Senv while it lives.
+//! The settings of a context: from the environment and LAPI_Init when it is opened, from LAPI_Senv while it lives.
 
 use crate::abi::{LAPI_err_hndlr_p, lapi_lib_t};
 use crate::engine::context::request::Policy;
@@ -39,7 +39,7 @@ pub struct Options {
     pub me: Task,
     /// The number of tasks in the job.
     pub tasks: u32,
-    /// Messages of up to this many bytes (header and data) are copied at once when there is no room: BUF_CP_SIZE.
+    /// Messages of up to this many bytes (header and data) are copied at once when the transport has no room: BUF_CP_SIZE.
     pub copy_limit: usize,
     /// How many messages within that limit may be copied at a time (MP_REXMIT_BUF_CNT, when the program's environment limits
     /// it); the origin counters of others wait.
@@ -48,7 +48,7 @@ pub struct Options {
     pub lane_bytes: usize,
     /// How copies across address spaces and streams of packets are chosen.
     pub bulk: Policy,
-    /// How patient waiting is.
+    /// How long threads poll before they sleep.
     pub patience: WaitPolicy,
     /// Whether a task that is silent for TIMEOUT seconds is given up.
     pub give_up: bool,
@@ -56,7 +56,7 @@ pub struct Options {
     pub level: lapi_lib_t,
     /// The program's error handler.
     pub error_handler: LAPI_err_hndlr_p,
-    /// What LAPI_Qenv returns and nothing else uses.
+    /// Values that only LAPI_Qenv returns.
     pub advertised: Advertised,
 }
 

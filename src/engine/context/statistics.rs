@@ -1,4 +1,4 @@
-//! What is counted, by the way that data takes (the manual's chapter 8).
+//! The statistics, by the path that data takes (the manual's chapter 8).
 
 use crate::abi::lapi_statistics_t;
 
@@ -9,19 +9,19 @@ pub struct Stats {
     pub peers: Path,
     /// Data to oneself.
     pub local: Path,
-    /// Packets among those of `peers` that only probe whether a task lives, and the answers.
+    /// Packets among those of `peers` that only probe whether a task lives, and the replies.
     pub liveness: u64,
 }
 
 impl Stats {
-    /// A number that changes whenever anything moves. Probes of silent tasks do not count.
+    /// A number that changes with each packet or copy. Probes of silent tasks do not count.
     pub fn moved(&self) -> u64 {
         let packets = self.peers.packets_sent.wrapping_add(self.peers.packets_received);
         packets.wrapping_sub(self.liveness).wrapping_add(self.local.bytes_received)
     }
 }
 
-/// Counts of one way.
+/// Counts of one path.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Path {
     /// Packets sent.

@@ -7,7 +7,7 @@ use std::time::Duration;
 pub struct WaitPolicy {
     /// Polls in a tight loop.
     pub spin: u32,
-    /// Polls after each of which the processor is given away.
+    /// Polls after each of which the thread yields the processor.
     pub yields: u32,
     /// How many threads of this task may poll at once: with more of them they take the processors from each other, and
     /// from the threads that make what they wait for. Then all of them poll for a short time only.
@@ -18,7 +18,7 @@ pub struct WaitPolicy {
 
 /// Polls in a tight loop where more threads of a task wait than there are processors for them.
 const LITTLE: u32 = 40;
-/// The same where there are more tasks than processors: what a thread waits for can hardly come before it yields.
+/// The same where there are more tasks than processors: what a thread waits for rarely arrives before the thread yields.
 const CROWDED: u32 = 2;
 
 impl WaitPolicy {
@@ -69,10 +69,10 @@ pub struct Waiter {
     pub since: u32,
 }
 
-/// Since when nothing has moved.
+/// Since when no packet has gone in or out.
 #[derive(Default)]
 pub struct StallDetector {
-    /// Packets in and out at the last look.
+    /// Packets in and out at the last check.
     moved: u64,
     since: u32,
     /// It was reported.
@@ -110,13 +110,13 @@ pub struct Waiters {
     pub handlers: u32,
     /// Threads in LAPI_Msgpoll.
     pub polling: u32,
-    /// How often in a row a thread of the program has polled by itself and found nothing.
+    /// How many consecutive times a thread of the program has polled by itself and found nothing.
     pub idle_polls: u32,
     /// One of them sleeps on the transport's descriptor.
     pub on_descriptor: bool,
     /// Those that wait and have begun to sleep.
     pub list: Vec<Waiter>,
-    /// Since when nothing has moved.
+    /// Since when no packet has gone in or out.
     pub stillness: StallDetector,
     /// How many sleep in the [`crate::base::parking`].
     pub in_room: u32,

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::proto::collective::Failure;
 use std::time::{Duration, Instant};
 
-/// For how long a collective operation that is complete helps its last packets out.
+/// For how long a complete collective operation keeps sending its last packets.
 const LAST_PACKET: Duration = Duration::from_secs(1);
 
 const GFENCE: &str = "LAPI_Gfence";

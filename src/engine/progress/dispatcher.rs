@@ -1,4 +1,4 @@
-//! The dispatcher: takes packets in, sends what waits, and keeps everything going that takes more than one step.
+//! The dispatcher: receives packets, sends what waits, and advances everything that takes more than one step.
 //!
 //! It runs with the lock held and is never entered twice. All handlers of the program that run with the lock run in a round of
 //! the dispatcher, one after the other: what a handler sends goes to the transport or into a queue, and what that causes waits
@@ -17,7 +17,7 @@ use crate::proto::content::Content;
 use crate::transport::{Inbound, PeerState};
 use crate::wire::packet::Head;
 
-/// How many packets one round takes in, so that sending has its turn.
+/// How many packets one round receives, so that sending has its turn.
 const BATCH: usize = 16;
 
 /// One round. Returns whether anything moved. Does nothing when a round is under way already.
@@ -76,7 +76,7 @@ fn receive<T>(held: &mut Held<'_>, ready: &mut impl FnMut(&mut Core) -> Option<T
     (true, None)
 }
 
-/// Everything that no packet announces. Each step ends early when a handler has ended the context.
+/// All work that no packet announces. Each step ends early when a handler has ended the context.
 #[cold]
 fn keep_going(held: &mut Held<'_>) -> bool {
     let mut moved = pump(held.core());
@@ -99,7 +99,7 @@ fn report_finished(held: &mut Held<'_>) -> bool {
         }
         account(held.core(), &done);
         call_send_handler(held, &done);
-        // A purge is the program's own doing, and may have come since.
+        // A purge is the program's own action, and may have happened since.
         let core = held.core();
         let lost = done.error != 0 && done.error != LAPI_ERR_TGT_PURGED;
         let lost = lost && core.outbox.is_gone(done.peer);
@@ -209,7 +209,7 @@ fn handle(held: &mut Held<'_>, packet: &Inbound) {
             held.core().stats.liveness += 2;
             answer(held.core(), src, &Head::Pong);
         }
-        // Its arrival is all that it says.
+        // Only its arrival matters.
         Some(Head::Pong) => held.core().stats.liveness += 1,
         Some(Head::CollectiveAt { sequence }) => {
             let core = held.core();
@@ -227,7 +227,7 @@ fn handle(held: &mut Held<'_>, packet: &Inbound) {
     }
 }
 
-/// Goes on with the collective operation, if there is one.
+/// Advances the collective operation, if one is under way.
 pub fn advance_collective(core: &mut Core) {
     let (collectives, outbox, mut wire) = core.collective();
     if let Some(outcome) = collectives.advance(outbox, &mut wire) {

@@ -47,7 +47,7 @@ fn quiesce(held: &mut Held<'_>, call: &'static str) -> Result<bool> {
     let mut looks = 0u32;
     wait_until(held, call, |core: &mut Core| {
         looks = looks.saturating_add(1);
-        // Each look drops the peers that have confirmed from the end, so that all looks together cost as much as one.
+        // Each check drops the peers that have confirmed from the end, so that all checks together cost as much as one.
         while asked.last().is_some_and(|asked| is_confirmed(core, asked)) {
             asked.pop();
         }
@@ -61,6 +61,6 @@ fn quiesce(held: &mut Held<'_>, call: &'static str) -> Result<bool> {
 }
 
 fn is_confirmed(core: &Core, asked: &Asked) -> bool {
-    // The numbers start again when a task that was given up comes back.
+    // The numbers start again when a task that was given up rejoins.
     core.outbox.confirmed(asked.peer, asked.count) || core.incarnation(asked.peer) != asked.incarnation
 }

@@ -2,9 +2,9 @@
 //!
 //! While the program polls by itself the notifier must cost nothing, and no peer may pay for waking it. So it does not
 //! listen then: it *watches*, waking at growing intervals just to see whether the program has polled since. When it has
-//! not, the notifier *arms* the transport, so that peers wake it from then on, and sleeps for good. The next time a
+//! not, the notifier *arms* the transport, so that peers wake it from then on, and sleeps. The next time a
 //! thread of the program waits for something it disarms the transport and sets the watch again. While a thread of the
-//! program itself sleeps on the transport's descriptor, the notifier *rests*: there is nothing to see to.
+//! program itself sleeps on the transport's descriptor, the notifier *rests*: it has nothing to do.
 //!
 //! A peer that has waited for long wakes the notifier even while it only watches (see
 //! [`crate::engine::transfer::path::kick_inattentive_peers`]).
@@ -21,22 +21,22 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// How long the program may be silent at most before the notifier listens, while it goes on polling.
+/// How long the program may be silent at most before the notifier listens, while it keeps polling.
 const WATCH_LONGEST: Duration = Duration::from_millis(8);
-/// A program that looked within this many ticks is looking: 20 to 100 microseconds.
+/// A program that polled within this many ticks is polling: 20 to 100 microseconds.
 const LOOKING: u64 = 100_000;
-/// One that last looked longer ago than this computes: 0.5 to 2.5 milliseconds. In between it cannot be known, and the notifier
+/// One that last polled longer ago than this computes: 0.5 to 2.5 milliseconds. In between this is unknown, and the notifier
 /// looks again after [`DOUBT`].
 const COMPUTING: u64 = 2_500_000;
 const DOUBT: Duration = Duration::from_millis(1);
 /// With work that nothing announces, the armed notifier wakes after this.
-const RESTLESS: Duration = Duration::from_millis(1);
+const DEFERRED_RETRY: Duration = Duration::from_millis(1);
 /// It wakes at least this often: peers may have died or fallen silent, and one that is killed between taking the bell and
 /// ringing it leaves a message unannounced.
 const LOOK_AROUND: Duration = Duration::from_millis(500);
 /// While it rests it looks this often whether the transport has a deadline.
 const BETWEEN_SERVICES: Duration = Duration::from_millis(5);
-/// How many rounds without any news the notifier makes before it arms again.
+/// How many rounds without any event the notifier makes before it arms again.
 const LINGER: u32 = 20;
 
 /// Starts the thread.
@@ -47,7 +47,7 @@ pub fn start(context: &Arc<Context>, recipe: ThreadConfig) -> Result<()> {
 
 /// What the notifier does next.
 enum Plan {
-    /// Look again when the timer says so, or when a peer that has waited for long rings.
+    /// Look again when the timer expires, or when a peer that has waited for long rings.
     Watch(Duration),
     /// Sleep on the transport's descriptor.
     Listen { at_most: Duration },
@@ -66,7 +66,7 @@ fn run(context: &Context, timer: BorrowedFd<'_>, generation: u64) {
         let descriptor = held.core().transport.event_fd().as_raw_fd();
         drop(held);
         if ended() {
-            // By a handler that this very thread ran, perhaps: the core may be taken out now.
+            // Possibly by a handler that this thread itself ran: the core may be taken out now.
             return;
         }
         // SAFETY: the transport lives as long as the core, and the context ends this thread before the core.
@@ -80,14 +80,14 @@ fn run(context: &Context, timer: BorrowedFd<'_>, generation: u64) {
             Plan::Rest { at_most } => await_readable(&[timer], at_most),
         };
         if ready[0] {
-            // Empty it, or it stays readable. Nothing to read means that it was set anew meanwhile.
+            // Empty it, or it stays readable. Nothing to read means that it was set again meanwhile.
             let _ = rustix::io::read(timer, &mut [0; 8]);
         }
         called = ready.get(1).copied().unwrap_or(false);
     }
 }
 
-/// Serves what has come, and decides how to go on.
+/// Serves what has arrived, and decides how to continue.
 fn decide(held: &mut Held<'_>, interval: &mut Duration, seen: &mut u64, called: bool) -> Plan {
     let context = held.context();
     let notifier = &context.notifier;
@@ -106,7 +106,7 @@ fn decide(held: &mut Held<'_>, interval: &mut Duration, seen: &mut u64, called: 
     if let (Some(next), false, false) = (next, called, listened) {
         *interval = next;
         notifier.note_watch();
-        // The program may poll so seldom that it hardly ever gets to look by itself.
+        // The program may poll so seldom that it rarely checks by itself.
         lost_peers::look_when_due(held);
         return Plan::Watch(next);
     }
@@ -131,10 +131,10 @@ fn decide(held: &mut Held<'_>, interval: &mut Duration, seen: &mut u64, called: 
         return Plan::Watch(Duration::from_micros(1));
     }
     core.waiters.notifier_armed = true;
-    Plan::Listen { at_most: core.until_due(if core.has_deferred() { RESTLESS } else { LOOK_AROUND }) }
+    Plan::Listen { at_most: core.until_due(if core.has_deferred() { DEFERRED_RETRY } else { LOOK_AROUND }) }
 }
 
-/// The notifier runs no handler now. Where the transport has deadlines, it serves the transport all the same: the program
+/// The notifier runs no handler now. Where the transport has deadlines, it serves the transport nevertheless: the program
 /// may compute for long.
 fn rest(held: &mut Held<'_>) -> Plan {
     held.context().notifier.note_rest();
@@ -183,7 +183,7 @@ fn serve(held: &mut Held<'_>, called: bool) {
         idle = if moved || held.core().has_ready_work() { 0 } else { idle + 1 };
         held.yield_lock();
     }
-    // What has come in shows that the peers run. A look at all of them is worth its cost when nothing has, or from time to time.
+    // What has arrived shows that the peers run. All of them are checked when nothing has arrived, and from time to time.
     lost_peers::welcome(held.core());
     if called && any { lost_peers::look_when_due(held) } else { lost_peers::look_after_peers(held) }
 }

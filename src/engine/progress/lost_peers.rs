@@ -1,7 +1,7 @@
-//! Peers that have left or are silent: what waits for them ends, and the program is told once. And peers that rejoin.
+//! Peers that have left or are silent: what waits for them ends, and the program gets one report. And peers that rejoin.
 //!
-//! Whom this task waits for is counted where operations begin and end, so a look costs as much as there are such peers: one
-//! system call each. Threads that were woken by a packet do not look at all unless the last look is some tenths of a second ago.
+//! The peers that this task waits for are counted where operations begin and end, so a check costs one system call for each
+//! such peer. A thread that was woken by a packet checks only when the last check is some tenths of a second ago.
 
 use crate::abi::{INT_ERR, LAPI_ERR_NO_CONNECTIVITY, LAPI_ERR_TIMEOUT, TMR_ERR, lapi_err_t};
 use crate::base::clock::{moment, since, ticks};
@@ -21,7 +21,7 @@ use crate::wire::packet::Head;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// How many rounds for each task of the job are enough to take in what one peer can have left in its ring, whatever the
+/// How many rounds for each task of the job are enough to receive what one peer can have left in its ring, whatever the
 /// others send.
 const DRAIN: u32 = 100;
 /// The epoch of a task that has entered no collective operation. A task that rejoins the job itself has none.
@@ -41,7 +41,7 @@ pub fn look_when_due(held: &mut Held<'_>) {
     }
 }
 
-/// Ends what waits for peers that have left (they died, or ended LAPI while they owed an answer), and for those that have
+/// Ends what waits for peers that have left (they died, or ended LAPI while they owed a reply), and for those that have
 /// been silent for TIMEOUT seconds; probes those that have been silent for a while. Makes a system call for each peer that this
 /// task waits for: for threads that have slept until a timeout.
 #[cold]
@@ -49,7 +49,7 @@ pub fn look_after_peers(held: &mut Held<'_>) {
     let core = held.core();
     welcome(core);
     if held.dispatching() {
-        // Another thread is in a handler that the dispatcher runs: what has come in cannot be looked at now.
+        // Another thread is in a handler that the dispatcher runs: what has arrived cannot be handled now.
         return;
     }
     let core = held.core();
@@ -67,7 +67,7 @@ pub fn look_after_peers(held: &mut Held<'_>) {
         }
     }
     check_liveness(held, &silent);
-    // Without the packet of one that is gone a collective operation goes on, and may await another one.
+    // Without the packet of a task that has left, a collective operation continues, and may await another packet.
     while let Some(peer) = held.core().collectives.awaited() {
         match held.core().transport.state(peer) {
             PeerState::Up => break,
@@ -102,7 +102,7 @@ pub fn welcome(core: &mut Core) {
     while let Some((task, epoch)) = core.transport.rejoined() {
         if core.peers.standing(task) == Standing::Rejoining {
             core.peers.rejoined(task);
-            // A frame further up some stack may have been in the middle of a message of before.
+            // A frame further up a stack may have been in the middle of an earlier message.
             core.inbox.forget(task);
         } else if core.peers.joined_at.is_none() {
             // This process has taken the place of another one, which the peer had given up.
@@ -115,7 +115,7 @@ pub fn welcome(core: &mut Core) {
     }
 }
 
-/// `task` had entered `position` collective operations when it let this task come back.
+/// `task` had entered `position` collective operations when it let this task rejoin.
 fn fall_into_step(core: &mut Core, task: Task, position: u32) {
     let (collectives, outbox, mut wire) = core.collective();
     collectives.catch_up(position, outbox, &mut wire);
@@ -148,8 +148,8 @@ fn check_liveness(held: &mut Held<'_>, awaited: &[Task]) {
     }
     let timeout = Duration::from_secs(seconds.max(1) as u64);
     let (liveness, transport) = (&mut core.liveness, &core.transport);
-    let pulses = awaited.iter().map(|&peer| (peer, transport.progress(peer)));
-    for (peer, verdict) in liveness.look(core.opened.elapsed(), timeout, pulses) {
+    let progress = awaited.iter().map(|&peer| (peer, transport.progress(peer)));
+    for (peer, verdict) in liveness.look(core.opened.elapsed(), timeout, progress) {
         if held.core().closing {
             return;
         }
@@ -165,7 +165,7 @@ fn check_liveness(held: &mut Held<'_>, awaited: &[Task]) {
     }
 }
 
-/// Takes in what `peer` has sent until now. Returns whether the context goes on.
+/// Receives what `peer` has sent until now. Returns whether the context continues.
 fn drain(held: &mut Held<'_>, peer: Task) -> bool {
     flow::release(held.core(), peer);
     held.core().holds.drain(Some(peer));
@@ -180,10 +180,11 @@ fn drain(held: &mut Held<'_>, peer: Task) -> bool {
     !held.core().closing
 }
 
-/// The peer has left: whatever waits for it ends with an error. It is reported once.
+/// The peer has left: everything that waits for it ends with an error. It is reported once.
 #[cold]
 fn lose(held: &mut Held<'_>, peer: Task, how: PeerState) {
-    // What it had sent before it left is still to be had; it may have owed nothing else. A handler may purge it meanwhile.
+    // What it had sent before it left can still be received; it may have owed nothing else. A handler may purge it
+    // meanwhile.
     let incarnation = held.core().incarnation(peer);
     if !drain(held, peer) || held.core().incarnation(peer) != incarnation {
         return;
@@ -209,7 +210,7 @@ fn lose(held: &mut Held<'_>, peer: Task, how: PeerState) {
         _ if closed => "has left the job".to_owned(),
         (_, Some(end)) => end.to_string(),
         (Some(absence), None) => absence,
-        // The launcher's word may come later, or there is no launcher.
+        // The launcher's report may come later, or the job has no launcher.
         (None, None) => "has ended without calling LAPI_Term".to_owned(),
     };
     let quiet = closed && core.ending;
@@ -221,7 +222,7 @@ fn lose(held: &mut Held<'_>, peer: Task, how: PeerState) {
 fn give_up(held: &mut Held<'_>, peer: Task, silent: Duration, timeout: i32) {
     let sign = |held: &mut Held<'_>| (held.core().transport.progress(peer), held.core().incarnation(peer));
     let before = sign(held);
-    // Its answer may just have come.
+    // Its reply may just have arrived.
     if !drain(held, peer) || sign(held) != before {
         return;
     }
@@ -271,7 +272,7 @@ fn pending(core: &Core, peer: Task) -> String {
 }
 
 /// Ends everything that goes to `peer`, comes from it or waits for it; send operations among it report `code`. Returns how
-/// many operations waited for an answer.
+/// many operations waited for a reply.
 pub fn abandon(core: &mut Core, peer: Task, code: i32) -> usize {
     core.transport.recall(peer);
     flow::release(core, peer);
@@ -282,12 +283,12 @@ pub fn abandon(core: &mut Core, peer: Task, code: i32) -> usize {
     let copies =
         core.direct_copies.iter().filter(|transfer| transfer.peer == peer).filter_map(DirectCopy::abandoned);
     let ended = core.ops.abandon(peer);
-    let answers = ended.iter().filter_map(|op| match op {
+    let unanswered = ended.iter().filter_map(|op| match op {
         Op::Rendezvous { done, fetched: false, .. } | Op::Rmw { done, .. } => Some(*done),
         _ => None,
     });
     let from = finished.len();
-    finished.extend(copies.chain(answers));
+    finished.extend(copies.chain(unanswered));
     finished[from..].iter_mut().for_each(|done| done.error = code);
     core.direct_copies.retain(|transfer| transfer.peer != peer);
     core.pending = core.direct_copies.iter().filter(|transfer| transfer.waits.is_some()).count();

@@ -1,4 +1,4 @@
-//! What keeps a context going, from the ground up:
+//! What makes progress in a context, from the bottom up:
 //!
 //! * [`completion_threads`]: the threads that run completion handlers.
 //! * [`dispatcher`]: takes packets in and advances what is under way; never entered twice.

@@ -1,7 +1,8 @@
-//! Tasks that the program gives up and lets come back: LAPI_Purge_totask, LAPI_Resume_totask.
+//! Tasks that the program gives up and lets rejoin: LAPI_Purge_totask, LAPI_Resume_totask.
 //!
-//! A purge drops everything that is under way between two tasks. A task that comes back begins from nothing, whether it is the
-//! same process, which has purged this one likewise, or another process in its place. Until it is there, messages to it wait.
+//! A purge drops everything that is under way between two tasks. A task that rejoins begins from nothing, whether it is the
+//! same process, which has purged this one likewise, or another process in its place. Until it has connected, messages to
+//! it wait.
 
 use crate::abi::LAPI_ERR_TGT_PURGED;
 use crate::engine::context::Held;
@@ -11,7 +12,8 @@ use crate::engine::progress::lost_peers::{FIRST_POSITION, abandon, welcome};
 use crate::error::Result;
 use crate::transport::Task;
 
-/// Gives the task up: whatever goes to it, comes from it or waits for it ends. Has no effect on a task that is purged.
+/// Gives the task up: everything that goes to it, comes from it or waits for it ends. Has no effect on a task that is
+/// purged.
 pub fn purge(held: &mut Held<'_>, task: Task) {
     let core = held.core();
     if core.peers.standing(task) == Standing::Purged {
@@ -24,11 +26,11 @@ pub fn purge(held: &mut Held<'_>, task: Task) {
     core.peers.purge(task);
     core.watched.purged(task);
     core.news = true;
-    // Send completion handlers learn it now.
+    // Send completion handlers run now.
     dispatcher::turn(held);
 }
 
-/// Lets a task come back that was purged or lost. Has no effect on others.
+/// Lets a task rejoin that was purged or lost. Has no effect on others.
 ///
 /// # Errors
 /// LAPI_ERR_SHM_SETUP: the system lacks what is needed; the task stays as it was.

@@ -1,9 +1,9 @@
 //! How a thread waits.
 //!
-//! It polls the dispatcher: for a while in a tight loop, then giving the processor away between polls, and at last it
-//! sleeps. One thread of a context sleeps on the transport's descriptor; other threads that wait sleep in the waiting
-//! room, and are woken when something has happened. Where the machine has more tasks than processors the first phase
-//! is nearly left out: the peer needs this processor to make what the thread waits for.
+//! It polls the dispatcher: for a while in a tight loop, then yielding the processor between polls, and at last it
+//! sleeps. One thread of a context sleeps on the transport's descriptor; other threads that wait are
+//! parked, and are woken when something has happened. Where the machine has more tasks than processors the first phase
+//! is nearly omitted: the peer needs this processor to produce what the thread waits for.
 
 use crate::abi::{LAPI_ERR_HNDL_INVALID, LAPI_ERR_UNKNOWN};
 use crate::base::bell::{self, Cause};
@@ -21,17 +21,17 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// A sleeper wakes at least this often and looks whether its peers still run.
+/// A sleeper wakes at least this often and checks whether its peers still run.
 const LOOK_AROUND: Duration = Duration::from_millis(250);
 /// With work that nothing announces, it wakes after this.
-const RESTLESS: Duration = Duration::from_millis(1);
+const DEFERRED_RETRY: Duration = Duration::from_millis(1);
 
-/// With something to be sent to a task that is to come back, it wakes after this.
+/// With something to be sent to a task that is to rejoin, it wakes after this.
 const EXPECTANT: Duration = Duration::from_millis(20);
 
-/// A thread that polls by itself and never sleeps checks once in this many polls whether it should look after its peers.
+/// A thread that polls by itself and never sleeps checks once in this many polls whether a check of its peers is due.
 const POLLS_BETWEEN_LOOKS: u64 = 1 << 6;
-/// A thread that waits and is kept awake by what comes in looks after its peers once in this many polls.
+/// A thread that waits and is kept awake by arriving packets checks its peers once in this many polls.
 const BUSY_POLLS: u32 = 1 << 12;
 
 /// A thread that has polled this often for the reply of a peer that does not look wakes that peer: some 100 microseconds.
@@ -56,7 +56,7 @@ pub fn counter_changed(context: &Context) {
     }
 }
 
-/// Waits until `ready` returns something, and keeps everything going meanwhile. `what` is named in errors and reports.
+/// Waits until `ready` returns something, and makes progress meanwhile. `what` is named in errors and reports.
 pub fn wait_until<T>(
     held: &mut Held<'_>,
     what: impl Into<WaitTarget>,
@@ -116,7 +116,7 @@ fn look_for_stall(held: &mut Held<'_>, since: u32) {
 }
 
 /// One round of the dispatcher for a thread of the program that looks for messages by itself, again and again. Where there
-/// are more tasks than processors it gives the processor away when it has found nothing for a while.
+/// are more tasks than processors it yields the processor when it has found nothing for a while.
 pub fn poll_once(held: &mut Held<'_>) -> bool {
     if held.in_handler() {
         return false;
@@ -145,7 +145,7 @@ pub fn poll_once(held: &mut Held<'_>) -> bool {
 }
 
 /// One round of the dispatcher in a call that neither sends nor waits. In polling mode messages are served by calls only, so
-/// every call does its part; the round costs no more than a look at the rings when nothing has come.
+/// every call does its part; the round costs no more than a check of the rings when nothing has arrived.
 #[inline]
 pub fn make_progress(held: &mut Held<'_>) {
     if held.context().activity.thread() == 0 {
@@ -154,9 +154,9 @@ pub fn make_progress(held: &mut Held<'_>) {
     }
 }
 
-/// Too many bytes wait for room at `tgt`: gives it time to make some. The call always returns, whatever the peer does, but the
-/// pause grows with the excess: what waits grows with the square root of time, at most, and not with the speed of the program.
-/// Calls of handlers are not slowed down: they hold up the dispatcher.
+/// Too many bytes wait for room at `tgt`: gives it time to make room. The call always returns, whatever the peer does, but
+/// the pause grows with the excess: what waits grows with the square root of time, at most, and not with the speed of the
+/// program. Calls of handlers are not slowed down: they hold up the dispatcher.
 #[cold]
 pub fn throttle(held: &mut Held<'_>, tgt: Task) {
     if held.nested() {
@@ -196,7 +196,7 @@ fn end(held: &mut Held<'_>) {
     if core.waiters.waiting == 0 {
         core.set_polling(false);
     } else if !core.waiters.on_descriptor {
-        // One of the threads in the waiting room must go to the descriptor.
+        // One of the parked threads must go to the descriptor.
         core.news = true;
     }
 }
@@ -265,7 +265,7 @@ fn poll_until<T>(
                 Woken::Otherwise => {}
             }
             look_for_stall(held, since);
-            // What has woken this thread is worth a few polls before the next sleep.
+            // A thread that was woken polls a few times before its next sleep.
             polls = spin + policy.yields.saturating_sub(8);
         }
     }
@@ -281,7 +281,7 @@ enum Woken<T> {
     Otherwise,
 }
 
-/// Sleeps until there may be something new.
+/// Sleeps until something may have changed.
 fn sleep<T>(held: &mut Held<'_>, ready: &mut impl FnMut(&mut Core) -> Option<T>) -> Woken<T> {
     path::kick_inattentive_peers(held.core());
     let context = held.context();
@@ -303,7 +303,7 @@ fn sleep<T>(held: &mut Held<'_>, ready: &mut impl FnMut(&mut Core) -> Option<T>)
 }
 
 /// Another thread sleeps on the descriptor already, or is in a handler that the dispatcher runs without the lock: then no
-/// other thread can take the packets that have come, so they are no reason to stay awake.
+/// other thread can take the packets that have come, so they do not keep this thread awake.
 fn must_wait_in_room(held: &mut Held<'_>) -> bool {
     held.context().activity.thread() != 0 || held.core().waiters.on_descriptor
 }
@@ -325,7 +325,7 @@ fn sleep_on_descriptor(held: &mut Held<'_>) -> bool {
     }
     core.waiters.on_descriptor = true;
     let at_most = match () {
-        () if core.has_deferred() => RESTLESS,
+        () if core.has_deferred() => DEFERRED_RETRY,
         () if core.has_traffic_for_rejoining() => EXPECTANT,
         () => LOOK_AROUND,
     };

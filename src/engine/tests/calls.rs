@@ -18,8 +18,8 @@ pub struct Extras<'a> {
     pub tgt_cntr: Option<&'a AtomicI32>,
     pub org_cntr: Option<&'a AtomicI32>,
     pub cmpl_cntr: Option<&'a AtomicI32>,
-    /// The parameter of the send completion handler, which notes it in [`Task::told`]; 0 for none.
-    pub told: usize,
+    /// The parameter of the send completion handler, which notes it in [`Task::reported`]; 0 for none.
+    pub reported: usize,
     pub hint: Hint,
 }
 
@@ -31,8 +31,8 @@ impl Extras<'_> {
     fn done(&self, tgt: u32, bytes: usize) -> SendDone {
         SendDone {
             org_cntr: address(self.org_cntr),
-            handler: if self.told == 0 { 0 } else { note_sent as *const () as usize },
-            info: self.told,
+            handler: if self.reported == 0 { 0 } else { note_sent as *const () as usize },
+            info: self.reported,
             bytes: bytes as u64,
             user: true,
             ..SendDone::nothing(tgt)
@@ -43,7 +43,7 @@ impl Extras<'_> {
 unsafe extern "C" fn note_sent(hndl: *mut lapi_handle_t, parameter: *mut c_void, info: *mut lapi_sh_info_t) {
     // SAFETY: the library gives the structure for the time of the call.
     let reason = unsafe { (*info).reason };
-    locked(&job::task(hndl).told).push((parameter.addr(), reason));
+    locked(&job::task(hndl).reported).push((parameter.addr(), reason));
 }
 
 /// The lock of a context that is open.

@@ -1,4 +1,4 @@
-//! Tasks that die, and tasks that leave: what waits for them ends, everybody else goes on.
+//! Tasks that die, and tasks that leave: what waits for them ends, all other tasks continue.
 
 use super::calls::{Extras, counter, enter, fence, forever, get, gfence, increment, put, send, wait};
 use super::job::{self, AWAKE, Habits, MAX_BODY, Report, SLEEPY, Task, in_threads, locked};
@@ -45,8 +45,8 @@ pub(in crate::engine) fn start_everything(
     hint: crate::engine::context::request::Hint,
 ) -> usize {
     let (there, data) = (forever(LONG).as_mut_ptr(), &*forever(LONG));
-    let extras = |told| Extras {
-        told,
+    let extras = |reported| Extras {
+        reported,
         cmpl_cntr: Some(counter()),
         org_cntr: Some(counter()),
         hint,
@@ -62,22 +62,22 @@ pub(in crate::engine) fn start_everything(
     5
 }
 
-/// Each handler was told once, and those of operations without an answer that they have failed.
-pub(in crate::engine) fn told_once(task: &Task, handlers: usize, code: c_int) {
-    task.stage("waits for its handlers to be told");
-    while locked(&task.told).len() < handlers {
+/// Each handler has run once, and the operations without a reply have reported a failure to theirs.
+pub(in crate::engine) fn reported_once(task: &Task, handlers: usize, code: c_int) {
+    task.stage("waits for its handlers to run");
+    while locked(&task.reported).len() < handlers {
         task.step();
     }
-    let mut told = locked(&task.told).clone();
-    told.sort_unstable();
-    let parameters: Vec<_> = told.iter().map(|(parameter, _)| *parameter).collect();
-    assert_eq!(parameters, (1..=handlers).collect::<Vec<_>>(), "{told:?}");
-    let reason = |parameter: usize| told[parameter - 1].1 as c_int;
-    assert_eq!(reason(3), code, "an addition without an answer: {told:?}");
-    assert!(told.iter().all(|&(_, reason)| reason == 0 || reason as c_int == code), "{told:?}");
+    let mut reported = locked(&task.reported).clone();
+    reported.sort_unstable();
+    let parameters: Vec<_> = reported.iter().map(|(parameter, _)| *parameter).collect();
+    assert_eq!(parameters, (1..=handlers).collect::<Vec<_>>(), "{reported:?}");
+    let reason = |parameter: usize| reported[parameter - 1].1 as c_int;
+    assert_eq!(reason(3), code, "an addition without a reply: {reported:?}");
+    assert!(reported.iter().all(|&(_, reason)| reason == 0 || reason as c_int == code), "{reported:?}");
 }
 
-/// Task 2 never looks, and then leaves; task 0 has everything under way to it, and goes on with task 1.
+/// Task 2 never looks, and then leaves; task 0 has everything under way to it, and continues with task 1.
 fn the_others_go_on(preference: Preference, leave: fn(&Task, &crate::transport::mem::NetworkHandle)) {
     for (capacity, patience) in [(1, SLEEPY), (8, AWAKE)] {
         let (ends, fabric) = job::mortal_mem(3, capacity, true);
@@ -95,7 +95,7 @@ fn the_others_go_on(preference: Preference, leave: fn(&Task, &crate::transport::
                 task.stage("after starting everything");
                 leave(&victim, &fabric);
                 fence(task).expect("the fence of a task whose peer has left");
-                told_once(task, handlers, LAPI_ERR_NO_CONNECTIVITY);
+                reported_once(task, handlers, LAPI_ERR_NO_CONNECTIVITY);
             }
             for _ in 0..10 {
                 put(task, peer, there, data, own).expect("a put to a task that lives");
@@ -169,7 +169,7 @@ fn operations_for_a_task_that_is_gone_are_refused_and_hold_up_nothing() {
 }
 
 #[test]
-fn nobody_hears_of_a_task_that_has_ended_and_owes_nothing() {
+fn the_end_of_a_task_that_owes_nothing_is_not_reported() {
     let tasks = job::open(job::mem(3, 8, false), &Habits::THREADED);
     in_threads(&tasks, 1, |task, _| {
         let (there, data) = (forever(LONG).as_mut_ptr(), &*forever(LONG));
@@ -190,14 +190,14 @@ fn nobody_hears_of_a_task_that_has_ended_and_owes_nothing() {
         while std::time::Instant::now() < until {
             let extras = Extras { org_cntr: Some(own), ..Extras::default() };
             get(task, 1 - task.me, &data[..8], there, extras).expect("a get");
-            wait(task, own, 1).expect("its answer");
+            wait(task, own, 1).expect("its reply");
         }
     });
     tasks.iter().for_each(|task| assert_eq!(task.reports(), []));
     job::close(tasks);
 }
 
-/// Everybody works with everybody; one dies after so many packets, in the middle of whatever it does then.
+/// Each task works with each; one dies after a number of packets, in the middle of what it does then.
 #[test]
 fn a_death_at_any_moment_is_survived() {
     seeds(12, |seed| {
@@ -217,7 +217,7 @@ fn a_death_at_any_moment_is_survived() {
             if task.me != victim {
                 through.fetch_add(1, Ordering::AcqRel);
             }
-            // Whoever is through serves the others until they are, too.
+            // A task that is done serves the others until all are done.
             while through.load(Ordering::Acquire) + 1 < tasks as usize {
                 task.step();
                 std::thread::yield_now();
@@ -229,7 +229,7 @@ fn a_death_at_any_moment_is_survived() {
                 "{:?}",
                 task.reports()
             );
-            assert!(task.reports().len() <= 1, "told twice: {:?}", task.reports());
+            assert!(task.reports().len() <= 1, "reported twice: {:?}", task.reports());
         }
         job::close(all);
     });
@@ -266,7 +266,7 @@ fn work_with_everybody(task: &Task, tasks: u32, victim: u32) {
             (0..20).for_each(|_| _ = task.step());
             continue;
         }
-        wait(task, alive, wanted).expect("the puts of those who live");
+        wait(task, alive, wanted).expect("the puts of the living tasks");
         task.stage(format!("round {round}: fences"));
         fence(task).expect("a fence");
         for (there, len) in buffers {
@@ -350,7 +350,7 @@ unsafe extern "C" fn ends_lapi(
     _: *mut *mut c_void,
 ) -> *mut c_void {
     unsafe extern "C" fn completed(hndl: *mut lapi_handle_t, _: *mut c_void) {
-        locked(&job::task(hndl).told).push((1, 0));
+        locked(&job::task(hndl).reported).push((1, 0));
         init::term(&job::task(hndl).context).expect("an open context");
     }
     // SAFETY: the library gives these for the time of the call.
@@ -358,7 +358,7 @@ unsafe extern "C" fn ends_lapi(
         *comp_h = Some(completed);
         (*msg_len.cast::<lapi_return_info_t>()).ret_flags = LAPI_LOCAL_STATE;
     }
-    locked(&job::task(hndl).told).push((0, 0));
+    locked(&job::task(hndl).reported).push((0, 0));
     ptr::null_mut()
 }
 
@@ -375,7 +375,7 @@ fn a_completion_handler_may_end_lapi_and_a_new_one_may_begin() {
         // It has ended already when the notifier was the one to serve the message.
         assert_eq!(code(outcome), LAPI_ERR_HNDL_INVALID);
     });
-    assert_eq!(locked(&tasks[1].told)[..], [(0, 0), (1, 0)]);
+    assert_eq!(locked(&tasks[1].reported)[..], [(0, 0), (1, 0)]);
     let options = Options { me: 0, tasks: 1, ..enter(&tasks[0]).core().options.clone() };
     let transport = job::mem(1, 8, false).pop().expect("one end");
     let again = &tasks[1].context;

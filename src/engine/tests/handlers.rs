@@ -57,7 +57,7 @@ fn play(tasks: &[Arc<Task>], script: Script) {
 }
 
 fn note(task: &Task, what: usize) {
-    locked(&task.told).push((what, 0));
+    locked(&task.reported).push((what, 0));
 }
 
 #[test]
@@ -81,12 +81,12 @@ fn a_message_of_nothing_runs_its_handler_and_moves_its_counters() {
         assert_eq!([org, tgt, cmpl].map(|counter| wait(task, counter, 2)), [Ok(0), Ok(0), Ok(0)]);
         gfence(task).expect("a fence");
     });
-    tasks.iter().for_each(|task| assert_eq!(locked(&task.told).len(), 2));
+    tasks.iter().for_each(|task| assert_eq!(locked(&task.reported).len(), 2));
     job::close(tasks);
 }
 
 #[test]
-fn a_handler_that_is_not_set_is_reported_and_the_counters_move_all_the_same() {
+fn a_handler_that_is_not_set_is_reported_and_the_counters_move_nevertheless() {
     let tasks = job::open(job::mem(2, 8, false), &Habits::THREADED);
     in_threads(&tasks, 1, |task, _| {
         if task.me == 0 {
@@ -105,7 +105,7 @@ fn a_handler_that_is_not_set_is_reported_and_the_counters_move_all_the_same() {
     job::close(tasks);
 }
 
-/// Each message says how many more generations there will be; handlers send the next one to everybody.
+/// Each message carries the number of generations that follow; handlers send the next one to all tasks.
 fn flood(task: &Task, call: &Call<'_>) {
     let generations = call.header[0];
     note(task, generations.into());
@@ -136,8 +136,8 @@ fn flood_all(task: &Task, generations: u8) {
 
 /// Every generation has as many messages as tasks, for each message of the one before.
 fn flooded(task: &Task) -> bool {
-    let told = locked(&task.told);
-    let count = |what: usize| told.iter().filter(|(seen, _)| *seen == what).count();
+    let reported = locked(&task.reported);
+    let count = |what: usize| reported.iter().filter(|(seen, _)| *seen == what).count();
     let all = |generation: u8| (FLOODERS as usize).pow(u32::from(GENERATIONS - generation) + 1);
     (0..=GENERATIONS).all(|generation| {
         assert!(count(generation.into()) <= all(generation), "more messages than were sent");
@@ -146,7 +146,7 @@ fn flooded(task: &Task) -> bool {
 }
 
 #[test]
-fn handlers_flood_everybody_through_room_for_one_packet() {
+fn handlers_flood_all_tasks_through_room_for_one_packet() {
     for preference in [Preference::Packets, Preference::Attach] {
         let habits = Habits { preference, ..Habits::STEPPED };
         let tasks = job::open(job::mem(FLOODERS, 1, true), &habits);
@@ -167,7 +167,7 @@ fn handlers_flood_everybody_through_room_for_one_packet() {
 }
 
 #[test]
-fn handlers_flood_everybody_while_threads_sleep() {
+fn handlers_flood_all_tasks_while_threads_sleep() {
     seeds(2, |seed| {
         let ends = job::faulty_mem(FLOODERS, true, &FaultPlan::rough(seed));
         let tasks = job::open(ends, &Habits { patience: SLEEPY, ..Habits::THREADED });
@@ -187,7 +187,7 @@ fn handlers_flood_everybody_while_threads_sleep() {
 }
 
 #[test]
-fn calls_that_would_wait_for_their_own_handler_answer_an_error() {
+fn calls_that_would_wait_for_their_own_handler_return_an_error() {
     let tasks = job::open(job::mem(2, 8, false), &Habits::THREADED);
     play(&tasks, |task, _| {
         let never = AtomicI32::new(0);
@@ -209,7 +209,7 @@ fn calls_that_would_wait_for_their_own_handler_answer_an_error() {
         }
         (0..3).for_each(|_| gfence(task).expect("a fence after a refused one"));
     });
-    assert_eq!(locked(&tasks[1].told)[..], [(1, 0), (3, 0)]);
+    assert_eq!(locked(&tasks[1].reported)[..], [(1, 0), (3, 0)]);
     job::close(tasks);
 }
 
@@ -220,7 +220,7 @@ static COMPLETION: AtomicI32 = AtomicI32::new(0);
 fn completion_handler_then_target_counter_then_completion_counter() {
     unsafe extern "C" fn completed(hndl: *mut lapi_handle_t, parameter: *mut c_void) {
         let counters = [&TARGET, &COMPLETION].map(|counter| counter.load(Ordering::SeqCst));
-        locked(&job::task(hndl).told).push((parameter.addr(), u32::from(counters == [0, 0])));
+        locked(&job::task(hndl).reported).push((parameter.addr(), u32::from(counters == [0, 0])));
     }
     for inline in [true, false] {
         for peer in 0..2 {
@@ -247,7 +247,7 @@ fn completion_handler_then_target_counter_then_completion_counter() {
                 }
                 gfence(task).expect("a fence");
             });
-            assert_eq!(locked(&tasks[peer as usize].told)[..], [(5, 1)]);
+            assert_eq!(locked(&tasks[peer as usize].reported)[..], [(5, 1)]);
             job::close(tasks);
         }
     }
@@ -261,7 +261,7 @@ fn completion_handlers_run_in_order_and_may_wait() {
         let here = counter();
         let extras = Extras { org_cntr: Some(here), ..Extras::default() };
         get(&task, 0, &*forever(9000), forever(9000).as_mut_ptr(), extras).expect("a get");
-        wait(&task, here, 1).expect("its answer");
+        wait(&task, here, 1).expect("its reply");
         note(&task, SERIAL.fetch_add(1, Ordering::SeqCst) as usize);
     }
     const MESSAGES: usize = 50;
@@ -281,9 +281,9 @@ fn completion_handlers_run_in_order_and_may_wait() {
         }
         gfence(task).expect("a fence");
     });
-    let told = locked(&tasks[1].told).clone();
+    let reported = locked(&tasks[1].reported).clone();
     let (arrived, completed): (Vec<_>, Vec<_>) =
-        told.iter().map(|(what, _)| *what).partition(|&what| what >= 1000);
+        reported.iter().map(|(what, _)| *what).partition(|&what| what >= 1000);
     assert_eq!(arrived, (1000..1000 + MESSAGES).collect::<Vec<_>>());
     assert_eq!(completed, (0..MESSAGES).collect::<Vec<_>>());
     job::close(tasks);

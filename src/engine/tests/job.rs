@@ -36,7 +36,7 @@ pub type Ends = Vec<Box<dyn Transport>>;
 
 /// A way to join tasks.
 pub struct Road {
-    /// Joins so many tasks; faults come from the seed.
+    /// Joins this number of tasks; faults come from the seed.
     pub join: fn(u32, u64) -> Ends,
     /// How long messages go.
     pub preference: Preference,
@@ -49,7 +49,7 @@ pub struct Habits {
     pub preference: Preference,
     /// How soon threads sleep.
     pub patience: WaitPolicy,
-    /// Messages up to this many bytes are copied at once when there is no room.
+    /// Messages up to this many bytes are copied at once when the transport has no room.
     pub copy_limit: usize,
     /// Whether there is a thread that serves messages while the program computes.
     pub notifier: bool,
@@ -82,7 +82,7 @@ pub struct Report {
     pub code: c_int,
     /// The operation.
     pub kind: lapi_err_t,
-    /// The task that was told.
+    /// The task that got the report.
     pub task: c_int,
     /// The other task.
     pub src: c_int,
@@ -98,8 +98,8 @@ pub struct Task {
     pub play: OnceLock<Arc<dyn Any + Send + Sync>>,
     /// Runs in the error handler.
     pub on_report: OnceLock<fn(&Self)>,
-    /// What its send completion handlers were told: the parameter and the reason.
-    pub told: Mutex<Vec<(usize, u32)>>,
+    /// What its send completion handlers were called with: the parameter and the reason.
+    pub reported: Mutex<Vec<(usize, u32)>>,
     reports: Mutex<Vec<Report>>,
     stage: Mutex<String>,
 }
@@ -120,7 +120,7 @@ pub fn open(ends: Ends, habits: &Habits) -> Vec<Arc<Task>> {
     (0..).zip(ends).map(|(me, transport)| open_one(me, tasks, transport, habits)).collect()
 }
 
-/// Opens the context of a task that comes back to a job that runs.
+/// Opens the context of a task that rejoins a running job.
 pub fn open_again(me: Number, tasks: u32, transport: Box<dyn Transport>, habits: &Habits) -> Arc<Task> {
     let task = open_one(me, tasks, transport, habits);
     let mut held = task.context.enter().expect("an open context");
@@ -152,7 +152,7 @@ fn open_one(me: Number, tasks: u32, transport: Box<dyn Transport>, habits: &Habi
         context: context.clone(),
         play: OnceLock::new(),
         on_report: OnceLock::new(),
-        told: Mutex::default(),
+        reported: Mutex::default(),
         reports: Mutex::default(),
         stage: Mutex::default(),
     });
@@ -212,7 +212,7 @@ impl Task {
         locked(&self.reports).clone()
     }
 
-    /// Says what the task does now, for the one who finds it stuck.
+    /// Notes what the task does now, for the message of a test that hangs.
     pub fn stage(&self, what: impl Into<String>) {
         *locked(&self.stage) = what.into();
     }
@@ -229,9 +229,9 @@ impl Task {
         self.stage("after LAPI_Term");
     }
 
-    /// Where the task stands.
+    /// The state of the task.
     pub fn standing(&self) -> String {
-        let (tell, told) = channel();
+        let (reporter, reports) = channel();
         let context = self.context.clone();
         // The lock may never come free.
         std::thread::spawn(move || {
@@ -247,10 +247,11 @@ impl Task {
                     format!("{state}; not looked at: {asleep:?}")
                 }
             };
-            let _ = tell.send(state);
+            let _ = reporter.send(state);
         });
-        let state =
-            told.recv_timeout(Duration::from_secs(1)).unwrap_or_else(|_| "its lock is not to be had".into());
+        let state = reports
+            .recv_timeout(Duration::from_secs(1))
+            .unwrap_or_else(|_| "its lock cannot be taken".into());
         format!("task {}: {}; {state}; reports {:?}", self.me, locked(&self.stage), self.reports())
     }
 }
@@ -276,21 +277,21 @@ fn describe(core: &mut Core) -> String {
 }
 
 /// Runs `play` for every task with each of `threads` numbers, each in a thread of its own. When one panics, or when they
-/// are not all through in time, says where every task stands, and panics.
+/// are not all through in time, prints the state of every task, and panics.
 pub fn in_threads(tasks: &[Arc<Task>], threads: usize, play: impl Fn(&Task, usize) + Send + Sync + 'static) {
     let play = Arc::new(play);
-    let (tell, told) = channel();
+    let (reporter, reports) = channel();
     for (task, thread) in tasks.iter().flat_map(|task| (0..threads).map(move |thread| (task, thread))) {
-        let (task, play, tell) = (task.clone(), play.clone(), tell.clone());
+        let (task, play, reporter) = (task.clone(), play.clone(), reporter.clone());
         let run = move || {
             let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| play(&task, thread)));
-            let _ = tell.send(outcome.is_ok());
+            let _ = reporter.send(outcome.is_ok());
         };
         std::thread::Builder::new().name(format!("task-{}", tasks[0].me)).spawn(run).expect("a thread");
     }
     let end = Instant::now() + patience();
     for _ in 0..tasks.len() * threads {
-        let stuck = match told.recv_timeout(end.saturating_duration_since(Instant::now())) {
+        let stuck = match reports.recv_timeout(end.saturating_duration_since(Instant::now())) {
             Ok(true) => continue,
             Ok(false) => "a thread has panicked",
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => "not all are through in time",

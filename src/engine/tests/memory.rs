@@ -1,4 +1,4 @@
-//! Memory of the program, in a row or in many places, and the bytes that belong there.
+//! Memory of the program, contiguous or in many places, and the bytes that belong there.
 
 use crate::abi::{LAPI_GEN_IOVECTOR, LAPI_GEN_STRIDED_XFER, lapi_vec_t};
 use crate::base::rng::Rng;
@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::ptr;
 use std::sync::OnceLock;
 
-/// Memory of the program: with a margin around each place that nobody may write to, aligned by chance.
+/// Memory of the program: with a margin around each place that must stay unwritten, aligned by chance.
 pub struct Memory {
     words: Box<[UnsafeCell<u64>]>,
     /// Where its bytes are, one after the other.
@@ -33,12 +33,12 @@ pub enum Division {
     Row(usize),
     /// Into pieces of these lengths.
     Pieces(Vec<usize>),
-    /// Into so many blocks of one length.
+    /// Into `count` blocks of one length.
     Blocks { block: usize, count: usize },
 }
 
 impl Division {
-    /// A division of about so many bytes.
+    /// A division of about `len` bytes.
     pub fn draw(rng: &mut Rng, len: usize) -> Self {
         let count = 1 + rng.below(12);
         if rng.chance(0.5) {
@@ -57,7 +57,7 @@ impl Division {
     }
 }
 
-// SAFETY: it is the program's memory, written by the library when the program's operations say so; a test looks at it
+// SAFETY: it is the program's memory, written by the library when the program's operations demand it; a test reads it
 // when they are over. The arrays of a vector are written once.
 unsafe impl Sync for Memory {}
 // SAFETY: as above.
@@ -67,7 +67,7 @@ const MARGIN: usize = 8;
 const BLANK: u8 = 0x5a;
 
 impl Memory {
-    /// So many bytes in a row, blank.
+    /// `len` contiguous bytes, blank.
     pub fn new(len: usize, rng: &mut Rng) -> Self {
         Self::divided(&Division::Row(len), rng)
     }
@@ -120,7 +120,7 @@ impl Memory {
 
     /// It as a vector, if it is divided.
     pub fn vector(&self) -> Option<Vector> {
-        // SAFETY: the arrays live as long as the memory, and whoever uses the vector keeps that.
+        // SAFETY: the arrays live as long as the memory, and the user of the vector keeps that.
         self.vector.as_ref().and_then(|arrays| unsafe { Vector::of(&arrays.vec) })
     }
 
@@ -139,7 +139,7 @@ impl Memory {
     }
 
     fn all(&self) -> &[u8] {
-        // SAFETY: the words are ours, and nobody writes to them while a test looks.
+        // SAFETY: the words belong to this value, and nothing writes to them while a test reads them.
         unsafe { std::slice::from_raw_parts(self.words.as_ptr().cast(), self.words.len() * 8) }
     }
 
@@ -156,7 +156,7 @@ impl Memory {
     /// Writes the bytes that belong to a number.
     pub fn fill(&self, number: usize) {
         for (place, bytes) in self.wanted(number) {
-            // SAFETY: the place has so many bytes; the program does not fill what an operation is using.
+            // SAFETY: the place has `bytes.len()` bytes; the program does not fill what an operation is using.
             unsafe { self.at(place.start).copy_from(bytes.as_ptr(), bytes.len()) };
         }
     }
@@ -164,7 +164,7 @@ impl Memory {
     /// The same behind a first word that says the number.
     pub fn fill_header(&self, number: usize) {
         self.fill(number);
-        // SAFETY: a header has 8 bytes at least, in a row.
+        // SAFETY: a header has at least 8 contiguous bytes.
         unsafe { self.ptr().copy_from(number.to_ne_bytes().as_ptr(), 8) };
     }
 

@@ -205,7 +205,7 @@ fn play(task: &Task, thread: usize, plan: &Arc<Plan>, seed: u64) {
         }
     }
     await_counters(task, thread, plan);
-    task.stage(format!("thread {thread} probes until everybody is through"));
+    task.stage(format!("thread {thread} probes until all are done"));
     while !plan.over() {
         progress::probe(&mut enter());
         if rng.chance(0.5) {

@@ -1,11 +1,11 @@
 //! Contexts of one process, joined by transports in memory, by shared memory, and by either with faults.
 //!
-//! * [`job`]: opens the contexts of a job, runs their threads, and says where each stands when one is stuck.
+//! * [`job`]: opens the contexts of a job, runs their threads, and prints the state of each when one hangs.
 //! * [`memory`]: the program's memory. [`plan`]: operations from a seed, and what must have come of them. [`program`]: the program that runs them, with
 //!   its handlers. [`mix`]: plans run in one thread and in many, over every transport.
 //! * [`calls`]: single operations. [`handlers`]: what header handlers can say. [`failure`]: tasks that die, tasks that leave. [`silence`]: tasks
 //!   that do not answer, and collective calls without them. [`refusal`]: copies that the kernel refuses. [`waiting`]: threads
-//!   that sleep. [`recovery`]: tasks that are given up and come back. [`report`]: what is told of a context that hangs.
+//!   that sleep. [`recovery`]: tasks that are given up and rejoin. [`report`]: the report of a context that hangs.
 //!
 //! `SEED=n` runs the seed that a failing test has printed, and only that; `SOAK=n` runs n times as many.
 

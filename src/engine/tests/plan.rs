@@ -38,7 +38,7 @@ pub struct Op {
     pub thread: usize,
     /// What it is.
     pub what: What,
-    /// Memory at its origin: the data, or where the answer goes.
+    /// Memory at its origin: the data, or the place for the reply.
     pub origin: Memory,
     /// Memory at its target.
     pub target: Memory,
@@ -47,7 +47,7 @@ pub struct Op {
     pub org_cntr: bool,
     pub cmpl_cntr: bool,
     /// Whether the origin has a handler: for what was sent, or for what a get has brought.
-    pub told: bool,
+    pub reported: bool,
     /// What the program wishes.
     pub hint: Hint,
     /// What handlers of this operation start, and which of them.
@@ -57,7 +57,7 @@ pub struct Op {
     pub offered: AtomicU32,
     pub accepted: AtomicU32,
     pub completed: AtomicU32,
-    pub told_times: AtomicU32,
+    pub reported_times: AtomicU32,
 }
 
 /// The kinds of operation.
@@ -74,7 +74,7 @@ pub enum What {
         null: bool,
         /// It wants a completion handler.
         handler: bool,
-        /// It does not want the message so many times.
+        /// How many times it refuses the message.
         drops: u32,
         /// Header and data are free when the call returns.
         copied: bool,
@@ -185,7 +185,7 @@ impl Plan {
             tgt_cntr: rng.chance(0.5),
             org_cntr: rng.chance(0.5),
             cmpl_cntr: rng.chance(0.5),
-            told: handlers && rng.chance(0.3),
+            reported: handlers && rng.chance(0.3),
             hint: [Hint::None, Hint::Bulk, Hint::Packets][rng.below(3) as usize],
             what,
             children: Vec::new(),
@@ -193,7 +193,7 @@ impl Plan {
             offered: AtomicU32::new(0),
             accepted: AtomicU32::new(0),
             completed: AtomicU32::new(0),
-            told_times: AtomicU32::new(0),
+            reported_times: AtomicU32::new(0),
         });
         if depth < 2 {
             self.ops[number].children = self.draw_children(rng, number, depth);
@@ -202,11 +202,11 @@ impl Plan {
     }
 
     fn draw_children(&mut self, rng: &mut Rng, parent: usize, depth: u32) -> Vec<(When, usize)> {
-        let Op { from, to, thread, told, ref what, .. } = self.ops[parent];
+        let Op { from, to, thread, reported, ref what, .. } = self.ops[parent];
         let (when, who) = match *what {
             What::Am { handler: true, .. } if rng.chance(0.3) => (When::Completion, to),
             What::Am { .. } if rng.chance(0.3) => (When::Header, to),
-            _ if told && rng.chance(0.3) => (When::Sent, from),
+            _ if reported && rng.chance(0.3) => (When::Sent, from),
             _ => return Vec::new(),
         };
         let everybody = rng.chance(0.1);
@@ -298,7 +298,7 @@ impl Plan {
             times(&op.started, true)
                 && times(&op.accepted, message)
                 && times(&op.completed, handler)
-                && times(&op.told_times, op.told)
+                && times(&op.reported_times, op.reported)
         })
     }
 
@@ -390,7 +390,7 @@ impl Op {
         let name = self.name();
         assert!(self.arrived(), "{name}: the data is not there");
         if matches!(self.what, What::Put | What::Am { .. }) && !self.delivers() {
-            assert!(self.target.untouched(), "{name}: data that nobody wanted was written");
+            assert!(self.target.untouched(), "{name}: data of a refused message was written");
         }
         assert!(self.origin.whole() && self.target.whole(), "{name}: written beyond the end");
         let count = |count: &AtomicU32| count.load(Ordering::Acquire);
@@ -401,7 +401,11 @@ impl Op {
         assert_eq!(count(&self.started), 1, "{name} was started");
         assert_eq!(count(&self.offered), drops + messages, "{name}: calls of the header handler");
         assert_eq!(count(&self.completed), completed, "{name}: calls of the completion handler");
-        assert_eq!(count(&self.told_times), u32::from(self.told), "{name}: calls of the origin's handler");
+        assert_eq!(
+            count(&self.reported_times),
+            u32::from(self.reported),
+            "{name}: calls of the origin's handler"
+        );
     }
 
     /// For messages to people.

@@ -40,7 +40,7 @@ pub fn start(plan: &Plan, number: usize, held: &mut Held<'_>) {
         (address(op.tgt_cntr, &target.tgt) as u64, address(op.cmpl_cntr, &origin.cmpl));
     let done = SendDone {
         org_cntr: address(op.org_cntr, &origin.org),
-        handler: if op.told { sent as *const () as usize } else { 0 },
+        handler: if op.reported { sent as *const () as usize } else { 0 },
         info: number,
         bytes: op.origin.len as u64,
         user: true,
@@ -52,7 +52,7 @@ pub fn start(plan: &Plan, number: usize, held: &mut Held<'_>) {
     let outcome = unsafe {
         let [here, there] = [&op.origin, &op.target].map(Memory::vector);
         let (origin, target) = (here, there);
-        let handler = op.told.then_some(got as compl_hndlr_t);
+        let handler = op.reported.then_some(got as compl_hndlr_t);
         let (local, remote, len) = (op.origin.ptr().addr(), op.target.ptr().addr() as u64, op.origin.len);
         let places = Places::Contiguous { local, remote, len };
         let (tgt, hint, org_cntr, parameter) = (op.to, op.hint, done.org_cntr, number);
@@ -115,9 +115,9 @@ pub fn start(plan: &Plan, number: usize, held: &mut Held<'_>) {
     plan.expect(outcome.is_ok(), || format!("{}: {outcome:?}", op.name()));
     if op.free_at_once(plan.shape.copy_limit) {
         // What a handler sends is reported when the handler has returned.
-        let told = op.told_times.load(Ordering::Acquire);
-        plan.expect(told == u32::from(op.told && !held.in_handler()), || {
-            format!("{}: reported {told} times when the call returned", op.name())
+        let reported = op.reported_times.load(Ordering::Acquire);
+        plan.expect(reported == u32::from(op.reported && !held.in_handler()), || {
+            format!("{}: reported {reported} times when the call returned", op.name())
         });
         spoil(op);
     }
@@ -220,7 +220,7 @@ unsafe extern "C" fn got(hndl: *mut lapi_handle_t, parameter: *mut c_void) {
     let task = job::task(hndl);
     let plan = plan(&task);
     let op = &plan.ops[parameter.addr()];
-    count(&plan, op, &op.told_times, 1, "told");
+    count(&plan, op, &op.reported_times, 1, "reported");
     plan.expect(op.arrived(), || format!("{}: complete, but the data is not there", op.name()));
     start_children(&plan, op, When::Sent, &task);
 }
@@ -232,7 +232,7 @@ unsafe extern "C" fn sent(hndl: *mut lapi_handle_t, parameter: *mut c_void, info
     // SAFETY: the library gives the structure for the time of the call.
     let info = unsafe { &*info };
     plan.expect((info.src, info.reason) == (op.to, 0), || format!("{}: sent, with {info:?}", op.name()));
-    count(&plan, op, &op.told_times, 1, "told");
+    count(&plan, op, &op.reported_times, 1, "reported");
     if !matches!(op.what, What::Rmw { .. }) {
         spoil(op);
     }

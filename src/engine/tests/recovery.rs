@@ -1,4 +1,4 @@
-//! Tasks that give each other up and come back, and tasks that die and are started anew, in the middle of everything.
+//! Tasks that give each other up and rejoin, and tasks that die and are restarted, in the middle of everything.
 
 use super::calls::{Extras, counter, enter, fence, forever, get, gfence, increment, put, send, wait};
 use super::failure::{LONG, code, never, start_everything};
@@ -22,7 +22,7 @@ fn purge(task: &Task, peer: u32) {
 }
 
 fn resume(task: &Task, peer: u32) {
-    recovery::resume(&mut enter(task), peer).expect("a task that may come back");
+    recovery::resume(&mut enter(task), peer).expect("a task that may rejoin");
 }
 
 /// Both take note that the other is back.
@@ -48,7 +48,7 @@ fn settle(tasks: &[Arc<Task>]) {
     panic!("no end: {:?}", tasks.iter().map(|task| task.standing()).collect::<Vec<_>>());
 }
 
-/// The ends of a job that may be started anew, with faults from the seed.
+/// The ends of a job whose tasks may be restarted, with faults from the seed.
 fn ends(tasks: u32, rng: &mut Rng, seed: u64) -> (job::Ends, NetworkHandle, Option<FaultPlan>) {
     let options = MemOptions {
         max_body: MAX_BODY,
@@ -87,20 +87,20 @@ pub(in crate::engine) unsafe extern "C" fn later(
     ptr::null_mut()
 }
 
-/// Each send was told exactly once, and those that were told an error were purged.
-fn told_exactly(task: &Task, sends: &[usize]) {
-    let mut told = locked(&task.told).clone();
+/// Each send was reported exactly once, and those that were reported as failed were purged.
+fn reported_exactly(task: &Task, sends: &[usize]) {
+    let mut reported = locked(&task.reported).clone();
     assert!(
-        told.iter().all(|&(_, reason)| reason == 0 || reason as c_int == LAPI_ERR_TGT_PURGED),
-        "{told:?}"
+        reported.iter().all(|&(_, reason)| reason == 0 || reason as c_int == LAPI_ERR_TGT_PURGED),
+        "{reported:?}"
     );
-    told.sort_unstable();
+    reported.sort_unstable();
     let mut sends = sends.to_vec();
     sends.sort_unstable();
-    assert_eq!(told.iter().map(|(parameter, _)| *parameter).collect::<Vec<_>>(), sends);
+    assert_eq!(reported.iter().map(|(parameter, _)| *parameter).collect::<Vec<_>>(), sends);
 }
 
-/// What is exact after a reunion: three operations of each kind that wait for one another.
+/// What is exact after a reconnect: three operations of each kind that wait for one another.
 fn all_is_well(tasks: &[Arc<Task>], from: usize, to: usize) {
     let (came, done, here) = (counter(), counter(), counter());
     let (there, data, variable) = (forever(LONG), forever(LONG), Box::leak(Box::new(AtomicU64::new(0))));
@@ -144,7 +144,7 @@ fn fence_in_steps(tasks: &[Arc<Task>], of: usize) {
     assert!(core.ops.is_empty());
 }
 
-/// Two tasks with everything under way in both directions give each other up, in any order, and come back.
+/// Two tasks with everything under way in both directions give each other up, in any order, and rejoin.
 #[test]
 fn pairs_part_in_the_middle_of_everything() {
     seeds(60, |seed| {
@@ -155,7 +155,7 @@ fn pairs_part_in_the_middle_of_everything() {
         let (mut sends, late) = ([Vec::new(), Vec::new()], counter());
         for round in 0..4 {
             for (task, sends) in tasks.iter().zip(&mut sends) {
-                locked(&task.told).clear();
+                locked(&task.reported).clear();
                 *sends = (1..=start_everything(task, 1 - task.me, Default::default())).collect();
                 let extras = Extras { tgt_cntr: Some(late), ..Extras::default() };
                 send(task, 1 - task.me, later, &[1; 8], &[2; 40], extras).expect("a message");
@@ -181,7 +181,7 @@ fn pairs_part_in_the_middle_of_everything() {
             look(&tasks);
             settle(&tasks);
             for (at, task) in tasks[..2].iter().enumerate() {
-                told_exactly(task, &sends[at]);
+                reported_exactly(task, &sends[at]);
                 assert!(enter(task).core().dropped.is_empty() && enter(task).core().ops.is_empty());
             }
             assert_eq!(late.load(Ordering::Relaxed), 0, "a message of before was delivered");
@@ -195,9 +195,9 @@ fn pairs_part_in_the_middle_of_everything() {
     });
 }
 
-/// A task dies with everything under way, and is started anew, again and again; a third one goes on meanwhile.
+/// A task dies with everything under way, and is restarted, again and again; a third one continues meanwhile.
 #[test]
-fn a_task_that_dies_is_started_anew() {
+fn a_task_that_dies_is_restarted() {
     seeds(40, |seed| {
         let mut rng = Rng::new(seed);
         let (ends, fabric, plan) = ends(3, &mut rng, seed);
@@ -206,7 +206,7 @@ fn a_task_that_dies_is_started_anew() {
         let mut tasks = job::open(ends, &habits);
         let between = counter();
         for round in 1..=4 {
-            locked(&tasks[0].told).clear();
+            locked(&tasks[0].reported).clear();
             let sends: Vec<_> = (1..=start_everything(&tasks[0], 1, Default::default())).collect();
             start_everything(&tasks[1], 0, Default::default());
             start_everything(&tasks[1], 2, Default::default());
@@ -247,10 +247,10 @@ fn a_task_that_dies_is_started_anew() {
             look(&tasks);
             settle(&tasks);
             // Of what had been given up before it was purged the reason is that the task has left.
-            let told = locked(&tasks[0].told).clone();
+            let reported = locked(&tasks[0].reported).clone();
             let right = [0, LAPI_ERR_TGT_PURGED, LAPI_ERR_NO_CONNECTIVITY];
-            assert!(told.iter().all(|&(_, reason)| right.contains(&(reason as c_int))), "{told:?}");
-            let mut parameters: Vec<_> = told.iter().map(|(parameter, _)| *parameter).collect();
+            assert!(reported.iter().all(|&(_, reason)| right.contains(&(reason as c_int))), "{reported:?}");
+            let mut parameters: Vec<_> = reported.iter().map(|(parameter, _)| *parameter).collect();
             parameters.sort_unstable();
             assert_eq!(parameters, sends);
             assert_eq!(between.load(Ordering::Relaxed), round as i32, "the counters of survivors are exact");
@@ -278,8 +278,8 @@ unsafe extern "C" fn gives_up_its_sender(
         *comp_h = Some(must_not_run);
         (*info.cast::<lapi_return_info_t>()).ret_flags = LAPI_LOCAL_STATE;
     }
-    if locked(&task.told).is_empty() {
-        locked(&task.told).push((usize::MAX, 0));
+    if locked(&task.reported).is_empty() {
+        locked(&task.reported).push((usize::MAX, 0));
         purge(&task, 0);
         resume(&task, 0);
     }
@@ -287,7 +287,7 @@ unsafe extern "C" fn gives_up_its_sender(
 }
 
 unsafe extern "C" fn must_not_run(hndl: *mut lapi_handle_t, _: *mut c_void) {
-    locked(&job::task(hndl).told).push((usize::MAX - 1, 0));
+    locked(&job::task(hndl).reported).push((usize::MAX - 1, 0));
 }
 
 /// In a header handler, and in the error handler that is called because a message's handler is not set, the very task is
@@ -306,7 +306,8 @@ fn a_handler_gives_up_the_sender_of_its_message() {
                 };
                 assert!(tasks[1].on_report.set(again).is_ok());
             }
-            let extras = Extras { cmpl_cntr: Some(done), tgt_cntr: Some(came), told: 1, ..Extras::default() };
+            let extras =
+                Extras { cmpl_cntr: Some(done), tgt_cntr: Some(came), reported: 1, ..Extras::default() };
             // SAFETY: a number below the size of the table is an index, and nothing is called for one that is not set.
             let unset = unsafe { std::mem::transmute::<usize, hdr_hndlr_t>(9) };
             let handler = if by_error { unset } else { gives_up_its_sender };
@@ -322,8 +323,11 @@ fn a_handler_gives_up_the_sender_of_its_message() {
                 (0, 0),
                 "{len} {by_error}"
             );
-            assert!(!locked(&tasks[1].told).contains(&(usize::MAX - 1, 0)), "its completion handler has run");
-            assert_eq!(tasks[0].reports(), [], "an answer to a message of before");
+            assert!(
+                !locked(&tasks[1].reported).contains(&(usize::MAX - 1, 0)),
+                "its completion handler has run"
+            );
+            assert_eq!(tasks[0].reports(), [], "a reply to an earlier message");
             all_is_well(&tasks, 0, 1);
             all_is_well(&tasks, 1, 0);
             job::close(tasks);
@@ -353,7 +357,8 @@ unsafe extern "C" fn completes_slowly(
     ptr::null_mut()
 }
 
-/// A completion handler runs while its message's sender is given up: whoever has the sender's place then is not told.
+/// A completion handler runs while its message's sender is given up: the task that has the sender's place then gets no
+/// notice.
 #[test]
 fn a_completion_handler_outlives_its_sender() {
     let tasks = job::open(job::mem(2, 8, false), &Habits { completion_threads: 1, ..Habits::STEPPED });
@@ -379,7 +384,7 @@ fn a_completion_handler_outlives_its_sender() {
     job::close(tasks);
 }
 
-/// A thread fences while another one gives the target up, resumes it, and sends to it again: numbers begin anew then.
+/// A thread fences while another one gives the target up, resumes it, and sends to it again: numbers start again then.
 #[test]
 fn a_fence_passes_over_a_task_that_is_given_up_and_resumed() {
     for _ in 0..20 {
@@ -395,7 +400,7 @@ fn a_fence_passes_over_a_task_that_is_given_up_and_resumed() {
             }
             let mut held = enter(task);
             recovery::purge(&mut held, 1).expect("a purge");
-            recovery::resume(&mut held, 1).expect("a task that may come back");
+            recovery::resume(&mut held, 1).expect("a task that may rejoin");
             drop(held);
             put(task, 1, forever(8).as_mut_ptr(), data, Extras::default()).expect("a put that waits");
             std::thread::yield_now();
@@ -427,7 +432,7 @@ unsafe extern "C" fn completes_at_once(
     ptr::null_mut()
 }
 
-/// The same in a completion handler that the dispatcher runs: the message has come, and nobody is told.
+/// The same in a completion handler that the dispatcher runs: the message has come, and no task gets a notice.
 #[test]
 fn a_completion_handler_gives_up_the_sender_of_its_message() {
     let tasks = job::open(job::mem(2, 8, false), &Habits::STEPPED);
@@ -441,30 +446,30 @@ fn a_completion_handler_gives_up_the_sender_of_its_message() {
     look(&tasks);
     settle(&tasks);
     assert_eq!((done.load(Ordering::SeqCst), came.load(Ordering::SeqCst)), (0, 1));
-    assert_eq!(tasks[0].reports(), [], "an answer to a message of before");
+    assert_eq!(tasks[0].reports(), [], "a reply to an earlier message");
     all_is_well(&tasks, 0, 1);
     job::close(tasks);
 }
 
 /// LAPI_Term does not wait for tasks that are awaited.
 #[test]
-fn lapi_ends_while_somebody_is_awaited() {
+fn lapi_ends_while_a_task_is_awaited() {
     let tasks = job::open(job::mem(2, 4, true), &Habits::THREADED);
     tasks[1].context.notifier.stop();
     in_threads(&tasks[..1], 1, |task, _| {
         let sends = start_everything(task, 1, Default::default());
         purge(task, 1);
         resume(task, 1);
-        put(task, 1, forever(LONG).as_mut_ptr(), forever(LONG), Extras { told: 6, ..Extras::default() })
+        put(task, 1, forever(LONG).as_mut_ptr(), forever(LONG), Extras { reported: 6, ..Extras::default() })
             .expect("a put that waits");
         init::term(&task.context).expect("an open context");
-        told_exactly(task, &(1..=sends + 1).collect::<Vec<_>>());
+        reported_exactly(task, &(1..=sends + 1).collect::<Vec<_>>());
     });
     job::close(tasks);
 }
 
-/// Whoever is in a collective call when the task it waits for is purged gets out of it, without the error handler; and all
-/// tasks meet in later ones when it has come back.
+/// A task in a collective call leaves it when the task that it waits for is purged, without the error handler; and all
+/// tasks meet in later ones when that task has rejoined.
 #[test]
 fn a_collective_call_ends_when_the_missing_task_is_purged() {
     let tasks = job::open(job::mem(2, 4, false), &Habits::THREADED);
@@ -500,7 +505,7 @@ fn a_collective_call_ends_when_the_missing_task_is_purged() {
     job::close(tasks);
 }
 
-/// Survivors have failed in more or fewer collective calls: when they have let the missing task come back, all meet.
+/// Survivors have failed in more or fewer collective calls: when they have let the missing task rejoin, all meet.
 #[test]
 fn survivors_that_have_failed_in_different_calls_meet_again() {
     for dead in 0..3_u32 {
@@ -539,7 +544,7 @@ fn watched_counters_keep_their_statuses() {
         let list = Some((vec![0, 1], at.expose_provenance()));
         recovery::setcntr_wstatus(&mut enter(&tasks[2]), cntr.as_ptr().addr(), list).expect("a list");
     }
-    // SAFETY: as above; nobody else looks at them meanwhile.
+    // SAFETY: as above; no other thread uses them meanwhile.
     let read = || unsafe { at.cast::<[c_int; 2]>().read() };
     let own = Extras { tgt_cntr: Some(cntr), ..Extras::default() };
     let again = || {

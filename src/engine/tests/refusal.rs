@@ -19,7 +19,7 @@ use std::sync::Mutex;
 /// Copies in slices of this many bytes, so that this makes four and a bit.
 const LONG: usize = (4 << 20) + 12_345;
 
-/// A transport whose copies are refused after the first so many.
+/// A transport that refuses copies after a number of them.
 struct Refusing<T> {
     inner: T,
     copies: RefusingCopies,
@@ -147,7 +147,7 @@ fn refusing(allowed: u64, faults: Option<&FaultPlan>) -> job::Ends {
 
 static RECEIVED: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());
 
-/// The address of the buffer stands in the header.
+/// The address of the buffer is in the header.
 unsafe extern "C" fn as_the_header_says(
     _: *mut lapi_handle_t,
     uhdr: *mut c_void,
@@ -176,11 +176,11 @@ fn everything_arrives(allowed: u64, faults: Option<&FaultPlan>) {
         get_from.copy_from_slice(data);
         let (data, get_from) = (&*data, &*get_from);
         let [org, tgt, cmpl] = [(); 3].map(|()| counter());
-        let extras = |told| Extras {
+        let extras = |reported| Extras {
             tgt_cntr: Some(tgt),
             org_cntr: Some(org),
             cmpl_cntr: Some(cmpl),
-            told,
+            reported,
             ..Extras::default()
         };
         put(task, 1, put_to.as_mut_ptr(), data, extras(1)).expect("a put");
@@ -194,10 +194,10 @@ fn everything_arrives(allowed: u64, faults: Option<&FaultPlan>) {
         task.stage("waits for the target counter");
         wait(task, tgt, 3).expect("three targets");
         fence(task).expect("a fence");
-        assert!(put_to == data && get_to == data && send_to == data, "not all data is there");
-        let mut told = locked(&task.told).clone();
-        told.sort_unstable();
-        assert_eq!(told, [(1, 0), (2, 0)]);
+        assert!(put_to == data && get_to == data && send_to == data, "not all data has arrived");
+        let mut reported = locked(&task.reported).clone();
+        reported.sort_unstable();
+        assert_eq!(reported, [(1, 0), (2, 0)]);
         let seen =
             locked(&RECEIVED).iter().filter(|(address, _)| *address == send_to.as_ptr().addr()).count();
         assert_eq!(seen, 1, "the header handler runs once");

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 const ASLEEP: WaitPolicy = WaitPolicy::NONE;
 
-/// Tasks between which so many packets find room; nothing moves unless a thread of the test makes a call.
+/// Tasks with room for `room` packets between them; nothing moves unless a thread of the test makes a call.
 fn open(tasks: u32, room: usize) -> Vec<Arc<Task>> {
     let habits = Habits { preference: Preference::Packets, patience: ASLEEP, ..Habits::STEPPED };
     job::open(job::mem(tasks, room, false), &habits)
@@ -37,7 +37,7 @@ fn eventually(task: &Task, enough: impl Fn(&Report) -> bool) -> Report {
 }
 
 #[test]
-fn a_context_in_which_nothing_happens_says_nothing() {
+fn an_idle_context_has_an_empty_report() {
     let tasks = open(3, 4);
     let report = look(&tasks[1]);
     assert_eq!((report.me, report.tasks, report.collective), (1, 3, (0, None)));
@@ -48,7 +48,7 @@ fn a_context_in_which_nothing_happens_says_nothing() {
 }
 
 #[test]
-fn what_waits_for_room_and_for_an_answer_is_told() {
+fn what_waits_for_room_and_for_a_reply_is_reported() {
     let tasks = open(2, 2);
     let (data, there, done) = (&*forever(9000), forever(9000).as_mut_ptr(), counter());
     for len in [8, 8, 8, 40, 9000] {
@@ -86,7 +86,7 @@ fn what_waits_for_room_and_for_an_answer_is_told() {
 }
 
 #[test]
-fn who_waits_is_told_with_the_tasks_that_it_waits_for() {
+fn a_waiting_call_is_reported_with_the_tasks_that_it_waits_for() {
     let tasks = open(3, 8);
     let done = counter();
     let extras = Extras { cmpl_cntr: Some(done), ..Extras::default() };
@@ -108,7 +108,7 @@ fn who_waits_is_told_with_the_tasks_that_it_waits_for() {
             assert_eq!(report.peers.list.len(), 1);
             seen.store(true, Ordering::Release);
         }
-        // Serves the put only when it has been seen that somebody waits for it.
+        // Serves the put only after the report has shown a thread that waits for it.
         _ => {
             while !seen.load(Ordering::Acquire) {
                 std::thread::sleep(Duration::from_millis(1));
@@ -120,12 +120,12 @@ fn who_waits_is_told_with_the_tasks_that_it_waits_for() {
         }
     });
     let report = look(&tasks[0]);
-    assert!(report.waits.is_empty() && report.polling == 0, "nobody waits any more: {:#?}", report.waits);
+    assert!(report.waits.is_empty() && report.polling == 0, "no thread waits any more: {:#?}", report.waits);
     job::close(tasks);
 }
 
 #[test]
-fn a_collective_call_says_which_and_for_whom() {
+fn a_collective_call_reports_its_kind_and_the_awaited_task() {
     let tasks = open(3, 8);
     let watched = tasks[0].clone();
     let seen = Arc::new(AtomicBool::new(false));

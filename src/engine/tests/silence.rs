@@ -1,7 +1,7 @@
-//! Tasks that live and do not answer, and collective calls in which somebody is missing.
+//! Tasks that live and do not reply, and collective calls in which a task is missing.
 
 use super::calls::{Extras, counter, enter, fence, forever, gfence, increment, put, send, wait};
-use super::failure::{LONG, code, lost, start_everything, told_once};
+use super::failure::{LONG, code, lost, reported_once, start_everything};
 use super::job::{self, AWAKE, Habits, Report, SLEEPY, Task, in_threads};
 use crate::abi::*;
 use crate::base::rng::Rng;
@@ -26,7 +26,7 @@ fn given_up(task: u32, peer: u32) -> Report {
 }
 
 #[test]
-fn a_silent_task_is_given_up_and_heard_no_more() {
+fn a_silent_task_is_given_up_and_its_packets_are_dropped() {
     for (preference, patience) in [(Preference::Packets, SLEEPY), (Preference::Attach, AWAKE)] {
         let tasks = job::open(job::mem(3, 4, true), &Habits { preference, patience, ..Habits::THREADED });
         hurry(&tasks);
@@ -36,7 +36,7 @@ fn a_silent_task_is_given_up_and_heard_no_more() {
         in_threads(&tasks[..2], 1, move |task, _| {
             let (there, data) = (forever(8).as_mut_ptr(), &*forever(8));
             if task.me == 1 {
-                // Nobody who answers is given up.
+                // No task that replies is given up.
                 for _ in 0..5 {
                     let done = counter();
                     put(task, 0, there, data, Extras { cmpl_cntr: Some(done), ..Extras::default() })
@@ -48,7 +48,7 @@ fn a_silent_task_is_given_up_and_heard_no_more() {
             }
             let handlers = start_everything(task, 2, Default::default());
             fence(task).expect("the fence of a task whose peer is silent");
-            told_once(task, handlers, LAPI_ERR_TIMEOUT);
+            reported_once(task, handlers, LAPI_ERR_TIMEOUT);
             let extras = Extras::default();
             assert_eq!(code(put(task, 2, there, data, extras)), LAPI_ERR_NO_CONNECTIVITY);
             assert_eq!(code(increment(task, 2, there.cast(), extras)), LAPI_ERR_NO_CONNECTIVITY);
@@ -116,7 +116,7 @@ fn a_task_that_never_comes_to_a_barrier_fails_it_for_all() {
         }
     });
     for task in &present {
-        // Only who awaits the packets of the silent one itself is told by its error handler.
+        // Only a task that itself waits for packets of the silent one gets a call of its error handler.
         assert!(task.reports().iter().all(|report| *report == given_up(task.me, 3)), "{:?}", task.reports());
         assert!(task.reports().len() <= 1);
     }
@@ -124,7 +124,7 @@ fn a_task_that_never_comes_to_a_barrier_fails_it_for_all() {
     job::close(tasks);
 }
 
-/// Everybody goes from barrier to barrier, and one dies after so many packets.
+/// All tasks go from barrier to barrier, and one dies after a number of packets.
 #[test]
 fn a_death_at_any_moment_fails_the_barriers_of_all_that_are_left() {
     const CALLS: usize = 8;

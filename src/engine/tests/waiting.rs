@@ -1,5 +1,5 @@
-//! Threads that sleep: everything that they wait for wakes them. A wake-up that is lost would be made good when the
-//! sleeper looks around, a quarter of a second later; so many rounds of that do not fit the deadline.
+//! Threads that sleep: everything that they wait for wakes them. A sleeper would make up for a lost wake-up when it
+//! looks around, a quarter of a second later; the deadline has no room for many of those.
 
 use super::calls::{Extras, counter, enter, fence, forever, get, gfence, increment, put, wait};
 use super::job::{self, Habits, Road, SLEEPY, Task, in_threads};
@@ -45,7 +45,7 @@ fn two_tasks_wake_each_other() {
                 let len = if round % 10 == 0 { data.len() } else { 8 };
                 if task.me == 0 {
                     put(task, 1, there, &data[..len], extras(other)).expect("a put");
-                    wait(task, own, 1).expect("the answer");
+                    wait(task, own, 1).expect("the reply");
                 } else {
                     wait(task, own, 1).expect("the question");
                     put(task, 0, there, &data[..len], extras(other)).expect("a put");
@@ -77,7 +77,7 @@ fn every_thread_of_a_task_is_woken_by_its_own_event() {
 }
 
 #[test]
-fn a_counter_that_another_thread_moves_wakes_who_waits_for_it() {
+fn a_counter_that_another_thread_changes_wakes_the_thread_that_waits_for_it() {
     let habits = Habits { patience: ASLEEP, notifier: false, ..Habits::THREADED };
     let tasks = job::open(job::mem(1, 8, false), &habits);
     let counter = counter();
@@ -112,7 +112,7 @@ fn a_counter_that_another_thread_moves_wakes_who_waits_for_it() {
     job::close(tasks);
 }
 
-/// Neither the sleeper nor who sets the counter waits for the other to be ready: each moment has its turn.
+/// Neither the sleeper nor the thread that sets the counter waits for the other to be ready: each moment has its turn.
 #[test]
 fn a_counter_set_at_any_moment_is_seen_once() {
     let habits = Habits { patience: ASLEEP, notifier: false, ..Habits::THREADED };

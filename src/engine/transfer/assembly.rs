@@ -10,10 +10,10 @@ use crate::proto::content::Sink;
 use crate::proto::inbox::{Assembly, Misplaced};
 use crate::transport::Task;
 
-/// Up to this many bytes of data without a message are not looked at.
+/// Up to this many bytes of data without a message are not checked.
 const EARLY_UNNOTICED: usize = 1 << 20;
 
-/// The beginning of a message: its first bytes, and what came before them. Answers what follows if that is all of it.
+/// The beginning of a message: its first bytes, and what came before them. Returns what follows if that is all of it.
 #[must_use]
 pub fn begin(
     held: &mut Held<'_>,
@@ -34,15 +34,22 @@ pub fn begin(
     complete
 }
 
-/// The same of a message that lands when it is complete, as number `id` of its sender's.
-pub fn begin_landing(held: &mut Held<'_>, id: u32, sink: Sink, total: u64, delivery: Delivery, first: Piece) {
+/// The same for a message that is delivered when it is complete, as number `id` of its sender.
+pub fn begin_delivery(
+    held: &mut Held<'_>,
+    id: u32,
+    sink: Sink,
+    total: u64,
+    delivery: Delivery,
+    first: Piece,
+) {
     let assembly = Assembly { sink, total, arrived: 0, then: Then::Deliver(delivery) };
     if let Some(Then::Deliver(delivery)) = begin(held, delivery.src, id, assembly, first) {
         delivered(held, delivery);
     }
 }
 
-/// More data of a message under way. Answers what follows if that was the last of it.
+/// More data of a message under way. Returns what follows if that was the last of it.
 #[inline]
 #[must_use]
 pub fn more_data(held: &mut Held<'_>, src: Task, id: u32, offset: u64, body: Piece) -> Option<Then> {

@@ -1,4 +1,4 @@
-//! What follows when data is where it belongs: counters, completion handlers, and word to the sender.
+//! What follows when data is where it belongs: counters, completion handlers, and the report to the sender.
 
 use crate::abi::{LAPI_NORMAL, LAPI_RECV_COMPLETE, LAPI_SEND_REPLY, compl_hndlr_t};
 use crate::base::bytes::Piece;
@@ -14,7 +14,7 @@ use crate::transport::Task;
 use crate::wire::packet::Head;
 use libc::c_void;
 
-/// Bodies from so many bytes on are timed when they are copied.
+/// Copies of bodies are timed from this number of bytes on.
 const MEASURED: usize = 4096;
 
 /// Copies a packet's bytes to where they belong, and notes how long that takes when they are many.
@@ -88,14 +88,14 @@ fn complete_by_handler(held: &mut Held<'_>, delivery: Delivery, handler: compl_h
     conclude_since(held, delivery, incarnation);
 }
 
-/// The same as [`conclude`] after a completion handler has run: the sender may have been given up meanwhile, and whoever has
-/// its place now did not send this.
+/// The same as [`conclude`] after a completion handler has run: the sender may have been given up meanwhile, and the task
+/// that has its place now did not send this.
 pub fn conclude_since(held: &mut Held<'_>, delivery: Delivery, incarnation: u32) {
     let same = held.core().incarnation(delivery.src) == incarnation;
     conclude(held, &Delivery { cookie: if same { delivery.cookie } else { 0 }, ..delivery });
 }
 
-/// The message is complete, its completion handler has returned: target counter first, then the origin is told.
+/// The message is complete, its completion handler has returned: target counter first, then the report to the origin.
 #[inline]
 pub fn conclude(held: &mut Held<'_>, delivery: &Delivery) {
     // SAFETY: a counter of this task, by the contract of the call that sent the message.

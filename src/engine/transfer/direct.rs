@@ -1,5 +1,5 @@
-//! Makes the copies across address spaces, slice by slice, and does what follows them. What the kernel refuses goes in
-//! packets, from its beginning.
+//! Makes the copies across address spaces, slice by slice, and what follows them. Data whose copy the kernel refuses is sent
+//! in packets, from its beginning.
 
 use crate::abi::LAPI_ERR_NO_CONNECTIVITY;
 use crate::base::clock::ticks;
@@ -18,7 +18,7 @@ pub fn begin(held: &mut Held<'_>, transfer: DirectCopy) {
     advance(held, transfer);
 }
 
-/// Goes on with what the transport has reported, and with one copy that does not wait for a report.
+/// Continues what the transport has reported, and one copy that does not wait for a report.
 pub fn step(held: &mut Held<'_>) -> bool {
     let reported = take_reports(held);
     let transfers = &mut held.core().direct_copies;
@@ -29,7 +29,7 @@ pub fn step(held: &mut Held<'_>) -> bool {
     true
 }
 
-/// Goes on with the copies whose remote access the transport has reported.
+/// Continues the copies whose remote access the transport has reported.
 fn take_reports(held: &mut Held<'_>) -> bool {
     let mut some = false;
     while held.core().pending != 0 {
@@ -78,7 +78,7 @@ fn advance(held: &mut Held<'_>, mut transfer: DirectCopy) {
     }
 }
 
-/// So many bytes more are in place.
+/// `bytes` more bytes are in place.
 fn copied(held: &mut Held<'_>, mut transfer: DirectCopy, bytes: usize) {
     let core = held.core();
     match transfer.kind {

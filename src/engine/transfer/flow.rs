@@ -1,5 +1,5 @@
 //! Bounds on what the messages of a peer make this task keep: beyond them its packets stay in its ring. The rules, and why they
-//! cannot stop two tasks for ever, stand in [`crate::engine::context::holds`].
+//! cannot stop two tasks for ever, are in [`crate::engine::context::holds`].
 
 use crate::base::clock::ticks;
 use crate::engine::context::holds::{Change, Hold, Level, Reason};
@@ -60,7 +60,7 @@ pub fn release(core: &mut Core, peer: Task) {
     apply(core, change);
 }
 
-/// Nothing is held back of any peer any more: the context is closing, and serves what has come.
+/// Nothing is held back of any peer any more: the context is closing, and serves what has arrived.
 pub fn release_all(core: &mut Core) {
     let changes = core.holds.end();
     apply(core, changes);
@@ -92,7 +92,7 @@ fn level(context: &Context, core: &Core, hold: &Hold) -> Level {
         }
         Reason::Completions => {
             let (queued, running) = context.completions.load();
-            // Every handler that runs waits in a call of LAPI: for packets that may be in the ring of this very peer.
+            // Every handler that runs waits in a call of LAPI: for packets that may be in the ring of this same peer.
             let blocked = running != 0 && core.waiters.handlers as usize >= running;
             Level { high: queued > COMPLETIONS / 2, progress: context.completions.returned(), blocked }
         }

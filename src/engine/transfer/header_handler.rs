@@ -1,4 +1,4 @@
-//! Header handlers: the program's functions that say where the data of an active message goes.
+//! Header handlers: the program's functions that decide where the data of an active message goes.
 
 use crate::abi::{
     AM_ERR, BYTE_DGSP, LAPI_BURY_MSG, LAPI_DELIVER_MSG, LAPI_DROP_PKT, LAPI_ERR_DGSP_CTL,
@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// The value of MAGIC in a whole lapi_return_info_t.
 const MAGIC: c_int = 0x4c41_5049;
 
-/// What a header handler wants.
+/// What a header handler has decided.
 pub enum Verdict {
     /// Deliver there, then this.
     Deliver {
@@ -41,7 +41,7 @@ pub fn ask(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: &D
         src: message.src,
         id: message.id,
         tgt_cntr: message.tgt_cntr,
-        // The origin of exposed data always has an operation; it is told of the completion all the same.
+        // The origin of exposed data always has an operation; the completion is reported to it in any case.
         cookie: message.cookie,
         handler: None,
         parameter: 0,

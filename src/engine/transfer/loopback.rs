@@ -93,7 +93,7 @@ unsafe fn queue(held: &mut Held<'_>, message: &Message) {
     }
 }
 
-/// The data of a message in a row, 8-byte aligned.
+/// The contiguous data of a message, 8-byte aligned.
 ///
 /// # Safety
 /// The data must be readable.
@@ -145,7 +145,7 @@ fn deliver(held: &mut Held<'_>, message: &Message, header: Piece, data: &Content
             receive::active_message(held, &arrived, header, Data::Here(piece));
         }
         _ => {
-            // The handler is shown data in a row, and may count on its alignment.
+            // The handler gets contiguous data, and may rely on its alignment.
             // SAFETY: the data is readable, by the promise of the call that sent it.
             let packed = unsafe { pack(data) };
             let piece = Piece { ptr: packed.as_ptr().cast(), len: data.len() };

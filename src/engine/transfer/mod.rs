@@ -1,4 +1,4 @@
-//! How one operation goes, from the ground up:
+//! How one operation proceeds, from the bottom up:
 //!
 //! * [`path`]: which path a long message takes. [`header_handler`]: calls header handlers.
 //! * [`flow`]: bounds on what the messages of a peer make this task keep.

@@ -1,4 +1,4 @@
-//! Messages that come in: puts and active messages, and where their data goes.
+//! Arriving messages: puts and active messages, and where their data goes.
 
 use crate::abi::LAPI_NORMAL;
 use crate::base::bytes::{self, Piece};
@@ -15,7 +15,7 @@ use crate::proto::inbox::Assembly;
 use crate::transport::Task;
 use crate::wire::packet::Head;
 
-/// An active message has arrived: runs its header handler, and does what it wants.
+/// An active message has arrived: runs its header handler, and does what that has decided.
 pub fn active_message(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: Data) {
     let incarnation = held.core().incarnation(message.src);
     let verdict = header_handler::ask(held, message, header, &data);
@@ -45,7 +45,7 @@ fn deliver(held: &mut Held<'_>, message: &ActiveMessage, sink: Sink, delivery: D
         }
         Data::Begun { first, total } => {
             let Some(id) = message.id else { unreachable!("a message to oneself is always whole") };
-            assembly::begin_landing(held, id, sink, total, delivery, first);
+            assembly::begin_delivery(held, id, sink, total, delivery, first);
         }
         Data::Remote { addr, total } => {
             let Some(id) = message.id else { unreachable!("a message to oneself is never remote") };
@@ -100,7 +100,7 @@ pub fn put(held: &mut Held<'_>, put: &IncomingPut, body: Piece) {
         return delivered(held, delivery);
     }
     let sink = Sink::Buffer(addr as usize);
-    assembly::begin_landing(held, id, sink, total, delivery, body);
+    assembly::begin_delivery(held, id, sink, total, delivery, body);
 }
 
 /// The origin has put `bytes` bytes where they belong by itself, or has taken them from here by itself (0).
@@ -127,7 +127,7 @@ pub fn more_data(held: &mut Held<'_>, src: Task, id: u32, offset: u64, body: Pie
     }
 }
 
-/// Keeps a message that its header handler did not want yet.
+/// Keeps a message that its header handler has refused for now.
 ///
 /// # Safety
 /// Header and data must be readable.
@@ -151,7 +151,7 @@ unsafe fn keep(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data
     flow::kept(core, message.src);
 }
 
-/// Offers the messages again that were not wanted before: some of them, each once, when it is time for that. Returns whether
+/// Offers the messages again that were refused before: some of them, each once, when it is time for that. Returns whether
 /// one was accepted.
 pub fn offer_again(held: &mut Held<'_>) -> bool {
     let core = held.core();

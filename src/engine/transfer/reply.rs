@@ -1,4 +1,4 @@
-//! Answers: what a target does for the gets of others, and what follows here when an operation of ours is answered.
+//! Replies: what a target does for the gets of others, and what follows here when the reply to an own operation arrives.
 
 use crate::abi::compl_hndlr_p;
 use crate::base::bytes::Piece;
@@ -14,7 +14,7 @@ use crate::wire::packet::Head;
 /// The target's side of a get.
 pub fn serve_get(held: &mut Held<'_>, src: Task, data: &Content, cookie: u64, tgt_cntr: u64) {
     let len = data.len() as u64;
-    // The target's counter says that the target's data may be changed: what the origin counter says of a send.
+    // The target's counter shows that the target's data may be changed, as the origin counter does for a send.
     let done = SendDone { org_cntr: tgt_cntr as usize, bytes: len, ..SendDone::nothing(src) };
     if data.len() <= held.core().outbox.max_body() {
         let head = Head::Reply { cookie, offset: 0 };
@@ -55,7 +55,7 @@ pub fn take_reply(held: &mut Held<'_>, src: Task, cookie: u64, offset: u64, body
     }
 }
 
-/// All data of a get is there.
+/// All data of a get has arrived.
 pub fn got(held: &mut Held<'_>, src: Task, cookie: u64) {
     let core = held.core();
     let Some(Op::Get { len, org_cntr, handler, info, .. }) = core.ops.remove(src, cookie) else { return };
@@ -75,7 +75,7 @@ pub fn get_handler(held: &mut Held<'_>, handler: usize, parameter: usize) {
     }
 }
 
-/// The answer of a read-modify-write.
+/// The reply of a read-modify-write.
 #[inline]
 pub fn take_rmw_reply(held: &mut Held<'_>, src: Task, cookie: u64, value: u64) {
     let Some(Op::Rmw { previous, wide, done }) = held.core().ops.remove(src, cookie) else {

@@ -26,7 +26,7 @@ pub fn ask(core: &mut Core, peer: Task, head: &Head) -> Sent {
     unsafe { outbox.send(&mut wire, peer, head, Body::EMPTY, usize::MAX, SendDone::nothing(peer)) }
 }
 
-/// The same for a packet that another task waits for: no call of the program can return that there is no memory for it.
+/// The same for a packet that another task waits for: no call of the program can return that memory is exhausted.
 #[inline]
 pub fn answer(core: &mut Core, peer: Task, head: &Head) {
     if ask(core, peer, head) == Sent::NoMemory {
@@ -95,7 +95,7 @@ pub(in crate::engine) fn not_sent(tgt: Task, sent: Sent) -> Error {
     }
 }
 
-/// The cookie of an operation that the program wants to see completed, or 0.
+/// The cookie of an operation whose completion the program waits for, or 0.
 #[inline]
 pub(in crate::engine) fn completion(held: &mut Held<'_>, tgt: Task, cmpl_cntr: usize) -> u64 {
     if cmpl_cntr == 0 { 0 } else { held.core().ops.insert(tgt, Op::Completion { cmpl_cntr }, false) }
@@ -204,7 +204,7 @@ pub fn account(core: &mut Core, done: &SendDone) {
     }
 }
 
-/// Only the handler is left to be called: the rest is accounted for.
+/// Only the handler is still to be called: everything else is done.
 #[cold]
 fn queue_send_handler(core: &mut Core, done: &SendDone) {
     let SendDone { handler, info, error, peer, .. } = *done;

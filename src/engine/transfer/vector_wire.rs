@@ -2,7 +2,7 @@
 //!
 //! The target's vector travels as a description ([`crate::dgsp::description`]). A put
 //! that fits a packet takes description and data in one; otherwise the data is a message of its own, whose number the
-//! description tells.
+//! description contains.
 
 use crate::abi::LAPI_NORMAL;
 use crate::base::bytes::{self, Piece};
@@ -113,7 +113,7 @@ pub fn arrived(held: &mut Held<'_>, src: Task, head: &Head, body: Piece) {
         incoming.words = unsafe { bytes::copy_aligned(body.part(0, described)) };
         return known(held, src, id, &incoming, body.part(described, body.len - described));
     }
-    // As many as the packet says, of which memory is taken only as they arrive.
+    // As many as the packet gives; memory for them is used only as they arrive.
     let Some(words) = bytes::zeroed(words as usize) else { return refuse(held, src, id) };
     incoming.words = words;
     let sink = Sink::Buffer(incoming.words.as_mut_ptr() as usize);
@@ -156,5 +156,5 @@ fn known(held: &mut Held<'_>, src: Task, id: u32, incoming: &Incoming, here: Pie
     }
     deliver::confirm(held, src, id);
     let delivery = delivery(incoming.data);
-    assembly::begin_landing(held, incoming.data, sink, incoming.total, delivery, Piece::EMPTY);
+    assembly::begin_delivery(held, incoming.data, sink, incoming.total, delivery, Piece::EMPTY);
 }

@@ -17,15 +17,15 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long a caller may take to say who it is.
+/// How long a caller may take to identify itself.
 const INTRODUCTION: Duration = Duration::from_secs(5);
-/// How long the listener rests when there is no descriptor for a caller.
+/// How long the listener rests when no descriptor is free for a caller.
 const REST: Duration = Duration::from_millis(20);
 /// How often a name is asked for that another process has.
 const BETWEEN_BINDS: Duration = Duration::from_millis(50);
-/// After how long a task that does not come is named.
+/// After how long a task that does not connect is named.
 const NOTICE: Duration = Duration::from_secs(10);
-/// After how long a hint is given why it may not be found.
+/// After how long a hint is printed why it may not be found.
 const HINT: Duration = Duration::from_secs(3);
 
 /// Numbers of listeners have this bit, those of lines do not.
@@ -69,7 +69,7 @@ pub(super) struct Calls {
 struct Talk {
     channel: Channel,
     pid: i32,
-    /// Until when the caller must have said who it is.
+    /// Until when the caller must have identified itself.
     introduction: Option<Duration>,
     offer: Option<Offer>,
     accepted: Option<Accepted>,
@@ -162,7 +162,7 @@ impl Calls {
         self.carry_out();
     }
 
-    /// Nobody can connect any more.
+    /// No task can connect any more.
     pub(super) fn close(&mut self) {
         self.closed = true;
         self.listeners.clear();
@@ -239,7 +239,7 @@ impl Calls {
         self.speak(now);
     }
 
-    /// Names the tasks that do not come.
+    /// Names the tasks that do not connect.
     fn speak(&mut self, now: Duration) {
         let missed_for = |time: Duration| {
             let missed = self.wanted.iter().filter(|(_, since)| now.saturating_sub(**since) >= time);
@@ -341,7 +341,7 @@ impl Calls {
         self.machine.closed(line, now);
     }
 
-    /// Takes a message; `None` when it is of no use, and the line neither.
+    /// Takes a message; `None` when it is invalid, and with it the line.
     fn hear(&mut self, line: Line, received: Received) -> Option<()> {
         let now = self.now();
         let talk = self.lines.get_mut(&line)?;
@@ -490,7 +490,7 @@ impl Calls {
         Some(())
     }
 
-    /// Says, once in the job, that addresses of one task mean nothing in another.
+    /// Reports, once in the job, that addresses of one task are not valid in another.
     fn compare_maps(&mut self, hello: &Hello) {
         let own = &self.place.hello;
         let first = own.task == 0 || hello.task == 0;

@@ -1,10 +1,10 @@
-//! The connections of one task with its peers: whom to call, whose call to answer. There is no socket and no clock here:
-//! events come in with the time, actions go out.
+//! The connections of one task with its peers: which task to call, which call to reply to. There is no socket and no clock
+//! here: events come in with the time, actions go out.
 //!
 //! First contact, the return of a task that was given up, and replacement by a new process are the same thing: one of two
-//! tasks *calls*, the other *answers*, the caller *confirms*. Each of the first two messages carries a receive ring that was
+//! tasks *calls*, the other *replies*, the caller *confirms*. Each of the first two messages carries a receive ring that was
 //! made for it alone. The caller sends packets after it has confirmed, the other after it has received the confirmation; the
-//! channel loses nothing while both live, so there is no connection that only one of them knows of. Of two calls that cross,
+//! channel loses nothing while both live, so no connection is known to only one of them. Of two calls that cross,
 //! the one of the lower task counts.
 
 use crate::wire::frame::Task;
@@ -24,11 +24,12 @@ pub type Line = u64;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Connect to the peer's listener and send a call with this hello and a new ring; [`Machine::reached`] or
-    /// [`Machine::unreachable`] says what came of it.
+    /// [`Machine::unreachable`] reports the result.
     Dial(Task, Hello),
-    /// Answer the call of the peer that came by this line, with this hello and a new ring. [`Machine::closed`] when it fails.
+    /// Reply to the call of the peer that came by this line, with this hello and a new ring. [`Machine::closed`] when it
+    /// fails.
     Answer(Task, Line, Hello),
-    /// The connection stands: it is handed to the transport, after the confirmation was sent if `confirm`.
+    /// The connection is complete: it is handed to the transport, after the confirmation was sent if `confirm`.
     /// [`Machine::failed`] when that fails.
     Establish {
         /// The peer.
@@ -39,7 +40,7 @@ pub enum Action {
         confirm: bool,
         /// The program has resumed the peer, with this epoch.
         epoch: Option<u64>,
-        /// What the peer says of itself.
+        /// What the peer has sent about itself.
         hello: Hello,
     },
     /// Close this line, with this reason for the other side, if any.
@@ -48,18 +49,18 @@ pub enum Action {
     Adopt(u32),
 }
 
-/// Where the connection with one peer stands.
+/// The state of the connection with one peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum State {
-    /// Not connected, and nothing is done about it.
+    /// Not connected, and no attempt is made.
     Idle,
     /// An [`Action::Dial`] is being carried out.
     Dialing,
     /// To be called again at this time.
     Waiting { until: Duration },
-    /// Called, a process with this number by this line. No answer yet.
+    /// Called a process with this number by this line. No reply yet.
     Calling { line: Line, process: i32 },
-    /// Its call is answered. No confirmation yet.
+    /// Replied to its call. No confirmation yet.
     Answering { line: Line, hello: Hello },
     /// Packets flow.
     Connected,
@@ -88,7 +89,7 @@ struct Peer {
 impl Peer {
     const NEW: Self = Self { state: State::Idle, wanted: false, epoch: None, held: None, pause: PAUSE };
 
-    /// Nothing came of the last attempt.
+    /// The last attempt has failed.
     fn retry(&mut self, now: Duration, tasks: u32) {
         if self.wanted || self.epoch.is_some() {
             self.state = State::Waiting { until: now + self.pause };
@@ -102,7 +103,7 @@ impl Peer {
 
 /// See the module's documentation.
 pub struct Machine {
-    /// What this task says of itself, with the epoch of nobody.
+    /// What this task sends about itself, without a peer's epoch.
     own: Hello,
     peers: BTreeMap<Task, Peer>,
     /// Whose line it is.
@@ -111,7 +112,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Of a task that says this of itself.
+    /// Of a task that sends this about itself.
     pub fn new(own: Hello) -> Self {
         Self { own, peers: BTreeMap::new(), lines: BTreeMap::new(), actions: Vec::new() }
     }
@@ -137,7 +138,7 @@ impl Machine {
             .min()
     }
 
-    /// The task at the other end of a line that this one has called by or answered.
+    /// The task at the other end of a line that this one has called by or replied to.
     pub fn whose(&self, line: Line) -> Option<Task> {
         self.lines.get(&line).copied()
     }
@@ -147,7 +148,7 @@ impl Machine {
         self.peers.get(&task).is_some_and(|peer| peer.epoch.is_some())
     }
 
-    /// Whether the peer's process has shown itself: a line to it is open.
+    /// Whether the peer's process was reached: a line to it is open.
     pub fn hears(&self, task: Task) -> bool {
         self.peers.get(&task).is_some_and(|peer| {
             peer.held.is_some() || matches!(peer.state, State::Calling { .. } | State::Answering { .. })
@@ -234,7 +235,7 @@ impl Machine {
         self.actions.push(Action::Answer(task, line, own));
     }
 
-    /// The answer to the call of this line has come.
+    /// The reply to the call of this line has arrived.
     pub fn answered(&mut self, line: Line, hello: Hello, now: Duration) {
         let Some(&task) = self.lines.get(&line) else { return self.hang_up(line, None) };
         let (tasks, generation) = (self.own.tasks, self.own.generation);
@@ -250,7 +251,7 @@ impl Machine {
         self.establish(task, line, hello, true);
     }
 
-    /// The confirmation of the caller of this line has come.
+    /// The confirmation of the caller of this line has arrived.
     pub fn confirmed(&mut self, line: Line) {
         let Some(&task) = self.lines.get(&line) else { return self.hang_up(line, None) };
         let Some(peer) = self.peer(task) else { return };
@@ -263,7 +264,7 @@ impl Machine {
         }
     }
 
-    /// The other side has closed this line, or it is of no use.
+    /// The other side has closed this line, or it is unusable.
     pub fn closed(&mut self, line: Line, now: Duration) {
         let tasks = self.own.tasks;
         let Some(task) = self.lines.remove(&line) else { return };
@@ -295,7 +296,7 @@ impl Machine {
         }
     }
 
-    /// The program lets the peer, which it has given up, come back.
+    /// The program lets the peer, which it has given up, rejoin.
     pub fn rejoin(&mut self, task: Task, epoch: u64) {
         let Some(peer) = self.peer(task) else { return };
         (peer.state, peer.epoch, peer.pause) = (State::Idle, Some(epoch), PAUSE);
@@ -304,7 +305,7 @@ impl Machine {
         }
     }
 
-    /// Answers the call that was held, if there is one.
+    /// Replies to the call that was held, if one was.
     fn admit_held(&mut self, task: Task) -> bool {
         let held = self.peer(task).and_then(|peer| peer.held.take());
         let Some(Held { line, hello }) = held else { return false };

@@ -1,8 +1,8 @@
 //! How tasks connect: each listens from LAPI_Init on, and calls another one when it first needs it.
 //!
-//! [`machine`] decides, [`calls`] carries out. Both stand behind one lock, which the transport takes when it wants a peer, and
-//! the listener's thread when something has happened; so a task can be reached whatever its own threads do, and holds no other
-//! task up.
+//! [`machine`] decides, [`calls`] carries out. One lock guards both, which the transport takes when it wants a peer, and
+//! the listener's thread when something has happened; so a task can be reached whatever its own threads do, and delays no
+//! other task.
 
 mod calls;
 mod machine;
@@ -33,13 +33,13 @@ pub struct Settings<'a> {
     pub secret: Option<&'a [u8]>,
     /// How often the tasks have opened the instance.
     pub openings: Openings,
-    /// What this task says of itself; the fields that connecting knows better are filled in here.
+    /// What this task sends about itself; the fields that connecting knows better are filled in here.
     pub hello: Hello,
     /// After how long a task that was never found counts as dead.
     pub patience: Duration,
     /// MP_INFOLEVEL.
     pub info_level: u8,
-    /// What may be wrong when a task is not found, to be said at every level.
+    /// The possible mistake when a task is not found, to be printed at every level.
     pub hint: Option<String>,
 }
 
@@ -63,7 +63,7 @@ struct Shared {
     closed: AtomicBool,
 }
 
-/// What a [`Service`] is told by its descriptors: the bell, or a listener or line.
+/// What the descriptors report to a [`Service`]: the bell, or a listener or line.
 const WAKE: u64 = 0;
 
 impl Connections {
@@ -123,7 +123,7 @@ impl Connections {
         Ok(Arc::new(Shared { calls: Mutex::new(calls), poll, wake, closed: AtomicBool::new(false) }))
     }
 
-    /// Does something with the calls, and lets the thread know when it must look sooner than it meant to.
+    /// Does something with the calls, and wakes the thread when it must look sooner than planned.
     fn with<R>(&self, what: impl FnOnce(&mut Calls) -> R) -> R {
         let mut calls = self.shared.calls.lock();
         let before = calls.due();

@@ -1,5 +1,5 @@
-//! The machines of a few tasks against each other, in a world made from a seed: calls and answers are lost, both call at once,
-//! processes die at every step and are replaced, programs give each other up and come back.
+//! The machines of a few tasks against each other, in a world made from a seed: calls and replies are lost, both call at
+//! once, processes die at every step and are replaced, programs give each other up and rejoin.
 //!
 //! `CONNECT_SEED=n` runs one world alone, and prints its events.
 
@@ -242,7 +242,7 @@ impl World {
         let channel = self.channels.get_mut(&line).expect("a channel");
         let (task, caller) = (channel.tasks[end], channel.ends[0]);
         let letter = channel.inbox[end].pop_front();
-        // A call whose caller has hung up since counts for nothing: a later one may have been answered.
+        // A call whose caller has hung up since counts for nothing: a later one may have got its reply.
         let stale = caller.is_none() && matches!(letter, Some(Letter::Call(_)));
         // Descriptors that find no room: the message is consumed.
         if letter.is_none() || stale || lost && !matches!(letter, Some(Letter::Confirm)) {
@@ -285,7 +285,7 @@ impl World {
         let Some(process) = self.processes[task as usize].as_mut() else { return };
         if process.parted.remove(&peer) {
             process.outdated.remove(&peer);
-            self.say(|| format!("task {task} lets task {peer} come back"));
+            self.say(|| format!("task {task} lets task {peer} rejoin"));
             self.act(task, |machine, _| machine.rejoin(peer, 7));
         }
     }
@@ -328,7 +328,7 @@ impl World {
         self.processes[task as usize].as_ref()?.connected.get(&peer).copied()
     }
 
-    /// Who is connected is so at both ends, unless one has ended it.
+    /// Each connection exists at both ends, unless one has ended it.
     fn check_ends(&self) {
         for (task, peer) in self.pairs() {
             let Some(line) = self.line(task, peer) else { continue };
@@ -346,7 +346,7 @@ impl World {
         (0..tasks).flat_map(move |task| (0..tasks).map(move |peer| (task, peer))).filter(|(a, b)| a != b)
     }
 
-    /// The programs see who is missing, and let it come back.
+    /// The programs see which task is missing, and let it rejoin.
     fn repair(&mut self) {
         for (task, peer) in self.pairs() {
             let broken = self.line(task, peer).is_some_and(|line| self.line(peer, task) != Some(line));
@@ -390,7 +390,7 @@ impl World {
             assert_eq!(line, self.line(peer, task), "tasks {task} and {peer}");
         }
         let idle = self.processes.iter().flatten().all(|process| process.machine.due().is_none());
-        assert!(idle, "a machine goes on calling");
+        assert!(idle, "a machine keeps calling");
     }
 }
 

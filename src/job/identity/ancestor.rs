@@ -7,7 +7,7 @@
 //! may several at a time. The process's start time goes into the key beside its number, because numbers are used
 //! again.
 //!
-//! Where the tasks outlived the process that started them, their session stands in for it.
+//! Where the tasks outlived the process that started them, their session is used instead.
 
 use rustix::process::{getpid, getppid, getsid, getuid};
 
@@ -22,7 +22,7 @@ pub(super) fn key(launcher: &Launcher, tasks: u32) -> String {
     let uid = getuid().as_raw();
     let mut ancestor = getppid().map_or(0, |pid| pid.as_raw_pid());
     for _ in 0..MOST {
-        // A process that cannot be looked into belongs to somebody else, so it is no part of a task.
+        // A process that cannot be read belongs to another user, so it is not part of a task.
         if ancestor <= 1
             || !Environ::of(ancestor).is_some_and(|environ| is_part_of_a_task(&environ, launcher, tasks))
         {

@@ -26,7 +26,7 @@ enum Kind {
     Slurm,
 }
 
-/// What a launcher says of a process's place.
+/// A process's place according to its launcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Said {
     pub(super) task: u32,
@@ -36,7 +36,7 @@ pub(super) struct Said {
 
 const PMI: &str = "PMI_RANK and PMI_SIZE";
 
-/// The launchers in the order in which they are believed.
+/// The launchers in their order of precedence.
 pub(super) const LAUNCHERS: [Launcher; 6] = [
     Launcher { rank: "MP_CHILD", source: "MP_CHILD and MP_PROCS", sizes: &["MP_PROCS"], kind: Kind::ByHand },
     Launcher {
@@ -57,10 +57,10 @@ pub(super) const LAUNCHERS: [Launcher; 6] = [
 ];
 
 impl Launcher {
-    /// What this launcher says in `env`, if it says anything.
+    /// The place that this launcher gives in `env`, if it gives one.
     ///
     /// # Errors
-    /// `LAPI_ERR_NO_ENV_VAR`: what should be a number is none.
+    /// `LAPI_ERR_NO_ENV_VAR`: what should be a number is not one.
     pub(super) fn says(&self, env: &Env<'_>) -> Result<Option<Said>> {
         let may_be = match self.kind {
             Kind::Hydra => given(env, "MPI_LOCALNRANKS").is_some(),
@@ -83,9 +83,9 @@ impl Launcher {
         Ok(Some(Said { task, tasks }))
     }
 
-    /// Whether what it says in `env` may be said of a job of `tasks` tasks.
+    /// Whether its variables in `env` may describe a job of `tasks` tasks.
     ///
-    /// Only the number of tasks decides: it is the same in all tasks, so that all come to the same answer.
+    /// Only the number of tasks decides: it is the same in all tasks, so that all come to the same result.
     pub(super) fn may_mean(&self, env: &Env<'_>, tasks: u32) -> bool {
         match self.says(env) {
             Ok(Some(said)) => said.tasks.is_none_or(|said| said == tasks),
@@ -109,7 +109,7 @@ impl Launcher {
         given(env, name).map(|value| format!("{name} {value}"))
     }
 
-    /// How many of the job's `tasks` are on this machine, where the launcher says so.
+    /// How many of the job's `tasks` are on this machine, where the launcher gives that number.
     pub(super) fn local(&self, env: &Env<'_>, tasks: u32) -> Result<Option<u32>> {
         match self.kind {
             Kind::ByHand => Ok(None),

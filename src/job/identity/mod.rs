@@ -9,21 +9,21 @@
 //! 5. `SLURM_PROCID`, and `SLURM_STEP_NUM_TASKS` or `SLURM_NTASKS`, inside a step that srun started (a batch
 //!    script has such variables too, but is not a task).
 //!
-//! Without any of them it is a job of one task. A rank whose size nobody knows is an error: to take such a task
-//! for a job of its own would give wrong results in silence.
+//! Without any of them it is a job of one task. A rank without a known size is an error: to take such a task
+//! for a job of its own would give wrong results without an error.
 //!
-//! The job's key tells jobs of one user apart. It is `MP_PARTITION`; else the key of the first of the launchers 2 to
-//! 5 that speaks of a job of so many tasks (`PMIX_NAMESPACE` for Open MPI and PMIx, `PMI_JOBID` for Slurm's pmi2,
+//! The job's key distinguishes the jobs of one user. It is `MP_PARTITION`; else the key of the first of the launchers 2 to
+//! 5 that describes a job of this number of tasks (`PMIX_NAMESPACE` for Open MPI and PMIx, `PMI_JOBID` for Slurm's pmi2,
 //! `SLURM_JOB_ID` with `SLURM_STEP_ID` for Slurm itself); else, as for Hydra, it is derived from the process that
 //! started the tasks (see `ancestor`): programs started by hand from one shell, and the tasks of one `mpiexec`, have
-//! it in common. Keys of launchers that speak of another number of tasks do not count: a launcher may itself run
+//! it in common. Keys of launchers that give another number of tasks do not count: a launcher may itself run
 //! inside of a Slurm step or another launcher's job, and so may several at a time.
 //!
 //! Tasks started by hand need an `MP_PARTITION` where two jobs run at the same time from the same shell, or where
 //! the shell ends before the tasks have called `LAPI_Init`.
 //!
 //! An MPI library that finds no launcher makes itself a PMIx server and sets PMIx variables in its own process.
-//! Those speak of no job: `PMIX_RANK` and `PMIX_NAMESPACE` count only as the process was started with them.
+//! Those describe no job: `PMIX_RANK` and `PMIX_NAMESPACE` count only as the process was started with them.
 
 mod ancestor;
 mod launcher;
@@ -49,18 +49,18 @@ pub struct Identity {
     pub key: String,
     /// Which tasks are on this machine.
     pub common: Common,
-    /// Which variables said so; for messages.
+    /// Which variables gave this; for messages.
     pub source: &'static str,
 }
 
-/// Which tasks of the job are on this machine, as far as the environment says so.
+/// Which tasks of the job are on this machine, as far as the environment gives them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Common {
-    /// All of them, or nothing says otherwise.
+    /// All of them, or nothing contradicts that.
     All,
     /// These, this task included, in ascending order; at least one task is elsewhere.
     Listed(Vec<u32>),
-    /// This many, this task included, and the others elsewhere; the launcher does not say which.
+    /// This many, this task included, and the others elsewhere; the launcher does not name them.
     Counted(u32),
 }
 
@@ -80,8 +80,8 @@ impl Identity {
         Self { task: 0, tasks: 1, key, common: Common::All, source: "no launcher" }
     }
 
-    /// The tasks on this machine in ascending order, this one included; `None` when the launcher does not say
-    /// which they are.
+    /// The tasks on this machine in ascending order, this one included; `None` when the launcher does not
+    /// name them.
     pub fn common_tasks(&self) -> Option<Vec<u32>> {
         match &self.common {
             Common::All => Some((0..self.tasks).collect()),
@@ -106,7 +106,7 @@ impl Identity {
     }
 
     /// [`Self::from_env`], with the environment that the process was started with where it can be known, and
-    /// `ancestor` to be asked for the key of a launcher's job of so many tasks when no variable has one.
+    /// `ancestor`, which gives the key of a launcher's job of that number of tasks when no variable has one.
     fn from_env_and(
         env: &Env<'_>,
         started_with: impl FnOnce() -> Option<Environ>,
@@ -139,7 +139,7 @@ impl Identity {
         };
         let [by_hand, others @ ..] = &LAUNCHERS;
         let key = by_hand.key(env).unwrap_or_else(|| {
-            // When this one makes no key, nobody else's counts.
+            // When this one makes no key, no other key counts.
             let speaks = others.iter().find(|other| other.may_mean(env, tasks)).unwrap_or(launcher);
             speaks.key(env).unwrap_or_else(|| ancestor(speaks, tasks))
         });
@@ -150,7 +150,7 @@ impl Identity {
 /// What a process may have put into its own environment.
 const PMIX: [&str; 2] = ["PMIX_RANK", "PMIX_NAMESPACE"];
 
-/// Who says where this task is, and where that is.
+/// Which launcher gives this task's place, and that place.
 struct Place {
     launcher: &'static Launcher,
     task: u32,

@@ -1,4 +1,4 @@
-//! What `/proc` says of a process.
+//! What `/proc` shows of a process.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use std::fs;
 #[derive(Clone, Debug)]
 pub(super) struct Environ(Vec<u8>);
 
-/// What `/proc/PID/stat` says.
+/// What `/proc/PID/stat` contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stat {
     pub(super) parent: i32,
@@ -15,7 +15,7 @@ pub(super) struct Stat {
 }
 
 impl Environ {
-    /// That of process `pid`; `None` when it is gone or may not be looked into.
+    /// That of process `pid`; `None` when it is gone or may not be read.
     pub(super) fn of(pid: i32) -> Option<Self> {
         fs::read(format!("/proc/{pid}/environ")).ok().map(Self)
     }

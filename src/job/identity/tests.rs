@@ -106,7 +106,7 @@ const HYDRA: &[(&str, &str)] = &[("PMI_RANK", "1"), ("PMI_SIZE", "4"), ("MPI_LOC
 const PMIX: &[(&str, &str)] = &[("PMIX_RANK", "2"), ("PMIX_NAMESPACE", "n")];
 const JOBID: &[(&str, &str)] = &[("PMI_JOBID", "j")];
 
-/// A step of one task, in which somebody works with a shell and starts other launchers.
+/// A step of one task, in which a user works with a shell and starts other launchers.
 const SHELL_STEP: &[(&str, &str)] =
     &[("SLURM_JOB_ID", "8"), ("SLURM_STEP_ID", "0"), ("SLURM_PROCID", "0"), ("SLURM_NTASKS", "1")];
 
@@ -123,7 +123,7 @@ fn the_launcher_s_key() {
     for without in [BY_HAND, OMPI, PMI, HYDRA] {
         let ancestor = format!("ancestor of 4 by {}", without[0].0);
         assert_eq!(key_of(&[without]), ancestor);
-        assert_eq!(key_of(&[without, &[("SLURM_JOB_ID", "77")]]), ancestor, "an allocation is no job");
+        assert_eq!(key_of(&[without, &[("SLURM_JOB_ID", "77")]]), ancestor, "an allocation is not a job");
     }
     for vars in [BY_HAND, OMPI, PMI, HYDRA, STEP] {
         assert_eq!(key_of(&[vars, PMIX, JOBID, &[("MP_PARTITION", "p")]]), "MP_PARTITION p");
@@ -209,11 +209,11 @@ fn common_tasks_by_count() {
     assert_eq!(slurm("0", "2(x2)"), Common::Counted(2));
     assert_eq!(slurm("2", "1(x2),2"), Common::Counted(2));
     assert_eq!(slurm("1", "1(x2),2"), Common::Counted(1));
-    assert_eq!(slurm("9", "1(x2),2"), Common::All, "a list that says nothing about this node");
+    assert_eq!(slurm("9", "1(x2),2"), Common::All, "a list without this node");
 }
 
 #[test]
-fn a_launcher_around_tasks_started_by_hand_says_nothing_of_their_machine() {
+fn a_launcher_around_tasks_started_by_hand_does_not_give_their_machine() {
     let vars = [
         ("MP_CHILD", "0"),
         ("MP_PROCS", "4"),

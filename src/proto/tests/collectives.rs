@@ -13,7 +13,7 @@ fn value(round: usize, task: u64) -> Option<u64> {
     (round % 3 != 2).then(|| (round as u64) << 32 | (task * 3 + 1))
 }
 
-/// A job whose tasks go through so many rounds, each as fast as it can. Few outboxes are shared by many tasks where
+/// A job whose tasks go through a number of rounds, each as fast as it can. Few outboxes are shared by many tasks where
 /// nothing is ever parked.
 struct Job {
     tasks: u32,
@@ -58,9 +58,9 @@ impl Job {
         let Some(outcome) = member.advance(&mut self.outboxes[outbox], &mut self.network.link(task)) else {
             return;
         };
-        let values = outcome.expect("everybody lives");
+        let values = outcome.expect("all tasks live");
         let round = self.at[task as usize];
-        // Nobody gets through before everybody is there.
+        // No task leaves the barrier before all tasks have entered it.
         assert!(
             self.entered > round * self.tasks as usize + self.tasks as usize - 1,
             "task {task}, round {round}"
@@ -77,7 +77,7 @@ impl Job {
     fn deliver_one(&mut self) {
         let Some(packet) = self.network.arrival() else { return };
         let Head::Collective { round, sequence, offset, other } = packet.head else {
-            panic!("nobody sends {:?}", packet.head);
+            panic!("unexpected packet {:?}", packet.head);
         };
         let body = packet.body();
         let part = Part { sequence, round, offset, other };

@@ -1,4 +1,4 @@
-//! Barriers and exchanges of jobs in which tasks die: whoever is left gets to the end of each, in step with the others.
+//! Barriers and exchanges of jobs in which tasks die: each remaining task completes each of them, in step with the others.
 
 use super::network::Network;
 use super::seeds;
@@ -75,7 +75,7 @@ impl Job {
             Head::CollectiveFailed { sequence, task, code } => {
                 member.collectives.peer_failed(packet.src, sequence, Failure { task, code: code as i32 });
             }
-            other => panic!("nobody sends {other:?}"),
+            other => panic!("unexpected packet {other:?}"),
         }
         self.advance(packet.dst);
     }
@@ -124,7 +124,7 @@ impl Job {
         }
     }
 
-    /// What has failed for a task goes on to fail, and names one that is dead.
+    /// What has failed for a task keeps failing, and names a dead task.
     fn check(&self, dead: &[Task]) {
         for (task, member) in self.members.iter().enumerate().filter(|(_, member)| member.alive) {
             let first = member.outcomes.iter().position(Result::is_err).unwrap_or(usize::MAX);
@@ -157,13 +157,13 @@ fn survive(seed: u64, tasks: u32) {
 }
 
 #[test]
-fn whoever_is_left_ends_in_step() {
+fn the_remaining_tasks_end_in_step() {
     seeds(40, |seed| [2, 3, 4, 5, 7, 8, 9, 16, 21].into_iter().for_each(|tasks| survive(seed, tasks)));
 }
 
 /// A task that never comes: every other one learns of it in the very first operation, and in all later ones.
 #[test]
-fn nobody_completes_what_a_dead_task_has_not_entered() {
+fn no_task_completes_what_a_dead_task_has_not_entered() {
     seeds(4, |seed| {
         for tasks in 2..=17 {
             let mut rng = Rng::stream(seed, tasks.into());
@@ -180,7 +180,7 @@ fn nobody_completes_what_a_dead_task_has_not_entered() {
 
 /// A task that has seen an operation fail need not enter another one for the others to get out of it.
 #[test]
-fn nobody_waits_for_a_task_that_has_given_up() {
+fn no_task_waits_for_a_task_that_has_given_up() {
     seeds(10, |seed| {
         for tasks in 3..=17 {
             let mut rng = Rng::stream(seed, tasks.into());
@@ -229,7 +229,7 @@ fn the_last_packets_of_a_dead_task_count() {
 
 /// That a task has failed in a later operation says nothing of this one, for which its packet may still be under way.
 #[test]
-fn who_fails_later_may_still_bring_this_one_to_a_good_end() {
+fn a_task_that_fails_later_may_still_complete_this_operation() {
     let mut network = Network::new(1, 4, 0.0, true);
     let mut outbox = Outbox::new(2, 64);
     let mut member = Collectives::new(0, 2);

@@ -1,4 +1,4 @@
-//! Silence in virtual time: tasks that answer, tasks that do not, and watchers that were away themselves.
+//! Silence in virtual time: tasks that reply, tasks that do not, and watchers that were away themselves.
 
 use super::seeds;
 use crate::base::rng::Rng;
@@ -16,7 +16,7 @@ fn ms(millis: u64) -> Duration {
 struct Watch {
     liveness: Liveness,
     now: Duration,
-    pulse: u64,
+    progress: u64,
     asked: Vec<Duration>,
     given_up: Option<Duration>,
 }
@@ -27,7 +27,7 @@ impl Watch {
         self.now += after;
         let mut asks = false;
         // Who is given up owes nothing any more.
-        let owing = self.given_up.is_none().then_some((3, self.pulse));
+        let owing = self.given_up.is_none().then_some((3, self.progress));
         for (task, verdict) in self.liveness.look(self.now, timeout, owing.into_iter()) {
             assert_eq!(task, 3);
             match verdict {
@@ -70,20 +70,20 @@ fn a_silent_task_is_asked_once_and_given_up_within_the_timeout() {
 }
 
 #[test]
-fn a_task_that_answers_is_never_given_up() {
+fn a_task_that_replies_is_never_given_up() {
     seeds(200, |seed| {
         let mut rng = Rng::new(seed);
         let timeout = timeouts(&mut rng);
         let mut watch = Watch::default();
         let mut answer_at = None;
         for _ in 0..20_000 {
-            // Rarely the watcher itself is stopped, for as long as you like; the answer comes while it is or right after.
+            // Rarely the watcher itself is stopped, for any time; the reply arrives meanwhile or right after.
             let after = if rng.chance(0.001) { ms(rng.below(100_000_000)) } else { ms(1 + rng.below(500)) };
             if watch.look(after, timeout) {
                 answer_at = Some(watch.now + ms(rng.below(2_000)));
             }
             if answer_at.is_some_and(|at| at <= watch.now) {
-                watch.pulse += 1;
+                watch.progress += 1;
                 answer_at = None;
             }
             assert_eq!(watch.given_up, None, "it has answered each time");
@@ -92,9 +92,9 @@ fn a_task_that_answers_is_never_given_up() {
     });
 }
 
-/// The whole job is stopped and goes on: the watcher first, its peers a little later.
+/// The whole job is stopped and continues: the watcher first, its peers a little later.
 #[test]
-fn a_stopped_job_gives_nobody_up() {
+fn a_stopped_job_gives_no_task_up() {
     seeds(100, |seed| {
         let mut rng = Rng::new(seed);
         let timeout = Duration::from_secs(10);
@@ -105,7 +105,7 @@ fn a_stopped_job_gives_nobody_up() {
         for _ in 0..rng.below(8) {
             watch.look(ms(250), timeout);
         }
-        assert_eq!(watch.given_up, None, "it had no time to answer");
+        assert_eq!(watch.given_up, None, "it had no time to reply");
         // If it never does, it is given up after all.
         (0..40).for_each(|_| _ = watch.look(ms(250), timeout));
         assert!(watch.given_up.is_some());
@@ -113,7 +113,7 @@ fn a_stopped_job_gives_nobody_up() {
 }
 
 #[test]
-fn who_looks_seldom_gives_up_too() {
+fn a_watcher_that_checks_seldom_gives_up_too() {
     for step in [3, 6, 20] {
         let mut watch = Watch::default();
         (0..20).for_each(|_| _ = watch.look(Duration::from_secs(step), Duration::from_secs(10)));
@@ -131,7 +131,7 @@ fn a_shorter_timeout_takes_effect_at_once() {
 }
 
 #[test]
-fn a_task_that_owes_nothing_for_a_while_begins_anew() {
+fn a_task_that_owes_nothing_for_a_while_starts_again() {
     let timeout = Duration::from_secs(10);
     let mut watch = Watch::default();
     (0..32).for_each(|_| _ = watch.look(ms(250), timeout));
@@ -146,13 +146,13 @@ fn a_task_that_owes_nothing_for_a_while_begins_anew() {
 fn of_many_only_the_silent_are_given_up() {
     let timeout = Duration::from_secs(10);
     let (mut liveness, mut gone) = (Liveness::new(), Vec::new());
-    let mut pulses = [0u64; 50];
+    let mut progress = [0u64; 50];
     for look in 0..60u64 {
-        let owing = (0..50).filter(|task| !gone.contains(task)).map(|task| (task, pulses[task as usize]));
+        let owing = (0..50).filter(|task| !gone.contains(task)).map(|task| (task, progress[task as usize]));
         let owing: Vec<_> = owing.collect();
         for (task, verdict) in liveness.look(ms(250 * look), timeout, owing.into_iter()) {
             match verdict {
-                Verdict::Probe if task % 7 != 0 => pulses[task as usize] += 1,
+                Verdict::Probe if task % 7 != 0 => progress[task as usize] += 1,
                 Verdict::Probe => {}
                 Verdict::GiveUp(_) => gone.push(task),
             }

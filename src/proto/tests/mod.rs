@@ -4,7 +4,7 @@
 //! * [`traffic`]: messages, gets and fences among tasks. [`collectives`]: barriers and exchanges, [`departures`]: the
 //!   same when tasks die. [`operations`]: cookies and epochs. [`liveness`]: silence, in virtual time.
 //!
-//! What one lane does stands beside it, in `outbox_tests.rs` and `inbox_tests.rs`.
+//! The tests of one lane are beside it, in `outbox_tests.rs` and `inbox_tests.rs`.
 //!
 //! `SEED=n` runs the seed that a failing test has printed, and only that; `SOAK=n` runs n times as many.
 
@@ -15,7 +15,7 @@ pub(super) mod network;
 mod operations;
 mod traffic;
 
-/// Runs a test with so many seeds, always the same, each of which is printed.
+/// Runs a test with `count` seeds, always the same, each of which is printed.
 pub(crate) fn seeds(count: u64, test: impl Fn(u64)) {
     let number = |name: &str| {
         std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}={text}")))

@@ -28,7 +28,7 @@ impl Packet {
 
     /// The same as a slice.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: the body has so many bytes.
+        // SAFETY: the body has `len` bytes.
         unsafe { std::slice::from_raw_parts(self.body.as_ptr().cast(), self.len) }
     }
 }
@@ -40,7 +40,7 @@ pub struct Network {
     between: HashMap<(Task, Task), usize>,
     /// How many may; not counted when there is no limit.
     capacity: usize,
-    /// The probability that there is no room although there is.
+    /// The probability that a send finds no room although there is room.
     refuse: f64,
     /// Packets between two tasks keep their order.
     ordered: bool,
@@ -98,7 +98,7 @@ impl Network {
         let mut packet = self.flying.swap_remove(at);
         if let Some(lent) = packet.lent {
             let to = packet.body.as_mut_ptr().cast::<u8>();
-            // SAFETY: the sender leaves its memory alone until it hears of it below; the piece ends the body.
+            // SAFETY: the sender leaves its memory alone until the report below; the piece ends the body.
             unsafe { bytes::copy(lent, to.add(packet.len - lent.len)) };
             self.completed.push((packet.src, Ticket(packet.serial)));
         }

@@ -1,4 +1,4 @@
-//! Cookies and epochs, held to what a simpler table would answer.
+//! Cookies and epochs, compared with a simpler table.
 
 use super::seeds;
 use crate::base::rng::Rng;

@@ -216,7 +216,7 @@ impl World {
                 assert_eq!(
                     open.map(|(number, _)| number).collect::<Vec<_>>(),
                     [],
-                    "task {node} was told they are there"
+                    "task {node} was notified of their arrival"
                 );
             }
         }
@@ -259,7 +259,7 @@ impl World {
                 }
             }
             Head::FenceAck { count } => self.nodes[me as usize].outbox.acknowledge(src, count),
-            other => panic!("nobody sends {other:?}"),
+            other => panic!("unexpected packet {other:?}"),
         }
     }
 
@@ -322,9 +322,9 @@ impl World {
     fn take_reply(&mut self, me: Task, src: Task, cookie: u64, offset: u64, packet: &Packet) {
         let wrong = (src + 1) % self.nodes.len() as u32;
         let ops = &mut self.nodes[me as usize].ops;
-        assert!(ops.get_mut(wrong, cookie).is_none(), "the answer of another task");
+        assert!(ops.get_mut(wrong, cookie).is_none(), "the reply of another task");
         let Some(Op::Get { sink, len, arrived, info, .. }) = ops.get_mut(src, cookie) else {
-            panic!("an answer that nobody waits for");
+            panic!("a reply that no operation waits for");
         };
         let (number, body) = (*info, packet.body());
         assert!(offset + body.len as u64 <= *len);
@@ -343,7 +343,7 @@ impl World {
 }
 
 #[test]
-fn everything_is_delivered_and_fences_keep_their_word() {
+fn everything_is_delivered_and_fences_hold() {
     seeds(60, |seed| {
         let mut world = World::new(seed);
         let mut left = 150;

@@ -19,7 +19,7 @@ pub(super) fn suite<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     wakes_both_sides_of_a_stream(make);
 }
 
-/// With nothing going on a task can arm and the descriptor is quiet, or sleeping would be spinning.
+/// Without traffic a task can arm and the descriptor stays quiet, or sleeping would be spinning.
 fn lets_the_idle_sleep<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     let mut ends = make(2);
     becomes_quiet(&mut ends[0]);
@@ -43,7 +43,7 @@ fn becomes_quiet<T: Transport>(end: &mut T) {
             quiet
         }
     });
-    assert!(quiet, "armed with nothing going on, the descriptor never stays quiet");
+    assert!(quiet, "armed without traffic, the descriptor never stays quiet");
     assert!(!readable(end), "disarm empties the descriptor");
 }
 
@@ -105,7 +105,7 @@ fn wakes_for_room<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
         loop {
             match try_send(&mut ends[0], 1, &Sample::random(sent, max).outgoing()) {
                 Ok(()) => sent += 1,
-                Err(SendError::PeerGone) => panic!("the peer is there"),
+                Err(SendError::PeerGone) => panic!("the peer is up"),
                 // Refused, but something has changed since: try again. Otherwise it is armed now, and really full.
                 Err(SendError::NoRoom) if ends[0].arm() => break,
                 Err(SendError::NoRoom) => {}
@@ -181,7 +181,7 @@ fn wakes_each_time_from_a_thread<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     });
 }
 
-/// Two tasks answer each other and sleep in between.
+/// Two tasks reply to each other and sleep in between.
 fn wakes_both_sides_of_a_conversation<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     const ROUNDS: u64 = 3_000;
     let mut ends = make(2);
@@ -190,7 +190,7 @@ fn wakes_both_sides_of_a_conversation<T: Transport>(make: &impl Fn(u32) -> Vec<T
         let mut rng = Rng::stream(5, task.into());
         let (mut sent, mut got) = (0, 0);
         while got < ROUNDS || sent < ROUNDS {
-            // Task 0 asks, task 1 answers.
+            // Task 0 asks, task 1 replies.
             if sent < ROUNDS && sent + u64::from(task) <= got {
                 let sample = Sample::numbered(task, peer, sent, end.limits(peer).max_body);
                 if try_send(end, peer, &sample.outgoing()).is_ok() {
@@ -210,7 +210,7 @@ fn wakes_both_sides_of_a_conversation<T: Transport>(make: &impl Fn(u32) -> Vec<T
     });
 }
 
-/// One task sends as fast as there is room, the other takes; whoever cannot go on sleeps.
+/// One task sends as fast as there is room, the other takes; a task that cannot continue sleeps.
 fn wakes_both_sides_of_a_stream<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     const PACKETS: u64 = 20_000;
     let mut ends = make(2);

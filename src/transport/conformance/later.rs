@@ -1,7 +1,7 @@
 //! What a transport reports later: packets that it has taken, remote accesses, deadlines.
 //!
-//! A transport that takes nothing, makes every access at once and has no deadlines passes: what is tested then is that it
-//! says so.
+//! A transport that takes nothing, makes every access at once and has no deadlines passes: what is tested then is that its
+//! reports are consistent with that.
 
 use super::support::{Deadline, Sample, catch_up, in_threads, pattern, sleep};
 use super::{nothing_more, pass};
@@ -160,7 +160,7 @@ fn reads_nothing_after_a_recall<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     }
 }
 
-/// An endpoint that is only served when it says so has sent everything in the end.
+/// An endpoint that is only served when it is due has sent everything in the end.
 fn is_served_by_its_deadlines<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     let mut ends = make(2);
     assert!(ends[0].due().is_none() && ends[0].settled(), "nothing was sent");

@@ -1,6 +1,6 @@
 //! What every transport has to do, tested once and run on each of them.
 //!
-//! [`suite`] holds a transport to the contract at the head of the `transport` module, line by line. It needs
+//! [`suite`] tests a transport against the contract at the head of the `transport` module, line by line. It needs
 //! nothing but a function that makes all ends of a job of `n` tasks in this process:
 //!
 //! ```ignore
@@ -12,8 +12,8 @@
 //!
 //! Five files by theme: here what packets carry, in `partings` tasks that leave and rejoin, in `events` sleeping and waking,
 //! in `later` what is reported later, in `storm` many threads at once.
-//! Whatever waits has a deadline, and none of the checks depends on how fast anything goes. A transport may
-//! refuse a packet without a reason visible here, hold packets back, or reorder them where its limits say so.
+//! Every wait has a deadline, and none of the checks depends on how fast anything runs. A transport may
+//! refuse a packet without a reason visible here, hold packets back, or reorder them where its limits allow it.
 
 mod events;
 mod later;
@@ -38,7 +38,7 @@ pub(crate) fn suite<T: Transport>(make: impl Fn(u32) -> Vec<T>) {
     keeps_a_packet_in_place(&make);
     delivers_each_packet_once(&make);
     changes_nothing_without_room(&make);
-    tells_who_polls(&make);
+    reports_polling(&make);
     shows_progress(&make);
     closes(&make);
     has_left_when_dropped(&make);
@@ -191,7 +191,7 @@ fn changes_nothing_without_room<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     let mut id = 0;
     for _ in 0..5 {
         let mut taken = BTreeSet::new();
-        // Full is what refuses many times in a row: a transport may refuse once without being full.
+        // A transport is full when it refuses many consecutive times: it may refuse once without being full.
         let mut refused_in_a_row = 0;
         while refused_in_a_row < 100 && taken.len() < 20_000 {
             id += 1;
@@ -201,7 +201,7 @@ fn changes_nothing_without_room<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
                     refused_in_a_row = 0;
                 }
                 Err(SendError::NoRoom) => refused_in_a_row += 1,
-                Err(SendError::PeerGone) => panic!("the peer is there"),
+                Err(SendError::PeerGone) => panic!("the peer is up"),
             }
         }
         assert!(!taken.is_empty());
@@ -219,8 +219,8 @@ fn changes_nothing_without_room<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     pass(&mut ends, 0, 1, &Sample::random(0, max));
 }
 
-/// What a task says of its polling is known to its peers, or not at all: then it counts as polling.
-fn tells_who_polls<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
+/// Peers see whether a task polls, or the transport does not report it: then the task counts as polling.
+fn reports_polling<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     let mut ends = make(3);
     ends[1].set_polling(false, 0);
     let known = !ends[0].polls(1);
@@ -245,16 +245,16 @@ fn shows_progress<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
         id += 1;
         pass(&mut ends, 1, 0, &Sample::exact(id, 8, 0, None));
         assert_ne!(ends[0].progress(1), before, "a packet has come");
-        // A peer that takes packets may say so of many together.
+        // A peer that takes packets may report many together.
         let before = ends[0].progress(1);
         while ends[0].progress(1) == before {
             id += 1;
-            assert!(id < 100_000, "the peer has taken so many packets, and no sign of it");
+            assert!(id < 100_000, "the peer has taken {id} packets without a change of its progress count");
             pass(&mut ends, 0, 1, &Sample::exact(id, 8, 0, None));
         }
         let before = ends[0].progress(1);
         let _ = try_send(&mut ends[0], 2, &Sample::exact(id, 8, 0, None).outgoing());
-        assert_eq!((ends[0].progress(1), ends[0].progress(2)), (before, silent), "nobody has shown life");
+        assert_eq!((ends[0].progress(1), ends[0].progress(2)), (before, silent), "no peer has made progress");
     }
 }
 
@@ -278,7 +278,7 @@ fn closes<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
         ends[1].release(packet);
     }
     for task in [1, 2] {
-        let deadline = Deadline::new("the news that a peer has closed");
+        let deadline = Deadline::new("the report that a peer has closed");
         while ends[task].state(0) != PeerState::Closed {
             deadline.check();
         }
@@ -300,11 +300,11 @@ fn closes<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
 fn has_left_when_dropped<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     let mut ends = make(3);
     let max = ends[0].limits(1).max_body;
-    // One peer has heard of it before, the other has not.
+    // One peer has seen it before, the other has not.
     pass(&mut ends, 2, 1, &Sample::random(1, max));
     drop(ends.pop());
     for end in &mut ends {
-        let deadline = Deadline::new("the news that a peer has dropped its end");
+        let deadline = Deadline::new("the report that a peer has dropped its end");
         while end.state(2) == PeerState::Up {
             deadline.check();
         }
@@ -389,7 +389,7 @@ fn nothing_more<T: Transport>(ends: &mut [T]) {
     for (task, end) in ends.iter_mut().enumerate() {
         for _ in 0..100 {
             if let Some(packet) = end.recv() {
-                panic!("task {task} got {packet:?}, which nobody sent");
+                panic!("task {task} got {packet:?}, which no task sent");
             }
         }
     }

@@ -7,7 +7,7 @@ use crate::transport::{Task, Transport};
 pub(super) fn suite<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     cuts_one_connection(make);
     forgets_what_was_under_way(make);
-    comes_together_whoever_is_first(make);
+    reconnects_in_either_order(make);
     parts_again_and_again(make);
     survives_parting_in_the_middle_of_a_packet(make);
 }
@@ -41,19 +41,19 @@ fn forgets_what_was_under_way<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     both_ways(&mut ends, 100);
 }
 
-fn comes_together_whoever_is_first<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
+fn reconnects_in_either_order<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     for (first, second) in [(0, 1), (1, 0)] {
         let mut ends = make(2);
         ends[first].part(second as Task);
         ends[second].part(first as Task);
-        ends[first].rejoin(second as Task, 7).expect("means to come back");
+        ends[first].rejoin(second as Task, 7).expect("can rejoin");
         // It counts as up, packets wait, and nothing comes of it alone.
         assert_eq!(ends[first].state(second as Task), PeerState::Up);
         assert!(ends[first].is_open(second as Task));
         let sample = Sample::exact(1, 8, 100, None);
         assert_eq!(try_send(&mut ends[first], second as Task, &sample.outgoing()), Err(SendError::NoRoom));
         assert!(ends[first].rejoined().is_none());
-        ends[second].rejoin(first as Task, 8).expect("means to come back");
+        ends[second].rejoin(first as Task, 8).expect("can rejoin");
         let mut epochs = [7; 2];
         epochs[first] = 8;
         both_are_back(&mut ends, epochs);
@@ -68,7 +68,7 @@ fn parts_again_and_again<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
         ends[first].part(second as Task);
         if round % 3 == 0 {
             // It changes its mind.
-            ends[first].rejoin(second as Task, 1).expect("means to come back");
+            ends[first].rejoin(second as Task, 1).expect("can rejoin");
             ends[first].part(second as Task);
         }
         ends[second].part(first as Task);
@@ -94,7 +94,7 @@ fn survives_parting_in_the_middle_of_a_packet<T: Transport>(make: &impl Fn(u32) 
     ends[0].part(1);
     ends[1].part(0);
     for end in 0..2 {
-        ends[end].rejoin(1 - end as Task, 5).expect("means to come back");
+        ends[end].rejoin(1 - end as Task, 5).expect("can rejoin");
         ends[1 - end].rejoined();
     }
     // Still there, and given back without harm to the new connection.
@@ -106,14 +106,14 @@ fn survives_parting_in_the_middle_of_a_packet<T: Transport>(make: &impl Fn(u32) 
     both_ways(&mut ends, 300);
 }
 
-/// Both let the other come back, and are told so, each once.
+/// Both let the other rejoin, and this is reported to each once.
 fn reconnect<T: Transport>(ends: &mut [T], first: usize, second: usize) {
-    ends[first].rejoin(second as Task, 40 + first as u64).expect("means to come back");
-    ends[second].rejoin(first as Task, 40 + second as u64).expect("means to come back");
+    ends[first].rejoin(second as Task, 40 + first as u64).expect("can rejoin");
+    ends[second].rejoin(first as Task, 40 + second as u64).expect("can rejoin");
     both_are_back(ends, [41, 40]);
 }
 
-/// Waits until each is told so, with this epoch of the other.
+/// Waits until each has that report, with this epoch of the other.
 fn both_are_back<T: Transport>(ends: &mut [T], epochs: [u64; 2]) {
     let deadline = Deadline::new("both are back");
     let mut back = [false; 2];

@@ -1,4 +1,4 @@
-//! Storms: every task in a thread of its own sends to all others, sleeps whenever it cannot go on, and gets
+//! Storms: every task in a thread of its own sends to all others, sleeps whenever it cannot continue, and gets
 //! every packet once.
 
 use super::nothing_more;
@@ -65,7 +65,7 @@ fn send_a_burst<T: Transport>(end: &mut T, task: Task, sent: &mut [u64], each: u
                     moved = true;
                 }
                 Err(SendError::NoRoom) => break,
-                Err(SendError::PeerGone) => panic!("task {peer} is still there"),
+                Err(SendError::PeerGone) => panic!("task {peer} is still up"),
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Packets whose bytes follow from a number, books of what has arrived, deadlines.
+//! Packets whose bytes follow from a number, records of what has arrived, deadlines.
 
 use std::os::fd::AsFd;
 use std::sync::OnceLock;
@@ -29,7 +29,7 @@ impl Deadline {
 
     /// Panics when the time is over. Lets others run otherwise.
     pub(super) fn check(&self) {
-        assert!(Instant::now() < self.end, "waited {PATIENCE:?} in vain for {}", self.what);
+        assert!(Instant::now() < self.end, "waited {PATIENCE:?} without success for {}", self.what);
         std::thread::yield_now();
     }
 }
@@ -182,7 +182,11 @@ impl Ledger {
     pub(super) fn enter<T: Transport>(&mut self, packet: &Inbound, end: &T) {
         let id = Sample::id_of(packet);
         let (src, dst, seq) = ((id >> 48) as Task, (id >> 32) as u16 as Task, id & 0xffff_ffff);
-        assert_eq!((packet.src, self.task), (src, dst), "packet {seq} of task {src} went astray");
+        assert_eq!(
+            (packet.src, self.task),
+            (src, dst),
+            "packet {seq} of task {src} arrived at the wrong task"
+        );
         assert!(src != self.task && seq < self.each, "packet {seq} of task {src} was never sent");
         Sample::numbered(src, dst, seq, end.limits(src).max_body).check(packet, src);
         let seen = &mut self.seen[src as usize][seq as usize];
@@ -248,7 +252,7 @@ pub(super) fn sleep<T: Transport>(end: &mut T, why: &str, other_failed: &AtomicB
         if start.elapsed() > PATIENCE {
             end.disarm();
             let found = end.recv();
-            panic!("lost wake-up: slept {PATIENCE:?} for {why}; looking then found {found:?}");
+            panic!("lost wake-up: slept {PATIENCE:?} for {why}; a poll then found {found:?}");
         }
     }
     end.disarm();
@@ -266,7 +270,7 @@ fn wait_readable<T: Transport>(end: &T, patience: Duration) -> bool {
 }
 
 /// Runs `body` for each end in a thread of its own, and returns when all have returned. When one
-/// panics, `failed` is set for the others, and the first panic (by number of task) goes on here.
+/// panics, `failed` is set for the others, and the first panic (by number of task) is raised again here.
 pub(super) fn in_threads<T: Transport>(ends: &mut [T], body: impl Fn(Task, &mut T, &AtomicBool) + Sync) {
     let failed = AtomicBool::new(false);
     let (failed, body) = (&failed, &body);

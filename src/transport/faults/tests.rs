@@ -110,7 +110,7 @@ fn a_refusal_without_reason_is_not_slept_over() {
     let mut ends = pair(&plan, MemOptions::default());
     assert_eq!(send(&mut ends[0], 1, 1), Err(SendError::NoRoom));
     assert!(!ends[0].arm());
-    assert!(ends[0].arm(), "told once");
+    assert!(ends[0].arm(), "reported once");
     assert!(!conformance::readable(&ends[0]));
     assert_eq!(send(&mut ends[0], 1, 1), Err(SendError::NoRoom));
     assert!(conformance::readable(&ends[0]));
@@ -119,7 +119,7 @@ fn a_refusal_without_reason_is_not_slept_over() {
 }
 
 #[test]
-fn the_end_of_a_peer_is_told_after_its_packets() {
+fn the_end_of_a_peer_is_reported_after_its_packets() {
     let plan = FaultPlan { seed: 9, delay: 0.7, delay_polls: 9, ..FaultPlan::default() };
     for seed in 0..50 {
         let mut ends = pair(&FaultPlan { seed, ..plan.clone() }, MemOptions::default());
@@ -139,7 +139,7 @@ fn the_end_of_a_peer_is_told_after_its_packets() {
 }
 
 #[test]
-fn a_task_dies_after_so_many_packets() {
+fn a_task_dies_after_a_number_of_packets() {
     let plan = FaultPlan { death: Some((1, 3)), ..FaultPlan::default() };
     let mut ends = Faulty::join(network(3, MemOptions::default()), &plan);
     send(&mut ends[0], 1, 1).unwrap();
@@ -157,7 +157,7 @@ fn a_task_dies_after_so_many_packets() {
         assert_eq!(ends[peer].state(1), PeerState::Dead);
         assert_eq!(send(&mut ends[peer], 1, 5), Err(SendError::PeerGone));
     }
-    assert_eq!(take(&mut ends[2]), Some(4), "what it sent before");
+    assert_eq!(take(&mut ends[2]), Some(4), "sent before its end");
     // It is silent, does not hang, and does not say goodbye.
     assert_eq!(take(&mut ends[1]), None);
     assert_eq!(send(&mut ends[1], 0, 6), Err(SendError::PeerGone));
@@ -182,7 +182,7 @@ fn alone_death_is_silence() {
     assert_eq!(take(&mut ends[1]), Some(1));
     assert_eq!(take(&mut ends[1]), None);
     assert_eq!(send(&mut ends[1], 0, 3), Err(SendError::PeerGone));
-    // Nobody knows.
+    // Unknown yet.
     assert_eq!(ends[0].state(1), PeerState::Up);
     send(&mut ends[0], 1, 4).unwrap();
 }

@@ -142,7 +142,7 @@ impl Endpoint for MemTransport {
         let mut inbox = self.network.end(self.task).inbox.lock();
         // A task that was killed meanwhile has no lanes any more.
         let Some(lane) = inbox.lanes.get_mut(&parcel.src) else { return };
-        // The lane of one that was parted from, and has come back, is a new one.
+        // The lane of a peer that was parted from, and has rejoined, is a new one.
         lane.taken = lane.taken.saturating_sub(1);
         lane.released += 1;
         let wanted = std::mem::take(&mut lane.wanted);

@@ -33,7 +33,7 @@ pub struct MemOptions {
     pub capacity: usize,
     /// Packets that may be taken are: their bodies are read when the peer receives them.
     pub take: bool,
-    /// Every so many packets one is lost at first, and sent again after [`RESEND`]; 0: none.
+    /// One packet in this number is lost at first, and sent again after [`RESEND`]; 0: none.
     pub lose: u32,
     /// Offer [`RemoteAccess`](super::RemoteAccess). It copies inside the process, so the addresses given to it must be valid
     /// here: it cannot check them, except that it refuses a null address.
@@ -100,7 +100,7 @@ impl MemTransport {
         }
     }
 
-    /// A hold on the whole network, for tests: it can kill tasks.
+    /// A handle of the whole network, for tests: it can kill tasks.
     pub fn handle(&self) -> NetworkHandle {
         NetworkHandle(self.network.clone())
     }

@@ -67,13 +67,13 @@ impl Peers for MemTransport {
 }
 
 impl MemTransport {
-    /// Whether the peer is the process that this task was connected with.
+    /// Whether the peer is still the process that this task was connected with.
     pub(super) fn knows(&self, peer: Task) -> bool {
         self.network.end(peer).life.load(Ordering::Acquire)
             == self.lives.get(&peer).copied().unwrap_or_default()
     }
 
-    /// This task lets `peer` rejoin. The second of the two to say so connects them: nothing is under way then.
+    /// This task lets `peer` rejoin. The second of the two calls connects them: nothing is under way then.
     pub(super) fn await_rejoin(&mut self, peer: Task, epoch: u64) {
         self.absent.insert(peer, true);
         let mut rejoins = self.network.rejoins.lock();

@@ -34,7 +34,7 @@ pub(super) struct Pending {
     copies: Box<[Copy]>,
 }
 
-// SAFETY: the addresses are the program's; whoever starts an access promises that they are valid for it.
+// SAFETY: the addresses are the program's; the code that starts an access promises that they are valid for it.
 unsafe impl Send for Pending {}
 
 /// A remote access that was made, and how it went.
@@ -62,8 +62,8 @@ impl MemTransport {
             if copy.len == 0 {
                 continue;
             }
-            // SAFETY: the caller promises the local place. The remote address is one of this same process, and whoever sets
-            // `MemOptions::remote` promises that it is valid. The two may overlap.
+            // SAFETY: the caller promises the local place. The remote address belongs to this same process, and the code
+            // that sets `MemOptions::remote` promises that it is valid. The two may overlap.
             unsafe {
                 match access {
                     Access::Read => {

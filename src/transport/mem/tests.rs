@@ -86,7 +86,7 @@ fn a_killed_task_is_dead_for_all() {
         assert!(readable(&ends[1]));
         ends[1].disarm();
     }
-    // The others go on.
+    // The others continue.
     send(&mut ends, 0, 2).unwrap();
     assert_eq!(take(&mut ends[2]), Some(0));
 }

@@ -1,7 +1,7 @@
-//! What two tasks pass each other to connect, and how a connection comes to the transport.
+//! What two tasks pass to each other to connect, and how a connection reaches the transport.
 //!
-//! Whoever connects ([`Connector`]) works beside the transport, on a thread of its own too: it makes [`Offer`]s, maps what peers
-//! offer, and leaves connections in the [`Porch`], where the transport fetches them.
+//! A [`Connector`] works beside the transport, possibly on its own thread: it makes [`Offer`]s, maps what peers offer, and
+//! leaves connections in [`Arrivals`], where the transport fetches them.
 
 use super::peer::{Life, Peer, Process};
 use super::remote::Landmark;
@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// How many descriptors a task passes to another one.
 pub const DESCRIPTORS: usize = 3;
 
-/// Connects this task with its peers, at the transport's wish. What it does becomes visible in the [`Porch`].
+/// Connects this task with its peers when the transport needs them. Its connections appear in [`Arrivals`].
 pub trait Connector: Send {
     /// The transport has something for the peer, or awaits something from it.
     fn want(&self, peer: Task);
@@ -27,20 +27,20 @@ pub trait Connector: Send {
     /// What is known of a peer that this task is not connected with.
     fn absence(&self, peer: Task) -> Absence;
 
-    /// The peer is given up: a connection that stands in the porch is dropped, and none is made.
+    /// The peer is given up: a connection that waits among the arrivals is dropped, and none is made.
     fn part(&self, peer: Task);
 
-    /// The peer may come back. It is told this epoch.
+    /// The peer may rejoin. It gets this epoch.
     fn rejoin(&self, peer: Task, epoch: u64);
 
-    /// Ends all of this. Nobody can connect any more.
+    /// Ends all of this. No task can connect any more.
     fn close(&mut self);
 }
 
 /// Why there is no connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Absence {
-    /// What is to be thought of the peer.
+    /// The peer's state.
     pub state: PeerState,
     /// A clause that follows the peer's name.
     pub why: String,
@@ -54,13 +54,13 @@ pub struct Site {
     file: OwnedFd,
     event: Arc<OwnedFd>,
     window: Arc<Window>,
-    porch: Arc<Porch>,
+    arrivals: Arc<Arrivals>,
 }
 
-/// Where connections wait for the transport.
+/// The connections that wait for the transport.
 #[derive(Default)]
-pub struct Porch {
-    /// There are first contacts: looked at whenever nothing has arrived.
+pub struct Arrivals {
+    /// There are first contacts: checked whenever no packet has arrived.
     waiting: AtomicBool,
     connections: Mutex<Vec<Connection>>,
 }
@@ -80,7 +80,7 @@ pub struct Accepted {
     event: OwnedFd,
 }
 
-/// What a peer says of itself, as far as the transport needs it.
+/// What a peer has sent about itself, as far as the transport needs it.
 #[derive(Clone, Copy, Debug)]
 pub struct Particulars {
     /// Which task.
@@ -91,9 +91,9 @@ pub struct Particulars {
     pub landmark: Landmark,
     /// It takes part in asymmetric barriers.
     pub asymmetric: bool,
-    /// What it says of its place in the job, where it has let this task come back.
+    /// The epoch that it has sent, where it has let this task rejoin.
     pub epoch: u64,
-    /// This task has let it come back.
+    /// This task has let it rejoin.
     pub rejoins: bool,
 }
 
@@ -111,11 +111,11 @@ impl Site {
             let detail = format!("no room for {bytes} bytes of peers' shared memory: {reason}");
             Error::new(LAPI_ERR_SHM_SETUP, detail)
         })?;
-        Ok(Self { me, tasks, file, event, window, porch: Arc::default() })
+        Ok(Self { me, tasks, file, event, window, arrivals: Arc::default() })
     }
 
-    pub(super) fn porch(&self) -> Arc<Porch> {
-        self.porch.clone()
+    pub(super) fn arrivals(&self) -> Arc<Arrivals> {
+        self.arrivals.clone()
     }
 
     /// This task.
@@ -126,7 +126,7 @@ impl Site {
     /// Makes a ring for what the peer will send.
     ///
     /// # Errors
-    /// `LAPI_ERR_SHM_SETUP`, with what the system said.
+    /// `LAPI_ERR_SHM_SETUP`, with the system's reason.
     pub fn offer(&self, peer: Task) -> Result<Offer> {
         let (file, ring) = RingMemory::create(self.tasks, self.window.place(peer, Part::Receive))?;
         Ok(Offer { consumer: ring.consumer(), ring, file })
@@ -164,25 +164,25 @@ impl Site {
             process: Process { life, pid: about.pid, landmark: about.landmark },
             stuck_at: None,
         };
-        self.porch.connections.lock().push(Connection { about, peer });
+        self.arrivals.connections.lock().push(Connection { about, peer });
         if !about.rejoins {
-            self.porch.waiting.store(true, Ordering::Release);
+            self.arrivals.waiting.store(true, Ordering::Release);
         }
         super::wakeup::ring_bell(&self.event);
     }
 
     /// Drops what waits for the transport of this peer.
     pub fn take_back(&self, peer: Task) {
-        self.porch.connections.lock().retain(|connection| connection.about.task != peer);
+        self.arrivals.connections.lock().retain(|connection| connection.about.task != peer);
     }
 
     /// Whether a connection with the peer waits for the transport.
     pub fn has_handed_over(&self, peer: Task) -> bool {
-        self.porch.connections.lock().iter().any(|connection| connection.about.task == peer)
+        self.arrivals.connections.lock().iter().any(|connection| connection.about.task == peer)
     }
 }
 
-impl Porch {
+impl Arrivals {
     #[inline]
     pub(super) fn has_first_contacts(&self) -> bool {
         self.waiting.load(Ordering::Acquire)

@@ -51,7 +51,7 @@ impl Endpoint for ShmTransport {
             return Some(packet);
         }
         self.forget_left();
-        if self.porch.has_first_contacts() {
+        if self.arrivals.has_first_contacts() {
             self.fetch_first_contacts();
             return self.take();
         }
@@ -92,7 +92,7 @@ impl Endpoint for ShmTransport {
         }
         self.connector.close();
         // Those that were connected at the last moment see the segment closed.
-        self.porch.fetch(|_| true);
+        self.arrivals.fetch(|_| true);
     }
 }
 
@@ -100,7 +100,7 @@ impl ShmTransport {
     #[inline]
     fn take(&mut self) -> Option<Inbound> {
         let count = self.connected.len();
-        // Once around, and once more to those whose streak was over.
+        // One round, and a second one for the peers whose streak was over.
         for _ in 0..=count {
             let Some(&src) = self.connected.get(self.turn) else {
                 self.turn = 0;
@@ -131,7 +131,7 @@ impl ShmTransport {
             } else {
                 // Also under constant load: no packet is in use here.
                 self.forget_left();
-                if self.porch.has_first_contacts() {
+                if self.arrivals.has_first_contacts() {
                     self.fetch_first_contacts();
                 }
             }

@@ -32,7 +32,7 @@ pub(crate) fn ends(tasks: u32) -> Vec<ShmTransport> {
 /// Connects the tasks of one process.
 struct Exchange {
     sites: Vec<Site>,
-    /// Who lets whom come back, with which epoch.
+    /// Which task lets which other one rejoin, with which epoch.
     waiting: Mutex<BTreeMap<(Task, Task), u64>>,
     asymmetric: bool,
 }

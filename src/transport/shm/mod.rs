@@ -22,7 +22,7 @@ use crate::abi::LAPI_ERR_SHM_SETUP;
 use crate::base::asymmetric_barrier::{Heavy, Light};
 use crate::base::ring::Geometry;
 use crate::error::{Error, Result};
-use connection::{Connection, Connector, Porch, Site};
+use connection::{Arrivals, Connection, Connector, Site};
 use peer::Peer;
 use remote::CrossMemory;
 use rustix::event::{EventfdFlags, eventfd};
@@ -37,7 +37,7 @@ pub struct ShmTransport {
     peers: Vec<Option<Peer>>,
     /// The peers that this task is connected with.
     connected: Vec<Task>,
-    /// The one whose turn it is, by its place in `connected`, and for how many packets it has been.
+    /// The peer whose turn it is, by its place in `connected`, and for how many packets it has had it.
     turn: usize,
     streak: u32,
     /// Peers from which nothing is taken now.
@@ -49,7 +49,7 @@ pub struct ShmTransport {
     geometry: Geometry,
     memory: Option<CrossMemory>,
     event: Arc<OwnedFd>,
-    porch: Arc<Porch>,
+    arrivals: Arc<Arrivals>,
     connector: Box<dyn Connector>,
     /// The peers that this task has parted from and is not connected with.
     absent: BTreeMap<Task, Absent>,
@@ -66,9 +66,9 @@ pub struct ShmTransport {
 /// A peer that this task has parted from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Absent {
-    /// It is not let back.
+    /// It may not rejoin.
     Parted,
-    /// It is.
+    /// It may rejoin.
     Awaited,
 }
 
@@ -78,21 +78,21 @@ pub struct Own {
     tasks: u32,
     event: Arc<OwnedFd>,
     segment: Segment,
-    porch: Arc<Porch>,
+    arrivals: Arc<Arrivals>,
 }
 
 impl Own {
     /// Makes the segment and the event descriptor of a task in a job of `tasks`, and keeps addresses free for its peers.
     ///
     /// # Errors
-    /// `LAPI_ERR_SHM_SETUP`, with what the system said.
+    /// `LAPI_ERR_SHM_SETUP`, with the system's reason.
     pub fn create(me: Task, tasks: u32) -> Result<(Self, Site)> {
         let (file, segment) = Segment::create(tasks)?;
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|reason| Error::new(LAPI_ERR_SHM_SETUP, format!("no event descriptor: {reason}")))?;
         let event = Arc::new(event);
         let site = Site::new(me, tasks, file, event.clone())?;
-        Ok((Self { me, tasks, event, segment, porch: site.porch() }, site))
+        Ok((Self { me, tasks, event, segment, arrivals: site.arrivals() }, site))
     }
 }
 
@@ -118,7 +118,7 @@ impl ShmTransport {
             geometry: segment::geometry(own.tasks),
             memory,
             event: own.event,
-            porch: own.porch,
+            arrivals: own.arrivals,
             connector,
             absent: BTreeMap::new(),
             asked: BTreeSet::new(),
@@ -135,15 +135,15 @@ impl ShmTransport {
         let (absent, left) = (&self.absent, &self.left);
         // A packet of a peer that has left is given back under the peer's number.
         let connections = self
-            .porch
+            .arrivals
             .fetch(|about| !about.rejoins && (left.is_empty() || !absent.contains_key(&about.task)));
         connections.into_iter().for_each(|connection| self.connect(connection));
     }
 
-    /// Fetches those that this task has let come back; not while a packet of their former connections may be in use.
+    /// Fetches the peers that this task has let rejoin; not while a packet of their former connections may be in use.
     fn fetch_rejoined(&mut self) {
         if self.left.is_empty() {
-            let connections = self.porch.fetch(|about| about.rejoins);
+            let connections = self.arrivals.fetch(|about| about.rejoins);
             connections.into_iter().for_each(|connection| self.connect(connection));
         }
     }
@@ -180,7 +180,7 @@ impl ShmTransport {
 }
 
 impl Drop for ShmTransport {
-    /// What ends without a word, as a LAPI_Init that fails, must not be waited for.
+    /// A task that ends without a message, as after a LAPI_Init that fails, must not be waited for.
     fn drop(&mut self) {
         crate::transport::Endpoint::close(self);
     }

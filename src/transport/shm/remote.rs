@@ -2,8 +2,8 @@
 //! help (`process_vm_readv`, `process_vm_writev`).
 //!
 //! The kernel may refuse: to another user always, to the same user where a security module, a container or
-//! `ptrace_scope` says so. Whether it works is therefore found out by a real copy of a landmark, before the first copy to or
-//! from each peer, and never guessed.
+//! `ptrace_scope` forbids it. Whether it works is therefore tested by a real copy of a landmark, before the first copy to or
+//! from each peer.
 //!
 //! The kernel knows a peer by its process number, and such numbers are used again; a process may also become another program.
 //! A caller must look at the peer's state before each transfer.
@@ -25,7 +25,7 @@ const CALL_MAX: usize = 1 << 30;
 pub struct CrossMemory {
     peers: Box<[Reach]>,
     denied: bool,
-    /// Whether to say that copies are not possible.
+    /// Whether to report that copies are not possible.
     verbose: bool,
 }
 
@@ -34,13 +34,13 @@ pub struct CrossMemory {
 enum Reach {
     /// The peer has no process here, or the system has refused a copy.
     None,
-    /// This process says that its landmark is there. No copy was made yet.
+    /// This process has sent the place of its landmark. No copy was made yet.
     Said(i32, Landmark),
-    /// It is.
+    /// A copy has shown that it is there.
     Proven(i32),
 }
 
-/// An address in a process, and the number that tells this process from every other one.
+/// An address in a process, and the number that distinguishes this process from every other one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Landmark {
     /// Where it is.
@@ -50,10 +50,10 @@ pub struct Landmark {
 }
 
 impl Landmark {
-    /// Finds out by a real copy whether this process may reach into that one, and whether the landmark is there.
+    /// Tests by a real copy whether this process may access that one's memory, and whether the landmark is there.
     ///
     /// # Errors
-    /// What the kernel says: EPERM (not allowed), ESRCH (no such process here), EFAULT (no such memory there), ENOSYS
+    /// The kernel's error: EPERM (not allowed), ESRCH (no such process here), EFAULT (no such memory there), ENOSYS
     /// (not built into the kernel). `InvalidData`: the copy has worked, but something else is there, so that the process must be
     /// another one, or has become another program.
     pub fn look_up(self, pid: i32) -> io::Result<()> {
@@ -71,23 +71,23 @@ impl Landmark {
         Err(io::Error::new(io::ErrorKind::InvalidData, what))
     }
 
-    /// Whether it is there, as far as that can be seen.
+    /// Whether it is there, as far as this can be tested.
     pub(super) fn stands_in(self, pid: i32) -> bool {
         self.look_up(pid).is_ok()
     }
 }
 
 impl CrossMemory {
-    /// Copies to and from the processes of so many tasks. When `denied` (`LAPI_SHM_ATTACH=deny`), behaves as if the kernel
-    /// refused every copy with EPERM. When `verbose`, a refusal is said once.
+    /// Copies to and from the processes of `tasks` tasks. When `denied` (`LAPI_SHM_ATTACH=deny`), behaves as if the kernel
+    /// refused every copy with EPERM. When `verbose`, a refusal is reported once.
     pub fn new(tasks: u32, denied: bool, verbose: bool) -> Self {
         Self { peers: vec![Reach::None; tasks as usize].into(), denied, verbose }
     }
 
-    /// Makes copies to or from the memory of the process of `peer`, after the first look at its landmark.
+    /// Makes copies to or from the memory of the process of `peer`, after the first check of its landmark.
     ///
     /// # Errors
-    /// What the kernel says; some of the copies may have been made. After a refusal the peer is out of reach.
+    /// The kernel's error; some of the copies may have been made. After a refusal the peer is out of reach.
     ///
     /// # Safety
     /// Each local place must be readable and, for [`Access::Read`], writable for its length.
@@ -95,7 +95,7 @@ impl CrossMemory {
         // SAFETY: the caller vouches for the places here.
         let outcome = self.prove(peer).and_then(|pid| unsafe { copy_all(access, pid, copies) });
         if let Err(reason) = &outcome {
-            // An address that does not exist there says nothing of the next one.
+            // An address that does not exist there is no evidence about the next one.
             if reason.raw_os_error() != Some(libc::EFAULT) {
                 self.give_up(peer, reason);
             }
@@ -133,8 +133,8 @@ impl CrossMemory {
         }
     }
 
-    /// The peer is another process from now on, which says that its landmark is there; `None`: it has no process any more,
-    /// and every copy fails.
+    /// The peer is another process from now on, which has sent the place of its landmark; `None`: it has no process any
+    /// more, and every copy fails.
     pub fn moved(&mut self, peer: Task, process: Option<(i32, Landmark)>) {
         if let Some(reach) = self.peers.get_mut(peer as usize) {
             let process = process.filter(|(pid, _)| *pid > 0);
@@ -236,7 +236,7 @@ unsafe fn copy_all(access: Access, pid: i32, copies: &[Copy]) -> io::Result<()> 
         if moved as usize == bytes {
             continue;
         }
-        // Interrupted, stopped at a page, or refused: piece by piece it goes on, or the reason comes out.
+        // Interrupted, stopped at a page, or refused: copying piece by piece continues, or shows the reason.
         for piece in batch {
             // SAFETY: the caller's promise.
             unsafe { copy(access, pid, piece.remote, piece.local, piece.len, CALL_MAX)? };
@@ -271,11 +271,11 @@ unsafe fn copy(
         let here = libc::iovec { iov_base: local.wrapping_add(done).cast(), iov_len };
         let there = libc::iovec { iov_base: (remote + done) as *mut libc::c_void, iov_len };
         // SAFETY: `here` lies within what the caller vouches for. The kernel checks `there` against the other
-        // process's memory and answers EFAULT; should the other process be this one, it writes only to what the
+        // process's memory and returns EFAULT; should the other process be this one, it writes only to what the
         // peer asked for, which is the peer's to vouch for.
         let moved = unsafe { call(pid, &here, 1, &there, 1, 0) };
         match moved {
-            // Less than was asked for: at the next byte the reason comes out, or it goes on.
+            // Less than was asked for: the copy of the next byte shows the reason, or continues.
             1.. => done += moved as usize,
             0 => return Err(fault()),
             _ => {

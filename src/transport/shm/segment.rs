@@ -32,7 +32,7 @@ const CONTROL: usize = 4096;
 const RUNNING: u32 = 1;
 const CLOSED: u32 = 2;
 
-/// What a task says of itself. Zeroed memory, then `state` becomes RUNNING.
+/// What a task publishes about itself. Zeroed memory, then `state` becomes RUNNING.
 #[repr(C)]
 struct Control {
     /// Read with every packet, written seldom.
@@ -40,7 +40,7 @@ struct Control {
     /// [`POLLING`] while the task waits for packets, otherwise when it last polled, in ticks. Written often; read for
     /// long messages and gets only.
     polled: Line<AtomicU64>,
-    /// Bytes that peers have copied out of the owner's memory without telling it otherwise.
+    /// Bytes that peers have copied out of the owner's memory without another report to it.
     fetched: Line<AtomicU64>,
 }
 
@@ -72,7 +72,7 @@ pub(super) struct RingMemory {
     geometry: Geometry,
 }
 
-/// The rings' size for a job of so many tasks: every task can write to every other one, so it shrinks as they grow.
+/// The rings' size for a job of `tasks` tasks: every task can write to every other one, so it shrinks as they grow.
 pub fn geometry(tasks: u32) -> Geometry {
     let data = match tasks {
         0..=8 => 128 << 10,
@@ -82,7 +82,7 @@ pub fn geometry(tasks: u32) -> Geometry {
     Geometry { slots: 256, data }
 }
 
-/// The addresses that a task keeps free for its peers' memory in a job of so many tasks, in bytes; memory is used only for
+/// The addresses that a task keeps free for its peers' memory in a job of `tasks` tasks, in bytes; memory is used only for
 /// peers that it is connected with, as far as their rings were written.
 pub fn bytes(tasks: u32) -> usize {
     CONTROL + window::bytes(tasks, CONTROL, ring_bytes(tasks))
@@ -91,7 +91,7 @@ pub fn bytes(tasks: u32) -> usize {
 /// The bytes of a segment.
 pub(super) const SEGMENT: usize = CONTROL;
 
-/// The bytes of a ring in a job of so many tasks.
+/// The bytes of a ring in a job of `tasks` tasks.
 pub(super) fn ring_bytes(tasks: u32) -> usize {
     geometry(tasks).bytes().next_multiple_of(4096)
 }
@@ -100,7 +100,7 @@ impl Segment {
     /// Makes a segment for a task in a job of `tasks`: the file and its mapping.
     ///
     /// # Errors
-    /// `LAPI_ERR_SHM_SETUP`, with the size and what the system said.
+    /// `LAPI_ERR_SHM_SETUP`, with the size and the system's reason.
     pub fn create(tasks: u32) -> Result<(OwnedFd, Self)> {
         const { assert!(size_of::<Control>() <= CONTROL) };
         if tasks > MAX_TASKS {
@@ -113,7 +113,7 @@ impl Segment {
         Ok((file, segment))
     }
 
-    /// Maps the segment of a peer, there if that is said.
+    /// Maps the segment of a peer, at the place if one is given.
     ///
     /// # Errors
     /// `LAPI_ERR_SHM_SETUP`: it is not a segment of this job, or cannot be mapped.
@@ -142,7 +142,7 @@ impl Segment {
         self.control().presence.state.store(CLOSED, Ordering::Release);
     }
 
-    /// By which the owner is found asleep.
+    /// By this word senders detect that the owner sleeps.
     #[inline]
     pub fn doorbell(&self) -> &Doorbell {
         &self.control().presence.doorbell
@@ -172,19 +172,19 @@ impl Segment {
 }
 
 impl RingMemory {
-    /// Makes the memory of one ring, for a job of `tasks`, there if that is said.
+    /// Makes the memory of one ring, for a job of `tasks`, at the place if one is given.
     ///
     /// # Errors
-    /// `LAPI_ERR_SHM_SETUP`, with the size and what the system said.
+    /// `LAPI_ERR_SHM_SETUP`, with the size and the system's reason.
     pub(super) fn create(tasks: u32, place: Option<Place>) -> Result<(OwnedFd, Self)> {
         let (file, memory) = Mapping::create(ring_bytes(tasks), place)?;
         Ok((file, Self { memory, geometry: geometry(tasks) }))
     }
 
-    /// Maps the ring of a peer, there if that is said.
+    /// Maps the ring of a peer, at the place if one is given.
     ///
     /// # Errors
-    /// `LAPI_ERR_SHM_SETUP`: it is no such memory of this job, or cannot be mapped.
+    /// `LAPI_ERR_SHM_SETUP`: it is not such memory of this job, or cannot be mapped.
     pub(super) fn open(file: BorrowedFd<'_>, tasks: u32, peer: Task, place: Option<Place>) -> Result<Self> {
         let memory = Mapping::open(file, ring_bytes(tasks), peer, place)?;
         Ok(Self { memory, geometry: geometry(tasks) })
@@ -218,7 +218,7 @@ impl RingMemory {
 const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
 
 impl Mapping {
-    /// A file of so many bytes, zeroed, whose size is sealed.
+    /// A file of `bytes` bytes, zeroed, whose size is sealed.
     fn create(bytes: usize, place: Option<Place>) -> Result<(OwnedFd, Self)> {
         let failed = |what: &str, reason: rustix::io::Errno| {
             Error::new(
@@ -234,7 +234,7 @@ impl Mapping {
         Ok((file, memory))
     }
 
-    /// The file of a peer, which must have so many bytes, and can never have less.
+    /// The file of a peer, which must have `bytes` bytes, and can never have less.
     fn open(file: BorrowedFd<'_>, bytes: usize, peer: Task, place: Option<Place>) -> Result<Self> {
         let failed = |what: String| {
             Error::new(LAPI_ERR_SHM_SETUP, format!("the shared memory of task {peer} cannot be used: {what}"))

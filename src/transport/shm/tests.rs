@@ -1,4 +1,4 @@
-//! Shared memory held to the contract of transports; the tasks are threads of this process.
+//! Shared memory, tested against the contract of transports; the tasks are threads of this process.
 
 use super::in_process::ends;
 use super::*;

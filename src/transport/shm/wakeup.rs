@@ -10,7 +10,7 @@ impl Wakeup for ShmTransport {
             peer.out.ask_for_room();
         }
         self.segment.doorbell().prepare_sleep(self.heavy, || {
-            self.porch.has_first_contacts()
+            self.arrivals.has_first_contacts()
                 || self.connected.iter().filter_map(|&task| self.peer(task)).any(|peer| peer.inward.ready())
                 || self.room_again()
         })
@@ -40,7 +40,7 @@ impl ShmTransport {
     }
 }
 
-/// Makes an event descriptor readable. Fails only when it has been so 2^64 times already.
+/// Makes an event descriptor readable. Fails only after 2^64 calls.
 pub(super) fn ring_bell(event: &OwnedFd) {
     let _ = rustix::io::write(event, &1u64.to_ne_bytes());
 }

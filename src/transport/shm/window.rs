@@ -1,6 +1,6 @@
 //! Where peers' memory is mapped: a range of addresses that is kept free from the beginning.
 //!
-//! Tasks connect when they first need each other, in no order that a program could know. Mappings that came one by one would
+//! Tasks connect when they first need each other, in no order that a program could know. Mappings made one by one would
 //! move what the program itself maps later, in each task by another amount; and old programs rely on equal addresses in all
 //! tasks. The range costs addresses, not memory.
 
@@ -38,13 +38,13 @@ unsafe impl Sync for Window {}
 
 const PARTS: usize = 3;
 
-/// The bytes of a range for so many tasks.
+/// The bytes of a range for `tasks` tasks.
 pub(super) fn bytes(tasks: u32, segment: usize, ring: usize) -> usize {
     tasks as usize * (segment + 2 * ring)
 }
 
 impl Window {
-    /// Keeps the addresses free: for each of so many tasks a segment and two rings of so many bytes, whole pages.
+    /// Keeps the addresses free: for each of `tasks` tasks a segment and two rings of these sizes, whole pages.
     pub(super) fn reserve(tasks: u32, segment: usize, ring: usize) -> rustix::io::Result<Arc<Self>> {
         let bytes = bytes(tasks, segment, ring);
         // SAFETY: a new mapping; nothing else is at its place.

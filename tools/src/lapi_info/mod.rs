@@ -102,7 +102,7 @@ fn library() -> Option<String> {
     Some(library.display().to_string())
 }
 
-/// Writes to standard output. A reader that closes its end is no failure.
+/// Writes to standard output. A reader that closes its end is not a failure.
 fn print(text: &str, status: ExitCode) -> ExitCode {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

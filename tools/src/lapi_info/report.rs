@@ -58,7 +58,7 @@ pub(super) struct Check {
 #[derive(Serialize)]
 pub(super) struct Limit {
     pub(super) name: &'static str,
-    /// None: there is no limit.
+    /// None: unlimited.
     pub(super) value: Option<u64>,
     pub(super) unit: &'static str,
     pub(super) meaning: String,

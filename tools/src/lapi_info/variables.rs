@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn other_names_of_lapi_are_told_of_without_a_guess_and_of_the_mp_family_not_at_all() {
+    fn other_names_of_lapi_are_reported_without_a_guess_and_of_the_mp_family_not_at_all() {
         assert_eq!(found(&["MP_SOMETHING_ELSE", "LAPI_WHATEVER"]), [("LAPI_WHATEVER".to_owned(), None)]);
     }
 }

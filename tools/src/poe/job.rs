@@ -300,7 +300,7 @@ impl Job<'_> {
         }
     }
 
-    /// A task has died: the others end too, unless they are to go on.
+    /// A task has died: the others end too, unless they are to continue.
     fn died(&mut self) {
         if !self.survive {
             self.end(Signal::SIGTERM);
@@ -340,7 +340,7 @@ impl Job<'_> {
     /// Begins to end the job.
     fn end(&mut self, signal: Signal) {
         self.supervisor.signal(signal);
-        // One that is stopped must go on to end.
+        // A stopped task must be continued so that it can end.
         self.supervisor.signal(Signal::SIGCONT);
         let since = Instant::now();
         self.ending = Some(Ending { since, signal, kill_at: Some(since + GRACE) });

@@ -20,7 +20,7 @@ pub(super) struct Openings {
 }
 
 impl Openings {
-    /// Makes the file for so many tasks of the job with this number.
+    /// Makes the file for `tasks` tasks of the job with this number.
     pub(super) fn create(tasks: usize, partition: &str) -> io::Result<Self> {
         // SAFETY: the name ends, and the call makes a descriptor that is owned by nothing else.
         let made = unsafe {

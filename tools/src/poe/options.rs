@@ -28,7 +28,7 @@ pub(super) enum Values {
     OneOf(&'static [&'static str]),
     /// What this function accepts; the text describes it.
     Checked(&'static str, fn(&str) -> bool),
-    /// Any text; the name stands in the help.
+    /// Any text; the name is for the help.
     Text(&'static str),
 }
 

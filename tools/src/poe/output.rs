@@ -73,8 +73,8 @@ const PARTING: Duration = Duration::from_millis(500);
 
 /// Carries everything from the sources to the outputs until all sources are closed. An error means that output was lost.
 ///
-/// A reader that went away is no error: the pipes that led to it are closed, so that tasks that write to them get SIGPIPE. A
-/// terminal does not do that: `broken` is called with the task that has written.
+/// A reader that went away is not an error: the pipes that led to it are closed, so that tasks that write to them get
+/// SIGPIPE. A terminal does not do that: `broken` is called with the task that has written.
 pub(super) fn carry(
     sources: Vec<Source>,
     style: Style,
@@ -326,7 +326,7 @@ impl Output {
             match self.to.write(bytes) {
                 Ok(length) => bytes = &bytes[length..],
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // Another process that shares this output has made it non-blocking; that is no reason to lose anything.
+                // Another process that shares this output has made it non-blocking; nothing is lost because of that.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     let _ = poll(&mut [PollFd::new(self.to.as_fd(), PollFlags::POLLOUT)], PollTimeout::NONE);
                 }

@@ -6,7 +6,7 @@ use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, m
 use super::*;
 
 impl CrossMemory {
-    /// Processes that are all said to have this process's landmark.
+    /// Processes that are all declared to have this process's landmark.
     fn of(pids: &[i32], denied: bool) -> Self {
         let mut memory = Self::new(pids.len() as u32, denied, false);
         for (task, &pid) in pids.iter().enumerate() {
@@ -67,7 +67,7 @@ fn more_than_one_call_takes() {
 fn memory_that_ends_in_the_middle() {
     // SAFETY: it takes a number and gives a number.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
-    // SAFETY: new memory that nobody else uses; its second page is not touched after this but by the kernel.
+    // SAFETY: new memory that nothing else uses; only the kernel touches its second page after this.
     let start = unsafe {
         let start = mmap_anonymous(
             std::ptr::null_mut(),
@@ -92,7 +92,7 @@ fn memory_that_ends_in_the_middle() {
     // SAFETY: `to` is readable.
     let error = unsafe { memory.write(0, start as u64 + page as u64, to.as_ptr(), 1).unwrap_err() };
     assert_eq!(error.raw_os_error(), Some(libc::EFAULT));
-    // SAFETY: nobody uses the memory any more.
+    // SAFETY: nothing uses the memory any more.
     unsafe { munmap(start.cast(), 2 * page).unwrap() };
 }
 
@@ -133,7 +133,7 @@ fn denied_means_every_call() {
 }
 
 #[test]
-fn a_landmark_tells_processes_apart() {
+fn a_landmark_distinguishes_processes() {
     let own = landmark();
     own.look_up(own_pid()).unwrap();
     assert_eq!(own, landmark());

@@ -49,7 +49,7 @@ fn begin_within(task: Task, tasks: u32, key: &str, patience: Duration) -> ShmTra
 fn until(what: &str, mut done: impl FnMut() -> bool) {
     let end = Instant::now() + PATIENCE;
     while !done() {
-        assert!(Instant::now() < end, "waited in vain until {what}");
+        assert!(Instant::now() < end, "waited without success until {what}");
         std::thread::sleep(Duration::from_micros(200));
     }
 }
@@ -84,7 +84,7 @@ fn pass(from: &mut ShmTransport, to: &mut ShmTransport, word: u64) {
     to.release(packet);
 }
 
-/// The two let each other come back; what each is told of the other.
+/// The two let each other rejoin; what is reported to each of the other.
 #[track_caller]
 fn meet(one: &mut ShmTransport, other: &mut ShmTransport) -> [Option<(Task, u64)>; 2] {
     let mut met = [None; 2];
@@ -203,7 +203,7 @@ fn two_hundred_restarts_leave_nothing_behind() {
         }
         pass(&mut one, &mut other, round);
         pass(&mut other, &mut one, round + 1);
-        // Every third time the two part and come together again before the other one is gone.
+        // Every third time the two part and reconnect before the other one is gone.
         if round % 3 == 0 {
             one.part(1);
             other.part(0);

@@ -16,7 +16,7 @@ pub(super) struct Board {
 
 struct Tasks {
     list: Vec<Task>,
-    /// Reports that no one has taken yet.
+    /// Reports that were not taken yet.
     reports: VecDeque<(usize, Report)>,
     buffer: Vec<u8>,
 }

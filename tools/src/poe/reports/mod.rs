@@ -2,7 +2,7 @@
 //!
 //! Each task has a socket to `poe` (LAPI_REPORT_FD; `openlapi::wire::launcher` has the messages). A task whose calls have
 //! stalled, or that has received the signal, sends its report unasked; then all others are asked. Nothing but these sockets
-//! is used for that: a task that is no LAPI program does not notice. A task that has not replied after [`PATIENCE`] is
+//! is used for that: a task that is not a LAPI program does not notice. A task that has not replied after [`PATIENCE`] is
 //! reported by the state of its process.
 
 mod board;

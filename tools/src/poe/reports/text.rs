@@ -1,4 +1,4 @@
-//! The report of a job: who waits for whom at the top, then what each task has said.
+//! The report of a job: which task waits for which at the top, then what each task has sent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn the_summary_says_who_waits_for_whom() {
+    fn the_summary_names_the_tasks_and_those_that_they_wait_for() {
         let mut tasks = vec![
             task(0, "says waits in LAPI_Gfence for task 1\nfor 1\ncollective 0 4 in"),
             task(1, "says waits in LAPI_Gfence for task 2\nfor 2\ncollective 0 4 in"),
