@@ -155,7 +155,7 @@ impl ShmTransport {
     /// As for [`Endpoint::try_send`].
     #[cold]
     unsafe fn send_first(&mut self, task: Task, packet: &Outgoing<'_>) -> SendOutcome {
-        if self.porch.has_first_contacts() {
+        if self.arrivals.has_first_contacts() {
             self.fetch_first_contacts();
         }
         if self.peer(task).is_some() {
