@@ -1,5 +1,5 @@
 /*
- * What the programs of this folder share: a page that both processes map, the way a figure is taken,
+ * Common code of the programs of this folder: a page that both processes map, the way a figure is taken,
  * and the line in which it is printed.
  *
  * A figure is the median over batches. A batch is long enough for the clock, and short enough that
@@ -101,8 +101,8 @@ static double median(double *values, int n)
     return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-/* Waits for a word of the page to leave `old`, and ends the program when the peer is gone. Without a
- * pause instruction: it would add its own length to what is measured. */
+/* Waits for a word of the page to change from `old`, and ends the program when the peer has exited. Without a
+ * pause instruction: it would add its own time to the figure. */
 static uint64_t await_change(volatile uint64_t *word, uint64_t old, void (*progress)(void))
 {
     double limit = 0;
@@ -141,7 +141,7 @@ static uint64_t bench_exchange(struct bench *b, uint64_t mine)
     return theirs;
 }
 
-/* Nanoseconds for one cache line to cross once. Both processes call it; the library stands still. */
+/* Nanoseconds for one cache line to cross once. Both processes call it, while the library is idle. */
 static double bench_line(struct bench *b)
 {
     double batch[5];
@@ -176,7 +176,7 @@ static void bench_print(const char *name, size_t size, double median_ns, double 
     fflush(stdout);
 }
 
-/* Batches by process 0: it knows what one round costs, and how many fit the budget. */
+/* Batches by process 0: it measures the cost of one round, and how many fit the budget. */
 struct plan {
     uint32_t rounds; /* in a batch */
     uint32_t batches;

@@ -1,5 +1,5 @@
 /*
- * What the machine itself can do between two pinned processes: the figures that no library can beat.
+ * The performance of the bare machine between two pinned processes: the lower bound for any library.
  *
  *     line          one cache line crosses once
  *     flag_payload  a flag and that many bytes are written by one process, seen and copied by the other
@@ -69,7 +69,7 @@ static void flag_payload(size_t size)
 static void copy(size_t size)
 {
     memcpy(destination, source, size);
-    /* the compiler must believe that somebody reads the copy */
+    /* the compiler must assume that the copy is read */
     __asm__ volatile("" : : "r"(destination) : "memory");
 }
 

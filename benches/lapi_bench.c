@@ -10,7 +10,7 @@
  *     barrier       LAPI_Gfence
  *     put_stream, get_stream, am_stream      a window of operations in flight; time per message
  *
- * Data lies in ordinary memory. ERROR_CHK is off. ucx_bench.c has the same patterns under the same names.
+ * Data is in ordinary memory. ERROR_CHK is off. ucx_bench.c has the same patterns under the same names.
  *
  * Options: -i 1 for INTERRUPT_SET on (0 is the default here), -x for LAPI_Xfer in place of the single
  * calls, -t ms-per-figure, -o name-prefix.
@@ -139,8 +139,8 @@ static void await(volatile uint64_t *count, uint64_t due)
         progress();
 }
 
-/* Half a round: send, or wait for the other's. That the sender's buffer is free again follows from the
- * answer, so no origin counter is asked for. */
+/* Half a round: send, or wait for the other's. The reply implies that the sender's buffer is free again,
+ * so no origin counter is requested. */
 static void am_send(size_t size) { send_am(copy_handler[peer], size, &theirs->arrived, NULL); }
 static void arrived_wait(size_t size) { (void)size, wait_counter(&mine->arrived, 1); }
 static void inplace_send(size_t size) { send_am((void *)HANDLER_INPLACE, size, NULL, NULL); }
@@ -242,7 +242,7 @@ static void get_stream(size_t size)
     stream(size, get);
 }
 
-/* The receiver answers once, when it has all messages of the round. */
+/* The receiver replies once, when it has all messages of the round. */
 static void am_stream(size_t size)
 {
     if (b.rank == 0) {

@@ -1,6 +1,6 @@
-//! What it costs to hand a completion handler to the thread that runs it, and what a lock costs: `cargo bench --bench queues`.
+//! The cost of passing a completion handler to the thread that runs it, and the cost of a lock: `cargo bench --bench queues`.
 //!
-//! Each line is one way; all ways are measured by turns in one run, and the median of the rounds is printed with its ratio to the
+//! Each line is one way; all of them are measured in turn in one run, and the median of the rounds is printed with its ratio to the
 //! first way. docs/design/0010-queues-and-locks.md has the results.
 
 use crossbeam_queue::{ArrayQueue, SegQueue};
@@ -19,14 +19,14 @@ const ROUNDS: usize = 15;
 /// As large as a completion handler with what follows it.
 type Item = [u64; 12];
 
-/// A way to hand items from one thread to another.
+/// A way to pass items from one thread to another.
 trait Queue: Sync {
     fn push(&self, item: Item);
     fn take(&self) -> Item;
     fn try_take(&self) -> Option<Item>;
 }
 
-/// std's lock and condition: what the library had before.
+/// std's lock and condition: the former implementation of the library.
 #[derive(Default)]
 struct Locked(Mutex<VecDeque<Item>>, Condvar);
 
@@ -72,7 +72,7 @@ impl Queue for Parked {
     }
 }
 
-/// What the library has.
+/// The implementation of the library.
 impl Queue for WorkQueue<Item> {
     fn push(&self, item: Item) {
         Self::push(self, item);
@@ -85,7 +85,7 @@ impl Queue for WorkQueue<Item> {
     }
 }
 
-/// Without a way to sleep: what the queue alone costs.
+/// Without sleeping: the cost of the queue alone.
 impl Queue for SegQueue<Item> {
     fn push(&self, item: Item) {
         Self::push(self, item);

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Measures the library beside UCX and beside the machine itself, and prints the tables of docs/performance.md.
+# Compares the library with UCX and with the bare machine, and prints the tables of docs/performance.md.
 #
 #   benches/run.sh            one to four minutes, by how busy the machine is
 #   QUICK=1 benches/run.sh    under one minute, coarser
@@ -23,10 +23,10 @@ status=0
 
 say() { echo "bench: $*" >&2; }
 
-# Which binary was measured: the tree may have moved on since it was built.
+# Which binary was measured: the tree may have changed since it was built.
 fingerprint() { sha256sum "$stage/lib/liblapi_r.so" | cut -c1-12; }
 
-# The peer is a Debian package; without it the table has no peer, and says so.
+# The peer is a Debian package; without it the table has no peer, and has a note.
 find_ucx() {
     printf '#include <ucp/api/ucp.h>\n' | ${CC:-cc} -E -x c - >/dev/null 2>&1 && return 0
     say "installing libucx-dev, the peer that the library is measured against"
@@ -36,7 +36,7 @@ find_ucx() {
 }
 
 # Adds the lines of one program to the raw results: measure SYSTEM ROUND COMMAND...
-# A program that does not end before the whole run must is ended, and none of its lines count.
+# A program that exceeds the deadline of the run is ended, and its lines are dropped.
 measure() {
     system=$1 round=$2
     shift 2
@@ -87,7 +87,7 @@ load_before=$(cut -d' ' -f1-3 /proc/loadavg)
 done_rounds=0 longest=0
 for round in $(seq "$rounds"); do
     round_start=$(date +%s)
-    # a round that would end too late is not begun: a busy machine gives fewer rounds, not a longer run
+    # a round that would end too late is not started: a busy machine gives fewer rounds, not a longer run
     if [ $((round_start - start + longest)) -gt "$limit" ]; then
         say "time is up after $done_rounds rounds"
         break

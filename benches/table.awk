@@ -1,7 +1,7 @@
 # Makes the tables of docs/performance.md. Each input line: system round name size median best before after
 # (microseconds, microseconds, nanoseconds, nanoseconds); system is lapi, lapi_intr, ucx_noattach, ucx_default or floor.
 # A figure counts only when the cache line took about as long before it as after it, and figures of two
-# systems stand in one row only when it took about as long for both.
+# systems are in one row only when it took about as long for both.
 
 function class_of(ns) { return ns < 45 ? 1 : ns < 130 ? 2 : 3 }
 function class_name(c) { return c == 1 ? "near" : c == 2 ? "middle" : "far" }
@@ -143,8 +143,8 @@ END {
     table("Active message, copied to the receiver's buffer (one way, µs)", "am", "am")
     table("Active message, read in place by the handler (one way, µs)", "am_inplace", "am_inplace")
     table("Light-weight active message, against UCX's in-place one (one way, µs)", "am_lw", "am_inplace")
-    table("Put until the target is told (one way, µs)", "put_notify", "put_notify", "alloc")
-    table("Put until the target sees the last bytes (one way, µs)", "put_seen", "put_seen", "alloc")
+    table("Put with target counter (one way, µs)", "put_notify", "put_notify", "alloc")
+    table("Put, the target polls the last bytes (one way, µs)", "put_seen", "put_seen", "alloc")
     table("Get (round trip, µs)", "get", "get", "alloc")
     head("Fetch-and-add of 8 bytes and barrier (round trip, µs)", "operation", "alloc")
     row("fetch-and-add", "fetch_add", "fetch_add", 8, "alloc")
@@ -154,9 +154,9 @@ END {
     table("Active message, window in flight (µs per message)", "am_stream", "am_stream", "rate")
     printf "\n### Goals\n\n| LAPI's time divided by that of UCX's best mode | here | at most | met |\n|---|---:|---:|---|\n"
     goal("active message, 8 B", "am", 8, 2)
-    goal("put of 64 KiB, notified", "put_notify", 65536, 1.5)
-    goal("put of 1 MiB, notified", "put_notify", 1048576, 1.5)
-    goal("put of 64 KiB, seen", "put_seen", 65536, 1.5)
-    goal("put of 1 MiB, seen", "put_seen", 1048576, 1.5)
+    goal("put with target counter, 64 KiB", "put_notify", 65536, 1.5)
+    goal("put with target counter, 1 MiB", "put_notify", 1048576, 1.5)
+    goal("put, target polls, 64 KiB", "put_seen", 65536, 1.5)
+    goal("put, target polls, 1 MiB", "put_seen", 1048576, 1.5)
     printf "\n%d of %d figures were left out because the distance of the processors changed while they were taken.\n", moved, total
 }

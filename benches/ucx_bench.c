@@ -253,7 +253,7 @@ static void get_stream(size_t size)
     wait_pending(0);
 }
 
-/* The receiver answers once, when it has all messages of the round. */
+/* The receiver replies once, when it has all messages of the round. */
 static void am_stream(size_t size)
 {
     if (b.rank == 0) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Everything that can be checked, each step to its end, and a summary: ci/check-all.sh [STEP...]. It takes hours on two processors.
+# All checks, each step even if another one fails, and a summary: ci/check-all.sh [STEP...]. It takes hours on two processors.
 # Steps: test, test-crowded, sanitize, interop, deb-test, soak (10 minutes), fuzz (1 minute for each target).
-# What each step says is kept in the build folder, in check-all/STEP.log.
+# The output of each step is in the build folder, in check-all/STEP.log.
 set -eu
 cd "$(dirname "$0")/.."
 steps=(test test-crowded sanitize interop deb-test soak fuzz)

@@ -11,14 +11,14 @@ if [ "$(id -u)" -ne 0 ]; then
     echo "ci/deb-test.sh: a fresh system can be made by root only" >&2
     exit 1
 fi
-# Mounts of the fresh system are seen by nobody else, and end with this script.
+# Mounts of the fresh system are private to this script, and end with it.
 if [ -z "${DEB_TEST_INSIDE-}" ]; then
     DEB_TEST_INSIDE=yes exec unshare --mount --propagation private "$0" "$packages"
 fi
 say() { echo "== deb-test: $* ($((SECONDS - started)) s)"; }
 
 say "lintian"
-# The maintainer is whoever builds the packages.
+# The maintainer is the user that builds the packages.
 lintian --allow-root --fail-on error,warning \
     --suppress-tags bogus-mail-host,bogus-mail-host-in-debian-changelog "$packages"/*.deb
 
@@ -50,7 +50,7 @@ inside() { chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root L
 mount -t proc proc "$root/proc"
 mount --rbind /dev "$root/dev"
 
-# Everything but what dpkg and the loader write about packages.
+# All files except those that dpkg and the loader write about packages.
 tree() {
     (cd "$root" && find . -xdev \( -path ./proc -o -path ./dev -o -path ./sys -o -path ./tmp -o -path ./var/lib/dpkg \
         -o -path ./var/log -o -path ./var/cache \) -prune -o ! -name ld.so.cache -printf '%p %y %l\n' | LC_ALL=C sort)

@@ -26,17 +26,17 @@ for purpose in "$@"; do
     test)
         # The wrappers, the headers and the samples are compiled as C++ too.
         need g++ command -v g++
-        # What shows man pages looks for mistakes in them.
+        # The formatters of man pages check them for errors.
         need mandoc command -v mandoc
         need groff-base command -v groff
-        # lapif.h and the calls by Fortran.
+        # lapif.h and the calls from Fortran.
         need gfortran command -v gfortran
-        # Programs find the library by these, too.
+        # Programs also find the library by these.
         need pkg-config command -v pkg-config
         need cmake command -v cmake
         ;;
     sanitize)
-        # gcc's list of what a sanitizer needs, and the object that starts one, come with gcc itself. The runtime is Rust's.
+        # gcc itself has the list of a sanitizer's libraries and its start-up object. The runtime is Rust's.
         need gcc test -f "$(gcc -print-file-name=libsanitizer.spec)"
         if [ ! -f "$(rustc --print sysroot)/lib/rustlib/x86_64-unknown-linux-gnu/lib/librustc-stable_rt.tsan.a" ]; then
             echo "ci/deps.sh: this Rust has no sanitizers' runtime: install the toolchain by rustup" >&2
@@ -44,7 +44,7 @@ for purpose in "$@"; do
         fi
         ;;
     bench)
-        # The peer that is measured beside the library.
+        # The peer with which the library is compared.
         need libucx-dev compiles gcc ucp/api/ucp.h
         ;;
     instructions)

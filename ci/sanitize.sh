@@ -3,7 +3,7 @@
 # library. `ci/sanitize.sh thread` or `ci/sanitize.sh address` for one of them.
 #
 # Everything is built into target/sanitize. The stable compiler has the sanitizers and hides them: RUSTC_BOOTSTRAP shows
-# them. std stays as it is, not instrumented; what follows from that stands in ci/sanitize/thread.supp. With --target, build scripts
+# them. std stays as it is, not instrumented; ci/sanitize/thread.supp lists the consequences. With --target, build scripts
 # and macros are not instrumented. C programs are compiled by gcc and linked with Rust's own runtime, which the library
 # needs: gcc's is older and lacks some of its functions.
 set -eu
@@ -15,15 +15,15 @@ build=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 stage=${LAPI_STAGE:-$build/stage}
 runtime=$build/sanitize/runtime
 [ -x "$stage/bin/poe" ] || make stage
-# The list of false reports goes by full names, which only full debug information has.
+# The list of false reports uses full names, which only full debug information has.
 export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_DEBUG=full
 export CARGO_PROFILE_RELEASE_OPT_LEVEL=1
 ran=() failed=()
 
-# Unit tests: what has threads, and what moves bytes.
+# Unit tests: the modules that have threads, and those that move bytes.
 units=(base:: transport:: proto:: engine:: dgsp:: job::)
 # Programs under poe: a file of tests, or some of them. ThreadSanitizer also sees the races of a program, and programs for LAPI
-# look at a variable that a handler changes, or at memory that a peer puts to, as their manual tells them: it gets those that do
+# read a variable that a handler changes, or memory that a peer puts to, as the manual allows: it gets those that do
 # everything by counters and atomics.
 address_programs=(stress init interrupt counters handlers data fence vectors dgsp address util)
 thread_programs=(
@@ -33,12 +33,12 @@ thread_programs=(
     "interrupt sleepers_are_woken signals_disturb_nothing"
     "counters another_thread_wakes_a_waiting_one threads_wait_each_for_its_own_counter a_thousand_counters"
 )
-# What is left out of them: how much memory is used, and what needs so much of it that there is none for shadows.
+# Programs that are skipped: those that measure memory, and those that leave no memory for shadows.
 left_out=(a_long_run_needs_no_more_memory four_gib sixty_four_tasks)
 
 say() { echo "== sanitize: $*"; }
 
-# Runs a command; it has failed when it says so, or when a sanitizer has reported anything.
+# Runs a command; it fails when its status is not 0, or when a sanitizer has written a report.
 checked() { # checked NAME COMMAND...
     local name=$1 log=$build/sanitize/$1.log started=$SECONDS
     shift
@@ -68,7 +68,7 @@ one_sanitizer() { # one_sanitizer KIND SHORT
     ln -sfn "$(rustc --print sysroot)/lib/rustlib/$target/lib/librustc-stable_rt.$short.a" "$runtime/lib$short.a"
 
     checked "$kind-build" instrumented "$kind" cargo build --release --target "$target" -p lapi_r
-    # One process for each: what ThreadSanitizer keeps of ended threads makes a long one slow.
+    # One process for each: ThreadSanitizer's records of ended threads slow down a long one.
     for unit in "${units[@]}"; do
         checked "$kind-unit-${unit%%:*}" instrumented "$kind" env TEST_PATIENCE=5 \
             cargo test --release --target "$target" -p openlapi --lib -- --test-threads 2 "$unit"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Every operation of LAPI at once, from several threads of several tasks, while tasks are killed, stopped, and started anew:
+# Every operation of LAPI at once, from several threads of several tasks, while tasks are killed, stopped, and restarted:
 # ci/soak.sh SECONDS TASKS [SEED]. Without a seed, one is chosen. LAPI_STAGE names the installation to test.
 #
-# The seed, each kill and the line of totals are printed. When something fails: what, and how to repeat it; when nobody gets
-# any further: where each thread of each task stands.
+# It prints the seed, each kill and the line of totals; on a failure, the error and the command that repeats it; when no task
+# makes progress, the stack of each thread of each task.
 set -eu
 cd "$(dirname "$0")/.."
 echo "== soak"

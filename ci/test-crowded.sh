@@ -2,7 +2,7 @@
 # The tests of the library's behaviour on a crowded machine: every job has LAPI_SPIN=0 and two processors, and programs that work
 # with any number of tasks (tests run them with three or more) have 16: ci/test-crowded.sh [TEST FILE...]. LAPI_STAGE names the installation to test.
 #
-# The same can be had in other ways: TEST_JOB_ENV holds variables for every job, TEST_TASKS a number of tasks.
+# Other settings: TEST_JOB_ENV holds variables for every job, TEST_TASKS a number of tasks.
 set -eu
 cd "$(dirname "$0")/.."
 files=(address counters data dgsp env errors failure fence fork handlers init interrupt locks recovery report stress survive

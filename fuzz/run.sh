@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Fuzzes each target, or the one named, for some seconds: fuzz/run.sh [SECONDS [TARGET]].
 #
-# A stable compiler is told to instrument the code and to check every access to memory; with cargo-fuzz and a nightly
-# compiler, `cargo fuzz run TARGET` does the same. What is found is kept in fuzz/corpus, what fails in fuzz/artifacts.
+# Flags make a stable compiler instrument the code and check every access to memory; with cargo-fuzz and a nightly
+# compiler, `cargo fuzz run TARGET` does the same. New inputs are kept in fuzz/corpus, failing ones in fuzz/artifacts.
 set -eu
 cd "$(dirname "$0")"
 seconds=${1:-60}
@@ -13,7 +13,7 @@ export RUSTC_BOOTSTRAP=1
 export RUSTFLAGS="-Zsanitizer=address -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
 -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1 -Cdebug-assertions --cfg fuzzing"
-# Everything is instrumented but what runs while building: hence the explicit host as target.
+# Everything except build scripts is instrumented: hence the explicit host as target.
 cargo build --release --target "$host" --target-dir "$target_dir"
 
 for target in ${2:-verifier machine}; do

@@ -216,7 +216,7 @@ static struct block *block(long len)
     {.name = label, .element = bytes, .blocks = 1, .block = block(bytes), .dims = 1, .count = {total / (bytes)},       \
      .stride = {gap}, LOOPS(loops)}
 
-/* About `total` bytes each; answers how many there are. */
+/* About `total` bytes each; returns how many there are. */
 static size_t layouts(struct layout *all, long total)
 {
     static const struct block fields[] = {{0, 4}, {8, 8}, {16, 2}};

@@ -24,7 +24,7 @@ struct layout {
     long repeat, extent;
     long size;                  /* bytes of one application */
     long low, high;             /* its bounds */
-    /* the loops that somebody would write by hand */
+    /* hand-written loops */
     void (*gather)(const struct layout *, const char *memory, char *packed);
     void (*scatter)(const struct layout *, char *memory, const char *packed);
 };

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Packs and unpacks common layouts by the library and by the MPIs that are installed, each beside the loop that one
-# would write by hand and beside memcpy, and prints a table.
+# Packs and unpacks common layouts by the library and by the MPIs that are installed, and compares each with the
+# hand-written loop and with memcpy, and prints a table.
 #
 #   benches/dgsp/run.sh               about a minute
 #   KIB="4 64 4096" benches/dgsp/run.sh    other sizes of message
@@ -15,7 +15,7 @@ stage=${LAPI_STAGE:-$root/target/stage}
 build=${BENCH_BUILD:-$root/target/bench/dgsp}
 raw=$build/raw.txt
 ms=${MS:-60}
-# What the compiler makes of the hand-written loops is the measure: as good as it can without -march.
+# The hand-written loops are the reference: optimised as far as possible without -march.
 cflags="-O3 -std=gnu11 -Wall -Wextra"
 systems=
 mkdir -p "$build"
@@ -23,7 +23,7 @@ mkdir -p "$build"
 
 say() { echo "dgsp bench: $*" >&2; }
 
-# system NAME COMPILER FILE: builds the program of a system whose compiler is there.
+# system NAME COMPILER FILE: builds the program of a system whose compiler is installed.
 system() {
     if command -v "$2" >/dev/null 2>&1; then
         # shellcheck disable=SC2086

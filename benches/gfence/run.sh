@@ -1,5 +1,5 @@
 #!/bin/sh
-# LAPI_Gfence beside Open MPI's MPI_Barrier, told to yield, with fewer and with more tasks than processors: a table.
+# LAPI_Gfence and Open MPI's MPI_Barrier, set to yield, with fewer and with more tasks than processors: a table.
 #
 #   benches/gfence/run.sh                    about two minutes
 #   TASKS="4 16" PAIRS=21 benches/gfence/run.sh

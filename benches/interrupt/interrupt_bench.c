@@ -1,9 +1,9 @@
 /*
- * What interrupt mode costs and gives, between two tasks: poe interrupt_bench -procs 2 [-n samples] [-p pairs].
+ * Cost and benefit of interrupt mode, between two tasks: poe interrupt_bench -procs 2 [-n samples] [-p pairs].
  *
- * Part one: the time from just before a message is sent until it has been served, at a target that computes, beside the
- * same message to a target that polls, and beside the bare waking of a thread that sleeps in a process whose other
- * thread computes. The kinds take turns, sample by sample, so that a slow moment of the machine meets all of them.
+ * Part one: the time from just before a message is sent until it has been served, at a target that computes, compared with the
+ * same message to a target that polls, and with the time to wake a thread that sleeps in a process whose other
+ * thread computes. The kinds take turns, sample by sample, so that a slow moment of the machine affects all of them.
  *
  *     served KIND median_usec p90_usec best_usec
  *

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Measures what interrupt mode gives a target that computes, and what it costs one that polls, and prints two tables.
+# Measures the benefit of interrupt mode for a target that computes and its cost for one that polls, and prints two tables.
 #
 #   benches/interrupt/run.sh            under a minute; make bench-interrupt is the same
 #   WRITE=1 benches/interrupt/run.sh    also puts the tables into docs/performance.md

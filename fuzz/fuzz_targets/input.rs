@@ -1,6 +1,6 @@
 //! How bytes become a program. Small numbers are frequent in programs, so one byte is enough for most of them.
 
-/// The ints that the bytes say: 255 announces four bytes of an int, any other byte is a small number.
+/// The ints that the bytes encode: 255 announces four bytes of an int, any other byte is a small number.
 pub fn ints(bytes: &[u8]) -> Vec<i32> {
     let mut ints = Vec::new();
     let mut rest = bytes;

@@ -1,4 +1,4 @@
-//! Any code that compiles, under a descriptor that tells the truth: it gathers and scatters what a plain interpreter
+//! Any code that compiles, under a correct descriptor: it gathers and scatters what a plain interpreter
 //! gathers and scatters, in packets of any order, and touches nothing else.
 #![no_main]
 
@@ -12,7 +12,7 @@ mod interpreter;
 #[allow(dead_code)]
 mod properties;
 
-/// Programs that reach further, or that move more, are left out: their memory would have to be there.
+/// Programs with larger offsets or more bytes are skipped: they would need too much memory.
 const REACH: i64 = 1 << 17;
 const BYTES: u64 = 1 << 14;
 
@@ -41,7 +41,7 @@ fuzz_target!(|bytes: &[u8]| {
     // SAFETY: as above.
     let Ok(program) = (unsafe { dgsp::Program::compile(&descriptor, true) }) else { return };
     let Some(moves) = interpreter::moves(&code, extent, length, 1 << 16) else { return };
-    // Small extents only: the memory of all applications has to be there.
+    // Small extents only: the memory of all applications must exist.
     if moves.iter().all(|m| m.offset.abs() < 8 * REACH) {
         properties::moves_like(&program, &moves, length, &mut base::rng::Rng::new(seed as u64), "");
     }

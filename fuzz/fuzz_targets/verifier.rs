@@ -1,4 +1,4 @@
-//! Any descriptor, any code: compiling ends, and what passes verification keeps the descriptor's word.
+//! Any descriptor, any code: compiling ends, and a verified program agrees with its descriptor.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -5,8 +5,8 @@
 #   liblapi-r-dev    headers, archives, compile wrappers, pkg-config and CMake files, man pages of the calls, the samples
 #   openlapi         poe, lapi_info, lapi_prof and their man pages
 #
-# The first column of packaging/install/manifest says what goes where. The variables are those of install.sh. What the packages
-# say of time is that of the last commit (or SOURCE_DATE_EPOCH), so that the same sources make the same packages.
+# The first column of packaging/install/manifest names the package of each file. The variables are those of install.sh. Times in
+# the packages are that of the last commit (or SOURCE_DATE_EPOCH), so that the same sources make the same packages.
 # DEBFULLNAME and DEBEMAIL name the maintainer.
 set -eu
 cd "$(dirname "$0")/../.."
@@ -35,7 +35,7 @@ packaging/install/install.sh list | while read -r package file; do
 done
 rm -rf "$out/all"
 
-# --- the same in all of them -------------------------------------------------------------------------------------------
+# --- common to all packages --------------------------------------------------------------------------------------------
 compressed() { gzip -9n >"$1"; }
 
 documents() { # documents PACKAGE
@@ -59,14 +59,14 @@ find "$out" -type f \( -name '*.so.*' -o -path '*/usr/bin/*' \) -print0 | while 
     fi
 done
 find "$out" -name '*.a' -exec strip --strip-debug --enable-deterministic-archives {} +
-# Manual pages are compressed in Debian, and what leads to one has its new name.
+# Manual pages are compressed in Debian, and links to them use the new name.
 find "$out" -path '*/share/man/*' -type f -exec gzip -9n {} +
 find "$out" -path '*/share/man/*' -type l -print0 | while IFS= read -r -d '' link; do
     ln -s "$(readlink "$link").gz" "$link.gz"
     rm "$link"
 done
 
-# --- what each has besides ---------------------------------------------------------------------------------------------
+# --- specific to each package ------------------------------------------------------------------------------------------
 examples=$out/liblapi-r-dev/usr/share/doc/liblapi-r-dev/examples
 mkdir -p "$examples"
 cp -r samples/. "$examples"
@@ -78,7 +78,7 @@ echo "activate-noawait ldconfig" >"$out/liblapi-r1/DEBIAN/triggers"
 {
     echo "liblapi_r.so.1 liblapi-r1 #MINVER#"
     echo "* Build-Depends-Package: liblapi-r-dev"
-    # Until a symbol is younger than the first release, all are as old as that.
+    # No symbol is newer than the first release yet, so all have its version.
     sed 's/ .*/@Base 0.1.0/; s/^/ /' tests/symbols.txt
     # The profiler exports the calls that it wraps.
     echo "liblapiprof.so.1 liblapi-r1 #MINVER#"
@@ -92,11 +92,11 @@ override() { # override PACKAGE TAG...: what lintian is right about, and what is
     mkdir -p "${file%/*}"
     printf "$package: %s\n" "$@" >"$file"
 }
-# These packages are no upload to Debian.
+# These packages are not uploaded to Debian.
 override openlapi initial-upload-closes-no-bugs
-# The profiler is the library's, and looks for it beside itself.
+# The profiler belongs to the library, and loads it from its own folder.
 override liblapi-r1 initial-upload-closes-no-bugs "package-name-doesnt-match-sonames *" "custom-library-search-path *"
-# Old link lines name the two libraries, which have nothing left to hold; everything is below one prefix, for mpcc_r's sake.
+# Old link lines name the two empty libraries; mpcc_r needs all files below one prefix.
 override liblapi-r-dev initial-upload-closes-no-bugs "no-code-sections *" "pkg-config-unavailable-for-cross-compilation *"
 
 # --- control files -----------------------------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what packaging/install/manifest lists, takes it away again, or lists it:
+# Installs the files that packaging/install/manifest lists, removes them, or lists them:
 #   install.sh install|uninstall|list
 # PREFIX, DESTDIR, VERSION, RELEASE, RELEASE32, COMPAT and CATALOGS come from the environment, as the Makefile sets them.
 set -eu
@@ -7,7 +7,7 @@ cd "$(dirname "$0")/../.."
 to=${DESTDIR-}$PREFIX
 RELEASE32=${RELEASE32-}
 
-# each FUNCTION: calls it with PACKAGE HOW SOURCE TARGET for every thing, patterns expanded.
+# each FUNCTION: calls it with PACKAGE HOW SOURCE TARGET for every file, patterns expanded.
 each() {
     local package how source target file
     while read -r package how source target; do
@@ -42,7 +42,7 @@ is_there() { # is_there HOW SOURCE TARGET: whether it is to be installed
 put() { # put PACKAGE HOW SOURCE TARGET
     local how=$2 source=$3 target=$to/$4
     if ! is_there "$how" "$source" "$target"; then
-        # What an earlier installation had here would be out of date.
+        # Files of an earlier installation would be out of date.
         take "$@"
         return
     fi
@@ -58,7 +58,7 @@ put() { # put PACKAGE HOW SOURCE TARGET
         mv -f "$target.new" "$target"
         ;;
     *)
-        # -C leaves a file alone that is the same already, so that what depends on its time is not made again.
+        # -C keeps a file that is identical, so that targets that depend on its time are not built again.
         install -C -m "$how" "$source" "$target"
         ;;
     esac
@@ -66,7 +66,7 @@ put() { # put PACKAGE HOW SOURCE TARGET
 
 take() { # take PACKAGE HOW SOURCE TARGET
     rm -f "$to/$4"
-    # A folder goes with the last file in it, but not those that everybody's files are in: bin, lib, include, share.
+    # A folder is removed with its last file, except the shared folders bin, lib, include and share.
     local folder=${4%/*}
     while [ "$folder" != "${folder%/*}" ]; do
         rmdir "$to/$folder" 2>/dev/null || break

@@ -35,7 +35,7 @@ static void **handlers; /* the header handler's address in each task */
 static int own[NUMBERS];
 static int sums[NUMBERS];
 
-/* The program's own flag: LAPI knows nothing of it, so it is guarded like any other that threads share. */
+/* The program's own flag: LAPI does not use it, so it is guarded like any other that threads share. */
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -75,7 +75,7 @@ static int own_number(int task, int i)
     return 10 * (task + 1) + i;
 }
 
-/* Sends numbers, and returns when they and the user header are LAPI's no more. */
+/* Sends numbers, and returns when LAPI no longer uses them and the user header. */
 static void send_numbers(lapi_handle_t hndl, int from, int to, int way, int *numbers)
 {
     struct header header = {from, way};

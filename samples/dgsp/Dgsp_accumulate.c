@@ -142,7 +142,7 @@ static lapi_dg_handle_t register_block(lapi_handle_t hndl, long row_stride, long
     return util.RegDgsp.dgsp_handle;
 }
 
-/* Gives a program back. */
+/* Unreserves a program. */
 static void unreserve(lapi_handle_t hndl, lapi_dg_handle_t program)
 {
     lapi_util_t util;
@@ -155,7 +155,7 @@ static void unreserve(lapi_handle_t hndl, lapi_dg_handle_t program)
 
 /*
  * The function that combines what arrives with what is there. It runs inside LAPI, once for each row or part
- * of one, and returns how many bytes it has used. What arrives lies in a packet, wherever that put it: hence
+ * of one, and returns how many bytes it has used. The data that arrives is in a packet, at any alignment: hence
  * the memcpy.
  */
 static long combine(void *in, void *inout, long bytes, int operand, int operation)

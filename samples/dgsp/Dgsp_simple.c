@@ -71,7 +71,7 @@ static lapi_dg_handle_t register_readings(lapi_handle_t hndl)
     program.code = code;
     program.code_size = sizeof code / sizeof code[0];
     program.depth = 1; /* no GOSUB */
-    program.density = LAPI_DGSM_CONTIG; /* the bytes of one run lie in a row, those of two runs do not */
+    program.density = LAPI_DGSM_CONTIG; /* the bytes of one run are contiguous, those of two runs are not */
     program.size = sizeof(double);
     program.extent = sizeof(struct record);
     program.lext = offsetof(struct record, reading);
@@ -86,7 +86,7 @@ static lapi_dg_handle_t register_readings(lapi_handle_t hndl)
     return util.RegDgsp.dgsp_handle;
 }
 
-/* Gives a program back. */
+/* Unreserves a program. */
 static void unreserve(lapi_handle_t hndl, lapi_dg_handle_t program)
 {
     lapi_util_t util;

@@ -28,7 +28,7 @@ static void check(int rc, const char *call)
 /*
  * The error handler: called for what goes wrong after the call that has started it, such as a peer that has
  * died. Without one, LAPI ends the job. This one prints its arguments and ends the task; had it
- * returned, LAPI would go on.
+ * returned, LAPI would continue.
  */
 static void report_error(lapi_handle_t *hndl, int *code, lapi_err_t *kind, int *task, int *other)
 {
@@ -60,7 +60,7 @@ static lapi_handle_t start(uint instance, LAPI_err_hndlr *on_error)
     return hndl;
 }
 
-/* The other tasks must not find this one gone: they come to the fence first, and then all leave. */
+/* The other tasks may still need this one: all tasks call the fence first, and then leave. */
 static void stop(lapi_handle_t hndl)
 {
     check(LAPI_Gfence(hndl), "LAPI_Gfence");

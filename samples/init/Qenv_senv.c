@@ -93,7 +93,7 @@ static void show_numbers(lapi_handle_t hndl)
         say("%-28s %d\n", numbers[i].name, query(hndl, &numbers[i]));
 }
 
-/* Entry i of the answer is i when task i is reached through shared memory, and -1 when it is not. */
+/* Entry i of the result is i when task i is reached through shared memory, and -1 when it is not. */
 static void show_shm_tasks(lapi_handle_t hndl)
 {
     int *through_shm = malloc(tasks * sizeof *through_shm);
@@ -110,7 +110,7 @@ static void show_shm_tasks(lapi_handle_t hndl)
     free(through_shm);
 }
 
-/* What LAPI has counted. The answer is larger than an int, so the pointer is one only by the prototype. */
+/* LAPI's statistics. The result is larger than an int, so the pointer is one only by the prototype. */
 static void show_statistics(lapi_handle_t hndl)
 {
     for (int i = 0; i < COUNT(statistics); i++) {
@@ -120,13 +120,13 @@ static void show_statistics(lapi_handle_t hndl)
         say("%-28s %llu packets and %llu bytes sent, %llu packets and %llu bytes received\n",
             statistics[i].name, counted.Tot_pkt_sent_cnt, counted.Tot_data_sent, counted.Tot_pkt_rcv_cnt,
             counted.Tot_data_rcv);
-        say("%-28s %llu packets sent again, %llu came twice, %llu from nobody in the job\n", "",
+        say("%-28s %llu packets sent again, %llu duplicates, %llu from outside the job\n", "",
             counted.Tot_retrans_pkt_cnt, counted.Tot_dup_pkt_cnt, counted.Tot_gho_pkt_cnt);
     }
     if (me == 0) {
         int unused;
 
-        /* LAPI prints these by itself, after what is printed here; the pointer must be there all the same. */
+        /* LAPI prints these by itself, after the lines above; the pointer must still be valid. */
         say("%-28s\n", "PRINT_STATISTICS");
         fflush(stdout);
         check(LAPI_Qenv(hndl, PRINT_STATISTICS, &unused), "LAPI_Qenv", "PRINT_STATISTICS");

@@ -1,7 +1,7 @@
 /*
  * Programs with addresses of 32 and of 64 bits in one job: this one source is compiled as both.
  *
- * LAPI_Address_init64 tells addresses as lapi_long_t, which is as wide as the widest, and LAPI_Xfer takes those of other
+ * LAPI_Address_init64 exchanges addresses as lapi_long_t, which is as wide as the widest, and LAPI_Xfer takes those of other
  * tasks in that form. So a task of 32 bits can write to and read from memory of a task of 64 bits that it could not even
  * name by a pointer. What tasks pass each other must have the same size for both: long has not.
  *
@@ -42,7 +42,7 @@ static void *memory(size_t bytes)
     return memory;
 }
 
-/* A pointer as every task understands it: not as a signed number, which would be another address there. */
+/* A pointer in a form for every task: not as a signed number, which would be another address in 64 bits. */
 static lapi_long_t address(void *pointer)
 {
     return (lapi_long_t)(ulong)pointer;

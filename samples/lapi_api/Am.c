@@ -1,7 +1,7 @@
 /*
  * LAPI_Amsend: one active message from each even task to the odd task after it.
  *
- * The origin does not know where its data will land. A header handler, run at the target when the first
+ * The origin does not determine where its data is stored. A header handler, run at the target when the first
  * packet is there, decides it; a completion handler, run when all of the data is in place, uses what has
  * come. The origin learns through its completion counter that this handler has returned.
  *
@@ -113,7 +113,7 @@ int main(void)
         return EXIT_FAILURE;
     }
 
-    /* The handler runs at the target, so its address there is needed: everybody tells everybody. */
+    /* The handler runs at the target, so its address there is needed: all tasks exchange it. */
     handlers = malloc(tasks * sizeof *handlers);
     if (handlers == NULL) {
         perror("malloc");

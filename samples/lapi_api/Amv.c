@@ -1,5 +1,5 @@
 /*
- * LAPI_Amsendv: an active message whose data lies in several places, at the origin and at the target.
+ * LAPI_Amsendv: an active message whose data is in several places, at the origin and at the target.
  *
  * The origin sends three arrays. The target wants the numbers in two arrays of other lengths: its header
  * handler returns not an address but its own vector. That the two vectors may be cut up

@@ -69,7 +69,7 @@ int main(void)
         return EXIT_FAILURE;
     }
 
-    /* What can be read must be there before anybody knows where it is. */
+    /* What can be read must be there before another task has its address. */
     write_alphabet(text, me);
     check(LAPI_Setcntr(hndl, &was_read, 0), "LAPI_Setcntr");
     texts = exchange(hndl, tasks, text);

@@ -1,7 +1,7 @@
 /*
  * LAPI_Getv: each even task reads three fields of a record of the odd task after it, in one operation.
  *
- * Both vectors stand at the origin: one says where the bytes come from, with addresses of the target, the
+ * Both vectors are in the origin: one says where the bytes come from, with addresses of the target, the
  * other where they go. With the type LAPI_GEN_IOVECTOR they have the same number of pieces, each as long as
  * its counterpart. The counters are those of LAPI_Get.
  *
@@ -111,7 +111,7 @@ int main(void)
         return EXIT_FAILURE;
     }
 
-    /* What can be read must be there before anybody knows where it is. */
+    /* What can be read must be there before another task has its address. */
     fill(&record, me);
     check(LAPI_Setcntr(hndl, &was_read, 0), "LAPI_Setcntr");
     records = exchange(hndl, tasks, &record);

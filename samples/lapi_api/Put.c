@@ -68,7 +68,7 @@ int main(void)
         return EXIT_FAILURE;
     }
 
-    /* What can be written to must be ready before anybody knows where it is. */
+    /* What can be written to must be ready before another task has its address. */
     for (int i = 0; i < CELLS; i++)
         board[i] = -1.0;
     check(LAPI_Setcntr(hndl, &written, 0), "LAPI_Setcntr");

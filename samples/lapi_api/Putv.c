@@ -1,7 +1,7 @@
 /*
  * LAPI_Putv: each even task fills in the blanks of a form of the odd task after it, all in one operation.
  *
- * Both vectors stand at the origin; the addresses in the second one are the target's. The target counter
+ * Both vectors are in the origin; the addresses in the second one are the target's. The target counter
  * tells the target that all pieces are there, the completion counter tells the origin the same.
  *
  *     mpcc_r Putv.c -o Putv

@@ -32,7 +32,7 @@ struct step {
     RMW_ops_t op;
     const char *name;
     int operand[2]; /* COMPARE_AND_SWAP: swap if the variable is the first, to the second */
-    int answer;     /* what must come back */
+    int answer;     /* the expected result */
 };
 
 static const struct step steps[] = {
@@ -57,7 +57,7 @@ static int take_steps(lapi_handle_t hndl, int me, int target, int *variable_ther
         int answer;
 
         check(LAPI_Rmw(hndl, steps[i].op, target, variable_there, operand, &answer, &answered), "LAPI_Rmw");
-        /* The origin counter says that the answer is here; until then `operand` must stay as it is. */
+        /* The origin counter says that the result has arrived; until then `operand` must not change. */
         check(LAPI_Waitcntr(hndl, &answered, 1, &left), "LAPI_Waitcntr");
         if (steps[i].op == COMPARE_AND_SWAP)
             printf("task %d: %s (%d, %d) at task %d: %d\n", me, steps[i].name, operand[0], operand[1], target,
@@ -98,7 +98,7 @@ int main(void)
     if (me % 2 == 0)
         right = take_steps(hndl, me, me + 1, variables[me + 1]);
 
-    /* There is no target counter: the fence tells the target that nothing will change any more. */
+    /* There is no target counter: the fence ensures that the variable will not change any more. */
     check(LAPI_Gfence(hndl), "LAPI_Gfence");
     if (me % 2 != 0) {
         right = shared == AT_THE_END;

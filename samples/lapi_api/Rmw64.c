@@ -118,7 +118,7 @@ int main(void)
     check(LAPI_Address_init64(hndl, (ulong)drawn_there, lists), "LAPI_Address_init64");
 
     /*
-     * The owner draws through LAPI too: LAPI's operations are indivisible among themselves, and not beside a
+     * The owner draws through LAPI too: LAPI's operations are indivisible with regard to each other, but not to a
      * plain `next_ticket++`.
      */
     if (me % 2 == 0) {

@@ -44,7 +44,7 @@ static void check(int rc, const char *call)
     }
 }
 
-/* The functions of the lock answer numbers of the system. */
+/* The functions of the lock return numbers of errno. */
 static void check_lock(int rc, const char *function)
 {
     if (rc != 0) {
@@ -102,7 +102,7 @@ static void await(lapi_handle_t hndl, long number)
     }
 }
 
-/* The time of a message one way, in microseconds: half of that of a message and its answer. */
+/* The time of a message one way, in microseconds: half of that of a message and its reply. */
 static double measure(lapi_handle_t hndl, int me, long round_trips, lapi_thread_func_t *lock)
 {
     lapi_xfer_t message;

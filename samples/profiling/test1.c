@@ -1,6 +1,6 @@
 /*
- * The smallest program: begins and ends. What it prints beside its own line comes from the profiling layer in
- * libmyprof_r.so, of which nothing stands here.
+ * The smallest program: begins and ends. All lines except its own come from the profiling layer in
+ * libmyprof_r.so, which this source does not mention.
  */
 #include <lapi.h>
 #include <stdio.h>

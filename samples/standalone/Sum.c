@@ -1,8 +1,8 @@
 /*
  * Tasks that no launcher has started: every task adds its number to a sum that task 0 keeps.
  *
- * Nothing in the program is different from one that poe starts. Which task it is, of how many, and of which job, stands in
- * its environment, where run.sh puts it.
+ * The program does not differ from one that poe starts. LAPI reads the number of the task, the number of tasks and the key of
+ * the job from the environment, which run.sh sets.
  *
  *     cc_r Sum.c -o Sum
  *     ./run.sh ./Sum 4

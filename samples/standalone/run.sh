@@ -1,11 +1,11 @@
 #!/bin/sh
 # Starts the tasks of a job by hand, on this machine: run.sh PROGRAM TASKS
 #
-# This is all that LAPI needs to know. The exit status is 0 when that of every task is.
+# LAPI needs no other settings. The exit status is 0 when that of every task is 0.
 program=$1
 tasks=${2:-2}
 
-# The job's key, the same for all its tasks: tells it from other jobs of this user that run at the same time.
+# The job's key, the same for all its tasks: distinguishes it from other jobs of this user that run at the same time.
 MP_PARTITION=$$
 MP_PROCS=$tasks
 LAPI_USE_SHM=only

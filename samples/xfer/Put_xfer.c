@@ -1,9 +1,9 @@
 /*
- * LAPI_Xfer with LAPI_PUT_XFER: what lapi_api/Put.c does by LAPI_Put, and more of it.
+ * LAPI_Xfer with LAPI_PUT_XFER: what lapi_api/Put.c does by LAPI_Put, with every form of notification.
  *
- * The put tells all there is to tell: a send completion handler, which only LAPI_Xfer has, and the origin
- * counter say that the origin may change its data, the target counter tells the target that the data is
- * there, and the completion counter tells the origin the same.
+ * A send completion handler, which only LAPI_Xfer has, and the origin counter show that the origin may change
+ * its data; the target counter shows the target that the data has arrived, and the completion counter shows
+ * this to the origin.
  *
  *     mpcc_r Put_xfer.c -o Put_xfer
  *     poe ./Put_xfer -procs 2

@@ -141,6 +141,7 @@ fn open(
 pub fn term(context: &Context) -> Result<()> {
     let mut held = context.enter()?;
     let nested = held.nested();
+    held.core().ending = true;
     if !nested {
         give_up_the_awaited(held.core());
         let until = Instant::now() + FLUSH;

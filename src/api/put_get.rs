@@ -2,7 +2,7 @@
 
 use super::{check, nudge};
 use crate::engine::context::Held;
-use crate::engine::context::request::{Get, Put};
+use crate::engine::context::request::{Get, Places, Put};
 use crate::engine::transfer::origin;
 use crate::error::Result;
 
@@ -13,11 +13,7 @@ use crate::error::Result;
 #[inline]
 pub unsafe fn put(held: &mut Held<'_>, put: &Put) -> Result<()> {
     check::target(held, put.tgt)?;
-    check::length(put.data.len as u64)?;
-    if check::wanted(held) {
-        check::origin_address(put.data.ptr as usize, put.data.len as u64)?;
-        check::target_address(put.addr, put.data.len as u64)?;
-    }
+    check_places(held, &put.places)?;
     // SAFETY: the caller's promise.
     unsafe { origin::put(held, put) }?;
     nudge(held, put.tgt);
@@ -31,13 +27,21 @@ pub unsafe fn put(held: &mut Held<'_>, put: &Put) -> Result<()> {
 #[inline]
 pub unsafe fn get(held: &mut Held<'_>, get: &Get) -> Result<()> {
     check::target(held, get.tgt)?;
-    check::length(get.len)?;
-    if check::wanted(held) {
-        check::origin_address(get.buffer, get.len)?;
-        check::target_address(get.addr, get.len)?;
-    }
+    check_places(held, &get.places)?;
     // SAFETY: the caller's promise.
     unsafe { origin::get(held, get) }?;
     nudge(held, get.tgt);
+    Ok(())
+}
+
+/// Layouts were checked when they were made.
+#[inline]
+fn check_places(held: &Held<'_>, places: &Places) -> Result<()> {
+    let Places::Contiguous { local, remote, len } = *places else { return Ok(()) };
+    check::length(len as u64)?;
+    if check::wanted(held) {
+        check::origin_address(local, len as u64)?;
+        check::target_address(remote, len as u64)?;
+    }
     Ok(())
 }

@@ -8,7 +8,7 @@ use crate::abi::*;
 use crate::base::bytes::Piece;
 use crate::dgsp::vector::Vector;
 pub use crate::engine::context::request::{Get, Message, Put};
-use crate::engine::context::request::{GetDone, Hint};
+use crate::engine::context::request::{Hint, Places};
 use crate::proto::content::Content;
 use crate::proto::outbox::SendDone;
 use libc::{c_int, c_uint, c_ulong, c_void};
@@ -18,8 +18,7 @@ use libc::{c_int, c_uint, c_ulong, c_void};
 pub fn put(command: &lapi_put_t) -> Put {
     Put {
         tgt: command.tgt,
-        addr: command.tgt_addr,
-        data: Piece { ptr: command.org_addr as *const u8, len: command.len as usize },
+        places: between(command.org_addr, command.tgt_addr, command.len),
         tgt_cntr: command.tgt_cntr,
         cmpl_cntr: command.cmpl_cntr as usize,
         done: send_done(command.tgt, command.org_cntr, command.shdlr, command.sinfo, command.len),
@@ -32,9 +31,7 @@ pub fn put(command: &lapi_put_t) -> Put {
 pub fn get(command: &lapi_get_t) -> Get {
     Get {
         tgt: command.tgt,
-        addr: command.tgt_addr,
-        buffer: command.org_addr as usize,
-        len: wide(command.len),
+        places: between(command.org_addr, command.tgt_addr, command.len),
         tgt_cntr: command.tgt_cntr,
         org_cntr: command.org_cntr as usize,
         handler: command.chndlr,
@@ -125,17 +122,20 @@ pub fn read_modify_write(command: &lapi_rmw_t) -> rmw::Request {
 pub unsafe fn put_vector(command: &lapi_putv_t) -> PutRequest {
     PutRequest {
         pair: Pair {
-            tgt: command.tgt,
             // SAFETY: the caller's promise.
             origin: unsafe { origin_vector(command.org_vec) },
             // SAFETY: the caller's promise.
             target: unsafe { target_vector(command.tgt_vec, command.flags) },
-            tgt_cntr: command.tgt_cntr,
             contiguous: is_contiguous(command.flags),
+        },
+        put: Put {
+            tgt: command.tgt,
+            places: Places::EMPTY,
+            tgt_cntr: command.tgt_cntr,
+            cmpl_cntr: command.cmpl_cntr as usize,
+            done: send_done(command.tgt, command.org_cntr, command.shdlr, command.sinfo, 0),
             hint: hint(command.flags),
         },
-        cmpl_cntr: command.cmpl_cntr as usize,
-        done: send_done(command.tgt, command.org_cntr, command.shdlr, command.sinfo, 0),
     }
 }
 
@@ -146,19 +146,20 @@ pub unsafe fn put_vector(command: &lapi_putv_t) -> PutRequest {
 pub unsafe fn get_vector(command: &lapi_getv_t) -> GetRequest {
     GetRequest {
         pair: Pair {
-            tgt: command.tgt,
             // SAFETY: the caller's promise.
             origin: unsafe { origin_vector(command.org_vec) },
             // SAFETY: the caller's promise.
             target: unsafe { target_vector(command.tgt_vec, command.flags) },
-            tgt_cntr: command.tgt_cntr,
             contiguous: is_contiguous(command.flags),
-            hint: hint(command.flags),
         },
-        done: GetDone {
+        get: Get {
+            tgt: command.tgt,
+            places: Places::EMPTY,
+            tgt_cntr: command.tgt_cntr,
             org_cntr: command.org_cntr as usize,
             handler: command.chndlr,
             parameter: command.cinfo as usize,
+            hint: hint(command.flags),
         },
     }
 }
@@ -196,6 +197,12 @@ fn without_data(tgt: c_uint, handler: lapi_long_t, uhdr: *mut c_void, uhdr_len: 
         hint: Hint::None,
         copied: false,
     }
+}
+
+/// Contiguous data at both tasks.
+#[inline]
+fn between(local: *mut c_void, remote: lapi_long_t, len: c_ulong) -> Places {
+    Places::Contiguous { local: local as usize, remote, len: len as usize }
 }
 
 #[inline]

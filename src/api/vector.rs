@@ -3,72 +3,57 @@
 //! The vectors themselves are checked whatever ERROR_CHK is: it costs little compared with using them, and vectors
 //! that do not fit each other would write where nothing should be written.
 
-use super::{active_message, check, nudge};
+use super::{active_message, check, put_get};
 use crate::dgsp::Layout;
 use crate::dgsp::description::{describe, describe_layout};
 use crate::dgsp::vector::{self as vectors, Vector};
 use crate::engine::context::Held;
-use crate::engine::context::request::{GetDone, Hint, Message, Vectored};
-use crate::engine::transfer::vector;
+use crate::engine::context::request::{Get, Layouts, Message, Places, Put};
 use crate::error::Result;
 use crate::proto::content::Content;
 use crate::proto::outbox::SendDone;
 use std::sync::Arc;
 
-/// The two vectors of a put or get, and what goes with them.
+/// The two vectors of a put or get.
 pub struct Pair {
-    /// The target.
-    pub tgt: u32,
     /// The vector at the origin.
     pub origin: Option<Vector>,
     /// The vector at the target.
     pub target: Option<Vector>,
-    /// The target's counter, or 0.
-    pub tgt_cntr: u64,
     /// BUFFER_BOTH_CONTIGUOUS: the bytes lie one after the other, from the first address of each vector on.
     pub contiguous: bool,
-    /// What the program has set.
-    pub hint: Hint,
 }
 
 /// A put between two vectors.
 pub struct PutRequest {
     /// The vectors.
     pub pair: Pair,
-    /// The completion counter, or 0.
-    pub cmpl_cntr: usize,
-    /// What follows when the data may be changed.
-    pub done: SendDone,
+    /// The put, without its data.
+    pub put: Put,
 }
 
 /// A get between two vectors.
 pub struct GetRequest {
     /// The vectors.
     pub pair: Pair,
-    /// What follows when the data is here.
-    pub done: GetDone,
+    /// The get, without its data.
+    pub get: Get,
 }
 
 impl Pair {
-    fn checked(&self, held: &mut Held<'_>) -> Result<Option<Vectored>> {
-        check::target(held, self.tgt)?;
+    /// The places, checked; none without vectors.
+    fn places(&self) -> Result<Option<Places>> {
         vectors::check_pair(self.origin.as_ref(), self.target.as_ref())?;
         let (Some(origin), Some(target)) = (&self.origin, &self.target) else { return Ok(None) };
-        let (origin, target, description) = if self.contiguous {
+        let (local, remote, description) = if self.contiguous {
             let target = beginning(target, Layout::vector(target).len());
             let description = describe_layout(&target);
             (beginning(origin, target.len()), target, description)
         } else {
             (Layout::vector(origin), Layout::vector(target), describe(target))
         };
-        Ok(Some(Vectored {
-            tgt: self.tgt,
-            origin: Arc::new(origin),
-            target: Arc::new(target),
-            description,
-            tgt_cntr: self.tgt_cntr,
-            hint: self.hint,
-        }))
+        let layouts = Layouts { local: Arc::new(local), remote: Arc::new(remote), description };
+        Ok(Some(Places::Layouts(Arc::new(layouts))))
     }
 }
 
@@ -83,25 +68,22 @@ fn beginning(vector: &Vector, len: u64) -> Layout {
 ///
 /// # Safety
 /// The vectors must be as the man page wants them.
-pub unsafe fn put(held: &mut Held<'_>, request: &PutRequest) -> Result<()> {
-    let Some(put) = request.pair.checked(held)? else { return Ok(()) };
-    let done = SendDone { bytes: put.origin.len(), ..request.done };
+pub unsafe fn put(held: &mut Held<'_>, request: PutRequest) -> Result<()> {
+    check::target(held, request.put.tgt)?;
+    let Some(places) = request.pair.places()? else { return Ok(()) };
     // SAFETY: the caller's promise.
-    unsafe { vector::put(held, &put, request.cmpl_cntr, done) }?;
-    nudge(held, request.pair.tgt);
-    Ok(())
+    unsafe { put_get::put(held, &request.put.with(places)) }
 }
 
 /// Starts a get between two vectors (man page LAPI_Getv).
 ///
 /// # Safety
 /// The vectors must be as the man page wants them.
-pub unsafe fn get(held: &mut Held<'_>, request: &GetRequest) -> Result<()> {
-    let Some(get) = request.pair.checked(held)? else { return Ok(()) };
+pub unsafe fn get(held: &mut Held<'_>, request: GetRequest) -> Result<()> {
+    check::target(held, request.get.tgt)?;
+    let Some(places) = request.pair.places()? else { return Ok(()) };
     // SAFETY: the caller's promise.
-    unsafe { vector::get(held, &get, request.done) }?;
-    nudge(held, request.pair.tgt);
-    Ok(())
+    unsafe { put_get::get(held, &Get { places, ..request.get }) }
 }
 
 /// Starts an active message whose data is a vector (man page LAPI_Amsendv). The request comes without its data. With

@@ -28,7 +28,7 @@ pub fn look(held: &mut Held<'_>) -> Report {
         operations: Few::of(core.ops.iter().map(|pending| operation(pending, core.ops.seen(pending)))),
         collective: (entered, round.map(|round| (round, core.collectives.awaited()))),
         peers,
-        copies: Few::of(core.direct_copies.iter().map(|copy| (copy.peer, copy.copied, copy.len))),
+        copies: Few::of(core.direct_copies.iter().map(|copy| (copy.peer, copy.copied, copy.len()))),
         assemblies: Few::of(core.inbox.assemblies().map(|(src, id, assembly)| Assembling {
             src,
             id,

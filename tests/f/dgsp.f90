@@ -10,7 +10,7 @@ module state
   type(LAPI_CNTR_T) :: tgt
 end module state
 
-! Adds what has come to what is there; every argument is a reference.
+! Adds the data that has arrived to the existing data; every argument is a reference.
 function add_up(arrived, there, bytes, operand, operation) result(done)
   use state
   implicit none
@@ -26,7 +26,7 @@ function add_up(arrived, there, bytes, operand, operation) result(done)
   done = bytes
 end function add_up
 
-! Says by which program the data is to be scattered.
+! Returns the program by which the data is scattered.
 function accept_message(hndl, uhdr, uhdr_len, ret, comp_h, user_info) result(place)
   use state
   implicit none
@@ -119,7 +119,7 @@ program dgsp
   call LAPI_UTIL(hndl, pack_up, ierror)
   call ft_code(ierror, LAPI_ERR_PACK_SZ, 'a buffer that is too small')
 
-  ! References: the program is there as long as one is.
+  ! References: the program exists as long as one exists.
   more = LAPI_RESV_DGSP_T(LAPI_RESERVE_DGSP, 0, two_blocks, 0, 0)
   call LAPI_UTIL(hndl, more, ierror)
   call ft_ok(ierror, 'LAPI_RESERVE_DGSP')
@@ -131,7 +131,7 @@ program dgsp
   call LAPI_UTIL(hndl, less, ierror)
   call ft_code(ierror, LAPI_ERR_DGSP_FREE, 'none is left')
 
-  ! The function, and the program that hands it everything.
+  ! The function, and the program that passes all data to it.
   function%Util_type = LAPI_REG_DDM_FUNC
   call LAPI_ADDRESS(add_up, function%ddm_func, ierror)
   address = function%ddm_func

@@ -22,7 +22,7 @@ C     As the manual's program hwinit.f does.
    10 CONTINUE
       CALL LAPI_INIT(HNDL, HELLO, IERROR)
       CALL FT_OK(IERROR, 'LAPI_INIT')
-      CALL FT_TRUE(HELLO(1) .NE. 0, 'the protocol is told')
+      CALL FT_TRUE(HELLO(1) .NE. 0, 'the protocol is set')
       CALL FT_TRUE(LAPI_BYTE .NE. 0, 'LAPI_BYTE is set')
       CALL LAPI_QENV(HNDL, TASK_ID, ME, IERROR)
       CALL FT_OK(IERROR, 'TASK_ID')
@@ -76,7 +76,7 @@ C     Attributes.
       CALL FT_EQ8(COUNTS%Tot_pkt_sent_cnt, 0_8, 'Tot_pkt_sent_cnt')
       CALL FT_EQ8(COUNTS%Tot_ack_recv_cnt, 0_8, 'Tot_ack_recv_cnt')
 
-C     Texts: filled up with blanks, no zero at the end, and nothing behind.
+C     Texts: padded with blanks, no zero at the end, no byte beyond it.
       WIDE = REPEAT('x', 200)
       CALL LAPI_MSG_STRING(LAPI_ERR_TGT, WIDE, IERROR)
       CALL FT_OK(IERROR, 'LAPI_MSG_STRING')

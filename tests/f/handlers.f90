@@ -1,5 +1,5 @@
 ! Active messages whose handlers are Fortran's: given as a procedure, as an address, by an index; with and without data;
-! internal procedures; what the enhanced interface tells. Each task sends to the next one.
+! internal procedures; the fields of the enhanced interface. Each task sends to the next one.
 
 module inbox
   implicit none
@@ -30,7 +30,7 @@ function accept_message(hndl, uhdr, uhdr_len, msg_len, comp_h, user_info) result
   call LAPI_ADDRESS(data, place, ierror)
 end function accept_message
 
-! The completion handler that the one above asks for.
+! The completion handler that the one above names.
 subroutine complete(hndl, info)
   use inbox
   implicit none
@@ -121,7 +121,7 @@ program handlers
   call LAPI_AMSEND(hndl, next, count_message, uhdr, 16, LAPI_ADDR_NULL, 4_8, %val(0_8), org, cmpl, ierror)
   call ft_code(ierror, LAPI_ERR_ORG_ADDR_NULL, 'no data')
 
-  ! An internal procedure, which changes a variable of its host: the message is to oneself, for such a procedure has its
+  ! An internal procedure, which changes a variable of its host: the target is the task itself, because such a procedure has its
   ! address only as long as its host runs, and only there.
   counted = 0
   call LAPI_AMSEND(hndl, me, internal, uhdr, 16, LAPI_ADDR_NULL, 0_8, %val(0_8), %val(0_8), cmpl, ierror)
@@ -133,7 +133,7 @@ program handlers
 
 contains
 
-  ! Waits for the message from the last task, looks at it, and lets the others do so.
+  ! Waits for the message from the last task, checks it, and lets the others do so.
   subroutine all_is_there(what, times)
     character(*), intent(in) :: what
     integer, intent(in) :: times

@@ -1,4 +1,4 @@
-! The module lapi, from its source: every call has an interface, and anything may stand where anything may.
+! The module lapi, from its source: every call has an interface, and arguments of any type are allowed where C has void *.
 include 'lapi.f90'
 
 module state

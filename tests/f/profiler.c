@@ -1,5 +1,5 @@
 /*
- * A profiling library as chapter 9 of the manual has it: LAPI_Init by both its C and its Fortran name, LAPI_Senv and
+ * A profiling library as in chapter 9 of the manual: LAPI_Init by both its C and its Fortran name, LAPI_Senv and
  * LAPI_Fence by their C names alone, LAPI_GFENCE by the name that gfortran gives it.
  */
 #include <lapi.h>

@@ -14,8 +14,8 @@ C     progress; fixed form. Each task works on the next one.
       TYPE (LAPI_CNTR_T) TGT, ORG, CMPL
       TYPE (LAPI_MSG_INFO_T) SEEN
       INTEGER LIST(1), STATUS(1)
-C     What changes after a call has returned is in common, so that the compiler
-C     knows of it.
+C     Variables that change after a call are in common, so that the compiler
+C     expects it.
       COMMON /SHARED/ BOARD, TGT, LONG, WORD
       COMMON /ASYNC/ COPY, OLD, ORG, CMPL, LOLD, STATUS
 
@@ -84,7 +84,7 @@ C     A get, and without counters both ways.
       CALL LAPI_FENCE(HNDL, IERROR)
       CALL FT_EQ(COPY(1), 77, 'LAPI_GET without counters')
 
-C     Nothing but a counter.
+C     Only a counter.
       CALL LAPI_PUT(HNDL, NEXT, 0_8, LAPI_ADDR_NULL, LAPI_ADDR_NULL,
      1              CNTRS(NEXT), %VAL(0_8), %VAL(0_8), IERROR)
       CALL FT_OK(IERROR, 'LAPI_PUT of nothing')

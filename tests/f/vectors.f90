@@ -10,7 +10,7 @@ module place
   type(LAPI_VEC_T) :: there
 end module place
 
-! A header handler for vectors answers with the address of one.
+! A header handler for vectors returns the address of one.
 function accept_vector(hndl, uhdr, uhdr_len, len_vec, comp_h, user_info) result(vector)
   use place
   implicit none
@@ -115,7 +115,7 @@ program vectors
   call LAPI_GETV(hndl, next, tgt_vec, org_vec, %val(0_8), org, ierror)
   call ft_code(ierror, LAPI_ERR_TGT_VEC_TYPE, 'a wrong type')
 
-  ! An active message; the handler answers with a vector.
+  ! An active message; the handler returns a vector.
   call LAPI_GFENCE(hndl, ierror)
   board = 0
   call LAPI_GFENCE(hndl, ierror)
@@ -135,7 +135,7 @@ program vectors
 
 contains
 
-  ! Waits for all three counters, and looks at the board: 5 elements after `first`, 10 after `second`.
+  ! Waits for all three counters, and checks the board: 5 elements after `first`, 10 after `second`.
   subroutine came(what, first, second)
     character(*), intent(in) :: what
     integer, intent(in) :: first, second

@@ -1,8 +1,8 @@
 ! LAPI_XFER with every structure but that of gather/scatter programs (dgsp.f90); send completion handlers, completion handlers
 ! at the origin, and an error handler. Each task works on the next one.
 !
-! What LAPI reads or changes by its address stands in a module: a compiler takes it for granted that a variable of the
-! program alone is used only by calls that it is an argument of.
+! Variables that LAPI reads or changes by their addresses are in a module: a compiler assumes that only calls with a local
+! variable as an argument use it.
 
 module state
   implicit none
@@ -291,7 +291,7 @@ program xfer
   call ft_eq(errors(1), 0, 'no error so far')
   call LAPI_GFENCE(hndl, ierror)
 
-  ! The same with a vector of a type that there is not: the error handler of the target is told, the counters act.
+  ! The same with a vector of an unknown type: the error handler of the target is called, the counters are incremented.
   header = [301, 7]
   call LAPI_XFER(hndl, amv, ierror)
   call ft_ok(ierror, 'LAPI_AMV_T')

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::stage::{build_dir, lock, stage, workspace};
 
-/// Compiles a LAPI program with the staged `mpcc_r` and answers the path of the executable.
+/// Compiles a LAPI program with the staged `mpcc_r` and returns the path of the executable.
 ///
 /// `sources` are relative to the top of the source tree. The result is kept under the build folder and used
 /// again as long as the sources, the headers beside them, the flags and the staged library are the same.
@@ -48,7 +48,7 @@ pub fn compile_with(compiler: &Path, name: &str, sources: &[&str], flags: &[&str
     program
 }
 
-/// A number that changes whenever the program would.
+/// A number that changes whenever the resulting program changes.
 fn fingerprint(compiler: &Path, sources: &[&str], flags: &[&str]) -> u64 {
     let mut hash = DefaultHasher::new();
     compiler.hash(&mut hash);

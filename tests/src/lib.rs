@@ -1,4 +1,4 @@
-//! What the tests share: a staged installation, compiled C programs, and jobs with a deadline.
+//! Support for the tests: a staged installation, compiled C programs, and jobs with a deadline.
 //!
 //! A test compiles a program with the installed wrappers and runs it as a job:
 //!
@@ -9,7 +9,7 @@
 //! support::Job::new(&program).procs(2).env("MP_INFOLEVEL", "2").arg("4096").run().ok();
 //! ```
 //!
-//! Everything here may be used by many tests at once and in any order. A job that is not over at its deadline
+//! Everything here may be used by many tests at once and in any order. A job that still runs at its deadline
 //! is ended, and what each of its processes was doing is printed first.
 
 mod compile;

@@ -1,4 +1,4 @@
-//! Jobs whose processes can be found wherever they went.
+//! Jobs whose processes can always be found.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -8,7 +8,7 @@ use nix::unistd::Pid;
 use crate::processes::named;
 use crate::run::{Job, Outcome, Running, eventually};
 
-/// A job that can be found again by what stands in its environment: its processes may change their parent, their
+/// A job that is identified by a variable in its environment: its processes may change their parent, their
 /// group and their session.
 #[derive(Debug)]
 pub struct Marked {
@@ -30,7 +30,7 @@ impl Marked {
         self.running.as_mut().expect("it has not ended")
     }
 
-    /// Waits for the end of the job; then nothing of it may be left.
+    /// Waits for the end of the job; then none of its processes may be left.
     #[track_caller]
     pub fn over(&mut self) -> Outcome {
         let running = self.running.take().expect("it ends once");
@@ -39,7 +39,7 @@ impl Marked {
         outcome
     }
 
-    /// Waits until nothing of the job is left, and fails when that does not come about.
+    /// Waits until no process of the job is left, and fails when one remains.
     #[track_caller]
     pub fn nothing_is_left(&self) {
         assert!(eventually(|| named(&self.mark).is_empty()), "left behind: {:?}", named(&self.mark));
@@ -47,7 +47,7 @@ impl Marked {
 }
 
 impl Drop for Marked {
-    /// What a failing test finds left behind must not stay behind.
+    /// A failing test ends the processes that it has found.
     fn drop(&mut self) {
         for pid in named(&self.mark) {
             let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);

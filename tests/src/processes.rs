@@ -1,4 +1,4 @@
-//! What `/proc` says of other processes.
+//! Reads `/proc` for other processes.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -30,7 +30,7 @@ pub fn descendants(pid: i32) -> Vec<i32> {
     found
 }
 
-/// All living processes in whose command line or environment `mark` occurs: finds what has left its parent.
+/// All living processes in whose command line or environment `mark` occurs: finds those that have left their parent.
 /// A process whose environment may not be read is not found.
 pub fn named(mark: &str) -> Vec<i32> {
     let occurs = |path: String| {
@@ -44,7 +44,7 @@ pub fn named(mark: &str) -> Vec<i32> {
         .collect()
 }
 
-/// Where each process stands: state, what it waits for in the kernel, and every thread's stack if there is gdb.
+/// The state of each process, what it waits for in the kernel, and every thread's stack if gdb is installed.
 pub(crate) fn standing(pids: &[i32]) -> String {
     let mut text = String::new();
     for pid in pids {

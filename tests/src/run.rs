@@ -28,7 +28,7 @@ pub struct Job {
     deadline: Duration,
 }
 
-/// How many times longer everything may take than usual: with an instrumented library it does.
+/// The factor by which deadlines are extended: an instrumented library is slower.
 pub(crate) fn patience() -> u32 {
     std::env::var("TEST_PATIENCE").ok().and_then(|times| times.parse().ok()).unwrap_or(1)
 }
@@ -39,20 +39,20 @@ fn common() -> Vec<String> {
     words.split_whitespace().map(str::to_owned).collect()
 }
 
-/// What became of a job.
+/// The result of a job.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The exit status, when the process exited.
     pub status: Option<i32>,
     /// The signal that ended the process, when one did.
     pub signal: Option<i32>,
-    /// All that was written to standard output; bytes that are not UTF-8 are replaced.
+    /// All standard output; bytes that are not UTF-8 are replaced.
     pub stdout: String,
-    /// All that was written to standard error, likewise.
+    /// All standard error, likewise.
     pub stderr: String,
     /// Whether the job was ended because its deadline had passed.
     pub timed_out: bool,
-    /// Where each process stood at the deadline; empty when the job was over in time.
+    /// The state of each process at the deadline; empty when the job was over in time.
     pub standing: String,
 }
 
@@ -87,7 +87,7 @@ impl Job {
         }
     }
 
-    /// `poe` itself, with nothing but the arguments that the test gives.
+    /// `poe` itself, with only the arguments that the test gives.
     pub fn poe() -> Self {
         Self { program: None, ..Self::new("") }
     }
@@ -103,7 +103,7 @@ impl Job {
         self
     }
 
-    /// Takes a variable away.
+    /// Removes a variable.
     pub fn env_remove(mut self, name: impl AsRef<OsStr>) -> Self {
         self.env.push((name.as_ref().to_owned(), None));
         self
@@ -121,7 +121,7 @@ impl Job {
         self
     }
 
-    /// What stands on standard input; nothing unless given.
+    /// The standard input; empty unless given.
     pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.stdin = bytes.into();
         self
@@ -151,7 +151,7 @@ impl Job {
         let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?} cannot be run: {error}"));
         let mut stdin = child.stdin.take().expect("stdin is a pipe");
         let bytes = self.stdin.clone();
-        // A program that does not read its input closes the pipe: that is its right.
+        // A program that does not read its input closes the pipe: this is allowed.
         thread::spawn(move || stdin.write_all(&bytes));
         let stdout = Stream::read(child.stdout.take().expect("stdout is a pipe"));
         let stderr = Stream::read(child.stderr.take().expect("stderr is a pipe"));
@@ -179,7 +179,7 @@ impl Job {
             .collect();
         let mut command = Command::new(words[0]);
         command.args(&words[1..]).current_dir(&self.dir);
-        // What the caller's own shell says of jobs, and of languages, must not change the tests.
+        // Variables of the caller's shell for jobs and languages must not change the tests.
         for (name, _) in std::env::vars_os() {
             let text = name.to_string_lossy();
             let language = text.starts_with("LC_") || ["LANG", "LANGUAGE", "NLSPATH"].contains(&&*text);
@@ -198,8 +198,8 @@ impl Job {
             };
         }
         // A shell starts its background jobs with the keys of the terminal ignored, nohup ignores the hang-up; poe
-        // would go on ignoring them.
-        // SAFETY: the closure makes system calls only, and puts back what every program starts with.
+        // would continue to ignore them.
+        // SAFETY: the closure makes system calls only, and restores the defaults of every program.
         unsafe {
             command.pre_exec(|| {
                 for ignored in [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT] {
@@ -228,17 +228,17 @@ impl Running {
         killpg(Pid::from_raw(self.pid), signal).expect("the job is there to be signalled");
     }
 
-    /// What has been written to standard output so far.
+    /// The standard output so far.
     pub fn stdout_so_far(&mut self) -> String {
         String::from_utf8_lossy(self.stdout.so_far()).into_owned()
     }
 
-    /// What has been written to standard error so far.
+    /// The standard error so far.
     pub fn stderr_so_far(&mut self) -> String {
         String::from_utf8_lossy(self.stderr.so_far()).into_owned()
     }
 
-    /// Waits until `count` lines stand on standard output, and answers them. Panics at the deadline.
+    /// Waits until standard output has `count` lines, and returns them. Panics at the deadline.
     pub fn lines(&mut self, count: usize) -> Vec<String> {
         loop {
             let text = self.stdout_so_far();
@@ -277,8 +277,8 @@ impl Running {
         }
     }
 
-    /// Ends everything that belongs to the job, and answers where it stood. The answer is printed too: a test that
-    /// panics for another reason still says where its job hung.
+    /// Ends all processes of the job, and returns their states. It also prints them: a test that
+    /// panics for another reason still shows where its job hung.
     fn kill(&mut self) -> String {
         let mut pids = descendants(self.pid);
         if alive(self.pid) {
@@ -307,13 +307,13 @@ impl Drop for Running {
 }
 
 impl Outcome {
-    /// Panics with all that the job wrote unless it exited with status 0 in time.
+    /// Panics with the output of the job unless it exited with status 0 in time.
     #[track_caller]
     pub fn ok(&self) -> &Self {
         self.exited(0)
     }
 
-    /// Panics with all that the job wrote unless it exited with this status in time.
+    /// Panics with the output of the job unless it exited with this status in time.
     #[track_caller]
     pub fn exited(&self, status: i32) -> &Self {
         assert!(self.status == Some(status) && !self.timed_out, "status {status} was expected\n{self}");
@@ -336,7 +336,7 @@ impl std::fmt::Display for Outcome {
     }
 }
 
-/// Waits until `fact` holds, for at most 20 seconds; answers whether it came to hold.
+/// Waits until `fact` holds, for at most 20 seconds; returns whether it does.
 pub fn eventually(fact: impl Fn() -> bool) -> bool {
     let last = Instant::now() + Duration::from_secs(20);
     while !fact() {
@@ -348,7 +348,7 @@ pub fn eventually(fact: impl Fn() -> bool) -> bool {
     true
 }
 
-/// An output of the job, read by a thread as it comes.
+/// An output of the job, read by a thread as it arrives.
 #[derive(Debug)]
 struct Stream {
     pieces: Receiver<Vec<u8>>,

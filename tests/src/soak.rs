@@ -1,5 +1,5 @@
-//! The soak's driver: starts the tasks of `tests/c/soak`, kills some of them at moments that follow from a seed, starts them
-//! anew, and sees to it that they go on.
+//! The soak's driver: starts the tasks of `tests/c/soak`, kills some of them at moments that follow from a seed, restarts
+//! them, and checks that they continue.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -20,9 +20,9 @@ use crate::processes::standing;
 use crate::run::patience;
 use crate::stage::build_dir;
 
-/// So many tasks at most.
+/// The maximum number of tasks.
 pub const MOST_TASKS: usize = 16;
-/// Nobody has done anything for so long: they hang.
+/// After this time without progress of any task they hang.
 const PATIENCE: Duration = Duration::from_secs(45);
 
 /// Of the board in `tests/c/soak/soak.h`: the offset in words of each part.
@@ -83,10 +83,10 @@ const PHASES: [&str; 10] = [
     "ending",
 ];
 
-/// What a soak shall be like.
+/// The parameters of a soak.
 #[derive(Clone, Copy, Debug)]
 pub struct Soak {
-    /// Which one. The same number means the same operations and the same kills, as far as the machine lets it.
+    /// Which one. The same number means the same operations and the same kills, as far as the machine's timing is the same.
     pub seed: u64,
     /// How long, in seconds.
     pub seconds: u64,
@@ -95,10 +95,10 @@ pub struct Soak {
 }
 
 impl Soak {
-    /// Runs it. The answer is its line of totals.
+    /// Runs it. Returns its line of totals.
     ///
     /// # Errors
-    /// What has failed, and how to repeat it.
+    /// The failure, and the command that repeats it.
     pub fn run(self) -> Result<String, String> {
         let mut driver =
             Driver::start(self).map_err(|error| format!("the soak cannot be started: {error}"))?;
@@ -114,15 +114,15 @@ impl Soak {
 
 struct Driver {
     soak: Soak,
-    /// Who dies and when.
+    /// Which tasks die, and when.
     random: u64,
-    /// Who is stopped for a moment. Apart, since how often is a question of the machine's speed.
+    /// Which tasks are stopped briefly. Separate, since their number depends on the machine's speed.
     pauses: u64,
     dir: PathBuf,
     board: File,
     program: PathBuf,
     children: Vec<Option<Child>>,
-    /// Who lives all the time, so that what grows slowly is found.
+    /// The task that is never killed, so that slow growth is found.
     witness: usize,
     began: Instant,
     progress: (u64, Instant),
@@ -204,7 +204,7 @@ impl Driver {
             self.let_run()?;
             self.kill_some("running")?;
             self.wait_for("the survivors' purge", Self::survivors_have_purged)?;
-            // Now and then one more dies while they come together again.
+            // Sometimes one more dies while they reconnect.
             while self.below(4) == 0 {
                 self.sleep_up_to(20)?;
                 self.kill_in_between()?;
@@ -219,7 +219,7 @@ impl Driver {
         Ok(totals)
     }
 
-    /// A while in which tasks work, and are stopped for a moment now and then.
+    /// A period in which tasks work, and are sometimes stopped briefly.
     fn let_run(&mut self) -> Result<(), String> {
         let until = Instant::now() + Duration::from_millis(100 + self.below(1500));
         loop {
@@ -240,7 +240,7 @@ impl Driver {
         }
     }
 
-    /// One task dies, sometimes two at once; their places are taken again a moment later.
+    /// One task dies, sometimes two at once; new processes take their places a moment later.
     fn kill_some(&mut self, when: &str) -> Result<(), String> {
         let count = if self.soak.tasks > 3 && self.below(5) == 0 { 2 } else { 1 };
         let mut victims = Vec::new();
@@ -253,13 +253,13 @@ impl Driver {
         self.end(&victims, when);
         for task in victims {
             self.sleep_up_to(30)?;
-            self.spawn(task).map_err(|error| format!("task {task} cannot be started anew: {error}"))?;
+            self.spawn(task).map_err(|error| format!("task {task} cannot be restarted: {error}"))?;
         }
         Ok(())
     }
 
-    /// One more dies, perhaps one that has just been started anew. Who takes its place is started when all others know: one of
-    /// them that is new itself could not tell otherwise whether it has met the former one or the next.
+    /// One more dies, perhaps one that has just been restarted. Its successor starts when all others have detected
+    /// the death: otherwise one of them that is new itself could not distinguish the former process from the next.
     fn kill_in_between(&mut self) -> Result<(), String> {
         let task = self.below(self.soak.tasks as u64) as usize;
         if task == self.witness {
@@ -267,7 +267,7 @@ impl Driver {
         }
         self.end(&[task], "coming together");
         self.wait_for("the others' purge", Self::survivors_have_purged_all)?;
-        self.spawn(task).map_err(|error| format!("task {task} cannot be started anew: {error}"))
+        self.spawn(task).map_err(|error| format!("task {task} cannot be restarted: {error}"))
     }
 
     fn end(&mut self, victims: &[usize], when: &str) {
@@ -275,7 +275,7 @@ impl Driver {
             self.signal(task, Signal::SIGSTOP);
         }
         for &task in victims {
-            // Before it dies: whoever hears of its death finds here that it is true.
+            // Before it dies: a task to which LAPI reports the death verifies it here.
             self.set(word::LIFE + task, self.get(word::LIFE + task) + 1);
         }
         for &task in victims {
@@ -283,7 +283,7 @@ impl Driver {
                 let _ = child.kill();
                 let _ = child.wait();
             }
-            // The new process says so for itself.
+            // The new process sets this itself.
             self.set(word::PURGED + task, 0);
             self.deaths += 1;
             println!(
@@ -295,13 +295,13 @@ impl Driver {
         self.set(word::ERA, self.get(word::ERA) + 1);
     }
 
-    /// All tasks stand at the present era.
+    /// All tasks are in the present era.
     fn all(&self, what: usize) -> bool {
         let era = self.get(word::ERA);
         (0..self.soak.tasks).all(|task| self.get(what + task) == era)
     }
 
-    /// All but those that were started in this era, which have something else to do first.
+    /// All except those that were started in this era, which must initialise first.
     fn survivors_have_purged(&self) -> bool {
         let era = self.get(word::ERA);
         (0..self.soak.tasks)
@@ -326,7 +326,7 @@ impl Driver {
         self.look("nothing")
     }
 
-    /// Fails when a task has ended badly, or nobody has done anything for long.
+    /// Fails when a task has failed, or no task has made progress for long.
     fn look(&mut self, what: &str) -> Result<(), String> {
         for (task, place) in self.children.iter_mut().enumerate() {
             let Some(child) = place else { continue };
@@ -352,7 +352,7 @@ impl Driver {
 
     fn hang(&self, what: &str) -> String {
         let mut text = format!(
-            "nobody has done anything for {:?}, after {:?}; the driver waits for {what}\n",
+            "no task has made progress for {:?}, after {:?}; the driver waits for {what}\n",
             self.progress.1.elapsed(),
             self.began.elapsed(),
         );

@@ -23,7 +23,7 @@ pub fn build_dir() -> PathBuf {
 /// The prefix under which the library, the headers, `poe` and the wrappers are installed.
 ///
 /// That is `LAPI_STAGE` when it is set (as `make test` does). Otherwise `make stage` is run once per test
-/// process, under a file lock, so that several test processes do not build into one another.
+/// process, under a file lock, so that several test processes do not build into the same folder.
 pub fn stage() -> &'static Path {
     static STAGE: OnceLock<PathBuf> = OnceLock::new();
     STAGE.get_or_init(|| match std::env::var_os("LAPI_STAGE") {
@@ -51,7 +51,7 @@ fn make_stage() -> PathBuf {
     stage
 }
 
-/// Takes the lock that `path` names, and holds it until the answer is dropped.
+/// Takes the lock that `path` names, and holds it until the returned value is dropped.
 pub(crate) fn lock(path: &Path) -> Flock<File> {
     fs::create_dir_all(path.parent().expect("a lock lies in a folder"))
         .expect("the build folder can be made");

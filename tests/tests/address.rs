@@ -1,4 +1,4 @@
-//! LAPI_Address_init and its kin.
+//! LAPI_Address_init and related calls.
 
 mod ltest;
 

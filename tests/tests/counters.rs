@@ -1,4 +1,4 @@
-//! Counters: what the calls mean, and when each counter goes up.
+//! Counters: the semantics of the calls, and when each counter is incremented.
 
 mod ltest;
 

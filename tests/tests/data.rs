@@ -5,7 +5,7 @@ mod ltest;
 use ltest::{job, passed, run};
 use openlapi_tests::Job;
 
-/// The ways of large messages through shared memory: as measured, each way by itself, and the kernel saying no.
+/// The paths of large messages through shared memory: as measured, each path alone, and with copies refused.
 const WAYS: [(&str, &str); 4] = [
     ("LAPI_SHM_BULK", "auto"),
     ("LAPI_SHM_BULK", "pipeline"),

@@ -5,7 +5,7 @@ mod ltest;
 use ltest::{job, passed, run};
 use openlapi_tests::Job;
 
-/// The ways of large messages through shared memory: as measured, each way by itself, and the kernel saying no.
+/// The paths of large messages through shared memory: as measured, each path alone, and with copies refused.
 const WAYS: [(&str, &str); 4] = [
     ("LAPI_SHM_BULK", "auto"),
     ("LAPI_SHM_BULK", "pipeline"),
@@ -73,7 +73,7 @@ fn random_programs() {
     run("dgsp/random", 4, "6 160");
 }
 
-/// The verifier has nothing against programs whose descriptors are true.
+/// The verifier accepts programs whose descriptors are correct.
 #[test]
 fn random_programs_verified() {
     passed(&job("dgsp/random", 2, "7 400").env("LAPI_VERIFY_DGSP", "yes").run(), 2);
@@ -134,11 +134,11 @@ fn wrong_programs_are_refused() {
 }
 
 #[test]
-fn programs_in_the_wrong_place_are_told() {
+fn programs_in_the_wrong_place_are_reported() {
     for procs in [1, 2, 3] {
-        run("dgsp/errors", procs, "told");
+        run("dgsp/errors", procs, "reported");
     }
-    passed(&job("dgsp/errors", 2, "told").env("LAPI_SHM_BULK", "attach").run(), 2);
+    passed(&job("dgsp/errors", 2, "reported").env("LAPI_SHM_BULK", "attach").run(), 2);
     let outcome = job("dgsp/errors", 2, "default").run();
     assert!(
         !outcome.timed_out && outcome.status != Some(0),

@@ -21,7 +21,7 @@ fn in_dev_shm() -> BTreeSet<String> {
     entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
-/// Runs a job of `procs` tasks and kills task `whom` `delay` milliseconds after all of them are at work.
+/// Runs a job of `procs` tasks and kills task `whom`, `delay` milliseconds after all of them are at work.
 fn kill_one(case: &str, procs: usize, whom: usize, delay: u64) {
     let (mark, before) = (mark(), in_dev_shm());
     let mut running = job("failure/victim", procs, case).env("OPENLAPI_TEST_MARK", &mark).start();
@@ -40,10 +40,10 @@ fn kill_one(case: &str, procs: usize, whom: usize, delay: u64) {
     assert_ne!(outcome.status, Some(0), "{case}: the job has failed\n{outcome}");
     names_task_and_signal(&outcome, whom);
     assert!(eventually(|| named(&mark).is_empty()), "{case}: these are left: {:?}", named(&mark));
-    // Jobs of other programs come and go; what this one has left behind would stay.
+    // Processes of other programs end soon; those that this job has left behind would stay.
     let left = || in_dev_shm().difference(&before).cloned().collect::<Vec<_>>();
     assert!(eventually(|| left().is_empty()), "{case}: left in /dev/shm: {:?}", left());
-    // The next job is not disturbed by anything of this one.
+    // Nothing of this job affects the next one.
     run("data/sizes", procs, "put 4096");
 }
 
@@ -85,19 +85,19 @@ fn a_task_killed_while_others_wait_for_it() {
 
 /// What the error handler of task 0 has printed.
 #[track_caller]
-fn told_of_task_1(outcome: &Outcome) {
+fn reported_task_1(outcome: &Outcome) {
     outcome.ok();
     let line = outcome.stdout.lines().find_map(|line| line.strip_prefix("ERROR ")).unwrap_or_default();
     let numbers: Vec<i32> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
     assert!(
         matches!(numbers[..], [code, 0, 1] if code >= 400),
-        "the error handler runs in task 0 and is told a code and task 1\n{outcome}"
+        "the error handler runs in task 0 and gets a code and task 1\n{outcome}"
     );
 }
 
-/// Without a launcher nobody ends the job: the operation that waits for the dead task ends with an error.
+/// Without a launcher the job is not ended: the operation that waits for the dead task ends with an error.
 #[test]
-fn a_task_that_waits_for_a_dead_one_is_told() {
+fn a_task_that_waits_for_a_dead_one_gets_a_report() {
     let key = format!("{}77", std::process::id());
     let start = |task: &str| {
         Job::direct(program("failure/victim"))
@@ -111,14 +111,14 @@ fn a_task_that_waits_for_a_dead_one_is_told() {
     one.lines(1);
     thread::sleep(Duration::from_millis(300));
     one.signal_group(nix::sys::signal::Signal::SIGKILL);
-    told_of_task_1(&zero.wait());
+    reported_task_1(&zero.wait());
     assert_eq!(one.wait().signal, Some(9));
 }
 
-/// Nor does poe, when a task ends well: who then wants something of it is told.
+/// Nor does poe end it when a task exits with status 0: a task with an operation to it gets a report.
 #[test]
-fn a_task_that_waits_for_one_that_has_left_is_told() {
-    told_of_task_1(&job("failure/victim", 2, "gone").run());
+fn a_task_that_waits_for_one_that_has_left_gets_a_report() {
+    reported_task_1(&job("failure/victim", 2, "gone").run());
 }
 
 /// Runs a job in a mount namespace of its own, after a script that changes what is mounted there.
@@ -151,7 +151,7 @@ fn dev_shm_full() {
 
 #[test]
 fn dev_shm_absent() {
-    // A /dev that has only what every program needs.
+    // A /dev that has only the devices that every program needs.
     let absent = "dev=$(mktemp -d)\n\
                   mount -t tmpfs tmpfs $dev\n\
                   for node in null zero full random urandom; do : >$dev/$node; mount --bind /dev/$node $dev/$node; done\n\

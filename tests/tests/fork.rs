@@ -1,11 +1,11 @@
-//! Processes that a task makes: forked children, programs that are started, and programs that a task becomes.
+//! Processes that a task creates: forked children, programs that it starts, and programs that it executes by exec.
 
 mod ltest;
 
 use ltest::{job, passed, program, run};
 use openlapi_tests::Job;
 
-/// A child tries calls that must fail, and they need not say so.
+/// A child makes calls that must fail, and they need not print messages.
 fn quietly(procs: usize, args: &str) {
     passed(&job("fork/fork", procs, args).env("MP_INFOLEVEL", "0").run(), procs);
 }

@@ -1,4 +1,4 @@
-//! The harness itself: a job that hangs is ended, and says where it stood.
+//! The harness itself: a job that hangs is ended, and its state is printed.
 
 use openlapi_tests::{Job, compile_plain, named};
 
@@ -18,7 +18,7 @@ fn a_job_that_hangs_says_where_and_is_ended() {
 
 #[test]
 fn output_that_stays_open_is_found() {
-    // The program ends, and what it started holds its output: a leak that must not pass unseen.
+    // The program ends, and a process that it has started keeps its output open: the test must detect this leak.
     let task = compile_plain("poe_task", &["tests/c/poe/task.c"], &[]);
     let mark = format!("HARNESS_LEAK_MARK={}.", std::process::id());
     let (name, value) = mark.split_once('=').expect("it is a variable");

@@ -1,4 +1,4 @@
-//! LAPI_Init and LAPI_Term, and the ways in which a task comes to its job.
+//! LAPI_Init and LAPI_Term, and how a task finds its job.
 
 mod ltest;
 

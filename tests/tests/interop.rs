@@ -17,7 +17,7 @@ fn is_there() -> bool {
     there
 }
 
-/// Compiles `tests/c/NAME.c` or a sample for so many bits.
+/// Compiles `tests/c/NAME.c` or a sample for this number of bits.
 fn program(source: &str, bits: u32) -> PathBuf {
     let name = format!("bits{bits}-{}", source.replace('/', "-"));
     let flag = format!("-q{bits}");
@@ -31,7 +31,7 @@ fn program(source: &str, bits: u32) -> PathBuf {
     built
 }
 
-/// Fails unless every task has said PASS.
+/// Fails unless every task has printed PASS.
 #[track_caller]
 fn passed(outcome: &Outcome, tasks: usize) {
     outcome.ok();

@@ -1,4 +1,4 @@
-//! `lapi_info`: what it tells is what is, and what it says would fail does.
+//! `lapi_info`: what it reports is true, and what it reports as failing fails.
 
 use nix::libc;
 use openlapi_tests::{Job, Outcome, compile, compile_plain, stage, workspace};
@@ -63,7 +63,7 @@ fn shared_memory_is_usable_and_networks_are_not() {
     }
 }
 
-/// Nothing stands between this test and the kernel but what the machine itself forbids.
+/// Only the machine itself can forbid these system calls.
 #[test]
 fn a_copy_has_really_been_tried() {
     let attach = check(&report(info()), "cross-memory attach").clone();
@@ -73,7 +73,7 @@ fn a_copy_has_really_been_tried() {
 }
 
 #[test]
-fn a_refused_copy_is_told_with_its_reason_and_is_no_failure() {
+fn a_refused_copy_is_reported_with_its_reason_and_is_no_failure() {
     for call in [libc::SYS_process_vm_readv, libc::SYS_process_vm_writev] {
         let report = refused(libc::EPERM, &[call]);
         let attach = check(&report, "cross-memory attach");
@@ -90,7 +90,7 @@ fn a_refused_copy_is_told_with_its_reason_and_is_no_failure() {
 }
 
 #[test]
-fn what_else_is_refused_is_told() {
+fn other_refusals_are_reported() {
     for (call, name, error, words) in [
         (libc::SYS_pidfd_open, "process descriptors", libc::EPERM, "Operation not permitted"),
         (libc::SYS_membarrier, "asymmetric barriers", libc::ENOSYS, "Function not implemented"),
@@ -124,7 +124,7 @@ fn a_job_without_shared_memory_would_fail() {
 }
 
 #[test]
-fn attach_that_is_switched_off_is_told() {
+fn attach_that_is_switched_off_is_reported() {
     for setting in ["no", "deny"] {
         let report = report(info().env("LAPI_SHM_ATTACH", setting));
         let attach = check(&report, "cross-memory attach");
@@ -174,9 +174,9 @@ fn values_and_where_they_come_from() {
     assert_eq!((&level["value"], &level["source"]), (&"0".into(), &"default".into()));
 }
 
-/// What is told as refused is refused by LAPI_Init, with that code.
+/// LAPI_Init refuses the values that are reported as refused, with the same code.
 #[test]
-fn refused_values_are_told_by_the_error_that_lapi_init_answers() {
+fn refused_values_are_reported_with_the_error_that_lapi_init_returns() {
     for (name, value, error) in [
         ("LAPI_SPIN", "never", "LAPI_ERR_UNKNOWN"),
         ("MP_MSG_API", "mpi", "LAPI_ERR_MSG_API"),

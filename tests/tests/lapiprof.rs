@@ -32,11 +32,11 @@ fn json(path: &Path) -> Value {
 }
 
 fn list<'a>(value: &'a Value, name: &str) -> &'a Vec<Value> {
-    value[name].as_array().unwrap_or_else(|| panic!("{name} is no list: {value}"))
+    value[name].as_array().unwrap_or_else(|| panic!("{name} is not a list: {value}"))
 }
 
 fn number(value: &Value, name: &str) -> u64 {
-    value[name].as_u64().unwrap_or_else(|| panic!("{name} is no number: {value}"))
+    value[name].as_u64().unwrap_or_else(|| panic!("{name} is not a number: {value}"))
 }
 
 /// Count and bytes of all rows with this call and a name of the place that begins so.
@@ -52,7 +52,7 @@ fn check(report: &Value, tasks: u64, times: u64) {
     assert!(list(report, "missing").is_empty());
     assert_eq!(list(report, "task").len() as u64, tasks);
 
-    // The communication matrix: nothing but a ring.
+    // The communication matrix: only a ring.
     let moved = |link: &Value, kind: &str| [number(&link[kind], "count"), number(&link[kind], "bytes")];
     assert_eq!(list(report, "links").len() as u64, tasks, "{report:#}");
     for (me, link) in (0..tasks).zip(list(report, "links")) {
@@ -112,7 +112,7 @@ fn check(report: &Value, tasks: u64, times: u64) {
     assert_eq!(sizes("am"), [[32, 7 * n]]);
     assert_eq!(sizes("rmw"), [[4, 6 * n], [8, n]]);
 
-    // In the course of time nothing is lost either.
+    // The calls over time are complete too.
     let counts = &report["timeline"]["counts"];
     for kind in ["put", "get", "am", "rmw"] {
         let over_time: u64 = list(counts, kind).iter().map(|count| count.as_u64().unwrap()).sum();
@@ -121,7 +121,7 @@ fn check(report: &Value, tasks: u64, times: u64) {
     }
 }
 
-/// The trace is one, and each thread's events follow each other. Answers how many there are.
+/// The trace is one, and each thread's events follow each other. Returns how many there are.
 fn check_trace(out: &Path) -> u64 {
     let trace = json(&out.join("trace.json"));
     let mut last: HashMap<(u64, u64), f64> = HashMap::new();
@@ -139,7 +139,7 @@ fn check_trace(out: &Path) -> u64 {
     count
 }
 
-/// The page needs nothing from anywhere, and holds the report.
+/// The page loads no other files, and contains the report.
 fn check_page(out: &Path) {
     let page = fs::read_to_string(out.join("report.html")).expect("there is a page");
     for reference in
@@ -280,7 +280,7 @@ fn an_earlier_job_leaves_nothing_in_the_report() {
 }
 
 #[test]
-fn mistakes_in_its_variables_are_told() {
+fn mistakes_in_its_variables_are_reported() {
     let out = folder("mistakes");
     let job = job(1, "", &out).env("LAPIPROF_EVENTS", "many").env("LAPIPROF_TABEL", "none");
     let outcome = job.env("LAPIPROF_TABLE", "none").run();

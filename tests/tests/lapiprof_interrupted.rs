@@ -36,7 +36,7 @@ fn read(path: &Path) -> Value {
     serde_json::from_slice(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Merges by hand; the report has everything that each task did, and says why each part was written.
+/// Merges by hand; the report has everything that each task did, and has the reason for each part.
 #[track_caller]
 fn merged(out: &Path, why: &[&str], outcome: &Outcome) {
     let merged = Command::new(stage().join("bin/lapi_prof")).arg("merge").arg(out).output().expect("it runs");
@@ -104,7 +104,7 @@ fn a_task_that_crashes_leaves_a_profile_and_so_do_the_others() {
     }
 }
 
-/// LAPI itself ends a task so, when another one has died and there is no error handler.
+/// LAPI itself ends a task in this way when another one has died and there is no error handler.
 #[test]
 fn tasks_that_end_by_the_system_call_leave_a_profile() {
     let out = folder("exit");
@@ -128,7 +128,7 @@ fn the_handler_of_the_program_runs_as_without_the_profiler() {
     running.signal(Signal::SIGTERM);
     let outcome = running.wait();
     assert_eq!(outcome.stdout.lines().filter(|line| line.contains("HANDLED")).count(), 2, "{outcome}");
-    // The tasks went on to their LAPI_Term: the report is final, and made without help.
+    // The tasks continued to their LAPI_Term: the report is final, and made without help.
     let report = read(&out.join("report.json"));
     assert_eq!((&report["interim"], &report["missing"]), (&json!([]), &json!([])), "{outcome}");
     let left: Vec<_> =

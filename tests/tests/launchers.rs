@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use ltest::{passed, program, run};
 use openlapi_tests::{Job, Marked, Outcome};
 
-/// A launcher's variables: `@` stands for the task, `#` for the number of tasks, `%` for the job's key.
+/// A launcher's variables: `@` means the task, `#` for the number of tasks, `%` for the job's key.
 #[derive(Clone, Copy, Debug)]
 struct Launcher {
     vars: &'static str,
@@ -61,7 +61,7 @@ fn key() -> String {
     format!("{}{:04}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Takes away what launchers have said to the tests themselves.
+/// Removes the variables that launchers have set for the tests themselves.
 fn bare(job: Job) -> Job {
     std::env::vars_os()
         .map(|(name, _)| name)
@@ -95,7 +95,7 @@ impl Shell {
         bare(Job::direct("sh").arg("-c").arg(text)).env("LAPI_INIT_TIMEOUT", "30")
     }
 
-    /// Runs the job to its end. Nothing may be left of it.
+    /// Runs the job to its end. None of its processes may be left.
     fn run(self) -> Outcome {
         Marked::start(self.job()).over()
     }
@@ -117,7 +117,7 @@ fn numbered(outcome: &Outcome, tasks: usize, job: &str) {
     }
 }
 
-/// A folder that is gone at the end.
+/// A folder that is removed at the end.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -179,7 +179,7 @@ fn jobs_at_the_same_time_by_key() {
     }
 }
 
-/// Two jobs, each with a shell of its own, inside of another launcher's task: in a Slurm step whose number of tasks is
+/// Two jobs, each with a shell of its own, inside a task of another launcher: in a Slurm step whose number of tasks is
 /// the same or another one, or started by mpirun.
 #[test]
 fn jobs_at_the_same_time_inside_of_another() {

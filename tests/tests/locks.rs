@@ -83,7 +83,7 @@ fn it_ends_with_the_handle() {
 }
 
 #[test]
-fn who_waits_for_it_at_the_end_is_told() {
+fn a_thread_that_waits_for_it_at_the_end_gets_an_error() {
     for procs in [1, 2] {
         for case in ["waiters", "inside"] {
             run("locks/ends", procs, case);

@@ -1,4 +1,4 @@
-//! LAPI_Msg_string and what the library says on standard error, in the languages that there are catalogues for.
+//! LAPI_Msg_string and the library's messages on standard error, in the languages that have catalogues.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -32,18 +32,18 @@ fn language(which: &str) -> Job {
     which.split(' ').fold(Job::direct(program()), Job::arg)
 }
 
-/// The answer and the text of every code.
+/// The return code and the text of every code.
 fn codes(job: Job) -> BTreeMap<i32, (i32, String)> {
     let outcome = job.run();
     let line = |line: &str| {
         let (code, rest) = line.split_once(' ').expect("a code");
-        let (answer, text) = rest.split_once(' ').expect("an answer");
-        (code.parse().expect("a number"), (answer.parse().expect("a number"), text.to_owned()))
+        let (result, text) = rest.split_once(' ').expect("a result");
+        (code.parse().expect("a number"), (result.parse().expect("a number"), text.to_owned()))
     };
     outcome.ok().stdout.lines().map(line).collect()
 }
 
-/// The answer and the text of LAPI_ERR_TGT.
+/// The return code and the text of LAPI_ERR_TGT.
 fn tgt(job: Job) -> (i32, String) {
     codes(job)[&428].clone()
 }
@@ -88,7 +88,7 @@ fn every_message_is_there_in_german() {
         if *code == 0 || (400..600).contains(code) && *answer == SUCCESS {
             translated += 1;
             assert_ne!(text, its_text);
-            // The name and the number stay as they are.
+            // The name and the number do not change.
             let colon = text.find("): ").expect("a colon after the number");
             assert_eq!(text[..colon + 3], its_text[..colon + 3]);
         } else {
@@ -143,7 +143,7 @@ fn nlspath_comes_before_the_installed_catalogue() {
     let dir = catalogue("own", "$quote \"\n$set 1\n428 \"a text of our own\"\n");
     let texts = codes(language("codes").env("LANG", "de_DE").env("NLSPATH", dir.join("%N")));
     assert_eq!(texts[&428], (SUCCESS, "LAPI_ERR_TGT (428): a text of our own".to_owned()));
-    // What it lacks is English: the catalogue was opened.
+    // Missing texts are in English: the catalogue was opened.
     assert_eq!(texts[&458], (SUCCESS, "LAPI_ERR_CNTR_NULL (458): the counter pointer is null".to_owned()));
 }
 
@@ -181,7 +181,7 @@ fn a_catalogue_in_another_codeset_is_as_none() {
     assert_eq!(tgt(latin().env("NLSPATH", "/nowhere/%L/%N")), (CATALOG_FAIL, TGT.to_owned()));
 }
 
-/// One with bytes that are no text, one with texts that do not fit, one that is a heap of bytes.
+/// One with bytes that are not text, one with texts that do not fit, one of random bytes.
 #[test]
 fn a_broken_catalogue_does_no_harm() {
     if !catalogues() {

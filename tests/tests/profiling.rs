@@ -1,4 +1,4 @@
-//! The name-shifted interface (the manual's chapter 9): wrappers of somebody's own, in the three places where they may stand.
+//! The name-shifted interface (the manual's chapter 9): wrappers of a user, in the three possible places.
 
 use openlapi_tests::{Job, Outcome, compile_with, stage};
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ fn compiled(language: (&str, &str), name: &str, source: &str, flags: &[&str]) ->
     )
 }
 
-/// The wrappers as a library that says where it stands.
+/// The wrappers as a library that reports its place.
 fn library(language: (&str, &str), place: &str) -> String {
     let place_flag = format!("-DWHERE=\"{place}\"");
     let path = compiled(language, &format!("lib{place}"), "library", &["-shared", "-fPIC", &place_flag]);

@@ -1,4 +1,4 @@
-//! Tasks that are given up and come back: LAPI_Purge_totask, LAPI_Resume_totask, and the counters that go with them.
+//! Tasks that are purged and rejoin: LAPI_Purge_totask, LAPI_Resume_totask, and the counters for them.
 
 mod ltest;
 
@@ -33,7 +33,7 @@ fn tasks_give_each_other_up_and_begin_again() {
     }
 }
 
-/// Without a launcher nobody minds that a task has died.
+/// Without a launcher the death of a task does not end the job.
 #[test]
 fn a_task_that_was_killed_is_started_anew() {
     for (tasks, way) in [(2, "auto"), (3, "pipeline"), (4, "attach")] {

@@ -1,4 +1,4 @@
-//! Reports of who waits for whom: by signal, after a stall, with and without poe.
+//! Reports of which task waits for which: by signal, after a stall, with and without poe.
 
 mod ltest;
 
@@ -35,14 +35,14 @@ fn start(job: Job, procs: usize) -> Hanging {
 }
 
 impl Hanging {
-    /// What poe has reported so far, each from its first to its last line.
+    /// The reports of poe so far, each from its first to its last line.
     fn reports(&mut self) -> Vec<String> {
         let text = self.job.stderr_so_far();
         let whole = text.rfind(END).map_or("", |at| &text[..at]);
         whole.split(END).filter(|report| !report.is_empty()).map(str::to_owned).collect()
     }
 
-    /// Waits for so many reports; answers the last one.
+    /// Waits for this number of reports; returns the last one.
     #[track_caller]
     fn wait_for(&mut self, count: usize) -> String {
         self.wait(&format!("report number {count}"), |reports| reports.len() >= count)
@@ -61,7 +61,7 @@ impl Hanging {
         }
     }
 
-    /// Asks poe for reports until one has all these lines, for a job takes a moment to hang; answers it.
+    /// Requests reports from poe until one has all these lines, because a job takes a moment to hang; returns it.
     #[track_caller]
     fn ask(&mut self, lines: &[&str]) -> String {
         let last = Instant::now() + Duration::from_secs(30);
@@ -215,9 +215,11 @@ fn a_task_that_does_not_come_to_init() {
     let mut hanging = hang("init", 2);
     assert!(eventually(|| catches(hanging.pids[0], Signal::SIGUSR2)), "LAPI_Init sets its handler");
     assert!(!catches(hanging.pids[1], Signal::SIGUSR2));
-    hanging.signal(0, Signal::SIGUSR2);
-    let report = hanging.wait_for(1);
-    has(&report, &["  task 0 is in LAPI_Init", "  task 1 has not answered ("]);
+    hanging.ask(&[
+        "  task 0 waits in LAPI_Gfence for task 1",
+        "which has not called LAPI_Init",
+        "  task 1 has not answered (",
+    ]);
 }
 
 /// Whether the process has a handler for this signal.
@@ -236,14 +238,14 @@ fn a_circle_is_named() {
     ]);
 }
 
-/// The others are asked too; and it is one report, although each has got the signal and poe's question.
+/// The others are queried too; and poe prints one report, although each has got the signal and poe's query.
 #[test]
 fn a_signal_to_one_task_or_to_poe_is_one_report() {
     let mut hanging = hang("counter", 3);
     hanging.signal(1, Signal::SIGUSR2);
     let report = hanging.wait_for(1);
     has(&report, &["job report (requested): 3 of 3 tasks have answered", "--- task 0 ", "--- task 2 "]);
-    // What comes unasked in the two seconds after a report belongs to it.
+    // A spontaneous report in the two seconds after a report belongs to it.
     thread::sleep(Duration::from_millis(2500));
     hanging.job.signal(Signal::SIGUSR2);
     hanging.wait_for(2);
@@ -260,7 +262,7 @@ fn a_stall_is_reported_once() {
     has(&report, &["(no progress for 1 s): 2 of 2", "  task 0 waits in LAPI_Waitcntr for a counter"]);
     thread::sleep(Duration::from_secs(4));
     assert_eq!(hanging.reports().len(), 1, "{}", hanging.job.stderr_so_far());
-    // Now something moves, and stalls again.
+    // Now there is progress, and then another stall.
     fs::write(&file, "").expect("the file can be written");
     hanging.job.lines(3);
     hanging.wait_for(2);
@@ -311,7 +313,7 @@ fn another_signal_or_none() {
     wrong.exited(199).says("LAPI_REPORT_SIGNAL is \"KILL\"");
 }
 
-/// Tasks are scripts that start the LAPI program, and one task is no LAPI program at all: nobody is harmed.
+/// Tasks are scripts that start the LAPI program, and one task does not use LAPI: the signal ends none of them.
 #[test]
 fn who_does_not_answer_is_not_harmed() {
     let file = scratch("work");
@@ -339,7 +341,8 @@ fn who_does_not_answer_is_not_harmed() {
     let _ = fs::remove_file(file);
 }
 
-/// poe's socket is gone, and its number is a file of the program: that stays as it was, and the report goes to standard error.
+/// poe's socket is closed, and its number is a file of the program: the file does not change, and the report goes to
+/// standard error.
 #[test]
 fn a_program_that_has_closed_all_descriptors() {
     let file = scratch("closed");

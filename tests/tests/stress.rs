@@ -1,4 +1,4 @@
-//! Everything at once, from a seed.
+//! All operations at once, from a seed.
 
 mod ltest;
 

@@ -1,11 +1,11 @@
-//! Jobs in which a task dies or falls silent and the others go on.
+//! Jobs in which a task dies or becomes silent and the others continue.
 
 mod ltest;
 
 use ltest::{job, passed, run};
 use openlapi_tests::{Job, Outcome};
 
-/// A job in which task `victim` dies, and all others must say that they have passed.
+/// A job in which task `victim` dies, and all others must print PASS.
 fn survive(case: &str, procs: usize, victim: usize, delay: u32, bulk: &str) {
     let outcome = dying(case, procs, victim, delay).env("LAPI_SHM_BULK", bulk).run();
     survived(&outcome, procs, victim);
@@ -35,7 +35,7 @@ fn all_but_one_pass(outcome: &Outcome, procs: usize) {
 fn a_death_while_idle() {
     survive("idle", 2, 1, 0, "auto");
     survive("idle", 4, 0, 20_000, "auto");
-    // The next job is not disturbed by anything of these.
+    // Nothing of these jobs affects the next one.
     run("data/sizes", 4, "put 4096");
 }
 
@@ -99,7 +99,7 @@ fn a_death_around_lapi_init() {
     }
 }
 
-/// Of three tasks that do not answer, one is stopped, one does not look, and one is only slow.
+/// Of three tasks that do not reply, one is stopped, one does not poll, and one is only slow.
 #[test]
 fn a_silent_task_is_given_up_and_a_slow_one_is_not() {
     let outcome = job("failure/silence", 4, "roles").poe_arg("-infolevel").poe_arg("0").run();
@@ -130,12 +130,15 @@ fn mp_debug_notimeout_waits() {
     passed(&job("failure/silence", 2, "patient").env("MP_DEBUG_NOTIMEOUT", "yes").run(), 2);
 }
 
-/// How long it takes is printed; the deadline of the job is all that is asserted.
+/// It prints how long this takes; only the deadline of the job is asserted.
 #[test]
-fn a_death_is_told_to_a_program_that_computes() {
+fn a_death_is_reported_to_a_program_that_computes() {
     let outcome = job("failure/silence", 2, "killed").poe_arg("-on_death").poe_arg("continue").run();
     all_but_one_pass(outcome.exited(137), 2);
     let at =
         |word: &str| outcome.stdout.lines().find_map(|line| line.strip_prefix(word)?.parse::<i64>().ok());
-    println!("told {:?} ms later", at("TOLD ").zip(at("DIES ")).map(|(told, dies)| told - dies));
+    println!(
+        "reported {:?} ms later",
+        at("REPORTED ").zip(at("DIES ")).map(|(reported, dies)| reported - dies)
+    );
 }

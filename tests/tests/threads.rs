@@ -1,4 +1,4 @@
-//! Many threads of one task, and the threads that LAPI makes.
+//! Many threads of one task, and the threads that LAPI creates.
 
 mod ltest;
 

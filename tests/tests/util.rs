@@ -1,4 +1,4 @@
-//! LAPI_Util: what is a request, and which requests look at the handle.
+//! LAPI_Util: the valid requests, and which of them use the handle.
 
 mod ltest;
 

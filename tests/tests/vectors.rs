@@ -5,7 +5,7 @@ mod ltest;
 use ltest::{job, passed, run};
 use openlapi_tests::Job;
 
-/// The ways of large messages through shared memory: as measured, each way by itself, and the kernel saying no.
+/// The paths of large messages through shared memory: as measured, each path alone, and with copies refused.
 const WAYS: [(&str, &str); 4] = [
     ("LAPI_SHM_BULK", "auto"),
     ("LAPI_SHM_BULK", "pipeline"),
@@ -19,7 +19,7 @@ fn every_way(make: impl Fn() -> Job, procs: usize) {
     }
 }
 
-/// One piece to a hundred thousand, nothing to 2 MiB, to oneself and to others.
+/// One piece to a hundred thousand, 0 to 2 MiB, to the task itself and to others.
 fn shapes(kind: &str) {
     every_way(|| job("vectors/shapes", 2, &format!("{kind} 2000000")), 2);
     run("vectors/shapes", 1, &format!("x{kind} 2000000"));
@@ -155,9 +155,9 @@ fn no_pieces_at_all() {
 }
 
 #[test]
-fn wrong_answers_of_header_handlers_are_told() {
+fn wrong_results_of_header_handlers_are_reported() {
     for procs in [1, 2, 3] {
-        run("vectors/async", procs, "told");
+        run("vectors/async", procs, "reported");
         run("vectors/async", procs, "longer");
     }
     let outcome = job("vectors/async", 2, "default").run();

@@ -1,4 +1,4 @@
-//! The compile wrappers as build systems use them, the helper archive, and what `make install` puts where.
+//! The compile wrappers as build systems use them, the helper archive, and the files that `make install` installs.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -38,7 +38,7 @@ fn wrapper(name: &str) -> PathBuf {
     stage().join("bin").join(name)
 }
 
-/// What a wrapper would run.
+/// The command that a wrapper would run.
 #[track_caller]
 fn shown(name: &str, args: &[&str], env: &[(&str, &str)]) -> String {
     let args: Vec<&str> = ["-show"].iter().chain(args).copied().collect();
@@ -103,9 +103,9 @@ fn libraries_come_only_where_something_is_linked() {
     }
     let library = shown("mpcc_r", &["-shared", "a.o", "-o", "a.so"], &[]);
     assert!(library.contains("-llapi_r") && !library.contains("-no-pie"), "{library}");
-    // Dependencies beside a compilation do not keep it from linking.
+    // Options for dependencies do not prevent linking.
     assert!(shown("mpcc_r", &["-MD", "-MF", "a.d", "a.c"], &[]).contains("-llapi_r"));
-    // Values of options are no inputs.
+    // Values of options are not input files.
     for args in [&["--version"][..], &["-v"], &["-dumpmachine"], &["-o", "a"], &["-I", "dir"], &[]] {
         let command = shown("mpcc_r", args, &[]);
         assert!(!command.contains("-llapi_r"), "{command}");
@@ -133,7 +133,7 @@ fn the_compiler_can_be_chosen() {
     assert_eq!(chosen("mpCC_r", &["a.c"], &[("MP_COMPILER", "/usr/bin/gcc-12")]), "/usr/bin/g++-12");
     assert_eq!(chosen("mpCC_r", &["a.c"], &[("MP_COMPILER", "clang")]), "clang++");
     assert_eq!(chosen("mpCC_r", &["a.c"], &[("CXX", "g++-12")]), "g++-12");
-    // A configure script that was given CC=mpcc_r hands it on to the wrapper itself.
+    // A configure script that was given CC=mpcc_r passes it on to the wrapper itself.
     assert_eq!(chosen("mpcc_r", &["a.c"], &[("CC", "mpcc_r")]), "cc");
     assert_eq!(
         chosen("cc_r", &["a.c"], &[("CC", "ccache /opt/bin/mpcc_r -O2"), ("MP_COMPILER", "mpcc_r")]),
@@ -154,7 +154,7 @@ fn fortran_has_its_own_compiler_form_and_header() {
     for name in ["mpxlf_r", "xlf_r", "mpfort"] {
         assert_eq!(shown(name, &["-qextname", "a.f", "-o", "a"], &[]), format!("{gfortran} a.f -o a {rest}"));
     }
-    // The form of the sources: what the wrapper is for, and then what it is told.
+    // The form of the sources: the default of the wrapper, and then options.
     assert_eq!(
         shown("mpxlf90_r", &["a.f"], &[]),
         format!("gfortran -ffree-form -fallow-argument-mismatch a.f {rest}")
@@ -173,7 +173,7 @@ fn fortran_has_its_own_compiler_form_and_header() {
     assert!(narrow.contains(&format!("-m32 -c a.f -I{prefix}/include/32 -I{prefix}/include")), "{narrow}");
     let wide = shown("mpxlf_r", &["-q32", "-q64", "-c", "a.f"], &[]);
     assert!(!wide.contains("include/32"), "{wide}");
-    // Options of Fortran mean nothing to C.
+    // Options of Fortran have no effect in C.
     assert!(shown("mpcc_r", &["-qfree", "-c", "a.c"], &[]).starts_with("cc -c a.c "));
 }
 
@@ -191,12 +191,12 @@ fn the_fortran_compiler_can_be_chosen() {
         let args = [args, &["-c", "a.f"]].concat();
         shown("mpxlf_r", &args, &env).split(" -c a.f").next().map(str::to_owned).unwrap_or_default()
     };
-    // Only gfortran of 10 and later is strict, and has the option that says otherwise.
+    // Only gfortran of 10 and later is strict, and has the option to relax this.
     assert_eq!(chosen(&["-compiler", "other"], &[("MP_COMPILER", "gfortran")]), "other");
     assert_eq!(chosen(&[], &[("FC", "gfortran-9 -O2")]), "gfortran-9 -O2");
     assert_eq!(chosen(&[], &[("MP_COMPILER", "gcc-9"), ("FC", "other")]), "gfortran-9");
     assert_eq!(chosen(&[], &[("FC", "other")]), "other");
-    // A configure script that was given FC=mpxlf_r hands it on to the wrapper itself.
+    // A configure script that was given FC=mpxlf_r passes it on to the wrapper itself.
     assert_eq!(chosen(&[], &[("FC", "/opt/bin/mpxlf_r")]), "gfortran -fallow-argument-mismatch");
     assert_eq!(
         chosen(&[], &[("CC", "other"), ("MP_COMPILER", "mpfort")]),
@@ -236,7 +236,7 @@ fn the_prefix_is_where_the_wrapper_is_whatever_leads_there() {
 #[test]
 fn a_configure_script_is_content() {
     let dir = folder("wrapper_configure");
-    // What configure scripts ask first: does it work, can its result run, does it know -g, where are the headers?
+    // The first checks of configure scripts: does it work, can its result run, does it know -g, where are the headers?
     let script = r#"
         set -e
         echo 'int main(void) { return 0; }' >conftest.c
@@ -353,11 +353,11 @@ fn an_mpi_compilers_flags_are_taken_in() {
     let open_mpi = r#"case $1 in -showme:compile) echo -I/ompi/include ;; -showme:link) echo -L/ompi/lib -lmpi ;; *) exit 1 ;; esac"#;
     let mpich = r#"case $1 in -compile_info) echo gcc -O3 -I/mpich/include ;; -link_info) echo gcc -Wl,-rpath -L/mpich/lib -lmpich ;; *) exit 1 ;; esac"#;
     let path = format!("{}:{}", dir.display(), std::env::var("PATH").expect("there is a PATH"));
-    for (answers, include, library) in [
+    for (script_text, include, library) in [
         (open_mpi, "-I/ompi/include", "-L/ompi/lib -lmpi"),
         (mpich, "-I/mpich/include", "-L/mpich/lib -lmpich"),
     ] {
-        script(&dir.join("mpicc"), answers);
+        script(&dir.join("mpicc"), script_text);
         let asked = shown("mpcc_r", &["-mpi", "a.c"], &[("PATH", &path)]);
         assert!(asked.contains(include) && asked.ends_with(library) && !asked.contains("-O3"), "{asked}");
         let named = shown("mpcc_r", &["a.c"], &[("PATH", &path), ("MP_MSG_API", "LAPI,MPI")]);
@@ -367,7 +367,7 @@ fn an_mpi_compilers_flags_are_taken_in() {
         let other = shown("mpcc_r", &["a.c"], &[("PATH", &path), ("MP_MSG_API", "lapi")]);
         assert!(!other.contains(include), "{other}");
     }
-    // Asked for and not there is an error; only wished for is not.
+    // A required wrapper that is missing is an error; an optional one is not.
     script(&dir.join("mpicc"), "exit 1");
     let missing = run_in(workspace(), &wrapper("mpcc_r"), &["-mpi", "-show", "a.c"], &[("PATH", &path)]);
     assert!(!missing.ok && missing.stderr.contains("-mpi"), "{}", missing.stderr);

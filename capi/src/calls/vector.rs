@@ -63,7 +63,7 @@ pub(crate) unsafe fn putv(
     };
     boundary::call("LAPI_Putv", hndl, |held| {
         // SAFETY: what the man page asks of the program is what the core asks.
-        unsafe { vector::put(held, &request::put_vector(&command)) }
+        unsafe { vector::put(held, request::put_vector(&command)) }
     })
 }
 
@@ -89,6 +89,6 @@ pub(crate) unsafe fn getv(
     };
     boundary::call("LAPI_Getv", hndl, |held| {
         // SAFETY: what the man page asks of the program is what the core asks.
-        unsafe { vector::get(held, &request::get_vector(&command)) }
+        unsafe { vector::get(held, request::get_vector(&command)) }
     })
 }

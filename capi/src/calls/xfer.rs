@@ -20,8 +20,8 @@ pub(crate) unsafe fn xfer(hndl: lapi_handle_t, xfer_cmd: *mut lapi_xfer_t) -> c_
                 LAPI_AM_XFER => active_message::amsend(held, &request::active_message(&command.Am)),
                 LAPI_AM_LW_XFER => active_message::light_weight(held, &request::light_weight(&command.Am)),
                 LAPI_RMW_XFER => rmw::rmw(held, &request::read_modify_write(&command.Rmw)),
-                LAPI_PUTV_XFER => vector::put(held, &request::put_vector(&command.Putv)),
-                LAPI_GETV_XFER => vector::get(held, &request::get_vector(&command.Getv)),
+                LAPI_PUTV_XFER => vector::put(held, request::put_vector(&command.Putv)),
+                LAPI_GETV_XFER => vector::get(held, request::get_vector(&command.Getv)),
                 LAPI_AMV_XFER => {
                     let command = &command.Amv;
                     let origin = request::origin_vector(command.org_vec);

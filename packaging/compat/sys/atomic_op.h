@@ -11,7 +11,7 @@ typedef int *atomic_p;
 typedef unsigned short *atomic_h;
 typedef long *atomic_l;
 
-/* Each answers the value that the word had before. */
+/* Each returns the previous value of the word. */
 int fetch_and_add(atomic_p word, int value);
 int fetch_and_or(atomic_p word, unsigned int mask);
 int fetch_and_and(atomic_p word, unsigned int mask);
@@ -19,14 +19,14 @@ long fetch_and_addlp(atomic_l word, unsigned long value);
 long fetch_and_orlp(atomic_l word, unsigned long mask);
 long fetch_and_andlp(atomic_l word, unsigned long mask);
 
-/* Stores `value` when the word equals `*expected` and answers 1; otherwise stores the word in `*expected` and answers 0. */
+/* Stores `value` when the word equals `*expected` and returns 1; otherwise stores the word in `*expected` and returns 0. */
 int compare_and_swap(atomic_p word, int *expected, int value);
 int compare_and_swaplp(atomic_l word, long *expected, long value);
 
-/* Stores `value` when the word equals `expected` and answers 0; otherwise answers 1. */
+/* Stores `value` when the word equals `expected` and returns 0; otherwise returns 1. */
 int _check_lock(atomic_p word, int expected, int value);
 
-/* Stores `value` after everything that was written before. */
+/* Stores `value` after all earlier writes. */
 void _clear_lock(atomic_p word, int value);
 
 #ifdef __cplusplus

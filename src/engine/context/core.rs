@@ -66,6 +66,8 @@ pub struct Core {
     pub addresses: Box<[usize]>,
     /// Completions that LAPI_Msgpoll has not reported yet.
     pub unreported: lapi_msg_state_t,
+    /// The program has called LAPI_Term: what a peer does not take any more because it has ended LAPI itself is no error.
+    pub ending: bool,
     /// The handle is being ended, or has been.
     pub closing: bool,
     /// Threads that have released the lock in the middle of a call and will use the core again; a thread may be listed several
@@ -79,8 +81,6 @@ pub struct Core {
     pub waiters: Waiters,
     /// Which way is faster for long messages.
     pub tuner: Tuner,
-    /// The same for vectors, by the length of their pieces.
-    pub vector_tuner: Tuner,
     /// The function that CONTROL calls (LAPI_REG_DDM_FUNC).
     pub ddm: DdmSlot,
     /// When a thread of the program last polled, in ticks.
@@ -149,13 +149,13 @@ impl Core {
             finished: Vec::with_capacity(64),
             addresses: vec![0; ADDRESS_TABLE].into(),
             unreported: 0,
+            ending: false,
             closing: false,
             inside: Vec::with_capacity(8),
             news: false,
             activity: 0,
             waiters: Waiters::default(),
-            tuner: Tuner::new(14),
-            vector_tuner: Tuner::new(6),
+            tuner: Tuner::new(),
             ddm: DdmSlot::new(),
             last_poll: 0,
             last_kick: 0,

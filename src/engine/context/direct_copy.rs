@@ -5,11 +5,10 @@
 //! [`crate::engine::transfer::direct`]), so that a long one does not stop everything else.
 
 use crate::dgsp::Layout;
-use crate::engine::context::request::{Get, Put, Vectored};
+use crate::engine::context::request::{Get, Marks, Places, Put};
 use crate::proto::outbox::SendDone;
 use crate::transport::{AccessId, Copy, Task};
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 /// Bytes that one round of the dispatcher copies.
 const SLICE: usize = 1 << 20;
@@ -20,7 +19,6 @@ pub struct DirectCopy {
     /// The task whose memory is at the other end.
     pub peer: Task,
     pub(crate) places: Places,
-    pub(crate) len: usize,
     pub(crate) copied: usize,
     /// Ticks that the copying has taken.
     pub(crate) took: u64,
@@ -29,19 +27,11 @@ pub struct DirectCopy {
     pub(crate) waits: Option<(AccessId, usize)>,
 }
 
-/// Where the data is, at the two ends.
-pub(crate) enum Places {
-    /// In a row at both.
-    Row { local: usize, remote: u64 },
-    /// In many places; the addresses of the second are the peer's.
-    Many { local: Arc<Layout>, remote: Arc<Layout> },
-}
-
 /// Whose operation it is.
 #[derive(Clone, Copy)]
 pub(crate) enum Kind {
     /// Our put.
-    Push { id: u32, tgt_cntr: u64, cookie: u64, done: SendDone },
+    Push { marks: Marks, done: SendDone },
     /// Our get.
     Fetch { cookie: u64, tgt_cntr: u64 },
     /// The data of an active message of the peer's.
@@ -49,41 +39,28 @@ pub(crate) enum Kind {
 }
 
 impl DirectCopy {
-    /// A put, as message `id`.
-    pub fn push(put: &Put, id: u32, cookie: u64) -> Self {
-        let kind = Kind::Push { id, tgt_cntr: put.tgt_cntr, cookie, done: put.done };
-        Self::new(put.tgt, put.data.ptr as usize, put.addr, put.data.len, kind)
+    /// A put.
+    pub fn push(put: &Put, marks: Marks) -> Self {
+        Self::new(put.tgt, put.places.clone(), Kind::Push { marks, done: put.done })
     }
 
     /// A get, as operation `cookie`.
     pub fn fetch(get: &Get, cookie: u64) -> Self {
-        let kind = Kind::Fetch { cookie, tgt_cntr: get.tgt_cntr };
-        Self::new(get.tgt, get.buffer, get.addr, get.len as usize, kind)
+        Self::new(get.tgt, get.places.clone(), Kind::Fetch { cookie, tgt_cntr: get.tgt_cntr })
     }
 
     /// The data of message `id` of `peer`, exposed as its operation `cookie`.
     pub fn pull(peer: Task, id: u32, cookie: u64, remote: u64, buffer: usize, len: usize) -> Self {
-        Self::new(peer, buffer, remote, len, Kind::Pull { id, cookie })
+        Self::new(peer, Places::Contiguous { local: buffer, remote, len }, Kind::Pull { id, cookie })
     }
 
-    /// A put between two vectors, as message `id`.
-    pub fn push_vector(put: &Vectored, id: u32, cookie: u64, done: SendDone) -> Self {
-        Self::between(put, Kind::Push { id, tgt_cntr: put.tgt_cntr, cookie, done })
+    fn new(peer: Task, places: Places, kind: Kind) -> Self {
+        Self { peer, places, copied: 0, took: 0, kind, waits: None }
     }
 
-    /// A get between two vectors, as operation `cookie`.
-    pub fn fetch_vector(get: &Vectored, cookie: u64) -> Self {
-        Self::between(get, Kind::Fetch { cookie, tgt_cntr: get.tgt_cntr })
-    }
-
-    fn new(peer: Task, local: usize, remote: u64, len: usize, kind: Kind) -> Self {
-        Self { peer, places: Places::Row { local, remote }, len, copied: 0, took: 0, kind, waits: None }
-    }
-
-    fn between(vectors: &Vectored, kind: Kind) -> Self {
-        let places = Places::Many { local: vectors.origin.clone(), remote: vectors.target.clone() };
-        let len = vectors.origin.len() as usize;
-        Self { peer: vectors.tgt, places, len, copied: 0, took: 0, kind, waits: None }
+    /// Bytes in all.
+    pub(crate) fn len(&self) -> usize {
+        self.places.len()
     }
 
     /// What follows at this task when the copy is given up.
@@ -96,17 +73,16 @@ impl DirectCopy {
 
     /// The copies of the next slice.
     pub(crate) fn slice(&self) -> Vec<Copy> {
-        let len = SLICE.min(self.len - self.copied);
+        let len = SLICE.min(self.len() - self.copied);
         match &self.places {
-            Places::Row { local, remote } => {
+            Places::Contiguous { local, remote, .. } => {
                 let (local, remote) = ((local + self.copied) as *mut u8, remote + self.copied as u64);
                 vec![Copy { local, remote, len }]
             }
-            Places::Many { local, remote } => {
-                // So many bytes that there are about as many pieces as one round shall copy.
-                let piece =
-                    (self.len as u64 / local.run_count().max(remote.run_count()).max(1)).max(1) as usize;
-                refine(local, remote, self.copied, len.min(piece.saturating_mul(PIECES)))
+            Places::Layouts(layouts) => {
+                // As many bytes as give about as many pieces as one round shall copy.
+                let most = (self.places.piece() as usize).saturating_mul(PIECES);
+                refine(&layouts.local, &layouts.remote, self.copied, len.min(most))
             }
         }
     }

@@ -71,6 +71,8 @@ pub enum Change {
 #[derive(Default)]
 pub struct Holds {
     list: Vec<Hold>,
+    /// This peer has left, and what it sent before is being taken in: it is not held.
+    drained: Option<Task>,
     /// No peer is held any more.
     ended: bool,
 }
@@ -84,7 +86,7 @@ impl Holds {
 
     /// A message of `peer` has made what is kept grow beyond its bound, at `now`, in ticks.
     pub fn grown(&mut self, peer: Task, reason: Reason, progress: u64, now: u64) -> Option<Change> {
-        if self.ended {
+        if self.ended || self.drained == Some(peer) {
             return None;
         }
         let held = self.is_held(peer);
@@ -128,6 +130,11 @@ impl Holds {
         released.sort_unstable();
         released.dedup();
         released.into_iter().map(Change::Release).collect()
+    }
+
+    /// Does not hold this peer from now on, but any other; `None`: holds all.
+    pub fn drain(&mut self, peer: Option<Task>) {
+        self.drained = peer;
     }
 
     /// Forgets the peer.

@@ -30,6 +30,10 @@ struct Peer {
     incarnation: u32,
     /// Messages of the peer that a header handler has refused, and their bytes here.
     kept: (u32, usize),
+    /// Since when the peer is known to have ended LAPI while something was under way to it, as a moment; 0: not.
+    left: u32,
+    /// Something that was under way to it then was dropped.
+    dropped: bool,
     /// The last time that the peer was woken because it did not look for packets.
     kick: Kick,
 }
@@ -54,6 +58,8 @@ pub struct Peers {
     /// How many peers are not [`Standing::Up`] or are quarantined.
     unusual: u32,
     rejoining: TaskSet,
+    /// The peers that have ended LAPI while something was under way to them, until the program is told.
+    leaving: TaskSet,
     /// Of a task that has itself rejoined a job that runs: the highest number of collective operations that others had
     /// entered when they let it rejoin.
     pub joined_at: Option<u32>,
@@ -63,7 +69,13 @@ impl Peers {
     /// Of a job of `tasks` tasks, all of them up.
     pub fn new(tasks: u32) -> Self {
         let table = vec![Peer::default(); tasks as usize].into_boxed_slice();
-        Self { table, unusual: 0, rejoining: TaskSet::default(), joined_at: None }
+        Self {
+            table,
+            unusual: 0,
+            rejoining: TaskSet::default(),
+            leaving: TaskSet::default(),
+            joined_at: None,
+        }
     }
 
     /// This task has rejoined a job that runs: it has yet to connect with all others.
@@ -116,6 +128,42 @@ impl Peers {
             self.set(peer, Standing::Lost);
         }
         !reported
+    }
+
+    /// The peer has ended LAPI while something was under way to it. Returns since when that is known.
+    pub fn leaves(&mut self, peer: Task, now: u32) -> u32 {
+        let entry = &mut self.table[peer as usize];
+        if entry.left == 0 {
+            entry.left = now;
+            self.leaving.insert(peer);
+        }
+        entry.left
+    }
+
+    /// The same, and something was dropped, of which the program is to be told.
+    pub fn note_dropped(&mut self, peer: Task, now: u32) {
+        if !self.is_down(peer) {
+            self.leaves(peer, now);
+            self.table[peer as usize].dropped = true;
+        }
+    }
+
+    /// Whether something was dropped that was under way to the peer when it ended LAPI.
+    pub fn has_dropped(&self, peer: Task) -> bool {
+        self.table[peer as usize].dropped
+    }
+
+    /// The peers that have ended LAPI, as [`Self::leaves`] has noted.
+    pub fn leaving(&self) -> &[Task] {
+        self.leaving.members()
+    }
+
+    /// The peer owes nothing after all, or the program was told.
+    pub fn forget_leaving(&mut self, peer: Task) {
+        if self.leaving.remove(peer) {
+            let entry = &mut self.table[peer as usize];
+            (entry.left, entry.dropped) = (0, false);
+        }
     }
 
     /// What the peer sends from now on is dropped.
@@ -190,6 +238,7 @@ impl Peers {
     }
 
     fn set(&mut self, peer: Task, standing: Standing) {
+        self.forget_leaving(peer);
         self.change(peer, |peer| peer.standing = standing);
         if standing == Standing::Rejoining {
             self.rejoining.insert(peer);

@@ -3,20 +3,111 @@
 use crate::abi::compl_hndlr_p;
 use crate::base::bytes::Piece;
 use crate::dgsp::Layout;
-use crate::proto::content::Content;
+use crate::proto::content::{Content, Sink};
 use crate::proto::outbox::SendDone;
 use crate::transport::Task;
 use std::sync::Arc;
 
+/// Where the data of a put or get is, at both tasks.
+#[derive(Clone, Debug)]
+pub enum Places {
+    /// Contiguous at both.
+    Contiguous {
+        /// Its address at this task.
+        local: usize,
+        /// Its address at the other task.
+        remote: u64,
+        /// Its length in bytes.
+        len: usize,
+    },
+    /// A layout at each.
+    Layouts(Arc<Layouts>),
+}
+
+/// Two layouts of the same length.
+#[derive(Debug)]
+pub struct Layouts {
+    /// At this task.
+    pub local: Arc<Layout>,
+    /// At the other task, with its addresses.
+    pub remote: Arc<Layout>,
+    /// The latter as words, see [`crate::dgsp::description`].
+    pub description: Vec<u64>,
+}
+
+impl Places {
+    /// No data.
+    pub const EMPTY: Self = Self::Contiguous { local: 0, remote: 0, len: 0 };
+
+    /// Bytes in all.
+    #[inline]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Contiguous { len, .. } => *len,
+            Self::Layouts(layouts) => layouts.local.len() as usize,
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of a piece, on average, where the layout with the smaller ones decides; 0 for contiguous data.
+    pub(crate) fn piece(&self) -> u32 {
+        match self {
+            Self::Contiguous { .. } => 0,
+            Self::Layouts(layouts) => {
+                let runs = layouts.local.run_count().max(layouts.remote.run_count()).max(1);
+                (layouts.local.len() / runs).clamp(1, u64::from(u32::MAX)) as u32
+            }
+        }
+    }
+
+    /// The data at this task, to be sent.
+    pub(crate) fn local_content(&self) -> Content {
+        match self {
+            Self::Contiguous { local, len, .. } => {
+                Content::Piece(Piece { ptr: *local as *const u8, len: *len })
+            }
+            Self::Layouts(layouts) => Content::Scattered(layouts.local.clone()),
+        }
+    }
+
+    /// The places at this task, to receive data.
+    pub(crate) fn local_sink(&self) -> Sink {
+        match self {
+            Self::Contiguous { local, .. } => Sink::Buffer(*local),
+            Self::Layouts(layouts) => Sink::Scattered(layouts.local.clone(), 0),
+        }
+    }
+
+    /// The data at the other task, which is this task as well.
+    pub(crate) fn remote_content(&self) -> Content {
+        match self {
+            Self::Contiguous { remote, len, .. } => {
+                Content::Piece(Piece { ptr: *remote as *const u8, len: *len })
+            }
+            Self::Layouts(layouts) => Content::Scattered(layouts.remote.clone()),
+        }
+    }
+
+    /// The places at the other task, which is this task as well.
+    pub(crate) fn remote_sink(&self) -> Sink {
+        match self {
+            Self::Contiguous { remote, .. } => Sink::Buffer(*remote as usize),
+            Self::Layouts(layouts) => Sink::Scattered(layouts.remote.clone(), 0),
+        }
+    }
+}
+
 /// A put.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Put {
     /// The target.
     pub tgt: Task,
-    /// Where the data goes, at the target.
-    pub addr: u64,
-    /// The data.
-    pub data: Piece,
+    /// The data, and where it goes.
+    pub places: Places,
     /// The target's counter, or 0.
     pub tgt_cntr: u64,
     /// The completion counter, or 0.
@@ -25,6 +116,25 @@ pub struct Put {
     pub done: SendDone,
     /// What the program wishes.
     pub hint: Hint,
+}
+
+impl Put {
+    /// The same put of other data.
+    pub fn with(self, places: Places) -> Self {
+        let done = SendDone { bytes: places.len() as u64, piece: places.piece(), ..self.done };
+        Self { places, done, ..self }
+    }
+}
+
+/// By what the target of a put knows it.
+#[derive(Clone, Copy, Debug)]
+pub struct Marks {
+    /// Its number.
+    pub id: u32,
+    /// The target's counter, or 0.
+    pub tgt_cntr: u64,
+    /// The operation of this task that waits for its completion, or 0.
+    pub cookie: u64,
 }
 
 /// An active message.
@@ -56,16 +166,12 @@ pub struct Message {
 }
 
 /// A get.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Get {
     /// The target.
     pub tgt: Task,
-    /// Where the data is, at the target.
-    pub addr: u64,
-    /// Where it goes.
-    pub buffer: usize,
-    /// Its length in bytes.
-    pub len: u64,
+    /// The data at the target, and where it goes.
+    pub places: Places,
     /// The target's counter, or 0.
     pub tgt_cntr: u64,
     /// The origin counter, or 0.
@@ -97,46 +203,6 @@ pub struct Rmw {
     pub previous: usize,
     /// What follows when it is there.
     pub done: SendDone,
-}
-
-/// A put or get between two vectors.
-pub struct Vectored {
-    /// The target.
-    pub tgt: Task,
-    /// The vector here.
-    pub origin: Arc<Layout>,
-    /// The vector there: addresses of the target.
-    pub target: Arc<Layout>,
-    /// The same as words, see [`crate::dgsp::description`].
-    pub description: Vec<u64>,
-    /// The target's counter, or 0.
-    pub tgt_cntr: u64,
-    /// What the program wishes.
-    pub hint: Hint,
-}
-
-impl Vectored {
-    /// Bytes in all.
-    pub(crate) fn len(&self) -> usize {
-        self.origin.len() as usize
-    }
-
-    /// Bytes of a piece, on average, where the vector with the smaller ones decides.
-    pub(crate) fn piece(&self) -> usize {
-        let runs = self.origin.run_count().max(self.target.run_count()).max(1);
-        (self.len() as u64 / runs) as usize
-    }
-}
-
-/// What follows a get between two vectors.
-#[derive(Clone, Copy)]
-pub struct GetDone {
-    /// The origin counter, or 0.
-    pub org_cntr: usize,
-    /// The completion handler.
-    pub handler: compl_hndlr_p,
-    /// Its parameter.
-    pub parameter: usize,
 }
 
 /// What the program wishes for one message (LAPI_USE_BULK_XFER, LAPI_NOT_USE_BULK_XFER).

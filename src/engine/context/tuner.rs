@@ -32,8 +32,58 @@ struct Class {
     messages: u32,
 }
 
-/// What was learnt.
+/// What was learnt. Contiguous data is told apart by its length, scattered data by that of its pieces.
 pub struct Tuner {
+    contiguous: Learnt,
+    scattered: Learnt,
+}
+
+impl Default for Tuner {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Tuner {
+    /// One that has learnt nothing yet.
+    pub fn new() -> Self {
+        Self { contiguous: Learnt::new(14), scattered: Learnt::new(6) }
+    }
+
+    /// The way for `len` bytes in pieces of `piece` bytes, 0 for contiguous data.
+    pub fn choose(&mut self, len: usize, piece: u32) -> Way {
+        let (learnt, unit) = self.of(len, piece);
+        learnt.choose(unit)
+    }
+
+    /// A stream of `len` bytes, in pieces of `piece` bytes, was posted and finished at these times, in ticks.
+    pub fn note_stream(&mut self, len: u64, piece: u32, posted: u64, finished: u64) {
+        let (learnt, unit) = self.of(len as usize, piece);
+        learnt.note_stream(unit, len, posted, finished);
+    }
+
+    /// `len` bytes of a packet were copied to where they belong in `took` ticks.
+    pub fn note_taken(&mut self, len: usize, took: u64) {
+        note(&mut self.contiguous.taking, len as u64, took);
+    }
+
+    /// A copy of `len` bytes, in pieces of `piece` bytes, has taken `took` ticks.
+    pub fn note_copy(&mut self, len: usize, piece: u32, took: u64) {
+        let (learnt, unit) = self.of(len, piece);
+        learnt.note_copy(unit, len, took);
+    }
+
+    /// What was learnt of data like this, and the length by which it is told apart.
+    fn of(&mut self, len: usize, piece: u32) -> (&mut Learnt, usize) {
+        match piece {
+            0 => (&mut self.contiguous, len),
+            _ => (&mut self.scattered, piece as usize),
+        }
+    }
+}
+
+/// What was learnt of one kind of data.
+struct Learnt {
     /// The shortest lengths that are told apart, as a power of two.
     unit: u32,
     classes: [Class; CLASSES],
@@ -44,14 +94,14 @@ pub struct Tuner {
     last_stream: u64,
 }
 
-impl Tuner {
-    /// One that tells lengths apart from 2^`unit` bytes on.
-    pub fn new(unit: u32) -> Self {
+impl Learnt {
+    /// Tells lengths apart from 2^`unit` bytes on.
+    fn new(unit: u32) -> Self {
         Self { unit, classes: [Class::default(); CLASSES], taking: 0, last_stream: 0 }
     }
 
     /// The way for a message whose pieces have this length.
-    pub fn choose(&mut self, piece: usize) -> Way {
+    fn choose(&mut self, piece: usize) -> Way {
         let class = &mut self.classes[class(piece, self.unit)];
         let number = class.messages;
         class.messages = class.messages.wrapping_add(1);
@@ -70,19 +120,14 @@ impl Tuner {
     }
 
     /// A stream of so many bytes, in pieces of this length, was posted and finished at these times, in ticks.
-    pub fn note_stream(&mut self, piece: usize, len: u64, posted: u64, finished: u64) {
+    fn note_stream(&mut self, piece: usize, len: u64, posted: u64, finished: u64) {
         let took = finished.saturating_sub(posted.max(self.last_stream));
         self.last_stream = finished;
         note(&mut self.classes[class(piece, self.unit)].costs[0], len, took);
     }
 
-    /// So many bytes of a packet were copied to where they belong in so many ticks.
-    pub fn note_taken(&mut self, len: usize, took: u64) {
-        note(&mut self.taking, len as u64, took);
-    }
-
     /// A copy of so many bytes, in pieces of this length, has taken so many ticks.
-    pub fn note_copy(&mut self, piece: usize, len: usize, took: u64) {
+    fn note_copy(&mut self, piece: usize, len: usize, took: u64) {
         note(&mut self.classes[class(piece, self.unit)].costs[1], len as u64, took);
     }
 }
@@ -114,14 +159,14 @@ mod tests {
     fn run(tuner: &mut Tuner, messages: u32, stream: u64, copy: u64) -> [u32; 2] {
         let mut counts = [0; 2];
         for _ in 0..messages {
-            match tuner.choose(100_000) {
+            match tuner.choose(100_000, 0) {
                 Way::Packets => {
                     counts[0] += 1;
-                    tuner.note_stream(100_000, 100_000, 0, tuner.last_stream + stream);
+                    tuner.note_stream(100_000, 0, 0, tuner.contiguous.last_stream + stream);
                 }
                 Way::Attach => {
                     counts[1] += 1;
-                    tuner.note_copy(100_000, 100_000, copy);
+                    tuner.note_copy(100_000, 0, copy);
                 }
             }
         }
@@ -130,17 +175,17 @@ mod tests {
 
     #[test]
     fn the_faster_way_is_found_and_kept() {
-        let mut tuner = Tuner::new(14);
+        let mut tuner = Tuner::new();
         let [streams, copies] = run(&mut tuner, 1000, 9000, 4000);
         assert!(copies > 950 && streams > 5, "{streams} streams, {copies} copies");
-        let mut tuner = Tuner::new(14);
+        let mut tuner = Tuner::new();
         let [streams, copies] = run(&mut tuner, 1000, 2000, 4000);
         assert!(streams > 950 && copies > 5, "{streams} streams, {copies} copies");
     }
 
     #[test]
     fn a_change_is_noticed() {
-        let mut tuner = Tuner::new(14);
+        let mut tuner = Tuner::new();
         run(&mut tuner, 1000, 2000, 4000);
         run(&mut tuner, 1000, 20_000, 4000);
         let [_, copies] = run(&mut tuner, 1000, 20_000, 4000);
@@ -149,19 +194,38 @@ mod tests {
 
     #[test]
     fn one_interruption_changes_nothing() {
-        let mut tuner = Tuner::new(14);
+        let mut tuner = Tuner::new();
         run(&mut tuner, 100, 2000, 4000);
-        tuner.note_stream(100_000, 100_000, 0, tuner.last_stream + 1_000_000_000);
+        tuner.note_stream(100_000, 0, 0, tuner.contiguous.last_stream + 1_000_000_000);
         let [streams, _] = run(&mut tuner, 100, 2000, 4000);
         assert!(streams > 90, "{streams}");
     }
 
     #[test]
     fn the_slower_half_of_a_stream_decides() {
-        let mut tuner = Tuner::new(14);
+        let mut tuner = Tuner::new();
         (0..20).for_each(|_| tuner.note_taken(8192, 800));
         let [streams, copies] = run(&mut tuner, 1000, 2000, 4000);
         assert!(copies > 950, "{streams} streams, {copies} copies");
+    }
+
+    #[test]
+    fn scattered_data_is_told_apart_by_its_pieces() {
+        let mut tuner = Tuner::new();
+        run(&mut tuner, 1000, 2000, 4000);
+        // Contiguous data goes in packets by now; for pieces of 8 bytes nothing is known but what is noted here.
+        for _ in 0..1000 {
+            match tuner.choose(100_000, 8) {
+                Way::Packets => {
+                    let finished = tuner.scattered.last_stream + 9000;
+                    tuner.note_stream(100_000, 8, 0, finished);
+                }
+                Way::Attach => tuner.note_copy(100_000, 8, 4000),
+            }
+        }
+        let copies = (0..100).filter(|_| tuner.choose(100_000, 8) == Way::Attach).count();
+        let streams = (0..100).filter(|_| tuner.choose(100_000, 0) == Way::Packets).count();
+        assert!(copies > 90 && streams > 90, "{copies} copies, {streams} streams");
     }
 
     #[test]

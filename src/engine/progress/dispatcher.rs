@@ -6,6 +6,7 @@
 
 use crate::abi::{INT_ERR, LAPI_ERR_TGT_PURGED, LAPI_ERR_UNKNOWN};
 use crate::base::bytes::Piece;
+use crate::base::clock::moment;
 use crate::engine::context::incoming::{ActiveMessage, Data, IncomingPut};
 use crate::engine::context::{Core, Held};
 use crate::engine::transfer::send::{account, answer, broken, call_send_handler, refuse};
@@ -13,7 +14,7 @@ use crate::engine::transfer::{direct, flow, loopback, receive, reply, vector_wir
 use crate::error::Error;
 use crate::proto::collective::{Failure, Part};
 use crate::proto::content::Content;
-use crate::transport::Inbound;
+use crate::transport::{Inbound, PeerState};
 use crate::wire::packet::Head;
 
 /// How many packets one round receives, so that sending has its turn.
@@ -102,7 +103,10 @@ fn report_finished(held: &mut Held<'_>) -> bool {
         let core = held.core();
         let lost = done.error != 0 && done.error != LAPI_ERR_TGT_PURGED;
         let lost = lost && core.outbox.is_gone(done.peer);
-        if lost && core.peers.lose(done.peer) {
+        if lost && core.transport.state(done.peer) == PeerState::Closed {
+            // The program is told later, unless it ends LAPI itself.
+            core.peers.note_dropped(done.peer, moment());
+        } else if lost && core.peers.lose(done.peer) {
             let detail =
                 format!("task {} has left before everything that was sent to it had found room", done.peer);
             held.context().report(held, INT_ERR, done.peer, &Error::new(done.error, detail));

@@ -4,7 +4,7 @@
 //! such peer. A thread that was woken by a packet checks only when the last check is some tenths of a second ago.
 
 use crate::abi::{INT_ERR, LAPI_ERR_NO_CONNECTIVITY, LAPI_ERR_TIMEOUT, TMR_ERR, lapi_err_t};
-use crate::base::clock::{moment, ticks};
+use crate::base::clock::{moment, since, ticks};
 use crate::engine::context::direct_copy::DirectCopy;
 use crate::engine::context::peers::Standing;
 use crate::engine::context::{Core, Held};
@@ -26,7 +26,11 @@ use std::time::Duration;
 const DRAIN: u32 = 100;
 /// The epoch of a task that has entered no collective operation. A task that rejoins the job itself has none.
 pub const FIRST_POSITION: u64 = NO_EPOCH + 1;
-/// A thread that never sleeps checks its peers about this often, in ticks: some tenths of a second.
+/// A job often ends with a few last messages that no task waits for, and with tasks that end one after the other, each from
+/// several threads. So it is an error that a peer has ended LAPI while something was under way to it only when this task has
+/// not ended LAPI itself this long afterwards.
+const LEAVE: Duration = Duration::from_secs(1);
+/// A thread that never sleeps looks after its peers about this often, in ticks: some tenths of a second.
 const BETWEEN_LOOKS: u64 = 300_000_000;
 
 /// The same as [`look_after_peers`], unless that was done a moment ago: for threads that never sleep.
@@ -86,6 +90,7 @@ fn awaited(core: &Core) -> Vec<Task> {
     peers.extend(core.ops.peers());
     // Of a collective operation only the task whose packet is next: others that have left may have done their part.
     peers.extend(core.collectives.awaited());
+    peers.extend(core.peers.leaving());
     peers.sort_unstable();
     peers.dedup();
     peers.retain(|&peer| peer != core.options.me);
@@ -163,6 +168,7 @@ fn check_liveness(held: &mut Held<'_>, awaited: &[Task]) {
 /// Receives what `peer` has sent until now. Returns whether the context continues.
 fn drain(held: &mut Held<'_>, peer: Task) -> bool {
     flow::release(held.core(), peer);
+    held.core().holds.drain(Some(peer));
     for _ in 0..DRAIN.saturating_mul(held.core().options.tasks) {
         // Others may send all the time: what they send now is not waited for.
         let left = held.core().transport.view(peer).is_none_or(|view| view.arrived);
@@ -170,6 +176,7 @@ fn drain(held: &mut Held<'_>, peer: Task) -> bool {
             break;
         }
     }
+    held.core().holds.drain(None);
     !held.core().closing
 }
 
@@ -184,15 +191,20 @@ fn lose(held: &mut Held<'_>, peer: Task, how: PeerState) {
     }
     let core = held.core();
     let closed = how == PeerState::Closed;
-    if !core.ops.wait_for(peer) && !core.outbox.waits(peer) && core.collectives.awaited() != Some(peer) {
+    let waits = core.ops.wait_for(peer) || core.outbox.waits(peer) || core.peers.has_dropped(peer);
+    if !waits && core.collectives.awaited() != Some(peer) {
         if closed {
-            // It has served everything before it ended LAPI; only its confirmation is missing, and will never come.
+            // It has served everything before it ended LAPI; only its confirmation is missing, and will not come.
             core.outbox.abandon(peer, 0, &mut Vec::new());
+            core.peers.forget_leaving(peer);
             return;
         }
         if !core.outbox.owes(peer) {
             return;
         }
+    }
+    if closed && !core.ending && since(core.peers.leaves(peer, moment())) < LEAVE {
+        return;
     }
     let how = match (core.transport.absence(peer), ended::of(peer)) {
         _ if closed => "has left the job".to_owned(),
@@ -201,7 +213,8 @@ fn lose(held: &mut Held<'_>, peer: Task, how: PeerState) {
         // The launcher's report may come later, or the job has no launcher.
         (None, None) => "has ended without calling LAPI_Term".to_owned(),
     };
-    end(held, peer, LAPI_ERR_NO_CONNECTIVITY, INT_ERR, &how);
+    let quiet = closed && core.ending;
+    end(held, peer, LAPI_ERR_NO_CONNECTIVITY, INT_ERR, (!quiet).then_some(how.as_str()));
 }
 
 /// The peer has been silent for too long: as if it had left, and what it may still send is dropped.
@@ -219,19 +232,17 @@ fn give_up(held: &mut Held<'_>, peer: Task, silent: Duration, timeout: i32) {
          its INTERRUPT_SET is off (MP_DEBUG_NOTIMEOUT=yes waits for ever)",
         silent.as_secs()
     );
-    end(held, peer, LAPI_ERR_TIMEOUT, TMR_ERR, &how);
+    end(held, peer, LAPI_ERR_TIMEOUT, TMR_ERR, Some(how.as_str()));
 }
 
-/// Ends everything that waits for the peer. It is reported once.
-fn end(held: &mut Held<'_>, peer: Task, code: i32, kind: lapi_err_t, how: &str) {
+/// Ends everything that waits for the peer. It is reported once, with what has happened to the peer; `None`: not at all.
+fn end(held: &mut Held<'_>, peer: Task, code: i32, kind: lapi_err_t, how: Option<&str>) {
     let core = held.core();
     let (me, pending) = (core.options.me, pending(core, peer));
     core.collectives.lose(peer, code);
     advance_collective(core);
     abandon(core, peer, code);
-    if !core.peers.lose(peer) {
-        return;
-    }
+    let (true, Some(how)) = (core.peers.lose(peer), how) else { return };
     let detail = format!("task {peer} {how}. Task {me} waits for it with {pending}, which cannot complete");
     held.context().report(held, kind, peer, &Error::new(code, detail));
 }

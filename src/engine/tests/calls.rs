@@ -5,7 +5,7 @@ use crate::abi::*;
 use crate::api::{active_message, fence, progress, put_get, rmw};
 use crate::base::bytes::Piece;
 use crate::engine::context::Held;
-use crate::engine::context::request::{Get, Hint, Message, Put};
+use crate::engine::context::request::{Get, Hint, Message, Places, Put};
 use crate::error::Result;
 use crate::proto::content::Content;
 use crate::proto::outbox::SendDone;
@@ -55,8 +55,7 @@ pub fn enter(task: &Task) -> Held<'_> {
 pub fn put(task: &Task, tgt: u32, to: *mut u8, data: &[u8], extras: Extras<'_>) -> Result<()> {
     let put = Put {
         tgt,
-        addr: to.addr() as u64,
-        data: Piece::of(data),
+        places: Places::Contiguous { local: data.as_ptr().addr(), remote: to.addr() as u64, len: data.len() },
         tgt_cntr: address(extras.tgt_cntr) as u64,
         cmpl_cntr: address(extras.cmpl_cntr),
         done: extras.done(tgt, data.len()),
@@ -70,9 +69,11 @@ pub fn put(task: &Task, tgt: u32, to: *mut u8, data: &[u8], extras: Extras<'_>) 
 pub fn get(task: &Task, tgt: u32, from: &[u8], buffer: *mut u8, extras: Extras<'_>) -> Result<()> {
     let get = Get {
         tgt,
-        addr: from.as_ptr().addr() as u64,
-        buffer: buffer.addr(),
-        len: from.len() as u64,
+        places: Places::Contiguous {
+            local: buffer.addr(),
+            remote: from.as_ptr().addr() as u64,
+            len: from.len(),
+        },
         tgt_cntr: address(extras.tgt_cntr) as u64,
         org_cntr: address(extras.org_cntr),
         handler: None,

@@ -2,12 +2,14 @@
 
 use super::calls::{Extras, counter, enter, fence, forever, get, gfence, increment, put, send, wait};
 use super::job::{self, AWAKE, Habits, MAX_BODY, Report, SLEEPY, Task, in_threads, locked};
+use super::recovery::later;
 use crate::abi::*;
 use crate::api::init;
 use crate::base::rng::Rng;
 use crate::engine::context::Core;
 use crate::engine::context::request::Preference;
 use crate::engine::context::settings::Options;
+use crate::engine::progress::lost_peers;
 use crate::proto::tests::seeds;
 use crate::transport::faults::FaultPlan;
 use libc::{c_int, c_uint, c_ulong, c_void};
@@ -380,4 +382,49 @@ fn a_completion_handler_may_end_lapi_and_a_new_one_may_begin() {
     again.open(u32::MAX - 7, Core::new(options, transport)).expect("a context that has ended");
     gfence(&tasks[1]).expect("a fence of one task");
     job::close(tasks);
+}
+
+/// What task 1 has sent last is the answer for which task 0 waits; more messages than task 0 keeps lie before it.
+#[test]
+fn what_a_task_sent_before_it_left_arrives_although_its_packets_were_held() {
+    const MESSAGES: usize = 3000;
+    let tasks = job::open(job::mem(2, MESSAGES + 100, false), &Habits::STEPPED);
+    for _ in 0..MESSAGES {
+        send(&tasks[1], 0, later, &[0; 8], &[], Extras::default()).expect("a message that is refused");
+    }
+    in_threads(&tasks[..1], 1, {
+        let sender = tasks[1].clone();
+        move |task, _| {
+            let (source, buffer) = (&*Box::leak(vec![7_u8; 64].into_boxed_slice()), forever(64));
+            let came = counter();
+            let extras = Extras { org_cntr: Some(came), ..Extras::default() };
+            get(task, 1, source, buffer.as_mut_ptr(), extras).expect("a get");
+            sender.step();
+            enter(&sender).core().transport.close();
+            wait(task, came, 1).expect("the answer, which had been sent");
+        }
+    });
+    assert_eq!(tasks[0].reports(), []);
+    job::close(tasks);
+}
+
+/// Two tasks that end LAPI one after the other, while messages between them are under way that neither waits for.
+#[test]
+fn what_a_task_that_has_ended_lapi_did_not_take_is_no_error_of_a_task_that_ends_it_too() {
+    for (preference, capacity) in [(Preference::Packets, 1), (Preference::Attach, 8)] {
+        let tasks = job::open(job::mem(2, capacity, true), &Habits { preference, ..Habits::THREADED });
+        tasks[1].context.notifier.stop();
+        let victim = tasks[1].clone();
+        in_threads(&tasks[..1], 1, move |task, _| {
+            start_everything(task, 1, Default::default());
+            enter(&victim).core().transport.close();
+            for _ in 0..100 {
+                task.step();
+                lost_peers::look_after_peers(&mut enter(task));
+            }
+            task.term();
+        });
+        assert_eq!(tasks[0].reports(), []);
+        job::close(tasks);
+    }
 }

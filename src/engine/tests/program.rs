@@ -7,7 +7,7 @@ use crate::abi::*;
 use crate::api::{active_message, put_get, rmw, vector};
 use crate::base::bytes::Piece;
 use crate::engine::context::Held;
-use crate::engine::context::request::{Get, GetDone, Message, Put};
+use crate::engine::context::request::{Get, Message, Places, Put};
 use crate::proto::content::Content;
 use crate::proto::outbox::SendDone;
 use libc::{c_int, c_uint, c_ulong, c_void};
@@ -52,33 +52,31 @@ pub fn start(plan: &Plan, number: usize, held: &mut Held<'_>) {
     let outcome = unsafe {
         let [here, there] = [&op.origin, &op.target].map(Memory::vector);
         let (origin, target) = (here, there);
-        let pair = vector::Pair { tgt: op.to, origin, target, tgt_cntr, contiguous: false, hint: op.hint };
         let handler = op.reported.then_some(got as compl_hndlr_t);
+        let (local, remote, len) = (op.origin.ptr().addr(), op.target.ptr().addr() as u64, op.origin.len);
+        let places = Places::Contiguous { local, remote, len };
+        let (tgt, hint, org_cntr, parameter) = (op.to, op.hint, done.org_cntr, number);
         match &op.what {
-            What::Put if origin.is_some() => vector::put(held, &vector::PutRequest { pair, cmpl_cntr, done }),
-            What::Get if origin.is_some() => {
-                let org_cntr = done.org_cntr;
-                let done = GetDone { org_cntr, handler, parameter: number };
-                vector::get(held, &vector::GetRequest { pair, done })
-            }
             What::Put => {
-                let addr = op.target.ptr() as u64;
-                put_get::put(held, &Put { tgt: op.to, addr, data, tgt_cntr, cmpl_cntr, done, hint: op.hint })
+                let put = Put { tgt, places, tgt_cntr, cmpl_cntr, done, hint };
+                if origin.is_none() {
+                    put_get::put(held, &put)
+                } else {
+                    let pair = vector::Pair { origin, target, contiguous: false };
+                    let put = Put { places: Places::EMPTY, ..put };
+                    vector::put(held, vector::PutRequest { pair, put })
+                }
             }
-            What::Get => put_get::get(
-                held,
-                &Get {
-                    tgt: op.to,
-                    addr: op.target.ptr() as u64,
-                    buffer: op.origin.ptr().addr(),
-                    len: op.origin.len as u64,
-                    tgt_cntr,
-                    org_cntr: done.org_cntr,
-                    handler,
-                    parameter: number,
-                    hint: op.hint,
-                },
-            ),
+            What::Get => {
+                let get = Get { tgt, places, tgt_cntr, org_cntr, handler, parameter, hint };
+                if origin.is_none() {
+                    put_get::get(held, &get)
+                } else {
+                    let pair = vector::Pair { origin, target, contiguous: false };
+                    let get = Get { places: Places::EMPTY, ..get };
+                    vector::get(held, vector::GetRequest { pair, get })
+                }
+            }
             What::Am { header, copied, by_index, .. } => {
                 let message = Message {
                     tgt: op.to,

@@ -73,7 +73,8 @@ fn habits(rng: &mut Rng) -> Habits {
     Habits { preference, copy_limit: [0, 128, 4096][rng.below(3) as usize], ..Habits::STEPPED }
 }
 
-unsafe extern "C" fn later(
+/// A header handler that refuses its message.
+pub(in crate::engine) unsafe extern "C" fn later(
     _: *mut lapi_handle_t,
     _: *mut c_void,
     _: *mut c_uint,

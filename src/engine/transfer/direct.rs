@@ -2,17 +2,15 @@
 //! in packets, from its beginning.
 
 use crate::abi::LAPI_ERR_NO_CONNECTIVITY;
-use crate::base::bytes::Piece;
 use crate::base::clock::ticks;
 use crate::engine::context::Held;
-use crate::engine::context::direct_copy::{DirectCopy, Kind, Places};
+use crate::engine::context::direct_copy::{DirectCopy, Kind};
 use crate::engine::context::incoming::Then;
+use crate::engine::context::request::Marks;
 use crate::engine::transfer::send::{self, answer};
-use crate::engine::transfer::vector_wire::{self, Marks};
-use crate::engine::transfer::{deliver, reply};
-use crate::proto::content::Content;
-use crate::proto::outbox::{Continuation, SendDone, Sent, Streaming};
-use crate::transport::{Access, PeerState, Started};
+use crate::engine::transfer::{deliver, packets, reply};
+use crate::proto::outbox::{SendDone, Sent};
+use crate::transport::{Access, PeerState, Started, Task};
 use crate::wire::packet::Head;
 
 /// Starts a copy: its first slice is made at once.
@@ -88,33 +86,27 @@ fn copied(held: &mut Held<'_>, mut transfer: DirectCopy, bytes: usize) {
         Kind::Fetch { .. } | Kind::Pull { .. } => core.stats.peers.packets_received += 1,
     }
     transfer.copied += bytes;
-    if transfer.copied < transfer.len {
+    if transfer.copied < transfer.len() {
         core.direct_copies.push_back(transfer);
         return;
     }
-    match &transfer.places {
-        Places::Row { .. } => core.tuner.note_copy(transfer.len, transfer.len, transfer.took),
-        Places::Many { local, remote } => {
-            let piece = transfer.len as u64 / local.run_count().max(remote.run_count()).max(1);
-            core.vector_tuner.note_copy(piece as usize, transfer.len, transfer.took);
-        }
-    }
+    core.tuner.note_copy(transfer.len(), transfer.places.piece(), transfer.took);
     finish(held, &transfer);
 }
 
 fn finish(held: &mut Held<'_>, transfer: &DirectCopy) {
     match transfer.kind {
-        Kind::Push { id, tgt_cntr, cookie, done } => {
-            announce(held, transfer, id, tgt_cntr, cookie);
+        Kind::Push { marks, done } => {
+            announce(held, transfer.peer, marks, transfer.len() as u64);
             send::finish(held, &done);
         }
         Kind::Fetch { cookie, tgt_cntr } => {
             if let Some(remote) = held.core().transport.remote() {
-                remote.count_fetched(transfer.peer, transfer.len as u64);
+                remote.count_fetched(transfer.peer, transfer.len() as u64);
             }
             if tgt_cntr != 0 {
                 let id = held.core().outbox.number(transfer.peer);
-                announce(held, transfer, id, tgt_cntr, 0);
+                announce(held, transfer.peer, Marks { id, tgt_cntr, cookie: 0 }, 0);
             }
             reply::got(held, transfer.peer, cookie);
         }
@@ -130,11 +122,11 @@ fn finish(held: &mut Held<'_>, transfer: &DirectCopy) {
     }
 }
 
-/// Notifies the target of a copy that this task has made in its memory, or from it: the operation's number and counters,
-/// and how many bytes were put there.
-fn announce(held: &mut Held<'_>, transfer: &DirectCopy, id: u32, tgt_cntr: u64, cookie: u64) {
-    let bytes = if matches!(transfer.kind, Kind::Push { .. }) { transfer.len as u64 } else { 0 };
-    answer(held.core(), transfer.peer, &Head::Placed { id, bytes, tgt_cntr, cookie });
+/// Tells the target of a copy that this task has made in its memory, or from it: the operation's number and counters, and how
+/// many bytes were put there.
+fn announce(held: &mut Held<'_>, peer: Task, marks: Marks, bytes: u64) {
+    let Marks { id, tgt_cntr, cookie } = marks;
+    answer(held.core(), peer, &Head::Placed { id, bytes, tgt_cntr, cookie });
 }
 
 /// The kernel did not make the copy: the data goes in packets, from its beginning.
@@ -142,41 +134,27 @@ fn announce(held: &mut Held<'_>, transfer: &DirectCopy, id: u32, tgt_cntr: u64, 
 fn refused(held: &mut Held<'_>, transfer: DirectCopy) {
     let core = held.core();
     core.stats.peers.refused += 1;
-    let (peer, len) = (transfer.peer, transfer.len as u64);
-    match (transfer.kind, &transfer.places) {
-        (Kind::Push { id, tgt_cntr, cookie, done }, places) => {
+    let peer = transfer.peer;
+    match transfer.kind {
+        Kind::Push { marks, done } => {
             // SAFETY: the program leaves its data alone until the put is done.
-            let posted = unsafe {
-                match places {
-                    Places::Row { local, remote } => {
-                        let head = Head::Put { id, addr: *remote, tgt_cntr, cookie, total: len };
-                        let data = Content::Piece(Piece { ptr: *local as *const u8, len: transfer.len });
-                        let (first, next) = (Some((&head, Piece::EMPTY)), Continuation::Message(id));
-                        send::stream(held, peer, first, next, &data, Streaming::default(), done)
-                    }
-                    Places::Many { local, remote } => {
-                        vector_wire::put_runs(held, peer, Marks { id, tgt_cntr, cookie }, local, remote, done)
-                    }
-                }
-            };
-            match posted {
+            match unsafe { packets::put(held, peer, marks, &transfer.places, done) } {
                 Sent::Free => send::finish(held, &done),
                 Sent::Queued => {}
                 // Reported with the other send operations that are done.
-                Sent::NoMemory => send::out_of_memory(held.core().options.me, peer),
+                Sent::NoMemory => send::out_of_memory(peer),
                 Sent::Gone => held.core().finished.push(SendDone { error: LAPI_ERR_NO_CONNECTIVITY, ..done }),
             }
         }
-        // A peer that has gone meanwhile is reported when a call waits for the reply.
-        (Kind::Fetch { cookie, tgt_cntr }, Places::Row { remote, .. }) => {
-            answer(core, peer, &Head::Get { addr: *remote, len, cookie, tgt_cntr });
+        Kind::Fetch { cookie, tgt_cntr } => {
+            // A peer that has gone meanwhile is reported when a call waits for the answer.
+            if packets::get(held, peer, tgt_cntr, cookie, &transfer.places) == Sent::NoMemory {
+                send::out_of_memory(peer);
+            }
         }
-        (Kind::Fetch { cookie, tgt_cntr }, Places::Many { remote, .. }) => {
-            vector_wire::request_runs(held, peer, remote, tgt_cntr, cookie);
-        }
-        // The message stays in assembly, and its data will arrive like that of any other.
-        (Kind::Pull { cookie, .. }, _) => {
-            answer(core, peer, &Head::Fetched { cookie, refused: len });
+        // The message stays in assembly, and its data will come as that of any other.
+        Kind::Pull { cookie, .. } => {
+            answer(core, peer, &Head::Fetched { cookie, refused: transfer.len() as u64 });
         }
     }
 }

@@ -8,36 +8,26 @@ use crate::engine::context::request::{Get, Message, Put};
 use crate::engine::transfer::send::finish;
 use crate::engine::transfer::{receive, reply};
 use crate::error::Result;
-use crate::proto::content::Content;
-use crate::proto::outbox::SendDone;
+use crate::proto::content::{self, Content};
 use crate::wire::packet::RMW_WIDE;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// A put to oneself.
 ///
 /// # Safety
-/// The addresses must be as LAPI_Put wants them.
-pub unsafe fn put(held: &mut Held<'_>, put: &Put) -> Result<()> {
+/// The places must be as LAPI_Put or LAPI_Putv wants them.
+pub unsafe fn put(held: &mut Held<'_>, put: &Put) {
     // SAFETY: the caller's promise.
     unsafe {
-        bytes::copy(put.data, put.addr as *mut u8);
+        content::copy(&put.places.local_content(), &put.places.remote_sink(), 0);
         raise(held, put.tgt_cntr as usize);
     }
-    let done = put.done;
-    put_done(held, put.data.len as u64, 0, put.cmpl_cntr, &done);
-    Ok(())
-}
-
-/// A put to oneself has been made.
-pub fn put_done(held: &mut Held<'_>, bytes: u64, tgt_cntr: u64, cmpl_cntr: usize, done: &SendDone) {
-    // SAFETY: the program's counter, or 0.
-    unsafe { raise(held, tgt_cntr as usize) };
     let core = held.core();
-    core.stats.local.bytes_received += bytes;
+    core.stats.local.bytes_received += put.places.len() as u64;
     core.unreported |= LAPI_RECV_COMPLETE;
-    finish(held, done);
-    // SAFETY: as above.
-    unsafe { raise(held, cmpl_cntr) };
+    finish(held, &put.done);
+    // SAFETY: the program's counter, or 0.
+    unsafe { raise(held, put.cmpl_cntr) };
     held.core().news = true;
 }
 
@@ -45,7 +35,7 @@ pub fn put_done(held: &mut Held<'_>, bytes: u64, tgt_cntr: u64, cmpl_cntr: usize
 ///
 /// # Safety
 /// `cntr` must be 0 or the address of a counter of the program.
-pub(in crate::engine) unsafe fn raise(held: &mut Held<'_>, cntr: usize) {
+unsafe fn raise(held: &mut Held<'_>, cntr: usize) {
     let core = held.core();
     let me = core.options.me;
     // SAFETY: the caller's promise.
@@ -55,26 +45,20 @@ pub(in crate::engine) unsafe fn raise(held: &mut Held<'_>, cntr: usize) {
 /// A get from oneself.
 ///
 /// # Safety
-/// The addresses must be as LAPI_Get wants them.
+/// The places must be as LAPI_Get or LAPI_Getv wants them.
 pub unsafe fn get(held: &mut Held<'_>, get: &Get) {
-    let data = Piece { ptr: get.addr as *const u8, len: get.len as usize };
     // SAFETY: the caller's promise.
     unsafe {
-        bytes::copy(data, get.buffer as *mut u8);
+        content::copy(&get.places.remote_content(), &get.places.local_sink(), 0);
         raise(held, get.tgt_cntr as usize);
         raise(held, get.org_cntr);
     }
-    got(held, get.len);
-    reply::get_handler(held, get.handler.map_or(0, |handler| handler as usize), get.parameter);
-}
-
-/// A get from oneself has been made.
-pub fn got(held: &mut Held<'_>, bytes: u64) {
-    let core = held.core();
+    let (core, bytes) = (held.core(), get.places.len() as u64);
     core.stats.local.bytes_received += bytes;
     core.stats.local.bytes_sent += bytes;
     core.unreported |= LAPI_RECV_COMPLETE;
     core.news = true;
+    reply::get_handler(held, get.handler.map_or(0, |handler| handler as usize), get.parameter);
 }
 
 /// An active message to oneself. It is delivered before the call returns, or, when a handler has sent it, after the

@@ -3,10 +3,10 @@
 //! * [`path`]: which path a long message takes. [`header_handler`]: calls header handlers.
 //! * [`flow`]: bounds on what the messages of a peer make this task keep.
 //! * [`send`]: how anything leaves this task. [`deliver`]: what follows when data is in its place.
-//! * [`assembly`]: messages of several packets. [`reply`]: replies, on both sides.
-//! * [`vector_wire`]: vectors in packets. [`direct`]: copies across address spaces.
+//! * [`assembly`]: messages of several packets. [`reply`]: answers, on both sides.
+//! * [`vector_wire`]: vectors in packets. [`packets`]: puts and gets in packets. [`direct`]: copies across address spaces.
 //! * [`receive`]: messages that come in. [`loopback`]: a task and itself.
-//! * [`origin`]: starts the program's operations, [`vector`] those between vectors.
+//! * [`origin`]: starts the program's operations.
 
 pub mod assembly;
 pub mod deliver;
@@ -15,9 +15,9 @@ pub mod flow;
 pub mod header_handler;
 pub mod loopback;
 pub mod origin;
+pub mod packets;
 pub mod path;
 pub mod receive;
 pub mod reply;
 pub mod send;
-pub mod vector;
 pub mod vector_wire;

@@ -3,12 +3,14 @@
 use crate::base::bytes::Piece;
 use crate::engine::context::Held;
 use crate::engine::context::direct_copy::DirectCopy;
-use crate::engine::context::request::{Get, Message, Put, Rmw};
+use crate::engine::context::request::{Get, Marks, Message, Places, Put, Rmw};
 use crate::engine::context::tuner::Way;
-use crate::engine::transfer::send::{ask, completion, finish, not_sent, reachable, send, started, stream};
-use crate::engine::transfer::{direct, loopback, path, reply};
+use crate::engine::transfer::send::{
+    ask, completion, copies, finish, not_sent, reachable, send, started, stream,
+};
+use crate::engine::transfer::{direct, loopback, packets, path, reply};
 use crate::error::Result;
-use crate::proto::content::{Content, Sink};
+use crate::proto::content::Content;
 use crate::proto::ops::Op;
 use crate::proto::outbox::{Body, Continuation, SendDone, Sent, Streaming};
 use crate::transport::Task;
@@ -17,40 +19,31 @@ use crate::wire::packet::{Head, RMW_WIDE};
 /// Starts a put.
 ///
 /// # Safety
-/// The addresses must be as LAPI_Put wants them, at both tasks.
+/// The places must be as LAPI_Put or LAPI_Putv wants them, at both tasks.
 #[inline]
 pub unsafe fn put(held: &mut Held<'_>, put: &Put) -> Result<()> {
-    let core = held.core();
-    if put.tgt == core.options.me {
+    let tgt = put.tgt;
+    if tgt == held.core().options.me {
         // SAFETY: the caller's promise.
-        return unsafe { loopback::put(held, put) };
-    }
-    reachable(held, put.tgt)?;
-    let cookie = completion(held, put.tgt, put.cmpl_cntr);
-    let core = held.core();
-    let id = core.outbox.number(put.tgt);
-    let len = put.data.len;
-    let data = Content::Piece(put.data);
-    let mut head = Head::Put { id, addr: put.addr, tgt_cntr: put.tgt_cntr, cookie, total: 0 };
-    if len <= core.outbox.max_body() {
-        // SAFETY: the data is the caller's promise.
-        let posted = unsafe { send(held, put.tgt, &head, Body::data(&data), false, put.done) };
-        return started(held, put.tgt, cookie, posted, &put.done);
-    }
-    let copied = len <= core.options.copy_limit && core.outbox.has_buffer();
-    if !copied && path::choose(core, put.tgt, len, put.hint) == Way::Attach {
-        direct::begin(held, DirectCopy::push(put, id, cookie));
+        unsafe { loopback::put(held, put) };
         return Ok(());
     }
-    if let Head::Put { total, .. } = &mut head {
-        *total = len as u64;
+    reachable(held, tgt)?;
+    let cookie = completion(held, tgt, put.cmpl_cntr);
+    let core = held.core();
+    let marks = Marks { id: core.outbox.number(tgt), tgt_cntr: put.tgt_cntr, cookie };
+    let contiguous = match put.places {
+        Places::Contiguous { len, .. } => Some(len),
+        Places::Layouts(_) => None,
+    };
+    let packets = contiguous.is_some_and(|len| len <= core.outbox.max_body() || copies(core, len));
+    if !packets && path::choose(core, tgt, put.places.len(), put.places.piece(), put.hint) == Way::Attach {
+        direct::begin(held, DirectCopy::push(put, marks));
+        return Ok(());
     }
     // SAFETY: the data is the caller's promise.
-    let posted = unsafe {
-        let how = Streaming { copied, atom: 0 };
-        stream(held, put.tgt, Some((&head, Piece::EMPTY)), Continuation::Message(id), &data, how, put.done)
-    };
-    started(held, put.tgt, cookie, posted, &put.done)
+    let posted = unsafe { packets::put(held, tgt, marks, &put.places, put.done) };
+    started(held, tgt, cookie, posted, &put.done)
 }
 
 /// Starts an active message.
@@ -74,7 +67,7 @@ pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Result<(
     // A target fetches what lies in a row, for a header handler that answers with a buffer.
     let plain = message.shape.is_none() && message.atom == 0;
     if let (false, false, true, Some(piece)) = (short, copied, plain, data.as_piece())
-        && path::choose(held.core(), tgt, len, message.hint) == Way::Attach
+        && path::choose(held.core(), tgt, len, 0, message.hint) == Way::Attach
     {
         // SAFETY: the caller's promise.
         return unsafe { expose(held, message, piece) };
@@ -140,40 +133,35 @@ unsafe fn expose(held: &mut Held<'_>, message: &Message, piece: Piece) -> Result
 /// Starts a get.
 ///
 /// # Safety
-/// The addresses must be as LAPI_Get wants them, at both tasks.
+/// The places must be as LAPI_Get or LAPI_Getv wants them, at both tasks.
 pub unsafe fn get(held: &mut Held<'_>, get: &Get) -> Result<()> {
-    let core = held.core();
-    if get.tgt == core.options.me {
+    let (tgt, places) = (get.tgt, &get.places);
+    if tgt == held.core().options.me {
         // SAFETY: the caller's promise.
         unsafe { loopback::get(held, get) };
         return Ok(());
     }
-    reachable(held, get.tgt)?;
-    let core = held.core();
+    reachable(held, tgt)?;
     let op = Op::Get {
-        sink: Sink::Buffer(get.buffer),
-        len: get.len,
+        sink: places.local_sink(),
+        len: places.len() as u64,
         arrived: 0,
         org_cntr: get.org_cntr,
         handler: get.handler.map_or(0, |handler| handler as usize),
         info: get.parameter,
     };
-    let cookie = core.ops.insert(get.tgt, op, true);
-    if path::choose_get(core, get.tgt, get.len as usize, get.hint) == Way::Attach {
+    let core = held.core();
+    let cookie = core.ops.insert(tgt, op, true);
+    if path::choose(core, tgt, places.len(), places.piece(), get.hint) == Way::Attach {
         direct::begin(held, DirectCopy::fetch(get, cookie));
         return Ok(());
     }
-    request(
-        held,
-        get.tgt,
-        &Head::Get { addr: get.addr, len: get.len, cookie, tgt_cntr: get.tgt_cntr },
-        cookie,
-    )
+    let sent = packets::get(held, tgt, get.tgt_cntr, cookie, places);
+    requested(held, tgt, cookie, sent)
 }
 
-/// Asks the target for something that operation `cookie` waits for.
-pub fn request(held: &mut Held<'_>, tgt: Task, head: &Head, cookie: u64) -> Result<()> {
-    let sent = ask(held.core(), tgt, head);
+/// What a call returns that has asked the target for something that operation `cookie` waits for.
+fn requested(held: &mut Held<'_>, tgt: Task, cookie: u64, sent: Sent) -> Result<()> {
     if matches!(sent, Sent::Gone | Sent::NoMemory) {
         held.core().ops.remove(tgt, cookie);
         return Err(not_sent(tgt, sent));
@@ -203,5 +191,6 @@ pub unsafe fn rmw(held: &mut Held<'_>, rmw: &Rmw) -> Result<()> {
     let pending = Op::Rmw { previous: rmw.previous, wide: rmw.wide, done: rmw.done };
     let cookie = core.ops.insert(rmw.tgt, pending, true);
     let head = Head::Rmw { op, var: rmw.var, value: rmw.value, swap: rmw.swap, cookie };
-    request(held, rmw.tgt, &head, cookie)
+    let sent = ask(core, rmw.tgt, &head);
+    requested(held, rmw.tgt, cookie, sent)
 }

@@ -13,58 +13,31 @@ use crate::transport::Task;
 /// Ticks between two kicks, about a millisecond: a peer that was woken is on its way.
 const BETWEEN_PRODS: u64 = 2_000_000;
 
-/// The way of a put or active message that is longer than a packet.
-pub fn choose(core: &mut Core, peer: Task, len: usize, hint: Hint) -> Way {
-    let policy = core.options.bulk;
-    if !core.reaches(peer) {
-        return Way::Packets;
-    }
-    match (policy.preference, hint) {
-        (Preference::Packets, _) | (Preference::Auto, Hint::Packets) => Way::Packets,
-        (Preference::Attach, _) | (Preference::Auto, Hint::Bulk) => Way::Attach,
-        // A peer that is not looking for packets would have to be woken to take a stream.
-        (Preference::Auto, Hint::None) if policy.crowded || !core.transport.polls(peer) => Way::Attach,
-        (Preference::Auto, Hint::None) => core.tuner.choose(len),
-    }
-}
-
-/// The way of a get: a short one too is better fetched from a peer that is not looking.
-pub fn choose_get(core: &mut Core, peer: Task, len: usize, hint: Hint) -> Way {
-    let short = len <= core.outbox.max_body();
-    match core.options.bulk.preference {
-        _ if len == 0 => Way::Packets,
-        Preference::Auto if short && core.transport.polls(peer) => Way::Packets,
-        Preference::Attach if short => Way::Packets,
-        _ => choose(core, peer, len, hint),
-    }
-}
-
-/// The way of a put or get between two vectors, by the length of their pieces.
-pub fn choose_vector(core: &mut Core, peer: Task, len: usize, piece: usize, hint: Hint) -> Way {
+/// The way of `len` bytes in pieces of `piece` bytes (0: contiguous). What leaves in one packet without the peer's help is
+/// not asked about: a get of few bytes is, for which the peer has to look.
+pub fn choose(core: &mut Core, peer: Task, len: usize, piece: u32, hint: Hint) -> Way {
     let policy = core.options.bulk;
     if len == 0 || !core.reaches(peer) {
         return Way::Packets;
     }
+    let (contiguous, polls) = (piece == 0, core.transport.polls(peer));
+    let room = core.outbox.max_body();
     match (policy.preference, hint) {
         (Preference::Packets, _) | (Preference::Auto, Hint::Packets) => Way::Packets,
+        (Preference::Attach, _) if contiguous && len <= room => Way::Packets,
+        (Preference::Auto, _) if contiguous && len <= room && polls => Way::Packets,
         (Preference::Attach, _) | (Preference::Auto, Hint::Bulk) => Way::Attach,
         // What fits a packet costs less than a system call, if the peer looks for it.
-        (Preference::Auto, Hint::None) if len <= core.outbox.max_body() / 2 => {
-            match core.transport.polls(peer) {
-                true => Way::Packets,
-                false => core.vector_tuner.choose(piece),
-            }
-        }
-        (Preference::Auto, Hint::None) => core.vector_tuner.choose(piece),
+        (Preference::Auto, Hint::None) if len <= room / 2 && polls => Way::Packets,
+        // A peer that is not looking for packets would have to be woken to take a stream.
+        (Preference::Auto, Hint::None) if contiguous && (policy.crowded || !polls) => Way::Attach,
+        (Preference::Auto, Hint::None) => core.tuner.choose(len, piece),
     }
 }
 
 /// A send operation that went as a stream is done: what it has taken.
 pub fn note_stream(core: &mut Core, done: &SendDone) {
-    match done.piece {
-        0 => core.tuner.note_stream(done.bytes as usize, done.bytes, done.posted, ticks()),
-        piece => core.vector_tuner.note_stream(piece as usize, done.bytes, done.posted, ticks()),
-    }
+    core.tuner.note_stream(done.bytes, done.piece, done.posted, ticks());
 }
 
 /// Wakes peers that this task waits for and that do not look for packets. Goes through those peers at most once a millisecond,

@@ -22,7 +22,7 @@ pub fn serve_get(held: &mut Held<'_>, src: Task, data: &Content, cookie: u64, tg
         let posted = unsafe { send::send(held, src, &head, Body::data(data), false, done) };
         match posted {
             Sent::Free => send::finish(held, &done),
-            Sent::NoMemory => send::out_of_memory(held.core().options.me, src),
+            Sent::NoMemory => send::out_of_memory(src),
             Sent::Queued | Sent::Gone => {}
         }
         return;
@@ -32,7 +32,7 @@ pub fn serve_get(held: &mut Held<'_>, src: Task, data: &Content, cookie: u64, tg
         send::stream(held, src, None, Continuation::Reply(cookie), data, Streaming::default(), done)
     };
     if sent == Sent::NoMemory {
-        send::out_of_memory(held.core().options.me, src);
+        send::out_of_memory(src);
     }
 }
 
@@ -131,7 +131,7 @@ pub fn take_pulled(held: &mut Held<'_>, src: Task, cookie: u64, refused: u64) {
         send::stream(held, src, None, Continuation::Message(id), &data, Streaming::default(), done)
     };
     if sent == Sent::NoMemory {
-        send::out_of_memory(held.core().options.me, src);
+        send::out_of_memory(src);
     }
 }
 

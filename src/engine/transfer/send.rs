@@ -30,15 +30,13 @@ pub fn ask(core: &mut Core, peer: Task, head: &Head) -> Sent {
 #[inline]
 pub fn answer(core: &mut Core, peer: Task, head: &Head) {
     if ask(core, peer, head) == Sent::NoMemory {
-        out_of_memory(core.options.me, peer);
+        out_of_memory(peer);
     }
 }
 
 #[cold]
-pub(in crate::engine) fn out_of_memory(me: Task, peer: Task) -> ! {
-    crate::error::log(format_args!(
-        "task {me}: no memory for a packet that task {peer} waits for: this task ends"
-    ));
+pub(in crate::engine) fn out_of_memory(peer: Task) -> ! {
+    crate::error::log(format_args!("no memory for a packet that task {peer} waits for: this task ends"));
     // SAFETY: _exit has no preconditions. A code of 128 and above tells the launcher to end the job.
     unsafe { libc::_exit(134) }
 }
@@ -121,6 +119,12 @@ pub(in crate::engine) unsafe fn send(
     let (outbox, mut wire) = core.out();
     // SAFETY: the caller's promise.
     unsafe { outbox.send(&mut wire, tgt, head, body, limit, done) }
+}
+
+/// Whether a stream of `len` bytes is copied, so that the program may change them at once.
+#[inline]
+pub(in crate::engine) fn copies(core: &Core, len: usize) -> bool {
+    len <= core.options.copy_limit && core.outbox.has_buffer()
 }
 
 /// Queues a message of several packets, and sends as much of it as there is room for.

@@ -6,10 +6,10 @@
 
 use crate::abi::LAPI_NORMAL;
 use crate::base::bytes::{self, Piece};
-use crate::dgsp::Layout;
-use crate::dgsp::description::{describe_layout, layout_of};
+use crate::dgsp::description::layout_of;
 use crate::engine::context::Held;
 use crate::engine::context::incoming::{Delivery, Incoming, Then};
+use crate::engine::context::request::{Layouts, Marks};
 use crate::engine::transfer::send::{self, broken, refuse};
 use crate::engine::transfer::{assembly, deliver, reply};
 use crate::proto::content::{Content, Sink};
@@ -17,34 +17,22 @@ use crate::proto::inbox::Assembly;
 use crate::proto::outbox::{Body, Continuation, SendDone, Sent, Streaming};
 use crate::transport::Task;
 use crate::wire::packet::Head;
-use std::sync::Arc;
-
-/// What the packets of a put carry besides its data.
-#[derive(Clone, Copy)]
-pub struct Marks {
-    /// Its number.
-    pub id: u32,
-    /// The target's counter, or 0.
-    pub tgt_cntr: u64,
-    /// Our operation, or 0.
-    pub cookie: u64,
-}
 
 /// Sends a put between two vectors in packets.
 ///
 /// # Safety
 /// The data must be readable until the message is done.
-pub(in crate::engine) unsafe fn send_put(
+pub(in crate::engine) unsafe fn put(
     held: &mut Held<'_>,
     tgt: Task,
     marks: Marks,
-    description: &[u64],
-    data: &Content,
+    layouts: &Layouts,
     done: SendDone,
 ) -> Sent {
     let Marks { id, tgt_cntr, cookie } = marks;
-    let (total, words) = (data.len() as u64, description.len() as u32);
-    let described = Piece { ptr: description.as_ptr().cast(), len: size_of_val(description) };
+    let data = &Content::Scattered(layouts.local.clone());
+    let (total, words) = (data.len() as u64, layouts.description.len() as u32);
+    let described = description_of(layouts);
     let core = held.core();
     if described.len + data.len() <= core.outbox.max_body() {
         let head = Head::Vector { id, get: 0, words, data: 0, total, cookie, tgt_cntr };
@@ -52,7 +40,7 @@ pub(in crate::engine) unsafe fn send_put(
         return unsafe { send::send(held, tgt, &head, Body { header: described, data }, false, done) };
     }
     let second = core.outbox.number(tgt);
-    let copied = data.len() <= core.options.copy_limit && core.outbox.has_buffer();
+    let copied = send::copies(core, data.len());
     let head = Head::Vector { id, get: 0, words, data: second, total, cookie, tgt_cntr };
     // SAFETY: the description is copied at once; the data is the caller's promise.
     unsafe {
@@ -65,7 +53,7 @@ pub(in crate::engine) unsafe fn send_put(
         let sent = send::stream(held, tgt, None, Continuation::Message(second), data, how, done);
         if sent == Sent::NoMemory {
             // The target waits for the data already.
-            send::out_of_memory(held.core().options.me, tgt);
+            send::out_of_memory(tgt);
         }
         sent
     }
@@ -87,45 +75,29 @@ unsafe fn send_description(held: &mut Held<'_>, tgt: Task, id: u32, head: &Head,
     }
 }
 
-/// Asks the target for data that lies in many places.
-pub(in crate::engine) fn request(
+/// The words that describe the target's layout, as a piece: valid as long as `layouts`.
+fn description_of(layouts: &Layouts) -> Piece {
+    let words = &layouts.description[..];
+    Piece { ptr: words.as_ptr().cast(), len: size_of_val(words) }
+}
+
+/// Asks the target for the data of a get between two vectors.
+pub(in crate::engine) fn get(
     held: &mut Held<'_>,
     tgt: Task,
-    words: &[u64],
-    total: u64,
     tgt_cntr: u64,
     cookie: u64,
+    layouts: &Layouts,
 ) -> Sent {
     let id = held.core().outbox.number(tgt);
-    let head = Head::Vector { id, get: 1, words: words.len() as u32, data: 0, total, cookie, tgt_cntr };
-    let described = Piece { ptr: words.as_ptr().cast(), len: size_of_val(words) };
+    let (words, total) = (layouts.description.len() as u32, layouts.local.len());
+    let head = Head::Vector { id, get: 1, words, data: 0, total, cookie, tgt_cntr };
     // SAFETY: the description lives until the call is over.
-    unsafe { send_description(held, tgt, id, &head, described) }
-}
-
-/// The kernel has refused a copy: asks for packets instead.
-pub fn request_runs(held: &mut Held<'_>, tgt: Task, target: &Layout, tgt_cntr: u64, cookie: u64) {
-    // A peer that has gone meanwhile is reported when a call waits for the reply.
-    if request(held, tgt, &describe_layout(target), target.len(), tgt_cntr, cookie) == Sent::NoMemory {
-        send::out_of_memory(held.core().options.me, tgt);
+    let sent = unsafe { send_description(held, tgt, id, &head, description_of(layouts)) };
+    if matches!(sent, Sent::Gone | Sent::NoMemory) {
+        held.core().outbox.take_back(tgt);
     }
-}
-
-/// The kernel has refused a copy: puts by packets instead.
-///
-/// # Safety
-/// The data must be readable until the message is done.
-pub unsafe fn put_runs(
-    held: &mut Held<'_>,
-    tgt: Task,
-    marks: Marks,
-    origin: &Arc<Layout>,
-    target: &Layout,
-    done: SendDone,
-) -> Sent {
-    let content = Content::Scattered(origin.clone());
-    // SAFETY: the caller's promise.
-    unsafe { send_put(held, tgt, marks, &describe_layout(target), &content, done) }
+    sent
 }
 
 /// A packet with a vector's description has arrived, or the first one.

@@ -101,10 +101,6 @@ impl Calls {
         self.started.elapsed()
     }
 
-    fn me(&self) -> Task {
-        self.place.hello.task
-    }
-
     /// Listens under all names that this task should have.
     fn bind(&mut self) -> Result<()> {
         let failed = |reason: std::io::Error| {
@@ -245,7 +241,6 @@ impl Calls {
 
     /// Names the tasks that do not connect.
     fn speak(&mut self, now: Duration) {
-        let me = self.me();
         let missed_for = |time: Duration| {
             let missed = self.wanted.iter().filter(|(_, since)| now.saturating_sub(**since) >= time);
             missed.map(|(task, _)| *task).collect::<Vec<Task>>()
@@ -253,7 +248,7 @@ impl Calls {
         if !self.hinted && !missed_for(HINT).is_empty() {
             self.hinted = true;
             if let Some(hint) = &self.place.hint {
-                log(format_args!("task {me}: task {} is not found: {hint}", missed_for(HINT)[0]));
+                log(format_args!("task {} is not found: {hint}", missed_for(HINT)[0]));
             }
         }
         let missed = missed_for(NOTICE);
@@ -262,10 +257,7 @@ impl Calls {
             if self.place.info_level >= 1 {
                 let (first, rest) = (missed[0], missed.len() - 1);
                 let others = if rest == 0 { String::new() } else { format!(" (and for {rest} more)") };
-                log(format_args!(
-                    "task {me}: waiting for task {first}, which {}{others}",
-                    self.absence(first).why
-                ));
+                log(format_args!("waiting for task {first}, which {}{others}", self.absence(first).why));
             }
         }
     }
@@ -310,9 +302,10 @@ impl Calls {
         }
     }
 
-    /// A line of a process of the same user; other lines are closed.
+    /// A line of a process of the same user: the user of this task at LAPI_Init, or its present one, as all tasks of a job may
+    /// change their user after LAPI_Init. Other lines are closed.
     fn add(&mut self, channel: Channel, introduction: Option<Duration>) -> Option<Line> {
-        let peer = channel.peer().ok().filter(|peer| peer.uid == self.place.key.uid)?;
+        let peer = channel.peer().ok().filter(|peer| self.is_our_user(peer.uid))?;
         self.last_line += 1;
         let line = self.last_line;
         let data = epoll::EventData::new_u64(line);
@@ -320,6 +313,10 @@ impl Calls {
         let talk = Talk { channel, pid: peer.pid, introduction, offer: None, accepted: None };
         self.lines.insert(line, talk);
         Some(line)
+    }
+
+    fn is_our_user(&self, uid: u32) -> bool {
+        uid == self.place.key.uid || uid == rustix::process::geteuid().as_raw()
     }
 
     fn read(&mut self, line: Line) {
@@ -385,9 +382,9 @@ impl Calls {
     }
 
     fn refuse(&mut self, task: Task, why: String) {
-        if !self.refused.contains_key(&task) {
-            log(format_args!("task {}: {why}", self.me()));
-            self.refused.insert(task, format!("refuses to connect: {why}"));
+        if let std::collections::btree_map::Entry::Vacant(entry) = self.refused.entry(task) {
+            log(format_args!("{why}"));
+            entry.insert(format!("refuses to connect: {why}"));
         }
     }
 
@@ -430,7 +427,7 @@ impl Calls {
                 let talk = self.lines.remove(&line);
                 if let (Some(talk), Some(why)) = (talk, why) {
                     let _ = talk.channel.try_send(&Message::Refuse(why.clone()).encode(), &[]);
-                    log(format_args!("task {}: {why}", self.me()));
+                    log(format_args!("{why}"));
                 }
             }
             Action::Adopt(generation) => {

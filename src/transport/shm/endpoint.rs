@@ -155,7 +155,9 @@ impl ShmTransport {
     /// As for [`Endpoint::try_send`].
     #[cold]
     unsafe fn send_first(&mut self, task: Task, packet: &Outgoing<'_>) -> SendOutcome {
-        self.fetch_first_contacts();
+        if self.arrivals.has_first_contacts() {
+            self.fetch_first_contacts();
+        }
         if self.peer(task).is_some() {
             // SAFETY: the caller's promise.
             return unsafe { self.try_send(task, packet) };
@@ -163,7 +165,7 @@ impl ShmTransport {
         if self.closed || self.absent.get(&task) == Some(&Absent::Parted) {
             return SendOutcome::Gone;
         }
-        self.connector.want(task);
+        self.ask_to_connect(task);
         SendOutcome::NoRoom
     }
 

@@ -27,7 +27,7 @@ use peer::Peer;
 use remote::CrossMemory;
 use rustix::event::{EventfdFlags, eventfd};
 use segment::Segment;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -53,6 +53,8 @@ pub struct ShmTransport {
     connector: Box<dyn Connector>,
     /// The peers that this task has parted from and is not connected with.
     absent: BTreeMap<Task, Absent>,
+    /// The peers that the connector was asked to connect with: it keeps trying, and is asked once.
+    asked: BTreeSet<Task>,
     /// Peers with an epoch that were not named yet.
     back: VecDeque<(Task, u64)>,
     /// Peers that this task has parted from, whose memory may still be in use: until the next packet is asked for.
@@ -119,6 +121,7 @@ impl ShmTransport {
             arrivals: own.arrivals,
             connector,
             absent: BTreeMap::new(),
+            asked: BTreeSet::new(),
             back: VecDeque::new(),
             left: Vec::new(),
             closed: false,
@@ -155,6 +158,7 @@ impl ShmTransport {
             return;
         }
         self.absent.remove(&task);
+        self.asked.remove(&task);
         self.peers[task as usize] = Some(peer);
         if let Some(memory) = &mut self.memory {
             memory.moved(task, Some((about.pid, about.landmark)));

@@ -53,7 +53,7 @@ impl Peers for ShmTransport {
 
     fn connect(&mut self, task: Task) {
         if self.peer(task).is_none() && task != self.me && !self.closed && !self.absent.contains_key(&task) {
-            self.connector.want(task);
+            self.ask_to_connect(task);
         }
     }
 
@@ -101,6 +101,7 @@ impl Peers for ShmTransport {
         if task == self.me {
             return;
         }
+        self.asked.remove(&task);
         self.connector.part(task);
         self.disconnect(task);
         self.back.retain(|&(back, _)| back != task);
@@ -123,6 +124,15 @@ impl Peers for ShmTransport {
 }
 
 impl ShmTransport {
+    /// Asks the connector for a connection with the peer, unless it was asked before. A packet that waits is offered in every
+    /// round of the dispatcher, and the connector is behind a lock that its own thread needs.
+    #[cold]
+    pub(super) fn ask_to_connect(&mut self, task: Task) {
+        if self.asked.insert(task) {
+            self.connector.want(task);
+        }
+    }
+
     /// Takes nothing from the peer any more and sends it nothing: it counts as dead. Its memory stays until no packet can be
     /// in use.
     #[cold]

@@ -38,7 +38,7 @@ static void exchange(void) {
     }
 }
 
-/* Between exchanges everybody is somewhere else: some are early, some are busy, data is under way. */
+/* Between exchanges every task is in a different state: some are early, some are busy, data is under way. */
 static void uneven(void) {
     static unsigned char from[50000], to[16][50000];
     void **tos = t_addresses(to);
@@ -80,7 +80,7 @@ static void table(void) {
         OK(LAPI_Addr_get(t_hndl, &found, i));
         CHECK_PTR(found, (char *)(void *)some_function + i);
     }
-    OK(LAPI_Addr_set(t_hndl, (void *)some_function, 1)); /* anew */
+    OK(LAPI_Addr_set(t_hndl, (void *)some_function, 1)); /* again */
     OK(LAPI_Addr_get(t_hndl, &found, 1));
     CHECK_PTR(found, (void *)some_function);
     OK(LAPI_Addr_set(t_hndl, NULL, 2));

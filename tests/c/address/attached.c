@@ -1,4 +1,4 @@
-/* Memory that a program attaches after LAPI_Init lies at the same address in all tasks: attached CASE */
+/* Memory that a program attaches after LAPI_Init has the same address in all tasks: attached CASE */
 #include "../common/ltest.h"
 
 #include <sched.h>

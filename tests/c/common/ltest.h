@@ -39,7 +39,7 @@ extern int t_me, t_tasks;    /* TASK_ID and NUM_TASKS of it */
 #define CHECK_PTR(got, want) t_check_ptr(__FILE__, __LINE__, #got, (const void *)(got), (const void *)(want))
 /* A call that must succeed. */
 #define OK(call) t_returns(__FILE__, __LINE__, #call, (call), LAPI_SUCCESS)
-/* A call that must answer this code. */
+/* A call that must return this code. */
 #define RETURNS(call, code) t_returns(__FILE__, __LINE__, #call, (call), (code))
 
 void t_fail(const char *file, int line, const char *format, ...)
@@ -48,11 +48,11 @@ void t_check_eq(const char *file, int line, const char *what, long long got, lon
 void t_check_ptr(const char *file, int line, const char *what, const void *got, const void *want);
 void t_returns(const char *file, int line, const char *call, int got, int want);
 
-/* LAPI_Init with nothing asked for; sets t_hndl, t_me and t_tasks. */
+/* LAPI_Init without options; sets t_hndl, t_me and t_tasks. */
 void t_init(void);
 /* LAPI_Init with a filled-in structure. */
 void t_init_with(lapi_info_t *info);
-/* LAPI_Gfence, LAPI_Term, and the line that says that all is well. */
+/* LAPI_Gfence, LAPI_Term, and the line that reports success. */
 void t_done(void);
 /* Only that line. */
 void t_pass(void);
@@ -62,8 +62,8 @@ void t_set(lapi_query_t attribute, int value);   /* LAPI_Senv */
 void t_fence(void);                              /* LAPI_Gfence */
 void **t_addresses(void *mine);                  /* LAPI_Address_init into a new table, never freed */
 int t_value(lapi_cntr_t *cntr);                  /* LAPI_Getcntr */
-int t_wait(lapi_cntr_t *cntr, int val);          /* LAPI_Waitcntr; what is left */
-void t_wait_exact(lapi_cntr_t *cntr, int val);   /* LAPI_Waitcntr; nothing may be left */
+int t_wait(lapi_cntr_t *cntr, int val);          /* LAPI_Waitcntr; returns the remaining value */
+void t_wait_exact(lapi_cntr_t *cntr, int val);   /* LAPI_Waitcntr; the remaining value must be 0 */
 void t_probe_until(volatile int *flag, int val); /* LAPI_Probe until *flag >= val */
 lapi_long_t t_long(const void *pointer);
 

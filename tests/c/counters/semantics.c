@@ -5,7 +5,7 @@
 
 static lapi_cntr_t fixed[1000]; /* as old programs have them: static, never set */
 
-/* LAPI_Setcntr, LAPI_Getcntr and LAPI_Waitcntr on counters nobody else uses. */
+/* LAPI_Setcntr, LAPI_Getcntr and LAPI_Waitcntr on counters that no operation uses. */
 static void local(void) {
     lapi_cntr_t cntr;
     int left, i;
@@ -56,7 +56,7 @@ static void many(void) {
     for (i = 0; i < 1000; i++) CHECK_EQ(fixed[i].cntr | cmpl[i].cntr, 0);
 }
 
-/* One counter for what it is allowed to collect: both local counters of a put; with oneself the target's as well. */
+/* One counter in all allowed roles: both local counters of a put; within one task the target's as well. */
 static void shared(void) {
     static lapi_cntr_t cntr;
     static char from[300], to[300];
@@ -100,7 +100,7 @@ static void portions(void) {
     t_wait_exact(&below, 3);
 }
 
-/* Nothing is moved, NULL addresses are fine, every counter counts, with oneself too. */
+/* No data is moved, NULL addresses are allowed, every counter is incremented, also within one task. */
 static void *nowhere(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong *msg_len, compl_hndlr_t **comp_h,
                      void **uinfo) {
     (void)hndl, (void)uhdr, (void)uinfo;

@@ -1,9 +1,9 @@
 /*
- * When each counter goes up: when CASE
+ * When each counter is incremented: when CASE
  *
  *   handler   target counter after the completion handler has returned, completion counter after that
  *   copied    origin counter before the call returns, for messages of up to BUF_CP_SIZE bytes, in bursts
- *   reusable  origin counter: the data may be changed, nothing the target gets changes with it
+ *   reusable  origin counter: the data may be changed without an effect on the data that the target gets
  *   msgpoll   what LAPI_Msgpoll says has happened
  */
 #include "../common/ltest.h"
@@ -103,7 +103,7 @@ static void copied(void) {
     areas = t_addresses(area);
     t_set(INTERRUPT_SET, 0);
     t_fence();
-    /* Bursts without a look at anything: whether the target takes them off or not, each has been copied. */
+    /* Bursts without a check in between: whether the target receives them or not, each has been copied. */
     for (distance = 0; distance < t_tasks; distance++) {
         uint tgt = (uint)((t_me + distance) % t_tasks);
         uint64_t seed = (uint64_t)distance * 1000;
@@ -167,9 +167,9 @@ static void msgpoll(void) {
     lapi_msg_info_t info;
     int quiet = 0, i, origin;
     size_t l;
-    t_set(INTERRUPT_SET, 0); /* so that nothing happens outside of the calls of this thread */
+    t_set(INTERRUPT_SET, 0); /* so that progress is made only in calls of this thread */
     t_fence();
-    /* Nothing is under way, so after a while a poll finds nothing. */
+    /* No operation is under way, so after a while a poll finds no completion. */
     for (i = 0; i < 1000 && quiet < 3; i++) {
         memset(&info, 0xff, sizeof info);
         OK(LAPI_Msgpoll(t_hndl, 10, &info));

@@ -2,7 +2,7 @@
  * Every misalignment of both sides: align KIND LARGEST
  *
  * 256 transfers of one length at a time, one for each pair of misalignments 0 to 15, between slots that have room
- * around the data. Whatever lies around it must stay.
+ * around the data. The memory around it must not change.
  */
 #include "../common/ltest.h"
 
@@ -54,7 +54,7 @@ static void all_pairs(const char *kind, int distance, size_t len) {
         else
             OK(LAPI_Amsend(t_hndl, (uint)tgt, handlers[tgt], &pair, sizeof pair, mine, len, tgt_cntrs[tgt], NULL,
                            &cmpl_cntr));
-        /* The user header lies in a variable that the next round changes. */
+        /* The user header is in a variable that the next round changes. */
         if (strcmp(kind, "am") == 0) t_wait_exact(&cmpl_cntr, 1);
     }
     if (strcmp(kind, "am") != 0) t_wait_exact(&org_cntr, PAIRS);

@@ -2,8 +2,8 @@
  * Read-modify-write: rmw CASE
  *
  *   values   every operation and size by every call, with every task, checked by value
- *   storm    all tasks at once on variables of one task: sums and bits exact, every former value handed out once
- *   odd      addresses that are not aligned are refused here, and the other task lives on
+ *   storm    all tasks at once on variables of one task: sums and bits exact, every previous value returned once
+ *   odd      addresses that are not aligned are refused in this task, and the other task lives on
  *   lock     a lock made of COMPARE_AND_SWAP and SWAP around a variable that is changed by get and put
  */
 #include "../common/ltest.h"

@@ -1,7 +1,7 @@
 /*
  * Where a DGSP counts from, and when it does not count: absolute CASE
  *
- *   null         a header handler that answers null and sets dgsp_handle: the offsets are addresses
+ *   null         a header handler that returns null and sets dgsp_handle: the offsets are addresses
  *   contiguous   BUFFER_BOTH_CONTIGUOUS: the data lies one byte after the other, whatever the DGSP or the vector says
  *   atom         LAPI_VERIFY_DGSP and an atom_size above MAX_ATOM_SIZE
  */

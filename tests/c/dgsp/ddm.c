@@ -1,7 +1,7 @@
 /*
  * Data distribution functions: ddm CASE
  *
- *   sums     everybody adds ints and doubles into everybody's matrix at the same time
+ *   sums     every task adds ints and doubles into the matrices of all tasks at the same time
  *   partial  a function that takes less than it is given
  *   replace  the last function registered is the one that is called; each handle has its own
  *   random SEED CASES
@@ -25,7 +25,7 @@ enum { SUM, MAX, ROWS = 40, COLUMNS = 30, MESSAGES = 12 };
 static volatile int calls;
 static int portion = INT_MAX; /* how many elements a call takes */
 
-/* Adds or compares; the operand says what lies there. */
+/* Adds or compares; the operand is the type of the elements. */
 static long reduce(void *in, void *inout, long bytes, int operand, int operation) {
     long i, n, size = operand == INTS ? 4 : operand == DOUBLES ? 8 : 16;
     CHECK(operand == INTS || operand == DOUBLES || operand == PAIRS);
@@ -62,7 +62,7 @@ static program *columns(long element, int operation, int operand) {
     return p;
 }
 
-/* Elements in a row, in packets of whole ones. */
+/* Contiguous elements, in packets of whole ones. */
 static program *row(long element) {
     program *p = p_new();
     p_copy(p, 0, element, 0);
@@ -244,7 +244,7 @@ static plan mine, theirs;
 static unsigned char *out, *in;
 static int atom;
 
-/* What the function makes of an element, so that the CONTROL in force can be told from the result. */
+/* What the function makes of an element, so that the result shows which CONTROL was in force. */
 static uint32_t mixed(uint32_t old, uint32_t element, int operand, int operation) {
     return old + element * (uint32_t)(2 * operation + 3) + (uint32_t)operand * 77777;
 }

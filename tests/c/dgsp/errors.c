@@ -1,10 +1,10 @@
 /*
  * Wrong programs, and programs in the wrong place: errors CASE
  *
- *   verify    LAPI_VERIFY_DGSP=yes: every code that a program can be refused with; looked up at every registration
+ *   verify    LAPI_VERIFY_DGSP=yes: every error code of a registration; the variable is read at every registration
  *   params    ERROR_CHK on: every parameter error of LAPI_DGSP_XFER
- *   told      what only shows when the message is there: the error handler of the side that finds it is told, the message
- *             is buried, counters and handlers act
+ *   reported  errors that only a message reveals: the error handler of the task that finds one is called, the message
+ *             is buried, counters are incremented and handlers run
  *   default   without an error handler the job ends (two tasks)
  */
 #include "message.h"
@@ -29,7 +29,7 @@ static program *good(void) {
     return p;
 }
 
-/* Where the instructions of it stand, in ints. */
+/* The offsets of its instructions, in ints. */
 enum {
     AT_COPY = 0,
     AT_GOSUB = LAPI_DGSM_COPY_SIZE,
@@ -41,7 +41,7 @@ enum {
 
 static void set_long(int *at, long value) { memcpy(at, &value, sizeof value); }
 
-/* Registers the good program after a change, and expects an answer; the change may use `p` and `code`. */
+/* Registers the good program after a change, and expects a return code; the change may use `p` and `code`. */
 #define REFUSED(change, expected)                                                                                \
     do {                                                                                                         \
         program *p = good();                                                                                     \
@@ -106,7 +106,7 @@ static void verified(void) {
             LAPI_ERR_DGSP_CTL);
 }
 
-/* Registers a program whose descriptor is not true, and sees what it packs. */
+/* Registers a program whose descriptor is wrong, and checks what it packs. */
 static void unverified(void) {
     program *p = good();
     lapi_util_t util;
@@ -190,7 +190,7 @@ static lapi_xfer_t good_xfer(lapi_dg_handle_t dgsp) {
 
 static void params(void) {
     program *p = good(), *q = good();
-    const uint max_uhdr = (uint)t_query(MAX_UHDR_SZ), nobody = (uint)t_tasks;
+    const uint max_uhdr = (uint)t_query(MAX_UHDR_SZ), no_task = (uint)t_tasks;
     lapi_cntr_t done;
     int task;
     bzero(&done, sizeof done);
@@ -198,7 +198,7 @@ static void params(void) {
     p_register(q);
     OK(p_unreserve(q->handle));
     t_set(ERROR_CHK, 1);
-    XFER(x.Dgsp.tgt = nobody, LAPI_ERR_TGT);
+    XFER(x.Dgsp.tgt = no_task, LAPI_ERR_TGT);
     XFER(x.Dgsp.hdr_hdl = 0, LAPI_ERR_HDR_HNDLR_NULL);
     XFER(x.Dgsp.uhdr = NULL, LAPI_ERR_UHDR_NULL);
     XFER(x.Dgsp.uhdr_len = max_uhdr + 4, LAPI_ERR_UHDR_LEN);
@@ -238,13 +238,13 @@ static void params(void) {
     free(q);
 }
 
-/* --- told --- */
+/* --- reported --- */
 
 enum { ROOM = 200000 };
 static unsigned char *out, *in;
 static void **handlers, **tgt_cntrs;
 static lapi_cntr_t org_cntr, cmpl_cntr, tgt_cntr;
-static volatile int told;
+static volatile int reported;
 static int expected, source;
 static lapi_dg_handle_t answer;
 
@@ -254,7 +254,7 @@ static void errors(lapi_handle_t *hndl, int *code, lapi_err_t *type, int *task, 
     CHECK_EQ(*type, AM_ERR);
     CHECK_EQ(*task, t_me);
     CHECK_EQ(*src, source);
-    __atomic_fetch_add(&told, 1, __ATOMIC_RELEASE);
+    __atomic_fetch_add(&reported, 1, __ATOMIC_RELEASE);
 }
 
 static void completion(lapi_handle_t *hndl, void *info) {
@@ -295,14 +295,14 @@ static program *atoms_of(int atom) {
     return p;
 }
 
-/* One message by this program to the task `distance` further, which answers with that program. */
+/* One message by this program to the task `distance` further, whose header handler returns that program. */
 static void send_one(int distance, long bytes, lapi_dg_handle_t by, lapi_dg_handle_t into, int code, int at_origin) {
     int tgt = (t_me + distance) % t_tasks, src = (t_me - distance + t_tasks) % t_tasks;
     lapi_xfer_t x;
     answer = into;
     expected = code;
     source = at_origin ? tgt : src;
-    told = called = completed = 0;
+    reported = called = completed = 0;
     t_fill(out, ROOM, 1);
     t_fill(in, ROOM, 2);
     t_fence();
@@ -320,11 +320,11 @@ static void send_one(int distance, long bytes, lapi_dg_handle_t by, lapi_dg_hand
     t_wait_exact(&org_cntr, 1);
     t_wait_exact(&tgt_cntr, 1);
     t_wait_exact(&cmpl_cntr, 1);
-    t_probe_until(&told, 1);
+    t_probe_until(&reported, 1);
     t_fence();
     CHECK_EQ(called, 1);
     CHECK_EQ(completed, 1);
-    CHECK_EQ(told, 1);
+    CHECK_EQ(reported, 1);
     CHECK_FILLED(in, ROOM, 2);
 }
 
@@ -372,7 +372,7 @@ int main(int argc, char **argv) {
         verify();
     } else if (strcmp(which, "params") == 0) {
         params();
-    } else if (strcmp(which, "told") == 0) {
+    } else if (strcmp(which, "reported") == 0) {
         tell();
     } else if (strcmp(which, "default") == 0) {
         program *control = controlled();

@@ -74,11 +74,11 @@ static void counts(void) {
     RETURNS(p_unreserve(a), LAPI_ERR_DGSP_FREE);
     RETURNS(p_reserve(a), LAPI_ERR_DGSP);
     RETURNS(packs(t_hndl, a), LAPI_ERR_DGSP);
-    /* The other one has not noticed. */
+    /* The other one is not affected. */
     CHECK_EQ(packs(t_hndl, b), LAPI_SUCCESS);
     OK(p_unreserve(b));
     RETURNS(p_unreserve(b), LAPI_ERR_DGSP_FREE);
-    /* What is no handle. */
+    /* Values that are not handles. */
     RETURNS(p_unreserve((lapi_dg_handle_t)&q->descr), LAPI_ERR_DGSP_FREE);
     RETURNS(p_reserve((lapi_dg_handle_t)&q->descr), LAPI_ERR_DGSP);
     RETURNS(p_unreserve((lapi_dg_handle_t)8), LAPI_ERR_DGSP_FREE);

@@ -6,14 +6,14 @@
 
 #define AREA_GUARD 128
 
-/* How one end of a message lies in an area. */
+/* The layout of one end of a message in an area. */
 typedef struct {
-    program *p; /* none: the bytes lie in a row */
+    program *p; /* none: the bytes are contiguous */
     trace t;
-    long bytes, base, area; /* where offset 0 lies in the area, and how much of it may be touched */
+    long bytes, base, area; /* the place of offset 0 in the area, and the size of the area */
 } end;
 
-/* The first `bytes` bytes of a program, which the end takes over; or bytes in a row. */
+/* The first `bytes` bytes of a program, which the end takes over; or contiguous bytes. */
 static inline end e_make(program *p, long bytes) {
     long low = 0, high = bytes;
     end e;
@@ -57,10 +57,10 @@ static inline void e_unreserve(end *e) {
     if (e->p != NULL) OK(p_unreserve(e->p->handle));
 }
 
-/* The address of offset 0, which may lie outside of the area. */
+/* The address of offset 0, which may be outside the area. */
 static inline void *e_base(const end *e, void *area) { return (void *)((uintptr_t)area + (uintptr_t)e->base); }
 
-/* What comes out of an area: the bytes in the order in which they are sent. */
+/* The bytes of an area in the order in which they are sent. */
 static inline unsigned char *e_stream(const end *e, const unsigned char *area) {
     unsigned char *stream = malloc((size_t)e->bytes + 1), *to = stream;
     long i;

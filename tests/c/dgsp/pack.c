@@ -51,7 +51,7 @@ static void randomly(uint64_t seed, int cases) {
         unsigned char packed[ROOM], before[ROOM], *source[PARTS], *stream[PARTS];
         end from[PARTS];
         ulong at = GUARD, start = GUARD, size;
-        /* Each part begins its program anew. */
+        /* Each part starts its program from the beginning. */
         for (i = 0; i < PARTS; i++) {
             program *p = p_random(&random, &tastes[t_below(&random, sizeof tastes / sizeof *tastes)]);
             long bytes = (long)t_below(&random, 3 * (uint64_t)p->size + 1);
@@ -123,14 +123,14 @@ static program *controlled(void) {
     return p;
 }
 
-/* A call that is refused: position, and every byte, stay. */
+/* A call that is refused: neither position nor any byte changes. */
 static void refused(int line, lapi_util_t util, lapi_handle_t hndl, int code) {
     lapi_util_t asked = util;
     unsigned char *out = util.Util_type == LAPI_DGSP_PACK ? util.PackDgsp.out_buf : util.UnpackDgsp.out_buf;
     int answer;
     if (out != NULL) memset(out, 0xee, 100);
     answer = LAPI_Util(hndl, &util);
-    if (answer != code) t_fail(__FILE__, line, "the request answers %d, expected %d", answer, code);
+    if (answer != code) t_fail(__FILE__, line, "the request returns %d, expected %d", answer, code);
     if (asked.PackDgsp.position != util.PackDgsp.position) t_fail(__FILE__, line, "position has changed");
     if (out != NULL && (out[0] != 0xee || memcmp(out, out + 1, 99) != 0)) t_fail(__FILE__, line, "data has changed");
 }

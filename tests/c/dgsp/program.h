@@ -42,7 +42,7 @@ typedef struct {
     int operation, operand;
 } copy;
 
-/* What a program does to the first so many bytes. */
+/* The effect of a program on this number of bytes. */
 typedef struct {
     copy *list;
     long n, room, left;
@@ -141,7 +141,7 @@ static inline trace p_trace(const program *p, long bytes) {
     return t;
 }
 
-/* Between which offsets they lie. */
+/* The range of their offsets. */
 static inline void p_bounds(const trace *t, long *low, long *high) {
     long i;
     *low = *high = t->n ? t->list[0].at : 0;
@@ -339,7 +339,7 @@ static inline void p_body(program *p, int r, int level, int depth, uint64_t *ran
         instruction *op;
         if (like->controls && p->routines[r].n + ops - i < MAX_OPS && t_below(random, 3) == 0)
             p_control(p, r, (int)t_below(random, 5) - 1, (int)t_below(random, 100) - 50);
-        /* One call leads deeper; others may call again what lies deeper. */
+        /* One call goes to a deeper level; others may call routines of deeper levels again. */
         if (i == deeper || (level < depth && p->n > r + 2 && t_below(random, 6) == 0)) {
             int to = i == deeper ? p->n : r + 1 + (int)t_below(random, (uint64_t)(p->n - r - 1));
             long stride = p_some(random, like) + like->atom;

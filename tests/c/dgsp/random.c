@@ -3,7 +3,7 @@
  *
  * Every task follows a plan that anybody can make from the seed: per case a program at the origin, at the target or at
  * both, nested up to 8 deep, and a message shorter than the program, as long, or longer. BATCH cases are under way at
- * once. What must have come is worked out copy by copy. With CASE only that one is run.
+ * once. The expected data is computed copy by copy. With CASE only that one is run.
  */
 #include "message.h"
 
@@ -41,7 +41,7 @@ static program *some_program(uint64_t *random) {
     return p_random(random, &tastes[t_below(random, sizeof tastes / sizeof *tastes)]);
 }
 
-/* The same for whoever makes it. */
+/* The same in every task that generates it. */
 static plan make(int src, int number) {
     uint64_t random = t_seed(seed, (uint64_t)src, (uint64_t)number);
     int which = (int)t_below(&random, 3);
@@ -129,7 +129,7 @@ static void begin(slot *s, int tgt) {
     x.Dgsp.cmpl_cntr = &s->cmpl_cntr;
     x.Dgsp.dgsp = s->mine.from.p ? e_register(&s->mine.from) : LAPI_BYTE;
     OK(LAPI_Xfer(t_hndl, &x));
-    /* What is under way keeps the program. */
+    /* Operations under way keep the program. */
     e_unreserve(&s->mine.from);
     memset(&x, 0x99, sizeof x);
 }

@@ -93,7 +93,7 @@ static program *long_blocks(void) {
     return ready(p, 200000, LAPI_DGSM_SPARSE);
 }
 
-/* What moves nothing in between, and what is called no time. */
+/* Instructions that move nothing in between, and a routine with 0 repetitions. */
 static program *with_nothing(void) {
     program *p = p_new();
     p_copy(p, 0, 0, 1l << 40);
@@ -234,7 +234,7 @@ static void all_layouts(void) {
         for (a = 0; a < LAYOUTS; a++)
             for (b = 0; b < LAYOUTS; b++)
                 for (i = 0; i < sizeof lengths / sizeof *lengths; i++) {
-                    /* All pairs with some lengths, pairs with one end in a row with all. */
+                    /* All pairs with some lengths, pairs with one contiguous end with all. */
                     if (a != 0 && b != 0 && i % 4 != (size_t)(a + b) % 4) continue;
                     from = e_make(layout(a), lengths[i]);
                     to = e_make(layout(b), lengths[i]);

@@ -1,6 +1,6 @@
 /*
  * LAPI_Msg_string in the language of the environment.
- *   language codes            what it answers for every number from 0 to 600, a line each: number, answer, text
+ *   language codes            its result for every number from 0 to 600, a line each: number, return code, text
  *   language change LANG...   the text of LAPI_ERR_TGT after LANG is set to each of these, one after the other
  *   language threads          many threads that ask at the same time
  *   language complain         a call that fails, with what the library says of it

@@ -1,7 +1,7 @@
 /*
  * LAPI_Qenv and LAPI_Senv: query CASE
  *
- *   defaults    every attribute of an environment in which nothing is set
+ *   defaults    every attribute in an environment without settings
  *   attribute NUMBER VALUE    one attribute, as an environment variable has made it
  *   settable    the four attributes that LAPI_Senv sets, their ranges, and that there are no others
  *   statistics  bytes and packets counted where they go, here and there the same
@@ -35,7 +35,7 @@ static void defaults(void) {
     CHECK_EQ(t_query(ACK_THRESHOLD), 30);
     CHECK_EQ(t_query(BULK_XFER), 0);
     CHECK_EQ(t_query(BULK_MIN_MSG_SIZE), 150 * 1024);
-    /* These mean nothing any more, and old programs still ask. */
+    /* These have no meaning any more, but old programs still query them. */
     for (i = 0; i < 3; i++) OK(LAPI_Qenv(t_hndl, old[i], &value));
     if (t_tasks > 1) {
         CHECK_EQ(t_query(QUERY_SHM_ENABLED), 1);
@@ -163,7 +163,7 @@ static void counted(void) {
     if (t_me == 0) CHECK_EQ(after.Tot_data_rcv - before.Tot_data_rcv, 123456);
     if (t_me == 1) CHECK_EQ(after.Tot_data_sent - before.Tot_data_sent, 123456);
 
-    /* What goes to oneself is counted apart, and not in packets. */
+    /* Messages of a task to itself are counted separately, and not in packets. */
     before = statistics(QUERY_SHM_STATISTICS);
     local_before = statistics(QUERY_LOCAL_SEND_STATISTICS);
     OK(LAPI_Put(t_hndl, (uint)t_me, 70000, to, from, NULL, NULL, NULL));

@@ -1,14 +1,14 @@
 /*
  * Errors that no call can return: async CASE, with two tasks
  *
- *   handler   task 1 gets messages for a header handler that is not set there; its error handler is told, and returns
+ *   handler   task 1 gets messages for a header handler that is not set there; its error handler is called, and returns
  *   default   the same without an error handler: the job ends
  */
 #include "../common/ltest.h"
 
 enum { INDEX = 900, MESSAGES = 20 };
 
-static volatile int told;
+static volatile int reported;
 
 static void errors(lapi_handle_t *hndl, int *code, lapi_err_t *type, int *task, int *src) {
     CHECK_EQ(*hndl, t_hndl);
@@ -17,7 +17,7 @@ static void errors(lapi_handle_t *hndl, int *code, lapi_err_t *type, int *task, 
     CHECK_EQ(*task, 1);
     CHECK_EQ(*src, 0);
     CHECK_EQ(t_me, 1);
-    __atomic_fetch_add(&told, 1, __ATOMIC_RELEASE);
+    __atomic_fetch_add(&reported, 1, __ATOMIC_RELEASE);
 }
 
 int main(int argc, char **argv) {
@@ -41,10 +41,10 @@ int main(int argc, char **argv) {
         }
         t_wait_exact(&cmpl, MESSAGES);
     } else {
-        t_probe_until(&told, MESSAGES);
+        t_probe_until(&reported, MESSAGES);
     }
     t_fence();
-    CHECK_EQ(told, t_me == 1 ? MESSAGES : 0);
+    CHECK_EQ(reported, t_me == 1 ? MESSAGES : 0);
     t_done();
     return 0;
 }

@@ -1,9 +1,9 @@
 /*
  * Wrong parameters: params CASE
  *
- *   checked    ERROR_CHK on: every parameter error of every call that is built, and nothing is lost by it
- *   unchecked  ERROR_CHK off: what can be refused without harm, and the job goes on
- *   handles    handles that are none: never given out, terminated, void
+ *   checked    ERROR_CHK on: every parameter error of every call that is built, without a loss of other operations
+ *   unchecked  ERROR_CHK off: errors that can be refused safely, and the job continues
+ *   handles    invalid handles: never returned, terminated, void
  *   later      calls and requests of later levels, asked wrongly, do not say that they have succeeded
  *   message    one wrong call, for its message on standard error
  */
@@ -76,7 +76,7 @@ static lapi_xfer_t rmw_xfer(void) {
         RETURNS(LAPI_Xfer(t_hndl, &x), code);                                                                    \
     } while (0)
 
-/* All of it works still: one good operation of each kind, to everybody. */
+/* Everything still works: one valid operation of each kind, to every task. */
 static void still_works(void) {
     static lapi_cntr_t done;
     static long long one = 1;
@@ -100,7 +100,7 @@ static void still_works(void) {
 
 static void checked(void) {
     const ulong too_long = (ulong)LAPI_MAX_MSG_SZ + 1;
-    const uint nobody = (uint)t_tasks, max_uhdr = (uint)t_query(MAX_UHDR_SZ);
+    const uint no_task = (uint)t_tasks, max_uhdr = (uint)t_query(MAX_UHDR_SZ);
     uint me = (uint)t_me;
     int in = 1, size = t_query(LOC_ADDRTBL_SZ);
     long long in64 = 1;
@@ -110,19 +110,19 @@ static void checked(void) {
     CHECK(header != NULL);
     t_set(ERROR_CHK, 1);
 
-    RETURNS(LAPI_Put(t_hndl, nobody, 8, buffer, buffer, NULL, &cntr, &cntr), LAPI_ERR_TGT);
+    RETURNS(LAPI_Put(t_hndl, no_task, 8, buffer, buffer, NULL, &cntr, &cntr), LAPI_ERR_TGT);
     RETURNS(LAPI_Put(t_hndl, (uint)-1, 8, buffer, buffer, NULL, &cntr, &cntr), LAPI_ERR_TGT);
     RETURNS(LAPI_Put(t_hndl, me, too_long, buffer, buffer, NULL, &cntr, &cntr), LAPI_ERR_DATA_LEN);
     RETURNS(LAPI_Put(t_hndl, me, ~0ul, buffer, buffer, NULL, &cntr, &cntr), LAPI_ERR_DATA_LEN);
     RETURNS(LAPI_Put(t_hndl, me, 8, NULL, buffer, NULL, &cntr, &cntr), LAPI_ERR_TGT_ADDR_NULL);
     RETURNS(LAPI_Put(t_hndl, me, 8, buffer, NULL, NULL, &cntr, &cntr), LAPI_ERR_ORG_ADDR_NULL);
 
-    RETURNS(LAPI_Get(t_hndl, nobody, 8, buffer, buffer, NULL, &cntr), LAPI_ERR_TGT);
+    RETURNS(LAPI_Get(t_hndl, no_task, 8, buffer, buffer, NULL, &cntr), LAPI_ERR_TGT);
     RETURNS(LAPI_Get(t_hndl, me, too_long, buffer, buffer, NULL, &cntr), LAPI_ERR_DATA_LEN);
     RETURNS(LAPI_Get(t_hndl, me, 8, NULL, buffer, NULL, &cntr), LAPI_ERR_TGT_ADDR_NULL);
     RETURNS(LAPI_Get(t_hndl, me, 8, buffer, NULL, NULL, &cntr), LAPI_ERR_ORG_ADDR_NULL);
 
-    RETURNS(LAPI_Amsend(t_hndl, nobody, HANDLER, NULL, 0, buffer, 8, NULL, &cntr, &cntr), LAPI_ERR_TGT);
+    RETURNS(LAPI_Amsend(t_hndl, no_task, HANDLER, NULL, 0, buffer, 8, NULL, &cntr, &cntr), LAPI_ERR_TGT);
     RETURNS(LAPI_Amsend(t_hndl, me, NULL, NULL, 0, buffer, 8, NULL, &cntr, &cntr), LAPI_ERR_HDR_HNDLR_NULL);
     RETURNS(LAPI_Amsend(t_hndl, me, HANDLER, NULL, 8, buffer, 8, NULL, &cntr, &cntr), LAPI_ERR_UHDR_NULL);
     RETURNS(LAPI_Amsend(t_hndl, me, HANDLER, header, max_uhdr + 8, buffer, 8, NULL, &cntr, &cntr), LAPI_ERR_UHDR_LEN);
@@ -132,34 +132,34 @@ static void checked(void) {
     RETURNS(LAPI_Amsend(t_hndl, me, HANDLER, NULL, 0, NULL, 8, NULL, &cntr, &cntr), LAPI_ERR_ORG_ADDR_NULL);
     RETURNS(LAPI_Amsend(t_hndl, me, HANDLER, NULL, 0, buffer, too_long, NULL, &cntr, &cntr), LAPI_ERR_DATA_LEN);
 
-    RETURNS(LAPI_Rmw(t_hndl, FETCH_AND_ADD, nobody, &in, &in, NULL, &cntr), LAPI_ERR_TGT);
+    RETURNS(LAPI_Rmw(t_hndl, FETCH_AND_ADD, no_task, &in, &in, NULL, &cntr), LAPI_ERR_TGT);
     RETURNS(LAPI_Rmw(t_hndl, (RMW_ops_t)4, me, &in, &in, NULL, &cntr), LAPI_ERR_RMW_OP);
     RETURNS(LAPI_Rmw(t_hndl, (RMW_ops_t)-1, me, &in, &in, NULL, &cntr), LAPI_ERR_RMW_OP);
     RETURNS(LAPI_Rmw(t_hndl, SWAP, me, NULL, &in, NULL, &cntr), LAPI_ERR_TGT_VAR_NULL);
     RETURNS(LAPI_Rmw(t_hndl, SWAP, me, &in, NULL, NULL, &cntr), LAPI_ERR_IN_VAL_NULL);
-    RETURNS(LAPI_Rmw64(t_hndl, FETCH_AND_ADD, nobody, &in64, &in64, NULL, &cntr), LAPI_ERR_TGT);
+    RETURNS(LAPI_Rmw64(t_hndl, FETCH_AND_ADD, no_task, &in64, &in64, NULL, &cntr), LAPI_ERR_TGT);
     RETURNS(LAPI_Rmw64(t_hndl, (RMW_ops_t)99, me, &in64, &in64, NULL, &cntr), LAPI_ERR_RMW_OP);
     RETURNS(LAPI_Rmw64(t_hndl, SWAP, me, NULL, &in64, NULL, &cntr), LAPI_ERR_TGT_VAR_NULL);
     RETURNS(LAPI_Rmw64(t_hndl, SWAP, me, &in64, NULL, NULL, &cntr), LAPI_ERR_IN_VAL_NULL);
     CHECK_EQ(in, 1);
     CHECK_EQ(in64, 1);
 
-    XFER(put_xfer, x.Put.tgt = nobody, LAPI_ERR_TGT);
+    XFER(put_xfer, x.Put.tgt = no_task, LAPI_ERR_TGT);
     XFER(put_xfer, x.Put.len = too_long, LAPI_ERR_DATA_LEN);
     XFER(put_xfer, x.Put.tgt_addr = 0, LAPI_ERR_TGT_ADDR_NULL);
     XFER(put_xfer, x.Put.org_addr = NULL, LAPI_ERR_ORG_ADDR_NULL);
-    XFER(get_xfer, x.Get.tgt = nobody, LAPI_ERR_TGT);
+    XFER(get_xfer, x.Get.tgt = no_task, LAPI_ERR_TGT);
     XFER(get_xfer, x.Get.len = too_long, LAPI_ERR_DATA_LEN);
     XFER(get_xfer, x.Get.tgt_addr = 0, LAPI_ERR_TGT_ADDR_NULL);
     XFER(get_xfer, x.Get.org_addr = NULL, LAPI_ERR_ORG_ADDR_NULL);
-    XFER(am_xfer, x.Am.tgt = nobody, LAPI_ERR_TGT);
+    XFER(am_xfer, x.Am.tgt = no_task, LAPI_ERR_TGT);
     XFER(am_xfer, x.Am.hdr_hdl = 0, LAPI_ERR_HDR_HNDLR_NULL);
     XFER(am_xfer, x.Am.uhdr = NULL, LAPI_ERR_UHDR_NULL);
     XFER(am_xfer, x.Am.uhdr_len = max_uhdr + 4, LAPI_ERR_UHDR_LEN);
     XFER(am_xfer, x.Am.uhdr_len = 3, LAPI_ERR_HDR_LEN);
     XFER(am_xfer, x.Am.udata = NULL, LAPI_ERR_ORG_ADDR_NULL);
     XFER(am_xfer, x.Am.udata_len = too_long, LAPI_ERR_DATA_LEN);
-    XFER(rmw_xfer, x.Rmw.tgt = nobody, LAPI_ERR_TGT);
+    XFER(rmw_xfer, x.Rmw.tgt = no_task, LAPI_ERR_TGT);
     XFER(rmw_xfer, x.Rmw.op = (RMW_ops_t)17, LAPI_ERR_RMW_OP);
     XFER(rmw_xfer, x.Rmw.size = 8, LAPI_ERR_OP_SZ);
     XFER(rmw_xfer, x.Rmw.size = 0, LAPI_ERR_OP_SZ);
@@ -197,17 +197,17 @@ static void checked(void) {
 }
 
 static void unchecked(void) {
-    uint nobody = (uint)t_tasks + 5;
+    uint no_task = (uint)t_tasks + 5;
     int in = 1, ret = 0;
     long long in64 = 1;
     void *found;
     t_set(ERROR_CHK, 0);
-    /* The answer is the library's affair, as long as the program and the job survive. */
-    LAPI_Put(t_hndl, nobody, 8, buffer, buffer, NULL, NULL, NULL);
-    LAPI_Get(t_hndl, nobody, 8, buffer, buffer, NULL, NULL);
-    LAPI_Amsend(t_hndl, nobody, HANDLER, NULL, 0, buffer, 8, NULL, NULL, NULL);
-    LAPI_Rmw(t_hndl, FETCH_AND_ADD, nobody, &in, &in, NULL, NULL);
-    LAPI_Rmw64(t_hndl, FETCH_AND_ADD, nobody, &in64, &in64, NULL, NULL);
+    /* Any return code is allowed, as long as the program and the job survive. */
+    LAPI_Put(t_hndl, no_task, 8, buffer, buffer, NULL, NULL, NULL);
+    LAPI_Get(t_hndl, no_task, 8, buffer, buffer, NULL, NULL);
+    LAPI_Amsend(t_hndl, no_task, HANDLER, NULL, 0, buffer, 8, NULL, NULL, NULL);
+    LAPI_Rmw(t_hndl, FETCH_AND_ADD, no_task, &in, &in, NULL, NULL);
+    LAPI_Rmw64(t_hndl, FETCH_AND_ADD, no_task, &in64, &in64, NULL, NULL);
     LAPI_Rmw(t_hndl, (RMW_ops_t)77, (uint)t_me, &ret, &in, NULL, NULL);
     LAPI_Qenv(t_hndl, TASK_ID, NULL);
     LAPI_Addr_set(t_hndl, HANDLER, -1);
@@ -279,7 +279,7 @@ static void handles(void) {
     still_works();
 }
 
-/* These stay wrong when the calls are built: none of them has anything to work on. */
+/* These are errors also when the calls are built: none of them has an object. */
 static void later(void) {
     static const lapi_xfer_type_t types[] = {LAPI_GETV_XFER, LAPI_PUTV_XFER, LAPI_AMV_XFER, LAPI_DGSP_XFER,
                                              LAPI_RDMA_XFER, LAPI_AMX_XFER,  LAPI_MC_XFER};
@@ -294,7 +294,7 @@ static void later(void) {
         CHECK(LAPI_Xfer(t_hndl, &x) >= LAPI_ERR_UNKNOWN);
     }
     for (i = 0; i <= LAPI_STAT_SAVE + 1; i++) {
-        /* These need nothing to work on; a null function takes the former one away. */
+        /* These need no object; a null function removes the former one. */
         if (i == LAPI_GET_THREAD_FUNC || i == LAPI_REG_DDM_FUNC) continue;
         bzero(&util, sizeof util);
         util.Util_type = (lapi_util_type_t)i;

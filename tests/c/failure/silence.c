@@ -1,12 +1,12 @@
 /*
- * Tasks that live and do not answer: silence CASE
+ * Tasks that are alive and do not reply: silence CASE
  *
- *   roles    four tasks: 0 wants something of all others, with TIMEOUT 10; 1 is stopped by a signal; 2 is merely slow, its
+ *   roles    four tasks: 0 has operations with all others, with TIMEOUT 10; 1 is stopped by a signal; 2 is merely slow, its
  *            completion handler takes longer than TIMEOUT; 3 computes without interrupts for as long
  *   computes two tasks: 0 computes with interrupts on, and has no error handler; 1 is stopped
- *   probes   two tasks: 0 has interrupts off and calls LAPI_Probe now and then; 1 is stopped
- *   patient  two tasks, with MP_DEBUG_NOTIMEOUT: 1 is stopped for longer than TIMEOUT, and then goes on
- *   killed   two tasks: 0 computes with interrupts on, 1 is killed; "DIES MS" and "TOLD MS" say when
+ *   probes   two tasks: 0 has interrupts off and calls LAPI_Probe regularly; 1 is stopped
+ *   patient  two tasks, with MP_DEBUG_NOTIMEOUT: 1 is stopped for longer than TIMEOUT, and then continues
+ *   killed   two tasks: 0 computes with interrupts on, 1 is killed; "DIES MS" and "REPORTED MS" are the times
  */
 #include "../common/ltest.h"
 
@@ -27,10 +27,10 @@ static long now_ms(void) {
     return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* ---- what task 0 is told ---- */
+/* ---- what LAPI reports to task 0 ---- */
 
-static volatile int told[4], expected_code = LAPI_ERR_TIMEOUT, expected_type = TMR_ERR;
-static volatile long told_at;
+static volatile int losses[4], expected_code = LAPI_ERR_TIMEOUT, expected_type = TMR_ERR;
+static volatile long reported_at;
 
 static void error_handler(lapi_handle_t *hndl, int *code, lapi_err_t *type, int *task, int *src) {
     CHECK_EQ(*hndl, t_hndl);
@@ -40,11 +40,11 @@ static void error_handler(lapi_handle_t *hndl, int *code, lapi_err_t *type, int 
         CHECK_EQ(*code, expected_code);
         CHECK_EQ(*type, expected_type);
     }
-    told_at = now_ms();
-    __atomic_fetch_add(&told[*src], 1, __ATOMIC_RELEASE);
+    reported_at = now_ms();
+    __atomic_fetch_add(&losses[*src], 1, __ATOMIC_RELEASE);
 }
 
-static int is_told(int src) { return __atomic_load_n(&told[src], __ATOMIC_ACQUIRE); }
+static int was_reported(int src) { return __atomic_load_n(&losses[src], __ATOMIC_ACQUIRE); }
 
 static volatile int reported, failed;
 
@@ -143,7 +143,7 @@ static void wants_something_of_all(void) {
     long start;
     int code;
     until_stopped(1);
-    /* To the one that is stopped everything, more than its ring holds; to the busy one what it must answer itself. */
+    /* To the stopped task every operation, more than its ring holds; to the busy one those to which it must reply. */
     put(1, LARGE);
     put(1, 8);
     update(1, &never);
@@ -152,29 +152,29 @@ static void wants_something_of_all(void) {
     OK(LAPI_Amsend(t_hndl, 1, handlers[1], NULL, 0, NULL, 0, NULL, NULL, &never));
     OK(LAPI_Amsend(t_hndl, 2, handlers[2], NULL, 0, NULL, 0, NULL, NULL, &slow));
     usleep(1500000);
-    CHECK(is_told(1) == 0 && is_told(3) == 0);
+    CHECK(was_reported(1) == 0 && was_reported(3) == 0);
     t_set(TIMEOUT, SECONDS);
     start = now_ms();
     OK(LAPI_Fence(t_hndl));
-    printf("given up after %ld ms of %d s\n", told_at - start, SECONDS);
-    CHECK_EQ(is_told(1), 1);
-    CHECK_EQ(is_told(3), 1);
+    printf("given up after %ld ms of %d s\n", reported_at - start, SECONDS);
+    CHECK_EQ(was_reported(1), 1);
+    CHECK_EQ(was_reported(3), 1);
     while (__atomic_load_n(&reported, __ATOMIC_ACQUIRE) < 4) OK(LAPI_Probe(t_hndl));
     CHECK_FOR(failed >= 2, "%d read-modify-writes and puts have failed", failed);
     refused(1);
     refused(3);
-    /* What the stopped task sends when it goes on is thrown away, also after it has exited. */
+    /* Packets that the stopped task sends when it continues are dropped, also after it has exited. */
     kill(pid_of(1), SIGCONT);
     while (state_of(pid_of(1)) != 'Z' && state_of(pid_of(1)) != 'X') OK(LAPI_Probe(t_hndl));
     for (code = 0; code < 1000; code++) OK(LAPI_Probe(t_hndl));
     CHECK_EQ(t_value(&late), 0);
     CHECK_EQ(late_value, 0);
-    /* The slow one has been busy all the time, and nobody minds. */
+    /* The slow one has been busy all the time, and no task has declared it lost. */
     t_wait_exact(&slow, 1);
     RETURNS(LAPI_Gfence(t_hndl), LAPI_ERR_TIMEOUT);
-    CHECK_EQ(is_told(1), 1);
-    CHECK_EQ(is_told(2), 0);
-    CHECK_EQ(is_told(3), 1);
+    CHECK_EQ(was_reported(1), 1);
+    CHECK_EQ(was_reported(2), 0);
+    CHECK_EQ(was_reported(3), 1);
 }
 
 static void roles(void) {
@@ -225,8 +225,8 @@ int main(int argc, char **argv) {
         expected_code = LAPI_ERR_NO_CONNECTIVITY;
         expected_type = INT_ERR;
         update(1, &never);
-        while (!is_told(1)) usleep(10);
-        printf("TOLD %ld\n", told_at);
+        while (!was_reported(1)) usleep(10);
+        printf("REPORTED %ld\n", reported_at);
         t_pass();
     } else if (t_me == 1) {
         raise(SIGSTOP);
@@ -239,7 +239,7 @@ int main(int argc, char **argv) {
         if (strcmp(which, "computes") == 0)
             for (;;) usleep(10);
         if (strcmp(which, "probes") == 0) {
-            while (!is_told(1)) {
+            while (!was_reported(1)) {
                 OK(LAPI_Probe(t_hndl));
                 usleep(1000);
             }
@@ -253,7 +253,7 @@ int main(int argc, char **argv) {
         CHECK_EQ(pthread_create(&thread, NULL, go_on_later, NULL), 0);
         t_wait_exact(&done, 2);
         t_done();
-        CHECK_EQ(is_told(1), 0);
+        CHECK_EQ(was_reported(1), 0);
     }
     return 0;
 }

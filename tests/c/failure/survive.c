@@ -1,25 +1,25 @@
 /*
- * A task dies, the others go on: survive CASE VICTIM DELAY
+ * A task dies, the others continue: survive CASE VICTIM DELAY
  *
  * Run with "poe -on_death continue". Task VICTIM ends, and the others do something with it meanwhile:
  *
- *   idle        it dies while nobody wants anything of it
- *   origin      it dies while it puts large messages to everybody
- *   target      it dies while everybody puts large messages to it
- *   deaf        it computes without interrupts, so that what is sent to it finds no room, and dies
+ *   idle        it dies while no operation with it is under way
+ *   origin      it dies while it puts large messages to all tasks
+ *   target      it dies while all tasks put large messages to it
+ *   deaf        it computes without interrupts, so that packets to it find no room, and dies
  *   header      it dies in a header handler
  *   completion  it dies in a completion handler
  *   gfence      it dies while all are in LAPI_Gfence, again and again
  *   exchange    it dies while all are in LAPI_Address_init, again and again
- *   counter     it dies while the others wait for a counter that only it would raise; their error handlers raise it
+ *   counter     it dies while the others wait for a counter that only it would increment; their error handlers set it
  *   term        it dies somewhere around its LAPI_Term
  *   flush       as deaf; the others call LAPI_Term at once, while it dies
  *   exit        it exits with status 0, without LAPI_Term
  *   init        it dies around LAPI_Init, for which the last task comes late
  *
- * It dies after DELAY microseconds where the case itself does not say when. Each survivor then sees its own operations
- * with it end, is told so once, works with the other survivors and checks what it gets from them, and finds that collective
- * calls fail for all of them.
+ * It dies after DELAY microseconds unless the case determines the time. In each survivor its operations
+ * with it end, and LAPI reports the death once; the survivor communicates with the others, checks what it receives, and
+ * checks that collective calls fail in all of them.
  */
 #include "../common/ltest.h"
 
@@ -34,9 +34,9 @@ static int variable, counts[MOST];
 static lapi_cntr_t met[2], came, done, never;
 static void **bigs, **slots_of, **variables, **mets, **cames, **counts_of, **deadly, **plain;
 
-/* ---- what survivors are told ---- */
+/* ---- what LAPI reports to survivors ---- */
 
-static volatile int told, rescue;
+static volatile int losses, rescue;
 
 static void error_handler(lapi_handle_t *hndl, int *code, lapi_err_t *type, int *task, int *src) {
     CHECK_EQ(*hndl, t_hndl);
@@ -45,10 +45,10 @@ static void error_handler(lapi_handle_t *hndl, int *code, lapi_err_t *type, int 
     CHECK_EQ(*task, t_me);
     CHECK_EQ(*src, victim);
     if (rescue) OK(LAPI_Setcntr(t_hndl, &never, 1));
-    __atomic_fetch_add(&told, 1, __ATOMIC_RELEASE);
+    __atomic_fetch_add(&losses, 1, __ATOMIC_RELEASE);
 }
 
-static int is_told(void) { return __atomic_load_n(&told, __ATOMIC_ACQUIRE); }
+static int was_reported(void) { return __atomic_load_n(&losses, __ATOMIC_ACQUIRE); }
 
 static volatile int accepted, reported, refused;
 
@@ -56,7 +56,7 @@ static void sent(lapi_handle_t *hndl, void *completed, lapi_sh_info_t *info) {
     CHECK_EQ(*hndl, t_hndl);
     CHECK_EQ(info->src, (uint)victim);
     CHECK_FOR(info->reason == 0 || info->reason == LAPI_ERR_NO_CONNECTIVITY, "reason %u", info->reason);
-    /* A read-modify-write is not done before it is answered. */
+    /* A read-modify-write is not complete before the reply. */
     if (completed != NULL && info->reason == 0) CHECK(*(int *)completed != -1);
     __atomic_fetch_add(&reported, 1, __ATOMIC_RELEASE);
 }
@@ -111,7 +111,7 @@ static void *plain_header(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong
     return messages[*(int *)uhdr];
 }
 
-/* ---- what a survivor wants of the victim ---- */
+/* ---- the operations of a survivor with the victim ---- */
 
 static void want_everything(ulong len) {
     static int previous[MOST];
@@ -151,9 +151,9 @@ static void want_everything(ulong len) {
     if (LAPI_Get(t_hndl, (uint)victim, len, bigs[victim], from, NULL, &never) != LAPI_SUCCESS) refused = 1;
 }
 
-/* Until the victim is known to be gone: everything that was begun ends, and nothing new can be. */
+/* Until the death of the victim is known: operations under way end, and no new one can begin. */
 static void see_it_gone(ulong len) {
-    while (!is_told() && !refused) {
+    while (!was_reported() && !refused) {
         want_everything(len < SLOT ? len : SLOT);
         OK(LAPI_Fence(t_hndl));
     }
@@ -286,7 +286,7 @@ static void be_a_survivor(const char *which) {
         accepted = refused = 0;
     }
     if (strcmp(which, "deaf") == 0 || strcmp(which, "flush") == 0)
-        for (i = 0; i < MANY && !is_told() && !refused; i++)
+        for (i = 0; i < MANY && !was_reported() && !refused; i++)
             if (LAPI_Put(t_hndl, (uint)victim, 1000, bigs[victim], big, NULL, NULL, &never) != LAPI_SUCCESS) refused = 1;
     if (strcmp(which, "flush") == 0) {
         OK(LAPI_Term(t_hndl));
@@ -296,7 +296,7 @@ static void be_a_survivor(const char *which) {
     if (strcmp(which, "counter") == 0) {
         rescue = 1;
         want_everything(len);
-        while (!is_told() && !refused) {
+        while (!was_reported() && !refused) {
             if (LAPI_Get(t_hndl, (uint)victim, 8, bigs[victim], from, NULL, &never) != LAPI_SUCCESS) refused = 1;
             OK(LAPI_Waitcntr(t_hndl, &never, 1, NULL));
         }
@@ -308,8 +308,8 @@ static void be_a_survivor(const char *which) {
     if (strcmp(which, "exit") != 0) work_together();
     fall_into_step();
     meet();
-    /* Of a task that has ended LAPI in good order a survivor may hear by a call's return code alone. */
-    CHECK(is_told() == 1 || (is_told() == 0 && strcmp(which, "term") == 0));
+    /* For a task that has called LAPI_Term a survivor may only get the return code of a call. */
+    CHECK(was_reported() == 1 || (was_reported() == 0 && strcmp(which, "term") == 0));
     OK(LAPI_Term(t_hndl));
     t_pass();
 }

@@ -1,12 +1,12 @@
 /*
- * Work during which somebody will be killed: victim CASE
+ * Work during which the test kills a task: victim CASE
  *
- *   idle      every task waits for a message that never comes
- *   transfer  everybody puts large messages to everybody, without end
+ *   idle      every task waits for a message that never arrives
+ *   transfer  every task puts large messages to every task, without end
  *   gfence    LAPI_Gfence without end
- *   absent    tasks other than 1 wait for an answer of task 1, which computes
+ *   absent    tasks other than 1 wait for a reply from task 1, which computes
  *
- *   owing     task 0 asks task 1, which computes without interrupts, for something that only task 1 itself can give:
+ *   owing     task 0 makes a request to task 1, which computes without interrupts and must itself reply:
  *             a message whose handler must run there; with an error handler that prints "ERROR CODE TASK SRC" and exits
  *   gone      task 1 exits with status 0; then task 0 does the same
  *
@@ -71,7 +71,7 @@ int main(int argc, char **argv) {
         usleep(100000); /* so that a task that exits has exited */
         OK(LAPI_Amsend(t_hndl, 1, handlers[1], NULL, 0, NULL, 0, NULL, NULL, &org_cntr));
         OK(LAPI_Waitcntr(t_hndl, &org_cntr, 1, NULL));
-        T_FAIL("a message to nobody is complete");
+        T_FAIL("a message whose handler cannot run is complete");
     }
     T_FAIL("there is no case \"%s\"", which);
     return 0;

@@ -3,8 +3,8 @@
  *
  *   put       after LAPI_Fence the data of puts is at every target
  *   am        that of active messages too, whether or not their completion handlers have returned
- *   get       after LAPI_Fence what was brought by gets and read-modify-writes is here
- *   gfence    nobody leaves LAPI_Gfence before everybody has entered it, and all data is where it belongs
+ *   get       after LAPI_Fence the data of gets and read-modify-writes has arrived
+ *   gfence    no task leaves LAPI_Gfence before all have entered it, and all data is in place
  *   mixed     LAPI_Gfence with everything under way
  */
 #include "../common/ltest.h"
@@ -22,7 +22,7 @@ static unsigned char *place(void *base, int src, int i) {
 }
 static uint64_t seed_of(int src, int round, int i) { return t_seed((uint64_t)src, (uint64_t)round, (uint64_t)i); }
 
-/* A message sent after the fence looks at what was sent before it. */
+/* A message sent after the fence checks the data sent before it. */
 static void *look(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, lapi_return_info_t *ret, compl_hndlr_t **comp_h,
                   void **uinfo) {
     int round = *(int *)uhdr, i;

@@ -3,8 +3,8 @@
  *
  *   spawn SEED       several threads start this program (fork and exec, vfork, posix_spawn, system) while all tasks
  *                    communicate; a completion handler does so too
- *   look FDS MASK    what is started: looks at its descriptors and its signals
- *   again N HOW      the whole job becomes this program anew, N times; HOW is "term", or "not" without LAPI_Term
+ *   look FDS MASK    the started program: checks its descriptors and its signals
+ *   again N HOW      the whole job calls exec with this program, N times; HOW is "term", or "not" without LAPI_Term
  */
 #include "../common/ltest.h"
 
@@ -16,7 +16,7 @@
 
 extern char **environ;
 
-/* The descriptors that are open now, as a list "0,1,2,", without poe's socket for reports: who uses LAPI keeps that from the
+/* The descriptors that are open now, as a list "0,1,2,", without poe's socket for reports: a process with LAPI keeps that from the
    programs that it starts. */
 static void descriptors(char *list, size_t room) {
     DIR *dir = opendir("/proc/self/fd");
@@ -193,7 +193,7 @@ int main(int argc, char **argv) {
     if (strcmp(which, "look") == 0 && argc == 4) return look(argv[2], argv[3]);
     if (strcmp(which, "spawn") == 0 && argc == 3) seed = (uint64_t)atoi(argv[2]), spawn();
     else if (strcmp(which, "again") == 0 && argc >= 4) {
-        if (argc == 6) look(argv[4], argv[5]); /* nothing was left over by the program before */
+        if (argc == 6) look(argv[4], argv[5]); /* the previous program has left nothing open */
         again(atoi(argv[2]), argv[3]);
     } else T_FAIL("there is no case \"%s\"", which);
     return 0;

@@ -1,11 +1,11 @@
 /*
  * Processes that a task makes: fork CASE [ARGUMENT]
  *
- *   calls        in a child every call with the parent's handle answers LAPI_ERR_HNDL_INVALID, by both names
+ *   calls        in a child every call with the parent's handle returns LAPI_ERR_HNDL_INVALID, by both names
  *   storm SEED   several threads fork while all tasks communicate; children end in every way
- *   opening      a thread forks children that stay, while another one opens and ends contexts of all tasks
+ *   opening      a thread forks children that live on, while another one opens and ends contexts of all tasks
  *   handlers     header and completion handlers fork; the child's signals are the program's
- *   locked N     threads use every lock of the library while others fork children that use LAPI anew, N times
+ *   locked N     threads use every lock of the library while others fork children that open LAPI again, N times
  *   jobs         children of every task form jobs with one another
  *   before       a process forks all tasks of a job before any LAPI_Init (run without a launcher)
  *   child        the child of a job of one task, and the child's child
@@ -54,7 +54,7 @@ static pid_t forked(void) {
     return child;
 }
 
-/* One put to everybody and their answers; may run in one thread at a time. */
+/* One put to every task, and their replies; may run in one thread at a time. */
 static void exchange(lapi_handle_t h, int me, int tasks, int number) {
     unsigned char here[8][64], text[64], expected[64];
     void *table[8];
@@ -259,7 +259,7 @@ static void storm(void) {
     OK(atexit(at_exit));
     for (number = 0; number < FORKERS; number++)
         CHECK_EQ(pthread_create(&tids[number], NULL, forker, (void *)number), 0);
-    /* Puts and gets of every length to everybody, in rounds, until all children are gone. */
+    /* Puts and gets of every length to all tasks, in rounds, until all children have ended. */
     for (i = 0; i < MESSAGES || __atomic_load_n(&exits, __ATOMIC_ACQUIRE) < FORKERS; i++, rounds++) {
         size_t len = t_below(&random, t_below(&random, 8) == 0 ? BYTES + 1 : 200);
         tgt = (int)t_below(&random, (uint64_t)t_tasks);
@@ -291,7 +291,7 @@ static void *fork_stayers(void *arg) {
         if (child == 0) {
             char byte;
             close(until_then[1]);
-            /* Whatever was open in the parent at that moment stays open here, unless the library sees to it. */
+            /* Descriptors that were open in the parent at that moment stay open here, unless the library closes them. */
             _exit(read(until_then[0], &byte, 1) == 0 ? 21 : 22);
         }
         staying[stayers++] = child;
@@ -417,7 +417,7 @@ static void one_program(int free_it) {
     }
 }
 
-/* Every lock is taken by somebody nearly always: the handle's, the handlers' queue, the table of programs, malloc's. */
+/* Nearly always a thread holds each lock: the handle's, the handlers' queue, the table of programs, malloc's. */
 static void *worker(void *arg) {
     lapi_cntr_t flag, *at = &flag;
     char text[LAPI_MAX_ERR_STRING];

@@ -143,7 +143,7 @@ static void thread(void) {
     CHECK_EQ(deepest, 1);
 }
 
-/* A completion handler that raises a target counter only when it has the lock. */
+/* A completion handler that increments a target counter only when it has the lock. */
 static void completed(lapi_handle_t *hndl, void *param) { (void)hndl, (void)param; }
 
 static void *completing(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong *msg_len, compl_hndlr_t **comp_h,

@@ -5,9 +5,9 @@
  *   order     with one thread they run in the order in which the messages completed
  *   parallel  with four threads, four may wait for each other (num_compl_hndlr_thr)
  *   blocking  they may block in LAPI_Get and LAPI_Waitcntr, LAPI_Rmw and LAPI_Fence
- *   replies   LAPI_SEND_REPLY handlers that answer each other tens of thousands of times
- *   flood     everybody floods everybody with messages that are each answered by one of the same size
- *   rmw       LAPI_Rmw from handlers of both kinds, every former value handed out once
+ *   replies   LAPI_SEND_REPLY handlers that reply to each other tens of thousands of times
+ *   flood     every task floods all tasks with messages, each of which gets a reply of the same size
+ *   rmw       LAPI_Rmw from handlers of both kinds, every previous value returned once
  */
 #include "../common/ltest.h"
 

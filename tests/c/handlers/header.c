@@ -123,7 +123,7 @@ static order make(ulong len, int action) {
     return o;
 }
 
-/* One message from everybody to the task `distance` further, and what must be true of it. */
+/* One message from every task to the task `distance` further, and what must be true of it. */
 static void exchange(int distance, int by_xfer, int use_old, int by_index, ulong len, int action) {
     int tgt = (t_me + distance) % t_tasks, src = (t_me - distance + t_tasks) % t_tasks;
     int delivered = !(action & (BURY | REFUSE)), copied = action & COPY && sizeof(order) + len <= (ulong)max_packet;

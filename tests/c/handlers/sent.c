@@ -1,7 +1,7 @@
 /*
  * Send completion handlers of LAPI_Xfer, and the completion handler of its GET: sent CASE
  *
- *   put am rmw   the handler runs once, knows the target and that all is well; the data may be changed in it
+ *   put am rmw   the handler runs once, gets the target and LAPI_SUCCESS; the data may be changed in it
  *   get          the handler runs when the data is there
  */
 #include "../common/ltest.h"

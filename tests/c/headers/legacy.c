@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include "lapi.h"
 
-/* Levels of LAPI are told apart by macros. */
+/* Macros distinguish the levels of LAPI. */
 #ifdef LAPI_ERR_BAD_NINTH_PARM
 #define BAD_ORG_CNTR LAPI_ERR_BAD_NINTH_PARM
 #else

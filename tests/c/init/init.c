@@ -7,11 +7,11 @@
  *   again N     LAPI_Init, traffic and LAPI_Term N times
  *   leave       every task but 0 exits without LAPI_Term, at different times; task 0 terminates properly
  *   setenv      variables set just before LAPI_Init
- *   code N      LAPI_Init must answer N
+ *   code N      LAPI_Init must return N
  *   alone       this is a job of one task, and everything works
  *   plain       a little traffic with everybody
  *   local       LAPI_Init and LAPI_Term while no other task is there
- *   missing     what needs a task that never comes fails, and the error handler is told; its own things go on
+ *   missing     operations with a task that is missing fail, and the error handler is called; other operations continue
  *   order       two instances, opened in another order by every other task, and one that only one task opens
  */
 #include "common.h"
@@ -143,7 +143,7 @@ static void leave(void) {
         t_pass();
         exit(0);
     }
-    /* Nobody answers any more, and nothing is wanted of anybody. */
+    /* No task replies any more, and no operation needs a reply. */
     usleep(200000);
     OK(LAPI_Probe(t_hndl));
     OK(LAPI_Put(t_hndl, 0, 5, word, "alone", NULL, NULL, NULL));

@@ -5,7 +5,7 @@
  *   elsewhere   LAPI_Term in another thread than LAPI_Init
  *   inside      LAPI_Term while other threads are inside of calls: those end
  *   helper      LAPI_Gfence, LAPI_Term and exit in a thread that a completion handler has started
- *   fork        in a forked child the handle is none, and the parent's goes on
+ *   fork        in a forked child the handle is invalid, and the parent's remains valid
  */
 #include "common.h"
 
@@ -115,10 +115,10 @@ static void inside(void) {
         waiting = 0;
         for (i = 0; i < 3; i++) CHECK_EQ(pthread_create(&tids[i], NULL, stuck, NULL), 0);
         while (__atomic_load_n(&waiting, __ATOMIC_ACQUIRE) < 3) usleep(100);
-        usleep(round * 10000); /* from on their way to asleep */
+        usleep(round * 10000); /* from entering the call to asleep */
         OK(LAPI_Term(t_hndl));
         for (i = 0; i < 3; i++) CHECK_EQ(pthread_join(tids[i], NULL), 0);
-        /* Whether they had come to the call or not: it has ended with an error. */
+        /* Whether they had entered the call or not: it has ended with an error. */
     }
 }
 

@@ -2,12 +2,12 @@
  * Interrupt mode and polling mode: interrupt CASE [FILE]
  *
  *   on       operations complete at a target that computes and makes no call
- *   off FILE handlers run only inside calls; FILE tells the target, outside LAPI, that a message has been sent
- *   toggle   INTERRUPT_SET on and off while messages come
+ *   off FILE handlers run only inside calls; FILE shows the target, outside LAPI, that a message has been sent
+ *   toggle   INTERRUPT_SET on and off while messages arrive
  *   asleep   waiting tasks are woken by each of many single messages, in both modes
  *   idle     a task that waits for two seconds uses hardly any processor time
- *   both     what two tasks have started goes on while neither of them makes a call
- *   own      what a task does with itself goes on while it makes no call
+ *   both     what two tasks have started progresses while neither of them makes a call
+ *   own      operations of a task with itself progress while it makes no call
  *   signals  calls are interrupted by signals all the time
  */
 #include "../common/ltest.h"
@@ -58,7 +58,7 @@ static void on(void) {
             OK(LAPI_Rmw(t_hndl, FETCH_AND_ADD, 1, variables[1], &one, &prev, &done));
             t_wait_exact(&done, 1);
             CHECK_EQ(prev, i);
-            /* The completion counter comes after the handlers over there. */
+            /* The completion counter follows the handlers at the target. */
             OK(LAPI_Amsend(t_hndl, 1, handlers[1], NULL, 0, from, lens[i], NULL, NULL, &done));
             t_wait_exact(&done, 1);
         }
@@ -129,7 +129,7 @@ static void toggle(void) {
     t_fence();
     CHECK_EQ(handled, MESSAGES);
     handled = completed = 0;
-    /* The mode that was set last holds: with interrupts, nobody needs to call anything. */
+    /* The mode that was set last holds: with interrupts, no task needs to make a call. */
     t_set(INTERRUPT_SET, 0);
     t_set(INTERRUPT_SET, 1);
     t_fence();
@@ -188,7 +188,7 @@ static void idle(void) {
 
 static volatile double sink = 1;
 
-/* By now every thread of LAPI that had nothing to do sleeps. */
+/* By now every idle thread of LAPI sleeps. */
 static void settle(void) { usleep(30000); }
 
 /* Computes, and makes no call, until an int has a value. */
@@ -213,7 +213,7 @@ static void both(void) {
         OK(LAPI_Put(t_hndl, 1, sizeof step, flags[1], &step, NULL, NULL, NULL));
         compute_until(&tgt_cntr.cntr, 1);
         CHECK_FILLED(to, LARGE, 1);
-        /* A get from a task that computes, and that nobody here waits for in a call. */
+        /* A get from a task that computes, for which no thread of this task waits in a call. */
         bzero(&xfer, sizeof xfer);
         xfer.Get.Xfer_type = LAPI_GET_XFER;
         xfer.Get.flags = LAPI_NOT_USE_BULK_XFER;
@@ -290,7 +290,7 @@ static void own(void) {
     /* Each message is sent by the handler of the one before. */
     OK(LAPI_Amsend(t_hndl, (uint)t_me, handlers[t_me], NULL, 0, NULL, 0, NULL, NULL, NULL));
     compute_until(&links, CHAIN);
-    /* A message that is refused five times, from oneself and from another task. */
+    /* A message that is refused five times, from the task itself and from another one. */
     settle();
     OK(LAPI_Amsend(t_hndl, (uint)t_me, refusings[t_me], NULL, 0, area, 100, NULL, NULL, NULL));
     compute_until(&refused, 6);

@@ -41,7 +41,7 @@ static void *arrived(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, lapi_retur
                      void **uinfo) {
     int number = ((int *)uhdr)[0];
     (void)hndl, (void)uhdr_len;
-    /* The manual has header handlers call nothing; a program that does this all the same is not stopped. */
+    /* The manual has header handlers call nothing; a program that does so still works. */
     if (number % 11 == 0) mode_by((uint64_t)number);
     *comp_h = number % 4 == 3 ? completed_inline : completed;
     ret->ret_flags = number % 4 == 3 ? LAPI_LOCAL_STATE : LAPI_NORMAL;
@@ -71,7 +71,7 @@ static void compute(uint64_t steps) {
     while (steps-- > 0) x = x * 1.0000001 + 1e-9;
 }
 
-/* Waits for what was counted: computing, polling or in a call. None of them may miss anything. */
+/* Waits for what was counted: computing, polling or in a call. None of them may miss an event. */
 static void reach(volatile int *counted, int value, uint64_t how) {
     lapi_msg_info_t poll;
     while (__atomic_load_n(counted, __ATOMIC_ACQUIRE) < value) {
@@ -153,7 +153,7 @@ static void storm(void) {
     }
     CHECK_EQ(before, (long long)t_tasks * (OPS / 3));
     t_fence();
-    /* Each mode, set last, holds: with interrupts on nobody needs to make a call. */
+    /* Each mode, set last, holds: with interrupts on no task needs to make a call. */
     for (mode = 1; mode >= 0; mode--) {
         int before_it = headers, uhdr[2] = {4, 0};
         t_set(INTERRUPT_SET, mode);
@@ -177,7 +177,7 @@ static lapi_msg_state_t poll(uint count) {
     return info.status;
 }
 
-/* What was completed and not reported yet, until there is nothing new. */
+/* Completions not reported yet, until there are no new ones. */
 static lapi_msg_state_t drain(void) {
     lapi_msg_state_t all = 0, now;
     while (((now = poll(200)) & LAPI_BOTH_COMPLETE) != 0) all |= now;
@@ -204,10 +204,10 @@ static void *in_msgpoll(void *arg) {
 static lapi_cntr_t go;
 static void **gos;
 
-/* Tells another task that this one has left the fence, and is ready: a fence forgets what comes while it is there. */
+/* Notifies another task that this one has left the fence: completions during a fence are not reported. */
 static void tell(int task) { OK(LAPI_Put(t_hndl, (uint)task, 0, NULL, NULL, gos[task], NULL, NULL)); }
 
-/* Waits for these bits, some of which may be there, and for no others than may come with them. */
+/* Waits for these bits, some of which may be set already, and for no others than those allowed with them. */
 static void expect(lapi_msg_state_t all, lapi_msg_state_t wanted, lapi_msg_state_t also) {
     while ((all & wanted) != wanted) {
         all |= poll(10000);
@@ -235,7 +235,7 @@ static void bits(void) {
         CHECK_EQ(poll(0), LAPI_DISP_CNTR);
         t_fence();
         if (t_tasks > 1) {
-            /* One sends, the other receives, and has told it to. */
+            /* One sends, the other receives, and has requested it. */
             if (t_me == 0) {
                 t_wait_exact(&go, 1);
                 OK(LAPI_Put(t_hndl, 1, sizeof large, larges[1], large, flags[1], NULL, NULL));
@@ -248,7 +248,7 @@ static void bits(void) {
             t_fence();
             drain();
             t_fence();
-            /* A get is received where it was asked for, and sent where it comes from. */
+            /* A get is received at its origin, and sent at its target. */
             if (t_me == 0) {
                 OK(LAPI_Get(t_hndl, 1, 100, larges[1], large, flags[1], &done));
                 expect(0, LAPI_RECV_COMPLETE, 0);
@@ -268,8 +268,8 @@ static void bits(void) {
         t_fence();
         drain();
         t_fence();
-        /* What came while nobody asked is reported, with a count of 0 as well: by a handler in interrupt mode, or by a
-           call that does not report. */
+        /* Completions in a handler in interrupt mode, or in a call that does not report them, are reported by the next
+           call, with a count of 0 as well. */
         if (t_tasks > 1) {
             if (t_me == 0) {
                 t_wait_exact(&go, 1);
@@ -315,7 +315,7 @@ static volatile int asked, seen;
 
 static void asking(lapi_handle_t *hndl, void *inline_too) {
     lapi_msg_info_t info;
-    /* Where the dispatcher runs already nothing can happen: the call is over at once, whatever the count. */
+    /* Where the dispatcher already runs no progress is possible: the call returns at once, whatever the count. */
     OK(LAPI_Msgpoll(*hndl, inline_too ? UINT_MAX : 20, &info));
     CHECK((info.status & (LAPI_BOTH_COMPLETE | LAPI_DISP_CNTR)) != 0);
     OK(LAPI_Msgpoll(*hndl, 0, &info));
@@ -323,7 +323,7 @@ static void asking(lapi_handle_t *hndl, void *inline_too) {
     __atomic_fetch_add(&asked, 1, __ATOMIC_RELEASE);
 }
 
-/* Polls in a completion handler until another message has come, by which others are waited for too. */
+/* Polls in a completion handler until another message has arrived; others may arrive with it. */
 static void until_seen(lapi_handle_t *hndl, void *info) {
     lapi_msg_info_t state;
     (void)info;

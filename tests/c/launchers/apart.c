@@ -3,7 +3,7 @@
  *
  * Each round is a LAPI job from LAPI_Init to LAPI_Term in which every task puts the name of its job into every other:
  * a task of a job of another name would be found out. With a FOLDER the rounds begin only when a task of each OTHER
- * job has come there too.
+ * job is there too.
  */
 #include "../common/ltest.h"
 

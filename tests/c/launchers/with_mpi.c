@@ -18,7 +18,7 @@ static int is(const char *text, const char *word) {
     return strcmp(text, word) == 0;
 }
 
-/* Around the ring by LAPI_Put, and checked by MPI: nobody goes on before everybody has what belongs to him. */
+/* Around the ring by LAPI_Put, and checked by MPI: no task continues before all have their data. */
 static void ring(void **inboxes, void **counters, int round) {
     uint next = (uint)((t_me + 1) % t_tasks);
     int before = (t_me + t_tasks - 1) % t_tasks;

@@ -1,5 +1,5 @@
 /*
- * What the functions of LAPI_GET_THREAD_FUNC answer: codes CASE
+ * The return codes of the functions of LAPI_GET_THREAD_FUNC: codes CASE
  *
  *   single    one thread: every code of every function, wrong handles, conditions and times
  *   threads   others than the owner; threads that wait for the lock and for conditions
@@ -71,7 +71,7 @@ static void conditions(void) {
     CHECK_EQ(lk.cond_destroy(t_hndl, NULL), EINVAL);
     CHECK_EQ(lk.cond_signal(t_hndl, NULL), EINVAL);
     CHECK_EQ(lk.cond_init(t_hndl, &cond), 0);
-    CHECK_EQ(lk.cond_signal(t_hndl, &cond), 0); /* nobody waits, and nobody holds the lock */
+    CHECK_EQ(lk.cond_signal(t_hndl, &cond), 0); /* no thread waits, and none holds the lock */
     CHECK_EQ(lk.cond_wait(t_hndl, &cond), EPERM);
     CHECK_EQ(lk.cond_timedwait(t_hndl, &cond, &soon), EPERM);
     acquire();
@@ -97,7 +97,7 @@ static void single(void) {
     the_lock();
     conditions();
     wrong_handles();
-    /* Whoever holds the lock may ask for the functions. */
+    /* A thread that holds the lock may request the functions. */
     acquire();
     get_functions();
     release();
@@ -191,7 +191,7 @@ static void threads(void) {
     main_thread = pthread_self();
     acquire();
     join(start(stranger, NULL));
-    /* They come while the lock is taken, and get it when it is free. */
+    /* They arrive while the lock is held, and get it when it is free. */
     for (i = 0; i < THREADS; i++) tids[i] = start(adder, NULL);
     usleep(1000);
     CHECK_EQ(shared, 0);
@@ -251,7 +251,7 @@ static void *arrival(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong *msg
     return NULL;
 }
 
-/* One call to oneself, of each kind in turn. */
+/* One call with the task itself as target, of each kind in turn. */
 static void call(int kind) {
     static long long here, there;
     static lapi_cntr_t cntr;

@@ -6,7 +6,7 @@
  *   inside    a thread that holds the lock is in a call that waits when another one calls LAPI_Term
  *   handler   LAPI_Term in a header handler, while the program holds the lock in a call that waits and others wait for it
  *   complete  LAPI_Term in a completion handler that holds the lock
- *   fork      in a child the functions answer EINVAL, and the parent's lock goes on
+ *   fork      in a child the functions return EINVAL, and the parent's lock still works
  */
 #include "locks.h"
 
@@ -63,7 +63,7 @@ static void held(void) {
     }
 }
 
-/* Takes the lock as often as it gets it: LAPI_Term, too, lets it go while it waits for what is under way. */
+/* Takes the lock as often as it gets it: LAPI_Term also releases it while it waits for operations under way. */
 static void *for_the_lock(void *arg) {
     int code;
     (void)arg;
@@ -114,7 +114,7 @@ static void waiters(void) {
         CHECK_EQ(lk.cond_destroy(t_hndl, &cond), EBUSY); /* they have let the lock go, so they wait */
         for (i = 4; i < 6; i++) tids[i] = start(for_the_lock, NULL);
         until_ready(6);
-        usleep(round * 2000); /* from on their way to asleep */
+        usleep(round * 2000); /* from entering the call to asleep */
         OK(LAPI_Term(t_hndl));
         for (i = 0; i < 6; i++) join(tids[i]);
         starts_anew();

@@ -133,7 +133,7 @@ static void completion_handler(lapi_handle_t *hndl, void *info) {
     OK(LAPI_Fence(*hndl));
     CHECK(mine());
     bump(&completions);
-    if (completions % 3 != 0) release(); /* else the program forgets it, and nobody suffers */
+    if (completions % 3 != 0) release(); /* else the program forgets it, without consequences */
 }
 
 static void *to_completion(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, lapi_return_info_t *ret,
@@ -156,7 +156,7 @@ static void error_handler(lapi_handle_t *hndl, int *code, lapi_err_t *type, int 
 
 static program *control;
 
-/* The error is found inside of a call that a handler makes: the lock is let go all the same, and is back afterwards. */
+/* The error is found in a call that a handler makes: the lock is released nevertheless, and held again afterwards. */
 static void wrong_call(lapi_handle_t *hndl, void *info) {
     lapi_xfer_t x;
     int before = errors;
@@ -202,7 +202,7 @@ static void without(int keep) {
     t_fence();
     CHECK_EQ(completions, MESSAGES * t_tasks);
 
-    /* Errors of messages from everybody, found by the dispatcher, */
+    /* Errors of messages from all tasks, found by the dispatcher, */
     errors = 0;
     t_fence();
     for (i = 0; i < 10; i++)
@@ -222,7 +222,7 @@ static void without(int keep) {
     t_wait_exact(&cmpl_cntr, 10);
     t_probe_until(&inlines, 20);
     CHECK_EQ(errors, 10);
-    CHECK_EQ(headers, 10); /* what was wrong went without data */
+    CHECK_EQ(headers, 10); /* the wrong messages carried no data */
     CHECK_EQ(mine(), keep);
     t_fence();
     if (keep) release();

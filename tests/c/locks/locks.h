@@ -40,7 +40,7 @@ static inline void release(void) {
     CHECK(!mine());
 }
 
-/* Waits until nobody holds the lock: LAPI's own threads take it now and then. */
+/* Waits until no thread holds the lock: LAPI's own threads take it occasionally. */
 static inline void until_free(void) {
     while (owner() != LAPI_NULL_THREAD_ID) usleep(50);
 }
@@ -60,7 +60,7 @@ static inline pthread_t start(void *(*run)(void *), void *arg) {
 
 static inline void join(pthread_t tid) { CHECK_EQ(pthread_join(tid, NULL), 0); }
 
-/* CLOCK_REALTIME, so many nanoseconds from now. */
+/* CLOCK_REALTIME, this number of nanoseconds from now. */
 static inline struct timespec from_now(long long nanoseconds) {
     struct timespec at;
     long long all;

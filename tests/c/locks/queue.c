@@ -1,8 +1,8 @@
 /*
  * A queue that header handlers fill and threads of the program empty, guarded by the shared lock: queue INTERRUPTS
  *
- * Header handlers run with the lock held, so they add to the queue and signal its condition without more ado. The threads
- * wait for the condition, and answer each message with the lock held. With interrupts on nobody polls: all of the
+ * Header handlers run with the lock held, so they add to the queue and signal its condition directly. The threads
+ * wait for the condition, and reply to each message with the lock held. With interrupts on no thread polls: all of the
  * program's threads sleep for conditions, and LAPI's own thread serves messages.
  */
 #include "locks.h"
@@ -11,11 +11,11 @@ enum { MESSAGES = 1000, THREADS = 3, LENGTH = 64, ANSWER = 1 << 30 };
 
 /* All guarded by the lock. */
 static int queue[LENGTH], first, length, refused, wakes;
-static int answers, finished;
-static char *seen; /* which messages of which task have come */
+static int replies, finished;
+static char *seen; /* which messages of which task have arrived */
 static lapi_cond_t not_empty, changed;
 
-/* One message: number MESSAGES * task + i, or the answer to one. */
+/* One message: number MESSAGES * task + i, or the reply to one. */
 static void *arrival(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, lapi_return_info_t *ret, compl_hndlr_t **comp_h,
                      void **uinfo) {
     int number = *(int *)uhdr;
@@ -26,7 +26,7 @@ static void *arrival(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, lapi_retur
     ret->ctl_flags = LAPI_BURY_MSG;
     if (number & ANSWER) {
         CHECK_EQ((number & ~ANSWER) / MESSAGES, t_me);
-        answers++;
+        replies++;
         signal_one(&changed);
         return NULL;
     }
@@ -84,12 +84,12 @@ int main(int argc, char **argv) {
         OK(LAPI_Amsend(t_hndl, tgt, (void *)7, &number, sizeof number, NULL, 0, NULL, NULL, NULL));
         CHECK(mine());
     }
-    while (answers < MESSAGES) {
+    while (replies < MESSAGES) {
         if (interrupts) wait_on(&changed);
         else OK(LAPI_Probe(t_hndl));
         CHECK(mine());
     }
-    t_fence(); /* everybody has all answers */
+    t_fence(); /* every task has all replies */
     CHECK(mine());
     CHECK_EQ(length, 0);
     finished = 1;

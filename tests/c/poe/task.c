@@ -30,7 +30,7 @@ static int env(int count, char **names) {
     return 0;
 }
 
-/* Exits with the status that stands at the task's place. */
+/* Exits with the status in the task's entry. */
 static int leave(int count, char **statuses) { return task() < count ? atoi(statuses[task()]) : 0; }
 
 /* Says that it is there, and waits for a signal. */
@@ -55,7 +55,7 @@ static void tell(int signal) {
     if (signal == SIGTERM || signal == SIGINT) _exit(7);
 }
 
-/* Tells every signal that comes; SIGTERM and SIGINT end it. */
+/* Prints every signal that arrives; SIGTERM and SIGINT end it. */
 static int listen_to(void) {
     int signals[] = {SIGUSR1, SIGUSR2, SIGTERM, SIGINT};
     struct sigaction action = {.sa_handler = tell};
@@ -63,7 +63,7 @@ static int listen_to(void) {
     return wait_here();
 }
 
-/* Hears nothing that can be ignored. */
+/* Ignores all signals that can be ignored. */
 static int be_deaf(void) {
     int signals[] = {SIGUSR1, SIGTERM, SIGINT, SIGHUP};
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) signal(signals[i], SIG_IGN);
@@ -144,7 +144,7 @@ static int copy(void) {
     return ferror(stdin) ? 94 : 0;
 }
 
-/* Asks without ending the line, waits for the answer, and repeats it. */
+/* Prints a prompt without a newline, waits for the input, and repeats it. */
 static int ask(void) {
     char answer[64];
     printf("name? ");

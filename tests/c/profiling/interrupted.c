@@ -1,4 +1,4 @@
-/* A job that does not end by itself, or whose task dies: each task has made 5 puts of 100 bytes and 3 fences before. */
+/* A job that is interrupted, or whose task dies: each task has made 5 puts of 100 bytes and 3 fences before. */
 #include "../common/ltest.h"
 
 #include <signal.h>

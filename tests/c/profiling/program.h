@@ -18,7 +18,7 @@ static lapi_cntr_t arrived, sent;
 static void must(int code)
 {
     if (code != LAPI_SUCCESS) {
-        fprintf(stderr, "a call has answered %d\n", code);
+        fprintf(stderr, "a call has returned %d\n", code);
         exit(199);
     }
 }

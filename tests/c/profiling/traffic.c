@@ -123,26 +123,26 @@ static void traffic(lapi_handle_t hndl, int second_thread)
                                .chndlr = on_got, .cinfo = &wide}};
     OK(LAPI_Xfer(hndl, &get));
 
-    lapi_cntr_t told = {0};
+    lapi_cntr_t cmpl = {0};
     for (int i = 0; i < 4; i++)
-        OK(LAPI_Amsend(hndl, tgt, (void *)INDEX, source, 8, source, 24, NULL, NULL, &told));
+        OK(LAPI_Amsend(hndl, tgt, (void *)INDEX, source, 8, source, 24, NULL, NULL, &cmpl));
     for (int i = 0; i < 2; i++)
-        OK(LAPI_Amsend(hndl, tgt, (void *)on_header, source, 8, source, 24, NULL, NULL, &told));
+        OK(LAPI_Amsend(hndl, tgt, (void *)on_header, source, 8, source, 24, NULL, NULL, &cmpl));
 
     int one = 1, before;
     long long wide_one = 1, wide_before;
     for (int i = 0; i < 6; i++)
-        OK(LAPI_Rmw(hndl, FETCH_AND_ADD, tgt, &word, &one, &before, &told));
-    OK(LAPI_Rmw64(hndl, FETCH_AND_ADD, tgt, &wide, &wide_one, &wide_before, &told));
+        OK(LAPI_Rmw(hndl, FETCH_AND_ADD, tgt, &word, &one, &before, &cmpl));
+    OK(LAPI_Rmw64(hndl, FETCH_AND_ADD, tgt, &wide, &wide_one, &wide_before, &cmpl));
 
     void *from[] = {source, source + 10}, *to[] = {board, board + 100};
     ulong lens[] = {10, 20};
     lapi_vec_t org = {LAPI_GEN_IOVECTOR, 2, from, lens}, dest = {LAPI_GEN_IOVECTOR, 2, to, lens};
-    OK(LAPI_Putv(hndl, tgt, &dest, &org, NULL, NULL, &told));
+    OK(LAPI_Putv(hndl, tgt, &dest, &org, NULL, NULL, &cmpl));
     void *blocks[] = {source, (void *)16, (void *)20};
     lapi_vec_t strided = {LAPI_GEN_STRIDED_XFER, 3, blocks, NULL};
-    OK(LAPI_Amsendv(hndl, tgt, (void *)on_vector_header, NULL, 0, &strided, NULL, NULL, &told));
-    OK(LAPI_Waitcntr(hndl, &told, 4 + 2 + 6 + 1 + 1 + 1, NULL));
+    OK(LAPI_Amsendv(hndl, tgt, (void *)on_vector_header, NULL, 0, &strided, NULL, NULL, &cmpl));
+    OK(LAPI_Waitcntr(hndl, &cmpl, 4 + 2 + 6 + 1 + 1 + 1, NULL));
 
     RETURNS(LAPI_Waitcntr(hndl, NULL, 1, NULL), LAPI_ERR_CNTR_NULL);
     t_probe_until(&sends, sends_due);

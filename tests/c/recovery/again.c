@@ -1,8 +1,8 @@
 /*
- * Tasks 0 and 1 give each other up in the middle of their messages, and begin again, without end of either process.
+ * Tasks 0 and 1 purge each other in the middle of their messages, and resume, while both processes live on.
  * again ROUNDS SEED
  *
- * Task 2 tells them when both have purged: it is not concerned, and its own messages with both go on all the time. What
+ * Task 2 notifies them when both have purged: it is not concerned, and its own messages with both continue. What
  * arrives in a round must be of that round: each message carries its round and is filled from it.
  */
 #include "../common/ltest.h"
@@ -30,7 +30,7 @@ static void *header(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong *msg_
     return at_handler;
 }
 
-/* Waits until the other has come so far: by way of task 2. */
+/* Waits until the other has reached this point: by way of task 2. */
 static void meet(void) {
     OK(LAPI_Put(t_hndl, 2, 0, NULL, NULL, &together, NULL, NULL));
     t_wait_exact(&go, 1);
@@ -76,7 +76,7 @@ static void round_of(int round, uint other, uint64_t *seed) {
     RETURNS(LAPI_Put(t_hndl, other, 0, NULL, NULL, NULL, NULL, NULL), LAPI_ERR_TGT_PURGED);
     round_now = round + 1;
     if (t_below(seed, 2) == 0) meet();
-    /* Without having met, one of them may be far ahead of the other: it is not sent anything until that is there. */
+    /* Without a meeting point one of them may be far ahead: it sends no message until the other one has caught up. */
     else meet(), usleep((useconds_t)t_below(seed, 2000));
     OK(LAPI_Resume_totask(t_hndl, other));
 }

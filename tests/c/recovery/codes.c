@@ -1,12 +1,12 @@
 /*
- * The calls of the manual's chapter 19 in two tasks or more: return codes, statuses, who is woken. codes CASE
+ * The calls of the manual's chapter 19 in two tasks or more: return codes, statuses, wake-ups. codes CASE
  *
  *   codes     every return code, and LAPI_ERR_TGT_PURGED from every call that names a task
  *   level     L1_LIB has no such counters
  *   statuses  LAPI_Setcntr_wstatus's statuses, with messages and purges in every order
  *   waiters   threads in LAPI_Nopoll_wait, and a purge
  *
- * Every task purges the one above it: it is given up here alone.
+ * Every task purges the one above it: no other task purges it.
  */
 #include "../common/ltest.h"
 
@@ -84,7 +84,7 @@ static void codes(void) {
     CHECK_EQ(left, 3);
     OK(LAPI_Nopoll_wait(t_hndl, &arrived, 3, NULL));
     CHECK_EQ(arrived.cntr, 0);
-    OK(LAPI_Resume_totask(t_hndl, other)); /* it was not purged: nothing happens */
+    OK(LAPI_Resume_totask(t_hndl, other)); /* it was not purged: no effect */
     every_call(LAPI_SUCCESS);
     t_fence();
     OK(LAPI_Purge_totask(t_hndl, other));
@@ -104,7 +104,7 @@ static void statuses(void) {
     CHECK_EQ(status[1], LAPI_MSG_INITIAL);
     CHECK_EQ(status[3], LAPI_MSG_INVALID);
     t_fence();
-    /* Each hears once of the task before it: of both tasks of the job, when these are two. */
+    /* Each gets one report of the task before it: of both tasks of the job, when these are two. */
     OK(LAPI_Put(t_hndl, other, 0, NULL, NULL, &arrived, NULL, NULL));
     OK(LAPI_Nopoll_wait(t_hndl, &arrived, 1, &left));
     CHECK_EQ(left, 0);
@@ -118,7 +118,7 @@ static void statuses(void) {
     CHECK_EQ(status[1], t_tasks == 2 ? LAPI_MSG_PURGED : LAPI_MSG_INITIAL);
     if (t_tasks != 2) OK(LAPI_Purge_totask(t_hndl, other));
     CHECK_EQ(status[1], LAPI_MSG_PURGED);
-    /* Nobody is left who could raise it. */
+    /* No remaining task can increment it. */
     RETURNS(LAPI_Nopoll_wait(t_hndl, &arrived, 1, &left), LAPI_ERR_TGT_PURGED);
     OK(LAPI_Setcntr_wstatus(t_hndl, &arrived, SLOTS, list, status));
     CHECK_EQ(status[0], LAPI_MSG_INVALID);

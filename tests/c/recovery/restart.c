@@ -1,7 +1,7 @@
 /*
- * Task 1 dies and is started anew, several times, and the others go on with it each time. restart TIMES
+ * Task 1 dies and is restarted several times, and the others continue with it each time. restart TIMES
  *
- * Started by hand or by a launcher that lets a job go on without a task. Task 0 starts the new task 1, with its own
+ * Started by hand or by a launcher that continues a job without a task. Task 0 starts the new task 1, with its own
  * environment and the word "again" and a number behind its arguments. Addresses are those of variables: the same in each
  * process of this program.
  */

@@ -1,17 +1,17 @@
 /*
- * Jobs that hang, each in its own way, for reports of who waits for whom: hang CASE [FILE]
+ * Jobs that hang, each in its own way, for reports of which task waits for which: hang CASE [FILE]
  *
- *   counter   task 0 waits for a put that never comes, the others are outside of LAPI
+ *   counter   task 0 waits for a put that is never made, the others are outside of LAPI
  *   gfence    the last task computes, the others are in LAPI_Gfence
- *   full      task 0 fences what has found no room at task 1, which makes no call
+ *   full      task 0 calls LAPI_Fence for packets that have found no room at task 1, which makes no call
  *   half      task 1 waits for a message of which task 0 has sent a part only, and then makes no call
  *   blocked   a completion handler in task 1 does not return; task 0 waits for it
  *   stuck     a header handler in task 1 does not return; task 0 waits for it
  *   circle    the completion handlers of two tasks wait for each other
- *   own       the program has a handler for SIGUSR2, which prints "OWN"; task 0 waits for a put that never comes
+ *   own       the program has a handler for SIGUSR2, which prints "OWN"; task 0 waits for a put that is never made
  *   closed    all descriptors from 3 on were closed before LAPI_Init, and are FILE now; task 0 waits as in "counter"
- *   again     task 0 waits for a put that task 1 makes when FILE is there, then for another one that never comes
- *   init      task 0 is in LAPI_Init, to which task 1 does not come
+ *   again     task 0 waits for a put that task 1 makes when FILE is there, then for another one that is never made
+ *   init      task 0 is in LAPI_Init, which task 1 does not call
  *   work      all tasks make calls and pauses until FILE is there, and end well
  *   life      (one task) whose the signal is before and after LAPI_Init and LAPI_Term, and in a child of fork
  *
@@ -91,7 +91,7 @@ static void send_to_one(void *handler) {
     void **handlers = t_addresses(handler), **gos = t_addresses(&go);
     t_fence();
     if (t_me == 1) {
-        /* Only now: the handler may never return, and this task would not come out of the fence. */
+        /* Only now: the handler may never return, and this task would not return from the fence. */
         ready();
         OK(LAPI_Put(t_hndl, 0, 0, NULL, NULL, gos[0], NULL, NULL));
     }
@@ -183,8 +183,8 @@ static void life(void) {
     OK(LAPI_Init(&second, &info));
     OK(LAPI_Term(second));
     CHECK(!is_default());
-    raise(SIGUSR2); /* reports, and harms nobody */
-    /* A child has no LAPI, and the signal is what it is in any program. */
+    raise(SIGUSR2); /* reports, and ends no task */
+    /* A child has no context, and the signal has its default action. */
     if (fork() == 0) {
         CHECK(is_default());
         raise(SIGUSR2);
@@ -207,7 +207,7 @@ static void life(void) {
     raise(SIGUSR2);
     t_init();
     raise(SIGUSR2);
-    /* A handler that the program sets while LAPI runs stays. */
+    /* LAPI_Term keeps a handler that the program has set meanwhile. */
     bzero(&own, sizeof own);
     own.sa_handler = says_own;
     CHECK_EQ(sigaction(SIGUSR2, &own, NULL), 0);

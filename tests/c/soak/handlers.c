@@ -9,7 +9,7 @@ place_t places[MOST][WORKERS];
 unsigned char library[LARGE];
 claim_t claims[MOST];
 
-/* A message that a completion handler is to look at. */
+/* A message that a completion handler checks. */
 typedef struct pending {
     note_t note;
     struct pending *next, **link;
@@ -79,7 +79,7 @@ void handlers_part(int task) {
         usleep(100);
     }
     pthread_mutex_lock(&mutex);
-    /* What the purge before left can be in nobody's hands any more. */
+    /* No thread can still use what the previous purge left. */
     for (p = doomed[task]; p != NULL; p = next) next = p->next, scrap(p);
     doomed[task] = pending[task];
     pending[task] = NULL;
@@ -92,7 +92,7 @@ static void look_at(const note_t *note, const void *at, size_t len, uint64_t see
               where, len, (ulong)note->number, note->src, note->worker, note->flavour, (ulong)note->era);
 }
 
-/* A completion handler that waits: the sender's library must come, unless the sender is lost. */
+/* A completion handler that waits: the sender's library must reply, unless the sender is lost. */
 static void fetch(const note_t *note) {
     size_t len = 1 + note->seed % 20000;
     unsigned char *into = malloc(len);
@@ -226,7 +226,7 @@ lapi_vec_t *arrived_in_pieces(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, u
     return p->vec;
 }
 
-/* Light-weight: the header and the data lie in one packet. */
+/* Light-weight: the header and the data are in one packet. */
 static void *light_arrived(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong *msg_len, compl_hndlr_t **comp_h,
                            void **uinfo) {
     lapi_return_info_t *ret = (lapi_return_info_t *)msg_len;

@@ -36,7 +36,7 @@ note_t note_of(worker_t *w, int flavour, size_t len, uint64_t seed, int interest
     return note;
 }
 
-/* An active message in one of its forms; 0 when the target is gone. It is complete when this returns. */
+/* An active message in one of its forms; 0 when the target is lost. It is complete when this returns. */
 static int message(worker_t *w, int tgt, int flavour, size_t len, uint64_t seed, int interest) {
     note_t note = note_of(w, flavour, len, seed, interest);
     int form = (int)t_below(&w->random, 3);
@@ -76,7 +76,7 @@ static int message(worker_t *w, int tgt, int flavour, size_t len, uint64_t seed,
     return 1;
 }
 
-/* Fetches what was put, or lets the target look at it. */
+/* Fetches the data that was put, or lets the target check it. */
 static int look_back(worker_t *w, int tgt, size_t len, uint64_t seed) {
     lapi_xfer_t xfer;
     if (t_below(&w->random, 2)) return message(w, tgt, LOOK, 0, seed, (int)len);
@@ -108,7 +108,7 @@ static int look_back(worker_t *w, int tgt, size_t len, uint64_t seed) {
     return 1;
 }
 
-/* ---- the operations: each answers 0 when its target is gone ---- */
+/* ---- the operations: each returns 0 when its target is lost ---- */
 
 static int do_put(worker_t *w, int tgt) {
     size_t len = length(&w->random, LARGE - 1);
@@ -200,7 +200,7 @@ static int rmw(worker_t *w, int tgt, RMW_ops_t op, int32_t *in, int32_t *prev) {
     return 1;
 }
 
-/* Each thread has a word of its own at each task, and knows what is in it. All add to one sum. */
+/* Each thread has a word of its own at each task, whose value it tracks. All add to one sum. */
 static int do_rmw(worker_t *w, int tgt) {
     int32_t in[2] = {(int32_t)t_random(&w->random), 0}, prev = 0, had;
     long long add = (long long)t_below(&w->random, 1000), wide_prev = -1;
@@ -293,7 +293,7 @@ static int attempt(worker_t *w, int tgt) {
 
 static void do_one(worker_t *w, int tgt) {
     if (attempt(w, tgt)) return;
-    /* Until the purge, what was begun may still raise our counters. */
+    /* Until the purge, operations under way may still increment our counters. */
     while (!lost[tgt]) look_around(w);
     work_done(LOST, 0);
 }
@@ -337,7 +337,7 @@ static void *work(void *arg) {
             if (w->number == 0 && t_below(&w->random, 3) == 0) do_locked(w, tgt);
             else do_one(w, tgt);
         }
-        /* Nothing that was begun for a task that is gone is under way any more. */
+        /* No operation with a lost task is under way any more. */
         CHECK_EQ(w->reported, w->accepted);
         pthread_mutex_lock(&mutex);
         idle++;

@@ -1,4 +1,4 @@
-/* What handlers must know of the operations that bring their messages. */
+/* What handlers use of the operations that send their messages. */
 #ifndef SOAK_OPERATIONS_H
 #define SOAK_OPERATIONS_H
 
@@ -24,7 +24,7 @@ extern lapi_dg_handle_t scattering;
 enum { ORIGIN, TARGET, HOME };
 side shape(uint64_t seed, int type, int which);
 
-/* How a thread waits for a counter. The last three see for themselves that their target is gone. */
+/* How a thread waits for a counter. The last three check themselves whether their target is lost. */
 enum { WAITCNTR, NOPOLL_WAIT, GETCNTR, MSGPOLL, PROBE };
 
 typedef struct {
@@ -36,7 +36,7 @@ typedef struct {
     int style, status[BURST + 2], locked;
     atomic_uint_fast64_t handled;             /* by a completion handler at the origin: the number of the operation */
     atomic_uint_fast64_t reported, accepted;  /* send completion handlers */
-    /* Under the mutex: for whom it waits in LAPI_Waitcntr, so that it can be woken. */
+    /* Under the mutex: the task for which it waits in LAPI_Waitcntr, so that it can be woken. */
     pthread_mutex_t mutex;
     int waits_for, count, rescued;
     /* What our words at each task are, if that is known. */
@@ -46,17 +46,17 @@ typedef struct {
 
 extern worker_t workers[WORKERS];
 
-/* Before an operation that raises the thread's counter n times: makes it 0, and chooses how it will be waited for. */
+/* Before an operation that increments the thread's counter n times: sets it to 0, and selects how the thread waits for it. */
 void prepare(worker_t *w, int tgt, int n);
 /* Waits until the counter is at n, and takes that off. 0: the target is lost, and it will not get there. */
 int settle(worker_t *w, int tgt, int n);
 /*
- * Then waits for the origin counter, and for the send completion handlers, which are called whatever becomes of
+ * Then waits for the origin counter, and for the send completion handlers, which are always called, whatever happens to
  * the target.
  */
 void origin_settles(worker_t *w, int tgt, int n);
 void look_around(worker_t *w);
-/* Waits for what no counter tells. 0: the target is lost. */
+/* Waits for a condition that no counter shows. 0: the target is lost. */
 #define AWAIT(w, cond, tgt) \
     ({ \
         while (!(cond) && !lost[tgt]) look_around(w); \
@@ -69,7 +69,7 @@ void sending_is_over(lapi_handle_t *hndl, void *param, lapi_sh_info_t *info);
 note_t note_of(worker_t *w, int flavour, size_t len, uint64_t seed, int interest);
 #define ARRIVAL (&arrivals[t_me][era % ERAS])
 
-/* Operations answer 0 when their target is gone; otherwise all of it is over when they return. */
+/* Operations return 0 when their target is lost; otherwise they are complete when they return. */
 int do_vectors(worker_t *w, int tgt);
 int do_vector_message(worker_t *w, int tgt);
 int do_layout(worker_t *w, int tgt);

@@ -172,7 +172,7 @@ int do_layout(worker_t *w, int tgt) {
     xfer.Dgsp.cmpl_cntr = &w->cntr;
     came = WENT(LAPI_Xfer(t_hndl, &xfer), tgt);
     w->accepted += (uint64_t)came;
-    /* The operation keeps what it needs of it. */
+    /* The operation keeps the parts that it needs. */
     OK(p_unreserve(handle));
     OK(p_unreserve(handle));
     if (came) {

@@ -1,19 +1,18 @@
 /*
- * Everything at once, while tasks die and come back. Started by tests/src/soak.rs, which kills and starts anew:
+ * All operations at once, while tasks die and rejoin. Started by tests/src/soak.rs, which kills and restarts tasks:
  * soak SEED
  *
- * Time is made of eras. One begins when all tasks are there, and ends with the death of one or several; in it
- * there are rounds. In a round the threads of every task do what they like to all tasks, and at its end all meet
- * in LAPI_Gfence and LAPI_Address_init. When that went well, each claims what it has done to each other one, and
- * that must be what those have seen, to the last counter. When it did not go well, or the error handler says that
- * somebody is gone, the survivors purge who has died, let their threads end what they can, compare their claims
- * likewise, and resume the dead; a new process takes its place.
+ * The run is divided into eras. An era begins when all tasks are ready, and ends with the death of one or several;
+ * it consists of rounds. In a round the threads of every task perform operations with all tasks, and at its end all
+ * tasks call LAPI_Gfence and LAPI_Address_init. If these succeed, each task sends every other one a claim of what it
+ * has sent, which must match what the other has received, including all counters. If they fail, or the error handler
+ * reports a lost task, the survivors purge the dead tasks, let their threads finish what they can, compare their
+ * claims in the same way, and resume the dead; a new process takes the place of each.
  *
- * What the tasks may not tell each other by LAPI, because it is about LAPI, stands on a board in shared memory:
- * who is dead (so that a report can be found false), who is ready for the next era. A task learns of a death by
- * LAPI alone while an era lasts.
+ * A board in shared memory has the information that must not depend on LAPI: which tasks are dead (so that false
+ * reports are detected), and which are ready for the next era. During an era a task learns of a death only by LAPI.
  *
- * Nothing may grow: descriptors, mappings, threads and memory are counted in every era.
+ * No resource use may grow: descriptors, mappings, threads and memory are counted in every era.
  */
 #include "operations.h"
 
@@ -23,16 +22,16 @@
 enum { FDS, MAPS, THREADS, KIB, KINDS };
 
 _Atomic uint64_t era, soak_round, life[MOST];
-atomic_int told[MOST], lost[MOST], giving_up;
+atomic_int reported[MOST], lost[MOST], giving_up;
 
-/* ---- who is there ---- */
+/* ---- which tasks are present ---- */
 
 int gone(int task) { return lost[task] || board->life[task] != life[task]; }
 
 int went(const char *what, int code, int tgt) {
     if (code == LAPI_SUCCESS) return 1;
     if ((code == LAPI_ERR_NO_CONNECTIVITY || code == LAPI_ERR_TGT_PURGED) && gone(tgt)) {
-        told[tgt] = 1;
+        reported[tgt] = 1;
         return 0;
     }
     T_FAIL("%s to task %d, which is alive: %d, era %lu", what, tgt, code, (ulong)era);
@@ -42,12 +41,12 @@ static void error_handler(lapi_handle_t *hndl, int *code, lapi_err_t *type, int 
     (void)hndl, (void)type;
     CHECK_EQ(*code, LAPI_ERR_NO_CONNECTIVITY);
     CHECK_EQ(*task, t_me);
-    CHECK_FOR(board->life[*src] != 0, "told of the death of task %d, which has never died", *src);
-    board->told++;
-    if (board->life[*src] != life[*src]) told[*src] = 1;
+    CHECK_FOR(board->life[*src] != 0, "the death of task %d was reported, which has never died", *src);
+    board->reported++;
+    if (board->life[*src] != life[*src]) reported[*src] = 1;
 }
 
-/* Gives up who is known to be dead. 1 when there was somebody. */
+/* Purges the tasks that are known to be dead. Returns 1 if there was one. */
 static int part_from(const atomic_int *which) {
     int task, some = 0;
     for (task = 0; task < t_tasks; task++) {
@@ -69,7 +68,7 @@ static void pause_a_little(void) {
     usleep(300);
 }
 
-/* ---- nothing may grow ---- */
+/* ---- no resource use may grow ---- */
 
 static long entries(const char *path) {
     DIR *dir = opendir(path);
@@ -96,9 +95,9 @@ static long lines(const char *path, const char *name, long *value) {
 }
 
 /*
- * What the first eras of a life have needed at most is what it needs, and a little more that does not grow: calls
- * that lie in the lobby, pages not touched before. A task that came back costs more than one that was always
- * there, so each first return of one of the others is allowed something. Nothing is allowed for eras.
+ * The limit is the maximum of the first eras of a life, and a small constant allowance: connections that are pending
+ * in the rejoin listener, pages not touched before. A task that has rejoined needs more than one that was always
+ * present, so each first return of another task has an allowance. Eras have none.
  */
 static void count_everything(int times_met) {
     enum { WARM = 6 };
@@ -153,7 +152,7 @@ static void claim(int final) {
     }
 }
 
-/* Waits until what has been seen is what was claimed. */
+/* Waits until the received messages match the claim. */
 static int reaches(int task, const char *what, uint64_t want, const _Atomic uint64_t *have) {
     while (*have < want && !gone(task)) pause_a_little();
     if (gone(task)) return 0;
@@ -162,7 +161,7 @@ static int reaches(int task, const char *what, uint64_t want, const _Atomic uint
     return 1;
 }
 
-/* 0 when a task has died meanwhile. With `final`, those that are gone are left out. */
+/* 0 when a task has died meanwhile. With `final`, lost tasks are skipped. */
 static int compare(int final) {
     int task;
     for (task = 0; task < t_tasks; task++) {
@@ -172,7 +171,7 @@ static int compare(int final) {
         while (!gone(task) &&
                (theirs->era != era + 1 || (final ? !theirs->final : !theirs->final && theirs->round < soak_round)))
             pause_a_little();
-        /* Its last claim: somebody has died. Whoever it is will be found on the board. */
+        /* Its last claim: a task has died. The board says which one. */
         if (theirs->final && !final) return 0;
         if (!reaches(task, "messages", theirs->messages, &mine->messages) ||
             !reaches(task, "light messages", theirs->light, &mine->light) ||
@@ -194,9 +193,9 @@ static int compare(int final) {
 /* ---- rounds and eras ---- */
 
 /*
- * Collective calls are counted by all tasks equally, those that fail among them. Each task leaves an era with a
- * failure: else somebody might wait for it in a call that it never enters. As one may have come a call further
- * than another, those that are behind catch up before anybody is resumed, by calls that fail at once.
+ * All tasks count their collective calls, including those that fail. Each task leaves an era with a failure:
+ * otherwise another task might wait for it in a call that it never enters. Since a task may be one call ahead of
+ * another, those that are behind catch up before any task is resumed, by calls that fail at once.
  */
 enum { CALLS = 1 << 20 };
 static uint64_t calls, failures;
@@ -246,20 +245,20 @@ static int go_round(uint64_t *random, int *stop) {
     workers_start(20 + (int)t_below(random, 40));
     while (!workers_idle()) {
         pause_a_little();
-        part_from(told);
+        part_from(reported);
     }
     met = all_meet(stop);
-    part_from(met ? told : NULL);
+    part_from(met ? reported : NULL);
     if (!met || giving_up) return 0;
     claim(0);
-    /* Nobody goes on before all have compared: what comes of the next round would be seen by this one. */
+    /* No task continues before all have compared: this round would count messages of the next one. */
     if (!compare(0) || !gfence()) return 0;
     board->rounds += t_me == 0;
     soak_round++;
     return 1;
 }
 
-/* Somebody has died. */
+/* After the death of a task. */
 static void end_era(void) {
     while (!part_from(NULL) && !giving_up) pause_a_little();
     while (failures == 0) gfence();
@@ -268,7 +267,7 @@ static void end_era(void) {
     fall_into_step();
 }
 
-/* Until all are there for the next era, who may die while they come. */
+/* Waits until all tasks are ready for the next era; they may die meanwhile. */
 static void meet_again(void) {
     uint64_t next;
     int task;
@@ -281,7 +280,7 @@ static void meet_again(void) {
             if (!lost[task]) continue;
             handlers_part(task);
             life[task] = board->life[task];
-            told[task] = 0;
+            reported[task] = 0;
             OK(LAPI_Resume_totask(t_hndl, (uint)task));
             board->resumes++;
             lost[task] = 0;
@@ -300,7 +299,7 @@ static void begin_era(void) {
     for (task = 0; task < t_tasks; task++) {
         bzero(&sent[task], sizeof sent[task]);
         replies_due[task] = 0;
-        /* Nobody sends in this era before all have come here; so long ago the place was used for another. */
+        /* No task sends in this era before all have reached this point; the entry was last used ERAS eras ago. */
         bzero(&seen[task][now % ERAS], sizeof seen[task][0]);
         sums[task][now % ERAS] = 0;
         replies[task][now % ERAS] = 0;

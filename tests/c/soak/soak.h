@@ -1,6 +1,6 @@
 /*
- * What the files of the soak share. soak.c is the course of a task, operations.c what its threads do, handlers.c what
- * its messages do where they arrive, board.c how it speaks with who started it.
+ * Declarations that the files of the soak share. soak.c is the main loop of a task, operations.c has the operations of
+ * its threads, handlers.c the handlers at the target, board.c the communication with the driver.
  */
 #ifndef SOAK_H
 #define SOAK_H
@@ -21,11 +21,11 @@ typedef struct {
     _Atomic uint64_t life[MOST];     /* how often each task has died; known before it dies */
     _Atomic uint64_t ready[MOST];    /* for which era each is ready */
     _Atomic uint64_t running[MOST];  /* in which era each has got going */
-    _Atomic uint64_t phase[MOST];    /* where each stands */
-    _Atomic uint64_t progress[MOST]; /* goes up with everything that each does */
+    _Atomic uint64_t phase[MOST];    /* the phase of each */
+    _Atomic uint64_t progress[MOST]; /* incremented with every step of each */
     _Atomic uint64_t purged[MOST];   /* how many deaths each has dealt with */
     _Atomic uint64_t done[32];       /* operations by kind, of all tasks */
-    _Atomic uint64_t bytes, rounds, purges, resumes, told, stragglers, replies, drops, unused2[8];
+    _Atomic uint64_t bytes, rounds, purges, resumes, reported, stragglers, replies, drops, unused2[8];
     _Atomic uint64_t calls[MOST];   /* the era times CALLS, and the collective calls in it, when it is over for a task */
     _Atomic uint64_t most[MOST][4]; /* the most descriptors, mappings, threads, KiB of each */
 } board_t;
@@ -36,7 +36,7 @@ extern board_t *board;
 void board_open(void);
 void at_phase(int phase);
 
-/* ---- eras, rounds, and who is there ---- */
+/* ---- eras, rounds, and the tasks present ---- */
 
 /*
  * Nothing of one era may arrive in another. In an era there are rounds, each of which ends with a fence of all
@@ -44,13 +44,13 @@ void at_phase(int phase);
  */
 extern _Atomic uint64_t era, soak_round;
 extern _Atomic uint64_t life[MOST]; /* of each task, the life that this one knows */
-extern atomic_int told[MOST];       /* the error handler or a call has said that it is gone */
+extern atomic_int reported[MOST];       /* the error handler or a call has reported that it is lost */
 extern atomic_int lost[MOST];       /* purged */
-extern atomic_int giving_up;        /* somebody is lost: this era is over */
+extern atomic_int giving_up;        /* a task is lost: this era is over */
 
-/* Whether the task is dead or purged: calls that name it may fail, and what goes there may not end. */
+/* Whether the task is dead or purged: calls that name it may fail, and operations with it may not complete. */
 int gone(int task);
-/* A call's answer: 1 for success, 0 when the target is gone, which the call may say; anything else ends the soak. */
+/* Checks a return code: 1 for success, 0 when the target is lost, which the call may report; any other ends the soak. */
 int went(const char *what, int code, int tgt);
 #define WENT(call, tgt) went(#call, (call), (tgt))
 
@@ -104,7 +104,7 @@ enum { LIGHT_INDEX = 5, REPLY_INDEX = 6 };
 
 /* ---- the workers ---- */
 
-/* Lets each worker do so many operations. */
+/* Lets each worker do this number of operations. */
 void workers_start(int count);
 /* Whether all are done. */
 int workers_idle(void);

@@ -1,8 +1,8 @@
 /*
  * A long run needs no more memory than a short one: steady ROUNDS
  *
- * Each round has a hundred operations of every kind under way, then none. What a task holds after the first fifth of
- * the rounds is compared with what it holds after all of them.
+ * Each round has a hundred operations of every kind under way, then none. The resources of a task after the first fifth of
+ * the rounds are compared with those after all of them.
  */
 #include "../common/ltest.h"
 

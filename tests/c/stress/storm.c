@@ -1,9 +1,9 @@
 /*
- * All to all, everything at once: storm SEED OPS WINDOW THREADS LARGEST
+ * All to all, all operations at once: storm SEED OPS WINDOW THREADS LARGEST
  *
- * Every thread of every task follows a plan of OPS operations that anybody can make from the seed: what, to whom, how
- * long, where. At most WINDOW of them are under way. At the end every task replays the plans of all others and knows
- * what must have come, to the byte, and where every counter must stand.
+ * Every thread of every task follows a plan of OPS operations that every task can derive from the seed: kind, target,
+ * length, place. At most WINDOW of them are under way. At the end every task replays the plans of all others and computes
+ * what must have arrived, to the byte, and the value of every counter.
  */
 #include "../common/ltest.h"
 

@@ -1,10 +1,10 @@
 /*
  * Many threads on one handle and on several: threads HANDLES THREADS ROUNDS
  *
- * On each handle so many threads do every kind of operation at the same time, with interrupts on, and see for themselves
- * that the data has come: they fetch back what they have put, and completion handlers look at what has been sent. Beside
+ * On each handle this number of threads does every kind of operation at the same time, with interrupts on, and checks
+ * that the data has arrived: they fetch back what they have put, and completion handlers check what was sent. In addition to
  * them one thread polls and changes the mode, and two play ball with counters that no message changes. At the end
- * every handler has run once for each message, and every counter stands where it must.
+ * every handler has run once for each message, and every counter has its expected value.
  */
 #include "../dgsp/program.h"
 
@@ -95,7 +95,7 @@ static program *two_of_three(long third) {
 
 static int target(int src, int thread, int round) { return (src + thread + round) % t_tasks; }
 
-/* One round: everything at once to one task, and then all of it looked at. */
+/* One round: all operations at once with one task, and then a check of all data. */
 static void go_round(worker *w, int round, unsigned char *out, unsigned char *home, unsigned char *back) {
     handle *h = w->on;
     uint64_t seed = t_seed((uint64_t)h->number * 64 + (uint64_t)w->thread, (uint64_t)t_me, (uint64_t)round);
@@ -144,7 +144,7 @@ static void go_round(worker *w, int round, unsigned char *out, unsigned char *ho
     CHECK(before >= 0 && before < (long long)t_tasks * threads * rounds);
     CHECK_FOR(t_differs(home, PART, library_seed(h, (int)tgt) + from / 8) < 0, "a get from task %u is wrong", tgt);
 
-    /* What goes by the program: two thirds of a part, as one message. */
+    /* The part that the program describes: two thirds, as one message. */
     for (i = 0; i < 2; i++) t_fill(back + i * third, third, t_seed(seed, SPREAD, 0) + i * third / 8);
     memcpy(out + SPREAD * PART, back, third);
     memcpy(out + SPREAD * PART + 2 * third, back + third, third);
@@ -217,7 +217,7 @@ static void *poll_and_toggle(void *arg) {
     return NULL;
 }
 
-/* Counters that only LAPI_Setcntr changes: who waits for one is woken by the call. */
+/* Counters that only LAPI_Setcntr changes: the call wakes threads that wait for one. */
 static void *serve(void *arg) {
     handle *h = arg;
     int i;
@@ -267,7 +267,7 @@ static void open_handle(handle *h, int number) {
     h->tgt_cntrs = addresses(h, &h->tgt_cntr);
 }
 
-/* All has come, once. */
+/* Everything has arrived, once. */
 static void look_back(handle *h) {
     int src, thread, round, mine = 0, value;
     for (src = 0; src < t_tasks; src++)
@@ -279,7 +279,7 @@ static void look_back(handle *h) {
     wait_exact(h->hndl, &h->tgt_cntr, 5 * mine);
     OK(LAPI_Getcntr(h->hndl, &h->tgt_cntr, &value));
     CHECK_EQ(value, 0);
-    /* Nobody leaves while others still look. */
+    /* No task leaves while others still check. */
     OK(LAPI_Gfence(h->hndl));
 }
 

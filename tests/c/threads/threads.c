@@ -4,7 +4,7 @@
  *   waiters SEED   several threads in LAPI_Waitcntr, woken one by one in any order
  *   turns          collective calls from several threads, in turns, while others communicate (chapter 15)
  *   handles SEED   sixteen handles, opened, used and closed by many threads in any order
- *   term SEED      LAPI_Term while other threads are inside of every kind of call; the instance is opened again at once
+ *   term SEED      LAPI_Term while other threads are inside every kind of call; the instance is opened again at once
  *   where          which handler runs in which thread; what those threads have blocked
  *   together N     N completion handlers run at the same time when there are N threads for them
  *   order          with one thread they run one after the other, in order
@@ -69,7 +69,7 @@ static void waiters(void) {
             /* Now and then all of them fall asleep first. */
             if (i % 64 == 0) usleep(5000);
             ring(next_task(), (lapi_cntr_t *)bell_tab[next_task()] + which);
-            /* All the others go on waiting; this one answers, and this thread waits too. */
+            /* All others continue to wait; this one replies, and this thread waits too. */
             t_wait_exact(&acknowledged, 1);
             wakes[t_below(&theirs, WAITERS)]++;
         }
@@ -272,7 +272,7 @@ static void *visitor(void *arg) {
         default: rc = LAPI_Put(v->h, (uint)v->tgt, sizeof area[9], area[9], area[10], NULL, NULL, NULL); break;
         }
         CHECK_FOR(rc == LAPI_SUCCESS || rc == LAPI_ERR_HNDL_INVALID || rc == LAPI_ERR_NO_CONNECTIVITY,
-                  "call %d has answered %d", v->kind, rc);
+                  "call %d has returned %d", v->kind, rc);
     } while (rc != LAPI_ERR_HNDL_INVALID);
     return NULL;
 }
@@ -418,7 +418,7 @@ static volatile int present, wanted, sequence, overlap;
 static void meeting(lapi_handle_t *hndl, void *info) {
     (void)hndl, (void)info;
     __atomic_fetch_add(&present, 1, __ATOMIC_ACQ_REL);
-    /* Each waits for all the others: one thread alone would stand here for ever. */
+    /* Each waits for all the others: one thread alone would wait here for ever. */
     while (__atomic_load_n(&present, __ATOMIC_ACQUIRE) < wanted) usleep(100);
     __atomic_fetch_add(&completed, 1, __ATOMIC_RELEASE);
 }

@@ -1,12 +1,12 @@
 /*
  * LAPI_Util itself: util CASE
  *
- *   requests   what is no request, for every number of one; a null structure
- *   handles    which requests look at the handle, and what they answer when it is none
+ *   requests   invalid requests, for every request number; a null structure
+ *   handles    which requests use the handle, and what they return when it is invalid
  */
 #include "../common/ltest.h"
 
-/* A request of this type with nothing in it. */
+/* A request of this type with all other fields 0. */
 static lapi_util_t empty(int type) {
     lapi_util_t util;
     bzero(&util, sizeof util);
@@ -44,7 +44,7 @@ static void handles(void) {
         RETURNS(answer(wrong[i], LAPI_DGSP_UNPACK), LAPI_ERR_HNDL_INVALID);
         RETURNS(answer(wrong[i], LAPI_REG_DDM_FUNC), LAPI_ERR_HNDL_INVALID);
         RETURNS(answer(wrong[i], LAPI_GET_THREAD_FUNC), LAPI_ERR_HNDL_INVALID);
-        /* These do not look at it: what is wrong with them is something else. */
+        /* These do not use it: they have another error. */
         RETURNS(answer(wrong[i], LAPI_REGISTER_DGSP), LAPI_ERR_DGSP);
         RETURNS(answer(wrong[i], LAPI_RESERVE_DGSP), LAPI_ERR_DGSP);
         RETURNS(answer(wrong[i], LAPI_UNRESERVE_DGSP), LAPI_ERR_DGSP);

@@ -1,9 +1,9 @@
 /*
- * What is wrong with the vector that a header handler returns: async CASE
+ * Errors in the vector that a header handler returns: async CASE
  *
- *   told     every error is told to the target's error handler, the message is buried, counters and handlers act
+ *   reported every error is reported to the target's error handler, the message is buried, counters and handlers act
  *   default  without an error handler the job ends (two tasks)
- *   longer   pieces that are as many but not as long: what has no place is dropped, nothing else is touched
+ *   longer   pieces that are as many but not as long: data without a place is dropped, no other byte changes
  */
 #include "vec.h"
 
@@ -16,7 +16,7 @@ static ulong len[PIECES + 1];
 static lapi_vec_t answer;
 static void **handlers, **tgt_cntrs;
 static lapi_cntr_t tgt_cntr, org_cntr, cmpl_cntr;
-static volatile int told, expected, completed, called;
+static volatile int reported, expected, completed, called;
 static int source;
 
 static void errors(lapi_handle_t *hndl, int *code, lapi_err_t *type, int *task, int *src) {
@@ -25,7 +25,7 @@ static void errors(lapi_handle_t *hndl, int *code, lapi_err_t *type, int *task, 
     CHECK_EQ(*type, AM_ERR);
     CHECK_EQ(*task, t_me);
     CHECK_EQ(*src, source);
-    __atomic_fetch_add(&told, 1, __ATOMIC_RELEASE);
+    __atomic_fetch_add(&reported, 1, __ATOMIC_RELEASE);
 }
 
 static void completion(lapi_handle_t *hndl, void *param) {
@@ -59,7 +59,7 @@ static void good(lapi_vectype_t type, ulong bytes) {
     answer.len = len;
 }
 
-/* Sends a vector of this type to the task `distance` further, whose `answer` makes it tell this code. */
+/* Sends a vector of this type to the task `distance` further, whose `answer` makes it report this code. */
 static void send_one(lapi_vectype_t type, ulong bytes, int distance, int code) {
     static unsigned char data[PIECES * (LONG + 8)];
     uint tgt = (uint)((t_me + distance) % t_tasks), i;
@@ -70,18 +70,18 @@ static void send_one(lapi_vectype_t type, ulong bytes, int distance, int code) {
     org = v_vector(&from, data);
     source = (t_me - distance + t_tasks) % t_tasks;
     expected = code;
-    told = called = completed = 0;
+    reported = called = completed = 0;
     memset(landing, POISON, sizeof landing);
     t_fence();
     OK(LAPI_Amsendv(t_hndl, tgt, handlers[tgt], NULL, 0, org, tgt_cntrs[tgt], &org_cntr, &cmpl_cntr));
     t_wait_exact(&org_cntr, 1);
     t_wait_exact(&tgt_cntr, 1);
     t_wait_exact(&cmpl_cntr, 1);
-    t_probe_until(&told, code != 0);
+    t_probe_until(&reported, code != 0);
     t_fence();
     CHECK_EQ(called, 1);
     CHECK_EQ(completed, 1);
-    CHECK_EQ(told, code != 0);
+    CHECK_EQ(reported, code != 0);
     v_spoil(org);
     v_free(&from);
 }
@@ -127,13 +127,13 @@ static void tell(ulong bytes) {
         good(LAPI_GEN_STRIDED_XFER, LEN);
         info[2] = (void *)ROOMY;
         send_one(LAPI_GEN_STRIDED_XFER, bytes, distance, LAPI_ERR_TGT_EXTENT), untouched();
-        /* And a good one, so that nothing is left over. */
+        /* And a valid one, so that no state is left over. */
         good(LAPI_GEN_GENERIC, LEN);
         send_one(LAPI_GEN_GENERIC, bytes, distance, 0);
     }
 }
 
-/* Only the pieces of the answer may have changed. */
+/* Only the pieces of the returned vector may have changed. */
 static void only_pieces(lapi_vectype_t type, ulong bytes) {
     int i;
     for (i = 0; i < PIECES; i++)
@@ -164,7 +164,7 @@ int main(int argc, char **argv) {
     t_set(ERROR_CHK, 1);
     handlers = t_addresses((void *)arriving);
     tgt_cntrs = t_addresses(&tgt_cntr);
-    if (strcmp(which, "told") == 0) {
+    if (strcmp(which, "reported") == 0) {
         tell(LEN);
         tell(LONG);
     } else if (strcmp(which, "longer") == 0) {

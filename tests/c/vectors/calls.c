@@ -1,10 +1,10 @@
 /*
- * Vectors among everything else that goes on: calls CASE
+ * Vectors together with all other operations: calls CASE
  *
- *   fence     nothing but LAPI_Fence and LAPI_Gfence says that the data is there
- *   copied    what is not longer than BUF_CP_SIZE is copied at once, however many are sent
+ *   fence     only LAPI_Fence and LAPI_Gfence show that the data has arrived
+ *   copied    data of up to BUF_CP_SIZE bytes is copied at once, whatever the number of messages
  *   passive   the target is not in LAPI
- *   replies   completion handlers of both kinds answer with vectors
+ *   replies   completion handlers of both kinds reply with vectors
  *   threads   four threads put, get and send at the same time
  */
 #include "vec.h"
@@ -70,7 +70,7 @@ static void landed(lapi_handle_t *hndl, void *info) {
     landing *l = info;
     CHECK_EQ(*hndl, t_hndl);
     CHECK_EQ(v_differs(&l->to, l->at, l->to.bytes, l->o.seed), -1);
-    /* All data is there: nobody needs the vector any more. */
+    /* All data has arrived: LAPI does not need the vector any more. */
     v_spoil(l->vec);
     if (l->o.reply) {
         /* The same pieces back, from a copy, to other slots. Handlers do not wait, so copy and vector are not freed. */
@@ -271,7 +271,7 @@ static void replies(void) {
     lapi_cntr_t cmpl;
     int i, tgt = (t_me + 1) % t_tasks;
     bzero(&cmpl, sizeof cmpl);
-    /* What is asked lands in the slots of a task, what is answered in others. */
+    /* Requests arrive in the slots of a task, replies in others. */
     make_areas(2 * ASKED);
     for (i = 0; i < ASKED; i++) {
         bzero(&orders[i], sizeof orders[i]);

@@ -2,8 +2,8 @@
  * The vector header handler: handler CASE
  *
  *   chapter    the two LAPI_GEN_GENERIC examples of the manual's chapter 6, piece by piece
- *   generic    more pieces than come, fewer, none; everything in one piece, one piece in everything
- *   interface  what the handler is told, by address and by index, with and without a user header
+ *   generic    more pieces than are sent, fewer, none; everything in one piece, one piece in everything
+ *   interface  the arguments of the handler, by address and by index, with and without a user header
  *   unwanted   a null vector, LAPI_BURY_MSG and both, with and without a completion handler
  *   drop       LAPI_DROP_PKT some times, then accepted, while other messages keep coming
  *   threads    where completion handlers run
@@ -118,7 +118,7 @@ static void send_order(int tgt, int way, order *o, lapi_vec_t *org) {
     OK(LAPI_Xfer(t_hndl, &x));
 }
 
-/* One message from everybody to the task `distance` further, as `from` and `to` say; what has come is not checked. */
+/* One message from every task to the task `distance` further, with the layouts `from` and `to`; the data is not checked. */
 static uint64_t message(int distance, int way, int action) {
     static int number;
     int tgt = (t_me + distance) % t_tasks, src = (t_me - distance + t_tasks) % t_tasks;
@@ -222,7 +222,7 @@ static void generic(void) {
 
 static volatile int bare_calls;
 
-/* Without a user header there is nothing that says what to do. */
+/* Without a user header the handler has no instructions. */
 static lapi_vec_t *bare(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong *len_vec, compl_hndlr_t **comp_h,
                         void **uinfo) {
     (void)uhdr;
@@ -307,7 +307,7 @@ static side shape_of(int number, int which) {
 }
 
 static side shapes[MESSAGES][2];
-static lapi_vec_t *answers[64][MESSAGES];
+static lapi_vec_t *vectors[64][MESSAGES];
 static unsigned char *landings;
 static int offered[64][MESSAGES];
 static volatile int accepted;
@@ -327,7 +327,7 @@ static lapi_vec_t *dropping(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulo
         return NULL;
     }
     __atomic_fetch_add(&accepted, 1, __ATOMIC_RELEASE);
-    return answers[o->src][o->number];
+    return vectors[o->src][o->number];
 }
 
 static unsigned char *landing(int src, int number) { return landings + ((size_t)src * MESSAGES + (size_t)number) * SLOT; }
@@ -348,7 +348,7 @@ static void drop(void) {
         orgs[i] = v_vector(&shapes[i][0], data + i * SLOT);
         for (task = 0; task < t_tasks; task++) {
             v_poison(&shapes[i][1], landing(task, i));
-            answers[task][i] = v_vector(&shapes[i][1], landing(task, i));
+            vectors[task][i] = v_vector(&shapes[i][1], landing(task, i));
         }
     }
     t_fence();

@@ -33,7 +33,7 @@ static void stamp(void) {
         }
 }
 
-/* Checks the stamps and takes them away; what is left must be zero. */
+/* Checks the stamps and clears them; all other bytes must be zero. */
 static void check(void) {
     int block, i, j;
     ulong k;
@@ -57,7 +57,7 @@ static void check(void) {
 
 static side part(int target) {
     side s = v_strided(BLOCKS, BLOCK, target ? TO_STRIDE : FROM_STRIDE, MARGIN - VEC_GUARD);
-    s.type = LAPI_GEN_IOVECTOR; /* told block by block, */
+    s.type = LAPI_GEN_IOVECTOR; /* described block by block, */
     return s;
 }
 

@@ -4,7 +4,7 @@
  *   checked    ERROR_CHK on: every parameter error of the calls, in the order in which they are looked for
  *   unchecked  ERROR_CHK off: what cannot be done without is still refused
  *   handles    handles that are none
- *   zero       num_vecs 0 moves nothing, with arrays and without; counters and handlers act
+ *   zero       num_vecs 0 moves no data, with arrays and without; counters and handlers act
  */
 #include "vec.h"
 
@@ -17,7 +17,7 @@ static volatile int called;
 
 #define ROOMY ((ulong)1 << 62)
 
-/* Two good vectors, which the checks then spoil. */
+/* Two valid vectors, which the checks then change. */
 static void good(lapi_vectype_t type) {
     int i;
     for (i = 0; i < 4; i++) {
@@ -50,13 +50,13 @@ static lapi_vec_t *arriving(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulo
 }
 #define HANDLER ((void *)arriving)
 
-/* What all ways of a call with these two vectors answer; `me` because refused calls go nowhere. */
+/* The return code of all forms of a call with these two vectors; the target is `me` because refused calls send nothing. */
 static void pair_answers(int line, lapi_vec_t *o, lapi_vec_t *t, int code) {
-    int answers[6], i;
+    int codes[6], i;
     uint me = (uint)t_me;
     lapi_xfer_t x;
-    answers[0] = LAPI_Putv(t_hndl, me, t, o, NULL, &cntr, &cntr);
-    answers[1] = LAPI_Getv(t_hndl, me, t, o, NULL, &cntr);
+    codes[0] = LAPI_Putv(t_hndl, me, t, o, NULL, &cntr, &cntr);
+    codes[1] = LAPI_Getv(t_hndl, me, t, o, NULL, &cntr);
     for (i = 2; i < 6; i++) {
         bzero(&x, sizeof x);
         if (i < 4) {
@@ -74,32 +74,32 @@ static void pair_answers(int line, lapi_vec_t *o, lapi_vec_t *t, int code) {
             x.Getv.tgt_vec = t;
             x.Getv.org_cntr = &cntr;
         }
-        answers[i] = LAPI_Xfer(t_hndl, &x);
+        codes[i] = LAPI_Xfer(t_hndl, &x);
     }
     for (i = 0; i < 6; i++)
-        if (answers[i] != code)
-            t_fail(__FILE__, line, "way %d of this pair of vectors answers %d, expected %d", i, answers[i], code);
+        if (codes[i] != code)
+            t_fail(__FILE__, line, "form %d of this call returns %d, expected %d", i, codes[i], code);
 }
 #define PAIR(code) pair_answers(__LINE__, &org, &tgt, code)
 
 static void origin_answers(int line, lapi_vec_t *o, int code) {
-    int answers[2], i;
+    int codes[2], i;
     lapi_xfer_t x;
-    answers[0] = LAPI_Amsendv(t_hndl, (uint)t_me, HANDLER, NULL, 0, o, NULL, &cntr, &cntr);
+    codes[0] = LAPI_Amsendv(t_hndl, (uint)t_me, HANDLER, NULL, 0, o, NULL, &cntr, &cntr);
     bzero(&x, sizeof x);
     x.Amv.Xfer_type = LAPI_AMV_XFER;
     x.Amv.tgt = (uint)t_me;
     x.Amv.hdr_hdl = t_long(HANDLER);
     x.Amv.org_vec = o;
     x.Amv.org_cntr = x.Amv.cmpl_cntr = &cntr;
-    answers[1] = LAPI_Xfer(t_hndl, &x);
+    codes[1] = LAPI_Xfer(t_hndl, &x);
     for (i = 0; i < 2; i++)
-        if (answers[i] != code)
-            t_fail(__FILE__, line, "way %d of this vector answers %d, expected %d", i, answers[i], code);
+        if (codes[i] != code)
+            t_fail(__FILE__, line, "form %d of this call returns %d, expected %d", i, codes[i], code);
 }
 #define ORIGIN(code) origin_answers(__LINE__, &org, code)
 
-/* One good operation of each kind to everybody. */
+/* One good operation of each kind to every task. */
 static void still_works(void) {
     lapi_cntr_t done;
     int task;
@@ -204,7 +204,7 @@ static void order_of_origin(void) {
         ORIGIN(LAPI_ERR_ORG_VEC_ADDR);
         org_info[3] = buffer;
         ORIGIN(LAPI_ERR_ORG_VEC_LEN);
-        /* The sum is 0 if nobody looks at what is carried over. */
+        /* The sum is 0 if the overflow is ignored. */
         org_len[3] = ROOMY;
         ORIGIN(LAPI_ERR_ORG_VEC_LEN);
     }
@@ -220,14 +220,14 @@ static void order_of_origin(void) {
 }
 
 static void parameters(void) {
-    const uint nobody = (uint)t_tasks, max_uhdr = (uint)t_query(MAX_UHDR_SZ);
+    const uint no_task = (uint)t_tasks, max_uhdr = (uint)t_query(MAX_UHDR_SZ);
     uint me = (uint)t_me;
     char *uhdr = calloc(max_uhdr + 64, 1);
     lapi_xfer_t x;
     good(LAPI_GEN_IOVECTOR);
-    RETURNS(LAPI_Putv(t_hndl, nobody, &tgt, &org, NULL, &cntr, &cntr), LAPI_ERR_TGT);
+    RETURNS(LAPI_Putv(t_hndl, no_task, &tgt, &org, NULL, &cntr, &cntr), LAPI_ERR_TGT);
     RETURNS(LAPI_Getv(t_hndl, (uint)-1, &tgt, &org, NULL, &cntr), LAPI_ERR_TGT);
-    RETURNS(LAPI_Amsendv(t_hndl, nobody, HANDLER, NULL, 0, &org, NULL, &cntr, &cntr), LAPI_ERR_TGT);
+    RETURNS(LAPI_Amsendv(t_hndl, no_task, HANDLER, NULL, 0, &org, NULL, &cntr, &cntr), LAPI_ERR_TGT);
     RETURNS(LAPI_Amsendv(t_hndl, me, NULL, NULL, 0, &org, NULL, &cntr, &cntr), LAPI_ERR_HDR_HNDLR_NULL);
     RETURNS(LAPI_Amsendv(t_hndl, me, HANDLER, NULL, 8, &org, NULL, &cntr, &cntr), LAPI_ERR_UHDR_NULL);
     RETURNS(LAPI_Amsendv(t_hndl, me, HANDLER, uhdr, max_uhdr + 8, &org, NULL, &cntr, &cntr), LAPI_ERR_UHDR_LEN);
@@ -235,7 +235,7 @@ static void parameters(void) {
     bzero(&x, sizeof x);
     x.Amv.Xfer_type = LAPI_AMV_XFER;
     x.Amv.org_vec = &org;
-    x.Amv.tgt = nobody;
+    x.Amv.tgt = no_task;
     x.Amv.hdr_hdl = t_long(HANDLER);
     RETURNS(LAPI_Xfer(t_hndl, &x), LAPI_ERR_TGT);
     x.Amv.tgt = me;
@@ -246,13 +246,13 @@ static void parameters(void) {
     RETURNS(LAPI_Xfer(t_hndl, &x), LAPI_ERR_UHDR_NULL);
     bzero(&x, sizeof x);
     x.Putv.Xfer_type = LAPI_PUTV_XFER;
-    x.Putv.tgt = nobody;
+    x.Putv.tgt = no_task;
     x.Putv.org_vec = &org;
     x.Putv.tgt_vec = &tgt;
     RETURNS(LAPI_Xfer(t_hndl, &x), LAPI_ERR_TGT);
     bzero(&x, sizeof x);
     x.Getv.Xfer_type = LAPI_GETV_XFER;
-    x.Getv.tgt = nobody;
+    x.Getv.tgt = no_task;
     x.Getv.org_vec = &org;
     x.Getv.tgt_vec = &tgt;
     RETURNS(LAPI_Xfer(t_hndl, &x), LAPI_ERR_TGT);
@@ -294,7 +294,7 @@ static void checked(void) {
 static void unchecked(void) {
     t_set(ERROR_CHK, 0);
     good(LAPI_GEN_IOVECTOR);
-    /* The answer is the library's affair, as long as the program and the job survive. */
+    /* Any return code is allowed, as long as the program and the job survive. */
     LAPI_Putv(t_hndl, (uint)t_tasks + 5, &tgt, &org, NULL, NULL, NULL);
     LAPI_Getv(t_hndl, (uint)t_tasks + 5, &tgt, &org, NULL, NULL);
     LAPI_Amsendv(t_hndl, (uint)t_tasks + 5, HANDLER, NULL, 0, &org, NULL, NULL, NULL);

@@ -1,9 +1,9 @@
 /*
  * Vectors of every shape: shapes KIND LARGEST [refused], KIND one of putv getv amv, xputv xgetv xamv for LAPI_Xfer
  *
- * In round r task i works with task i+r. Shapes of more than LARGEST bytes are left out. Whoever may change a buffer or
- * a vector, by what a counter or a handler says, spoils it at once. With `refused` the tasks make themselves untouchable
- * after LAPI_Init has found that they can copy across address spaces, so that each such copy fails on its way.
+ * In round r task i works with task i+r. Shapes of more than LARGEST bytes are skipped. A task that may change a buffer
+ * or a vector, because a counter or a handler says so, overwrites it at once. With `refused` the tasks forbid access to
+ * their memory after LAPI_Init has found that they can copy across address spaces, so that each such copy fails.
  */
 #include "vec.h"
 
@@ -91,7 +91,7 @@ static side make(int number, int which) {
     return s;
 }
 
-/* Whether both sides lie in a row, so that the program may say so. */
+/* Whether both sides are contiguous, so that the program may declare it. */
 static int contiguous(int number) {
     if (shapes[number].type == STRIDED)
         return shapes[number].count > 0 && shapes[number].a == shapes[number].b && shapes[number].b == shapes[number].c;
@@ -260,7 +260,7 @@ static void step(const char *kind, int distance, int number) {
     CHECK_EQ(t_value(&org_cntr), 0);
 }
 
-/* From now on the kernel refuses to copy between these tasks; root first has to become somebody. */
+/* From now on the kernel refuses to copy between these tasks; root first has to become another user. */
 static void refuse_copies(void) {
     lapi_long_t pids[16];
     char byte = 0;

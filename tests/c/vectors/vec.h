@@ -19,7 +19,7 @@ typedef struct {
     ulong area;          /* how much of the area may be touched, what must not change included */
 } side;
 
-/* How pieces lie: with gaps, one behind the other, with gaps in no order. */
+/* The layout of pieces: with gaps, contiguous, with gaps and unordered. */
 enum { SPREAD, TOUCHING, SHUFFLED, PLACEMENTS };
 
 #define VEC_GUARD 96
@@ -127,7 +127,7 @@ static inline lapi_lvec_t *v_long_vector(const side *s, void *base) {
     return vec;
 }
 
-/* The vector is the program's again: whoever still reads it shall notice. */
+/* The vector belongs to the program again: the test detects a late read by the library. */
 static inline void v_spoil(lapi_vec_t *vec) {
     size_t entries = vec->vec_type == LAPI_GEN_STRIDED_XFER ? 3 : vec->num_vecs;
     memset(vec->info, 0x99, entries * sizeof *vec->info);

@@ -1,7 +1,7 @@
 ! What the Fortran test programs share. A check that fails says which it was, and ends the task, and so the job, with
 ! status 199. A task in which all held prints one line "PASS TASK" at ft_done.
 
-! Fails unless a call has answered this code.
+! Fails unless a call has returned this code.
 subroutine ft_code(ierror, want, what)
   implicit none
   integer, intent(in) :: ierror, want
@@ -50,7 +50,7 @@ subroutine ft_true(holds, what)
   end if
 end subroutine ft_true
 
-! LAPI_INIT with nothing asked for, and who this is.
+! LAPI_INIT without options, and the number of this task.
 subroutine ft_init(hndl, me, tasks)
   implicit none
   include 'lapif.h'

@@ -3,7 +3,7 @@
 use crate::source::Source;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Who uses whom among the modules of one folder.
+/// Which modules of one folder use which.
 type Uses = BTreeMap<String, BTreeSet<String>>;
 
 /// One circle of each folder that has any. That the first of two `halves` uses the second does not count.
@@ -14,7 +14,7 @@ pub fn circles(sources: &[Source], halves: &[[&str; 2]]) -> Vec<String> {
         for path in source.paths().iter().filter(|path| path.names[0] == "crate") {
             let (own, used) = (&source.module, &path.names[1..]);
             let common = own.iter().zip(used).take_while(|(own, used)| own == used).count();
-            // Who stands at the root, the floors say.
+            // The floors cover modules at the root.
             let apart = common != 0 && common < own.len() && common < used.len();
             if !apart || !modules.contains(&used[..=common]) {
                 continue;
@@ -25,11 +25,11 @@ pub fn circles(sources: &[Source], halves: &[[&str; 2]]) -> Vec<String> {
             }
         }
     }
-    folders.iter().filter_map(|(folder, uses)| Some(told(folder, &circle(uses)?))).collect()
+    folders.iter().filter_map(|(folder, uses)| Some(describe(folder, &circle(uses)?))).collect()
 }
 
-/// What is left when all are taken away that use nothing, and then again, is in a circle or leads to one; following
-/// anyone's first use comes to the circle.
+/// Modules that remain after repeatedly removing those that use none are in a circle or lead to one; following
+/// the first use of each reaches the circle.
 fn circle(uses: &Uses) -> Option<Vec<&str>> {
     let mut left: BTreeSet<&str> = uses.keys().map(String::as_str).collect();
     while let Some(free) =
@@ -50,7 +50,7 @@ fn circle(uses: &Uses) -> Option<Vec<&str>> {
     }
 }
 
-fn told(folder: &str, circle: &[&str]) -> String {
+fn describe(folder: &str, circle: &[&str]) -> String {
     let names: Vec<_> = circle.iter().map(|module| module.rsplit("::").next().unwrap_or(module)).collect();
     format!("{folder}: {}", names.join(" -> "))
 }

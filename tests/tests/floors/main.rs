@@ -290,7 +290,7 @@ fn a_circle_is_found() {
     assert!(circles::circles(&two, &[["engine::a", "engine::b"]]).is_empty());
     let three = files(&[(a, "use super::c;"), (b, "use super::a;"), (c, "use super::b;")]);
     assert_eq!(circles::circles(&three, &[["engine::a", "engine::b"]]), ["engine: a -> c -> b -> a"]);
-    // A file of a folder stands for the folder, and what is compiled for tests alone does not count.
+    // A file of a folder represents the folder, and code for tests alone does not count.
     let deep = files(&[
         (a, "use super::d;"),
         ("src/engine/d/mod.rs", ""),

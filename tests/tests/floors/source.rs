@@ -82,7 +82,7 @@ impl Source {
         found
     }
 
-    /// Follows the path at `at` through its groups; answers where it ends.
+    /// Follows the path at `at` through its groups; returns where it ends.
     fn expand(&self, mut at: usize, prefix: &[String], found: &mut Vec<PathUsed>) -> usize {
         let line = self.tokens[at].line;
         let mut names = prefix.to_vec();
@@ -112,7 +112,7 @@ impl Source {
     fn resolve(&self, path: &mut PathUsed, depth: usize) {
         let up = path.names.iter().take_while(|name| *name == "super").count();
         if up != 0 {
-            // Only what lies in the file's own folders can be named, and inline modules have no folders.
+            // Only modules in the file's own folders can be named, and inline modules have no folders.
             let kept = &self.module[..depth.saturating_sub(up).min(self.module.len())];
             let root = std::iter::once("crate".to_owned()).chain(kept.iter().cloned());
             path.names = root.chain(path.names.drain(..).skip(up)).collect();

@@ -1,6 +1,6 @@
-//! What a Fortran compiler sees in `lapif.h` is what a C compiler sees in `lapi.h`.
+//! A Fortran compiler finds in `lapif.h` the values that a C compiler finds in `lapi.h`.
 //!
-//! Two programs are written from the installed `lapif.h`: one in Fortran, which hands every constant, and every component of
+//! Two programs are written from the installed `lapif.h`: one in Fortran, which passes every constant, and every component of
 //! every type, to a routine; and one in C, which has that routine, and the values and offsets of `lapi.h`.
 
 use crate::{compilers, passed};
@@ -37,7 +37,7 @@ fn read(header: &str) -> (Vec<Type>, Vec<String>) {
     (types, constants)
 }
 
-/// What C calls a type; pointers to functions and the like have no structure.
+/// The name of a type in C; pointers to functions and the like have no structure.
 fn in_c(name: &str) -> String {
     match name {
         "LAPI_ADDR_T" | "COMPL_HNDLR_T" | "HDR_HNDLR_T" | "SCOMPL_HNDLR_T" | "VHDR_HNDLR_T"
@@ -49,7 +49,7 @@ fn in_c(name: &str) -> String {
     }
 }
 
-/// What C calls a component, when it has it.
+/// The name of a component in C, if it has one.
 fn component_in_c<'a>(of: &str, component: &'a str) -> Option<&'a str> {
     let ours = component.starts_with("pad") || component == "val";
     match (of, component) {
@@ -62,7 +62,7 @@ fn component_in_c<'a>(of: &str, component: &'a str) -> Option<&'a str> {
     }
 }
 
-/// Constants that C has not, or not as a number of four bytes.
+/// Constants that C does not have, or not as a number of four bytes.
 const FORTRAN_ALONE: [&str; 3] = ["LAPI_ADDR_TYPE", "LAPI_LONG_TYPE", "LAPI_LONG_LONG_TYPE"];
 
 #[test]
@@ -75,10 +75,10 @@ fn types_and_constants_are_those_of_c() {
     }
     let mut c = String::from(
         "#include <lapi.h>\n#include <netinet/in.h>\n#include <stddef.h>\n#include <stdio.h>\n#include <stdlib.h>\n\
-         static int told;\n\
-         static void is(long got, long want, const char *what) {\n    told++;\n    if (got == want) return;\n    \
+         static int facts;\n\
+         static void is(long got, long want, const char *what) {\n    facts++;\n    if (got == want) return;\n    \
          printf(\"%s: %ld in Fortran, %ld in C\\n\", what, got, want);\n    exit(1);\n}\n\
-         void told_(int *want) { is(told, *want, \"the number of facts\"); puts(\"PASS 0\"); }\n",
+         void facts_(int *want) { is(facts, *want, \"the number of facts\"); puts(\"PASS 0\"); }\n",
     );
     let mut facts = 0;
     let mut fact = |call: String, function: String| {
@@ -110,7 +110,7 @@ fn types_and_constants_are_those_of_c() {
         "LAPI_MAX_MSG_SZ".to_owned(),
         "(long *value) { is(*value, LAPI_MAX_MSG_SZ, \"LAPI_MAX_MSG_SZ\"); }".to_owned(),
     );
-    writeln!(fortran, "  call told({facts})\nend program layout").unwrap();
+    writeln!(fortran, "  call facts({facts})\nend program layout").unwrap();
 
     let dir = build_dir().join("tests/fortran-layout");
     fs::create_dir_all(&dir).expect("the folder can be made");

@@ -1,6 +1,6 @@
-//! LAPI for Fortran: programs of `tests/f`, by every compiler that is there.
+//! LAPI for Fortran: programs of `tests/f`, by every installed compiler.
 //!
-//! `headers`: `lapif.h` against `lapi.h`. `profiling`: the names of the calls, and who stands in front of them.
+//! `headers`: `lapif.h` against `lapi.h`. `profiling`: the names of the calls, and their wrappers.
 
 mod headers;
 mod profiling;
@@ -42,7 +42,7 @@ fn program(compiler: &str, file: &str, more: &[&str]) -> PathBuf {
     compile_with(&stage().join("bin/mpfort"), &format!("f-{name}-{compiler}"), &sources, &flags)
 }
 
-/// Fails unless the job ended well and each of its tasks said so.
+/// Fails unless the job succeeded and each of its tasks printed PASS.
 #[track_caller]
 fn passed(outcome: &Outcome, procs: usize) {
     outcome.ok();
@@ -76,7 +76,7 @@ fn handlers_of_every_kind() {
     run("handlers.f90", &[1, 2, 3]);
 }
 
-/// Constants among the code, and position-independent code beside a library with a copy of `lapif.h`'s variables.
+/// Constants in the code segment, and position-independent code together with a library with a copy of `lapif.h`'s variables.
 #[test]
 fn handlers_however_the_program_is_linked() {
     for compiler in compilers() {

@@ -1,5 +1,5 @@
 //! The installed tree alone is enough to build and run programs: with the wrappers, with pkg-config, with CMake. The samples
-//! are copied elsewhere first, so that nothing of the source tree is near.
+//! are copied elsewhere first, so that the build cannot use the source tree.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::Command;
 
 use super::{Installation, is_there, output, workspace};
 
-/// An installation without DESTDIR, as a user has it in his own folder, and a folder to work in.
+/// An installation without DESTDIR, as in a user's own folder, and a folder to work in.
 struct Here {
     installation: Installation,
     work: PathBuf,
@@ -26,7 +26,7 @@ impl Here {
         Path::new(&self.installation.prefix)
     }
 
-    /// A command that finds this installation first, and nothing of the surroundings. It has a deadline.
+    /// A command that finds this installation first, and has no other variables. It has a deadline.
     fn command(&self, program: impl AsRef<Path>) -> Command {
         let mut command = Command::new("timeout");
         command.arg("120").arg(program.as_ref()).env_clear().current_dir(&self.work);
@@ -58,7 +58,7 @@ fn every_folder_of_samples_builds_and_runs() {
             continue;
         }
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
-        // Fortran is tested where its compiler is asked for.
+        // Fortran is tested where its compiler is required.
         let is_fortran = |file: PathBuf| {
             file.extension()
                 .is_some_and(|extension| extension.to_ascii_lowercase().to_string_lossy().starts_with('f'))
@@ -125,7 +125,7 @@ fn cmake_is_enough() {
     let ran = output(here.command("poe").current_dir(&sample).args(["build/put", "-procs", "2"]));
     assert!(ran.contains("the board is as it was put"), "{ran}");
     output(&mut here.command(sample.join("build/plus")));
-    // A version that is not there yet is refused.
+    // A version that does not exist yet is refused.
     fs::write(sample.join("CMakeLists.txt"), lists.replace("lapi 0.1", "lapi 99"))
         .expect("it can be written");
     let refused = here

@@ -1,4 +1,4 @@
-//! The installed headers, each alone, in each standard, by each compiler that is here. (`capi/tests` compiles those of the
+//! The installed headers, each alone, in each standard, by each installed compiler. (`capi/tests` compiles those of the
 //! source tree, and compares layouts.)
 
 use std::fs;
@@ -27,7 +27,7 @@ fn every_installed_header_compiles_alone() {
                     Command::new(compiler)
                         .args(["-fsyntax-only", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-x", language])
                         .arg(format!("-std={standard}"))
-                        // What is not asked for here is told of as a user's own header, not hidden as a system's.
+                        // Warnings about the header are shown as for a user's own header, not hidden as for a system header.
                         .arg("-I")
                         .arg(&include)
                         .args(["-include", header, "/dev/null"]),
@@ -47,7 +47,7 @@ fn headers(include: &PathBuf) -> Vec<String> {
             if path.is_dir() {
                 folders.push(path);
             } else if path.extension().is_some_and(|extension| extension == "h")
-                // Fortran's header is no C.
+                // The Fortran header is not C.
                 && path.file_name().is_some_and(|name| name != "lapif.h")
             {
                 found.push(path.strip_prefix(include).expect("it is below").display().to_string());

@@ -1,4 +1,4 @@
-//! What `make install` puts where, that it is enough for programs, and that `make uninstall` takes it away.
+//! The files that `make install` installs, that they suffice for programs, and that `make uninstall` removes them.
 
 mod build;
 mod headers;
@@ -12,11 +12,11 @@ use std::process::Command;
 
 use openlapi_tests::{stage, workspace};
 
-/// An installation of its own in a folder of its own outside of the source tree; it goes with this value.
+/// An installation of its own in a folder of its own outside the source tree; it is removed with this value.
 struct Installation {
     root: PathBuf,
     prefix: String,
-    /// What DESTDIR is.
+    /// The value of DESTDIR.
     destination: String,
 }
 
@@ -32,7 +32,7 @@ impl Installation {
         Self { root, prefix: prefix.to_owned(), destination }
     }
 
-    /// Installs into a folder below an empty one, as a user does in his own folder: without DESTDIR.
+    /// Installs into a folder below an empty one, as for a user's own folder: without DESTDIR.
     fn in_place(name: &str) -> Self {
         let mut installation = Self::new(name, "");
         installation.prefix = installation.root.join("his/own").display().to_string();
@@ -88,17 +88,17 @@ fn walk(root: &Path, dir: &Path, found: &mut Vec<String>) {
     }
 }
 
-/// Whether there is such a program; says so when not, for what it would have tested is then not tested.
+/// Whether there is such a program; prints a message if not, because its tests are then skipped.
 fn is_there(program: &str) -> bool {
     let there = Command::new(program).arg("--version").output().is_ok();
     if !there {
-        // Past the test harness, which swallows what tests that pass have printed.
+        // Not through the test harness, which hides the output of tests that pass.
         let _ = writeln!(std::io::stderr(), "\nSKIPPED: what needs {program}: it is not installed");
     }
     there
 }
 
-/// Runs a command to its end, and answers its standard output.
+/// Runs a command to its end, and returns its standard output.
 #[track_caller]
 fn output(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?} cannot be run: {error}"));

@@ -1,7 +1,7 @@
 //! What the library exports: the names of `tests/symbols.txt`, no more and no fewer.
 //!
-//! After a change that is meant, `UPDATE_SYMBOLS=1 cargo test -p openlapi-tests --test installed symbols` writes the list anew.
-//! A name that has been released does not go away under one soname.
+//! After an intended change, `UPDATE_SYMBOLS=1 cargo test -p openlapi-tests --test installed symbols` regenerates the list.
+//! A released name is never removed under the same soname.
 
 use std::fs;
 use std::process::Command;
@@ -38,12 +38,12 @@ fn exported_symbols_are_those_of_the_list() {
     let new: Vec<_> = exported.iter().filter(|name| !list.contains(&name.as_str())).collect();
     assert!(
         missing.is_empty() && new.is_empty(),
-        "no longer exported: {missing:?}\nnot in tests/symbols.txt: {new:?}\nwrite it anew with \
+        "no longer exported: {missing:?}\nnot in tests/symbols.txt: {new:?}\nregenerate it with \
          UPDATE_SYMBOLS=1 cargo test -p openlapi-tests --test installed symbols"
     );
     assert!(list.is_sorted(), "tests/symbols.txt is not the list that this test writes");
 
-    // Every call has its name for profiling, too.
+    // Every call also has its name for profiling.
     let calls: Vec<&str> =
         list.iter().filter_map(|line| line.strip_prefix("LAPI_")?.strip_suffix(" function")).collect();
     assert!(calls.len() > 30, "{calls:?}");

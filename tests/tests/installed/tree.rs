@@ -1,4 +1,4 @@
-//! The files, the links between them, and that nothing stays behind.
+//! The files, the links between them, and that no file remains.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use super::{Installation, is_there, output, workspace};
 
-/// What users, Makefiles and build systems have written down somewhere: it must be there, under these names.
+/// The names that users, Makefiles and build systems rely on: they must exist.
 const PROMISED: &[&str] = &[
     "bin/cc_r -> mpcc_r",
     "bin/lapi_info",
@@ -56,7 +56,7 @@ fn everything_promised_is_installed() {
         assert!(tree.contains(&format!("opt/lapi/lib/{soname} -> {real}")), "{tree:#?}");
         assert!(tree.contains(&format!("opt/lapi/lib/{real}")), "{tree:#?}");
     }
-    // The launcher, the tools and the wrappers, and nothing left over from making them.
+    // The launcher, the tools and the wrappers, and no intermediate files.
     assert!(!tree.iter().any(|name| name.ends_with(".new") || name.ends_with('~')), "{tree:#?}");
 
     let pc =
@@ -66,7 +66,7 @@ fn everything_promised_is_installed() {
         let text = fs::read_to_string(installation.root.join(file)).expect("it was installed");
         assert!(!text.contains("@VERSION@") && !text.contains("@PREFIX@"), "{file}: {text}");
     }
-    // Installed twice is installed once.
+    // A second installation changes nothing.
     installation.make("install");
     assert_eq!(installation.tree(), tree);
 }
@@ -154,7 +154,7 @@ fn the_soname_is_the_name_of_a_link() {
     );
 }
 
-/// The folders that were there before are there afterwards, with what was in them and nothing else.
+/// Folders that existed before still exist afterwards, with their former contents only.
 #[test]
 fn uninstall_leaves_what_was_there_before() {
     for others in [

@@ -17,7 +17,7 @@ pub struct Installed {
     /// The words of the command before the number of tasks.
     pub command: Vec<String>,
     pub env: Vec<(String, String)>,
-    /// Where the jobs' temporary folders lie.
+    /// The place of the jobs' temporary folders.
     pub folder: Folder,
 }
 
@@ -26,7 +26,7 @@ impl Installed {
     fn job(&self, tasks: usize, program: &Path, args: &str) -> Job {
         let [launcher, words @ ..] = &self.command[..] else { panic!("a launcher has a name") };
         let job = bare(Job::direct(launcher)).env("LAPI_INIT_TIMEOUT", "30");
-        // Two of Open MPI 4.1's mpirun that start at once stumble over one another in a folder that both make.
+        // Two of Open MPI 4.1's mpirun that start at once fail in a folder that both create.
         let folder = self.folder.0.join(key());
         fs::create_dir(&folder).expect("a folder can be made");
         let job = job.env("TMPDIR", folder);
@@ -35,7 +35,7 @@ impl Installed {
         args.split_whitespace().fold(job, Job::arg)
     }
 
-    /// Runs it; nothing may be left of it.
+    /// Runs it; none of its processes may be left.
     fn run(&self, tasks: usize, program: &Path, args: &str) -> Outcome {
         Marked::start(self.job(tasks, program, args)).over()
     }
@@ -133,7 +133,7 @@ impl Installed {
     }
 }
 
-/// Says it past the test harness, which keeps what is printed by tests that pass.
+/// Prints it without the test harness, which hides the output of tests that pass.
 pub fn skipped(what: &str, why: &str) {
     let _ = writeln!(std::io::stderr(), "\nSKIPPED: {what}: {why}");
 }
@@ -147,7 +147,7 @@ pub fn is_installed(command: &str) -> bool {
         .is_some_and(|path| std::env::split_paths(&path).any(|folder| is_program(&folder.join(command))))
 }
 
-/// Whether a command is there and says `text` when it is called with `argument`.
+/// Whether a command exists and prints `text` when it is called with `argument`.
 fn says(command: &str, argument: &str, text: &str) -> bool {
     if !is_installed(command) {
         return false;
@@ -158,7 +158,7 @@ fn says(command: &str, argument: &str, text: &str) -> bool {
     outcome.stdout.contains(text) || outcome.stderr.contains(text)
 }
 
-/// The first of these that says so.
+/// The first of these for which this is true.
 fn first_of(commands: &[&str], argument: &str, text: &str) -> Option<String> {
     commands.iter().find(|command| says(command, argument, text)).map(|command| (*command).to_owned())
 }
@@ -173,7 +173,7 @@ pub fn mpicc_of_open_mpi() -> Option<String> {
     first_of(&["mpicc.openmpi", "mpicc"], "-show", "openmpi")
 }
 
-/// What Open MPI wants of root, and where there are more tasks than processors.
+/// The settings that Open MPI requires for root, and for more tasks than processors.
 pub fn env_of_open_mpi() -> Vec<(String, String)> {
     ["OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "OMPI_MCA_mpi_yield_when_idle"]
         .map(|name| (name.to_owned(), "1".to_owned()))

@@ -1,4 +1,4 @@
-//! Slurm itself, where it is installed: a cluster of one machine that is there for the test alone.
+//! Slurm itself, where it is installed: a cluster of one machine that exists only for the test.
 
 use std::fs;
 use std::io::Read;
@@ -15,14 +15,14 @@ use super::installed::{
 };
 use super::{Folder, bare, numbered, program};
 
-/// The daemons, in the order in which they were started. All that they write lies in the folder.
+/// The daemons, in the order in which they were started. All their files are in the folder.
 struct Cluster {
     daemons: Vec<Marked>,
     folder: Folder,
 }
 
 impl Cluster {
-    /// Starts a cluster, or says why there is none.
+    /// Starts a cluster, or returns the reason why it cannot.
     fn start() -> Result<Self, String> {
         for command in ["munged", "slurmctld", "slurmd", "srun", "sbatch", "sinfo"] {
             if !is_installed(command) {
@@ -70,7 +70,7 @@ impl Cluster {
         let host = host.to_string_lossy();
         let host = host.split('.').next().unwrap_or("localhost");
         let [ctld, slurmd] = free_ports();
-        // As many tasks as a test wants, however few processors there are.
+        // As many tasks as a test needs, whatever the number of processors.
         let conf = format!(
             "ClusterName=test\n\
              SlurmctldHost={host}(127.0.0.1)\n\
@@ -105,7 +105,7 @@ impl Cluster {
             fs::create_dir(path.join(name)).expect("a folder can be made");
         }
         fs::write(path.join("slurm.conf"), conf).expect("a file can be written");
-        // The daemons are root's: nobody may guess the key.
+        // The daemons belong to root: no user may guess the key.
         let mut key = [0; 1024];
         let mut random = fs::File::open("/dev/urandom").map_err(|error| error.to_string())?;
         random.read_exact(&mut key).map_err(|error| error.to_string())?;
@@ -137,16 +137,16 @@ impl Cluster {
         text
     }
 
-    /// Ends the daemons; nothing may be left of them.
+    /// Ends the daemons; no process may be left.
     fn stop(mut self) {
         while let Some(mut daemon) = self.daemons.pop() {
             daemon.running().signal(Signal::SIGTERM);
             let outcome = daemon.over();
-            assert!(!outcome.timed_out, "a daemon ends when it is told to\n{outcome}");
+            assert!(!outcome.timed_out, "a daemon ends on request\n{outcome}");
         }
     }
 
-    /// `srun` with one of its ways to tell the tasks their numbers.
+    /// `srun` with one of its ways to pass the tasks their numbers.
     fn srun(&self, mpi: &str) -> Installed {
         let command = ["srun", "--quiet", &format!("--mpi={mpi}")].map(str::to_owned).to_vec();
         let mut env = env_of_open_mpi();
@@ -155,7 +155,7 @@ impl Cluster {
     }
 
     /// Two jobs under Hydra at the same time in one step, as from the shell of an interactive session, and a program
-    /// without a launcher in a batch script, which is no task.
+    /// without a launcher in a batch script, which is not a task.
     fn launchers_inside(&self) {
         let folder = Folder::new();
         let apart = program("launchers/apart");
@@ -167,7 +167,7 @@ impl Cluster {
         );
         if is_installed("mpiexec.hydra") {
             for tasks in ["1", "2"] {
-                // In every task but the first there is nothing to be done.
+                // In every task but the first nothing has to be done.
                 let script = format!("test $SLURM_PROCID = 0 || exit 0\n{jobs}");
                 let job = self.client("srun").arg("--quiet").arg("-n").arg(tasks).arg("--mpi=none").arg("sh");
                 let outcome = Marked::start(job.arg("-c").arg(script)).over();
@@ -190,13 +190,13 @@ impl Cluster {
 }
 
 impl Drop for Cluster {
-    /// When a test has failed: the last to be started goes first.
+    /// When a test has failed: the last one started is ended first.
     fn drop(&mut self) {
         while self.daemons.pop().is_some() {}
     }
 }
 
-/// Two ports on which nobody listens.
+/// Two ports on which no process listens.
 fn free_ports() -> [u16; 2] {
     let listeners =
         [(); 2].map(|()| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("there is a free port"));

@@ -22,7 +22,7 @@ pub fn job(name: &str, procs: usize, args: &str) -> Job {
     args.split_whitespace().fold(Job::new(program(name)).procs(procs), Job::arg)
 }
 
-/// Fails unless the job ended well and each of its tasks said so.
+/// Fails unless the job succeeded and each of its tasks printed PASS.
 #[track_caller]
 pub fn passed(outcome: &Outcome, procs: usize) {
     outcome.ok();

@@ -1,5 +1,5 @@
 //! The man pages: that they are complete, agree with the header, the tables of the sources and the tools, that their
-//! examples compile and run, and that the formatters have nothing to say against them.
+//! examples compile and run, and that the formatters report no errors.
 
 mod page;
 
@@ -249,7 +249,7 @@ fn examples_compile() {
     }
 }
 
-/// Examples that are whole programs look at what has come and say by their status whether it is right.
+/// Examples that are complete programs check their data and return status 0 if it is correct.
 #[test]
 fn whole_programs_run() {
     let mut programs = 0;
@@ -305,7 +305,7 @@ fn every_variable_of_the_library_stands_in_the_overview() {
             assert!(section.contains(&&*item), "lapi(7) does not have \"{item}\"");
         }
     }
-    // And none that there is not.
+    // And no others.
     let known: Vec<String> = variables().into_iter().map(|(name, _)| name).collect();
     for name in section.iter().filter_map(|line| line.strip_prefix(".It Ev ")?.split(' ').next()) {
         assert!(known.iter().any(|variable| variable == name), "lapi(7) has {name}, the library does not");
@@ -338,7 +338,7 @@ fn skipped(what: &str) {
     let _ = writeln!(std::io::stderr(), "\nSKIPPED: {what} is not installed: ci/deps.sh test");
 }
 
-/// What a formatter has to say of a page; none if it is not installed.
+/// The messages of a formatter for a page; none if it is not installed.
 fn complaints(command: &mut Command, page: &Path) -> Option<String> {
     match command.arg(page).env("LC_ALL", "C.UTF-8").env_remove("MANROFFOPT").output() {
         Ok(output) => {

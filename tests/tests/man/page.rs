@@ -1,4 +1,4 @@
-//! A man page as its source has it (mdoc), taken apart as far as the tests ask.
+//! The source of a man page (mdoc), parsed as far as the tests need.
 
 use std::fs;
 use std::path::PathBuf;
@@ -91,7 +91,7 @@ impl Page {
         (after(".Ft ").collect(), after(".Fa ").collect())
     }
 
-    /// The first argument of a macro, wherever it stands at the start of a line or after `.It`.
+    /// The first argument of a macro, at the start of a line or after `.It`.
     pub fn arguments(&self, macro_: &str) -> Vec<&str> {
         self.lines()
             .filter_map(|line| line.strip_prefix(".It ").or_else(|| line.strip_prefix('.')))

@@ -65,7 +65,7 @@ fn the_others_go_on_when_they_are_to() {
     let mut done: Vec<&str> = outcome.stdout.lines().collect();
     done.sort_unstable();
     assert_eq!(done, ["3 is done", "4 is done"], "{outcome}");
-    // The same by the variable; and poe names a signal also when it says next to nothing.
+    // The same by the variable; and poe names a signal also at the lowest message level.
     let outcome = job(4).env("MP_ON_DEATH", "CONTINUE").poe_arg("-infolevel").poe_arg("0").run();
     assert_eq!(outcome.exited(139).says("SIGSEGV").stdout, "3 is done\n", "{outcome}");
     let outcome = job(4).env("MP_ON_DEATH", "continue").poe_arg("-on_death").poe_arg("end").run();
@@ -80,12 +80,12 @@ fn a_job_that_survives_deaths_ends_when_the_user_wants() {
     let mut job = Marked::start(dead.poe_arg("-on_death").poe_arg("continue"));
     job.running().lines(2);
     job.running().signal(Signal::SIGTERM);
-    // What task 0 died of counts less than what ended the job.
+    // The cause of the job's end takes precedence over that of task 0.
     job.over().exited(143);
 }
 
 #[test]
-fn tasks_that_do_not_end_when_told_are_killed() {
+fn tasks_that_do_not_end_on_request_are_killed() {
     let script = r#"if [ $MP_CHILD = 0 ]; then sleep 1; kill -SEGV $$; else exec "$0" deaf; fi"#;
     let mut job = Marked::start(Job::new("/bin/sh").procs(3).arg("-c").arg(script).arg(task()));
     job.over().exited(139).says("still run after 5 s; killing them");
@@ -107,14 +107,14 @@ fn tasks_can_end_in_good_order_when_interrupted() {
     running.lines(2);
     running.signal(Signal::SIGINT);
     let outcome = running.wait();
-    let told = outcome
+    let named = outcome
         .exited(130)
         .says("poe: interrupted (SIGINT); ending all tasks")
         .stdout
         .lines()
         .filter(|line| line.ends_with("got signal 2"))
         .count();
-    assert_eq!(told, 2, "{outcome}");
+    assert_eq!(named, 2, "{outcome}");
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn a_stopped_job_stops_and_goes_on() {
 }
 
 #[test]
-fn what_poe_was_told_to_ignore_it_ignores() {
+fn signals_that_poe_inherits_as_ignored_stay_ignored() {
     let script = r#"trap '' HUP; exec "$0" -procs 2 "$1" listen"#;
     let mut running =
         Job::direct("sh").arg("-c").arg(script).arg(stage().join("bin/poe")).arg(task()).start();
@@ -181,7 +181,7 @@ fn every_task_that_dies_by_itself_is_named_the_first_first() {
     };
     let supervisor = Pid::from_raw(descendants(job.running().pid())[0]);
     let state = |pid: Pid| fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // Both are dead when the supervisor looks.
+    // Both are dead when the supervisor checks.
     kill(supervisor, Signal::SIGSTOP).expect("it is there");
     assert!(eventually(|| state(supervisor).contains(") T ")));
     for task in [2, 1] {

@@ -1,4 +1,4 @@
-//! Nothing is left behind, whatever happens.
+//! No process is left behind, whatever happens.
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;

@@ -1,4 +1,4 @@
-//! Limits of the system: raised, or named.
+//! Limits of the system: raised, or reported.
 
 use openlapi_tests::{Job, stage};
 
@@ -17,7 +17,7 @@ fn the_limit_of_open_files_is_raised_where_it_is_too_low() {
         let arguments = ["-procs", tasks, "/bin/sh", "-c", "ulimit -n"];
         limited(&format!("-S -n {limit}"), &arguments).run().ok().stdout.clone()
     };
-    assert_eq!(limits("32", "40"), "416\n".repeat(32));
+    assert_eq!(limits("32", "40"), "384\n".repeat(32));
     // Where it is high enough it stays.
     assert_eq!(limits("2", "1000"), "1000\n".repeat(2));
 }
@@ -59,7 +59,7 @@ fn what_every_task_says_is_shown_once() {
     let outcome =
         Job::new(&program).procs(6).arg("refused").env("LAPI_SPIN", "fast").env("MP_INFOLEVEL", "2").run();
     assert_eq!(outcome.ok().stderr.matches("LAPI_SPIN is \"fast\"").count(), 6, "{outcome}");
-    // The program's own words are its own.
+    // The program's own messages are not changed.
     let outcome = Job::new(task()).procs(3).arg("lines").arg("1").arg("4").run();
     assert_eq!(sorted(&outcome.ok().stderr), ["aaa", "bbb", "ccc"]);
 }

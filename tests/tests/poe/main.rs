@@ -13,17 +13,17 @@ use std::path::PathBuf;
 
 use openlapi_tests::{Job, build_dir, compile_plain};
 
-/// The program that all tests start: its first argument says what it does.
+/// The program that all tests start: its first argument selects its action.
 pub fn task() -> PathBuf {
     compile_plain("poe_task", &["tests/c/poe/task.c"], &[])
 }
 
-/// A job of so many tasks that do this.
+/// A job of this number of tasks with this action.
 pub fn job(tasks: usize, what: &[&str]) -> Job {
     what.iter().fold(Job::new(task()).procs(tasks), Job::arg)
 }
 
-/// The job in a process that is refused something: `thread`, `fork` or `terminal`.
+/// The job in a process for which the system refuses one thing: `thread`, `fork` or `terminal`.
 pub fn refusing(job: Job, what: &str) -> Job {
     let library = compile_plain("poe_refuse", &["tests/c/poe/refuse.c"], &["-shared", "-fPIC"]);
     job.env("LD_PRELOAD", library).env("REFUSE", what)

@@ -1,4 +1,4 @@
-//! What can be asked of `poe`, and what it refuses.
+//! The options of `poe`, and those that it refuses.
 
 use std::fs;
 

@@ -52,7 +52,7 @@ fn a_question_is_shown_before_it_is_answered() {
     let mut asked = job(1, &["ask"]).stdin("somebody\n").start();
     assert_eq!(asked.lines(1), ["name? it is somebody"]);
     asked.wait().ok();
-    // Nobody answers before the question can be read.
+    // No input is sent before the prompt can be read.
     let mut open = std::process::Command::new(stage().join("bin/poe"));
     let mut open = open.arg(task()).arg("ask");
     open = open.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
@@ -106,7 +106,7 @@ fn a_line_is_shown_when_it_is_printed() {
         fs::remove_file(&go).expect("it was there");
         let mut running =
             job(1, &["step", &go.to_string_lossy()]).poe_arg("-stdoutmode").poe_arg(mode).start();
-        // The program goes on only when its first line has been seen here.
+        // The program continues only when the test has read its first line.
         assert_eq!(running.lines(1), ["first"]);
         fs::write(&go, "").expect("it can be written");
         assert_eq!(running.wait().ok().stdout, "first\nsecond\n");
@@ -118,7 +118,7 @@ fn standard_output_is_a_terminal_unless_the_user_wants_a_pipe() {
     assert_eq!(job(2, &["terminal"]).run().ok().stdout, "1\n1\n");
     assert_eq!(job(2, &["terminal"]).poe_arg("-tty").poe_arg("no").run().ok().stdout, "0\n0\n");
     assert_eq!(job(2, &["terminal"]).env("MP_TTY", "no").run().ok().stdout, "0\n0\n");
-    // Where the system has no terminal left there are pipes.
+    // When the system has no more terminals, pipes are used.
     let outcome = refusing(job(2, &["terminal"]), "terminal").run();
     assert_eq!(outcome.ok().stdout, "0\n0\n");
 }

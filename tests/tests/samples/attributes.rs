@@ -1,31 +1,31 @@
-//! What Qenv_senv prints.
+//! The output of Qenv_senv.
 
 use crate::folder::assert_complaints;
 use crate::support::Outcome;
 
-/// What Qenv_senv prints of the attributes: all of them, and those with the manual's value that have one.
+/// The output of Qenv_senv for the attributes: all of them, and those with the manual's value that have one.
 pub fn check_attributes(outcome: &Outcome, tasks: usize) {
     assert_complaints(outcome, "Qenv_senv", tasks);
-    let answers: Vec<(&str, &str)> = outcome
+    let values: Vec<(&str, &str)> = outcome
         .stdout
         .lines()
         .take_while(|line| *line != "--- what can be set")
         .filter_map(|line| line.split_once(' '))
         .map(|(name, value)| (name, value.trim()))
         .collect();
-    let answer = |name: &str| {
-        let found = answers.iter().find(|(found, _)| *found == name);
+    let value_of = |name: &str| {
+        let found = values.iter().find(|(found, _)| *found == name);
         found.unwrap_or_else(|| panic!("{name} is not among what was printed\n{outcome}")).1
     };
     let number = |name: &str| -> i64 {
-        answer(name).parse().unwrap_or_else(|_| panic!("{name} is no number\n{outcome}"))
+        value_of(name).parse().unwrap_or_else(|_| panic!("{name} is not a number\n{outcome}"))
     };
 
     assert_eq!(number("TASK_ID"), 0, "{outcome}");
     assert_eq!(number("NUM_TASKS"), tasks as i64, "{outcome}");
     assert_eq!(number("QUERY_SHM_NUM_TASKS"), tasks as i64, "{outcome}");
-    let everybody: Vec<String> = (0..tasks).map(|task| task.to_string()).collect();
-    assert_eq!(answer("QUERY_SHM_TASKS"), everybody.join(" "), "{outcome}");
+    let all_tasks: Vec<String> = (0..tasks).map(|task| task.to_string()).collect();
+    assert_eq!(value_of("QUERY_SHM_TASKS"), all_tasks.join(" "), "{outcome}");
     for (name, value) in [
         ("ERROR_CHK", 0),
         ("TIMEOUT", 900),
@@ -57,9 +57,9 @@ pub fn check_attributes(outcome: &Outcome, tasks: usize) {
         assert!(number(name) >= least, "{name} is below {least}\n{outcome}");
     }
     for name in ["QUERY_STATISTICS", "QUERY_SHM_STATISTICS", "QUERY_LOCAL_SEND_STATISTICS"] {
-        assert!(answer(name).ends_with("bytes received"), "{name}\n{outcome}");
+        assert!(value_of(name).ends_with("bytes received"), "{name}\n{outcome}");
     }
-    answer("PRINT_STATISTICS");
+    value_of("PRINT_STATISTICS");
     let mut lines: Vec<String> = set_and_refused(tasks);
     lines.extend((0..tasks).map(|task| format!("task {task}: all attributes behave")));
     for line in lines {
@@ -72,7 +72,7 @@ pub fn check_attributes(outcome: &Outcome, tasks: usize) {
     }
 }
 
-/// What Qenv_senv prints of setting attributes.
+/// The output of Qenv_senv for setting attributes.
 pub fn set_and_refused(tasks: usize) -> Vec<String> {
     vec![
         "ACK_THRESHOLD                30, set to 10, set back to 30".to_owned(),

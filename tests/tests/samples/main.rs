@@ -1,5 +1,5 @@
 //! The samples, built by their own Makefiles with the installed wrapper and run with each number of tasks that
-//! they allow. What they print is compared line by line, and with what their README promises.
+//! they allow. What they print is compared line by line, and with the output in their README.
 
 mod attributes;
 mod folder;
@@ -292,7 +292,7 @@ fn dgsp() {
                 let combined = "has combined the block; completion counter after the wait: 0";
                 vec![format!("task {me}: task {} {combined}", me + 1); 2]
             } else {
-                // What is there is 1 or -5000, in turn.
+                // The existing value is 1 or -5000, in turn.
                 let sent = |i: i64| 1000 * (me as i64 - 1) + 111 + i;
                 let added = numbers((0..4).map(|i| sent(i) + if i % 2 == 0 { 1 } else { -5000 }));
                 let greater = numbers((0..4).map(|i| sent(i) + 1 - i % 2));
@@ -326,7 +326,7 @@ fn lock_sharing() {
     folder.clean();
 }
 
-/// Tasks that a shell script starts one by one, with nothing but variables.
+/// Tasks that a shell script starts one by one, with only variables.
 #[test]
 fn standalone() {
     let folder = Folder::build("standalone", &["Sum"]);

@@ -5,6 +5,7 @@ use crate::job::connect::{Connections, Service, Settings};
 use crate::job::{Common, Identity, Openings};
 use crate::transport::{Endpoint, Outgoing, Piece, SendOutcome};
 use crate::wire::hello::Hello;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -119,6 +120,40 @@ fn a_task_that_does_not_come_counts_as_dead_after_a_while() {
     until("it counts as dead", || one.state(1) == PeerState::Dead);
     let why = one.absence(1).expect("a reason");
     assert!(why.contains("LAPI_INIT_TIMEOUT"), "{why}");
+}
+
+/// Counts what the transport asks of it.
+struct Counting(Arc<AtomicUsize>);
+
+impl Connector for Counting {
+    fn want(&self, _peer: Task) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn absence(&self, _peer: Task) -> connection::Absence {
+        connection::Absence { state: PeerState::Connecting, why: String::new() }
+    }
+
+    fn part(&self, _peer: Task) {}
+
+    fn rejoin(&self, _peer: Task, _epoch: u64) {}
+
+    fn close(&mut self) {}
+}
+
+/// What waits for a peer is offered in every round of the dispatcher, and may wait for hundreds of peers.
+#[test]
+fn a_connection_is_asked_for_once() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let (own, _site) = Own::create(0, 3).expect("shared memory");
+    let mut end = ShmTransport::new(own, false, None, Box::new(Counting(asked.clone())));
+    for _ in 0..1000 {
+        assert_eq!(try_pass(&mut end, 1, 1), SendOutcome::NoRoom);
+        Peers::connect(&mut end, 1);
+    }
+    assert_eq!(asked.load(Ordering::Relaxed), 1);
+    Peers::connect(&mut end, 2);
+    assert_eq!(asked.load(Ordering::Relaxed), 2);
 }
 
 #[test]

@@ -1,0 +1,59 @@
+//! Puts and gets in packets, whatever their layouts.
+
+use crate::base::bytes::Piece;
+use crate::engine::context::Held;
+use crate::engine::context::request::{Marks, Places};
+use crate::engine::transfer::send::{self, ask};
+use crate::engine::transfer::vector_wire;
+use crate::proto::content::Content;
+use crate::proto::outbox::{Body, Continuation, SendDone, Sent, Streaming};
+use crate::transport::Task;
+use crate::wire::packet::Head;
+
+/// Sends a put in packets.
+///
+/// # Safety
+/// The data must be readable until the message is done.
+#[inline]
+pub(in crate::engine) unsafe fn put(
+    held: &mut Held<'_>,
+    tgt: Task,
+    marks: Marks,
+    places: &Places,
+    done: SendDone,
+) -> Sent {
+    let Marks { id, tgt_cntr, cookie } = marks;
+    let (local, addr, len) = match *places {
+        Places::Contiguous { local, remote, len } => (local, remote, len),
+        // SAFETY: the caller's promise.
+        Places::Layouts(ref layouts) => return unsafe { vector_wire::put(held, tgt, marks, layouts, done) },
+    };
+    let data = Content::Piece(Piece { ptr: local as *const u8, len });
+    let core = held.core();
+    if len <= core.outbox.max_body() {
+        let head = Head::Put { id, addr, tgt_cntr, cookie, total: 0 };
+        // SAFETY: the caller's promise.
+        return unsafe { send::send(held, tgt, &head, Body::data(&data), false, done) };
+    }
+    let how = Streaming { copied: send::copies(core, len), atom: 0 };
+    let head = Head::Put { id, addr, tgt_cntr, cookie, total: len as u64 };
+    let (first, next) = (Some((&head, Piece::EMPTY)), Continuation::Message(id));
+    // SAFETY: the caller's promise.
+    unsafe { send::stream(held, tgt, first, next, &data, how, done) }
+}
+
+/// Asks the target for the data of a get, which is operation `cookie`.
+pub(in crate::engine) fn get(
+    held: &mut Held<'_>,
+    tgt: Task,
+    tgt_cntr: u64,
+    cookie: u64,
+    places: &Places,
+) -> Sent {
+    match *places {
+        Places::Contiguous { remote, len, .. } => {
+            ask(held.core(), tgt, &Head::Get { addr: remote, len: len as u64, cookie, tgt_cntr })
+        }
+        Places::Layouts(ref layouts) => vector_wire::get(held, tgt, tgt_cntr, cookie, layouts),
+    }
+}
