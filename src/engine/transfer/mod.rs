@@ -3,7 +3,7 @@
 //! * [`path`]: which path a long message takes. [`header_handler`]: calls header handlers.
 //! * [`flow`]: bounds on what the messages of a peer make this task keep.
 //! * [`send`]: how anything leaves this task. [`deliver`]: what follows when data is in its place.
-//! * [`assembly`]: messages of several packets. [`reply`]: answers, on both sides.
+//! * [`assembly`]: messages of several packets. [`reply`]: replies, on both sides.
 //! * [`vector_wire`]: vectors in packets. [`packets`]: puts and gets in packets. [`direct`]: copies across address spaces.
 //! * [`receive`]: messages that come in. [`loopback`]: a task and itself.
 //! * [`origin`]: starts the program's operations.
