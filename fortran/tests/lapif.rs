@@ -1,6 +1,6 @@
 //! `lapif.h` and `lapif32.h` are what is generated here: the constants from `src/abi`, the types from `lapif/types.txt`.
 //!
-//! To write them anew: UPDATE_HEADER=1 cargo test -p openlapi-fortran --test lapif
+//! To write them again: UPDATE_HEADER=1 cargo test -p openlapi-fortran --test lapif
 
 mod lapif {
     pub mod constants;
@@ -28,7 +28,7 @@ fn the_headers_are_up_to_date() {
             fs::write(here(name), &generated).expect("the header can be written");
         }
         let committed = fs::read_to_string(here(name)).unwrap_or_default();
-        assert!(committed == generated, "{name} is out of date: UPDATE_HEADER=1 writes it anew");
+        assert!(committed == generated, "{name} is out of date: UPDATE_HEADER=1 writes it again");
     }
 }
 

@@ -58,7 +58,7 @@ pub struct Peers {
     /// How many peers are not [`Standing::Up`] or are quarantined.
     unusual: u32,
     rejoining: TaskSet,
-    /// The peers that have ended LAPI while something was under way to them, until the report to the program.
+    /// The peers that have ended LAPI while something was under way to them, until that is reported.
     leaving: TaskSet,
     /// Of a task that has itself rejoined a job that runs: the highest number of collective operations that others had
     /// entered when they let it rejoin.
@@ -158,7 +158,7 @@ impl Peers {
         self.leaving.members()
     }
 
-    /// The peer owes nothing after all, or its end was reported to the program.
+    /// The peer owes nothing after all, or the program got its report.
     pub fn forget_leaving(&mut self, peer: Task) {
         if self.leaving.remove(peer) {
             let entry = &mut self.table[peer as usize];

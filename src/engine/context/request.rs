@@ -151,7 +151,7 @@ pub struct Message {
     /// Type (upper half) and number of pieces (lower half) of the vector that the data is, when the header handler is to
     /// answer with a vector.
     pub shape: Option<u64>,
-    /// Packets hold whole multiples of so many bytes; 0: any number.
+    /// Packets hold whole multiples of this many bytes; 0: any number.
     pub atom: usize,
     /// The target's counter, or 0.
     pub tgt_cntr: u64,

@@ -5,11 +5,11 @@
 //! itself), and on what else they do. So nothing is assumed: each way is tried for each class of lengths, the better one
 //! is used from then on, and the other is tried again now and then.
 
-/// Lengths are told apart by powers of four, from the tuner's unit on; the last class has no end.
+/// Lengths are distinguished by powers of four, from the tuner's unit on; the last class has no end.
 const CLASSES: usize = 7;
 /// So many messages at the beginning go by turns.
 const FIRST: u32 = 12;
-/// One message in so many goes the other way, to see whether that has become better.
+/// One message in this many goes the other way, to see whether that has become better.
 const TRY_AGAIN: u32 = 64;
 /// How far one sample can be off before it is cut: the program may have computed in between.
 const OUTLIER: u64 = 4;
@@ -32,7 +32,7 @@ struct Class {
     messages: u32,
 }
 
-/// What was learnt. Contiguous data is told apart by its length, scattered data by that of its pieces.
+/// What was learnt. Contiguous data is distinguished by its length, scattered data by that of its pieces.
 pub struct Tuner {
     contiguous: Learnt,
     scattered: Learnt,
@@ -73,7 +73,7 @@ impl Tuner {
         learnt.note_copy(unit, len, took);
     }
 
-    /// What was learnt of data like this, and the length by which it is told apart.
+    /// What was learnt of data like this, and the length by which it is distinguished.
     fn of(&mut self, len: usize, piece: u32) -> (&mut Learnt, usize) {
         match piece {
             0 => (&mut self.contiguous, len),
@@ -84,7 +84,7 @@ impl Tuner {
 
 /// What was learnt of one kind of data.
 struct Learnt {
-    /// The shortest lengths that are told apart, as a power of two.
+    /// The shortest lengths that are distinguished, as a power of two.
     unit: u32,
     classes: [Class; CLASSES],
     /// What it costs to take a packet's bytes out of shared memory, where that was measured: the other half of a stream,
@@ -119,14 +119,14 @@ impl Learnt {
         }
     }
 
-    /// A stream of so many bytes, in pieces of this length, was posted and finished at these times, in ticks.
+    /// A stream of `len` bytes, in pieces of this length, was posted and finished at these times, in ticks.
     fn note_stream(&mut self, piece: usize, len: u64, posted: u64, finished: u64) {
         let took = finished.saturating_sub(posted.max(self.last_stream));
         self.last_stream = finished;
         note(&mut self.classes[class(piece, self.unit)].costs[0], len, took);
     }
 
-    /// A copy of so many bytes, in pieces of this length, has taken so many ticks.
+    /// A copy of `len` bytes, in pieces of this length, has taken this many ticks.
     fn note_copy(&mut self, piece: usize, len: usize, took: u64) {
         note(&mut self.classes[class(piece, self.unit)].costs[1], len as u64, took);
     }

@@ -104,7 +104,7 @@ fn report_finished(held: &mut Held<'_>) -> bool {
         let lost = done.error != 0 && done.error != LAPI_ERR_TGT_PURGED;
         let lost = lost && core.outbox.is_gone(done.peer);
         if lost && core.transport.state(done.peer) == PeerState::Closed {
-            // This is reported to the program later, unless the program itself ends LAPI.
+            // The program gets a report later, unless it ends LAPI itself.
             core.peers.note_dropped(done.peer, moment());
         } else if lost && core.peers.lose(done.peer) {
             let detail =

@@ -203,7 +203,7 @@ static void local(void) {
 
 static int missed;
 
-static void told(lapi_handle_t *hndl, int *code, lapi_err_t *type, int *task, int *src) {
+static void reported(lapi_handle_t *hndl, int *code, lapi_err_t *type, int *task, int *src) {
     (void)hndl, (void)type;
     CHECK_EQ(*code, LAPI_ERR_NO_CONNECTIVITY);
     CHECK_EQ(*task, 0);
@@ -217,7 +217,7 @@ static void missing(void) {
     char byte = 1;
     lapi_cntr_t origin;
     bzero(&origin, sizeof origin);
-    info.err_hndlr = told;
+    info.err_hndlr = reported;
     OK(LAPI_Init(&h, &info));
     OK(LAPI_Put(h, 1, 1, &byte, &byte, NULL, &origin, NULL));
     RETURNS(LAPI_Gfence(h), LAPI_ERR_NO_CONNECTIVITY);
