@@ -152,7 +152,7 @@ impl Core {
             news: false,
             activity: 0,
             waiters: Waiters::default(),
-            tuner: Tuner::new(),
+            tuner: Tuner::default(),
             ddm: DdmSlot::new(),
             last_poll: 0,
             last_kick: 0,
