@@ -35,7 +35,7 @@ pub unsafe fn get(held: &mut Held<'_>, get: &Get) -> Result<()> {
 }
 
 /// Layouts were checked when they were made.
-#[inline]
+#[inline(always)]
 fn check_places(held: &Held<'_>, places: &Places) -> Result<()> {
     let Places::Contiguous { local, remote, len } = *places else { return Ok(()) };
     check::length(len as u64)?;

@@ -130,11 +130,22 @@ const LOCAL: usize = 64 << 10;
 ///
 /// # Safety
 /// The data must be readable, its places writable.
+#[inline]
 pub unsafe fn copy(from: &Content, to: &Sink, atom: usize) {
-    if let (Some(piece), Sink::Buffer(_)) = (from.as_piece(), to) {
-        // SAFETY: the caller's promise.
-        return unsafe { to.take(0, piece) };
+    // SAFETY: the caller's promise.
+    unsafe {
+        match (from, to) {
+            (Content::Piece(piece), Sink::Buffer(at)) => bytes::copy(*piece, *at as *mut u8),
+            _ => copy_in_steps(from, to, atom),
+        }
     }
+}
+
+/// The same by way of a buffer.
+///
+/// # Safety
+/// As for [`copy`].
+unsafe fn copy_in_steps(from: &Content, to: &Sink, atom: usize) {
     if to.is_nowhere() {
         return;
     }

@@ -155,7 +155,7 @@ impl Core {
             news: false,
             activity: 0,
             waiters: Waiters::default(),
-            tuner: Tuner::new(),
+            tuner: Tuner::default(),
             ddm: DdmSlot::new(),
             last_poll: 0,
             last_kick: 0,

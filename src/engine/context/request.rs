@@ -65,6 +65,7 @@ impl Places {
     }
 
     /// The data at this task, to be sent.
+    #[inline]
     pub(crate) fn local_content(&self) -> Content {
         match self {
             Self::Contiguous { local, len, .. } => {
@@ -75,6 +76,7 @@ impl Places {
     }
 
     /// The places at this task, to receive data.
+    #[inline]
     pub(crate) fn local_sink(&self) -> Sink {
         match self {
             Self::Contiguous { local, .. } => Sink::Buffer(*local),
@@ -83,6 +85,7 @@ impl Places {
     }
 
     /// The data at the other task, which is this task as well.
+    #[inline]
     pub(crate) fn remote_content(&self) -> Content {
         match self {
             Self::Contiguous { remote, len, .. } => {
@@ -93,6 +96,7 @@ impl Places {
     }
 
     /// The places at the other task, which is this task as well.
+    #[inline]
     pub(crate) fn remote_sink(&self) -> Sink {
         match self {
             Self::Contiguous { remote, .. } => Sink::Buffer(*remote as usize),

@@ -40,16 +40,11 @@ pub struct Tuner {
 
 impl Default for Tuner {
     fn default() -> Self {
-        Self::new()
+        Self { contiguous: Learnt::new(14), scattered: Learnt::new(6) }
     }
 }
 
 impl Tuner {
-    /// One that has learnt nothing yet.
-    pub fn new() -> Self {
-        Self { contiguous: Learnt::new(14), scattered: Learnt::new(6) }
-    }
-
     /// The way for `len` bytes in pieces of `piece` bytes, 0 for contiguous data.
     pub fn choose(&mut self, len: usize, piece: u32) -> Way {
         let (learnt, unit) = self.of(len, piece);
@@ -175,17 +170,17 @@ mod tests {
 
     #[test]
     fn the_faster_way_is_found_and_kept() {
-        let mut tuner = Tuner::new();
+        let mut tuner = Tuner::default();
         let [streams, copies] = run(&mut tuner, 1000, 9000, 4000);
         assert!(copies > 950 && streams > 5, "{streams} streams, {copies} copies");
-        let mut tuner = Tuner::new();
+        let mut tuner = Tuner::default();
         let [streams, copies] = run(&mut tuner, 1000, 2000, 4000);
         assert!(streams > 950 && copies > 5, "{streams} streams, {copies} copies");
     }
 
     #[test]
     fn a_change_is_noticed() {
-        let mut tuner = Tuner::new();
+        let mut tuner = Tuner::default();
         run(&mut tuner, 1000, 2000, 4000);
         run(&mut tuner, 1000, 20_000, 4000);
         let [_, copies] = run(&mut tuner, 1000, 20_000, 4000);
@@ -194,7 +189,7 @@ mod tests {
 
     #[test]
     fn one_interruption_changes_nothing() {
-        let mut tuner = Tuner::new();
+        let mut tuner = Tuner::default();
         run(&mut tuner, 100, 2000, 4000);
         tuner.note_stream(100_000, 0, 0, tuner.contiguous.last_stream + 1_000_000_000);
         let [streams, _] = run(&mut tuner, 100, 2000, 4000);
@@ -203,7 +198,7 @@ mod tests {
 
     #[test]
     fn the_slower_half_of_a_stream_decides() {
-        let mut tuner = Tuner::new();
+        let mut tuner = Tuner::default();
         (0..20).for_each(|_| tuner.note_taken(8192, 800));
         let [streams, copies] = run(&mut tuner, 1000, 2000, 4000);
         assert!(copies > 950, "{streams} streams, {copies} copies");
@@ -211,7 +206,7 @@ mod tests {
 
     #[test]
     fn scattered_data_is_told_apart_by_its_pieces() {
-        let mut tuner = Tuner::new();
+        let mut tuner = Tuner::default();
         run(&mut tuner, 1000, 2000, 4000);
         // Contiguous data goes in packets by now; for pieces of 8 bytes nothing is known but what is noted here.
         for _ in 0..1000 {

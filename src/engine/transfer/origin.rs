@@ -32,18 +32,32 @@ pub unsafe fn put(held: &mut Held<'_>, put: &Put) -> Result<()> {
     let cookie = completion(held, tgt, put.cmpl_cntr);
     let core = held.core();
     let marks = Marks { id: core.outbox.number(tgt), tgt_cntr: put.tgt_cntr, cookie };
-    let contiguous = match put.places {
-        Places::Contiguous { len, .. } => Some(len),
-        Places::Layouts(_) => None,
+    let posted = match put.places {
+        Places::Contiguous { local, remote, len } if len <= core.outbox.max_body() => {
+            let data = Content::Piece(Piece { ptr: local as *const u8, len });
+            // SAFETY: the data is the caller's promise.
+            unsafe { packets::put_one(held, tgt, marks, remote, &data, put.done) }
+        }
+        // SAFETY: the caller's promise.
+        _ => unsafe { put_long(held, put, marks) },
     };
-    let packets = contiguous.is_some_and(|len| len <= core.outbox.max_body() || copies(core, len));
-    if !packets && path::choose(core, tgt, put.places.len(), put.places.piece(), put.hint) == Way::Attach {
+    started(held, tgt, cookie, posted, &put.done)
+}
+
+/// Starts a put of layouts, or of more than a packet.
+///
+/// # Safety
+/// As for [`put`].
+unsafe fn put_long(held: &mut Held<'_>, put: &Put, marks: Marks) -> Sent {
+    let (tgt, core) = (put.tgt, held.core());
+    let (len, piece) = (put.places.len(), put.places.piece());
+    let copied = piece == 0 && copies(core, len);
+    if !copied && path::choose(core, tgt, len, piece, put.hint) == Way::Attach {
         direct::begin(held, DirectCopy::push(put, marks));
-        return Ok(());
+        return Sent::Queued;
     }
     // SAFETY: the data is the caller's promise.
-    let posted = unsafe { packets::put(held, tgt, marks, &put.places, put.done) };
-    started(held, tgt, cookie, posted, &put.done)
+    unsafe { packets::put(held, tgt, marks, &put.places, put.done) }
 }
 
 /// Starts an active message.

@@ -14,7 +14,6 @@ use crate::wire::packet::Head;
 ///
 /// # Safety
 /// The data must be readable until the message is done.
-#[inline]
 pub(in crate::engine) unsafe fn put(
     held: &mut Held<'_>,
     tgt: Task,
@@ -31,15 +30,33 @@ pub(in crate::engine) unsafe fn put(
     let data = Content::Piece(Piece { ptr: local as *const u8, len });
     let core = held.core();
     if len <= core.outbox.max_body() {
-        let head = Head::Put { id, addr, tgt_cntr, cookie, total: 0 };
         // SAFETY: the caller's promise.
-        return unsafe { send::send(held, tgt, &head, Body::data(&data), false, done) };
+        return unsafe { put_one(held, tgt, marks, addr, &data, done) };
     }
     let how = Streaming { copied: send::copies(core, len), atom: 0 };
     let head = Head::Put { id, addr, tgt_cntr, cookie, total: len as u64 };
     let (first, next) = (Some((&head, Piece::EMPTY)), Continuation::Message(id));
     // SAFETY: the caller's promise.
     unsafe { send::stream(held, tgt, first, next, &data, how, done) }
+}
+
+/// Sends a put of contiguous data that fits a packet.
+///
+/// # Safety
+/// As for [`put`].
+#[inline]
+pub(in crate::engine) unsafe fn put_one(
+    held: &mut Held<'_>,
+    tgt: Task,
+    marks: Marks,
+    addr: u64,
+    data: &Content,
+    done: SendDone,
+) -> Sent {
+    let Marks { id, tgt_cntr, cookie } = marks;
+    let head = Head::Put { id, addr, tgt_cntr, cookie, total: 0 };
+    // SAFETY: the caller's promise.
+    unsafe { send::send(held, tgt, &head, Body::data(data), false, done) }
 }
 
 /// Asks the target for the data of a get, which is operation `cookie`.
