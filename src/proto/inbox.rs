@@ -8,7 +8,7 @@ use super::before;
 use super::content::Sink;
 use crate::base::bytes::{self, Piece};
 use crate::wire::frame::Task;
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 
 /// A message being assembled. `T` is what the caller wants to know when it is complete.
 #[derive(Debug)]
@@ -58,8 +58,9 @@ const REFUSED: usize = 64;
 struct Source<T> {
     /// All messages before this number are delivered,
     delivered: u32,
-    /// and so are these.
-    beyond: HashSet<u32>,
+    /// and so are those in these ranges, each with its end, which is not in it: in ascending order, and apart from each other.
+    /// While one message is refused, any number of later ones may be delivered: they take one range.
+    beyond: VecDeque<(u32, u32)>,
     /// What the sender's fence waits for.
     asked: Option<u32>,
     /// Messages under way. Few at a time, so a list is the fastest table.
@@ -75,7 +76,7 @@ impl<T> Default for Source<T> {
     fn default() -> Self {
         Self {
             delivered: 0,
-            beyond: HashSet::new(),
+            beyond: VecDeque::new(),
             asked: None,
             assemblies: Vec::new(),
             early: HashMap::new(),
@@ -172,7 +173,7 @@ impl<T> Inbox<T> {
     pub fn deliver(&mut self, src: Task, id: u32) -> Option<u32> {
         let source = self.sources[src as usize].get_or_insert_default();
         if id != source.delivered {
-            source.beyond.insert(id);
+            source.insert_beyond(id);
             return None;
         }
         source.delivered = id.wrapping_add(1);
@@ -238,8 +239,30 @@ impl<T> Inbox<T> {
 impl<T> Source<T> {
     #[cold]
     fn catch_up(&mut self) {
-        while self.beyond.remove(&self.delivered) {
-            self.delivered = self.delivered.wrapping_add(1);
+        if let Some(&(start, end)) = self.beyond.front()
+            && start == self.delivered
+        {
+            self.delivered = end;
+            self.beyond.pop_front();
+        }
+    }
+
+    #[cold]
+    fn insert_beyond(&mut self, id: u32) {
+        let (base, next) = (self.delivered, id.wrapping_add(1));
+        let place = |number: u32| number.wrapping_sub(base);
+        let at = self.beyond.partition_point(|&(start, _)| place(start) <= place(id));
+        let follows = self.beyond.get(at).is_some_and(|&(start, _)| start == next);
+        match at.checked_sub(1).and_then(|before| self.beyond.get_mut(before)) {
+            Some((_, end)) if place(*end) > place(id) => {}
+            Some((_, end)) if *end == id => {
+                *end = next;
+                if follows && let Some((_, last)) = self.beyond.remove(at) {
+                    self.beyond[at - 1].1 = last;
+                }
+            }
+            _ if follows => self.beyond[at].0 = id,
+            _ => self.beyond.insert(at, (id, next)),
         }
     }
 

@@ -1,6 +1,7 @@
 //! What becomes of the packets of one sender, step by step.
 
 use super::*;
+use crate::base::rng::Rng;
 
 impl<T> Inbox<T> {
     /// As if `delivered` messages of `src` had been delivered.
@@ -105,6 +106,37 @@ fn very_many_messages_may_overtake_one() {
     assert!((1..MANY).rev().all(|id| inbox.deliver(0, id).is_none()));
     assert_eq!(inbox.ask(0, MANY), None);
     assert_eq!(inbox.deliver(0, 0), Some(MANY));
+}
+
+#[test]
+fn what_is_known_of_delivered_messages_grows_with_the_missing_ones() {
+    let mut inbox: Inbox<()> = Inbox::new(1);
+    inbox.begin_at(0, u32::MAX - 50_000);
+    let id = |at: u32| (u32::MAX - 50_000).wrapping_add(at);
+    assert!((1..100_000).filter(|at| at % 40_000 != 0).all(|at| inbox.deliver(0, id(at)).is_none()));
+    assert_eq!(inbox.source(0).beyond.len(), 3);
+    assert_eq!(inbox.ask(0, id(100_000)), None);
+    assert_eq!([40_000, 0].map(|at| inbox.deliver(0, id(at))), [None; 2]);
+    assert_eq!(inbox.deliver(0, id(80_000)), Some(id(100_000)));
+}
+
+#[test]
+fn messages_delivered_in_any_order_are_all_known() {
+    for seed in 1..=50 {
+        let mut rng = Rng::stream(seed, 12);
+        let mut inbox: Inbox<()> = Inbox::new(1);
+        let begin = [0, u32::MAX - 100, (1 << 31) - 100][rng.below(3) as usize];
+        inbox.begin_at(0, begin);
+        let mut left: Vec<u32> = (0..200).collect();
+        assert_eq!(inbox.ask(0, begin.wrapping_add(200)), None);
+        while !left.is_empty() {
+            // Near the first one, so that ranges begin, grow and join.
+            let at = left.remove(rng.below(left.len().min(20) as u64) as usize);
+            let answer = inbox.deliver(0, begin.wrapping_add(at));
+            assert_eq!(answer.is_some(), left.is_empty(), "seed {seed}, message {at}");
+        }
+        assert!(inbox.source(0).beyond.is_empty(), "seed {seed}");
+    }
 }
 
 #[test]
