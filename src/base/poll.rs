@@ -1,6 +1,7 @@
 //! Waiting for descriptors.
 
 use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fs::{FileType, fstat};
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
@@ -13,4 +14,50 @@ pub fn await_readable(descriptors: &[BorrowedFd<'_>], at_most: Option<Duration>)
     // An interrupted or failed wait is a wait that ended early: every caller checks again anyway.
     let _ = rustix::event::poll(&mut polled, limit.as_ref());
     polled.iter().map(|fd| !fd.revents().is_empty()).collect()
+}
+
+/// A thread whose event descriptor the program has closed looks for news this often.
+const BLIND: Duration = Duration::from_millis(1);
+
+/// Whether this number names an event, timer or epoll descriptor. A program may have closed all descriptors (closefrom(3)) and
+/// opened files of its own, which the library must neither read nor write. Files, pipes and sockets have a type; these
+/// descriptors have none.
+pub fn is_event(descriptor: BorrowedFd<'_>) -> bool {
+    fstat(descriptor).is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Unknown)
+}
+
+/// The same as [`await_readable`] for event and timer descriptors. One that the program has closed is not readable, and while
+/// there is such a one the wait ends after a millisecond.
+pub fn await_events<const N: usize>(
+    descriptors: [BorrowedFd<'_>; N],
+    at_most: Option<Duration>,
+) -> [bool; N] {
+    let open = descriptors.map(is_event);
+    let limit =
+        if open.contains(&false) { Some(at_most.map_or(BLIND, |time| time.min(BLIND))) } else { at_most };
+    let polled: Vec<_> =
+        descriptors.into_iter().zip(open).filter(|(_, open)| *open).map(|(fd, _)| fd).collect();
+    let mut ready = await_readable(&polled, limit).into_iter();
+    open.map(|open| open && ready.next().unwrap_or(false))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::event::{EventfdFlags, eventfd};
+    use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn a_file_in_the_place_of_an_event_descriptor_is_none() {
+        let event = eventfd(1, EventfdFlags::CLOEXEC).expect("an event descriptor");
+        let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC).expect("a timer");
+        let file = std::fs::File::open("/proc/self/exe").expect("a file");
+        let (pipe, _write) = rustix::pipe::pipe().expect("a pipe");
+        assert!(is_event(event.as_fd()) && is_event(timer.as_fd()));
+        assert!(!is_event(file.as_fd()) && !is_event(pipe.as_fd()));
+        // A file is always readable.
+        assert_eq!(await_events([file.as_fd(), event.as_fd()], None), [false, true]);
+        assert_eq!(await_events([file.as_fd(), timer.as_fd()], None), [false, false]);
+    }
 }

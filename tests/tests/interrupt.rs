@@ -43,6 +43,11 @@ fn sleepers_are_woken() {
 }
 
 #[test]
+fn a_program_may_close_the_descriptors_of_the_library() {
+    run("interrupt/closed", 2, "");
+}
+
+#[test]
 fn waiting_is_idle() {
     run("interrupt/interrupt", 2, "idle");
     run("interrupt/interrupt", 6, "idle");

@@ -10,7 +10,7 @@
 //! [`crate::engine::transfer::path::kick_inattentive_peers`]).
 
 use crate::base::clock::ticks;
-use crate::base::poll::await_readable;
+use crate::base::poll::await_events;
 use crate::base::thread::ThreadConfig;
 use crate::engine::context::notifier::{WATCH_FIRST, set_timer};
 use crate::engine::context::{Context, Core, Held};
@@ -74,16 +74,16 @@ fn run(context: &Context, timer: BorrowedFd<'_>, generation: u64) {
         let ready = match plan {
             Plan::Watch(interval) => {
                 set_timer(timer, interval);
-                await_readable(&[timer, descriptor], None)
+                await_events([timer, descriptor], None)
             }
-            Plan::Listen { at_most } => await_readable(&[timer, descriptor], Some(at_most)),
-            Plan::Rest { at_most } => await_readable(&[timer], at_most),
+            Plan::Listen { at_most } => await_events([timer, descriptor], Some(at_most)),
+            Plan::Rest { at_most } => [await_events([timer], at_most)[0], false],
         };
         if ready[0] {
             // Empty it, or it stays readable. Nothing to read means that it was set again meanwhile.
             let _ = rustix::io::read(timer, &mut [0; 8]);
         }
-        called = ready.get(1).copied().unwrap_or(false);
+        called = ready[1];
     }
 }
 

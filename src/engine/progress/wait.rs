@@ -9,7 +9,7 @@ use crate::abi::{LAPI_ERR_HNDL_INVALID, LAPI_ERR_UNKNOWN};
 use crate::base::bell::{self, Cause};
 use crate::base::clock::moment;
 use crate::base::known_threads::{note_thread, this_thread};
-use crate::base::poll::await_readable;
+use crate::base::poll::await_events;
 use crate::engine::context::completion_queue::runs_handler;
 use crate::engine::context::waiters::{WaitPolicy, WaitTarget, Waiter};
 use crate::engine::context::{Context, Core, Held};
@@ -334,7 +334,7 @@ fn sleep_on_descriptor(held: &mut Held<'_>) -> bool {
     let woken = held.unlocked(|| {
         // SAFETY: the transport lives as long as the core, and the core is not closed while `waiting` is not 0.
         let descriptor = unsafe { BorrowedFd::borrow_raw(descriptor) };
-        await_readable(&[descriptor], Some(at_most))[0]
+        await_events([descriptor], Some(at_most))[0]
     });
     let core = held.core();
     core.transport.disarm();

@@ -10,6 +10,7 @@ mod machine;
 use super::name::Key;
 use super::{Identity, Openings, channel};
 use crate::abi::LAPI_ERR_SHM_SETUP;
+use crate::base::poll::is_event;
 use crate::base::sync::Mutex;
 use crate::error::{Error, Result};
 use crate::transport::Task;
@@ -62,6 +63,12 @@ struct Shared {
     wake: OwnedFd,
     closed: AtomicBool,
 }
+
+/// A listener whose descriptor the program has closed looks this often whether it is to end.
+const BLIND: Duration = Duration::from_millis(10);
+
+/// The thread looks at least this often: once the program has closed the descriptors, nothing wakes it from a wait that has begun.
+const LOOK_AROUND: Duration = Duration::from_secs(1);
 
 /// What the descriptors report to a [`Service`]: the bell, or a listener or line.
 const WAKE: u64 = 0;
@@ -172,6 +179,9 @@ impl Drop for Connections {
 
 impl Shared {
     fn wake(&self) {
+        if !is_event(self.wake.as_fd()) {
+            return;
+        }
         let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
     }
 }
@@ -182,17 +192,19 @@ impl Service {
         let shared = self.0;
         while !shared.closed.load(Ordering::Acquire) {
             let timeout = shared.calls.lock().time_left();
-            let timeout = timeout.map(|left| Timespec {
-                tv_sec: left.as_secs() as i64,
-                tv_nsec: i64::from(left.subsec_nanos()),
-            });
+            let left = timeout.map_or(LOOK_AROUND, |left| left.min(LOOK_AROUND));
+            let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
             let mut space = [MaybeUninit::<epoll::Event>::uninit(); 64];
-            let ready: Vec<u64> = match epoll::wait(&shared.poll, &mut space, timeout.as_ref()) {
+            let ready: Vec<u64> = match epoll::wait(&shared.poll, &mut space, Some(&timeout)) {
                 Ok((ready, _)) => ready.iter().map(|event| event.data.u64()).collect(),
-                // Interrupted.
-                Err(_) => Vec::new(),
+                Err(rustix::io::Errno::INTR) => Vec::new(),
+                Err(_) => {
+                    // The program has closed the descriptor: no task can connect any more.
+                    std::thread::sleep(BLIND);
+                    Vec::new()
+                }
             };
-            if ready.contains(&WAKE) {
+            if ready.contains(&WAKE) && is_event(shared.wake.as_fd()) {
                 let _ = rustix::io::read(shared.wake.as_fd(), &mut [0; 8]);
             }
             let mut calls = shared.calls.lock();

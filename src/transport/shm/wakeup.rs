@@ -1,6 +1,7 @@
 //! Sleeping and waking by event descriptors.
 
 use super::ShmTransport;
+use crate::base::poll::is_event;
 use crate::transport::Wakeup;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -18,8 +19,10 @@ impl Wakeup for ShmTransport {
 
     fn disarm(&mut self) {
         self.segment.doorbell().cancel();
-        // Nothing to read means that no task has rung.
-        let _ = rustix::io::read(&self.event, &mut [0; 8]);
+        if is_event(self.event.as_fd()) {
+            // Nothing to read means that no task has rung.
+            let _ = rustix::io::read(&self.event, &mut [0; 8]);
+        }
     }
 
     fn event_fd(&self) -> BorrowedFd<'_> {
@@ -40,7 +43,11 @@ impl ShmTransport {
     }
 }
 
-/// Makes an event descriptor readable. Fails only after 2^64 calls.
+/// Makes an event descriptor readable, unless the program has closed it: its peer then notices the packet when it looks around.
+/// Fails only when it has been rung 2^64 times already.
 pub(super) fn ring_bell(event: &OwnedFd) {
+    if !is_event(event.as_fd()) {
+        return;
+    }
     let _ = rustix::io::write(event, &1u64.to_ne_bytes());
 }
