@@ -5,6 +5,7 @@
 //! starts several programs. Without such a file each process counts for itself.
 
 use crate::config::Env;
+use crate::job::identity;
 use crate::wire::board::{INSTANCES, RECORD, Word};
 use crate::wire::frame::Task;
 use rustix::fs::fstat;
@@ -35,7 +36,8 @@ impl Openings {
             let (place, partition) = value.trim().split_once('@')?;
             let (number, inode) = place.split_once(':')?;
             // A program may have given its children a job of their own.
-            (partition == key).then_some((number.parse().ok()?, inode.parse().ok()?))
+            (key == identity::key_of_partition(partition))
+                .then_some((number.parse().ok()?, inode.parse().ok()?))
         });
         let mut openings = Self { instance, tasks, file: named, job: (job.finish() as u32) | 1 };
         if openings.read(Word::Opened(0), 0).is_none() {
@@ -75,9 +77,10 @@ impl Openings {
         self.read(Word::Opened(self.instance), task)
     }
 
-    /// Whether the task has closed its opening with this number, as far as is known.
+    /// Whether the task has closed its opening with this number, as far as is known. An opening is closed before the next begins, so
+    /// a later one that is closed shows it too.
     pub fn has_closed(&self, task: Task, opening: u32) -> bool {
-        self.read(Word::Closed(self.instance), task) == Some(opening)
+        self.read(Word::Closed(self.instance), task).is_some_and(|closed| closed >= opening)
     }
 
     fn fd(&self) -> Option<BorrowedFd<'static>> {
@@ -116,16 +119,26 @@ mod tests {
         let inode = fstat(&file).expect("a file").st_ino;
         let value = format!("{}:{inode}@77", file.as_raw_fd());
         let env = |name: &str| (name == "LAPI_JOB_FD").then(|| value.clone());
-        let [one, other] = [0, 3].map(|instance| Openings::from_env(&env, "77", 3, instance));
+        let [one, other] = [0, 3].map(|instance| Openings::from_env(&env, "MP_PARTITION 77", 3, instance));
         assert_eq!((one.open(1), one.open(1), one.open(2), other.open(1)), (1, 2, 1, 1));
         // Another process of the task.
-        let again = Openings::from_env(&env, "77", 3, 0);
+        let again = Openings::from_env(&env, "MP_PARTITION 77", 3, 0);
         assert_eq!((again.open(1), again.opened(0), again.opened(2)), (3, Some(0), Some(1)));
         again.take_back(1);
         assert_eq!(one.opened(1), Some(2));
         again.close(1, 2);
-        assert!(one.has_closed(1, 2) && !one.has_closed(1, 1) && !other.has_closed(1, 2));
-        for (key, tasks) in [("78", 3), ("77", 4)] {
+        assert!(one.has_closed(1, 2) && !one.has_closed(1, 3) && !other.has_closed(1, 2));
+        assert!(one.has_closed(1, 1), "the opening before it was closed too");
+        // As poe's tasks find it: by the key that follows from their environment.
+        let of_poe = |name: &str| match name {
+            "MP_CHILD" => Some("1".to_owned()),
+            "MP_PROCS" => Some("3".to_owned()),
+            "MP_PARTITION" => Some("77".to_owned()),
+            name => env(name),
+        };
+        let identity = identity::Identity::from_env(&of_poe).expect("a task of a job");
+        assert_eq!(Openings::from_env(&of_poe, &identity.key, 3, 0).opened(1), Some(2));
+        for (key, tasks) in [("MP_PARTITION 78", 3), ("MP_PARTITION 77", 4), ("77", 3)] {
             assert_eq!(Openings::from_env(&env, key, tasks, 0).opened(0), None, "{key}, {tasks} tasks");
         }
     }

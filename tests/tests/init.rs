@@ -173,6 +173,19 @@ fn two_tasks_started_by_hand() {
     }
 }
 
+/// A task that has closed several handles before another one opens its first: those have no peer, and nothing waits for one.
+#[test]
+fn a_task_that_is_far_ahead() {
+    let path = build_dir().join("tests").join(format!("ahead-{}", std::process::id()));
+    let _ = fs::remove_file(&path);
+    // Without a launcher's counts, the late task would wait all this time for each handle.
+    let job = Job::new(program("init/ahead")).procs(2).arg(&path);
+    let outcome = job.env("LAPI_INIT_TIMEOUT", "1000").run();
+    let _ = fs::remove_file(&path);
+    passed(&outcome, 2);
+    outcome.says("task 1 has left the job");
+}
+
 /// A shell script as poe's program, which starts two LAPI programs one after the other.
 #[test]
 fn programs_one_after_another_in_one_job() {

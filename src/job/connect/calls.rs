@@ -184,7 +184,7 @@ impl Calls {
             return absence(state, &end.to_string());
         }
         let generation = self.machine.generation();
-        if self.place.openings.has_closed(task, generation) {
+        if !self.machine.rejoins(task) && self.place.openings.has_closed(task, generation) {
             return absence(PeerState::Closed, "has ended LAPI");
         }
         let opened = self.place.openings.opened(task);

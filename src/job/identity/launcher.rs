@@ -96,7 +96,7 @@ impl Launcher {
     /// The job's key, where this launcher makes one.
     pub(super) fn key(&self, env: &Env<'_>) -> Option<String> {
         let name = match self.kind {
-            Kind::ByHand => "MP_PARTITION",
+            Kind::ByHand => return given(env, "MP_PARTITION").map(|value| super::key_of_partition(&value)),
             Kind::OpenMpi | Kind::Pmix => "PMIX_NAMESPACE",
             // It makes none; a PMI_JOBID in its tasks is that of a Slurm step around it.
             Kind::Hydra => return None,

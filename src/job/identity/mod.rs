@@ -64,6 +64,11 @@ pub enum Common {
     Counted(u32),
 }
 
+/// The job's key where `MP_PARTITION` has this value.
+pub fn key_of_partition(partition: &str) -> String {
+    format!("MP_PARTITION {partition}")
+}
+
 impl Identity {
     /// Reads the environment.
     ///
