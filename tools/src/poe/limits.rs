@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn the_limit_is_raised_only_where_it_is_too_low() {
         assert_eq!(raised(1024, 4096, of_task(4)), 1024);
-        assert_eq!(raised(1024, 4096, of_task(300)), 300 * 2 + 64 + 256);
+        assert_eq!(raised(1024, 4096, of_task(500)), 500 * 2 + 64 + 256);
         assert_eq!(raised(1024, 4096, of_task(1024)), 1024 * 2 + 64 + 256);
         assert_eq!(raised(1024, 2200, of_task(1024)), 2200);
         assert_eq!(raised(1024, 4096, 600), 1024, "never lowered");
