@@ -38,10 +38,10 @@ pub fn query(held: &mut Held<'_>, query: lapi_query_t) -> Result<Answer> {
     let settings = &context.settings;
     let core = held.core();
     let (options, advertised) = (&core.options, &core.options.advertised);
-    let shared = options.tasks > 1;
     Ok(Answer::Number(match query {
         TASK_ID => options.me as c_int,
-        NUM_TASKS | QUERY_SHM_NUM_TASKS => options.tasks as c_int,
+        NUM_TASKS => options.tasks as c_int,
+        QUERY_SHM_NUM_TASKS => shared_with(core).len() as c_int,
         MAX_UHDR_SZ => MAX_UHDR as c_int,
         MAX_DATA_SZ => c_int::MAX,
         ERROR_CHK => settings.error_check.load(Relaxed).into(),
@@ -59,15 +59,16 @@ pub fn query(held: &mut Held<'_>, query: lapi_query_t) -> Result<Answer> {
         BUF_CP_SIZE => options.copy_limit as c_int,
         MAX_PKTS_OUT => limits(core).window as c_int,
         ACK_THRESHOLD => settings.ack_threshold.load(Relaxed),
-        QUERY_SHM_ENABLED => shared.into(),
-        QUERY_SHM_TASKS => return Ok(Answer::List((0..options.tasks as c_int).collect())),
-        // What goes over a network; there is none yet.
-        QUERY_STATISTICS => return Ok(Answer::Statistics(lapi_statistics_t::default())),
+        QUERY_SHM_ENABLED => (shared_with(core).len() > 1).into(),
+        QUERY_SHM_TASKS => {
+            return Ok(Answer::List(shared_with(core).into_iter().map(|task| task as c_int).collect()));
+        }
+        QUERY_STATISTICS => return Ok(Answer::Statistics(core.stats.network.as_statistics())),
         QUERY_SHM_STATISTICS => return Ok(Answer::Statistics(peers(core).as_statistics())),
         QUERY_LOCAL_SEND_STATISTICS => return Ok(Answer::Statistics(core.stats.local.as_statistics())),
         PRINT_STATISTICS => {
             let peers = peers(core);
-            let text = statistics(core.options.me, &peers, &core.stats.local);
+            let text = statistics(core.options.me, &core.stats.network, &peers, &core.stats.local);
             // Without the lock: another thread may hold that of stdout and wait for this one.
             held.unlocked(|| print(&text));
             return Ok(Answer::Printed);
@@ -154,7 +155,13 @@ fn system_error(code: c_int) -> Option<String> {
     (!text.starts_with("Unknown error")).then_some(text)
 }
 
-/// The counts of data to and from other tasks, with what they have fetched by themselves.
+/// The tasks with which this one uses shared memory, itself included.
+fn shared_with(core: &Core) -> Vec<u32> {
+    let (me, hosts) = (core.options.me, &core.options.hosts);
+    hosts.here().into_iter().filter(|&task| task == me || hosts.shares_memory(task)).collect()
+}
+
+/// The counts of data to and from tasks of this host, with what they have fetched by themselves.
 fn peers(core: &mut Core) -> Path {
     let fetched = core.transport.remote().map_or(0, |remote| remote.fetched());
     Path { bytes_sent: core.stats.peers.bytes_sent + fetched, ..core.stats.peers }
@@ -170,15 +177,14 @@ fn unknown(query: lapi_query_t) -> Error {
 }
 
 /// The lines of PRINT_STATISTICS.
-fn statistics(me: u32, peers: &Path, local: &Path) -> String {
+fn statistics(me: u32, network: &Path, peers: &Path, local: &Path) -> String {
     let line = |way: &str, path: &Path| {
         format!(
             "task {me}: {way}: packets sent {}, received {}, data bytes sent {}, received {}, copies refused {}\n",
             path.packets_sent, path.packets_received, path.bytes_sent, path.bytes_received, path.refused
         )
     };
-    let network = Path::default();
-    [line("network", &network), line("shared memory", peers), line("local", local)].concat()
+    [line("network", network), line("shared memory", peers), line("local", local)].concat()
 }
 
 /// Writes to C's stdout, after what the program has printed before, and in one piece so that the lines of several tasks stay

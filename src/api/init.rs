@@ -1,11 +1,9 @@
 //! LAPI_Init and LAPI_Term.
 
 use crate::abi::*;
-use crate::base::asymmetric_barrier;
 use crate::base::machine::processors;
-use crate::base::sync::{Condvar, Mutex};
-use crate::base::thread::{self, ThreadConfig};
-use crate::config::{self, Config, ShmAttach, ShmBulk, UseShm};
+use crate::base::thread::ThreadConfig;
+use crate::config::{self, Config, ShmBulk};
 use crate::engine::context::request::{Policy, Preference};
 use crate::engine::context::settings::{Advertised, Options};
 use crate::engine::context::waiters::WaitPolicy;
@@ -14,17 +12,13 @@ use crate::engine::progress::wait::wait_until;
 use crate::engine::progress::{completion_threads, dispatcher, interrupt_thread, lost_peers};
 use crate::engine::transfer::flow;
 use crate::error::{Error, Result};
-use crate::job::{Connections, Identity, Openings, connect};
+use crate::job::{self, Hosts, Identity, Joined};
 use crate::report::{self, thread::ReportConfig};
-use crate::transport::mem::{self, MemOptions};
-use crate::transport::shm::remote::{self, CrossMemory};
-use crate::transport::shm::{Own, ShmTransport};
-use crate::transport::{PeerState, Transport};
-use crate::wire::hello::Hello;
-use rustix::process::{Resource, getrlimit, setrlimit};
+use crate::transport::PeerState;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
+
 /// With more bytes than this waiting for one target, beside the buffers that the environment gives (MP_REXMIT_BUF_CNT and
 /// MP_REXMIT_BUF_SIZE), calls that send to it pause.
 const LANE_BYTES: usize = 1 << 20;
@@ -106,7 +100,8 @@ fn open(
     config: &Config,
     identity: &Identity,
 ) -> Result<lapi_dev_t> {
-    let (transport, device) = join(config, identity, request.instance, request.recipe)?;
+    let Joined { transport, device, hosts, notes } =
+        job::join(config, identity, request.instance, request.recipe)?;
     if config.info_level >= 2 && identity.task == 0 {
         crate::error::log(format_args!(
             "OpenLAPI {}: {} tasks, transport {}, found by {}",
@@ -115,8 +110,9 @@ fn open(
             transport.name(),
             identity.source
         ));
+        notes.iter().for_each(|note| crate::error::log(format_args!("{note}")));
     }
-    let core = Core::new(options(config, identity, request), transport);
+    let core = Core::new(options(config, identity, hosts, request), transport);
     let settings = &context.settings;
     settings.error_check.store(false, Relaxed);
     settings.interrupts.store(request.interrupts, Relaxed);
@@ -214,119 +210,14 @@ fn end(context: &Context) {
     drop(core);
 }
 
-/// The transport to the other tasks, and the device in use.
-fn join(
-    config: &Config,
-    identity: &Identity,
-    instance: usize,
-    recipe: ThreadConfig,
-) -> Result<(Box<dyn Transport>, lapi_dev_t)> {
-    if identity.tasks == 1 {
-        let alone = mem::network(1, MemOptions::default()).pop();
-        let transport =
-            alone.ok_or_else(|| Error::new(LAPI_ERR_UNKNOWN, "a job of one task without a task"))?;
-        return Ok((Box::new(transport), LAPI_SELF_DEV));
-    }
-    if config.use_shm == UseShm::No {
-        let detail = "LAPI_USE_SHM=no with more than one task: no network transport is built yet";
-        return Err(Error::new(LAPI_ERR_CSS_LOAD_FAILED, detail));
-    }
-    if !identity.is_on_one_machine() {
-        let here = identity.common_count();
-        let detail = format!("only {here} of {} tasks are on this machine", identity.tasks);
-        return Err(match config.use_shm {
-            UseShm::Only => Error::new(LAPI_ERR_SHM_SETUP, format!("{detail}, and LAPI_USE_SHM=only")),
-            _ => Error::new(
-                LAPI_ERR_CSS_LOAD_FAILED,
-                format!("{detail}, and no network transport is built yet"),
-            ),
-        });
-    }
-    allow_open_files(identity.tasks);
-    let hello = hello(identity.tasks);
-    let asymmetric = hello.asymmetric;
-    let denied = config.shm_attach == ShmAttach::Deny;
-    let wanted = config.shm_attach != ShmAttach::No;
-    let memory = wanted.then(|| CrossMemory::new(identity.tasks, denied, config.info_level >= 2));
-    let (own, site) = Own::create(identity.task, identity.tasks)?;
-    let settings = connect::Settings {
-        identity,
-        instance: instance as u32,
-        secret: config.job_secret.as_ref().map(|secret| secret.as_bytes()),
-        openings: Openings::from_env(&config::process_env, &identity.key, identity.tasks, instance as u32),
-        hello,
-        patience: config.init_timeout,
-        info_level: config.info_level as u8,
-        hint: hint(identity),
-    };
-    let connections = Connections::open(settings, site, |service| listen(service, recipe))?;
-    let transport = ShmTransport::new(own, asymmetric, memory, Box::new(connections));
-    Ok((Box::new(transport), LAPI_SHM_DEV))
-}
-
-/// Starts the listener's thread, and returns what waits for its end.
-fn listen(service: connect::Service, recipe: ThreadConfig) -> Result<Box<dyn FnOnce() + Send>> {
-    let ready = Arc::new((Mutex::new(false), Condvar::new()));
-    let known = ready.clone();
-    let thread = thread::spawn("lapi-conn", recipe, move || {
-        // The C library makes an arena for the thread now, and not later, when the program's own memory would be moved by it.
-        drop(std::hint::black_box(Box::new([0_u8; 64])));
-        *known.0.lock() = true;
-        known.1.notify_all();
-        service.run();
-    })?;
-    let mut is_ready = ready.0.lock();
-    while !*is_ready {
-        ready.1.wait(&mut is_ready);
-    }
-    drop(is_ready);
-    Ok(Box::new(move || thread.join()))
-}
-
-/// Each task that this one connects with takes two descriptors, and more for a moment. A program that uses select(2) is left
-/// the limit that it knows as long as that is enough.
-fn allow_open_files(tasks: u32) {
-    let needed = 4 * u64::from(tasks) + 64;
-    let mut limit = getrlimit(Resource::Nofile);
-    if limit.current.is_some_and(|soft| soft < needed) {
-        limit.current = limit.maximum;
-        // If it fails, connecting reports that.
-        let _ = setrlimit(Resource::Nofile, limit);
-    }
-}
-
-/// The possible mistake when another task is not found.
-fn hint(identity: &Identity) -> Option<String> {
-    let by_hand = config::process_env("MP_CHILD").is_some() && config::process_env("MP_PARTITION").is_none();
-    by_hand.then(|| {
-        format!(
-            "MP_PARTITION is not set; tasks that are started by hand from several shells need the same value of it in \
-             all of them ({} tasks)",
-            identity.tasks
-        )
-    })
-}
-
-/// What this task sends about itself when it connects.
-fn hello(tasks: u32) -> Hello {
-    let landmark = remote::landmark();
-    Hello {
-        incarnation: remote::random(),
-        landmark: landmark.address,
-        mark: landmark.mark,
-        asymmetric: asymmetric_barrier::pays_off(tasks),
-        // SAFETY: getauxval only returns a number: where the program's headers are.
-        maps: [unsafe { libc::getauxval(libc::AT_PHDR) } as u64, hello as *const () as u64],
-        ..Hello::default()
-    }
-}
-
-fn options(config: &Config, identity: &Identity, request: &Request) -> Options {
+fn options(config: &Config, identity: &Identity, hosts: Hosts, request: &Request) -> Options {
     let processors = processors();
-    let crowded = identity.tasks > processors;
+    let here = hosts.here().len() as u32;
+    let crowded = here > processors;
     Options {
         me: identity.task,
         tasks: identity.tasks,
+        hosts,
         copy_limit: config.buf_cp_size as usize,
         buffers: config.rexmit_limit.map_or(usize::MAX, |limit| limit as usize),
         lane_bytes: LANE_BYTES.saturating_add(
@@ -344,7 +235,7 @@ fn options(config: &Config, identity: &Identity, request: &Request) -> Options {
         },
         level: request.level,
         give_up: !config.no_timeout,
-        patience: WaitPolicy::new(identity.tasks, processors, config.spin),
+        patience: WaitPolicy::new(here, processors, config.spin),
         error_handler: request.error_handler,
         advertised: Advertised {
             rexmit_buffers: config.rexmit_buf_cnt as i32,

@@ -105,9 +105,30 @@ pub const VARIABLES: &[Variable] = &[
     ),
     var(
         "MP_EUILIB",
-        "The way to tasks on other machines: the internet protocols, or an adapter driven from user space.",
-        "ip",
+        "The way to tasks on other machines: the internet protocols (not built), or libfabric.",
+        "",
         Kind::ExactWord(&["ip", "us"]),
+        LAPI_ERR_CSS_LOAD_FAILED,
+    ),
+    var(
+        "MP_EUIDEVICE",
+        "The network interface or domain to use, as libfabric names it; sn_all: all; sn_single: the best.",
+        "",
+        Kind::Text,
+        LAPI_ERR_CSS_LOAD_FAILED,
+    ),
+    var(
+        "LAPI_FABRIC_PROVIDER",
+        "The provider of libfabric to use, by its full name, such as tcp;ofi_rxm.",
+        "",
+        Kind::Text,
+        LAPI_ERR_CSS_LOAD_FAILED,
+    ),
+    var(
+        "LAPI_FABRIC_DOMAIN",
+        "The domain of the provider to use.",
+        "",
+        Kind::Text,
         LAPI_ERR_CSS_LOAD_FAILED,
     ),
     var(

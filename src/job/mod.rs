@@ -4,14 +4,19 @@
 //! distinguishes the programs and contexts of one job that follow one another. [`reporter`] is the line to the launcher for
 //! reports, and [`ended`] holds which tasks have ended, as the launcher reports them.
 
+mod board;
 mod channel;
 pub mod connect;
 pub mod ended;
+mod hosts;
 pub mod identity;
+mod join;
 mod name;
 mod openings;
 pub mod reporter;
 
 pub use connect::Connections;
+pub use hosts::Hosts;
 pub use identity::{Common, Identity};
+pub use join::{Joined, join};
 pub use openings::Openings;

@@ -39,7 +39,7 @@ pub fn look(held: &mut Held<'_>) -> Report {
         dropped: Few::of(core.dropped.iter().map(|dropped| dropped.message.src)),
         to_self: core.to_self.len(),
         lost: core.peers.lost().collect(),
-        packets: (core.stats.peers.packets_sent, core.stats.peers.packets_received),
+        packets: core.stats.packets(),
     };
     core.ops.mark(now);
     core.outbox.mark(now);

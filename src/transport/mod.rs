@@ -44,6 +44,7 @@ pub(crate) mod conformance;
 pub mod faults;
 pub mod mem;
 mod parcel;
+pub mod route;
 pub mod shm;
 
 use crate::error::Result;

@@ -10,9 +10,10 @@ use crate::engine::context::holds::Holds;
 use crate::engine::context::incoming::{Dropped, Offers, SelfMessage, Then};
 use crate::engine::context::peers::Peers;
 use crate::engine::context::settings::Options;
-use crate::engine::context::statistics::Stats;
+use crate::engine::context::statistics::{Path, Stats};
 use crate::engine::context::tuner::Tuner;
 use crate::engine::context::waiters::Waiters;
+use crate::job::Hosts;
 use crate::proto::Link;
 use crate::proto::collective::{Collectives, Failure};
 use crate::proto::inbox::Inbox;
@@ -105,6 +106,7 @@ pub struct Core {
 pub struct Wire<'a> {
     transport: &'a mut dyn Transport,
     stats: &'a mut Stats,
+    hosts: &'a Hosts,
 }
 
 impl Link for Wire<'_> {
@@ -113,7 +115,7 @@ impl Link for Wire<'_> {
         // SAFETY: the caller's promise.
         let sent = unsafe { self.transport.try_send(peer, packet) };
         let accepted = matches!(sent, SendOutcome::Sent | SendOutcome::Taken(_));
-        self.stats.peers.packets_sent += u64::from(accepted);
+        self.stats.path(self.hosts, peer).packets_sent += u64::from(accepted);
         sent
     }
 
@@ -173,13 +175,19 @@ impl Core {
     /// The outbox and its way out.
     #[inline]
     pub fn out(&mut self) -> (&mut Outbox, Wire<'_>) {
-        (&mut self.outbox, Wire { transport: &mut *self.transport, stats: &mut self.stats })
+        (&mut self.outbox, Wire { transport: &mut *self.transport, stats: &mut self.stats, hosts: &self.options.hosts })
     }
 
     /// The collective operations, the outbox and its way out.
     pub fn collective(&mut self) -> (&mut Collectives, &mut Outbox, Wire<'_>) {
-        let wire = Wire { transport: &mut *self.transport, stats: &mut self.stats };
+        let wire = Wire { transport: &mut *self.transport, stats: &mut self.stats, hosts: &self.options.hosts };
         (&mut self.collectives, &mut self.outbox, wire)
+    }
+
+    /// The statistics of the path to and from `peer`, another task.
+    #[inline]
+    pub fn path_to(&mut self, peer: Task) -> &mut Path {
+        self.stats.path(&self.options.hosts, peer)
     }
 
     /// Adds one to a counter of the program, 0 for none, for something that came from `by` or was done there.

@@ -1,5 +1,6 @@
 //! The contexts of a job, opened directly, and the threads that act as its tasks.
 
+use crate::job::Hosts;
 use crate::abi::{LAPI_err_hndlr_p, LAST_LIB, lapi_err_t, lapi_handle_t};
 use crate::api::init;
 use crate::base::thread::ThreadConfig;
@@ -137,6 +138,7 @@ fn open_one(me: Number, tasks: u32, transport: Box<dyn Transport>, habits: &Habi
     let options = Options {
         me,
         tasks,
+        hosts: Hosts::one(me, tasks),
         copy_limit: habits.copy_limit,
         buffers: usize::MAX,
         lane_bytes: 1 << 20,

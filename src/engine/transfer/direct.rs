@@ -82,8 +82,8 @@ fn advance(held: &mut Held<'_>, mut transfer: DirectCopy) {
 fn copied(held: &mut Held<'_>, mut transfer: DirectCopy, bytes: usize) {
     let core = held.core();
     match transfer.kind {
-        Kind::Push { .. } => core.stats.peers.packets_sent += 1,
-        Kind::Fetch { .. } | Kind::Pull { .. } => core.stats.peers.packets_received += 1,
+        Kind::Push { .. } => core.path_to(transfer.peer).packets_sent += 1,
+        Kind::Fetch { .. } | Kind::Pull { .. } => core.path_to(transfer.peer).packets_received += 1,
     }
     transfer.copied += bytes;
     if transfer.copied < transfer.len() {
@@ -133,7 +133,7 @@ fn announce(held: &mut Held<'_>, peer: Task, marks: Marks, bytes: u64) {
 #[cold]
 fn refused(held: &mut Held<'_>, transfer: DirectCopy) {
     let core = held.core();
-    core.stats.peers.refused += 1;
+    core.path_to(transfer.peer).refused += 1;
     let peer = transfer.peer;
     match transfer.kind {
         Kind::Push { marks, done } => {

@@ -59,7 +59,7 @@ pub fn take_reply(held: &mut Held<'_>, src: Task, cookie: u64, offset: u64, body
 pub fn got(held: &mut Held<'_>, src: Task, cookie: u64) {
     let core = held.core();
     let Some(Op::Get { len, org_cntr, handler, info, .. }) = core.ops.remove(src, cookie) else { return };
-    core.stats.peers.bytes_received += len;
+    core.path_to(src).bytes_received += len;
     core.unreported |= crate::abi::LAPI_RECV_COMPLETE;
     // SAFETY: the program's counter.
     unsafe { core.raise(org_cntr, src) };

@@ -34,6 +34,8 @@ pub struct Settings<'a> {
     pub secret: Option<&'a [u8]>,
     /// How often the tasks have opened the instance.
     pub openings: Openings,
+    /// Which opening this is.
+    pub opening: u32,
     /// What this task sends about itself; the fields that connecting knows better are filled in here.
     pub hello: Hello,
     /// After how long a task that was never found counts as dead.
@@ -83,17 +85,11 @@ impl Connections {
         site: Site,
         start: impl FnOnce(Service) -> Result<Box<dyn FnOnce() + Send>>,
     ) -> Result<Self> {
-        let Settings { identity, openings, .. } = settings;
-        let me = identity.task;
-        let opening = openings.open(me);
-        let connections = Self::listen(settings, site, opening).and_then(|shared| {
-            let join = start(Service(shared.clone()))?;
-            Ok(Self { shared, join: Some(join), openings, me, opening })
-        });
-        if connections.is_err() {
-            openings.take_back(me);
-        }
-        connections
+        let Settings { openings, opening, .. } = settings;
+        let me = settings.identity.task;
+        let shared = Self::listen(settings, site, opening)?;
+        let join = start(Service(shared.clone()))?;
+        Ok(Self { shared, join: Some(join), openings, me, opening })
     }
 
     fn listen(settings: Settings<'_>, site: Site, opening: u32) -> Result<Arc<Shared>> {
