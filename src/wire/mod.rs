@@ -3,5 +3,6 @@
 pub mod board;
 pub mod frame;
 pub mod hello;
+pub mod key;
 pub mod launcher;
 pub mod packet;
