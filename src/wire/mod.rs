@@ -4,5 +4,6 @@ pub mod board;
 pub mod card;
 pub mod frame;
 pub mod hello;
+pub mod key;
 pub mod launcher;
 pub mod packet;

@@ -312,8 +312,16 @@ pub fn mem(tasks: u32, capacity: usize, attach: bool) -> Ends {
 }
 
 /// Short packets, and copies.
-pub const SHORT: MemOptions =
-    MemOptions { max_body: MAX_BODY, capacity: 8, take: false, lose: 0, remote: true, pending: false };
+pub const SHORT: MemOptions = MemOptions {
+    max_body: MAX_BODY,
+    capacity: 8,
+    take: false,
+    lose: 0,
+    remote: true,
+    pending: false,
+    keyed: false,
+    registrations: u64::MAX,
+};
 
 /// A transport inside of the process with these options.
 pub fn asynchronous(tasks: u32, options: MemOptions) -> Ends {

@@ -56,7 +56,7 @@ fn ends(tasks: u32, rng: &mut Rng, seed: u64) -> (job::Ends, NetworkHandle, Opti
         remote: rng.chance(0.5),
         take: rng.chance(0.5),
         pending: rng.chance(0.5),
-        lose: 0,
+        ..job::SHORT
     };
     let ends = network(tasks, options);
     let handle = ends[0].handle();

@@ -64,7 +64,7 @@ fn advance(held: &mut Held<'_>, mut transfer: DirectCopy) {
     let Some(remote) = core.transport.remote() else { return refused(held, transfer) };
     // SAFETY: the program leaves the data of a put alone until the put is done; it, or its header handler, has given the
     // places for what is read.
-    let outcome = unsafe { remote.start(access, transfer.peer, &slice) };
+    let outcome = unsafe { remote.start(access, transfer.peer, None, &slice) };
     transfer.took += ticks() - before;
     let bytes = slice.iter().map(|copy| copy.len).sum::<usize>();
     match outcome {

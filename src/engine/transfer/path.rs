@@ -8,7 +8,7 @@ use crate::engine::context::Core;
 use crate::engine::context::request::{Hint, Preference};
 use crate::engine::context::tuner::Way;
 use crate::proto::outbox::SendDone;
-use crate::transport::Task;
+use crate::transport::{Reach, Task};
 
 /// Ticks between two kicks, about a millisecond: a peer that was woken is on its way.
 const BETWEEN_PRODS: u64 = 2_000_000;
@@ -17,7 +17,7 @@ const BETWEEN_PRODS: u64 = 2_000_000;
 /// not asked about: a get of few bytes is, for which the peer has to look.
 pub fn choose(core: &mut Core, peer: Task, len: usize, piece: u32, hint: Hint) -> Way {
     let policy = core.options.bulk;
-    if len == 0 || !core.reaches(peer) {
+    if len == 0 || core.reach(peer) != Reach::Open {
         return Way::Packets;
     }
     let (contiguous, polls) = (piece == 0, core.transport.polls(peer));

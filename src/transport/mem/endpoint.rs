@@ -79,6 +79,8 @@ impl Endpoint for MemTransport {
         completed.retain(|ticket| self.lent.contains_key(ticket));
         self.accesses.retain(|access| access.peer != peer);
         self.made.retain(|access| access.peer != peer);
+        let me = self.task;
+        self.network.withdraw(|registration| (registration.owner, registration.peer) == (me, peer));
     }
 
     fn keeps_time(&self) -> bool {

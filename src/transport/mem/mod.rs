@@ -40,6 +40,10 @@ pub struct MemOptions {
     pub remote: bool,
     /// Remote accesses are made when the task receives the next time, and reported then.
     pub pending: bool,
+    /// Memory is reached by keys: an access without the key of a present registration, or beyond its memory, fails.
+    pub keyed: bool,
+    /// How many registrations of each task succeed; all after that fail as if a limit had been reached.
+    pub registrations: u64,
 }
 
 /// When a lost packet is sent again.
@@ -47,7 +51,16 @@ const RESEND: Duration = Duration::from_micros(300);
 
 impl Default for MemOptions {
     fn default() -> Self {
-        Self { max_body: 8192, capacity: 64, take: false, lose: 0, remote: false, pending: false }
+        Self {
+            max_body: 8192,
+            capacity: 64,
+            take: false,
+            lose: 0,
+            remote: false,
+            pending: false,
+            keyed: false,
+            registrations: u64::MAX,
+        }
     }
 }
 
@@ -73,6 +86,8 @@ pub struct MemTransport {
     lent: BTreeMap<Ticket, Task>,
     /// Remote accesses that were started, and those that were made and not reported yet.
     accesses: VecDeque<remote::Pending>,
+    /// Registrations asked for so far.
+    registered: u64,
     made: VecDeque<remote::Made>,
     /// The peers that are not connected with this task; `true`: the peer may rejoin.
     absent: BTreeMap<Task, bool>,
@@ -93,6 +108,7 @@ impl MemTransport {
             offered: 0,
             lent: BTreeMap::new(),
             accesses: VecDeque::new(),
+            registered: 0,
             made: VecDeque::new(),
             absent: BTreeMap::new(),
             held: BTreeSet::new(),
