@@ -10,6 +10,7 @@ use crate::base::sync::Mutex;
 use crate::error::Result;
 use crate::job::identity::Identity;
 use library::{Library, Outcome, Proc};
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 /// PMIx as this process has initialised it.
@@ -33,7 +34,10 @@ pub(super) struct Pmix {
     library: &'static Library,
     me: Proc,
     task: u32,
+    tasks: u32,
     opening: u32,
+    /// The ranks of the tasks that have numbered themselves, as far as they were looked for.
+    ranks: HashMap<u32, u32>,
 }
 
 /// Initialises PMIx, if this process has not yet done so for LAPI.
@@ -53,7 +57,10 @@ pub(super) fn open(identity: &Identity, opening: u32) -> Result<Pmix> {
             *initialized.insert(Initialized { library, me, process })
         }
     };
-    Ok(Pmix { library, me, task: identity.task, opening })
+    let (task, tasks) = (identity.task, identity.tasks);
+    let mut exchange = Pmix { library, me, task, tasks, opening, ranks: HashMap::new() };
+    exchange.put(&exchange.number(), &task.to_le_bytes())?;
+    Ok(exchange)
 }
 
 /// Without it, the launcher calls the end of this task abnormal.
@@ -66,6 +73,34 @@ extern "C" fn finalize() {
 }
 
 impl Pmix {
+    fn put(&mut self, name: &str, value: &[u8]) -> Result<()> {
+        let put = self.library.put(name, value);
+        put.map_err(|status| failed(format!("PMIx_Put of \"{name}\": {}", self.library.describe(status))))
+    }
+
+    /// The name under which each rank gives its task's number.
+    fn number(&self) -> String {
+        format!("lapi-{}-number", self.opening)
+    }
+
+    /// The rank that has this number as a task. Ranks are the numbers of the tasks, unless the tasks have numbered themselves.
+    fn rank(&mut self, task: u32) -> Option<u32> {
+        if let Some(rank) = self.ranks.get(&task) {
+            return Some(*rank);
+        }
+        let name = self.number();
+        for rank in std::iter::once(task).chain(0..self.tasks) {
+            let found = self.library.get_value(&self.me.with_rank(rank), &name, PATIENCE);
+            if let Outcome::Done(number) = found
+                && number == task.to_le_bytes()
+            {
+                self.ranks.insert(task, rank);
+                return Some(rank);
+            }
+        }
+        None
+    }
+
     fn key(&self, task: u32, key: &str) -> Result<String> {
         let text = format!("lapi-{}-{task}-{key}", self.opening);
         let fits = text.len() <= library::LONGEST_KEY && !text.contains('\0');
@@ -80,8 +115,7 @@ impl Exchange for Pmix {
 
     fn publish(&mut self, key: &str, value: &[u8]) -> Result<()> {
         let name = self.key(self.task, key)?;
-        let put = self.library.put(&name, value);
-        put.map_err(|status| failed(format!("PMIx_Put of \"{key}\": {}", self.library.describe(status))))
+        self.put(&name, value)
     }
 
     fn fence(&mut self, deadline: Instant) -> Result<()> {
@@ -97,10 +131,15 @@ impl Exchange for Pmix {
 
     fn lookup(&mut self, task: u32, key: &str) -> Result<Vec<u8>> {
         let name = self.key(task, key)?;
-        // Ranks are the numbers of the tasks, unless the tasks have numbered themselves.
-        let of_rank = self.library.get_value(&self.me.with_rank(task), &name, PATIENCE);
+        let expected = self.ranks.get(&task).copied().unwrap_or(task);
+        let of_rank = self.library.get_value(&self.me.with_rank(expected), &name, PATIENCE);
         let outcome = match of_rank {
-            Outcome::Failed(_) => self.library.get_value(&self.me.with_any_rank(), &name, PATIENCE),
+            Outcome::Failed(status) => match self.rank(task) {
+                Some(rank) if rank != expected => {
+                    self.library.get_value(&self.me.with_rank(rank), &name, PATIENCE)
+                }
+                _ => Outcome::Failed(status),
+            },
             other => other,
         };
         match outcome {

@@ -64,7 +64,10 @@ pub(super) fn with<T>(
 
 impl Connection {
     fn begin(value: &str, deadline: Instant) -> Result<Self> {
-        let wrong = |why: &str| failed(format!("PMI_FD is {value}, which is {why}"));
+        let wrong = |why: &str| match mpi::State::of_this_process() {
+            mpi::State::Finalized => closed_by_mpi(),
+            _ => failed(format!("PMI_FD is {value}, which is {why}")),
+        };
         let number: i32 = value.parse().ok().filter(|fd| *fd >= 0).ok_or_else(|| wrong("no descriptor"))?;
         let inode = socket(number).ok_or_else(|| wrong("not an open socket"))?;
         let mut new = Self {
@@ -124,13 +127,11 @@ impl Connection {
                 Request::BarrierIn => late("PMI-1: not all tasks have come to the start-up exchange in time"),
                 _ => late(format!("PMI-1: the launcher has not answered {command} in time")),
             },
+            Err(Broken::Closed | Broken::Replaced) if mpi::State::of_this_process() == mpi::State::Finalized => {
+                closed_by_mpi()
+            }
             Err(Broken::Closed) => failed(format!(
-                "PMI-1: the launcher has closed PMI_FD before {command} ({})",
-                if mpi::State::of_this_process() == mpi::State::Finalized {
-                    "MPI_Finalize does that"
-                } else {
-                    "an earlier program of this task?"
-                }
+                "PMI-1: the launcher has closed PMI_FD before {command} (an earlier program of this task?)"
             )),
             Err(Broken::Replaced) => failed("PMI-1: the program has closed PMI_FD"),
             Err(Broken::System(errno)) => failed(format!("PMI-1: {command} on PMI_FD: {errno}")),
@@ -140,6 +141,11 @@ impl Connection {
         self.broken = Some(error.clone());
         Err(error)
     }
+}
+
+#[cold]
+fn closed_by_mpi() -> Error {
+    failed("PMI-1: MPI_Finalize has closed PMI_FD; call LAPI_Init before it")
 }
 
 enum Broken {

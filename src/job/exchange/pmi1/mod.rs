@@ -45,7 +45,7 @@ impl Pmi1 {
         let text = format!("lapi-{}-{task}-{key}-{piece}", self.opening);
         let fits = text.len() <= connection.longest_key && !text.contains([' ', '=', ';', '\n']);
         fits.then_some(text).ok_or_else(|| {
-            failed(format!("PMI-1: key \"{key}\" is too long (limit {})", connection.longest_key))
+            failed(format!("PMI-1: \"{key}\" makes no key of at most {} characters", connection.longest_key))
         })
     }
 }

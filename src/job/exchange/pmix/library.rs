@@ -1,4 +1,4 @@
-//! What is used of libpmix: ten functions and four structures, which have had this layout since its version 3.
+//! What is used of libpmix: eight functions and four structures, which have had this layout since its version 3.
 
 use super::super::dynamic;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -16,7 +16,6 @@ const SUCCESS: c_int = 0;
 const OPERATION_SUCCEEDED: c_int = -157;
 /// A status of our own: the value is of another kind.
 const WRONG_KIND: c_int = c_int::MIN;
-const ANY_RANK: u32 = u32::MAX;
 const ALL_RANKS: u32 = u32::MAX - 1;
 const GLOBAL: u8 = 3;
 const BOOL: u16 = 1;
@@ -87,11 +86,6 @@ impl Proc {
     /// A process of the same job.
     pub(super) fn with_rank(&self, rank: u32) -> Self {
         Self { rank, ..*self }
-    }
-
-    /// Whichever process of the same job has the key.
-    pub(super) fn with_any_rank(&self) -> Self {
-        self.with_rank(ANY_RANK)
     }
 }
 
