@@ -29,8 +29,8 @@ const ENGINE: &str = "src/engine/";
 const CAPI: &[&str] = &["abi", "api", "error", "for_each_call"];
 /// What `fortran` may use of the core, beside `capi`.
 const FORTRAN: &[&str] = &["abi", "for_each_call"];
-/// What `prof` may use of all our crates: the core's types and clock. The calls it finds by their names.
-const PROF: &[&str] = &["openlapi::abi", "openlapi::base::clock"];
+/// What `prof` may use of all our crates: the core's types, table of calls and clock. The calls it finds by their names.
+const PROF: &[&str] = &["openlapi::abi", "openlapi::for_each_call", "openlapi::base::clock"];
 /// What `cdylib` may use of all our crates.
 const CDYLIB: &[&str] = &["openlapi_capi", "openlapi_fortran"];
 
