@@ -4,27 +4,20 @@ use crate::abi::*;
 use crate::base::machine::processors;
 use crate::base::thread::ThreadConfig;
 use crate::config::{self, Config, ShmBulk};
+use crate::engine::context::Context;
 use crate::engine::context::request::{Policy, Preference};
 use crate::engine::context::settings::{Advertised, Options};
 use crate::engine::context::waiters::WaitPolicy;
-use crate::engine::context::{Context, Core, Held};
-use crate::engine::progress::wait::wait_until;
-use crate::engine::progress::{completion_threads, dispatcher, interrupt_thread, lost_peers};
-use crate::engine::transfer::flow;
+use crate::engine::progress::{closing, completion_threads, interrupt_thread};
 use crate::error::{Error, Result};
 use crate::job::{self, Hosts, Identity, Joined};
 use crate::report::{self, thread::ReportConfig};
-use crate::transport::PeerState;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant};
 
 /// With more bytes than this waiting for one target, beside the buffers that the environment gives (MP_REXMIT_BUF_CNT and
 /// MP_REXMIT_BUF_SIZE), calls that send to it pause.
 const LANE_BYTES: usize = 1 << 20;
-
-/// How long LAPI_Term tries to send what has found no room.
-const FLUSH: Duration = Duration::from_secs(5);
 
 /// What the program gives to LAPI_Init, copied out of lapi_info_t.
 #[derive(Clone, Copy)]
@@ -66,9 +59,6 @@ impl Request {
 
 /// A larger number is a mistake, or was never set; it would take the memory for its stacks.
 const MOST_COMPLETION_THREADS: i32 = 128;
-
-/// How many rounds of the dispatcher LAPI_Term makes at most for what has arrived.
-const LAST_ROUNDS: u32 = 10_000;
 
 /// Opens a context (man page LAPI_Init): reads the environment, begins to listen for other tasks, starts the threads. It waits
 /// for no other task. Returns the device in use.
@@ -112,19 +102,18 @@ fn open(
         ));
         notes.iter().for_each(|note| crate::error::log(format_args!("{note}")));
     }
-    let core = Core::new(options(config, identity, hosts, request), transport);
     let settings = &context.settings;
     settings.error_check.store(false, Relaxed);
     settings.interrupts.store(request.interrupts, Relaxed);
     settings.timeout.store(900, Relaxed);
     settings.ack_threshold.store(config.ack_thresh as i32, Relaxed);
     settings.info_level.store(config.info_level as i32, Relaxed);
-    context.open(request.handle, core)?;
+    context.open(request.handle, options(config, identity, hosts, request), transport)?;
     let threads = request.completion_threads.clamp(1, MOST_COMPLETION_THREADS) as usize;
     let started = completion_threads::start(context, threads, request.recipe)
         .and_then(|()| interrupt_thread::start(context, request.recipe));
     if let Err(error) = started {
-        end(context);
+        closing::stop(context, report::thread::dismiss);
         return Err(error);
     }
     Ok(device)
@@ -135,79 +124,7 @@ fn open(
 /// # Errors
 /// LAPI_ERR_HNDL_INVALID: the context is closed, or another thread is closing it.
 pub fn term(context: &Context) -> Result<()> {
-    let mut held = context.enter()?;
-    let nested = held.nested();
-    held.core().ending = true;
-    if !nested {
-        give_up_the_awaited(held.core());
-        let until = Instant::now() + FLUSH;
-        // What finds no room in all this time never will: the peer has stopped polling.
-        let _ = wait_until(&mut held, "LAPI_Term", |core| {
-            let idle = !core.is_sending();
-            let late = || Instant::now() >= until && !awaits_a_late_task(core);
-            (idle || late()).then_some(())
-        });
-        held.unlocked(|| context.completions.settle(FLUSH));
-        flow::release_all(held.core());
-        serve_last(&mut held);
-    }
-    if held.core().closing {
-        return Err(Error::new(LAPI_ERR_HNDL_INVALID, "another thread is ending the handle"));
-    }
-    held.core().closing = true;
-    held.core().news = true;
-    context.end_conditions(&mut held);
-    if nested {
-        // A handler ends its own context: nothing can be waited for, since this thread itself is in the middle of a call.
-        context.notifier.dismiss();
-        context.completions.dismiss();
-        report::thread::dismiss(context, false);
-        held.core().transport.close();
-        context.retire();
-        return Ok(());
-    }
-    while !held.core().inside.is_empty() {
-        held.core().news = true;
-        held.unlocked(|| std::thread::sleep(Duration::from_micros(50)));
-    }
-    drop(held);
-    end(context);
-    Ok(())
-}
-
-/// Whether something is to be sent to a task that has not called LAPI_Init yet: as long as it may come, nothing of it is lost.
-fn awaits_a_late_task(core: &Core) -> bool {
-    core.outbox.waiting_for().any(|peer| core.transport.state(peer) == PeerState::Connecting)
-}
-
-/// Data for tasks that have not connected is not waited for.
-fn give_up_the_awaited(core: &mut Core) {
-    for task in core.peers.give_up_rejoining() {
-        lost_peers::abandon(core, task, LAPI_ERR_TGT_PURGED);
-    }
-}
-
-/// Serves what has arrived until now: a peer's fence may wait for it.
-fn serve_last(held: &mut Held<'_>) {
-    for _ in 0..LAST_ROUNDS {
-        if !dispatcher::turn(held) {
-            return;
-        }
-    }
-}
-
-/// Stops the threads, notifies the peers, and takes the core out.
-fn end(context: &Context) {
-    report::thread::dismiss(context, true);
-    context.notifier.stop();
-    context.completions.stop();
-    let core = context.enter_closing().and_then(|mut held| {
-        held.core().closing = true;
-        context.end_conditions(&mut held);
-        held.core().transport.close();
-        context.close(held)
-    });
-    drop(core);
+    closing::close(context, report::thread::dismiss)
 }
 
 fn options(config: &Config, identity: &Identity, hosts: Hosts, request: &Request) -> Options {

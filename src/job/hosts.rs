@@ -46,6 +46,11 @@ impl Hosts {
         self.shared && self.is_here(task)
     }
 
+    /// The tasks with which this one uses shared memory, in ascending order, itself included.
+    pub fn sharing(&self) -> Vec<Task> {
+        if self.shared { self.here() } else { vec![self.me] }
+    }
+
     /// How many hosts there are.
     pub fn count(&self) -> u32 {
         self.of.as_ref().map_or(1, |of| of.iter().max().map_or(1, |last| last + 1))

@@ -13,9 +13,10 @@ use crate::base::thread::{self, Thread, ThreadConfig};
 use crate::config::Env;
 use crate::engine::context::Context;
 use crate::engine::context::active_handler::Run;
+use crate::engine::context::snapshot::{note_reported, snapshot};
 use crate::job::ended;
 use crate::job::reporter::Line;
-use crate::report::{self, Handlers, Locked};
+use crate::report::{Handlers, Locked};
 use crate::transport::Task;
 use crate::wire::launcher::{self, Collective, FromLauncher, FromTask, Report};
 use std::collections::BTreeSet;
@@ -275,22 +276,18 @@ impl Summary {
         self.deaf |= !context.settings.interrupts.load(Ordering::Relaxed);
         match context.enter_within(MOMENT) {
             Ok(Some(mut held)) => {
-                let report = report::look(&mut held);
-                let core = held.core();
-                if !core.waiters.list.is_empty() {
-                    core.waiters.stillness.note_reported(core.stats.moved(), moment());
-                }
-                let polls = core.activity;
+                let snapshot = snapshot(&mut held);
+                note_reported(&mut held);
                 drop(held);
-                self.task = Some(report.me);
-                self.clauses.extend(report.clauses());
-                if report.clauses().is_empty() && polls_again(context, polls) {
+                self.task = Some(snapshot.me);
+                self.clauses.extend(snapshot.clauses());
+                if snapshot.clauses().is_empty() && polls_again(context, snapshot.polls) {
                     self.clauses.push("calls LAPI again and again, without waiting there".into());
                 }
-                self.awaited.extend(report.awaited());
-                let (entered, current) = report.collective;
+                self.awaited.extend(snapshot.awaited());
+                let (entered, current) = snapshot.collective;
                 self.collectives.push((instance, entered, current.is_some()));
-                self.lines.extend(report.lines());
+                self.lines.extend(snapshot.lines());
             }
             Ok(None) => {}
             Err(owner) => {
@@ -326,7 +323,7 @@ impl Summary {
 /// Whether the program has looked for messages by itself since it had done so `polls` times.
 fn polls_again(context: &Context, polls: u64) -> bool {
     std::thread::sleep(SECOND_LOOK);
-    context.enter_within(MOMENT).is_ok_and(|held| held.is_some_and(|mut held| held.core().activity != polls))
+    context.enter_within(MOMENT).is_ok_and(|held| held.is_some_and(|mut held| held.polls() != polls))
 }
 
 /// Without a launcher that would gather it, the report goes to standard error: in one piece, each line with the task's number.

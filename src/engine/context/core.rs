@@ -1,8 +1,9 @@
-//! What a context's lock guards. A thread that holds the lock reaches it by [`crate::engine::context::Held::core`].
+//! What a context's lock guards. A thread of the engine that holds the lock reaches it by `Held::core`.
 
 use crate::abi::lapi_msg_state_t;
 use crate::base::clock::ticks;
 use crate::dgsp::DdmSlot;
+use crate::engine::context::addresses::Addresses;
 use crate::engine::context::counter;
 use crate::engine::context::counter_status::Watched;
 use crate::engine::context::direct_copy::DirectCopy;
@@ -23,9 +24,6 @@ use crate::proto::outbox::{Outbox, SendDone};
 use crate::transport::{Outgoing, Reach, SendOutcome, Task, Ticket, Transport};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
-
-/// Size of the table of LAPI_Addr_set: LOC_ADDRTBL_SZ. Indices are 1 up to this, exclusive.
-pub const ADDRESS_TABLE: usize = 1024;
 
 /// What the lock guards.
 pub struct Core {
@@ -64,7 +62,7 @@ pub struct Core {
     /// Send operations that are done, to be reported.
     pub finished: Vec<SendDone>,
     /// Functions registered by LAPI_Addr_set.
-    pub addresses: Box<[usize]>,
+    pub addresses: Addresses,
     /// Completions that LAPI_Msgpoll has not reported yet.
     pub unreported: lapi_msg_state_t,
     /// The program has called LAPI_Term: what a peer does not take any more because it has ended LAPI itself is no error.
@@ -149,7 +147,7 @@ impl Core {
             holds: Holds::default(),
             deferred: false,
             finished: Vec::with_capacity(64),
-            addresses: vec![0; ADDRESS_TABLE].into(),
+            addresses: Addresses::new(),
             unreported: 0,
             ending: false,
             closing: false,

@@ -48,7 +48,7 @@ const NAP: Duration = Duration::from_micros(100);
 
 /// A call that does not take the lock has changed a counter: wakes the threads that may wait for it.
 #[inline]
-pub fn counter_changed(context: &Context) {
+pub(in crate::engine) fn counter_changed(context: &Context) {
     if context.parking.occupied() {
         if let Ok(mut held) = context.enter() {
             held.core().news = true;
@@ -57,7 +57,7 @@ pub fn counter_changed(context: &Context) {
 }
 
 /// Waits until `ready` returns something, and makes progress meanwhile. `what` is named in errors and reports.
-pub fn wait_until<T>(
+pub(in crate::engine) fn wait_until<T>(
     held: &mut Held<'_>,
     what: impl Into<WaitTarget>,
     ready: impl FnMut(&mut Core) -> Option<T>,
@@ -67,7 +67,7 @@ pub fn wait_until<T>(
 }
 
 /// The same with another policy than the context's.
-pub fn wait_with<T>(
+pub(in crate::engine) fn wait_with<T>(
     held: &mut Held<'_>,
     what: impl Into<WaitTarget>,
     policy: WaitPolicy,
@@ -158,7 +158,7 @@ pub fn make_progress(held: &mut Held<'_>) {
 /// the pause grows with the excess: what waits grows with the square root of time, at most, and not with the speed of the
 /// program. Calls of handlers are not slowed down: they hold up the dispatcher.
 #[cold]
-pub fn throttle(held: &mut Held<'_>, tgt: Task) {
+pub(in crate::engine) fn throttle(held: &mut Held<'_>, tgt: Task) {
     if held.nested() {
         return;
     }

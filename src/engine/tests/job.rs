@@ -160,7 +160,7 @@ fn open_one(me: Number, tasks: u32, transport: Box<dyn Transport>, habits: &Habi
     });
     locked(&TASKS).insert(context.handle_ptr().addr(), task.clone());
     let handle = HANDLES.fetch_add(1, Ordering::Relaxed);
-    context.open(handle, Core::new(options, transport)).expect("a context that is not open");
+    context.open(handle, options, transport).expect("a context that is not open");
     context.settings.interrupts.store(habits.notifier, Ordering::Relaxed);
     completion_threads::start(&context, habits.completion_threads, ThreadConfig::PLAIN).expect("threads");
     if habits.notifier {

@@ -4,8 +4,8 @@ use super::calls::{Extras, counter, enter, forever, put, wait};
 use super::job::{self, Habits, Task, in_threads};
 use crate::api::fence;
 use crate::engine::context::request::Preference;
+use crate::engine::context::snapshot::{Kind, Snapshot, snapshot};
 use crate::engine::context::waiters::WaitPolicy;
-use crate::report::{self, Kind, Report};
 use crate::transport::PeerState;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,12 +19,12 @@ fn open(tasks: u32, room: usize) -> Vec<Arc<Task>> {
     job::open(job::mem(tasks, room, false), &habits)
 }
 
-fn look(task: &Task) -> Report {
-    report::look(&mut enter(task))
+fn look(task: &Task) -> Snapshot {
+    snapshot(&mut enter(task))
 }
 
 /// Makes reports until one is as wanted.
-fn eventually(task: &Task, enough: impl Fn(&Report) -> bool) -> Report {
+fn eventually(task: &Task, enough: impl Fn(&Snapshot) -> bool) -> Snapshot {
     let last = Instant::now() + Duration::from_secs(20);
     loop {
         let report = look(task);
