@@ -5,7 +5,8 @@
 //! | 0 | `key`: names the registration |
 //! | 1 | `offset`: what is added to an address of the owner (modulo 2^64) to get the address that the network wants |
 //!
-//! The words are little-endian. A body that holds a key ends with it.
+//! The words are little-endian. An active message's key is behind its user header. Other requests have an [`Exposed`] as their
+//! body: the address of the memory, then the key.
 
 /// What a peer needs for accesses to memory that was registered for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,9 +42,44 @@ impl Key {
     }
 }
 
+/// Memory that a peer may access: what a request for an access says of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exposed {
+    /// Its address, as its owner knows it.
+    pub addr: u64,
+    /// The key of its registration.
+    pub key: Key,
+}
+
+impl Exposed {
+    /// The length in bytes.
+    pub const LEN: usize = 8 + Key::LEN;
+
+    /// The words as they travel.
+    pub fn encode(self) -> [u8; Self::LEN] {
+        let mut bytes = [0; Self::LEN];
+        bytes[..8].copy_from_slice(&self.addr.to_le_bytes());
+        bytes[8..].copy_from_slice(&self.key.encode());
+        bytes
+    }
+
+    /// Reads them. `None` when the bytes are too few.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let (addr, rest) = bytes.split_first_chunk::<8>()?;
+        Some(Self { addr: u64::from_le_bytes(*addr), key: Key::decode(rest)? })
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Key;
+    use super::{Exposed, Key};
+
+    #[test]
+    fn exposed_memory_travels() {
+        let exposed = Exposed { addr: 0x1234_5678_9abc, key: Key { key: 7, offset: u64::MAX } };
+        assert_eq!(Exposed::decode(&exposed.encode()), Some(exposed));
+        assert_eq!(Exposed::decode(&exposed.encode()[..Exposed::LEN - 1]), None);
+    }
 
     #[test]
     fn a_key_travels() {

@@ -32,6 +32,9 @@ fn patience() -> Duration {
 /// The longest body of a packet in memory: long messages need not be long.
 pub const MAX_BODY: usize = 1536;
 
+/// Messages of this many bytes and more go by bulk transfer, where there is one.
+pub const BULK_MINIMUM: usize = 5_000;
+
 /// The ends of a transport, one for each task.
 pub type Ends = Vec<Box<dyn Transport>>;
 
@@ -142,7 +145,12 @@ fn open_one(me: Number, tasks: u32, transport: Box<dyn Transport>, habits: &Habi
         copy_limit: habits.copy_limit,
         buffers: usize::MAX,
         lane_bytes: 1 << 20,
-        bulk: Policy { preference: habits.preference, crowded: false },
+        bulk: Policy {
+            by_key: habits.preference != Preference::Packets,
+            minimum: BULK_MINIMUM,
+            preference: habits.preference,
+            crowded: false,
+        },
         patience: habits.patience,
         level: LAST_LIB,
         give_up: true,
