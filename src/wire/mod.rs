@@ -4,4 +4,5 @@ pub mod board;
 pub mod frame;
 pub mod hello;
 pub mod launcher;
+pub mod network;
 pub mod packet;
