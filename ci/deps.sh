@@ -8,6 +8,9 @@ need() { # need PACKAGE COMMAND...: the package is missing when the command fail
     shift
     "$@" >/dev/null 2>&1 || missing+=("$package")
 }
+libclang() { # the library that bindgen opens
+    compgen -G "/usr/lib/llvm-*/lib/libclang.so*"
+}
 compiles() { # compiles COMPILER HEADER
     # shellcheck disable=SC2086 # a compiler and its options
     echo "#include <$2>" | $1 -E -
@@ -24,6 +27,9 @@ for purpose in "$@"; do
         need libc6-dev compiles gcc stdio.h
         ;;
     test)
+        # Tests of networks, and of the bindings to libfabric: the library, its headers, and what bindgen reads them with.
+        need libfabric-dev compiles gcc rdma/fabric.h
+        need libclang-dev libclang
         # The wrappers, the headers and the samples are compiled as C++ too.
         need g++ command -v g++
         # The formatters of man pages check them for errors.

@@ -44,6 +44,7 @@
 
 #[cfg(test)]
 pub(crate) mod conformance;
+pub mod fabric;
 pub mod faults;
 pub mod mem;
 mod parcel;

@@ -7,4 +7,5 @@ pub mod frame;
 pub mod hello;
 pub mod key;
 pub mod launcher;
+pub mod network;
 pub mod packet;

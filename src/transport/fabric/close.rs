@@ -1,0 +1,61 @@
+//! The end of LAPI for this task: what was sent arrives, and the peers that know this task are informed.
+
+use super::FabricTransport;
+use super::peer::{Peer, Standing, Wants};
+use crate::transport::Task;
+use std::time::{Duration, Instant};
+
+/// How long the end waits for the peers, at most.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// How long it waits for one that has ended LAPI itself: it may be waiting for this task.
+const LINGER_FOR_CLOSED: Duration = Duration::from_millis(50);
+
+impl FabricTransport {
+    pub(super) fn end(&mut self) {
+        if std::mem::replace(&mut self.closed, true) {
+            return;
+        }
+        let start = Instant::now();
+        self.linger(|end| (end.sends.under_way() == 0 && !end.has_pending()) || start.elapsed() > LINGER);
+        let known =
+            |peer: &Option<Box<Peer>>| peer.as_ref().is_some_and(|peer| peer.is_up() && peer.has_met());
+        let peers: Vec<Task> =
+            (0..self.peers.len()).filter(|&at| known(&self.peers[at])).map(|at| at as Task).collect();
+        for &task in &peers {
+            self.want(task, Wants::DEPARTURE);
+            self.send_own(task);
+        }
+        self.linger(|end| {
+            let passed = start.elapsed();
+            passed > LINGER || peers.iter().all(|&task| end.may_forget(task, passed)) && !end.has_pending()
+        });
+        self.device.close_endpoint();
+        self.completed.clear();
+        self.queued.clear();
+    }
+
+    /// Makes progress until something is so.
+    fn linger(&mut self, until: impl Fn(&Self) -> bool) {
+        for turn in 0_u32.. {
+            self.advance();
+            if until(self) {
+                return;
+            }
+            if turn < 1000 {
+                std::thread::yield_now()
+            } else {
+                std::thread::sleep(Duration::from_micros(100))
+            }
+        }
+    }
+
+    /// Whether nothing is to be expected from a peer that was informed of the end.
+    fn may_forget(&self, task: Task, passed: Duration) -> bool {
+        self.peer(task).is_none_or(|peer| match peer.standing {
+            Standing::Up => peer.knows_departure,
+            Standing::Closed => peer.knows_departure || passed > LINGER_FOR_CLOSED,
+            Standing::Dead(_) | Standing::Parted | Standing::Awaited => true,
+        })
+    }
+}

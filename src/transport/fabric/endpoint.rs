@@ -1,0 +1,269 @@
+//! Packets through the endpoint.
+
+use super::ofi::Errno;
+use super::peer::{Peer, Standing, Wants};
+use super::send::write;
+use super::{COPY, FabricTransport, WINDOW};
+use crate::base::bytes::pad8;
+use crate::transport::{Endpoint, Inbound, Limits, Outgoing, RemoteAccess, SendOutcome, Task, Ticket};
+use crate::wire::network::{FRAME, Frame, Kind};
+use std::time::{Duration, Instant};
+
+/// When something that had no room in the endpoint is tried again.
+const RETRY: Duration = Duration::from_millis(1);
+
+/// How long a recall waits for the endpoint to end what it has begun. A peer that takes nothing for longer is silent.
+const RECALL: Duration = Duration::from_millis(200);
+
+impl Endpoint for FabricTransport {
+    fn name(&self) -> &'static str {
+        "fabric"
+    }
+
+    fn limits(&self, _peer: Task) -> Limits {
+        self.limits
+    }
+
+    #[inline]
+    unsafe fn try_send(&mut self, task: Task, packet: &Outgoing<'_>) -> SendOutcome {
+        if let Some(refusal) = self.refusal(task) {
+            return refusal;
+        }
+        let len = FRAME + packet.head.len() + pad8(packet.body_len());
+        let Some(peer) = self.peers[task as usize].as_deref_mut() else { return SendOutcome::Gone };
+        let Some(address) = peer.address else { return SendOutcome::Gone };
+        let frame = Frame {
+            kind: Kind::Packet,
+            src: self.me,
+            tag: peer.theirs,
+            credits: peer.owed.get(),
+            head_len: packet.head.len(),
+            body_len: packet.body_len() as u32,
+        };
+        if len <= self.inject && peer.queued == 0 {
+            // SAFETY: the caller's promise.
+            let words = unsafe { write(&mut self.scratch, &frame, packet, false) } / 8;
+            let bytes = bytes_of(&self.scratch[..words]);
+            match self.device.inject(bytes, address) {
+                Ok(()) => {
+                    peer.note_sent();
+                    return SendOutcome::Sent;
+                }
+                Err(errno) => return self.send_injected_later(task, words, errno),
+            }
+        }
+        if !self.sends.has_free() {
+            self.advance();
+            if let Some(refusal) = self.refusal_without_buffer(task) {
+                return refusal;
+            }
+        }
+        let ticket = (self.lends && len > COPY && packet.lendable().is_some()).then(|| self.ticket());
+        // SAFETY: the caller's promise.
+        let Some(slot) = (unsafe { self.sends.make(task, &frame, packet, ticket) }) else {
+            return SendOutcome::NoRoom;
+        };
+        self.post_or_queue(task, slot).unwrap_or(ticket.map_or(SendOutcome::Sent, SendOutcome::Taken))
+    }
+
+    #[inline]
+    fn completed(&mut self) -> Option<Ticket> {
+        Some(self.completed.pop_front()?.1)
+    }
+
+    fn recall(&mut self, task: Task) {
+        if std::mem::replace(&mut self.recalling, true) {
+            return;
+        }
+        let deadline = Instant::now() + RECALL;
+        while self.sends.recall(task) && !self.device.is_closed() {
+            self.advance();
+            if Instant::now() > deadline {
+                self.sends.of(task).for_each(|slot| self.device.cancel(slot));
+                break;
+            }
+            std::thread::yield_now();
+        }
+        self.completed.retain(|(to, _)| *to != task);
+        self.recalling = false;
+    }
+
+    #[inline]
+    fn recv(&mut self) -> Option<Inbound> {
+        assert!(self.out.is_none(), "the packet before has not been released");
+        if self.ready.is_empty() {
+            self.advance();
+        }
+        let arrived = self.ready.pop_front()?;
+        if let Some(peer) = self.peers[arrived.src as usize].as_deref_mut() {
+            peer.waiting = peer.waiting.saturating_sub(1);
+            peer.progress += 1;
+        }
+        Some(self.out.insert(arrived).inbound())
+    }
+
+    fn hold(&mut self, task: Task, held: bool) {
+        let Self { peers, ready, .. } = self;
+        let Some(peer) = peers[task as usize].as_deref_mut() else { return };
+        if std::mem::replace(&mut peer.held, held) == held || peer.standing == Standing::Awaited {
+            return;
+        }
+        if held {
+            for arrived in std::mem::take(ready) {
+                if arrived.src == task { peer.aside.push_back(arrived) } else { ready.push_back(arrived) }
+            }
+        } else {
+            ready.append(&mut peer.aside);
+        }
+    }
+
+    #[inline]
+    fn release(&mut self, _packet: Inbound) {
+        let Some(arrived) = self.out.take() else { return };
+        let (src, tag) = (arrived.src, arrived.tag);
+        self.buffers.release(&self.device, arrived);
+        let Some(peer) = self.peers[src as usize].as_deref_mut() else { return };
+        if tag != peer.mine || !peer.is_up() {
+            return;
+        }
+        peer.owed.set(peer.owed.get() + 1);
+        if u32::from(peer.owed.get()) >= WINDOW / 2 {
+            self.want(src, Wants::CREDITS);
+            self.send_own(src);
+        }
+    }
+
+    fn keeps_time(&self) -> bool {
+        true
+    }
+
+    fn due(&self) -> Option<Instant> {
+        let waits = !self.queued.is_empty() || self.has_pending() || self.sends.copies() != 0;
+        let unwatched = self.armed && self.device.descriptor().is_none();
+        (!self.closed && (waits || unwatched)).then(|| Instant::now() + RETRY)
+    }
+
+    fn serve(&mut self) {
+        self.advance();
+    }
+
+    fn settled(&self) -> bool {
+        self.closed
+            || (self.sends.under_way() == 0
+                && self.queued.is_empty()
+                && self.completed.is_empty()
+                && !self.has_pending())
+    }
+
+    fn remote(&mut self) -> Option<&mut dyn RemoteAccess> {
+        None
+    }
+
+    fn close(&mut self) {
+        self.end();
+    }
+}
+
+impl Peer {
+    /// A packet was accepted; its frame returns all credits.
+    #[inline]
+    pub(super) fn note_sent(&mut self) {
+        self.sent = self.sent.wrapping_add(1);
+        self.in_flight += 1;
+        self.owed.set(0);
+        self.no_room = false;
+        self.met = true;
+    }
+}
+
+impl FabricTransport {
+    /// Why a packet to the peer is not accepted; at first contact its address is entered.
+    #[inline]
+    fn refusal(&mut self, task: Task) -> Option<SendOutcome> {
+        match self.peer(task) {
+            Some(peer) if peer.is_up() && peer.in_flight < WINDOW && !self.closed => None,
+            _ => self.refusal_unless_room(task),
+        }
+    }
+
+    #[cold]
+    fn refusal_unless_room(&mut self, task: Task) -> Option<SendOutcome> {
+        if self.closed || !self.meet(task) {
+            return Some(SendOutcome::Gone);
+        }
+        // Credits may have arrived.
+        self.advance();
+        let peer = self.peer_mut(task)?;
+        match peer.standing {
+            Standing::Up if peer.in_flight < WINDOW => None,
+            Standing::Up => {
+                peer.no_room = true;
+                Some(SendOutcome::NoRoom)
+            }
+            Standing::Awaited => Some(SendOutcome::NoRoom),
+            Standing::Closed | Standing::Dead(_) | Standing::Parted => Some(SendOutcome::Gone),
+        }
+    }
+
+    #[cold]
+    fn refusal_without_buffer(&mut self, task: Task) -> Option<SendOutcome> {
+        if !self.peer(task).is_some_and(Peer::is_up) {
+            return Some(SendOutcome::Gone);
+        }
+        self.refused = !self.sends.has_free();
+        self.refused.then_some(SendOutcome::NoRoom)
+    }
+
+    /// The endpoint has no room for a message that is complete, or the peer is lost.
+    #[cold]
+    fn send_injected_later(&mut self, task: Task, words: usize, errno: Errno) -> SendOutcome {
+        if !errno.is_again() {
+            self.lose(task, errno.text());
+            self.settle();
+            return SendOutcome::Gone;
+        }
+        if !self.sends.has_free() {
+            self.refused = true;
+            return SendOutcome::NoRoom;
+        }
+        let Some(slot) = self.sends.make_of(task, &self.scratch[..words]) else { return SendOutcome::NoRoom };
+        self.post_or_queue(task, slot).unwrap_or(SendOutcome::Sent)
+    }
+
+    /// Sends a message, now or as soon as the endpoint has room: an outcome when the peer is lost.
+    fn post_or_queue(&mut self, task: Task, slot: usize) -> Option<SendOutcome> {
+        let peer = self.peers[task as usize].as_deref_mut()?;
+        let posted = match peer.address {
+            Some(address) if peer.queued == 0 => self.sends.post(&self.device, address, slot),
+            _ => Err(Errno::AGAIN),
+        };
+        match posted {
+            Ok(()) => {}
+            Err(errno) if errno.is_again() => {
+                peer.queued += 1;
+                self.queued.push_back(slot);
+            }
+            Err(errno) => {
+                self.sends.end(slot);
+                self.lose(task, errno.text());
+                self.settle();
+                return Some(SendOutcome::Gone);
+            }
+        }
+        peer.note_sent();
+        // What the endpoint has copied has ended already.
+        self.advance();
+        None
+    }
+
+    fn ticket(&mut self) -> Ticket {
+        self.next_ticket += 1;
+        Ticket(self.next_ticket)
+    }
+}
+
+/// The words of a message as the bytes that are sent.
+fn bytes_of(words: &[u64]) -> &[u8] {
+    // SAFETY: bytes have no alignment and every value.
+    unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) }
+}

@@ -1,0 +1,246 @@
+//! Tasks on several machines, by the reliable-datagram endpoints of libfabric.
+//!
+//! A task has one endpoint ([`ofi::Device`]), chosen by [`provider`]. It sends packets from buffers ([`send`]) or from the
+//! program's memory, and receives them into buffers for many messages ([`receive`]). Credits bound what is on its way to a
+//! peer: the receiver returns one for each packet that is released.
+//!
+//! There is no connection to be made: a peer's address is entered at first contact, and the peer counts as up. Each frame has
+//! the tag that its receiver wants. The first one follows from the job's secret; tasks that part and rejoin choose others
+//! ([`peer`]), so that what is under way from before is recognised and dropped.
+
+mod close;
+mod endpoint;
+mod ofi;
+mod peer;
+mod progress;
+mod provider;
+mod receive;
+mod send;
+mod wakeup;
+
+use super::{Limits, PeerState, Task, Ticket};
+use crate::abi::LAPI_ERR_CSS_LOAD_FAILED;
+use crate::error::{Error, Result};
+use crate::transport::HEAD_MAX;
+use crate::wire::network::FRAME;
+use ofi::{Device, Errno, Slot};
+use peer::Peer;
+use receive::{Arrived, BUFFERS, Buffers};
+use rustix::event::{EventfdFlags, epoll, eventfd};
+use send::{SENDS, Sends};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+
+pub use provider::{Choice, Wishes};
+
+/// The longest body of a packet, in bytes.
+const MAX_BODY: usize = 64 << 10;
+/// The longest message.
+const LONGEST: usize = FRAME + HEAD_MAX + MAX_BODY;
+/// Packets on their way to a peer, at most.
+const WINDOW: u32 = 64;
+/// Messages of up to this number of bytes are injected: one call, no report.
+const INJECT: usize = 4096;
+/// Packets of more bytes than this are sent from the program's memory.
+const COPY: usize = 8192;
+
+/// What a task needs to open its endpoint.
+#[derive(Clone, Debug)]
+pub struct FabricSettings {
+    /// This task.
+    pub me: Task,
+    /// Tasks of the job.
+    pub tasks: u32,
+    /// Which provider is to be used.
+    pub wishes: Wishes,
+    /// The job's secret: a task with another one is not understood.
+    pub secret: u64,
+}
+
+/// Finds the addresses of peers.
+pub trait Directory: Send {
+    /// What `peer` has published: the second part of what [`Fabric::open`] returned there. Called at first contact, and when
+    /// a peer rejoins.
+    ///
+    /// # Errors
+    /// The peer has published nothing.
+    fn address_of(&mut self, peer: Task) -> Result<Vec<u8>>;
+}
+
+/// Opens endpoints.
+#[derive(Debug)]
+pub struct Fabric;
+
+/// An open endpoint that is not used yet.
+pub struct Own {
+    settings: FabricSettings,
+    choice: Choice,
+    device: Device,
+    published: Vec<u8>,
+}
+
+impl Fabric {
+    /// Opens the endpoint of a task, and returns the address that its peers need.
+    ///
+    /// # Errors
+    /// `LAPI_ERR_CSS_LOAD_FAILED`: libfabric is not installed, has no provider as wished, or the provider refuses.
+    pub fn open(settings: FabricSettings) -> Result<(Own, Vec<u8>)> {
+        let failed = |why: String| Error::new(LAPI_ERR_CSS_LOAD_FAILED, why);
+        let (info, choice) = provider::choose(&settings.wishes, LONGEST).map_err(failed)?;
+        let provider = info.provider();
+        let refused = |(what, errno): (&str, Errno)| failed(format!("{provider}: {what}: {}", errno.text()));
+        let device = Device::open(info, BUFFERS + SENDS, LONGEST).map_err(refused)?;
+        let name = device.name().map_err(|errno| refused(("fi_getname", errno)))?;
+        let published = publish(&device, &name);
+        Ok((Own { settings, choice, device, published: published.clone() }, published))
+    }
+}
+
+impl Own {
+    /// Which provider was chosen, and why not the others.
+    pub fn choice(&self) -> &Choice {
+        &self.choice
+    }
+}
+
+/// What a task publishes: its protocol, so that a peer with another one is recognised, and its address.
+fn publish(device: &Device, name: &[u8]) -> Vec<u8> {
+    let (protocol, version) = device.info().protocol();
+    let numbers = [device.info().address_format(), protocol, version, MAX_BODY as u32, WINDOW];
+    let mut bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+    bytes.extend(name);
+    bytes
+}
+
+/// The bytes before the address.
+const PUBLISHED_BEFORE: usize = 20;
+
+/// One task's end of the network.
+pub struct FabricTransport {
+    /// Closed before the memory that it uses: fields are dropped in order.
+    device: Device,
+    sends: Sends,
+    buffers: Buffers,
+    me: Task,
+    limits: Limits,
+    /// Messages of up to this number of bytes are injected.
+    inject: usize,
+    /// Messages are sent from the program's memory, when they are longer than [`COPY`].
+    lends: bool,
+    /// What this task has published.
+    published: Vec<u8>,
+    /// The tag of frames at first contact.
+    first_tag: u32,
+    last_tag: u32,
+    directory: Box<dyn Directory>,
+    peers: Vec<Option<Box<Peer>>>,
+    /// Packets that have arrived, in the order of their arrival, but those of peers that are held.
+    ready: VecDeque<Arrived>,
+    /// The packet that was handed out and not released yet.
+    out: Option<Arrived>,
+    /// Messages that the endpoint had no room for, in order.
+    queued: VecDeque<Slot>,
+    /// Taken packets that have ended and were not reported yet.
+    completed: VecDeque<(Task, Ticket)>,
+    /// Peers that have rejoined and were not named yet.
+    back: VecDeque<(Task, u64)>,
+    /// Peers to which messages of the transport's own are to be sent.
+    pending: RefCell<Vec<Task>>,
+    /// Peers that have left, for which nothing must be under way any more.
+    left: Vec<Task>,
+    recalling: bool,
+    next_ticket: u64,
+    /// One message, while it is injected.
+    scratch: Box<[u64]>,
+    /// Something has happened since the task was last armed that a sleeper waits for.
+    noted: bool,
+    /// A packet was refused because all send buffers were in use.
+    refused: bool,
+    armed: bool,
+    /// The completion queue is watched by `epoll`.
+    watching: bool,
+    closed: bool,
+    event: OwnedFd,
+    epoll: OwnedFd,
+}
+
+impl FabricTransport {
+    /// A task that has not had contact with any peer yet.
+    ///
+    /// # Errors
+    /// `LAPI_ERR_CSS_LOAD_FAILED`: memory cannot be registered, or no descriptor is left.
+    pub fn new(own: Own, directory: Box<dyn Directory>) -> Result<Self> {
+        let Own { settings, mut device, published, .. } = own;
+        let FabricSettings { me, tasks, secret, .. } = settings;
+        let provider = device.info().provider();
+        let failed = |why: String| Error::new(LAPI_ERR_CSS_LOAD_FAILED, format!("{provider}: {why}"));
+        let memory = |errno: Errno| failed(format!("no memory for packets: {}", errno.text()));
+        let buffers = Buffers::new(&mut device).map_err(memory)?;
+        let sends = Sends::new(&mut device, BUFFERS, LONGEST).map_err(memory)?;
+        let descriptor = |reason: rustix::io::Errno| failed(format!("no event descriptor: {reason}"));
+        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(descriptor)?;
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(descriptor)?;
+        epoll::add(&epoll, &event, epoll::EventData::new_u64(0), epoll::EventFlags::IN)
+            .map_err(descriptor)?;
+        let window = WINDOW as usize;
+        let limits = Limits {
+            max_body: MAX_BODY,
+            ordered: device.info().ordered(),
+            window,
+            receive_buffer: window * MAX_BODY,
+        };
+        // A tag that is never 0 and that the tags of rejoining tasks avoid: they are odd.
+        let first_tag = ((secret ^ secret >> 32) as u32) << 1 | 1 << 31;
+        Ok(Self {
+            inject: INJECT.min(device.info().inject_size()),
+            lends: device.info().gathers() && !device.info().registers(),
+            device,
+            sends,
+            buffers,
+            me,
+            limits,
+            published,
+            first_tag,
+            last_tag: 0,
+            directory,
+            peers: std::iter::repeat_with(|| None).take(tasks as usize).collect(),
+            ready: VecDeque::new(),
+            out: None,
+            queued: VecDeque::new(),
+            completed: VecDeque::new(),
+            back: VecDeque::new(),
+            pending: RefCell::default(),
+            left: Vec::new(),
+            recalling: false,
+            next_ticket: 0,
+            scratch: vec![0; LONGEST.div_ceil(8)].into_boxed_slice(),
+            noted: false,
+            refused: false,
+            armed: false,
+            watching: false,
+            closed: false,
+            event,
+            epoll,
+        })
+    }
+
+    /// Another task has found that `peer` has died: it is dead here, too. Has no effect on a peer that has left.
+    pub fn note_death(&mut self, peer: Task) {
+        if peer != self.me && self.state_of(peer) == PeerState::Up {
+            self.lose(peer, "has died, as another task reports".to_owned());
+            self.settle();
+            self.notify();
+        }
+    }
+}
+
+impl Drop for FabricTransport {
+    /// A task that ends without a message, as after a LAPI_Init that fails, must not be waited for.
+    fn drop(&mut self) {
+        crate::transport::Endpoint::close(self);
+    }
+}
+
+#[cfg(test)]
+mod tests;

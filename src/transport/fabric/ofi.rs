@@ -1,0 +1,569 @@
+//! libfabric behind safe functions: what there is ([`list`]), and one open endpoint with its address vector and completion queue
+//! ([`Device`]). No other file calls libfabric.
+
+use libfabric_sys::bindings as fi;
+use libfabric_sys::{Library, calls};
+use std::cell::UnsafeCell;
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::mem::MaybeUninit;
+use std::os::fd::{BorrowedFd, RawFd};
+use std::ptr::{self, NonNull};
+
+/// What memory registration may ask of us: we do what the provider says.
+const MR_MODE: u32 =
+    fi::FI_MR_LOCAL | fi::FI_MR_VIRT_ADDR | fi::FI_MR_ALLOCATED | fi::FI_MR_PROV_KEY | fi::FI_MR_ENDPOINT;
+
+/// The entries that are taken out of the completion queue at a time.
+const BATCH: usize = 16;
+
+/// The pieces of one message.
+pub(super) const PIECES: usize = 3;
+
+/// An error of libfabric: its number, above 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Errno(pub(super) c_int);
+
+impl Errno {
+    /// No room now.
+    pub(super) const AGAIN: Self = Self(fi::FI_EAGAIN as c_int);
+
+    /// libfabric's text for it.
+    pub(super) fn text(self) -> String {
+        Library::get().map_or_else(|_| format!("error {}", self.0), |library| library.strerror(self.0))
+    }
+
+    pub(super) fn is_again(self) -> bool {
+        self.0 == fi::FI_EAGAIN as c_int
+    }
+}
+
+fn checked(code: c_int) -> Result<(), Errno> {
+    if code < 0 { Err(Errno(-code)) } else { Ok(()) }
+}
+
+/// One way to reach peers: a provider, a fabric, a domain and an address.
+pub(super) struct Info {
+    raw: NonNull<fi::fi_info>,
+    library: &'static Library,
+}
+
+// SAFETY: the element is this object's alone.
+unsafe impl Send for Info {}
+
+impl Drop for Info {
+    fn drop(&mut self) {
+        // SAFETY: of fi_dupinfo, freed once.
+        unsafe { self.library.free_info(self.raw.as_ptr()) }
+    }
+}
+
+/// Everything that has reliable-datagram endpoints with messages and remote access, in libfabric's order.
+pub(super) fn list() -> Result<Vec<Info>, String> {
+    let library = Library::get()?;
+    let hints = NonNull::new(library.alloc_info()).ok_or("no memory")?;
+    let hints = Info { raw: hints, library };
+    let mut first = ptr::null_mut();
+    // SAFETY: an element of fi_allocinfo has all attributes that are set here. The list is freed below.
+    let code = unsafe {
+        let raw = hints.raw.as_ptr();
+        (*raw).caps = (fi::FI_MSG | fi::FI_RMA | fi::FI_MULTI_RECV).into();
+        (*raw).mode = fi::FI_CONTEXT | fi::FI_CONTEXT2;
+        (*(*raw).ep_attr).type_ = fi::FI_EP_RDM;
+        (*(*raw).domain_attr).mr_mode = MR_MODE as c_int;
+        (*(*raw).domain_attr).resource_mgmt = fi::FI_RM_ENABLED;
+        (*(*raw).domain_attr).threading = fi::FI_THREAD_DOMAIN;
+        library.get_info(library.api_version(), ptr::null(), ptr::null(), 0, raw, &raw mut first)
+    };
+    match checked(code) {
+        Err(errno) if errno.0 == fi::FI_ENODATA as c_int => return Ok(Vec::new()),
+        Err(errno) => return Err(format!("fi_getinfo: {}", errno.text())),
+        Ok(()) => {}
+    }
+    let mut found = Vec::new();
+    let mut at: *mut fi::fi_info = first;
+    while !at.is_null() {
+        // SAFETY: an element of the list.
+        unsafe {
+            if let Some(raw) = NonNull::new(library.dup_info(at)) {
+                found.push(Info { raw, library });
+            }
+            at = (*at).next;
+        }
+    }
+    // SAFETY: the list of fi_getinfo, freed once.
+    unsafe { library.free_info(first) };
+    Ok(found)
+}
+
+/// # Safety
+/// `text` is null or a string of C.
+unsafe fn owned(text: *const c_char) -> String {
+    if text.is_null() {
+        return String::new();
+    }
+    // SAFETY: the caller's promise.
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+}
+
+impl Info {
+    fn raw(&self) -> &fi::fi_info {
+        // SAFETY: valid as long as this object.
+        unsafe { self.raw.as_ref() }
+    }
+
+    fn domain(&self) -> &fi::fi_domain_attr {
+        // SAFETY: every element has these attributes.
+        unsafe { &*self.raw().domain_attr }
+    }
+
+    fn sending(&self) -> &fi::fi_tx_attr {
+        // SAFETY: every element has these attributes.
+        unsafe { &*self.raw().tx_attr }
+    }
+
+    fn endpoint(&self) -> &fi::fi_ep_attr {
+        // SAFETY: every element has these attributes.
+        unsafe { &*self.raw().ep_attr }
+    }
+
+    /// Such as `tcp;ofi_rxm`.
+    pub(super) fn provider(&self) -> String {
+        // SAFETY: every element has these attributes; a string or null.
+        unsafe { owned((*self.raw().fabric_attr).prov_name) }
+    }
+
+    pub(super) fn fabric_name(&self) -> String {
+        // SAFETY: every element has these attributes; a string or null.
+        unsafe { owned((*self.raw().fabric_attr).name) }
+    }
+
+    pub(super) fn domain_name(&self) -> String {
+        // SAFETY: a string or null.
+        unsafe { owned(self.domain().name) }
+    }
+
+    /// The bytes of this task's address, as far as they are known.
+    pub(super) fn source(&self) -> &[u8] {
+        let raw = self.raw();
+        if raw.src_addr.is_null() {
+            return &[];
+        }
+        // SAFETY: libfabric has made the address with its length.
+        unsafe { std::slice::from_raw_parts(raw.src_addr.cast(), raw.src_addrlen) }
+    }
+
+    /// The family of its addresses: FI_SOCKADDR_IN and its like.
+    pub(super) fn address_format(&self) -> u32 {
+        self.raw().addr_format
+    }
+
+    /// The protocol on the wire: two tasks with different ones do not understand each other.
+    pub(super) fn protocol(&self) -> (u32, u32) {
+        (self.endpoint().protocol, self.endpoint().protocol_version)
+    }
+
+    /// Whether messages to one peer arrive in the order in which they were sent.
+    pub(super) fn ordered(&self) -> bool {
+        self.sending().msg_order & u64::from(fi::FI_ORDER_SAS) != 0
+    }
+
+    /// The longest message that [`Device::inject`] takes.
+    pub(super) fn inject_size(&self) -> usize {
+        self.sending().inject_size
+    }
+
+    /// The longest message.
+    pub(super) fn max_message(&self) -> usize {
+        self.endpoint().max_msg_size
+    }
+
+    /// Whether a message may have [`PIECES`] pieces.
+    pub(super) fn gathers(&self) -> bool {
+        self.sending().iov_limit >= PIECES
+    }
+
+    /// Whether memory must be registered before messages are sent from it.
+    pub(super) fn registers(&self) -> bool {
+        self.domain().mr_mode as u32 & fi::FI_MR_LOCAL != 0
+    }
+}
+
+/// A peer's address in the address vector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Address(fi::fi_addr_t);
+
+/// Names an operation: its context.
+pub(super) type Slot = usize;
+
+/// Registered memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Region(usize);
+
+/// An operation that has ended well.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Completion {
+    /// Which one; `None` for one that was not named.
+    pub(super) slot: Option<Slot>,
+    /// A message has arrived.
+    pub(super) received: bool,
+    /// The memory posted for messages is used up.
+    pub(super) used_up: bool,
+    /// Where the message starts, and its length.
+    pub(super) message: (*mut u8, usize),
+}
+
+/// An operation that has failed.
+#[derive(Clone, Debug)]
+pub(super) struct Failure {
+    pub(super) slot: Option<Slot>,
+    pub(super) text: String,
+}
+
+/// One open endpoint.
+pub(super) struct Device {
+    info: Info,
+    fabric: *mut fi::fid_fabric,
+    domain: *mut fi::fid_domain,
+    cq: *mut fi::fid_cq,
+    av: *mut fi::fid_av,
+    ep: *mut fi::fid_ep,
+    regions: Vec<*mut fi::fid_mr>,
+    /// One for each operation: the provider's own while it is under way.
+    contexts: Box<[UnsafeCell<fi::fi_context2>]>,
+    entries: Box<[fi::fi_cq_data_entry; BATCH]>,
+    /// The descriptor of the completion queue, where the provider has one.
+    wait: Option<RawFd>,
+    next_key: u64,
+}
+
+// SAFETY: FI_THREAD_DOMAIN: one thread at a time, which the transport's owner ensures.
+unsafe impl Send for Device {}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        self.close_endpoint();
+        for mr in std::mem::take(&mut self.regions) {
+            close(mr.cast());
+        }
+        close(self.av.cast());
+        close(self.cq.cast());
+        close(self.domain.cast());
+        close(self.fabric.cast());
+    }
+}
+
+fn close(object: *mut fi::fid) {
+    if !object.is_null() {
+        // SAFETY: an open object, closed once: what uses it was closed before. Every object begins with its fid.
+        unsafe { calls::close(object) };
+    }
+}
+
+impl Device {
+    /// Opens an endpoint that can have `slots` operations under way, and receives messages of up to `longest` bytes.
+    pub(super) fn open(mut info: Info, slots: usize, longest: usize) -> Result<Self, (&'static str, Errno)> {
+        // SAFETY: the element is ours; only what is granted is asked for.
+        unsafe {
+            let order = info.sending().msg_order & u64::from(fi::FI_ORDER_SAS);
+            let raw = info.raw.as_mut();
+            (*raw.tx_attr).msg_order = order;
+            (*raw.rx_attr).msg_order = order;
+        }
+        // SAFETY: plain numbers and null pointers.
+        let entries =
+            unsafe { Box::new(MaybeUninit::<[fi::fi_cq_data_entry; BATCH]>::zeroed().assume_init()) };
+        // SAFETY: null pointers.
+        let context = || UnsafeCell::new(unsafe { MaybeUninit::<fi::fi_context2>::zeroed().assume_init() });
+        let mut device = Self {
+            info,
+            fabric: ptr::null_mut(),
+            domain: ptr::null_mut(),
+            cq: ptr::null_mut(),
+            av: ptr::null_mut(),
+            ep: ptr::null_mut(),
+            regions: Vec::new(),
+            contexts: std::iter::repeat_with(context).take(slots).collect(),
+            entries,
+            wait: None,
+            next_key: 1,
+        };
+        device.open_all(longest)?;
+        Ok(device)
+    }
+
+    fn open_all(&mut self, longest: usize) -> Result<(), (&'static str, Errno)> {
+        let named = |name: &'static str| move |errno: Errno| (name, errno);
+        let raw = self.info.raw.as_ptr();
+        // SAFETY: all objects are opened in the order that the man pages ask for, from one element of fi_getinfo.
+        unsafe {
+            checked(self.info.library.open_fabric((*raw).fabric_attr, &raw mut self.fabric))
+                .map_err(named("fi_fabric"))?;
+            checked(calls::domain(self.fabric, raw, &raw mut self.domain)).map_err(named("fi_domain"))?;
+
+            let mut av: fi::fi_av_attr = MaybeUninit::zeroed().assume_init();
+            av.type_ = fi::FI_AV_UNSPEC;
+            av.count = 64;
+            checked(calls::av_open(self.domain, &raw mut av, &raw mut self.av))
+                .map_err(named("fi_av_open"))?;
+
+            self.open_queue(fi::FI_WAIT_FD)
+                .or_else(|_| self.open_queue(fi::FI_WAIT_NONE))
+                .map_err(named("fi_cq_open"))?;
+
+            checked(calls::endpoint(self.domain, raw, &raw mut self.ep)).map_err(named("fi_endpoint"))?;
+            let ep = self.ep.cast::<fi::fid>();
+            checked(calls::bind(ep, self.av.cast(), 0)).map_err(named("fi_ep_bind"))?;
+            let both = u64::from(fi::FI_TRANSMIT) | u64::from(fi::FI_RECV);
+            checked(calls::bind(ep, self.cq.cast(), both)).map_err(named("fi_ep_bind"))?;
+            let least = (&raw const longest).cast();
+            checked(calls::setopt(
+                self.ep,
+                fi::FI_OPT_ENDPOINT as c_int,
+                fi::FI_OPT_MIN_MULTI_RECV as c_int,
+                least,
+                size_of::<usize>(),
+            ))
+            .map_err(named("fi_setopt"))?;
+            checked(calls::control(ep, fi::FI_ENABLE as c_int, ptr::null_mut())).map_err(named("fi_enable"))
+        }
+    }
+
+    /// # Safety
+    /// The domain is open, the queue is not.
+    unsafe fn open_queue(&mut self, wait: fi::fi_wait_obj) -> Result<(), Errno> {
+        // SAFETY: the attributes are plain numbers; FI_GETWAIT writes a descriptor for a queue with FI_WAIT_FD.
+        unsafe {
+            let mut attributes: fi::fi_cq_attr = MaybeUninit::zeroed().assume_init();
+            attributes.size = 2 * self.contexts.len();
+            attributes.format = fi::FI_CQ_FORMAT_DATA;
+            attributes.wait_obj = wait;
+            checked(calls::cq_open(self.domain, &raw mut attributes, &raw mut self.cq))?;
+            if wait == fi::FI_WAIT_FD {
+                let mut descriptor: c_int = -1;
+                let argument = (&raw mut descriptor).cast::<c_void>();
+                let found = checked(calls::control(self.cq.cast(), fi::FI_GETWAIT as c_int, argument));
+                if found.is_err() || descriptor < 0 {
+                    close(std::mem::replace(&mut self.cq, ptr::null_mut()).cast());
+                    return Err(Errno(fi::FI_ENOSYS as c_int));
+                }
+                self.wait = Some(descriptor);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn info(&self) -> &Info {
+        &self.info
+    }
+
+    /// This endpoint's address.
+    pub(super) fn name(&self) -> Result<Vec<u8>, Errno> {
+        let mut bytes = vec![0_u8; 256];
+        let mut len = bytes.len();
+        // SAFETY: writes at most `len` bytes, and the length.
+        checked(unsafe { calls::getname(self.ep, bytes.as_mut_ptr().cast(), &raw mut len) })?;
+        bytes.truncate(len);
+        Ok(bytes)
+    }
+
+    /// Enters a peer's address.
+    pub(super) fn insert(&mut self, address: &[u8]) -> Result<Address, Errno> {
+        let mut aligned = [0_u64; 32];
+        if address.is_empty() || address.len() > size_of_val(&aligned) {
+            return Err(Errno(fi::FI_EINVAL as c_int));
+        }
+        let mut entered: fi::fi_addr_t = 0;
+        // SAFETY: one address of this provider's format, which is at most as long as the array.
+        let count = unsafe {
+            let to = aligned.as_mut_ptr();
+            ptr::copy_nonoverlapping(address.as_ptr(), to.cast(), address.len());
+            calls::av_insert(self.av, to.cast(), 1, &raw mut entered)
+        };
+        checked(count)?;
+        if count == 1 { Ok(Address(entered)) } else { Err(Errno(fi::FI_EINVAL as c_int)) }
+    }
+
+    /// Registers memory: for this side, and with `remote` for peers.
+    ///
+    /// # Safety
+    /// The memory stays valid until the region is closed or the device dropped; where peers may write, nothing else is in it.
+    pub(super) unsafe fn register(
+        &mut self,
+        at: *const u8,
+        len: usize,
+        remote: bool,
+    ) -> Result<Region, Errno> {
+        let mut access = u64::from(fi::FI_SEND | fi::FI_RECV | fi::FI_READ | fi::FI_WRITE);
+        if remote {
+            access |= u64::from(fi::FI_REMOTE_READ | fi::FI_REMOTE_WRITE);
+        }
+        let mut mr = ptr::null_mut();
+        let key = self.next_key;
+        // SAFETY: the caller's promise.
+        checked(unsafe { calls::mr_reg(self.domain, at.cast(), len, access, key, 0, &raw mut mr) })?;
+        self.next_key += 1;
+        let free = self.regions.iter().position(|region| region.is_null());
+        let at = free.unwrap_or(self.regions.len());
+        if free.is_some() {
+            self.regions[at] = mr;
+        } else {
+            self.regions.push(mr);
+        }
+        Ok(Region(at))
+    }
+
+    /// What operations on a region are given.
+    fn description(&self, region: Option<Region>) -> *mut c_void {
+        // SAFETY: an open region.
+        region.map_or(ptr::null_mut(), |Region(at)| unsafe { calls::mr_desc(self.regions[at]) })
+    }
+
+    /// Posts memory for any number of messages.
+    ///
+    /// # Safety
+    /// The memory is not used for anything else until it is used up ([`Completion::used_up`]) or the endpoint closed.
+    pub(super) unsafe fn post(
+        &self,
+        at: *mut u8,
+        len: usize,
+        region: Option<Region>,
+        slot: Slot,
+    ) -> Result<(), Errno> {
+        let piece = fi::iovec { iov_base: at.cast(), iov_len: len };
+        let mut description = self.description(region);
+        let message = fi::fi_msg {
+            msg_iov: &raw const piece,
+            desc: &raw mut description,
+            iov_count: 1,
+            addr: u64::MAX,
+            context: self.contexts[slot].get().cast(),
+            data: 0,
+        };
+        // SAFETY: the caller's promise.
+        let code = unsafe { calls::recvmsg(self.ep, &raw const message, fi::FI_MULTI_RECV.into()) };
+        checked(code as c_int)
+    }
+
+    /// Sends one message.
+    ///
+    /// # Safety
+    /// The pieces stay readable and unchanged until the operation has ended, or the endpoint is closed. No other operation
+    /// has this slot.
+    pub(super) unsafe fn send(
+        &self,
+        pieces: &[(*const u8, usize)],
+        region: Option<Region>,
+        to: Address,
+        slot: Slot,
+    ) -> Result<(), Errno> {
+        debug_assert!(pieces.len() <= PIECES);
+        let none = || fi::iovec { iov_base: ptr::null_mut(), iov_len: 0 };
+        let mut list: [fi::iovec; PIECES] = std::array::from_fn(|_| none());
+        for (place, (at, len)) in list.iter_mut().zip(pieces) {
+            *place = fi::iovec { iov_base: at.cast_mut().cast(), iov_len: *len };
+        }
+        let mut descriptions = [self.description(region); PIECES];
+        let message = fi::fi_msg {
+            msg_iov: list.as_ptr(),
+            desc: descriptions.as_mut_ptr(),
+            iov_count: pieces.len(),
+            addr: to.0,
+            context: self.contexts[slot].get().cast(),
+            data: 0,
+        };
+        // SAFETY: the caller's promise.
+        checked(unsafe { calls::sendmsg(self.ep, &raw const message, 0) } as c_int)
+    }
+
+    /// Sends a short message ([`Info::inject_size`]), which is not reported.
+    #[inline]
+    pub(super) fn inject(&self, message: &[u8], to: Address) -> Result<(), Errno> {
+        if self.ep.is_null() {
+            return Err(Errno(fi::FI_EOPBADSTATE as c_int));
+        }
+        // SAFETY: the bytes are copied by the call.
+        checked(unsafe { calls::inject(self.ep, message.as_ptr().cast(), message.len(), to.0) } as c_int)
+    }
+
+    /// Asks the provider to give an operation up, which it may do or not.
+    pub(super) fn cancel(&self, slot: Slot) {
+        if !self.ep.is_null() {
+            // SAFETY: an open endpoint; an operation that has ended is not found.
+            unsafe { calls::cancel(self.ep, self.contexts[slot].get().cast()) };
+        }
+    }
+
+    /// Makes progress, and takes some operations that have ended: their number, for [`Self::completion`].
+    #[inline]
+    pub(super) fn poll(&mut self) -> Result<usize, Failure> {
+        // SAFETY: the entries are of the format that the queue was opened with.
+        let count = unsafe { calls::cq_read(self.cq, self.entries.as_mut_ptr().cast(), BATCH) };
+        if count >= 0 {
+            return Ok(count as usize);
+        }
+        self.failure(-count as c_int)
+    }
+
+    /// An operation that [`Self::poll`] has found.
+    pub(super) fn completion(&self, at: usize) -> Completion {
+        let entry = &self.entries[at];
+        Completion {
+            slot: self.slot(entry.op_context),
+            received: entry.flags & u64::from(fi::FI_RECV) != 0,
+            used_up: entry.flags & u64::from(fi::FI_MULTI_RECV) != 0,
+            message: (entry.buf.cast(), entry.len),
+        }
+    }
+
+    fn slot(&self, context: *mut c_void) -> Option<Slot> {
+        let offset = context.addr().checked_sub(self.contexts.as_ptr().addr())?;
+        Some(offset / size_of::<fi::fi_context2>()).filter(|slot| *slot < self.contexts.len())
+    }
+
+    #[cold]
+    fn failure(&mut self, code: c_int) -> Result<usize, Failure> {
+        if code == fi::FI_EAGAIN as c_int {
+            return Ok(0);
+        }
+        if code != fi::FI_EAVAIL as c_int {
+            return Err(Failure { slot: None, text: Errno(code).text() });
+        }
+        // SAFETY: the entry is plain numbers and pointers; the provider's text is a string or null.
+        unsafe {
+            let mut entry: fi::fi_cq_err_entry = MaybeUninit::zeroed().assume_init();
+            let count = calls::cq_readerr(self.cq, &raw mut entry, 0);
+            if count < 1 {
+                return Ok(0);
+            }
+            let own = owned(calls::cq_strerror(self.cq, entry.prov_errno, entry.err_data));
+            let mut text = Errno(entry.err).text();
+            if !own.is_empty() && own != text {
+                text = format!("{text} ({own})");
+            }
+            Err(Failure { slot: self.slot(entry.op_context), text })
+        }
+    }
+
+    /// The descriptor that becomes readable when [`Self::poll`] should be called, after [`Self::may_sleep`] returned `true`.
+    pub(super) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        // SAFETY: open as long as the queue, which is as old as this object.
+        self.wait.map(|descriptor| unsafe { BorrowedFd::borrow_raw(descriptor) })
+    }
+
+    /// Whether nothing is left to do, so that the descriptor will become readable when that changes.
+    pub(super) fn may_sleep(&self) -> bool {
+        let mut object = self.cq.cast::<fi::fid>();
+        // SAFETY: one open queue with a descriptor.
+        self.wait.is_none() || unsafe { calls::trywait(self.fabric, &raw mut object, 1) } == 0
+    }
+
+    /// Ends all operations: no memory is read or written for them after this call.
+    pub(super) fn close_endpoint(&mut self) {
+        close(std::mem::replace(&mut self.ep, ptr::null_mut()).cast());
+    }
+
+    /// Whether [`Self::close_endpoint`] was called.
+    pub(super) fn is_closed(&self) -> bool {
+        self.ep.is_null()
+    }
+}

@@ -1,0 +1,204 @@
+//! What has happened: operations that have ended, messages that have arrived.
+
+use super::FabricTransport;
+use super::ofi::{Completion, Failure, Slot};
+use super::peer::Standing;
+use crate::transport::{Endpoint, Task};
+use crate::wire::network::{Frame, Kind};
+
+impl FabricTransport {
+    /// Takes note of everything that has happened, and sends what waits for room in the endpoint. With nothing to do it is one call
+    /// of libfabric.
+    #[inline]
+    pub(super) fn advance(&mut self) {
+        if self.device.is_closed() {
+            return;
+        }
+        match self.device.poll() {
+            Ok(0) => {}
+            found => self.note_all(found),
+        }
+        if !self.queued.is_empty() || self.has_pending() {
+            self.send_waiting();
+        }
+    }
+
+    #[inline(never)]
+    fn note_all(&mut self, mut found: Result<usize, Failure>) {
+        // Bounded, so that a flood does not keep the caller here.
+        for _ in 0..16 {
+            match found {
+                Ok(count) => (0..count).for_each(|at| self.note(self.device.completion(at))),
+                Err(failure) => self.note_failure(failure),
+            }
+            found = self.device.poll();
+            if matches!(found, Ok(0)) {
+                break;
+            }
+        }
+        if self.buffers.are_few() {
+            self.provide_buffers();
+        }
+        self.settle();
+        self.notify();
+    }
+
+    fn note(&mut self, completion: Completion) {
+        let Some(slot) = completion.slot else { return };
+        if !self.buffers.has(slot) {
+            self.note_end(slot);
+            return;
+        }
+        if completion.received && completion.message.1 != 0 {
+            self.note_message(slot, completion.message.0, completion.message.1);
+        }
+        if completion.used_up {
+            self.buffers.used_up(&self.device, slot);
+        }
+    }
+
+    fn note_end(&mut self, slot: Slot) {
+        let Some(send) = self.sends.end(slot) else { return };
+        self.completed.extend(send.ticket.map(|ticket| (send.peer, ticket)));
+        if std::mem::take(&mut self.refused) {
+            self.noted = true;
+        }
+    }
+
+    fn note_message(&mut self, slot: Slot, at: *const u8, len: usize) {
+        let Some(frame) = self.buffers.message(slot, at, len).and_then(Frame::decode) else { return };
+        let src = frame.src;
+        if src == self.me || src as usize >= self.peers.len() {
+            return;
+        }
+        if frame.kind == Kind::Rejoin {
+            if frame.tag == self.first_tag {
+                let message = self.buffers.message(slot, at, len).unwrap_or_default();
+                let after = message[crate::wire::network::FRAME..].to_vec();
+                self.note_hello(src, &after, frame.body_len as usize);
+            }
+            return;
+        }
+        if self.peers[src as usize].is_none() && (frame.tag != self.first_tag || !self.meet(src)) {
+            return;
+        }
+        let Some(peer) = self.peers[src as usize].as_deref_mut() else { return };
+        let early = peer.standing == Standing::Awaited;
+        if frame.tag != peer.mine || !(peer.is_up() || early) {
+            if frame.kind == Kind::Departure {
+                self.want(src, super::peer::Wants::SEEN);
+                self.send_own(src);
+            }
+            if frame.kind == Kind::DepartureSeen {
+                self.note_departure_seen(src, frame.tag);
+            }
+            return;
+        }
+        peer.met = true;
+        if frame.credits != 0 {
+            peer.in_flight = peer.in_flight.saturating_sub(frame.credits.into());
+            peer.progress += u64::from(frame.credits);
+            self.noted |= std::mem::take(&mut peer.no_room);
+        }
+        match frame.kind {
+            Kind::Packet => {
+                peer.received = peer.received.wrapping_add(1);
+                peer.waiting += 1;
+                let arrived = self.buffers.keep(slot, at, &frame);
+                if peer.held || early {
+                    peer.aside.push_back(arrived);
+                } else {
+                    self.ready.push_back(arrived);
+                }
+                self.look_at_departure(src);
+            }
+            Kind::Departure => self.note_departure(src, frame.body_len),
+            Kind::DepartureSeen => self.note_departure_seen(src, frame.tag),
+            Kind::Kick => self.signal(),
+            Kind::Credits | Kind::Greeting | Kind::Rejoin => {}
+        }
+    }
+
+    fn note_departure_seen(&mut self, src: Task, tag: u32) {
+        if let Some(peer) = self.peer_mut(src).filter(|peer| peer.mine == tag) {
+            peer.knows_departure = true;
+        }
+    }
+
+    #[cold]
+    fn note_failure(&mut self, failure: Failure) {
+        let Some(slot) = failure.slot else { return };
+        if self.buffers.has(slot) {
+            // The endpoint has given the buffer back.
+            self.buffers.used_up(&self.device, slot);
+            return;
+        }
+        let Some(send) = self.sends.end(slot) else { return };
+        // One that was sent before they parted says nothing about the peer.
+        self.lose(send.peer, failure.text);
+    }
+
+    #[cold]
+    fn provide_buffers(&mut self) {
+        let Self { buffers, device, ready, peers, out, .. } = self;
+        let aside = peers.iter_mut().flatten().flat_map(|peer| peer.aside.iter_mut());
+        buffers.provide(device, ready.iter_mut().chain(aside), out.as_ref());
+    }
+
+    /// Sends what had no room in the endpoint.
+    #[cold]
+    fn send_waiting(&mut self) {
+        if self.has_pending() {
+            self.send_pending();
+        }
+        let mut blocked: Vec<Task> = Vec::new();
+        for _ in 0..self.queued.len() {
+            let Some(slot) = self.queued.pop_front() else { break };
+            let Some(task) = self.sends.get(slot).map(|send| send.peer) else { continue };
+            if blocked.contains(&task) {
+                self.queued.push_back(slot);
+                continue;
+            }
+            let address = self.peer(task).filter(|peer| peer.is_up()).and_then(|peer| peer.address);
+            let Some(address) = address else {
+                self.sends.end(slot);
+                continue;
+            };
+            match self.sends.post(&self.device, address, slot) {
+                Ok(()) => {
+                    if let Some(peer) = self.peer_mut(task) {
+                        peer.queued -= 1;
+                    }
+                }
+                Err(errno) if errno.is_again() => {
+                    blocked.push(task);
+                    self.queued.push_back(slot);
+                }
+                Err(errno) => {
+                    self.sends.end(slot);
+                    self.lose(task, errno.text());
+                }
+            }
+        }
+        self.settle();
+        self.notify();
+    }
+
+    /// Nothing is under way any more for peers that have left.
+    pub(super) fn settle(&mut self) {
+        while !self.recalling
+            && let Some(task) = self.left.pop()
+        {
+            self.recall(task);
+            self.drop_queued(task);
+        }
+    }
+
+    /// Wakes a thread that sleeps, if it waits for something that has happened.
+    #[inline]
+    pub(super) fn notify(&mut self) {
+        if self.armed && (self.noted || !self.ready.is_empty() || !self.completed.is_empty()) {
+            self.signal();
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! Which provider, domain and address a task uses.
+
+use super::ofi::{self, Info};
+use libfabric_sys::bindings::{FI_SOCKADDR_IN, FI_SOCKADDR_IN6};
+
+/// What the user has asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Wishes {
+    /// The provider, as libfabric names it, such as `tcp;ofi_rxm`.
+    pub provider: Option<String>,
+    /// The fabric, as libfabric names it, such as `10.1.0.0/16`.
+    pub fabric: Option<String>,
+    /// The domain, as libfabric names it: a network interface such as `eth0`, or a card such as `mlx5_0`.
+    pub domain: Option<String>,
+    /// All tasks are on one machine: what reaches no other machine will do.
+    pub one_machine: bool,
+}
+
+/// What was chosen, and why the others were not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Choice {
+    /// Provider, domain and fabric.
+    pub chosen: String,
+    /// The same of each that was passed over, in the order of preference, and why.
+    pub passed_over: Vec<(String, &'static str)>,
+}
+
+/// Providers in the order of preference. Those of hardware come first: they are there only where the hardware is.
+const RANKING: &[&str] = &["psm3", "cxi", "efa", "verbs;ofi_rxm", "opx", "tcp;ofi_rxm"];
+
+/// Providers that are used only when they are named, and why.
+const ONLY_WHEN_NAMED: &[(&str, &str)] = &[
+    ("sockets", "slow and no longer maintained: only when named"),
+    ("net", "incomplete: only when named"),
+    ("shm", "reaches one machine: only when named"),
+    ("sm2", "reaches one machine: only when named"),
+    ("udp;ofi_rxd", "slow: only when named"),
+];
+
+const ANOTHER_PROVIDER: &str = "another provider was asked for";
+const ANOTHER_FABRIC: &str = "another fabric was asked for";
+const ANOTHER_DOMAIN: &str = "another domain was asked for";
+const LOOPBACK: &str = "reaches this machine only";
+const LINK_LOCAL: &str = "an address of one link";
+const SHORT: &str = "its messages are too short";
+const WORSE: &str = "another one is preferred";
+
+/// What decides about one element of libfabric's list.
+#[derive(Clone, Debug, Default)]
+struct Traits {
+    provider: String,
+    fabric: String,
+    domain: String,
+    format: u32,
+    source: Vec<u8>,
+    max_message: usize,
+}
+
+impl Traits {
+    fn of(info: &Info) -> Self {
+        Self {
+            provider: info.provider(),
+            fabric: info.fabric_name(),
+            domain: info.domain_name(),
+            format: info.address_format(),
+            source: info.source().to_vec(),
+            max_message: info.max_message(),
+        }
+    }
+
+    fn name(&self) -> String {
+        let Self { provider, fabric, domain, .. } = self;
+        format!("{provider}, domain {domain}, fabric {fabric}")
+    }
+
+    /// Why it must not be used; `None` when it may.
+    fn obstacle(&self, wishes: &Wishes, least: usize) -> Option<&'static str> {
+        let other = |wish: &Option<String>, own: &str| wish.as_ref().is_some_and(|wish| wish != own);
+        if other(&wishes.provider, &self.provider) {
+            return Some(ANOTHER_PROVIDER);
+        }
+        if other(&wishes.fabric, &self.fabric) {
+            return Some(ANOTHER_FABRIC);
+        }
+        if other(&wishes.domain, &self.domain) {
+            return Some(ANOTHER_DOMAIN);
+        }
+        let only = ONLY_WHEN_NAMED.iter().find(|(provider, _)| *provider == self.provider);
+        if let (Some((_, why)), None) = (only, &wishes.provider) {
+            return Some(why);
+        }
+        if self.max_message < least {
+            return Some(SHORT);
+        }
+        if self.is_loopback() && !wishes.one_machine {
+            return Some(LOOPBACK);
+        }
+        self.is_link_local().then_some(LINK_LOCAL)
+    }
+
+    /// The address of an interface that reaches no other machine.
+    fn is_loopback(&self) -> bool {
+        match self.address() {
+            Some(Net::Four(address)) => address[0] == 127,
+            Some(Net::Six(address)) => address == [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1],
+            None => self.domain == "lo",
+        }
+    }
+
+    /// Such an address says nothing without its interface, which differs between machines.
+    fn is_link_local(&self) -> bool {
+        matches!(self.address(), Some(Net::Six([0xfe, second, ..])) if second & 0xc0 == 0x80)
+    }
+
+    /// Its address of the internet, where it has one: a `sockaddr_in` or `sockaddr_in6`.
+    fn address(&self) -> Option<Net> {
+        let part = |at: usize, len: usize| self.source.get(at..at + len);
+        match self.format {
+            FI_SOCKADDR_IN => Some(Net::Four(part(4, 4)?.try_into().ok()?)),
+            FI_SOCKADDR_IN6 => Some(Net::Six(part(8, 16)?.try_into().ok()?)),
+            _ => None,
+        }
+    }
+
+    /// The best one is the least. Of equals libfabric's order decides.
+    fn rank(&self) -> (usize, bool, bool) {
+        let provider =
+            RANKING.iter().position(|provider| *provider == self.provider).unwrap_or(RANKING.len());
+        (provider, self.is_loopback(), self.format == FI_SOCKADDR_IN6)
+    }
+}
+
+enum Net {
+    Four([u8; 4]),
+    Six([u8; 16]),
+}
+
+/// Chooses; a message has at least `least` bytes.
+///
+/// # Errors
+/// libfabric is not there, or nothing is left: a sentence with what there is.
+pub(super) fn choose(wishes: &Wishes, least: usize) -> Result<(Info, Choice), String> {
+    let infos = ofi::list()?;
+    let traits: Vec<Traits> = infos.iter().map(Traits::of).collect();
+    let (best, choice) = pick(&traits, wishes, least)?;
+    let info = infos.into_iter().nth(best).ok_or("an element of the list")?;
+    Ok((info, choice))
+}
+
+fn pick(list: &[Traits], wishes: &Wishes, least: usize) -> Result<(usize, Choice), String> {
+    let mut order: Vec<usize> = (0..list.len()).collect();
+    order.sort_by_key(|&at| list[at].rank());
+    let mut chosen = None;
+    let mut passed_over: Vec<(String, &'static str)> = Vec::new();
+    for at in order {
+        let why = match list[at].obstacle(wishes, least) {
+            None if chosen.is_none() => {
+                chosen = Some(at);
+                continue;
+            }
+            None => WORSE,
+            Some(why) => why,
+        };
+        let entry = (list[at].name(), why);
+        if !passed_over.contains(&entry) && chosen.is_none_or(|chosen| list[chosen].name() != entry.0) {
+            passed_over.push(entry);
+        }
+    }
+    match chosen {
+        Some(at) => Ok((at, Choice { chosen: list[at].name(), passed_over })),
+        None => Err(nothing(list, wishes)),
+    }
+}
+
+/// Why nothing can be used: what was asked for, and what there is.
+fn nothing(list: &[Traits], wishes: &Wishes) -> String {
+    let all = |part: fn(&Traits) -> &String, of: &dyn Fn(&&Traits) -> bool| {
+        let mut names: Vec<&str> = list.iter().filter(of).map(|traits| part(traits).as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+    };
+    let providers = || all(|traits| &traits.provider, &|_| true);
+    let Some(provider) = &wishes.provider else {
+        return match (&wishes.domain, &wishes.fabric) {
+            (Some(domain), _) => {
+                format!(
+                    "libfabric has no domain {domain}; it has {}",
+                    all(|traits| &traits.domain, &|_| true)
+                )
+            }
+            (None, Some(fabric)) => {
+                format!(
+                    "libfabric has no fabric {fabric}; it has {}",
+                    all(|traits| &traits.fabric, &|_| true)
+                )
+            }
+            (None, None) => format!("no provider reaches other machines; there are {}", providers()),
+        };
+    };
+    let own = |traits: &&Traits| traits.provider == *provider;
+    if !list.iter().any(|traits| own(&traits)) {
+        return format!("libfabric has no provider {provider}; it has {}", providers());
+    }
+    match (&wishes.domain, &wishes.fabric) {
+        (Some(domain), _) => {
+            format!(
+                "provider {provider} has no domain {domain}; it has {}",
+                all(|traits| &traits.domain, &own)
+            )
+        }
+        (None, Some(fabric)) => {
+            format!(
+                "provider {provider} has no fabric {fabric}; it has {}",
+                all(|traits| &traits.fabric, &own)
+            )
+        }
+        (None, None) => format!("provider {provider} reaches no other machine"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn traits(provider: &str, domain: &str, address: [u8; 4]) -> Traits {
+        Traits {
+            provider: provider.into(),
+            fabric: format!("net of {domain}"),
+            domain: domain.into(),
+            format: FI_SOCKADDR_IN,
+            source: [&[2, 0, 0, 0], &address[..], &[0; 8]].concat(),
+            max_message: 1 << 20,
+        }
+    }
+
+    fn all() -> Vec<Traits> {
+        let six = |address: [u8; 16]| Traits {
+            format: FI_SOCKADDR_IN6,
+            source: [&[10, 0, 0, 0, 0, 0, 0, 0], &address[..], &[0; 4]].concat(),
+            ..traits("tcp;ofi_rxm", "eth0", [0; 4])
+        };
+        vec![
+            traits("udp;ofi_rxd", "eth0", [10, 0, 0, 1]),
+            six([0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]),
+            six([0x20, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]),
+            traits("tcp;ofi_rxm", "lo", [127, 0, 0, 1]),
+            traits("tcp;ofi_rxm", "eth0", [10, 0, 0, 1]),
+            traits("other", "x0", [10, 0, 0, 1]),
+            traits("sockets", "eth0", [10, 0, 0, 1]),
+        ]
+    }
+
+    fn chosen(list: &[Traits], wishes: &Wishes) -> String {
+        pick(list, wishes, 1024).expect("a provider").1.chosen
+    }
+
+    #[test]
+    fn hardware_comes_before_sockets() {
+        let mut list = all();
+        assert_eq!(chosen(&list, &Wishes::default()), "tcp;ofi_rxm, domain eth0, fabric net of eth0");
+        list.push(traits("verbs;ofi_rxm", "mlx5_0", [10, 0, 0, 9]));
+        assert_eq!(chosen(&list, &Wishes::default()), "verbs;ofi_rxm, domain mlx5_0, fabric net of mlx5_0");
+        list.push(Traits { max_message: 100, ..traits("psm3", "hfi", [10, 0, 0, 9]) });
+        let (_, choice) = pick(&list, &Wishes::default(), 1024).expect("a provider");
+        assert!(choice.chosen.starts_with("verbs"));
+        assert!(choice.passed_over.contains(&("psm3, domain hfi, fabric net of hfi".into(), SHORT)));
+        assert!(choice.passed_over.contains(&("tcp;ofi_rxm, domain lo, fabric net of lo".into(), LOOPBACK)));
+        assert!(
+            choice.passed_over.iter().any(|(name, why)| name.starts_with("sockets") && why.contains("named"))
+        );
+    }
+
+    #[test]
+    fn what_is_named_is_used() {
+        let wishes = |provider: Option<&str>, domain: Option<&str>| Wishes {
+            provider: provider.map(Into::into),
+            domain: domain.map(Into::into),
+            ..Wishes::default()
+        };
+        let list = all();
+        assert!(chosen(&list, &wishes(Some("udp;ofi_rxd"), None)).starts_with("udp"));
+        assert!(chosen(&list, &wishes(None, Some("x0"))).starts_with("other"));
+        let one = Wishes { one_machine: true, ..wishes(None, Some("lo")) };
+        assert!(chosen(&list, &one).contains("domain lo"));
+        for (wishes, expected) in [
+            (
+                wishes(Some("psm9"), None),
+                "libfabric has no provider psm9; it has other, sockets, tcp;ofi_rxm, udp;ofi_rxd",
+            ),
+            (wishes(Some("sockets"), Some("ib0")), "provider sockets has no domain ib0; it has eth0"),
+            (wishes(None, Some("ib0")), "libfabric has no domain ib0; it has eth0, lo, x0"),
+        ] {
+            assert_eq!(pick(&list, &wishes, 1024).err().as_deref(), Some(expected));
+        }
+        assert!(pick(&list[3..4], &Wishes::default(), 1024).is_err(), "loopback alone");
+        assert!(pick(&[], &Wishes::default(), 1024).is_err());
+    }
+}

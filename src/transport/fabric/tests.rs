@@ -1,0 +1,57 @@
+//! The endpoints of libfabric, tested against the contract of transports. The tasks are in this process, and reach each other by
+//! the loopback interface or, with the provider `shm`, by shared memory.
+
+mod network;
+
+use crate::transport::conformance;
+use crate::transport::faults::{FaultPlan, Faulty};
+use network::network;
+
+/// Whether the provider is there; says so loudly when it is not.
+fn is_there(provider: &str) -> bool {
+    let found = network::open(1, provider);
+    if let Err(why) = &found {
+        eprintln!("SKIPPED: no tests of libfabric's provider {provider}: {why}");
+    }
+    found.is_ok()
+}
+
+fn conforms_on(provider: &str) {
+    if is_there(provider) {
+        conformance::suite(|tasks| network(tasks, provider));
+    }
+}
+
+#[test]
+fn conforms_on_tcp() {
+    conforms_on("tcp;ofi_rxm");
+}
+
+#[test]
+fn conforms_on_udp() {
+    conforms_on("udp;ofi_rxd");
+}
+
+#[test]
+fn conforms_on_shm() {
+    conforms_on("shm");
+}
+
+/// `TEST_FABRIC_PROVIDER=verbs;ofi_rxm` tests another one.
+#[test]
+fn conforms_on_the_provider_that_is_named() {
+    if let Ok(provider) = std::env::var("TEST_FABRIC_PROVIDER") {
+        assert!(is_there(&provider), "no provider {provider}");
+        conforms_on(&provider);
+    }
+}
+
+#[test]
+fn conforms_under_faults() {
+    if !is_there("tcp;ofi_rxm") {
+        return;
+    }
+    let plan = FaultPlan::rough(1);
+    println!("{plan}");
+    conformance::suite(|tasks| Faulty::join(network(tasks, "tcp;ofi_rxm"), &plan));
+}
