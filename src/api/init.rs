@@ -9,7 +9,7 @@ use crate::engine::context::request::{Policy, Preference};
 use crate::engine::context::settings::{Advertised, Options};
 use crate::engine::context::waiters::WaitPolicy;
 use crate::engine::progress::{closing, completion_threads, interrupt_thread};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::job::{self, Hosts, Identity, Joined};
 use crate::report::{self, thread::ReportConfig};
 use std::sync::Arc;

@@ -15,16 +15,12 @@ const LONGEST_TEXT: usize = 255;
 /// What a task publishes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Card {
-    /// The identity of its host: tasks with equal ones can pass each other memory.
-    pub host: [u8; 16],
+    /// Its host: tasks with equal numbers can pass each other memory.
+    pub host: u128,
     /// The name of its host, for messages.
     pub host_name: String,
     /// Its process number, in the numbering of its host.
     pub pid: u32,
-    /// Its part of the job's secret. That of task 0 counts where the environment gives none.
-    pub share: [u8; 16],
-    /// A hash of the secret that its environment gives; 0: it gives none.
-    pub given: u64,
     /// Why it cannot take part; empty when it can.
     pub failure: String,
     /// The provider of its endpoints.
@@ -37,10 +33,8 @@ impl Card {
     /// Its bytes; `None` when they are more than [`LONGEST`].
     pub fn encode(&self) -> Option<Vec<u8>> {
         let mut out = VERSION.to_le_bytes().to_vec();
-        out.extend_from_slice(&self.host);
+        out.extend_from_slice(&self.host.to_le_bytes());
         out.extend_from_slice(&self.pid.to_le_bytes());
-        out.extend_from_slice(&self.share);
-        out.extend_from_slice(&self.given.to_le_bytes());
         for text in [&self.host_name, &self.failure, &self.provider] {
             let mut end = text.len().min(LONGEST_TEXT);
             while !text.is_char_boundary(end) {
@@ -59,15 +53,13 @@ impl Card {
         if u32::from_le_bytes(take(&mut rest)?) != VERSION {
             return None;
         }
-        let host = take(&mut rest)?;
+        let host = u128::from_le_bytes(take(&mut rest)?);
         let pid = u32::from_le_bytes(take(&mut rest)?);
-        let share = take(&mut rest)?;
-        let given = u64::from_le_bytes(take(&mut rest)?);
         let mut text = || Some(String::from_utf8(sized(&mut rest)?.to_vec()).ok()?);
         let (host_name, failure, provider) = (text()?, text()?, text()?);
         let count = u16::from_le_bytes(take(&mut rest)?);
         let addresses = (0..count).map(|_| sized(&mut rest).map(<[u8]>::to_vec)).collect::<Option<_>>()?;
-        rest.is_empty().then_some(Self { host, host_name, pid, share, given, failure, provider, addresses })
+        rest.is_empty().then_some(Self { host, host_name, pid, failure, provider, addresses })
     }
 }
 
@@ -97,14 +89,11 @@ mod tests {
     fn some_card(rng: &mut Rng) -> Card {
         let mut text = |longest: u64| (0..rng.below(longest)).map(|at| char::from(b'a' + (at % 26) as u8)).collect();
         let (host_name, failure, provider) = (text(60), text(200), text(20));
-        let mut half = || u128::from(rng.next_u64()).to_le_bytes();
-        let (host, share) = (half(), half());
+        let host = u128::from(rng.next_u64()) << 64 | u128::from(rng.next_u64());
         Card {
             host,
             host_name,
             pid: rng.next_u64() as u32,
-            share,
-            given: rng.next_u64(),
             failure,
             provider,
             addresses: (0..rng.below(9)).map(|_| vec![7; rng.below(120) as usize]).collect(),

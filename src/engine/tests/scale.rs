@@ -24,7 +24,6 @@ struct Phase {
 /// What a job took.
 #[derive(Clone, Copy, Debug, Default)]
 struct Measured {
-    tasks: u32,
     opened: Duration,
     /// Bytes of memory per task: with the contexts open, and after everything.
     idle: u64,
@@ -98,7 +97,7 @@ fn measure(count: u32) -> Measured {
     let ends = job::boxed(network(count, MemOptions { capacity: 8, ..MemOptions::default() }));
     let tasks = job::open(ends, &Habits::STEPPED);
     let per_task = || resident().saturating_sub(before) / u64::from(count);
-    let mut measured = Measured { tasks: count, opened: begun.elapsed(), idle: per_task(), ..Measured::default() };
+    let mut measured = Measured { opened: begun.elapsed(), idle: per_task(), ..Measured::default() };
 
     measured.exchange = collective(
         &tasks,

@@ -7,10 +7,11 @@
 //! | [`pmix`] | Open MPI's mpirun, PRRTE, `srun --mpi=pmix`: libpmix, opened at run time |
 //! | [`pmi1`] | MPICH's Hydra and its relatives, `srun --mpi=pmi2`: a conversation on the descriptor `PMI_FD` |
 //! | [`slurm`] | `srun --mpi=none`: TCP to task 0 |
+//! | [`poe`] | poe, on one machine: the file that its tasks share |
 //!
 //! The choice depends on the environment and on whether MPI is initialised; both must be the same in all tasks. A launcher that
 //! describes a job of another number of tasks is passed over, as in [`identity`]: it may be one around the
-//! job's own. Tasks that poe has started on one machine have no exchange, and need none.
+//! job's own.
 //!
 //! All tasks open exchanges in the same order, and their fences too: a launcher knows one barrier per job, and counts.
 
@@ -18,6 +19,7 @@ mod at_exit;
 mod dynamic;
 mod mpi;
 mod pieces;
+mod poe;
 mod pmi1;
 mod pmix;
 mod slurm;
@@ -25,6 +27,7 @@ mod slurm;
 use crate::abi::{LAPI_ERR_CSS_LOAD_FAILED, LAPI_ERR_NO_CONNECTIVITY};
 use crate::config::{Env, given};
 use crate::error::{Error, Result};
+use crate::job::board::Board;
 use crate::job::identity::{self, Identity};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
@@ -53,14 +56,31 @@ pub trait Exchange: Send {
     fn lookup(&mut self, task: u32, key: &str) -> Result<Vec<u8>>;
 }
 
-/// Opens the exchange that the launcher of this job offers; `None` when it offers none, as poe on one machine.
+/// Which exchange of a job this is: of which instance of LAPI, and of which of its openings.
+#[derive(Clone, Copy, Debug)]
+pub struct Turn {
+    /// The instance.
+    pub instance: u32,
+    /// How often the tasks have opened it.
+    pub opening: u32,
+}
+
+/// Opens the exchange that the launcher of this job offers; `None` when it offers none.
 ///
 /// # Errors
 /// `LAPI_ERR_CSS_LOAD_FAILED`: the launcher's exchange cannot be used. `LAPI_ERR_NO_CONNECTIVITY`: the launcher has not answered
 /// by `deadline`.
-pub fn open(identity: &Identity, env: &Env<'_>, deadline: Instant) -> Result<Option<Box<dyn Exchange>>> {
-    if identity.tasks == 1 || is_poes(identity, env) {
+pub fn open(
+    identity: &Identity,
+    turn: Turn,
+    env: &Env<'_>,
+    deadline: Instant,
+) -> Result<Option<Box<dyn Exchange>>> {
+    if identity.tasks == 1 {
         return Ok(None);
+    }
+    if let Some(board) = Board::from_env(env, &identity.key, identity.tasks) {
+        return Ok(Some(Box::new(poe::Poe::new(board, identity.task, identity.tasks, turn))));
     }
     let mpi = mpi::State::of_this_process();
     if mpi == mpi::State::Initialized
@@ -85,14 +105,6 @@ enum Launcher {
     Pmi1,
     Pmix,
     Slurm,
-}
-
-/// Whether poe has started the tasks itself, on this machine: they share its file.
-fn is_poes(identity: &Identity, env: &Env<'_>) -> bool {
-    given(env, "LAPI_JOB_FD").is_some_and(|value| {
-        let partition = value.split_once('@').map(|(_, partition)| identity::key_of_partition(partition));
-        partition.as_ref() == Some(&identity.key)
-    })
 }
 
 /// The launcher that offers an exchange to a job of this number of tasks.
@@ -184,16 +196,5 @@ mod tests {
     fn what_an_mpi_library_makes_itself_is_no_launcher() {
         assert_eq!(chosen(Loaded, "PMIX_RANK=0 PMIX_NAMESPACE=self OMPI_COMM_WORLD_SIZE=4"), None);
         assert_eq!(chosen(Loaded, &format!("PMIX_RANK=0 PMIX_NAMESPACE=self {STEP}")), Some(Launcher::Slurm));
-    }
-
-    #[test]
-    fn poe_offers_none() {
-        let identity = Identity { tasks: 2, key: identity::key_of_partition("77"), ..Identity::alone() };
-        let vars = format!("LAPI_JOB_FD=5:77@77 {HYDRA}").replace("PMI_SIZE=4", "PMI_SIZE=2");
-        let env =
-            |name: &str| vars.split(' ').find_map(|var| Some(var.strip_prefix(name)?.strip_prefix('=')?.to_owned()));
-        assert!(open(&identity, &env, Instant::now()).expect("no launcher is asked").is_none());
-        let other = Identity { key: identity::key_of_partition("78"), ..identity };
-        assert!(open(&other, &env, Instant::now()).is_err(), "that descriptor is not open, so Hydra is not there");
     }
 }

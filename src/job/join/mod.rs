@@ -3,7 +3,7 @@
 //! A job on one machine uses shared memory; LAPI_Init is local then. Otherwise the tasks exchange cards first ([`network`]), and
 //! those of one host use [`shared_memory`] between them unless LAPI_USE_SHM is `no`.
 
-//mod network;
+mod network;
 mod shared_memory;
 
 use crate::abi::{LAPI_ERR_UNKNOWN, LAPI_SELF_DEV, LAPI_SHM_DEV, lapi_dev_t};
@@ -55,7 +55,7 @@ pub fn join(config: &Config, identity: &Identity, instance: usize, recipe: Threa
     let opening = openings.open(me);
     let place = Place { config, identity, instance, recipe, openings, opening };
     let joined = if config.use_shm == UseShm::No || !identity.is_on_one_machine() {
-        todo!()
+        network::open(&place)
     } else {
         on_one_machine(&place)
     };

@@ -7,13 +7,14 @@ use crate::abi::{
 use crate::config::{self, Euilib, UseShm};
 use crate::error::{Error, Result};
 use crate::job::exchange::{self, Exchange};
-use crate::job::{Hosts, host};
-use crate::transport::fabric::{self, Directory, FabricTransport, Wishes};
+use crate::job::host::Host;
+use crate::job::secret::Offer;
+use crate::job::Hosts;
+use crate::transport::fabric::{Directory, Fabric, FabricSettings, FabricTransport, Own, Wishes};
 use crate::transport::route::Route;
-use crate::transport::shm::remote::random;
 use crate::wire::card::Card;
 use crate::wire::frame::Task;
-use std::hash::Hasher;
+use sha2::{Digest, Sha256};
 use std::time::Instant;
 
 /// What a card is published under.
@@ -26,36 +27,25 @@ const CARD: &str = "card";
 /// `LAPI_ERR_CSS_LOAD_FAILED`: no launcher that can exchange cards, no provider, a task that cannot take part; the detail says
 /// which. `LAPI_ERR_SHM_SETUP`: LAPI_USE_SHM is `only`, and there is more than one host.
 pub(super) fn open(place: &Place<'_>) -> Result<Joined> {
-    let Place { config, identity, instance, .. } = *place;
+    let Place { config, identity, instance, opening, .. } = *place;
     if config.euilib == Some(Euilib::Ip) {
-        return Err(Error::new(LAPI_ERR_CSS_LOAD_FAILED, "MP_EUILIB=ip: UDP is not built; unset it, or set us"));
+        return Err(failed("MP_EUILIB=ip: UDP is not built; unset it, or set us"));
     }
     let deadline = Instant::now() + config.init_timeout;
-    let turn = exchange::Turn { instance, opening: place.opening };
+    let turn = exchange::Turn { instance, opening };
     let mut exchange = exchange::open(identity, turn, &config::process_env, deadline)?
         .ok_or_else(|| no_exchange(place))?;
-    let wishes = Wishes {
-        provider: config.fabric_provider.clone(),
-        domain: config.fabric_domain.clone(),
-        device: config.euidevice.clone(),
-        instances: config.instances,
-    };
-    let own = fabric::open(identity.task, identity.tasks, &wishes);
-    let mut card = own_card(place);
-    match &own {
-        Ok((_, endpoint)) => {
-            card.provider = endpoint.provider.clone();
-            card.addresses = endpoint.addresses.clone();
-        }
-        Err(failure) => card.failure = failure.detail().to_owned(),
-    }
+    let own = open_endpoint(place);
+    let card = own_card(&own);
     let bytes = card
         .encode()
         .ok_or_else(|| Error::new(LAPI_ERR_UNKNOWN, "the addresses of this task are too long to publish"))?;
     exchange.publish(CARD, &bytes)?;
+    let configured = config.job_secret.as_ref().and_then(|secret| secret.as_bytes().try_into().ok());
+    let offer = Offer::publish(&mut *exchange, identity, configured)?;
     exchange.fence(deadline)?;
+    let secret = offer.agree(&mut *exchange, identity)?;
     let cards = read_all(&mut *exchange, identity.tasks)?;
-    let secret = secret(place, &cards)?;
     let hosts = Hosts::new(identity.task, cards.iter().map(|card| card.host));
     let here = hosts.here().len() as u32;
     if hosts.count() == 1 && config.use_shm != UseShm::No {
@@ -66,16 +56,17 @@ pub(super) fn open(place: &Place<'_>) -> Result<Joined> {
         let detail = format!("{} hosts for {} tasks, and LAPI_USE_SHM=only", hosts.count(), identity.tasks);
         return Err(Error::new(LAPI_ERR_SHM_SETUP, detail));
     }
-    let (own, endpoint) = own?;
+    let (own, _) = own?;
     agree(&cards)?;
-    let directory = Addresses(cards.into_iter().map(|card| card.addresses).collect());
-    let far = FabricTransport::new(own, &secret, Box::new(directory))?;
-    let (device, notes) = (LAPI_FABRIC_DEV, endpoint.notes);
-    // A task without a neighbour needs no shared memory.
+    let notes = notes(&own, exchange.name());
+    let directory = Box::new(Addresses(cards.into_iter().map(|card| card.addresses).collect()));
+    let far = FabricTransport::new(own, tag(&secret), directory)?;
+    let device = LAPI_FABRIC_DEV;
     if config.use_shm == UseShm::No {
         let hosts = hosts.without_shared_memory();
         return Ok(Joined { transport: Box::new(far), device, hosts, notes });
     }
+    // A task without a neighbour needs no shared memory.
     if here == 1 {
         return Ok(Joined { transport: Box::new(far), device, hosts, notes });
     }
@@ -83,6 +74,31 @@ pub(super) fn open(place: &Place<'_>) -> Result<Joined> {
     let reached = (0..identity.tasks).map(|task| hosts.is_here(task)).collect();
     let transport = Box::new(Route::new(near, far, reached)?);
     Ok(Joined { transport, device, hosts, notes })
+}
+
+/// The endpoint of this task, and its address.
+fn open_endpoint(place: &Place<'_>) -> Result<(Own, Vec<u8>)> {
+    let Place { config, identity, .. } = *place;
+    let wishes = Wishes {
+        provider: config.fabric_provider.clone(),
+        domain: config.fabric_domain.clone().or_else(|| config.euidevice.clone().filter(is_named)),
+        fabric: None,
+        one_machine: identity.is_on_one_machine(),
+    };
+    Fabric::open(FabricSettings { me: identity.task, tasks: identity.tasks, wishes })
+}
+
+/// MP_EUIDEVICE names a device, and not how many.
+fn is_named(device: &String) -> bool {
+    !["sn_all", "sn_single"].contains(&device.as_str())
+}
+
+/// Lines about the choice, for MP_INFOLEVEL 2.
+fn notes(own: &Own, exchange: &str) -> Vec<String> {
+    let choice = own.choice();
+    let mut notes = vec![format!("network: {}; addresses by {exchange}", choice.chosen)];
+    notes.extend(choice.passed_over.iter().map(|(name, why)| format!("network: not {name}: {why}")));
+    notes
 }
 
 fn no_exchange(place: &Place<'_>) -> Error {
@@ -99,31 +115,19 @@ fn no_exchange(place: &Place<'_>) -> Error {
             identity.tasks
         ),
     };
-    Error::new(LAPI_ERR_CSS_LOAD_FAILED, detail)
+    failed(detail)
 }
 
-/// What this task publishes, without what its endpoints add.
-fn own_card(place: &Place<'_>) -> Card {
-    let host = host::identity();
-    let (one, other) = (random(), random());
-    let share = (u128::from(one) << 64 | u128::from(other)).to_le_bytes();
-    Card {
-        host: host.id,
-        host_name: host.name,
-        pid: std::process::id(),
-        share,
-        given: place.config.job_secret.as_ref().map_or(0, |secret| digest(secret.as_bytes())),
-        ..Card::default()
+/// What this task publishes: its address, or why it has none.
+fn own_card(own: &Result<(Own, Vec<u8>)>) -> Card {
+    let host = Host::of_this_task();
+    let card = Card { host: host.id, host_name: host.name, pid: std::process::id(), ..Card::default() };
+    match own {
+        Ok((own, address)) => {
+            Card { provider: own.choice().provider.clone(), addresses: vec![address.clone()], ..card }
+        }
+        Err(failure) => Card { failure: failure.to_string(), ..card },
     }
-}
-
-/// A number that shows whether two secrets are equal, and not what they are.
-#[expect(deprecated, reason = "the only keyed hash in std whose algorithm is fixed")]
-fn digest(secret: &[u8]) -> u64 {
-    let mut hash = std::hash::SipHasher::new();
-    hash.write(b"openlapi secret");
-    hash.write(secret);
-    hash.finish() | 1
 }
 
 fn read_all(exchange: &mut dyn Exchange, tasks: u32) -> Result<Vec<Card>> {
@@ -131,31 +135,28 @@ fn read_all(exchange: &mut dyn Exchange, tasks: u32) -> Result<Vec<Card>> {
         .map(|task| {
             let bytes = exchange.lookup(task, CARD)?;
             Card::decode(&bytes).ok_or_else(|| {
-                let detail = format!("task {task} uses another version of the library");
-                Error::new(LAPI_ERR_CSS_LOAD_FAILED, detail)
+                failed(format!("task {task} uses another version of the library"))
             })
         })
         .collect()
 }
 
-/// The job's secret: the one that the environment gives to all tasks, or task 0's share.
-fn secret(place: &Place<'_>, cards: &[Card]) -> Result<Vec<u8>> {
-    let first = cards.first().map_or(0, |card| card.given);
-    if let Some(other) = cards.iter().position(|card| card.given != first) {
-        let detail = format!("LAPI_JOB_SECRET of task {other} is not that of task 0");
-        return Err(Error::new(LAPI_ERR_CSS_LOAD_FAILED, detail));
-    }
-    Ok(match &place.config.job_secret {
-        Some(secret) => secret.as_bytes().to_vec(),
-        None => cards.first().map_or_else(Vec::new, |card| card.share.to_vec()),
-    })
+/// What frames are told apart by: it follows from the secret, and does not reveal it.
+fn tag(secret: &[u8]) -> u64 {
+    let digest = Sha256::new().chain_update(b"LAPI frames\0").chain_update(secret).finalize();
+    digest.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
+#[cold]
+fn failed(detail: impl Into<String>) -> Error {
+    Error::new(LAPI_ERR_CSS_LOAD_FAILED, detail)
 }
 
 /// All tasks have endpoints, and of one provider.
 fn agree(cards: &[Card]) -> Result<()> {
     let failed = |task: usize, why: &str| {
         let host = &cards[task].host_name;
-        Err(Error::new(LAPI_ERR_CSS_LOAD_FAILED, format!("task {task} on {host}: {why}")))
+        Err(failed(format!("task {task} on {host}: {why}")))
     };
     if let Some(task) = cards.iter().position(|card| !card.failure.is_empty()) {
         return failed(task, &cards[task].failure);
@@ -173,7 +174,8 @@ fn agree(cards: &[Card]) -> Result<()> {
 struct Addresses(Vec<Vec<Vec<u8>>>);
 
 impl Directory for Addresses {
-    fn addresses(&mut self, peer: Task) -> &[Vec<u8>] {
-        &self.0[peer as usize]
+    fn address_of(&mut self, peer: Task) -> Result<Vec<u8>> {
+        let first = self.0.get(peer as usize).and_then(|rails| rails.first());
+        first.cloned().ok_or_else(|| failed(format!("task {peer} has published no address")))
     }
 }
