@@ -56,8 +56,8 @@ pub struct Report {
     pub dispatcher: usize,
     /// Operations that wait for a reply.
     pub operations: Few<Operation>,
-    /// How many collective operations were entered; the round of the present one and the task whose packet it waits for.
-    pub collective: (u32, Option<(u16, Option<Task>)>),
+    /// How many collective operations were entered; the round of the present one and the tasks whose packets it waits for.
+    pub collective: (u32, Option<(u16, Vec<Task>)>),
     /// The peers with something to report.
     pub peers: Few<Peer>,
     /// Copies across address spaces: peer, bytes copied, bytes in all.

@@ -288,8 +288,8 @@ impl Summary {
                     self.clauses.push("calls LAPI again and again, without waiting there".into());
                 }
                 self.awaited.extend(report.awaited());
-                let (entered, current) = report.collective;
-                self.collectives.push((instance, entered, current.is_some()));
+                let (entered, current) = &report.collective;
+                self.collectives.push((instance, *entered, current.is_some()));
                 self.lines.extend(report.lines());
             }
             Ok(None) => {}
