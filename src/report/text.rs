@@ -108,12 +108,14 @@ impl Snapshot {
         if self.dispatcher != 0 {
             add(format!("{} is in the error handler", thread(self.dispatcher)));
         }
-        let (entered, current) = self.collective;
+        let (entered, current) = &self.collective;
         match current {
-            Some((round, Some(peer))) => add(format!(
-                "collective calls: {entered} entered; number {entered} is in round {round} and needs the packet of task {peer}"
+            Some((round, peers)) if !peers.is_empty() => add(format!(
+                "collective calls: {entered} entered; number {entered} is in round {round} and needs the {} of {}",
+                if peers.len() == 1 { "packet" } else { "packets" },
+                tasks(peers)
             )),
-            Some((round, None)) => add(format!("collective calls: {entered} entered; in round {round}")),
+            Some((round, _)) => add(format!("collective calls: {entered} entered; in round {round}")),
             None => add(format!("collective calls: {entered} entered, none under way")),
         }
         list(&mut add, "operations that wait for a reply", &self.operations, operation);

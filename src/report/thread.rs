@@ -285,8 +285,8 @@ impl Summary {
                     self.clauses.push("calls LAPI again and again, without waiting there".into());
                 }
                 self.awaited.extend(snapshot.awaited());
-                let (entered, current) = snapshot.collective;
-                self.collectives.push((instance, entered, current.is_some()));
+                let (entered, current) = &snapshot.collective;
+                self.collectives.push((instance, *entered, current.is_some()));
                 self.lines.extend(snapshot.lines());
             }
             Ok(None) => {}

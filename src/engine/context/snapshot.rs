@@ -51,8 +51,8 @@ pub struct Snapshot {
     pub dispatcher: usize,
     /// Operations that wait for a reply.
     pub operations: Few<Operation>,
-    /// How many collective operations were entered; the round of the present one and the task whose packet it waits for.
-    pub collective: (u32, Option<(u16, Option<Task>)>),
+    /// How many collective operations were entered; the round of the present one and the tasks whose packets it waits for.
+    pub collective: (u32, Option<(u16, Vec<Task>)>),
     /// The peers with traffic, or for which a call waits.
     pub peers: Few<Peer>,
     /// Copies across address spaces: peer, bytes copied, bytes in all.
@@ -155,7 +155,7 @@ pub fn snapshot(held: &mut Held<'_>) -> Snapshot {
         waits,
         dispatcher,
         operations: Few::of(core.ops.iter().map(|pending| operation(pending, core.ops.seen(pending)))),
-        collective: (entered, round.map(|round| (round, core.collectives.awaited()))),
+        collective: (entered, round.map(|round| (round, core.collectives.awaited().collect()))),
         peers,
         copies: Few::of(core.direct_copies.iter().map(|copy| (copy.peer, copy.copied, copy.len()))),
         assemblies: Few::of(core.inbox.assemblies().map(|(src, id, assembly)| Assembling {
@@ -197,8 +197,8 @@ fn wait(core: &Core, waiter: &Waiter) -> Wait {
 }
 
 /// The tasks that must do something before this wait can end, as far as it can be known here: for a counter, those of the
-/// operations under way that raise it; for a fence, those that have not confirmed; in a collective operation, the one whose
-/// packet is next.
+/// operations under way that raise it; for a fence, those that have not confirmed; in a collective operation, those whose
+/// packets are next.
 fn awaited(core: &Core, waiter: &Waiter) -> Vec<Task> {
     let mut tasks: Vec<Task> = match waiter.awaited.counter {
         Some((address, _)) => {
@@ -220,7 +220,7 @@ fn awaited(core: &Core, waiter: &Waiter) -> Vec<Task> {
         }
         None if waiter.awaited.call == "LAPI_Term" => core.outbox.waiting_for().collect(),
         None if core.collectives.busy() && waiter.awaited.call != "LAPI_Fence" => {
-            core.collectives.awaited().into_iter().collect()
+            core.collectives.awaited().collect()
         }
         None => {
             let fenced = core.ops.iter().filter(|pending| pending.fenced()).map(|pending| pending.peer);

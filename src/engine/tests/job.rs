@@ -274,7 +274,7 @@ fn describe(core: &mut Core) -> String {
         core.ops.peers().collect::<std::collections::BTreeSet<_>>(),
         core.outbox.waiting_for().collect::<Vec<_>>(),
         core.outbox.unconfirmed(),
-        core.collectives.awaited(),
+        core.collectives.awaited().collect::<Vec<_>>(),
         core.direct_copies.len(),
         core.to_self.len(),
         core.dropped.len(),
