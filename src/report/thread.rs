@@ -29,7 +29,8 @@ use std::time::Duration;
 
 /// How long the reporter tries to get a context's lock.
 const MOMENT: Duration = Duration::from_millis(200);
-/// How often it checks for handlers that do not return, at least and at most, where it checks at all.
+/// How often it checks for handlers that do not return, at least and at most, where it checks at all. In a job of several hundred
+/// tasks it checks up to four times as seldom.
 const LOOK: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(1));
 /// After this time a task that was outside of LAPI is checked again: it may be one that polls.
 const SECOND_LOOK: Duration = Duration::from_millis(20);
@@ -116,7 +117,7 @@ pub fn enlist(
     }
     state.line.clone_from(&line);
     let shared = reporter.clone();
-    if let Ok(thread) = thread::spawn("lapi-report", recipe, move || run(&shared, line)) {
+    if let Ok(thread) = thread::spawn("lapi-report", recipe, move || run(&shared, line, tasks)) {
         state.thread = Some((reporter, thread));
         if let Some(signal) = config.signal {
             bell::listen_to(signal);
@@ -166,9 +167,9 @@ struct Watched {
     reported: bool,
 }
 
-fn run(reporter: &Reporter, mut line: Option<Arc<Line>>) {
+fn run(reporter: &Reporter, mut line: Option<Arc<Line>>, tasks: u32) {
     let stall = bell::stall();
-    let patience = (!stall.is_zero()).then(|| (stall / 4).clamp(LOOK.0, LOOK.1));
+    let patience = (!stall.is_zero()).then(|| (stall / 4).clamp(LOOK.0, LOOK.1 * (tasks / 64).clamp(1, 4)));
     let mut watched = Vec::new();
     while !reporter.ended.load(Ordering::Acquire) {
         // Without the bell it could not be asked to end.

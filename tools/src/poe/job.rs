@@ -102,7 +102,7 @@ pub(super) fn run(
     let (sockets, reports) = reports::open(tasks);
     let work =
         Work { commands, environment, streams, reports, affinity, signal_mask: signals.before, open_files };
-    let (supervisor, ours) = Supervisor::start(work, ours)?;
+    let (supervisor, (ours, sockets)) = Supervisor::start(work, (ours, sockets))?;
     let reports = Gatherer::start(sockets)?;
     let output = Carrier::start(ours.sources, style)?;
     if !ours.inputs.is_empty() {

@@ -26,7 +26,7 @@ use super::error::Error;
 use super::openings::{self, Openings};
 use super::processes::{end_descendants, handles, members};
 use super::reports::{self, HandOver};
-use super::streams::{Ours, Stdin, Theirs};
+use super::streams::{Stdin, Theirs};
 
 /// What the supervisor is to start.
 pub(super) struct Work<'a> {
@@ -73,8 +73,9 @@ pub(super) struct Supervisor {
 }
 
 impl Supervisor {
-    /// Starts the supervisor, which starts the tasks. `ours` is closed on its side.
-    pub(super) fn start(work: Work, ours: Ours) -> Result<(Self, Ours), Error> {
+    /// Starts the supervisor, which starts the tasks. `ours` has descriptors of `poe` alone, which the supervisor closes: each
+    /// process that it makes would inherit all of them.
+    pub(super) fn start<T>(work: Work, ours: T) -> Result<(Self, T), Error> {
         let failed = |error: io::Error| Error::system("cannot start the supervisor process", error);
         let (socket, theirs) = UnixStream::pair().map_err(failed)?;
         // SAFETY: no other thread of this process holds a lock that the child needs: jobs run one after another and
@@ -136,14 +137,16 @@ impl Tasks {
             Note::Randomized { errno: errno as i32 }.write(socket)?;
         }
         let supervisor = getpid();
-        let sockets = work.reports;
-        let place = reports::place(&sockets);
+        let place = reports::place(&work.reports);
         let partition =
             work.environment.of(0).find(|(name, _)| *name == "MP_PARTITION").map(|(_, value)| value);
         // Without it the tasks count for themselves.
         let openings = Openings::create(work.commands.len(), &partition.unwrap_or_default()).ok();
-        for (task, (command, streams)) in work.commands.iter().zip(work.streams).enumerate() {
-            let report = sockets[task].as_ref().and_then(|socket| HandOver::new(socket, place.as_ref()));
+        // What one task gets is closed here before the next one is started, so that starting it does not cost the more the more
+        // tasks there are.
+        let each = work.commands.iter().zip(work.streams).zip(work.reports);
+        for (task, ((command, streams), line)) in each.enumerate() {
+            let report = line.as_ref().and_then(|line| HandOver::new(line, place.as_ref()));
             let mut program = Program::new(&command[0]);
             program
                 .args(&command[1..])
