@@ -256,6 +256,23 @@ impl FabricTransport {
         None
     }
 
+    /// Sends a message of the transport's own, now or as soon as the endpoint has room. A peer that cannot be reached is awaited.
+    pub(super) fn post_own(&mut self, task: Task, slot: usize) {
+        let Some(peer) = self.peers[task as usize].as_deref_mut() else { return };
+        let posted = match peer.address {
+            Some(address) if peer.queued == 0 => self.sends.post(&self.device, address, slot),
+            _ => Err(Errno::AGAIN),
+        };
+        match posted {
+            Ok(()) => {}
+            Err(errno) if errno.is_again() => {
+                peer.queued += 1;
+                self.queued.push_back(slot);
+            }
+            Err(_) => drop(self.sends.end(slot)),
+        }
+    }
+
     fn ticket(&mut self) -> Ticket {
         self.next_ticket += 1;
         Ticket(self.next_ticket)

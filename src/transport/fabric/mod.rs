@@ -35,7 +35,7 @@ use std::os::fd::OwnedFd;
 pub use provider::{Choice, Wishes};
 
 /// The longest body of a packet, in bytes.
-const MAX_BODY: usize = 64 << 10;
+const MAX_BODY: usize = (16 << 10) - FRAME - HEAD_MAX;
 /// The longest message.
 const LONGEST: usize = FRAME + HEAD_MAX + MAX_BODY;
 /// Packets on their way to a peer, at most.

@@ -57,8 +57,9 @@ impl Drop for Info {
     }
 }
 
-/// Everything that has reliable-datagram endpoints with messages and remote access, in libfabric's order.
-pub(super) fn list() -> Result<Vec<Info>, String> {
+/// Everything that has reliable-datagram endpoints with messages and remote access, in libfabric's order. With `inject`, what can
+/// inject messages of this length.
+pub(super) fn list(inject: Option<usize>) -> Result<Vec<Info>, String> {
     let library = Library::get()?;
     let hints = NonNull::new(library.alloc_info()).ok_or("no memory")?;
     let hints = Info { raw: hints, library };
@@ -69,6 +70,7 @@ pub(super) fn list() -> Result<Vec<Info>, String> {
         (*raw).caps = (fi::FI_MSG | fi::FI_RMA | fi::FI_MULTI_RECV).into();
         (*raw).mode = fi::FI_CONTEXT | fi::FI_CONTEXT2;
         (*(*raw).ep_attr).type_ = fi::FI_EP_RDM;
+        (*(*raw).tx_attr).inject_size = inject.unwrap_or(0);
         (*(*raw).domain_attr).mr_mode = MR_MODE as c_int;
         (*(*raw).domain_attr).resource_mgmt = fi::FI_RM_ENABLED;
         (*(*raw).domain_attr).threading = fi::FI_THREAD_DOMAIN;
@@ -315,6 +317,9 @@ impl Device {
             checked(calls::bind(ep, self.av.cast(), 0)).map_err(named("fi_ep_bind"))?;
             let both = u64::from(fi::FI_TRANSMIT) | u64::from(fi::FI_RECV);
             checked(calls::bind(ep, self.cq.cast(), both)).map_err(named("fi_ep_bind"))?;
+            checked(calls::control(ep, fi::FI_ENABLE as c_int, ptr::null_mut()))
+                .map_err(named("fi_enable"))?;
+            // Not before: the provider shm of libfabric 1.17 has no place for it until the endpoint is enabled.
             let least = (&raw const longest).cast();
             checked(calls::setopt(
                 self.ep,
@@ -323,8 +328,7 @@ impl Device {
                 least,
                 size_of::<usize>(),
             ))
-            .map_err(named("fi_setopt"))?;
-            checked(calls::control(ep, fi::FI_ENABLE as c_int, ptr::null_mut())).map_err(named("fi_enable"))
+            .map_err(named("fi_setopt"))
         }
     }
 

@@ -83,8 +83,8 @@ impl Wants {
     pub(super) const SEEN: u8 = 16;
     pub(super) const KICK: u8 = 32;
 
-    const ALL: [(u8, Kind); 6] = [
-        (Self::REJOIN, Kind::Rejoin),
+    /// Those that are a frame alone.
+    const FRAMES: [(u8, Kind); 5] = [
         (Self::CREDITS, Kind::Credits),
         (Self::GREETING, Kind::Greeting),
         (Self::KICK, Kind::Kick),
@@ -352,6 +352,7 @@ impl FabricTransport {
 
     /// Sends the transport's own messages for which there is room; an error means that the peer is lost.
     pub(super) fn send_own(&mut self, task: Task) {
+        self.send_rejoin(task);
         if let Some(why) = self.try_send_own(task) {
             self.lose(task, why);
         }
@@ -360,7 +361,7 @@ impl FabricTransport {
     /// The same; returns why the peer is lost, if it is.
     pub(super) fn try_send_own(&self, task: Task) -> Option<String> {
         let peer = self.peer(task)?;
-        for (bit, kind) in Wants::ALL {
+        for (bit, kind) in Wants::FRAMES {
             if peer.wants.get() & bit == 0 {
                 continue;
             }
@@ -379,22 +380,39 @@ impl FabricTransport {
         None
     }
 
+    /// Sends this task's tag, epoch and address to a peer that may rejoin.
+    fn send_rejoin(&mut self, task: Task) {
+        let (me, tag) = (self.me, self.first_tag);
+        let Some(peer) = self.peer(task).filter(|peer| peer.wants.get() & Wants::REJOIN != 0) else { return };
+        if peer.address.is_some() && !self.sends.has_free() {
+            return;
+        }
+        peer.wants.set(peer.wants.get() & !Wants::REJOIN);
+        if peer.address.is_none() {
+            return;
+        }
+        let rejoin = Rejoin { tag: peer.mine, echo: peer.theirs, epoch: peer.epoch };
+        let body_len = (REJOIN + self.published.len()) as u32;
+        let frame = Frame { kind: Kind::Rejoin, src: me, tag, credits: 0, head_len: 0, body_len };
+        let mut message = frame.encode().to_vec();
+        message.extend(rejoin.encode());
+        message.extend(&self.published);
+        message.resize(message.len().next_multiple_of(8), 0);
+        let words: Vec<u64> = message
+            .chunks_exact(8)
+            .map(|word| u64::from_ne_bytes(std::array::from_fn(|at| word[at])))
+            .collect();
+        if let Some(slot) = self.sends.make_of(task, &words) {
+            self.post_own(task, slot);
+        }
+    }
+
     fn send_frame(&self, peer: &Peer, kind: Kind) -> std::result::Result<(), super::ofi::Errno> {
         let Some(address) = peer.address else { return Ok(()) };
         let mut frame = Frame { kind, src: self.me, tag: peer.theirs, credits: 0, head_len: 0, body_len: 0 };
         match kind {
             Kind::Credits => frame.credits = peer.owed.get(),
             Kind::Departure => frame.body_len = peer.sent,
-            Kind::Rejoin => {
-                let rejoin = Rejoin { tag: peer.mine, echo: peer.theirs, epoch: peer.epoch };
-                frame.tag = self.first_tag;
-                frame.body_len = (REJOIN + self.published.len()) as u32;
-                let mut message = frame.encode().to_vec();
-                message.extend(rejoin.encode());
-                message.extend(&self.published);
-                message.resize(message.len().next_multiple_of(8), 0);
-                return self.device.inject(&message, address);
-            }
             _ => {}
         }
         self.device.inject(&frame.encode(), address)?;

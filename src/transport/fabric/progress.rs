@@ -2,9 +2,12 @@
 
 use super::FabricTransport;
 use super::ofi::{Completion, Failure, Slot};
-use super::peer::Standing;
+use super::peer::{Peer, Standing};
 use crate::transport::{Endpoint, Task};
 use crate::wire::network::{Frame, Kind};
+
+/// Batches that are taken out of the completion queue at a time.
+const ROUNDS: u32 = 16;
 
 impl FabricTransport {
     /// Takes note of everything that has happened, and sends what waits for room in the endpoint. With nothing to do it is one call
@@ -25,11 +28,14 @@ impl FabricTransport {
 
     #[inline(never)]
     fn note_all(&mut self, mut found: Result<usize, Failure>) {
-        // Bounded, so that a flood does not keep the caller here.
-        for _ in 0..16 {
+        // Bounded, so that a flood does not keep the caller here. All that a poll has found is noted.
+        for round in 1.. {
             match found {
                 Ok(count) => (0..count).for_each(|at| self.note(self.device.completion(at))),
                 Err(failure) => self.note_failure(failure),
+            }
+            if round == ROUNDS {
+                break;
             }
             found = self.device.poll();
             if matches!(found, Ok(0)) {
@@ -159,7 +165,8 @@ impl FabricTransport {
                 self.queued.push_back(slot);
                 continue;
             }
-            let address = self.peer(task).filter(|peer| peer.is_up()).and_then(|peer| peer.address);
+            let wanted = |peer: &&Peer| peer.is_up() || peer.standing == Standing::Awaited;
+            let address = self.peer(task).filter(wanted).and_then(|peer| peer.address);
             let Some(address) = address else {
                 self.sends.end(slot);
                 continue;

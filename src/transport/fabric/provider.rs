@@ -39,6 +39,9 @@ const ONLY_WHEN_NAMED: &[(&str, &str)] = &[
     ("udp;ofi_rxd", "slow: only when named"),
 ];
 
+/// The longest messages to be injected that are asked for.
+const INJECT_SIZES: [usize; 3] = [super::INJECT, 1024, 256];
+
 const ANOTHER_PROVIDER: &str = "another provider was asked for";
 const ANOTHER_FABRIC: &str = "another fabric was asked for";
 const ANOTHER_DOMAIN: &str = "another domain was asked for";
@@ -48,7 +51,7 @@ const SHORT: &str = "its messages are too short";
 const WORSE: &str = "another one is preferred";
 
 /// What decides about one element of libfabric's list.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Traits {
     provider: String,
     fabric: String,
@@ -142,10 +145,17 @@ enum Net {
 /// # Errors
 /// libfabric is not there, or nothing is left: a sentence with what there is.
 pub(super) fn choose(wishes: &Wishes, least: usize) -> Result<(Info, Choice), String> {
-    let infos = ofi::list()?;
+    let infos = ofi::list(None)?;
     let traits: Vec<Traits> = infos.iter().map(Traits::of).collect();
     let (best, choice) = pick(&traits, wishes, least)?;
     let info = infos.into_iter().nth(best).ok_or("an element of the list")?;
+    // Some providers inject longer messages than they say, when they are asked.
+    for size in INJECT_SIZES.into_iter().take_while(|size| *size > info.inject_size()) {
+        let longer = ofi::list(Some(size))?.into_iter().find(|other| Traits::of(other) == traits[best]);
+        if let Some(longer) = longer {
+            return Ok((longer, choice));
+        }
+    }
     Ok((info, choice))
 }
 
