@@ -44,7 +44,7 @@ struct Places {
 impl Places {
     fn new(len: usize, seed: usize, header: usize) -> Self {
         let data = forever(len);
-        data.iter_mut().enumerate().for_each(|(at, byte)| *byte = (at ^ at >> 8 ^ seed * 37) as u8 | 1);
+        data.iter_mut().enumerate().for_each(|(at, byte)| *byte = (at ^ (at >> 8) ^ (seed * 37)) as u8 | 1);
         let to = [(); 3].map(|()| forever(len));
         let words = forever(header.max(8));
         words[..8].copy_from_slice(&to[2].as_mut_ptr().expose_provenance().to_ne_bytes());
