@@ -74,8 +74,7 @@ pub fn query(held: &mut Held<'_>, query: lapi_query_t) -> Result<Answer> {
             held.unlocked(|| print(&text));
             return Ok(Answer::Printed);
         }
-        // MP_USE_BULK_XFER asks for bulk transfer; this library has none yet.
-        BULK_XFER => 0,
+        BULK_XFER => held.has_bulk_transfer().into(),
         BULK_MIN_MSG_SIZE => advertised.bulk_minimum,
         _ => return Err(unknown(query)),
     }))

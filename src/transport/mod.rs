@@ -349,7 +349,8 @@ pub trait RemoteAccess {
         copies: &[Copy],
     ) -> io::Result<Started>;
 
-    /// The next pending access that is done, and how it went; each is named once.
+    /// The next pending access that is done, and how it went; each is named once. An access that has failed reads and writes
+    /// nothing more.
     fn poll(&mut self) -> Option<(AccessId, io::Result<()>)> {
         None
     }

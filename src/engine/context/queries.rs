@@ -5,7 +5,7 @@ use crate::engine::context::Held;
 use crate::engine::context::settings::Options;
 use crate::engine::context::statistics::Path;
 use crate::error::Result;
-use crate::transport::Limits;
+use crate::transport::{Limits, Reach};
 
 /// The statistics of a context, by the path that data takes.
 pub struct Statistics {
@@ -33,6 +33,13 @@ impl Held<'_> {
     pub fn limits(&mut self) -> Limits {
         let core = self.core();
         core.transport.limits(u32::from(core.options.me == 0 && core.options.tasks > 1))
+    }
+
+    /// Whether bulk transfer is enabled, and some peer's memory is reached by keys.
+    pub fn has_bulk_transfer(&mut self) -> bool {
+        let core = self.core();
+        let (me, tasks) = (core.options.me, core.options.tasks);
+        core.options.bulk.by_key && (0..tasks).any(|peer| peer != me && core.reach(peer) == Reach::Keyed)
     }
 
     /// The statistics until now.

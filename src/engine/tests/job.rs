@@ -329,11 +329,20 @@ pub const SHORT: MemOptions = MemOptions {
     pending: false,
     keyed: false,
     registrations: u64::MAX,
+    accesses: u64::MAX,
 };
+
+/// Memory is reached by keys, and accesses are reported later.
+pub const KEYED: MemOptions = MemOptions { keyed: true, pending: true, take: true, ..SHORT };
 
 /// A transport inside of the process with these options.
 pub fn asynchronous(tasks: u32, options: MemOptions) -> Ends {
     boxed(network(tasks, options))
+}
+
+/// The same with faults.
+pub fn faulty(tasks: u32, options: MemOptions, plan: &FaultPlan) -> Ends {
+    boxed(Faulty::join(network(tasks, options), plan))
 }
 
 /// A transport inside of the process, and the means to kill tasks.

@@ -8,7 +8,7 @@ use crate::engine::context::direct_copy::{DirectCopy, Kind};
 use crate::engine::context::incoming::Then;
 use crate::engine::context::request::Marks;
 use crate::engine::transfer::send::{self, answer};
-use crate::engine::transfer::{bulk, deliver, packets, reply};
+use crate::engine::transfer::{deliver, packets, registration, reply};
 use crate::proto::outbox::{SendDone, Sent};
 use crate::transport::{Access, PeerState, Started, Task};
 use crate::wire::packet::Head;
@@ -121,7 +121,11 @@ fn finish(held: &mut Held<'_>, transfer: &DirectCopy) {
             }
         }
         Kind::Serve { cookie, tgt_cntr } => {
-            bulk::write_done(held, transfer.peer, cookie, tgt_cntr, transfer.len());
+            answer(held.core(), transfer.peer, &Head::Written { cookie });
+            // The target's counter shows that the target's data may be changed.
+            let bytes = transfer.len() as u64;
+            let done = SendDone { org_cntr: tgt_cntr as usize, bytes, ..SendDone::nothing(transfer.peer) };
+            send::finish(held, &done);
         }
     }
 }
@@ -139,7 +143,7 @@ fn refused(held: &mut Held<'_>, transfer: DirectCopy, reason: &io::Error) {
     let core = held.core();
     core.path_to(transfer.peer).refused += 1;
     if transfer.key.is_some() {
-        bulk::failed(core, transfer.peer, "access", transfer.len(), reason);
+        registration::failed(core, transfer.peer, "access", transfer.len(), reason);
     }
     let peer = transfer.peer;
     match transfer.kind {

@@ -8,7 +8,7 @@ use crate::engine::transfer::path::{self, Path};
 use crate::engine::transfer::send::{
     ask, completion, copies, finish, not_sent, reachable, send, started, stream,
 };
-use crate::engine::transfer::{bulk, direct, loopback, packets, reply};
+use crate::engine::transfer::{bulk, direct, loopback, packets, registration, reply};
 use crate::error::Result;
 use crate::proto::content::Content;
 use crate::proto::ops::{Op, Registered};
@@ -94,8 +94,11 @@ pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Result<(
         let path = path::choose(core, tgt, len, 0, message.hint);
         // The key is behind the user header.
         let fits = pad8(header.len) + Key::LEN <= core.outbox.max_body();
-        let registered =
-            if path == Path::Bulk && fits { bulk::register(core, tgt, piece, Access::Read) } else { None };
+        let registered = if path == Path::Bulk && fits {
+            registration::register(core, tgt, piece, Access::Read)
+        } else {
+            None
+        };
         if path == Path::Direct || registered.is_some() {
             // SAFETY: the caller's promise.
             return unsafe { expose(held, message, piece, registered) };
@@ -159,7 +162,7 @@ unsafe fn expose(
     let sent = unsafe { send(held, tgt, &head, body, true, SendDone::nothing(tgt)) };
     if matches!(sent, Sent::Gone | Sent::NoMemory) {
         let core = held.core();
-        bulk::give_up(core, tgt, cookie);
+        registration::give_up(core, tgt, cookie);
         core.outbox.take_back(tgt);
         return Err(not_sent(tgt, sent));
     }
@@ -182,7 +185,7 @@ pub unsafe fn get(held: &mut Held<'_>, get: &Get) -> Result<()> {
     let path = path::choose(core, tgt, places.len(), places.piece(), get.hint);
     let registered = match *places {
         Places::Contiguous { local, len, .. } if path == Path::Bulk => {
-            bulk::register(core, tgt, Piece { ptr: local as *const u8, len }, Access::Write)
+            registration::register(core, tgt, Piece { ptr: local as *const u8, len }, Access::Write)
                 .map(|registered| (Exposed { addr: local as u64, key: registered.keys[0] }, registered))
         }
         _ => None,
@@ -212,7 +215,7 @@ pub unsafe fn get(held: &mut Held<'_>, get: &Get) -> Result<()> {
 /// What a call returns that has asked the target for something that operation `cookie` waits for.
 fn requested(held: &mut Held<'_>, tgt: Task, cookie: u64, sent: Sent) -> Result<()> {
     if matches!(sent, Sent::Gone | Sent::NoMemory) {
-        bulk::give_up(held.core(), tgt, cookie);
+        registration::give_up(held.core(), tgt, cookie);
         return Err(not_sent(tgt, sent));
     }
     Ok(())

@@ -4,7 +4,7 @@ use crate::abi::compl_hndlr_p;
 use crate::base::bytes::Piece;
 use crate::engine::context::Held;
 use crate::engine::context::completion_queue::Completion;
-use crate::engine::transfer::{bulk, deliver, send};
+use crate::engine::transfer::{deliver, registration, send};
 use crate::proto::content::Content;
 use crate::proto::ops::Op;
 use crate::proto::outbox::{Body, Continuation, SendDone, Sent, Streaming};
@@ -61,7 +61,7 @@ pub fn got(held: &mut Held<'_>, src: Task, cookie: u64) {
     let Some(Op::Get { len, org_cntr, handler, info, registered, .. }) = core.ops.remove(src, cookie) else {
         return;
     };
-    bulk::withdraw(core, src, registered);
+    registration::withdraw(core, src, registered);
     core.path_to(src).bytes_received += len;
     core.unreported |= crate::abi::LAPI_RECV_COMPLETE;
     // SAFETY: the program's counter.
@@ -122,7 +122,7 @@ pub fn take_pulled(held: &mut Held<'_>, src: Task, cookie: u64, refused: u64) {
     let (done, id, concluded) = (*done, *id, *concluded);
     let data = Piece { ptr: *data as *const u8, len: done.bytes as usize };
     let registered = registered.take();
-    bulk::withdraw(core, src, registered);
+    registration::withdraw(core, src, registered);
     if refused == 0 {
         send::finish(held, &done);
         // The program may have given the target up in its handler, and the operation with it.

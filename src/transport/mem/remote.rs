@@ -102,7 +102,13 @@ impl MemTransport {
 
     /// # Safety
     /// As for [`RemoteAccess::start`].
-    unsafe fn make(&self, access: Access, peer: Task, key: Option<Key>, copies: &[Copy]) -> io::Result<()> {
+    unsafe fn make(
+        &mut self,
+        access: Access,
+        peer: Task,
+        key: Option<Key>,
+        copies: &[Copy],
+    ) -> io::Result<()> {
         if self.network.end(peer).state() == PeerState::Dead {
             return Err(Errno::SRCH.into());
         }
@@ -113,8 +119,12 @@ impl MemTransport {
             copies.iter().for_each(|copy| unsafe { make_one(access, copy.remote, copy) });
             return Ok(());
         }
-        let registrations = self.network.registrations.lock();
         let denied = || io::Error::from(Errno::ACCESS);
+        self.accessed += 1;
+        if self.accessed > self.network.options.accesses {
+            return Err(Errno::IO.into());
+        }
+        let registrations = self.network.registrations.lock();
         let key = key.ok_or_else(denied)?;
         let registration = registrations.get(&key.key).ok_or_else(denied)?;
         if (registration.owner, registration.peer, registration.access) != (peer, self.task, access) {
