@@ -33,7 +33,11 @@ impl Offer {
     ///
     /// # Errors
     /// Those of the exchange.
-    pub fn publish(exchange: &mut dyn Exchange, identity: &Identity, configured: Option<Secret>) -> Result<Self> {
+    pub fn publish(
+        exchange: &mut dyn Exchange,
+        identity: &Identity,
+        configured: Option<Secret>,
+    ) -> Result<Self> {
         let own = match configured {
             // Other processes may see the exchange.
             Some(secret) => [&[SET][..], &fingerprint(&secret)].concat(),
@@ -81,8 +85,11 @@ pub(super) fn random() -> Secret {
         match usize::try_from(got) {
             Ok(got) => filled += got,
             // An interrupted call is repeated. Every kernel since 3.17 has this call.
-            Err(_) => assert!(rustix::io::Errno::from_io_error(&std::io::Error::last_os_error())
-                == Some(rustix::io::Errno::INTR), "the kernel has no random numbers"),
+            Err(_) => assert!(
+                rustix::io::Errno::from_io_error(&std::io::Error::last_os_error())
+                    == Some(rustix::io::Errno::INTR),
+                "the kernel has no random numbers"
+            ),
         }
     }
     bytes

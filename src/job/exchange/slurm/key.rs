@@ -133,7 +133,8 @@ mod tests {
     #[test]
     fn the_variable_wins() {
         let secret = "000102030405060708090a0b0c0d0e0F";
-        let key = of_this_task(&|name| (name == "LAPI_JOB_SECRET").then(|| secret.to_owned())).expect("a key");
+        let key =
+            of_this_task(&|name| (name == "LAPI_JOB_SECRET").then(|| secret.to_owned())).expect("a key");
         assert_eq!(key.secret, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]);
         let bad = of_this_task(&|name| (name == "LAPI_JOB_SECRET").then(|| "+1".repeat(16)));
         assert!(bad.map(|key| key.source).unwrap_err().detail.contains("LAPI_JOB_SECRET"));

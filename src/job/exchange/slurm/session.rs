@@ -238,7 +238,8 @@ mod tests {
                 panic!("a reply")
             };
             assert_eq!(callee.task(), Some(2));
-            let Ok(Next::Write(sealed)) = feed(&mut rng, &reply, &Next::Read, |bytes| caller.read(bytes)) else {
+            let Ok(Next::Write(sealed)) = feed(&mut rng, &reply, &Next::Read, |bytes| caller.read(bytes))
+            else {
                 panic!("values")
             };
             let got = feed(&mut rng, &sealed, &Got::Read, |bytes| callee.read(bytes));
@@ -246,7 +247,10 @@ mod tests {
             let table = vec![Values::new(), values()];
             let encoded = encode_table(&table);
             let bytes = [callee.before_table(&encoded), encoded].concat();
-            assert_eq!(feed(&mut rng, &bytes, &Next::Read, |bytes| caller.read(bytes)), Ok(Next::Done(table)));
+            assert_eq!(
+                feed(&mut rng, &bytes, &Next::Read, |bytes| caller.read(bytes)),
+                Ok(Next::Done(table))
+            );
         }
     }
 
