@@ -14,6 +14,7 @@ pub mod host;
 pub mod identity;
 mod name;
 mod openings;
+mod random;
 pub mod reporter;
 pub mod secret;
 

@@ -181,9 +181,11 @@ fn under_hydra() {
         outcome.ok();
         assert_eq!(outcome.stdout.matches(why).count(), 2, "{outcome}");
     }
-    // A task that ends without the handlers of exit(3), as by _exit, has not said "finalize".
-    let outcome = under.script(2, "test $RANK = 0 && exec \"$TASK\" round abort\n\"$TASK\" round; sleep 20");
-    assert!(!outcome.timed_out && outcome.status != Some(0), "{outcome}");
+    // A task that ends without the handlers of exit(3), as by _exit, has not said "finalize": Hydra ends the others.
+    let outcome = under
+        .script(2, "test $RANK = 0 && exec \"$TASK\" round abort\n\"$TASK\" round; sleep 20; echo survived");
+    assert!(!outcome.timed_out && outcome.stdout.contains("aborts"), "{outcome}");
+    assert!(!outcome.stdout.contains("survived"), "{outcome}");
 }
 
 #[test]

@@ -5,7 +5,7 @@
 use super::super::failed;
 use crate::config::{Env, given};
 use crate::error::{Error, Result};
-use crate::job::secret::{Secret, random};
+use crate::job::random::random;
 use rustix::process::geteuid;
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
@@ -13,6 +13,9 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 const FILE: &str = ".lapi-secret";
+
+/// A secret.
+pub type Secret = [u8; 16];
 
 /// The key, and where it is from; for messages.
 pub struct Key {

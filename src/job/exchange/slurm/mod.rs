@@ -16,7 +16,7 @@ use super::{Exchange, failed, late, unpublished};
 use crate::config::{Env, given};
 use crate::error::{Error, Result};
 use crate::job::identity::Identity;
-use crate::job::secret::random;
+use crate::job::random::random;
 use crate::wire::exchange::{Call, Values};
 use key::Key;
 use session::{Caller, Next, Refusal};

@@ -11,7 +11,8 @@
 //! A proof is HMAC-SHA256 with the key; the direction is a part of what it covers. The contents are not encrypted, as those of the
 //! other launchers are not.
 
-use crate::job::secret::{Secret, random};
+use super::key::Secret;
+use crate::job::random::random;
 use crate::wire::exchange::{
     Call, LONGEST_FIRST_FRAME, LONGEST_FRAME, MAGIC, NONCE, PROOF, Values, decode_table, decode_values,
     encode_values, frame, take_frame,
