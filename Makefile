@@ -82,7 +82,7 @@ $(CATALOGS)/%/liblapi.cat: packaging/catalogs/%.msg
 	@if command -v gencat >/dev/null; then gencat $@ $<; else echo "== no gencat here: no catalogue from $<"; fi
 
 deps:
-	ci/deps.sh build test
+	ci/deps.sh build test launchers
 
 demo:
 	ci/deps.sh build

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that are missing for the purposes named: build, test, bench, sanitize, interop, deb.
+# Installs the Debian packages that are missing for the purposes named: build, test, launchers, bench, sanitize, interop, deb.
 set -eu
 
 missing=()
@@ -55,6 +55,17 @@ for purpose in "$@"; do
         ;;
     instructions)
         need valgrind command -v valgrind
+        ;;
+    launchers)
+        # Without them tests/tests/launchers skips what it has of them, and says so.
+        need mpich command -v mpiexec.hydra
+        need openmpi-bin command -v mpirun.openmpi
+        need libpmix2 test -e /usr/lib/x86_64-linux-gnu/libpmix.so.2
+        need slurmctld test -x /usr/sbin/slurmctld
+        need slurmd test -x /usr/sbin/slurmd
+        need slurm-client command -v srun
+        need slurm-wlm-basic-plugins test -e /usr/lib/x86_64-linux-gnu/slurm-wlm/mpi_pmi2.so
+        need munge test -x /usr/sbin/munged
         ;;
     interop)
         need gcc-multilib compiles "gcc -m32" stdio.h

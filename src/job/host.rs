@@ -27,7 +27,7 @@ impl Host {
             user_namespace: namespace("/proc/self/ns/user"),
             network_namespace: namespace("/proc/self/ns/net"),
         };
-        let id = parts.id().unwrap_or_else(|| u128::from_le_bytes(super::secret::random()));
+        let id = parts.id().unwrap_or_else(|| u128::from_le_bytes(super::random::random()));
         let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
         Self { id, name }
     }

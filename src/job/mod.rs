@@ -17,6 +17,7 @@ pub mod identity;
 mod join;
 mod name;
 mod openings;
+mod random;
 pub mod reporter;
 pub mod secret;
 

@@ -7,6 +7,7 @@
 
 use super::Identity;
 use super::exchange::Exchange;
+use super::random::random;
 use crate::abi::LAPI_ERR_NO_ENV_VAR;
 use crate::error::{Error, Result};
 use sha2::{Digest, Sha256};
@@ -33,7 +34,11 @@ impl Offer {
     ///
     /// # Errors
     /// Those of the exchange.
-    pub fn publish(exchange: &mut dyn Exchange, identity: &Identity, configured: Option<Secret>) -> Result<Self> {
+    pub fn publish(
+        exchange: &mut dyn Exchange,
+        identity: &Identity,
+        configured: Option<Secret>,
+    ) -> Result<Self> {
         let own = match configured {
             // Other processes may see the exchange.
             Some(secret) => [&[SET][..], &fingerprint(&secret)].concat(),
@@ -68,24 +73,6 @@ impl Offer {
         let secret = self.configured.or(made);
         secret.ok_or_else(|| disagreement("task 0 has published none".to_owned()))
     }
-}
-
-/// Random bytes that cannot be guessed.
-pub(super) fn random() -> Secret {
-    let mut bytes = [0; 16];
-    let mut filled = 0;
-    while filled < bytes.len() {
-        let rest = &mut bytes[filled..];
-        // SAFETY: the bytes are writable.
-        let got = unsafe { libc::getrandom(rest.as_mut_ptr().cast(), rest.len(), 0) };
-        match usize::try_from(got) {
-            Ok(got) => filled += got,
-            // An interrupted call is repeated. Every kernel since 3.17 has this call.
-            Err(_) => assert!(rustix::io::Errno::from_io_error(&std::io::Error::last_os_error())
-                == Some(rustix::io::Errno::INTR), "the kernel has no random numbers"),
-        }
-    }
-    bytes
 }
 
 fn fingerprint(secret: &Secret) -> Vec<u8> {

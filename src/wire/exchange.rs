@@ -209,7 +209,8 @@ mod tests {
     fn frames_from_pieces() {
         let mut rng = Rng::new(9);
         for _ in 0..200 {
-            let frames: Vec<Vec<u8>> = (0..rng.below(5)).map(|at| vec![at as u8; rng.below(50) as usize]).collect();
+            let frames: Vec<Vec<u8>> =
+                (0..rng.below(5)).map(|at| vec![at as u8; rng.below(50) as usize]).collect();
             let bytes: Vec<u8> = frames.iter().flat_map(|bytes| frame(bytes)).collect();
             let (mut input, mut at, mut found) = (Vec::new(), 0, Vec::new());
             while at < bytes.len() {

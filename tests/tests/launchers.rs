@@ -1,8 +1,10 @@
 //! Jobs that other launchers than poe start: where the tasks find their number, the number of tasks and the job's key.
 //!
 //! What is tested here runs everywhere: a shell starts the tasks with the variables of each launcher. The launchers
-//! themselves are tested in [`installed`] and [`slurm`], where they are installed.
+//! themselves are tested in [`installed`] and [`slurm`], where they are installed; so is the exchange at start-up, in [`exchange`].
 
+#[path = "launchers/exchange.rs"]
+mod exchange;
 #[path = "launchers/installed.rs"]
 mod installed;
 mod ltest;

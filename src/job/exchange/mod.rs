@@ -109,8 +109,10 @@ enum Launcher {
 
 /// The launcher that offers an exchange to a job of this number of tasks.
 fn offered(tasks: u32, mpi: mpi::State, env: &Env<'_>) -> Option<Launcher> {
+    let sizes = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"];
     let is = |name: &str| read(env, name) == Some(tasks);
-    let is_slurms = identity::slurm_tasks(env) == Ok(Some(tasks));
+    let of_slurm = identity::slurm_tasks(env);
+    let is_slurms = of_slurm == Ok(Some(tasks));
     let has_pmix = ["PMIX_RANK", "PMIX_NAMESPACE"].iter().all(|name| {
         // An MPI library that finds no launcher sets these in its own process.
         given(env, name).is_some_and(|value| identity::was_started_with(name, &value))
@@ -124,7 +126,9 @@ fn offered(tasks: u32, mpi: mpi::State, env: &Env<'_>) -> Option<Launcher> {
         let is_for_mpi = is_slurms && given(env, "MPI_LOCALNRANKS").is_none() && mpi != mpi::State::Absent;
         return Some(if is_for_mpi { Launcher::Slurm } else { Launcher::Pmi1 });
     }
-    if has_pmix && (is("PMI_SIZE") || is_slurms) {
+    // PRRTE gives no size: the user has, in MP_PROCS.
+    let is_sizeless = of_slurm == Ok(None) && sizes.iter().all(|name| given(env, name).is_none());
+    if has_pmix && (is("PMI_SIZE") || is_slurms || is_sizeless) {
         return Some(Launcher::Pmix);
     }
     is_slurms.then_some(Launcher::Slurm)

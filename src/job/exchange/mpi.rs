@@ -52,16 +52,8 @@ impl State {
 type Handle = *mut c_void;
 type Flag = unsafe extern "C" fn(*mut c_int) -> c_int;
 type OfComm = unsafe extern "C" fn(Handle, *mut c_int) -> c_int;
-type Iallgather = unsafe extern "C" fn(
-    *const c_void,
-    c_int,
-    Handle,
-    *mut c_void,
-    c_int,
-    Handle,
-    Handle,
-    *mut u64,
-) -> c_int;
+type Iallgather =
+    unsafe extern "C" fn(*const c_void, c_int, Handle, *mut c_void, c_int, Handle, Handle, *mut u64) -> c_int;
 type Iallgatherv = unsafe extern "C" fn(
     *const c_void,
     c_int,
@@ -140,12 +132,20 @@ pub(super) fn open(identity: &Identity) -> Result<Option<Mpi>> {
     if level < SERIALIZED && is_main == 0 {
         return Err(failed("MPI: this thread must not call MPI: see MPI_Init_thread, MPI_THREAD_SERIALIZED"));
     }
-    Ok(Some(Mpi { library, own: Values::new(), table: Vec::new(), task: identity.task, tasks: identity.tasks }))
+    Ok(Some(Mpi {
+        library,
+        own: Values::new(),
+        table: Vec::new(),
+        task: identity.task,
+        tasks: identity.tasks,
+    }))
 }
 
 /// MPI_COMM_WORLD and MPI_BYTE.
 fn handles() -> Option<(Handle, Handle)> {
-    if let (Some(world), Some(byte)) = (PROCESS.symbol(c"ompi_mpi_comm_world"), PROCESS.symbol(c"ompi_mpi_byte")) {
+    if let (Some(world), Some(byte)) =
+        (PROCESS.symbol(c"ompi_mpi_comm_world"), PROCESS.symbol(c"ompi_mpi_byte"))
+    {
         return Some((world, byte));
     }
     let is_mpich = ["MPICH", "MVAPICH", "Intel(R) MPI"].iter().any(|name| version().contains(name));
@@ -224,8 +224,10 @@ impl Library {
                 }
             },
         )?;
-        let lengths: Vec<c_int> =
-            lengths.chunks_exact(4).map(|word| c_int::from_ne_bytes([word[0], word[1], word[2], word[3]])).collect();
+        let lengths: Vec<c_int> = lengths
+            .chunks_exact(4)
+            .map(|word| c_int::from_ne_bytes([word[0], word[1], word[2], word[3]]))
+            .collect();
         let mut total: c_int = 0;
         let mut places = Vec::with_capacity(ranks);
         for length in &lengths {
@@ -233,7 +235,8 @@ impl Library {
             let next = if *length >= 0 { total.checked_add(*length) } else { None };
             total = next.ok_or_else(|| failed("MPI: the values of all tasks are more than 2 GiB"))?;
         }
-        let ends: Vec<usize> = places.iter().zip(&lengths).map(|(at, length)| (at + length) as usize).collect();
+        let ends: Vec<usize> =
+            places.iter().zip(&lengths).map(|(at, length)| (at + length) as usize).collect();
         let starts: Vec<usize> = places.iter().map(|at| *at as usize).collect();
         let buffers = Buffers { own, all: vec![0; total as usize], lengths, places };
         let all = self.complete(buffers, deadline, |buffers, request| {

@@ -48,7 +48,8 @@ impl Whole {
 fn encode(bytes: &[u8]) -> String {
     let mut text = String::with_capacity((bytes.len() * 4).div_ceil(3));
     for chunk in bytes.chunks(3) {
-        let word = chunk.iter().fold(0_u32, |word, byte| word << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
+        let word =
+            chunk.iter().fold(0_u32, |word, byte| word << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
         for at in 0..=chunk.len() {
             text.push(char::from(DIGITS[(word >> (18 - 6 * at)) as usize & 63]));
         }
@@ -99,7 +100,15 @@ mod tests {
 
     #[test]
     fn garbage() {
-        for pieces in [&["AAAA"][..], &["4.AAAAAAAA"], &["x.AAAA"], &["1048577.A"], &["3.AA A"], &["6.AAAA", ""], &["-1.A"]] {
+        for pieces in [
+            &["AAAA"][..],
+            &["4.AAAAAAAA"],
+            &["x.AAAA"],
+            &["1048577.A"],
+            &["3.AA A"],
+            &["6.AAAA", ""],
+            &["-1.A"],
+        ] {
             let pieces: Vec<String> = pieces.iter().map(|piece| (*piece).to_owned()).collect();
             assert!(join(&pieces).is_err(), "{pieces:?}");
         }

@@ -52,7 +52,9 @@ pub(super) fn open(identity: &Identity, opening: u32) -> Result<Pmix> {
         Some(_) => return Err(failed("PMIx: this is a forked child of the process that uses PMIx")),
         None => {
             let library = Library::get().map_err(|why| failed(why.clone()))?;
-            let me = library.init().map_err(|status| failed(format!("PMIx_Init: {}", library.describe(status))))?;
+            let me = library
+                .init()
+                .map_err(|status| failed(format!("PMIx_Init: {}", library.describe(status))))?;
             at_exit::run(&FINALIZES, finalize);
             *initialized.insert(Initialized { library, me, process })
         }

@@ -35,8 +35,8 @@ use crate::abi::{LAPI_ERR_NO_ENV_VAR, LAPI_ERR_SHM_SETUP};
 use crate::config::{Env, MAX_TASKS, common_tasks, given, number};
 use crate::error::{Error, Result};
 
-use launcher::{LAUNCHERS, Launcher, Said};
 pub(in crate::job) use launcher::slurm_tasks;
+use launcher::{LAUNCHERS, Launcher, Said};
 use process::Environ;
 
 /// A task's place in its job.

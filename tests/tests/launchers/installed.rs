@@ -36,7 +36,7 @@ impl Installed {
     }
 
     /// Runs it; none of its processes may be left.
-    fn run(&self, tasks: usize, program: &Path, args: &str) -> Outcome {
+    pub fn run(&self, tasks: usize, program: &Path, args: &str) -> Outcome {
         Marked::start(self.job(tasks, program, args)).over()
     }
 
@@ -180,26 +180,35 @@ pub fn env_of_open_mpi() -> Vec<(String, String)> {
         .to_vec()
 }
 
+/// Hydra, if it is installed.
+pub fn hydra_itself() -> Option<Installed> {
+    let mpiexec = first_of(&["mpiexec.hydra", "mpiexec.mpich", "mpiexec"], "--version", "HYDRA")?;
+    Some(Installed { command: vec![mpiexec], env: Vec::new(), folder: Folder::new() })
+}
+
+/// Open MPI's mpirun, if it is installed.
+pub fn open_mpi_itself() -> Option<Installed> {
+    let names = ["mpirun.openmpi", "mpirun"];
+    let mpirun =
+        first_of(&names, "--version", "Open MPI").or_else(|| first_of(&names, "--version", "OpenRTE"))?;
+    let command = [&mpirun, "--oversubscribe", "--bind-to", "none"].map(str::to_owned).to_vec();
+    Some(Installed { command, env: env_of_open_mpi(), folder: Folder::new() })
+}
+
 #[test]
 fn hydra() {
-    let Some(mpiexec) = first_of(&["mpiexec.hydra", "mpiexec.mpich", "mpiexec"], "--version", "HYDRA") else {
+    let Some(hydra) = hydra_itself() else {
         return skipped("jobs under MPICH's Hydra", "mpiexec.hydra is not installed");
     };
-    let hydra = Installed { command: vec![mpiexec], env: Vec::new(), folder: Folder::new() };
     hydra.serves();
     hydra.serves_mpi(mpicc_of_mpich());
 }
 
 #[test]
 fn open_mpi() {
-    let names = ["mpirun.openmpi", "mpirun"];
-    let Some(mpirun) =
-        first_of(&names, "--version", "Open MPI").or_else(|| first_of(&names, "--version", "OpenRTE"))
-    else {
+    let Some(mpirun) = open_mpi_itself() else {
         return skipped("jobs under Open MPI's mpirun", "it is not installed");
     };
-    let command = [&mpirun, "--oversubscribe", "--bind-to", "none"].map(str::to_owned).to_vec();
-    let mpirun = Installed { command, env: env_of_open_mpi(), folder: Folder::new() };
     mpirun.serves();
     mpirun.serves_mpi(mpicc_of_open_mpi());
 }

@@ -16,14 +16,14 @@ use super::installed::{
 use super::{Folder, bare, numbered, program};
 
 /// The daemons, in the order in which they were started. All their files are in the folder.
-struct Cluster {
+pub struct Cluster {
     daemons: Vec<Marked>,
     folder: Folder,
 }
 
 impl Cluster {
     /// Starts a cluster, or returns the reason why it cannot.
-    fn start() -> Result<Self, String> {
+    pub fn start() -> Result<Self, String> {
         for command in ["munged", "slurmctld", "slurmd", "srun", "sbatch", "sinfo"] {
             if !is_installed(command) {
                 return Err(format!("{command} is not installed, or not on the PATH"));
@@ -138,7 +138,7 @@ impl Cluster {
     }
 
     /// Ends the daemons; no process may be left.
-    fn stop(mut self) {
+    pub fn stop(mut self) {
         while let Some(mut daemon) = self.daemons.pop() {
             daemon.running().signal(Signal::SIGTERM);
             let outcome = daemon.over();
@@ -147,11 +147,17 @@ impl Cluster {
     }
 
     /// `srun` with one of its ways to pass the tasks their numbers.
-    fn srun(&self, mpi: &str) -> Installed {
+    pub fn srun(&self, mpi: &str) -> Installed {
         let command = ["srun", "--quiet", &format!("--mpi={mpi}")].map(str::to_owned).to_vec();
         let mut env = env_of_open_mpi();
         env.push(("SLURM_CONF".to_owned(), self.folder.0.join("slurm.conf").display().to_string()));
         Installed { command, env, folder: Folder::new() }
+    }
+
+    /// Whether srun has this way.
+    pub fn knows(&self, way: &str) -> bool {
+        let ways = self.client("srun").arg("--mpi=list").run();
+        (ways.stdout + &ways.stderr).split_whitespace().any(|word| word == way)
     }
 
     /// Two jobs under Hydra at the same time in one step, as from the shell of an interactive session, and a program
@@ -209,12 +215,9 @@ fn slurm() {
         Ok(cluster) => cluster,
         Err(why) => return skipped("jobs under Slurm", &why),
     };
-    let ways = cluster.client("srun").arg("--mpi=list").run();
-    let ways = ways.stdout + &ways.stderr;
-    let knows = |way: &str| ways.split_whitespace().any(|word| word == way);
     cluster.srun("none").serves();
     for (way, mpicc) in [("pmi2", mpicc_of_mpich as fn() -> Option<String>), ("pmix", mpicc_of_open_mpi)] {
-        if knows(way) {
+        if cluster.knows(way) {
             let srun = cluster.srun(way);
             srun.serves();
             srun.serves_mpi(mpicc());

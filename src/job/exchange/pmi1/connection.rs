@@ -127,7 +127,9 @@ impl Connection {
                 Request::BarrierIn => late("PMI-1: not all tasks have come to the start-up exchange in time"),
                 _ => late(format!("PMI-1: the launcher has not answered {command} in time")),
             },
-            Err(Broken::Closed | Broken::Replaced) if mpi::State::of_this_process() == mpi::State::Finalized => {
+            Err(Broken::Closed | Broken::Replaced)
+                if mpi::State::of_this_process() == mpi::State::Finalized =>
+            {
                 closed_by_mpi()
             }
             Err(Broken::Closed) => failed(format!(

@@ -24,7 +24,9 @@ impl Request<'_> {
     pub fn line(&self) -> String {
         match self {
             Self::Init => "cmd=init pmi_version=1 pmi_subversion=1\n".to_owned(),
-            Self::Put { kvsname, key, value } => format!("cmd=put kvsname={kvsname} key={key} value={value}\n"),
+            Self::Put { kvsname, key, value } => {
+                format!("cmd=put kvsname={kvsname} key={key} value={value}\n")
+            }
             Self::Get { kvsname, key } => format!("cmd=get kvsname={kvsname} key={key}\n"),
             _ => format!("cmd={}\n", self.command()),
         }
@@ -164,10 +166,14 @@ mod tests {
     /// As Hydra 4.0.2 and Slurm 22.05 write them.
     #[test]
     fn replies() {
-        let reply = Request::GetMaxes.reply_in(b"cmd=maxes rc=0 kvsname_max=256 keylen_max=64 vallen_max=1024");
+        let reply =
+            Request::GetMaxes.reply_in(b"cmd=maxes rc=0 kvsname_max=256 keylen_max=64 vallen_max=1024");
         assert_eq!(reply.expect("a reply").number("vallen_max"), Some(1024));
         let reply = GET.reply_in(b"cmd=get_result rc=0 msg=success value=5.AAAAAAA").expect("a reply");
-        assert_eq!((reply.word("value"), reply.number("value"), reply.word("none")), (Some("5.AAAAAAA"), None, None));
+        assert_eq!(
+            (reply.word("value"), reply.number("value"), reply.word("none")),
+            (Some("5.AAAAAAA"), None, None)
+        );
         assert!(Request::BarrierIn.reply_in(b"cmd=barrier_out").is_ok());
         let refused = |text: &str| Err(Fault::Refused(text.to_owned()));
         let line = b"cmd=get_result rc=-1 msg=key_nothing_not_found value=unknown";

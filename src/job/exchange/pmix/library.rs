@@ -71,7 +71,8 @@ pub(super) struct Library {
     put: unsafe extern "C" fn(u8, *const c_char, *mut Value) -> c_int,
     commit: unsafe extern "C" fn() -> c_int,
     fence_nb: unsafe extern "C" fn(*const Proc, usize, *const Info, usize, OpDone, *mut c_void) -> c_int,
-    get_nb: unsafe extern "C" fn(*const Proc, *const c_char, *const Info, usize, ValueDone, *mut c_void) -> c_int,
+    get_nb:
+        unsafe extern "C" fn(*const Proc, *const c_char, *const Info, usize, ValueDone, *mut c_void) -> c_int,
     error_string: unsafe extern "C" fn(c_int) -> *const c_char,
 }
 
@@ -111,9 +112,11 @@ impl Library {
         })?;
         let missing = || format!("{name} lacks a function of PMIx");
         // SAFETY: this function has this type in every version.
-        let version = unsafe { library.function::<unsafe extern "C" fn() -> *const c_char>(c"PMIx_Get_version") };
+        let version =
+            unsafe { library.function::<unsafe extern "C" fn() -> *const c_char>(c"PMIx_Get_version") };
         // SAFETY: it returns a string that is never freed.
-        let version = unsafe { CStr::from_ptr(version.ok_or_else(missing)?()) }.to_string_lossy().into_owned();
+        let version =
+            unsafe { CStr::from_ptr(version.ok_or_else(missing)?()) }.to_string_lossy().into_owned();
         if !major(&version).is_some_and(|major| VERSIONS.contains(&major)) {
             let version: String = version.chars().take(30).collect();
             return Err(format!(
@@ -189,7 +192,14 @@ impl Library {
         let call = Box::into_raw(call);
         // SAFETY: process and attributes stay in the call until PMIx calls the function.
         let status = unsafe {
-            (self.fence_nb)(&(*call).process, 1, (*call).infos.as_ptr(), (*call).infos.len(), op_done, call.cast())
+            (self.fence_nb)(
+                &(*call).process,
+                1,
+                (*call).infos.as_ptr(),
+                (*call).infos.len(),
+                op_done,
+                call.cast(),
+            )
         };
         finish(status, call, &ended, patience)
     }
@@ -243,7 +253,11 @@ fn finish(status: c_int, call: *mut Call, ended: &Receiver<End>, patience: Durat
     if status != SUCCESS {
         // SAFETY: the call was not begun, or is over: PMIx does not call the function, and forgets the call.
         drop(unsafe { Box::from_raw(call) });
-        return if status == OPERATION_SUCCEEDED { Outcome::Done(Vec::new()) } else { Outcome::Failed(status) };
+        return if status == OPERATION_SUCCEEDED {
+            Outcome::Done(Vec::new())
+        } else {
+            Outcome::Failed(status)
+        };
     }
     // The call belongs to its function, which may run later.
     match ended.recv_timeout(patience) {

@@ -5,7 +5,7 @@
 use super::super::failed;
 use crate::config::{Env, given};
 use crate::error::{Error, Result};
-use crate::job::secret::{Secret, random};
+use crate::job::random::random;
 use rustix::process::geteuid;
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
@@ -13,6 +13,9 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 const FILE: &str = ".lapi-secret";
+
+/// A secret.
+pub type Secret = [u8; 16];
 
 /// The key, and where it is from; for messages.
 pub struct Key {
@@ -133,7 +136,8 @@ mod tests {
     #[test]
     fn the_variable_wins() {
         let secret = "000102030405060708090a0b0c0d0e0F";
-        let key = of_this_task(&|name| (name == "LAPI_JOB_SECRET").then(|| secret.to_owned())).expect("a key");
+        let key =
+            of_this_task(&|name| (name == "LAPI_JOB_SECRET").then(|| secret.to_owned())).expect("a key");
         assert_eq!(key.secret, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]);
         let bad = of_this_task(&|name| (name == "LAPI_JOB_SECRET").then(|| "+1".repeat(16)));
         assert!(bad.map(|key| key.source).unwrap_err().detail.contains("LAPI_JOB_SECRET"));

@@ -16,7 +16,7 @@ use super::{Exchange, failed, late, unpublished};
 use crate::config::{Env, given};
 use crate::error::{Error, Result};
 use crate::job::identity::Identity;
-use crate::job::secret::random;
+use crate::job::random::random;
 use crate::wire::exchange::{Call, Values};
 use key::Key;
 use session::{Caller, Next, Refusal};
@@ -116,7 +116,10 @@ impl Slurm {
                     match self.try_at(SocketAddr::new(*host, port), call, deadline) {
                         Ok(table) if table.len() == call.tasks as usize => return Ok(table),
                         Ok(table) => {
-                            return Err(failed(format!("Slurm: task 0 has the values of {} tasks", table.len())));
+                            return Err(failed(format!(
+                                "Slurm: task 0 has the values of {} tasks",
+                                table.len()
+                            )));
                         }
                         Err(Miss::Final(error)) => return Err(error),
                         // It may listen at the next port, or later.
@@ -142,7 +145,12 @@ impl Slurm {
         if found.is_empty() { Err(unknown()) } else { Ok(found) }
     }
 
-    fn try_at(&self, address: SocketAddr, call: Call, deadline: Instant) -> std::result::Result<Vec<Values>, Miss> {
+    fn try_at(
+        &self,
+        address: SocketAddr,
+        call: Call,
+        deadline: Instant,
+    ) -> std::result::Result<Vec<Values>, Miss> {
         let soon = deadline.min(Instant::now() + PATIENCE);
         let left = |end: Instant| end.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
         let mut stream = TcpStream::connect_timeout(&address, left(soon))?;
@@ -165,7 +173,9 @@ impl Slurm {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) if has_proved && Instant::now() >= deadline => {
                     let _ = error;
-                    return Err(Miss::Final(late("Slurm: not all tasks have come to the start-up exchange in time")));
+                    return Err(Miss::Final(late(
+                        "Slurm: not all tasks have come to the start-up exchange in time",
+                    )));
                 }
                 Err(error) if has_proved && is_late(&error) => continue,
                 Err(error) if has_proved => {

@@ -11,7 +11,8 @@
 //! A proof is HMAC-SHA256 with the key; the direction is a part of what it covers. The contents are not encrypted, as those of the
 //! other launchers are not.
 
-use crate::job::secret::{Secret, random};
+use super::key::Secret;
+use crate::job::random::random;
 use crate::wire::exchange::{
     Call, LONGEST_FIRST_FRAME, LONGEST_FRAME, MAGIC, NONCE, PROOF, Values, decode_table, decode_values,
     encode_values, frame, take_frame,
@@ -238,7 +239,8 @@ mod tests {
                 panic!("a reply")
             };
             assert_eq!(callee.task(), Some(2));
-            let Ok(Next::Write(sealed)) = feed(&mut rng, &reply, &Next::Read, |bytes| caller.read(bytes)) else {
+            let Ok(Next::Write(sealed)) = feed(&mut rng, &reply, &Next::Read, |bytes| caller.read(bytes))
+            else {
                 panic!("values")
             };
             let got = feed(&mut rng, &sealed, &Got::Read, |bytes| callee.read(bytes));
@@ -246,7 +248,10 @@ mod tests {
             let table = vec![Values::new(), values()];
             let encoded = encode_table(&table);
             let bytes = [callee.before_table(&encoded), encoded].concat();
-            assert_eq!(feed(&mut rng, &bytes, &Next::Read, |bytes| caller.read(bytes)), Ok(Next::Done(table)));
+            assert_eq!(
+                feed(&mut rng, &bytes, &Next::Read, |bytes| caller.read(bytes)),
+                Ok(Next::Done(table))
+            );
         }
     }
 

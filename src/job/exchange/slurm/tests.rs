@@ -23,7 +23,8 @@ fn job(name: &str) -> String {
 fn at_once<T: Send>(tasks: Vec<Slurm>, action: impl Fn(&mut Slurm) -> T + Sync) -> Vec<T> {
     let action = &action;
     std::thread::scope(|scope| {
-        let threads: Vec<_> = tasks.into_iter().map(|mut task| scope.spawn(move || action(&mut task))).collect();
+        let threads: Vec<_> =
+            tasks.into_iter().map(|mut task| scope.spawn(move || action(&mut task))).collect();
         threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
     })
 }
@@ -68,7 +69,9 @@ fn strangers_at_the_ports() {
             if let Ok(other) = &other
                 && let Ok((mut stream, _)) = other.accept()
             {
-                let _ = stream.write_all(b"220 mail.example.org ESMTP ready, and more than a task ever reads at once\r\n");
+                let _ = stream.write_all(
+                    b"220 mail.example.org ESMTP ready, and more than a task ever reads at once\r\n",
+                );
             }
         });
         scope.spawn(move || {
@@ -117,7 +120,10 @@ fn a_task_that_does_not_come() {
     let deadline = Instant::now() + Duration::from_secs(1);
     for found in at_once(tasks, |exchange| exchange.fence(deadline)) {
         let error = found.unwrap_err();
-        assert!(error.code == LAPI_ERR_NO_CONNECTIVITY || error.detail.contains("task 0 has ended"), "{error}");
+        assert!(
+            error.code == LAPI_ERR_NO_CONNECTIVITY || error.detail.contains("task 0 has ended"),
+            "{error}"
+        );
     }
     let mut alone = task(1, 2, &job, 7);
     let error = alone.fence(Instant::now() + Duration::from_millis(200)).unwrap_err();
@@ -130,7 +136,8 @@ fn an_environment_that_is_not_complete() {
     let identity = Identity { task: 1, tasks: 2, ..Identity::alone() };
     let error = open(&identity, 1, &|_| None).map(drop).unwrap_err();
     assert!(error.detail.contains("SLURM_STEP_NODELIST"), "{}", error.detail);
-    let mut lost = Slurm { is_there: false, host: "no-such-host.invalid".to_owned(), ..task(1, 2, "lost", 7) };
+    let mut lost =
+        Slurm { is_there: false, host: "no-such-host.invalid".to_owned(), ..task(1, 2, "lost", 7) };
     let error = lost.fence(soon()).unwrap_err();
     assert!(error.detail.contains("no-such-host.invalid"), "{}", error.detail);
 }
