@@ -78,6 +78,7 @@ impl Hosts {
         fs::DirBuilder::new().mode(0o700).create(&folder).map_err(|error| error.to_string())?;
         let mut hosts = Self { hosts: Vec::new(), switch: None, layout, folder };
         hosts.write_names();
+        fs::create_dir(hosts.folder.join("sys")).map_err(|error| error.to_string())?;
         for host in 0..layout.hosts {
             let holder = hosts.hold(&Self::name_of(host))?;
             hosts.hosts.push(holder);
@@ -217,9 +218,12 @@ impl Hosts {
             words.extend(["--user", "--map-root-user"].map(str::to_owned));
         }
         let own_tmp = if self.layout.own_tmp { "mount -t tmpfs tmpfs /tmp\n" } else { "" };
-        // Without its own /sys a host sees the interfaces of the machine there.
+        // Without its own /sys a host sees the interfaces of the machine there. Slurm's daemons look for the control groups.
         let script = format!(
-            "set -e\nhostname {name}\nmount --bind {}/hosts /etc/hosts\nmount -t sysfs sysfs /sys 2>/dev/null || true\n\
+            "set -e\nhostname {name}\ncd {}\nmount --bind hosts /etc/hosts\n\
+             if mount -t sysfs sysfs sys 2>/dev/null; then\n\
+             if [ -d /sys/fs/cgroup ]; then mount --rbind /sys/fs/cgroup sys/fs/cgroup; fi\n\
+             mount --rbind sys /sys\nfi\n\
              {own_tmp}ip link set lo up\necho ready\nexec cat\n",
             self.folder.display()
         );

@@ -105,8 +105,9 @@ impl<'a> Cluster<'a> {
     /// A job of `tasks` tasks: each node has a block of them. `mpi` is one of srun's ways to pass tasks their numbers.
     pub fn srun(&self, mpi: &str, tasks: usize, program: impl AsRef<Path>) -> Job {
         let job = self.client("srun").arg("--quiet").arg(format!("--mpi={mpi}"));
-        let nodes = self.nodes.len().min(tasks).to_string();
-        job.arg("-N").arg(nodes).arg("-n").arg(tasks.to_string()).arg(program.as_ref())
+        let nodes = self.nodes.len().min(tasks);
+        let job = job.arg(format!("--ntasks-per-node={}", tasks.div_ceil(nodes)));
+        job.arg("-N").arg(nodes.to_string()).arg("-n").arg(tasks.to_string()).arg(program.as_ref())
     }
 
     /// The value of SLURM_CONF.
