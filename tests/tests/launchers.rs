@@ -65,13 +65,7 @@ fn key() -> String {
 
 /// Removes the variables that launchers have set for the tests themselves.
 fn bare(job: Job) -> Job {
-    std::env::vars_os()
-        .map(|(name, _)| name)
-        .filter(|name| {
-            let name = name.to_string_lossy();
-            ["PMI", "OMPI_", "MPI_", "SLURM_", "HYDRA_"].iter().any(|prefix| name.starts_with(prefix))
-        })
-        .fold(job, Job::env_remove)
+    job.without_launchers()
 }
 
 /// A shell that starts tasks in the background, waits for them, and fails when one of them fails.

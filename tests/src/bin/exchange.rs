@@ -13,12 +13,16 @@
 
 use openlapi::config::process_env;
 use openlapi::error::Error;
-use openlapi::job::exchange::{self, Exchange};
+use openlapi::job::exchange::{self, Exchange, Turn};
 use openlapi::job::host::Host;
 use openlapi::job::identity::Identity;
 use openlapi::job::secret::Offer;
 use std::ffi::{CStr, CString, c_int, c_void};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
+
+/// How many exchanges this process has opened.
+static OPENINGS: AtomicU32 = AtomicU32::new(0);
 
 fn main() {
     let identity = Identity::from_env(&process_env).expect("a task of a job");
@@ -75,7 +79,8 @@ fn deadline() -> Instant {
 }
 
 fn open(identity: &Identity) -> Result<Option<Box<dyn Exchange>>, Error> {
-    exchange::open(identity, &process_env, deadline())
+    let turn = Turn { instance: 0, opening: OPENINGS.fetch_add(1, Ordering::Relaxed) + 1 };
+    exchange::open(identity, turn, &process_env, deadline())
 }
 
 fn configured() -> Option<[u8; 16]> {

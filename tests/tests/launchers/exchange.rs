@@ -10,7 +10,8 @@ use openlapi_tests::{Job, Outcome};
 
 use super::Folder;
 use super::installed::{Installed, hydra_itself, open_mpi_itself, skipped};
-use super::slurm::Cluster;
+use super::slurm;
+use openlapi_tests::Cluster;
 
 const TASK: &str = env!("CARGO_BIN_EXE_exchange");
 const MPICH: &str = "libmpich.so.12";
@@ -202,13 +203,13 @@ fn under_open_mpi() {
 
 #[test]
 fn under_slurm() {
-    let cluster = match Cluster::start() {
+    let cluster = match Cluster::start(vec![slurm::this_machine()]) {
         Ok(cluster) => cluster,
         Err(why) => return skipped("the exchange under Slurm", &why),
     };
     let home = Folder::new();
     let srun = |way: &str| {
-        let mut srun = cluster.srun(way);
+        let mut srun = slurm::srun(&cluster, way);
         srun.env.push(("HOME".to_owned(), home.text()));
         srun
     };
@@ -225,7 +226,7 @@ fn under_slurm() {
     assert_eq!(names, [".lapi-secret"], "the tasks have made the user's secret");
 
     for way in ["pmi2", "pmix"] {
-        if !cluster.knows(way) {
+        if !slurm::knows(&cluster, way) {
             skipped(&format!("the exchange under srun --mpi={way}"), "this Slurm does not have it");
             continue;
         }

@@ -1,13 +1,12 @@
 //! Hydra and Open MPI themselves, where they are installed.
 
 use std::fs;
-use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use openlapi_tests::{Job, Marked, Outcome, compile};
+use openlapi_tests::{Job, Marked, Outcome, compile, is_installed, skipped};
 
 use super::ltest::{passed, program};
 use super::{Folder, bare, key, numbered};
@@ -131,20 +130,6 @@ impl Installed {
         let outcome = job.over();
         assert!(!outcome.timed_out && outcome.status != Some(0), "the job has failed\n{outcome}");
     }
-}
-
-/// Prints it without the test harness, which hides the output of tests that pass.
-pub fn skipped(what: &str, why: &str) {
-    let _ = writeln!(std::io::stderr(), "\nSKIPPED: {what}: {why}");
-}
-
-/// Whether there is such a command.
-pub fn is_installed(command: &str) -> bool {
-    let is_program = |path: &Path| {
-        fs::metadata(path).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
-    };
-    std::env::var_os("PATH")
-        .is_some_and(|path| std::env::split_paths(&path).any(|folder| is_program(&folder.join(command))))
 }
 
 /// Whether a command exists and prints `text` when it is called with `argument`.
