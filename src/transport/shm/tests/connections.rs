@@ -194,7 +194,7 @@ fn two_hundred_restarts_leave_nothing_behind() {
         return;
     }
     let mut one = begin(0, 2, "restarts");
-    let mut least = None;
+    let mut before = None;
     for round in 0..200 {
         let mut other = begin(1, 2, "restarts");
         if round != 0 {
@@ -217,13 +217,9 @@ fn two_hundred_restarts_leave_nothing_behind() {
         drop(other);
         one.part(1);
         assert!(one.recv().is_none());
-        // The listener's thread closes a line when it sees that the other side has closed it, and that may be later.
-        let (descriptors, mappings) = *least.get_or_insert_with(in_use);
-        let what = format!("{descriptors} descriptors and {mappings} mappings are left after round {round}");
-        until(&what, || {
-            let now = in_use();
-            least = Some(now);
-            now.0 <= descriptors && now.1 <= mappings
-        });
+        match before {
+            Some(before) => assert_eq!(in_use(), before, "descriptors and mappings after round {round}"),
+            None => before = Some(in_use()),
+        }
     }
 }
