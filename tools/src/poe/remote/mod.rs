@@ -57,6 +57,7 @@ const DEADLINE: Duration = Duration::from_secs(300);
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Starts a job: a task for each command, on these hosts.
+#[expect(clippy::zombie_processes, reason = "the job reaps the launcher, as it does a supervisor")]
 pub(super) fn start(
     settings: &Settings,
     commands: &[Command],
