@@ -3,7 +3,7 @@
 
 use crate::base::sync::{AtomicU32, Ordering};
 
-/// Runs a function when this process ends by `exit`, or by returning from `main`. It does not run in a forked child. `registered` is the
+/// Runs a function when this process ends by `exit`, or by returning from `main`. In a forked child the function asks `registered`, which is the
 /// function's own; it runs once however often it was asked for.
 pub(super) fn run(registered: &'static AtFork, function: extern "C" fn()) {
     let me = std::process::id();

@@ -1,4 +1,4 @@
-//! Against a launcher of our own on a pair of sockets; the real ones are in `tests/tests/exchange`. One conversation per process: these
+//! Against a launcher of our own on a pair of sockets; the real ones are in `tests/tests/launchers/exchange.rs`. One conversation per process: these
 //! tests use the connection's door in one test.
 
 use super::*;
