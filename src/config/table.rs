@@ -124,13 +124,7 @@ pub const VARIABLES: &[Variable] = &[
         Kind::Text,
         LAPI_ERR_CSS_LOAD_FAILED,
     ),
-    var(
-        "LAPI_FABRIC_DOMAIN",
-        "The domain of the provider to use.",
-        "",
-        Kind::Text,
-        LAPI_ERR_CSS_LOAD_FAILED,
-    ),
+    var("LAPI_FABRIC_DOMAIN", "The domain of the provider to use.", "", Kind::Text, LAPI_ERR_CSS_LOAD_FAILED),
     var(
         "LAPI_USE_SHM",
         "Whether tasks on one machine use shared memory; with `only`, nothing else will do.",

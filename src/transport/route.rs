@@ -4,8 +4,8 @@
 //! The two sides share nothing but the descriptor to sleep on, which is readable when either side's is.
 
 use super::{
-    Access, AccessId, ConnectionView, Copy, Endpoint, Inbound, Key, Limits, Outgoing, PeerState, Peers, Piece,
-    Reach, RemoteAccess, SendOutcome, Started, Task, Ticket, Transport, Wakeup,
+    Access, AccessId, ConnectionView, Copy, Endpoint, Inbound, Key, Limits, Outgoing, PeerState, Peers,
+    Piece, Reach, RemoteAccess, SendOutcome, Started, Task, Ticket, Transport, Wakeup,
 };
 use crate::abi::LAPI_ERR_CSS_LOAD_FAILED;
 use crate::error::{Error, Result};
@@ -46,7 +46,10 @@ impl<N: Transport, F: Transport> Route<N, F> {
     /// `LAPI_ERR_CSS_LOAD_FAILED`: the system has no descriptor left.
     pub fn new(near: N, far: F, here: Box<[bool]>) -> Result<Self> {
         let failed = |reason: rustix::io::Errno| {
-            Error::new(LAPI_ERR_CSS_LOAD_FAILED, format!("no descriptor to wait for two transports: {reason}"))
+            Error::new(
+                LAPI_ERR_CSS_LOAD_FAILED,
+                format!("no descriptor to wait for two transports: {reason}"),
+            )
         };
         let poll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(failed)?;
         for fd in [near.event_fd(), far.event_fd()] {
@@ -311,14 +314,18 @@ mod tests {
     fn hybrid(tasks: u32, near: MemOptions, far: MemOptions) -> Vec<Route<MemTransport, MemTransport>> {
         let here = |task: Task| (0..tasks).map(|other| other / 2 == task / 2).collect();
         let pairs = network(tasks, near).into_iter().zip(network(tasks, far)).enumerate();
-        pairs.map(|(task, (near, far))| Route::new(near, far, here(task as Task)).expect("a descriptor")).collect()
+        pairs
+            .map(|(task, (near, far))| Route::new(near, far, here(task as Task)).expect("a descriptor"))
+            .collect()
     }
 
     /// All are on different hosts, so that every packet goes the far way.
     fn scattered(tasks: u32, far: MemOptions) -> Vec<Route<MemTransport, MemTransport>> {
         let here = |task: Task| (0..tasks).map(|other| other == task).collect();
         let pairs = network(tasks, MemOptions::default()).into_iter().zip(network(tasks, far)).enumerate();
-        pairs.map(|(task, (near, far))| Route::new(near, far, here(task as Task)).expect("a descriptor")).collect()
+        pairs
+            .map(|(task, (near, far))| Route::new(near, far, here(task as Task)).expect("a descriptor"))
+            .collect()
     }
 
     #[test]
@@ -334,7 +341,9 @@ mod tests {
     fn conforms_where_every_task_is_far() {
         let plain = MemOptions { remote: true, ..MemOptions::default() };
         conformance::suite(|tasks| scattered(tasks, plain));
-        conformance::suite(|tasks| scattered(tasks, MemOptions { take: true, pending: true, capacity: 3, ..plain }));
+        conformance::suite(|tasks| {
+            scattered(tasks, MemOptions { take: true, pending: true, capacity: 3, ..plain })
+        });
     }
 
     #[test]

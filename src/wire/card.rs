@@ -87,7 +87,8 @@ mod tests {
     use crate::base::rng::Rng;
 
     fn some_card(rng: &mut Rng) -> Card {
-        let mut text = |longest: u64| (0..rng.below(longest)).map(|at| char::from(b'a' + (at % 26) as u8)).collect();
+        let mut text =
+            |longest: u64| (0..rng.below(longest)).map(|at| char::from(b'a' + (at % 26) as u8)).collect();
         let (host_name, failure, provider) = (text(60), text(200), text(20));
         let host = u128::from(rng.next_u64()) << 64 | u128::from(rng.next_u64());
         Card {

@@ -173,12 +173,16 @@ impl Core {
     /// The outbox and its way out.
     #[inline]
     pub fn out(&mut self) -> (&mut Outbox, Wire<'_>) {
-        (&mut self.outbox, Wire { transport: &mut *self.transport, stats: &mut self.stats, hosts: &self.options.hosts })
+        (
+            &mut self.outbox,
+            Wire { transport: &mut *self.transport, stats: &mut self.stats, hosts: &self.options.hosts },
+        )
     }
 
     /// The collective operations, the outbox and its way out.
     pub fn collective(&mut self) -> (&mut Collectives, &mut Outbox, Wire<'_>) {
-        let wire = Wire { transport: &mut *self.transport, stats: &mut self.stats, hosts: &self.options.hosts };
+        let wire =
+            Wire { transport: &mut *self.transport, stats: &mut self.stats, hosts: &self.options.hosts };
         (&mut self.collectives, &mut self.outbox, wire)
     }
 

@@ -1,6 +1,5 @@
 //! The contexts of a job, opened directly, and the threads that act as its tasks.
 
-use crate::job::Hosts;
 use crate::abi::{LAPI_err_hndlr_p, LAST_LIB, lapi_err_t, lapi_handle_t};
 use crate::api::init;
 use crate::base::thread::ThreadConfig;
@@ -9,6 +8,7 @@ use crate::engine::context::settings::{Advertised, Options};
 use crate::engine::context::waiters::WaitPolicy;
 use crate::engine::context::{Context, Core};
 use crate::engine::progress::{completion_threads, dispatcher, interrupt_thread, lost_peers};
+use crate::job::Hosts;
 use crate::transport::faults::{FaultPlan, Faulty};
 use crate::transport::mem::{MemOptions, NetworkHandle, network};
 use crate::transport::shm::{ShmTransport, in_process};

@@ -77,7 +77,11 @@ fn sent(tasks: &[Arc<Task>]) -> Vec<u64> {
 }
 
 /// One collective operation of all tasks: of a value each, or of none.
-fn collective(tasks: &[Arc<Task>], value: impl Fn(u32) -> Option<u64>, check: impl Fn(&Task, &[u64])) -> Phase {
+fn collective(
+    tasks: &[Arc<Task>],
+    value: impl Fn(u32) -> Option<u64>,
+    check: impl Fn(&Task, &[u64]),
+) -> Phase {
     for task in tasks {
         let mut held = enter(task);
         let core = held.core();
@@ -116,7 +120,8 @@ fn measure(count: u32) -> Measured {
     let numbers: Vec<[u8; 8]> = (0..u64::from(count)).map(|me| (me + 1).to_ne_bytes()).collect();
     for task in &tasks {
         for other in neighbours(task.me, count) {
-            let mine = neighbours(other, count).iter().position(|&back| back == task.me).expect("of both sides");
+            let mine =
+                neighbours(other, count).iter().position(|&back| back == task.me).expect("of both sides");
             let to = places[other as usize][mine].as_ptr().cast();
             let extras = Extras { tgt_cntr: Some(&arrived[other as usize]), ..Extras::default() };
             put(task, other, to, &numbers[task.me as usize], extras).expect("a put");
@@ -162,7 +167,9 @@ fn collective_operations_take_few_packets_of_each_task() {
         // The values of an exchange, 8 bytes each, take a packet for each 8 KiB.
         assert!(exchange.most <= 2 * rounds + 2 + u64::from(count) / 512, "{count} tasks: {exchange:?}");
         assert!(neighbours.most <= 6, "{count} tasks: {neighbours:?}");
-        assert!(measured.packets_in_all() < u64::from(count) * (6 + 4 * (rounds + 1) + u64::from(count) / 512));
+        assert!(
+            measured.packets_in_all() < u64::from(count) * (6 + 4 * (rounds + 1) + u64::from(count) / 512)
+        );
     }
 }
 

@@ -19,9 +19,9 @@ mod at_exit;
 mod dynamic;
 mod mpi;
 mod pieces;
-mod poe;
 mod pmi1;
 mod pmix;
+mod poe;
 mod slurm;
 
 use crate::abi::{LAPI_ERR_CSS_LOAD_FAILED, LAPI_ERR_NO_CONNECTIVITY};

@@ -49,7 +49,12 @@ pub fn join(config: &Config, identity: &Identity, instance: usize, recipe: Threa
         let transport =
             transport.ok_or_else(|| Error::new(LAPI_ERR_UNKNOWN, "a job of one task without a task"))?;
         let hosts = Hosts::one(me, tasks);
-        return Ok(Joined { transport: Box::new(transport), device: LAPI_SELF_DEV, hosts, notes: Vec::new() });
+        return Ok(Joined {
+            transport: Box::new(transport),
+            device: LAPI_SELF_DEV,
+            hosts,
+            notes: Vec::new(),
+        });
     }
     let openings = Openings::from_env(&config::process_env, &identity.key, tasks, instance);
     let opening = openings.open(me);

@@ -6,10 +6,10 @@ use crate::abi::{
 };
 use crate::config::{self, Euilib, UseShm};
 use crate::error::{Error, Result};
+use crate::job::Hosts;
 use crate::job::exchange::{self, Exchange};
 use crate::job::host::Host;
 use crate::job::secret::Offer;
-use crate::job::Hosts;
 use crate::transport::fabric::{Directory, Fabric, FabricSettings, FabricTransport, Own, Wishes};
 use crate::transport::route::Route;
 use crate::wire::card::Card;
@@ -33,8 +33,8 @@ pub(super) fn open(place: &Place<'_>) -> Result<Joined> {
     }
     let deadline = Instant::now() + config.init_timeout;
     let turn = exchange::Turn { instance, opening };
-    let mut exchange = exchange::open(identity, turn, &config::process_env, deadline)?
-        .ok_or_else(|| no_exchange(place))?;
+    let mut exchange =
+        exchange::open(identity, turn, &config::process_env, deadline)?.ok_or_else(|| no_exchange(place))?;
     let own = open_endpoint(place);
     let card = own_card(&own);
     let bytes = card
@@ -106,7 +106,8 @@ fn no_exchange(place: &Place<'_>) -> Error {
     let detail = match (config.use_shm, identity.is_on_one_machine()) {
         (UseShm::No, true) => "LAPI_USE_SHM=no needs a launcher: poe, PMI, PMIx or Slurm".to_owned(),
         (UseShm::Only, _) => {
-            let detail = format!("only {} of {} tasks are on this machine", identity.common_count(), identity.tasks);
+            let detail =
+                format!("only {} of {} tasks are on this machine", identity.common_count(), identity.tasks);
             return Error::new(LAPI_ERR_SHM_SETUP, format!("{detail}, and LAPI_USE_SHM=only"));
         }
         _ => format!(
@@ -134,9 +135,8 @@ fn read_all(exchange: &mut dyn Exchange, tasks: u32) -> Result<Vec<Card>> {
     (0..tasks)
         .map(|task| {
             let bytes = exchange.lookup(task, CARD)?;
-            Card::decode(&bytes).ok_or_else(|| {
-                failed(format!("task {task} uses another version of the library"))
-            })
+            Card::decode(&bytes)
+                .ok_or_else(|| failed(format!("task {task} uses another version of the library")))
         })
         .collect()
 }

@@ -33,6 +33,12 @@ use crate::base::rng::Rng;
 
 /// Runs every check on the transport that `make` makes: element `i` of what it returns is the end of task `i`.
 pub(crate) fn suite<T: Transport>(make: impl Fn(u32) -> Vec<T>) {
+    connected(&make);
+    partings::suite(&make);
+}
+
+/// The same without tasks that part, for a transport whose ends cannot do that inside one process.
+pub(crate) fn connected<T: Transport>(make: impl Fn(u32) -> Vec<T>) {
     says_what_it_is(&make);
     carries_every_size(&make);
     carries_every_split(&make);
@@ -43,7 +49,6 @@ pub(crate) fn suite<T: Transport>(make: impl Fn(u32) -> Vec<T>) {
     shows_progress(&make);
     closes(&make);
     has_left_when_dropped(&make);
-    partings::suite(&make);
     events::suite(&make);
     later::suite(&make);
     remote::suite(&make);

@@ -179,10 +179,9 @@ fn pick(list: &[Traits], wishes: &Wishes, least: usize) -> Result<(usize, Choice
         }
     }
     match chosen {
-        Some(at) => Ok((
-            at,
-            Choice { provider: list[at].provider.clone(), chosen: list[at].name(), passed_over },
-        )),
+        Some(at) => {
+            Ok((at, Choice { provider: list[at].provider.clone(), chosen: list[at].name(), passed_over }))
+        }
         None => Err(nothing(list, wishes)),
     }
 }

@@ -32,9 +32,13 @@ fn conforms_on_udp() {
     conforms_on("udp;ofi_rxd");
 }
 
+/// Two endpoints of this provider in one process share a mapping that ends with the first of them: a task that does not know
+/// that its peer has parted from it, and left, writes into it. Processes have mappings of their own.
 #[test]
 fn conforms_on_shm() {
-    conforms_on("shm");
+    if is_there("shm") {
+        conformance::connected(|tasks| network(tasks, "shm"));
+    }
 }
 
 /// `TEST_FABRIC_PROVIDER=verbs;ofi_rxm` tests another one.

@@ -9,9 +9,9 @@ use std::path::Path;
 use openlapi_tests::{Job, Outcome};
 
 use super::Folder;
-use super::installed::{Installed, hydra_itself, open_mpi_itself, skipped};
+use super::installed::{Installed, hydra_itself, open_mpi_itself};
 use super::slurm;
-use openlapi_tests::Cluster;
+use openlapi_tests::{Cluster, skipped};
 
 const TASK: &str = env!("CARGO_BIN_EXE_exchange");
 const MPICH: &str = "libmpich.so.12";

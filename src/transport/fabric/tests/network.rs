@@ -59,7 +59,9 @@ pub(super) fn network(tasks: u32, provider: &str) -> Vec<Served> {
     let published = Arc::new(published);
     let mut ends: Vec<FabricTransport> = own
         .into_iter()
-        .map(|own| FabricTransport::new(own, 77, Box::new(Published(published.clone()))).expect("a transport"))
+        .map(|own| {
+            FabricTransport::new(own, 77, Box::new(Published(published.clone()))).expect("a transport")
+        })
         .collect();
     for (task, end) in ends.iter_mut().enumerate() {
         (0..tasks).filter(|peer| *peer != task as Task).for_each(|peer| end.connect(peer));
