@@ -8,7 +8,7 @@ use crate::engine::context::{ADDRESS_TABLE, Context, Core, Held};
 use crate::engine::progress::wait::make_progress;
 use crate::error::catalog::{self, Found};
 use crate::error::{self, Error, Result};
-use crate::transport::Limits;
+use crate::transport::{Limits, Reach};
 use std::ffi::c_int;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -72,8 +72,7 @@ pub fn query(held: &mut Held<'_>, query: lapi_query_t) -> Result<Answer> {
             held.unlocked(|| print(&text));
             return Ok(Answer::Printed);
         }
-        // MP_USE_BULK_XFER asks for bulk transfer; this library has none yet.
-        BULK_XFER => 0,
+        BULK_XFER => has_bulk_transfer(core).into(),
         BULK_MIN_MSG_SIZE => advertised.bulk_minimum,
         _ => return Err(unknown(query)),
     }))
@@ -158,6 +157,12 @@ fn system_error(code: c_int) -> Option<String> {
 fn peers(core: &mut Core) -> Path {
     let fetched = core.transport.remote().map_or(0, |remote| remote.fetched());
     Path { bytes_sent: core.stats.peers.bytes_sent + fetched, ..core.stats.peers }
+}
+
+/// Whether bulk transfer is enabled, and some peer's memory is reached by keys.
+fn has_bulk_transfer(core: &mut Core) -> bool {
+    let (me, tasks) = (core.options.me, core.options.tasks);
+    core.options.bulk.by_key && (0..tasks).any(|peer| peer != me && core.reach(peer) == Reach::Keyed)
 }
 
 /// What the transport carries to and from another task, where all are alike; in a job of one task, to the task itself.

@@ -335,6 +335,8 @@ fn options(config: &Config, identity: &Identity, request: &Request) -> Options {
                 .map_or(0, |count| (count as usize).saturating_mul(config.buf_cp_size as usize)),
         ),
         bulk: Policy {
+            by_key: config.use_bulk_xfer,
+            minimum: usize::try_from(config.bulk_min_msg_size).unwrap_or(usize::MAX),
             preference: match config.shm_bulk {
                 ShmBulk::Auto => Preference::Auto,
                 ShmBulk::Pipeline => Preference::Packets,

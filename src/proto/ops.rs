@@ -7,11 +7,21 @@ use crate::proto::content::Sink;
 use crate::proto::send::SendDone;
 use crate::proto::tasks::TaskCounts;
 use crate::wire::frame::Task;
+use crate::wire::key;
 use slotmap::{Key, KeyData, SlotMap, new_key_type};
 use std::collections::VecDeque;
 
 new_key_type! {
     struct OpKey;
+}
+
+/// Memory of this task that is registered for the peer of an operation, for as long as the operation lasts.
+#[derive(Clone, Debug)]
+pub struct Registered {
+    /// The keys that the peer was sent.
+    pub keys: Vec<key::Key>,
+    /// Bytes of memory.
+    pub bytes: u64,
 }
 
 /// What an operation waits for, and what it does then. Addresses are of the program's memory; 0 is none.
@@ -22,9 +32,9 @@ pub enum Op {
         /// The completion counter.
         cmpl_cntr: usize,
     },
-    /// An active message whose data the target fetches.
+    /// A put or an active message whose data the target fetches.
     Rendezvous {
-        /// What follows when the target has it.
+        /// What follows when the target has it. Its number of bytes is that of the data.
         done: SendDone,
         /// The completion counter, or 0.
         cmpl_cntr: usize,
@@ -32,8 +42,8 @@ pub enum Op {
         id: u32,
         /// The data.
         data: usize,
-        /// Its length.
-        len: usize,
+        /// The registration of the data, where the target reaches it by a key.
+        registered: Option<Box<Registered>>,
         /// Whether the target has it, or has asked for it in packets.
         fetched: bool,
         /// Whether the message is complete. On a transport without order this packet may come first.
@@ -53,6 +63,8 @@ pub enum Op {
         handler: usize,
         /// The handler's parameter.
         info: usize,
+        /// The registration of the place of the data, where the target reaches it by a key.
+        registered: Option<Box<Registered>>,
     },
     /// A read-modify-write.
     Rmw {
@@ -75,6 +87,18 @@ pub struct Pending {
     /// How many marks there were when it began: see [`Ops::seen`]. An operation begins without a look at the clock.
     marks: u32,
     epoch: Option<u64>,
+}
+
+impl Op {
+    /// Bytes of this task's memory that are registered for it.
+    pub fn registered(&self) -> u64 {
+        match self {
+            Self::Rendezvous { registered, .. } | Self::Get { registered, .. } => {
+                registered.as_ref().map_or(0, |registered| registered.bytes)
+            }
+            Self::Completion { .. } | Self::Rmw { .. } => 0,
+        }
+    }
 }
 
 impl Pending {

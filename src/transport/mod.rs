@@ -28,7 +28,10 @@
 //!   `NoRoom`, a report of a taken packet or of a remote access, or a [`Wakeup::wake`] makes the event descriptor readable.
 //!   No wake-up is lost. The descriptor is readable only when it was armed, woken or kicked since the last `disarm`.
 //! * **Remote access** may be asynchronous. An access that is done has *placed* its bytes: what the engine announces to the
-//!   peer is there ([`RemoteAccess::start`]).
+//!   peer is there ([`RemoteAccess::start`]). An access is given to the transport whole, however long it is: the transport
+//!   splits it, bounds what is in flight, and reports it once.
+//! * **Keys.** Where the memory of a peer is reached by keys ([`Reach::Keyed`]), the peer registers it for this task and sends
+//!   the key. The key gives access to nothing else, and to nothing after the registration was withdrawn.
 //! * **Departure.** A task that closes or drops its end is closed or dead for its peers, which are woken. Nothing that was
 //!   sent before two tasks parted ([`Peers::part`]) arrives after they have rejoined ([`Peers::rejoin`], on both sides).
 //! * **Limits per peer.** [`Endpoint::limits`], and what [`RemoteAccess`] reaches, may differ between peers; limits never
@@ -54,6 +57,7 @@ use std::time::Instant;
 
 pub use crate::base::bytes::{Piece, pad8};
 pub use crate::wire::frame::{HEAD_MAX, Outgoing, SendError, SendOutcome, Task, Ticket};
+pub use crate::wire::key::Key;
 
 /// One task's end of a transport: all sides of it behind one table of functions.
 pub trait Transport: Endpoint + Wakeup + Peers {}
@@ -113,9 +117,9 @@ pub trait Endpoint: Send {
         None
     }
 
-    /// Gives up what was taken for `peer`, and the remote accesses under way with it: after this call no memory of the
-    /// program is read or written for them, and none is reported. The packets may arrive or not, and the accesses may have
-    /// been made or not.
+    /// Gives up what was taken for `peer`, and the remote accesses under way with it, and withdraws the registrations made for
+    /// it: after this call no memory of the program is read or written for them, and none is reported. The packets may
+    /// arrive or not, and the accesses may have been made or not.
     fn recall(&mut self, _peer: Task) {}
 
     /// The next packet that has arrived, if any. It must be released before the next call.
@@ -151,7 +155,7 @@ pub trait Endpoint: Send {
     fn remote(&mut self) -> Option<&mut dyn RemoteAccess>;
 
     /// Ends LAPI for this task and notifies the peers. What was sent before still arrives; nothing is sent after it. What
-    /// was taken is not read any more when this returns. Called again, it has no effect.
+    /// was taken is not read any more when this returns, and every registration is withdrawn. Called again, it has no effect.
     fn close(&mut self);
 }
 
@@ -264,7 +268,7 @@ pub trait Peers {
 pub struct Copy {
     /// The address here.
     pub local: *mut u8,
-    /// The address there.
+    /// The address there, as the peer's program knows it.
     pub remote: u64,
     /// How many bytes.
     pub len: usize,
@@ -292,13 +296,43 @@ pub enum Started {
     Pending(AccessId),
 }
 
+/// How the memory of a peer is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// Not at all.
+    None,
+    /// All of it, by its addresses.
+    Open,
+    /// What the peer has registered for this task, by the key.
+    Keyed,
+}
+
 /// Reads and writes the memory of peers without their help.
 pub trait RemoteAccess {
-    /// Whether the peer's memory can be reached, as far as is known.
-    fn reaches(&self, peer: Task) -> bool;
+    /// How the peer's memory can be reached, as far as is known. Between two tasks with one transport both find the same, or
+    /// one of them finds [`Reach::None`].
+    fn reach(&self, peer: Task) -> Reach;
+
+    /// Lets `peer` access this memory of the program, until it is deregistered, recalled ([`Endpoint::recall`]), or the
+    /// endpoint is closed. `access` is what the peer will do: [`Access::Read`] takes bytes from here. Makes no
+    /// system call that waits for the peer. Two registrations may have equal keys: each is withdrawn on its own.
+    ///
+    /// # Errors
+    /// The system or the network refuses it; nothing is registered. Always where the memory of this task is not reached by keys.
+    ///
+    /// # Safety
+    /// The memory must be readable and, for [`Access::Write`], writable until the registration is withdrawn.
+    unsafe fn register(&mut self, _peer: Task, _memory: Piece, _access: Access) -> io::Result<Key> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Withdraws one registration made for `peer`: after this call the memory is not accessed. Has no effect when
+    /// there is none with this key.
+    fn deregister(&mut self, _peer: Task, _key: Key) {}
 
     /// Starts the copies. An access that is done, now or when it is reported, has placed all bytes where they belong: the
-    /// program at the other end may get a report of them.
+    /// program at the other end may get a report of them. `key` is that of the peer's memory, in which all remote places
+    /// lie, where the peer is reached by keys ([`Reach::Keyed`]); elsewhere it is ignored.
     ///
     /// # Errors
     /// The copies may have been made in part.
@@ -306,9 +340,16 @@ pub trait RemoteAccess {
     /// # Safety
     /// Each local place must be readable and, for [`Access::Read`], writable for its length, until the access is done or
     /// was recalled ([`Endpoint::recall`]).
-    unsafe fn start(&mut self, access: Access, peer: Task, copies: &[Copy]) -> io::Result<Started>;
+    unsafe fn start(
+        &mut self,
+        access: Access,
+        peer: Task,
+        key: Option<Key>,
+        copies: &[Copy],
+    ) -> io::Result<Started>;
 
-    /// The next pending access that is done, and how it went; each is named once.
+    /// The next pending access that is done, and how it went; each is named once. An access that has failed reads and writes
+    /// nothing more.
     fn poll(&mut self) -> Option<(AccessId, io::Result<()>)> {
         None
     }

@@ -3,6 +3,7 @@
 pub mod board;
 pub mod frame;
 pub mod hello;
+pub mod key;
 pub mod launcher;
 pub mod network;
 pub mod packet;

@@ -36,6 +36,8 @@ mod kind {
     pub const AMV: u8 = 14;
     pub const VECTOR: u8 = 15;
     pub const PLACED: u8 = 16;
+    pub const PUT_REQUEST: u8 = 17;
+    pub const WRITTEN: u8 = 18;
     pub const COLLECTIVE_FAILED: u8 = 20;
     pub const COLLECTIVE_AT: u8 = 23;
     pub const PING: u8 = 21;
@@ -134,7 +136,20 @@ pub enum Head {
         /// Where in the message these bytes belong.
         offset: u64,
     },
-    /// Asks for data.
+    /// A put whose data the target reads from the origin's memory. Body: where it is, and its key ([`super::key::Exposed`]).
+    PutRequest {
+        /// Number of the message.
+        id: u32,
+        /// Where the data goes.
+        addr: u64,
+        /// Bytes of data.
+        total: u64,
+        /// The origin's operation.
+        cookie: u64,
+        /// Target counter, or 0.
+        tgt_cntr: u64,
+    },
+    /// Asks for data. Body: empty; or the origin's buffer and its key ([`super::key::Exposed`]), into which the target writes.
     Get {
         /// Where the data is.
         addr: u64,
@@ -151,6 +166,11 @@ pub enum Head {
         cookie: u64,
         /// Where in the reply these bytes belong.
         offset: u64,
+    },
+    /// The target has written the data that was asked for into the origin's memory.
+    Written {
+        /// The operation that asked.
+        cookie: u64,
     },
     /// An atomic read-modify-write.
     Rmw {
@@ -177,7 +197,8 @@ pub enum Head {
         /// The operation.
         cookie: u64,
     },
-    /// An active message whose data the target fetches from the origin's memory. Body: user header.
+    /// An active message whose data the target fetches from the origin's memory. Body: user header, then the key of that memory
+    /// ([`super::key::Key`]) where the target needs one.
     RequestToSend {
         /// Number of the message.
         id: u32,
@@ -326,6 +347,14 @@ impl Head {
                     .optional(tgt_cntr)
                     .optional(cookie)
             }
+            Head::PutRequest { id, addr, total, cookie, tgt_cntr } => {
+                Encoded::new(kind::PUT_REQUEST, flags(tgt_cntr, 0, 0), 0, id)
+                    .word(addr)
+                    .word(total)
+                    .word(cookie)
+                    .optional(tgt_cntr)
+            }
+            Head::Written { cookie } => Encoded::new(kind::WRITTEN, 0, 0, 0).word(cookie),
             Head::Data { id, offset } => Encoded::new(kind::DATA, 0, 0, id).word(offset),
             Head::Get { addr, len, cookie, tgt_cntr } => Encoded::new(kind::GET, flags(tgt_cntr, 0, 0), 0, 0)
                 .word(addr)
@@ -413,6 +442,14 @@ impl Head {
                 tgt_cntr: words.optional(flags & TGT_CNTR)?,
                 cookie: words.optional(flags & COOKIE)?,
             },
+            kind::PUT_REQUEST => Head::PutRequest {
+                id,
+                addr: words.next()?,
+                total: words.next()?,
+                cookie: words.next()?,
+                tgt_cntr: words.optional(flags & TGT_CNTR)?,
+            },
+            kind::WRITTEN => Head::Written { cookie: words.next()? },
             kind::DATA => Head::Data { id, offset: words.next()? },
             kind::GET => Head::Get {
                 addr: words.next()?,

@@ -21,7 +21,7 @@ fn environment_variables_set_attributes() {
         ("MP_BULK_MIN_MSG_SIZE", "1M", 29, 1 << 20),
         ("MP_BULK_MIN_MSG_SIZE", "1K", 29, 4096),
         ("MP_BULK_MIN_MSG_SIZE", "-5", 29, 4096),
-        // Asked for, but not built.
+        // Asked for, and the memory of no peer is reached by keys.
         ("MP_USE_BULK_XFER", "yes", 28, 0),
     ] {
         let outcome =

@@ -19,7 +19,7 @@ use crate::proto::inbox::Inbox;
 use crate::proto::liveness::Liveness;
 use crate::proto::ops::Ops;
 use crate::proto::outbox::{Outbox, SendDone};
-use crate::transport::{Outgoing, SendOutcome, Task, Ticket, Transport};
+use crate::transport::{Outgoing, Reach, SendOutcome, Task, Ticket, Transport};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -202,9 +202,9 @@ impl Core {
         self.transport.set_polling(polling, self.last_poll);
     }
 
-    /// Whether the memory of `peer` can be read and written without its help.
-    pub fn reaches(&mut self, peer: Task) -> bool {
-        self.transport.remote().is_some_and(|remote| remote.reaches(peer))
+    /// How the memory of `peer` can be read and written without its help.
+    pub fn reach(&mut self, peer: Task) -> Reach {
+        self.transport.remote().map_or(Reach::None, |remote| remote.reach(peer))
     }
 
     /// How often a peer was purged.

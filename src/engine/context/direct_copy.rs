@@ -3,11 +3,15 @@
 //! The origin of a put writes, the origin of a get reads, and the target of an active message reads, because only its
 //! header handler knows where the data goes. Copies are made in slices, one for each round of the dispatcher (see
 //! [`crate::engine::transfer::direct`]), so that a long one does not stop everything else.
+//!
+//! By a key the target of a put reads, and the target of a get writes ([`crate::engine::transfer::bulk`]). Such a copy is
+//! given to the transport whole, because no processor of this task makes it.
 
+use crate::base::bytes::Piece;
 use crate::dgsp::Layout;
 use crate::engine::context::request::{Get, Marks, Places, Put};
 use crate::proto::outbox::SendDone;
-use crate::transport::{AccessId, Copy, Task};
+use crate::transport::{Access, AccessId, Copy, Key, Task};
 use std::collections::VecDeque;
 
 /// Bytes that one round of the dispatcher copies.
@@ -25,6 +29,8 @@ pub struct DirectCopy {
     pub(crate) kind: Kind,
     /// The remote access that the transport will report, and its bytes.
     pub(crate) waits: Option<(AccessId, usize)>,
+    /// The key of the peer's memory, where it is reached by keys.
+    pub(crate) key: Option<Key>,
 }
 
 /// Whose operation it is.
@@ -34,8 +40,10 @@ pub(crate) enum Kind {
     Push { marks: Marks, done: SendDone },
     /// Our get.
     Fetch { cookie: u64, tgt_cntr: u64 },
-    /// The data of an active message of the peer's.
+    /// The data of a put or an active message of the peer's.
     Pull { id: u32, cookie: u64 },
+    /// The data of a get of the peer's.
+    Serve { cookie: u64, tgt_cntr: u64 },
 }
 
 impl DirectCopy {
@@ -54,8 +62,27 @@ impl DirectCopy {
         Self::new(peer, Places::Contiguous { local: buffer, remote, len }, Kind::Pull { id, cookie })
     }
 
+    /// The data of a get of `peer`, its operation `cookie`, to this address there.
+    pub fn serve(peer: Task, cookie: u64, tgt_cntr: u64, data: Piece, remote: u64) -> Self {
+        let places = Places::Contiguous { local: data.ptr as usize, remote, len: data.len };
+        Self::new(peer, places, Kind::Serve { cookie, tgt_cntr })
+    }
+
+    /// The same with the key of the peer's memory.
+    pub fn by(self, key: Option<Key>) -> Self {
+        Self { key, ..self }
+    }
+
     fn new(peer: Task, places: Places, kind: Kind) -> Self {
-        Self { peer, places, copied: 0, took: 0, kind, waits: None }
+        Self { peer, places, copied: 0, took: 0, kind, waits: None, key: None }
+    }
+
+    /// What this task does in the peer's memory.
+    pub(crate) fn access(&self) -> Access {
+        match self.kind {
+            Kind::Push { .. } | Kind::Serve { .. } => Access::Write,
+            Kind::Fetch { .. } | Kind::Pull { .. } => Access::Read,
+        }
     }
 
     /// Bytes in all.
@@ -67,13 +94,14 @@ impl DirectCopy {
     pub fn abandoned(&self) -> Option<SendDone> {
         match self.kind {
             Kind::Push { done, .. } => Some(done),
-            Kind::Fetch { .. } | Kind::Pull { .. } => None,
+            Kind::Fetch { .. } | Kind::Pull { .. } | Kind::Serve { .. } => None,
         }
     }
 
     /// The copies of the next slice.
     pub(crate) fn slice(&self) -> Vec<Copy> {
-        let len = SLICE.min(self.len() - self.copied);
+        let left = self.len() - self.copied;
+        let len = if self.key.is_some() { left } else { SLICE.min(left) };
         match &self.places {
             Places::Contiguous { local, remote, .. } => {
                 let (local, remote) = ((local + self.copied) as *mut u8, remote + self.copied as u64);

@@ -4,7 +4,7 @@ use crate::abi::{compl_hndlr_p, lapi_ret_flags_t};
 use crate::base::bytes::{Piece, pad8};
 use crate::engine::context::request::Message;
 use crate::proto::content::Content;
-use crate::transport::Task;
+use crate::transport::{Key, Task};
 
 /// What the head of an active message contains.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +46,8 @@ pub enum Data {
         addr: u64,
         /// Its length.
         total: u64,
+        /// Its key, where one is needed.
+        key: Option<Key>,
     },
 }
 
@@ -67,6 +69,16 @@ impl Data {
             _ => return None,
         };
         Some((body.part(0, header), data))
+    }
+
+    /// What is behind the user header of a request for data, as the key of that data.
+    pub fn as_key(&self) -> Option<Key> {
+        let Self::Here(piece) = self else { return None };
+        if piece.len < Key::LEN {
+            return None;
+        }
+        // SAFETY: a part of the body of a packet that is not released.
+        Key::decode(unsafe { std::slice::from_raw_parts(piece.ptr, piece.len) })
     }
 
     pub(crate) fn len(&self) -> u64 {

@@ -235,6 +235,10 @@ pub enum Preference {
 /// What the choice depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct Policy {
+    /// Whether long messages go by bulk transfer to peers that are reached by keys: MP_USE_BULK_XFER.
+    pub by_key: bool,
+    /// The least number of bytes of such a message: MP_BULK_MIN_MSG_SIZE.
+    pub minimum: usize,
     /// What the program's environment wants.
     pub preference: Preference,
     /// There are more tasks than processors: the two sides of a stream would wait for each other's turn.

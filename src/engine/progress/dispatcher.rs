@@ -10,7 +10,7 @@ use crate::base::clock::moment;
 use crate::engine::context::incoming::{ActiveMessage, Data, IncomingPut};
 use crate::engine::context::{Core, Held};
 use crate::engine::transfer::send::{account, answer, broken, call_send_handler, refuse};
-use crate::engine::transfer::{direct, flow, loopback, receive, reply, vector_wire};
+use crate::engine::transfer::{bulk, direct, flow, loopback, receive, reply, vector_wire};
 use crate::error::Error;
 use crate::proto::collective::{Failure, Part};
 use crate::proto::content::Content;
@@ -148,8 +148,9 @@ fn handle(held: &mut Held<'_>, packet: &Inbound) {
             let message =
                 ActiveMessage { src, id: Some(id), handler, shape: None, atoms: false, tgt_cntr, cookie };
             match Data::in_packet(body, uhdr_len, 0) {
-                Some((header, _)) => {
-                    receive::active_message(held, &message, header, Data::Remote { addr, total });
+                Some((header, rest)) => {
+                    let data = Data::Remote { addr, total, key: rest.as_key() };
+                    receive::active_message(held, &message, header, data);
                 }
                 None => broken(held, src),
             }
@@ -169,12 +170,19 @@ fn handle(held: &mut Held<'_>, packet: &Inbound) {
         Some(Head::Placed { id, bytes, tgt_cntr, cookie }) => {
             receive::placed(held, src, id, bytes, tgt_cntr, cookie);
         }
+        Some(Head::PutRequest { id, addr, total, cookie, tgt_cntr }) => {
+            bulk::put_requested(held, &IncomingPut { src, id, addr, tgt_cntr, cookie, total }, body);
+        }
         Some(Head::Data { id, offset }) => receive::more_data(held, src, id, offset, body),
         Some(Head::Get { addr, len, cookie, tgt_cntr }) => {
-            let data = Content::Piece(Piece { ptr: addr as *const u8, len: len as usize });
-            reply::serve_get(held, src, &data, cookie, tgt_cntr);
+            let data = Piece { ptr: addr as *const u8, len: len as usize };
+            if body.len != 0 {
+                return bulk::get_requested(held, src, data, cookie, tgt_cntr, body);
+            }
+            reply::serve_get(held, src, &Content::Piece(data), cookie, tgt_cntr);
         }
         Some(Head::Reply { cookie, offset }) => reply::take_reply(held, src, cookie, offset, body),
+        Some(Head::Written { cookie }) => bulk::written(held, src, cookie),
         Some(Head::Rmw { op, var, value, swap, cookie }) => {
             // SAFETY: the variable's address comes from the origin's program, as LAPI_Rmw wants it.
             let outcome = unsafe { loopback::read_modify_write(op, var, value, swap) };

@@ -31,6 +31,9 @@ fn patience() -> Duration {
 /// The longest body of a packet in memory: long messages need not be long.
 pub const MAX_BODY: usize = 1536;
 
+/// Messages of this many bytes and more go by bulk transfer, where there is one.
+pub const BULK_MINIMUM: usize = 5_000;
+
 /// The ends of a transport, one for each task.
 pub type Ends = Vec<Box<dyn Transport>>;
 
@@ -140,7 +143,12 @@ fn open_one(me: Number, tasks: u32, transport: Box<dyn Transport>, habits: &Habi
         copy_limit: habits.copy_limit,
         buffers: usize::MAX,
         lane_bytes: 1 << 20,
-        bulk: Policy { preference: habits.preference, crowded: false },
+        bulk: Policy {
+            by_key: habits.preference != Preference::Packets,
+            minimum: BULK_MINIMUM,
+            preference: habits.preference,
+            crowded: false,
+        },
         patience: habits.patience,
         level: LAST_LIB,
         give_up: true,
@@ -310,12 +318,29 @@ pub fn mem(tasks: u32, capacity: usize, attach: bool) -> Ends {
 }
 
 /// Short packets, and copies.
-pub const SHORT: MemOptions =
-    MemOptions { max_body: MAX_BODY, capacity: 8, take: false, lose: 0, remote: true, pending: false };
+pub const SHORT: MemOptions = MemOptions {
+    max_body: MAX_BODY,
+    capacity: 8,
+    take: false,
+    lose: 0,
+    remote: true,
+    pending: false,
+    keyed: false,
+    registrations: u64::MAX,
+    accesses: u64::MAX,
+};
+
+/// Memory is reached by keys, and accesses are reported later.
+pub const KEYED: MemOptions = MemOptions { keyed: true, pending: true, take: true, ..SHORT };
 
 /// A transport inside of the process with these options.
 pub fn asynchronous(tasks: u32, options: MemOptions) -> Ends {
     boxed(network(tasks, options))
+}
+
+/// The same with faults.
+pub fn faulty(tasks: u32, options: MemOptions, plan: &FaultPlan) -> Ends {
+    boxed(Faulty::join(network(tasks, options), plan))
 }
 
 /// A transport inside of the process, and the means to kill tasks.

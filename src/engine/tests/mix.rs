@@ -47,6 +47,11 @@ over! {
     mem_taking: Packets, |tasks, _| job::asynchronous(tasks, MemOptions { take: true, ..job::SHORT });
     mem_pending: Attach, |tasks, _| job::asynchronous(tasks, MemOptions { take: true, pending: true, ..job::SHORT });
     mem_losing: Auto, |tasks, _| job::asynchronous(tasks, MemOptions { take: true, pending: true, lose: 5, ..job::SHORT });
+    mem_keyed: Auto, |tasks, _| job::asynchronous(tasks, job::KEYED);
+    mem_keyed_at_once: Auto, |tasks, _| job::asynchronous(tasks, MemOptions { pending: false, ..job::KEYED });
+    mem_keyed_refused: Auto, |tasks, seed| job::asynchronous(tasks, MemOptions { registrations: seed % 7, ..job::KEYED });
+    mem_keyed_failing: Auto, |tasks, seed| job::asynchronous(tasks, MemOptions { accesses: seed % 7, ..job::KEYED });
+    faults_keyed: Auto, |tasks, seed| job::faulty(tasks, job::KEYED, &FaultPlan::rough(seed));
     faults: Packets, |tasks, seed| job::faulty_mem(tasks, false, &FaultPlan::rough(seed));
     faults_in_order: Auto, |tasks, seed| job::faulty_mem(tasks, true, &FaultPlan { reorder: 0.0, ..FaultPlan::rough(seed) });
     faults_attach: Attach, |tasks, seed| job::faulty_mem(tasks, true, &FaultPlan::rough(seed));

@@ -3,13 +3,14 @@
 //! * [`job`]: opens the contexts of a job, runs their threads, and prints the state of each when one hangs.
 //! * [`memory`]: the program's memory. [`plan`]: operations from a seed, and their expected results. [`program`]: the program
 //!   that runs them, with its handlers. [`mix`]: plans run in one thread and in many, over every transport.
-//! * [`calls`]: single operations. [`handlers`]: what header handlers can return. [`failure`]: tasks that die, tasks that
+//! * [`bulk`]: long messages by keys. [`calls`]: single operations. [`handlers`]: what header handlers can return. [`failure`]: tasks that die, tasks that
 //!   leave. [`silence`]: tasks that do not reply, and collective calls without them. [`refusal`]: copies that the kernel
 //!   refuses. [`waiting`]: threads that sleep. [`recovery`]: tasks that are given up and rejoin. [`report`]: the report of
 //!   a context that hangs.
 //!
 //! `SEED=n` runs the seed that a failing test has printed, and only that; `SOAK=n` runs n times as many.
 
+mod bulk;
 mod calls;
 mod failure;
 mod handlers;

@@ -17,20 +17,20 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-fn purge(task: &Task, peer: u32) {
+pub(in crate::engine) fn purge(task: &Task, peer: u32) {
     recovery::purge(&mut enter(task), peer).expect("a purge");
 }
 
-fn resume(task: &Task, peer: u32) {
+pub(in crate::engine) fn resume(task: &Task, peer: u32) {
     recovery::resume(&mut enter(task), peer).expect("a task that may rejoin");
 }
 
 /// Both take note that the other is back.
-fn look(tasks: &[Arc<Task>]) {
+pub(in crate::engine) fn look(tasks: &[Arc<Task>]) {
     tasks.iter().for_each(|task| lost_peers::welcome(enter(task).core()));
 }
 
-fn settle(tasks: &[Arc<Task>]) {
+pub(in crate::engine) fn settle(tasks: &[Arc<Task>]) {
     let mut quiet = 0;
     for _ in 0..20_000 {
         let moved = tasks.iter().fold(false, |moved, task| task.step() | moved);
@@ -56,7 +56,10 @@ fn ends(tasks: u32, rng: &mut Rng, seed: u64) -> (job::Ends, NetworkHandle, Opti
         remote: rng.chance(0.5),
         take: rng.chance(0.5),
         pending: rng.chance(0.5),
-        lose: 0,
+        keyed: rng.chance(0.5),
+        registrations: if rng.chance(0.7) { u64::MAX } else { rng.below(20) },
+        accesses: if rng.chance(0.7) { u64::MAX } else { rng.below(20) },
+        ..job::SHORT
     };
     let ends = network(tasks, options);
     let handle = ends[0].handle();
@@ -101,7 +104,7 @@ fn reported_exactly(task: &Task, sends: &[usize]) {
 }
 
 /// What is exact after a reconnect: three operations of each kind that wait for one another.
-fn all_is_well(tasks: &[Arc<Task>], from: usize, to: usize) {
+pub(in crate::engine) fn all_is_well(tasks: &[Arc<Task>], from: usize, to: usize) {
     let (came, done, here) = (counter(), counter(), counter());
     let (there, data, variable) = (forever(LONG), forever(LONG), Box::leak(Box::new(AtomicU64::new(0))));
     data.iter_mut().enumerate().for_each(|(at, byte)| *byte = at as u8);

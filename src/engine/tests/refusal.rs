@@ -8,8 +8,8 @@ use crate::proto::tests::seeds;
 use crate::transport::faults::{FaultPlan, Faulty};
 use crate::transport::mem::{MemOptions, MemTransport, network};
 use crate::transport::{
-    Access, Copy, Endpoint, Inbound, Limits, Outgoing, PeerState, Peers, RemoteAccess, SendOutcome, Started,
-    Task, Transport, Wakeup,
+    Access, Copy, Endpoint, Inbound, Key, Limits, Outgoing, PeerState, Peers, Reach, RemoteAccess,
+    SendOutcome, Started, Task, Transport, Wakeup,
 };
 use libc::{c_uint, c_ulong, c_void};
 use std::io;
@@ -32,18 +32,24 @@ struct RefusingCopies {
 }
 
 impl RemoteAccess for RefusingCopies {
-    fn reaches(&self, _peer: Task) -> bool {
-        true
+    fn reach(&self, _peer: Task) -> Reach {
+        Reach::Open
     }
 
-    unsafe fn start(&mut self, access: Access, peer: Task, copies: &[Copy]) -> io::Result<Started> {
+    unsafe fn start(
+        &mut self,
+        access: Access,
+        peer: Task,
+        key: Option<Key>,
+        copies: &[Copy],
+    ) -> io::Result<Started> {
         match self.left.checked_sub(1) {
             None => Err(io::Error::from_raw_os_error(libc::EPERM)),
             Some(left) => {
                 self.left = left;
                 let remote = self.ends[0].remote().expect("a transport that can copy");
                 // SAFETY: the caller's promise.
-                unsafe { remote.start(access, peer, copies) }
+                unsafe { remote.start(access, peer, key, copies) }
             }
         }
     }

@@ -1,5 +1,5 @@
-//! Makes the copies across address spaces, slice by slice, and what follows them. Data whose copy the kernel refuses is sent
-//! in packets, from its beginning.
+//! Makes the copies between this task's memory and that of peers, and what follows them: across address spaces slice by slice,
+//! by keys each as a whole. Data whose copy fails is sent in packets, from its beginning.
 
 use crate::abi::LAPI_ERR_NO_CONNECTIVITY;
 use crate::base::clock::ticks;
@@ -8,10 +8,11 @@ use crate::engine::context::direct_copy::{DirectCopy, Kind};
 use crate::engine::context::incoming::Then;
 use crate::engine::context::request::Marks;
 use crate::engine::transfer::send::{self, answer};
-use crate::engine::transfer::{deliver, packets, reply};
+use crate::engine::transfer::{deliver, packets, registration, reply};
 use crate::proto::outbox::{SendDone, Sent};
 use crate::transport::{Access, PeerState, Started, Task};
 use crate::wire::packet::Head;
+use std::io;
 
 /// Starts a copy: its first slice is made at once.
 pub fn begin(held: &mut Held<'_>, transfer: DirectCopy) {
@@ -42,7 +43,7 @@ fn take_reports(held: &mut Held<'_>) -> bool {
         let bytes = transfer.waits.take().map_or(0, |(_, bytes)| bytes);
         match outcome {
             Ok(()) => copied(held, transfer, bytes),
-            Err(_) => refused(held, transfer),
+            Err(reason) => refused(held, transfer, &reason),
         }
         some = true;
     }
@@ -53,18 +54,16 @@ fn advance(held: &mut Held<'_>, mut transfer: DirectCopy) {
     let core = held.core();
     if transfer.copied == 0 && core.transport.state(transfer.peer) != PeerState::Up {
         // The number of its process may mean another one by now, or another program.
-        return refused(held, transfer);
+        return refused(held, transfer, &io::ErrorKind::NotConnected.into());
     }
     let before = ticks();
     let slice = transfer.slice();
-    let access = match transfer.kind {
-        Kind::Push { .. } => Access::Write,
-        Kind::Fetch { .. } | Kind::Pull { .. } => Access::Read,
+    let Some(remote) = core.transport.remote() else {
+        return refused(held, transfer, &io::ErrorKind::Unsupported.into());
     };
-    let Some(remote) = core.transport.remote() else { return refused(held, transfer) };
     // SAFETY: the program leaves the data of a put alone until the put is done; it, or its header handler, has given the
     // places for what is read.
-    let outcome = unsafe { remote.start(access, transfer.peer, &slice) };
+    let outcome = unsafe { remote.start(transfer.access(), transfer.peer, transfer.key, &slice) };
     transfer.took += ticks() - before;
     let bytes = slice.iter().map(|copy| copy.len).sum::<usize>();
     match outcome {
@@ -74,23 +73,25 @@ fn advance(held: &mut Held<'_>, mut transfer: DirectCopy) {
             core.pending += 1;
             core.direct_copies.push_back(transfer);
         }
-        Err(_) => refused(held, transfer),
+        Err(reason) => refused(held, transfer, &reason),
     }
 }
 
 /// `bytes` more bytes are in place.
 fn copied(held: &mut Held<'_>, mut transfer: DirectCopy, bytes: usize) {
     let core = held.core();
-    match transfer.kind {
-        Kind::Push { .. } => core.stats.peers.packets_sent += 1,
-        Kind::Fetch { .. } | Kind::Pull { .. } => core.stats.peers.packets_received += 1,
+    match transfer.access() {
+        Access::Write => core.stats.peers.packets_sent += 1,
+        Access::Read => core.stats.peers.packets_received += 1,
     }
     transfer.copied += bytes;
     if transfer.copied < transfer.len() {
         core.direct_copies.push_back(transfer);
         return;
     }
-    core.tuner.note_copy(transfer.len(), transfer.places.piece(), transfer.took);
+    if transfer.key.is_none() {
+        core.tuner.note_copy(transfer.len(), transfer.places.piece(), transfer.took);
+    }
     finish(held, &transfer);
 }
 
@@ -119,6 +120,13 @@ fn finish(held: &mut Held<'_>, transfer: &DirectCopy) {
                 deliver::delivered(held, delivery);
             }
         }
+        Kind::Serve { cookie, tgt_cntr } => {
+            answer(held.core(), transfer.peer, &Head::Written { cookie });
+            // The target's counter shows that the target's data may be changed.
+            let bytes = transfer.len() as u64;
+            let done = SendDone { org_cntr: tgt_cntr as usize, bytes, ..SendDone::nothing(transfer.peer) };
+            send::finish(held, &done);
+        }
     }
 }
 
@@ -129,11 +137,14 @@ fn announce(held: &mut Held<'_>, peer: Task, marks: Marks, bytes: u64) {
     answer(held.core(), peer, &Head::Placed { id, bytes, tgt_cntr, cookie });
 }
 
-/// The kernel did not make the copy: the data goes in packets, from its beginning.
+/// The copy was not made: the data goes in packets, from its beginning.
 #[cold]
-fn refused(held: &mut Held<'_>, transfer: DirectCopy) {
+fn refused(held: &mut Held<'_>, transfer: DirectCopy, reason: &io::Error) {
     let core = held.core();
     core.stats.peers.refused += 1;
+    if transfer.key.is_some() {
+        registration::failed(core, transfer.peer, "access", transfer.len(), reason);
+    }
     let peer = transfer.peer;
     match transfer.kind {
         Kind::Push { marks, done } => {
@@ -155,6 +166,9 @@ fn refused(held: &mut Held<'_>, transfer: DirectCopy) {
         // The message stays in assembly, and its data will come as that of any other.
         Kind::Pull { cookie, .. } => {
             answer(core, peer, &Head::Fetched { cookie, refused: transfer.len() as u64 });
+        }
+        Kind::Serve { cookie, tgt_cntr } => {
+            reply::serve_get(held, peer, &transfer.places.local_content(), cookie, tgt_cntr);
         }
     }
 }

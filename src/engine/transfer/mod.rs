@@ -4,11 +4,13 @@
 //! * [`flow`]: bounds on what the messages of a peer make this task keep.
 //! * [`send`]: how anything leaves this task. [`deliver`]: what follows when data is in its place.
 //! * [`assembly`]: messages of several packets. [`reply`]: replies, on both sides.
-//! * [`vector_wire`]: vectors in packets. [`packets`]: puts and gets in packets. [`direct`]: copies across address spaces.
+//! * [`vector_wire`]: vectors in packets. [`packets`]: puts and gets in packets. [`direct`]: copies between the memory of two
+//!   tasks. [`registration`], [`bulk`]: long messages by keys.
 //! * [`receive`]: messages that come in. [`loopback`]: a task and itself.
 //! * [`origin`]: starts the program's operations.
 
 pub mod assembly;
+pub mod bulk;
 pub mod deliver;
 pub mod direct;
 pub mod flow;
@@ -18,6 +20,7 @@ pub mod origin;
 pub mod packets;
 pub mod path;
 pub mod receive;
+pub mod registration;
 pub mod reply;
 pub mod send;
 pub mod vector_wire;

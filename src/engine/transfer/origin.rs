@@ -1,19 +1,20 @@
 //! The program's operations at their origin: how they start.
 
-use crate::base::bytes::Piece;
+use crate::base::bytes::{Piece, pad8};
 use crate::engine::context::Held;
 use crate::engine::context::direct_copy::DirectCopy;
 use crate::engine::context::request::{Get, Marks, Message, Places, Put, Rmw};
-use crate::engine::context::tuner::Way;
+use crate::engine::transfer::path::{self, Path};
 use crate::engine::transfer::send::{
     ask, completion, copies, finish, not_sent, reachable, send, started, stream,
 };
-use crate::engine::transfer::{direct, loopback, packets, path, reply};
+use crate::engine::transfer::{bulk, direct, loopback, packets, registration, reply};
 use crate::error::Result;
 use crate::proto::content::Content;
-use crate::proto::ops::Op;
+use crate::proto::ops::{Op, Registered};
 use crate::proto::outbox::{Body, Continuation, SendDone, Sent, Streaming};
-use crate::transport::Task;
+use crate::transport::{Access, Key, Task};
+use crate::wire::key::Exposed;
 use crate::wire::packet::{Head, RMW_WIDE};
 
 /// Starts a put.
@@ -52,9 +53,17 @@ unsafe fn put_long(held: &mut Held<'_>, put: &Put, marks: Marks) -> Sent {
     let (tgt, core) = (put.tgt, held.core());
     let (len, piece) = (put.places.len(), put.places.piece());
     let copied = piece == 0 && copies(core, len);
-    if !copied && path::choose(core, tgt, len, piece, put.hint) == Way::Attach {
+    let path = if copied { Path::Packets } else { path::choose(core, tgt, len, piece, put.hint) };
+    if path == Path::Direct {
         direct::begin(held, DirectCopy::push(put, marks));
         return Sent::Queued;
+    }
+    if path == Path::Bulk {
+        // SAFETY: the data is the caller's promise.
+        let sent = unsafe { bulk::put(held, put, marks) };
+        if let Some(sent) = sent {
+            return sent;
+        }
     }
     // SAFETY: the data is the caller's promise.
     unsafe { packets::put(held, tgt, marks, &put.places, put.done) }
@@ -80,11 +89,20 @@ pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Result<(
         message.copied || header.len + len <= core.options.copy_limit && (short || core.outbox.has_buffer());
     // A target fetches what lies in a row, for a header handler that answers with a buffer.
     let plain = message.shape.is_none() && message.atom == 0;
-    if let (false, false, true, Some(piece)) = (short, copied, plain, data.as_piece())
-        && path::choose(held.core(), tgt, len, 0, message.hint) == Way::Attach
-    {
-        // SAFETY: the caller's promise.
-        return unsafe { expose(held, message, piece) };
+    if let (false, false, true, Some(piece)) = (short, copied, plain, data.as_piece()) {
+        let core = held.core();
+        let path = path::choose(core, tgt, len, 0, message.hint);
+        // The key is behind the user header.
+        let fits = pad8(header.len) + Key::LEN <= core.outbox.max_body();
+        let registered = if path == Path::Bulk && fits {
+            registration::register(core, tgt, piece, Access::Read)
+        } else {
+            None
+        };
+        if path == Path::Direct || registered.is_some() {
+            // SAFETY: the caller's promise.
+            return unsafe { expose(held, message, piece, registered) };
+        }
     }
     let cookie = completion(held, tgt, message.cmpl_cntr);
     let id = held.core().outbox.number(tgt);
@@ -106,19 +124,25 @@ pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Result<(
     started(held, tgt, cookie, posted, &message.done)
 }
 
-/// Starts an active message whose data the target fetches.
+/// Starts an active message whose data the target fetches, by a key if the data is registered.
 ///
 /// # Safety
 /// As for [`active_message`]; the data is `piece`.
-unsafe fn expose(held: &mut Held<'_>, message: &Message, piece: Piece) -> Result<()> {
+unsafe fn expose(
+    held: &mut Held<'_>,
+    message: &Message,
+    piece: Piece,
+    registered: Option<Box<Registered>>,
+) -> Result<()> {
     let (tgt, core) = (message.tgt, held.core());
+    let key = registered.as_ref().map(|registered| registered.keys[0].encode());
     let id = core.outbox.number(tgt);
     let exposed = Op::Rendezvous {
-        done: message.done,
+        done: SendDone { bytes: piece.len as u64, ..message.done },
         cmpl_cntr: message.cmpl_cntr,
         id,
         data: piece.ptr as usize,
-        len: piece.len,
+        registered,
         fetched: false,
         concluded: false,
     };
@@ -132,12 +156,13 @@ unsafe fn expose(held: &mut Held<'_>, message: &Message, piece: Piece) -> Result
         cookie,
         tgt_cntr: message.tgt_cntr,
     };
-    let body = Body { header: message.header, data: &Content::EMPTY };
+    let key = Content::Piece(key.as_ref().map_or(Piece::EMPTY, |key| Piece::of(key)));
+    let body = Body { header: message.header, data: &key };
     // SAFETY: the header is the caller's promise; parked, it is copied.
     let sent = unsafe { send(held, tgt, &head, body, true, SendDone::nothing(tgt)) };
     if matches!(sent, Sent::Gone | Sent::NoMemory) {
         let core = held.core();
-        core.ops.remove(tgt, cookie);
+        registration::give_up(core, tgt, cookie);
         core.outbox.take_back(tgt);
         return Err(not_sent(tgt, sent));
     }
@@ -156,6 +181,16 @@ pub unsafe fn get(held: &mut Held<'_>, get: &Get) -> Result<()> {
         return Ok(());
     }
     reachable(held, tgt)?;
+    let core = held.core();
+    let path = path::choose(core, tgt, places.len(), places.piece(), get.hint);
+    let registered = match *places {
+        Places::Contiguous { local, len, .. } if path == Path::Bulk => {
+            registration::register(core, tgt, Piece { ptr: local as *const u8, len }, Access::Write)
+                .map(|registered| (Exposed { addr: local as u64, key: registered.keys[0] }, registered))
+        }
+        _ => None,
+    };
+    let (exposed, registered) = registered.unzip();
     let op = Op::Get {
         sink: places.local_sink(),
         len: places.len() as u64,
@@ -163,21 +198,24 @@ pub unsafe fn get(held: &mut Held<'_>, get: &Get) -> Result<()> {
         org_cntr: get.org_cntr,
         handler: get.handler.map_or(0, |handler| handler as usize),
         info: get.parameter,
+        registered,
     };
-    let core = held.core();
     let cookie = core.ops.insert(tgt, op, true);
-    if path::choose(core, tgt, places.len(), places.piece(), get.hint) == Way::Attach {
+    if path == Path::Direct {
         direct::begin(held, DirectCopy::fetch(get, cookie));
         return Ok(());
     }
-    let sent = packets::get(held, tgt, get.tgt_cntr, cookie, places);
+    let sent = match exposed {
+        Some(exposed) => bulk::get(held, get, cookie, exposed),
+        None => packets::get(held, tgt, get.tgt_cntr, cookie, places),
+    };
     requested(held, tgt, cookie, sent)
 }
 
 /// What a call returns that has asked the target for something that operation `cookie` waits for.
 fn requested(held: &mut Held<'_>, tgt: Task, cookie: u64, sent: Sent) -> Result<()> {
     if matches!(sent, Sent::Gone | Sent::NoMemory) {
-        held.core().ops.remove(tgt, cookie);
+        registration::give_up(held.core(), tgt, cookie);
         return Err(not_sent(tgt, sent));
     }
     Ok(())

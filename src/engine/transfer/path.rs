@@ -1,25 +1,54 @@
 //! Long messages: which way they go.
 //!
-//! A long message goes as a stream of packets, so that both processors copy at the same time, or in one copy across
-//! address spaces (see [`crate::engine::transfer::direct`]), which needs no help from the peer.
+//! A long message goes as a stream of packets, so that both processors copy at the same time; in one copy across
+//! address spaces (see [`crate::engine::transfer::direct`]), which needs no help from the peer; or, to a peer whose memory is
+//! reached by keys, by bulk transfer ([`crate::engine::transfer::bulk`]).
 
 use crate::base::clock::ticks;
 use crate::engine::context::Core;
 use crate::engine::context::request::{Hint, Preference};
 use crate::engine::context::tuner::Way;
 use crate::proto::outbox::SendDone;
-use crate::transport::Task;
+use crate::transport::{Reach, Task};
 
 /// Ticks between two kicks, about a millisecond: a peer that was woken is on its way.
 const BETWEEN_PRODS: u64 = 2_000_000;
 
-/// The way of `len` bytes in pieces of `piece` bytes (0: contiguous). What leaves in one packet without the peer's help is
+/// The path of one message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Path {
+    /// A stream of packets.
+    Packets,
+    /// A copy across address spaces.
+    Direct,
+    /// Bulk transfer by a key.
+    Bulk,
+}
+
+/// The path of `len` bytes in pieces of `piece` bytes (0: contiguous). What leaves in one packet without the peer's help is
 /// not asked about: a get of few bytes is, for which the peer has to look.
-pub fn choose(core: &mut Core, peer: Task, len: usize, piece: u32, hint: Hint) -> Way {
-    let policy = core.options.bulk;
-    if len == 0 || !core.reaches(peer) {
-        return Way::Packets;
+pub fn choose(core: &mut Core, peer: Task, len: usize, piece: u32, hint: Hint) -> Path {
+    match core.reach(peer) {
+        Reach::Open if len != 0 && across(core, peer, len, piece, hint) == Way::Attach => Path::Direct,
+        Reach::Keyed if piece == 0 && by_key(core, len, hint) => Path::Bulk,
+        _ => Path::Packets,
     }
+}
+
+/// Whether the program wants bulk transfer for a message of `len` bytes. Its wish for the message is independent of its settings
+/// for the task, except that what fits a packet goes in one.
+fn by_key(core: &Core, len: usize, hint: Hint) -> bool {
+    let policy = core.options.bulk;
+    match hint {
+        Hint::Packets => false,
+        Hint::Bulk => len > core.outbox.max_body(),
+        Hint::None => policy.by_key && len >= policy.minimum && len > core.outbox.max_body(),
+    }
+}
+
+/// Whether a copy across address spaces is better than packets.
+fn across(core: &mut Core, peer: Task, len: usize, piece: u32, hint: Hint) -> Way {
+    let policy = core.options.bulk;
     let (contiguous, polls) = (piece == 0, core.transport.polls(peer));
     let room = core.outbox.max_body();
     match (policy.preference, hint) {

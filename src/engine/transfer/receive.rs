@@ -47,7 +47,7 @@ fn deliver(held: &mut Held<'_>, message: &ActiveMessage, sink: Sink, delivery: D
             let Some(id) = message.id else { unreachable!("a message to oneself is always whole") };
             assembly::begin_delivery(held, id, sink, total, delivery, first);
         }
-        Data::Remote { addr, total } => {
+        Data::Remote { addr, total, key } => {
             let Some(id) = message.id else { unreachable!("a message to oneself is never remote") };
             if sink.is_nowhere() || total == 0 {
                 answer(held.core(), message.src, &Head::Fetched { cookie: message.cookie, refused: 0 });
@@ -62,10 +62,9 @@ fn deliver(held: &mut Held<'_>, message: &ActiveMessage, sink: Sink, delivery: D
             );
             match buffer {
                 Some(buffer) => {
-                    direct::begin(
-                        held,
-                        DirectCopy::pull(message.src, id, message.cookie, addr, buffer, total as usize),
-                    );
+                    let copy =
+                        DirectCopy::pull(message.src, id, message.cookie, addr, buffer, total as usize);
+                    direct::begin(held, copy.by(key));
                 }
                 // Into many places it comes in packets.
                 None => {

@@ -4,7 +4,7 @@ use crate::abi::compl_hndlr_p;
 use crate::base::bytes::Piece;
 use crate::engine::context::Held;
 use crate::engine::context::completion_queue::Completion;
-use crate::engine::transfer::{deliver, send};
+use crate::engine::transfer::{deliver, registration, send};
 use crate::proto::content::Content;
 use crate::proto::ops::Op;
 use crate::proto::outbox::{Body, Continuation, SendDone, Sent, Streaming};
@@ -58,7 +58,10 @@ pub fn take_reply(held: &mut Held<'_>, src: Task, cookie: u64, offset: u64, body
 /// All data of a get has arrived.
 pub fn got(held: &mut Held<'_>, src: Task, cookie: u64) {
     let core = held.core();
-    let Some(Op::Get { len, org_cntr, handler, info, .. }) = core.ops.remove(src, cookie) else { return };
+    let Some(Op::Get { len, org_cntr, handler, info, registered, .. }) = core.ops.remove(src, cookie) else {
+        return;
+    };
+    registration::withdraw(core, src, registered);
     core.stats.peers.bytes_received += len;
     core.unreported |= crate::abi::LAPI_RECV_COMPLETE;
     // SAFETY: the program's counter.
@@ -107,8 +110,9 @@ pub fn take_done(held: &mut Held<'_>, src: Task, cookie: u64) {
 
 /// The target has fetched exposed data, or could not.
 pub fn take_pulled(held: &mut Held<'_>, src: Task, cookie: u64, refused: u64) {
-    let Some(Op::Rendezvous { done, id, data, len, fetched, concluded, .. }) =
-        held.core().ops.get_mut(src, cookie)
+    let core = held.core();
+    let Some(Op::Rendezvous { done, id, data, registered, fetched, concluded, .. }) =
+        core.ops.get_mut(src, cookie)
     else {
         return send::broken(held, src);
     };
@@ -116,7 +120,9 @@ pub fn take_pulled(held: &mut Held<'_>, src: Task, cookie: u64, refused: u64) {
         return send::broken(held, src);
     }
     let (done, id, concluded) = (*done, *id, *concluded);
-    let data = Piece { ptr: *data as *const u8, len: *len };
+    let data = Piece { ptr: *data as *const u8, len: done.bytes as usize };
+    let registered = registered.take();
+    registration::withdraw(core, src, registered);
     if refused == 0 {
         send::finish(held, &done);
         // The program may have given the target up in its handler, and the operation with it.

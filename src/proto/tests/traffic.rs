@@ -114,7 +114,15 @@ impl World {
         let Node { outbox, ops, finished, .. } = &mut self.nodes[from as usize];
         if get {
             let (sink, total) = (Sink::Buffer(transfer.sink.as_ptr().expose_provenance()), len as u64);
-            let op = Op::Get { sink, len: total, arrived: 0, org_cntr: 0, handler: 0, info: number };
+            let op = Op::Get {
+                sink,
+                len: total,
+                arrived: 0,
+                org_cntr: 0,
+                handler: 0,
+                info: number,
+                registered: None,
+            };
             let cookie = ops.insert(to, op, true);
             let head = Head::Get { addr: number as u64, len: total, cookie, tgt_cntr: 0 };
             return self.answer(from, to, &head);

@@ -1,23 +1,18 @@
-//! What a transport reports later: packets that it has taken, remote accesses, deadlines.
+//! What a transport reports later: packets that it has taken, deadlines.
 //!
-//! A transport that takes nothing, makes every access at once and has no deadlines passes: what is tested then is that its
+//! A transport that takes nothing and has no deadlines passes: what is tested then is that its
 //! reports are consistent with that.
 
 use super::support::{Deadline, Sample, catch_up, in_threads, pattern, sleep};
 use super::{nothing_more, pass};
-use crate::base::rng::Rng;
-use crate::transport::{
-    Access, AccessId, Copy, Outgoing, Piece, SendOutcome, Started, Task, Ticket, Transport,
-};
+use crate::transport::{Outgoing, Piece, SendOutcome, Task, Ticket, Transport};
 use std::collections::BTreeSet;
-use std::sync::atomic::AtomicBool;
 
 pub(super) fn suite<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     reports_each_taken_packet_once(make);
     wakes_for_a_report(make);
     reads_nothing_after_a_recall(make);
     is_served_by_its_deadlines(make);
-    places_what_it_reports(make);
 }
 
 /// Memory that a packet is sent from, and its number.
@@ -176,51 +171,4 @@ fn is_served_by_its_deadlines<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
         assert!(ends[0].settled(), "no deadline, nothing taken, and yet not settled");
     }
     nothing_more(&mut ends);
-}
-
-/// Accesses that are reported later are reported once, and their bytes are in place then.
-fn places_what_it_reports<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
-    let mut ends = make(2);
-    let end = &mut ends[0];
-    if end.remote().is_none() {
-        return;
-    }
-    let mut rng = Rng::new(8);
-    let source = pattern();
-    for access in [Access::Read, Access::Write] {
-        let (mut there, mut here) = (vec![0_u8; 40_000], vec![0_u8; 40_000]);
-        let from = if access == Access::Read { &mut there } else { &mut here };
-        from.copy_from_slice(&source[..40_000]);
-        let mut started: Vec<(AccessId, usize, usize)> = Vec::new();
-        for at in (0..40_000).step_by(4_000) {
-            let len = 1 + rng.below(4_000) as usize;
-            let copy = Copy {
-                local: here[at..].as_mut_ptr(),
-                remote: there[at..].as_mut_ptr().expose_provenance() as u64,
-                len,
-            };
-            let remote = end.remote().expect("it was there before");
-            // SAFETY: both buffers live until all accesses are reported.
-            match unsafe { remote.start(access, 1, &[copy]) }.expect("an access") {
-                Started::Done => assert!(here[at..at + len] == there[at..at + len]),
-                Started::Pending(id) => {
-                    assert!(started.iter().all(|(other, ..)| *other != id), "{id:?} names two accesses");
-                    started.push((id, at, len));
-                }
-            }
-        }
-        let deadline = Deadline::new("reports of all remote accesses");
-        while !started.is_empty() {
-            deadline.check();
-            sleep(end, "the report of a remote access", &AtomicBool::new(false));
-            assert!(end.recv().is_none(), "nothing was sent");
-            while let Some((id, outcome)) = end.remote().and_then(|remote| remote.poll()) {
-                outcome.expect("an access that works");
-                let at = started.iter().position(|(started, ..)| *started == id);
-                let (_, at, len) = started.remove(at.expect("an access that was started, and once"));
-                assert!(here[at..at + len] == there[at..at + len], "it is reported, but not in place");
-            }
-        }
-        assert!(end.remote().and_then(|remote| remote.poll()).is_none());
-    }
 }

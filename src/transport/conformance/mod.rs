@@ -10,24 +10,25 @@
 //! }
 //! ```
 //!
-//! Five files by theme: here what packets carry, in `partings` tasks that leave and rejoin, in `events` sleeping and waking,
-//! in `later` what is reported later, in `storm` many threads at once.
+//! Six files by theme: here what packets carry, in `partings` tasks that leave and rejoin, in `events` sleeping and waking,
+//! in `later` what is reported later,
+//! in `remote` remote access, in `storm` many threads at once.
 //! Every wait has a deadline, and none of the checks depends on how fast anything runs. A transport may
 //! refuse a packet without a reason visible here, hold packets back, or reorder them where its limits allow it.
 
 mod events;
 mod later;
 mod partings;
+mod remote;
 mod storm;
 mod support;
 
 use std::collections::BTreeSet;
 
+pub(crate) use self::remote::checks_keys;
 pub(crate) use self::support::readable;
-use self::support::{Deadline, HEAD_LENS, Ledger, Sample, expect, pattern, try_send};
-use super::{
-    Access, Copy, HEAD_MAX, MIN_BODY, Outgoing, PeerState, Piece, SendError, Started, Task, Transport, pad8,
-};
+use self::support::{Deadline, HEAD_LENS, Ledger, Sample, expect, try_send};
+use super::{HEAD_MAX, MIN_BODY, Outgoing, PeerState, Piece, SendError, Task, Transport, pad8};
 use crate::base::rng::Rng;
 
 /// Runs every check on the transport that `make` makes: element `i` of what it returns is the end of task `i`.
@@ -48,9 +49,9 @@ pub(crate) fn connected<T: Transport>(make: impl Fn(u32) -> Vec<T>) {
     shows_progress(&make);
     closes(&make);
     has_left_when_dropped(&make);
-    reaches_across_address_spaces(&make);
     events::suite(&make);
     later::suite(&make);
+    remote::suite(&make);
     storm::suite(&make);
 }
 
@@ -319,60 +320,6 @@ fn has_left_when_dropped<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
         assert!(!end.is_open(2));
     }
     assert_eq!(ends[0].state(1), PeerState::Up);
-}
-
-fn reaches_across_address_spaces<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
-    let mut ends = make(2);
-    let Some(access) = ends[0].remote() else { return };
-    assert!(access.reaches(1));
-    let mut rng = Rng::new(3);
-    let mut remote = vec![0u8; 1 << 20];
-    let mut local = vec![0u8; 1 << 20];
-    let source = pattern();
-    for len in [0, 1, 2, 7, 8, 9, 63, 64, 4095, 4096, 4097, 65_536, 100_003, (1 << 20) - 16] {
-        let [there, here, from] = [(); 3].map(|()| rng.below(9) as usize);
-        remote.fill(0xaa);
-        local.fill(0xbb);
-        remote[there..there + len].copy_from_slice(&source[from..from + len]);
-        let one = [Copy {
-            remote: remote[there..].as_mut_ptr().expose_provenance() as u64,
-            local: local[here..].as_mut_ptr(),
-            len,
-        }];
-        // SAFETY: `local` is writable for `len` bytes after `here`.
-        unsafe { finish(&mut ends[0], Access::Read, &one) }.expect("a read");
-        assert!(local[here..here + len] == source[from..from + len], "read of {len} bytes");
-        assert!(local[..here].iter().chain(&local[here + len..]).all(|&byte| byte == 0xbb));
-
-        remote.fill(0xcc);
-        // SAFETY: `local` is readable for `len` bytes after `here`.
-        unsafe { finish(&mut ends[0], Access::Write, &one) }.expect("a write");
-        assert!(remote[there..there + len] == source[from..from + len], "write of {len} bytes");
-        assert!(remote[..there].iter().chain(&remote[there + len..]).all(|&byte| byte == 0xcc));
-    }
-    let null = Copy { remote: 0, local: local.as_mut_ptr(), len: 8 };
-    // SAFETY: `local` is long enough, if it were touched.
-    let refused = unsafe { finish(&mut ends[0], Access::Read, &[null]) };
-    assert!(refused.is_err(), "a null address is an error, not a crash");
-}
-
-/// Makes copies between task 0, whose end this is, and task 1.
-///
-/// # Safety
-/// As for [`super::RemoteAccess::start`].
-unsafe fn finish<T: Transport>(end: &mut T, access: Access, copies: &[Copy]) -> std::io::Result<()> {
-    let remote = end.remote().expect("it was there before");
-    // SAFETY: the caller's promise; this waits until the access is reported.
-    let Started::Pending(id) = unsafe { remote.start(access, 1, copies) }? else { return Ok(()) };
-    let deadline = Deadline::new("the report of a remote access");
-    loop {
-        assert!(end.recv().is_none(), "nothing was sent");
-        if let Some((reported, outcome)) = end.remote().and_then(|remote| remote.poll()) {
-            assert_eq!(reported, id);
-            return outcome;
-        }
-        deadline.check();
-    }
 }
 
 /// Sends one packet and takes it at the other side.

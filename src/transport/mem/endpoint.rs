@@ -79,6 +79,8 @@ impl Endpoint for MemTransport {
         completed.retain(|ticket| self.lent.contains_key(ticket));
         self.accesses.retain(|access| access.peer != peer);
         self.made.retain(|access| access.peer != peer);
+        let me = self.task;
+        self.network.withdraw(|registration| (registration.owner, registration.peer) == (me, peer));
     }
 
     fn keeps_time(&self) -> bool {
@@ -102,8 +104,12 @@ impl Endpoint for MemTransport {
     fn recv(&mut self) -> Option<Inbound> {
         assert!(self.out.is_none(), "the packet before has not been released");
         self.serve();
-        self.make_accesses();
         let mut inbox = self.network.end(self.task).inbox.lock();
+        if !inbox.ready.iter().any(|src| !self.held.contains(src)) {
+            drop(inbox);
+            self.make_accesses();
+            inbox = self.network.end(self.task).inbox.lock();
+        }
         let (parcel, ticket) = loop {
             let at = inbox.ready.iter().position(|src| !self.held.contains(src))?;
             let src = inbox.ready.remove(at)?;

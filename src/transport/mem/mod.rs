@@ -38,8 +38,14 @@ pub struct MemOptions {
     /// Offer [`RemoteAccess`](super::RemoteAccess). It copies inside the process, so the addresses given to it must be valid
     /// here: it cannot check them, except that it refuses a null address.
     pub remote: bool,
-    /// Remote accesses are made when the task receives the next time, and reported then.
+    /// Remote accesses are made when the task finds no packet the next time, and reported then: many are pending at a time.
     pub pending: bool,
+    /// Memory is reached by keys: an access without the key of a present registration, or beyond its memory, fails.
+    pub keyed: bool,
+    /// How many registrations of each task succeed; all after that fail as if a limit had been reached.
+    pub registrations: u64,
+    /// How many accesses by key of each task succeed; all after that fail.
+    pub accesses: u64,
 }
 
 /// When a lost packet is sent again.
@@ -47,7 +53,17 @@ const RESEND: Duration = Duration::from_micros(300);
 
 impl Default for MemOptions {
     fn default() -> Self {
-        Self { max_body: 8192, capacity: 64, take: false, lose: 0, remote: false, pending: false }
+        Self {
+            max_body: 8192,
+            capacity: 64,
+            take: false,
+            lose: 0,
+            remote: false,
+            pending: false,
+            keyed: false,
+            registrations: u64::MAX,
+            accesses: u64::MAX,
+        }
     }
 }
 
@@ -73,6 +89,10 @@ pub struct MemTransport {
     lent: BTreeMap<Ticket, Task>,
     /// Remote accesses that were started, and those that were made and not reported yet.
     accesses: VecDeque<remote::Pending>,
+    /// Registrations asked for so far.
+    registered: u64,
+    /// Accesses by key made so far.
+    accessed: u64,
     made: VecDeque<remote::Made>,
     /// The peers that are not connected with this task; `true`: the peer may rejoin.
     absent: BTreeMap<Task, bool>,
@@ -93,6 +113,8 @@ impl MemTransport {
             offered: 0,
             lent: BTreeMap::new(),
             accesses: VecDeque::new(),
+            registered: 0,
+            accessed: 0,
             made: VecDeque::new(),
             absent: BTreeMap::new(),
             held: BTreeSet::new(),
@@ -116,6 +138,11 @@ impl NetworkHandle {
     /// on a task that has closed or died before.
     pub fn kill(&self, task: Task) {
         self.0.depart(task, PeerState::Dead);
+    }
+
+    /// How many registrations are present.
+    pub fn registrations(&self) -> usize {
+        self.0.registrations.lock().len()
     }
 
     /// Restarts the task `task`, which has left: it rejoins all tasks that let it. Its former end must have been dropped.

@@ -1,6 +1,7 @@
 //! What the tasks of a network share: one inbox for each of them.
 
 use super::MemOptions;
+use super::remote::Registration;
 use crate::base::sync::Mutex;
 use crate::transport::parcel::Parcel;
 use crate::transport::{PeerState, Task, Ticket};
@@ -21,6 +22,9 @@ pub(super) struct Network {
     pub(super) sleepers: AtomicUsize,
     /// By (task, peer): the task lets the peer rejoin. Removed when the peer has taken note.
     pub(super) rejoins: Mutex<BTreeMap<(Task, Task), Rejoin>>,
+    /// The registered memory of all tasks, by key. Locked during an access by key, so that memory whose registration was
+    /// withdrawn is not accessed.
+    pub(super) registrations: Mutex<BTreeMap<u64, Registration>>,
 }
 
 /// One task lets another one rejoin.
@@ -41,6 +45,7 @@ impl Network {
             departures: AtomicU64::new(0),
             sleepers: AtomicUsize::new(0),
             rejoins: Mutex::default(),
+            registrations: Mutex::default(),
         }
     }
 
@@ -83,6 +88,13 @@ impl Network {
         }
     }
 
+    /// Withdraws these registrations.
+    pub(super) fn withdraw(&self, which: impl Fn(&Registration) -> bool) {
+        if self.options.keyed {
+            self.registrations.lock().retain(|_, registration| !which(registration));
+        }
+    }
+
     pub(super) fn next_ticket(&self) -> u64 {
         self.tickets.fetch_add(1, Ordering::Relaxed)
     }
@@ -106,6 +118,7 @@ impl Network {
             return;
         }
         end.state.store(how as u8, Ordering::Release);
+        self.withdraw(|registration| registration.owner == task);
         if how == PeerState::Dead {
             inbox.lanes.clear();
             inbox.ready.clear();

@@ -1,24 +1,60 @@
 //! Copies between the tasks of a network, all of which are in one address space.
 
 use super::MemTransport;
-use crate::transport::{Access, AccessId, Copy, PeerState, RemoteAccess, Started, Task};
+use crate::transport::{Access, AccessId, Copy, Key, PeerState, Piece, Reach, RemoteAccess, Started, Task};
 use rustix::io::Errno;
 use std::io;
 use std::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
 
 impl RemoteAccess for MemTransport {
-    fn reaches(&self, _peer: Task) -> bool {
-        self.network.options.remote
+    fn reach(&self, _peer: Task) -> Reach {
+        match (self.network.options.remote, self.network.options.keyed) {
+            (false, _) => Reach::None,
+            (true, false) => Reach::Open,
+            (true, true) => Reach::Keyed,
+        }
     }
 
-    unsafe fn start(&mut self, access: Access, peer: Task, copies: &[Copy]) -> io::Result<Started> {
+    unsafe fn register(&mut self, peer: Task, memory: Piece, access: Access) -> io::Result<Key> {
+        if self.reach(peer) != Reach::Keyed {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        self.registered += 1;
+        if self.registered > self.network.options.registrations {
+            return Err(Errno::NOMEM.into());
+        }
+        if self.network.end(self.task).state() != PeerState::Up {
+            return Err(Errno::NOTCONN.into());
+        }
+        let start = memory.ptr.expose_provenance() as u64;
+        let key = self.network.next_ticket();
+        let registration = Registration { owner: self.task, peer, start, len: memory.len as u64, access };
+        self.network.registrations.lock().insert(key, registration);
+        // Accesses count from the start of the memory, as on networks without virtual addresses.
+        Ok(Key { key, offset: 0_u64.wrapping_sub(start) })
+    }
+
+    fn deregister(&mut self, peer: Task, key: Key) {
+        let mut registrations = self.network.registrations.lock();
+        if registrations.get(&key.key).is_some_and(|found| (found.owner, found.peer) == (self.task, peer)) {
+            registrations.remove(&key.key);
+        }
+    }
+
+    unsafe fn start(
+        &mut self,
+        access: Access,
+        peer: Task,
+        key: Option<Key>,
+        copies: &[Copy],
+    ) -> io::Result<Started> {
         if self.network.options.pending {
             let id = AccessId(self.network.next_ticket());
-            self.accesses.push_back(Pending { id, access, peer, copies: copies.into() });
+            self.accesses.push_back(Pending { id, access, peer, key, copies: copies.into() });
             return Ok(Started::Pending(id));
         }
         // SAFETY: the caller's promise.
-        unsafe { self.make(access, peer, copies) }.map(|()| Started::Done)
+        unsafe { self.make(access, peer, key, copies) }.map(|()| Started::Done)
     }
 
     fn poll(&mut self) -> Option<(AccessId, io::Result<()>)> {
@@ -26,11 +62,21 @@ impl RemoteAccess for MemTransport {
     }
 }
 
+/// Memory of one task that a peer may access.
+pub(super) struct Registration {
+    pub(super) owner: Task,
+    pub(super) peer: Task,
+    start: u64,
+    len: u64,
+    access: Access,
+}
+
 /// A remote access that waits to be made.
 pub(super) struct Pending {
     id: AccessId,
     access: Access,
     pub(super) peer: Task,
+    key: Option<Key>,
     copies: Box<[Copy]>,
 }
 
@@ -47,46 +93,82 @@ pub(super) struct Made {
 impl MemTransport {
     /// Makes the accesses that were started.
     pub(super) fn make_accesses(&mut self) {
-        while let Some(Pending { id, access, peer, copies }) = self.accesses.pop_front() {
+        while let Some(Pending { id, access, peer, key, copies }) = self.accesses.pop_front() {
             // SAFETY: the promise of the caller of `start`, which holds until the access is reported.
-            let outcome = unsafe { self.make(access, peer, &copies) };
+            let outcome = unsafe { self.make(access, peer, key, &copies) };
             self.made.push_back(Made { id, peer, outcome });
         }
     }
 
     /// # Safety
     /// As for [`RemoteAccess::start`].
-    unsafe fn make(&self, access: Access, peer: Task, copies: &[Copy]) -> io::Result<()> {
-        for copy in copies {
-            self.check(peer, copy)?;
-            if copy.len == 0 {
-                continue;
-            }
-            // SAFETY: the caller promises the local place. The remote address belongs to this same process, and the code
-            // that sets `MemOptions::remote` promises that it is valid. The two may overlap.
-            unsafe {
-                match access {
-                    Access::Read => {
-                        std::ptr::copy(with_exposed_provenance(copy.remote as usize), copy.local, copy.len);
-                    }
-                    Access::Write => {
-                        let remote = with_exposed_provenance_mut(copy.remote as usize);
-                        std::ptr::copy(copy.local.cast_const(), remote, copy.len);
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn check(&self, peer: Task, copy: &Copy) -> io::Result<()> {
+    unsafe fn make(
+        &mut self,
+        access: Access,
+        peer: Task,
+        key: Option<Key>,
+        copies: &[Copy],
+    ) -> io::Result<()> {
         if self.network.end(peer).state() == PeerState::Dead {
             return Err(Errno::SRCH.into());
         }
-        let end = usize::try_from(copy.remote).ok().and_then(|start| start.checked_add(copy.len));
-        if copy.len > 0 && (copy.remote == 0 || end.is_none()) {
-            return Err(Errno::FAULT.into());
+        if !self.network.options.keyed {
+            copies.iter().try_for_each(check)?;
+            // SAFETY: the caller promises the local places. The remote addresses belong to this same process, and the
+            // code that sets `MemOptions::remote` promises that they are valid.
+            copies.iter().for_each(|copy| unsafe { make_one(access, copy.remote, copy) });
+            return Ok(());
+        }
+        let denied = || io::Error::from(Errno::ACCESS);
+        self.accessed += 1;
+        if self.accessed > self.network.options.accesses {
+            return Err(Errno::IO.into());
+        }
+        let registrations = self.network.registrations.lock();
+        let key = key.ok_or_else(denied)?;
+        let registration = registrations.get(&key.key).ok_or_else(denied)?;
+        if (registration.owner, registration.peer, registration.access) != (peer, self.task, access) {
+            return Err(denied());
+        }
+        for copy in copies {
+            let from = key.target(copy.remote);
+            if from.checked_add(copy.len as u64).is_none_or(|end| end > registration.len) {
+                return Err(Errno::FAULT.into());
+            }
+            // SAFETY: the caller promises the local place. The owner of the registration promises the remote one while it
+            // is registered, which it is while the list is locked.
+            unsafe { make_one(access, registration.start + from, copy) };
         }
         Ok(())
     }
+}
+
+/// Makes one copy from or to this address. The two places may overlap.
+///
+/// # Safety
+/// Both places must be readable, and the one that is written writable.
+unsafe fn make_one(access: Access, remote: u64, copy: &Copy) {
+    if copy.len == 0 {
+        return;
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        match access {
+            Access::Read => {
+                std::ptr::copy(with_exposed_provenance(remote as usize), copy.local, copy.len);
+            }
+            Access::Write => {
+                let remote = with_exposed_provenance_mut(remote as usize);
+                std::ptr::copy(copy.local.cast_const(), remote, copy.len);
+            }
+        }
+    }
+}
+
+fn check(copy: &Copy) -> io::Result<()> {
+    let end = usize::try_from(copy.remote).ok().and_then(|start| start.checked_add(copy.len));
+    if copy.len > 0 && (copy.remote == 0 || end.is_none()) {
+        return Err(Errno::FAULT.into());
+    }
+    Ok(())
 }

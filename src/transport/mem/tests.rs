@@ -14,6 +14,29 @@ fn conforms_when_it_takes_packets_and_reports_later() {
 }
 
 #[test]
+fn conforms_with_keys() {
+    for pending in [false, true] {
+        let keyed = MemOptions { remote: true, keyed: true, pending, ..MemOptions::default() };
+        conformance::suite(|tasks| network(tasks, keyed));
+        conformance::checks_keys(|tasks| network(tasks, keyed));
+    }
+}
+
+#[test]
+fn registrations_fail_after_a_number_of_them() {
+    let options = MemOptions { remote: true, keyed: true, registrations: 2, ..MemOptions::default() };
+    let mut ends = network(2, options);
+    for end in &mut ends {
+        let peer = 1 - end.task;
+        // SAFETY: a constant.
+        let mut register =
+            || unsafe { end.remote().unwrap().register(peer, Piece::of(b"data"), Access::Read) };
+        assert_ne!(register().unwrap(), register().unwrap());
+        assert_eq!(register().unwrap_err().raw_os_error(), Some(libc::ENOMEM));
+    }
+}
+
+#[test]
 fn conforms_when_packets_are_lost_and_sent_again() {
     for (take, lose) in [(false, 50), (true, 31)] {
         conformance::suite(|tasks| network(tasks, MemOptions { take, lose, ..MemOptions::default() }));
@@ -72,7 +95,7 @@ fn a_killed_task_is_dead_for_all() {
     let remote = (&raw mut word).expose_provenance() as u64;
     let copy = Copy { local: local.as_mut_ptr(), remote, len: 8 };
     // SAFETY: 8 bytes are readable there.
-    assert!(unsafe { ends[0].remote().unwrap().start(Access::Write, 1, &[copy]) }.is_err());
+    assert!(unsafe { ends[0].remote().unwrap().start(Access::Write, 1, None, &[copy]) }.is_err());
     // It was not armed, and yet does not sleep over it.
     assert!(!ends[2].arm());
     assert_eq!(take(&mut ends[2]), Some(1), "what it sent before");

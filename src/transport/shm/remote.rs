@@ -12,7 +12,7 @@
 mod tests;
 
 use super::ShmTransport;
-use crate::transport::{Access, Copy, RemoteAccess, Started, Task};
+use crate::transport::{Access, Copy, Key, Reach, RemoteAccess, Started, Task};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -23,15 +23,15 @@ const CALL_MAX: usize = 1 << 30;
 /// Copies between this process and those of the peers.
 #[derive(Debug)]
 pub struct CrossMemory {
-    peers: Box<[Reach]>,
+    peers: Box<[Process]>,
     denied: bool,
     /// Whether to report that copies are not possible.
     verbose: bool,
 }
 
-/// What is known of a peer's memory.
+/// What is known of a peer's process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reach {
+enum Process {
     /// The peer has no process here, or the system has refused a copy.
     None,
     /// This process has sent the place of its landmark. No copy was made yet.
@@ -81,7 +81,7 @@ impl CrossMemory {
     /// Copies to and from the processes of `tasks` tasks. When `denied` (`LAPI_SHM_ATTACH=deny`), behaves as if the kernel
     /// refused every copy with EPERM. When `verbose`, a refusal is reported once.
     pub fn new(tasks: u32, denied: bool, verbose: bool) -> Self {
-        Self { peers: vec![Reach::None; tasks as usize].into(), denied, verbose }
+        Self { peers: vec![Process::None; tasks as usize].into(), denied, verbose }
     }
 
     /// Makes copies to or from the memory of the process of `peer`, after the first check of its landmark.
@@ -109,22 +109,22 @@ impl CrossMemory {
             return Err(io::Error::from_raw_os_error(libc::EPERM));
         }
         match self.peers.get(peer as usize) {
-            Some(&Reach::Proven(pid)) => Ok(pid),
-            Some(&Reach::Said(pid, landmark)) => {
+            Some(&Process::Proven(pid)) => Ok(pid),
+            Some(&Process::Said(pid, landmark)) => {
                 landmark
                     .look_up(pid)
                     .map_err(|reason| io::Error::new(io::ErrorKind::PermissionDenied, reason))?;
-                self.peers[peer as usize] = Reach::Proven(pid);
+                self.peers[peer as usize] = Process::Proven(pid);
                 Ok(pid)
             }
-            Some(Reach::None) | None => Err(io::Error::from_raw_os_error(libc::ESRCH)),
+            Some(Process::None) | None => Err(io::Error::from_raw_os_error(libc::ESRCH)),
         }
     }
 
     #[cold]
     fn give_up(&mut self, peer: Task, reason: &io::Error) {
-        if let Some(reach) = self.peers.get_mut(peer as usize) {
-            *reach = Reach::None;
+        if let Some(known) = self.peers.get_mut(peer as usize) {
+            *known = Process::None;
         }
         if std::mem::take(&mut self.verbose) {
             crate::error::log(format_args!(
@@ -136,23 +136,32 @@ impl CrossMemory {
     /// The peer is another process from now on, which has sent the place of its landmark; `None`: it has no process any
     /// more, and every copy fails.
     pub fn moved(&mut self, peer: Task, process: Option<(i32, Landmark)>) {
-        if let Some(reach) = self.peers.get_mut(peer as usize) {
+        if let Some(known) = self.peers.get_mut(peer as usize) {
             let process = process.filter(|(pid, _)| *pid > 0);
-            *reach = process.map_or(Reach::None, |(pid, landmark)| Reach::Said(pid, landmark));
+            *known = process.map_or(Process::None, |(pid, landmark)| Process::Said(pid, landmark));
         }
     }
 
     fn reaches(&self, peer: Task) -> bool {
-        self.peers.get(peer as usize).is_some_and(|reach| *reach != Reach::None)
+        self.peers.get(peer as usize).is_some_and(|process| *process != Process::None)
     }
 }
 
 impl RemoteAccess for ShmTransport {
-    fn reaches(&self, peer: Task) -> bool {
-        self.memory.as_ref().is_some_and(|memory| memory.reaches(peer))
+    fn reach(&self, peer: Task) -> Reach {
+        match &self.memory {
+            Some(memory) if memory.reaches(peer) => Reach::Open,
+            _ => Reach::None,
+        }
     }
 
-    unsafe fn start(&mut self, access: Access, peer: Task, copies: &[Copy]) -> io::Result<Started> {
+    unsafe fn start(
+        &mut self,
+        access: Access,
+        peer: Task,
+        _key: Option<Key>,
+        copies: &[Copy],
+    ) -> io::Result<Started> {
         let Some(memory) = &mut self.memory else { return Err(io::ErrorKind::Unsupported.into()) };
         // SAFETY: the caller's promise.
         unsafe { memory.copy(access, peer, copies) }.map(|()| Started::Done)

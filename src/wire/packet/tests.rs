@@ -18,6 +18,8 @@ fn samples() -> Vec<Head> {
             Head::Vector { id: 9, get: 1, words: 200_001, data: 10, total: 5, tgt_cntr: on, cookie: on },
             Head::Put { id: u32::MAX, addr: 0x7fff_0000_1234, tgt_cntr: on, cookie: 0, total: on },
             Head::Placed { id: 3, bytes: on, tgt_cntr: on, cookie: on },
+            Head::PutRequest { id: 4, addr: 1, total: 2, cookie: 3, tgt_cntr: on },
+            Head::Written { cookie: on },
             Head::Data { id: 1, offset: on },
             Head::Get { addr: 1, len: 2, cookie: 3, tgt_cntr: on },
             Head::Reply { cookie: 9, offset: on },
@@ -67,7 +69,7 @@ fn a_head_cut_short_is_refused() {
 
 #[test]
 fn unknown_kinds_are_refused() {
-    for kind in [0u8, 17, 200, 255] {
+    for kind in [0u8, 19, 200, 255] {
         let mut bytes = [0u8; HEAD_MAX];
         bytes[0] = kind;
         assert_eq!(Head::decode(&bytes), None);

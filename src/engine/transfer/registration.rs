@@ -1,0 +1,106 @@
+//! Memory of this task that peers reach by keys: its registration, and the report of a failure.
+
+use crate::base::bytes::Piece;
+use crate::engine::context::Core;
+use crate::engine::context::direct_copy::DirectCopy;
+use crate::proto::ops::{Op, Registered};
+use crate::transport::{Access, PeerState, Task};
+use rustix::process::{Resource, getrlimit};
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Registers memory for the accesses of `peer`. `None`: it is refused, which was reported.
+pub fn register(core: &mut Core, peer: Task, memory: Piece, access: Access) -> Option<Box<Registered>> {
+    let remote = core.transport.remote()?;
+    // SAFETY: the program leaves this memory alone until the operation is done. The registration is withdrawn before the
+    // program gets a report of that, and by a recall when the operation ends without one.
+    match unsafe { remote.register(peer, memory, access) } {
+        Ok(key) => Some(Box::new(Registered { keys: vec![key], bytes: memory.len as u64 })),
+        Err(reason) => {
+            core.stats.peers.refused += 1;
+            failed(core, peer, "registration", memory.len, &reason);
+            None
+        }
+    }
+}
+
+/// Withdraws what was registered for an operation with `peer`.
+pub fn withdraw(core: &mut Core, peer: Task, registered: Option<Box<Registered>>) {
+    let (Some(registered), Some(remote)) = (registered, core.transport.remote()) else { return };
+    for &key in &registered.keys {
+        remote.deregister(peer, key);
+    }
+}
+
+/// Ends an operation that could not be asked for.
+pub fn give_up(core: &mut Core, tgt: Task, cookie: u64) {
+    if let Some(Op::Rendezvous { registered, .. } | Op::Get { registered, .. }) = core.ops.remove(tgt, cookie)
+    {
+        withdraw(core, tgt, registered);
+    }
+}
+
+/// An access or a registration has failed: the data goes in packets. The first failure of the process is reported, unless
+/// the peer has left.
+#[cold]
+pub fn failed(core: &mut Core, peer: Task, what: &str, len: usize, reason: &io::Error) {
+    static REPORTED: AtomicBool = AtomicBool::new(false);
+    if core.transport.state(peer) != PeerState::Up || REPORTED.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    let exposed: u64 = core.ops.iter().map(|pending| pending.op.registered()).sum();
+    let accessed: usize =
+        core.direct_copies.iter().filter(|copy| copy.waits.is_some()).map(DirectCopy::len).sum();
+    let needed = exposed + accessed as u64 + len as u64;
+    let limit = getrlimit(Resource::Memlock).current;
+    crate::error::log(format_args!("{}", Failure { peer, what, len, reason, limit, needed }));
+}
+
+/// The message about a failure.
+struct Failure<'a> {
+    peer: Task,
+    what: &'a str,
+    len: usize,
+    reason: &'a io::Error,
+    /// The limit of locked memory, in bytes.
+    limit: Option<u64>,
+    /// Bytes of the present operations.
+    needed: u64,
+}
+
+impl std::fmt::Display for Failure<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { peer, what, len, reason, limit, needed } = self;
+        write!(f, "bulk transfer with task {peer}: {what} of {len} bytes failed ({reason}); ")?;
+        match limit {
+            Some(limit) => write!(f, "locked memory (ulimit -l): limit {limit}, needed {needed}; ")?,
+            None => write!(f, "locked memory (ulimit -l): unlimited, needed {needed}; ")?,
+        }
+        write!(f, "packets are used")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_names_the_limit_found_and_the_limit_needed() {
+        let reason = io::Error::from_raw_os_error(libc::ENOMEM);
+        let failure = Failure {
+            peer: 5,
+            what: "registration",
+            len: 1 << 20,
+            reason: &reason,
+            limit: Some(65_536),
+            needed: 3 << 20,
+        };
+        assert_eq!(
+            failure.to_string(),
+            "bulk transfer with task 5: registration of 1048576 bytes failed (Cannot allocate memory (os error 12)); \
+             locked memory (ulimit -l): limit 65536, needed 3145728; packets are used"
+        );
+        let failure = Failure { limit: None, ..failure };
+        assert!(failure.to_string().contains("(ulimit -l): unlimited, needed 3145728;"));
+    }
+}
