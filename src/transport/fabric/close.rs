@@ -31,6 +31,7 @@ impl FabricTransport {
             passed > LINGER || peers.iter().all(|&task| end.may_forget(task, passed)) && !end.has_pending()
         });
         self.device.close_endpoint();
+        self.accesses.withdraw_all(&mut self.device);
         self.completed.clear();
         self.queued.clear();
     }

@@ -3,7 +3,7 @@
 use super::ofi::Errno;
 use super::peer::{Peer, Standing, Wants};
 use super::send::write;
-use super::{COPY, FabricTransport, WINDOW};
+use super::{COPY, FabricTransport, PUBLISHED_BEFORE, WINDOW};
 use crate::base::bytes::pad8;
 use crate::transport::{Endpoint, Inbound, Limits, Outgoing, RemoteAccess, SendOutcome, Task, Ticket};
 use crate::wire::network::{FRAME, Frame, Kind};
@@ -76,10 +76,19 @@ impl Endpoint for FabricTransport {
             return;
         }
         let deadline = Instant::now() + RECALL;
-        while self.sends.recall(task) && !self.device.is_closed() {
+        let mut cut = false;
+        while !self.device.is_closed() {
+            let reads = self.sends.recall(task);
+            if !self.accesses.recall(&mut self.device, task) && !reads {
+                break;
+            }
             self.advance();
-            if Instant::now() > deadline {
-                self.sends.of(task).for_each(|slot| self.device.cancel(slot));
+            if !cut && Instant::now() > deadline {
+                // It is silent: what is under way ends with the connection.
+                cut = true;
+                self.cut(task);
+            }
+            if Instant::now() > deadline + RECALL {
                 break;
             }
             std::thread::yield_now();
@@ -138,7 +147,8 @@ impl Endpoint for FabricTransport {
     }
 
     fn due(&self) -> Option<Instant> {
-        let waits = !self.queued.is_empty() || self.has_pending() || self.sends.copies() != 0;
+        let waits =
+            !self.queued.is_empty() || self.has_pending() || self.sends.copies() != 0 || self.accesses.wait();
         let unwatched = self.armed && self.device.descriptor().is_none();
         (!self.closed && (waits || unwatched)).then(|| Instant::now() + RETRY)
     }
@@ -156,7 +166,7 @@ impl Endpoint for FabricTransport {
     }
 
     fn remote(&mut self) -> Option<&mut dyn RemoteAccess> {
-        None
+        Some(self)
     }
 
     fn close(&mut self) {
@@ -254,6 +264,20 @@ impl FabricTransport {
         // What the endpoint has copied has ended already.
         self.advance();
         None
+    }
+
+    /// Ends what is under way with a peer that is silent, and the provider's connection with it.
+    #[cold]
+    fn cut(&mut self, task: Task) {
+        let accesses = self.accesses.of(task);
+        self.sends.of(task).chain(accesses).for_each(|slot| self.device.cancel(slot));
+        let Self { peers, device, .. } = self;
+        if let Some(peer) = peers[task as usize].as_deref_mut() {
+            peer.address = peer.address.take().and_then(|address| {
+                device.remove(address);
+                device.insert(peer.published.get(PUBLISHED_BEFORE..)?).ok()
+            });
+        }
     }
 
     /// Sends a message of the transport's own, now or as soon as the endpoint has room. A peer that cannot be reached is awaited.

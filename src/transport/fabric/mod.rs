@@ -15,6 +15,7 @@ mod peer;
 mod progress;
 mod provider;
 mod receive;
+mod remote;
 mod send;
 mod wakeup;
 
@@ -26,6 +27,7 @@ use crate::wire::network::FRAME;
 use ofi::{Device, Errno, Slot};
 use peer::Peer;
 use receive::{Arrived, BUFFERS, Buffers};
+use remote::{Accesses, CHUNKS};
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use send::{SENDS, Sends};
 use std::cell::RefCell;
@@ -88,7 +90,7 @@ impl Fabric {
         let (info, choice) = provider::choose(&settings.wishes, LONGEST).map_err(failed)?;
         let provider = info.provider();
         let refused = |(what, errno): (&str, Errno)| failed(format!("{provider}: {what}: {}", errno.text()));
-        let device = Device::open(info, BUFFERS + SENDS, LONGEST).map_err(refused)?;
+        let device = Device::open(info, BUFFERS + SENDS + CHUNKS, LONGEST).map_err(refused)?;
         let name = device.name().map_err(|errno| refused(("fi_getname", errno)))?;
         let published = publish(&device, &name);
         Ok((Own { settings, choice, device, published: published.clone() }, published))
@@ -132,6 +134,7 @@ pub struct FabricTransport {
     first_tag: u32,
     last_tag: u32,
     directory: Box<dyn Directory>,
+    accesses: Accesses,
     peers: Vec<Option<Box<Peer>>>,
     /// Packets that have arrived, in the order of their arrival, but those of peers that are held.
     ready: VecDeque<Arrived>,
@@ -203,6 +206,7 @@ impl FabricTransport {
             first_tag,
             last_tag: 0,
             directory,
+            accesses: Accesses::new(BUFFERS + SENDS),
             peers: std::iter::repeat_with(|| None).take(tasks as usize).collect(),
             ready: VecDeque::new(),
             out: None,

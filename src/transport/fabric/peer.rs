@@ -18,7 +18,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// What this task has of one peer, from first contact on.
 pub(super) struct Peer {
     /// What the peer has published, and where that is in the address vector.
-    published: Box<[u8]>,
+    pub(super) published: Box<[u8]>,
     pub(super) address: Option<Address>,
     pub(super) standing: Standing,
     /// The tags of frames from the peer and to it.

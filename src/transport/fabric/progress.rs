@@ -21,7 +21,7 @@ impl FabricTransport {
             Ok(0) => {}
             found => self.note_all(found),
         }
-        if !self.queued.is_empty() || self.has_pending() {
+        if !self.queued.is_empty() || self.has_pending() || self.accesses.wait() {
             self.send_waiting();
         }
     }
@@ -64,6 +64,10 @@ impl FabricTransport {
     }
 
     fn note_end(&mut self, slot: Slot) {
+        if self.accesses.has(slot) {
+            self.accesses.end(&mut self.device, slot, None);
+            return;
+        }
         let Some(send) = self.sends.end(slot) else { return };
         self.completed.extend(send.ticket.map(|ticket| (send.peer, ticket)));
         if std::mem::take(&mut self.refused) {
@@ -139,6 +143,11 @@ impl FabricTransport {
             self.buffers.used_up(&self.device, slot);
             return;
         }
+        if self.accesses.has(slot) {
+            // The peer may have withdrawn the memory: that says nothing about the connection.
+            self.accesses.end(&mut self.device, slot, Some(failure.text));
+            return;
+        }
         let Some(send) = self.sends.end(slot) else { return };
         // One that was sent before they parted says nothing about the peer.
         self.lose(send.peer, failure.text);
@@ -187,6 +196,9 @@ impl FabricTransport {
                 }
             }
         }
+        if self.accesses.wait() {
+            self.start_chunks();
+        }
         self.settle();
         self.notify();
     }
@@ -201,10 +213,15 @@ impl FabricTransport {
         }
     }
 
+    /// Whether something is to be taken from this endpoint.
+    pub(super) fn has_reports(&self) -> bool {
+        !self.ready.is_empty() || !self.completed.is_empty() || self.accesses.has_reports()
+    }
+
     /// Wakes a thread that sleeps, if it waits for something that has happened.
     #[inline]
     pub(super) fn notify(&mut self) {
-        if self.armed && (self.noted || !self.ready.is_empty() || !self.completed.is_empty()) {
+        if self.armed && (self.noted || self.has_reports()) {
             self.signal();
         }
     }

@@ -50,7 +50,7 @@ impl Sends {
         let memory = zeroed(words * SENDS).ok_or(Errno(libc::ENOMEM))?;
         let region = if device.info().registers() {
             // SAFETY: the transport drops the device before this memory.
-            Some(unsafe { device.register(memory.as_ptr().cast(), size_of_val(&*memory), false) }?)
+            Some(unsafe { device.register(memory.as_ptr().cast(), size_of_val(&*memory), None) }?)
         } else {
             None
         };

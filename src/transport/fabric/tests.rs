@@ -59,3 +59,13 @@ fn conforms_under_faults() {
     println!("{plan}");
     conformance::suite(|tasks| Faulty::join(network(tasks, "tcp;ofi_rxm"), &plan));
 }
+
+/// Latency of 8 bytes and bandwidth of long accesses, of this transport and of libfabric alone: `MEASURE_FABRIC=tcp;ofi_rxm`.
+#[test]
+fn measure() {
+    if let Ok(provider) = std::env::var("MEASURE_FABRIC") {
+        measure::all(&provider);
+    }
+}
+
+mod measure;

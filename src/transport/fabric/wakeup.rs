@@ -14,7 +14,7 @@ impl Wakeup for FabricTransport {
         for _ in 0..LOOKS {
             self.advance();
             let noted = std::mem::take(&mut self.noted);
-            if noted || !self.ready.is_empty() || !self.completed.is_empty() {
+            if noted || self.has_reports() {
                 return false;
             }
             if self.device.is_closed() || (self.watch(true) && self.device.may_sleep()) {

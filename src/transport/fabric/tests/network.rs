@@ -4,9 +4,10 @@
 use crate::error::Result;
 use crate::transport::fabric::{Directory, Fabric, FabricSettings, FabricTransport, Own, Wishes};
 use crate::transport::{
-    ConnectionView, Endpoint, Inbound, Limits, Outgoing, PeerState, Peers, RemoteAccess, SendOutcome, Task,
-    Ticket, Wakeup,
+    Access, AccessId, ConnectionView, Copy, Endpoint, Inbound, Key, Limits, Outgoing, PeerState, Peers,
+    Piece, Reach, RemoteAccess, SendOutcome, Started, Task, Ticket, Wakeup,
 };
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -37,7 +38,7 @@ impl Drop for Server {
     }
 }
 
-struct Published(Arc<Vec<Vec<u8>>>);
+pub(super) struct Published(pub(super) Arc<Vec<Vec<u8>>>);
 
 impl Directory for Published {
     fn address_of(&mut self, peer: Task) -> Result<Vec<u8>> {
@@ -157,11 +158,41 @@ impl Endpoint for Served {
     }
 
     fn remote(&mut self) -> Option<&mut dyn RemoteAccess> {
-        None
+        Some(self)
     }
 
     fn close(&mut self) {
         self.lock().close();
+    }
+}
+
+impl RemoteAccess for Served {
+    fn reach(&self, peer: Task) -> Reach {
+        self.lock().reach(peer)
+    }
+
+    unsafe fn register(&mut self, peer: Task, memory: Piece, access: Access) -> io::Result<Key> {
+        // SAFETY: the caller's promise.
+        unsafe { self.lock().register(peer, memory, access) }
+    }
+
+    fn deregister(&mut self, peer: Task, key: Key) {
+        self.lock().deregister(peer, key);
+    }
+
+    unsafe fn start(
+        &mut self,
+        access: Access,
+        peer: Task,
+        key: Option<Key>,
+        copies: &[Copy],
+    ) -> io::Result<Started> {
+        // SAFETY: the caller's promise.
+        unsafe { self.lock().start(access, peer, key, copies) }
+    }
+
+    fn poll(&mut self) -> Option<(AccessId, io::Result<()>)> {
+        self.lock().poll()
     }
 }
 

@@ -1,0 +1,280 @@
+//! Reads and writes of memory that a peer has registered. An access is cut into chunks, of which a bounded number is under way.
+
+use super::FabricTransport;
+use super::ofi::{Device, Errno, Region, Slot};
+use super::peer::Peer;
+use crate::transport::{Access, AccessId, Copy, Key, Piece, Reach, RemoteAccess, Started, Task};
+use rustix::io::Errno as System;
+use std::collections::VecDeque;
+use std::io;
+
+/// Chunks under way at a time, of all accesses.
+pub(super) const CHUNKS: usize = 16;
+
+/// The longest chunk, in bytes.
+const CHUNK: usize = 1 << 20;
+
+/// What this task reads and writes, and what its peers may.
+pub(super) struct Accesses {
+    /// The first of the slots; the others follow.
+    first: Slot,
+    free: Vec<u16>,
+    /// The access that each slot works for.
+    owners: [u64; CHUNKS],
+    running: VecDeque<Running>,
+    done: VecDeque<(Task, AccessId, io::Result<()>)>,
+    registrations: Vec<(Task, Key, Region)>,
+    next: u64,
+}
+
+/// An access that is not done.
+struct Running {
+    id: u64,
+    peer: Task,
+    access: Access,
+    key: Key,
+    /// What is to be copied still, and the registration of the place here.
+    copies: VecDeque<(Copy, Option<Region>)>,
+    regions: Vec<Region>,
+    under_way: usize,
+    failed: Option<io::Error>,
+    /// It is not reported.
+    recalled: bool,
+}
+
+// SAFETY: the addresses are the program's; the code that starts an access promises that they are valid for it.
+unsafe impl Send for Running {}
+
+impl Running {
+    fn is_over(&self) -> bool {
+        self.under_way == 0 && self.copies.is_empty()
+    }
+
+    fn fail(&mut self, why: io::Error) {
+        self.copies.clear();
+        self.failed.get_or_insert(why);
+    }
+}
+
+impl Accesses {
+    pub(super) fn new(first: Slot) -> Self {
+        Self {
+            first,
+            free: (0..CHUNKS as u16).rev().collect(),
+            owners: [0; CHUNKS],
+            running: VecDeque::new(),
+            done: VecDeque::new(),
+            registrations: Vec::new(),
+            next: 0,
+        }
+    }
+
+    /// Whether this is the slot of a chunk.
+    pub(super) fn has(&self, slot: Slot) -> bool {
+        (self.first..self.first + CHUNKS).contains(&slot)
+    }
+
+    pub(super) fn has_reports(&self) -> bool {
+        !self.done.is_empty()
+    }
+
+    /// Whether chunks wait for room.
+    #[inline]
+    pub(super) fn wait(&self) -> bool {
+        !self.running.is_empty() && self.running.iter().any(|running| !running.copies.is_empty())
+    }
+
+    /// A chunk has ended.
+    pub(super) fn end(&mut self, device: &mut Device, slot: Slot, failure: Option<String>) {
+        let at = slot - self.first;
+        self.free.push(at as u16);
+        let Some(running) = self.running.iter_mut().find(|running| running.id == self.owners[at]) else {
+            return;
+        };
+        running.under_way -= 1;
+        if let Some(why) = failure {
+            running.fail(io::Error::other(why));
+        }
+        self.report(device);
+    }
+
+    /// Moves what is over to the reports.
+    fn report(&mut self, device: &mut Device) {
+        while let Some(at) = self.running.iter().position(Running::is_over) {
+            let Some(running) = self.running.remove(at) else { return };
+            running.regions.into_iter().for_each(|region| device.deregister(region));
+            if !running.recalled {
+                let outcome = running.failed.map_or(Ok(()), Err);
+                self.done.push_back((running.peer, AccessId(running.id), outcome));
+            }
+        }
+    }
+
+    /// Withdraws what the peer may access, and gives up what is to be copied. Whether something is still under way.
+    pub(super) fn recall(&mut self, device: &mut Device, peer: Task) -> bool {
+        while let Some(at) = self.registrations.iter().position(|(to, ..)| *to == peer) {
+            device.deregister(self.registrations.swap_remove(at).2);
+        }
+        self.done.retain(|(of, ..)| *of != peer);
+        for running in self.running.iter_mut().filter(|running| running.peer == peer) {
+            running.recalled = true;
+            running.copies.clear();
+        }
+        self.report(device);
+        self.running.iter().any(|running| running.peer == peer)
+    }
+
+    /// Withdraws what any peer may access, and forgets what is to be copied: the endpoint is closed.
+    pub(super) fn withdraw_all(&mut self, device: &mut Device) {
+        self.registrations.drain(..).for_each(|(.., region)| device.deregister(region));
+        let regions = self.running.drain(..).flat_map(|running| running.regions);
+        regions.for_each(|region| device.deregister(region));
+        self.done.clear();
+    }
+
+    /// The slots of what is under way with the peer.
+    pub(super) fn of(&self, peer: Task) -> Vec<Slot> {
+        let of_peer = |id: u64| self.running.iter().any(|running| running.id == id && running.peer == peer);
+        (0..CHUNKS)
+            .filter(|at| !self.free.contains(&(*at as u16)) && of_peer(self.owners[*at]))
+            .map(|at| self.first + at)
+            .collect()
+    }
+}
+
+impl RemoteAccess for FabricTransport {
+    fn reach(&self, peer: Task) -> Reach {
+        if peer == self.me || self.closed { Reach::None } else { Reach::Keyed }
+    }
+
+    unsafe fn register(&mut self, peer: Task, memory: Piece, access: Access) -> io::Result<Key> {
+        if self.closed {
+            return Err(System::SHUTDOWN.into());
+        }
+        let remote = Some(access == Access::Write);
+        // SAFETY: the caller's promise; the registration is withdrawn before the memory is the program's again.
+        let region = unsafe { self.device.register(memory.ptr, memory.len, remote) }.map_err(system)?;
+        let offset = if self.device.info().has_virtual_addresses() {
+            0
+        } else {
+            0_u64.wrapping_sub(memory.ptr.addr() as u64)
+        };
+        let key = Key { key: self.device.key(region), offset };
+        self.accesses.registrations.push((peer, key, region));
+        Ok(key)
+    }
+
+    fn deregister(&mut self, peer: Task, key: Key) {
+        let registrations = &mut self.accesses.registrations;
+        if let Some(at) = registrations.iter().position(|(to, own, _)| (*to, *own) == (peer, key)) {
+            let (_, _, region) = registrations.swap_remove(at);
+            self.device.deregister(region);
+        }
+    }
+
+    unsafe fn start(
+        &mut self,
+        access: Access,
+        peer: Task,
+        key: Option<Key>,
+        copies: &[Copy],
+    ) -> io::Result<Started> {
+        let key = key.ok_or_else(|| io::Error::from(System::ACCESS))?;
+        if self.closed || !self.meet(peer) || !self.peer(peer).is_some_and(Peer::is_up) {
+            return Err(System::SRCH.into());
+        }
+        let mut running = Running {
+            id: self.accesses.next,
+            peer,
+            access,
+            key,
+            copies: VecDeque::with_capacity(copies.len()),
+            regions: Vec::new(),
+            under_way: 0,
+            failed: None,
+            recalled: false,
+        };
+        for copy in copies.iter().filter(|copy| copy.len != 0) {
+            let region = if self.device.info().registers() {
+                // SAFETY: the caller's promise; it is withdrawn before the access is reported.
+                match unsafe { self.device.register(copy.local, copy.len, None) } {
+                    Ok(region) => Some(region),
+                    Err(errno) => {
+                        running.regions.into_iter().for_each(|region| self.device.deregister(region));
+                        return Err(system(errno));
+                    }
+                }
+            } else {
+                None
+            };
+            running.regions.extend(region);
+            running.copies.push_back((*copy, region));
+        }
+        if running.copies.is_empty() {
+            return Ok(Started::Done);
+        }
+        let id = AccessId(running.id);
+        self.accesses.next += 1;
+        self.accesses.running.push_back(running);
+        self.start_chunks();
+        Ok(Started::Pending(id))
+    }
+
+    fn poll(&mut self) -> Option<(AccessId, io::Result<()>)> {
+        self.accesses.done.pop_front().map(|(_, id, outcome)| (id, outcome))
+    }
+}
+
+impl FabricTransport {
+    /// Starts chunks while there are slots, and room in the endpoint.
+    pub(super) fn start_chunks(&mut self) {
+        let Self { accesses, device, peers, .. } = self;
+        let Accesses { running, free, owners, first, .. } = accesses;
+        'accesses: for running in running.iter_mut() {
+            let Some(address) = peers[running.peer as usize].as_deref().and_then(|peer| peer.address) else {
+                running.fail(System::SRCH.into());
+                continue;
+            };
+            while let Some((copy, region)) = running.copies.front_mut() {
+                let Some(at) = free.pop() else { break 'accesses };
+                let slot = *first + usize::from(at);
+                let len = copy.len.min(CHUNK);
+                let remote = running.key.target(copy.remote);
+                // SAFETY: the promise of the caller of `start`, which holds until the access is reported or recalled.
+                let posted = unsafe {
+                    device.access(
+                        running.access,
+                        (copy.local, len),
+                        *region,
+                        address,
+                        (remote, running.key.key),
+                        slot,
+                    )
+                };
+                if let Err(errno) = posted {
+                    free.push(at);
+                    if errno.is_again() {
+                        // The accesses to other peers may have room.
+                        continue 'accesses;
+                    }
+                    running.fail(system(errno));
+                    continue 'accesses;
+                }
+                owners[usize::from(at)] = running.id;
+                running.under_way += 1;
+                copy.local = copy.local.wrapping_add(len);
+                copy.remote += len as u64;
+                copy.len -= len;
+                if copy.len == 0 {
+                    running.copies.pop_front();
+                }
+            }
+        }
+        self.accesses.report(&mut self.device);
+    }
+}
+
+/// An error of libfabric as one of the system, which most of them are.
+fn system(errno: Errno) -> io::Error {
+    if errno.0 < 256 { io::Error::from_raw_os_error(errno.0) } else { io::Error::other(errno.text()) }
+}
