@@ -4,7 +4,7 @@ use super::{Joined, Place, shared_memory};
 use crate::abi::{
     LAPI_ERR_CSS_LOAD_FAILED, LAPI_ERR_SHM_SETUP, LAPI_ERR_UNKNOWN, LAPI_FABRIC_DEV, LAPI_SHM_DEV,
 };
-use crate::config::{self, Euilib, UseShm};
+use crate::config::{self, Euilib, Instances, UseShm};
 use crate::error::{Error, Result};
 use crate::job::Hosts;
 use crate::job::exchange::{self, Exchange};
@@ -58,6 +58,7 @@ pub(super) fn open(place: &Place<'_>) -> Result<Joined> {
     }
     let (own, _) = own?;
     agree(&cards)?;
+    warn_of_rails(place);
     let notes = notes(&own, exchange.name());
     let directory = Box::new(Addresses(cards.into_iter().map(|card| card.addresses).collect()));
     let far = FabricTransport::new(own, tag(&secret), directory)?;
@@ -91,6 +92,17 @@ fn open_endpoint(place: &Place<'_>) -> Result<(Own, Vec<u8>)> {
 /// MP_EUIDEVICE names a device, and not how many.
 fn is_named(device: &String) -> bool {
     !["sn_all", "sn_single"].contains(&device.as_str())
+}
+
+/// Several rails were asked for, and there is one.
+fn warn_of_rails(place: &Place<'_>) {
+    let Place { config, identity, .. } = *place;
+    let several = config.instances != Instances::Count(1) || config.euidevice.as_deref() == Some("sn_all");
+    if several && identity.task == 0 && config.info_level >= 1 {
+        crate::error::log(format_args!(
+            "attention: MP_INSTANCES and MP_EUIDEVICE=sn_all have no effect: this version uses one interface"
+        ));
+    }
 }
 
 /// Lines about the choice, for MP_INFOLEVEL 2.
