@@ -20,6 +20,7 @@ mod processes;
 mod run;
 mod soak;
 mod stage;
+mod transport;
 
 pub use compile::{compile, compile_plain, compile_with};
 pub use hosts::{Cluster, Hosts, Launcher, Layout, Node};
@@ -29,3 +30,4 @@ pub use processes::{alive, descendants, named, parent};
 pub use run::{Job, Outcome, Running, eventually};
 pub use soak::Soak;
 pub use stage::{build_dir, stage, workspace};
+pub use transport::{Transport, has_fabric, on_network};

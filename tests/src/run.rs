@@ -12,8 +12,10 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{SigHandler, Signal, kill, killpg, signal};
 use nix::unistd::Pid;
 
+use crate::hosts::Hosts;
 use crate::processes::{alive, descendants, standing};
 use crate::stage::{stage, workspace};
+use crate::transport::{self, Transport};
 
 /// A job to be run. Made by [`Job::new`] or [`Job::direct`], changed by the other methods, ended by [`Job::run`].
 #[derive(Clone, Debug)]
@@ -23,6 +25,8 @@ pub struct Job {
     program: Option<PathBuf>,
     args: Vec<OsString>,
     poe_args: Vec<OsString>,
+    /// The number of tasks that the test has given; 1 unless it has.
+    procs: usize,
     env: Vec<(OsString, Option<OsString>)>,
     stdin: Vec<u8>,
     dir: PathBuf,
@@ -66,6 +70,8 @@ pub struct Running {
     stdout: Stream,
     stderr: Stream,
     over: bool,
+    /// The hosts that were made for this job. They end after it.
+    _hosts: Option<Hosts>,
 }
 
 impl Job {
@@ -82,6 +88,7 @@ impl Job {
             program: Some(program.as_ref().to_owned()),
             args: Vec::new(),
             poe_args: Vec::new(),
+            procs: 1,
             env: Vec::new(),
             stdin: Vec::new(),
             dir: workspace().to_owned(),
@@ -95,7 +102,8 @@ impl Job {
     }
 
     /// The number of tasks (`-procs`).
-    pub fn procs(self, n: usize) -> Self {
+    pub fn procs(mut self, n: usize) -> Self {
+        self.procs = n;
         self.poe_arg("-procs").poe_arg(n.to_string())
     }
 
@@ -163,8 +171,30 @@ impl Job {
         self.start().wait()
     }
 
-    /// Starts the job in a process group of its own.
+    /// Starts the job in a process group of its own, over the transport that `TEST_TRANSPORT` names.
     pub fn start(&self) -> Running {
+        let (job, hosts) = self.placed();
+        job.start_on(hosts)
+    }
+
+    /// The job as `TEST_TRANSPORT` wants it. Only jobs under `poe` change, and only those that have no host file of their own.
+    fn placed(&self) -> (Self, Option<Hosts>) {
+        let has_hosts = self.env.iter().any(|(name, _)| name == "MP_HOSTFILE");
+        if self.launcher.is_none() || self.program.is_none() || self.under.is_some() || has_hosts {
+            return (self.clone(), None);
+        }
+        match transport::wanted() {
+            None => (self.clone(), None),
+            Some(Transport::Fabric) => (self.clone(), None),
+            Some(Transport::Hybrid) if self.procs < 2 => (self.clone(), None),
+            Some(Transport::Hybrid) => {
+                let hosts = Hosts::new(2).unwrap_or_else(|why| panic!("TEST_TRANSPORT=hybrid: {why}"));
+                (hosts.place(self.procs, self.clone()), Some(hosts))
+            }
+        }
+    }
+
+    fn start_on(&self, hosts: Option<Hosts>) -> Running {
         let mut command = self.command();
         command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?} cannot be run: {error}"));
@@ -179,11 +209,12 @@ impl Job {
         thread::spawn(move || ended.send(child.wait().expect("a child can be waited for")));
         Running {
             pid,
-            deadline: Instant::now() + self.deadline * patience(),
+            deadline: Instant::now() + self.deadline * patience() * transport::patience(),
             status,
             stdout,
             stderr,
             over: false,
+            _hosts: hosts,
         }
     }
 
@@ -210,6 +241,9 @@ impl Job {
         // `make test-crowded` gives every job some variables; those of the test itself come after them.
         for (name, value) in common().iter().filter_map(|word| word.split_once('=')) {
             command.env(name, value);
+        }
+        if self.launcher.is_some() {
+            command.envs(transport::variables());
         }
         for (name, value) in &self.env {
             match value {

@@ -66,13 +66,18 @@ impl Hosts {
     /// A job under the staged `poe`, with a line of the host file for each task, in blocks. With Hydra and Open MPI it reaches the
     /// hosts by [`Hosts::ssh`].
     pub fn poe(&self, tasks: usize, program: impl AsRef<Path>) -> Job {
+        self.place(tasks, Job::new(program).procs(tasks))
+    }
+
+    /// The job of `tasks` tasks under `poe`, which has no host file yet, on these hosts: each has a block of tasks.
+    pub fn place(&self, tasks: usize, job: Job) -> Job {
         let mut text = String::new();
         for (host, count) in self.blocks(tasks) {
             for _ in 0..count {
                 writeln!(text, "{}", self.name(host)).expect("a string takes everything");
             }
         }
-        self.poe_on(&self.host_file(&text), Job::new(program).procs(tasks))
+        self.poe_on(&self.host_file(&text), job)
     }
 
     /// The job under `poe` with this host file.
