@@ -140,10 +140,15 @@ impl Endpoint for FabricTransport {
     fn due(&self) -> Option<Instant> {
         let waits = !self.queued.is_empty() || self.has_pending() || self.sends.copies() != 0;
         let unwatched = self.armed && self.device.descriptor().is_none();
-        (!self.closed && (waits || unwatched)).then(|| Instant::now() + RETRY)
+        if self.closed {
+            return None;
+        }
+        let retry = (waits || unwatched).then(|| Instant::now() + RETRY);
+        retry.or_else(|| self.watch.as_ref()?.due())
     }
 
     fn serve(&mut self) {
+        self.look_at_others();
         self.advance();
     }
 
