@@ -4,8 +4,7 @@
 //! one that lives; so every death is found by the nearest living task before it, whatever ends at the same time. The task that has found
 //! a death sends a notice to every task of its own group, and to one task of each other group, which passes it on to its group. Of the
 //! notices between groups the receipt is confirmed: without a confirmation the next task of that group gets the notice, and when
-//! a task that has confirmed dies itself, perhaps before it has passed the notice on, another one gets it. A task that confirms
-//! sends what it knows of its own group along, so that two groups whose tasks die at the same time learn from each other.
+//! a task that has confirmed dies itself, perhaps before it has passed the notice on, another one gets it.
 //!
 //! A task that ends LAPI in an orderly way sends its departure to the task that watches it. Its process may end later, unnoticed.
 
@@ -191,11 +190,6 @@ impl Ring {
                 }
                 if confirm {
                     self.send(from, Notice::Confirmed { task, life });
-                    let own: Vec<Task> =
-                        self.own_group().iter().copied().filter(|&own| self.died(own)).collect();
-                    for dead in own {
-                        self.send(from, Notice::Died { task: dead, life: self.life(dead), confirm: false });
-                    }
                 }
             }
         }
