@@ -33,6 +33,11 @@ impl Host {
     }
 }
 
+/// The numbering of this task's process; 0 when it cannot be read.
+pub fn pid_namespace() -> u64 {
+    namespace("/proc/self/ns/pid").map_or(0, |[_, inode]| inode)
+}
+
 /// What makes a host.
 #[derive(Clone, Debug)]
 struct Parts {

@@ -4,7 +4,7 @@
 //! A task that cannot take part publishes why: the others end LAPI_Init with that reason instead of waiting.
 
 /// Changes whenever the content changes.
-const VERSION: u32 = 0x4c43_0001;
+const VERSION: u32 = 0x4c43_0002;
 
 /// The longest card, in bytes.
 pub const LONGEST: usize = 4080;
@@ -21,6 +21,10 @@ pub struct Card {
     pub host_name: String,
     /// Its process number, in the numbering of its host.
     pub pid: u32,
+    /// When its process was started, in ticks since the start of its kernel; 0: unknown.
+    pub started: u64,
+    /// The numbering of its process: tasks of one host with equal numbers see each other's processes. 0: unknown.
+    pub pid_namespace: u64,
     /// Why it cannot take part; empty when it can.
     pub failure: String,
     /// The provider of its endpoints.
@@ -35,6 +39,8 @@ impl Card {
         let mut out = VERSION.to_le_bytes().to_vec();
         out.extend_from_slice(&self.host.to_le_bytes());
         out.extend_from_slice(&self.pid.to_le_bytes());
+        out.extend_from_slice(&self.started.to_le_bytes());
+        out.extend_from_slice(&self.pid_namespace.to_le_bytes());
         for text in [&self.host_name, &self.failure, &self.provider] {
             let mut end = text.len().min(LONGEST_TEXT);
             while !text.is_char_boundary(end) {
@@ -55,11 +61,14 @@ impl Card {
         }
         let host = u128::from_le_bytes(take(&mut rest)?);
         let pid = u32::from_le_bytes(take(&mut rest)?);
+        let started = u64::from_le_bytes(take(&mut rest)?);
+        let pid_namespace = u64::from_le_bytes(take(&mut rest)?);
         let mut text = || Some(String::from_utf8(sized(&mut rest)?.to_vec()).ok()?);
         let (host_name, failure, provider) = (text()?, text()?, text()?);
         let count = u16::from_le_bytes(take(&mut rest)?);
         let addresses = (0..count).map(|_| sized(&mut rest).map(<[u8]>::to_vec)).collect::<Option<_>>()?;
-        rest.is_empty().then_some(Self { host, host_name, pid, failure, provider, addresses })
+        let card = Self { host, host_name, pid, started, pid_namespace, failure, provider, addresses };
+        rest.is_empty().then_some(card)
     }
 }
 
@@ -95,6 +104,8 @@ mod tests {
             host,
             host_name,
             pid: rng.next_u64() as u32,
+            started: rng.next_u64(),
+            pid_namespace: rng.next_u64(),
             failure,
             provider,
             addresses: (0..rng.below(9)).map(|_| vec![7; rng.below(120) as usize]).collect(),

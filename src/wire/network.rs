@@ -27,12 +27,14 @@ pub enum Kind {
     DepartureSeen = 6,
     /// Nothing: the receiver is to look for packets.
     Kick = 7,
+    /// A [`Notice`].
+    Notice = 8,
 }
 
 impl Kind {
     fn of(number: u8) -> Option<Self> {
-        use Kind::{Credits, Departure, DepartureSeen, Greeting, Kick, Packet, Rejoin};
-        [Packet, Credits, Greeting, Rejoin, Departure, DepartureSeen, Kick]
+        use Kind::{Credits, Departure, DepartureSeen, Greeting, Kick, Notice, Packet, Rejoin};
+        [Packet, Credits, Greeting, Rejoin, Departure, DepartureSeen, Kick, Notice]
             .into_iter()
             .find(|kind| *kind as u8 == number)
     }
@@ -89,6 +91,7 @@ impl Frame {
                 frame.head_len <= HEAD_MAX && after.len() == frame.head_len + pad8(frame.body_len as usize)
             }
             Kind::Rejoin => after.len() >= REJOIN && after.len() == pad8(frame.body_len as usize),
+            Kind::Notice => after.len() == NOTICE && frame.body_len as usize == NOTICE,
             _ => after.is_empty(),
         };
         fits.then_some(frame)
@@ -128,6 +131,57 @@ impl Rejoin {
     }
 }
 
+/// The length of a [`Notice`].
+pub const NOTICE: usize = 16;
+
+/// What a [`Notice`] says of its task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Content {
+    /// It has died.
+    Died = 1,
+    /// The same, and the receiver is to confirm it.
+    DiedConfirm = 2,
+    /// The notice of its death has arrived.
+    Confirmed = 3,
+    /// The receiver is this task, and the sender watches it.
+    Watches = 4,
+    /// The sender is this task, and knows that the receiver watches it.
+    Watched = 5,
+}
+
+/// What tasks are sent about the life of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// What it says.
+    pub content: Content,
+    /// Of which task.
+    pub task: Task,
+    /// Tells the process from others that had the task's number.
+    pub life: u32,
+}
+
+impl Notice {
+    /// As bytes.
+    pub fn encode(&self) -> [u8; NOTICE] {
+        let mut bytes = [0; NOTICE];
+        for (at, word) in [self.content as u32, self.task, self.life].into_iter().enumerate() {
+            bytes[4 * at..][..4].copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// What follows a frame of the kind [`Kind::Notice`].
+    pub fn decode(after: &[u8]) -> Option<Self> {
+        use Content::{Confirmed, Died, DiedConfirm, Watched, Watches};
+        let bytes: &[u8; NOTICE] = after.first_chunk()?;
+        let word = |at: usize| u32::from_le_bytes(std::array::from_fn(|byte| bytes[4 * at + byte]));
+        let content = [Died, DiedConfirm, Confirmed, Watches, Watched];
+        let content = content.into_iter().find(|content| *content as u32 == word(0))?;
+        Some(Self { content, task: word(1), life: word(2) })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,6 +194,7 @@ mod tests {
             (Kind::Credits, 0, 0, 0),
             (Kind::Departure, 0, u32::MAX, 0),
             (Kind::Rejoin, 0, 20, 24),
+            (Kind::Notice, 0, 16, 16),
         ] {
             let frame =
                 Frame { kind, src: 0x0102_0304, tag: 0xa1b2_c3d4, credits: 0xfffe, head_len, body_len };
@@ -163,5 +218,16 @@ mod tests {
         bytes.extend(b"address");
         assert_eq!(Rejoin::decode(&bytes), Some((rejoin, &b"address"[..])));
         assert_eq!(Rejoin::decode(&bytes[..15]), None);
+    }
+
+    #[test]
+    fn a_notice_is_decoded_as_encoded() {
+        use Content::{Confirmed, Died, DiedConfirm, Watched, Watches};
+        for content in [Died, DiedConfirm, Confirmed, Watches, Watched] {
+            let notice = Notice { content, task: 0x0102_0304, life: u32::MAX - 1 };
+            assert_eq!(Notice::decode(&notice.encode()), Some(notice));
+            assert_eq!(Notice::decode(&notice.encode()[..15]), None);
+        }
+        assert_eq!(Notice::decode(&[0; NOTICE]), None, "no content");
     }
 }

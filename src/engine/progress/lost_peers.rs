@@ -47,6 +47,8 @@ pub fn look_when_due(held: &mut Held<'_>) {
 #[cold]
 pub fn look_after_peers(held: &mut Held<'_>) {
     let core = held.core();
+    // The tasks of a host watch each other by their transport.
+    core.transport.serve();
     welcome(core);
     if held.dispatching() {
         // Another thread is in a handler that the dispatcher runs: what has arrived cannot be handled now.

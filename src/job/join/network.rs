@@ -8,9 +8,9 @@ use crate::config::{self, Euilib, Instances, UseShm};
 use crate::error::{Error, Result};
 use crate::job::Hosts;
 use crate::job::exchange::{self, Exchange};
-use crate::job::host::Host;
+use crate::job::host::{self, Host};
 use crate::job::secret::Offer;
-use crate::transport::fabric::{Directory, Fabric, FabricSettings, FabricTransport, Own, Wishes};
+use crate::transport::fabric::{Directory, Fabric, FabricSettings, FabricTransport, Own, Process, Wishes};
 use crate::transport::route::Route;
 use crate::wire::card::Card;
 use crate::wire::frame::Task;
@@ -60,8 +60,11 @@ pub(super) fn open(place: &Place<'_>) -> Result<Joined> {
     agree(&cards)?;
     warn_of_rails(place);
     let notes = notes(&own, exchange.name());
+    let groups = groups(&cards);
+    let processes = cards.iter().map(process).collect();
     let directory = Box::new(Addresses(cards.into_iter().map(|card| card.addresses).collect()));
-    let far = FabricTransport::new(own, tag(&secret), directory)?;
+    let mut far = FabricTransport::new(own, tag(&secret), directory)?;
+    far.watch_others(groups, processes);
     let device = LAPI_FABRIC_DEV;
     if config.use_shm == UseShm::No {
         let hosts = hosts.without_shared_memory();
@@ -134,13 +137,37 @@ fn no_exchange(place: &Place<'_>) -> Error {
 /// What this task publishes: its address, or why it has none.
 fn own_card(own: &Result<(Own, Vec<u8>)>) -> Card {
     let host = Host::of_this_task();
-    let card = Card { host: host.id, host_name: host.name, pid: std::process::id(), ..Card::default() };
+    let Process { pid, started } = Process::own();
+    let card = Card {
+        host: host.id,
+        host_name: host.name,
+        pid,
+        started,
+        pid_namespace: host::pid_namespace(),
+        ..Card::default()
+    };
     match own {
         Ok((own, address)) => {
             Card { provider: own.choice().provider.clone(), addresses: vec![address.clone()], ..card }
         }
         Err(failure) => Card { failure: failure.to_string(), ..card },
     }
+}
+
+/// The groups of tasks that see each other's processes, numbered: the group of each task.
+fn groups(cards: &[Card]) -> Vec<u32> {
+    let mut numbers = std::collections::HashMap::new();
+    let mut group = |(task, card): (usize, &Card)| {
+        // One whose numbering is unknown is a group by itself.
+        let alone = if card.pid_namespace == 0 { task + 1 } else { 0 };
+        let next = numbers.len() as u32;
+        *numbers.entry((card.host, card.pid_namespace, alone)).or_insert(next)
+    };
+    cards.iter().enumerate().map(&mut group).collect()
+}
+
+fn process(card: &Card) -> Process {
+    Process { pid: card.pid, started: card.started }
 }
 
 fn read_all(exchange: &mut dyn Exchange, tasks: u32) -> Result<Vec<Card>> {

@@ -20,8 +20,13 @@ impl FabricTransport {
         self.linger(|end| (end.sends.under_way() == 0 && !end.has_pending()) || start.elapsed() > LINGER);
         let known =
             |peer: &Option<Box<Peer>>| peer.as_ref().is_some_and(|peer| peer.is_up() && peer.has_met());
-        let peers: Vec<Task> =
+        let mut peers: Vec<Task> =
             (0..self.peers.len()).filter(|&at| known(&self.peers[at])).map(|at| at as Task).collect();
+        for task in self.neighbours() {
+            if !peers.contains(&task) && self.meet(task) && self.peer(task).is_some_and(Peer::is_up) {
+                peers.push(task);
+            }
+        }
         for &task in &peers {
             self.want(task, Wants::DEPARTURE);
             self.send_own(task);
@@ -54,7 +59,8 @@ impl FabricTransport {
     /// Whether nothing is to be expected from a peer that was informed of the end.
     fn may_forget(&self, task: Task, passed: Duration) -> bool {
         self.peer(task).is_none_or(|peer| match peer.standing {
-            Standing::Up => peer.knows_departure,
+            // One that this task has only watched, or that only watches it, may have ended before.
+            Standing::Up => peer.knows_departure || !peer.has_met() && passed > LINGER_FOR_CLOSED,
             Standing::Closed => peer.knows_departure || passed > LINGER_FOR_CLOSED,
             Standing::Dead(_) | Standing::Parted | Standing::Awaited => true,
         })

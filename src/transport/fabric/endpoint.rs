@@ -150,10 +150,15 @@ impl Endpoint for FabricTransport {
         let waits =
             !self.queued.is_empty() || self.has_pending() || self.sends.copies() != 0 || self.accesses.wait();
         let unwatched = self.armed && self.device.descriptor().is_none();
-        (!self.closed && (waits || unwatched)).then(|| Instant::now() + RETRY)
+        if self.closed {
+            return None;
+        }
+        let retry = (waits || unwatched).then(|| Instant::now() + RETRY);
+        retry.or_else(|| self.watch.as_ref()?.due())
     }
 
     fn serve(&mut self) {
+        self.look_at_others();
         self.advance();
     }
 

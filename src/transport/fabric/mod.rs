@@ -9,6 +9,7 @@
 //! ([`peer`]), so that what is under way from before is recognised and dropped.
 
 mod close;
+mod deaths;
 mod endpoint;
 mod ofi;
 mod peer;
@@ -19,11 +20,12 @@ mod remote;
 mod send;
 mod wakeup;
 
-use super::{Limits, PeerState, Task, Ticket};
+use super::{Limits, Task, Ticket};
 use crate::abi::LAPI_ERR_CSS_LOAD_FAILED;
 use crate::error::{Error, Result};
 use crate::transport::HEAD_MAX;
 use crate::wire::network::FRAME;
+use deaths::Watch;
 use ofi::{Device, Errno, Slot};
 use peer::Peer;
 use receive::{Arrived, BUFFERS, Buffers};
@@ -34,6 +36,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 
+pub use deaths::Process;
 pub use provider::{Choice, Wishes};
 
 /// The longest body of a packet, in bytes.
@@ -66,6 +69,11 @@ pub trait Directory: Send {
     /// # Errors
     /// The peer has published nothing.
     fn address_of(&mut self, peer: Task) -> Result<Vec<u8>>;
+
+    /// The peer's process, when that may have changed since the job began. Called when a peer rejoins.
+    fn process_of(&mut self, _peer: Task) -> Option<Process> {
+        None
+    }
 }
 
 /// Opens endpoints.
@@ -162,6 +170,10 @@ pub struct FabricTransport {
     /// The completion queue is watched by `epoll`.
     watching: bool,
     closed: bool,
+    /// The watch of the tasks for each other.
+    watch: Option<Box<Watch>>,
+    /// What it knows has changed, and was not acted upon yet.
+    watch_changed: bool,
     event: OwnedFd,
     epoll: OwnedFd,
 }
@@ -223,18 +235,11 @@ impl FabricTransport {
             armed: false,
             watching: false,
             closed: false,
+            watch: None,
+            watch_changed: false,
             event,
             epoll,
         })
-    }
-
-    /// Another task has found that `peer` has died: it is dead here, too. Has no effect on a peer that has left.
-    pub fn note_death(&mut self, peer: Task) {
-        if peer != self.me && self.state_of(peer) == PeerState::Up {
-            self.lose(peer, "has died, as another task reports".to_owned());
-            self.settle();
-            self.notify();
-        }
     }
 }
 

@@ -82,6 +82,8 @@ impl Wants {
     pub(super) const DEPARTURE: u8 = 8;
     pub(super) const SEEN: u8 = 16;
     pub(super) const KICK: u8 = 32;
+    /// The notices that have no room.
+    pub(super) const NOTICE: u8 = 64;
 
     /// Those that are a frame alone.
     const FRAMES: [(u8, Kind); 5] = [
@@ -134,6 +136,11 @@ impl Peer {
         self.departs_after = None;
         self.wants.set(0);
         self.greeted.set(false);
+    }
+
+    /// It has ended LAPI or died.
+    pub(super) fn has_left(&self) -> bool {
+        matches!(self.standing, Standing::Closed | Standing::Dead(_))
     }
 
     /// Whether it knows of this task, or this task of it: they report their ends to each other.
@@ -216,6 +223,9 @@ impl Peers for FabricTransport {
         if let Ok(published) = self.directory.address_of(task) {
             let _ = self.enter(task, &published);
         }
+        if let Some(process) = self.directory.process_of(task) {
+            self.note_process(task, process);
+        }
         let Some(peer) = self.peers[task as usize].as_deref_mut() else { return Ok(()) };
         peer.standing = Standing::Awaited;
         peer.epoch = epoch;
@@ -293,6 +303,9 @@ impl FabricTransport {
     }
 
     fn leave(&mut self, task: Task, how: Standing) {
+        if how == Standing::Closed {
+            self.note_closed(task);
+        }
         let Some(peer) = self.peer_mut(task) else { return };
         if !peer.is_up() {
             return;
@@ -350,9 +363,19 @@ impl FabricTransport {
         }
     }
 
+    /// That was sent, or is not to be sent after all.
+    pub(super) fn want_no_more(&self, task: Task, what: u8) {
+        if let Some(peer) = self.peer(task) {
+            peer.wants.set(peer.wants.get() & !what);
+        }
+    }
+
     /// Sends the transport's own messages for which there is room; an error means that the peer is lost.
     pub(super) fn send_own(&mut self, task: Task) {
         self.send_rejoin(task);
+        if self.peer(task).is_some_and(|peer| peer.wants.get() & Wants::NOTICE != 0) {
+            self.send_notices(task);
+        }
         if let Some(why) = self.try_send_own(task) {
             self.lose(task, why);
         }

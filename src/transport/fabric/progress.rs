@@ -46,6 +46,9 @@ impl FabricTransport {
             self.provide_buffers();
         }
         self.settle();
+        if self.watch_changed {
+            self.follow_ring();
+        }
         self.notify();
     }
 
@@ -89,6 +92,14 @@ impl FabricTransport {
             }
             return;
         }
+        if frame.kind == Kind::Notice {
+            if frame.tag == self.first_tag {
+                let message = self.buffers.message(slot, at, len).unwrap_or_default();
+                let after = message[crate::wire::network::FRAME..].to_vec();
+                self.note_notice(src, &after);
+            }
+            return;
+        }
         if self.peers[src as usize].is_none() && (frame.tag != self.first_tag || !self.meet(src)) {
             return;
         }
@@ -96,6 +107,7 @@ impl FabricTransport {
         let early = peer.standing == Standing::Awaited;
         if frame.tag != peer.mine || !(peer.is_up() || early) {
             if frame.kind == Kind::Departure {
+                self.note_closed(src);
                 self.want(src, super::peer::Wants::SEEN);
                 self.send_own(src);
             }
@@ -125,7 +137,7 @@ impl FabricTransport {
             Kind::Departure => self.note_departure(src, frame.body_len),
             Kind::DepartureSeen => self.note_departure_seen(src, frame.tag),
             Kind::Kick => self.signal(),
-            Kind::Credits | Kind::Greeting | Kind::Rejoin => {}
+            Kind::Credits | Kind::Greeting | Kind::Rejoin | Kind::Notice => {}
         }
     }
 

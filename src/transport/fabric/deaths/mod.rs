@@ -1,0 +1,263 @@
+//! The deaths of tasks: found by the tasks of the same host, which watch each other's processes, and made known to all by notices
+//! ([`ring`]).
+//!
+//! The process of the task that is watched is looked at when the transport is served, which a thread that waits, polls or serves does
+//! several times in a second.
+
+mod process;
+mod ring;
+#[cfg(test)]
+mod simulation;
+
+use super::FabricTransport;
+use super::peer::Wants;
+use crate::transport::{PeerState, Task};
+use crate::wire::network::{Content, FRAME, Frame, Kind, NOTICE, Notice};
+use process::Handle;
+use ring::{Action, Ring};
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+pub use process::Process;
+
+/// The time between two looks at the watched process.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
+
+/// What a task has to watch another one and to send notices.
+pub(super) struct Watch {
+    ring: Ring,
+    processes: Vec<Process>,
+    /// The process of the watched task.
+    handle: Option<(Task, Handle)>,
+    /// Tasks that watch this one, or have.
+    watchers: Vec<Task>,
+    /// Notices that had no room yet.
+    outgoing: VecDeque<(Task, Notice)>,
+    start: Instant,
+    next_look: Instant,
+}
+
+impl Watch {
+    fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    /// When it must be served, if a notice was not confirmed yet.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.ring.due().map(|due| self.start + due)
+    }
+}
+
+impl FabricTransport {
+    /// Takes part in the watch of the tasks for each other. `group_of` numbers, for each task, the group of tasks that see each other's
+    /// processes; `processes` are those of all tasks.
+    pub fn watch_others(&mut self, group_of: Vec<u32>, processes: Vec<Process>) {
+        let lives: Vec<u32> = processes.iter().map(|process| process.life()).collect();
+        let start = Instant::now();
+        self.watch = Some(Box::new(Watch {
+            ring: Ring::new(self.me, group_of, &lives),
+            processes,
+            handle: None,
+            watchers: Vec::new(),
+            outgoing: VecDeque::new(),
+            start,
+            next_look: start,
+        }));
+        self.look_at_others();
+    }
+
+    /// Looks whether the watched process still runs, and whether notices are to be sent again; but seldom.
+    pub(super) fn look_at_others(&mut self) {
+        let Some(watch) = &mut self.watch else { return };
+        let now = Instant::now();
+        if now < watch.next_look || self.closed {
+            return;
+        }
+        watch.next_look = now + BETWEEN_LOOKS;
+        watch.ring.serve(watch.now());
+        self.watch_changed = true;
+        self.follow_ring();
+        let waiting: Vec<Task> =
+            self.watch.iter().flat_map(|watch| watch.outgoing.iter().map(|(task, _)| *task)).collect();
+        waiting.into_iter().for_each(|task| self.send_notices(task));
+    }
+
+    /// Watches the task that the ring says, and does what the ring wants done.
+    pub(super) fn follow_ring(&mut self) {
+        while std::mem::take(&mut self.watch_changed) && !self.closed {
+            self.watch_living();
+            self.act();
+        }
+    }
+
+    fn watch_living(&mut self) {
+        loop {
+            let Some(watch) = &mut self.watch else { return };
+            let Some(task) = watch.ring.watched() else { return };
+            let mut ended = false;
+            match &mut watch.handle {
+                Some((watched, handle)) if *watched == task => ended = handle.has_ended(),
+                _ => match Handle::open(watch.processes[task as usize]) {
+                    Some(handle) => {
+                        watch.handle = Some((task, handle));
+                        let notice = Notice { content: Content::Watches, task, life: watch.ring.life(task) };
+                        self.send_notice(task, notice);
+                    }
+                    None => ended = true,
+                },
+            }
+            if !ended {
+                return;
+            }
+            // What it has sent before, and perhaps its departure.
+            self.advance();
+            let Some(watch) = &mut self.watch else { return };
+            if watch.ring.watched() == Some(task) {
+                watch.handle = None;
+                let now = watch.now();
+                watch.ring.ended(now);
+            }
+        }
+    }
+
+    fn act(&mut self) {
+        while let Some(action) = self.watch.as_mut().and_then(|watch| watch.ring.next_action()) {
+            match action {
+                Action::Report(task) => self.note_death(task),
+                Action::Send(to, notice) => {
+                    let (content, task, life) = match notice {
+                        ring::Notice::Died { task, life, confirm: false } => (Content::Died, task, life),
+                        ring::Notice::Died { task, life, confirm: true } => {
+                            (Content::DiedConfirm, task, life)
+                        }
+                        ring::Notice::Confirmed { task, life } => (Content::Confirmed, task, life),
+                    };
+                    self.send_notice(to, Notice { content, task, life });
+                }
+            }
+        }
+    }
+
+    fn send_notice(&mut self, to: Task, notice: Notice) {
+        if self.meet(to)
+            && let Some(watch) = &mut self.watch
+        {
+            watch.outgoing.push_back((to, notice));
+            self.send_notices(to);
+        }
+    }
+
+    /// Sends the notices for a peer that have room. They have the first tag always: tasks that have parted send them, too.
+    pub(super) fn send_notices(&mut self, task: Task) {
+        let Some(mut watch) = self.watch.take() else { return };
+        let mut failed = None;
+        watch.outgoing.retain(|(to, notice)| {
+            if *to != task || failed.is_some() {
+                return true;
+            }
+            let address = self.peer(task).filter(|peer| !peer.has_left()).and_then(|peer| peer.address);
+            let Some(address) = address else { return false };
+            let frame = Frame {
+                kind: Kind::Notice,
+                src: self.me,
+                tag: self.first_tag,
+                credits: 0,
+                head_len: 0,
+                body_len: NOTICE as u32,
+            };
+            let mut message = [0; FRAME + NOTICE];
+            message[..FRAME].copy_from_slice(&frame.encode());
+            message[FRAME..].copy_from_slice(&notice.encode());
+            failed = self.device.inject(&message, address).err();
+            failed.is_some()
+        });
+        match failed {
+            Some(errno) if !errno.is_again() => {
+                watch.outgoing.retain(|(to, _)| *to != task);
+                self.watch = Some(watch);
+                self.lose(task, errno.text());
+            }
+            failed => {
+                self.watch = Some(watch);
+                if failed.is_some() {
+                    self.want(task, Wants::NOTICE);
+                } else {
+                    self.want_no_more(task, Wants::NOTICE);
+                }
+            }
+        }
+    }
+
+    /// A notice has arrived.
+    #[cold]
+    pub(super) fn note_notice(&mut self, from: Task, after: &[u8]) {
+        let Some(notice) = Notice::decode(after) else { return };
+        let Notice { content, task, life } = notice;
+        let closed = self.closed;
+        let Some(watch) = &mut self.watch else { return };
+        if task as usize >= watch.processes.len() {
+            return;
+        }
+        let now = watch.now();
+        match content {
+            Content::Died | Content::DiedConfirm => {
+                let confirm = content == Content::DiedConfirm;
+                watch.ring.note(from, ring::Notice::Died { task, life, confirm }, now);
+            }
+            Content::Confirmed => watch.ring.note(from, ring::Notice::Confirmed { task, life }, now),
+            Content::Watches if task == self.me && life == watch.ring.life(task) => {
+                if !watch.watchers.contains(&from) {
+                    watch.watchers.push(from);
+                }
+                if !closed {
+                    self.send_notice(from, Notice { content: Content::Watched, ..notice });
+                } else if self.meet(from) {
+                    self.want(from, Wants::DEPARTURE);
+                    self.send_own(from);
+                }
+            }
+            Content::Watched if from == task && life == watch.ring.life(task) => watch.ring.is_open(task),
+            Content::Watches | Content::Watched => {}
+        }
+        self.watch_changed = true;
+    }
+
+    /// The peer has ended LAPI.
+    pub(super) fn note_closed(&mut self, task: Task) {
+        if let Some(watch) = &mut self.watch {
+            let now = watch.now();
+            watch.ring.closed(task, now);
+            self.watch_changed = true;
+        }
+    }
+
+    /// The peer may be another process now.
+    pub(super) fn note_process(&mut self, task: Task, process: Process) {
+        if let Some(watch) = &mut self.watch {
+            let now = watch.now();
+            watch.processes[task as usize] = process;
+            if watch.ring.life(task) != process.life() {
+                watch.handle.take_if(|(watched, _)| *watched == task);
+                watch.ring.replaced(task, process.life(), now);
+            }
+        }
+    }
+
+    /// The tasks that watch this one, or that it watches: they must know when it ends LAPI.
+    pub(super) fn neighbours(&self) -> Vec<Task> {
+        let Some(watch) = &self.watch else { return Vec::new() };
+        watch.watchers.iter().copied().chain(watch.ring.watcher()).chain(watch.ring.watched()).collect()
+    }
+
+    /// Another task has found that `peer` has died: it is dead here, too. Has no effect on a peer that has left.
+    pub fn note_death(&mut self, peer: Task) {
+        if peer == self.me || self.state_of(peer) != PeerState::Up {
+            return;
+        }
+        if self.meet(peer) {
+            self.lose(peer, "has ended without calling LAPI_Term".to_owned());
+            self.settle();
+            self.notify();
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! Which task watches which, and which notices of death are sent to whom. There are no processes, messages or clocks here.
+//!
+//! The tasks of a *group* can see each other's processes. They form a ring in the order of their numbers. Each task watches the next
+//! one that lives; so every death is found by the nearest living task before it, whatever ends at the same time. The task that has found
+//! a death sends a notice to every task of its own group, and to one task of each other group, which passes it on to its group. Of the
+//! notices between groups the receipt is confirmed: without a confirmation the next task of that group gets the notice, and when
+//! a task that has confirmed dies itself, perhaps before it has passed the notice on, another one gets it.
+//!
+//! A task that ends LAPI in an orderly way sends its departure to the task that watches it. Its process may end later, unnoticed.
+
+use crate::transport::Task;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// Without a confirmation for this long, another task gets the notice; the time doubles with each.
+const PATIENCE: Duration = Duration::from_millis(300);
+/// The longest time between two of these.
+const LONGEST_PATIENCE: Duration = Duration::from_secs(5);
+/// A group of which none confirms is silent as a whole. Its tasks are found by probes, as it finds ours.
+const ATTEMPTS: u32 = 24;
+
+/// What a task is sent about the death of another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::transport::fabric) enum Notice {
+    /// This incarnation of the task has died.
+    Died { task: Task, life: u32, confirm: bool },
+    /// The receiver's notice has arrived.
+    Confirmed { task: Task, life: u32 },
+}
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::transport::fabric) enum Action {
+    Send(Task, Notice),
+    /// The task has died: this is reported here.
+    Report(Task),
+}
+
+/// What is known of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Lives,
+    /// It has ended LAPI.
+    Closed,
+    Died,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    state: State,
+    /// Tells the process from others with this task's number.
+    life: u32,
+    /// This task has sent notices of its death to its own group.
+    passed: bool,
+    /// And to other groups.
+    spread: bool,
+}
+
+/// A notice to another group.
+#[derive(Clone, Copy, Debug)]
+struct Errand {
+    dead: Task,
+    group: u32,
+    /// The task that got it, and whether that has confirmed it.
+    to: Task,
+    confirmed: bool,
+    attempts: u32,
+    /// Another task gets it then.
+    due: Duration,
+}
+
+/// What one task knows.
+pub(in crate::transport::fabric) struct Ring {
+    me: Task,
+    known: Vec<Known>,
+    /// The tasks of each group in ascending order, and the group of each task.
+    groups: Vec<Vec<Task>>,
+    group_of: Vec<u32>,
+    /// The task that is watched.
+    watched: Option<Task>,
+    /// When the watched task ends and nothing was heard of it, it has died (and has not ended LAPI before this task watched it).
+    counts_as_dead: bool,
+    errands: Vec<Errand>,
+    actions: VecDeque<Action>,
+}
+
+impl Ring {
+    /// `group_of` numbers the groups from 0, and `lives` tells the processes apart; each has an entry for every task.
+    pub(in crate::transport::fabric) fn new(me: Task, group_of: Vec<u32>, lives: &[u32]) -> Self {
+        let count = group_of.iter().max().map_or(0, |last| last + 1);
+        let mut groups = vec![Vec::new(); count as usize];
+        for (task, group) in (0..).zip(&group_of) {
+            groups[*group as usize].push(task);
+        }
+        let known = lives
+            .iter()
+            .map(|&life| Known { state: State::Lives, life, passed: false, spread: false })
+            .collect();
+        let mut ring = Self {
+            me,
+            known,
+            groups,
+            group_of,
+            watched: None,
+            counts_as_dead: true,
+            errands: Vec::new(),
+            actions: VecDeque::new(),
+        };
+        ring.watched = ring.next_living();
+        ring
+    }
+
+    /// The next thing to do.
+    pub(in crate::transport::fabric) fn next_action(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// The task whose process this one watches.
+    pub(in crate::transport::fabric) fn watched(&self) -> Option<Task> {
+        self.watched
+    }
+
+    /// The nearest living task before this one: it watches this task, as far as is known.
+    pub(in crate::transport::fabric) fn watcher(&self) -> Option<Task> {
+        let group = self.own_group();
+        let at = group.partition_point(|&task| task < self.me);
+        group[..at].iter().rev().chain(group[at..].iter().rev()).copied().find(|&task| self.lives(task))
+    }
+
+    pub(in crate::transport::fabric) fn life(&self, task: Task) -> u32 {
+        self.known[task as usize].life
+    }
+
+    /// The process of the watched task has ended.
+    pub(in crate::transport::fabric) fn ended(&mut self, now: Duration) {
+        let Some(task) = self.watched else { return };
+        if self.counts_as_dead {
+            self.learn(task, now);
+        } else {
+            self.known[task as usize].state = State::Closed;
+        }
+        self.move_on(now);
+    }
+
+    /// The watched task has confirmed that it is watched.
+    pub(in crate::transport::fabric) fn is_open(&mut self, task: Task) {
+        self.counts_as_dead |= self.watched == Some(task);
+    }
+
+    /// A task has ended LAPI.
+    pub(in crate::transport::fabric) fn closed(&mut self, task: Task, now: Duration) {
+        if self.lives(task) {
+            self.known[task as usize].state = State::Closed;
+            self.renew(task, now);
+            self.move_on(now);
+        }
+    }
+
+    /// A task was replaced: another process has its number.
+    pub(in crate::transport::fabric) fn replaced(&mut self, task: Task, life: u32, now: Duration) {
+        let known = &mut self.known[task as usize];
+        if task != self.me && known.life != life {
+            *known = Known { state: State::Lives, life, passed: false, spread: false };
+            self.errands.retain(|errand| errand.dead != task);
+            self.move_on(now);
+        }
+    }
+
+    /// A notice has arrived.
+    pub(in crate::transport::fabric) fn note(&mut self, from: Task, notice: Notice, now: Duration) {
+        match notice {
+            Notice::Confirmed { task, life } => {
+                let lives = self.lives(from);
+                if self.life(task) == life {
+                    let group = self.group_of[from as usize];
+                    let own = |errand: &&mut Errand| errand.dead == task && errand.group == group;
+                    if let Some(errand) = self.errands.iter_mut().find(own).filter(|_| lives) {
+                        (errand.to, errand.confirmed) = (from, true);
+                    }
+                }
+            }
+            Notice::Died { task, life, confirm } => {
+                let abroad = self.group_of[from as usize] != self.group_of[self.me as usize];
+                if task != self.me && self.life(task) == life {
+                    self.learn(task, now);
+                    if abroad {
+                        self.pass_on(task);
+                    }
+                    self.move_on(now);
+                }
+                if confirm {
+                    self.send(from, Notice::Confirmed { task, life });
+                }
+            }
+        }
+    }
+
+    /// Gives notices that were not confirmed to others.
+    pub(in crate::transport::fabric) fn serve(&mut self, now: Duration) {
+        let late = |errand: &Errand| !errand.confirmed && errand.due <= now;
+        let mut at = 0;
+        while at < self.errands.len() {
+            if late(&self.errands[at]) && !self.go(at, now) {
+                self.errands.swap_remove(at);
+            } else {
+                at += 1;
+            }
+        }
+    }
+
+    /// When [`Self::serve`] is to be called.
+    pub(in crate::transport::fabric) fn due(&self) -> Option<Duration> {
+        self.errands.iter().filter(|errand| !errand.confirmed).map(|errand| errand.due).min()
+    }
+
+    fn own_group(&self) -> &[Task] {
+        &self.groups[self.group_of[self.me as usize] as usize]
+    }
+
+    fn lives(&self, task: Task) -> bool {
+        task != self.me && self.known[task as usize].state == State::Lives
+    }
+
+    fn died(&self, task: Task) -> bool {
+        self.known[task as usize].state == State::Died
+    }
+
+    /// The other tasks of the group in the order of the ring.
+    fn after_me(&self) -> impl Iterator<Item = Task> + '_ {
+        let group = self.own_group();
+        let at = group.partition_point(|&task| task <= self.me);
+        group[at..].iter().chain(&group[..at]).copied().filter(|&task| task != self.me)
+    }
+
+    fn next_living(&self) -> Option<Task> {
+        self.after_me().find(|&task| self.lives(task))
+    }
+
+    fn send(&mut self, to: Task, notice: Notice) {
+        self.actions.push_back(Action::Send(to, notice));
+    }
+
+    fn learn(&mut self, task: Task, now: Duration) {
+        let known = &mut self.known[task as usize];
+        if known.state == State::Lives {
+            known.state = State::Died;
+            self.actions.push_back(Action::Report(task));
+            self.renew(task, now);
+        }
+    }
+
+    /// What `task` has confirmed it may not have passed on.
+    fn renew(&mut self, task: Task, now: Duration) {
+        for errand in self.errands.iter_mut().filter(|errand| errand.to == task) {
+            (errand.confirmed, errand.due) = (false, now);
+        }
+        self.serve(now);
+    }
+
+    /// Sends notices to all of this task's group, once.
+    fn pass_on(&mut self, dead: Task) {
+        if !std::mem::replace(&mut self.known[dead as usize].passed, true) {
+            let notice = Notice::Died { task: dead, life: self.life(dead), confirm: false };
+            let others: Vec<Task> = self.after_me().filter(|&task| self.lives(task)).collect();
+            others.into_iter().for_each(|task| self.send(task, notice));
+        }
+    }
+
+    /// Watches the nearest living task, and takes over the notices of the dead ones before it.
+    fn move_on(&mut self, now: Duration) {
+        let next = self.next_living();
+        if self.watched != next {
+            // Of a task after one that has ended LAPI it is unknown whether it has done so, too.
+            let closed = |task: Task| self.known[task as usize].state == State::Closed;
+            let after_closed = self.after_me().take_while(|&task| Some(task) != next).any(closed);
+            self.counts_as_dead = !after_closed;
+            self.watched = next;
+        }
+        let dead: Vec<Task> = self.after_me().take_while(|&task| Some(task) != next).collect();
+        for task in dead {
+            if self.died(task) && !std::mem::replace(&mut self.known[task as usize].spread, true) {
+                self.pass_on(task);
+                self.spread(task, now);
+            }
+        }
+    }
+
+    /// Sends a notice to each other group.
+    fn spread(&mut self, dead: Task, now: Duration) {
+        let own = self.group_of[self.me as usize];
+        for group in (0..self.groups.len() as u32).filter(|&group| group != own) {
+            let errand = Errand { dead, group, to: self.me, confirmed: false, attempts: 0, due: now };
+            self.errands.push(errand);
+            if !self.go(self.errands.len() - 1, now) {
+                self.errands.pop();
+            }
+        }
+    }
+
+    /// Sends the notice to the next task of the other group. `false`: there is none, or none replies.
+    fn go(&mut self, at: usize, now: Duration) -> bool {
+        let Errand { dead, group, to, attempts, .. } = self.errands[at];
+        let group = &self.groups[group as usize];
+        // The tasks of this group begin with different ones of that group.
+        let after = if attempts == 0 {
+            self.me as usize % group.len()
+        } else {
+            group.partition_point(|&task| task <= to)
+        };
+        let next = group[after..].iter().chain(&group[..after]).copied().find(|&task| self.lives(task));
+        let Some(next) = next.filter(|_| attempts < ATTEMPTS) else { return false };
+        let wait = (PATIENCE * (1 << attempts.min(8))).min(LONGEST_PATIENCE);
+        let errand = &mut self.errands[at];
+        (errand.to, errand.confirmed, errand.attempts, errand.due) = (next, false, attempts + 1, now + wait);
+        self.send(next, Notice::Died { task: dead, life: self.life(dead), confirm: true });
+        true
+    }
+}

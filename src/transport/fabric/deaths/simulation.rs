@@ -1,0 +1,232 @@
+//! Rings of tasks in one process, which die at any moment: all that live must learn all deaths.
+
+use super::ring::{Action, Notice, Ring};
+use crate::base::rng::Rng;
+use crate::transport::Task;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+struct Simulation {
+    rng: Rng,
+    rings: Vec<Option<Ring>>,
+    group_of: Vec<u32>,
+    /// The messages of each pair, in order.
+    links: BTreeMap<(Task, Task), VecDeque<Notice>>,
+    reported: Vec<BTreeSet<Task>>,
+    /// Tasks that have ended LAPI.
+    closed: BTreeSet<Task>,
+    died: BTreeSet<Task>,
+    now: Duration,
+    sent: u64,
+}
+
+impl Simulation {
+    fn new(seed: u64, tasks: u32, hosts: u64) -> Self {
+        let mut rng = Rng::new(seed);
+        let mut numbers: Vec<u32> = (0..tasks).map(|_| rng.below(hosts) as u32).collect();
+        // Groups are numbered without gaps.
+        let used: BTreeSet<u32> = numbers.iter().copied().collect();
+        for number in &mut numbers {
+            *number = used.iter().position(|other| other == number).expect("used") as u32;
+        }
+        let lives: Vec<u32> = (0..tasks).map(|task| task + 100).collect();
+        let rings = (0..tasks).map(|me| Some(Ring::new(me, numbers.clone(), &lives))).collect();
+        Self {
+            rng,
+            rings,
+            group_of: numbers,
+            links: BTreeMap::new(),
+            reported: vec![BTreeSet::new(); tasks as usize],
+            closed: BTreeSet::new(),
+            died: BTreeSet::new(),
+            now: Duration::ZERO,
+            sent: 0,
+        }
+    }
+
+    fn tasks(&self) -> u64 {
+        self.rings.len() as u64
+    }
+
+    fn collect(&mut self, me: Task) {
+        let Some(ring) = &mut self.rings[me as usize] else { return };
+        while let Some(action) = ring.next_action() {
+            match action {
+                Action::Send(to, notice) => {
+                    assert_ne!(to, me);
+                    self.sent += 1;
+                    self.links.entry((me, to)).or_default().push_back(notice);
+                }
+                Action::Report(task) => {
+                    assert!(self.died.contains(&task), "task {me} reports task {task}, which has not died");
+                    assert!(self.reported[me as usize].insert(task), "reported once");
+                }
+            }
+        }
+    }
+
+    /// One message arrives, if there is one, and returns its receiver. To a task that is gone it gets lost.
+    fn deliver(&mut self) -> Option<Task> {
+        self.links.retain(|_, link| !link.is_empty());
+        if self.links.is_empty() {
+            return None;
+        }
+        let at = self.rng.below(self.links.len() as u64) as usize;
+        let (&(from, to), link) = self.links.iter_mut().nth(at).expect("a link");
+        let notice = link.pop_front().expect("not empty");
+        if let Some(ring) = &mut self.rings[to as usize] {
+            ring.note(from, notice, self.now);
+            self.collect(to);
+        }
+        Some(to)
+    }
+
+    /// A task looks at the process that it watches, and at the time.
+    fn look(&mut self, me: Task) {
+        let now = self.now;
+        let Some(ring) = &mut self.rings[me as usize] else { return };
+        // The process of one that has ended LAPI may end at any time, or go on.
+        let gone = ring.watched().filter(|&task| self.rings[task as usize].is_none());
+        let gone = gone.filter(|task| !self.closed.contains(task) || self.rng.chance(0.5));
+        let Some(ring) = &mut self.rings[me as usize] else { return };
+        if gone.is_some() {
+            ring.ended(now);
+        }
+        ring.serve(now);
+        self.collect(me);
+    }
+
+    /// A task dies; some of what it has just sent does not arrive.
+    fn kill(&mut self, task: Task) {
+        if self.rings[task as usize].take().is_none() {
+            return;
+        }
+        self.died.insert(task);
+        let links: Vec<_> = self.links.iter_mut().filter(|((from, _), _)| *from == task).collect();
+        for (_, link) in links {
+            link.truncate(self.rng.below(link.len() as u64 + 1) as usize);
+        }
+    }
+
+    /// A task ends LAPI: those that know it and live are informed, as its watcher is.
+    fn close(&mut self, task: Task) {
+        let Some(ring) = self.rings[task as usize].take() else { return };
+        self.closed.insert(task);
+        for other in [ring.watcher(), ring.watched()].into_iter().flatten() {
+            if let Some(ring) = &mut self.rings[other as usize] {
+                ring.closed(task, self.now);
+                self.collect(other);
+            }
+        }
+    }
+
+    /// Until nothing happens any more.
+    fn settle(&mut self) {
+        for _ in 0..400 {
+            while self.deliver().is_some() {}
+            for me in 0..self.rings.len() {
+                self.look(me as Task);
+            }
+            self.now += Duration::from_millis(100);
+        }
+    }
+
+    fn check(&self, seed: u64) {
+        for (me, ring) in self.rings.iter().enumerate().filter(|(_, ring)| ring.is_some()) {
+            let missing: Vec<_> = self.died.difference(&self.reported[me]).collect();
+            let groups = &self.group_of;
+            // A host of which no task lives is found by probes.
+            let found = |task: &Task| {
+                let group = groups[*task as usize];
+                self.rings.iter().zip(groups).any(|(ring, of)| ring.is_some() && *of == group)
+            };
+            let missing: Vec<_> = missing.into_iter().filter(|task| found(task)).collect();
+            assert!(missing.is_empty(), "seed {seed}: task {me} of {groups:?} does not know of {missing:?}");
+            assert!(ring.as_ref().is_some_and(|ring| ring.due().is_none() || self.died.len() > 1));
+        }
+    }
+}
+
+#[test]
+fn every_living_task_learns_every_death() {
+    for seed in 1..=3000 {
+        let mut rng = Rng::stream(seed, 1);
+        let tasks = 2 + rng.below(12) as u32;
+        let mut all = Simulation::new(seed, tasks, 1 + rng.below(4));
+        for _ in 0..rng.below(200) {
+            match all.rng.below(8) {
+                0 if all.died.len() as u64 + 1 < all.tasks() => {
+                    let victim = all.rng.below(all.tasks()) as Task;
+                    all.kill(victim);
+                }
+                1..4 => {
+                    let me = all.rng.below(all.tasks()) as Task;
+                    all.look(me);
+                }
+                4 => all.now += Duration::from_millis(all.rng.below(200)),
+                _ => {
+                    // Perhaps the receiver dies in the middle of what it does next.
+                    let receiver = all.deliver().filter(|_| all.rng.chance(0.2));
+                    receiver.into_iter().for_each(|task| all.kill(task));
+                }
+            }
+        }
+        all.settle();
+        all.check(seed);
+    }
+}
+
+#[test]
+fn a_task_that_ends_lapi_is_not_reported() {
+    for seed in 1..=2000 {
+        let tasks = 2 + Rng::stream(seed, 1).below(10) as u32;
+        let mut all = Simulation::new(seed, tasks, 3);
+        for _ in 0..60 {
+            let task = all.rng.below(all.tasks()) as Task;
+            match all.rng.below(6) {
+                0 => all.close(task),
+                1..4 => all.look(task),
+                _ => drop(all.deliver()),
+            }
+        }
+        // `collect` fails for any report.
+        all.settle();
+        assert_eq!(all.sent, 0, "seed {seed}: there is nothing to be said");
+    }
+}
+
+#[test]
+fn one_death_costs_few_messages() {
+    let hosts = 8;
+    let groups: Vec<u32> = (0..64).map(|task| task / 8).collect();
+    let mut all = Simulation::new(1, 64, 1);
+    let lives: Vec<u32> = (0..64).collect();
+    all.rings = (0..64).map(|me| Some(Ring::new(me, groups.clone(), &lives))).collect();
+    all.group_of = groups;
+    all.kill(20);
+    all.settle();
+    all.check(1);
+    // To its own host, and to one task of each other host, which confirms it and passes it on.
+    let most = 6 + (hosts - 1) * (1 + 1 + 7);
+    assert!(all.sent <= most, "{} messages", all.sent);
+}
+
+#[test]
+fn a_replaced_task_is_not_taken_for_the_one_before() {
+    let mut ring = Ring::new(0, vec![0, 0, 1], &[10, 11, 12]);
+    let now = Duration::ZERO;
+    let died = |task, life| Notice::Died { task, life, confirm: false };
+    ring.note(2, died(1, 99), now);
+    assert_eq!((ring.next_action(), ring.watched()), (None, Some(1)), "another process");
+    ring.ended(now);
+    let actions: Vec<Action> = std::iter::from_fn(|| ring.next_action()).collect();
+    let sent = Action::Send(2, Notice::Died { task: 1, life: 11, confirm: true });
+    assert_eq!(actions, [Action::Report(1), sent]);
+    assert_eq!(ring.watched(), None);
+    ring.replaced(1, 13, now);
+    assert_eq!(ring.watched(), Some(1));
+    ring.note(2, died(1, 11), now);
+    assert_eq!((ring.next_action(), ring.watched()), (None, Some(1)), "a late notice");
+    ring.note(2, died(1, 13), now);
+    assert_eq!(ring.next_action(), Some(Action::Report(1)));
+}
