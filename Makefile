@@ -1,6 +1,7 @@
 # make            build the library and the tools
 # make deps       install what the build and the tests need (Debian), when it is missing
 # make demo       build, compile two samples and run each with two tasks
+# make demo-net   the same samples, with their tasks on two hosts, which are network namespaces of this machine
 # make test       everything that must hold: formatting, lints, all tests
 # make test-crowded  the tests of the library's behaviour with LAPI_SPIN=0, on 2 processors, with 16 tasks where any number will do
 # make check-all  test, test-crowded, sanitize, interop, deb-test, soak (10 minutes), fuzz (1 minute each), and a summary
@@ -42,7 +43,7 @@ SECONDS ?= 60
 TASKS ?= 8
 SEED ?=
 
-.PHONY: all library library32 compat catalogues interop deps demo test test-crowded check-all loom sanitize soak bench bench-interrupt bench-instructions fuzz install uninstall stage \
+.PHONY: all library library32 compat catalogues interop deps demo demo-net test test-crowded check-all loom sanitize soak bench bench-interrupt bench-instructions fuzz install uninstall stage \
 	deb deb-test clean
 all: library compat catalogues $(if $(RELEASE32),library32)
 
@@ -82,15 +83,20 @@ $(CATALOGS)/%/liblapi.cat: packaging/catalogs/%.msg
 	@if command -v gencat >/dev/null; then gencat $@ $<; else echo "== no gencat here: no catalogue from $<"; fi
 
 deps:
-	ci/deps.sh build test
+	ci/deps.sh build test net slurm
 
 demo:
 	ci/deps.sh build
 	$(MAKE) stage
 	ci/demo.sh "$(STAGE)"
 
+demo-net:
+	ci/deps.sh build net
+	$(MAKE) stage
+	ci/demo-net.sh "$(STAGE)"
+
 test:
-	ci/deps.sh build test
+	ci/deps.sh build test net slurm
 	ci/fmt.sh
 	ci/clippy.sh
 	ci/loom.sh

@@ -5,14 +5,11 @@
 #   QUICK=1 benches/run.sh    under one minute, coarser
 #   WRITE=1 benches/run.sh    also puts the tables into docs/performance.md
 #
-# LAPI_STAGE names the installed library (default target/stage), BENCH_BUILD the folder for programs and raw
-# results (default target/bench), ROUNDS the number of rounds, BENCH_CPUS the two processors.
+# ROUNDS is the number of rounds, BENCH_CPUS the two processors; the other variables are described in common.sh.
 set -eu
 
-root=$(cd "$(dirname "$0")/.." && pwd)
-stage=${LAPI_STAGE:-$root/target/stage}
-build=${BENCH_BUILD:-$root/target/bench}
-raw=$build/raw.txt
+name=bench folder=
+. "$(dirname "$0")/common.sh"
 report=$build/tables.md
 if [ "${QUICK:-0}" = 1 ]; then
     rounds=${ROUNDS:-3} ms=5 limit=50 last=56
@@ -20,11 +17,6 @@ else
     rounds=${ROUNDS:-7} ms=16 limit=210 last=230
 fi
 status=0
-
-say() { echo "bench: $*" >&2; }
-
-# Which binary was measured: the tree may have changed since it was built.
-fingerprint() { sha256sum "$stage/lib/liblapi_r.so" | cut -c1-12; }
 
 # The peer is a Debian package; without it the table has no peer, and has a note.
 find_ucx() {
@@ -51,13 +43,7 @@ measure() {
     fi
 }
 
-mkdir -p "$build"
-: >"$raw"
-if [ "$(nproc)" -lt 2 ]; then
-    say "two processors are needed"
-    exit 1
-fi
-cflags="-O2 -std=gnu11 -Wall -Wextra"
+need_two_processors
 ${CC:-cc} $cflags -o "$build/floor" "$root/benches/floor.c"
 
 lapi=no
@@ -83,7 +69,7 @@ else
 fi
 
 start=$(date +%s)
-load_before=$(cut -d' ' -f1-3 /proc/loadavg)
+load_before=$(load)
 done_rounds=0 longest=0
 for round in $(seq "$rounds"); do
     round_start=$(date +%s)
@@ -108,7 +94,7 @@ for round in $(seq "$rounds"); do
     round_took=$(($(date +%s) - round_start))
     [ "$round_took" -le "$longest" ] || longest=$round_took
 done
-load_after=$(cut -d' ' -f1-3 /proc/loadavg)
+load_after=$(load)
 if [ $lapi = yes ] && [ "$(fingerprint)" != "$library" ]; then
     say "the library in $stage was replaced during the run: these figures belong to no one build and are not reported"
     exit 1
@@ -118,9 +104,9 @@ fi
     command="make bench"
     [ "${QUICK:-0}" = 1 ] && command="QUICK=1 make bench"
     echo "- command: \`$command\`, $done_rounds rounds, $(date -u +%Y-%m-%d)"
-    echo "- processor: $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) in use here$(grep -q '^flags.* hypervisor' /proc/cpuinfo && echo ', in a virtual machine')"
+    echo "- processor: $(describe_processor)"
     echo "- kernel $(uname -r), $(${CC:-cc} --version | head -n 1)"
-    echo "- liblapi_r.so with SHA-256 $library, tree at $(git -C "$root" describe --always --dirty 2>/dev/null || echo 'no git'); UCX: $ucx_version"
+    echo "- $(describe_library "$library"); UCX: $ucx_version"
     echo "- load of the machine before: $load_before, after: $load_after (1, 5 and 15 minutes)"
     if [ "$done_rounds" -lt 5 ] || [ "${load_before%%.*}" -ge 1 ]; then
         echo "- caution: fewer than five rounds, or a machine that was busy with other work; figures above 200 µs then hold interruptions and are rough"
@@ -132,14 +118,7 @@ cat "$report"
 if [ "${WRITE:-0}" = 1 ] && [ $status != 0 ]; then
     say "something failed above: docs/performance.md stays as it is"
 elif [ "${WRITE:-0}" = 1 ]; then
-    page=$root/docs/performance.md
-    awk -v report="$report" '
-        /^<!-- tables: begin -->$/ { print; print ""; while ((getline text < report) > 0) print text; print ""; skip = 1 }
-        /^<!-- tables: end -->$/ { skip = 0 }
-        !skip { print }
-    ' "$page" >"$page.new"
-    mv "$page.new" "$page"
-    say "tables written into docs/performance.md"
+    write_tables tables "$report"
 fi
 say "took $(($(date +%s) - start)) s; raw results in $raw"
 exit $status

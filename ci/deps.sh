@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that are missing for the purposes named: build, test, bench, sanitize, interop, deb.
+# Installs the Debian packages that are missing for the purposes named: build, test, net, slurm, bench, sanitize, instructions, interop, deb.
 set -eu
 
 missing=()
@@ -40,6 +40,22 @@ for purpose in "$@"; do
         # Programs also find the library by these.
         need pkg-config command -v pkg-config
         need cmake command -v cmake
+        ;;
+    net)
+        # Hosts that are network namespaces, and a launcher that starts tasks on them. About 1 s.
+        need iproute2 test -x "$(PATH=$PATH:/usr/sbin:/sbin command -v ip)"
+        need mpich command -v mpiexec.hydra
+        ;;
+    slurm)
+        # Without these tests/tests/launchers and hosts skip what they have of them, and say so. Open MPI, and a cluster that the
+        # tests start and remove.
+        need openmpi-bin command -v mpirun.openmpi
+        need libpmix2 test -e /usr/lib/x86_64-linux-gnu/libpmix.so.2
+        need slurm-wlm-basic-plugins test -e /usr/lib/x86_64-linux-gnu/slurm-wlm/mpi_pmi2.so
+        need slurmctld test -x /usr/sbin/slurmctld
+        need slurmd test -x /usr/sbin/slurmd
+        need slurm-client command -v srun
+        need munge test -x /usr/sbin/munged
         ;;
     sanitize)
         # gcc itself has the list of a sanitizer's libraries and its start-up object. The runtime is Rust's.

@@ -1,7 +1,7 @@
 ! lapif.h: LAPI for Fortran, 32-bit programs.
 ! SPDX-License-Identifier: Apache-2.0 OR MIT
 !
-! Generated: change fortran/tests/lapif, and not this. Anew:
+! Generated from fortran/tests/lapif, by
 ! UPDATE_HEADER=1 cargo test -p openlapi-fortran --test lapif
 !
 ! For include 'lapif.h' in fixed and in free form: statements stand

@@ -31,7 +31,8 @@ typedef enum {
   NULL_DEV = 0,
   UDP_DEV = 8,
   LAPI_SHM_DEV = 32, /* shared memory: every task of the job is on this machine */
-  LAPI_SELF_DEV = 33 /* the job has one task */
+  LAPI_SELF_DEV = 33, /* the job has one task */
+  LAPI_FABRIC_DEV = 34 /* libfabric, and shared memory within a host */
 } css_dev_t;
 typedef css_dev_t lapi_dev_t;
 

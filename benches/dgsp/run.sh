@@ -5,23 +5,15 @@
 #   benches/dgsp/run.sh               about a minute
 #   KIB="4 64 4096" benches/dgsp/run.sh    other sizes of message
 #
-# LAPI_STAGE names the installed library (default target/stage), BENCH_BUILD the folder for programs and raw results
-# (default target/bench/dgsp). A system that is not installed is left out, and the table says so.
+# A system that is not installed is left out, and the table says so. The other variables are described in ../common.sh.
 set -eu
 
-here=$(cd "$(dirname "$0")" && pwd)
-root=$(cd "$here/../.." && pwd)
-stage=${LAPI_STAGE:-$root/target/stage}
-build=${BENCH_BUILD:-$root/target/bench/dgsp}
-raw=$build/raw.txt
+name="dgsp bench" folder=dgsp
+. "$(dirname "$0")/../common.sh"
 ms=${MS:-60}
 # The hand-written loops are the reference: optimised as far as possible without -march.
 cflags="-O3 -std=gnu11 -Wall -Wextra"
 systems=
-mkdir -p "$build"
-: >"$raw"
-
-say() { echo "dgsp bench: $*" >&2; }
 
 # system NAME COMPILER FILE: builds the program of a system whose compiler is installed.
 system() {
@@ -71,4 +63,4 @@ awk '
     }
 ' "$raw"
 echo
-echo "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(cc --version | head -n 1), load $(cut -d' ' -f1-3 /proc/loadavg)"
+echo "$(processor), $(cc --version | head -n 1), load $(load)"

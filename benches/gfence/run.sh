@@ -6,22 +6,15 @@
 #
 # The two take turns in one run, because a machine that does other work as well gives each of them another share in each
 # minute. The table has the middle of all, and the middle of the ratios of the pairs: below 1, LAPI is faster.
-# LAPI_STAGE names the installed library (default target/stage), BENCH_BUILD the folder for programs and raw results
-# (default target/bench/gfence).
+# The other variables are described in ../common.sh.
 set -eu
 
-here=$(cd "$(dirname "$0")" && pwd)
-root=$(cd "$here/../.." && pwd)
-stage=${LAPI_STAGE:-$root/target/stage}
-build=${BENCH_BUILD:-$root/target/bench/gfence}
-raw=$build/raw.txt
+name="gfence bench" folder=gfence
+. "$(dirname "$0")/../common.sh"
 pairs=${PAIRS:-11}
-cflags="-O2 -std=gnu11 -Wall -Wextra"
-mkdir -p "$build"
-: >"$raw"
 
 if ! command -v mpicc.openmpi >/dev/null 2>&1; then
-    echo "gfence bench: no mpicc.openmpi; ci/deps.sh bench installs it" >&2
+    say "no mpicc.openmpi; ci/deps.sh bench installs it"
     exit 1
 fi
 # shellcheck disable=SC2086
@@ -64,4 +57,4 @@ awk '
     END { row() }
 ' "$raw"
 echo
-echo "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) processors, $(mpirun.openmpi --version | head -n 1), load $(cut -d' ' -f1-3 /proc/loadavg)"
+echo "$(processor), $(nproc) processors, $(mpirun.openmpi --version | head -n 1), load $(load)"

@@ -1,14 +1,14 @@
-#!/usr/bin/env bash
+#!/bin/sh
 # Counts the instructions of an 8-byte LAPI_Put and LAPI_Amsend at their origin, with callgrind, which repeats its counts where
-# times do not. LAPI_STAGE names the installation; CALLS (2000) how many calls are counted.
+# times do not. CALLS (2000) is the number of calls; the other variables are described in ../common.sh.
 set -eu
-cd "$(dirname "$0")"
-build=${BENCH_BUILD:-../../target/bench/instructions}
+
+name=instructions folder=instructions
+. "$(dirname "$0")/../common.sh"
 calls=${CALLS:-2000}
-mkdir -p "$build"
-build=$(cd "$build" && pwd)
-command -v valgrind >/dev/null || { echo "instructions: there is no valgrind here (ci/deps.sh instructions)" >&2; exit 1; }
-"$LAPI_STAGE/bin/mpcc_r" -O2 instructions.c -o "$build/instructions"
+command -v valgrind >/dev/null || { say "no valgrind; ci/deps.sh instructions installs it"; exit 1; }
+# shellcheck disable=SC2086
+"$stage/bin/mpcc_r" $cflags "$here/instructions.c" -o "$build/instructions"
 # Only task 0 runs under valgrind; the warm-up of 100 calls is part of the count.
 cat >"$build/task.sh" <<SCRIPT
 if [ "\$MP_CHILD" = 0 ]; then
@@ -21,7 +21,7 @@ for what in put amsend self; do
     least=
     for _ in 1 2 3 4 5; do
         rm -f "$build/out.$what"
-        MP_INFOLEVEL=0 LAPI_SPIN=100000000 timeout 300 "$LAPI_STAGE/bin/poe" sh "$build/task.sh" "$what" "$calls" -procs 2 \
+        MP_INFOLEVEL=0 LAPI_SPIN=100000000 timeout 300 "$stage/bin/poe" sh "$build/task.sh" "$what" "$calls" -procs 2 \
             >"$build/log.$what" 2>&1 || { cat "$build/log.$what" >&2; exit 1; }
         total=$(sed -n 's/^summary: *\([0-9]*\).*/\1/p;s/^totals: *\([0-9]*\).*/\1/p' "$build/out.$what" | head -n 1)
         each=$((total / (calls + 100)))

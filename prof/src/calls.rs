@@ -1,30 +1,5 @@
 //! What is counted separately: the calls, the handlers, and the ways in which data moves.
 
-/// Declares an enumeration of u16 from 1 on whose members have names.
-macro_rules! named {
-    ($(#[$about:meta])* $name:ident { $($member:ident = $text:literal, $class:ident;)* }) => {
-        $(#[$about])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[repr(u16)]
-        pub enum $name { None, $($member,)* }
-
-        impl $name {
-            /// All of them, in the order of their numbers, from 1.
-            pub const ALL: &[$name] = &[$($name::$member,)*];
-
-            /// The name that reports show.
-            pub fn name(self) -> &'static str {
-                match self { $name::None => "", $($name::$member => $text,)* }
-            }
-
-            /// Its class in the timeline.
-            pub fn class(self) -> Class {
-                match self { $name::None => Class::Other, $($name::$member => Class::$class,)* }
-            }
-        }
-    };
-}
-
 /// The classes of the timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
@@ -53,56 +28,87 @@ impl Class {
     pub const MOVING: usize = 4;
 }
 
-named! {
-    /// A call, or a request of LAPI_Xfer, or a kind of handler.
-    Call {
-        Init = "LAPI_Init", Other;
-        Term = "LAPI_Term", Other;
-        Qenv = "LAPI_Qenv", Other;
-        Senv = "LAPI_Senv", Other;
-        MsgString = "LAPI_Msg_string", Other;
-        AddrSet = "LAPI_Addr_set", Other;
-        AddrGet = "LAPI_Addr_get", Other;
-        Address = "LAPI_Address", Other;
-        AddressInit = "LAPI_Address_init", Wait;
-        AddressInit64 = "LAPI_Address_init64", Wait;
-        Put = "LAPI_Put", Put;
-        Get = "LAPI_Get", Get;
-        Amsend = "LAPI_Amsend", Am;
-        Rmw = "LAPI_Rmw", Rmw;
-        Rmw64 = "LAPI_Rmw64", Rmw;
-        Util = "LAPI_Util", Other;
-        Getcntr = "LAPI_Getcntr", Wait;
-        Setcntr = "LAPI_Setcntr", Other;
-        Waitcntr = "LAPI_Waitcntr", Wait;
-        Probe = "LAPI_Probe", Wait;
-        Msgpoll = "LAPI_Msgpoll", Wait;
-        Fence = "LAPI_Fence", Wait;
-        Gfence = "LAPI_Gfence", Wait;
-        Amsendv = "LAPI_Amsendv", Am;
-        Putv = "LAPI_Putv", Put;
-        Getv = "LAPI_Getv", Get;
-        NopollWait = "LAPI_Nopoll_wait", Wait;
-        PurgeTotask = "LAPI_Purge_totask", Other;
-        ResumeTotask = "LAPI_Resume_totask", Other;
-        SetcntrWstatus = "LAPI_Setcntr_wstatus", Other;
-        XferGet = "LAPI_Xfer GET", Get;
-        XferAm = "LAPI_Xfer AM", Am;
-        XferPut = "LAPI_Xfer PUT", Put;
-        XferGetv = "LAPI_Xfer GETV", Get;
-        XferPutv = "LAPI_Xfer PUTV", Put;
-        XferAmv = "LAPI_Xfer AMV", Am;
-        XferRmw = "LAPI_Xfer RMW", Rmw;
-        XferDgsp = "LAPI_Xfer DGSP", Am;
-        XferAmLw = "LAPI_Xfer AM_LW", Am;
-        XferOther = "LAPI_Xfer", Other;
-        HeaderHandler = "header handler", Handler;
-        CompletionHandler = "completion handler", Handler;
-        SendHandler = "send completion handler", Handler;
-    }
+/// Declares [`Call`]: the calls of the table, by C's names, and what follows.
+macro_rules! declare {
+    ($($(#[$doc:meta])* $name:ident $call:ident $capitals:ident $arguments:tt;)*) => {
+        declare! {
+            $($name = stringify!($name),)*
+            XferGet = "LAPI_Xfer GET",
+            XferAm = "LAPI_Xfer AM",
+            XferPut = "LAPI_Xfer PUT",
+            XferGetv = "LAPI_Xfer GETV",
+            XferPutv = "LAPI_Xfer PUTV",
+            XferAmv = "LAPI_Xfer AMV",
+            XferRmw = "LAPI_Xfer RMW",
+            XferDgsp = "LAPI_Xfer DGSP",
+            XferAmLw = "LAPI_Xfer AM_LW",
+            HeaderHandler = "header handler",
+            CompletionHandler = "completion handler",
+            SendHandler = "send completion handler",
+        }
+    };
+    ($($member:ident = $text:expr,)*) => {
+        /// A call, or a request of LAPI_Xfer, or a kind of handler. LAPI_Xfer itself is a request of an unknown type.
+        #[allow(non_camel_case_types, reason = "C's names")]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(u16)]
+        pub enum Call { None, $($member,)* }
+
+        impl Call {
+            /// All of them, in the order of their numbers, from 1.
+            pub const ALL: &[Call] = &[$(Call::$member,)*];
+
+            /// The name that reports show.
+            pub fn name(self) -> &'static str {
+                match self { Call::None => "", $(Call::$member => $text,)* }
+            }
+        }
+    };
 }
 
+openlapi::for_each_call!(declare);
+
 impl Call {
+    /// Its class in the timeline.
+    pub fn class(self) -> Class {
+        match self {
+            Self::LAPI_Put | Self::LAPI_Putv | Self::XferPut | Self::XferPutv => Class::Put,
+            Self::LAPI_Get | Self::LAPI_Getv | Self::XferGet | Self::XferGetv => Class::Get,
+            Self::LAPI_Amsend
+            | Self::LAPI_Amsendv
+            | Self::XferAm
+            | Self::XferAmv
+            | Self::XferDgsp
+            | Self::XferAmLw => Class::Am,
+            Self::LAPI_Rmw | Self::LAPI_Rmw64 | Self::XferRmw => Class::Rmw,
+            Self::LAPI_Address_init
+            | Self::LAPI_Address_init64
+            | Self::LAPI_Getcntr
+            | Self::LAPI_Waitcntr
+            | Self::LAPI_Probe
+            | Self::LAPI_Msgpoll
+            | Self::LAPI_Fence
+            | Self::LAPI_Gfence
+            | Self::LAPI_Nopoll_wait => Class::Wait,
+            Self::HeaderHandler | Self::CompletionHandler | Self::SendHandler => Class::Handler,
+            Self::None
+            | Self::LAPI_Init
+            | Self::LAPI_Term
+            | Self::LAPI_Qenv
+            | Self::LAPI_Senv
+            | Self::LAPI_Msg_string
+            | Self::LAPI_Addr_set
+            | Self::LAPI_Addr_get
+            | Self::LAPI_Address
+            | Self::LAPI_Xfer
+            | Self::LAPI_Util
+            | Self::LAPI_Setcntr
+            | Self::LAPI_Purge_totask
+            | Self::LAPI_Resume_totask
+            | Self::LAPI_Setcntr_wstatus => Class::Other,
+        }
+    }
+
     /// Whether it is one of the program's handlers and not a call.
     pub fn is_handler(self) -> bool {
         self.class() == Class::Handler
@@ -111,12 +117,22 @@ impl Call {
 
 #[cfg(test)]
 mod tests {
-    use super::Call;
+    use super::{Call, Class};
+    use std::collections::BTreeSet;
 
     #[test]
-    fn numbers_follow_the_list() {
-        for (at, call) in Call::ALL.iter().enumerate() {
-            assert_eq!(*call as usize, at + 1, "{}", call.name());
-        }
+    fn numbers_and_names_are_of_one_call_each() {
+        let names: BTreeSet<&str> = Call::ALL.iter().map(|call| call.name()).collect();
+        assert_eq!(names.len(), Call::ALL.len());
+        assert_eq!(Call::ALL.last(), Some(&Call::SendHandler));
+        assert_eq!(Call::SendHandler as usize, Call::ALL.len());
+        assert_eq!(Call::LAPI_Nopoll_wait.name(), "LAPI_Nopoll_wait");
+    }
+
+    #[test]
+    fn the_table_is_divided_as_the_timeline_shows_it() {
+        let of = |class| Call::ALL.iter().filter(|call| call.class() == class).count();
+        let classes = [Class::Put, Class::Get, Class::Am, Class::Rmw, Class::Wait, Class::Handler];
+        assert_eq!(classes.map(of), [4, 4, 6, 3, 9, 3]);
     }
 }

@@ -80,7 +80,7 @@ static int put_squares(lapi_handle_t hndl, int me, int target, lapi_long_t table
     check(LAPI_Waitcntr(hndl, &delivered, 1, &left), "LAPI_Waitcntr");
     printf("task %d: completion counter after the wait: %d\n", me, left);
     sent = reason == LAPI_SUCCESS;
-    printf("task %d: the send completion handler was %s\n", me, sent ? "told LAPI_SUCCESS" : "NOT CALLED");
+    printf("task %d: the send completion handler was %s\n", me, sent ? "called with LAPI_SUCCESS" : "NOT CALLED");
     return sent;
 }
 

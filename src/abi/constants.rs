@@ -121,6 +121,8 @@ pub const UDP_DEV: lapi_dev_t = 8;
 pub const LAPI_SHM_DEV: lapi_dev_t = 32;
 /// Nothing to travel: the job has one task.
 pub const LAPI_SELF_DEV: lapi_dev_t = 33;
+/// libfabric: tasks of the job are on several machines, or LAPI_USE_SHM is `no`.
+pub const LAPI_FABRIC_DEV: lapi_dev_t = 34;
 
 /// A set of bits for lapi_info_t.protocol on entry to LAPI_Init: share the device with another protocol.
 pub const LAPI_SHARE_PROTOCOL: c_uint = 0x8000_0000;

@@ -1,10 +1,10 @@
 //! LAPI_Amsend, its form in LAPI_Xfer, and the light-weight active message.
 
-use super::{check, nudge};
+use super::check;
 use crate::abi::{LAPI_ERR_ADDR_HNDL_RANGE, LAPI_ERR_LW_DATA_LEN};
 use crate::engine::context::request::Message;
 use crate::engine::context::{ADDRESS_TABLE, Held};
-use crate::engine::transfer::origin;
+use crate::engine::progress::operations;
 use crate::error::{Error, Result};
 
 /// User header and data of a light-weight active message stay below this, in bytes.
@@ -27,9 +27,7 @@ pub unsafe fn amsend(held: &mut Held<'_>, message: &Message) -> Result<()> {
         }
     }
     // SAFETY: the caller's promise.
-    unsafe { origin::active_message(held, message) }?;
-    nudge(held, message.tgt);
-    Ok(())
+    unsafe { operations::active_message(held, message) }
 }
 
 /// Starts a light-weight active message: short, by index, without counters, and its buffers are free at once.

@@ -18,7 +18,7 @@ pub fn wanted(held: &Held<'_>) -> bool {
 /// The target is a task of the job. Always checked.
 #[inline]
 pub fn target(held: &mut Held<'_>, tgt: u32) -> Result<()> {
-    let tasks = held.core().options.tasks;
+    let tasks = held.options().tasks;
     if tgt < tasks {
         return Ok(());
     }

@@ -25,7 +25,7 @@ pub unsafe fn register(
     let verify = config::verify_dgsp(&config::process_env);
     // SAFETY: the caller's promise.
     if let (true, Some(descriptor)) = (verify, unsafe { descriptor.as_ref() }) {
-        let largest = context.and_then(|context| Some(context.enter().ok()?.core().outbox.packet_size()));
+        let largest = context.and_then(|context| Some(context.enter().ok()?.packet_size()));
         if let Some(largest) = largest.filter(|&largest| descriptor.atom_size as i64 > largest as i64) {
             let detail = format!("atom_size {}; MAX_ATOM_SIZE is {largest}", descriptor.atom_size);
             return Err(Error::new(LAPI_ERR_DGSP_ATOM, detail));
@@ -47,7 +47,7 @@ pub fn unreserve(handle: lapi_dg_handle_t) -> Result<()> {
 
 /// The function that CONTROL calls in this context (LAPI_REG_DDM_FUNC).
 pub fn register_function(held: &mut Held<'_>, function: ddm_func_p) {
-    held.core().ddm.set(function);
+    held.set_ddm_function(function);
 }
 
 /// LAPI_DGSP_PACK.
@@ -64,7 +64,7 @@ pub unsafe fn pack(request: &mut lapi_pack_dgsp_t) -> Result<()> {
 /// # Safety
 /// The buffers must be as the man page wants them, and the registered function sound to call with them.
 pub unsafe fn unpack(context: &Context, request: &mut lapi_unpack_dgsp_t) -> Result<()> {
-    let function = || context.enter().ok().and_then(|mut held| held.core().ddm.get());
+    let function = || context.enter().ok().and_then(|mut held| held.ddm_function());
     // SAFETY: the caller's promise.
     unsafe { pack::unpack(&REGISTRY, request, function) }
 }
@@ -91,7 +91,7 @@ pub struct DgspMessage {
 pub unsafe fn amsend(held: &mut Held<'_>, request: DgspMessage) -> Result<()> {
     let DgspMessage { message, dgsp, udata, bytes, contiguous } = request;
     let program = REGISTRY.lookup(dgsp)?;
-    program.check_atom(held.core().outbox.packet_size())?;
+    program.check_atom(held.packet_size())?;
     let atom = program.atom_size();
     let layout = if contiguous {
         Ok(Layout::contiguous(udata.cast_mut(), bytes))

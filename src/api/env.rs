@@ -3,12 +3,12 @@
 use super::MAX_UHDR;
 use crate::abi::*;
 use crate::config::Env;
+use crate::engine::context::queries::Statistics;
 use crate::engine::context::statistics::Path;
-use crate::engine::context::{ADDRESS_TABLE, Context, Core, Held};
+use crate::engine::context::{ADDRESS_TABLE, Context, Held};
 use crate::engine::progress::wait::make_progress;
 use crate::error::catalog::{self, Found};
 use crate::error::{self, Error, Result};
-use crate::transport::{Limits, Reach};
 use std::ffi::c_int;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -34,14 +34,13 @@ pub enum Answer {
 /// The value of a query (man page LAPI_Qenv, appendix D).
 pub fn query(held: &mut Held<'_>, query: lapi_query_t) -> Result<Answer> {
     make_progress(held);
-    let context = held.context();
-    let settings = &context.settings;
-    let core = held.core();
-    let (options, advertised) = (&core.options, &core.options.advertised);
-    let shared = options.tasks > 1;
+    let settings = &held.context().settings;
+    let options = held.options();
+    let advertised = &options.advertised;
     Ok(Answer::Number(match query {
         TASK_ID => options.me as c_int,
-        NUM_TASKS | QUERY_SHM_NUM_TASKS => options.tasks as c_int,
+        NUM_TASKS => options.tasks as c_int,
+        QUERY_SHM_NUM_TASKS => options.hosts.sharing().len() as c_int,
         MAX_UHDR_SZ => MAX_UHDR as c_int,
         MAX_DATA_SZ => c_int::MAX,
         ERROR_CHK => settings.error_check.load(Relaxed).into(),
@@ -50,29 +49,32 @@ pub fn query(held: &mut Held<'_>, query: lapi_query_t) -> Result<Answer> {
         MAX_TIMEOUT => *TIMEOUTS.end(),
         INTERRUPT_SET => settings.interrupts.load(Relaxed).into(),
         MAX_PORTS => INSTANCES as c_int,
-        MAX_PKT_SZ | MAX_ATOM_SIZE => core.outbox.packet_size() as c_int,
+        MAX_PKT_SZ | MAX_ATOM_SIZE => held.packet_size() as c_int,
         NUM_REX_BUFS => advertised.rexmit_buffers,
         REX_BUF_SZ => advertised.rexmit_size,
         LOC_ADDRTBL_SZ => ADDRESS_TABLE as c_int,
         EPOCH_NUM | USE_THRESH => 0,
-        RCV_FIFO_SIZE => limits(core).receive_buffer as c_int,
+        RCV_FIFO_SIZE => held.limits().receive_buffer as c_int,
         BUF_CP_SIZE => options.copy_limit as c_int,
-        MAX_PKTS_OUT => limits(core).window as c_int,
+        MAX_PKTS_OUT => held.limits().window as c_int,
         ACK_THRESHOLD => settings.ack_threshold.load(Relaxed),
-        QUERY_SHM_ENABLED => shared.into(),
-        QUERY_SHM_TASKS => return Ok(Answer::List((0..options.tasks as c_int).collect())),
-        // What goes over a network; there is none yet.
-        QUERY_STATISTICS => return Ok(Answer::Statistics(lapi_statistics_t::default())),
-        QUERY_SHM_STATISTICS => return Ok(Answer::Statistics(peers(core).as_statistics())),
-        QUERY_LOCAL_SEND_STATISTICS => return Ok(Answer::Statistics(core.stats.local.as_statistics())),
+        QUERY_SHM_ENABLED => (options.hosts.sharing().len() > 1).into(),
+        QUERY_SHM_TASKS => {
+            return Ok(Answer::List(options.hosts.sharing().into_iter().map(|task| task as c_int).collect()));
+        }
+        QUERY_STATISTICS => return Ok(Answer::Statistics(held.statistics().network.as_statistics())),
+        QUERY_SHM_STATISTICS => return Ok(Answer::Statistics(held.statistics().peers.as_statistics())),
+        QUERY_LOCAL_SEND_STATISTICS => {
+            return Ok(Answer::Statistics(held.statistics().local.as_statistics()));
+        }
         PRINT_STATISTICS => {
-            let peers = peers(core);
-            let text = statistics(core.options.me, &peers, &core.stats.local);
+            let me = options.me;
+            let text = lines(me, &held.statistics());
             // Without the lock: another thread may hold that of stdout and wait for this one.
             held.unlocked(|| print(&text));
             return Ok(Answer::Printed);
         }
-        BULK_XFER => has_bulk_transfer(core).into(),
+        BULK_XFER => held.has_bulk_transfer().into(),
         BULK_MIN_MSG_SIZE => advertised.bulk_minimum,
         _ => return Err(unknown(query)),
     }))
@@ -153,37 +155,20 @@ fn system_error(code: c_int) -> Option<String> {
     (!text.starts_with("Unknown error")).then_some(text)
 }
 
-/// The counts of data to and from other tasks, with what they have fetched by themselves.
-fn peers(core: &mut Core) -> Path {
-    let fetched = core.transport.remote().map_or(0, |remote| remote.fetched());
-    Path { bytes_sent: core.stats.peers.bytes_sent + fetched, ..core.stats.peers }
-}
-
-/// Whether bulk transfer is enabled, and some peer's memory is reached by keys.
-fn has_bulk_transfer(core: &mut Core) -> bool {
-    let (me, tasks) = (core.options.me, core.options.tasks);
-    core.options.bulk.by_key && (0..tasks).any(|peer| peer != me && core.reach(peer) == Reach::Keyed)
-}
-
-/// What the transport carries to and from another task, where all are alike; in a job of one task, to the task itself.
-fn limits(core: &Core) -> Limits {
-    core.transport.limits(u32::from(core.options.me == 0 && core.options.tasks > 1))
-}
-
 fn unknown(query: lapi_query_t) -> Error {
     Error::new(LAPI_ERR_QUERY_TYPE, format!("query {query}; valid: 0 to {}", LAST_QUERY - 1))
 }
 
 /// The lines of PRINT_STATISTICS.
-fn statistics(me: u32, peers: &Path, local: &Path) -> String {
+fn lines(me: u32, statistics: &Statistics) -> String {
     let line = |way: &str, path: &Path| {
         format!(
             "task {me}: {way}: packets sent {}, received {}, data bytes sent {}, received {}, copies refused {}\n",
             path.packets_sent, path.packets_received, path.bytes_sent, path.bytes_received, path.refused
         )
     };
-    let network = Path::default();
-    [line("network", &network), line("shared memory", peers), line("local", local)].concat()
+    let Statistics { network, peers, local } = statistics;
+    [line("network", network), line("shared memory", peers), line("local", local)].concat()
 }
 
 /// Writes to C's stdout, after what the program has printed before, and in one piece so that the lines of several tasks stay

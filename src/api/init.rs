@@ -1,36 +1,23 @@
 //! LAPI_Init and LAPI_Term.
 
 use crate::abi::*;
-use crate::base::asymmetric_barrier;
 use crate::base::machine::processors;
-use crate::base::sync::{Condvar, Mutex};
-use crate::base::thread::{self, ThreadConfig};
-use crate::config::{self, Config, ShmAttach, ShmBulk, UseShm};
+use crate::base::thread::ThreadConfig;
+use crate::config::{self, Config, ShmBulk};
+use crate::engine::context::Context;
 use crate::engine::context::request::{Policy, Preference};
 use crate::engine::context::settings::{Advertised, Options};
 use crate::engine::context::waiters::WaitPolicy;
-use crate::engine::context::{Context, Core, Held};
-use crate::engine::progress::wait::wait_until;
-use crate::engine::progress::{completion_threads, dispatcher, interrupt_thread, lost_peers};
-use crate::engine::transfer::flow;
-use crate::error::{Error, Result};
-use crate::job::{Connections, Identity, Openings, connect};
+use crate::engine::progress::{closing, completion_threads, interrupt_thread};
+use crate::error::Result;
+use crate::job::{self, Hosts, Identity, Joined};
 use crate::report::{self, thread::ReportConfig};
-use crate::transport::mem::{self, MemOptions};
-use crate::transport::shm::remote::{self, CrossMemory};
-use crate::transport::shm::{Own, ShmTransport};
-use crate::transport::{PeerState, Transport};
-use crate::wire::hello::Hello;
-use rustix::process::{Resource, getrlimit, setrlimit};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant};
+
 /// With more bytes than this waiting for one target, beside the buffers that the environment gives (MP_REXMIT_BUF_CNT and
 /// MP_REXMIT_BUF_SIZE), calls that send to it pause.
 const LANE_BYTES: usize = 1 << 20;
-
-/// How long LAPI_Term tries to send what has found no room.
-const FLUSH: Duration = Duration::from_secs(5);
 
 /// What the program gives to LAPI_Init, copied out of lapi_info_t.
 #[derive(Clone, Copy)]
@@ -73,9 +60,6 @@ impl Request {
 /// A larger number is a mistake, or was never set; it would take the memory for its stacks.
 const MOST_COMPLETION_THREADS: i32 = 128;
 
-/// How many rounds of the dispatcher LAPI_Term makes at most for what has arrived.
-const LAST_ROUNDS: u32 = 10_000;
-
 /// Opens a context (man page LAPI_Init): reads the environment, begins to listen for other tasks, starts the threads. It waits
 /// for no other task. Returns the device in use.
 ///
@@ -106,7 +90,8 @@ fn open(
     config: &Config,
     identity: &Identity,
 ) -> Result<lapi_dev_t> {
-    let (transport, device) = join(config, identity, request.instance, request.recipe)?;
+    let Joined { transport, device, hosts, notes } =
+        job::join(config, identity, request.instance, request.recipe)?;
     if config.info_level >= 2 && identity.task == 0 {
         crate::error::log(format_args!(
             "OpenLAPI {}: {} tasks, transport {}, found by {}",
@@ -115,20 +100,20 @@ fn open(
             transport.name(),
             identity.source
         ));
+        notes.iter().for_each(|note| crate::error::log(format_args!("{note}")));
     }
-    let core = Core::new(options(config, identity, request), transport);
     let settings = &context.settings;
     settings.error_check.store(false, Relaxed);
     settings.interrupts.store(request.interrupts, Relaxed);
     settings.timeout.store(900, Relaxed);
     settings.ack_threshold.store(config.ack_thresh as i32, Relaxed);
     settings.info_level.store(config.info_level as i32, Relaxed);
-    context.open(request.handle, core)?;
+    context.open(request.handle, options(config, identity, hosts, request), transport)?;
     let threads = request.completion_threads.clamp(1, MOST_COMPLETION_THREADS) as usize;
     let started = completion_threads::start(context, threads, request.recipe)
         .and_then(|()| interrupt_thread::start(context, request.recipe));
     if let Err(error) = started {
-        end(context);
+        closing::stop(context, report::thread::dismiss);
         return Err(error);
     }
     Ok(device)
@@ -139,194 +124,17 @@ fn open(
 /// # Errors
 /// LAPI_ERR_HNDL_INVALID: the context is closed, or another thread is closing it.
 pub fn term(context: &Context) -> Result<()> {
-    let mut held = context.enter()?;
-    let nested = held.nested();
-    held.core().ending = true;
-    if !nested {
-        give_up_the_awaited(held.core());
-        let until = Instant::now() + FLUSH;
-        // What finds no room in all this time never will: the peer has stopped polling.
-        let _ = wait_until(&mut held, "LAPI_Term", |core| {
-            let idle = !core.is_sending();
-            let late = || Instant::now() >= until && !awaits_a_late_task(core);
-            (idle || late()).then_some(())
-        });
-        held.unlocked(|| context.completions.settle(FLUSH));
-        flow::release_all(held.core());
-        serve_last(&mut held);
-    }
-    if held.core().closing {
-        return Err(Error::new(LAPI_ERR_HNDL_INVALID, "another thread is ending the handle"));
-    }
-    held.core().closing = true;
-    held.core().news = true;
-    context.end_conditions(&mut held);
-    if nested {
-        // A handler ends its own context: nothing can be waited for, since this thread itself is in the middle of a call.
-        context.notifier.dismiss();
-        context.completions.dismiss();
-        report::thread::dismiss(context, false);
-        held.core().transport.close();
-        context.retire();
-        return Ok(());
-    }
-    while !held.core().inside.is_empty() {
-        held.core().news = true;
-        held.unlocked(|| std::thread::sleep(Duration::from_micros(50)));
-    }
-    drop(held);
-    end(context);
-    Ok(())
+    closing::close(context, report::thread::dismiss)
 }
 
-/// Whether something is to be sent to a task that has not called LAPI_Init yet: as long as it may come, nothing of it is lost.
-fn awaits_a_late_task(core: &Core) -> bool {
-    core.outbox.waiting_for().any(|peer| core.transport.state(peer) == PeerState::Connecting)
-}
-
-/// Data for tasks that have not connected is not waited for.
-fn give_up_the_awaited(core: &mut Core) {
-    for task in core.peers.give_up_rejoining() {
-        lost_peers::abandon(core, task, LAPI_ERR_TGT_PURGED);
-    }
-}
-
-/// Serves what has arrived until now: a peer's fence may wait for it.
-fn serve_last(held: &mut Held<'_>) {
-    for _ in 0..LAST_ROUNDS {
-        if !dispatcher::turn(held) {
-            return;
-        }
-    }
-}
-
-/// Stops the threads, notifies the peers, and takes the core out.
-fn end(context: &Context) {
-    report::thread::dismiss(context, true);
-    context.notifier.stop();
-    context.completions.stop();
-    let core = context.enter_closing().and_then(|mut held| {
-        held.core().closing = true;
-        context.end_conditions(&mut held);
-        held.core().transport.close();
-        context.close(held)
-    });
-    drop(core);
-}
-
-/// The transport to the other tasks, and the device in use.
-fn join(
-    config: &Config,
-    identity: &Identity,
-    instance: usize,
-    recipe: ThreadConfig,
-) -> Result<(Box<dyn Transport>, lapi_dev_t)> {
-    if identity.tasks == 1 {
-        let alone = mem::network(1, MemOptions::default()).pop();
-        let transport =
-            alone.ok_or_else(|| Error::new(LAPI_ERR_UNKNOWN, "a job of one task without a task"))?;
-        return Ok((Box::new(transport), LAPI_SELF_DEV));
-    }
-    if config.use_shm == UseShm::No {
-        let detail = "LAPI_USE_SHM=no with more than one task: no network transport is built yet";
-        return Err(Error::new(LAPI_ERR_CSS_LOAD_FAILED, detail));
-    }
-    if !identity.is_on_one_machine() {
-        let here = identity.common_count();
-        let detail = format!("only {here} of {} tasks are on this machine", identity.tasks);
-        return Err(match config.use_shm {
-            UseShm::Only => Error::new(LAPI_ERR_SHM_SETUP, format!("{detail}, and LAPI_USE_SHM=only")),
-            _ => Error::new(
-                LAPI_ERR_CSS_LOAD_FAILED,
-                format!("{detail}, and no network transport is built yet"),
-            ),
-        });
-    }
-    allow_open_files(identity.tasks);
-    let hello = hello(identity.tasks);
-    let asymmetric = hello.asymmetric;
-    let denied = config.shm_attach == ShmAttach::Deny;
-    let wanted = config.shm_attach != ShmAttach::No;
-    let memory = wanted.then(|| CrossMemory::new(identity.tasks, denied, config.info_level >= 2));
-    let (own, site) = Own::create(identity.task, identity.tasks)?;
-    let settings = connect::Settings {
-        identity,
-        instance: instance as u32,
-        secret: config.job_secret.as_ref().map(|secret| secret.as_bytes()),
-        openings: Openings::from_env(&config::process_env, &identity.key, identity.tasks, instance as u32),
-        hello,
-        patience: config.init_timeout,
-        info_level: config.info_level as u8,
-        hint: hint(identity),
-    };
-    let connections = Connections::open(settings, site, |service| listen(service, recipe))?;
-    let transport = ShmTransport::new(own, asymmetric, memory, Box::new(connections));
-    Ok((Box::new(transport), LAPI_SHM_DEV))
-}
-
-/// Starts the listener's thread, and returns what waits for its end.
-fn listen(service: connect::Service, recipe: ThreadConfig) -> Result<Box<dyn FnOnce() + Send>> {
-    let ready = Arc::new((Mutex::new(false), Condvar::new()));
-    let known = ready.clone();
-    let thread = thread::spawn("lapi-conn", recipe, move || {
-        // The C library makes an arena for the thread now, and not later, when the program's own memory would be moved by it.
-        drop(std::hint::black_box(Box::new([0_u8; 64])));
-        *known.0.lock() = true;
-        known.1.notify_all();
-        service.run();
-    })?;
-    let mut is_ready = ready.0.lock();
-    while !*is_ready {
-        ready.1.wait(&mut is_ready);
-    }
-    drop(is_ready);
-    Ok(Box::new(move || thread.join()))
-}
-
-/// Each task that this one connects with takes two descriptors, and more for a moment. A program that uses select(2) is left
-/// the limit that it knows as long as that is enough.
-fn allow_open_files(tasks: u32) {
-    let needed = 4 * u64::from(tasks) + 64;
-    let mut limit = getrlimit(Resource::Nofile);
-    if limit.current.is_some_and(|soft| soft < needed) {
-        limit.current = limit.maximum;
-        // If it fails, connecting reports that.
-        let _ = setrlimit(Resource::Nofile, limit);
-    }
-}
-
-/// The possible mistake when another task is not found.
-fn hint(identity: &Identity) -> Option<String> {
-    let by_hand = config::process_env("MP_CHILD").is_some() && config::process_env("MP_PARTITION").is_none();
-    by_hand.then(|| {
-        format!(
-            "MP_PARTITION is not set; tasks that are started by hand from several shells need the same value of it in \
-             all of them ({} tasks)",
-            identity.tasks
-        )
-    })
-}
-
-/// What this task sends about itself when it connects.
-fn hello(tasks: u32) -> Hello {
-    let landmark = remote::landmark();
-    Hello {
-        incarnation: remote::random(),
-        landmark: landmark.address,
-        mark: landmark.mark,
-        asymmetric: asymmetric_barrier::pays_off(tasks),
-        // SAFETY: getauxval only returns a number: where the program's headers are.
-        maps: [unsafe { libc::getauxval(libc::AT_PHDR) } as u64, hello as *const () as u64],
-        ..Hello::default()
-    }
-}
-
-fn options(config: &Config, identity: &Identity, request: &Request) -> Options {
+fn options(config: &Config, identity: &Identity, hosts: Hosts, request: &Request) -> Options {
     let processors = processors();
-    let crowded = identity.tasks > processors;
+    let here = hosts.here().len() as u32;
+    let crowded = here > processors;
     Options {
         me: identity.task,
         tasks: identity.tasks,
+        hosts,
         copy_limit: config.buf_cp_size as usize,
         buffers: config.rexmit_limit.map_or(usize::MAX, |limit| limit as usize),
         lane_bytes: LANE_BYTES.saturating_add(
@@ -346,7 +154,7 @@ fn options(config: &Config, identity: &Identity, request: &Request) -> Options {
         },
         level: request.level,
         give_up: !config.no_timeout,
-        patience: WaitPolicy::new(identity.tasks, processors, config.spin),
+        patience: WaitPolicy::new(here, processors, config.spin),
         error_handler: request.error_handler,
         advertised: Advertised {
             rexmit_buffers: config.rexmit_buf_cnt as i32,

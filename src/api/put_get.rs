@@ -1,9 +1,9 @@
 //! LAPI_Put and LAPI_Get, and their forms in LAPI_Xfer.
 
-use super::{check, nudge};
+use super::check;
 use crate::engine::context::Held;
 use crate::engine::context::request::{Get, Places, Put};
-use crate::engine::transfer::origin;
+use crate::engine::progress::operations;
 use crate::error::Result;
 
 /// Starts a put (man page LAPI_Put).
@@ -15,9 +15,7 @@ pub unsafe fn put(held: &mut Held<'_>, put: &Put) -> Result<()> {
     check::target(held, put.tgt)?;
     check_places(held, &put.places)?;
     // SAFETY: the caller's promise.
-    unsafe { origin::put(held, put) }?;
-    nudge(held, put.tgt);
-    Ok(())
+    unsafe { operations::put(held, put) }
 }
 
 /// Starts a get (man page LAPI_Get).
@@ -29,9 +27,7 @@ pub unsafe fn get(held: &mut Held<'_>, get: &Get) -> Result<()> {
     check::target(held, get.tgt)?;
     check_places(held, &get.places)?;
     // SAFETY: the caller's promise.
-    unsafe { origin::get(held, get) }?;
-    nudge(held, get.tgt);
-    Ok(())
+    unsafe { operations::get(held, get) }
 }
 
 /// Layouts were checked when they were made.

@@ -1,37 +1,28 @@
 //! LAPI_Purge_totask, LAPI_Resume_totask, LAPI_Setcntr_wstatus, LAPI_Nopoll_wait (the manual's chapter 19).
 
 use super::check;
-use crate::abi::{
-    L2_LIB, LAPI_ERR_CNTR_VAL, LAPI_ERR_MULTIPLE_WAITERS, LAPI_ERR_TGT, LAPI_ERR_TGT_PURGED, LAPI_ERR_UNKNOWN,
-};
-use crate::engine::context::peers::Standing;
-use crate::engine::context::waiters::{WaitPolicy, WaitTarget};
-use crate::engine::context::{Held, counter};
-use crate::engine::progress::recovery;
-use crate::engine::progress::wait::wait_with;
+use crate::abi::{L2_LIB, LAPI_ERR_CNTR_VAL, LAPI_ERR_TGT, LAPI_ERR_UNKNOWN};
+use crate::engine::context::Held;
+use crate::engine::progress::{counters, recovery};
 use crate::error::{Error, Result};
 use crate::transport::Task;
-use std::sync::atomic::Ordering::Relaxed;
 
 /// Gives a task up: what is sent to it, arrives from it or waits for it ends here (man page LAPI_Purge_totask).
 pub fn purge(held: &mut Held<'_>, task: Task) -> Result<()> {
     other(held, task)?;
     recovery::purge(held, task);
-    held.wake_waiters();
     Ok(())
 }
 
 /// Lets a task rejoin (man page LAPI_Resume_totask). What is sent to it waits until it has connected.
 pub fn resume(held: &mut Held<'_>, task: Task) -> Result<()> {
     other(held, task)?;
-    recovery::resume(held, task)?;
-    held.wake_waiters();
-    Ok(())
+    recovery::resume(held, task)
 }
 
 fn other(held: &mut Held<'_>, task: Task) -> Result<()> {
     check::target(held, task)?;
-    if held.core().options.me == task {
+    if held.options().me == task {
         return Err(Error::new(LAPI_ERR_TGT, format!("task {task} is this task itself")));
     }
     Ok(())
@@ -51,24 +42,8 @@ pub unsafe fn setcntr_wstatus(
     list: Option<(Vec<Task>, usize)>,
 ) -> Result<()> {
     level(held, "LAPI_Setcntr_wstatus")?;
-    let context = held.context();
-    let core = held.core();
-    match list {
-        Some((tasks, statuses)) => {
-            let (peers, all) = (&core.peers, core.options.tasks);
-            // SAFETY: the caller's promise.
-            unsafe {
-                core.watched.watch(cntr, tasks, statuses, |task| {
-                    task < all && peers.standing(task) != Standing::Purged
-                });
-            }
-        }
-        None => core.watched.forget(cntr),
-    }
-    context.watching.store(!core.watched.is_empty(), Relaxed);
     // SAFETY: the caller's promise.
-    unsafe { counter::set(cntr, 0) };
-    core.news = true;
+    unsafe { counters::set_with_statuses(held, cntr, list) };
     Ok(())
 }
 
@@ -87,33 +62,12 @@ pub unsafe fn nopoll_wait(held: &mut Held<'_>, cntr: usize, value: i32) -> Resul
         return Err(Error::new(LAPI_ERR_CNTR_VAL, format!("{value}")));
     }
     level(held, "LAPI_Nopoll_wait")?;
-    if !held.core().watched.wait(cntr) {
-        return Err(Error::from(LAPI_ERR_MULTIPLE_WAITERS));
-    }
-    let awaited = WaitTarget { call: "LAPI_Nopoll_wait", counter: Some((cntr, value)) };
-    let waited = wait_with(held, awaited, WaitPolicy::NONE, |core| {
-        // SAFETY: the caller's promise.
-        if let Some(left) = unsafe { counter::take(cntr, value) } {
-            return Some(Ok(left));
-        }
-        let hopeless = core.watched.is_purged(cntr) || core.watched.is_settled(cntr);
-        hopeless.then(|| {
-            let detail = "a task that was to raise the counter has been purged";
-            Err(Error::new(LAPI_ERR_TGT_PURGED, detail))
-        })
-    });
-    let context = held.context();
-    let core = held.core();
-    core.watched.wait_no_more(cntr);
-    if core.watched.is_settled(cntr) {
-        core.watched.forget(cntr);
-        context.watching.store(!core.watched.is_empty(), Relaxed);
-    }
-    waited?
+    // SAFETY: the caller's promise.
+    unsafe { counters::wait_asleep(held, cntr, value) }
 }
 
 fn level(held: &mut Held<'_>, call: &str) -> Result<()> {
-    if held.core().options.level >= L2_LIB {
+    if held.options().level >= L2_LIB {
         return Ok(());
     }
     let detail = format!("{call} needs lib_vers of L2_LIB or LAST_LIB; LAPI_Init was given L1_LIB");

@@ -121,13 +121,8 @@ pub fn read_modify_write(command: &lapi_rmw_t) -> rmw::Request {
 /// The vectors must be null or as [`Vector::of`] wants them.
 pub unsafe fn put_vector(command: &lapi_putv_t) -> PutRequest {
     PutRequest {
-        pair: Pair {
-            // SAFETY: the caller's promise.
-            origin: unsafe { origin_vector(command.org_vec) },
-            // SAFETY: the caller's promise.
-            target: unsafe { target_vector(command.tgt_vec, command.flags) },
-            contiguous: is_contiguous(command.flags),
-        },
+        // SAFETY: the caller's promise.
+        pair: unsafe { pair(command.org_vec, command.tgt_vec, command.flags) },
         put: Put {
             tgt: command.tgt,
             places: Places::EMPTY,
@@ -145,13 +140,8 @@ pub unsafe fn put_vector(command: &lapi_putv_t) -> PutRequest {
 /// The vectors must be null or as [`Vector::of`] wants them.
 pub unsafe fn get_vector(command: &lapi_getv_t) -> GetRequest {
     GetRequest {
-        pair: Pair {
-            // SAFETY: the caller's promise.
-            origin: unsafe { origin_vector(command.org_vec) },
-            // SAFETY: the caller's promise.
-            target: unsafe { target_vector(command.tgt_vec, command.flags) },
-            contiguous: is_contiguous(command.flags),
-        },
+        // SAFETY: the caller's promise.
+        pair: unsafe { pair(command.org_vec, command.tgt_vec, command.flags) },
         get: Get {
             tgt: command.tgt,
             places: Places::EMPTY,
@@ -162,6 +152,16 @@ pub unsafe fn get_vector(command: &lapi_getv_t) -> GetRequest {
             hint: hint(command.flags),
         },
     }
+}
+
+/// The vectors of a put or get.
+///
+/// # Safety
+/// As [`Vector::of`].
+unsafe fn pair(origin: *const lapi_vec_t, target: *mut c_void, flags: c_int) -> Pair {
+    // SAFETY: the caller's promise.
+    let (origin, target) = unsafe { (origin_vector(origin), target_vector(target, flags)) };
+    Pair { origin, target, contiguous: is_contiguous(flags) }
 }
 
 /// The vector at the origin; none for null.

@@ -1,13 +1,13 @@
 //! LAPI_Rmw, LAPI_Rmw64, and their form in LAPI_Xfer.
 
-use super::{check, nudge};
+use super::check;
 use crate::abi::{
     COMPARE_AND_SWAP, LAPI_ERR_IN_VAL_NULL, LAPI_ERR_OP_SZ, LAPI_ERR_RMW_OP, LAPI_ERR_TGT_VAR_NULL,
     LAPI_ERR_UNKNOWN, RMW_ops_t,
 };
 use crate::engine::context::Held;
 use crate::engine::context::request::Rmw;
-use crate::engine::transfer::origin;
+use crate::engine::progress::operations;
 use crate::error::{Error, Result};
 use crate::proto::outbox::SendDone;
 
@@ -79,7 +79,5 @@ pub unsafe fn rmw(held: &mut Held<'_>, request: &Request) -> Result<()> {
         done: request.done,
     };
     // SAFETY: the caller's promise.
-    unsafe { origin::rmw(held, &operation) }?;
-    nudge(held, request.tgt);
-    Ok(())
+    unsafe { operations::rmw(held, &operation) }
 }

@@ -39,8 +39,14 @@ pub fn process_env(name: &str) -> Option<String> {
 pub struct Config {
     /// Which message-passing interfaces the program uses (`MP_MSG_API`).
     pub msg_api: MsgApi,
-    /// Which network library is wanted (`MP_EUILIB`).
-    pub euilib: Euilib,
+    /// Which network library is wanted (`MP_EUILIB`), if any is named.
+    pub euilib: Option<Euilib>,
+    /// Which network interfaces or domains are wanted (`MP_EUIDEVICE`).
+    pub euidevice: Option<String>,
+    /// Which provider of libfabric is wanted (`LAPI_FABRIC_PROVIDER`).
+    pub fabric_provider: Option<String>,
+    /// Which of its domains (`LAPI_FABRIC_DOMAIN`).
+    pub fabric_domain: Option<String>,
     /// Whether tasks on one machine use shared memory (`LAPI_USE_SHM`).
     pub use_shm: UseShm,
     /// Whether DGSPs are verified when they are registered (`LAPI_VERIFY_DGSP`), as it stood at `LAPI_Init`. A
@@ -208,7 +214,14 @@ impl Config {
                 "mpi_lapi" => MsgApi::MpiLapi,
                 _ => MsgApi::LapiAndMpi,
             },
-            euilib: if value::word(env, "MP_EUILIB")? == "us" { Euilib::Us } else { Euilib::Ip },
+            euilib: match given(env, "MP_EUILIB").as_deref() {
+                None => None,
+                Some("us") => Some(Euilib::Us),
+                Some(_) => Some(Euilib::Ip),
+            },
+            euidevice: given(env, "MP_EUIDEVICE"),
+            fabric_provider: given(env, "LAPI_FABRIC_PROVIDER"),
+            fabric_domain: given(env, "LAPI_FABRIC_DOMAIN"),
             use_shm: match value::word(env, "LAPI_USE_SHM")? {
                 "no" => UseShm::No,
                 "only" => UseShm::Only,

@@ -105,11 +105,26 @@ pub const VARIABLES: &[Variable] = &[
     ),
     var(
         "MP_EUILIB",
-        "The way to tasks on other machines: the internet protocols, or an adapter driven from user space.",
-        "ip",
+        "The way to tasks on other machines: the internet protocols (not built), or libfabric.",
+        "",
         Kind::ExactWord(&["ip", "us"]),
         LAPI_ERR_CSS_LOAD_FAILED,
     ),
+    var(
+        "MP_EUIDEVICE",
+        "The network interface or domain to use, as libfabric names it; sn_all: all; sn_single: the best.",
+        "",
+        Kind::Text,
+        LAPI_ERR_CSS_LOAD_FAILED,
+    ),
+    var(
+        "LAPI_FABRIC_PROVIDER",
+        "The provider of libfabric to use, by its full name, such as tcp;ofi_rxm.",
+        "",
+        Kind::Text,
+        LAPI_ERR_CSS_LOAD_FAILED,
+    ),
+    var("LAPI_FABRIC_DOMAIN", "The domain of the provider to use.", "", Kind::Text, LAPI_ERR_CSS_LOAD_FAILED),
     var(
         "LAPI_USE_SHM",
         "Whether tasks on one machine use shared memory; with `only`, nothing else will do.",
@@ -303,6 +318,7 @@ pub const VARIABLES: &[Variable] = &[
     launcher("PMI_RANK", NUMBER, "PMI (MPICH, Slurm): which task this is."),
     launcher("PMI_SIZE", NUMBER, "PMI: how many tasks the job has."),
     launcher("PMI_JOBID", TEXT, "PMI: the job's key."),
+    launcher("PMI_FD", NUMBER, "PMI: the descriptor for the exchange at start-up."),
     launcher("MPI_LOCALNRANKS", NUMBER, "MPICH: how many tasks are on this machine."),
     launcher("PMIX_RANK", NUMBER, "PMIx: which task this is."),
     launcher("PMIX_NAMESPACE", TEXT, "PMIx: the job's key."),
@@ -317,6 +333,8 @@ pub const VARIABLES: &[Variable] = &[
     launcher("SLURM_STEP_ID", NUMBER, "Slurm: the step, when the task was started by srun."),
     launcher("SLURM_NODEID", NUMBER, "Slurm: which of the step's machines this is."),
     launcher("SLURM_STEP_TASKS_PER_NODE", TEXT, "Slurm: how many tasks each of the step's machines has."),
+    launcher("SLURM_STEP_NODELIST", TEXT, "Slurm: the step's machines; task 0 is on the first one."),
+    launcher("SLURMD_NODENAME", TEXT, "Slurm: the name of this machine."),
 ];
 
 const fn var(

@@ -21,7 +21,10 @@ fn defaults() {
         config,
         Config {
             msg_api: MsgApi::Lapi,
-            euilib: Euilib::Ip,
+            euilib: None,
+            euidevice: None,
+            fabric_provider: None,
+            fabric_domain: None,
             use_shm: UseShm::Yes,
             verify_dgsp: false,
             bulk_min_msg_size: 150 * 1024,
@@ -63,7 +66,7 @@ fn words_and_numbers() {
     assert_eq!(with("MP_MSG_API", "Mpi,Lapi").msg_api, MsgApi::LapiAndMpi);
     assert_eq!(with("MP_MSG_API", "lapi,mpi").msg_api, MsgApi::LapiAndMpi);
     assert_eq!(with("MP_MSG_API", "mpi_lapi").msg_api, MsgApi::MpiLapi);
-    assert_eq!(with("MP_EUILIB", "us").euilib, Euilib::Us);
+    assert_eq!(with("MP_EUILIB", "us").euilib, Some(Euilib::Us));
     assert_eq!(with("LAPI_USE_SHM", "ONLY").use_shm, UseShm::Only);
     assert_eq!(with("LAPI_USE_SHM", " no ").use_shm, UseShm::No);
     assert!(with("LAPI_VERIFY_DGSP", "Yes").verify_dgsp);

@@ -1,17 +1,28 @@
 //! The tasks of this job: which one this is, which others exist, and how they connect.
 //!
 //! [`identity`] reads the environment, [`connect`] connects tasks when they first need each other, [`openings`]
-//! distinguishes the programs and contexts of one job that follow one another. [`reporter`] is the line to the launcher for
+//! distinguishes the programs and contexts of one job that follow one another. [`exchange`] carries a few values of each task to the
+//! others at start-up, where a job has several machines: [`host`] tells which tasks share one, and [`secret`] what they all must know.
+//! [`reporter`] is the line to the launcher for
 //! reports, and [`ended`] holds which tasks have ended, as the launcher reports them.
 
+mod board;
 mod channel;
 pub mod connect;
 pub mod ended;
+pub mod exchange;
+pub mod host;
+mod hosts;
 pub mod identity;
+mod join;
 mod name;
 mod openings;
+mod random;
 pub mod reporter;
+pub mod secret;
 
 pub use connect::Connections;
+pub use hosts::Hosts;
 pub use identity::{Common, Identity};
+pub use join::{Joined, join};
 pub use openings::Openings;

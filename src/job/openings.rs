@@ -5,21 +5,18 @@
 //! starts several programs. Without such a file each process counts for itself.
 
 use crate::config::Env;
-use crate::job::identity;
-use crate::wire::board::{INSTANCES, RECORD, Word};
+use crate::job::board::Board;
+use crate::wire::board::{INSTANCES, Word};
 use crate::wire::frame::Task;
-use rustix::fs::fstat;
 use std::hash::Hasher;
-use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The openings of one instance in a job.
 #[derive(Clone, Copy, Debug)]
 pub struct Openings {
     instance: u32,
-    tasks: u32,
-    /// The launcher's file, by number and inode: the program may have closed it and opened another one in its place.
-    file: Option<(i32, u64)>,
+    /// The launcher's file.
+    board: Option<Board>,
     /// The job, for counts of this process.
     job: u32,
 }
@@ -32,18 +29,8 @@ impl Openings {
     pub fn from_env(env: &Env<'_>, key: &str, tasks: u32, instance: u32) -> Self {
         let mut job = std::hash::DefaultHasher::new();
         job.write(key.as_bytes());
-        let named = env("LAPI_JOB_FD").and_then(|value| {
-            let (place, partition) = value.trim().split_once('@')?;
-            let (number, inode) = place.split_once(':')?;
-            // A program may have given its children a job of their own.
-            (key == identity::key_of_partition(partition))
-                .then_some((number.parse().ok()?, inode.parse().ok()?))
-        });
-        let mut openings = Self { instance, tasks, file: named, job: (job.finish() as u32) | 1 };
-        if openings.read(Word::Opened(0), 0).is_none() {
-            openings.file = None;
-        }
-        openings
+        let board = Board::from_env(env, key, tasks);
+        Self { instance, board, job: (job.finish() as u32) | 1 }
     }
 
     /// Counts one more, of this task, and returns which it is: the first is 1.
@@ -83,25 +70,13 @@ impl Openings {
         self.read(Word::Closed(self.instance), task).is_some_and(|closed| closed >= opening)
     }
 
-    fn fd(&self) -> Option<BorrowedFd<'static>> {
-        let (number, inode) = self.file.filter(|(number, _)| *number >= 0)?;
-        // SAFETY: looked at only to see whether it is what it should be, and used right after that.
-        let fd = unsafe { BorrowedFd::borrow_raw(number) };
-        let found = fstat(fd).ok()?;
-        let fits = found.st_ino == inode && found.st_size as u64 == u64::from(self.tasks) * RECORD;
-        fits.then_some(fd)
-    }
-
     fn read(&self, word: Word, task: Task) -> Option<u32> {
-        let mut bytes = [0; 4];
-        let read = rustix::io::pread(self.fd()?, &mut bytes, word.at(task)).ok()?;
-        (read == bytes.len()).then(|| u32::from_le_bytes(bytes))
+        self.board?.read(word, task)
     }
 
     fn write(&self, word: Word, task: Task, value: u32) {
-        if let Some(fd) = self.fd() {
-            // A memory file of this size takes it.
-            let _ = rustix::io::pwrite(fd, &value.to_le_bytes(), word.at(task));
+        if let Some(board) = self.board {
+            board.write(word, task, value);
         }
     }
 }
@@ -109,13 +84,15 @@ impl Openings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+    use crate::job::identity;
+    use crate::wire::board;
+    use rustix::fs::{MemfdFlags, fstat, ftruncate, memfd_create};
     use std::os::fd::AsRawFd;
 
     #[test]
     fn the_launchers_file_counts_for_all_processes_of_a_task() {
         let file = memfd_create("job", MemfdFlags::CLOEXEC).expect("a memory file");
-        ftruncate(&file, 3 * RECORD).expect("room");
+        ftruncate(&file, board::size(3)).expect("room");
         let inode = fstat(&file).expect("a file").st_ino;
         let value = format!("{}:{inode}@77", file.as_raw_fd());
         let env = |name: &str| (name == "LAPI_JOB_FD").then(|| value.clone());

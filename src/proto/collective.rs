@@ -1,11 +1,11 @@
 //! Barrier and exchange among all tasks, in O(log n) rounds.
 //!
-//! Both are Bruck's all-gather (Bruck et al., IEEE TPDS 1997): in round k each task sends what it has to the task 2^k
-//! below it and receives from the task 2^k above it, so that it has twice as much afterwards. A barrier is an exchange
-//! of nothing. Each task counts its collective operations; packets carry that count, so one that arrives before its
-//! task has entered the operation is kept.
+//! [`super::rounds`] has the rounds: in small groups one task gathers for the others, and those use Bruck's all-gather (Bruck et
+//! al., IEEE TPDS 1997). When a task begins a round it sends what it has to the receivers of that round; the round is over when
+//! the packets of all its senders have arrived. A barrier is an exchange of nothing. Each task counts its collective operations;
+//! packets carry that count, so one that arrives before its task has entered the operation is kept.
 //!
-//! A task that is missing for ever *fails* the operation at the task that awaits its packet. That task ends the operation at
+//! A task that is missing for ever *fails* the operation at a task that awaits its packet. That task ends the operation at
 //! once, and every later one too, and sends a packet about it to all that would await a packet of its own: from this operation
 //! on they fail at their turn. So a failure spreads along the ways of the values, in as many steps; no task waits for one that
 //! has stopped waiting, and all tasks still count the same operations.
@@ -17,6 +17,7 @@
 
 use super::content::Content;
 use super::outbox::{Body, Outbox, SendDone};
+use super::rounds::{Rounds, SENDERS};
 use super::{Link, before};
 use crate::abi::LAPI_ERR_UNKNOWN;
 use crate::base::bytes::Piece;
@@ -52,17 +53,18 @@ impl Failure {
 #[derive(Default)]
 struct Round {
     values: Vec<u64>,
-    bytes: usize,
-    /// A round without values is over when its one packet has arrived.
-    there: bool,
-    /// 1 + a task whose call is another one than the sender's; 0: the sender knows none.
+    /// The senders whose packet has arrived, or the first of several: one bit for each place.
+    there: u32,
+    /// How many values of each of them have arrived.
+    counts: [u32; SENDERS],
+    /// 1 + a task whose call is another one than that of a sender; 0: no sender knows one.
     other: u32,
 }
 
 struct Current {
     sequence: u32,
     round: u16,
-    /// Value of this task and those above it, as far as known; empty in a barrier.
+    /// Values of this task's group and those above it, as far as known; empty in a barrier.
     values: Vec<u64>,
     exchange: bool,
     /// A task that has made another call.
@@ -71,8 +73,7 @@ struct Current {
 
 /// The collective operations of one task.
 pub struct Collectives {
-    me: Task,
-    tasks: u32,
+    rounds: Rounds,
     next: u32,
     current: Option<Current>,
     /// What has arrived of rounds that are not over here, by operation and round: a few.
@@ -86,9 +87,17 @@ pub struct Collectives {
 }
 
 impl Round {
-    /// Whether all has arrived, of an exchange this number of bytes. Less comes where the tasks have made different calls.
-    fn is_over(&self, expected: usize) -> bool {
-        self.there && (self.bytes >= expected || self.values.is_empty() || self.other != 0)
+    /// Whether all has arrived of the sender at this place. Fewer values than these come where the tasks have made different
+    /// calls.
+    fn is_complete(&self, at: usize, values: usize) -> bool {
+        let count = self.counts[at] as usize;
+        self.there & 1 << at != 0 && (count >= values || count == 0 || self.other != 0)
+    }
+
+    /// Forgets what the sender at this place has sent.
+    fn forget(&mut self, at: usize) {
+        self.there &= !(1 << at);
+        self.counts[at] = 0;
     }
 }
 
@@ -109,8 +118,7 @@ impl Collectives {
     /// Of task `me` of `tasks`.
     pub fn new(me: Task, tasks: u32) -> Self {
         Self {
-            me,
-            tasks,
+            rounds: Rounds::new(me, tasks),
             next: 0,
             current: None,
             arrived: Vec::new(),
@@ -178,30 +186,30 @@ impl Collectives {
     #[must_use]
     pub unsafe fn arrive(&mut self, src: Task, packet: &Part, body: *const u8, len: usize) -> bool {
         let Part { sequence, round, offset, other } = *packet;
-        // The round's reach is below the number of tasks, so that the number of rounds that are kept has a bound.
-        let Some(reach) = 1u64.checked_shl(round.into()).filter(|&reach| reach < u64::from(self.tasks))
-        else {
-            return false;
-        };
-        let room = count(reach, self.tasks) * VALUE;
+        // A round has few senders, so that what is kept has a bound.
+        let Some(at) = self.rounds.place(round, src) else { return false };
+        let (first, count) = self.rounds.values(round, at);
         let end = usize::try_from(offset).ok().and_then(|from| from.checked_add(len));
-        let fits = end.is_some_and(|end| end <= room) && offset as usize % VALUE == 0 && len % VALUE == 0;
-        if sender(self.me, reach, self.tasks) != src || !fits {
+        let fits = end.is_some_and(|end| end <= count * VALUE);
+        if !fits || offset as usize % VALUE != 0 || len % VALUE != 0 {
             return false;
         }
         let Some(entry) = self.entry(sequence, round) else { return true };
-        entry.there = true;
-        entry.other = other;
+        entry.there |= 1 << at;
+        if other != 0 {
+            entry.other = other;
+        }
         if len != 0 {
-            let from = offset as usize;
-            if entry.values.len() * VALUE < from + len {
-                entry.values.resize((from + len) / VALUE, 0);
+            let from = first + offset as usize / VALUE;
+            let values = len / VALUE;
+            if entry.values.len() < from + values {
+                entry.values.resize(from + values, 0);
             }
             // SAFETY: the values were just made long enough; the caller vouches for the body.
             unsafe {
-                std::ptr::copy_nonoverlapping(body, entry.values.as_mut_ptr().cast::<u8>().add(from), len)
+                std::ptr::copy_nonoverlapping(body, entry.values.as_mut_ptr().add(from).cast::<u8>(), len)
             };
-            entry.bytes += len;
+            entry.counts[at] += values as u32;
         }
         true
     }
@@ -230,42 +238,58 @@ impl Collectives {
         link: &mut impl Link,
     ) -> Option<Result<Vec<u64>, Failure>> {
         loop {
-            let (me, tasks) = (self.me, self.tasks);
             let current = self.current.as_mut()?;
-            let reach = 1u64 << current.round;
             if let Some(failure) = self.failed {
                 self.current = None;
                 // Later ones may find the task that is missing now.
                 self.arrived.retain(|((sequence, _), _)| !before(*sequence, self.next));
                 return Some(Err(failure));
             }
-            if reach >= u64::from(tasks) {
+            if current.round == self.rounds.count() {
                 let current = self.current.take()?;
                 return Some(match current.other {
                     Some(task) => Err(Failure::mismatch(task)),
                     None => Ok(self.by_task(current.values)),
                 });
             }
-            let expected = if current.exchange { count(reach, tasks) * VALUE } else { 0 };
-            let key = (current.sequence, current.round);
-            let src = sender(me, reach, tasks);
-            let at = self.arrived.iter().position(|(known, round)| *known == key && round.is_over(expected));
-            let Some(at) = at else {
-                let (from, failure) = *self.missing.get(&src)?;
-                if before(current.sequence, from) {
-                    return None;
+            let all = self.rounds.all(current.round);
+            if all != 0 {
+                let key = (current.sequence, current.round);
+                let at = self.arrived.iter().position(|(known, round)| *known == key && round.there == all);
+                let (rounds, exchange) = (self.rounds, current.exchange);
+                let complete = |round: &Round| {
+                    (0..all.count_ones() as usize).all(|at| round.is_complete(at, rounds.values(key.1, at).1))
+                };
+                let Some(at) = at.filter(|&at| !exchange || complete(&self.arrived[at].1)) else {
+                    let failure = self.failure()?;
+                    self.fail(key.0, failure, outbox, link);
+                    continue;
+                };
+                let (_, round) = self.arrived.swap_remove(at);
+                let differs = |at: &usize| (round.counts[*at] != 0) != exchange;
+                let other = match (0..all.count_ones() as usize).find(differs) {
+                    Some(at) => rounds.senders(key.1).nth(at),
+                    None => round.other.checked_sub(1),
+                };
+                current.other = current.other.or(other);
+                if rounds.replaces(key.1) {
+                    current.values.clear();
                 }
-                self.fail(key.0, failure, outbox, link);
-                continue;
-            };
-            let (_, round) = self.arrived.swap_remove(at);
-            let same = round.values.is_empty() != current.exchange;
-            let other = if same { round.other.checked_sub(1) } else { Some(src) };
-            current.other = current.other.or(other);
-            current.values.extend(round.values);
+                current.values.extend(round.values);
+            }
             current.round += 1;
             self.send_round(outbox, link);
         }
+    }
+
+    /// Why the present round cannot be completed, if it cannot: one of the tasks that it awaits sends no more packets.
+    fn failure(&self) -> Option<Failure> {
+        if self.missing.is_empty() {
+            return None;
+        }
+        let now = self.turn();
+        let failed = |task: Task| self.missing.get(&task).filter(|(from, _)| !before(now, *from));
+        self.awaited().find_map(failed).map(|(_, failure)| *failure)
     }
 
     /// Nothing more will arrive from `task`: operations that need it fail with `code`.
@@ -291,8 +315,12 @@ impl Collectives {
     pub fn forgive(&mut self, task: Task) {
         self.missing.retain(|_, (_, failure)| failure.task != task);
         // Another process may have its place: what the former one has sent ahead counts no more.
-        let (me, tasks) = (self.me, self.tasks);
-        self.arrived.retain(|((_, round), _)| sender(me, 1 << round, tasks) != task);
+        for ((_, round), arrived) in &mut self.arrived {
+            if let Some(at) = self.rounds.place(*round, task) {
+                arrived.forget(at);
+            }
+        }
+        self.arrived.retain(|(_, arrived)| arrived.there != 0);
         self.failed = self.failed.filter(|failure| failure.task != task);
         self.forgiven.insert(task, self.next);
     }
@@ -301,20 +329,29 @@ impl Collectives {
     #[cold]
     fn fail(&mut self, sequence: u32, failure: Failure, outbox: &mut Outbox, link: &mut impl Link) {
         self.failed = Some(failure);
-        let (me, tasks) = (u64::from(self.me), u64::from(self.tasks));
         let head = Head::CollectiveFailed { sequence, task: failure.task, code: failure.code as u32 };
-        for reach in (0..u32::BITS).map(|round| 1u64 << round).take_while(|&reach| reach < tasks) {
-            let peer = ((me + tasks - reach) % tasks) as Task;
+        for peer in (0..self.rounds.count()).flat_map(|round| self.rounds.receivers(round)) {
             // SAFETY: the packet has no body.
             unsafe { outbox.send(link, peer, &head, Body::EMPTY, usize::MAX, SendDone::nothing(peer)) };
         }
     }
 
-    /// The task from which the present round's packet is awaited.
-    pub fn awaited(&self) -> Option<Task> {
-        let current = self.current.as_ref()?;
-        let reach = 1u64 << current.round;
-        (reach < u64::from(self.tasks)).then(|| sender(self.me, reach, self.tasks))
+    /// The tasks from which packets of the present round are awaited.
+    pub fn awaited(&self) -> impl Iterator<Item = Task> + '_ {
+        self.current.iter().flat_map(move |current| {
+            let key = (current.sequence, current.round);
+            let arrived = self.arrived.iter().find(|(known, _)| *known == key).map(|(_, round)| round);
+            let values = move |at| if current.exchange { self.rounds.values(key.1, at).1 } else { 0 };
+            let senders = self.rounds.senders(key.1).enumerate();
+            senders
+                .filter(move |&(at, _)| !arrived.is_some_and(|round| round.is_complete(at, values(at))))
+                .map(|(_, task)| task)
+        })
+    }
+
+    /// Whether a packet of this task is awaited in the present round.
+    pub fn awaits(&self, task: Task) -> bool {
+        self.awaited().any(|awaited| awaited == task)
     }
 
     /// How many operations this task has entered, and the round of the one that is under way.
@@ -324,17 +361,29 @@ impl Collectives {
 
     fn send_round(&mut self, outbox: &mut Outbox, link: &mut impl Link) {
         let Some(current) = &self.current else { return };
-        let reach = 1u64 << current.round;
-        let tasks = u64::from(self.tasks);
-        if reach >= tasks {
-            return;
+        let round = current.round;
+        for (at, peer) in self.rounds.receivers(round).enumerate() {
+            // Where the tasks have made different calls, values are missing.
+            let known = self.rounds.sent(round, at).min(current.values.len());
+            let values = if current.exchange { &current.values[..known] } else { &[] };
+            current.send(values, peer, outbox, link);
         }
-        let peer = ((u64::from(self.me) + tasks - reach) % tasks) as Task;
-        let (round, sequence) = (current.round, current.sequence);
-        let other = current.other.map_or(0, |task| task + 1);
-        // Where the tasks have made different calls, values are missing.
-        let known = count(reach, self.tasks).min(current.values.len());
-        let values = if current.exchange { &current.values[..known] } else { &[] };
+    }
+
+    /// Values as collected start with those of this task's group; turned so that task 0's comes first.
+    fn by_task(&self, mut values: Vec<u64>) -> Vec<u64> {
+        if !values.is_empty() {
+            values.rotate_right(self.rounds.first() as usize);
+        }
+        values
+    }
+}
+
+impl Current {
+    /// Sends the packets of the present round to one task.
+    fn send(&self, values: &[u64], peer: Task, outbox: &mut Outbox, link: &mut impl Link) {
+        let (round, sequence) = (self.round, self.sequence);
+        let other = self.other.map_or(0, |task| task + 1);
         let per_packet = outbox.max_body() / VALUE;
         let mut offset = 0;
         loop {
@@ -351,22 +400,4 @@ impl Collectives {
             }
         }
     }
-
-    /// Values as collected start with this task's own; turned so that task 0's comes first.
-    fn by_task(&self, mut values: Vec<u64>) -> Vec<u64> {
-        if !values.is_empty() {
-            values.rotate_right(self.me as usize);
-        }
-        values
-    }
-}
-
-/// The task whose packet task `me` awaits in the round that reaches this far.
-fn sender(me: Task, reach: u64, tasks: u32) -> Task {
-    ((u64::from(me) + reach) % u64::from(tasks)) as Task
-}
-
-/// How many values travel in the round that reaches this far.
-fn count(reach: u64, tasks: u32) -> usize {
-    reach.min(u64::from(tasks) - reach) as usize
 }

@@ -8,6 +8,7 @@ use super::before;
 use super::content::Sink;
 use crate::base::bytes::{self, Piece};
 use crate::wire::frame::Task;
+use bytemuck::allocation::zeroed_slice_box;
 use std::collections::{HashMap, VecDeque};
 
 /// A message being assembled. `T` is what the caller wants to know when it is complete.
@@ -88,13 +89,14 @@ impl<T> Default for Source<T> {
 
 /// Everything on its way to a task.
 pub struct Inbox<T> {
-    sources: Vec<Option<Box<Source<T>>>>,
+    /// A page of this table takes no memory until a source in it is made.
+    sources: Box<[Option<Box<Source<T>>>]>,
 }
 
 impl<T> Inbox<T> {
     /// For a job of `tasks` tasks.
     pub fn new(tasks: u32) -> Self {
-        Self { sources: std::iter::repeat_with(|| None).take(tasks as usize).collect() }
+        Self { sources: zeroed_slice_box(tasks as usize) }
     }
 
     /// Takes note of a message of several packets. The caller then places the first packet's bytes, and those of the

@@ -10,7 +10,7 @@
 //! * [`tasks`]: sets and counts of tasks.
 //! * [`ops`]: operations of this task that wait for a reply.
 //! * [`content`]: where data lies, at both ends.
-//! * [`collective`]: barrier and exchange among all tasks.
+//! * [`collective`]: barrier and exchange among all tasks; `rounds`: which tasks send to which.
 //! * [`liveness`]: which tasks are silent, and for how long.
 
 pub mod collective;
@@ -21,6 +21,7 @@ mod lent;
 pub mod liveness;
 pub mod ops;
 pub mod outbox;
+mod rounds;
 pub mod send;
 pub mod tasks;
 

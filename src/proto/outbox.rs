@@ -24,10 +24,12 @@ use crate::abi::LAPI_ERR_NO_CONNECTIVITY;
 use crate::base::bytes::Piece;
 use crate::wire::frame::{Outgoing, SendError, SendOutcome, Task, Ticket};
 use crate::wire::packet::{Encoded, Head};
+use bytemuck::allocation::zeroed_slice_box;
 
 /// All lanes of a task.
 pub struct Outbox {
-    lanes: Vec<Option<Box<Lane>>>,
+    /// A page of this table takes no memory until a lane in it is made.
+    lanes: Box<[Option<Box<Lane>>]>,
     /// Lanes in which something waits.
     busy: TaskSet,
     /// Messages whose memory the link still reads.
@@ -50,10 +52,9 @@ pub struct Outbox {
 impl Outbox {
     /// For a job of `tasks` tasks and packets with bodies of at most `max_body` bytes.
     pub fn new(tasks: u32, max_body: usize) -> Self {
-        let lanes = std::iter::repeat_with(|| None).take(tasks as usize).collect();
         let none = TaskSet::default;
         Self {
-            lanes,
+            lanes: zeroed_slice_box(tasks as usize),
             busy: none(),
             lent: Lent::default(),
             waiting: 0,
@@ -451,7 +452,7 @@ impl Outbox {
 
     /// What is on its way to each peer that was ever sent something.
     pub fn traffic(&self) -> impl Iterator<Item = Traffic> + '_ {
-        (0..).zip(&self.lanes).filter_map(|(peer, lane)| Some(lane.as_deref()?.traffic(peer)))
+        (0..).zip(&*self.lanes).filter_map(|(peer, lane)| Some(lane.as_deref()?.traffic(peer)))
     }
 
     /// The peers to which something waits for room that raises this counter when it is out.

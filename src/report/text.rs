@@ -1,8 +1,9 @@
 //! A report as text: a few clauses about what the task does, for a summary, and the complete text.
 
-use super::{Few, Handlers, Kind, Locked, Operation, Peer, Report, Wait};
+use super::{Handlers, Locked};
 use crate::base::clock::since;
 use crate::base::known_threads::thread_number;
+use crate::engine::context::snapshot::{Few, Kind, LISTED, Operation, Peer, Snapshot, Wait};
 use crate::transport::{PeerState, Task};
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -23,13 +24,13 @@ pub fn tasks(list: &[Task]) -> String {
     match list {
         [] => "no task".into(),
         [one] => format!("task {one}"),
-        [first @ .., last] if list.len() <= super::LISTED => {
+        [first @ .., last] if list.len() <= LISTED => {
             let first: Vec<String> = first.iter().map(Task::to_string).collect();
             format!("tasks {} and {last}", first.join(", "))
         }
         _ => {
-            let first: Vec<String> = list[..super::LISTED].iter().map(Task::to_string).collect();
-            format!("tasks {} and {} more", first.join(", "), list.len() - super::LISTED)
+            let first: Vec<String> = list[..LISTED].iter().map(Task::to_string).collect();
+            format!("tasks {} and {} more", first.join(", "), list.len() - LISTED)
         }
     }
 }
@@ -74,7 +75,7 @@ impl Wait {
     }
 }
 
-impl Report {
+impl Snapshot {
     /// What the task does, as clauses that follow its name; none when it is not inside of LAPI.
     pub fn clauses(&self) -> Vec<String> {
         let mut clauses: Vec<String> = self.waits.iter().map(Wait::clause).collect();
@@ -107,12 +108,14 @@ impl Report {
         if self.dispatcher != 0 {
             add(format!("{} is in the error handler", thread(self.dispatcher)));
         }
-        let (entered, current) = self.collective;
+        let (entered, current) = &self.collective;
         match current {
-            Some((round, Some(peer))) => add(format!(
-                "collective calls: {entered} entered; number {entered} is in round {round} and needs the packet of task {peer}"
+            Some((round, peers)) if !peers.is_empty() => add(format!(
+                "collective calls: {entered} entered; number {entered} is in round {round} and needs the {} of {}",
+                if peers.len() == 1 { "packet" } else { "packets" },
+                tasks(peers)
             )),
-            Some((round, None)) => add(format!("collective calls: {entered} entered; in round {round}")),
+            Some((round, _)) => add(format!("collective calls: {entered} entered; in round {round}")),
             None => add(format!("collective calls: {entered} entered, none under way")),
         }
         list(&mut add, "operations that wait for a reply", &self.operations, operation);
@@ -245,7 +248,7 @@ impl Handlers {
         let clause = |since| {
             format!("has been in a completion handler for {}", seconds(crate::base::clock::since(since)))
         };
-        self.running.iter().take(super::LISTED).map(|running| clause(running.since)).collect()
+        self.running.iter().take(LISTED).map(|running| clause(running.since)).collect()
     }
 
     /// All of it, in lines.
@@ -258,7 +261,7 @@ impl Handlers {
                 self.queued
             ));
         }
-        lines.extend(self.running.iter().take(super::LISTED).map(|running| {
+        lines.extend(self.running.iter().take(LISTED).map(|running| {
             let time = seconds(since(running.since));
             format!("    {} has been in the one at {:#x} for {time}", thread(running.thread), running.address)
         }));

@@ -13,9 +13,10 @@ use crate::base::thread::{self, Thread, ThreadConfig};
 use crate::config::Env;
 use crate::engine::context::Context;
 use crate::engine::context::active_handler::Run;
+use crate::engine::context::snapshot::{note_reported, snapshot};
 use crate::job::ended;
 use crate::job::reporter::Line;
-use crate::report::{self, Handlers, Locked};
+use crate::report::{Handlers, Locked};
 use crate::transport::Task;
 use crate::wire::launcher::{self, Collective, FromLauncher, FromTask, Report};
 use std::collections::BTreeSet;
@@ -28,7 +29,8 @@ use std::time::Duration;
 
 /// How long the reporter tries to get a context's lock.
 const MOMENT: Duration = Duration::from_millis(200);
-/// How often it checks for handlers that do not return, at least and at most, where it checks at all.
+/// How often it checks for handlers that do not return, at least and at most, where it checks at all. In a job of several hundred
+/// tasks it checks up to four times as seldom.
 const LOOK: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(1));
 /// After this time a task that was outside of LAPI is checked again: it may be one that polls.
 const SECOND_LOOK: Duration = Duration::from_millis(20);
@@ -115,7 +117,7 @@ pub fn enlist(
     }
     state.line.clone_from(&line);
     let shared = reporter.clone();
-    if let Ok(thread) = thread::spawn("lapi-report", recipe, move || run(&shared, line)) {
+    if let Ok(thread) = thread::spawn("lapi-report", recipe, move || run(&shared, line, tasks)) {
         state.thread = Some((reporter, thread));
         if let Some(signal) = config.signal {
             bell::listen_to(signal);
@@ -165,9 +167,9 @@ struct Watched {
     reported: bool,
 }
 
-fn run(reporter: &Reporter, mut line: Option<Arc<Line>>) {
+fn run(reporter: &Reporter, mut line: Option<Arc<Line>>, tasks: u32) {
     let stall = bell::stall();
-    let patience = (!stall.is_zero()).then(|| (stall / 4).clamp(LOOK.0, LOOK.1));
+    let patience = (!stall.is_zero()).then(|| (stall / 4).clamp(LOOK.0, LOOK.1 * (tasks / 64).clamp(1, 4)));
     let mut watched = Vec::new();
     while !reporter.ended.load(Ordering::Acquire) {
         // Without the bell it could not be asked to end.
@@ -275,22 +277,18 @@ impl Summary {
         self.deaf |= !context.settings.interrupts.load(Ordering::Relaxed);
         match context.enter_within(MOMENT) {
             Ok(Some(mut held)) => {
-                let report = report::look(&mut held);
-                let core = held.core();
-                if !core.waiters.list.is_empty() {
-                    core.waiters.stillness.note_reported(core.stats.moved(), moment());
-                }
-                let polls = core.activity;
+                let snapshot = snapshot(&mut held);
+                note_reported(&mut held);
                 drop(held);
-                self.task = Some(report.me);
-                self.clauses.extend(report.clauses());
-                if report.clauses().is_empty() && polls_again(context, polls) {
+                self.task = Some(snapshot.me);
+                self.clauses.extend(snapshot.clauses());
+                if snapshot.clauses().is_empty() && polls_again(context, snapshot.polls) {
                     self.clauses.push("calls LAPI again and again, without waiting there".into());
                 }
-                self.awaited.extend(report.awaited());
-                let (entered, current) = report.collective;
-                self.collectives.push((instance, entered, current.is_some()));
-                self.lines.extend(report.lines());
+                self.awaited.extend(snapshot.awaited());
+                let (entered, current) = &snapshot.collective;
+                self.collectives.push((instance, *entered, current.is_some()));
+                self.lines.extend(snapshot.lines());
             }
             Ok(None) => {}
             Err(owner) => {
@@ -326,7 +324,7 @@ impl Summary {
 /// Whether the program has looked for messages by itself since it had done so `polls` times.
 fn polls_again(context: &Context, polls: u64) -> bool {
     std::thread::sleep(SECOND_LOOK);
-    context.enter_within(MOMENT).is_ok_and(|held| held.is_some_and(|mut held| held.core().activity != polls))
+    context.enter_within(MOMENT).is_ok_and(|held| held.is_some_and(|mut held| held.polls() != polls))
 }
 
 /// Without a launcher that would gather it, the report goes to standard error: in one piece, each line with the task's number.

@@ -48,6 +48,7 @@ pub mod fabric;
 pub mod faults;
 pub mod mem;
 mod parcel;
+pub mod route;
 pub mod shm;
 
 use crate::error::Result;
@@ -311,7 +312,7 @@ pub enum Reach {
 pub trait RemoteAccess {
     /// How the peer's memory can be reached, as far as is known. Between two tasks with one transport both find the same, or
     /// one of them finds [`Reach::None`].
-    fn reach(&self, peer: Task) -> Reach;
+    fn reach(&mut self, peer: Task) -> Reach;
 
     /// Lets `peer` access this memory of the program, until it is deregistered, recalled ([`Endpoint::recall`]), or the
     /// endpoint is closed. `access` is what the peer will do: [`Access::Read`] takes bytes from here. Makes no
@@ -356,10 +357,10 @@ pub trait RemoteAccess {
 
     /// Counts, for the peer's statistics, bytes that were read out of its memory. Counts nothing where the peer cannot see
     /// it.
-    fn count_fetched(&self, _peer: Task, _bytes: u64) {}
+    fn count_fetched(&mut self, _peer: Task, _bytes: u64) {}
 
     /// What peers have counted here by [`Self::count_fetched`].
-    fn fetched(&self) -> u64 {
+    fn fetched(&mut self) -> u64 {
         0
     }
 }

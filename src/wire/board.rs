@@ -1,6 +1,7 @@
 //! The content of the file that a launcher shares with the tasks of a job (`LAPI_JOB_FD`): a record for each task,
-//! little-endian words of 32 bits. The launcher makes it full of zeros; each task writes its own record, and all read all
-//! of them.
+//! little-endian words of 32 bits, and after all records a place for each task's card ([`super::card`]) of each instance. The
+//! launcher makes it full of zeros; each task writes what is its own, and all read everything. Places that no task writes take no
+//! memory.
 
 use super::frame::Task;
 
@@ -9,6 +10,20 @@ pub const INSTANCES: u32 = 16;
 
 /// Bytes of one task's record.
 pub const RECORD: u64 = 128;
+
+/// Bytes of the place of a card: the opening that it belongs to, its length, and the card.
+pub const CARD: u64 = 4096;
+
+/// Bytes of the file of a job of this many tasks.
+pub fn size(tasks: u32) -> u64 {
+    u64::from(tasks) * (RECORD + u64::from(INSTANCES) * CARD)
+}
+
+/// The position of the card of this task and instance, in bytes from the beginning.
+pub fn card_at(tasks: u32, task: Task, instance: u32) -> u64 {
+    let cards = u64::from(tasks) * RECORD;
+    cards + (u64::from(task) * u64::from(INSTANCES) + u64::from(instance % INSTANCES)) * CARD
+}
 
 /// A word of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,5 +58,15 @@ mod tests {
         places.dedup();
         assert_eq!(places.len(), count);
         assert!(places.iter().all(|at| at % 4 == 0 && *at < 3 * RECORD));
+    }
+
+    #[test]
+    fn cards_fill_the_rest_of_the_file() {
+        let mut places: Vec<u64> =
+            (0..3).flat_map(|task| (0..INSTANCES).map(move |at| card_at(3, task, at))).collect();
+        places.sort_unstable();
+        assert_eq!(places[0], 3 * RECORD);
+        assert!(places.windows(2).all(|pair| pair[1] - pair[0] == CARD));
+        assert_eq!(places.last().copied(), Some(size(3) - CARD));
     }
 }

@@ -1,6 +1,8 @@
 //! Byte layouts of what tasks send each other, and the text between a task and its launcher.
 
 pub mod board;
+pub mod card;
+pub mod exchange;
 pub mod frame;
 pub mod hello;
 pub mod key;

@@ -13,6 +13,8 @@
 //! is ended, and what each of its processes was doing is printed first.
 
 mod compile;
+mod hosts;
+mod installed;
 mod marked;
 mod processes;
 mod run;
@@ -20,6 +22,8 @@ mod soak;
 mod stage;
 
 pub use compile::{compile, compile_plain, compile_with};
+pub use hosts::{Cluster, Hosts, Launcher, Layout, Node};
+pub use installed::{is_installed, skipped};
 pub use marked::Marked;
 pub use processes::{alive, descendants, named, parent};
 pub use run::{Job, Outcome, Running, eventually};

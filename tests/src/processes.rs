@@ -97,7 +97,8 @@ fn stacks(pid: i32) -> String {
     }
 }
 
-fn all() -> Vec<i32> {
+/// All processes.
+pub(crate) fn all() -> Vec<i32> {
     let entries = fs::read_dir("/proc").expect("/proc is mounted");
     entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }

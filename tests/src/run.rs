@@ -18,6 +18,7 @@ use crate::stage::{stage, workspace};
 /// A job to be run. Made by [`Job::new`] or [`Job::direct`], changed by the other methods, ended by [`Job::run`].
 #[derive(Clone, Debug)]
 pub struct Job {
+    under: Option<PathBuf>,
     launcher: Option<PathBuf>,
     program: Option<PathBuf>,
     args: Vec<OsString>,
@@ -76,6 +77,7 @@ impl Job {
     /// A program that is started without any launcher.
     pub fn direct(program: impl AsRef<Path>) -> Self {
         Self {
+            under: None,
             launcher: None,
             program: Some(program.as_ref().to_owned()),
             args: Vec::new(),
@@ -106,6 +108,23 @@ impl Job {
     /// Removes a variable.
     pub fn env_remove(mut self, name: impl AsRef<OsStr>) -> Self {
         self.env.push((name.as_ref().to_owned(), None));
+        self
+    }
+
+    /// Removes the variables that launchers have set for the tests themselves.
+    pub fn without_launchers(self) -> Self {
+        std::env::vars_os()
+            .map(|(name, _)| name)
+            .filter(|name| {
+                let name = name.to_string_lossy();
+                ["PMI", "OMPI_", "MPI_", "SLURM_", "HYDRA_"].iter().any(|prefix| name.starts_with(prefix))
+            })
+            .fold(self, Self::env_remove)
+    }
+
+    /// A program that starts the whole job as its arguments say.
+    pub fn under(mut self, program: impl AsRef<Path>) -> Self {
+        self.under = Some(program.as_ref().to_owned());
         self
     }
 
@@ -170,8 +189,9 @@ impl Job {
 
     fn command(&self) -> Command {
         let words: Vec<&OsStr> = self
-            .launcher
+            .under
             .iter()
+            .chain(&self.launcher)
             .map(|path| path.as_os_str())
             .chain(self.poe_args.iter().map(OsString::as_os_str))
             .chain(self.program.iter().map(|path| path.as_os_str()))

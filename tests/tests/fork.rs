@@ -18,7 +18,7 @@ fn no_call_works_with_the_parents_handle() {
 }
 
 #[test]
-fn children_disturb_nobody() {
+fn children_disturb_no_other_task() {
     for (procs, seed) in [(1, 1), (2, 2), (2, 3), (4, 4)] {
         quietly(procs, &format!("storm {seed}"));
     }

@@ -1,8 +1,10 @@
 //! Jobs that other launchers than poe start: where the tasks find their number, the number of tasks and the job's key.
 //!
 //! What is tested here runs everywhere: a shell starts the tasks with the variables of each launcher. The launchers
-//! themselves are tested in [`installed`] and [`slurm`], where they are installed.
+//! themselves are tested in [`installed`] and [`slurm`], where they are installed; so is the exchange at start-up, in [`exchange`].
 
+#[path = "launchers/exchange.rs"]
+mod exchange;
 #[path = "launchers/installed.rs"]
 mod installed;
 mod ltest;
@@ -63,13 +65,7 @@ fn key() -> String {
 
 /// Removes the variables that launchers have set for the tests themselves.
 fn bare(job: Job) -> Job {
-    std::env::vars_os()
-        .map(|(name, _)| name)
-        .filter(|name| {
-            let name = name.to_string_lossy();
-            ["PMI", "OMPI_", "MPI_", "SLURM_", "HYDRA_"].iter().any(|prefix| name.starts_with(prefix))
-        })
-        .fold(job, Job::env_remove)
+    job.without_launchers()
 }
 
 /// A shell that starts tasks in the background, waits for them, and fails when one of them fails.

@@ -35,7 +35,7 @@ fn tasks_give_each_other_up_and_begin_again() {
 
 /// Without a launcher the death of a task does not end the job.
 #[test]
-fn a_task_that_was_killed_is_started_anew() {
+fn a_task_that_was_killed_is_replaced() {
     for (tasks, way) in [(2, "auto"), (3, "pipeline"), (4, "attach")] {
         let key = format!("{}{tasks}", std::process::id());
         let start = |task: usize| {

@@ -28,7 +28,7 @@ pub fn header(target: Target) -> String {
         "! lapif.h: LAPI for Fortran, {}-bit programs.\n\
          ! SPDX-License-Identifier: Apache-2.0 OR MIT\n\
          !\n\
-         ! Generated: change fortran/tests/lapif, and not this. Anew:\n\
+         ! Generated from fortran/tests/lapif, by\n\
          ! UPDATE_HEADER=1 cargo test -p openlapi-fortran --test lapif\n\
          !\n\
          ! For include 'lapif.h' in fixed and in free form: statements stand\n\

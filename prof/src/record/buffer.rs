@@ -270,24 +270,27 @@ mod tests {
         let buffer = make().expect("there is memory");
         for address in 1..=SITES / 2 {
             for _ in 0..3 {
-                buffer.site(address * 16, Call::Put).count.add(1);
+                buffer.site(address * 16, Call::LAPI_Put).count.add(1);
             }
-            buffer.site(address * 16, Call::Get).count.add(1);
+            buffer.site(address * 16, Call::LAPI_Get).count.add(1);
         }
         let mut counts = [0; 2];
         for (call, site) in buffer.sites() {
             let address = site.address.load(std::sync::atomic::Ordering::Relaxed);
-            let each = if call == Call::Put { 3 } else { 1 };
+            let each = if call == Call::LAPI_Put { 3 } else { 1 };
             assert!(address == 0 || site.count.get() == each, "{address} {call:?}");
-            counts[usize::from(call == Call::Get)] += site.count.get();
+            counts[usize::from(call == Call::LAPI_Get)] += site.count.get();
         }
         assert_eq!(counts, [3 * SITES as u64 / 2, SITES as u64 / 2]);
         // More than there is room for: nothing is lost.
         for address in 0..10 * SITES {
-            buffer.site(address, Call::Rmw).count.add(1);
+            buffer.site(address, Call::LAPI_Rmw).count.add(1);
         }
-        let all: u64 =
-            buffer.sites().filter(|(call, _)| *call == Call::Rmw).map(|(_, site)| site.count.get()).sum();
+        let all: u64 = buffer
+            .sites()
+            .filter(|(call, _)| *call == Call::LAPI_Rmw)
+            .map(|(_, site)| site.count.get())
+            .sum();
         assert_eq!(all, 10 * SITES as u64);
     }
 }

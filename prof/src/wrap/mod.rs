@@ -1,42 +1,40 @@
-//! The wrappers: every call of LAPI by its own name.
+//! The wrappers: every call of LAPI by its own name, made from the table of calls.
 //!
 //! Each makes the call with its own arguments and records it. Arguments differ in two cases only, so that handlers can
-//! be timed: LAPI_Addr_set, and LAPI_Xfer with a handler of the origin
-//! ([`crate::handlers`]).
+//! be timed: LAPI_Addr_set, and LAPI_Xfer with a handler of the origin ([`crate::handlers`]).
 
+mod arguments;
 mod ends;
-mod plain;
 mod sizes;
+mod traffic;
 mod xfer;
 
-/// A wrapper: the exported symbol, and a function that makes the call by its PLAPI_ name and records it.
-/// `$moved` computes what it moves from its arguments.
-#[macro_export]
-macro_rules! wrapper {
-    ($symbol:ident = $real:literal, $call:ident, ($($arg:ident: $kind:ty),*), $moved:expr) => {
-        const _: () = {
-            $crate::exported!($symbol, body, ($($arg: $kind),*));
+use crate::exported;
+use arguments::Arguments as _;
+use libc::{c_int, c_longlong, c_uint, c_ulong, c_void};
+use openlapi::abi::*;
 
-            unsafe extern "C" fn body($($arg: $kind),*) -> ::libc::c_int {
-                static REAL: $crate::real::Real = $crate::real::Real::new($real);
-                let site = $crate::site::site();
-                let traffic: Option<$crate::record::Traffic> = $moved;
-                type Real = unsafe extern "C" fn($($kind),*) -> ::libc::c_int;
-                // SAFETY: the symbol of this name has this type.
-                let real = unsafe { ::std::mem::transmute::<*mut ::libc::c_void, Real>(REAL.address()) };
-                let start = ::openlapi::base::clock::ticks();
-                // SAFETY: the caller's own arguments, for the call it has made.
-                let code = unsafe { real($($arg),*) };
-                $crate::record::record($crate::record::Seen {
-                    call: $crate::calls::Call::$call,
-                    site,
-                    start,
-                    end: ::openlapi::base::clock::ticks(),
-                    good: code == 0,
-                    traffic,
-                });
-                code
-            }
-        };
+/// Exports the calls of the table.
+macro_rules! wrap {
+    ($($(#[$doc:meta])* $name:ident $call:ident $capitals:ident
+        ($($argument:ident: $type:ty as $kind:ident),* $(,)?);)*) => {
+        $(
+            exported!($name, bodies::$call, ($($argument: $type),*));
+        )*
+
+        mod bodies {
+            use super::*;
+
+            $(
+                pub unsafe extern "C" fn $call($($argument: $type),*) -> c_int {
+                    let site = crate::site::site();
+                    let arguments = arguments::$name { $($argument),* };
+                    // SAFETY: the caller's own arguments, for the call it has made.
+                    unsafe { arguments.profiled(site, arguments.traffic()) }
+                }
+            )*
+        }
     };
 }
+
+openlapi::for_each_call!(wrap);

@@ -1,42 +1,40 @@
 //! LAPI_Xfer: any transfer. A handler of the origin gets a wrapper, in a copy of the program's structure.
 
+use super::arguments::{Arguments as _, LAPI_Xfer};
 use super::sizes;
 use crate::calls::Call;
-use crate::real::Real;
+use crate::handlers;
 use crate::record::{Seen, Traffic, record};
-use crate::site::site;
-use crate::{exported, handlers};
 use libc::{c_int, c_void};
 use openlapi::abi::{
     LAPI_AM_LW_XFER, LAPI_AM_XFER, LAPI_AMV_XFER, LAPI_DGSP_XFER, LAPI_GET_XFER, LAPI_GETV_XFER,
-    LAPI_PUT_XFER, LAPI_PUTV_XFER, LAPI_RMW_XFER, LAPI_SUCCESS, lapi_handle_t, lapi_xfer_t,
+    LAPI_PUT_XFER, LAPI_PUTV_XFER, LAPI_RMW_XFER, LAPI_SUCCESS, lapi_xfer_t,
 };
 use openlapi::base::clock::ticks;
-use std::mem::{MaybeUninit, transmute};
+use std::mem::MaybeUninit;
 use std::ptr::{self, null_mut};
 
-exported!(LAPI_Xfer, xfer, (hndl: lapi_handle_t, xfer_cmd: *mut lapi_xfer_t));
-
-unsafe extern "C" fn xfer(hndl: lapi_handle_t, xfer_cmd: *mut lapi_xfer_t) -> c_int {
-    static REAL: Real = Real::new(c"PLAPI_Xfer");
-    let site = site();
-    // SAFETY: the symbol of this name has this type.
-    let real: unsafe extern "C" fn(lapi_handle_t, *mut lapi_xfer_t) -> c_int =
-        unsafe { transmute(REAL.address()) };
-    // SAFETY: null, or a structure of its type.
-    let (call, traffic) = unsafe { look(xfer_cmd) };
-    let mut copy = MaybeUninit::uninit();
-    // SAFETY: as above.
-    let loan = unsafe { with_wrapper(call, xfer_cmd, &mut copy) };
-    let request = if loan.is_null() { xfer_cmd } else { copy.as_mut_ptr() };
-    let start = ticks();
-    // SAFETY: the program's structure, or a copy that differs in the handler and its parameter.
-    let code = unsafe { real(hndl, request) };
-    if code != LAPI_SUCCESS && !loan.is_null() {
-        handlers::give_up(loan);
+impl LAPI_Xfer {
+    /// # Safety
+    ///
+    /// As LAPI_Xfer.
+    pub unsafe fn profiled(self, site: usize, _: Option<Traffic>) -> c_int {
+        Self::find();
+        // SAFETY: null, or a structure of its type.
+        let (call, traffic) = unsafe { look(self.xfer_cmd) };
+        let mut copy = MaybeUninit::uninit();
+        // SAFETY: as above.
+        let loan = unsafe { with_wrapper(call, self.xfer_cmd, &mut copy) };
+        let xfer_cmd = if loan.is_null() { self.xfer_cmd } else { copy.as_mut_ptr() };
+        let start = ticks();
+        // SAFETY: the program's structure, or a copy that differs in the handler and its parameter.
+        let code = unsafe { Self { xfer_cmd, ..self }.make() };
+        if code != LAPI_SUCCESS && !loan.is_null() {
+            handlers::give_up(loan);
+        }
+        record(Seen { call, site, start, end: ticks(), good: code == LAPI_SUCCESS, traffic });
+        code
     }
-    record(Seen { call, site, start, end: ticks(), good: code == LAPI_SUCCESS, traffic });
-    code
 }
 
 /// The requested call, and what it moves.
@@ -46,7 +44,7 @@ unsafe extern "C" fn xfer(hndl: lapi_handle_t, xfer_cmd: *mut lapi_xfer_t) -> c_
 /// `request` is null or what LAPI_Xfer takes.
 unsafe fn look(request: *const lapi_xfer_t) -> (Call, Option<Traffic>) {
     if request.is_null() {
-        return (Call::XferOther, None);
+        return (Call::LAPI_Xfer, None);
     }
     let message = |header: u32, data: u64| u64::from(header).saturating_add(data);
     // SAFETY: the type names the member, and only that one is read: the program may have allocated no more.
@@ -72,7 +70,7 @@ unsafe fn look(request: *const lapi_xfer_t) -> (Call, Option<Traffic>) {
             LAPI_GETV_XFER => (Call::XferGetv, (*request).Getv.tgt, sizes::of((*request).Getv.org_vec)),
             LAPI_PUTV_XFER => (Call::XferPutv, (*request).Putv.tgt, sizes::of((*request).Putv.org_vec)),
             LAPI_RMW_XFER => (Call::XferRmw, (*request).Rmw.tgt, u64::from((*request).Rmw.size / 8)),
-            _ => return (Call::XferOther, None),
+            _ => return (Call::LAPI_Xfer, None),
         }
     };
     (call, Some(Traffic { peer, bytes }))

@@ -1,8 +1,9 @@
-//! What a context's lock guards. A thread that holds the lock reaches it by [`crate::engine::context::Held::core`].
+//! What a context's lock guards. A thread of the engine that holds the lock reaches it by `Held::core`.
 
 use crate::abi::lapi_msg_state_t;
 use crate::base::clock::ticks;
 use crate::dgsp::DdmSlot;
+use crate::engine::context::addresses::Addresses;
 use crate::engine::context::counter;
 use crate::engine::context::counter_status::Watched;
 use crate::engine::context::direct_copy::DirectCopy;
@@ -10,9 +11,10 @@ use crate::engine::context::holds::Holds;
 use crate::engine::context::incoming::{Dropped, Offers, SelfMessage, Then};
 use crate::engine::context::peers::Peers;
 use crate::engine::context::settings::Options;
-use crate::engine::context::statistics::Stats;
+use crate::engine::context::statistics::{Path, Stats};
 use crate::engine::context::tuner::Tuner;
 use crate::engine::context::waiters::Waiters;
+use crate::job::Hosts;
 use crate::proto::Link;
 use crate::proto::collective::{Collectives, Failure};
 use crate::proto::inbox::Inbox;
@@ -22,9 +24,6 @@ use crate::proto::outbox::{Outbox, SendDone};
 use crate::transport::{Outgoing, Reach, SendOutcome, Task, Ticket, Transport};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
-
-/// Size of the table of LAPI_Addr_set: LOC_ADDRTBL_SZ. Indices are 1 up to this, exclusive.
-pub const ADDRESS_TABLE: usize = 1024;
 
 /// What the lock guards.
 pub struct Core {
@@ -63,7 +62,7 @@ pub struct Core {
     /// Send operations that are done, to be reported.
     pub finished: Vec<SendDone>,
     /// Functions registered by LAPI_Addr_set.
-    pub addresses: Box<[usize]>,
+    pub addresses: Addresses,
     /// Completions that LAPI_Msgpoll has not reported yet.
     pub unreported: lapi_msg_state_t,
     /// The program has called LAPI_Term: what a peer does not take any more because it has ended LAPI itself is no error.
@@ -105,6 +104,7 @@ pub struct Core {
 pub struct Wire<'a> {
     transport: &'a mut dyn Transport,
     stats: &'a mut Stats,
+    hosts: &'a Hosts,
 }
 
 impl Link for Wire<'_> {
@@ -113,7 +113,7 @@ impl Link for Wire<'_> {
         // SAFETY: the caller's promise.
         let sent = unsafe { self.transport.try_send(peer, packet) };
         let accepted = matches!(sent, SendOutcome::Sent | SendOutcome::Taken(_));
-        self.stats.peers.packets_sent += u64::from(accepted);
+        self.stats.path(self.hosts, peer).packets_sent += u64::from(accepted);
         sent
     }
 
@@ -147,7 +147,7 @@ impl Core {
             holds: Holds::default(),
             deferred: false,
             finished: Vec::with_capacity(64),
-            addresses: vec![0; ADDRESS_TABLE].into(),
+            addresses: Addresses::new(),
             unreported: 0,
             ending: false,
             closing: false,
@@ -173,13 +173,23 @@ impl Core {
     /// The outbox and its way out.
     #[inline]
     pub fn out(&mut self) -> (&mut Outbox, Wire<'_>) {
-        (&mut self.outbox, Wire { transport: &mut *self.transport, stats: &mut self.stats })
+        (
+            &mut self.outbox,
+            Wire { transport: &mut *self.transport, stats: &mut self.stats, hosts: &self.options.hosts },
+        )
     }
 
     /// The collective operations, the outbox and its way out.
     pub fn collective(&mut self) -> (&mut Collectives, &mut Outbox, Wire<'_>) {
-        let wire = Wire { transport: &mut *self.transport, stats: &mut self.stats };
+        let wire =
+            Wire { transport: &mut *self.transport, stats: &mut self.stats, hosts: &self.options.hosts };
         (&mut self.collectives, &mut self.outbox, wire)
+    }
+
+    /// The statistics of the path to and from `peer`, another task.
+    #[inline]
+    pub fn path_to(&mut self, peer: Task) -> &mut Path {
+        self.stats.path(&self.options.hosts, peer)
     }
 
     /// Adds one to a counter of the program, 0 for none, for something that came from `by` or was done there.

@@ -1,10 +1,12 @@
 //! The state behind a handle, and the only way to it.
 //!
 //! A [`Context`] is a lock and what it guards, the [`Core`]. The thread that holds the lock has a [`Held`], and reaches the
-//! core by [`Held::core`] for a moment at a time: no reference into the core lives across a call of the program's handlers,
-//! because those may call LAPI again and come here by a `Held` of their own.
+//! core by `Held::core` for a moment at a time: no reference into the core lives across a call of the program's handlers,
+//! because those may call LAPI again and come here by a `Held` of their own. The core is private to the engine: the calls of
+//! `api` use the engine's operations, and read single values ([`queries`]); reports use a [`snapshot`].
 
 pub mod active_handler;
+pub mod addresses;
 pub mod completion_queue;
 pub mod conditions;
 pub mod core;
@@ -18,8 +20,10 @@ pub mod lock_sharing;
 pub mod notifier;
 mod other_contexts;
 pub mod peers;
+pub mod queries;
 pub mod request;
 pub mod settings;
+pub mod snapshot;
 pub mod statistics;
 pub mod tuner;
 pub mod waiters;
@@ -30,14 +34,15 @@ use crate::abi::{
 use crate::base::known_threads::this_thread;
 use crate::base::parking::Parking;
 use crate::engine::context::active_handler::Activity;
+pub use crate::engine::context::addresses::ADDRESS_TABLE;
 use crate::engine::context::completion_queue::Completions;
 use crate::engine::context::conditions::Conditions;
-pub use crate::engine::context::core::{ADDRESS_TABLE, Core};
+pub use crate::engine::context::core::Core;
 use crate::engine::context::lock::{Hold, OwnedLock};
 use crate::engine::context::notifier::Notifier;
-use crate::engine::context::settings::Settings;
+use crate::engine::context::settings::{Options, Settings};
 use crate::error::{Error, Result};
-use crate::transport::Task;
+use crate::transport::{Task, Transport};
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -62,7 +67,7 @@ pub struct Context {
     /// The thread of interrupt mode.
     pub notifier: Notifier,
     /// Some counters are watched: see [`Core::watched`].
-    pub watching: AtomicBool,
+    pub(in crate::engine) watching: AtomicBool,
     /// Where threads wait that do not sleep on the transport's descriptor.
     pub(in crate::engine) parking: Parking,
     /// Where threads of the program wait that share the lock.
@@ -92,12 +97,12 @@ impl Context {
         }
     }
 
-    /// Puts a core in, under this handle. Threads are started by the caller. When another thread's handler has ended the
+    /// Makes a core from these options and this transport, under this handle. Threads are started by the caller. When another thread's handler has ended the
     /// former context, waits a moment for it to return: a thread that saw the end may be quicker than that thread.
     ///
     /// # Errors
     /// LAPI_ERR_ALL_HNDL_IN_USE: a handler that has ended the former context has not returned yet.
-    pub fn open(&self, handle: lapi_handle_t, core: Core) -> Result<()> {
+    pub fn open(&self, handle: lapi_handle_t, options: Options, transport: Box<dyn Transport>) -> Result<()> {
         let until = Instant::now() + RETURN;
         let mut held = Held { context: self, hold: self.lock.enter() };
         while held.try_core().is_some_and(|old| self.activity.busy() || !old.inside.is_empty()) {
@@ -111,7 +116,7 @@ impl Context {
             held = Held { context: self, hold: self.lock.enter() };
         }
         // SAFETY: the lock is held, and no thread uses the former core, as was just checked.
-        unsafe { *self.core.get() = Some(Box::new(core)) };
+        unsafe { *self.core.get() = Some(Box::new(Core::new(options, transport))) };
         self.conditions.begin();
         if self.handle.swap(handle, Ordering::Release) == LAPI_VOID_HANDLE {
             other_contexts::opened();
@@ -121,14 +126,14 @@ impl Context {
 
     /// Makes the handle invalid. The core stays where it is until the context is opened again: for a handler that ends
     /// its own context, where a frame further up the stack will need the core again.
-    pub fn retire(&self) {
+    pub(in crate::engine) fn retire(&self) {
         if self.handle.swap(LAPI_VOID_HANDLE, Ordering::Release) != LAPI_VOID_HANDLE {
             other_contexts::closed();
         }
     }
 
     /// Makes the handle invalid, and takes the core out. No thread may be inside.
-    pub fn close(&self, held: Held<'_>) -> Option<Box<Core>> {
+    pub(in crate::engine) fn close(&self, held: Held<'_>) -> Option<Box<Core>> {
         self.retire();
         // SAFETY: `held` proves that the lock is held; the caller promises that no thread uses the core.
         let core = unsafe { (*self.core.get()).take() };
@@ -159,7 +164,7 @@ impl Context {
     }
 
     /// Ends the waiting for conditions. The context is closing, and the lock is held: no thread begins to wait any more.
-    pub fn end_conditions(&self, _held: &mut Held<'_>) {
+    pub(in crate::engine) fn end_conditions(&self, _held: &mut Held<'_>) {
         self.conditions.end();
     }
 
@@ -265,9 +270,9 @@ impl<'a> Held<'a> {
 
     /// The core. The reference must be gone before a handler of the program is called.
     #[inline]
-    pub fn core(&mut self) -> &mut Core {
+    pub(in crate::engine) fn core(&mut self) -> &mut Core {
         self.try_core()
-            .expect("the core stays while a call is inside, see Context::enter and api::init::term")
+            .expect("the core stays while a call is inside, see Context::enter and progress::closing")
     }
 
     /// Whether this call comes from a handler that runs under a lock: of this context or, by this thread, of another one.

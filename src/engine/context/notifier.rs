@@ -97,6 +97,12 @@ impl Notifier {
         }
     }
 
+    /// Whether it rests.
+    #[cfg(test)]
+    pub(in crate::engine) fn rests(&self) -> bool {
+        self.state.load(Ordering::Relaxed) == RESTING
+    }
+
     /// Whether the thread of this generation shall continue.
     pub(in crate::engine) fn present(&self, generation: u64) -> bool {
         self.generation.load(Ordering::Acquire) == generation

@@ -5,13 +5,16 @@
 
 use crate::proto::tasks::TaskSet;
 use crate::transport::Task;
+use bytemuck::Zeroable;
+use bytemuck::allocation::zeroed_slice_box;
 
 /// Whether messages go to a peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
 pub enum Standing {
     /// Messages go to it.
     #[default]
-    Up,
+    Up = 0,
     /// The peer has left or was given up; this has been reported to the program.
     Lost,
     /// The program has given the peer up (LAPI_Purge_totask).
@@ -38,6 +41,9 @@ struct Peer {
     kick: Kick,
 }
 
+// SAFETY: `Peer::default()` is all zeros, and so are the defaults of its fields, as a test compares.
+unsafe impl Zeroable for Peer {}
+
 /// When a peer was last woken, and with what effect.
 #[derive(Clone, Copy, Debug, Default)]
 struct Kick {
@@ -54,6 +60,7 @@ const LONGEST_PAUSE: u8 = 8;
 
 /// What is known of all peers.
 pub struct Peers {
+    /// A page of this table takes no memory until an entry in it is written.
     table: Box<[Peer]>,
     /// How many peers are not [`Standing::Up`] or are quarantined.
     unusual: u32,
@@ -68,7 +75,7 @@ pub struct Peers {
 impl Peers {
     /// Of a job of `tasks` tasks, all of them up.
     pub fn new(tasks: u32) -> Self {
-        let table = vec![Peer::default(); tasks as usize].into_boxed_slice();
+        let table = zeroed_slice_box(tasks as usize);
         Self {
             table,
             unusual: 0,
@@ -270,6 +277,11 @@ mod tests {
         rejoining: BTreeSet<Task>,
         quarantined: BTreeSet<Task>,
         incarnations: BTreeMap<Task, u32>,
+    }
+
+    #[test]
+    fn an_entry_of_zeros_is_the_default() {
+        assert_eq!(format!("{:?}", Peer::zeroed()), format!("{:?}", Peer::default()));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::abi::{LAPI_err_hndlr_p, lapi_lib_t};
 use crate::engine::context::request::Policy;
 use crate::engine::context::waiters::WaitPolicy;
+use crate::job::Hosts;
 use crate::transport::Task;
 use std::sync::atomic::{AtomicBool, AtomicI32};
 
@@ -39,6 +40,8 @@ pub struct Options {
     pub me: Task,
     /// The number of tasks in the job.
     pub tasks: u32,
+    /// Which tasks share a host.
+    pub hosts: Hosts,
     /// Messages of up to this many bytes (header and data) are copied at once when the transport has no room: BUF_CP_SIZE.
     pub copy_limit: usize,
     /// How many messages within that limit may be copied at a time (MP_REXMIT_BUF_CNT, when the program's environment limits

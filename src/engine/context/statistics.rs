@@ -1,23 +1,39 @@
 //! The statistics, by the path that data takes (the manual's chapter 8).
 
 use crate::abi::lapi_statistics_t;
+use crate::job::Hosts;
+use crate::transport::Task;
 
 /// Counts of one context.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stats {
-    /// Packets and data between tasks. A copy across address spaces is a packet of its own.
+    /// Packets and data by shared memory. A copy across address spaces is a packet of its own.
     pub peers: Path,
+    /// Packets and data by the network. A remote access is a packet of its own.
+    pub network: Path,
     /// Data to oneself.
     pub local: Path,
-    /// Packets among those of `peers` that only probe whether a task lives, and the replies.
+    /// Packets among those of `peers` and `network` that only probe whether a task lives, and the replies.
     pub liveness: u64,
 }
 
 impl Stats {
     /// A number that changes with each packet or copy. Probes of silent tasks do not count.
     pub fn moved(&self) -> u64 {
-        let packets = self.peers.packets_sent.wrapping_add(self.peers.packets_received);
-        packets.wrapping_sub(self.liveness).wrapping_add(self.local.bytes_received)
+        let (sent, received) = self.packets();
+        sent.wrapping_add(received).wrapping_sub(self.liveness).wrapping_add(self.local.bytes_received)
+    }
+
+    /// Packets sent and received, by whichever path.
+    pub fn packets(&self) -> (u64, u64) {
+        let sum = |of: fn(&Path) -> u64| of(&self.peers).wrapping_add(of(&self.network));
+        (sum(|path| path.packets_sent), sum(|path| path.packets_received))
+    }
+
+    /// The counts of what goes to and from `peer`.
+    #[inline]
+    pub fn path(&mut self, hosts: &Hosts, peer: Task) -> &mut Path {
+        if hosts.shares_memory(peer) { &mut self.peers } else { &mut self.network }
     }
 }
 

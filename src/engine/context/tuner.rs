@@ -7,7 +7,7 @@
 
 /// Lengths are distinguished by powers of four, from the tuner's unit on; the last class has no end.
 const CLASSES: usize = 7;
-/// So many messages at the beginning go by turns.
+/// The number of messages at the beginning that go by turns.
 const FIRST: u32 = 12;
 /// One message in this many goes the other way, to see whether that has become better.
 const TRY_AGAIN: u32 = 64;
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn scattered_data_is_told_apart_by_its_pieces() {
+    fn scattered_data_is_classed_by_its_pieces() {
         let mut tuner = Tuner::default();
         run(&mut tuner, 1000, 2000, 4000);
         // Contiguous data goes in packets by now; for pieces of 8 bytes nothing is known but what is noted here.

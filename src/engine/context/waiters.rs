@@ -12,28 +12,47 @@ pub struct WaitPolicy {
     /// How many threads of this task may poll at once: with more of them they take the processors from each other, and
     /// from the threads that make what they wait for. Then all of them poll for a short time only.
     pub pollers: u32,
-    /// There are more tasks than processors: a thread that polls by itself yields when it finds nothing.
-    pub crowded: bool,
+    /// Tasks for each processor, rounded up.
+    pub crowd: u32,
 }
 
 /// Polls in a tight loop where more threads of a task wait than there are processors for them.
 const LITTLE: u32 = 40;
 /// The same where there are more tasks than processors: what a thread waits for rarely arrives before the thread yields.
 const CROWDED: u32 = 2;
+/// How often a thread yields before it sleeps, where there are more tasks than processors.
+const YIELDS: u32 = 60;
+/// In the largest crowd it still yields this often.
+const FEWEST_YIELDS: u32 = 4;
+/// A crowd of so many tasks for each processor is large: there a yield takes as long as a sleep, because all others run in
+/// between, and what every task does from time to time is a load of its own. Above it both become rarer.
+const LARGE: u32 = 16;
 
 impl WaitPolicy {
     /// Sleeps at once.
-    pub const NONE: Self = Self { spin: 0, yields: 0, pollers: 1, crowded: false };
+    pub const NONE: Self = Self { spin: 0, yields: 0, pollers: 1, crowd: 1 };
 
     /// Of a task in a job of `tasks` on this number of processors. `spin` if the program's environment gives it.
     pub fn new(tasks: u32, processors: u32, spin: Option<u32>) -> Self {
         let crowded = tasks > processors;
+        let crowd = tasks.div_ceil(processors.max(1)).max(1);
         Self {
             spin: spin.unwrap_or(if crowded { CROWDED } else { 20_000 }),
-            yields: if crowded { 60 } else { 100 },
+            yields: if crowded { (YIELDS / rarer(crowd)).max(FEWEST_YIELDS) } else { 100 },
             pollers: if spin.is_some() { u32::MAX } else { (processors / tasks.max(1)).max(1) },
-            crowded,
+            crowd,
         }
+    }
+
+    /// There are more tasks than processors: a thread that polls by itself yields when it finds nothing.
+    #[inline]
+    pub fn crowded(&self) -> bool {
+        self.crowd > 1
+    }
+
+    /// A period after which every task of the job does something: longer in a large crowd, up to this number of times.
+    pub fn period(&self, period: Duration, at_most: u32) -> Duration {
+        period * rarer(self.crowd).min(at_most)
     }
 
     /// How often a thread polls in a tight loop when this number of threads wait.
@@ -41,6 +60,11 @@ impl WaitPolicy {
     pub fn spins(&self, waiting: u32) -> u32 {
         if waiting <= self.pollers { self.spin } else { self.spin.min(LITTLE) }
     }
+}
+
+/// How many times rarer in a crowd of this size.
+fn rarer(crowd: u32) -> u32 {
+    (crowd / LARGE).max(1)
 }
 
 /// What a thread waits for.
@@ -129,6 +153,17 @@ mod tests {
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn in_a_large_crowd_threads_sleep_sooner_and_check_more_seldom() {
+        let look = |tasks| {
+            let policy = WaitPolicy::new(tasks, 2, None);
+            (policy.yields, policy.period(SECOND, 4).as_secs(), policy.period(SECOND, 32).as_secs())
+        };
+        assert_eq!([2, 4, 32].map(look), [(100, 1, 1), (60, 1, 1), (60, 1, 1)]);
+        assert_eq!([64, 256, 1024].map(look), [(30, 2, 2), (7, 4, 8), (4, 4, 32)]);
+        assert!(!WaitPolicy::new(2, 2, None).crowded() && WaitPolicy::new(3, 2, None).crowded());
+    }
 
     #[test]
     fn a_stall_is_reported_once_until_something_moves() {

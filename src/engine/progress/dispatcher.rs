@@ -60,7 +60,7 @@ fn receive<T>(held: &mut Held<'_>, ready: &mut impl FnMut(&mut Core) -> Option<T
             return (taken != 0, None);
         }
         let Some(packet) = core.transport.recv() else { return (taken != 0, None) };
-        core.stats.peers.packets_received += 1;
+        core.path_to(packet.src).packets_received += 1;
         if !core.peers.is_quarantined(packet.src) {
             handle(held, &packet);
         }

@@ -1,8 +1,8 @@
 //! Fences: a task waits until the data of all that it has started is where it belongs, alone or together with all tasks.
 
 use crate::engine::context::{Core, Held};
-use crate::engine::progress::collective;
 use crate::engine::progress::wait::{make_progress, wait_until};
+use crate::engine::progress::{collective, message_poll};
 use crate::error::Result;
 use crate::transport::Task;
 
@@ -18,13 +18,9 @@ pub fn fence(held: &mut Held<'_>) -> Result<()> {
 /// The same for all tasks: each of them has called, and no message that was sent before is under way.
 pub fn gfence(held: &mut Held<'_>) -> Result<()> {
     quiesce(held, "LAPI_Gfence")?;
-    // LAPI_Msgpoll does not report after a global fence what was complete before it. This is done before the other tasks
-    // can know that this one is here, because what they send after the fence may arrive before it returns. A thread that
-    // is in LAPI_Msgpoll reports what has completed meanwhile.
-    let core = held.core();
-    if core.waiters.polling == 0 {
-        core.unreported = 0;
-    }
+    // This is done before the other tasks can know that this one is here, because what they send after the fence may arrive
+    // before it returns.
+    message_poll::forget_completed(held);
     collective::barrier(held)
 }
 

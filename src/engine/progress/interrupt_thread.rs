@@ -4,7 +4,8 @@
 //! listen then: it *watches*, waking at growing intervals just to see whether the program has polled since. When it has
 //! not, the notifier *arms* the transport, so that peers wake it from then on, and sleeps. The next time a
 //! thread of the program waits for something it disarms the transport and sets the watch again. While a thread of the
-//! program itself sleeps on the transport's descriptor, the notifier *rests*: it has nothing to do.
+//! program is in a call that has slept, the notifier *rests*: that thread looks for messages, and sets the watch again when
+//! its call ends.
 //!
 //! A peer that has waited for long wakes the notifier even while it only watches (see
 //! [`crate::engine::transfer::path::kick_inattentive_peers`]).
@@ -21,8 +22,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// How long the program may be silent at most before the notifier listens, while it keeps polling.
+/// How long the program may be silent at most before the notifier listens, while it keeps polling; in a large crowd, where the
+/// processors come round to a task more seldom than that, up to [`RAREST_WATCH`] times as long.
 const WATCH_LONGEST: Duration = Duration::from_millis(8);
+/// See [`WATCH_LONGEST`].
+const RAREST_WATCH: u32 = 32;
 /// A program that polled within this many ticks is polling: 20 to 100 microseconds.
 const LOOKING: u64 = 100_000;
 /// One that last polled longer ago than this computes: 0.5 to 2.5 milliseconds. In between this is unknown, and the notifier
@@ -97,7 +101,8 @@ fn decide(held: &mut Held<'_>, interval: &mut Duration, seen: &mut u64, called: 
         }
         return rest(held);
     }
-    if held.core().waiters.on_descriptor {
+    let waiters = &held.core().waiters;
+    if waiters.on_descriptor || !waiters.list.is_empty() {
         return rest(held);
     }
     let listened = held.core().waiters.notifier_armed;
@@ -148,7 +153,7 @@ fn rest(held: &mut Held<'_>) -> Plan {
 
 /// When to look at the program again, if it polls by itself. It has not polled since when `activity` is still `seen`.
 fn watch_on(core: &Core, interval: Duration, seen: u64) -> Option<Duration> {
-    let longer = (interval * 2).min(WATCH_LONGEST);
+    let longer = (interval * 2).min(core.options.patience.period(WATCH_LONGEST, RAREST_WATCH));
     if core.waiters.waiting != 0 {
         return Some(longer);
     }

@@ -59,7 +59,7 @@ pub fn look_after_peers(held: &mut Held<'_>) {
     core.outbox.mark(now);
     let concerned = awaited(core);
     let mut silent = Vec::with_capacity(concerned.len());
-    for peer in concerned {
+    for &peer in &concerned {
         match held.core().transport.state(peer) {
             PeerState::Up => silent.push(peer),
             PeerState::Connecting => held.core().transport.connect(peer),
@@ -67,18 +67,16 @@ pub fn look_after_peers(held: &mut Held<'_>) {
         }
     }
     check_liveness(held, &silent);
-    // Without the packet of a task that has left, a collective operation continues, and may await another packet.
-    while let Some(peer) = held.core().collectives.awaited() {
+    // Without the packet of a task that has left, a collective operation continues, and may await other packets.
+    let mut checked = concerned;
+    while !held.core().closing {
+        let next = held.core().collectives.awaited().find(|peer| !checked.contains(peer));
+        let Some(peer) = next else { break };
+        checked.push(peer);
         match held.core().transport.state(peer) {
-            PeerState::Up => break,
-            PeerState::Connecting => {
-                held.core().transport.connect(peer);
-                break;
-            }
+            PeerState::Up => {}
+            PeerState::Connecting => held.core().transport.connect(peer),
             gone => lose(held, peer, gone),
-        }
-        if held.core().closing || held.core().collectives.awaited() == Some(peer) {
-            break;
         }
     }
 }
@@ -88,7 +86,7 @@ fn awaited(core: &Core) -> Vec<Task> {
     let mut peers: Vec<Task> =
         core.outbox.waiting_for().chain(core.outbox.unconfirmed().iter().copied()).collect();
     peers.extend(core.ops.peers());
-    // Of a collective operation only the task whose packet is next: others that have left may have done their part.
+    // Of a collective operation only the tasks whose packets are next: others that have left may have done their part.
     peers.extend(core.collectives.awaited());
     peers.extend(core.peers.leaving());
     peers.sort_unstable();
@@ -192,7 +190,7 @@ fn lose(held: &mut Held<'_>, peer: Task, how: PeerState) {
     let core = held.core();
     let closed = how == PeerState::Closed;
     let waits = core.ops.wait_for(peer) || core.outbox.waits(peer) || core.peers.has_dropped(peer);
-    if !waits && core.collectives.awaited() != Some(peer) {
+    if !waits && !core.collectives.awaits(peer) {
         if closed {
             // It has served everything before it ended LAPI; only its confirmation is missing, and will not come.
             core.outbox.abandon(peer, 0, &mut Vec::new());
@@ -264,7 +262,7 @@ fn pending(core: &Core, peer: Task) -> String {
         (core.outbox.parked(peer), "packet without room", "packets without room"),
         (core.outbox.streams(peer), "long message half sent", "long messages half sent"),
         (usize::from(core.outbox.asks(peer)), "fence", "fences"),
-        (usize::from(core.collectives.awaited() == Some(peer)), "collective call", "collective calls"),
+        (usize::from(core.collectives.awaits(peer)), "collective call", "collective calls"),
     ];
     let counts = counts.iter().filter(|(count, ..)| *count != 0);
     let words = counts.map(|(count, one, many)| format!("{count} {}", if *count == 1 { one } else { many }));

@@ -4,14 +4,20 @@
 //! * [`dispatcher`]: takes packets in and advances what is under way; never entered twice.
 //! * [`lost_peers`]: ends what waits for a task that has left or does not respond. [`recovery`]: tasks that the program
 //!   purges and resumes.
-//! * [`wait`]: how a thread waits. [`collective`]: barrier and exchange of all tasks. [`fence`]: LAPI_Fence and LAPI_Gfence.
-//! * [`interrupt_thread`]: the thread of interrupt mode.
+//! * [`wait`]: how a thread waits. [`operations`]: starts what the program asks for. [`counters`]: calls on counters.
+//!   [`message_poll`]: LAPI_Msgpoll.
+//! * [`collective`]: barrier and exchange of all tasks. [`fence`]: LAPI_Fence and LAPI_Gfence.
+//! * [`interrupt_thread`]: the thread of interrupt mode. [`closing`]: LAPI_Term.
 
+pub mod closing;
 pub mod collective;
 pub mod completion_threads;
+pub mod counters;
 pub mod dispatcher;
 pub mod fence;
 pub mod interrupt_thread;
 pub mod lost_peers;
+pub mod message_poll;
+pub mod operations;
 pub mod recovery;
 pub mod wait;

@@ -15,6 +15,11 @@ use crate::transport::Task;
 /// Gives the task up: everything that goes to it, comes from it or waits for it ends. Has no effect on a task that is
 /// purged.
 pub fn purge(held: &mut Held<'_>, task: Task) {
+    give_up(held, task);
+    held.wake_waiters();
+}
+
+fn give_up(held: &mut Held<'_>, task: Task) {
     let core = held.core();
     if core.peers.standing(task) == Standing::Purged {
         return;
@@ -36,7 +41,7 @@ pub fn purge(held: &mut Held<'_>, task: Task) {
 /// LAPI_ERR_SHM_SETUP: the system lacks what is needed; the task stays as it was.
 pub fn resume(held: &mut Held<'_>, task: Task) -> Result<()> {
     if held.core().peers.standing(task) == Standing::Lost {
-        purge(held, task);
+        give_up(held, task);
     }
     let core = held.core();
     if core.peers.standing(task) != Standing::Purged {
@@ -49,5 +54,6 @@ pub fn resume(held: &mut Held<'_>, task: Task) -> Result<()> {
     core.inbox.forget(task);
     core.collectives.forgive(task);
     welcome(core);
+    held.wake_waiters();
     Ok(())
 }

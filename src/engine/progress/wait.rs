@@ -21,8 +21,11 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// A sleeper wakes at least this often and checks whether its peers still run.
+/// A sleeper wakes at least this often and checks whether its peers still run; in a large crowd up to [`RAREST_LOOK`] times
+/// as seldom.
 const LOOK_AROUND: Duration = Duration::from_millis(250);
+/// See [`LOOK_AROUND`].
+const RAREST_LOOK: u32 = 4;
 /// With work that nothing announces, it wakes after this.
 const DEFERRED_RETRY: Duration = Duration::from_millis(1);
 
@@ -31,6 +34,8 @@ const EXPECTANT: Duration = Duration::from_millis(20);
 
 /// A thread that polls by itself and never sleeps checks once in this many polls whether a check of its peers is due.
 const POLLS_BETWEEN_LOOKS: u64 = 1 << 6;
+/// A thread that was woken polls this often before it sleeps again.
+const POLLS_AWAKE: u32 = 8;
 /// A thread that waits and is kept awake by arriving packets checks its peers once in this many polls.
 const BUSY_POLLS: u32 = 1 << 12;
 
@@ -48,7 +53,7 @@ const NAP: Duration = Duration::from_micros(100);
 
 /// A call that does not take the lock has changed a counter: wakes the threads that may wait for it.
 #[inline]
-pub fn counter_changed(context: &Context) {
+pub(in crate::engine) fn counter_changed(context: &Context) {
     if context.parking.occupied() {
         if let Ok(mut held) = context.enter() {
             held.core().news = true;
@@ -57,7 +62,7 @@ pub fn counter_changed(context: &Context) {
 }
 
 /// Waits until `ready` returns something, and makes progress meanwhile. `what` is named in errors and reports.
-pub fn wait_until<T>(
+pub(in crate::engine) fn wait_until<T>(
     held: &mut Held<'_>,
     what: impl Into<WaitTarget>,
     ready: impl FnMut(&mut Core) -> Option<T>,
@@ -67,7 +72,7 @@ pub fn wait_until<T>(
 }
 
 /// The same with another policy than the context's.
-pub fn wait_with<T>(
+pub(in crate::engine) fn wait_with<T>(
     held: &mut Held<'_>,
     what: impl Into<WaitTarget>,
     policy: WaitPolicy,
@@ -135,7 +140,7 @@ pub fn poll_once(held: &mut Held<'_>) -> bool {
     let core = held.core();
     if moved {
         core.waiters.idle_polls = 0;
-    } else if core.options.patience.crowded {
+    } else if core.options.patience.crowded() {
         core.waiters.idle_polls = core.waiters.idle_polls.saturating_add(1);
         if core.waiters.idle_polls > core.options.patience.spin {
             held.unlocked(std::thread::yield_now);
@@ -158,7 +163,7 @@ pub fn make_progress(held: &mut Held<'_>) {
 /// the pause grows with the excess: what waits grows with the square root of time, at most, and not with the speed of the
 /// program. Calls of handlers are not slowed down: they hold up the dispatcher.
 #[cold]
-pub fn throttle(held: &mut Held<'_>, tgt: Task) {
+pub(in crate::engine) fn throttle(held: &mut Held<'_>, tgt: Task) {
     if held.nested() {
         return;
     }
@@ -195,6 +200,11 @@ fn end(held: &mut Held<'_>) {
     core.waiters.handlers -= u32::from(runs_handler());
     if core.waiters.waiting == 0 {
         core.set_polling(false);
+        let context = held.context();
+        if context.settings.interrupts.load(Ordering::Relaxed) {
+            // It has rested if a thread has slept.
+            context.notifier.watch_if_idle();
+        }
     } else if !core.waiters.on_descriptor {
         // One of the parked threads must go to the descriptor.
         core.news = true;
@@ -256,17 +266,18 @@ fn poll_until<T>(
             held.unlocked(std::thread::yield_now);
         } else {
             let since = *listed.get_or_insert_with(|| list(held, what));
+            // A thread that was woken polls a few times before its next sleep.
+            polls = spin + policy.yields.saturating_sub(POLLS_AWAKE);
             match sleep(held, ready) {
                 Woken::Ready(answer) => return Ok(answer),
                 Woken::ByDescriptor => {
                     rung = true;
                     lost_peers::look_when_due(held);
                 }
+                Woken::ByTimeout => polls = spin + policy.yields,
                 Woken::Otherwise => {}
             }
             look_for_stall(held, since);
-            // A thread that was woken polls a few times before its next sleep.
-            polls = spin + policy.yields.saturating_sub(8);
         }
     }
 }
@@ -277,7 +288,9 @@ enum Woken<T> {
     Ready(T),
     /// The transport's descriptor became readable.
     ByDescriptor,
-    /// Another thread woke this one, the time was over, or there was something to do at once.
+    /// The time was over, and nothing had happened.
+    ByTimeout,
+    /// Another thread woke this one, or there was something to do at once.
     Otherwise,
 }
 
@@ -295,8 +308,7 @@ fn sleep<T>(held: &mut Held<'_>, ready: &mut impl FnMut(&mut Core) -> Option<T>)
             sleep_in_room(held);
             Woken::Otherwise
         }
-        None if sleep_on_descriptor(held) => Woken::ByDescriptor,
-        None => Woken::Otherwise,
+        None => sleep_on_descriptor(held),
     };
     parking.cancel();
     woken
@@ -312,22 +324,28 @@ fn sleep_in_room(held: &mut Held<'_>) {
     let parking = &held.context().parking;
     held.core().waiters.in_room += 1;
     let before = parking.last_wake();
-    held.unlocked(|| parking.sleep(before, LOOK_AROUND));
+    let at_most = look_around(held.core());
+    held.unlocked(|| parking.sleep(before, at_most));
     held.core().waiters.in_room -= 1;
 }
 
-/// Returns whether the descriptor became readable.
-fn sleep_on_descriptor(held: &mut Held<'_>) -> bool {
+/// When a thread that sleeps checks its peers, if nothing wakes it.
+fn look_around(core: &Core) -> Duration {
+    core.options.patience.period(LOOK_AROUND, RAREST_LOOK)
+}
+
+fn sleep_on_descriptor<T>(held: &mut Held<'_>) -> Woken<T> {
     let core = held.core();
     if core.waiters.notifier_armed || !core.transport.arm() {
         take_over(held);
-        return false;
+        return Woken::Otherwise;
     }
     core.waiters.on_descriptor = true;
+    let longest = look_around(core);
     let at_most = match () {
         () if core.has_deferred() => DEFERRED_RETRY,
         () if core.has_traffic_for_rejoining() => EXPECTANT,
-        () => LOOK_AROUND,
+        () => longest,
     };
     let at_most = core.until_due(at_most);
     let descriptor = core.transport.event_fd().as_raw_fd();
@@ -343,15 +361,12 @@ fn sleep_on_descriptor(held: &mut Held<'_>) -> bool {
     if core.waiters.in_room != 0 {
         core.news = true;
     }
-    if woken || at_most < LOOK_AROUND {
-        // A wake-up costs what has come in, not what this task waits for.
-        lost_peers::welcome(held.core());
-        lost_peers::look_when_due(held);
-    } else {
+    if !woken && at_most >= longest {
         lost_peers::look_after_peers(held);
+        return Woken::ByTimeout;
     }
-    if held.context().settings.interrupts.load(Ordering::Relaxed) {
-        held.context().notifier.watch_if_idle();
-    }
-    woken
+    // A wake-up costs what has come in, not what this task waits for.
+    lost_peers::welcome(held.core());
+    lost_peers::look_when_due(held);
+    if woken { Woken::ByDescriptor } else { Woken::Otherwise }
 }

@@ -8,6 +8,7 @@ use crate::engine::context::settings::{Advertised, Options};
 use crate::engine::context::waiters::WaitPolicy;
 use crate::engine::context::{Context, Core};
 use crate::engine::progress::{completion_threads, dispatcher, interrupt_thread, lost_peers};
+use crate::job::Hosts;
 use crate::transport::faults::{FaultPlan, Faulty};
 use crate::transport::mem::{MemOptions, NetworkHandle, network};
 use crate::transport::shm::{ShmTransport, in_process};
@@ -74,9 +75,9 @@ impl Habits {
 }
 
 /// Threads sleep almost at once.
-pub const SLEEPY: WaitPolicy = WaitPolicy { spin: 10, yields: 4, pollers: u32::MAX, crowded: false };
+pub const SLEEPY: WaitPolicy = WaitPolicy { spin: 10, yields: 4, pollers: u32::MAX, crowd: 1 };
 /// Threads sleep seldom.
-pub const AWAKE: WaitPolicy = WaitPolicy { spin: 2_000, yields: 200, pollers: u32::MAX, crowded: false };
+pub const AWAKE: WaitPolicy = WaitPolicy { spin: 2_000, yields: 200, pollers: u32::MAX, crowd: 1 };
 
 /// An error that was reported to the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,6 +141,7 @@ fn open_one(me: Number, tasks: u32, transport: Box<dyn Transport>, habits: &Habi
     let options = Options {
         me,
         tasks,
+        hosts: Hosts::one(me, tasks),
         copy_limit: habits.copy_limit,
         buffers: usize::MAX,
         lane_bytes: 1 << 20,
@@ -166,7 +168,7 @@ fn open_one(me: Number, tasks: u32, transport: Box<dyn Transport>, habits: &Habi
     });
     locked(&TASKS).insert(context.handle_ptr().addr(), task.clone());
     let handle = HANDLES.fetch_add(1, Ordering::Relaxed);
-    context.open(handle, Core::new(options, transport)).expect("a context that is not open");
+    context.open(handle, options, transport).expect("a context that is not open");
     context.settings.interrupts.store(habits.notifier, Ordering::Relaxed);
     completion_threads::start(&context, habits.completion_threads, ThreadConfig::PLAIN).expect("threads");
     if habits.notifier {
@@ -272,7 +274,7 @@ fn describe(core: &mut Core) -> String {
         core.ops.peers().collect::<std::collections::BTreeSet<_>>(),
         core.outbox.waiting_for().collect::<Vec<_>>(),
         core.outbox.unconfirmed(),
-        core.collectives.awaited(),
+        core.collectives.awaited().collect::<Vec<_>>(),
         core.direct_copies.len(),
         core.to_self.len(),
         core.dropped.len(),

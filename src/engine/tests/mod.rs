@@ -22,5 +22,6 @@ mod program;
 mod recovery;
 mod refusal;
 mod report;
+mod scale;
 mod silence;
 mod waiting;

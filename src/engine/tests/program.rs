@@ -22,7 +22,7 @@ const INDEX: usize = 7;
 pub fn prepare(task: &Task, plan: &Arc<Plan>) {
     assert!(task.play.set(plan.clone()).is_ok(), "a task plays once");
     let mut held = task.context.enter().expect("an open context");
-    held.core().addresses[INDEX] = header_handler as *const () as usize;
+    held.register_function(INDEX as i32, header_handler as *const () as usize).expect("a valid index");
 }
 
 /// The plan of a task.

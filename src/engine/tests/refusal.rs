@@ -32,7 +32,7 @@ struct RefusingCopies {
 }
 
 impl RemoteAccess for RefusingCopies {
-    fn reach(&self, _peer: Task) -> Reach {
+    fn reach(&mut self, _peer: Task) -> Reach {
         Reach::Open
     }
 

@@ -4,8 +4,8 @@ use super::calls::{Extras, counter, enter, forever, put, wait};
 use super::job::{self, Habits, Task, in_threads};
 use crate::api::fence;
 use crate::engine::context::request::Preference;
+use crate::engine::context::snapshot::{Kind, Snapshot, snapshot};
 use crate::engine::context::waiters::WaitPolicy;
-use crate::report::{self, Kind, Report};
 use crate::transport::PeerState;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,12 +19,12 @@ fn open(tasks: u32, room: usize) -> Vec<Arc<Task>> {
     job::open(job::mem(tasks, room, false), &habits)
 }
 
-fn look(task: &Task) -> Report {
-    report::look(&mut enter(task))
+fn look(task: &Task) -> Snapshot {
+    snapshot(&mut enter(task))
 }
 
 /// Makes reports until one is as wanted.
-fn eventually(task: &Task, enough: impl Fn(&Report) -> bool) -> Report {
+fn eventually(task: &Task, enough: impl Fn(&Snapshot) -> bool) -> Snapshot {
     let last = Instant::now() + Duration::from_secs(20);
     loop {
         let report = look(task);
@@ -40,7 +40,7 @@ fn eventually(task: &Task, enough: impl Fn(&Report) -> bool) -> Report {
 fn an_idle_context_has_an_empty_report() {
     let tasks = open(3, 4);
     let report = look(&tasks[1]);
-    assert_eq!((report.me, report.tasks, report.collective), (1, 3, (0, None)));
+    assert_eq!((report.me, report.tasks, &report.collective), (1, 3, &(0, None)));
     assert!(report.clauses().is_empty() && report.awaited().next().is_none());
     assert_eq!((report.operations.count, report.peers.count, report.packets), (0, 0, (0, 0)));
     assert_eq!(report.lines().len(), 2, "{:#?}", report.lines());
@@ -132,14 +132,15 @@ fn a_collective_call_reports_its_kind_and_the_awaited_task() {
     in_threads(&tasks, 1, move |task, _| match task.me {
         2 => {
             let report = eventually(&watched, |report| !report.waits.is_empty());
-            // In its first round task 0 needs the packet of task 1, which is there; in the second one that of task 2.
-            let report = match report.collective {
-                (1, Some((1, Some(2)))) => report,
-                _ => eventually(&watched, |report| report.collective == (1, Some((1, Some(2))))),
+            // Task 0 needs the packets of task 1, which comes, and of task 2.
+            let wanted = (1, Some((0, vec![2])));
+            let report = match report.collective == wanted {
+                true => report,
+                false => eventually(&watched, |report| report.collective == wanted),
             };
             assert_eq!(report.clauses(), ["waits in LAPI_Gfence for task 2"]);
             assert!(
-                report.lines().join("\n").contains("number 1 is in round 1 and needs the packet of task 2")
+                report.lines().join("\n").contains("number 1 is in round 0 and needs the packet of task 2")
             );
             seen.store(true, Ordering::Release);
             fence::gfence(&mut enter(task)).expect("a fence");

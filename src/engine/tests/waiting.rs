@@ -8,6 +8,7 @@ use crate::api::{env, progress};
 use crate::base::rng::Rng;
 use crate::engine::context::request::Preference;
 use crate::engine::context::waiters::WaitPolicy;
+use crate::engine::progress::wait::wait_until;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 
@@ -15,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 const ROUNDS: usize = 300;
 
 /// Threads sleep at once.
-const ASLEEP: WaitPolicy = WaitPolicy { spin: 0, yields: 0, pollers: u32::MAX, crowded: false };
+const ASLEEP: WaitPolicy = WaitPolicy { spin: 0, yields: 0, pollers: u32::MAX, crowd: 1 };
 
 const ROADS: [Road; 3] = [
     Road { join: |tasks, _| job::mem(tasks, 2, false), preference: Preference::Packets },
@@ -179,6 +180,30 @@ fn interrupts_switched_on_serve_what_has_come_before() {
             wait(task, cmpl, 1).expect("its completion");
             set(&computes, 0);
         }
+    });
+    job::close(tasks);
+}
+
+#[test]
+fn a_sleeper_that_nothing_wakes_polls_once_for_each_check_and_lets_the_notifier_rest() {
+    let patience = WaitPolicy { spin: 0, yields: 60, pollers: u32::MAX, crowd: 1 };
+    let tasks = job::open(job::boxed(job::shm(2)), &Habits { patience, ..Habits::THREADED });
+    in_threads(&tasks[..1], 1, |task, _| {
+        let notifier = &task.context.notifier;
+        let (mut last, mut polls, mut rested) = (0, Vec::new(), false);
+        wait_until(&mut enter(task), "a test", |core| {
+            assert!(!rested || notifier.rests(), "the notifier has been set though the call still waits");
+            rested |= notifier.rests();
+            if core.last_look != last {
+                last = core.last_look;
+                polls.push(core.activity);
+            }
+            (rested && polls.len() >= 7).then_some(())
+        })
+        .expect("the end of the test");
+        // The first ones belong to the time before the first sleep.
+        let each: Vec<u64> = polls[2..].windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert!(each.iter().all(|&polls| polls <= 3), "polls between two checks: {each:?}");
     });
     job::close(tasks);
 }

@@ -59,7 +59,7 @@ pub fn delivered(held: &mut Held<'_>, delivery: Delivery) {
     core.unreported |= LAPI_RECV_COMPLETE;
     match delivery.id {
         Some(id) => {
-            core.stats.peers.bytes_received += delivery.bytes;
+            core.path_to(delivery.src).bytes_received += delivery.bytes;
             confirm(held, delivery.src, id);
         }
         None => core.stats.local.bytes_received += delivery.bytes,

@@ -81,8 +81,8 @@ fn advance(held: &mut Held<'_>, mut transfer: DirectCopy) {
 fn copied(held: &mut Held<'_>, mut transfer: DirectCopy, bytes: usize) {
     let core = held.core();
     match transfer.access() {
-        Access::Write => core.stats.peers.packets_sent += 1,
-        Access::Read => core.stats.peers.packets_received += 1,
+        Access::Write => core.path_to(transfer.peer).packets_sent += 1,
+        Access::Read => core.path_to(transfer.peer).packets_received += 1,
     }
     transfer.copied += bytes;
     if transfer.copied < transfer.len() {
@@ -141,7 +141,7 @@ fn announce(held: &mut Held<'_>, peer: Task, marks: Marks, bytes: u64) {
 #[cold]
 fn refused(held: &mut Held<'_>, transfer: DirectCopy, reason: &io::Error) {
     let core = held.core();
-    core.stats.peers.refused += 1;
+    core.path_to(transfer.peer).refused += 1;
     if transfer.key.is_some() {
         registration::failed(core, transfer.peer, "access", transfer.len(), reason);
     }

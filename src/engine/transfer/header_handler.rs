@@ -9,9 +9,9 @@ use crate::base::bytes::Piece;
 use crate::dgsp::Layout;
 use crate::dgsp::registry::REGISTRY;
 use crate::dgsp::vector::{self, Vector};
+use crate::engine::context::Held;
 use crate::engine::context::active_handler::Kind;
 use crate::engine::context::incoming::{ActiveMessage, Data, Delivery};
-use crate::engine::context::{ADDRESS_TABLE, Held};
 use crate::error::{Error, Result};
 use crate::proto::content::Sink;
 use libc::{c_int, c_ulong, c_void};
@@ -148,8 +148,7 @@ fn to_program(
 
 /// The function behind a header handler's address or index.
 fn header_handler(held: &mut Held<'_>, named: u64) -> Option<hdr_hndlr_t> {
-    let address =
-        if named < ADDRESS_TABLE as u64 { held.core().addresses[named as usize] } else { named as usize };
+    let address = held.core().addresses.resolve(named);
     // SAFETY: the address of a header handler, by the contract of LAPI_Amsend and LAPI_Addr_set; 0 becomes none.
     unsafe { std::mem::transmute::<usize, Option<hdr_hndlr_t>>(address) }
 }

@@ -17,7 +17,7 @@ pub fn register(core: &mut Core, peer: Task, memory: Piece, access: Access) -> O
     match unsafe { remote.register(peer, memory, access) } {
         Ok(key) => Some(Box::new(Registered { keys: vec![key], bytes: memory.len as u64 })),
         Err(reason) => {
-            core.stats.peers.refused += 1;
+            core.path_to(peer).refused += 1;
             failed(core, peer, "registration", memory.len, &reason);
             None
         }

@@ -62,7 +62,7 @@ pub fn got(held: &mut Held<'_>, src: Task, cookie: u64) {
         return;
     };
     registration::withdraw(core, src, registered);
-    core.stats.peers.bytes_received += len;
+    core.path_to(src).bytes_received += len;
     core.unreported |= crate::abi::LAPI_RECV_COMPLETE;
     // SAFETY: the program's counter.
     unsafe { core.raise(org_cntr, src) };

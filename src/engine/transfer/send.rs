@@ -194,7 +194,8 @@ pub fn account(core: &mut Core, done: &SendDone) {
     // A thread may sleep in a call that waits for the counter.
     core.news |= core.waiters.waiting != 0;
     if done.error == 0 {
-        let path = if done.peer == core.options.me { &mut core.stats.local } else { &mut core.stats.peers };
+        let to_self = done.peer == core.options.me;
+        let path = if to_self { &mut core.stats.local } else { core.path_to(done.peer) };
         path.bytes_sent += done.bytes;
         if done.posted != 0 {
             path::note_stream(core, done);

@@ -12,10 +12,18 @@ use crate::wire::hello::{Hello, NO_EPOCH};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The first pause between two calls of a peer that does not listen or has hung up.
-pub const PAUSE: Duration = Duration::from_millis(1);
-/// The longest in a job of a few tasks.
-pub const LONGEST_PAUSE: Duration = Duration::from_millis(200);
+/// The first pause between two calls of a peer that does not listen or has hung up, in a job of a few tasks.
+const PAUSE: Duration = Duration::from_millis(1);
+/// The longest.
+const LONGEST_PAUSE: Duration = Duration::from_millis(200);
+/// With this many tasks the first pause is twice as long, and so on: so many start one after the other, and those that have
+/// started call those that have not.
+const TASKS_PER_PAUSE: u32 = 16;
+
+/// The first and the longest pause in a job of this number of tasks.
+fn pauses(tasks: u32) -> (Duration, Duration) {
+    (PAUSE * (tasks / TASKS_PER_PAUSE).max(1), LONGEST_PAUSE.max(Duration::from_millis(tasks.into())))
+}
 
 /// A channel to another task, by the number that its owner has given it.
 pub type Line = u64;
@@ -83,18 +91,20 @@ struct Peer {
     /// The program has resumed the peer, with this epoch.
     epoch: Option<u64>,
     held: Option<Held>,
-    pause: Duration,
+    /// Before the next call; `None`: the first pause.
+    pause: Option<Duration>,
 }
 
 impl Peer {
-    const NEW: Self = Self { state: State::Idle, wanted: false, epoch: None, held: None, pause: PAUSE };
+    const NEW: Self = Self { state: State::Idle, wanted: false, epoch: None, held: None, pause: None };
 
     /// The last attempt has failed.
     fn retry(&mut self, now: Duration, tasks: u32) {
         if self.wanted || self.epoch.is_some() {
-            self.state = State::Waiting { until: now + self.pause };
-            // In a large job many wait at a time while the last ones are being started.
-            self.pause = (self.pause * 2).min(LONGEST_PAUSE.max(Duration::from_millis(tasks.into())));
+            let (first, longest) = pauses(tasks);
+            let pause = self.pause.unwrap_or(first);
+            self.state = State::Waiting { until: now + pause };
+            self.pause = Some((pause * 2).min(longest));
         } else {
             self.state = State::Idle;
         }
@@ -299,7 +309,7 @@ impl Machine {
     /// The program lets the peer, which it has given up, rejoin.
     pub fn rejoin(&mut self, task: Task, epoch: u64) {
         let Some(peer) = self.peer(task) else { return };
-        (peer.state, peer.epoch, peer.pause) = (State::Idle, Some(epoch), PAUSE);
+        (peer.state, peer.epoch, peer.pause) = (State::Idle, Some(epoch), None);
         if !self.admit_held(task) {
             self.dial(task);
         }
@@ -318,7 +328,7 @@ impl Machine {
         self.lines.remove(&line);
         let Some(peer) = self.peer(task) else { return };
         let epoch = peer.epoch.take();
-        (peer.state, peer.wanted, peer.pause) = (State::Connected, false, PAUSE);
+        (peer.state, peer.wanted, peer.pause) = (State::Connected, false, None);
         self.actions.push(Action::Establish { task, line, confirm, epoch, hello });
     }
 

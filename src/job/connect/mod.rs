@@ -34,6 +34,8 @@ pub struct Settings<'a> {
     pub secret: Option<&'a [u8]>,
     /// How often the tasks have opened the instance.
     pub openings: Openings,
+    /// Which opening this is.
+    pub opening: u32,
     /// What this task sends about itself; the fields that connecting knows better are filled in here.
     pub hello: Hello,
     /// After how long a task that was never found counts as dead.
@@ -62,12 +64,15 @@ struct Shared {
     poll: Arc<OwnedFd>,
     wake: OwnedFd,
     closed: AtomicBool,
+    /// [`LOOK_AROUND`] in a job of this size.
+    look_around: Duration,
 }
 
 /// A listener whose descriptor the program has closed looks this often whether it is to end.
 const BLIND: Duration = Duration::from_millis(10);
 
 /// The thread looks at least this often: once the program has closed the descriptors, nothing wakes it from a wait that has begun.
+/// In a job of several hundred tasks it looks up to four times as seldom.
 const LOOK_AROUND: Duration = Duration::from_secs(1);
 
 /// What the descriptors report to a [`Service`]: the bell, or a listener or line.
@@ -83,17 +88,11 @@ impl Connections {
         site: Site,
         start: impl FnOnce(Service) -> Result<Box<dyn FnOnce() + Send>>,
     ) -> Result<Self> {
-        let Settings { identity, openings, .. } = settings;
-        let me = identity.task;
-        let opening = openings.open(me);
-        let connections = Self::listen(settings, site, opening).and_then(|shared| {
-            let join = start(Service(shared.clone()))?;
-            Ok(Self { shared, join: Some(join), openings, me, opening })
-        });
-        if connections.is_err() {
-            openings.take_back(me);
-        }
-        connections
+        let Settings { openings, opening, .. } = settings;
+        let me = settings.identity.task;
+        let shared = Self::listen(settings, site, opening)?;
+        let join = start(Service(shared.clone()))?;
+        Ok(Self { shared, join: Some(join), openings, me, opening })
     }
 
     fn listen(settings: Settings<'_>, site: Site, opening: u32) -> Result<Arc<Shared>> {
@@ -127,7 +126,14 @@ impl Connections {
             info_level: settings.info_level,
             hint: settings.hint,
         })?;
-        Ok(Arc::new(Shared { calls: Mutex::new(calls), poll, wake, closed: AtomicBool::new(false) }))
+        let look_around = LOOK_AROUND * (identity.tasks / 64).clamp(1, 4);
+        Ok(Arc::new(Shared {
+            calls: Mutex::new(calls),
+            poll,
+            wake,
+            closed: AtomicBool::new(false),
+            look_around,
+        }))
     }
 
     /// Does something with the calls, and wakes the thread when it must look sooner than planned.
@@ -192,7 +198,7 @@ impl Service {
         let shared = self.0;
         while !shared.closed.load(Ordering::Acquire) {
             let timeout = shared.calls.lock().time_left();
-            let left = timeout.map_or(LOOK_AROUND, |left| left.min(LOOK_AROUND));
+            let left = timeout.map_or(shared.look_around, |left| left.min(shared.look_around));
             let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
             let mut space = [MaybeUninit::<epoll::Event>::uninit(); 64];
             let ready: Vec<u64> = match epoll::wait(&shared.poll, &mut space, Some(&timeout)) {

@@ -443,23 +443,35 @@ fn of_two_calls_that_cross_the_lower_tasks_counts() {
     assert!(matches!(high.actions()[..], [Action::Establish { line: 1, confirm: false, .. }]));
 }
 
-#[test]
-fn pauses_between_calls_grow_and_end() {
-    let mut machine = machine(0);
+/// How often a task of so many calls a peer that does not listen, in this time.
+fn vain_calls(tasks: u32, time: Duration) -> usize {
+    let mut machine = Machine::new(Hello { tasks, generation: 1, ..Hello::default() });
     let (mut now, mut calls) = (Duration::ZERO, 0);
     machine.want(1);
-    while now < Duration::from_secs(60) {
+    while now < time {
         for action in machine.actions() {
             assert!(matches!(action, Action::Dial(1, _)));
             calls += 1;
             machine.unreachable(1, now);
         }
         let due = machine.due().expect("it calls again");
-        assert!(due > now && due - now <= LONGEST_PAUSE);
+        assert!(due > now && due - now <= LONGEST_PAUSE.max(Duration::from_millis(tasks.into())));
         now = due;
         machine.tick(now);
     }
-    assert!(calls < 320, "{calls} calls in a minute");
+    calls
+}
+
+#[test]
+fn pauses_between_calls_grow_and_end() {
+    let calls = vain_calls(2, Duration::from_secs(60));
+    assert!((290..320).contains(&calls), "{calls} calls in a minute");
+}
+
+/// While the last of many tasks start, each of the others calls some of them in vain.
+#[test]
+fn tasks_of_a_large_job_call_more_seldom() {
+    assert_eq!([2, 16, 256, 1024].map(|tasks| vain_calls(tasks, Duration::from_secs(1))), [12, 12, 7, 5]);
 }
 
 #[test]

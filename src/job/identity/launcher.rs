@@ -136,7 +136,7 @@ fn slurm_step(env: &Env<'_>) -> Option<u32> {
 }
 
 /// How many tasks the step has.
-fn slurm_tasks(env: &Env<'_>) -> Result<Option<u32>> {
+pub(in crate::job) fn slurm_tasks(env: &Env<'_>) -> Result<Option<u32>> {
     if slurm_step(env).is_none() {
         return Ok(None);
     }

@@ -35,6 +35,7 @@ use crate::abi::{LAPI_ERR_NO_ENV_VAR, LAPI_ERR_SHM_SETUP};
 use crate::config::{Env, MAX_TASKS, common_tasks, given, number};
 use crate::error::{Error, Result};
 
+pub(in crate::job) use launcher::slurm_tasks;
 use launcher::{LAUNCHERS, Launcher, Said};
 use process::Environ;
 
@@ -67,6 +68,12 @@ pub enum Common {
 /// The job's key where `MP_PARTITION` has this value.
 pub fn key_of_partition(partition: &str) -> String {
     format!("MP_PARTITION {partition}")
+}
+
+/// Whether the process had this variable with this value when it was started, as far as can be known: the library of a program
+/// may have set it since.
+pub(in crate::job) fn was_started_with(name: &str, value: &str) -> bool {
+    Environ::of_this_process().is_none_or(|first| first.get(name).as_deref() == Some(value))
 }
 
 impl Identity {

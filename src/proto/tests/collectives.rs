@@ -70,7 +70,7 @@ impl Job {
             values.iter().copied().map(Some).eq(right.filter(Option::is_some)),
             "task {task}, round {round}"
         );
-        assert!(!member.busy() && member.awaited().is_none());
+        assert!(!member.busy() && member.awaited().next().is_none());
         self.at[task as usize] += 1;
     }
 
@@ -239,15 +239,29 @@ fn malformed_packets_change_nothing() {
             member.arrive(src, &Part { sequence: 0, round, offset, other: 0 }, body.as_ptr().cast(), len)
         }
     };
-    let mut member = Collectives::new(0, 5);
-    for round in [3, 31, 63, 64, 65, 1000, u16::MAX] {
-        assert!(!arrive(&mut member, 1, round, 0, 8), "round {round} of five tasks");
+    // Task 0 of 40 leads tasks 1 to 15, and exchanges with the leaders 16 and 32, the second of which leads 7 others.
+    let mut member = Collectives::new(0, 40);
+    for round in [2, 3, 31, 63, 64, 65, 1000, u16::MAX] {
+        assert!(!arrive(&mut member, 1, round, 0, 8), "round {round} of 40 tasks");
     }
     for (offset, len) in [(8, 8), (0, 16), (u32::MAX, 8), (u32::MAX - 7, 8), (1 << 31, 8), (3, 8), (0, 7)] {
         assert!(!arrive(&mut member, 1, 0, offset, len), "{len} bytes at {offset}");
     }
-    assert!(!arrive(&mut member, 2, 0, 0, 8), "task 2 has no part in the first round of task 0");
+    for src in [0, 16, 17, 39, 40, u32::MAX] {
+        assert!(!arrive(&mut member, src, 0, 0, 8), "task {src} has no part in the first round of task 0");
+    }
+    for src in [0, 1, 15, 17, 33] {
+        assert!(!arrive(&mut member, src, 1, 0, 8), "task {src} has no part in the second round of task 0");
+    }
     assert!(arrive(&mut member, 1, 0, 0, 8));
-    assert!(arrive(&mut member, 4, 2, 0, 8));
-    assert!(!arrive(&mut member, 4, 2, 8, 8), "one value is left for the last round");
+    assert!(arrive(&mut member, 15, 0, 0, 8));
+    assert!(arrive(&mut member, 16, 1, 14 * 8, 16));
+    assert!(!arrive(&mut member, 16, 1, 15 * 8, 16), "a group has 16 values");
+    assert!(arrive(&mut member, 32, 1, 7 * 8, 8));
+    assert!(!arrive(&mut member, 32, 1, 8 * 8, 8), "the last group has 8 values");
+    // A member needs one packet of its leader, in the last round.
+    let mut member = Collectives::new(39, 40);
+    assert!(arrive(&mut member, 32, 2, 39 * 8, 8));
+    assert!(!arrive(&mut member, 32, 2, 40 * 8, 8) && !arrive(&mut member, 0, 2, 0, 8));
+    assert!(!arrive(&mut member, 32, 0, 0, 8) && !arrive(&mut member, 32, 1, 0, 8));
 }

@@ -50,7 +50,7 @@ impl Job {
     fn advance(&mut self, task: Task) {
         let Member { collectives, outbox, outcomes, .. } = &mut self.members[task as usize];
         let Some(outcome) = collectives.advance(outbox, &mut self.network.link(task)) else { return };
-        assert!(!collectives.busy() && collectives.awaited().is_none());
+        assert!(!collectives.busy() && collectives.awaited().next().is_none());
         if let Ok(values) = &outcome {
             let right = (0..self.tasks).filter_map(|task| value(outcomes.len(), task));
             assert!(values.iter().copied().eq(right), "task {task}, operation {}", outcomes.len());
@@ -82,14 +82,16 @@ impl Job {
 
     /// `task` finds out about the task that it awaits, if that is dead and nothing of it is under way.
     fn look_around(&mut self, task: Task) {
-        let Some(awaited) = self.members[task as usize].collectives.awaited() else { return };
-        if self.members[awaited as usize].alive || self.network.flies(awaited, task) {
-            return;
+        let awaited: Vec<Task> = self.members[task as usize].collectives.awaited().collect();
+        for awaited in awaited {
+            if self.members[awaited as usize].alive || self.network.flies(awaited, task) {
+                continue;
+            }
+            let Member { collectives, outbox, .. } = &mut self.members[task as usize];
+            collectives.lose(awaited, self.code);
+            outbox.abandon(awaited, self.code, &mut Vec::new());
+            self.advance(task);
         }
-        let Member { collectives, outbox, .. } = &mut self.members[task as usize];
-        collectives.lose(awaited, self.code);
-        outbox.abandon(awaited, self.code, &mut Vec::new());
-        self.advance(task);
     }
 
     fn kill(&mut self, task: Task) {
@@ -115,7 +117,8 @@ impl Job {
             }
             (0..rng.below(4)).for_each(|_| self.deliver_one());
             steps += 1;
-            let standing = |member: &Member| (member.outcomes.len(), member.collectives.awaited());
+            let standing =
+                |member: &Member| (member.outcomes.len(), member.collectives.awaited().collect::<Vec<_>>());
             assert!(
                 steps < 1_000_000,
                 "it never comes to an end: {:?}",
@@ -158,7 +161,7 @@ fn survive(seed: u64, tasks: u32) {
 
 #[test]
 fn the_remaining_tasks_end_in_step() {
-    seeds(40, |seed| [2, 3, 4, 5, 7, 8, 9, 16, 21].into_iter().for_each(|tasks| survive(seed, tasks)));
+    seeds(40, |seed| [2, 3, 4, 5, 8, 16, 17, 21, 70].into_iter().for_each(|tasks| survive(seed, tasks)));
 }
 
 /// A task that never comes: every other one learns of it in the very first operation, and in all later ones.

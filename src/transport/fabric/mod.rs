@@ -56,8 +56,6 @@ pub struct FabricSettings {
     pub tasks: u32,
     /// Which provider is to be used.
     pub wishes: Wishes,
-    /// The job's secret: a task with another one is not understood.
-    pub secret: u64,
 }
 
 /// Finds the addresses of peers.
@@ -169,13 +167,14 @@ pub struct FabricTransport {
 }
 
 impl FabricTransport {
-    /// A task that has not had contact with any peer yet.
+    /// A task that has not had contact with any peer yet. `secret` follows from the job's: a task with another one is not
+    /// understood.
     ///
     /// # Errors
     /// `LAPI_ERR_CSS_LOAD_FAILED`: memory cannot be registered, or no descriptor is left.
-    pub fn new(own: Own, directory: Box<dyn Directory>) -> Result<Self> {
+    pub fn new(own: Own, secret: u64, directory: Box<dyn Directory>) -> Result<Self> {
         let Own { settings, mut device, published, .. } = own;
-        let FabricSettings { me, tasks, secret, .. } = settings;
+        let FabricSettings { me, tasks, .. } = settings;
         let provider = device.info().provider();
         let failed = |why: String| Error::new(LAPI_ERR_CSS_LOAD_FAILED, format!("{provider}: {why}"));
         let memory = |errno: Errno| failed(format!("no memory for packets: {}", errno.text()));

@@ -19,6 +19,8 @@ pub struct Wishes {
 /// What was chosen, and why the others were not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Choice {
+    /// The provider alone.
+    pub provider: String,
     /// Provider, domain and fabric.
     pub chosen: String,
     /// The same of each that was passed over, in the order of preference, and why.
@@ -177,7 +179,9 @@ fn pick(list: &[Traits], wishes: &Wishes, least: usize) -> Result<(usize, Choice
         }
     }
     match chosen {
-        Some(at) => Ok((at, Choice { chosen: list[at].name(), passed_over })),
+        Some(at) => {
+            Ok((at, Choice { provider: list[at].provider.clone(), chosen: list[at].name(), passed_over }))
+        }
         None => Err(nothing(list, wishes)),
     }
 }

@@ -7,7 +7,7 @@ use std::io;
 use std::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
 
 impl RemoteAccess for MemTransport {
-    fn reach(&self, _peer: Task) -> Reach {
+    fn reach(&mut self, _peer: Task) -> Reach {
         match (self.network.options.remote, self.network.options.keyed) {
             (false, _) => Reach::None,
             (true, false) => Reach::Open,

@@ -148,7 +148,7 @@ impl CrossMemory {
 }
 
 impl RemoteAccess for ShmTransport {
-    fn reach(&self, peer: Task) -> Reach {
+    fn reach(&mut self, peer: Task) -> Reach {
         match &self.memory {
             Some(memory) if memory.reaches(peer) => Reach::Open,
             _ => Reach::None,
@@ -167,13 +167,13 @@ impl RemoteAccess for ShmTransport {
         unsafe { memory.copy(access, peer, copies) }.map(|()| Started::Done)
     }
 
-    fn count_fetched(&self, peer: Task, bytes: u64) {
+    fn count_fetched(&mut self, peer: Task, bytes: u64) {
         if let Some(peer) = self.peer(peer) {
             peer.segment.count_fetched(bytes);
         }
     }
 
-    fn fetched(&self) -> u64 {
+    fn fetched(&mut self) -> u64 {
         self.segment.fetched()
     }
 }

@@ -38,7 +38,7 @@ static void all_refuse(void) {
 }
 
 /* The handle is ended; the same instance again is as good as new. */
-static void starts_anew(void) {
+static void begin_again(void) {
     all_refuse();
     t_init();
     get_functions();
@@ -59,7 +59,7 @@ static void held(void) {
         acquire();
         t_fence();
         OK(LAPI_Term(t_hndl));
-        starts_anew();
+        begin_again();
     }
 }
 
@@ -117,7 +117,7 @@ static void waiters(void) {
         usleep(round * 2000); /* from entering the call to asleep */
         OK(LAPI_Term(t_hndl));
         for (i = 0; i < 6; i++) join(tids[i]);
-        starts_anew();
+        begin_again();
     }
 }
 
@@ -144,7 +144,7 @@ static void inside(void) {
         usleep(round * 2000);
         OK(LAPI_Term(t_hndl));
         for (i = 0; i < 3; i++) join(tids[i]);
-        starts_anew();
+        begin_again();
     }
 }
 
@@ -179,7 +179,7 @@ static void handler(void) {
         RETURNS(LAPI_Waitcntr(t_hndl, &never, 1, NULL), LAPI_ERR_HNDL_INVALID);
         CHECK_EQ(lk.mutex_unlock(t_hndl), EINVAL);
         for (i = 0; i < 3; i++) join(tids[i]);
-        starts_anew();
+        begin_again();
     }
 }
 
@@ -210,7 +210,7 @@ static void complete(void) {
         OK(LAPI_Amsend(t_hndl, (uint)t_me, (void *)to_end_there, NULL, 0, NULL, 0, NULL, NULL, NULL));
         RETURNS(LAPI_Waitcntr(t_hndl, &never, 1, NULL), LAPI_ERR_HNDL_INVALID);
         until_ready(1);
-        starts_anew();
+        begin_again();
     }
 }
 

@@ -63,7 +63,7 @@ static void victim(int time, int times) {
     }
 }
 
-static void start_anew(char **argv, int time) {
+static void start_again(char **argv, int time) {
     char text[16];
     char *arguments[5] = {argv[0], argv[1], "again", text, NULL};
     snprintf(text, sizeof text, "%d", time);
@@ -95,7 +95,7 @@ static void survivor(char **argv, int times) {
         OK(LAPI_Purge_totask(t_hndl, 1));
         RETURNS(LAPI_Put(t_hndl, 1, 0, NULL, NULL, NULL, NULL, NULL), LAPI_ERR_TGT_PURGED);
         OK(LAPI_Setcntr(t_hndl, &cmpl, 0));
-        if (t_me == 0) start_anew(argv, time + 1);
+        if (t_me == 0) start_again(argv, time + 1);
         OK(LAPI_Resume_totask(t_hndl, 1));
     }
 }

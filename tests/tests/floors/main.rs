@@ -22,12 +22,15 @@ const ANYWHERE: &[&str] = &["abi", "error", "config"];
 /// and use nothing but each other and this.
 const GROUND: &str = "base";
 
+/// Here alone the core of a context is used; the other floors use operations and plain values.
+const ENGINE: &str = "src/engine/";
+
 /// What `capi` may use of the core.
 const CAPI: &[&str] = &["abi", "api", "error", "for_each_call"];
 /// What `fortran` may use of the core, beside `capi`.
 const FORTRAN: &[&str] = &["abi", "for_each_call"];
-/// What `prof` may use of all our crates: the core's types and clock. The calls it finds by their names.
-const PROF: &[&str] = &["openlapi::abi", "openlapi::base::clock"];
+/// What `prof` may use of all our crates: the core's types, table of calls and clock. The calls it finds by their names.
+const PROF: &[&str] = &["openlapi::abi", "openlapi::for_each_call", "openlapi::base::clock"];
 /// What `cdylib` may use of all our crates.
 const CDYLIB: &[&str] = &["openlapi_capi", "openlapi_fortran"];
 
@@ -54,6 +57,19 @@ fn imports_of_the_core_run_downwards() {
         "hardly a path was found"
     );
     holds(&sources, core_rules);
+}
+
+#[test]
+fn the_core_of_a_context_is_private_to_the_engine() {
+    let sources = sources("src");
+    let (engine, others): (Vec<_>, Vec<_>) = sources.iter().partition(|source| source.stands_in(&[ENGINE]));
+    assert!(engine.iter().any(|source| !source.calls_of_method("core").is_empty()), "no call was found");
+    let found: Vec<String> = others
+        .iter()
+        .flat_map(|source| source.calls_of_method("core").into_iter().map(move |line| (source, line)))
+        .map(|(source, line)| format!("{}:{line}: .core() is private to {ENGINE}", source.file))
+        .collect();
+    assert!(found.is_empty(), "\n{}\n", found.join("\n"));
 }
 
 #[test]
@@ -113,6 +129,11 @@ fn core_rules(source: &Source, path: &PathUsed) -> Option<String> {
     }
     if path.starts_with(&["crate", "transport", "shm"]) && !source.stands_in(SHM_USERS) {
         return Some(format!("shared memory itself is used in {SHM_USERS:?} alone"));
+    }
+    let core = path.starts_with(&["crate", "engine", "context"])
+        && path.names.get(3).is_some_and(|name| name.eq_ignore_ascii_case("core"));
+    if core && !source.stands_in(&[ENGINE]) {
+        return Some(format!("the core of a context is private to {ENGINE}"));
     }
     let (user, used) = (source.module.first()?.as_str(), path.in_own_crate()?);
     if user == used {
@@ -223,6 +244,8 @@ fn a_line_that_runs_up_is_found() {
         ("src/transport/shm/mod.rs", "fn f() { unsafe { libc::socket(1, 2, 3) } }"),
         ("src/api/env.rs", "use crate::transport::shm::segment;"),
         ("src/engine/copying.rs", "use super::super::transport::shm::remote::CrossMemory;"),
+        ("src/api/address.rs", "use crate::engine::context::{Core, Held};"),
+        ("src/report/text.rs", "use crate::engine::context::core::Wire;"),
     ];
     for (file, text) in broken {
         assert_eq!(judged(file, text, core_rules).len(), 1, "{file}: {text}");
@@ -241,7 +264,8 @@ fn a_line_that_runs_up_is_found() {
 #[test]
 fn lines_that_run_down_are_let_through() {
     let fine = [
-        ("src/api/fence.rs", "use super::address::collective; use crate::engine::context::{Core, Held};"),
+        ("src/api/fence.rs", "use super::address::collective; use crate::engine::context::{Context, Held};"),
+        ("src/engine/context/lock.rs", "use super::core::Core;"),
         ("src/engine/bulk.rs", "use crate::{proto, transport, job, wire, dgsp, base, abi, error, config};"),
         ("src/engine/transfer/path.rs", "use super::super::context::Held; pub(crate) fn f() {}"),
         ("src/engine/progress/wait.rs", "use crate::engine::{context::Held, transfer::path};"),
@@ -275,6 +299,14 @@ fn lines_that_run_down_are_let_through() {
     let fine = "use openlapi::{abi::*, api::request, error::Result};";
     assert!(judged("src/calls/put.rs", fine, capi_rules).is_empty());
     assert!(judged("src/wrap/xfer.rs", "use openlapi::{abi::*, base::clock::ticks};", prof_rules).is_empty());
+}
+
+#[test]
+fn calls_of_a_method_are_found() {
+    let calls = |text: &str| Source::new("src/api/a.rs", &[], text).calls_of_method("core");
+    assert_eq!(calls("fn f() { held.core().ending = true;\n g(held\n.core()); }"), [1, 3]);
+    let others = "fn core() { core(); a.core; a.cores(); /* a.core() */ \"a.core()\"; } #[cfg(test)] fn g() { a.core() }";
+    assert!(calls(others).is_empty());
 }
 
 #[test]

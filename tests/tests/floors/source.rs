@@ -52,6 +52,13 @@ impl Source {
         self.paths().iter().filter_map(judge).collect()
     }
 
+    /// The lines where a method of this name is called.
+    pub fn calls_of_method(&self, name: &str) -> Vec<usize> {
+        let call = [".", name, "("];
+        let calls = self.tokens.windows(3).filter(|three| three.iter().map(|token| &token.text).eq(call));
+        calls.map(|three| three[1].line).collect()
+    }
+
     /// Every path, those in groups one by one.
     pub fn paths(&self) -> Vec<PathUsed> {
         let mut found = Vec::new();

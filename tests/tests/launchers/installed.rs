@@ -1,13 +1,12 @@
 //! Hydra and Open MPI themselves, where they are installed.
 
 use std::fs;
-use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use openlapi_tests::{Job, Marked, Outcome, compile};
+use openlapi_tests::{Job, Marked, Outcome, compile, is_installed, skipped};
 
 use super::ltest::{passed, program};
 use super::{Folder, bare, key, numbered};
@@ -36,7 +35,7 @@ impl Installed {
     }
 
     /// Runs it; none of its processes may be left.
-    fn run(&self, tasks: usize, program: &Path, args: &str) -> Outcome {
+    pub fn run(&self, tasks: usize, program: &Path, args: &str) -> Outcome {
         Marked::start(self.job(tasks, program, args)).over()
     }
 
@@ -133,20 +132,6 @@ impl Installed {
     }
 }
 
-/// Prints it without the test harness, which hides the output of tests that pass.
-pub fn skipped(what: &str, why: &str) {
-    let _ = writeln!(std::io::stderr(), "\nSKIPPED: {what}: {why}");
-}
-
-/// Whether there is such a command.
-pub fn is_installed(command: &str) -> bool {
-    let is_program = |path: &Path| {
-        fs::metadata(path).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
-    };
-    std::env::var_os("PATH")
-        .is_some_and(|path| std::env::split_paths(&path).any(|folder| is_program(&folder.join(command))))
-}
-
 /// Whether a command exists and prints `text` when it is called with `argument`.
 fn says(command: &str, argument: &str, text: &str) -> bool {
     if !is_installed(command) {
@@ -180,26 +165,35 @@ pub fn env_of_open_mpi() -> Vec<(String, String)> {
         .to_vec()
 }
 
+/// Hydra, if it is installed.
+pub fn hydra_itself() -> Option<Installed> {
+    let mpiexec = first_of(&["mpiexec.hydra", "mpiexec.mpich", "mpiexec"], "--version", "HYDRA")?;
+    Some(Installed { command: vec![mpiexec], env: Vec::new(), folder: Folder::new() })
+}
+
+/// Open MPI's mpirun, if it is installed.
+pub fn open_mpi_itself() -> Option<Installed> {
+    let names = ["mpirun.openmpi", "mpirun"];
+    let mpirun =
+        first_of(&names, "--version", "Open MPI").or_else(|| first_of(&names, "--version", "OpenRTE"))?;
+    let command = [&mpirun, "--oversubscribe", "--bind-to", "none"].map(str::to_owned).to_vec();
+    Some(Installed { command, env: env_of_open_mpi(), folder: Folder::new() })
+}
+
 #[test]
 fn hydra() {
-    let Some(mpiexec) = first_of(&["mpiexec.hydra", "mpiexec.mpich", "mpiexec"], "--version", "HYDRA") else {
+    let Some(hydra) = hydra_itself() else {
         return skipped("jobs under MPICH's Hydra", "mpiexec.hydra is not installed");
     };
-    let hydra = Installed { command: vec![mpiexec], env: Vec::new(), folder: Folder::new() };
     hydra.serves();
     hydra.serves_mpi(mpicc_of_mpich());
 }
 
 #[test]
 fn open_mpi() {
-    let names = ["mpirun.openmpi", "mpirun"];
-    let Some(mpirun) =
-        first_of(&names, "--version", "Open MPI").or_else(|| first_of(&names, "--version", "OpenRTE"))
-    else {
+    let Some(mpirun) = open_mpi_itself() else {
         return skipped("jobs under Open MPI's mpirun", "it is not installed");
     };
-    let command = [&mpirun, "--oversubscribe", "--bind-to", "none"].map(str::to_owned).to_vec();
-    let mpirun = Installed { command, env: env_of_open_mpi(), folder: Folder::new() };
     mpirun.serves();
     mpirun.serves_mpi(mpicc_of_open_mpi());
 }

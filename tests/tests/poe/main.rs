@@ -3,6 +3,7 @@
 mod early;
 mod ends;
 mod environment;
+mod hosts;
 mod leftovers;
 mod limits;
 mod options;

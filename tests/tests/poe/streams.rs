@@ -49,8 +49,8 @@ fn much_output_arrives_whole() {
 
 #[test]
 fn a_question_is_shown_before_it_is_answered() {
-    let mut asked = job(1, &["ask"]).stdin("somebody\n").start();
-    assert_eq!(asked.lines(1), ["name? it is somebody"]);
+    let mut asked = job(1, &["ask"]).stdin("Ada\n").start();
+    assert_eq!(asked.lines(1), ["name? it is Ada"]);
     asked.wait().ok();
     // No input is sent before the prompt can be read.
     let mut open = std::process::Command::new(stage().join("bin/poe"));

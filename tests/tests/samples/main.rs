@@ -214,7 +214,7 @@ fn xfer() {
             vec![
                 format!("task {me}: origin counter after the wait: 0"),
                 format!("task {me}: completion counter after the wait: 0"),
-                format!("task {me}: the send completion handler was told LAPI_SUCCESS"),
+                format!("task {me}: the send completion handler was called with LAPI_SUCCESS"),
             ]
         } else {
             let last = (me + 4095) * (me + 4095);

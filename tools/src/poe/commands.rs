@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io::Read;
 
 use super::error::Error;
+use super::hosts::List;
 use super::options::Setting;
 use super::settings::Settings;
 
@@ -19,9 +20,8 @@ pub(super) struct Commands {
 }
 
 /// Finds the commands: on the command line, in the command file, or else on standard input.
-pub(super) fn plan(settings: &Settings, program: Command) -> Result<Commands, Error> {
-    let mpmd = settings.text("MP_PGMMODEL")?.is_some_and(|model| model.eq_ignore_ascii_case("mpmd"));
-    let asked = tasks_asked(settings)?;
+pub(super) fn plan(settings: &Settings, program: Command, asked: Option<usize>) -> Result<Commands, Error> {
+    let mpmd = is_mpmd(settings)?;
     if !program.is_empty() {
         if mpmd {
             let named = program[0].to_string_lossy();
@@ -60,6 +60,10 @@ pub(super) fn plan(settings: &Settings, program: Command) -> Result<Commands, Er
     Ok(Commands { steps, stdin_is_spent: file.is_none() })
 }
 
+fn is_mpmd(settings: &Settings) -> Result<bool, Error> {
+    Ok(settings.text("MP_PGMMODEL")?.is_some_and(|model| model.eq_ignore_ascii_case("mpmd")))
+}
+
 /// A program on the command line takes precedence over the command file; but one that does not exist is a mistake.
 fn refuse_missing_file(settings: &Settings) -> Result<(), Error> {
     match settings.text("MP_CMDFILE")? {
@@ -68,8 +72,9 @@ fn refuse_missing_file(settings: &Settings) -> Result<(), Error> {
     }
 }
 
-/// The number of tasks that the user asked for, if any. All of them run on this machine, whatever number of machines is given.
-fn tasks_asked(settings: &Settings) -> Result<Option<usize>, Error> {
+/// The number of tasks that the user asked for, if any. Without `hosts` all of them run on this machine, whatever number of
+/// machines is given.
+pub(super) fn tasks_asked(settings: &Settings, hosts: Option<&List>) -> Result<Option<usize>, Error> {
     let number = |variable| -> Result<Option<usize>, Error> {
         // Checked: the table says that it is a number.
         Ok(settings.given(variable)?.and_then(|text| text.parse().ok()))
@@ -77,9 +82,19 @@ fn tasks_asked(settings: &Settings) -> Result<Option<usize>, Error> {
     let (procs, nodes) = (number("MP_PROCS")?, number("MP_NODES")?);
     let each = number("MP_TASKS_PER_NODE")?;
     let product = match (nodes, each) {
+        (None, None) if procs.is_none() && !is_mpmd(settings)? => return Ok(hosts.map(List::tasks)),
         (None, None) => return Ok(procs),
         // Without their number there are as many machines as the tasks need.
-        (None, Some(each)) => procs.filter(|procs| procs % each == 0).unwrap_or(each),
+        (None, Some(each)) => match procs {
+            None => hosts.map_or(1, |hosts| hosts.distinct().len()) * each,
+            Some(procs) => {
+                if procs % each == 0 {
+                    procs
+                } else {
+                    each
+                }
+            }
+        },
         (Some(nodes), None) => procs.unwrap_or(nodes),
         (Some(nodes), Some(each)) => nodes * each,
     };
@@ -103,7 +118,7 @@ pub(super) fn machines_asked(settings: &Settings) -> Result<Option<String>, Erro
     let given =
         |variable| Ok::<_, Error>(settings.given(variable)?.and_then(|text| text.parse::<usize>().ok()));
     let (nodes, each) = (given("MP_NODES")?.unwrap_or(1), given("MP_TASKS_PER_NODE")?);
-    let tasks = tasks_asked(settings)?.unwrap_or(1);
+    let tasks = tasks_asked(settings, None)?.unwrap_or(1);
     Ok(match each {
         _ if nodes > 1 => Some(format!("-nodes {nodes}")),
         Some(each) if each < tasks => Some(format!("-tasks_per_node {each}")),
@@ -150,14 +165,14 @@ mod tests {
             (&[("MP_NODES", "3"), ("MP_TASKS_PER_NODE", "4"), ("MP_PROCS", "8")], None),
             (&[("MP_NODES", "1000"), ("MP_TASKS_PER_NODE", "1000")], None),
         ] {
-            assert_eq!(tasks_asked(&Settings::of(variables)).ok(), tasks, "{variables:?}");
+            assert_eq!(tasks_asked(&Settings::of(variables), None).ok(), tasks, "{variables:?}");
         }
     }
 
     #[test]
     fn a_program_on_the_command_line_is_for_all_tasks() {
         let program = vec![OsString::from("./a")];
-        let plan = plan(&Settings::of(&[("MP_PROCS", "3")]), program.clone()).expect("the request is right");
+        let plan = plan(&Settings::of(&[]), program.clone(), Some(3)).expect("the request is right");
         assert_eq!(plan.steps, [vec![program.clone(), program.clone(), program]]);
         assert!(!plan.stdin_is_spent);
     }

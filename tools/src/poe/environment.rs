@@ -12,11 +12,13 @@ pub(super) struct Environment {
     tasks: usize,
     /// The same for all tasks.
     common: Vec<(String, String)>,
+    /// The host of each task; `None`: all are here.
+    hosts: Option<Vec<String>>,
 }
 
 impl Environment {
     /// Makes a job's environment, with a fresh secret and a partition number of its own.
-    pub(super) fn new(settings: &Settings, tasks: usize) -> Result<Self, Error> {
+    pub(super) fn new(settings: &Settings, tasks: usize, hosts: Option<&[String]>) -> Result<Self, Error> {
         let mut random = [0; 20];
         File::open("/dev/urandom")
             .and_then(|mut source| source.read_exact(&mut random))
@@ -43,20 +45,32 @@ impl Environment {
                 set(defaulted, value.to_owned());
             }
         }
-        Ok(Self { tasks, common })
+        Ok(Self { tasks, common, hosts: hosts.map(<[String]>::to_vec) })
+    }
+
+    /// No variables: a task that has those of this process.
+    pub(super) fn inherited() -> Self {
+        Self { tasks: 0, common: Vec::new(), hosts: None }
     }
 
     /// The variables of one task.
     pub(super) fn of(&self, task: usize) -> impl Iterator<Item = (&str, String)> {
-        let own = [("MP_CHILD", task.to_string()), ("MP_COMMON_TASKS", common_tasks(task, self.tasks))];
-        self.common.iter().map(|(name, value)| (&**name, value.clone())).chain(own)
+        let is_here = |other: usize| match &self.hosts {
+            Some(hosts) => hosts[other] == hosts[task],
+            None => true,
+        };
+        let own = (task < self.tasks).then(|| {
+            [("MP_CHILD", task.to_string()), ("MP_COMMON_TASKS", common_tasks(task, self.tasks, is_here))]
+        });
+        let common = self.common.iter().map(|(name, value)| (&**name, value.clone()));
+        common.chain(own.into_iter().flatten())
     }
 }
 
 /// The other tasks on this host, as the manual's "Standalone setup" writes them: their number, then each.
-fn common_tasks(task: usize, tasks: usize) -> String {
-    let others = (0..tasks).filter(|other| *other != task);
-    others.fold((tasks - 1).to_string(), |mut text, other| {
+fn common_tasks(task: usize, tasks: usize, is_here: impl Fn(usize) -> bool) -> String {
+    let others: Vec<usize> = (0..tasks).filter(|other| *other != task && is_here(*other)).collect();
+    others.iter().fold(others.len().to_string(), |mut text, other| {
         let _ = write!(text, ":{other}");
         text
     })
@@ -69,15 +83,16 @@ mod tests {
 
     #[test]
     fn the_common_tasks_are_the_others() {
-        assert_eq!(common_tasks(1, 4), "3:0:2:3");
-        assert_eq!(common_tasks(0, 1), "0");
+        assert_eq!(common_tasks(1, 4, |_| true), "3:0:2:3");
+        assert_eq!(common_tasks(0, 1, |_| true), "0");
+        assert_eq!(common_tasks(2, 4, |other| other % 2 == 0), "1:0");
     }
 
     #[test]
     fn every_job_has_a_secret_and_a_number_of_its_own() {
         let settings = Settings::of(&[("MP_MSG_API", "LAPI,MPI")]);
         let values = |task| -> HashMap<String, String> {
-            let environment = Environment::new(&settings, 3).expect("there is randomness");
+            let environment = Environment::new(&settings, 3, None).expect("there is randomness");
             environment.of(task).map(|(name, value)| (name.to_owned(), value)).collect()
         };
         let (one, other) = (values(2), values(2));

@@ -16,6 +16,9 @@ pub(super) enum Error {
     /// A program could not be executed.
     #[error("{program}: {}", reason(.source))]
     Program { program: String, source: io::Error },
+    /// A signal of the user ended the job before its tasks had started.
+    #[error("ended by signal {signal} ({}) before all tasks had started", super::ends::signal_name(*.signal))]
+    Ended { signal: i32 },
 }
 
 impl Error {
@@ -33,6 +36,7 @@ impl Error {
             Self::Asked(_) | Self::System { .. } => 1,
             Self::Program { source, .. } if source.kind() == io::ErrorKind::NotFound => 127,
             Self::Program { .. } => 126,
+            Self::Ended { signal } => 128 + *signal as u8,
         }
     }
 }

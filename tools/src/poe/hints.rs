@@ -10,16 +10,16 @@ use super::settings::Settings;
 /// How other launchers, and hasty fingers, write `-procs`.
 const PROCS: &[&str] = &["n", "np", "c", "proc", "procs", "nproc", "nprocs", "ntasks", "numproc", "tasks"];
 
-/// Writes the hints and warnings about a request.
-pub(super) fn give(settings: &Settings, program: &[OsString]) -> Result<(), Error> {
+/// Writes the hints and warnings about a request; `on_hosts`: for machines that are known.
+pub(super) fn give(settings: &Settings, program: &[OsString], on_hosts: bool) -> Result<(), Error> {
     if settings.info_level()? == 0 {
         return Ok(());
     }
-    if let Some(asked) = machines_asked(settings)? {
+    if let Some(asked) = machines_asked(settings)?.filter(|_| !on_hosts) {
         say(&format!("warning: {asked}: this machine serves for all; all tasks run here"));
     }
     let counted = ["MP_PROCS", "MP_NODES", "MP_TASKS_PER_NODE"].map(|name| settings.given(name));
-    if counted.iter().all(|given| matches!(given, Ok(None))) {
+    if !on_hosts && counted.iter().all(|given| matches!(given, Ok(None))) {
         if let Some(words) = near_miss(program) {
             let named = program[0].to_string_lossy();
             say(&format!(

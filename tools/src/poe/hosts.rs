@@ -1,39 +1,137 @@
-//! The machines of a job: only this one.
+//! The machines of a job: this one, or those of a host file or of a Slurm allocation.
 
-use std::io::Write as _;
+use std::fmt::Write as _;
 use std::net::{ToSocketAddrs, UdpSocket};
+use std::process::Command;
 
 use super::error::Error;
 use super::settings::Settings;
 
-/// Refuses a host file that names another machine, and writes the file that MP_SAVEHOSTFILE names.
-pub(super) fn check(settings: &Settings) -> Result<(), Error> {
-    let mine = nix::unistd::gethostname()
-        .map_err(|error| Error::system("cannot find the name of this machine", error))?;
-    let mine = mine.to_string_lossy();
-    // "NULL" is the old way to say that there is none.
-    let file = settings.text("MP_HOSTFILE")?.filter(|file| !file.eq_ignore_ascii_case("null"));
-    if let Some(file) = file {
-        let text = std::fs::read_to_string(file).map_err(|error| Error::system(file, error))?;
-        if let Some(other) = named(&text).find(|host| !is_this(host, &mine)) {
-            return Err(Error::asked(format!(
-                "{file} names the host {other}, but this is {mine}; jobs on several machines are not supported yet"
-            )));
-        }
-    }
-    if let Some(file) = settings.text("MP_SAVEHOSTFILE")? {
-        std::fs::File::create(file)
-            .and_then(|mut saved| writeln!(saved, "{mine}"))
-            .map_err(|error| Error::system(file, error))?;
-    }
-    Ok(())
+/// The machines that a job may use, other ones than this among them.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct List {
+    /// Where they are named; for messages.
+    source: String,
+    /// One entry for each task that a file has place for.
+    entries: Vec<String>,
 }
 
-/// The hosts of a host file: the first word of each line; lines that begin with !, * or # are comments.
-fn named(text: &str) -> impl Iterator<Item = &str> {
-    text.lines()
-        .filter_map(|line| line.split_whitespace().next())
-        .filter(|host| !host.starts_with(['!', '*', '#']))
+impl List {
+    /// The machines of MP_HOSTFILE; else, when several are asked for in a Slurm allocation of several, those of the allocation.
+    /// `None`: only this machine.
+    pub(super) fn of(settings: &Settings) -> Result<Option<Self>, Error> {
+        // "NULL" is the old way to say that there is none.
+        let file = settings.text("MP_HOSTFILE")?.filter(|file| !file.eq_ignore_ascii_case("null"));
+        let list = match file {
+            Some(file) => {
+                let text = std::fs::read_to_string(file).map_err(|error| Error::system(file, error))?;
+                Some(Self::parse(file, &text)?)
+            }
+            None if super::commands::machines_asked(settings)?.is_some() => allocation(),
+            None => None,
+        };
+        let mine = this_host()?;
+        Ok(list.filter(|list| !list.distinct().into_iter().all(|host| is_this(host, &mine))))
+    }
+
+    /// Reads a host file: `HOST` or `HOST:N` in each line, with nothing of interest after it; lines that begin with !, * or # are
+    /// comments.
+    fn parse(file: &str, text: &str) -> Result<Self, Error> {
+        let mut entries = Vec::new();
+        for (number, line) in (1..).zip(text.lines()) {
+            let Some(word) = line.split_whitespace().next().filter(|word| !word.starts_with(['!', '*', '#']))
+            else {
+                continue;
+            };
+            // More than one colon: an address of IPv6.
+            let (host, count) = match word.split_once(':') {
+                Some((host, count)) if !count.contains(':') => (host, count.parse().ok()),
+                _ => (word, Some(1)),
+            };
+            match count {
+                Some(count @ 1..=65_536) if !host.is_empty() => {
+                    entries.extend(std::iter::repeat_n(host.to_owned(), count));
+                }
+                _ => {
+                    return Err(Error::asked(format!(
+                        "{file}, line {number}: \"{word}\" is not HOST or HOST:N"
+                    )));
+                }
+            }
+        }
+        Ok(Self { source: file.to_owned(), entries })
+    }
+
+    /// The number of tasks that it has place for.
+    pub(super) fn tasks(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Each machine once, in the order of their first entries.
+    pub(super) fn distinct(&self) -> Vec<&str> {
+        let mut distinct: Vec<&str> = Vec::new();
+        for host in &self.entries {
+            if !distinct.contains(&&**host) {
+                distinct.push(host);
+            }
+        }
+        distinct
+    }
+
+    /// The machine of each of `tasks` tasks. Task i is on the machine of entry i, unless the number of machines, or that of tasks on
+    /// each, is given (MP_NODES, MP_TASKS_PER_NODE): then each machine has a block of tasks.
+    pub(super) fn place(&self, settings: &Settings, tasks: usize) -> Result<Vec<String>, Error> {
+        let number = |variable| -> Result<Option<usize>, Error> {
+            Ok(settings.given(variable)?.and_then(|text| text.parse().ok()))
+        };
+        let nodes = match (number("MP_NODES")?, number("MP_TASKS_PER_NODE")?) {
+            (None, None) if tasks <= self.entries.len() => return Ok(self.entries[..tasks].to_vec()),
+            (None, None) => {
+                let (source, entries) = (&self.source, self.entries.len());
+                return Err(Error::asked(format!(
+                    "{source} names hosts for {entries} tasks, but the job has {tasks}"
+                )));
+            }
+            (Some(nodes), _) => nodes.min(tasks),
+            (None, Some(each)) => tasks / each,
+        };
+        let distinct = self.distinct();
+        if nodes > distinct.len() {
+            let (source, count) = (&self.source, distinct.len());
+            return Err(Error::asked(format!("{nodes} hosts are needed, but {source} names {count}")));
+        }
+        let share = |node| tasks / nodes + usize::from(node < tasks % nodes);
+        let blocks = distinct.iter().take(nodes).enumerate();
+        Ok(blocks.flat_map(|(node, host)| std::iter::repeat_n((*host).to_owned(), share(node))).collect())
+    }
+}
+
+/// The machines of the Slurm allocation in which `poe` runs, if there is one.
+fn allocation() -> Option<List> {
+    let nodes = std::env::var("SLURM_JOB_NODELIST").ok()?;
+    let output = Command::new("scontrol").args(["show", "hostnames", &nodes]).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok().filter(|_| output.status.success())?;
+    let entries = text.lines().map(str::to_owned).collect();
+    Some(List { source: "the Slurm allocation".to_owned(), entries })
+}
+
+/// Writes the machines that are used to the file that MP_SAVEHOSTFILE names: this one, or one a line for each task.
+pub(super) fn save(settings: &Settings, hosts: Option<&[String]>) -> Result<(), Error> {
+    let Some(file) = settings.text("MP_SAVEHOSTFILE")? else { return Ok(()) };
+    let text = match hosts {
+        Some(hosts) => hosts.iter().fold(String::new(), |mut text, host| {
+            let _ = writeln!(text, "{host}");
+            text
+        }),
+        None => format!("{}\n", this_host()?),
+    };
+    std::fs::write(file, text).map_err(|error| Error::system(file, error))
+}
+
+fn this_host() -> Result<String, Error> {
+    let mine = nix::unistd::gethostname()
+        .map_err(|error| Error::system("cannot find the name of this machine", error))?;
+    Ok(mine.to_string_lossy().into_owned())
 }
 
 /// Whether a host is the one we run on: by its name, or because one of its addresses can be bound here.
@@ -54,10 +152,51 @@ fn is_this(host: &str, mine: &str) -> bool {
 mod tests {
     use super::*;
 
+    fn list(text: &str) -> List {
+        List::parse("f", text).expect("the file is right")
+    }
+
     #[test]
     fn a_host_file_has_a_host_a_line() {
-        let text = "! comment\n* comment\n# comment\n\none\n  two extra words\nthree\n";
-        assert_eq!(named(text).collect::<Vec<_>>(), ["one", "two", "three"]);
+        let text = "! comment\n* comment\n# comment\n\none\n  two:2 extra words\nfe80::1\none:1\n";
+        assert_eq!(list(text).entries, ["one", "two", "two", "fe80::1", "one"]);
+        assert_eq!(list(text).distinct(), ["one", "two", "fe80::1"]);
+        for (text, message) in [
+            ("a\n\nb:x\n", "f, line 3: \"b:x\" is not HOST or HOST:N"),
+            (":2\n", "f, line 1: \":2\" is not HOST or HOST:N"),
+            ("# a\na:0\n", "f, line 2: \"a:0\" is not HOST or HOST:N"),
+        ] {
+            assert_eq!(List::parse("f", text).expect_err(message).to_string(), message);
+        }
+    }
+
+    #[test]
+    fn tasks_follow_the_lines_or_are_in_blocks() {
+        let place = |variables: &[(&str, &str)], tasks| {
+            let placed = list("b\na\nb\nc\n").place(&Settings::of(variables), tasks);
+            placed.map(|hosts| hosts.concat()).map_err(|error| error.to_string())
+        };
+        assert_eq!(place(&[], 3).as_deref(), Ok("bab"));
+        assert_eq!(place(&[], 4).as_deref(), Ok("babc"));
+        assert_eq!(place(&[], 5), Err("f names hosts for 4 tasks, but the job has 5".to_owned()));
+        assert_eq!(place(&[("MP_NODES", "2")], 5).as_deref(), Ok("bbbaa"));
+        assert_eq!(place(&[("MP_TASKS_PER_NODE", "2")], 6).as_deref(), Ok("bbaacc"));
+        assert_eq!(place(&[("MP_NODES", "3"), ("MP_TASKS_PER_NODE", "1")], 3).as_deref(), Ok("bac"));
+        assert_eq!(place(&[("MP_NODES", "4")], 4), Err("4 hosts are needed, but f names 3".to_owned()));
+    }
+
+    #[test]
+    fn the_number_of_tasks_comes_from_the_file_when_it_is_not_given() {
+        let asked = |variables: &[(&str, &str)]| {
+            super::super::commands::tasks_asked(&Settings::of(variables), Some(&list("b\na:2\n")))
+                .ok()
+                .flatten()
+        };
+        assert_eq!(asked(&[]), Some(3));
+        assert_eq!(asked(&[("MP_PROCS", "2")]), Some(2));
+        assert_eq!(asked(&[("MP_TASKS_PER_NODE", "4")]), Some(8));
+        assert_eq!(asked(&[("MP_NODES", "2"), ("MP_TASKS_PER_NODE", "3")]), Some(6));
+        assert_eq!(asked(&[("MP_PGMMODEL", "mpmd")]), None);
     }
 
     #[test]

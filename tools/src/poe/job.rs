@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -25,6 +25,7 @@ use super::input;
 use super::limits;
 use super::output::{self, Source, Style};
 use super::processes::{bit, end_descendants};
+use super::remote;
 use super::reports::{self, Gatherer};
 use super::settings::Settings;
 use super::streams;
@@ -73,16 +74,29 @@ impl Signals {
         Ok(Self { queue, before })
     }
 
-    fn next(&self) -> Option<Signal> {
+    /// The mask that the tasks get back.
+    pub(super) fn before(&self) -> SigSet {
+        self.before
+    }
+
+    pub(super) fn next(&self) -> Option<Signal> {
         let info = self.queue.read_signal().ok()??;
         Signal::try_from(info.ssi_signo as i32).ok()
     }
 }
 
-/// Runs one job: a task for each command.
+impl AsFd for Signals {
+    /// Readable when there is a next signal.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.queue.as_fd()
+    }
+}
+
+/// Runs one job: a task for each command, on this machine or on these hosts.
 pub(super) fn run(
     settings: &Settings,
     commands: &[Command],
+    hosts: Option<&[String]>,
     stdin_is_spent: bool,
     signals: &Signals,
 ) -> Result<End, Error> {
@@ -90,21 +104,42 @@ pub(super) fn run(
     let ordered = settings.text("MP_STDOUTMODE")?.is_some_and(|mode| mode.eq_ignore_ascii_case("ordered"));
     let info_level = settings.info_level()?;
     let style = Style { labels: settings.yes("MP_LABELIO")?, ordered, fold: info_level <= 1 };
-    let environment = Environment::new(settings, tasks)?;
-    let shared = settings.text("MP_CPU_USE")?.is_some_and(|cpu_use| cpu_use.eq_ignore_ascii_case("multiple"));
-    let asked = settings.parsed("MP_TASK_AFFINITY")?;
-    let affinity = affinity::sets(asked, shared, info_level > 0, tasks);
+    let environment = Environment::new(settings, tasks, hosts)?;
     let open_files = limits::open_files(tasks)?;
     // If the supervisor dies, its descendants become ours.
     prctl::set_child_subreaper(true)
         .map_err(|errno| Error::system("cannot become the subreaper of the tasks", errno))?;
-    let (ours, streams) = streams::open(settings, tasks, stdin_is_spent)?;
-    let (sockets, reports) = reports::open(tasks);
-    let work =
-        Work { commands, environment, streams, reports, affinity, signal_mask: signals.before, open_files };
-    let (supervisor, ours) = Supervisor::start(work, ours)?;
+    let (supervisor, ours, sockets) = match hosts {
+        Some(hosts) => {
+            let (supervisor, ours) =
+                remote::start(settings, commands, hosts, &environment, stdin_is_spent, signals)?;
+            (supervisor, ours, (0..tasks).map(|_| None).collect())
+        }
+        None => {
+            let shared =
+                settings.text("MP_CPU_USE")?.is_some_and(|cpu_use| cpu_use.eq_ignore_ascii_case("multiple"));
+            let asked = settings.parsed("MP_TASK_AFFINITY")?;
+            let affinity = affinity::sets(asked, shared, info_level > 0, tasks);
+            let (ours, streams) = streams::open(settings, tasks, stdin_is_spent)?;
+            let (sockets, reports) = reports::open(tasks);
+            let signal_mask = signals.before;
+            let counts_openings = true;
+            let work = Work {
+                commands,
+                environment,
+                streams,
+                reports,
+                affinity,
+                signal_mask,
+                open_files,
+                counts_openings,
+            };
+            let (supervisor, (ours, sockets)) = Supervisor::start(work, (ours, sockets))?;
+            (supervisor, ours, sockets)
+        }
+    };
     let reports = Gatherer::start(sockets)?;
-    let output = Carrier::start(ours.sources, style)?;
+    let output = Carrier::start(ours.sources, style, own(io::stdout().as_fd())?, own(io::stderr().as_fd())?)?;
     if !ours.inputs.is_empty() {
         input::copy_to_all(ours.inputs)?;
     }
@@ -113,26 +148,46 @@ pub(super) fn run(
     let pids = vec![0; tasks];
     let ends = Ends::new(info_level);
     let (ending, failure) = (None, None);
-    let job =
-        Job { commands, info_level, ends, survive, supervisor, reports, pids, status: 0, ending, failure };
+    let status = 0;
+    let job = Job {
+        commands,
+        hosts,
+        info_level,
+        ends,
+        survive,
+        supervisor,
+        reports,
+        pids,
+        status,
+        ending,
+        failure,
+    };
     job.watch(signals, output)
 }
 
+/// A copy of an output of this process.
+fn own(output: BorrowedFd<'_>) -> Result<File, Error> {
+    output
+        .try_clone_to_owned()
+        .map(File::from)
+        .map_err(|error| Error::system("cannot copy the descriptor of an output", error))
+}
+
 /// The thread that carries output.
-struct Carrier {
+pub(super) struct Carrier {
     thread: JoinHandle<io::Result<()>>,
     /// Carries the number of each task that has written to a terminal whose reader is gone; its end is that of the thread.
     broken: File,
 }
 
 impl Carrier {
-    fn start(sources: Vec<Source>, style: Style) -> Result<Self, Error> {
-        let own = |fd: io::Result<OwnedFd>| {
-            fd.map(File::from)
-                .map_err(|error| Error::system("cannot copy the descriptor of an output", error))
-        };
-        let stdout = own(io::stdout().as_fd().try_clone_to_owned())?;
-        let stderr = own(io::stderr().as_fd().try_clone_to_owned())?;
+    /// Starts to carry what comes from the sources to these two.
+    pub(super) fn start(
+        sources: Vec<Source>,
+        style: Style,
+        stdout: File,
+        stderr: File,
+    ) -> Result<Self, Error> {
         let (broken, running) = streams::pipe()?;
         let carry = move || {
             let mut running = File::from(running);
@@ -149,14 +204,28 @@ impl Carrier {
     }
 
     /// The task that has written to a terminal whose reader is gone; `None` when the thread is over.
-    fn broken(&mut self) -> Option<usize> {
+    pub(super) fn broken(&mut self) -> Option<usize> {
         let mut task = [0; 4];
         self.broken.read_exact(&mut task).ok().map(|()| u32::from_ne_bytes(task) as usize)
+    }
+
+    /// Waits for the end of the thread. An error means that output was lost.
+    pub(super) fn finish(self) -> io::Result<()> {
+        self.thread.join().unwrap_or_else(|_| Err(io::Error::other("its thread has failed")))
+    }
+}
+
+impl AsFd for Carrier {
+    /// Readable when [`Carrier::broken`] does not wait.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.broken.as_fd()
     }
 }
 
 struct Job<'a> {
     commands: &'a [Command],
+    /// The host of each task; `None`: all are here.
+    hosts: Option<&'a [String]>,
     info_level: u8,
     ends: Ends,
     /// The death of a task does not end the others.
@@ -189,7 +258,7 @@ impl Job<'_> {
             let mut polled = [
                 PollFd::new(signals.queue.as_fd(), PollFlags::POLLIN),
                 PollFd::new(self.supervisor.socket.as_fd(), wanted(kept)),
-                PollFd::new(output.broken.as_fd(), wanted(!carried)),
+                PollFd::new(output.as_fd(), wanted(!carried)),
             ];
             // A closed descriptor is always ready.
             let last = if carried { 2 } else { 3 };
@@ -218,7 +287,7 @@ impl Job<'_> {
             self.lose_patience();
         }
         self.ends.summarize();
-        let written = output.thread.join().unwrap_or_else(|_| Err(io::Error::other("its thread has failed")));
+        let written = output.finish();
         match (self.failure, written) {
             (Some(failure), _) => Err(failure),
             (None, Err(error)) => {
@@ -235,7 +304,10 @@ impl Job<'_> {
             Ok(Note::Started { task, pid }) => {
                 self.pids[task] = pid;
                 self.reports.started(task, pid);
-                self.tell(2, || format!("task {task} ({}) has started, pid {pid}", self.program(task)));
+                self.tell(2, || {
+                    let host = self.hosts.map(|hosts| format!(" on {}", hosts[task])).unwrap_or_default();
+                    format!("task {task} ({}) has started, pid {pid}{host}", self.program(task))
+                });
             }
             Ok(Note::NotStarted { task, errno }) => {
                 let program = self.program(task);
@@ -254,6 +326,7 @@ impl Job<'_> {
             }),
             Ok(Note::Exited { task, status }) => self.exited(task, status),
             Ok(Note::Killed { task, signal }) => self.killed(task, signal),
+            Ok(Note::Lost { task }) => self.lost(task),
             Ok(Note::Done) => {
                 let _ = waitpid(self.supervisor.pid, None);
                 return false;
@@ -300,6 +373,18 @@ impl Job<'_> {
         }
     }
 
+    /// The connection to a task on another machine is lost, and the task has ended, or will.
+    fn lost(&mut self, task: usize) {
+        let name = self.name(task);
+        self.pids[task] = 0;
+        // A launcher that ends the job breaks the connections.
+        self.tell(if self.ending.is_some() { 2 } else { 0 }, || format!("the connection to {name} is lost"));
+        if self.ending.is_none() {
+            self.status = self.status.max(128 + Signal::SIGKILL as u8);
+            self.died();
+        }
+    }
+
     /// A task has died: the others end too, unless they are to continue.
     fn died(&mut self) {
         if !self.survive {
@@ -316,7 +401,10 @@ impl Job<'_> {
             }
             Signal::SIGUSR1 | Signal::SIGUSR2 | Signal::SIGCONT => {
                 if reports::signal() == Some(signal) {
-                    self.reports.ask();
+                    // Tasks on other machines write what they have to report themselves.
+                    if self.hosts.is_none() {
+                        self.reports.ask();
+                    }
                     // It asks for a report: no task that cannot handle it shall die of it.
                     self.supervisor.offer(signal);
                 } else {
@@ -393,7 +481,8 @@ impl Job<'_> {
     }
 
     fn name(&self, task: usize) -> String {
-        format!("task {task} ({}, pid {})", self.program(task), self.pids[task])
+        let host = self.hosts.map(|hosts| format!(" on {}", hosts[task])).unwrap_or_default();
+        format!("task {task} ({}, pid {}{host})", self.program(task), self.pids[task])
     }
 }
 

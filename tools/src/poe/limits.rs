@@ -30,6 +30,17 @@ pub(super) fn open_files(tasks: usize) -> Result<(rlim_t, rlim_t), Error> {
     Ok((raised(soft, hard, theirs), hard))
 }
 
+/// The limits of a task of a job of `tasks` whose `poe` is on another machine.
+pub(super) fn open_files_of_task(tasks: usize) -> Result<(rlim_t, rlim_t), Error> {
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)
+        .map_err(|errno| Error::system("cannot read the limit of open files", errno))?;
+    let needed = of_task(tasks);
+    if needed > hard {
+        return Err(Error::asked(too_low(tasks, needed, hard)));
+    }
+    Ok((raised(soft, hard, needed), hard))
+}
+
 /// What LAPI needs in one task.
 fn of_task(tasks: usize) -> rlim_t {
     DESCRIPTORS * tasks as rlim_t + BESIDES

@@ -8,6 +8,8 @@
 //! Each task has a socket to `poe`: over it, a task that hangs reports why, and `poe` makes one report of those of all tasks;
 //! and `poe` informs the tasks which others have ended (`reports`).
 //!
+//! On other machines the tasks are started by a launcher that is installed (`remote`).
+//!
 //! ```text
 //!   poe  ── standard input and error by pipes, output by a terminal ──┐
 //!    │                                                                │
@@ -32,6 +34,7 @@ mod options;
 mod output;
 mod processes;
 mod pty;
+mod remote;
 mod reports;
 mod settings;
 mod streams;
@@ -68,6 +71,9 @@ pub(crate) fn variables() -> impl Iterator<Item = &'static str> {
 fn run(arguments: Vec<OsString>) -> Result<u8, Error> {
     let settings = |flags| Settings::new(flags, std::env::vars_os());
     let fence = settings(Default::default());
+    if arguments.len() == 1 && arguments[0] == "--task" {
+        return remote::task::run();
+    }
     match arguments::parse(arguments, &fence)? {
         Request::Help => print(&options::help()),
         Request::Version => print(&format!("poe (OpenLAPI) {}\n", env!("CARGO_PKG_VERSION"))),
@@ -76,13 +82,17 @@ fn run(arguments: Vec<OsString>) -> Result<u8, Error> {
 }
 
 fn start(settings: &Settings, program: Vec<OsString>) -> Result<u8, Error> {
-    hosts::check(settings)?;
-    hints::give(settings, &program)?;
-    let Commands { steps, stdin_is_spent } = commands::plan(settings, program)?;
+    let list = hosts::List::of(settings)?;
+    hints::give(settings, &program, list.is_some())?;
+    let asked = commands::tasks_asked(settings, list.as_ref())?;
+    let Commands { steps, stdin_is_spent } = commands::plan(settings, program, asked)?;
+    let tasks = steps[0].len();
+    let hosts = list.map(|list| list.place(settings, tasks)).transpose()?;
+    hosts::save(settings, hosts.as_deref())?;
     let signals = job::Signals::take()?;
     let mut highest = 0;
     for step in &steps {
-        let end = job::run(settings, step, stdin_is_spent, &signals)?;
+        let end = job::run(settings, step, hosts.as_deref(), stdin_is_spent, &signals)?;
         highest = highest.max(end.status);
         if end.early {
             return Ok(end.status);

@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
 use nix::sys::stat::fstat;
-use openlapi::wire::board::RECORD;
+use openlapi::wire::board;
 
 /// The lowest number of its descriptor: none that programs use for themselves.
 const FIRST_PLACE: RawFd = 101;
@@ -30,7 +30,7 @@ impl Openings {
             }
             OwnedFd::from_raw_fd(number)
         };
-        nix::unistd::ftruncate(&made, (tasks as u64 * RECORD) as libc::off_t)?;
+        nix::unistd::ftruncate(&made, board::size(tasks as u32) as libc::off_t)?;
         let number = fcntl(&made, FcntlArg::F_DUPFD_CLOEXEC(FIRST_PLACE))?;
         // SAFETY: just made, and owned by nothing else.
         let file = unsafe { OwnedFd::from_raw_fd(number) };

@@ -50,7 +50,7 @@ const MOST_TASKS: u64 = MAX_TASKS as u64;
 /// All settings, in the order of the help text.
 pub(super) static TABLE: &[Setting] = &[
     setting(&["procs"], "MP_PROCS", Number(1, MOST_TASKS), "1", "how many tasks"),
-    setting(&["nodes"], "MP_NODES", Number(1, MOST_TASKS), "", "how many machines; this one serves for all"),
+    setting(&["nodes"], "MP_NODES", Number(1, MOST_TASKS), "", "how many machines"),
     setting(
         &["tasks_per_node"],
         "MP_TASKS_PER_NODE",
@@ -63,7 +63,14 @@ pub(super) static TABLE: &[Setting] = &[
         "MP_HOSTFILE",
         Text("FILE"),
         "",
-        "the machines to use; only this one may be named",
+        "the machines to use: a line HOST for each task, or HOST:N for N tasks",
+    ),
+    setting(
+        &["launcher"],
+        "MP_LAUNCHER",
+        OneOf(&["srun", "hydra", "mpirun"]),
+        "",
+        "what starts tasks on other machines; when not given: srun in a Slurm allocation, else what is installed",
     ),
     setting(
         &["save_hostfile"],

@@ -330,7 +330,12 @@ impl Output {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     let _ = poll(&mut [PollFd::new(self.to.as_fd(), PollFlags::POLLOUT)], PollTimeout::NONE);
                 }
-                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => self.closed = true,
+                Err(error)
+                    if [io::ErrorKind::BrokenPipe, io::ErrorKind::ConnectionReset]
+                        .contains(&error.kind()) =>
+                {
+                    self.closed = true;
+                }
                 Err(error) => self.lose(error),
             }
         }

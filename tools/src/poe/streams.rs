@@ -43,15 +43,7 @@ pub(super) fn open(
 ) -> Result<(Ours, Vec<Theirs>), Error> {
     let stdout_mode = settings.parsed("MP_STDOUTMODE")?.unwrap_or(StdoutMode::Unordered);
     let stdin_mode = settings.parsed("MP_STDINMODE")?.unwrap_or(StdinMode::Only(0));
-    for (flag, named) in [
-        ("-stdoutmode", if let StdoutMode::Only(task) = stdout_mode { task } else { 0 }),
-        ("-stdinmode", if let StdinMode::Only(task) = stdin_mode { task } else { 0 }),
-    ] {
-        if named >= tasks {
-            let highest = tasks - 1;
-            return Err(Error::asked(format!("{flag} {named}: the highest task number is {highest}")));
-        }
-    }
+    check(stdout_mode, stdin_mode, tasks)?;
     let mut terminals = settings.yes("MP_TTY")?;
     let stdin_mode = if stdin_is_spent || stdin_is_not_ours() { StdinMode::None } else { stdin_mode };
     let mut ours = Ours { sources: Vec::new(), inputs: Vec::new() };
@@ -73,9 +65,33 @@ pub(super) fn open(
     Ok((ours, theirs))
 }
 
+/// Refuses modes that name a task that the job does not have.
+pub(super) fn check(stdout: StdoutMode, stdin: StdinMode, tasks: usize) -> Result<(), Error> {
+    for (flag, named) in [
+        ("-stdoutmode", if let StdoutMode::Only(task) = stdout { task } else { 0 }),
+        ("-stdinmode", if let StdinMode::Only(task) = stdin { task } else { 0 }),
+    ] {
+        if named >= tasks {
+            let highest = tasks - 1;
+            return Err(Error::asked(format!("{flag} {named}: the highest task number is {highest}")));
+        }
+    }
+    Ok(())
+}
+
+/// Makes the pipes of a task that is the only one of this `poe`.
+pub(super) fn of_one(settings: &Settings, discards_stdout: bool) -> Result<(Ours, Theirs), Error> {
+    let mut terminals = settings.yes("MP_TTY")?;
+    let mut ours = Ours { sources: Vec::new(), inputs: Vec::new() };
+    let stdout = if discards_stdout { None } else { Some(ours.stdout(0, &mut terminals)?) };
+    let stderr = ours.output(0, Stream::Stderr)?;
+    let stdin = Stdin::Pipe(ours.input()?);
+    Ok((ours, Theirs { stdin, stdout, stderr }))
+}
+
 /// Whether standard input is a terminal that another process group uses: `poe` was started in the background. The tasks are
 /// in another session, so the terminal would not stop them from taking what is typed for the shell.
-fn stdin_is_not_ours() -> bool {
+pub(super) fn stdin_is_not_ours() -> bool {
     tcgetpgrp(std::io::stdin()).is_ok_and(|foreground| foreground != getpgrp())
 }
 

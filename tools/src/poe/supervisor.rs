@@ -26,7 +26,7 @@ use super::error::Error;
 use super::openings::{self, Openings};
 use super::processes::{end_descendants, handles, members};
 use super::reports::{self, HandOver};
-use super::streams::{Ours, Stdin, Theirs};
+use super::streams::{Stdin, Theirs};
 
 /// What the supervisor is to start.
 pub(super) struct Work<'a> {
@@ -41,9 +41,11 @@ pub(super) struct Work<'a> {
     /// What the tasks get back as it was before `poe` changed it for itself.
     pub signal_mask: SigSet,
     pub open_files: (rlim_t, rlim_t),
+    /// Whether the tasks count their openings of LAPI in a file of the supervisor's.
+    pub counts_openings: bool,
 }
 
-/// What the two send each other.
+/// What the two send each other, and what `poe` and a task on another machine do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Note {
     /// A task runs as this process.
@@ -56,6 +58,8 @@ pub(super) enum Note {
     Exited { task: usize, status: i32 },
     /// A task was ended by this signal.
     Killed { task: usize, signal: i32 },
+    /// The connection to a task on another machine is lost.
+    Lost { task: usize },
     /// All tasks have ended and no process of theirs is left.
     Done,
     /// To the supervisor: send this signal to every task.
@@ -73,8 +77,9 @@ pub(super) struct Supervisor {
 }
 
 impl Supervisor {
-    /// Starts the supervisor, which starts the tasks. `ours` is closed on its side.
-    pub(super) fn start(work: Work, ours: Ours) -> Result<(Self, Ours), Error> {
+    /// Starts the supervisor, which starts the tasks. `ours` has descriptors of `poe` alone, which the supervisor closes: each
+    /// process that it makes would inherit all of them.
+    pub(super) fn start<T>(work: Work, ours: T) -> Result<(Self, T), Error> {
         let failed = |error: io::Error| Error::system("cannot start the supervisor process", error);
         let (socket, theirs) = UnixStream::pair().map_err(failed)?;
         // SAFETY: no other thread of this process holds a lock that the child needs: jobs run one after another and
@@ -136,14 +141,18 @@ impl Tasks {
             Note::Randomized { errno: errno as i32 }.write(socket)?;
         }
         let supervisor = getpid();
-        let sockets = work.reports;
-        let place = reports::place(&sockets);
+        let place = reports::place(&work.reports);
         let partition =
             work.environment.of(0).find(|(name, _)| *name == "MP_PARTITION").map(|(_, value)| value);
         // Without it the tasks count for themselves.
-        let openings = Openings::create(work.commands.len(), &partition.unwrap_or_default()).ok();
-        for (task, (command, streams)) in work.commands.iter().zip(work.streams).enumerate() {
-            let report = sockets[task].as_ref().and_then(|socket| HandOver::new(socket, place.as_ref()));
+        let openings = Openings::create(work.commands.len(), &partition.unwrap_or_default())
+            .ok()
+            .filter(|_| work.counts_openings);
+        // What one task gets is closed here before the next one is started, so that starting it does not cost the more the more
+        // tasks there are.
+        let each = work.commands.iter().zip(work.streams).zip(work.reports);
+        for (task, ((command, streams), line)) in each.enumerate() {
+            let report = line.as_ref().and_then(|line| HandOver::new(line, place.as_ref()));
             let mut program = Program::new(&command[0]);
             program
                 .args(&command[1..])
@@ -305,7 +314,7 @@ impl Note {
     /// A note on its way: what it is, which task, a value. Both ends are the same program.
     const LENGTH: usize = 12;
 
-    fn write(self, socket: &mut UnixStream) -> io::Result<()> {
+    pub(super) fn write(self, to: &mut impl Write) -> io::Result<()> {
         let (kind, task, value) = match self {
             Self::Started { task, pid } => (0, task, pid),
             Self::NotStarted { task, errno } => (1, task, errno),
@@ -316,18 +325,30 @@ impl Note {
             Self::Signal { signal } => (6, 0, signal),
             Self::Offer { signal } => (7, 0, signal),
             Self::SignalTask { task, signal } => (8, task, signal),
+            Self::Lost { task } => (9, task, 0),
         };
         let mut bytes = [0; Self::LENGTH];
         for (field, word) in bytes.chunks_exact_mut(4).zip([kind, task as i32, value]) {
             field.copy_from_slice(&word.to_ne_bytes());
         }
-        socket.write_all(&bytes)
+        to.write_all(&bytes)
+    }
+
+    /// The note of a supervisor with one task, as one of a job in which that task has this number.
+    pub(super) fn of_task(self, task: usize) -> Self {
+        match self {
+            Self::Started { pid, .. } => Self::Started { task, pid },
+            Self::NotStarted { errno, .. } => Self::NotStarted { task, errno },
+            Self::Exited { status, .. } => Self::Exited { task, status },
+            Self::Killed { signal, .. } => Self::Killed { task, signal },
+            other => other,
+        }
     }
 
     /// Waits for the next note. An error is the end of the other side.
-    pub(super) fn read(socket: &mut UnixStream) -> io::Result<Self> {
+    pub(super) fn read(from: &mut impl Read) -> io::Result<Self> {
         let mut bytes = [0; Self::LENGTH];
-        socket.read_exact(&mut bytes)?;
+        from.read_exact(&mut bytes)?;
         let word = |at: usize| i32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let (task, value) = (word(4) as usize, word(8));
         match word(0) {
@@ -340,6 +361,7 @@ impl Note {
             6 => Ok(Self::Signal { signal: value }),
             7 => Ok(Self::Offer { signal: value }),
             8 => Ok(Self::SignalTask { task, signal: value }),
+            9 => Ok(Self::Lost { task }),
             _ => Err(io::ErrorKind::InvalidData.into()),
         }
     }
@@ -362,6 +384,7 @@ mod tests {
             Note::Signal { signal: 15 },
             Note::Offer { signal: 12 },
             Note::SignalTask { task: 7, signal: 13 },
+            Note::Lost { task: 2 },
         ] {
             note.write(&mut here).expect("the other end is open");
             assert_eq!(Note::read(&mut there).expect("a note was written"), note);

@@ -49,7 +49,7 @@ impl Directory for Published {
 /// The endpoints of `tasks` tasks, and what they publish.
 pub(super) fn open(tasks: u32, provider: &str) -> Result<Vec<(Own, Vec<u8>)>> {
     let wishes = Wishes { provider: Some(provider.into()), one_machine: true, ..Wishes::default() };
-    let open = |me| Fabric::open(FabricSettings { me, tasks, wishes: wishes.clone(), secret: 77 });
+    let open = |me| Fabric::open(FabricSettings { me, tasks, wishes: wishes.clone() });
     (0..tasks).map(open).collect()
 }
 
@@ -60,7 +60,9 @@ pub(super) fn network(tasks: u32, provider: &str) -> Vec<Served> {
     let published = Arc::new(published);
     let mut ends: Vec<FabricTransport> = own
         .into_iter()
-        .map(|own| FabricTransport::new(own, Box::new(Published(published.clone()))).expect("a transport"))
+        .map(|own| {
+            FabricTransport::new(own, 77, Box::new(Published(published.clone()))).expect("a transport")
+        })
         .collect();
     for (task, end) in ends.iter_mut().enumerate() {
         (0..tasks).filter(|peer| *peer != task as Task).for_each(|peer| end.connect(peer));

@@ -30,6 +30,7 @@ fn begin_within(task: Task, tasks: u32, key: &str, patience: Duration) -> ShmTra
         instance: 0,
         secret: None,
         openings,
+        opening: openings.open(task),
         hello,
         patience,
         info_level: 0,

@@ -10,7 +10,7 @@ mod text;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixDatagram;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::signal::Signal;
 use nix::sys::stat::fstat;
 use openlapi::wire::launcher::{Cause, FromLauncher, How, Report, Stage};
@@ -95,6 +95,19 @@ pub(super) struct Gatherer {
     thread: Option<JoinHandle<()>>,
 }
 
+/// The orders, as `watch` names them; a task's socket has the task's number.
+const ORDERS: u64 = u64::MAX;
+
+/// Watches the orders and the sockets of all tasks. A message costs what has arrived, not the number of tasks.
+fn watch(board: &Board, orders: &UnixDatagram) -> nix::Result<Epoll> {
+    let watch = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+    watch.add(orders, EpollEvent::new(EpollFlags::EPOLLIN, ORDERS))?;
+    for (task, socket) in board.sockets() {
+        watch.add(socket, EpollEvent::new(EpollFlags::EPOLLIN, task as u64))?;
+    }
+    Ok(watch)
+}
+
 const ASK: &[u8] = b"ask";
 const NEWS: &[u8] = b"news";
 const END: &[u8] = b"end";
@@ -105,10 +118,11 @@ impl Gatherer {
         let failed = |error| Error::system("cannot start the thread that makes reports", error);
         let board = Arc::new(Board::new(sockets));
         let (orders, heard) = UnixDatagram::pair().map_err(failed)?;
+        let watch = watch(&board, &heard).map_err(|errno| failed(errno.into()))?;
         let shared = board.clone();
         let thread = thread::Builder::new()
             .name("poe-reports".into())
-            .spawn(move || Gathering::new(&shared).run(&heard))
+            .spawn(move || Gathering::new(&shared).run(&watch, &heard))
             .map_err(failed)?;
         Ok(Self { orders, board, thread: Some(thread) })
     }
@@ -166,23 +180,21 @@ impl<'a> Gathering<'a> {
         Self { board, number: 0, current: None, quiet_until: Instant::now(), inform_at: None }
     }
 
-    fn run(mut self, orders: &UnixDatagram) {
+    fn run(mut self, watch: &Epoll, orders: &UnixDatagram) {
+        let mut events = [EpollEvent::empty(); 64];
         loop {
-            let (numbers, sockets): (Vec<usize>, Vec<&UnixDatagram>) = self.board.sockets().unzip();
-            let mut polled = vec![PollFd::new(orders.as_fd(), PollFlags::POLLIN)];
-            polled.extend(sockets.iter().map(|socket| PollFd::new(socket.as_fd(), PollFlags::POLLIN)));
-            match poll(&mut polled, self.time_left()) {
-                Ok(_) | Err(Errno::EINTR) => {}
+            let ready = match watch.wait(&mut events, self.time_left()) {
+                Ok(count) => &events[..count],
+                Err(Errno::EINTR) => &[],
                 Err(_) => return,
-            }
-            let ready: Vec<bool> = polled.iter().map(|polled| polled.any() == Some(true)).collect();
-            for (task, _) in numbers.iter().zip(&ready[1..]).filter(|(_, ready)| **ready) {
-                self.board.read(*task);
+            };
+            for event in ready.iter().filter(|event| event.data() != ORDERS) {
+                self.board.read(event.data() as usize);
             }
             while let Some((task, report)) = self.board.next_report() {
                 self.take(task, report);
             }
-            if ready[0] {
+            if ready.iter().any(|event| event.data() == ORDERS) {
                 let mut order = [0; 8];
                 match orders.recv(&mut order).map(|count| &order[..count]) {
                     Ok(ASK) => self.begin(Cause::Asked(0)),
@@ -216,13 +228,13 @@ impl<'a> Gathering<'a> {
         }
     }
 
-    fn time_left(&self) -> PollTimeout {
+    fn time_left(&self) -> EpollTimeout {
         let until =
             self.current.as_ref().map(|current| current.until).into_iter().chain(self.inform_at).min();
-        let Some(until) = until else { return PollTimeout::NONE };
+        let Some(until) = until else { return EpollTimeout::NONE };
         let left = until.saturating_duration_since(Instant::now());
         // Rounded up: a sleep that is too short would be one of many.
-        PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX)
+        EpollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(EpollTimeout::MAX)
     }
 
     fn take(&mut self, task: usize, report: Report) {

@@ -1,16 +1,145 @@
-//! Looks at a core.
+//! What a context holds at one moment, as plain values, for a user who asks why nothing moves. They are made from a core whose
+//! lock is held; `report` renders them as text.
 
-use super::{Assembling, Few, Kind, Operation, Peer, Report, Wait};
 use crate::base::clock::moment;
 use crate::engine::context::incoming::Then;
 use crate::engine::context::waiters::Waiter;
 use crate::engine::context::{Core, Held, counter};
 use crate::proto::ops::{Op, Pending};
 use crate::proto::outbox::Traffic;
-use crate::transport::Task;
+use crate::transport::{ConnectionView, PeerState, Task};
+
+/// How many of one kind are listed; the rest is counted.
+pub const LISTED: usize = 16;
+
+/// Some of many.
+#[derive(Clone, Debug)]
+pub struct Few<T> {
+    /// The first of them.
+    pub list: Vec<T>,
+    /// The number of all.
+    pub count: usize,
+}
+
+impl<T> Few<T> {
+    fn of(all: impl Iterator<Item = T>) -> Self {
+        let mut some = Self { list: Vec::new(), count: 0 };
+        for one in all {
+            some.count += 1;
+            if some.list.len() < LISTED {
+                some.list.push(one);
+            }
+        }
+        some
+    }
+}
+
+/// What a context holds.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// This task.
+    pub me: Task,
+    /// How many tasks the job has.
+    pub tasks: u32,
+    /// The transport's name.
+    pub transport: &'static str,
+    /// The threads that wait and have begun to sleep.
+    pub waits: Vec<Wait>,
+    /// How many threads wait and have not slept yet.
+    pub polling: u32,
+    /// The thread that is in a round of the dispatcher, or 0. Since the lock was free, it runs the error handler.
+    pub dispatcher: usize,
+    /// Operations that wait for a reply.
+    pub operations: Few<Operation>,
+    /// How many collective operations were entered; the round of the present one and the tasks whose packets it waits for.
+    pub collective: (u32, Option<(u16, Vec<Task>)>),
+    /// The peers with traffic, or for which a call waits.
+    pub peers: Few<Peer>,
+    /// Copies across address spaces: peer, bytes copied, bytes in all.
+    pub copies: Few<(Task, usize, usize)>,
+    /// Messages being assembled.
+    pub assemblies: Few<Assembling>,
+    /// Packets kept until the first one of their message arrives, by sender.
+    pub early: Few<(Task, usize)>,
+    /// Senders of messages that a header handler has refused for now; they are offered again.
+    pub dropped: Few<Task>,
+    /// Messages of this task to itself that wait for a handler to return.
+    pub to_self: usize,
+    /// Peers that were lost.
+    pub lost: Vec<Task>,
+    /// How often threads of the program have polled.
+    pub polls: u64,
+    /// Packets sent and received so far.
+    pub packets: (u64, u64),
+}
+
+/// A thread that waits.
+#[derive(Clone, Debug)]
+pub struct Wait {
+    /// Which thread, for what, since when.
+    pub waiter: Waiter,
+    /// The counter's value, when it waits for a counter.
+    pub value: Option<i32>,
+    /// The tasks that must do something before the wait can end, as far as this task can know.
+    pub awaited: Vec<Task>,
+    /// When it is one that this task is not connected with: why, as a clause.
+    pub absence: Option<String>,
+}
+
+/// An operation that waits for a reply.
+#[derive(Clone, Debug)]
+pub struct Operation {
+    /// The task that must reply.
+    pub peer: Task,
+    /// What it is.
+    pub kind: Kind,
+    /// When it was first seen; 0: just now.
+    pub seen: u32,
+}
+
+/// The kind of an operation, and its progress.
+#[derive(Clone, Debug)]
+pub enum Kind {
+    /// A put or active message that is out; its completion counter.
+    Completion(usize),
+    /// An active message whose data the target fetches: its bytes, and whether the target has fetched them.
+    Rendezvous(usize, bool),
+    /// A get: bytes arrived, and in all.
+    Get(u64, u64),
+    /// A read-modify-write.
+    Rmw,
+}
+
+/// A message being assembled.
+#[derive(Clone, Debug)]
+pub struct Assembling {
+    /// Its sender.
+    pub src: Task,
+    /// Its number.
+    pub id: u32,
+    /// Bytes that have arrived.
+    pub arrived: u64,
+    /// Bytes in all.
+    pub total: u64,
+}
+
+/// A peer.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    /// What is on its way to it.
+    pub traffic: Traffic,
+    /// What is known of it.
+    pub state: PeerState,
+    /// Whether it polls for packets.
+    pub polls: bool,
+    /// The state of its ring.
+    pub view: Option<ConnectionView>,
+    /// Why this task is not connected with it, as a clause.
+    pub absence: Option<String>,
+}
 
 /// What the context holds. Changes nothing but the notes of what was seen when.
-pub fn look(held: &mut Held<'_>) -> Report {
+pub fn snapshot(held: &mut Held<'_>) -> Snapshot {
     let dispatcher = held.context().activity.thread();
     let core = held.core();
     let now = moment();
@@ -18,7 +147,7 @@ pub fn look(held: &mut Held<'_>) -> Report {
     let peers = Few::of(peers(core, &waits).into_iter());
     let early = core.inbox.kept().filter(|(_, count)| *count != 0);
     let (entered, round) = core.collectives.entered();
-    let report = Report {
+    let snapshot = Snapshot {
         me: core.options.me,
         tasks: core.options.tasks,
         transport: core.transport.name(),
@@ -26,7 +155,7 @@ pub fn look(held: &mut Held<'_>) -> Report {
         waits,
         dispatcher,
         operations: Few::of(core.ops.iter().map(|pending| operation(pending, core.ops.seen(pending)))),
-        collective: (entered, round.map(|round| (round, core.collectives.awaited()))),
+        collective: (entered, round.map(|round| (round, core.collectives.awaited().collect()))),
         peers,
         copies: Few::of(core.direct_copies.iter().map(|copy| (copy.peer, copy.copied, copy.len()))),
         assemblies: Few::of(core.inbox.assemblies().map(|(src, id, assembly)| Assembling {
@@ -39,11 +168,20 @@ pub fn look(held: &mut Held<'_>) -> Report {
         dropped: Few::of(core.dropped.iter().map(|dropped| dropped.message.src)),
         to_self: core.to_self.len(),
         lost: core.peers.lost().collect(),
-        packets: (core.stats.peers.packets_sent, core.stats.peers.packets_received),
+        polls: core.activity,
+        packets: core.stats.packets(),
     };
     core.ops.mark(now);
     core.outbox.mark(now);
-    report
+    snapshot
+}
+
+/// Threads that wait in this context have been named in a report: no other report follows until something moves.
+pub fn note_reported(held: &mut Held<'_>) {
+    let core = held.core();
+    if !core.waiters.list.is_empty() {
+        core.waiters.stillness.note_reported(core.stats.moved(), moment());
+    }
 }
 
 fn wait(core: &Core, waiter: &Waiter) -> Wait {
@@ -59,8 +197,8 @@ fn wait(core: &Core, waiter: &Waiter) -> Wait {
 }
 
 /// The tasks that must do something before this wait can end, as far as it can be known here: for a counter, those of the
-/// operations under way that raise it; for a fence, those that have not confirmed; in a collective operation, the one whose
-/// packet is next.
+/// operations under way that raise it; for a fence, those that have not confirmed; in a collective operation, those whose
+/// packets are next.
 fn awaited(core: &Core, waiter: &Waiter) -> Vec<Task> {
     let mut tasks: Vec<Task> = match waiter.awaited.counter {
         Some((address, _)) => {
@@ -82,7 +220,7 @@ fn awaited(core: &Core, waiter: &Waiter) -> Vec<Task> {
         }
         None if waiter.awaited.call == "LAPI_Term" => core.outbox.waiting_for().collect(),
         None if core.collectives.busy() && waiter.awaited.call != "LAPI_Fence" => {
-            core.collectives.awaited().into_iter().collect()
+            core.collectives.awaited().collect()
         }
         None => {
             let fenced = core.ops.iter().filter(|pending| pending.fenced()).map(|pending| pending.peer);
@@ -127,6 +265,6 @@ fn peers(core: &Core, waits: &[Wait]) -> Vec<Peer> {
             let absence = core.transport.absence(peer);
             Some(Peer { traffic, state, polls, view, absence })
         })
-        .take(super::LISTED * 64)
+        .take(LISTED * 64)
         .collect()
 }

@@ -1,0 +1,83 @@
+//! What the calls of the manual read and set in a core, value by value.
+
+use crate::abi::ddm_func_p;
+use crate::engine::context::Held;
+use crate::engine::context::settings::Options;
+use crate::engine::context::statistics::Path;
+use crate::error::Result;
+use crate::transport::{Limits, Reach};
+
+/// The statistics of a context, by the path that data takes.
+pub struct Statistics {
+    /// Data to and from tasks of other hosts.
+    pub network: Path,
+    /// Data to and from tasks with which this one shares memory, and what they have fetched by themselves.
+    pub peers: Path,
+    /// Data to oneself.
+    pub local: Path,
+}
+
+impl Held<'_> {
+    /// What is fixed since the context was opened.
+    #[inline]
+    pub fn options(&mut self) -> &Options {
+        &self.core().options
+    }
+
+    /// The data that one packet carries, in bytes.
+    pub fn packet_size(&mut self) -> usize {
+        self.core().outbox.packet_size()
+    }
+
+    /// What the transport carries to and from another task, where all are alike; in a job of one task, to the task itself.
+    pub fn limits(&mut self) -> Limits {
+        let core = self.core();
+        core.transport.limits(u32::from(core.options.me == 0 && core.options.tasks > 1))
+    }
+
+    /// Whether bulk transfer is enabled, and some peer's memory is reached by keys.
+    pub fn has_bulk_transfer(&mut self) -> bool {
+        let core = self.core();
+        let (me, tasks) = (core.options.me, core.options.tasks);
+        core.options.bulk.by_key && (0..tasks).any(|peer| peer != me && core.reach(peer) == Reach::Keyed)
+    }
+
+    /// The statistics until now.
+    pub fn statistics(&mut self) -> Statistics {
+        let core = self.core();
+        let fetched = core.transport.remote().map_or(0, |remote| remote.fetched());
+        let peers = Path { bytes_sent: core.stats.peers.bytes_sent + fetched, ..core.stats.peers };
+        Statistics { network: core.stats.network, peers, local: core.stats.local }
+    }
+
+    /// How often threads of the program have polled until now.
+    pub fn polls(&mut self) -> u64 {
+        self.core().activity
+    }
+
+    /// Registers a function under an index (LAPI_Addr_set).
+    ///
+    /// # Errors
+    /// LAPI_ERR_ADDR_HNDL_RANGE: the index is not valid.
+    pub fn register_function(&mut self, index: i32, function: usize) -> Result<()> {
+        self.core().addresses.set(index, function)
+    }
+
+    /// The function that was registered under an index, 0 for none (LAPI_Addr_get).
+    ///
+    /// # Errors
+    /// LAPI_ERR_ADDR_HNDL_RANGE: the index is not valid.
+    pub fn registered_function(&mut self, index: i32) -> Result<usize> {
+        self.core().addresses.get(index)
+    }
+
+    /// Sets the function that CONTROL calls (LAPI_REG_DDM_FUNC).
+    pub fn set_ddm_function(&mut self, function: ddm_func_p) {
+        self.core().ddm.set(function);
+    }
+
+    /// The function that CONTROL calls.
+    pub fn ddm_function(&mut self) -> ddm_func_p {
+        self.core().ddm.get()
+    }
+}

@@ -1,0 +1,106 @@
+//! The end of a context: LAPI_Term.
+
+use crate::abi::{LAPI_ERR_HNDL_INVALID, LAPI_ERR_TGT_PURGED};
+use crate::engine::context::{Context, Core, Held};
+use crate::engine::progress::wait::wait_until;
+use crate::engine::progress::{dispatcher, lost_peers};
+use crate::engine::transfer::flow;
+use crate::error::{Error, Result};
+use crate::transport::PeerState;
+use std::time::{Duration, Instant};
+
+/// For how long what has found no room is still sent.
+const FLUSH: Duration = Duration::from_secs(5);
+
+/// How many rounds of the dispatcher serve what has arrived, at most.
+const LAST_ROUNDS: u32 = 10_000;
+
+/// What ends with the context outside of the engine: its reports. It is called before the context's threads are stopped, and may
+/// wait when its argument says so.
+pub type EndReports = fn(context: &Context, wait: bool);
+
+/// Closes a context. Calls of other threads that are inside end with LAPI_ERR_HNDL_INVALID.
+///
+/// # Errors
+/// LAPI_ERR_HNDL_INVALID: the context is closed, or another thread is closing it.
+pub fn close(context: &Context, end_reports: EndReports) -> Result<()> {
+    let mut held = context.enter()?;
+    let nested = held.nested();
+    held.core().ending = true;
+    if !nested {
+        finish_sending(&mut held);
+    }
+    if held.core().closing {
+        return Err(Error::new(LAPI_ERR_HNDL_INVALID, "another thread is ending the handle"));
+    }
+    held.core().closing = true;
+    held.core().news = true;
+    context.end_conditions(&mut held);
+    if nested {
+        // A handler ends its own context: nothing can be waited for, since this thread itself is in the middle of a call.
+        context.notifier.dismiss();
+        context.completions.dismiss();
+        end_reports(context, false);
+        held.core().transport.close();
+        context.retire();
+        return Ok(());
+    }
+    while !held.core().inside.is_empty() {
+        held.core().news = true;
+        held.unlocked(|| std::thread::sleep(Duration::from_micros(50)));
+    }
+    drop(held);
+    stop(context, end_reports);
+    Ok(())
+}
+
+/// Stops the threads, notifies the peers, and takes the core out. No thread may be inside.
+pub fn stop(context: &Context, end_reports: EndReports) {
+    end_reports(context, true);
+    context.notifier.stop();
+    context.completions.stop();
+    let core = context.enter_closing().and_then(|mut held| {
+        held.core().closing = true;
+        context.end_conditions(&mut held);
+        held.core().transport.close();
+        context.close(held)
+    });
+    drop(core);
+}
+
+/// Sends what waits, ends the completion handlers, and serves what has arrived.
+fn finish_sending(held: &mut Held<'_>) {
+    give_up_the_awaited(held.core());
+    let until = Instant::now() + FLUSH;
+    // What finds no room in all this time never will: the peer has stopped polling.
+    let _ = wait_until(held, "LAPI_Term", |core| {
+        let idle = !core.is_sending();
+        let late = || Instant::now() >= until && !awaits_a_late_task(core);
+        (idle || late()).then_some(())
+    });
+    let context = held.context();
+    held.unlocked(|| context.completions.settle(FLUSH));
+    flow::release_all(held.core());
+    serve_last(held);
+}
+
+/// Whether something is to be sent to a task that has not called LAPI_Init yet: as long as it may come, nothing of it is lost.
+fn awaits_a_late_task(core: &Core) -> bool {
+    core.outbox.waiting_for().any(|peer| core.transport.state(peer) == PeerState::Connecting)
+}
+
+/// Data for tasks that have not connected is not waited for.
+fn give_up_the_awaited(core: &mut Core) {
+    for task in core.peers.give_up_rejoining() {
+        lost_peers::abandon(core, task, LAPI_ERR_TGT_PURGED);
+    }
+}
+
+/// Serves what has arrived until now: a peer's fence may wait for it.
+fn serve_last(held: &mut Held<'_>) {
+    for _ in 0..LAST_ROUNDS {
+        if !dispatcher::turn(held) {
+            return;
+        }
+    }
+}

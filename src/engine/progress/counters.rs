@@ -1,0 +1,118 @@
+//! Calls on the program's counters. A counter changes without the lock; what is known about it is guarded by the lock.
+
+use crate::abi::{LAPI_ERR_MULTIPLE_WAITERS, LAPI_ERR_TGT_PURGED};
+use crate::engine::context::peers::Standing;
+use crate::engine::context::waiters::{WaitPolicy, WaitTarget};
+use crate::engine::context::{Context, Held, counter};
+use crate::engine::progress::wait::{counter_changed, make_progress, poll_once, wait_until, wait_with};
+use crate::error::{Error, Result};
+use crate::transport::Task;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Makes progress, and reads a counter.
+///
+/// # Safety
+/// `cntr` must be the address of a counter.
+pub unsafe fn read(held: &mut Held<'_>, cntr: usize) -> i32 {
+    poll_once(held);
+    // SAFETY: the caller's promise.
+    unsafe { counter::get(cntr) }
+}
+
+/// Sets a counter, which has no list of tasks from then on. The call does not wait for the lock, since a handler of another
+/// thread may wait for this counter. When the lock is free, it makes progress.
+///
+/// # Safety
+/// `cntr` must be the address of a counter.
+pub unsafe fn set(context: &Context, cntr: usize, value: i32) {
+    // SAFETY: the caller's promise.
+    unsafe { counter::set(cntr, value) };
+    if context.watching.load(Relaxed) {
+        if let Ok(mut held) = context.enter() {
+            held.core().watched.forget(cntr);
+        }
+    }
+    counter_changed(context);
+    if let Some(mut held) = context.try_enter() {
+        make_progress(&mut held);
+    }
+}
+
+/// Sets a counter to 0, and gives it a list of tasks with the address of a status for each; `None` for no list.
+///
+/// # Safety
+/// `cntr` must be the address of a counter, and the statuses must be writable until the counter is set again.
+pub unsafe fn set_with_statuses(held: &mut Held<'_>, cntr: usize, list: Option<(Vec<Task>, usize)>) {
+    let core = held.core();
+    match list {
+        Some((tasks, statuses)) => {
+            let (peers, all) = (&core.peers, core.options.tasks);
+            // SAFETY: the caller's promise.
+            unsafe {
+                core.watched.watch(cntr, tasks, statuses, |task| {
+                    task < all && peers.standing(task) != Standing::Purged
+                });
+            }
+        }
+        None => core.watched.forget(cntr),
+    }
+    note_watched(held);
+    // SAFETY: the caller's promise.
+    unsafe { counter::set(cntr, 0) };
+    held.core().news = true;
+}
+
+/// Waits until a counter has reached `value`, and subtracts that. Returns what is left.
+///
+/// # Safety
+/// `cntr` must be the address of a counter, until this returns.
+pub unsafe fn wait(held: &mut Held<'_>, cntr: usize, value: i32) -> Result<i32> {
+    // SAFETY: the caller's promise.
+    if let Some(left) = unsafe { counter::take(cntr, value) } {
+        make_progress(held);
+        return Ok(left);
+    }
+    let awaited = WaitTarget { call: "LAPI_Waitcntr", counter: Some((cntr, value)) };
+    // SAFETY: the caller's promise.
+    wait_until(held, awaited, |_| unsafe { counter::take(cntr, value) })
+}
+
+/// The same, asleep all the time (LAPI_Nopoll_wait).
+///
+/// # Errors
+/// LAPI_ERR_MULTIPLE_WAITERS: another thread waits for the counter in this call. LAPI_ERR_TGT_PURGED: a task was purged that is
+/// in the counter's list, or any task when it has none; or all tasks of the list have reported or were purged, so that nothing
+/// more can arrive.
+///
+/// # Safety
+/// `cntr` must be the address of a counter, until this returns.
+pub unsafe fn wait_asleep(held: &mut Held<'_>, cntr: usize, value: i32) -> Result<i32> {
+    if !held.core().watched.wait(cntr) {
+        return Err(Error::from(LAPI_ERR_MULTIPLE_WAITERS));
+    }
+    let awaited = WaitTarget { call: "LAPI_Nopoll_wait", counter: Some((cntr, value)) };
+    let waited = wait_with(held, awaited, WaitPolicy::NONE, |core| {
+        // SAFETY: the caller's promise.
+        if let Some(left) = unsafe { counter::take(cntr, value) } {
+            return Some(Ok(left));
+        }
+        let hopeless = core.watched.is_purged(cntr) || core.watched.is_settled(cntr);
+        hopeless.then(|| {
+            let detail = "a task that was to raise the counter has been purged";
+            Err(Error::new(LAPI_ERR_TGT_PURGED, detail))
+        })
+    });
+    let core = held.core();
+    core.watched.wait_no_more(cntr);
+    if core.watched.is_settled(cntr) {
+        core.watched.forget(cntr);
+        note_watched(held);
+    }
+    waited?
+}
+
+/// Calls that do not take the lock must know whether any counter is watched.
+fn note_watched(held: &mut Held<'_>) {
+    let context = held.context();
+    context.watching.store(!held.core().watched.is_empty(), Relaxed);
+}

@@ -1,0 +1,110 @@
+//! The launcher's file that the tasks of a job share (`LAPI_JOB_FD`, [`crate::wire::board`]).
+
+use crate::config::Env;
+use crate::job::identity;
+use crate::wire::board::{CARD, Word, card_at, size};
+use crate::wire::frame::Task;
+use rustix::fs::fstat;
+use rustix::io::{pread, pwrite};
+use std::os::fd::BorrowedFd;
+
+/// The file, by number and inode: the program may have closed it and opened another one in its place.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::job) struct Board {
+    number: i32,
+    inode: u64,
+    tasks: u32,
+}
+
+impl Board {
+    /// The file that the environment names, if it is that of the job with this key.
+    pub(in crate::job) fn from_env(env: &Env<'_>, key: &str, tasks: u32) -> Option<Self> {
+        let value = env("LAPI_JOB_FD")?;
+        let (place, partition) = value.trim().split_once('@')?;
+        let (number, inode) = place.split_once(':')?;
+        // A program may have given its children a job of their own.
+        if key != identity::key_of_partition(partition) {
+            return None;
+        }
+        let board = Self { number: number.parse().ok()?, inode: inode.parse().ok()?, tasks };
+        board.read(Word::Opened(0), 0).map(|_| board)
+    }
+
+    /// A word of a task's record; `None` when the file is gone.
+    pub(in crate::job) fn read(&self, word: Word, task: Task) -> Option<u32> {
+        let mut bytes = [0; 4];
+        let read = pread(self.fd()?, &mut bytes, word.at(task)).ok()?;
+        (read == bytes.len()).then(|| u32::from_le_bytes(bytes))
+    }
+
+    /// Writes a word of this task's record.
+    pub(in crate::job) fn write(&self, word: Word, task: Task, value: u32) {
+        if let Some(fd) = self.fd() {
+            // A memory file of this size takes it.
+            let _ = pwrite(fd, &value.to_le_bytes(), word.at(task));
+        }
+    }
+
+    /// Publishes the card of this task for one opening of an instance. `false`: it is too long, or the file is gone.
+    pub(in crate::job) fn publish(&self, task: Task, instance: u32, opening: u32, card: &[u8]) -> bool {
+        let at = card_at(self.tasks, task, instance);
+        let fits = card.len() as u64 <= CARD - 8;
+        let Some(fd) = self.fd().filter(|_| fits) else { return false };
+        // The card first: whoever sees the opening sees the card.
+        let written = pwrite(fd, card, at + 8).is_ok_and(|written| written == card.len());
+        let head = [opening.to_le_bytes(), (card.len() as u32).to_le_bytes()].concat();
+        written && pwrite(fd, &head, at).is_ok_and(|written| written == head.len())
+    }
+
+    /// The card of a task for this opening of an instance, once it is there.
+    pub(in crate::job) fn card(&self, task: Task, instance: u32, opening: u32) -> Option<Vec<u8>> {
+        let (at, fd) = (card_at(self.tasks, task, instance), self.fd()?);
+        let head = || {
+            let mut head = [0; 8];
+            let read = pread(fd, &mut head, at).ok()?;
+            let (of, len) = head.split_at(4);
+            let word = |bytes: &[u8]| bytes.try_into().map(u32::from_le_bytes).ok();
+            (read == head.len() && word(of)? == opening).then_some(u64::from(word(len)?))
+        };
+        let len = head().filter(|len| *len <= CARD - 8)?;
+        let mut card = vec![0; len as usize];
+        let read = pread(fd, &mut card, at + 8).ok()?;
+        // Not overwritten by a later opening meanwhile.
+        (read == card.len() && head() == Some(len)).then_some(card)
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'static>> {
+        if self.number < 0 {
+            return None;
+        }
+        // SAFETY: looked at only to see whether it is what it should be, and used right after that.
+        let fd = unsafe { BorrowedFd::borrow_raw(self.number) };
+        let found = fstat(fd).ok()?;
+        (found.st_ino == self.inode && found.st_size as u64 == size(self.tasks)).then_some(fd)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn a_card_is_read_for_its_own_opening_only() {
+        let file = memfd_create("board", MemfdFlags::CLOEXEC).expect("a memory file");
+        ftruncate(&file, size(2)).expect("room");
+        let value = format!("{}:{}@9", file.as_raw_fd(), fstat(&file).expect("a file").st_ino);
+        let env = |name: &str| (name == "LAPI_JOB_FD").then(|| value.clone());
+        let board = Board::from_env(&env, "MP_PARTITION 9", 2).expect("the board of this job");
+        assert!(Board::from_env(&env, "MP_PARTITION 8", 2).is_none());
+        assert_eq!(board.card(1, 3, 1), None);
+        assert!(board.publish(1, 3, 1, b"the first"));
+        assert!(board.publish(1, 4, 1, b"of another instance"));
+        assert_eq!(board.card(1, 3, 1).as_deref(), Some(&b"the first"[..]));
+        assert!(board.publish(1, 3, 2, b"the second one"));
+        assert_eq!((board.card(1, 3, 1), board.card(0, 3, 2)), (None, None));
+        assert_eq!(board.card(1, 3, 2).as_deref(), Some(&b"the second one"[..]));
+        assert!(!board.publish(1, 3, 3, &[0; CARD as usize]), "too long");
+    }
+}

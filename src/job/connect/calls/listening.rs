@@ -1,0 +1,86 @@
+//! The names under which this task listens, and the tasks that call.
+
+use super::{Calls, LISTENER};
+use crate::abi::LAPI_ERR_SHM_SETUP;
+use crate::error::{Error, Result};
+use crate::job::channel::{Channel, Listener};
+use rustix::event::epoll;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+/// How long a caller may take to identify itself.
+const INTRODUCTION: Duration = Duration::from_secs(5);
+/// How long the listener rests when no descriptor is free for a caller.
+const REST: Duration = Duration::from_millis(20);
+/// How often this task tries to listen under a name that another process has.
+const BETWEEN_BINDS: Duration = Duration::from_millis(50);
+
+impl Calls {
+    /// Listens under all names that this task should have.
+    pub(super) fn bind(&mut self) -> Result<()> {
+        let failed = |reason: std::io::Error| {
+            Error::new(
+                LAPI_ERR_SHM_SETUP,
+                format!("the listener of task {}: {reason}", self.place.hello.task),
+            )
+        };
+        self.bind_at = None;
+        for (&generation, listener) in self.listeners.iter_mut().filter(|(_, listener)| listener.is_none()) {
+            let name = self.place.key.name(generation, self.place.hello.task);
+            match Listener::bind(&name).map_err(failed)? {
+                Some(new) => {
+                    let data = epoll::EventData::new_u64(LISTENER | u64::from(generation));
+                    epoll::add(&self.place.poll, new.as_fd(), data, epoll::EventFlags::IN)
+                        .map_err(|reason| failed(reason.into()))?;
+                    *listener = Some(new);
+                }
+                None => {
+                    let holder =
+                        Channel::connect(&name).ok().flatten().and_then(|channel| channel.peer().ok());
+                    if let Some(holder) = holder.filter(|holder| holder.uid != self.place.key.uid) {
+                        let detail = format!(
+                            "user {} (process {}) has the address of task {} of {}; start the job by poe",
+                            holder.uid, holder.pid, self.place.hello.task, self.place.key
+                        );
+                        return Err(Error::new(LAPI_ERR_SHM_SETUP, detail));
+                    }
+                    // The process that had this task's place before has not ended.
+                    self.bind_at = Some(self.started.elapsed() + BETWEEN_BINDS);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Accepts all callers of a listener.
+    pub(super) fn accept(&mut self, generation: u32) {
+        loop {
+            let Some(Some(listener)) = self.listeners.get(&generation) else { return };
+            match listener.accept() {
+                Ok(Some(channel)) => {
+                    let introduction = Some(self.now() + INTRODUCTION);
+                    if let Some(line) = self.add(channel, introduction) {
+                        self.read(line);
+                    }
+                }
+                Ok(None) => return,
+                Err(_) => {
+                    // No descriptors: the callers wait in the kernel's queue.
+                    self.watch_listeners(false);
+                    self.rests_until = Some(self.now() + REST);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Whether callers wake the thread.
+    pub(super) fn watch_listeners(&self, watch: bool) {
+        for (generation, listener) in &self.listeners {
+            let Some(listener) = listener else { continue };
+            let data = epoll::EventData::new_u64(LISTENER | u64::from(*generation));
+            let flags = if watch { epoll::EventFlags::IN } else { epoll::EventFlags::empty() };
+            let _ = epoll::modify(&self.place.poll, listener.as_fd(), data, flags);
+        }
+    }
+}

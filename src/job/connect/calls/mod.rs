@@ -1,0 +1,231 @@
+//! The sockets of the machine: listeners, the calls that come in and go out, and what they carry.
+//!
+//! [`listening`]: under which names this task listens, and which tasks call. [`calling`]: this task calls. [`lines`]: the messages of
+//! both. [`noticing`]: tasks with which no connection exists.
+
+mod calling;
+mod lines;
+mod listening;
+mod noticing;
+
+use super::machine::{Action, Line, Machine};
+use crate::error::{Result, log};
+use crate::job::Openings;
+use crate::job::channel::{Channel, Listener};
+use crate::job::name::Key;
+use crate::transport::Task;
+use crate::transport::shm::connection::{Accepted, Offer, Site};
+use crate::wire::hello::{Hello, Message};
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Numbers of listeners have this bit, those of lines do not.
+const LISTENER: u64 = 1 << 63;
+
+/// Lines are numbered above this.
+const WAKE_LINE: Line = super::WAKE;
+
+/// Where this task is, and what it has.
+pub(super) struct Place {
+    pub(super) key: Key,
+    pub(super) hello: Hello,
+    pub(super) site: Site,
+    pub(super) poll: Arc<OwnedFd>,
+    pub(super) openings: Openings,
+    pub(super) patience: Duration,
+    pub(super) info_level: u8,
+    pub(super) hint: Option<String>,
+}
+
+/// See the module's documentation.
+pub(super) struct Calls {
+    place: Place,
+    machine: Machine,
+    /// By generation.
+    listeners: BTreeMap<u32, Option<Listener>>,
+    lines: BTreeMap<Line, Talk>,
+    last_line: Line,
+    started: Instant,
+    /// Since when a connection with these is wanted.
+    wanted: BTreeMap<Task, Duration>,
+    /// Why these cannot be connected with.
+    refused: BTreeMap<Task, String>,
+    /// When callers are accepted again, after descriptors had run out.
+    rests_until: Option<Duration>,
+    /// When this task tries again to listen under names that other processes have.
+    bind_at: Option<Duration>,
+    noticed: bool,
+    hinted: bool,
+    closed: bool,
+}
+
+/// A line, and what was exchanged by it so far.
+struct Talk {
+    channel: Channel,
+    pid: i32,
+    /// Until when the caller must have identified itself.
+    introduction: Option<Duration>,
+    offer: Option<Offer>,
+    accepted: Option<Accepted>,
+}
+
+impl Calls {
+    pub(super) fn new(place: Place) -> Result<Self> {
+        let generation = place.hello.generation;
+        let mut calls = Self {
+            machine: Machine::new(place.hello.clone()),
+            place,
+            listeners: [(generation, None)].into(),
+            lines: BTreeMap::new(),
+            last_line: WAKE_LINE,
+            started: Instant::now(),
+            wanted: BTreeMap::new(),
+            refused: BTreeMap::new(),
+            rests_until: None,
+            bind_at: None,
+            noticed: false,
+            hinted: false,
+            closed: false,
+        };
+        calls.bind()?;
+        Ok(calls)
+    }
+
+    /// A connection with this task is wanted.
+    pub(super) fn want(&mut self, task: Task) {
+        let now = self.now();
+        if self.closed || self.place.site.has_handed_over(task) {
+            return;
+        }
+        self.wanted.entry(task).or_insert(now);
+        self.machine.want(task);
+        self.carry_out();
+    }
+
+    /// The task was purged: it may not connect until it rejoins.
+    pub(super) fn part(&mut self, task: Task) {
+        self.wanted.remove(&task);
+        self.refused.remove(&task);
+        self.machine.part(task);
+        self.place.site.take_back(task);
+        self.carry_out();
+    }
+
+    /// The task may connect again, from this epoch on.
+    pub(super) fn rejoin(&mut self, task: Task, epoch: u64) {
+        let now = self.now();
+        self.wanted.insert(task, now);
+        self.machine.rejoin(task, epoch);
+        self.carry_out();
+    }
+
+    /// No task can connect any more.
+    pub(super) fn close(&mut self) {
+        self.closed = true;
+        self.listeners.clear();
+        self.lines.clear();
+        self.bind_at = None;
+    }
+
+    /// When [`Self::tick`] has something to do.
+    pub(super) fn due(&self) -> Option<Duration> {
+        if self.closed {
+            return None;
+        }
+        let introductions = self.lines.values().filter_map(|talk| talk.introduction).min();
+        [self.machine.due(), introductions, self.rests_until, self.bind_at, self.notice_due()]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// How long until then.
+    pub(super) fn time_left(&self) -> Option<Duration> {
+        self.due().map(|due| due.saturating_sub(self.now()))
+    }
+
+    /// Does what is due.
+    pub(super) fn tick(&mut self) {
+        if self.closed {
+            return;
+        }
+        let now = self.now();
+        let late = |talk: &Talk| talk.introduction.is_some_and(|until| until <= now);
+        self.lines.retain(|_, talk| !late(talk));
+        if self.bind_at.is_some_and(|at| at <= now) {
+            let _ = self.bind();
+        }
+        if self.rests_until.is_some_and(|until| until <= now) {
+            self.rests_until = None;
+            self.watch_listeners(true);
+        }
+        self.machine.tick(now);
+        self.carry_out();
+        self.name_missing(now);
+    }
+
+    /// A listener or a line has something.
+    pub(super) fn ready(&mut self, what: u64) {
+        if what & LISTENER != 0 {
+            self.accept((what & !LISTENER) as u32);
+        } else {
+            self.read(what);
+        }
+        self.carry_out();
+    }
+
+    /// Does what the machine wants.
+    fn carry_out(&mut self) {
+        loop {
+            let actions = self.machine.actions();
+            if actions.is_empty() {
+                return;
+            }
+            for action in actions {
+                self.act(action);
+            }
+        }
+    }
+
+    fn act(&mut self, action: Action) {
+        let now = self.now();
+        match action {
+            Action::Dial(task, hello) => match self.dial(task, &Message::Call(hello)) {
+                Some(line) => {
+                    let pid = self.lines.get(&line).map_or(0, |talk| talk.pid);
+                    self.machine.reached(task, line, pid);
+                }
+                None => self.machine.unreachable(task, now),
+            },
+            Action::Answer(task, line, hello) => {
+                if self.offer(task, line, &Message::Answer(hello)).is_none() {
+                    self.lose(line);
+                }
+            }
+            Action::Establish { task, line, confirm, epoch, hello } => {
+                if self.establish(line, confirm, epoch, &hello).is_some() {
+                    self.wanted.remove(&task);
+                } else {
+                    self.machine.failed(task, epoch, now);
+                }
+            }
+            Action::HangUp(line, why) => {
+                let talk = self.lines.remove(&line);
+                if let (Some(talk), Some(why)) = (talk, why) {
+                    let _ = talk.channel.try_send(&Message::Refuse(why.clone()).encode(), &[]);
+                    log(format_args!("{why}"));
+                }
+            }
+            Action::Adopt(generation) => {
+                self.listeners.entry(generation).or_insert(None);
+                let _ = self.bind();
+            }
+        }
+    }
+
+    fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+}

@@ -1,0 +1,108 @@
+//! Tasks with which no connection exists: what the transport and the user must know of them.
+
+use super::Calls;
+use crate::error::log;
+use crate::job::ended;
+use crate::transport::shm::connection::Absence;
+use crate::transport::{PeerState, Task};
+use crate::wire::hello::{Hello, NO_EPOCH};
+use crate::wire::launcher::Stage;
+use std::collections::btree_map::Entry;
+use std::time::Duration;
+
+/// After how long a task that does not connect is named.
+const NOTICE: Duration = Duration::from_secs(10);
+/// After how long a hint is printed why it may not be found.
+const HINT: Duration = Duration::from_secs(3);
+
+impl Calls {
+    /// Why this task is not connected with another one, and whether it may be later.
+    pub(in crate::job::connect) fn absence(&self, task: Task) -> Absence {
+        let absence = |state, why: &str| Absence { state, why: why.to_owned() };
+        if let Some(why) = self.refused.get(&task) {
+            return absence(PeerState::Dead, why);
+        }
+        if self.machine.hears(task) || self.place.site.has_handed_over(task) {
+            // It listens: its silence counts like that of any other.
+            return absence(PeerState::Up, "is being connected");
+        }
+        if let Some(end) = ended::of(task) {
+            let state = if end.stage == Stage::Left { PeerState::Closed } else { PeerState::Dead };
+            return absence(state, &end.to_string());
+        }
+        let generation = self.machine.generation();
+        if !self.machine.rejoins(task) && self.place.openings.has_closed(task, generation) {
+            return absence(PeerState::Closed, "has ended LAPI");
+        }
+        let opened = self.place.openings.opened(task);
+        let why = match opened {
+            Some(opened) if opened >= generation => "has called LAPI_Init, but cannot be reached",
+            _ => "has not called LAPI_Init",
+        };
+        let waited = self.wanted.get(&task).map_or(Duration::ZERO, |since| self.now().saturating_sub(*since));
+        if waited < self.place.patience {
+            return absence(PeerState::Connecting, why);
+        }
+        let seconds = self.place.patience.as_secs();
+        absence(PeerState::Dead, &format!("{why} within {seconds} s (LAPI_INIT_TIMEOUT)"))
+    }
+
+    /// When [`Self::name_missing`] has something to print.
+    pub(super) fn notice_due(&self) -> Option<Duration> {
+        let missed = self.wanted.values().min();
+        let hint = missed.filter(|_| !self.hinted && self.place.hint.is_some()).map(|since| *since + HINT);
+        let notice = missed.filter(|_| !self.noticed && self.place.info_level >= 1);
+        hint.into_iter().chain(notice.map(|since| *since + NOTICE)).min()
+    }
+
+    /// Names the tasks that do not connect.
+    pub(super) fn name_missing(&mut self, now: Duration) {
+        let missed_for = |time: Duration| {
+            let missed = self.wanted.iter().filter(|(_, since)| now.saturating_sub(**since) >= time);
+            missed.map(|(task, _)| *task).collect::<Vec<Task>>()
+        };
+        if !self.hinted && !missed_for(HINT).is_empty() {
+            self.hinted = true;
+            if let Some(hint) = &self.place.hint {
+                log(format_args!("task {} is not found: {hint}", missed_for(HINT)[0]));
+            }
+        }
+        let missed = missed_for(NOTICE);
+        if !self.noticed && !missed.is_empty() {
+            self.noticed = true;
+            if self.place.info_level >= 1 {
+                let (first, rest) = (missed[0], missed.len() - 1);
+                let others = if rest == 0 { String::new() } else { format!(" (and for {rest} more)") };
+                log(format_args!("waiting for task {first}, which {}{others}", self.absence(first).why));
+            }
+        }
+    }
+
+    /// A task refuses to connect.
+    pub(super) fn refuse(&mut self, task: Task, why: String) {
+        if let Entry::Vacant(entry) = self.refused.entry(task) {
+            log(format_args!("{why}"));
+            entry.insert(format!("refuses to connect: {why}"));
+        }
+    }
+
+    /// Reports, once in the job, that addresses of one task are not valid in another.
+    pub(super) fn compare_maps(&mut self, hello: &Hello) {
+        let own = &self.place.hello;
+        let first = own.task == 0 || hello.task == 0;
+        if self.place.info_level >= 1
+            && own.maps != hello.maps
+            && first
+            && own.task < 2
+            && hello.epoch == NO_EPOCH
+        {
+            log(format_args!(
+                "attention: the address maps of tasks {} and {} differ. A program that uses addresses of one task in \
+                 another without LAPI_Address_init needs them to agree: start it by poe, and link it with -no-pie \
+                 (mpcc_r does).",
+                own.task, hello.task
+            ));
+            self.place.hello.maps = hello.maps;
+        }
+    }
+}

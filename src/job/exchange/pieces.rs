@@ -1,0 +1,123 @@
+//! Values as text: PMI-1 carries lines, in which a value is a word of limited length. A value becomes letters, digits, `-` and `_`
+//! (base64 of RFC 4648, section 5, without padding), cut into pieces. The first piece begins with the value's length in bytes
+//! and a full stop.
+
+const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+/// The longest value, in bytes.
+pub(super) const LONGEST: usize = 1 << 20;
+
+/// The pieces of a value, each of at most `room` characters. `room` is more than the 8 characters of the longest length.
+pub(super) fn cut(value: &[u8], room: usize) -> Vec<String> {
+    let text = format!("{}.{}", value.len(), encode(value));
+    text.as_bytes().chunks(room).map(|piece| String::from_utf8_lossy(piece).into_owned()).collect()
+}
+
+/// A value that is put together again from its pieces.
+#[derive(Debug, Default)]
+pub(super) struct Whole {
+    length: Option<usize>,
+    text: String,
+}
+
+impl Whole {
+    /// Adds the next piece; returns the value when it was the last one.
+    ///
+    /// # Errors
+    /// These are not the pieces of a value; with the reason.
+    pub(super) fn add(&mut self, piece: &str) -> Result<Option<Vec<u8>>, &'static str> {
+        let (length, piece) = match self.length {
+            Some(_) if piece.is_empty() => return Err("an empty piece"),
+            Some(length) => (length, piece),
+            None => {
+                let (length, piece) = piece.split_once('.').ok_or("a value without its length")?;
+                let length = length.parse().ok().filter(|length| *length <= LONGEST);
+                (length.ok_or("a value of a wrong length")?, piece)
+            }
+        };
+        self.length = Some(length);
+        self.text += piece;
+        match self.text.len().cmp(&(length * 4).div_ceil(3)) {
+            std::cmp::Ordering::Less => Ok(None),
+            std::cmp::Ordering::Equal => decode(&self.text).map(Some).ok_or("a value with a wrong character"),
+            std::cmp::Ordering::Greater => Err("a value longer than its length"),
+        }
+    }
+}
+
+fn encode(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity((bytes.len() * 4).div_ceil(3));
+    for chunk in bytes.chunks(3) {
+        let word =
+            chunk.iter().fold(0_u32, |word, byte| word << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
+        for at in 0..=chunk.len() {
+            text.push(char::from(DIGITS[(word >> (18 - 6 * at)) as usize & 63]));
+        }
+    }
+    text
+}
+
+fn decode(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(text.len() * 3 / 4);
+    for chunk in text.as_bytes().chunks(4) {
+        let mut word = 0_u32;
+        for digit in chunk {
+            word = word << 6 | DIGITS.iter().position(|known| known == digit)? as u32;
+        }
+        word <<= 6 * (4 - chunk.len());
+        bytes.extend_from_slice(&word.to_be_bytes()[1..chunk.len()]);
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::rng::Rng;
+
+    fn join(pieces: &[String]) -> Result<Option<Vec<u8>>, &'static str> {
+        let mut whole = Whole::default();
+        let mut value = None;
+        for piece in pieces {
+            assert_eq!(value, None, "there are pieces after the last one");
+            value = whole.add(piece)?;
+        }
+        Ok(value)
+    }
+
+    #[test]
+    fn any_value_through_any_room() {
+        let mut rng = Rng::new(11);
+        for length in (0..300).chain([4096, 4097, 70_000]) {
+            let value: Vec<u8> = (0..length).map(|_| rng.below(256) as u8).collect();
+            let room = 9 + rng.below(900) as usize;
+            let pieces = cut(&value, room);
+            assert!(pieces.iter().all(|piece| piece.len() <= room && !piece.contains([' ', '=', ';', '\n'])));
+            assert_eq!(join(&pieces), Ok(Some(value)));
+            assert_eq!(join(&pieces[..pieces.len() - 1]), Ok(None));
+        }
+    }
+
+    #[test]
+    fn garbage() {
+        for pieces in [
+            &["AAAA"][..],
+            &["4.AAAAAAAA"],
+            &["x.AAAA"],
+            &["1048577.A"],
+            &["3.AA A"],
+            &["6.AAAA", ""],
+            &["-1.A"],
+        ] {
+            let pieces: Vec<String> = pieces.iter().map(|piece| (*piece).to_owned()).collect();
+            assert!(join(&pieces).is_err(), "{pieces:?}");
+        }
+        let mut rng = Rng::new(12);
+        for _ in 0..2000 {
+            let text: String = (0..rng.below(30)).map(|_| char::from(32 + rng.below(96) as u8)).collect();
+            // Whatever it is, it does not panic.
+            let _ = join(&[text.clone(), text]);
+        }
+        assert_eq!(encode(b"\xfb\xff\xfe"), "-__-");
+    }
+}

@@ -1,0 +1,153 @@
+//! PMIx: Open MPI's mpirun, PRRTE, and Slurm's pmix. libpmix is opened when it is needed; [`library`] has what is used of it.
+//!
+//! PMIx_Init is called once per process, and PMIx_Finalize when the process ends: an MPI library may use PMIx, too, before, after or
+//! meanwhile, and PMIx counts. Keys contain the number of the exchange and the task's number.
+
+mod library;
+
+use super::{Exchange, at_exit, failed, late, unpublished};
+use crate::base::sync::Mutex;
+use crate::error::Result;
+use crate::job::identity::Identity;
+use library::{Library, Outcome, Proc};
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+/// PMIx as this process has initialised it.
+static INITIALIZED: Mutex<Option<Initialized>> = Mutex::new(None);
+
+/// The process that calls PMIx_Finalize at its end.
+static FINALIZES: at_exit::AtFork = at_exit::AtFork::new();
+
+/// How long a value that is there may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[derive(Clone, Copy)]
+struct Initialized {
+    library: &'static Library,
+    me: Proc,
+    process: u32,
+}
+
+/// One exchange.
+pub(super) struct Pmix {
+    library: &'static Library,
+    me: Proc,
+    task: u32,
+    tasks: u32,
+    opening: u32,
+    /// The ranks of the tasks that have numbered themselves, as far as they were looked for.
+    ranks: HashMap<u32, u32>,
+}
+
+/// Initialises PMIx, if this process has not yet done so for LAPI.
+///
+/// # Errors
+/// `LAPI_ERR_CSS_LOAD_FAILED`: libpmix is missing, or there is no PMIx server.
+pub(super) fn open(identity: &Identity, opening: u32) -> Result<Pmix> {
+    let mut initialized = INITIALIZED.lock();
+    let process = std::process::id();
+    let Initialized { library, me, .. } = match *initialized {
+        Some(known) if known.process == process => known,
+        Some(_) => return Err(failed("PMIx: this is a forked child of the process that uses PMIx")),
+        None => {
+            let library = Library::get().map_err(|why| failed(why.clone()))?;
+            let me = library
+                .init()
+                .map_err(|status| failed(format!("PMIx_Init: {}", library.describe(status))))?;
+            at_exit::run(&FINALIZES, finalize);
+            *initialized.insert(Initialized { library, me, process })
+        }
+    };
+    let (task, tasks) = (identity.task, identity.tasks);
+    let mut exchange = Pmix { library, me, task, tasks, opening, ranks: HashMap::new() };
+    exchange.put(&exchange.number(), &task.to_le_bytes())?;
+    Ok(exchange)
+}
+
+/// Without it, the launcher calls the end of this task abnormal.
+extern "C" fn finalize() {
+    if FINALIZES.is_this_process()
+        && let Some(initialized) = INITIALIZED.lock().take()
+    {
+        initialized.library.finalize();
+    }
+}
+
+impl Pmix {
+    fn put(&mut self, name: &str, value: &[u8]) -> Result<()> {
+        let put = self.library.put(name, value);
+        put.map_err(|status| failed(format!("PMIx_Put of \"{name}\": {}", self.library.describe(status))))
+    }
+
+    /// The name under which each rank gives its task's number.
+    fn number(&self) -> String {
+        format!("lapi-{}-number", self.opening)
+    }
+
+    /// The rank that has this number as a task. Ranks are the numbers of the tasks, unless the tasks have numbered themselves.
+    fn rank(&mut self, task: u32) -> Option<u32> {
+        if let Some(rank) = self.ranks.get(&task) {
+            return Some(*rank);
+        }
+        let name = self.number();
+        for rank in std::iter::once(task).chain(0..self.tasks) {
+            let found = self.library.get_value(&self.me.with_rank(rank), &name, PATIENCE);
+            if let Outcome::Done(number) = found
+                && number == task.to_le_bytes()
+            {
+                self.ranks.insert(task, rank);
+                return Some(rank);
+            }
+        }
+        None
+    }
+
+    fn key(&self, task: u32, key: &str) -> Result<String> {
+        let text = format!("lapi-{}-{task}-{key}", self.opening);
+        let fits = text.len() <= library::LONGEST_KEY && !text.contains('\0');
+        fits.then_some(text).ok_or_else(|| failed(format!("PMIx: a key of {} bytes is too long", key.len())))
+    }
+}
+
+impl Exchange for Pmix {
+    fn name(&self) -> &'static str {
+        "PMIx"
+    }
+
+    fn publish(&mut self, key: &str, value: &[u8]) -> Result<()> {
+        let name = self.key(self.task, key)?;
+        self.put(&name, value)
+    }
+
+    fn fence(&mut self, deadline: Instant) -> Result<()> {
+        let why = |status| self.library.describe(status);
+        self.library.commit().map_err(|status| failed(format!("PMIx_Commit: {}", why(status))))?;
+        let left = deadline.saturating_duration_since(Instant::now());
+        match self.library.fence(&self.me, left) {
+            Outcome::Done(_) => Ok(()),
+            Outcome::Late => Err(late("PMIx: not all tasks have come to the start-up exchange in time")),
+            Outcome::Failed(status) => Err(failed(format!("PMIx_Fence: {}", why(status)))),
+        }
+    }
+
+    fn lookup(&mut self, task: u32, key: &str) -> Result<Vec<u8>> {
+        let name = self.key(task, key)?;
+        let expected = self.ranks.get(&task).copied().unwrap_or(task);
+        let of_rank = self.library.get_value(&self.me.with_rank(expected), &name, PATIENCE);
+        let outcome = match of_rank {
+            Outcome::Failed(status) => match self.rank(task) {
+                Some(rank) if rank != expected => {
+                    self.library.get_value(&self.me.with_rank(rank), &name, PATIENCE)
+                }
+                _ => Outcome::Failed(status),
+            },
+            other => other,
+        };
+        match outcome {
+            Outcome::Done(value) => Ok(value),
+            Outcome::Late => Err(late(format!("PMIx: no value \"{key}\" of task {task} in time"))),
+            Outcome::Failed(_) => Err(unpublished("PMIx", task, key)),
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! The exchange of tasks that poe has started on one machine: each writes its values into the file that they share
+//! ([`crate::job::board`]), and reads those of the others there.
+
+use super::{Exchange, Turn, failed, late, unpublished};
+use crate::error::Result;
+use crate::job::board::Board;
+use crate::job::ended;
+use crate::wire::frame::Task;
+use std::time::{Duration, Instant};
+
+/// The pause after a look at values that are not there yet, at first and at most.
+const PAUSE: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(10));
+
+/// The file, for one opening of an instance.
+pub(super) struct Poe {
+    board: Board,
+    me: Task,
+    tasks: u32,
+    turn: Turn,
+    /// This task's values: each with its key, and the lengths of both before them.
+    own: Vec<u8>,
+}
+
+impl Poe {
+    pub(super) fn new(board: Board, me: Task, tasks: u32, turn: Turn) -> Self {
+        Self { board, me, tasks, turn, own: Vec::new() }
+    }
+
+    fn values(&self, task: Task) -> Option<Vec<u8>> {
+        self.board.card(task, self.turn.instance, self.turn.opening)
+    }
+}
+
+impl Exchange for Poe {
+    fn name(&self) -> &'static str {
+        "poe"
+    }
+
+    fn publish(&mut self, key: &str, value: &[u8]) -> Result<()> {
+        for part in [key.as_bytes(), value] {
+            self.own.extend_from_slice(&(part.len() as u32).to_le_bytes());
+            self.own.extend_from_slice(part);
+        }
+        Ok(())
+    }
+
+    fn fence(&mut self, deadline: Instant) -> Result<()> {
+        if !self.board.publish(self.me, self.turn.instance, self.turn.opening, &self.own) {
+            return Err(failed(format!("poe: no room for {} bytes in LAPI_JOB_FD's file", self.own.len())));
+        }
+        let (mut missing, mut pause) = (0, PAUSE.0);
+        loop {
+            while missing < self.tasks && self.values(missing).is_some() {
+                missing += 1;
+            }
+            if missing == self.tasks {
+                return Ok(());
+            }
+            if let Some(end) = ended::of(missing).filter(|end| end.was_never_ready()) {
+                return Err(late(format!("task {missing} {end}")));
+            }
+            if Instant::now() >= deadline {
+                return Err(late(format!("task {missing} has not called LAPI_Init in time")));
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(PAUSE.1);
+        }
+    }
+
+    fn lookup(&mut self, task: Task, key: &str) -> Result<Vec<u8>> {
+        let values = self.values(task);
+        let found = values.as_deref().and_then(|values| find(values, key.as_bytes()));
+        found.map(<[u8]>::to_vec).ok_or_else(|| unpublished("poe", task, key))
+    }
+}
+
+fn find<'a>(mut values: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
+    let mut next = || {
+        let (len, rest) = values.split_first_chunk()?;
+        let (part, rest) = rest.split_at_checked(u32::from_le_bytes(*len) as usize)?;
+        values = rest;
+        Some(part)
+    };
+    loop {
+        let (found, value) = (next()?, next()?);
+        if found == key {
+            return Some(value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::board::size;
+    use rustix::fs::{MemfdFlags, fstat, ftruncate, memfd_create};
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn tasks_read_what_the_others_have_published() {
+        let file = memfd_create("board", MemfdFlags::CLOEXEC).expect("a memory file");
+        ftruncate(&file, size(3)).expect("room");
+        let value = format!("{}:{}@9", file.as_raw_fd(), fstat(&file).expect("a file").st_ino);
+        let env = |name: &str| (name == "LAPI_JOB_FD").then(|| value.clone());
+        let turn = Turn { instance: 1, opening: 2 };
+        let mut tasks: Vec<Poe> = (0..3)
+            .map(|me| Poe::new(Board::from_env(&env, "MP_PARTITION 9", 3).expect("the board"), me, 3, turn))
+            .collect();
+        for task in &mut tasks {
+            task.publish("number", &[task.me as u8]).expect("room");
+            task.publish("name", format!("task {}", task.me).as_bytes()).expect("room");
+        }
+        let soon = Instant::now() + Duration::from_millis(20);
+        let late = tasks[0].fence(soon).expect_err("two have published nothing");
+        assert!(late.to_string().contains("task 1 has not called LAPI_Init"), "{late}");
+        let end = Instant::now() + Duration::from_secs(20);
+        let [first, rest @ ..] = &mut tasks[..] else { unreachable!("three tasks") };
+        std::thread::scope(|scope| {
+            for task in rest.iter_mut() {
+                scope.spawn(move || task.fence(end).expect("all are there"));
+            }
+            first.fence(end).expect("all are there");
+        });
+        for task in &mut tasks {
+            for other in 0..3 {
+                assert_eq!(task.lookup(other, "number").expect("a value"), [other as u8]);
+                assert_eq!(task.lookup(other, "name").expect("a value"), format!("task {other}").as_bytes());
+            }
+            assert!(task.lookup(1, "nothing").is_err());
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Task 0's side: it listens, and serves all connections at a time, so that one that is silent delays no other.
+
+use super::super::{failed, late};
+use super::key::Key;
+use super::ports;
+use super::session::{Callee, Got, Refusal};
+use crate::base::poll::await_readable;
+use crate::error::Result;
+use crate::wire::exchange::{Call, Values, encode_table};
+use rustix::event::{PollFd, PollFlags, Timespec};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+/// How long a connection may take to give its values.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Connections that are not tasks, at a time.
+const STRANGERS: usize = 64;
+/// The longest sleep.
+const LOOK_AROUND: Duration = Duration::from_millis(500);
+
+struct Peer {
+    stream: TcpStream,
+    callee: Callee,
+    /// What remains to be written; short, but for the table.
+    output: Vec<u8>,
+    /// When it counts as a stranger.
+    end: Instant,
+    has_values: bool,
+}
+
+/// The values of all tasks; each task has got them, too.
+pub(super) fn gather(call: Call, key: &Key, own: &Values, deadline: Instant) -> Result<Vec<Values>> {
+    let listener = listen(&call)?;
+    let tasks = call.tasks as usize;
+    let mut table: Vec<Option<Values>> = vec![None; tasks];
+    table[0] = Some(own.clone());
+    let mut peers: Vec<Peer> = Vec::new();
+    let mut refused = None;
+    while table.iter().any(Option::is_none) {
+        if Instant::now() >= deadline {
+            let come = table.iter().flatten().count();
+            let why = match refused {
+                Some(Refusal::WrongKey) => format!("; one had another secret ({})", key.source),
+                Some(Refusal::Twice) => "; two had one number".to_owned(),
+                _ => String::new(),
+            };
+            return Err(late(format!("Slurm: only {come} of {tasks} tasks have come in time{why}")));
+        }
+        wait(&listener, &peers, deadline);
+        while peers.len() < tasks + STRANGERS
+            && let Ok((stream, _)) = listener.accept()
+        {
+            if stream.set_nonblocking(true).is_ok() {
+                let callee = Callee::new(key.secret, call);
+                let end = Instant::now() + PATIENCE;
+                peers.push(Peer { stream, callee, output: Vec::new(), end, has_values: false });
+            }
+        }
+        peers.retain_mut(|peer| match peer.serve(&mut table) {
+            Ok(()) => peer.has_values || Instant::now() < peer.end,
+            Err(why) => {
+                refused = why.filter(|why| matches!(why, Refusal::WrongKey | Refusal::Twice)).or(refused);
+                // A task whose connection has failed may try again.
+                if peer.has_values
+                    && let Some(task) = peer.callee.task()
+                {
+                    table[task as usize] = None;
+                }
+                false
+            }
+        });
+    }
+    drop(listener);
+    let table: Vec<Values> = table.into_iter().flatten().collect();
+    peers.retain(|peer| peer.has_values);
+    distribute(peers, &encode_table(&table), deadline)?;
+    Ok(table)
+}
+
+impl Peer {
+    /// Reads and writes what goes without waiting; puts the task's values into the table.
+    fn serve(&mut self, table: &mut [Option<Values>]) -> std::result::Result<(), Option<Refusal>> {
+        let mut bytes = [0; 16 << 10];
+        loop {
+            self.write()?;
+            let got = match self.stream.read(&mut bytes) {
+                Ok(0) => return Err(None),
+                Ok(got) => got,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(_) => return Err(None),
+            };
+            match self.callee.read(&bytes[..got]).map_err(Some)? {
+                Got::Read => {}
+                Got::Write(more) => self.output.extend(more),
+                Got::Values(task, values) => match &mut table[task as usize] {
+                    Some(_) => return Err(Some(Refusal::Twice)),
+                    empty => {
+                        *empty = Some(values);
+                        self.has_values = true;
+                    }
+                },
+            }
+        }
+    }
+
+    fn write(&mut self) -> std::result::Result<(), Option<Refusal>> {
+        while !self.output.is_empty() {
+            match self.stream.write(&self.output) {
+                Ok(written) => drop(self.output.drain(..written)),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => return Err(None),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The first port that is free.
+fn listen(call: &Call) -> Result<TcpListener> {
+    for port in ports(&call.job) {
+        let bound = TcpListener::bind((Ipv6Addr::UNSPECIFIED, port))
+            .or_else(|_| TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)));
+        if let Ok(listener) = bound
+            && listener.set_nonblocking(true).is_ok()
+        {
+            return Ok(listener);
+        }
+    }
+    let ports: Vec<String> = ports(&call.job).take(3).map(|port| port.to_string()).collect();
+    Err(failed(format!("Slurm: task 0 finds no free port (tried {}, ...)", ports.join(", "))))
+}
+
+fn wait(listener: &TcpListener, peers: &[Peer], deadline: Instant) {
+    let all: Vec<BorrowedFd<'_>> =
+        std::iter::once(listener.as_fd()).chain(peers.iter().map(|peer| peer.stream.as_fd())).collect();
+    let left = deadline.saturating_duration_since(Instant::now());
+    await_readable(&all, Some(left.min(LOOK_AROUND)));
+}
+
+/// Writes the table to every task.
+fn distribute(peers: Vec<Peer>, table: &[u8], deadline: Instant) -> Result<()> {
+    // Each has a beginning of its own, and then the same bytes.
+    let mut left: Vec<(TcpStream, Vec<u8>, usize)> = peers
+        .into_iter()
+        .map(|peer| {
+            let head = [peer.output, peer.callee.before_table(table)].concat();
+            (peer.stream, head, 0)
+        })
+        .collect();
+    loop {
+        left.retain_mut(|(stream, head, written)| {
+            loop {
+                let rest = match head.get(*written..) {
+                    Some(rest) if !rest.is_empty() => rest,
+                    _ => &table[*written - head.len()..],
+                };
+                if rest.is_empty() {
+                    return false;
+                }
+                match stream.write(rest) {
+                    Ok(more) => *written += more,
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => return true,
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    // That task has ended: what finds tasks dead will find it.
+                    Err(_) => return false,
+                }
+            }
+        });
+        if left.is_empty() {
+            return Ok(());
+        }
+        let remaining = deadline.saturating_duration_since(Instant::now());
+        if remaining.is_zero() {
+            return Err(late(format!("Slurm: {} tasks do not read the values of all", left.len())));
+        }
+        let limit = remaining.min(LOOK_AROUND);
+        let limit = Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: i64::from(limit.subsec_nanos()) };
+        let mut polled: Vec<PollFd<'_>> =
+            left.iter().map(|(stream, ..)| PollFd::new(stream, PollFlags::OUT)).collect();
+        // An interrupted wait is a wait that ended early.
+        let _ = rustix::event::poll(&mut polled, Some(&limit));
+    }
+}

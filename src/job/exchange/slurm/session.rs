@@ -1,0 +1,317 @@
+//! One connection between a task and task 0, without the socket: bytes in, bytes out. Both sides prove that they know the key before
+//! anything else is believed.
+//!
+//! | frame | from | contents |
+//! |---|---|---|
+//! | call | the task | which fence of which job, and a nonce |
+//! | reply | task 0 | a nonce, and a proof over both nonces and the call |
+//! | values | the task | a proof over the same and its values; without values, and with a proof that fails, when task 0's proof was wrong |
+//! | table | task 0 | a proof over the same and the values of all tasks |
+//!
+//! A proof is HMAC-SHA256 with the key; the direction is a part of what it covers. The contents are not encrypted, as those of the
+//! other launchers are not.
+
+use super::key::Secret;
+use crate::job::random::random;
+use crate::wire::exchange::{
+    Call, LONGEST_FIRST_FRAME, LONGEST_FRAME, MAGIC, NONCE, PROOF, Values, decode_table, decode_values,
+    encode_values, frame, take_frame,
+};
+use hmac::{Hmac, Mac};
+use sha2::Sha256;
+
+/// Why a connection is of no use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The other side does not speak this protocol.
+    Stranger,
+    /// It is of another job, or at another fence.
+    Elsewhere,
+    /// It does not know the key.
+    WrongKey,
+    /// Two tasks with one number.
+    Twice,
+}
+
+/// What is covered by the proofs of a connection.
+#[derive(Clone)]
+struct Proofs {
+    key: Secret,
+    call: Vec<u8>,
+    nonce: [u8; NONCE],
+}
+
+/// Who gives a proof of what.
+#[derive(Clone, Copy)]
+enum Of {
+    Reply = 1,
+    Values = 2,
+    Table = 3,
+}
+
+impl Proofs {
+    fn mac(&self, of: Of, contents: &[u8]) -> Hmac<Sha256> {
+        let mac = Hmac::<Sha256>::new_from_slice(&self.key).expect("a key of any length is one");
+        mac.chain_update(MAGIC)
+            .chain_update([of as u8])
+            .chain_update(&self.call)
+            .chain_update(self.nonce)
+            .chain_update(contents)
+    }
+
+    fn seal(&self, of: Of, contents: &[u8]) -> Vec<u8> {
+        let proof = self.mac(of, contents).finalize().into_bytes();
+        frame(&[&proof[..], contents].concat())
+    }
+
+    /// The contents of a frame whose proof is right.
+    fn open<'a>(&self, of: Of, bytes: &'a [u8]) -> Option<&'a [u8]> {
+        let (proof, contents) = bytes.split_at_checked(PROOF)?;
+        self.mac(of, contents).verify_slice(proof).is_ok().then_some(contents)
+    }
+}
+
+/// A task's side.
+pub struct Caller {
+    proofs: Proofs,
+    input: Vec<u8>,
+    values: Option<Vec<u8>>,
+}
+
+/// What a [`Caller`] does next.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Read more.
+    Read,
+    /// Write these bytes, then read more: task 0 has proved that it knows the key.
+    Write(Vec<u8>),
+    /// Write these bytes, then give up: task 0 does not know the key.
+    Refuse(Vec<u8>),
+    /// The values of all tasks.
+    Done(Vec<Values>),
+}
+
+impl Caller {
+    /// A connection that begins, and the bytes to write first.
+    pub fn new(key: Secret, call: Call, values: &Values) -> (Self, Vec<u8>) {
+        let call = call.encode();
+        let first = frame(&call);
+        let proofs = Proofs { key, call, nonce: [0; NONCE] };
+        (Self { proofs, input: Vec::new(), values: Some(encode_values(values)) }, first)
+    }
+
+    /// Takes bytes from task 0.
+    ///
+    /// # Errors
+    /// It is not task 0 of this job, or sends something else.
+    pub fn read(&mut self, bytes: &[u8]) -> Result<Next, Refusal> {
+        self.input.extend_from_slice(bytes);
+        let longest = if self.values.is_some() { LONGEST_FIRST_FRAME } else { LONGEST_FRAME };
+        let Some(bytes) = take_frame(&mut self.input, longest).map_err(|_| Refusal::Stranger)? else {
+            return Ok(Next::Read);
+        };
+        let Some(values) = self.values.take() else {
+            let table = self.proofs.open(Of::Table, &bytes).ok_or(Refusal::WrongKey)?;
+            return decode_table(table).map(Next::Done).ok_or(Refusal::Stranger);
+        };
+        let nonce = bytes.strip_prefix(&MAGIC).and_then(<[u8]>::split_first_chunk::<NONCE>);
+        let (nonce, proof) = nonce.ok_or(Refusal::Stranger)?;
+        self.proofs.nonce = *nonce;
+        Ok(match self.proofs.open(Of::Reply, proof) {
+            Some([]) => Next::Write(self.proofs.seal(Of::Values, &values)),
+            _ => Next::Refuse(frame(&[0; PROOF])),
+        })
+    }
+}
+
+/// Task 0's side.
+pub struct Callee {
+    key: Secret,
+    /// What a call must be, but for its task and nonce.
+    expected: Call,
+    input: Vec<u8>,
+    called: Option<(u32, Proofs)>,
+    has_values: bool,
+}
+
+/// What a [`Callee`] does next.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Got {
+    /// Read more.
+    Read,
+    /// Write these bytes, then read more.
+    Write(Vec<u8>),
+    /// The values of a task that knows the key.
+    Values(u32, Values),
+}
+
+impl Callee {
+    /// A connection that was accepted; `expected` is the call that this task would make.
+    pub fn new(key: Secret, expected: Call) -> Self {
+        Self { key, expected, input: Vec::new(), called: None, has_values: false }
+    }
+
+    /// The task that has called, as it says.
+    pub fn task(&self) -> Option<u32> {
+        self.called.as_ref().map(|(task, _)| *task)
+    }
+
+    /// Takes bytes from the task.
+    ///
+    /// # Errors
+    /// It is no task of this job, or sends something else.
+    pub fn read(&mut self, bytes: &[u8]) -> Result<Got, Refusal> {
+        self.input.extend_from_slice(bytes);
+        let longest = if self.called.is_some() { LONGEST_FRAME } else { LONGEST_FIRST_FRAME };
+        let Some(bytes) = take_frame(&mut self.input, longest).map_err(|_| Refusal::Stranger)? else {
+            return Ok(Got::Read);
+        };
+        let Some((task, proofs)) = &self.called else {
+            let call = Call::decode(&bytes).ok_or(Refusal::Stranger)?;
+            let expected = Call { task: call.task, nonce: call.nonce, ..self.expected };
+            if call != expected || call.task == 0 || call.task >= call.tasks {
+                return Err(Refusal::Elsewhere);
+            }
+            let proofs = Proofs { key: self.key, call: bytes, nonce: random() };
+            let proof = proofs.mac(Of::Reply, &[]).finalize().into_bytes();
+            let reply = frame(&[&MAGIC[..], &proofs.nonce, &proof].concat());
+            self.called = Some((call.task, proofs));
+            return Ok(Got::Write(reply));
+        };
+        if self.has_values {
+            return Err(Refusal::Stranger);
+        }
+        let values = proofs.open(Of::Values, &bytes).ok_or(Refusal::WrongKey)?;
+        let values = decode_values(values).ok_or(Refusal::Stranger)?;
+        self.has_values = true;
+        Ok(Got::Values(*task, values))
+    }
+
+    /// The beginning of the last frame, which the table follows: the values of all tasks, as
+    /// [`crate::wire::exchange::encode_table`] has them.
+    pub fn before_table(&self, table: &[u8]) -> Vec<u8> {
+        let Some((_, proofs)) = &self.called else { return Vec::new() };
+        let proof = proofs.mac(Of::Table, table).finalize().into_bytes();
+        [&((PROOF + table.len()) as u32).to_le_bytes()[..], &proof].concat()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::rng::Rng;
+    use crate::wire::exchange::encode_table;
+
+    fn call() -> Call {
+        Call { job: [1; 16], task: 2, tasks: 4, opening: 1, fence: 1, nonce: random() }
+    }
+
+    fn values() -> Values {
+        Values::from([("address".to_owned(), vec![5; 300]), ("empty".to_owned(), Vec::new())])
+    }
+
+    /// Gives bytes in pieces of any length; returns what the last one led to.
+    fn feed<T: PartialEq>(
+        rng: &mut Rng,
+        bytes: &[u8],
+        none: &T,
+        mut read: impl FnMut(&[u8]) -> Result<T, Refusal>,
+    ) -> Result<T, Refusal> {
+        let mut rest = bytes;
+        loop {
+            let (piece, next) = rest.split_at(rest.len().min(1 + rng.below(50) as usize));
+            rest = next;
+            let found = read(piece)?;
+            if rest.is_empty() {
+                return Ok(found);
+            }
+            assert!(found == *none, "before the end of the frame");
+        }
+    }
+
+    #[test]
+    fn a_connection() {
+        for seed in 0..100 {
+            let mut rng = Rng::new(seed);
+            let (mut caller, first) = Caller::new([7; 16], call(), &values());
+            let mut callee = Callee::new([7; 16], Call { task: 0, ..call() });
+            let Ok(Got::Write(reply)) = feed(&mut rng, &first, &Got::Read, |bytes| callee.read(bytes)) else {
+                panic!("a reply")
+            };
+            assert_eq!(callee.task(), Some(2));
+            let Ok(Next::Write(sealed)) = feed(&mut rng, &reply, &Next::Read, |bytes| caller.read(bytes))
+            else {
+                panic!("values")
+            };
+            let got = feed(&mut rng, &sealed, &Got::Read, |bytes| callee.read(bytes));
+            assert_eq!(got, Ok(Got::Values(2, values())));
+            let table = vec![Values::new(), values()];
+            let encoded = encode_table(&table);
+            let bytes = [callee.before_table(&encoded), encoded].concat();
+            assert_eq!(
+                feed(&mut rng, &bytes, &Next::Read, |bytes| caller.read(bytes)),
+                Ok(Next::Done(table))
+            );
+        }
+    }
+
+    #[test]
+    fn another_key_is_seen_by_both() {
+        let (mut caller, first) = Caller::new([7; 16], call(), &values());
+        let mut callee = Callee::new([8; 16], Call { task: 0, ..call() });
+        let Ok(Got::Write(reply)) = callee.read(&first) else { panic!("a reply") };
+        let Ok(Next::Refuse(last)) = caller.read(&reply) else { panic!("a refusal") };
+        assert!(!last.windows(4).any(|part| part == [5; 4]), "no value is shown");
+        assert_eq!(callee.read(&last), Err(Refusal::WrongKey));
+    }
+
+    #[test]
+    fn other_jobs_fences_and_tasks() {
+        for other in [
+            Call { job: [2; 16], ..call() },
+            Call { tasks: 5, ..call() },
+            Call { opening: 2, ..call() },
+            Call { fence: 2, ..call() },
+            Call { task: 0, ..call() },
+            Call { task: 4, ..call() },
+        ] {
+            let (_, first) = Caller::new([7; 16], other, &values());
+            let mut callee = Callee::new([7; 16], Call { task: 0, ..call() });
+            assert_eq!(callee.read(&first), Err(Refusal::Elsewhere), "{other:?}");
+        }
+    }
+
+    /// A recorded conversation is of no use: task 0's nonce is another one.
+    #[test]
+    fn a_recorded_conversation() {
+        let (mut caller, first) = Caller::new([7; 16], call(), &values());
+        let mut callee = Callee::new([7; 16], Call { task: 0, ..call() });
+        let Ok(Got::Write(reply)) = callee.read(&first) else { panic!("a reply") };
+        let Ok(Next::Write(sealed)) = caller.read(&reply) else { panic!("values") };
+        let mut later = Callee::new([7; 16], Call { task: 0, ..call() });
+        assert!(matches!(later.read(&first), Ok(Got::Write(_))));
+        assert_eq!(later.read(&sealed), Err(Refusal::WrongKey));
+    }
+
+    #[test]
+    fn garbage_and_changed_bytes() {
+        let mut rng = Rng::new(21);
+        for _ in 0..2000 {
+            let bytes: Vec<u8> = (0..rng.below(300)).map(|_| rng.below(256) as u8).collect();
+            let mut callee = Callee::new([7; 16], call());
+            assert!(matches!(callee.read(&bytes), Ok(Got::Read) | Err(_)));
+            let (mut caller, _) = Caller::new([7; 16], call(), &values());
+            assert!(matches!(caller.read(&bytes), Ok(Next::Read | Next::Refuse(_)) | Err(_)));
+        }
+        let (mut caller, first) = Caller::new([7; 16], call(), &values());
+        let mut callee = Callee::new([7; 16], Call { task: 0, ..call() });
+        let Ok(Got::Write(reply)) = callee.read(&first) else { panic!("a reply") };
+        let Ok(Next::Write(mut sealed)) = caller.read(&reply) else { panic!("values") };
+        let at = 4 + rng.below(sealed.len() as u64 - 4) as usize;
+        sealed[at] ^= 1;
+        assert_eq!(callee.read(&sealed), Err(Refusal::WrongKey));
+        // No peer makes a task reserve memory before it has proved anything.
+        let mut callee = Callee::new([7; 16], call());
+        assert_eq!(callee.read(&1000_u32.to_le_bytes()), Err(Refusal::Stranger));
+    }
+}

@@ -1,0 +1,143 @@
+//! All tasks in one process, over the loopback.
+
+use super::*;
+use crate::abi::LAPI_ERR_NO_CONNECTIVITY;
+use std::net::TcpListener;
+
+fn task(task: u32, tasks: u32, job: &str, secret: u8) -> Slurm {
+    let identity = Identity { task, tasks, key: job.to_owned(), ..Identity::alone() };
+    let env = |name: &str| match name {
+        "SLURM_STEP_NODELIST" => Some("n[1-2]".to_owned()),
+        "SLURMD_NODENAME" => Some("n1".to_owned()),
+        "LAPI_JOB_SECRET" => Some(format!("{secret:02x}").repeat(16)),
+        _ => None,
+    };
+    open(&identity, 1, &env).expect("the environment is complete")
+}
+
+/// A job of its own for each test, so that ports differ.
+fn job(name: &str) -> String {
+    format!("{name} {}", std::process::id())
+}
+
+fn at_once<T: Send>(tasks: Vec<Slurm>, action: impl Fn(&mut Slurm) -> T + Sync) -> Vec<T> {
+    let action = &action;
+    std::thread::scope(|scope| {
+        let threads: Vec<_> =
+            tasks.into_iter().map(|mut task| scope.spawn(move || action(&mut task))).collect();
+        threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+    })
+}
+
+fn soon() -> Instant {
+    Instant::now() + Duration::from_secs(30)
+}
+
+#[test]
+fn values_of_all_tasks_at_several_fences() {
+    let job = job("values");
+    let tasks = (0..5).map(|number| task(number, 5, &job, 7)).collect();
+    at_once(tasks, |exchange| {
+        let me = exchange.call.task;
+        let value = |task: u32, round: u32| vec![(task * 16 + round) as u8; 1 + 4096 * task as usize];
+        for round in 0..3 {
+            exchange.publish(&format!("round {round}"), &value(me, round)).expect("it is taken");
+            exchange.fence(soon()).expect("all come");
+            for other in 0..5 {
+                for earlier in 0..=round {
+                    let found = exchange.lookup(other, &format!("round {earlier}"));
+                    assert_eq!(found, Ok(value(other, earlier)));
+                }
+            }
+            assert!(exchange.lookup(1, "round 9").is_err() && exchange.lookup(5, "round 0").is_err());
+        }
+    });
+}
+
+#[test]
+fn strangers_at_the_ports() {
+    let job = job("strangers");
+    let tasks: Vec<Slurm> = (0..3).map(|number| task(number, 3, &job, 7)).collect();
+    // One port is taken by a server that says nothing, the next by one that says something else.
+    let mut places = ports(&tasks[0].call.job);
+    let silent = TcpListener::bind(("0.0.0.0", places.next().expect("a port")));
+    let other = TcpListener::bind(("0.0.0.0", places.next().expect("a port")));
+    let next = places.next().expect("a port");
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // Another user's server that hangs up is a stranger, too.
+            if let Ok(other) = &other
+                && let Ok((mut stream, _)) = other.accept()
+            {
+                let _ = stream.write_all(
+                    b"220 mail.example.org ESMTP ready, and more than a task ever reads at once\r\n",
+                );
+            }
+        });
+        scope.spawn(move || {
+            // Clients that are no tasks: one silent, one with garbage.
+            let deadline = soon();
+            while Instant::now() < deadline {
+                if let Ok(mut stream) = TcpStream::connect(("127.0.0.1", next)) {
+                    let _ = stream.write_all(b"GET / HTTP/1.1\r\n\r\n");
+                    return;
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        at_once(tasks, |exchange| {
+            exchange.publish("task", &exchange.call.task.to_le_bytes()).expect("it is taken");
+            exchange.fence(soon()).expect("all come");
+            for other in 0..3 {
+                assert_eq!(exchange.lookup(other, "task"), Ok(other.to_le_bytes().to_vec()));
+            }
+        });
+        // In case that no task has called at the second port.
+        if let Ok(other) = &other {
+            drop(TcpStream::connect(other.local_addr().expect("an address")));
+        }
+    });
+    drop(silent);
+}
+
+#[test]
+fn another_secret_is_refused() {
+    let job = job("secret");
+    let tasks = vec![task(0, 2, &job, 7), task(1, 2, &job, 8)];
+    let deadline = Instant::now() + Duration::from_secs(3);
+    let found = at_once(tasks, |exchange| exchange.fence(deadline).map_err(|error| error.detail));
+    assert_eq!(found[1], Err("Slurm: task 0 on n1 has another secret (LAPI_JOB_SECRET)".to_owned()));
+    assert_eq!(
+        found[0],
+        Err("Slurm: only 1 of 2 tasks have come in time; one had another secret (LAPI_JOB_SECRET)".to_owned())
+    );
+}
+
+#[test]
+fn a_task_that_does_not_come() {
+    let job = job("missing");
+    let tasks = vec![task(0, 3, &job, 7), task(1, 3, &job, 7)];
+    let deadline = Instant::now() + Duration::from_secs(1);
+    for found in at_once(tasks, |exchange| exchange.fence(deadline)) {
+        let error = found.unwrap_err();
+        assert!(
+            error.code == LAPI_ERR_NO_CONNECTIVITY || error.detail.contains("task 0 has ended"),
+            "{error}"
+        );
+    }
+    let mut alone = task(1, 2, &job, 7);
+    let error = alone.fence(Instant::now() + Duration::from_millis(200)).unwrap_err();
+    assert_eq!(error.code, LAPI_ERR_NO_CONNECTIVITY);
+    assert!(error.detail.contains("task 0 is not to be found on host n1"), "{}", error.detail);
+}
+
+#[test]
+fn an_environment_that_is_not_complete() {
+    let identity = Identity { task: 1, tasks: 2, ..Identity::alone() };
+    let error = open(&identity, 1, &|_| None).map(drop).unwrap_err();
+    assert!(error.detail.contains("SLURM_STEP_NODELIST"), "{}", error.detail);
+    let mut lost =
+        Slurm { is_there: false, host: "no-such-host.invalid".to_owned(), ..task(1, 2, "lost", 7) };
+    let error = lost.fence(soon()).unwrap_err();
+    assert!(error.detail.contains("no-such-host.invalid"), "{}", error.detail);
+}

@@ -1,0 +1,103 @@
+//! Which tasks share a host: those that can pass each other memory. That is decided by the kernel that they run under, not by a name:
+//! containers and network namespaces of one machine may have the same name, and hosts of a network may, too.
+
+use rustix::process::geteuid;
+use sha2::{Digest, Sha256};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+
+/// A host, as the tasks on it see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// Equal in two tasks exactly if they share a host.
+    pub id: u128,
+    /// For messages; several hosts may have the same.
+    pub name: String,
+}
+
+impl Host {
+    /// The host of this task. Tasks share it when boot (the machine, and the kernel's start), effective user, user namespace (it gives
+    /// user numbers their meaning) and network namespace (abstract sockets belong to one) are the same. When one of them cannot be
+    /// read, the result equals no other.
+    pub fn of_this_task() -> Self {
+        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
+        let parts = Parts {
+            boot: boot.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()),
+            user: geteuid().as_raw(),
+            user_namespace: namespace("/proc/self/ns/user"),
+            network_namespace: namespace("/proc/self/ns/net"),
+        };
+        let id = parts.id().unwrap_or_else(|| u128::from_le_bytes(super::random::random()));
+        let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        Self { id, name }
+    }
+}
+
+/// What makes a host.
+#[derive(Clone, Debug)]
+struct Parts {
+    boot: Option<String>,
+    user: u32,
+    user_namespace: Option<[u64; 2]>,
+    network_namespace: Option<[u64; 2]>,
+}
+
+impl Parts {
+    /// Their hash; none when one is missing.
+    fn id(&self) -> Option<u128> {
+        let mut hash = Sha256::new();
+        hash.update(b"LAPI host\0");
+        hash.update(self.boot.as_ref()?);
+        hash.update([0]);
+        hash.update(self.user.to_le_bytes());
+        for word in self.user_namespace?.iter().chain(&self.network_namespace?) {
+            hash.update(word.to_le_bytes());
+        }
+        hash.finalize().first_chunk().map(|bytes| u128::from_le_bytes(*bytes))
+    }
+}
+
+/// A namespace by device and inode.
+fn namespace(path: &str) -> Option<[u64; 2]> {
+    fs::metadata(path).ok().map(|file| [file.dev(), file.ino()])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_part_counts() {
+        let parts = Parts {
+            boot: Some("one".to_owned()),
+            user: 7,
+            user_namespace: Some([4, 5]),
+            network_namespace: Some([4, 6]),
+        };
+        let id = parts.id().expect("all parts are there");
+        assert_eq!(parts.clone().id(), Some(id));
+        for other in [
+            Parts { boot: Some("two".to_owned()), ..parts.clone() },
+            Parts { user: 8, ..parts.clone() },
+            Parts { user_namespace: Some([4, 6]), ..parts.clone() },
+            Parts { network_namespace: Some([5, 6]), ..parts.clone() },
+        ] {
+            assert!(other.id().is_some_and(|other| other != id), "{other:?}");
+        }
+        for unknown in [
+            Parts { boot: None, ..parts.clone() },
+            Parts { user_namespace: None, ..parts.clone() },
+            Parts { network_namespace: None, ..parts },
+        ] {
+            assert_eq!(unknown.id(), None, "{unknown:?}");
+        }
+    }
+
+    #[test]
+    fn this_host() {
+        let host = Host::of_this_task();
+        assert_eq!(host, Host::of_this_task());
+        assert!(!host.name.is_empty() && host.id != 0);
+        assert_eq!(namespace("/proc/self/ns/nothing"), None);
+    }
+}

@@ -1,0 +1,94 @@
+//! Which tasks of a job share a host, and which of them use shared memory.
+
+use crate::wire::frame::Task;
+use std::sync::Arc;
+
+/// The tasks of a job by hosts. The hosts are numbered in the order of their first tasks, so that all tasks of a job have the
+/// same numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hosts {
+    me: Task,
+    tasks: u32,
+    /// The host of each task; `None`: all are on one.
+    of: Option<Arc<[u32]>>,
+    /// Tasks of one host use shared memory, and not the network.
+    shared: bool,
+}
+
+impl Hosts {
+    /// All tasks on one host.
+    pub fn one(me: Task, tasks: u32) -> Self {
+        Self { me, tasks, of: None, shared: true }
+    }
+
+    /// From what identifies the host of each task.
+    pub fn new<K: std::hash::Hash + Eq>(me: Task, identities: impl IntoIterator<Item = K>) -> Self {
+        let mut numbers = std::collections::HashMap::new();
+        let of: Arc<[u32]> = identities
+            .into_iter()
+            .map(|identity| {
+                let next = numbers.len() as u32;
+                *numbers.entry(identity).or_insert(next)
+            })
+            .collect();
+        let (tasks, several) = (of.len() as u32, numbers.len() > 1);
+        Self { me, tasks, of: several.then_some(of), shared: true }
+    }
+
+    /// The same hosts; the network is used within them too (LAPI_USE_SHM=no).
+    pub fn without_shared_memory(self) -> Self {
+        Self { shared: false, ..self }
+    }
+
+    /// Whether this task and that one use shared memory.
+    #[inline]
+    pub fn shares_memory(&self, task: Task) -> bool {
+        self.shared && self.is_here(task)
+    }
+
+    /// The tasks with which this one uses shared memory, in ascending order, itself included.
+    pub fn sharing(&self) -> Vec<Task> {
+        if self.shared { self.here() } else { vec![self.me] }
+    }
+
+    /// How many hosts there are.
+    pub fn count(&self) -> u32 {
+        self.of.as_ref().map_or(1, |of| of.iter().max().map_or(1, |last| last + 1))
+    }
+
+    /// The number of a task's host.
+    pub fn of(&self, task: Task) -> u32 {
+        self.of.as_ref().map_or(0, |of| of[task as usize])
+    }
+
+    /// Whether a task is on this task's host.
+    #[inline]
+    pub fn is_here(&self, task: Task) -> bool {
+        self.of.as_ref().is_none_or(|of| of[task as usize] == of[self.me as usize])
+    }
+
+    /// The tasks of this host in ascending order, this one included.
+    pub fn here(&self) -> Vec<Task> {
+        (0..self.tasks).filter(|&task| self.is_here(task)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_numbered_by_their_first_tasks() {
+        let hosts = Hosts::new(3, ["b", "a", "b", "a", "c"]);
+        assert_eq!((0..5).map(|task| hosts.of(task)).collect::<Vec<_>>(), [0, 1, 0, 1, 2]);
+        assert_eq!((hosts.count(), hosts.here()), (3, vec![1, 3]));
+        assert!(hosts.is_here(1) && !hosts.is_here(4));
+    }
+
+    #[test]
+    fn one_host_has_all_tasks() {
+        let hosts = Hosts::new(1, ["a", "a", "a"]);
+        assert_eq!(hosts, Hosts::one(1, 3));
+        assert_eq!((hosts.count(), hosts.here()), (1, vec![0, 1, 2]));
+    }
+}

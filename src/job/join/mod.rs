@@ -1,0 +1,78 @@
+//! How a task joins its job: the transport to the other tasks, and which of them share its host.
+//!
+//! A job on one machine uses shared memory; LAPI_Init is local then. Otherwise the tasks exchange cards first ([`network`]), and
+//! those of one host use [`shared_memory`] between them unless LAPI_USE_SHM is `no`.
+
+mod network;
+mod shared_memory;
+
+use crate::abi::{LAPI_ERR_UNKNOWN, LAPI_SELF_DEV, LAPI_SHM_DEV, lapi_dev_t};
+use crate::base::thread::ThreadConfig;
+use crate::config::{self, Config, UseShm};
+use crate::error::{Error, Result};
+use crate::job::{Hosts, Identity, Openings};
+use crate::transport::Transport;
+use crate::transport::mem::{self, MemOptions};
+
+/// The way to the other tasks.
+pub struct Joined {
+    /// It carries packets to all of them.
+    pub transport: Box<dyn Transport>,
+    /// The device in use, as LAPI_Init returns it.
+    pub device: lapi_dev_t,
+    /// Which tasks share a host.
+    pub hosts: Hosts,
+    /// Lines about the choice, for MP_INFOLEVEL 2.
+    pub notes: Vec<String>,
+}
+
+/// What joining needs to know.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    config: &'a Config,
+    identity: &'a Identity,
+    instance: u32,
+    recipe: ThreadConfig,
+    openings: Openings,
+    /// Which opening of the instance this is.
+    opening: u32,
+}
+
+/// Joins the job as `identity` says.
+///
+/// # Errors
+/// As the man page of LAPI_Init says; the detail names variable, task or limit.
+pub fn join(config: &Config, identity: &Identity, instance: usize, recipe: ThreadConfig) -> Result<Joined> {
+    let (me, tasks, instance) = (identity.task, identity.tasks, instance as u32);
+    if tasks == 1 {
+        let transport = mem::network(1, MemOptions::default()).pop();
+        let transport =
+            transport.ok_or_else(|| Error::new(LAPI_ERR_UNKNOWN, "a job of one task without a task"))?;
+        let hosts = Hosts::one(me, tasks);
+        return Ok(Joined {
+            transport: Box::new(transport),
+            device: LAPI_SELF_DEV,
+            hosts,
+            notes: Vec::new(),
+        });
+    }
+    let openings = Openings::from_env(&config::process_env, &identity.key, tasks, instance);
+    let opening = openings.open(me);
+    let place = Place { config, identity, instance, recipe, openings, opening };
+    let joined = if config.use_shm == UseShm::No || !identity.is_on_one_machine() {
+        network::open(&place)
+    } else {
+        on_one_machine(&place)
+    };
+    if joined.is_err() {
+        openings.take_back(me);
+    }
+    joined
+}
+
+fn on_one_machine(place: &Place<'_>) -> Result<Joined> {
+    let Identity { task, tasks, .. } = *place.identity;
+    let secret = place.config.job_secret.as_ref().map(|secret| secret.as_bytes());
+    let transport = Box::new(shared_memory::open(place, tasks, secret)?);
+    Ok(Joined { transport, device: LAPI_SHM_DEV, hosts: Hosts::one(task, tasks), notes: Vec::new() })
+}

@@ -1,0 +1,99 @@
+//! Shared memory between the tasks of one host: the listener, and what this task sends about itself.
+
+use super::Place;
+use crate::base::asymmetric_barrier;
+use crate::base::sync::{Condvar, Mutex};
+use crate::base::thread::{self, ThreadConfig};
+use crate::config::{self, ShmAttach};
+use crate::error::Result;
+use crate::job::{Connections, Identity, connect};
+use crate::transport::shm::remote::{self, CrossMemory};
+use crate::transport::shm::{Own, ShmTransport};
+use crate::wire::hello::Hello;
+use rustix::process::{Resource, getrlimit, setrlimit};
+use std::sync::Arc;
+
+/// Begins to listen for the other tasks of this host, of which there may be `here`. `secret` is the job's.
+///
+/// # Errors
+/// `LAPI_ERR_SHM_SETUP`: the system lacks something, or another user has this task's name.
+pub(super) fn open(place: &Place<'_>, here: u32, secret: Option<&[u8]>) -> Result<ShmTransport> {
+    let Place { config, identity, instance, recipe, openings, opening } = *place;
+    allow_open_files(here);
+    let hello = hello(here);
+    let asymmetric = hello.asymmetric;
+    let denied = config.shm_attach == ShmAttach::Deny;
+    let wanted = config.shm_attach != ShmAttach::No;
+    let memory = wanted.then(|| CrossMemory::new(identity.tasks, denied, config.info_level >= 2));
+    let (own, site) = Own::create(identity.task, identity.tasks)?;
+    let settings = connect::Settings {
+        identity,
+        instance,
+        secret,
+        openings,
+        opening,
+        hello,
+        patience: config.init_timeout,
+        info_level: config.info_level as u8,
+        hint: hint(identity),
+    };
+    let connections = Connections::open(settings, site, |service| listen(service, recipe))?;
+    Ok(ShmTransport::new(own, asymmetric, memory, Box::new(connections)))
+}
+
+/// Starts the listener's thread, and returns what waits for its end.
+fn listen(service: connect::Service, recipe: ThreadConfig) -> Result<Box<dyn FnOnce() + Send>> {
+    let ready = Arc::new((Mutex::new(false), Condvar::new()));
+    let known = ready.clone();
+    let thread = thread::spawn("lapi-conn", recipe, move || {
+        // The C library makes an arena for the thread now, and not later, when the program's own memory would be moved by it.
+        drop(std::hint::black_box(Box::new([0_u8; 64])));
+        *known.0.lock() = true;
+        known.1.notify_all();
+        service.run();
+    })?;
+    let mut is_ready = ready.0.lock();
+    while !*is_ready {
+        ready.1.wait(&mut is_ready);
+    }
+    drop(is_ready);
+    Ok(Box::new(move || thread.join()))
+}
+
+/// Each task that this one connects with takes two descriptors, and more for a moment. A program that uses select(2) is left
+/// the limit that it knows as long as that is enough.
+fn allow_open_files(tasks: u32) {
+    let needed = 4 * u64::from(tasks) + 64;
+    let mut limit = getrlimit(Resource::Nofile);
+    if limit.current.is_some_and(|soft| soft < needed) {
+        limit.current = limit.maximum;
+        // If it fails, connecting reports that.
+        let _ = setrlimit(Resource::Nofile, limit);
+    }
+}
+
+/// The possible mistake when another task is not found.
+fn hint(identity: &Identity) -> Option<String> {
+    let by_hand = config::process_env("MP_CHILD").is_some() && config::process_env("MP_PARTITION").is_none();
+    by_hand.then(|| {
+        format!(
+            "MP_PARTITION is not set; tasks that are started by hand from several shells need the same value of it in \
+             all of them ({} tasks)",
+            identity.tasks
+        )
+    })
+}
+
+/// What this task sends about itself when it connects.
+fn hello(tasks: u32) -> Hello {
+    let landmark = remote::landmark();
+    Hello {
+        incarnation: remote::random(),
+        landmark: landmark.address,
+        mark: landmark.mark,
+        asymmetric: asymmetric_barrier::pays_off(tasks),
+        // SAFETY: getauxval only returns a number: where the program's headers are.
+        maps: [unsafe { libc::getauxval(libc::AT_PHDR) } as u64, hello as *const () as u64],
+        ..Hello::default()
+    }
+}

@@ -1,0 +1,131 @@
+//! What a task publishes about itself in a job on several hosts: numbers little-endian, each text and each address with its
+//! length before it.
+//!
+//! A task that cannot take part publishes why: the others end LAPI_Init with that reason instead of waiting.
+
+/// Changes whenever the content changes.
+const VERSION: u32 = 0x4c43_0001;
+
+/// The longest card, in bytes.
+pub const LONGEST: usize = 4080;
+
+/// The longest text, in bytes.
+const LONGEST_TEXT: usize = 255;
+
+/// What a task publishes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Card {
+    /// Its host: tasks with equal numbers can pass each other memory.
+    pub host: u128,
+    /// The name of its host, for messages.
+    pub host_name: String,
+    /// Its process number, in the numbering of its host.
+    pub pid: u32,
+    /// Why it cannot take part; empty when it can.
+    pub failure: String,
+    /// The provider of its endpoints.
+    pub provider: String,
+    /// The addresses of its endpoints, one for each rail.
+    pub addresses: Vec<Vec<u8>>,
+}
+
+impl Card {
+    /// Its bytes; `None` when they are more than [`LONGEST`].
+    pub fn encode(&self) -> Option<Vec<u8>> {
+        let mut out = VERSION.to_le_bytes().to_vec();
+        out.extend_from_slice(&self.host.to_le_bytes());
+        out.extend_from_slice(&self.pid.to_le_bytes());
+        for text in [&self.host_name, &self.failure, &self.provider] {
+            let mut end = text.len().min(LONGEST_TEXT);
+            while !text.is_char_boundary(end) {
+                end -= 1;
+            }
+            put(&mut out, &text.as_bytes()[..end]);
+        }
+        out.extend_from_slice(&(self.addresses.len() as u16).to_le_bytes());
+        self.addresses.iter().for_each(|address| put(&mut out, address));
+        (out.len() <= LONGEST).then_some(out)
+    }
+
+    /// `None` when the bytes are not a card.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut rest = bytes;
+        if u32::from_le_bytes(take(&mut rest)?) != VERSION {
+            return None;
+        }
+        let host = u128::from_le_bytes(take(&mut rest)?);
+        let pid = u32::from_le_bytes(take(&mut rest)?);
+        let mut text = || Some(String::from_utf8(sized(&mut rest)?.to_vec()).ok()?);
+        let (host_name, failure, provider) = (text()?, text()?, text()?);
+        let count = u16::from_le_bytes(take(&mut rest)?);
+        let addresses = (0..count).map(|_| sized(&mut rest).map(<[u8]>::to_vec)).collect::<Option<_>>()?;
+        rest.is_empty().then_some(Self { host, host_name, pid, failure, provider, addresses })
+    }
+}
+
+fn put(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.extend_from_slice(&(bytes.len() as u16).to_le_bytes());
+    out.extend_from_slice(bytes);
+}
+
+fn take<const N: usize>(from: &mut &[u8]) -> Option<[u8; N]> {
+    let (bytes, rest) = from.split_first_chunk()?;
+    *from = rest;
+    Some(*bytes)
+}
+
+fn sized<'a>(from: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let len = usize::from(u16::from_le_bytes(take(from)?));
+    let (bytes, rest) = from.split_at_checked(len)?;
+    *from = rest;
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::rng::Rng;
+
+    fn some_card(rng: &mut Rng) -> Card {
+        let mut text =
+            |longest: u64| (0..rng.below(longest)).map(|at| char::from(b'a' + (at % 26) as u8)).collect();
+        let (host_name, failure, provider) = (text(60), text(200), text(20));
+        let host = u128::from(rng.next_u64()) << 64 | u128::from(rng.next_u64());
+        Card {
+            host,
+            host_name,
+            pid: rng.next_u64() as u32,
+            failure,
+            provider,
+            addresses: (0..rng.below(9)).map(|_| vec![7; rng.below(120) as usize]).collect(),
+        }
+    }
+
+    #[test]
+    fn a_card_comes_back_as_it_was() {
+        let mut rng = Rng::new(5);
+        for _ in 0..200 {
+            let card = some_card(&mut rng);
+            let bytes = card.encode().expect("not too long");
+            assert_eq!(Card::decode(&bytes), Some(card));
+        }
+    }
+
+    #[test]
+    fn what_is_no_card_is_refused() {
+        let card = some_card(&mut Rng::new(6));
+        let bytes = card.encode().expect("not too long");
+        for len in 0..bytes.len() {
+            assert_eq!(Card::decode(&bytes[..len]), None, "{len} bytes");
+        }
+        assert_eq!(Card::decode(&[&bytes[..], &[0]].concat()), None);
+        assert_eq!(Card { addresses: vec![vec![0; LONGEST]], ..card }.encode(), None);
+    }
+
+    #[test]
+    fn a_long_reason_is_cut() {
+        let card = Card { failure: "ü".repeat(300), ..Card::default() };
+        let read = Card::decode(&card.encode().expect("not too long")).expect("a card");
+        assert!(read.failure.len() <= LONGEST_TEXT && read.failure.starts_with("üü"));
+    }
+}

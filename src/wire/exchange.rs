@@ -1,0 +1,228 @@
+//! What the tasks of a job send each other at start-up, where the launcher only carries bytes: the values of one task, the
+//! table with the values of all tasks, and the frames of the exchange over TCP ([`crate::job::exchange`]). Numbers are
+//! little-endian words of 32 bits.
+
+use std::collections::BTreeMap;
+
+/// The values that one task has published, by key.
+pub type Values = BTreeMap<String, Vec<u8>>;
+
+/// The first bytes of every frame over TCP.
+pub const MAGIC: [u8; 8] = *b"LAPI-EX1";
+/// Bytes of a nonce and of a proof.
+pub const NONCE: usize = 16;
+/// Bytes of a proof.
+pub const PROOF: usize = 32;
+/// The largest frame, in bytes: the table of the largest job with 4 KiB per task, and as much again.
+pub const LONGEST_FRAME: usize = 128 << 20;
+/// The largest frame of a peer that has not proved anything yet.
+pub const LONGEST_FIRST_FRAME: usize = 256;
+
+/// The first frame of a task: which fence of which job it wants to take part in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// The hash of the job's key.
+    pub job: [u8; 16],
+    /// The task that calls.
+    pub task: u32,
+    /// How many tasks it takes the job to have.
+    pub tasks: u32,
+    /// Which exchange of its process this is, from 1.
+    pub opening: u32,
+    /// Which fence of the exchange this is, from 1.
+    pub fence: u32,
+    /// Its nonce.
+    pub nonce: [u8; NONCE],
+}
+
+impl Call {
+    /// As bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = MAGIC.to_vec();
+        out.extend_from_slice(&self.job);
+        for word in [self.task, self.tasks, self.opening, self.fence] {
+            out.extend_from_slice(&word.to_le_bytes());
+        }
+        out.extend_from_slice(&self.nonce);
+        out
+    }
+
+    /// The call in these bytes; none if they are something else.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut reader = Reader(bytes);
+        let magic = reader.array::<8>()?;
+        let job = reader.array()?;
+        let [task, tasks, opening, fence] = [reader.word()?, reader.word()?, reader.word()?, reader.word()?];
+        let nonce = reader.array()?;
+        let is_call = magic == MAGIC && reader.0.is_empty();
+        is_call.then_some(Self { job, task, tasks, opening, fence, nonce })
+    }
+}
+
+/// A frame: its length and its bytes.
+pub fn frame(bytes: &[u8]) -> Vec<u8> {
+    let mut out = (bytes.len() as u32).to_le_bytes().to_vec();
+    out.extend_from_slice(bytes);
+    out
+}
+
+/// The first frame at the beginning of `input`, which is removed from it; `None` until it is there as a whole.
+///
+/// # Errors
+/// The length that the peer has announced, when that is more than `longest`.
+pub fn take_frame(input: &mut Vec<u8>, longest: usize) -> Result<Option<Vec<u8>>, usize> {
+    let Some(length) = input.first_chunk::<4>() else { return Ok(None) };
+    let length = u32::from_le_bytes(*length) as usize;
+    if length > longest {
+        return Err(length);
+    }
+    if input.len() < 4 + length {
+        return Ok(None);
+    }
+    let rest = input.split_off(4 + length);
+    let frame = std::mem::replace(input, rest).split_off(4);
+    Ok(Some(frame))
+}
+
+/// The values of one task as bytes.
+pub fn encode_values(values: &Values) -> Vec<u8> {
+    let mut out = Vec::new();
+    put_values(values, &mut out);
+    out
+}
+
+/// The values in these bytes; none if they are something else.
+pub fn decode_values(bytes: &[u8]) -> Option<Values> {
+    let mut reader = Reader(bytes);
+    let values = reader.values()?;
+    reader.0.is_empty().then_some(values)
+}
+
+/// The values of all tasks, in the order of the tasks, as bytes.
+pub fn encode_table(table: &[Values]) -> Vec<u8> {
+    let mut out = (table.len() as u32).to_le_bytes().to_vec();
+    for values in table {
+        put_values(values, &mut out);
+    }
+    out
+}
+
+/// The table in these bytes; none if they are something else.
+pub fn decode_table(bytes: &[u8]) -> Option<Vec<Values>> {
+    let mut reader = Reader(bytes);
+    let tasks = reader.word()?;
+    // Each task takes at least a word: a number that bytes do not support reserves no memory.
+    let mut table = Vec::with_capacity((tasks as usize).min(reader.0.len() / 4));
+    for _ in 0..tasks {
+        table.push(reader.values()?);
+    }
+    reader.0.is_empty().then_some(table)
+}
+
+fn put_values(values: &Values, out: &mut Vec<u8>) {
+    out.extend_from_slice(&(values.len() as u32).to_le_bytes());
+    for (key, value) in values {
+        for bytes in [key.as_bytes(), value] {
+            out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+            out.extend_from_slice(bytes);
+        }
+    }
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        self.take(N)?.try_into().ok()
+    }
+
+    fn word(&mut self) -> Option<u32> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    fn values(&mut self) -> Option<Values> {
+        let count = self.word()?;
+        let mut values = Values::new();
+        for _ in 0..count {
+            let length = self.word()? as usize;
+            let key = std::str::from_utf8(self.take(length)?).ok()?;
+            let length = self.word()? as usize;
+            values.insert(key.to_owned(), self.take(length)?.to_vec());
+        }
+        Some(values)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::rng::Rng;
+
+    fn values(rng: &mut Rng) -> Values {
+        let one = |rng: &mut Rng| (0..rng.below(40)).map(|_| rng.below(256) as u8).collect();
+        (0..rng.below(4)).map(|at| (format!("key {at}"), one(rng))).collect()
+    }
+
+    #[test]
+    fn round_trips() {
+        let mut rng = Rng::new(7);
+        for _ in 0..200 {
+            let table: Vec<Values> = (0..rng.below(6)).map(|_| values(&mut rng)).collect();
+            let bytes = encode_table(&table);
+            assert_eq!(decode_table(&bytes).as_ref(), Some(&table));
+            for values in &table {
+                assert_eq!(decode_values(&encode_values(values)).as_ref(), Some(values));
+            }
+            // Bytes that are missing, and bytes too many.
+            assert_eq!(decode_table(&bytes[..rng.below(bytes.len() as u64) as usize]), None);
+            assert_eq!(decode_table(&[&bytes[..], &[0]].concat()), None);
+        }
+        let call = Call { job: [3; 16], task: 5, tasks: 9, opening: 1, fence: 2, nonce: [7; NONCE] };
+        let bytes = call.encode();
+        assert!(bytes.len() <= LONGEST_FIRST_FRAME);
+        assert_eq!(Call::decode(&bytes), Some(call));
+        for length in 0..bytes.len() {
+            assert_eq!(Call::decode(&bytes[..length]), None);
+        }
+        assert_eq!(Call::decode(&[b"GET / HT", &bytes[8..]].concat()), None);
+    }
+
+    #[test]
+    fn garbage_is_no_table() {
+        let mut rng = Rng::new(8);
+        for _ in 0..2000 {
+            let bytes: Vec<u8> = (0..rng.below(64)).map(|_| rng.below(256) as u8).collect();
+            if let Some(table) = decode_table(&bytes) {
+                assert_eq!(encode_table(&table), bytes);
+            }
+        }
+        assert_eq!(decode_table(&[0xff; 4]), None);
+    }
+
+    #[test]
+    fn frames_from_pieces() {
+        let mut rng = Rng::new(9);
+        for _ in 0..200 {
+            let frames: Vec<Vec<u8>> =
+                (0..rng.below(5)).map(|at| vec![at as u8; rng.below(50) as usize]).collect();
+            let bytes: Vec<u8> = frames.iter().flat_map(|bytes| frame(bytes)).collect();
+            let (mut input, mut at, mut found) = (Vec::new(), 0, Vec::new());
+            while at < bytes.len() {
+                let next = (at + 1 + rng.below(9) as usize).min(bytes.len());
+                input.extend_from_slice(&bytes[at..next]);
+                at = next;
+                while let Some(frame) = take_frame(&mut input, 64).expect("none is longer") {
+                    found.push(frame);
+                }
+            }
+            assert_eq!((found, input.len()), (frames, 0));
+        }
+        assert_eq!(take_frame(&mut frame(&[0; 65]), 64), Err(65));
+    }
+}

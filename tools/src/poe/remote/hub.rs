@@ -1,0 +1,179 @@
+//! The thread of `poe` that passes notes between it and the tasks on other machines, in the place of a supervisor.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use rustix::process::{PidfdFlags, pidfd_open};
+
+use super::super::error::Error;
+use super::super::supervisor::Note;
+use super::link::{self, Connection};
+
+/// How long the launcher may take to end after the tasks, and the tasks after it, and then once more after a signal.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Sends the tasks their orders, and passes notes from then on. Returns the socket of the notes.
+pub(super) fn start(
+    controls: Vec<Connection>,
+    orders: Vec<Vec<Vec<u8>>>,
+    launcher: Pid,
+) -> Result<UnixStream, Error> {
+    let failed = |error| Error::system("cannot start the thread that passes notes", error);
+    let (ours, socket) = UnixStream::pair().map_err(failed)?;
+    let pid = rustix::process::Pid::from_raw(launcher.as_raw()).expect("a process has a number");
+    let ended = pidfd_open(pid, PidfdFlags::empty()).map_err(|errno| failed(errno.into()))?;
+    let tasks = controls.into_iter().map(|stream| Some(Task { stream, ended: false })).collect();
+    let hub = Hub { tasks, socket, launcher, launcher_ended: Some(ended), randomized: false };
+    thread::Builder::new().name("poe-notes".into()).spawn(move || hub.run(orders)).map_err(failed)?;
+    Ok(ours)
+}
+
+struct Hub {
+    /// `None`: its connection is closed.
+    tasks: Vec<Option<Task>>,
+    socket: UnixStream,
+    launcher: Pid,
+    /// Readable when the launcher has ended; `None`: that is known.
+    launcher_ended: Option<OwnedFd>,
+    /// That addresses are randomised was reported.
+    randomized: bool,
+}
+
+struct Task {
+    stream: Connection,
+    /// Its end was reported.
+    ended: bool,
+}
+
+impl Hub {
+    fn run(mut self, orders: Vec<Vec<Vec<u8>>>) {
+        for (task, order) in orders.iter().enumerate() {
+            let written = self.tasks[task].as_mut().map(|task| link::write_list(&mut task.stream, order));
+            if matches!(written, Some(Err(_))) {
+                self.lose(task);
+            }
+        }
+        drop(orders);
+        // An error: `poe` reads no notes any more.
+        if self.pass().is_ok() {
+            self.see_the_launcher_off();
+            let _ = Note::Done.write(&mut self.socket);
+        }
+    }
+
+    /// Passes notes until no task is connected.
+    fn pass(&mut self) -> io::Result<()> {
+        // When the launcher has ended before the tasks, they have until then.
+        let mut until: Option<Instant> = None;
+        while self.tasks.iter().any(Option::is_some) {
+            let open: Vec<usize> = (0..self.tasks.len()).filter(|task| self.tasks[*task].is_some()).collect();
+            let mut polled = vec![PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
+            polled.extend(
+                self.launcher_ended.iter().map(|ended| PollFd::new(ended.as_fd(), PollFlags::POLLIN)),
+            );
+            let first = polled.len();
+            let streams = self.tasks.iter().flatten().map(|task| &task.stream);
+            polled.extend(streams.map(|stream| PollFd::new(stream.as_fd(), PollFlags::POLLIN)));
+            let _ = poll(&mut polled, patience(until));
+            let ready: Vec<bool> = polled.iter().map(|polled| polled.any() == Some(true)).collect();
+            if ready[0] {
+                let note = Note::read(&mut self.socket)?;
+                self.send(note);
+            }
+            for (task, _) in open.into_iter().zip(&ready[first..]).filter(|(_, ready)| **ready) {
+                self.listen(task)?;
+            }
+            if first == 2 && ready[1] {
+                self.launcher_ended = None;
+                until = Some(Instant::now() + GRACE);
+            }
+            if until.is_some_and(|until| until <= Instant::now()) {
+                // A task whose connection is closed ends.
+                (0..self.tasks.len()).for_each(|task| self.lose(task));
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends a note of `poe` to the tasks that it concerns.
+    fn send(&mut self, note: Note) {
+        for (number, task) in self.tasks.iter_mut().enumerate() {
+            let Some(task) = task.as_mut().filter(|task| !task.ended) else { continue };
+            let note = match note {
+                Note::SignalTask { task, signal } if task == number => Note::SignalTask { task: 0, signal },
+                Note::Signal { .. } | Note::Offer { .. } => note,
+                _ => continue,
+            };
+            // One that is gone is seen when it is read.
+            let _ = note.write(&mut task.stream);
+        }
+    }
+
+    /// Passes a note of a task on.
+    fn listen(&mut self, number: usize) -> io::Result<()> {
+        let Some(task) = &mut self.tasks[number] else { return Ok(()) };
+        let note = match Note::read(&mut task.stream) {
+            Ok(note) => note,
+            Err(_) => {
+                self.lose(number);
+                return Ok(());
+            }
+        };
+        match note {
+            Note::Exited { .. } | Note::Killed { .. } => task.ended = true,
+            Note::NotStarted { .. } => {
+                task.ended = true;
+                self.send(Note::Signal { signal: Signal::SIGKILL as i32 });
+            }
+            Note::Randomized { .. } if std::mem::replace(&mut self.randomized, true) => return Ok(()),
+            Note::Done => {
+                if task.ended {
+                    self.tasks[number] = None;
+                } else {
+                    self.lose(number);
+                }
+                return Ok(());
+            }
+            _ => {}
+        }
+        note.of_task(number).write(&mut self.socket)
+    }
+
+    /// The connection to a task has ended, or is closed here.
+    fn lose(&mut self, number: usize) {
+        if self.tasks[number].take().is_some_and(|task| !task.ended) {
+            let _ = Note::Lost { task: number }.write(&mut self.socket);
+        }
+    }
+
+    /// Waits until the launcher has ended, and hastens it. `poe` reaps it.
+    fn see_the_launcher_off(&self) {
+        for signal in [None, Some(Signal::SIGTERM), Some(Signal::SIGKILL)] {
+            let Some(ended) = &self.launcher_ended else { return };
+            if let Some(signal) = signal {
+                let _ = kill(self.launcher, signal);
+            }
+            let until = Instant::now() + GRACE;
+            while Instant::now() < until {
+                let mut polled = [PollFd::new(ended.as_fd(), PollFlags::POLLIN)];
+                if poll(&mut polled, patience(Some(until))).is_ok_and(|ready| ready > 0) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+fn patience(until: Option<Instant>) -> PollTimeout {
+    // Rounded up: a sleep that is too short would be one of many.
+    until.map_or(PollTimeout::NONE, |until| {
+        let left = until.saturating_duration_since(Instant::now()) + Duration::from_millis(1);
+        PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX)
+    })
+}

@@ -1,0 +1,244 @@
+//! Jobs on several machines: a launcher that is installed starts `poe --task` for each task, on the machine of its line in the
+//! host file, and each of these connects to `poe`.
+//!
+//! The launcher only starts processes. All else goes over the connections (`link`): the program, its arguments and its
+//! environment; standard input and output; signals; and the ends of tasks. So a job has the same labels, messages, exit status
+//! and rules for the death of a task on several machines as on one, whatever the launcher.
+//!
+//! ```text
+//!   poe ── launcher ── (its daemons) ── poe --task ── supervisor ── task
+//!     └──────── control, input, output, error ──────┘
+//! ```
+//!
+//! `poe --task` has what the launcher gives to a task, such as PMI_FD, and leaves it to the program.
+//!
+//! The job's secret and the environment are never in the arguments of a process, which every user can read. The launcher gets one
+//! variable, with a token that admits to `poe`; the environment of a process can be read by its user only. The connections are
+//! not encrypted, as those of the launchers are not.
+
+mod hub;
+mod launcher;
+mod link;
+pub(super) mod task;
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command as Program, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use nix::sys::prctl;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, setsid};
+
+use super::commands::Command;
+use super::environment::Environment;
+use super::error::{Error, say};
+use super::input::StdinMode;
+use super::job::Signals;
+use super::output::{Source, StdoutMode, Stream};
+use super::settings::Settings;
+use super::streams::{Ours, stdin_is_not_ours};
+use super::supervisor::Supervisor;
+use launcher::Launcher;
+use link::{Connection, Kind, Link, Listener};
+
+/// How often the start looks for signals and for the end of the launcher.
+const LOOK: Duration = Duration::from_millis(100);
+/// After how long tasks that have not been started are named.
+const SLOW: Duration = Duration::from_secs(30);
+/// How long the tasks may take to connect, unless LAPI_INIT_TIMEOUT says otherwise: Hydra waits without end for a machine that it
+/// cannot reach.
+const DEADLINE: Duration = Duration::from_secs(300);
+/// How long a launcher may take to end.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Starts a job: a task for each command, on these hosts.
+#[expect(clippy::zombie_processes, reason = "the job reaps the launcher, as it does a supervisor")]
+pub(super) fn start(
+    settings: &Settings,
+    commands: &[Command],
+    hosts: &[String],
+    environment: &Environment,
+    stdin_is_spent: bool,
+    signals: &Signals,
+) -> Result<(Supervisor, Ours), Error> {
+    let tasks = commands.len();
+    let stdout = settings.parsed("MP_STDOUTMODE")?.unwrap_or(StdoutMode::Unordered);
+    let stdin = settings.parsed("MP_STDINMODE")?.unwrap_or(StdinMode::Only(0));
+    super::streams::check(stdout, stdin, tasks)?;
+    let stdin = if stdin_is_spent || stdin_is_not_ours() { StdinMode::None } else { stdin };
+    let launcher = Launcher::choose(settings)?;
+    let listener = Listener::open()?;
+    let link = listener.link(launcher.rank_variable());
+    let info_level = settings.info_level()?;
+    if info_level > 0 {
+        let mut names: Vec<&String> = hosts.iter().collect();
+        names.sort_unstable();
+        names.dedup();
+        say(&format!("{} starts {tasks} tasks on {} hosts", launcher.name(), names.len()));
+    }
+    let mut starting =
+        Starting { process: Some(spawn(&launcher, hosts, &link, signals)?), launcher: &launcher };
+    let arrived = listener.listen(tasks)?;
+    let mut found = starting.gather(&arrived, hosts, signals, info_level)?;
+    let mut ours = Ours { sources: Vec::new(), inputs: Vec::new() };
+    let mut controls = Vec::new();
+    for (task, [control, input, output, error]) in found.drain(..).enumerate() {
+        controls.push(control);
+        match stdin {
+            StdinMode::All => ours.inputs.push(file(input)),
+            StdinMode::Only(only) if only == task => ours.inputs.push(file(input)),
+            StdinMode::Only(_) | StdinMode::None => {}
+        }
+        if !matches!(stdout, StdoutMode::Only(only) if only != task) {
+            ours.sources.push(Source { task, stream: Stream::Stdout, pipe: file(output), terminal: false });
+        }
+        ours.sources.push(Source { task, stream: Stream::Stderr, pipe: file(error), terminal: false });
+    }
+    let orders = commands.iter().enumerate().map(|(task, command)| order(command, environment, task));
+    let process = starting.process.take().expect("it runs");
+    let pid = Pid::from_raw(process.id() as i32);
+    let socket = hub::start(controls, orders.collect::<Result<_, _>>()?, pid)?;
+    Ok((Supervisor { pid, socket }, ours))
+}
+
+fn file(stream: Connection) -> File {
+    File::from(OwnedFd::from(stream))
+}
+
+/// What a task is to run: the folder, the number of words of the command, these words, and the variables.
+fn order(command: &Command, environment: &Environment, task: usize) -> Result<Vec<Vec<u8>>, Error> {
+    let folder = std::env::current_dir().map_err(|error| Error::system("the working directory", error))?;
+    let mut words = vec![folder.into_os_string().into_vec(), command.len().to_string().into_bytes()];
+    words.extend(command.iter().map(|word| word.as_bytes().to_vec()));
+    let forwarded = std::env::vars_os().filter(|(name, _)| is_forwarded(name));
+    let own = environment.of(task).map(|(name, value)| (OsString::from(name), OsString::from(value)));
+    words.extend(forwarded.chain(own).map(|(name, value)| {
+        let mut variable = name.into_vec();
+        variable.push(b'=');
+        variable.extend(value.as_bytes());
+        variable
+    }));
+    Ok(words)
+}
+
+/// Whether a variable of `poe` may be the tasks': those of launchers and of the login are not.
+fn is_forwarded(name: &std::ffi::OsStr) -> bool {
+    const OTHERS: [&str; 13] = [
+        "SLURM", "PMI", "OMPI_", "OPAL_", "PRTE_", "HYDRA_", "MPI_", "MPIEXEC_", "SSH_", "XDG_", "DBUS_",
+        "DISPLAY", "HOSTNAME",
+    ];
+    let name = name.to_string_lossy();
+    name != link::VARIABLE && !OTHERS.iter().any(|other| name.starts_with(other))
+}
+
+/// Starts the launcher. It gets no signals from the terminal, and ends the job if this process is killed.
+fn spawn(launcher: &Launcher, hosts: &[String], link: &Link, signals: &Signals) -> Result<Child, Error> {
+    let mut program: Program = launcher.command(hosts)?;
+    program.env(link::VARIABLE, link.to_string()).stdin(Stdio::null());
+    let mask = signals.before();
+    // SAFETY: the closure makes system calls only; it neither allocates nor takes a lock.
+    unsafe {
+        program.pre_exec(move || {
+            setsid()?;
+            prctl::set_pdeathsig(Signal::SIGTERM)?;
+            Ok(mask.thread_set_mask()?)
+        });
+    }
+    program.spawn().map_err(|source| Error::Program { program: launcher.name().to_owned(), source })
+}
+
+/// The launcher until all tasks are connected.
+struct Starting<'a> {
+    process: Option<Child>,
+    launcher: &'a Launcher,
+}
+
+impl Starting<'_> {
+    /// Waits for the connections of all tasks, and returns those of each.
+    fn gather(
+        &mut self,
+        arrived: &Receiver<(usize, Kind, Connection)>,
+        hosts: &[String],
+        signals: &Signals,
+        info_level: u8,
+    ) -> Result<Vec<[Connection; 4]>, Error> {
+        let mut found: Vec<[Option<Connection>; 4]> = hosts.iter().map(|_| Default::default()).collect();
+        let patience =
+            std::env::var("LAPI_INIT_TIMEOUT").ok().and_then(|seconds| seconds.trim().parse().ok());
+        let patience = patience.map_or(DEADLINE, Duration::from_secs);
+        let mut until = (!self.launcher.queues()).then(|| Instant::now() + patience);
+        let mut slow_at = (info_level > 0).then(|| Instant::now() + SLOW);
+        let missing = |found: &[[Option<Connection>; 4]]| {
+            found.iter().position(|streams| streams.iter().any(Option::is_none))
+        };
+        while let Some(first) = missing(&found) {
+            match arrived.recv_timeout(LOOK) {
+                Ok((task, kind, stream)) => {
+                    if let Some(streams) = found.get_mut(task) {
+                        streams[kind as usize].get_or_insert(stream);
+                        until.get_or_insert_with(|| Instant::now() + patience);
+                    }
+                    continue;
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(Error::asked("the thread that takes the tasks' connections has failed"));
+                }
+            }
+            while let Some(signal) = signals.next() {
+                if [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT].contains(&signal) {
+                    self.end();
+                    return Err(Error::Ended { signal: signal as i32 });
+                }
+            }
+            let process = self.process.as_mut().expect("it runs");
+            if let Ok(Some(status)) = process.try_wait() {
+                self.process = None;
+                let name = self.launcher.name();
+                return Err(Error::asked(format!(
+                    "{name} ended ({status}) before task {first} on {} had started",
+                    hosts[first]
+                )));
+            }
+            if until.is_some_and(|at| at <= Instant::now()) {
+                let (name, seconds) = (self.launcher.name(), patience.as_secs());
+                return Err(Error::asked(format!(
+                    "{name} has not started task {first} on {} for {seconds} s (LAPI_INIT_TIMEOUT)",
+                    hosts[first]
+                )));
+            }
+            if slow_at.is_some_and(|at| at <= Instant::now()) {
+                slow_at = None;
+                let name = self.launcher.name();
+                say(&format!("waiting for {name} to start task {first} on {}", hosts[first]));
+            }
+        }
+        Ok(found.into_iter().map(|streams| streams.map(|stream| stream.expect("none is missing"))).collect())
+    }
+
+    /// Ends the launcher, and with it what it has started.
+    fn end(&mut self) {
+        let Some(mut process) = self.process.take() else { return };
+        let _ = kill(Pid::from_raw(process.id() as i32), Signal::SIGTERM);
+        let until = Instant::now() + GRACE;
+        while Instant::now() < until {
+            if !matches!(process.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(LOOK / 4);
+        }
+        let _ = process.kill();
+        let _ = process.wait();
+    }
+}
+
+impl Drop for Starting<'_> {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

@@ -1,0 +1,255 @@
+//! `poe --task`: what a launcher starts for each task. It connects to `poe`, gets its order, and runs the program with a
+//! supervisor of its own, so that the program has the addresses, the limits and the end that it has under `poe` itself.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+use std::thread;
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::prctl;
+use nix::sys::signal::Signal;
+use nix::sys::wait::waitpid;
+use nix::unistd::gethostname;
+
+use super::super::affinity;
+use super::super::commands::Command;
+use super::super::environment::Environment;
+use super::super::error::{Error, say};
+use super::super::job::{Carrier, Signals};
+use super::super::limits;
+use super::super::output::{StdoutMode, Style};
+use super::super::processes::end_descendants;
+use super::super::settings::{Flags, Settings};
+use super::super::streams;
+use super::super::supervisor::{Note, Supervisor, Work};
+use super::link::{self, Connection, KINDS, Link};
+
+/// Runs one task. The status is 0 whatever the task's is: `poe` learns that over the connection, and the launcher must not act
+/// on it.
+pub(in super::super) fn run() -> Result<u8, Error> {
+    let host = gethostname().unwrap_or_default();
+    serve().map(|()| 0).inspect_err(|error| say(&format!("on {}: {error}", host.to_string_lossy()))).or(Ok(1))
+}
+
+fn serve() -> Result<(), Error> {
+    let link: Link = std::env::var(link::VARIABLE)
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .ok_or_else(|| Error::asked("--task is for the launcher that poe starts"))?;
+    let number: usize = std::env::var(&link.rank_variable)
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .ok_or_else(|| Error::asked(format!("the launcher has not set {}", link.rank_variable)))?;
+    let unreachable = |error| Error::system(format!("cannot connect task {number} to poe"), error);
+    let mut streams = Vec::new();
+    for kind in KINDS {
+        streams.push(link.connect(number, kind).map_err(unreachable)?);
+    }
+    let [mut control, input, output, error] = <[Connection; 4]>::try_from(streams).expect("one of each kind");
+    let order = link::read_list(&mut control).map_err(|error| Error::system("poe has gone", error))?;
+    let order =
+        Order::parse(order).ok_or_else(|| Error::asked("poe on the other machine is another version"))?;
+    order.apply()?;
+
+    let settings = Settings::new(Flags::default(), std::env::vars_os());
+    let place = Place::of(&settings)?;
+    let signals = Signals::take()?;
+    prctl::set_child_subreaper(true)
+        .map_err(|errno| Error::system("cannot become the subreaper of the task", errno))?;
+    let discards =
+        matches!(settings.parsed("MP_STDOUTMODE")?, Some(StdoutMode::Only(only)) if only != number);
+    let (ours, theirs) = streams::of_one(&settings, discards)?;
+    let shared = settings.text("MP_CPU_USE")?.is_some_and(|cpu_use| cpu_use.eq_ignore_ascii_case("multiple"));
+    let talks = settings.info_level()? > 0 && place.index == 0;
+    let affinity = affinity::sets(settings.parsed("MP_TASK_AFFINITY")?, shared, talks, place.count);
+    let work = Work {
+        commands: std::slice::from_ref(&order.command),
+        environment: Environment::inherited(),
+        streams: vec![theirs],
+        reports: vec![None],
+        affinity: affinity.get(place.index).copied().into_iter().collect(),
+        signal_mask: signals.before(),
+        open_files: limits::open_files_of_task(place.tasks)?,
+        counts_openings: false,
+    };
+    let (supervisor, mut ours) = Supervisor::start(work, ours)?;
+    copy(input, ours.inputs.pop().expect("it has an input"))?;
+    let style = Style { labels: false, ordered: false, fold: false };
+    let carrier = Carrier::start(ours.sources, style, file(output), file(error))?;
+    Task { supervisor, control }.watch(&signals, carrier)
+}
+
+fn file(stream: Connection) -> File {
+    File::from(OwnedFd::from(stream))
+}
+
+/// Copies standard input to the task. The process does not wait for this thread.
+fn copy(mut from: Connection, mut to: File) -> Result<(), Error> {
+    let copy = move || io::copy(&mut from, &mut to);
+    let thread = thread::Builder::new().name("poe-input".into()).spawn(copy);
+    thread.map(drop).map_err(|error| Error::system("cannot start the thread that copies input", error))
+}
+
+/// What the task is to run.
+struct Order {
+    folder: OsString,
+    command: Command,
+    variables: Vec<(OsString, OsString)>,
+}
+
+impl Order {
+    fn parse(list: Vec<Vec<u8>>) -> Option<Self> {
+        let mut list = list.into_iter().map(OsString::from_vec);
+        let folder = list.next()?;
+        let words = list.next()?.to_str()?.parse().ok()?;
+        let command: Command = list.by_ref().take(words).collect();
+        let variables = list.map(|variable| {
+            let bytes = variable.as_bytes();
+            let end = bytes.iter().skip(1).position(|byte| *byte == b'=')? + 1;
+            Some((
+                OsStr::from_bytes(&bytes[..end]).to_owned(),
+                OsStr::from_bytes(&bytes[end + 1..]).to_owned(),
+            ))
+        });
+        let variables = variables.collect::<Option<_>>()?;
+        (!command.is_empty() && command.len() == words).then_some(Self { folder, command, variables })
+    }
+
+    /// Takes over the folder and the variables: those of `poe` and the library, and where to look for programs and libraries, in
+    /// any case; others where this machine has none.
+    fn apply(&self) -> Result<(), Error> {
+        let wins = |name: &OsStr| {
+            let name = name.to_string_lossy();
+            name.starts_with("MP_")
+                || name.starts_with("LAPI_")
+                || ["PATH", "LD_LIBRARY_PATH"].contains(&&*name)
+        };
+        // SAFETY: this process has one thread so far.
+        unsafe {
+            std::env::remove_var(link::VARIABLE);
+            for (name, value) in &self.variables {
+                if wins(name) || std::env::var_os(name).is_none() {
+                    std::env::set_var(name, value);
+                }
+            }
+        }
+        let folder = Path::new(&self.folder);
+        std::env::set_current_dir(folder).map_err(|error| Error::system(folder.display().to_string(), error))
+    }
+}
+
+/// A task's place on its machine.
+struct Place {
+    tasks: usize,
+    /// Which of the machine's tasks it is.
+    index: usize,
+    /// How many the machine has.
+    count: usize,
+}
+
+impl Place {
+    /// From the variables that `poe` has set.
+    fn of(settings: &Settings) -> Result<Self, Error> {
+        let tasks = settings.parsed("MP_PROCS")?.unwrap_or(1);
+        let number = |name: &str| std::env::var(name).ok()?.parse::<usize>().ok();
+        let task = number("MP_CHILD").unwrap_or(0);
+        let common = std::env::var("MP_COMMON_TASKS").unwrap_or_default();
+        let others: Vec<usize> = common.split(':').skip(1).filter_map(|other| other.parse().ok()).collect();
+        let index = others.iter().filter(|other| **other < task).count();
+        Ok(Self { tasks, index, count: others.len() + 1 })
+    }
+}
+
+/// The task while it runs.
+struct Task {
+    supervisor: Supervisor,
+    control: Connection,
+}
+
+impl Task {
+    /// Passes notes and signals until the task and its output have ended, or `poe` is gone.
+    fn watch(mut self, signals: &Signals, mut output: Carrier) -> Result<(), Error> {
+        let gone = |error| Error::system("the connection to poe is lost", error);
+        let (mut kept, mut carried) = (true, false);
+        while kept || !carried {
+            let wanted = |wanted| if wanted { PollFlags::POLLIN } else { PollFlags::empty() };
+            let mut polled = [
+                PollFd::new(signals.as_fd(), PollFlags::POLLIN),
+                PollFd::new(self.control.as_fd(), PollFlags::POLLIN),
+                PollFd::new(self.supervisor.socket.as_fd(), wanted(kept)),
+                PollFd::new(output.as_fd(), wanted(!carried)),
+            ];
+            match poll(&mut polled, PollTimeout::NONE) {
+                Ok(_) | Err(Errno::EINTR) => {}
+                Err(errno) => return Err(Error::system("waiting for the task", errno)),
+            }
+            // A closed descriptor is always ready.
+            let ready = polled.map(|polled| polled.any() == Some(true));
+            while let Some(signal) = signals.next() {
+                self.supervisor.signal(if signal == Signal::SIGTSTP { Signal::SIGSTOP } else { signal });
+            }
+            if ready[1] {
+                // At the end of the connection the supervisor sees that of this process, and ends the task.
+                Note::read(&mut self.control)
+                    .and_then(|note| note.write(&mut self.supervisor.socket).or(Ok(())))
+                    .map_err(gone)?;
+            }
+            if kept && ready[2] {
+                kept = self.report().map_err(gone)?;
+            }
+            if !carried && ready[3] {
+                match output.broken() {
+                    Some(task) => self.supervisor.signal_task(task, Signal::SIGPIPE),
+                    None => carried = true,
+                }
+            }
+        }
+        // What was written must be on its way before `poe` hears that nothing follows.
+        let _ = output.finish();
+        Note::Done.write(&mut self.control).map_err(gone)
+    }
+
+    /// Passes a note of the supervisor on; `false` when it was the last.
+    fn report(&mut self) -> io::Result<bool> {
+        match Note::read(&mut self.supervisor.socket) {
+            Ok(Note::Done) => {
+                let _ = waitpid(self.supervisor.pid, None);
+                Ok(false)
+            }
+            Ok(note) => note.write(&mut self.control).map(|()| true),
+            Err(_) => {
+                // The kernel has ended its task, and what that left is now below us.
+                end_descendants();
+                Note::Killed { task: 0, signal: Signal::SIGKILL as i32 }
+                    .write(&mut self.control)
+                    .map(|()| false)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(words: &[&str]) -> Vec<Vec<u8>> {
+        words.iter().map(|word| word.as_bytes().to_vec()).collect()
+    }
+
+    #[test]
+    fn an_order_is_read_as_it_was_written() {
+        let order = Order::parse(list(&["/dir", "2", "./a", "x=1", "A=b=c", "EMPTY="])).expect("it is right");
+        assert_eq!((order.folder, order.command), ("/dir".into(), vec!["./a".into(), "x=1".into()]));
+        assert_eq!(order.variables, [("A".into(), "b=c".into()), ("EMPTY".into(), "".into())]);
+        for wrong in
+            [&[][..], &["/dir"], &["/dir", "0"], &["/dir", "2", "./a"], &["/dir", "1", "./a", "novalue"]]
+        {
+            assert!(Order::parse(list(wrong)).is_none(), "{wrong:?}");
+        }
+    }
+}
