@@ -115,7 +115,7 @@ pub unsafe fn setopt(
 /// Gives an operation up, if the provider can.
 pub unsafe fn cancel(endpoint: *mut fid_ep, context: *mut c_void) -> isize {
     // SAFETY: the module's promise.
-    unsafe { call!(endpoint, ops.cancel(&raw mut (*endpoint).fid, context)) as isize }
+    unsafe { call!(endpoint, ops.cancel(&raw mut (*endpoint).fid, context)) }
 }
 
 /// The address of an endpoint.
@@ -127,44 +127,44 @@ pub unsafe fn getname(endpoint: *mut fid_ep, address: *mut c_void, len: *mut usi
 /// Sends a message.
 pub unsafe fn sendmsg(endpoint: *mut fid_ep, message: *const fi_msg, flags: u64) -> isize {
     // SAFETY: the module's promise.
-    unsafe { call!(endpoint, msg.sendmsg(endpoint, message, flags)) as isize }
+    unsafe { call!(endpoint, msg.sendmsg(endpoint, message, flags)) }
 }
 
 /// Sends a short message whose memory is free when this returns, and which is not reported.
 pub unsafe fn inject(endpoint: *mut fid_ep, bytes: *const c_void, len: usize, to: fi_addr_t) -> isize {
     // SAFETY: the module's promise.
-    unsafe { call!(endpoint, msg.inject(endpoint, bytes, len, to)) as isize }
+    unsafe { call!(endpoint, msg.inject(endpoint, bytes, len, to)) }
 }
 
 /// Posts memory for messages.
 pub unsafe fn recvmsg(endpoint: *mut fid_ep, message: *const fi_msg, flags: u64) -> isize {
     // SAFETY: the module's promise.
-    unsafe { call!(endpoint, msg.recvmsg(endpoint, message, flags)) as isize }
+    unsafe { call!(endpoint, msg.recvmsg(endpoint, message, flags)) }
 }
 
 /// Reads a peer's memory.
 pub unsafe fn readmsg(endpoint: *mut fid_ep, message: *const fi_msg_rma, flags: u64) -> isize {
     // SAFETY: the module's promise.
-    unsafe { call!(endpoint, rma.readmsg(endpoint, message, flags)) as isize }
+    unsafe { call!(endpoint, rma.readmsg(endpoint, message, flags)) }
 }
 
 /// Writes a peer's memory.
 pub unsafe fn writemsg(endpoint: *mut fid_ep, message: *const fi_msg_rma, flags: u64) -> isize {
     // SAFETY: the module's promise.
-    unsafe { call!(endpoint, rma.writemsg(endpoint, message, flags)) as isize }
+    unsafe { call!(endpoint, rma.writemsg(endpoint, message, flags)) }
 }
 
 /// Takes entries out of a completion queue, and makes progress.
 #[inline]
 pub unsafe fn cq_read(cq: *mut fid_cq, entries: *mut c_void, count: usize) -> isize {
     // SAFETY: the module's promise.
-    unsafe { call!(cq, ops.read(cq, entries, count)) as isize }
+    unsafe { call!(cq, ops.read(cq, entries, count)) }
 }
 
 /// Takes the entry of an operation that failed.
 pub unsafe fn cq_readerr(cq: *mut fid_cq, entry: *mut fi_cq_err_entry, flags: u64) -> isize {
     // SAFETY: the module's promise.
-    unsafe { call!(cq, ops.readerr(cq, entry, flags)) as isize }
+    unsafe { call!(cq, ops.readerr(cq, entry, flags)) }
 }
 
 /// The provider's text for an error; null when it has none.
