@@ -143,7 +143,7 @@ impl Accesses {
 }
 
 impl RemoteAccess for FabricTransport {
-    fn reach(&self, peer: Task) -> Reach {
+    fn reach(&mut self, peer: Task) -> Reach {
         if peer == self.me || self.closed { Reach::None } else { Reach::Keyed }
     }
 

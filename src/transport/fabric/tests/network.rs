@@ -167,7 +167,7 @@ impl Endpoint for Served {
 }
 
 impl RemoteAccess for Served {
-    fn reach(&self, peer: Task) -> Reach {
+    fn reach(&mut self, peer: Task) -> Reach {
         self.lock().reach(peer)
     }
 
