@@ -541,9 +541,15 @@ pub type _bindgen_ty_6 = ::std::os::raw::c_uint;
 #[derive(Copy, Clone)]
 pub struct fi_ops {
     pub size: usize,
-    pub close: ::std::option::Option<unsafe extern "C" fn(fid: *mut fid) -> ::std::os::raw::c_int>,
+    pub close: ::std::option::Option<
+        unsafe extern "C" fn(fid: *mut fid) -> ::std::os::raw::c_int,
+    >,
     pub bind: ::std::option::Option<
-        unsafe extern "C" fn(fid: *mut fid, bfid: *mut fid, flags: u64) -> ::std::os::raw::c_int,
+        unsafe extern "C" fn(
+            fid: *mut fid,
+            bfid: *mut fid,
+            flags: u64,
+        ) -> ::std::os::raw::c_int,
     >,
     pub control: ::std::option::Option<
         unsafe extern "C" fn(
@@ -788,7 +794,10 @@ pub struct fi_wait_attr {
 pub struct fi_ops_wait {
     pub size: usize,
     pub wait: ::std::option::Option<
-        unsafe extern "C" fn(waitset: *mut fid_wait, timeout: ::std::os::raw::c_int) -> ::std::os::raw::c_int,
+        unsafe extern "C" fn(
+            waitset: *mut fid_wait,
+            timeout: ::std::os::raw::c_int,
+        ) -> ::std::os::raw::c_int,
     >,
 }
 #[repr(C)]
@@ -902,7 +911,11 @@ pub struct fi_ops_eq {
         ) -> isize,
     >,
     pub readerr: ::std::option::Option<
-        unsafe extern "C" fn(eq: *mut fid_eq, buf: *mut fi_eq_err_entry, flags: u64) -> isize,
+        unsafe extern "C" fn(
+            eq: *mut fid_eq,
+            buf: *mut fi_eq_err_entry,
+            flags: u64,
+        ) -> isize,
     >,
     pub write: ::std::option::Option<
         unsafe extern "C" fn(
@@ -1010,7 +1023,11 @@ pub struct fi_cq_attr {
 pub struct fi_ops_cq {
     pub size: usize,
     pub read: ::std::option::Option<
-        unsafe extern "C" fn(cq: *mut fid_cq, buf: *mut ::std::os::raw::c_void, count: usize) -> isize,
+        unsafe extern "C" fn(
+            cq: *mut fid_cq,
+            buf: *mut ::std::os::raw::c_void,
+            count: usize,
+        ) -> isize,
     >,
     pub readfrom: ::std::option::Option<
         unsafe extern "C" fn(
@@ -1021,7 +1038,11 @@ pub struct fi_ops_cq {
         ) -> isize,
     >,
     pub readerr: ::std::option::Option<
-        unsafe extern "C" fn(cq: *mut fid_cq, buf: *mut fi_cq_err_entry, flags: u64) -> isize,
+        unsafe extern "C" fn(
+            cq: *mut fid_cq,
+            buf: *mut fi_cq_err_entry,
+            flags: u64,
+        ) -> isize,
     >,
     pub sread: ::std::option::Option<
         unsafe extern "C" fn(
@@ -1042,7 +1063,9 @@ pub struct fi_ops_cq {
             timeout: ::std::os::raw::c_int,
         ) -> isize,
     >,
-    pub signal: ::std::option::Option<unsafe extern "C" fn(cq: *mut fid_cq) -> ::std::os::raw::c_int>,
+    pub signal: ::std::option::Option<
+        unsafe extern "C" fn(cq: *mut fid_cq) -> ::std::os::raw::c_int,
+    >,
     pub strerror: ::std::option::Option<
         unsafe extern "C" fn(
             cq: *mut fid_cq,
@@ -1075,10 +1098,12 @@ pub struct fi_ops_cntr {
     pub size: usize,
     pub read: ::std::option::Option<unsafe extern "C" fn(cntr: *mut fid_cntr) -> u64>,
     pub readerr: ::std::option::Option<unsafe extern "C" fn(cntr: *mut fid_cntr) -> u64>,
-    pub add:
-        ::std::option::Option<unsafe extern "C" fn(cntr: *mut fid_cntr, value: u64) -> ::std::os::raw::c_int>,
-    pub set:
-        ::std::option::Option<unsafe extern "C" fn(cntr: *mut fid_cntr, value: u64) -> ::std::os::raw::c_int>,
+    pub add: ::std::option::Option<
+        unsafe extern "C" fn(cntr: *mut fid_cntr, value: u64) -> ::std::os::raw::c_int,
+    >,
+    pub set: ::std::option::Option<
+        unsafe extern "C" fn(cntr: *mut fid_cntr, value: u64) -> ::std::os::raw::c_int,
+    >,
     pub wait: ::std::option::Option<
         unsafe extern "C" fn(
             cntr: *mut fid_cntr,
@@ -1086,10 +1111,12 @@ pub struct fi_ops_cntr {
             timeout: ::std::os::raw::c_int,
         ) -> ::std::os::raw::c_int,
     >,
-    pub adderr:
-        ::std::option::Option<unsafe extern "C" fn(cntr: *mut fid_cntr, value: u64) -> ::std::os::raw::c_int>,
-    pub seterr:
-        ::std::option::Option<unsafe extern "C" fn(cntr: *mut fid_cntr, value: u64) -> ::std::os::raw::c_int>,
+    pub adderr: ::std::option::Option<
+        unsafe extern "C" fn(cntr: *mut fid_cntr, value: u64) -> ::std::os::raw::c_int,
+    >,
+    pub seterr: ::std::option::Option<
+        unsafe extern "C" fn(cntr: *mut fid_cntr, value: u64) -> ::std::os::raw::c_int,
+    >,
 }
 #[repr(C)]
 #[derive(Copy, Clone)]
@@ -1541,8 +1568,12 @@ pub struct fi_ops_ep {
             context: *mut ::std::os::raw::c_void,
         ) -> ::std::os::raw::c_int,
     >,
-    pub rx_size_left: ::std::option::Option<unsafe extern "C" fn(ep: *mut fid_ep) -> isize>,
-    pub tx_size_left: ::std::option::Option<unsafe extern "C" fn(ep: *mut fid_ep) -> isize>,
+    pub rx_size_left: ::std::option::Option<
+        unsafe extern "C" fn(ep: *mut fid_ep) -> isize,
+    >,
+    pub tx_size_left: ::std::option::Option<
+        unsafe extern "C" fn(ep: *mut fid_ep) -> isize,
+    >,
 }
 #[repr(C)]
 #[derive(Copy, Clone)]
@@ -1568,8 +1599,9 @@ pub struct fi_ops_msg {
             context: *mut ::std::os::raw::c_void,
         ) -> isize,
     >,
-    pub recvmsg:
-        ::std::option::Option<unsafe extern "C" fn(ep: *mut fid_ep, msg: *const fi_msg, flags: u64) -> isize>,
+    pub recvmsg: ::std::option::Option<
+        unsafe extern "C" fn(ep: *mut fid_ep, msg: *const fi_msg, flags: u64) -> isize,
+    >,
     pub send: ::std::option::Option<
         unsafe extern "C" fn(
             ep: *mut fid_ep,
@@ -1590,8 +1622,9 @@ pub struct fi_ops_msg {
             context: *mut ::std::os::raw::c_void,
         ) -> isize,
     >,
-    pub sendmsg:
-        ::std::option::Option<unsafe extern "C" fn(ep: *mut fid_ep, msg: *const fi_msg, flags: u64) -> isize>,
+    pub sendmsg: ::std::option::Option<
+        unsafe extern "C" fn(ep: *mut fid_ep, msg: *const fi_msg, flags: u64) -> isize,
+    >,
     pub inject: ::std::option::Option<
         unsafe extern "C" fn(
             ep: *mut fid_ep,
@@ -1700,7 +1733,9 @@ pub struct fi_ops_cm {
             paramlen: usize,
         ) -> ::std::os::raw::c_int,
     >,
-    pub listen: ::std::option::Option<unsafe extern "C" fn(pep: *mut fid_pep) -> ::std::os::raw::c_int>,
+    pub listen: ::std::option::Option<
+        unsafe extern "C" fn(pep: *mut fid_pep) -> ::std::os::raw::c_int,
+    >,
     pub accept: ::std::option::Option<
         unsafe extern "C" fn(
             ep: *mut fid_ep,
@@ -1716,8 +1751,9 @@ pub struct fi_ops_cm {
             paramlen: usize,
         ) -> ::std::os::raw::c_int,
     >,
-    pub shutdown:
-        ::std::option::Option<unsafe extern "C" fn(ep: *mut fid_ep, flags: u64) -> ::std::os::raw::c_int>,
+    pub shutdown: ::std::option::Option<
+        unsafe extern "C" fn(ep: *mut fid_ep, flags: u64) -> ::std::os::raw::c_int,
+    >,
     pub join: ::std::option::Option<
         unsafe extern "C" fn(
             ep: *mut fid_ep,
@@ -1783,7 +1819,11 @@ pub struct fi_ops_rma {
         ) -> isize,
     >,
     pub readmsg: ::std::option::Option<
-        unsafe extern "C" fn(ep: *mut fid_ep, msg: *const fi_msg_rma, flags: u64) -> isize,
+        unsafe extern "C" fn(
+            ep: *mut fid_ep,
+            msg: *const fi_msg_rma,
+            flags: u64,
+        ) -> isize,
     >,
     pub write: ::std::option::Option<
         unsafe extern "C" fn(
@@ -1810,7 +1850,11 @@ pub struct fi_ops_rma {
         ) -> isize,
     >,
     pub writemsg: ::std::option::Option<
-        unsafe extern "C" fn(ep: *mut fid_ep, msg: *const fi_msg_rma, flags: u64) -> isize,
+        unsafe extern "C" fn(
+            ep: *mut fid_ep,
+            msg: *const fi_msg_rma,
+            flags: u64,
+        ) -> isize,
     >,
     pub inject: ::std::option::Option<
         unsafe extern "C" fn(

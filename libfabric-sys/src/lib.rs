@@ -21,6 +21,7 @@
     clippy::undocumented_unsafe_blocks,
     clippy::missing_safety_doc
 )]
+#[rustfmt::skip]
 pub mod bindings;
 pub mod calls;
 
