@@ -1,5 +1,6 @@
 //! Which tasks of a job share a host, and which of them use shared memory.
 
+use crate::proto::placement::Placement;
 use crate::wire::frame::Task;
 use std::sync::Arc;
 
@@ -11,6 +12,8 @@ pub struct Hosts {
     tasks: u32,
     /// The host of each task; `None`: all are on one.
     of: Option<Arc<[u32]>>,
+    /// The same for collective operations.
+    placement: Option<Arc<Placement>>,
     /// Tasks of one host use shared memory, and not the network.
     shared: bool,
 }
@@ -18,7 +21,7 @@ pub struct Hosts {
 impl Hosts {
     /// All tasks on one host.
     pub fn one(me: Task, tasks: u32) -> Self {
-        Self { me, tasks, of: None, shared: true }
+        Self { me, tasks, of: None, placement: None, shared: true }
     }
 
     /// From what identifies the host of each task.
@@ -32,7 +35,14 @@ impl Hosts {
             })
             .collect();
         let (tasks, several) = (of.len() as u32, numbers.len() > 1);
-        Self { me, tasks, of: several.then_some(of), shared: true }
+        let placement = several.then(|| Arc::new(Placement::new(&of)));
+        Self { me, tasks, of: several.then_some(of), placement, shared: true }
+    }
+
+    /// The hosts as task `me` of the same job sees them.
+    #[cfg(test)]
+    pub fn seen_by(&self, me: Task) -> Self {
+        Self { me, ..self.clone() }
     }
 
     /// The same hosts; the network is used within them too (LAPI_USE_SHM=no).
@@ -49,6 +59,11 @@ impl Hosts {
     /// The tasks with which this one uses shared memory, in ascending order, itself included.
     pub fn sharing(&self) -> Vec<Task> {
         if self.shared { self.here() } else { vec![self.me] }
+    }
+
+    /// The tasks sorted by hosts, if these are several.
+    pub fn placement(&self) -> Option<Arc<Placement>> {
+        self.placement.clone()
     }
 
     /// How many hosts there are.
@@ -82,6 +97,9 @@ mod tests {
         let hosts = Hosts::new(3, ["b", "a", "b", "a", "c"]);
         assert_eq!((0..5).map(|task| hosts.of(task)).collect::<Vec<_>>(), [0, 1, 0, 1, 2]);
         assert_eq!((hosts.count(), hosts.here()), (3, vec![1, 3]));
+        assert_eq!(hosts.placement().map(|placement| placement.hosts()), Some(3));
+        let other = hosts.seen_by(4);
+        assert_eq!((other.here(), other == Hosts::new(4, ["b", "a", "b", "a", "c"])), (vec![4], true));
         assert!(hosts.is_here(1) && !hosts.is_here(4));
     }
 
@@ -90,5 +108,6 @@ mod tests {
         let hosts = Hosts::new(1, ["a", "a", "a"]);
         assert_eq!(hosts, Hosts::one(1, 3));
         assert_eq!((hosts.count(), hosts.here()), (1, vec![0, 1, 2]));
+        assert_eq!(hosts.placement(), None);
     }
 }

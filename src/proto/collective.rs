@@ -1,7 +1,7 @@
 //! Barrier and exchange among all tasks, in O(log n) rounds.
 //!
-//! [`super::rounds`] has the rounds: in small groups one task gathers for the others, and those use Bruck's all-gather (Bruck et
-//! al., IEEE TPDS 1997). When a task begins a round it sends what it has to the receivers of that round; the round is over when
+//! [`super::rounds`] has the rounds: in each group, which in a job of several hosts is the tasks of one host, one task gathers for the
+//! others, and those use Bruck's all-gather (Bruck et al., IEEE TPDS 1997). When a task begins a round it sends what it has to the receivers of that round; the round is over when
 //! the packets of all its senders have arrived. A barrier is an exchange of nothing. Each task counts its collective operations;
 //! packets carry that count, so one that arrives before its task has entered the operation is kept.
 //!
@@ -17,6 +17,7 @@
 
 use super::content::Content;
 use super::outbox::{Body, Outbox, SendDone};
+use super::placement::Placement;
 use super::rounds::{Rounds, SENDERS};
 use super::{Link, before};
 use crate::abi::LAPI_ERR_UNKNOWN;
@@ -24,6 +25,7 @@ use crate::base::bytes::Piece;
 use crate::wire::frame::Task;
 use crate::wire::packet::Head;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Bytes of one task's value in an exchange.
 const VALUE: usize = 8;
@@ -64,7 +66,7 @@ struct Round {
 struct Current {
     sequence: u32,
     round: u16,
-    /// Values of this task's group and those above it, as far as known; empty in a barrier.
+    /// Values of this task, its subtree, its group and the groups above it, as far as known; empty in a barrier.
     values: Vec<u64>,
     exchange: bool,
     /// A task that has made another call.
@@ -115,10 +117,10 @@ pub struct Part {
 }
 
 impl Collectives {
-    /// Of task `me` of `tasks`.
-    pub fn new(me: Task, tasks: u32) -> Self {
+    /// Of task `me` of `tasks`; with their hosts if these are several.
+    pub fn new(me: Task, tasks: u32, hosts: Option<Arc<Placement>>) -> Self {
         Self {
-            rounds: Rounds::new(me, tasks),
+            rounds: Rounds::new(me, tasks, hosts),
             next: 0,
             current: None,
             arrived: Vec::new(),
@@ -249,14 +251,14 @@ impl Collectives {
                 let current = self.current.take()?;
                 return Some(match current.other {
                     Some(task) => Err(Failure::mismatch(task)),
-                    None => Ok(self.by_task(current.values)),
+                    None => Ok(self.rounds.by_task(current.values)),
                 });
             }
             let all = self.rounds.all(current.round);
             if all != 0 {
                 let key = (current.sequence, current.round);
                 let at = self.arrived.iter().position(|(known, round)| *known == key && round.there == all);
-                let (rounds, exchange) = (self.rounds, current.exchange);
+                let (rounds, exchange) = (&self.rounds, current.exchange);
                 let complete = |round: &Round| {
                     (0..all.count_ones() as usize).all(|at| round.is_complete(at, rounds.values(key.1, at).1))
                 };
@@ -368,14 +370,6 @@ impl Collectives {
             let values = if current.exchange { &current.values[..known] } else { &[] };
             current.send(values, peer, outbox, link);
         }
-    }
-
-    /// Values as collected start with those of this task's group; turned so that task 0's comes first.
-    fn by_task(&self, mut values: Vec<u64>) -> Vec<u64> {
-        if !values.is_empty() {
-            values.rotate_right(self.rounds.first() as usize);
-        }
-        values
     }
 }
 

@@ -10,7 +10,8 @@
 //! * [`tasks`]: sets and counts of tasks.
 //! * [`ops`]: operations of this task that wait for a reply.
 //! * [`content`]: where data lies, at both ends.
-//! * [`collective`]: barrier and exchange among all tasks; `rounds`: which tasks send to which.
+//! * [`collective`]: barrier and exchange among all tasks; `rounds`: which tasks send to which; [`placement`]: which tasks share a
+//!   host.
 //! * [`liveness`]: which tasks are silent, and for how long.
 
 pub mod collective;
@@ -21,6 +22,7 @@ mod lent;
 pub mod liveness;
 pub mod ops;
 pub mod outbox;
+pub mod placement;
 mod rounds;
 pub mod send;
 pub mod tasks;

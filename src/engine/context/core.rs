@@ -135,7 +135,7 @@ impl Core {
             outbox,
             inbox: Inbox::new(tasks),
             ops: Ops::new(256),
-            collectives: Collectives::new(options.me, tasks),
+            collectives: Collectives::new(me, tasks, options.hosts.placement()),
             collected: None,
             collective_turn: false,
             direct_copies: VecDeque::new(),

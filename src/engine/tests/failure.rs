@@ -211,7 +211,7 @@ fn a_death_at_any_moment_is_survived() {
             FaultPlan { death: Some((victim, rng.below(200))), reorder: 0.0, ..FaultPlan::rough(seed) };
         println!("{plan}");
         let preference = [Preference::Packets, Preference::Attach][rng.below(2) as usize];
-        let habits = Habits { preference, ..Habits::THREADED };
+        let habits = Habits { preference, hosts: 1 + rng.below(3) as u32, ..Habits::THREADED };
         let all = job::open(job::faulty_mem(tasks, true, &plan), &habits);
         let finished = Arc::new(AtomicUsize::new(0));
         let through = finished.clone();

@@ -59,6 +59,8 @@ pub struct Habits {
     pub notifier: bool,
     /// How many threads run completion handlers.
     pub completion_threads: usize,
+    /// How many hosts there are. Consecutive tasks are on different ones.
+    pub hosts: u32,
 }
 
 impl Habits {
@@ -69,9 +71,15 @@ impl Habits {
         copy_limit: 128,
         notifier: false,
         completion_threads: 0,
+        hosts: 1,
     };
     /// With all threads that a job has.
     pub const THREADED: Self = Self { notifier: true, completion_threads: 1, ..Self::STEPPED };
+
+    /// The hosts of a job of this number of tasks, as task 0 sees them.
+    fn hosts(&self, tasks: u32) -> Hosts {
+        Hosts::new(0, (0..tasks).map(|task| task % self.hosts))
+    }
 }
 
 /// Threads sleep almost at once.
@@ -121,12 +129,13 @@ pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Opens a context for each of the ends.
 pub fn open(ends: Ends, habits: &Habits) -> Vec<Arc<Task>> {
     let tasks = ends.len() as u32;
-    (0..).zip(ends).map(|(me, transport)| open_one(me, tasks, transport, habits)).collect()
+    let hosts = habits.hosts(tasks);
+    (0..).zip(ends).map(|(me, transport)| open_one(me, &hosts, tasks, transport, habits)).collect()
 }
 
 /// Opens the context of a task that rejoins a running job.
 pub fn open_again(me: Number, tasks: u32, transport: Box<dyn Transport>, habits: &Habits) -> Arc<Task> {
-    let task = open_one(me, tasks, transport, habits);
+    let task = open_one(me, &habits.hosts(tasks), tasks, transport, habits);
     let mut held = task.context.enter().expect("an open context");
     let core = held.core();
     core.peers.await_all(me);
@@ -135,13 +144,19 @@ pub fn open_again(me: Number, tasks: u32, transport: Box<dyn Transport>, habits:
     task
 }
 
-fn open_one(me: Number, tasks: u32, transport: Box<dyn Transport>, habits: &Habits) -> Arc<Task> {
+fn open_one(
+    me: Number,
+    hosts: &Hosts,
+    tasks: u32,
+    transport: Box<dyn Transport>,
+    habits: &Habits,
+) -> Arc<Task> {
     let context = Arc::new(Context::new());
     let handler: LAPI_err_hndlr_p = Some(report);
     let options = Options {
         me,
         tasks,
-        hosts: Hosts::one(me, tasks),
+        hosts: hosts.seen_by(me),
         copy_limit: habits.copy_limit,
         buffers: usize::MAX,
         lane_bytes: 1 << 20,

@@ -73,7 +73,8 @@ fn ends(tasks: u32, rng: &mut Rng, seed: u64) -> (job::Ends, NetworkHandle, Opti
 
 fn habits(rng: &mut Rng) -> Habits {
     let preference = [Preference::Packets, Preference::Attach, Preference::Auto][rng.below(3) as usize];
-    Habits { preference, copy_limit: [0, 128, 4096][rng.below(3) as usize], ..Habits::STEPPED }
+    let copy_limit = [0, 128, 4096][rng.below(3) as usize];
+    Habits { preference, copy_limit, hosts: 1 + rng.below(3) as u32, ..Habits::STEPPED }
 }
 
 /// A header handler that refuses its message.

@@ -11,6 +11,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+/// Tasks of one host in jobs of several hosts.
+const PER_HOST: u32 = 64;
+
 /// What one phase took.
 #[derive(Clone, Copy, Debug, Default)]
 struct Phase {
@@ -18,6 +21,8 @@ struct Phase {
     most: u64,
     /// All packets.
     packets: u64,
+    /// Packets to other hosts that a task sent, at most; of all tasks; and how many tasks sent some.
+    crossing: (u64, u64, usize),
     took: Duration,
 }
 
@@ -52,9 +57,10 @@ fn resident() -> u64 {
     pages.and_then(|text| text.split(' ').nth(1)?.parse::<u64>().ok()).map_or(0, |pages| pages * 4096)
 }
 
-/// Steps all tasks until `done` holds for each.
-fn run(tasks: &[Arc<Task>], mut done: impl FnMut(&Task) -> bool) -> Phase {
+/// Begins something and steps all tasks until `done` holds for each.
+fn run(tasks: &[Arc<Task>], begin: impl FnOnce(), mut done: impl FnMut(&Task) -> bool) -> Phase {
     let (begun, before) = (Instant::now(), sent(tasks));
+    begin();
     let mut left: Vec<&Arc<Task>> = tasks.iter().collect();
     while !left.is_empty() {
         assert!(begun.elapsed() < Duration::from_secs(600), "{} tasks are not through", left.len());
@@ -64,16 +70,25 @@ fn run(tasks: &[Arc<Task>], mut done: impl FnMut(&Task) -> bool) -> Phase {
         }
         left.retain(|task| !done(task));
     }
-    let counts: Vec<u64> = sent(tasks).iter().zip(before).map(|(after, before)| after - before).collect();
-    Phase {
-        most: counts.iter().copied().max().unwrap_or(0),
-        packets: counts.iter().sum(),
-        took: begun.elapsed(),
+    let mut phase = Phase { took: begun.elapsed(), ..Phase::default() };
+    for (after, before) in sent(tasks).iter().zip(before) {
+        let (packets, crossing) = (after.0 - before.0, after.1 - before.1);
+        phase.most = phase.most.max(packets);
+        phase.packets += packets;
+        let (most, all, senders) = phase.crossing;
+        phase.crossing = (most.max(crossing), all + crossing, senders + usize::from(crossing != 0));
     }
+    phase
 }
 
-fn sent(tasks: &[Arc<Task>]) -> Vec<u64> {
-    tasks.iter().map(|task| enter(task).core().stats.packets().0).collect()
+/// How many packets each task has sent: all, and those to other hosts.
+fn sent(tasks: &[Arc<Task>]) -> Vec<(u64, u64)> {
+    let count = |task: &Arc<Task>| {
+        let mut held = enter(task);
+        let stats = &held.core().stats;
+        (stats.packets().0, stats.network.packets_sent)
+    };
+    tasks.iter().map(count).collect()
 }
 
 /// One collective operation of all tasks: of a value each, or of none.
@@ -82,24 +97,29 @@ fn collective(
     value: impl Fn(u32) -> Option<u64>,
     check: impl Fn(&Task, &[u64]),
 ) -> Phase {
-    for task in tasks {
-        let mut held = enter(task);
-        let core = held.core();
-        let (collectives, outbox, mut wire) = core.collective();
-        collectives.enter(value(task.me), outbox, &mut wire);
-        dispatcher::advance_collective(core);
-    }
-    run(tasks, |task| {
+    let begin = || {
+        for task in tasks {
+            let mut held = enter(task);
+            let core = held.core();
+            let (collectives, outbox, mut wire) = core.collective();
+            collectives.enter(value(task.me), outbox, &mut wire);
+            dispatcher::advance_collective(core);
+        }
+    };
+    run(tasks, begin, |task| {
         let Some(outcome) = enter(task).core().collected.take() else { return false };
         check(task, &outcome.expect("all tasks take part"));
         true
     })
 }
 
-fn measure(count: u32) -> Measured {
+fn measure(count: u32, hosts: u32) -> Measured {
+    // What earlier jobs have freed is not to be taken for memory of this one.
+    // SAFETY: it only returns free memory to the system.
+    unsafe { libc::malloc_trim(0) };
     let (begun, before) = (Instant::now(), resident());
     let ends = job::boxed(network(count, MemOptions { capacity: 8, ..MemOptions::default() }));
-    let tasks = job::open(ends, &Habits::STEPPED);
+    let tasks = job::open(ends, &Habits { hosts, ..Habits::STEPPED });
     let per_task = || resident().saturating_sub(before) / u64::from(count);
     let mut measured = Measured { opened: begun.elapsed(), idle: per_task(), ..Measured::default() };
 
@@ -118,16 +138,18 @@ fn measure(count: u32) -> Measured {
     let places: Vec<[AtomicU64; 6]> = tasks.iter().map(|_| Default::default()).collect();
     let arrived: Vec<AtomicI32> = tasks.iter().map(|_| AtomicI32::new(0)).collect();
     let numbers: Vec<[u8; 8]> = (0..u64::from(count)).map(|me| (me + 1).to_ne_bytes()).collect();
-    for task in &tasks {
-        for other in neighbours(task.me, count) {
-            let mine =
-                neighbours(other, count).iter().position(|&back| back == task.me).expect("of both sides");
-            let to = places[other as usize][mine].as_ptr().cast();
-            let extras = Extras { tgt_cntr: Some(&arrived[other as usize]), ..Extras::default() };
-            put(task, other, to, &numbers[task.me as usize], extras).expect("a put");
+    let begin = || {
+        for task in &tasks {
+            for other in neighbours(task.me, count) {
+                let mine =
+                    neighbours(other, count).iter().position(|&back| back == task.me).expect("of both sides");
+                let to = places[other as usize][mine].as_ptr().cast();
+                let extras = Extras { tgt_cntr: Some(&arrived[other as usize]), ..Extras::default() };
+                put(task, other, to, &numbers[task.me as usize], extras).expect("a put");
+            }
         }
-    }
-    measured.neighbours = run(&tasks, |task| {
+    };
+    measured.neighbours = run(&tasks, begin, |task| {
         let awaited = neighbours(task.me, count).len() as i32;
         arrived[task.me as usize].load(Ordering::Relaxed) == awaited
     });
@@ -141,20 +163,28 @@ fn measure(count: u32) -> Measured {
     measured
 }
 
+/// How many rounds of this radix reach all of `count`.
+fn rounds(radix: u64, count: u32) -> u64 {
+    (0..).find(|&round| radix.pow(round) >= count.into()).unwrap_or(0).into()
+}
+
+fn sizes() -> impl Iterator<Item = u32> {
+    let most = std::env::var("SCALE").ok().and_then(|most| most.parse().ok()).unwrap_or(1024);
+    [16, 64, 256, 1024, 4096, 16_384].into_iter().filter(move |&count| count <= most)
+}
+
 #[test]
 fn collective_operations_take_few_packets_of_each_task() {
-    let most = std::env::var("SCALE").ok().and_then(|most| most.parse().ok()).unwrap_or(1024);
     println!(
-        "{:>6} {:>9} {:>9} {:>9} {:>14} {:>14} {:>14}",
+        "{:>6} {:>9} {:>9} {:>9} {:>15} {:>15} {:>15}",
         "tasks", "open s", "idle KiB", "used KiB", "exchange", "barrier", "neighbours"
     );
-    let sizes = [16, 64, 256, 1024, 4096, 16_384];
-    for count in sizes.into_iter().filter(|&count| count <= most) {
-        let measured = measure(count);
+    for count in sizes() {
+        let measured = measure(count, 1);
         let Measured { opened, idle, used, exchange, barrier, neighbours, .. } = measured;
-        let show = |phase: Phase| format!("{} in {:.2} s", phase.most, phase.took.as_secs_f64());
+        let show = |phase: Phase| format!("{} in {:.3} s", phase.most, phase.took.as_secs_f64());
         println!(
-            "{count:>6} {:>9.2} {:>9} {:>9} {:>14} {:>14} {:>14}",
+            "{count:>6} {:>9.3} {:>9} {:>9} {:>15} {:>15} {:>15}",
             opened.as_secs_f64(),
             idle >> 10,
             used >> 10,
@@ -162,19 +192,48 @@ fn collective_operations_take_few_packets_of_each_task() {
             show(barrier),
             show(neighbours)
         );
-        let rounds = u64::from(count.ilog2());
-        assert!(barrier.most <= 2 * rounds + 2, "{count} tasks: {barrier:?}");
+        // A leader releases its group and exchanges with other leaders; each other task sends one packet.
+        let leader = 15 + 3 * rounds(4, count.div_ceil(16));
+        assert!(barrier.most <= leader, "{count} tasks: {barrier:?}");
+        assert!(barrier.packets <= u64::from(count) * 4, "{count} tasks: {barrier:?}");
         // The values of an exchange, 8 bytes each, take a packet for each 8 KiB.
-        assert!(exchange.most <= 2 * rounds + 2 + u64::from(count) / 512, "{count} tasks: {exchange:?}");
-        assert!(neighbours.most <= 6, "{count} tasks: {neighbours:?}");
-        assert!(
-            measured.packets_in_all() < u64::from(count) * (6 + 4 * (rounds + 1) + u64::from(count) / 512)
-        );
+        assert!(exchange.most <= leader * parts(count), "{count} tasks: {exchange:?}");
+        assert!(exchange.packets <= u64::from(count) * 4 * parts(count), "{count} tasks: {exchange:?}");
+        assert_eq!(neighbours.most, self::neighbours(0, count).len() as u64, "{count} tasks: {neighbours:?}");
+        for phase in [exchange, barrier, neighbours] {
+            assert_eq!(phase.crossing, (0, 0, 0), "there is one host");
+        }
     }
 }
 
-impl Measured {
-    fn packets_in_all(&self) -> u64 {
-        self.exchange.packets + self.barrier.packets + self.neighbours.packets
+/// Packets for the values of all tasks.
+fn parts(count: u32) -> u64 {
+    u64::from(count).div_ceil(1024)
+}
+
+#[test]
+fn one_task_of_each_host_sends_packets_to_other_hosts() {
+    println!(
+        "{:>6} {:>6} {:>22} {:>22} {:>22}",
+        "tasks", "hosts", "of a task", "to other hosts", "of a host"
+    );
+    for count in sizes().filter(|&count| count > PER_HOST) {
+        let hosts = count / PER_HOST;
+        let Measured { exchange, barrier, .. } = measure(count, hosts);
+        println!(
+            "{count:>6} {hosts:>6} {:>22} {:>22} {:>22}",
+            format!("{} / {}", exchange.most, barrier.most),
+            format!("{} / {}", exchange.crossing.1, barrier.crossing.1),
+            format!("{} / {}", exchange.crossing.0, barrier.crossing.0)
+        );
+        for phase in [exchange, barrier] {
+            assert_eq!(phase.crossing.2, hosts as usize, "one task of each host: {phase:?}");
+        }
+        let leaders = 3 * rounds(4, hosts);
+        let most = leaders + 15 * rounds(16, PER_HOST);
+        assert!(barrier.crossing.0 <= leaders && barrier.most <= most, "{count} tasks: {barrier:?}");
+        assert!(barrier.packets <= u64::from(count) * 3, "{count} tasks: {barrier:?}");
+        assert!(exchange.crossing.0 <= leaders * parts(count), "{count} tasks: {exchange:?}");
+        assert!(exchange.most <= most * parts(count), "{count} tasks: {exchange:?}");
     }
 }

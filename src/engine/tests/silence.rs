@@ -134,7 +134,8 @@ fn a_death_at_any_moment_fails_the_barriers_of_all_that_are_left() {
         let victim = rng.below(tasks.into()) as u32;
         let plan = FaultPlan { death: Some((victim, rng.below(80))), ..FaultPlan::rough(seed) };
         println!("{plan}");
-        let all = job::open(job::faulty_mem(tasks, true, &plan), &Habits::THREADED);
+        let habits = Habits { hosts: 1 + rng.below(3) as u32, ..Habits::THREADED };
+        let all = job::open(job::faulty_mem(tasks, true, &plan), &habits);
         let ends = Arc::new(AtomicUsize::new(0));
         let through = ends.clone();
         in_threads(&all, 1, move |task, _| {

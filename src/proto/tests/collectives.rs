@@ -1,12 +1,13 @@
 //! Barriers and exchanges of jobs of all sizes, while packets overtake each other and tasks run ahead.
 
 use super::network::Network;
-use super::seeds;
+use super::{placement, random_hosts, seeds};
 use crate::base::rng::Rng;
 use crate::proto::collective::{Collectives, Failure, Part};
 use crate::proto::outbox::Outbox;
 use crate::wire::frame::Task;
 use crate::wire::packet::Head;
+use std::collections::BTreeMap;
 
 /// What happens in a round: every third time a barrier.
 fn value(round: usize, task: u64) -> Option<u64> {
@@ -24,18 +25,27 @@ struct Job {
     /// In which round each task is.
     at: Vec<usize>,
     entered: usize,
+    /// The host of each task, and the task of each host that has sent to another host or received from one.
+    hosts: Vec<u32>,
+    crossing: BTreeMap<u32, Task>,
+    /// How many packets each task has sent, those that carry the same values further not counted.
+    sent: Vec<usize>,
 }
 
 impl Job {
-    fn new(tasks: u32, rounds: usize, max_body: usize, network: Network, outboxes: usize) -> Self {
+    fn new(hosts: Vec<u32>, rounds: usize, max_body: usize, network: Network, outboxes: usize) -> Self {
+        let (tasks, placement) = (hosts.len() as u32, placement(&hosts));
         Self {
             tasks,
             rounds,
             network,
             outboxes: (0..outboxes).map(|_| Outbox::new(tasks, max_body)).collect(),
-            members: (0..tasks).map(|me| Collectives::new(me, tasks)).collect(),
+            members: (0..tasks).map(|me| Collectives::new(me, tasks, placement.clone())).collect(),
             at: vec![0; tasks as usize],
             entered: 0,
+            hosts,
+            crossing: BTreeMap::new(),
+            sent: vec![0; tasks as usize],
         }
     }
 
@@ -79,6 +89,13 @@ impl Job {
         let Head::Collective { round, sequence, offset, other } = packet.head else {
             panic!("unexpected packet {:?}", packet.head);
         };
+        self.sent[packet.src as usize] += usize::from(offset == 0);
+        if self.hosts[packet.src as usize] != self.hosts[packet.dst as usize] {
+            for task in [packet.src, packet.dst] {
+                let host = self.hosts[task as usize];
+                assert_eq!(*self.crossing.entry(host).or_insert(task), task, "two tasks of host {host}");
+            }
+        }
         let body = packet.body();
         let part = Part { sequence, round, offset, other };
         // SAFETY: the body is in the packet.
@@ -109,14 +126,23 @@ impl Job {
             }
             assert!(steps < 10_000_000, "it never comes to an end: {:?}", self.at);
         }
+        // 15 children on each level of a tree of radix 16, and 3 leaders in each round of radix 4.
+        let log = |radix: u32| (0..).find(|&rounds| radix.pow(rounds) >= self.tasks).unwrap_or(0) as usize;
+        let bound = (15 * log(16) + 3 * log(4)) * self.rounds;
+        assert!(self.sent.iter().all(|&sent| sent <= bound), "{:?}, at most {bound}", self.sent);
     }
 }
 
 fn small(seed: u64, tasks: u32, rounds: usize) {
-    let mut rng = Rng::stream(seed, tasks.into());
+    small_on(seed, vec![0; tasks as usize], rounds);
+}
+
+fn small_on(seed: u64, hosts: Vec<u32>, rounds: usize) {
+    let tasks = hosts.len();
+    let mut rng = Rng::stream(seed, tasks as u64);
     let network = Network::new(seed, 1 + rng.below(6) as usize, 0.1, rng.chance(0.2));
     let max_body = [64, 1024][rng.below(2) as usize];
-    Job::new(tasks, rounds, max_body, network, tasks as usize).run(&mut rng);
+    Job::new(hosts, rounds, max_body, network, tasks).run(&mut rng);
 }
 
 #[test]
@@ -134,9 +160,26 @@ fn a_hundred_tasks() {
     seeds(2, |seed| small(seed, 100, 4));
 }
 
+#[test]
+fn jobs_on_one_to_forty_hosts() {
+    seeds(24, |seed| {
+        let mut rng = Rng::stream(seed, 40);
+        let tasks = 2 + rng.below([8, 40, 150][seed as usize % 3]) as u32;
+        small_on(seed, random_hosts(&mut rng, tasks), 5);
+    });
+}
+
+/// The trees of a host with more than 256 tasks have three levels, those of the others as many rounds.
+#[test]
+fn a_host_with_three_hundred_tasks_beside_small_ones() {
+    let hosts = (0..306).map(|task| if task % 51 == 7 { 1 + task / 153 } else { 0 }).collect();
+    large(hosts, 0..2);
+}
+
 /// Every task enters once, and all packets overtake each other.
-fn large(tasks: u32, rounds: std::ops::Range<usize>) {
-    let mut job = Job::new(tasks, rounds.end, 8192, Network::new(1, usize::MAX, 0.0, false), 1);
+fn large(hosts: Vec<u32>, rounds: std::ops::Range<usize>) {
+    let tasks = hosts.len() as u32;
+    let mut job = Job::new(hosts, rounds.end, 8192, Network::new(1, usize::MAX, 0.0, false), 1);
     job.at.fill(rounds.start);
     job.entered = rounds.start * tasks as usize;
     for round in rounds {
@@ -150,13 +193,15 @@ fn large(tasks: u32, rounds: std::ops::Range<usize>) {
 
 #[test]
 fn a_thousand_tasks_exchange() {
-    large(1000, 0..1);
+    large(vec![0; 1000], 0..1);
+    large((0..1000).map(|task| task / 64).collect(), 0..1);
 }
 
 /// The largest job there may be takes some seconds without optimisation: with `SOAK`.
 #[test]
 fn thousands_of_tasks_meet() {
-    large(if std::env::var_os("SOAK").is_some() { 16_384 } else { 4096 }, 2..3);
+    let tasks = if std::env::var_os("SOAK").is_some() { 16_384 } else { 4096 };
+    large(vec![0; tasks], 2..3);
 }
 
 /// One operation in which each task takes part in a barrier or in an exchange, as `exchange` has it: what it brings to each.
@@ -199,11 +244,14 @@ fn mixed(
 
 #[test]
 fn a_barrier_that_meets_an_exchange_fails_in_every_task() {
-    seeds(2, |seed| {
+    seeds(4, |seed| {
         for tasks in 2..=17 {
             let mut rng = Rng::stream(seed, 1000 + u64::from(tasks));
             let mut network = Network::new(seed, 1 + rng.below(6) as usize, 0.1, rng.chance(0.2));
-            let mut job: Vec<_> = (0..tasks).map(|me| Collectives::new(me, tasks)).collect();
+            let hosts = if seed % 2 == 0 { random_hosts(&mut rng, tasks) } else { vec![0; tasks as usize] };
+            let placement = placement(&hosts);
+            let mut job: Vec<_> =
+                (0..tasks).map(|me| Collectives::new(me, tasks, placement.clone())).collect();
             for operation in 0..12 {
                 let share = [0.0, 0.5, 1.0, 0.1][operation % 4];
                 let exchange: Vec<bool> = (0..tasks).map(|_| rng.chance(share)).collect();
@@ -240,7 +288,7 @@ fn malformed_packets_change_nothing() {
         }
     };
     // Task 0 of 40 leads tasks 1 to 15, and exchanges with the leaders 16 and 32, the second of which leads 7 others.
-    let mut member = Collectives::new(0, 40);
+    let mut member = Collectives::new(0, 40, None);
     for round in [2, 3, 31, 63, 64, 65, 1000, u16::MAX] {
         assert!(!arrive(&mut member, 1, round, 0, 8), "round {round} of 40 tasks");
     }
@@ -260,8 +308,40 @@ fn malformed_packets_change_nothing() {
     assert!(arrive(&mut member, 32, 1, 7 * 8, 8));
     assert!(!arrive(&mut member, 32, 1, 8 * 8, 8), "the last group has 8 values");
     // A member needs one packet of its leader, in the last round.
-    let mut member = Collectives::new(39, 40);
+    let mut member = Collectives::new(39, 40, None);
     assert!(arrive(&mut member, 32, 2, 39 * 8, 8));
     assert!(!arrive(&mut member, 32, 2, 40 * 8, 8) && !arrive(&mut member, 0, 2, 0, 8));
     assert!(!arrive(&mut member, 32, 0, 0, 8) && !arrive(&mut member, 32, 1, 0, 8));
+}
+
+/// The same where the positions of tasks differ from their numbers.
+#[test]
+fn packets_of_tasks_without_part_in_a_round_change_nothing() {
+    // Even tasks are on one host, odd ones on the other, which are led by tasks 0 and 1.
+    let hosts: Vec<u32> = (0..40).map(|task| task % 2).collect();
+    let takes = |me, src, round, len: usize| {
+        let body = [9u64; 41];
+        let mut member = Collectives::new(me, 40, placement(&hosts));
+        let part = Part { sequence: 0, round, offset: 0, other: 0 };
+        // SAFETY: the body is not read beyond the length, which is at most its own.
+        unsafe { member.arrive(src, &part, body.as_ptr().cast(), 8 * len) }
+    };
+    // Gather: 16 and then 4 values of the 20 of a host; exchange; release in the other order.
+    let parts = [(1, 3, 0, 1), (1, 31, 0, 1), (33, 39, 0, 1), (1, 33, 1, 4), (1, 0, 2, 20)];
+    let parts = parts.into_iter().chain([(33, 1, 3, 40), (31, 1, 4, 40), (39, 33, 4, 40)]);
+    for (me, src, round, values) in parts {
+        assert!(
+            takes(me, src, round, values),
+            "task {src} has {values} values for task {me} in round {round}"
+        );
+        assert!(!takes(me, src, round, values + 1), "one more than it has");
+        for other in (0..6).filter(|&other| other != round) {
+            assert!(!takes(me, src, other, 1), "task {src} has no part in round {other} of task {me}");
+        }
+        for other in (0..=40).filter(|&other| other % 2 == me % 2 && other != src) {
+            let child =
+                me == 1 && round == 0 && (3..33).contains(&other) || me == 33 && round == 0 && other > 33;
+            assert_eq!(takes(me, other, round, 1), child, "task {other}, round {round} of task {me}");
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Barriers and exchanges of jobs in which tasks die: each remaining task completes each of them, in step with the others.
 
 use super::network::Network;
-use super::seeds;
+use super::{placement, random_hosts, seeds};
 use crate::base::rng::Rng;
 use crate::proto::collective::{Collectives, Failure, Part};
 use crate::proto::outbox::Outbox;
@@ -32,8 +32,14 @@ struct Job {
 
 impl Job {
     fn new(tasks: u32, network: Network, max_body: usize, code: i32) -> Self {
+        Self::on(&vec![0; tasks as usize], network, max_body, code)
+    }
+
+    /// With the host of each task.
+    fn on(hosts: &[u32], network: Network, max_body: usize, code: i32) -> Self {
+        let (tasks, placement) = (hosts.len() as u32, placement(hosts));
         let member = |me| Member {
-            collectives: Collectives::new(me, tasks),
+            collectives: Collectives::new(me, tasks, placement.clone()),
             outbox: Outbox::new(tasks, max_body),
             outcomes: Vec::new(),
             alive: true,
@@ -144,11 +150,12 @@ impl Job {
     }
 }
 
-fn survive(seed: u64, tasks: u32) {
+fn survive(seed: u64, hosts: &[u32]) {
+    let tasks = hosts.len() as u32;
     let mut rng = Rng::stream(seed, tasks.into());
     let network = Network::new(seed, 1 + rng.below(6) as usize, 0.1, rng.chance(0.3));
     let max_body = [64, 1024][rng.below(2) as usize];
-    let mut job = Job::new(tasks, network, max_body, CODES[rng.below(2) as usize]);
+    let mut job = Job::on(hosts, network, max_body, CODES[rng.below(2) as usize]);
     let mut dead: Vec<Task> =
         (0..1 + rng.below(2).min(u64::from(tasks) - 1)).map(|_| rng.below(tasks.into()) as Task).collect();
     dead.sort_unstable();
@@ -161,7 +168,19 @@ fn survive(seed: u64, tasks: u32) {
 
 #[test]
 fn the_remaining_tasks_end_in_step() {
-    seeds(40, |seed| [2, 3, 4, 5, 8, 16, 17, 21, 70].into_iter().for_each(|tasks| survive(seed, tasks)));
+    let sizes = [2, 3, 4, 5, 8, 16, 17, 21, 70];
+    seeds(40, |seed| sizes.into_iter().for_each(|tasks| survive(seed, &vec![0; tasks])));
+}
+
+#[test]
+fn the_remaining_tasks_of_several_hosts_end_in_step() {
+    seeds(40, |seed| {
+        let mut rng = Rng::stream(seed, 41);
+        for most in [4, 16, 40, 100] {
+            let tasks = 2 + rng.below(most) as u32;
+            survive(seed, &random_hosts(&mut rng, tasks));
+        }
+    });
 }
 
 /// A task that never comes: every other one learns of it in the very first operation, and in all later ones.
@@ -171,7 +190,9 @@ fn no_task_completes_what_a_dead_task_has_not_entered() {
         for tasks in 2..=17 {
             let mut rng = Rng::stream(seed, tasks.into());
             let missing = rng.below(tasks.into()) as Task;
-            let mut job = Job::new(tasks, Network::new(seed, 4, 0.1, false), 64, CODES[0]);
+            // Of every second seed on several hosts.
+            let hosts = if seed % 2 == 0 { random_hosts(&mut rng, tasks) } else { vec![0; tasks as usize] };
+            let mut job = Job::on(&hosts, Network::new(seed, 4, 0.1, false), 64, CODES[0]);
             job.run(3, vec![(0, missing)], &mut rng);
             job.check(&[missing]);
             for member in job.members.iter().filter(|member| member.alive) {
@@ -188,7 +209,8 @@ fn no_task_waits_for_a_task_that_has_given_up() {
         for tasks in 3..=17 {
             let mut rng = Rng::stream(seed, tasks.into());
             let missing = rng.below(tasks.into()) as Task;
-            let mut job = Job::new(tasks, Network::new(seed, 4, 0.1, false), 64, CODES[0]);
+            let hosts = if seed % 2 == 0 { random_hosts(&mut rng, tasks) } else { vec![0; tasks as usize] };
+            let mut job = Job::on(&hosts, Network::new(seed, 4, 0.1, false), 64, CODES[0]);
             job.kill(missing);
             // One after the other enters, alone, as often as it likes, and the first ones never again.
             let mut order: Vec<Task> = (0..tasks).filter(|&task| task != missing).collect();
@@ -235,7 +257,7 @@ fn the_last_packets_of_a_dead_task_count() {
 fn a_task_that_fails_later_may_still_complete_this_operation() {
     let mut network = Network::new(1, 4, 0.0, true);
     let mut outbox = Outbox::new(2, 64);
-    let mut member = Collectives::new(0, 2);
+    let mut member = Collectives::new(0, 2, None);
     let missing = Failure { task: 1, code: CODES[1] };
     member.enter(None, &mut outbox, &mut network.link(0));
     member.peer_failed(1, 1, missing);
@@ -248,7 +270,7 @@ fn a_task_that_fails_later_may_still_complete_this_operation() {
     member.enter(None, &mut outbox, &mut network.link(0));
     assert_eq!(member.advance(&mut outbox, &mut network.link(0)), Some(Err(missing)));
     // When it dies, what it owed to this one does not come any more either.
-    let mut member = Collectives::new(0, 2);
+    let mut member = Collectives::new(0, 2, None);
     member.enter(None, &mut outbox, &mut network.link(0));
     member.peer_failed(1, 1, missing);
     member.lose(1, CODES[0]);
