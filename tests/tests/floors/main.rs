@@ -35,7 +35,7 @@ const PROF: &[&str] = &["openlapi::abi", "openlapi::for_each_call", "openlapi::b
 const CDYLIB: &[&str] = &["openlapi_capi", "openlapi_fortran"];
 
 /// Users of shared memory itself outside of `transport`: everything else uses the traits of `transport`.
-const SHM_USERS: &[&str] = &["src/transport/", "src/job/connect/", "src/api/init.rs"];
+const SHM_USERS: &[&str] = &["src/transport/", "src/job/connect/", "src/job/join/"];
 /// Where the kernel's cross-memory calls stand, and where sockets do.
 const CROSS_MEMORY: &str = "src/transport/shm/";
 const SOCKETS: &[&str] = &["src/job/", "src/transport/udp/"];
@@ -272,7 +272,7 @@ fn lines_that_run_down_are_let_through() {
         ("src/report/look.rs", "use crate::engine::context::Held;"),
         ("src/job/mod.rs", "use rustix::net::socketpair; use std::os::unix::net::UnixStream;"),
         ("src/transport/shm/remote.rs", "fn f() { unsafe { libc::process_vm_readv(0) } }"),
-        ("src/api/init.rs", "use crate::transport::shm::Own;"),
+        ("src/job/join/", "use crate::transport::shm::Own;"),
         ("src/error.rs", "use crate::abi; use crate::base::rng::Rng; use crate::config::table;"),
         (
             "src/base/mod.rs",
