@@ -4,11 +4,11 @@
 //! that number of tasks.
 
 use super::calls::{Extras, enter, put};
-use super::job::{self, Habits, Task};
+use super::job::{self, Habits, Task, locked};
 use crate::engine::progress::dispatcher;
 use crate::transport::mem::{MemOptions, network};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Tasks of one host in jobs of several hosts.
@@ -113,10 +113,20 @@ fn collective(
     })
 }
 
+/// One job at a time, because the memory is that of the process.
+static ALONE: Mutex<()> = Mutex::new(());
+
 fn measure(count: u32, hosts: u32) -> Measured {
-    // What earlier jobs have freed is not to be taken for memory of this one.
-    // SAFETY: it only returns free memory to the system.
-    unsafe { libc::malloc_trim(0) };
+    let _alone = locked(&ALONE);
+    if std::env::var_os("SCALE").is_some() {
+        // Memory that earlier jobs have freed is given back, and tables are new memory from the system, as those of a task
+        // that has just started are: their pages count from the first write.
+        // SAFETY: both concern free memory and later allocations only.
+        unsafe {
+            libc::mallopt(libc::M_MMAP_THRESHOLD, 16 << 10);
+            libc::malloc_trim(0);
+        }
+    }
     let (begun, before) = (Instant::now(), resident());
     let ends = job::boxed(network(count, MemOptions { capacity: 8, ..MemOptions::default() }));
     let tasks = job::open(ends, &Habits { hosts, ..Habits::STEPPED });
