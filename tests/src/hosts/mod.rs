@@ -275,7 +275,11 @@ impl Hosts {
             self.run(host, &["ip", "address", "add", &format!("{}/24", address(host, rail)), "dev", &name])?;
             self.run(host, &["ip", "link", "set", &name, "up"])?;
         }
-        Ok(())
+        // The kernel tells that a link is up a moment later, up to a second. libfabric sees no interface before.
+        let script = format!(
+            "for i in $(seq 500); do ip -o link show {name} | grep -q 'state U' && exit 0; sleep 0.01; done; exit 1"
+        );
+        (0..self.count()).try_for_each(|host| self.run(host, &["sh", "-c", &script]))
     }
 
     fn run(&self, host: usize, words: &[&str]) -> Result<(), String> {
