@@ -272,7 +272,7 @@ fn lines_that_run_down_are_let_through() {
         ("src/report/look.rs", "use crate::engine::context::Held;"),
         ("src/job/mod.rs", "use rustix::net::socketpair; use std::os::unix::net::UnixStream;"),
         ("src/transport/shm/remote.rs", "fn f() { unsafe { libc::process_vm_readv(0) } }"),
-        ("src/job/join/", "use crate::transport::shm::Own;"),
+        ("src/job/join/shared_memory.rs", "use crate::transport::shm::Own;"),
         ("src/error.rs", "use crate::abi; use crate::base::rng::Rng; use crate::config::table;"),
         (
             "src/base/mod.rs",
