@@ -6,7 +6,7 @@
  *   computes two tasks: 0 computes with interrupts on, and has no error handler; 1 is stopped
  *   probes   two tasks: 0 has interrupts off and calls LAPI_Probe regularly; 1 is stopped
  *   patient  two tasks, with MP_DEBUG_NOTIMEOUT: 1 is stopped for longer than TIMEOUT, and then continues
- *   killed   two tasks: 0 computes with interrupts on, 1 is killed; "DIES MS" and "REPORTED MS" are the times
+ *   killed   any number of tasks: all compute with interrupts on but task 1, which is killed; "DIES MS" and "REPORTED MS" are the times
  */
 #include "../common/ltest.h"
 
