@@ -1,12 +1,12 @@
 //! Sockets with an abstract name that carry whole messages with file descriptors, and never block.
 
+use crate::base::sync::{Mutex, MutexGuard};
 use crate::wire::hello::LONGEST;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::io::Errno;
 use rustix::net::{
@@ -156,8 +156,7 @@ thread_local! {
 }
 
 fn sockets() -> Sockets {
-    // Never poisoned for us: a panic ends the process.
-    SOCKETS.lock().unwrap_or_else(PoisonError::into_inner)
+    SOCKETS.lock()
 }
 
 /// Before this thread forks.

@@ -22,16 +22,42 @@ pub(super) struct Parked {
     pub(super) done: Option<SendDone>,
     /// The copy takes one of the buffers.
     pub(super) buffered: bool,
+    /// A header handler has sent it.
+    pub(super) forwarded: bool,
+}
+
+/// What is taken by what waits.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Taken {
+    /// This task's memory, in bytes. The program's own does not count.
+    pub(super) bytes: usize,
+    /// Those of them that header handlers have sent.
+    pub(super) forwarded: usize,
+    /// Copies that take a buffer.
+    pub(super) buffers: usize,
+}
+
+impl Taken {
+    /// A part of this has changed.
+    pub(super) fn change(&mut self, before: Self, after: Self) {
+        self.bytes = self.bytes - before.bytes + after.bytes;
+        self.forwarded = self.forwarded - before.forwarded + after.forwarded;
+        self.buffers = self.buffers - before.buffers + after.buffers;
+    }
 }
 
 impl Parked {
-    /// The bytes that it takes.
-    fn size(&self) -> usize {
+    fn taken(&self) -> Taken {
         let body = match &self.body {
             Kept::Owned { bytes, .. } => bytes.len(),
             Kept::Borrowed { header, .. } => header.len(),
         };
-        size_of::<Self>() + body
+        let bytes = size_of::<Self>() + body;
+        Taken {
+            bytes,
+            forwarded: if self.forwarded { bytes } else { 0 },
+            buffers: usize::from(self.buffered),
+        }
     }
 }
 
@@ -48,12 +74,19 @@ pub(super) struct Stream {
     /// Packets of it were taken.
     pub(super) lent: Option<Key>,
     pub(super) done: Option<SendDone>,
+    /// A header handler has sent it.
+    pub(super) forwarded: bool,
 }
 
 impl Stream {
-    /// The bytes that it takes. The first packet's user header counts as long as the stream lives.
-    fn size(&self) -> usize {
-        size_of::<Self>() + self.copy.as_ref().map_or(0, |copy| copy.len())
+    /// The first packet's user header counts as long as the stream lives.
+    fn taken(&self) -> Taken {
+        let bytes = size_of::<Self>() + self.copy.as_ref().map_or(0, |copy| copy.len());
+        Taken {
+            bytes,
+            forwarded: if self.forwarded { bytes } else { 0 },
+            buffers: usize::from(self.copy.is_some()),
+        }
     }
 }
 
@@ -70,10 +103,8 @@ pub(super) struct Lane {
     pub(super) asked: u64,
     pub(super) parked: VecDeque<Parked>,
     pub(super) streams: VecDeque<Stream>,
-    /// How many bytes are taken by what is parked and by streams.
-    pub(super) bytes: usize,
-    /// How many of them are copies that take a buffer.
-    pub(super) buffers: usize,
+    /// By what is parked and by streams.
+    pub(super) taken: Taken,
     /// How many small packets have gone out since the last one of a stream, up to [`PARKED_PER_STREAM`].
     since_stream: u32,
     /// Something is parked, or a stream is under way.
@@ -148,8 +179,7 @@ impl Lane {
             let mut message = None;
             ticket.into_iter().for_each(|ticket| lent.take(&mut message, peer, ticket));
             if let Some(parked) = self.parked.pop_front() {
-                self.bytes -= parked.size();
-                self.buffers -= usize::from(parked.buffered);
+                self.taken.change(parked.taken(), Taken::default());
                 finished.extend(parked.done.and_then(|done| follow(lent, message, done)));
             }
         }
@@ -170,8 +200,7 @@ impl Lane {
         ticket.into_iter().for_each(|ticket| lent.take(&mut stream.lent, peer, ticket));
         if stream.sent == stream.data.len() {
             if let Some(stream) = self.streams.pop_front() {
-                self.bytes -= stream.size();
-                self.buffers -= usize::from(stream.copy.is_some());
+                self.taken.change(stream.taken(), Taken::default());
                 finished.extend(stream.done.and_then(|done| follow(lent, stream.lent, done)));
             }
         }
@@ -196,20 +225,18 @@ impl Lane {
     }
 
     pub(super) fn park(&mut self, parked: Parked) {
-        self.bytes += parked.size();
-        self.buffers += usize::from(parked.buffered);
+        self.taken.change(Taken::default(), parked.taken());
         self.parked.push_back(parked);
     }
 
     pub(super) fn add_stream(&mut self, stream: Stream) {
-        self.bytes += stream.size();
-        self.buffers += usize::from(stream.copy.is_some());
+        self.taken.change(Taken::default(), stream.taken());
         self.streams.push_back(stream);
     }
 
     pub(super) fn abandon(&mut self, error: i32, finished: &mut Vec<SendDone>) {
         self.gone = true;
-        (self.bytes, self.buffers) = (0, 0);
+        self.taken = Taken::default();
         let from = finished.len();
         finished.extend(self.parked.drain(..).filter_map(|parked| parked.done));
         finished.extend(self.streams.drain(..).filter_map(|stream| stream.done));

@@ -16,7 +16,7 @@
 
 use super::Link;
 use super::content::Content;
-use super::lane::{Kept, Lane, Parked, Stream, append};
+use super::lane::{Kept, Lane, Parked, Stream, Taken, append};
 use super::lent::Lent;
 pub use super::send::{Body, Continuation, SendDone, Sent, Streaming, Traffic};
 use super::tasks::TaskSet;
@@ -41,10 +41,12 @@ pub struct Outbox {
     /// Lanes whose peer was asked by a fence and has not confirmed.
     asked: TaskSet,
     max_body: usize,
-    /// How many buffers there are for copies, and how many are in use.
-    buffers: (usize, usize),
-    /// How many bytes all lanes take.
-    bytes: usize,
+    /// How many buffers there are for copies.
+    buffers: usize,
+    /// By all lanes.
+    taken: Taken,
+    /// A header handler runs: what is sent now is forwarded.
+    forwards: bool,
     /// How often something that had waited went out.
     pumped: u64,
 }
@@ -61,21 +63,22 @@ impl Outbox {
             unfenced: none(),
             asked: none(),
             max_body,
-            buffers: (usize::MAX, 0),
-            bytes: 0,
+            buffers: usize::MAX,
+            taken: Taken::default(),
+            forwards: false,
             pumped: 0,
         }
     }
 
     /// From now on at most this many messages that wait are copies within the copy limit (MP_REXMIT_BUF_CNT).
     pub fn limit_buffers(&mut self, count: usize) {
-        self.buffers.0 = count;
+        self.buffers = count;
     }
 
     /// Whether a message within the copy limit would be copied if it had to wait now.
     #[inline]
     pub fn has_buffer(&self) -> bool {
-        self.buffers.1 < self.buffers.0
+        self.taken.buffers < self.buffers
     }
 
     /// The longest body of a packet.
@@ -109,12 +112,22 @@ impl Outbox {
 
     /// How many bytes of this task's memory are taken by what waits for `peer`. The program's own memory does not count.
     pub fn bytes(&self, peer: Task) -> usize {
-        self.lanes[peer as usize].as_deref().map_or(0, |lane| lane.bytes)
+        self.lanes[peer as usize].as_deref().map_or(0, |lane| lane.taken.bytes)
     }
 
     /// The same for all peers together.
     pub fn bytes_in_all(&self) -> usize {
-        self.bytes
+        self.taken.bytes
+    }
+
+    /// Whether what is sent from now on is sent by a header handler.
+    pub fn set_forwarding(&mut self, forwards: bool) {
+        self.forwards = forwards;
+    }
+
+    /// How many bytes are taken by what header handlers have sent to other tasks than `peer`.
+    pub fn forwarded_beside(&self, peer: Task) -> usize {
+        self.taken.forwarded - self.lanes[peer as usize].as_deref().map_or(0, |lane| lane.taken.forwarded)
     }
 
     /// A number that changes whenever something goes out that had to wait.
@@ -240,6 +253,7 @@ impl Outbox {
         let must_copy = copy_limit == usize::MAX;
         let mut buffered = !must_copy && body.len() <= copy_limit && self.has_buffer();
         let mut bytes = Vec::new();
+        let forwarded = self.forwards;
         let lane = self.lane_waits(peer);
         if !done.user && buffered && bytes.try_reserve_exact(body.len()).is_err() {
             // Data that was asked for can be sent from where it is.
@@ -263,10 +277,10 @@ impl Outbox {
             (Kept::Borrowed { header: bytes.into(), data: body.data.clone() }, Some(done))
         };
         let posted = if done.is_some() { Sent::Queued } else { Sent::Free };
-        let before = lane.bytes;
-        lane.park(Parked { head, body, done, buffered });
-        self.bytes += lane.bytes - before;
-        self.buffers.1 += usize::from(buffered);
+        let before = lane.taken;
+        lane.park(Parked { head, body, done, buffered, forwarded });
+        let after = lane.taken;
+        self.taken.change(before, after);
         posted
     }
 
@@ -300,6 +314,7 @@ impl Outbox {
             return Sent::Gone;
         }
         let (mut header, mut bytes) = (Vec::new(), Vec::new());
+        let forwarded = self.forwards;
         let lane = self.lane_waits(peer);
         let lens = (first.map_or(0, |(_, header)| header.len), if how.copied { data.len() } else { 0 });
         if header.try_reserve_exact(lens.0).is_err()
@@ -320,10 +335,20 @@ impl Outbox {
         });
         let data = copy.as_deref().map_or_else(|| data.clone(), |copy| Content::Piece(Piece::of(copy)));
         let done = (!how.copied).then_some(done);
-        let before = lane.bytes;
-        lane.add_stream(Stream { first, next, data, copy, atom: how.atom, sent: 0, lent: None, done });
-        self.bytes += lane.bytes - before;
-        self.buffers.1 += usize::from(how.copied);
+        let before = lane.taken;
+        lane.add_stream(Stream {
+            first,
+            next,
+            data,
+            copy,
+            atom: how.atom,
+            sent: 0,
+            lent: None,
+            done,
+            forwarded,
+        });
+        let after = lane.taken;
+        self.taken.change(before, after);
         if how.copied { Sent::Free } else { Sent::Queued }
     }
 
@@ -337,15 +362,14 @@ impl Outbox {
             let Some(lane) = self.lanes[peer as usize].as_deref_mut() else {
                 unreachable!("a busy lane exists")
             };
-            let (buffers, bytes) = (lane.buffers, lane.bytes);
+            let before = lane.taken;
             let outcome = lane.pump(link, peer, max_body, &mut self.lent, finished, &mut moved);
             if outcome == Err(SendError::PeerGone) {
                 lane.abandon(LAPI_ERR_NO_CONNECTIVITY, finished);
                 let lent = self.lent.abandon(peer);
                 finished.extend(lent.map(|done| SendDone { error: LAPI_ERR_NO_CONNECTIVITY, ..done }));
             }
-            self.buffers.1 -= buffers - lane.buffers;
-            self.bytes -= bytes - lane.bytes;
+            self.taken.change(before, lane.taken);
             if lane.is_empty() {
                 lane.busy = false;
                 self.busy.remove(peer);
@@ -373,8 +397,7 @@ impl Outbox {
     /// reads nothing of it any more.
     pub fn abandon(&mut self, peer: Task, error: i32, finished: &mut Vec<SendDone>) {
         let lane = self.lanes[peer as usize].get_or_insert_default();
-        self.buffers.1 -= lane.buffers;
-        self.bytes -= lane.bytes;
+        self.taken.change(lane.taken, Taken::default());
         lane.abandon(error, finished);
         finished.extend(self.lent.abandon(peer).map(|done| SendDone { error, ..done }));
         lane.acknowledged = lane.next;
@@ -388,8 +411,7 @@ impl Outbox {
     /// Forgets everything about `peer`, which will rejoin. What was sent to it must have been abandoned before.
     pub fn renew(&mut self, peer: Task) {
         if let Some(lane) = self.lanes[peer as usize].take() {
-            self.buffers.1 -= lane.buffers;
-            self.bytes -= lane.bytes;
+            self.taken.change(lane.taken, Taken::default());
         }
         self.busy.remove(peer);
         self.asked.remove(peer);

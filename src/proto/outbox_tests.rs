@@ -302,6 +302,7 @@ fn what_waits_is_counted_in_bytes_and_buffers() {
             let len = rng.below(BODY as u64) as usize;
             let free = outbox.has_buffer();
             room.left = 0;
+            outbox.set_forwarding(rng.chance(0.5));
             match rng.below(6) {
                 0 | 1 => {
                     let sent = send(&mut outbox, &mut room, step, b"", &data[..len], BODY / 2);
@@ -327,12 +328,43 @@ fn what_waits_is_counted_in_bytes_and_buffers() {
                 _ => {}
             }
             assert_eq!(outbox.bytes(1) + outbox.bytes(2), outbox.bytes_in_all(), "seed {seed}, step {step}");
+            for (peer, other) in [(1, 2), (2, 1)] {
+                let forwarded = outbox.forwarded_beside(peer);
+                assert!(forwarded <= outbox.bytes(other), "seed {seed}, step {step}: {forwarded} bytes");
+            }
             assert_eq!(outbox.waiting(), outbox.bytes_in_all() != 0, "seed {seed}, step {step}");
         }
         while outbox.waiting() {
             pump(&mut outbox, &mut room, 100);
         }
-        assert_eq!(outbox.bytes_in_all(), 0, "seed {seed}");
+        assert_eq!((outbox.bytes_in_all(), outbox.forwarded_beside(0)), (0, 0), "seed {seed}");
         assert!(outbox.has_buffer(), "seed {seed}: all buffers are free again");
     }
+}
+
+#[test]
+fn what_header_handlers_send_is_counted_by_itself() {
+    let (mut outbox, mut room) = (Outbox::new(4, BODY), Room::default());
+    let park = |outbox: &mut Outbox, peer| {
+        let body = Body { header: Piece::of(b"four"), data: &Content::EMPTY };
+        // SAFETY: the header is copied.
+        unsafe { outbox.send(&mut Room::default(), peer, &put(0), body, usize::MAX, done(0)) }
+    };
+    park(&mut outbox, 1);
+    assert_eq!(outbox.forwarded_beside(2), 0, "the program's own calls");
+    outbox.set_forwarding(true);
+    park(&mut outbox, 1);
+    park(&mut outbox, 2);
+    outbox.set_forwarding(false);
+    park(&mut outbox, 3);
+    let one = outbox.bytes(3);
+    let beside = [1, 2, 3].map(|peer| outbox.forwarded_beside(peer));
+    assert_eq!(beside, [one, one, 2 * one], "of three messages of the same length each");
+    outbox.abandon(2, 7, &mut Vec::new());
+    assert_eq!(outbox.forwarded_beside(3), one);
+    // In order: the program's message first.
+    pump(&mut outbox, &mut room, 1);
+    assert_eq!(outbox.forwarded_beside(3), one);
+    pump(&mut outbox, &mut room, 1);
+    assert_eq!(outbox.forwarded_beside(3), 0);
 }

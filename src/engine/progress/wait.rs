@@ -48,6 +48,10 @@ const PAUSE: Duration = Duration::from_millis(1);
 const EXCESS: usize = 64 << 10;
 /// No call pauses longer.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// Calls of completion handlers pause only when this many bytes more wait. What a handler sends finishes a message that a peer
+/// has sent, often as a reply to it, and the program's own calls begin new ones: if both paused at the same bound, tasks that send to each
+/// other would hold each other's packets, and none would take any but at the pace of the pauses.
+const HANDLERS_MORE: usize = 4 << 20;
 /// A call that has polled for [`PAUSE`] polls only so often.
 const NAP: Duration = Duration::from_micros(100);
 
@@ -161,17 +165,18 @@ pub fn make_progress(held: &mut Held<'_>) {
 
 /// Too many bytes wait for room at `tgt`: gives it time to make room. The call always returns, whatever the peer does, but
 /// the pause grows with the excess: what waits grows with the square root of time, at most, and not with the speed of the
-/// program. Calls of handlers are not slowed down: they hold up the dispatcher.
+/// program. Calls of handlers that the dispatcher runs are not slowed down: they hold it up.
 #[cold]
 pub(in crate::engine) fn throttle(held: &mut Held<'_>, tgt: Task) {
-    if held.nested() {
+    let core = held.core();
+    let bound = core.options.lane_bytes.saturating_add(if runs_handler() { HANDLERS_MORE } else { 0 });
+    let before = core.outbox.bytes(tgt);
+    if before <= bound || held.nested() {
         return;
     }
     lost_peers::look_when_due(held);
     path::kick_inattentive_peers(held.core());
-    let core = held.core();
-    let before = core.outbox.bytes(tgt);
-    let excess = before.saturating_sub(core.options.lane_bytes);
+    let excess = before - bound;
     let pause = (PAUSE * (1 + excess / EXCESS).min(1 << 20) as u32).min(LONGEST_PAUSE);
     let begun = Instant::now();
     while held.core().outbox.bytes(tgt) >= before && begun.elapsed() < pause && !held.core().closing {

@@ -12,7 +12,7 @@ const KEPT: (u32, usize) = (1024, 4 << 20);
 const EARLY: usize = 4 << 20;
 /// Completion handlers that wait for a thread, of all peers.
 const COMPLETIONS: usize = 1024;
-/// Bytes that wait for room at other tasks than the one whose messages run the header handlers that send them.
+/// Bytes that header handlers have sent and that wait for room, at other tasks than the one whose messages run these handlers.
 const FORWARDED: usize = 4 << 20;
 /// With more bytes than this waiting for room, an inline completion handler that sends (LAPI_SEND_REPLY) gets no send token: a
 /// completion thread runs it, where its calls can be slowed down.
@@ -43,7 +43,7 @@ pub fn queued(held: &mut Held<'_>, peer: Task, queued: usize) {
 /// A header handler has run for a message of `peer`, and may have sent something.
 #[inline]
 pub fn handled(core: &mut Core, peer: Task) {
-    if core.outbox.waiting() && forwarded(core, peer) > FORWARDED {
+    if core.outbox.waiting() && core.outbox.forwarded_beside(peer) > FORWARDED {
         let progress = core.outbox.pumped();
         grown(core, peer, Reason::Forwarded, progress);
     }
@@ -97,7 +97,9 @@ fn level(context: &Context, core: &Core, hold: &Hold) -> Level {
             Level { high: queued > COMPLETIONS / 2, progress: context.completions.returned(), blocked }
         }
         Reason::Forwarded => {
-            let high = forwarded(core, hold.peer) > FORWARDED / 2;
+            // What waits for the peer itself does not count: only its own calls can make room for that. Nor does what the
+            // program's calls have sent: they pause.
+            let high = core.outbox.forwarded_beside(hold.peer) > FORWARDED / 2;
             Level { high, progress: core.outbox.pumped(), blocked: false }
         }
     }
@@ -105,11 +107,6 @@ fn level(context: &Context, core: &Core, hold: &Hold) -> Level {
 
 fn kept_progress(count: u32, bytes: usize) -> u64 {
     u64::from(count) << 40 ^ bytes as u64
-}
-
-/// What waits for the peer itself does not count: only its own calls can make room for that.
-fn forwarded(core: &Core, peer: Task) -> usize {
-    core.outbox.bytes_in_all() - core.outbox.bytes(peer)
 }
 
 #[cold]

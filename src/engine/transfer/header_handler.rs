@@ -74,6 +74,11 @@ pub fn ask(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: &D
     let mut uhdr_len = header.len as libc::c_uint;
     let uhdr = if header.len == 0 { ptr::null_mut() } else { header.ptr as *mut c_void };
     let (mut completion, mut parameter): (compl_hndlr_p, *mut c_void) = (None, ptr::null_mut());
+    // What it sends while nothing waits is not counted as forwarded: that is the affair of a single handler.
+    let counted = held.core().outbox.waiting();
+    if counted {
+        held.core().outbox.set_forwarding(true);
+    }
     let answer = context.run_handler(Kind::Header, handler as usize, || {
         // SAFETY: the program's own header handler, with pointers that live during the call; no reference into the core
         // is out. A vector header handler differs in the type that its result points to, and in nothing else.
@@ -88,6 +93,9 @@ pub fn ask(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: &D
             )
         }
     });
+    if counted {
+        held.core().outbox.set_forwarding(false);
+    }
     if info.ctl_flags == LAPI_DROP_PKT {
         return Verdict::Drop;
     }

@@ -35,6 +35,17 @@ static void *on_header(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong *m
     return NULL;
 }
 
+/* Whether memory belongs to AddressSanitizer's allocator: it has one region for each size, wherever it is called, and no program's
+ * mapping lies there. */
+static int is_sanitizers(unsigned long begin) {
+#ifdef __SANITIZE_ADDRESS__
+    return begin >= 0x600000000000 && begin < 0x640000000000;
+#else
+    (void)begin;
+    return 0;
+#endif
+}
+
 /* What is mapped with no file behind it and can be written: the beginnings of such mappings, in order. */
 static int mapped(unsigned long *begins) {
     char line[512];
@@ -44,7 +55,7 @@ static int mapped(unsigned long *begins) {
     while (fgets(line, sizeof line, maps) != NULL) {
         unsigned long begin, inode;
         char rights[8];
-        if (sscanf(line, "%lx-%*x %7s %*s %*s %lu", &begin, rights, &inode) == 3 && inode == 0 && rights[1] == 'w') {
+        if (sscanf(line, "%lx-%*x %7s %*s %*s %lu", &begin, rights, &inode) == 3 && inode == 0 && rights[1] == 'w' && !is_sanitizers(begin)) {
             CHECK(count < MOST);
             begins[count++] = begin;
         }

@@ -64,6 +64,23 @@ fn a_task_that_comes_to_lapi_init_later_learns_of_the_end_too() {
     running.wait().exited(134).says("task 1 exited with status 0 before it called LAPI_Init");
 }
 
+/// Its end with status 0 was no failure when it happened, and is a reason for one now.
+#[test]
+fn a_task_that_ended_before_any_task_came_to_lapi_init_is_named_when_the_job_fails() {
+    let go = signpost("early_before_all");
+    let mut running = early(2, &["never-late", &go.to_string_lossy()]).start();
+    let process = PathBuf::from(format!("/proc/{}", running.lines(1)[0].trim()));
+    assert!(eventually(|| !process.exists()), "{} does not end", process.display());
+    fs::write(&go, "").expect("it can be written");
+    let outcome = running.wait();
+    outcome.exited(134).says("task 1 (").says("exited with status 0 before it called LAPI_Init");
+    // Where nothing fails, and in programs that do not use LAPI, there is no message.
+    let outcome = Job::new("/bin/sh").procs(2).arg("-c").arg("exit 0").run();
+    assert_eq!(outcome.ok().stderr, "", "{outcome}");
+    let outcome = Job::new("/bin/sh").procs(2).arg("-c").arg("sleep $MP_CHILD; exit $MP_CHILD").run();
+    assert!(!outcome.exited(1).stderr.contains("task 0"), "{outcome}");
+}
+
 #[test]
 fn a_task_that_leaves_without_lapi_term_has_not_died() {
     let outcome = early(2, &["noterm"]).run();

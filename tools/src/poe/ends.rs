@@ -21,7 +21,8 @@ pub(super) struct Ends {
     /// How many tasks have ended in each way, and those of them that were not reported yet.
     alike: BTreeMap<String, (usize, Vec<usize>)>,
     collect_until: Option<Instant>,
-    /// What matters only if the job fails: tasks that left LAPI early, with status 0.
+    /// What matters only if the job fails: tasks that left LAPI early, with status 0, and those that had ended before any task used
+    /// LAPI.
     silent: Vec<Exit>,
 }
 
@@ -32,7 +33,7 @@ pub(super) struct Exit {
     pub name: String,
     pub program: String,
     pub status: u8,
-    /// The state of its use of LAPI, if the job uses that.
+    /// The state of its use of LAPI; `None` when no task of the job has used LAPI yet.
     pub stage: Option<Stage>,
 }
 
@@ -59,19 +60,19 @@ impl Ends {
             say(&format!("{} {}", exit.name, exit.end()));
         } else if self.level == 1 && !ending {
             if exit.status != 0 {
-                self.failed();
+                self.failed(exit.stage.is_some());
                 self.add(&exit);
-            } else if matches!(exit.stage, Some(Stage::Never | Stage::Enter | Stage::Ready)) {
+            } else if exit.stage != Some(Stage::Left) && exit.stage != Some(Stage::Failed) {
                 self.silent.push(exit);
             }
         }
     }
 
-    /// A signal has ended a task, by itself or because the job is being ended.
-    pub(super) fn killed(&mut self, name: &str, signal: i32, by_itself: bool) {
+    /// A signal has ended a task, by itself or because the job is being ended. `used`: the job uses LAPI.
+    pub(super) fn killed(&mut self, name: &str, signal: i32, by_itself: bool, used: bool) {
         if by_itself || self.level >= 2 {
             if by_itself && self.level == 1 {
-                self.failed();
+                self.failed(used);
             }
             self.summarize();
             say(&format!("{name} was ended by signal {signal} ({})", signal_name(signal)));
@@ -95,9 +96,14 @@ impl Ends {
         }
     }
 
-    /// The job has failed: what seemed harmless may be the cause.
-    fn failed(&mut self) {
-        for exit in std::mem::take(&mut self.silent) {
+    /// The job has failed: what seemed harmless may be the cause, if the job uses LAPI (`used`).
+    fn failed(&mut self, used: bool) {
+        if !used {
+            return;
+        }
+        for mut exit in std::mem::take(&mut self.silent) {
+            // It ended before the first of the others called LAPI_Init.
+            exit.stage.get_or_insert(Stage::Never);
             self.add(&exit);
         }
     }

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
 
+use openlapi::wire::launcher::WAITING_FOR_TASK;
+
 /// The lines that are folded: the library's own messages.
 const BEGINNING: &[u8] = b"LAPI: ";
 /// The number of different lines that are remembered; later ones are all shown.
@@ -33,7 +35,7 @@ impl Fold {
     pub(super) fn shows(&mut self, task: usize, line: &[u8]) -> bool {
         let own = format!("LAPI: task {task}: ");
         let key = match line.strip_prefix(own.as_bytes()) {
-            Some(rest) => [BEGINNING, rest].concat(),
+            Some(rest) => [BEGINNING, &common(rest)].concat(),
             None if line.starts_with(BEGINNING) => line.to_vec(),
             None => return true,
         };
@@ -82,6 +84,18 @@ impl Fold {
     }
 }
 
+/// What a line has in common with those of other tasks: when several tasks are late to LAPI_Init, the others wait for different ones of
+/// them, and for different numbers of them.
+fn common(line: &[u8]) -> Vec<u8> {
+    let awaited = || {
+        let rest = std::str::from_utf8(line).ok()?.strip_prefix(WAITING_FOR_TASK)?;
+        let rest = rest.trim_start_matches(|digit: char| digit.is_ascii_digit());
+        let clause = rest.split_once(" (and for ").map_or(rest.trim_end(), |(clause, _)| clause);
+        Some(format!("{WAITING_FOR_TASK}N{clause}\n").into_bytes())
+    };
+    awaited().unwrap_or_else(|| line.to_vec())
+}
+
 /// `task 3`, or `tasks 0, 2-7`, of numbers in ascending order.
 pub(super) fn tasks_named(tasks: &[usize]) -> String {
     const MOST: usize = 16;
@@ -111,6 +125,22 @@ pub(super) fn tasks_named(tasks: &[usize]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tasks_that_wait_for_different_tasks_say_so_once() {
+        let mut fold = Fold::default();
+        let mut shows = |task: usize, rest: &str| {
+            fold.shows(task, format!("LAPI: task {task}: {WAITING_FOR_TASK}{rest}\n").as_bytes())
+        };
+        assert!(shows(0, "900, which has not called LAPI_Init (and for 3 more)"));
+        assert!(!shows(1, "77, which has not called LAPI_Init (and for 12 more)"));
+        assert!(!shows(5, "8, which has not called LAPI_Init"));
+        assert!(shows(7, "9, which has called LAPI_Init, but cannot be reached"));
+        assert_eq!(
+            fold.summary(),
+            "poe: the same from tasks 1, 5 (LAPI: waiting for task N, which has not called LAPI_Init)\n"
+        );
+    }
 
     #[test]
     fn a_line_is_shown_as_often_as_one_task_writes_it() {

@@ -362,11 +362,11 @@ impl Job<'_> {
     }
 
     fn killed(&mut self, task: usize, signal: i32) {
-        self.reports.ended(task, How::Signal(signal as u8));
+        let used = self.reports.ended(task, How::Signal(signal as u8)).is_some();
         let by_itself = self.ending.as_ref().is_none_or(|ending| !ending.explains(signal));
         let name = self.name(task);
         self.pids[task] = 0;
-        self.ends.killed(&name, signal, by_itself);
+        self.ends.killed(&name, signal, by_itself, used);
         if self.ending.is_none() {
             self.status = self.status.max(128 + signal as u8);
             self.died();

@@ -6,7 +6,7 @@ use crate::job::ended;
 use crate::transport::shm::connection::Absence;
 use crate::transport::{PeerState, Task};
 use crate::wire::hello::{Hello, NO_EPOCH};
-use crate::wire::launcher::Stage;
+use crate::wire::launcher::{Stage, WAITING_FOR_TASK};
 use std::collections::btree_map::Entry;
 use std::time::Duration;
 
@@ -73,7 +73,8 @@ impl Calls {
             if self.place.info_level >= 1 {
                 let (first, rest) = (missed[0], missed.len() - 1);
                 let others = if rest == 0 { String::new() } else { format!(" (and for {rest} more)") };
-                log(format_args!("waiting for task {first}, which {}{others}", self.absence(first).why));
+                // `poe` shows this line once for all tasks: they may wait for different ones, and for different numbers.
+                log(format_args!("{WAITING_FOR_TASK}{first}, which {}{others}", self.absence(first).why));
             }
         }
     }
