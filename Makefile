@@ -9,7 +9,7 @@
 # make sanitize   unit tests and C programs under ThreadSanitizer and AddressSanitizer
 # make soak       every operation at once for SECONDS=60, while some of TASKS=8 are killed and started anew; SEED=n
 # make interop    programs of 32 and of 64 bits in one job (make LIB32=yes builds, make install LIB32=yes installs for both)
-# make bench      measure, beside the peers; bench-interrupt: interrupt mode; bench-instructions: the cost of small calls
+# make bench      measure, beside the peers; bench-net: between two hosts, which are network namespaces; bench-interrupt: interrupt mode; bench-instructions: the cost of small calls
 # make fuzz       feed the gather/scatter machine with anything, SECONDS=60 for each target
 # make install    PREFIX=/usr/local DESTDIR=
 # make uninstall  PREFIX=/usr/local DESTDIR=
@@ -43,7 +43,7 @@ SECONDS ?= 60
 TASKS ?= 8
 SEED ?=
 
-.PHONY: all library library32 compat catalogues interop deps demo demo-net test test-crowded check-all loom sanitize soak bench bench-interrupt bench-instructions fuzz install uninstall stage \
+.PHONY: all library library32 compat catalogues interop deps demo demo-net test test-crowded check-all loom sanitize soak bench bench-net bench-interrupt bench-instructions fuzz install uninstall stage \
 	deb deb-test clean
 all: library compat catalogues $(if $(RELEASE32),library32)
 
@@ -136,6 +136,11 @@ bench:
 	ci/deps.sh build bench
 	$(MAKE) stage
 	LAPI_STAGE="$(STAGE)" BENCH_BUILD="$(BUILD)/bench" benches/run.sh
+
+bench-net:
+	ci/deps.sh build net bench-net
+	$(MAKE) stage
+	LAPI_STAGE="$(STAGE)" BENCH_BUILD="$(BUILD)/bench/net" benches/net/run.sh
 
 bench-interrupt:
 	ci/deps.sh build

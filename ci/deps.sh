@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that are missing for the purposes named: build, test, net, slurm, bench, sanitize, instructions, interop, deb.
+# Installs the Debian packages that are missing for the purposes named: build, test, net, slurm, bench, bench-net, sanitize, instructions, interop, deb.
 set -eu
 
 missing=()
@@ -68,6 +68,14 @@ for purpose in "$@"; do
     bench)
         # The peer with which the library is compared.
         need libucx-dev compiles gcc ucp/api/ucp.h
+        ;;
+    bench-net)
+        # libfabric's headers and its fi_pingpong, and the two MPIs with which the library is compared.
+        need libfabric-dev compiles gcc rdma/fabric.h
+        need libfabric-bin command -v fi_pingpong
+        need libmpich-dev command -v mpicc.mpich
+        need libopenmpi-dev command -v mpicc.openmpi
+        need openmpi-bin command -v mpirun.openmpi
         ;;
     instructions)
         need valgrind command -v valgrind

@@ -24,5 +24,5 @@ pub mod secret;
 pub use connect::Connections;
 pub use hosts::Hosts;
 pub use identity::{Common, Identity};
-pub use join::{Joined, join};
+pub use join::{Joined, join, wishes};
 pub use openings::Openings;

@@ -6,6 +6,8 @@
 mod network;
 mod shared_memory;
 
+pub use network::wishes;
+
 use crate::abi::{LAPI_ERR_UNKNOWN, LAPI_SELF_DEV, LAPI_SHM_DEV, lapi_dev_t};
 use crate::base::thread::ThreadConfig;
 use crate::config::{self, Config, UseShm};

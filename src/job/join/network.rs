@@ -4,7 +4,7 @@ use super::{Joined, Place, shared_memory};
 use crate::abi::{
     LAPI_ERR_CSS_LOAD_FAILED, LAPI_ERR_SHM_SETUP, LAPI_ERR_UNKNOWN, LAPI_FABRIC_DEV, LAPI_SHM_DEV,
 };
-use crate::config::{self, Euilib, UseShm};
+use crate::config::{self, Config, Euilib, UseShm};
 use crate::error::{Error, Result};
 use crate::job::Hosts;
 use crate::job::exchange::{self, Exchange};
@@ -79,13 +79,18 @@ pub(super) fn open(place: &Place<'_>) -> Result<Joined> {
 /// The endpoint of this task, and its address.
 fn open_endpoint(place: &Place<'_>) -> Result<(Own, Vec<u8>)> {
     let Place { config, identity, .. } = *place;
-    let wishes = Wishes {
+    let wishes = wishes(config, identity.is_on_one_machine());
+    Fabric::open(FabricSettings { me: identity.task, tasks: identity.tasks, wishes })
+}
+
+/// Which provider the user wants. `one_machine`: all tasks of the job are on this machine.
+pub fn wishes(config: &Config, one_machine: bool) -> Wishes {
+    Wishes {
         provider: config.fabric_provider.clone(),
         domain: config.fabric_domain.clone().or_else(|| config.euidevice.clone().filter(is_named)),
         fabric: None,
-        one_machine: identity.is_on_one_machine(),
-    };
-    Fabric::open(FabricSettings { me: identity.task, tasks: identity.tasks, wishes })
+        one_machine,
+    }
 }
 
 /// MP_EUIDEVICE names a device, and not how many.

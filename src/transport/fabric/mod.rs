@@ -34,7 +34,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 
-pub use provider::{Choice, Wishes};
+pub use provider::{Choice, Wishes, preview, version};
 
 /// The longest body of a packet, in bytes.
 const MAX_BODY: usize = (16 << 10) - FRAME - HEAD_MAX;

@@ -140,6 +140,23 @@ enum Net {
     Six([u8; 16]),
 }
 
+/// The version of libfabric: major and minor number.
+///
+/// # Errors
+/// It is not installed: a sentence that names what to install.
+pub fn version() -> Result<(u32, u32), String> {
+    let version = libfabric_sys::Library::get()?.version();
+    Ok((version >> 16, version & 0xffff))
+}
+
+/// What a task would use: opens no endpoint.
+///
+/// # Errors
+/// libfabric is not installed, or nothing reaches the other tasks: a sentence with what there is.
+pub fn preview(wishes: &Wishes) -> Result<Choice, String> {
+    choose(wishes, super::LONGEST).map(|(_, choice)| choice)
+}
+
 /// Chooses; a message has at least `least` bytes.
 ///
 /// # Errors

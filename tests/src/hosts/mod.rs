@@ -275,7 +275,16 @@ impl Hosts {
             self.run(host, &["ip", "address", "add", &format!("{}/24", address(host, rail)), "dev", &name])?;
             self.run(host, &["ip", "link", "set", &name, "up"])?;
         }
-        Ok(())
+        (0..self.count()).try_for_each(|host| self.await_running(host, &name))
+    }
+
+    /// The kernel may take a second to mark an interface as running; libfabric does not list it before.
+    fn await_running(&self, host: usize, name: &str) -> Result<(), String> {
+        let script = format!(
+            "for i in $(seq 100); do ip -o link show {name} | grep -qE 'state (UP|UNKNOWN)' && exit 0; sleep 0.05; done; \
+             echo '{name} does not run' >&2; exit 1"
+        );
+        self.run(host, &["sh", "-c", &script])
     }
 
     fn run(&self, host: usize, words: &[&str]) -> Result<(), String> {

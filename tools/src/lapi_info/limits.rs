@@ -25,7 +25,7 @@ pub(super) fn all() -> Vec<Limit> {
         .map(|tasks| format!("{} for {tasks} tasks", mebibytes(segment::bytes(tasks) as u64)))
         .into();
     vec![
-        own("tasks of a job", MAX_TASKS.into(), "tasks", "with a network transport; none is built"),
+        own("tasks of a job", MAX_TASKS.into(), "tasks", "on several machines"),
         own("tasks on one machine", segment::MAX_TASKS.into(), "tasks", "by shared memory"),
         own("instances", env::INSTANCES as u64, "contexts", "that a task may have at a time (MAX_PORTS)"),
         own("message", LAPI_MAX_MSG_SZ, "bytes", "LAPI_MAX_MSG_SZ"),
@@ -51,7 +51,7 @@ pub(super) fn all() -> Vec<Limit> {
             }
         }),
         of_system(Resource::RLIMIT_MEMLOCK, "locked memory (ulimit -l)", "bytes", |_| {
-            "irrelevant to shared memory, which locks nothing".to_owned()
+            "irrelevant to shared memory; cards that register memory (verbs, efa) need it".to_owned()
         }),
         of_system(Resource::RLIMIT_AS, "address space (ulimit -v)", "bytes", |soft| {
             let fits = |tasks: &u32| segment::bytes(*tasks) as u64 * u64::from(*tasks) <= soft;

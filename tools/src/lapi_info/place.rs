@@ -10,13 +10,6 @@ pub(super) fn look(problems: &mut Vec<String>) -> Option<Place> {
     match Identity::from_env(&process_env) {
         Ok(found) => {
             let tasks_on_this_machine = found.common_count();
-            if !found.is_on_one_machine() {
-                problems.push(format!(
-                    "only {tasks_on_this_machine} of the job's {} tasks are on this machine, and no network transport \
-                     is built",
-                    found.tasks
-                ));
-            }
             let Identity { task, tasks, key, source, .. } = found;
             Some(Place { launcher: source, task, tasks, tasks_on_this_machine, key })
         }

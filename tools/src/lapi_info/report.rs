@@ -41,6 +41,17 @@ pub(super) struct Transport {
     /// Why it is usable or not.
     pub(super) reason: String,
     pub(super) checks: Vec<Check>,
+    /// Of libfabric: what would be used; none when nothing can be.
+    pub(super) chosen: Option<String>,
+    /// Of libfabric: what would not be used, in the order of preference.
+    pub(super) passed_over: Vec<PassedOver>,
+}
+
+/// A provider with domain and fabric that would not be used.
+#[derive(Serialize)]
+pub(super) struct PassedOver {
+    pub(super) name: String,
+    pub(super) reason: &'static str,
 }
 
 /// Something of the system that a transport uses, tried out.

@@ -95,6 +95,12 @@ fn write_transport(out: &mut String, transport: &Transport) {
         })
         .collect();
     table(out, &checks);
+    let passed_over: Vec<Vec<String>> = transport
+        .passed_over
+        .iter()
+        .map(|other| row([&format!("  not {}", other.name), "", other.reason]))
+        .collect();
+    table(out, &passed_over);
 }
 
 fn write_variables(out: &mut String, variables: &[Variable], verbose: bool) {

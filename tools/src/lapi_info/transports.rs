@@ -1,47 +1,95 @@
-//! The transports: shared memory, each part of it tried out, and those that are not built.
+//! The transports: shared memory, each part of it tried out; libfabric, with the provider that would be used; and what is not built.
 
 use std::io;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 
 use openlapi::base::asymmetric_barrier;
-use openlapi::config::{Config, ShmAttach, UseShm, process_env};
+use openlapi::config::{Config, Euilib, ShmAttach, UseShm, process_env};
+use openlapi::job::wishes;
+use openlapi::transport::fabric;
 use openlapi::transport::shm::Own;
 use openlapi::transport::shm::segment::Segment;
 use rustix::process::{PidfdFlags, getpid, pidfd_open};
 
 use super::probe::{self, Outcome};
 use super::refusal::explain;
-use super::report::{Check, Place, Transport};
+use super::report::{Check, PassedOver, Place, Transport};
 
 /// All of them. A job of one task needs none.
 pub(super) fn all(place: Option<&Place>, problems: &mut Vec<String>) -> Vec<Transport> {
-    let shared = shared_memory();
-    let tasks = place.map_or(1, |place| place.tasks);
-    if !shared.usable && tasks > 1 {
-        problems.push(format!("shared memory, which this job of {tasks} tasks needs: {}", shared.reason));
+    let config = Config::from_env(&process_env).ok();
+    let shared = shared_memory(config.as_ref());
+    let fabric = fabric(config.as_ref(), place);
+    if let Some(place) = place.filter(|place| place.tasks > 1) {
+        let uses_network = place.tasks_on_this_machine < place.tasks
+            || config.as_ref().is_some_and(|config| config.use_shm == UseShm::No);
+        let (needed, what) = if uses_network { (&fabric, "the network") } else { (&shared, "shared memory") };
+        if !needed.usable {
+            problems.push(format!("{what}, which this job of {} tasks needs: {}", place.tasks, needed.reason));
+        }
     }
-    vec![
-        shared,
-        unbuilt("UDP (MP_EUILIB=ip)", "UDP between machines"),
-        unbuilt("libfabric (MP_EUILIB=us)", "remote memory access by network adapters"),
-    ]
+    vec![shared, unbuilt("UDP (MP_EUILIB=ip)", "UDP between machines"), fabric]
 }
 
 fn unbuilt(name: &'static str, what: &str) -> Transport {
     let reason = format!("{what}: not in this version");
-    Transport { name, built: false, usable: false, reason, checks: Vec::new() }
+    Transport {
+        name,
+        built: false,
+        usable: false,
+        reason,
+        checks: Vec::new(),
+        chosen: None,
+        passed_over: Vec::new(),
+    }
 }
 
-fn shared_memory() -> Transport {
-    let asked = Config::from_env(&process_env).ok();
+/// libfabric and the provider that a task would use here. Without a job on this machine alone, the provider is one that reaches other
+/// machines.
+fn fabric(config: Option<&Config>, place: Option<&Place>) -> Transport {
+    let one_machine = place.is_some_and(|place| place.tasks > 1 && place.tasks_on_this_machine == place.tasks);
+    let version = fabric::version();
+    let preview = version.clone().and_then(|_| {
+        let wishes = config.map_or_else(Default::default, |config| wishes(config, one_machine));
+        fabric::preview(&wishes)
+    });
+    let mut checks = vec![check("libfabric", true, version.map(|(major, minor)| format!("{major}.{minor}")))];
+    if checks[0].works {
+        let chosen = preview.as_ref().map(|choice| choice.chosen.clone()).map_err(Clone::clone);
+        checks.push(check("provider", true, chosen));
+    }
+    let by_udp = config.is_some_and(|config| config.euilib == Some(Euilib::Ip));
+    let reason = match &preview {
+        Ok(_) if by_udp => "MP_EUILIB is ip".to_owned(),
+        Ok(choice) => format!("provider {}", choice.provider),
+        Err(why) => why.clone(),
+    };
+    let usable = preview.is_ok() && !by_udp;
+    let choice = preview.ok();
+    Transport {
+        name: "libfabric (MP_EUILIB=us)",
+        built: true,
+        usable,
+        reason,
+        checks,
+        chosen: choice.as_ref().map(|choice| choice.chosen.clone()),
+        passed_over: choice
+            .into_iter()
+            .flat_map(|choice| choice.passed_over)
+            .map(|(name, reason)| PassedOver { name, reason })
+            .collect(),
+    }
+}
+
+fn shared_memory(asked: Option<&Config>) -> Transport {
     let checks = vec![
         memory(),
         events(),
         sockets(),
         processes(),
         barriers(),
-        copies(asked.as_ref().map(|config| config.shm_attach)),
+        copies(asked.map(|config| config.shm_attach)),
     ];
     let missing: Vec<&str> =
         checks.iter().filter(|check| check.needed && !check.works).map(|check| check.name).collect();
@@ -58,7 +106,15 @@ fn shared_memory() -> Transport {
     } else {
         format!("works without: {}", lacking.join(", "))
     };
-    Transport { name: "shared memory", built: true, usable: !refused && missing.is_empty(), reason, checks }
+    Transport {
+        name: "shared memory",
+        built: true,
+        usable: !refused && missing.is_empty(),
+        reason,
+        checks,
+        chosen: None,
+        passed_over: Vec::new(),
+    }
 }
 
 /// The library's own memory files.
