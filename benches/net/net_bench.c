@@ -1,4 +1,4 @@
-/* The common part: see net_bench.h. Usage: PROGRAM [-t ms for each figure] [-o beginning of a pattern's name] */
+/* The common part: see net_bench.h. Usage: PROGRAM [-t ms for each figure] [-o beginning of a pattern's name] [-s size] */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -118,19 +118,22 @@ int main(int argc, char **argv)
     static const size_t sizes[] = {8, 64, 512, 4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB};
     double budget_us = 20000;
     const char *only = "";
+    size_t size = 0;
     int option;
     net_source = aligned_alloc(4096, LARGEST);
     net_target = aligned_alloc(4096, LARGEST);
     if (!net_source || !net_target)
         net_die("no memory");
     rank = system_start(&argc, &argv);
-    while ((option = getopt(argc, argv, "t:o:")) != -1) {
+    while ((option = getopt(argc, argv, "t:o:s:")) != -1) {
         if (option == 't' && atof(optarg) > 0)
             budget_us = atof(optarg) * 1000;
         else if (option == 'o')
             only = optarg;
+        else if (option == 's')
+            size = strtoul(optarg, NULL, 10);
         else
-            net_die("usage: %s [-t ms for each figure] [-o beginning of a pattern's name]", argv[0]);
+            net_die("usage: %s [-t ms for each figure] [-o beginning of a pattern's name] [-s size]", argv[0]);
     }
     pin();
     for (size_t at = 0; at < LARGEST; at++)
@@ -138,7 +141,8 @@ int main(int argc, char **argv)
     memset(net_target, 0, LARGEST);
     for (const struct pattern *p = system_patterns; p->name; p++)
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes && strncmp(p->name, only, strlen(only)) == 0; i++)
-            figure(p, sizes[i], budget_us);
+            if (size == 0 || size == sizes[i])
+                figure(p, sizes[i], budget_us);
     system_meet();
     system_end();
     return 0;

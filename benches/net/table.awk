@@ -12,16 +12,16 @@ function median(values, n,    sorted, i, j, value) {
 }
 
 # Microseconds; -1: not measured.
-function figure(system, pattern, size,    r, n, values) {
+function figure(who, pattern, size,    r, n, values) {
     for (r = 1; r <= rounds; r++)
-        if ((system, r, pattern, size) in taken) values[++n] = taken[system, r, pattern, size]
+        if ((who, r, pattern, size) in taken) values[++n] = taken[who, r, pattern, size]
     return n ? median(values, n) : -1
 }
 
-function ratio(system, pattern, other, its, size,    r, n, values) {
+function ratio(who, pattern, other, its, size,    r, n, values) {
     for (r = 1; r <= rounds; r++)
-        if (((system, r, pattern, size) in taken) && ((other, r, its, size) in taken))
-            values[++n] = taken[system, r, pattern, size] / taken[other, r, its, size]
+        if (((who, r, pattern, size) in taken) && ((other, r, its, size) in taken))
+            values[++n] = taken[who, r, pattern, size] / taken[other, r, its, size]
     return n ? median(values, n) : -1
 }
 

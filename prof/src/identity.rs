@@ -1,12 +1,16 @@
 //! The number of this task, how many there are, and when the task began: known from the first LAPI_Init on.
 
 use openlapi::base::clock;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 /// The number of this task; meaningless before the first LAPI_Init.
 static TASK: AtomicU32 = AtomicU32::new(0);
 /// How many tasks there are; 0 before the first LAPI_Init.
 static TASKS: AtomicU32 = AtomicU32::new(0);
+/// The tasks with which this one uses shared memory, itself included; null before the first LAPI_Init. A list is never freed: another
+/// thread may read it.
+static SHARING: AtomicPtr<Vec<u32>> = AtomicPtr::new(null_mut());
 static TICKS: AtomicU64 = AtomicU64::new(0);
 static MONOTONIC: AtomicU64 = AtomicU64::new(0);
 static REALTIME: AtomicU64 = AtomicU64::new(0);
@@ -18,8 +22,9 @@ pub fn begin() {
     TICKS.store(clock::ticks(), Ordering::Relaxed);
 }
 
-/// Sets the number of this task, and how many there are.
-pub fn set(task: u32, tasks: u32) {
+/// Sets the number of this task, how many there are, and with which of them this one uses shared memory.
+pub fn set(task: u32, tasks: u32, sharing: Vec<u32>) {
+    SHARING.store(Box::into_raw(Box::new(sharing)), Ordering::Release);
     TASK.store(task, Ordering::Relaxed);
     TASKS.store(tasks, Ordering::Relaxed);
 }
@@ -39,6 +44,13 @@ pub fn origin() -> u64 {
 /// The number of this task.
 pub fn task() -> u32 {
     TASK.load(Ordering::Relaxed)
+}
+
+/// Whether this task and that one use shared memory, or are the same.
+pub fn shares_memory(task: u32) -> bool {
+    // SAFETY: null, or made from a box and never freed.
+    let sharing = unsafe { SHARING.load(Ordering::Acquire).as_ref() };
+    sharing.is_none_or(|sharing| sharing.contains(&task))
 }
 
 /// How many tasks there are; 0 before the first LAPI_Init.

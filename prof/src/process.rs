@@ -33,11 +33,11 @@ pub fn before_init() {
     part::remove_stale(OPEN.load(Ordering::Relaxed) == 0);
 }
 
-/// After a LAPI_Init that succeeded.
-pub fn opened(task: u32, tasks: u32) {
+/// After a LAPI_Init that succeeded. `sharing` returns the tasks with which this one uses shared memory.
+pub fn opened(task: u32, tasks: u32, sharing: impl FnOnce() -> Vec<u32>) {
     let first = identity::tasks() == 0;
     if first {
-        identity::set(task, tasks);
+        identity::set(task, tasks, sharing());
         record::reserve();
         if settings::get().out.is_some() {
             record::EVENTS.open(settings::get().events);

@@ -4,7 +4,7 @@ use crate::calls::Class;
 use serde::{Deserialize, Serialize};
 
 /// The number of this form.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 
 /// All that a task has seen.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -93,6 +93,8 @@ pub struct Link {
     pub origin: u32,
     /// The task that it has named.
     pub target: u32,
+    /// The two use the network; otherwise shared memory, or they are one task.
+    pub network: bool,
     /// Puts of every kind.
     pub put: Moved,
     /// Gets of every kind.
@@ -103,6 +105,13 @@ pub struct Link {
     pub rmw: Moved,
     /// By size.
     pub sizes: Vec<SizeCount>,
+}
+
+impl Link {
+    /// Each kind.
+    pub fn moved(&self) -> [&Moved; 4] {
+        [&self.put, &self.get, &self.am, &self.rmw]
+    }
 }
 
 /// Transfers of one kind.

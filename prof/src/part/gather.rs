@@ -120,6 +120,7 @@ fn links(span: &Span) -> Vec<Link> {
             let link = link.get_or_insert_with(|| Link {
                 origin: identity::task(),
                 target,
+                network: !identity::shares_memory(target),
                 put: nothing,
                 get: nothing,
                 am: nothing,

@@ -6,7 +6,7 @@ mod files;
 mod gather;
 mod table;
 
-pub use data::{Link, Part, SiteRow, SizeCount};
+pub use data::{Link, Moved, Part, SiteRow, SizeCount};
 pub use files::{count, parts, write, write_whole};
 pub use gather::gather;
 

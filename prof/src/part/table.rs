@@ -28,6 +28,7 @@ pub fn table(part: &Part) -> String {
         rows(&mut text, "handler", "function", &handlers);
     }
     links(&mut text, &part.links);
+    ways(&mut text, &part.links);
     sizes(&mut text, &part.links);
     if part.untimed != 0 {
         let _ = writeln!(text, "  {} handlers were not timed: too many at once", part.untimed);
@@ -63,7 +64,8 @@ fn rows(text: &mut String, what: &str, place: &str, rows: &[&SiteRow]) {
 
 fn links(text: &mut String, links: &[Link]) {
     for link in links.iter().take(SHOWN) {
-        let _ = write!(text, "  with task {}:", link.target);
+        let way = if link.network { " (network)" } else { "" };
+        let _ = write!(text, "  with task {}{way}:", link.target);
         let kinds = [("put", link.put), ("get", link.get), ("am", link.am), ("rmw", link.rmw)];
         for (kind, Moved { count, bytes, .. }) in kinds.into_iter().filter(|(_, moved)| moved.count != 0) {
             let _ = write!(text, " {kind} {count} of {bytes} bytes;");
@@ -73,6 +75,20 @@ fn links(text: &mut String, links: &[Link]) {
     }
     if links.len() > SHOWN {
         let _ = writeln!(text, "  and with {} tasks more", links.len() - SHOWN);
+    }
+}
+
+/// Local and remote traffic apart, where there is remote traffic.
+fn ways(text: &mut String, links: &[Link]) {
+    if !links.iter().any(|link| link.network) {
+        return;
+    }
+    for (way, network) in [("shared memory", false), ("the network", true)] {
+        let of_way = links.iter().filter(|link| link.network == network);
+        let (count, bytes) = of_way
+            .flat_map(Link::moved)
+            .fold((0, 0), |sum, moved| (sum.0 + moved.count, sum.1 + moved.bytes));
+        let _ = writeln!(text, "  by {way}: {count} transfers of {bytes} bytes");
     }
 }
 

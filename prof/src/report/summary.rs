@@ -1,7 +1,7 @@
 //! The report as data: DIR/report.json.
 
 use crate::calls::Class;
-use crate::part::{Link, Part, SiteRow, SizeCount};
+use crate::part::{Link, Moved, Part, SiteRow, SizeCount};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -33,6 +33,10 @@ pub struct Report {
     pub handlers: Vec<SiteRow>,
     /// The communication matrix: every pair of an origin and a target between which something was moved.
     pub links: Vec<Link>,
+    /// What was moved within hosts, by shared memory or within a task.
+    pub local: Moved,
+    /// What was moved between hosts, by the network.
+    pub remote: Moved,
     /// Transfers by size, for each kind.
     pub sizes: BTreeMap<String, Vec<SizeCount>>,
     /// Calls in the course of time.
@@ -112,6 +116,8 @@ impl Report {
             })),
             sites: together(calls().cloned()),
             handlers: together(all().filter(|row| row.class == "handler").cloned()),
+            local: moved(parts, false),
+            remote: moved(parts, true),
             links: parts.iter().flat_map(|part| part.links.iter().cloned()).collect(),
             sizes,
             timeline: timeline(parts, started, wall),
@@ -154,6 +160,16 @@ impl Task {
             untimed: part.untimed,
         }
     }
+}
+
+/// Everything that was moved by the network, or otherwise.
+fn moved(parts: &[Part], network: bool) -> Moved {
+    let links = parts.iter().flat_map(|part| &part.links).filter(|link| link.network == network);
+    links.flat_map(Link::moved).fold(Moved::default(), |sum, moved| Moved {
+        count: sum.count + moved.count,
+        bytes: sum.bytes + moved.bytes,
+        time: sum.time + moved.time,
+    })
 }
 
 /// Rows of the same call and place made one, the longest time first. An address without a name is the same place in all tasks:

@@ -21,7 +21,7 @@ impl LAPI_Init {
             // SAFETY: the call has filled it in.
             let hndl = unsafe { *self.hndl };
             // The call is recorded after this, which begins to record.
-            process::opened(asked(hndl, TASK_ID), asked(hndl, NUM_TASKS));
+            process::opened(asked(hndl, TASK_ID), asked(hndl, NUM_TASKS), || sharing(hndl));
         }
         record(Seen { call: Self::CALL, site, start, end: ticks(), good: code == LAPI_SUCCESS, traffic });
         code
@@ -68,6 +68,14 @@ impl LAPI_Addr_get {
         }
         code
     }
+}
+
+/// The tasks with which this one uses shared memory, itself included.
+fn sharing(hndl: lapi_handle_t) -> Vec<u32> {
+    let mut tasks = vec![0; asked(hndl, QUERY_SHM_NUM_TASKS) as usize];
+    // SAFETY: this query codes as many ints as the one before says.
+    let code = unsafe { LAPI_Qenv { hndl, query: QUERY_SHM_TASKS, ret_val: tasks.as_mut_ptr() }.make() };
+    if code == LAPI_SUCCESS { tasks.into_iter().map(|task: i32| task as u32).collect() } else { Vec::new() }
 }
 
 fn asked(hndl: lapi_handle_t, query: lapi_query_t) -> u32 {

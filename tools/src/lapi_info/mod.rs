@@ -5,6 +5,7 @@
 //! [`Report`] holds it, [`text`] writes it for people, `serde_json` for programs.
 
 mod limits;
+mod network;
 mod place;
 mod probe;
 mod refusal;
@@ -25,8 +26,10 @@ const HELP: &str = "\
 lapi_info: the settings in effect on this machine, and what works for LAPI here
 
 usage: lapi_info [--json] [--verbose]
+       lapi_info --network [--json]
 
   --json         for programs: one JSON object
+  --network      as a job on several hosts: latency and bandwidth between them
   -v, --verbose  also what each variable means
   -h, --help     this text
   --version      the version
@@ -34,15 +37,17 @@ usage: lapi_info [--json] [--verbose]
 The exit status is 0 when LAPI_Init would succeed here, 1 when it would fail (the output ends with the reasons), and 2
 when the arguments are invalid.
 
-Run it as the program would be run (poe lapi_info -procs 2, srun lapi_info) to see what a task sees.
+Run it as the program would be run (poe lapi_info -procs 2, srun lapi_info) to see what a task sees. With --network
+(poe lapi_info --network -hostfile hosts) it is 1 when the job is on one host, or data arrived wrong.
 ";
 
 /// Runs `lapi_info` with the arguments that follow its name.
 pub fn main(arguments: Vec<OsString>) -> ExitCode {
-    let (mut json, mut verbose) = (false, false);
+    let (mut json, mut verbose, mut network) = (false, false, false);
     for argument in &arguments {
         match argument.to_str() {
             Some("--json") => json = true,
+            Some("--network") => network = true,
             Some("-v" | "--verbose") => verbose = true,
             Some("-h" | "--help") => return print(HELP, ExitCode::SUCCESS),
             Some("--version") => return print(&format!("lapi_info {VERSION}\n"), ExitCode::SUCCESS),
@@ -52,6 +57,9 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
                 return ExitCode::from(2);
             }
         }
+    }
+    if network {
+        return network::main(json);
     }
     let report = report();
     let status = ExitCode::from(u8::from(!report.problems.is_empty()));

@@ -131,11 +131,11 @@ fn write_variables(out: &mut String, variables: &[Variable], verbose: bool) {
     }
 }
 
-fn row<const N: usize>(cells: [&str; N]) -> Vec<String> {
+pub(super) fn row<const N: usize>(cells: [&str; N]) -> Vec<String> {
     cells.map(str::to_owned).into()
 }
 
-fn table(out: &mut String, rows: &[Vec<String>]) {
+pub(super) fn table(out: &mut String, rows: &[Vec<String>]) {
     for line in aligned(rows) {
         let _ = writeln!(out, "  {line}");
     }
