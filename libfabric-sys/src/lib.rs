@@ -69,7 +69,10 @@ impl Library {
         LIBRARY.get_or_init(Self::open).as_ref().map_err(String::as_str)
     }
 
-    #[expect(clippy::missing_transmute_annotations, reason = "the type of each field says what its symbol is")]
+    #[expect(
+        clippy::missing_transmute_annotations,
+        reason = "the type of each field says what its symbol is"
+    )]
     fn open() -> Result<Self, String> {
         // SAFETY: libfabric's constructors have no conditions.
         let file = unsafe { libloading::Library::new(FILE) }
