@@ -83,6 +83,30 @@ void **t_addresses(void *mine) {
     return table;
 }
 
+/* Whether the harness has placed the tasks so. */
+static int transport_is(const char *name) {
+    const char *transport = getenv("TEST_TRANSPORT");
+    return transport != NULL && strcmp(transport, name) == 0;
+}
+
+int t_rounds(int rounds) {
+    return transport_is("fabric") || transport_is("hybrid") ? (rounds + 19) / 20 : rounds;
+}
+
+void t_sharing(int task, int *from, int *to) {
+    int half = (t_tasks + 1) / 2;
+    *from = 0;
+    *to = t_tasks;
+    if (transport_is("fabric")) {
+        *from = task;
+        *to = task + 1;
+    } else if (transport_is("hybrid") && t_tasks > 1) {
+        /* Blocks on two hosts, of which the first has one task more. */
+        *from = task < half ? 0 : half;
+        *to = task < half ? half : t_tasks;
+    }
+}
+
 int t_value(lapi_cntr_t *cntr) {
     int value = -1;
     OK(LAPI_Getcntr(t_hndl, cntr, &value));

@@ -66,6 +66,10 @@ int t_wait(lapi_cntr_t *cntr, int val);          /* LAPI_Waitcntr; returns the r
 void t_wait_exact(lapi_cntr_t *cntr, int val);   /* LAPI_Waitcntr; the remaining value must be 0 */
 void t_probe_until(volatile int *flag, int val); /* LAPI_Probe until *flag >= val */
 lapi_long_t t_long(const void *pointer);
+/* How many rounds a test has: fewer over the network (TEST_TRANSPORT), where a round trip takes a hundred times as long. */
+int t_rounds(int rounds);
+/* The tasks that share memory with this one according to how the harness has placed them: from *from to *to - 1. */
+void t_sharing(int task, int *from, int *to);
 
 /* Numbers from a seed (splitmix64). */
 uint64_t t_random(uint64_t *state);

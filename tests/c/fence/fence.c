@@ -166,7 +166,7 @@ static void mixed(int rounds) {
 
 int main(int argc, char **argv) {
     const char *which = argc == 3 ? argv[1] : "";
-    int rounds = argc == 3 ? atoi(argv[2]) : 0;
+    int rounds = argc == 3 ? t_rounds(atoi(argv[2])) : 0;
     t_init();
     CHECK(t_tasks <= 16);
     ins = t_addresses(in);

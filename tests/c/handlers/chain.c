@@ -12,7 +12,7 @@
  */
 #include "../common/ltest.h"
 
-enum { LINKS = 100000 };
+static int links = 100000;
 
 static int tgt, depth, deepest, inside;
 static volatile int called, arrivals, over;
@@ -43,13 +43,13 @@ static void sent(lapi_handle_t *hndl, void *param, lapi_sh_info_t *info) {
     CHECK_EQ(*hndl, t_hndl);
     CHECK_PTR(param, &called);
     CHECK_EQ(info->reason, LAPI_SUCCESS);
-    if (++called < LINKS) start();
+    if (++called < links) start();
     leave();
 }
 
 static void got(lapi_handle_t *hndl, void *param) {
     (void)hndl, (void)param;
-    if (__atomic_add_fetch(&called, 1, __ATOMIC_ACQ_REL) < LINKS) start();
+    if (__atomic_add_fetch(&called, 1, __ATOMIC_ACQ_REL) < links) start();
 }
 
 static void *arrived(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong *msg_len, compl_hndlr_t **comp_h,
@@ -111,12 +111,12 @@ static void start(void) {
 
 static void chain(void) {
     start();
-    while (called < LINKS) OK(LAPI_Probe(t_hndl));
+    while (called < links) OK(LAPI_Probe(t_hndl));
     t_fence();
-    CHECK_EQ(called, LINKS);
+    CHECK_EQ(called, links);
     if (strcmp(which, "get") != 0) CHECK_EQ(deepest, 1);
-    if (strcmp(which, "am") == 0) CHECK_EQ(arrivals, LINKS);
-    if (strcmp(which, "rmw") == 0) CHECK_EQ(in, LINKS);
+    if (strcmp(which, "am") == 0) CHECK_EQ(arrivals, links);
+    if (strcmp(which, "rmw") == 0) CHECK_EQ(in, links);
     else if (strcmp(which, "get") != 0) CHECK_EQ(in, 77);
 }
 
@@ -124,7 +124,7 @@ static void chain(void) {
 static void begin(lapi_handle_t *hndl, void *param) {
     (void)hndl, (void)param;
     start();
-    while (called < LINKS) OK(LAPI_Probe(t_hndl));
+    while (called < links) OK(LAPI_Probe(t_hndl));
     over = 1;
 }
 
@@ -139,7 +139,7 @@ static void thread(void) {
     OK(LAPI_Amsend(t_hndl, (uint)t_me, (void *)begins, NULL, 0, NULL, 0, NULL, NULL, NULL));
     while (!over) OK(LAPI_Probe(t_hndl));
     t_fence();
-    CHECK_EQ(called, LINKS);
+    CHECK_EQ(called, links);
     CHECK_EQ(deepest, 1);
 }
 
@@ -245,6 +245,7 @@ static void ended(void) {
 }
 
 int main(int argc, char **argv) {
+    links = t_rounds(links);
     CHECK_EQ(argc, 3);
     which = argv[1];
     if (strcmp(which, "thread") == 0) {

@@ -190,13 +190,13 @@ static void blocking(void) {
 
 /* --- replies --- */
 
-enum { ROUNDS = 40000 };
+static int rounds = 40000;
 
 static void answer(lapi_handle_t *hndl, void *info) {
     long count = (long)info & 0xffffff, src = (long)info >> 24;
     int head[2] = {t_me, (int)count + 1};
     __atomic_fetch_add(&answered, 1, __ATOMIC_RELEASE);
-    if (count < ROUNDS)
+    if (count < rounds)
         OK(LAPI_Amsend(*hndl, (uint)src, handlers[src], head, sizeof head, NULL, 0, NULL, NULL, NULL));
     else
         __atomic_fetch_add(&completed, 1, __ATOMIC_RELEASE);
@@ -219,7 +219,7 @@ static void replies(void) {
     uint tgt = (uint)((t_me + 1) % t_tasks);
     handlers = t_addresses((void *)asked);
     t_fence();
-    /* Message 1 goes out here, the handlers of both sides send 2 to ROUNDS in turn. */
+    /* Message 1 goes out here, the handlers of both sides send 2 to rounds in turn. */
     OK(LAPI_Amsend(t_hndl, tgt, handlers[tgt], head, sizeof head, NULL, 0, NULL, NULL, NULL));
     until(&completed, 1);
     t_fence();
@@ -320,6 +320,7 @@ static void rmw(void) {
 int main(int argc, char **argv) {
     const char *which = argc == 2 ? argv[1] : "";
     lapi_info_t info;
+    rounds = t_rounds(rounds);
     bzero(&info, sizeof info);
     if (strcmp(which, "parallel") == 0) info.num_compl_hndlr_thr = 4;
     t_init_with(&info);

@@ -7,7 +7,9 @@
 #include "../common/ltest.h"
 
 
-enum { ROUNDS = 5000, HANDLES = 2 };
+enum { HANDLES = 2 };
+
+static int rounds = 5000;
 
 static lapi_handle_t h[HANDLES];
 static const char *which;
@@ -57,7 +59,7 @@ static void *header(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong *msg_
 
 static void *thread(void *param) {
     int mine = *(int *)param, i;
-    for (i = 0; i < ROUNDS; i++) {
+    for (i = 0; i < rounds; i++) {
         if (strcmp(which, "sent") == 0) {
             lapi_xfer_t xfer;
             bzero(&xfer, sizeof xfer);
@@ -71,10 +73,10 @@ static void *thread(void *param) {
         } else OK(LAPI_Amsend(h[mine], (uint)t_me, (void *)header, NULL, 0, NULL, 0, NULL, NULL, NULL));
     }
     /* The other thread may wait for it. */
-    __atomic_fetch_add(&begun[mine], ROUNDS, __ATOMIC_ACQ_REL);
-    while (begun[mine] < 2 * ROUNDS) OK(LAPI_Probe(h[mine]));
+    __atomic_fetch_add(&begun[mine], rounds, __ATOMIC_ACQ_REL);
+    while (begun[mine] < 2 * rounds) OK(LAPI_Probe(h[mine]));
     __atomic_fetch_add(&rounds_over, 1, __ATOMIC_ACQ_REL);
-    while (rounds_over < HANDLES || counted < HANDLES * ROUNDS) OK(LAPI_Probe(h[mine]));
+    while (rounds_over < HANDLES || counted < HANDLES * rounds) OK(LAPI_Probe(h[mine]));
     return NULL;
 }
 
@@ -84,10 +86,10 @@ static void run_threads(void) {
     for (i = 0; i < HANDLES; i++) CHECK_EQ(pthread_create(&threads[i], NULL, thread, &numbers[i]), 0);
     for (i = 0; i < HANDLES; i++) CHECK_EQ(pthread_join(threads[i], NULL), 0);
     for (i = 0; i < HANDLES; i++) {
-        OK(LAPI_Waitcntr(h[1 - i], &cmpl[i], 2 * ROUNDS, &left));
+        OK(LAPI_Waitcntr(h[1 - i], &cmpl[i], 2 * rounds, &left));
         CHECK_EQ(left, 0);
     }
-    CHECK_EQ(counted, HANDLES * ROUNDS);
+    CHECK_EQ(counted, HANDLES * rounds);
     for (i = 0; i < HANDLES; i++) OK(LAPI_Gfence(h[i]));
     for (i = 0; i < HANDLES; i++) CHECK_EQ(in[i], 5);
 }
@@ -131,6 +133,7 @@ static void calls(void) {
 int main(int argc, char **argv) {
     int i;
     CHECK_EQ(argc, 2);
+    rounds = t_rounds(rounds);
     which = argv[1];
     t_init();
     h[0] = t_hndl;
