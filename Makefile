@@ -4,7 +4,8 @@
 # make demo-net   the same samples, with their tasks on two hosts, which are network namespaces of this machine
 # make test       everything that must hold: formatting, lints, all tests
 # make test-crowded  the tests of the library's behaviour with LAPI_SPIN=0, on 2 processors, with 16 tasks where any number will do
-# make check-all  test, test-crowded, sanitize, interop, deb-test, soak (10 minutes), fuzz (1 minute each), and a summary
+# make test-net   the tests of the library's behaviour over the network: on this machine alone, and on two hosts (namespaces)
+# make check-all  test, test-crowded, test-net, sanitize, interop, deb-test, soak (10 minutes), fuzz (1 minute each), and a summary
 # make loom       the models of the lock-free parts, in every order of their threads (part of make test)
 # make sanitize   unit tests and C programs under ThreadSanitizer and AddressSanitizer
 # make soak       every operation at once for SECONDS=60, while some of TASKS=8 are killed and started anew; SEED=n
@@ -43,7 +44,7 @@ SECONDS ?= 60
 TASKS ?= 8
 SEED ?=
 
-.PHONY: all library library32 compat catalogues interop deps demo demo-net test test-crowded check-all loom sanitize soak bench bench-net bench-interrupt bench-instructions fuzz install uninstall stage \
+.PHONY: all library library32 compat catalogues interop deps demo demo-net test test-crowded test-net check-all loom sanitize soak bench bench-net bench-interrupt bench-instructions fuzz install uninstall stage \
 	deb deb-test clean
 all: library compat catalogues $(if $(RELEASE32),library32)
 
@@ -108,6 +109,11 @@ test-crowded:
 	ci/deps.sh build test
 	$(MAKE) stage
 	LAPI_STAGE="$(STAGE)" ci/test-crowded.sh
+
+test-net:
+	ci/deps.sh build test net
+	$(MAKE) stage
+	LAPI_STAGE="$(STAGE)" ci/test-net.sh
 
 # The other targets in turn: SECONDS is for soak and fuzz alone, and theirs here.
 check-all:

@@ -1,0 +1,194 @@
+//! Jobs over the network: alone on one machine, and beside shared memory on two hosts.
+//!
+//! `make test-net` (ci/test-net.sh) runs the other test files the same way, by `TEST_TRANSPORT`; here are the tests that need a
+//! network, and a few programs of each family, so that `make test` sees both transports.
+
+#[expect(dead_code, reason = "every job here chooses its transport")]
+mod ltest;
+
+use ltest::{job, passed, program};
+use openlapi_tests::{Hosts, Job, Launcher, Layout, Outcome, has_fabric, on_network, skipped};
+
+const PROVIDER: &str = "tcp;ofi_rxm";
+const NO_ENV_VAR: u32 = 510;
+const SHM_SETUP: u32 = 439;
+const CSS_LOAD_FAILED: u32 = 404;
+
+/// Programs of each family that take a second or two, with arguments.
+const SELECTION: [(&str, &str); 13] = [
+    ("data/sizes", "put 262144"),
+    ("data/sizes", "get 262144"),
+    ("data/sizes", "am 262144"),
+    ("data/sizes", "xput 262144"),
+    ("data/align", "put 9001"),
+    ("data/rmw", "values"),
+    ("data/rmw", "storm"),
+    ("stress/storm", "11 1000 1000 1 65536"),
+    ("fence/fence", "gfence 500"),
+    ("fence/fence", "mixed 60"),
+    ("address/address", "exchange"),
+    ("env/query", "statistics"),
+    ("env/query", "defaults"),
+];
+
+/// Whether libfabric is here and the tests may choose the transport; says so where not.
+fn can(what: &str) -> bool {
+    if !has_fabric() {
+        skipped(what, "libfabric.so.1 is not installed");
+        return false;
+    }
+    !on_network(what, "the test chooses the transport itself")
+}
+
+/// Two hosts, or a loud end of the test.
+fn hosts(what: &str, own_tmp: bool) -> Option<Hosts> {
+    if !can(what) {
+        return None;
+    }
+    if Launcher::Hydra.command().is_none() && Launcher::OpenMpi.command().is_none() {
+        skipped(what, "neither mpiexec.hydra nor mpirun is installed");
+        return None;
+    }
+    Hosts::with(Layout { hosts: 2, rails: 1, own_tmp }).map_err(|why| skipped(what, &why)).ok()
+}
+
+/// The job on the network of this machine.
+fn fabric(job: Job) -> Job {
+    job.env("LAPI_USE_SHM", "no").env("LAPI_FABRIC_PROVIDER", PROVIDER).env("TEST_TRANSPORT", "fabric")
+}
+
+/// The job of this many tasks on two hosts.
+fn hybrid(hosts: &Hosts, tasks: usize, job: Job) -> Job {
+    hosts.place(tasks, job.env("LAPI_FABRIC_PROVIDER", PROVIDER).env("TEST_TRANSPORT", "hybrid"))
+}
+
+/// A job whose LAPI_Init must return this code in each task.
+fn refused(code: u32, tasks: usize) -> Job {
+    job("init/init", tasks, &format!("code {code}")).env("MP_INFOLEVEL", "1")
+}
+
+#[test]
+fn a_selection_on_one_machine() {
+    if can("programs on the network of one machine") {
+        for (name, args) in SELECTION {
+            for tasks in [2, 4] {
+                passed(&fabric(job(name, tasks, args)).deadline(120).run(), tasks);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_selection_on_two_hosts() {
+    let Some(hosts) = hosts("programs on two hosts", false) else { return };
+    for (name, args) in SELECTION {
+        for tasks in [2, 4] {
+            passed(&hybrid(&hosts, tasks, job(name, tasks, args)).deadline(120).run(), tasks);
+        }
+    }
+    assert!(hosts.are_empty(), "left behind: {:?}", hosts.processes());
+}
+
+/// 2 and 3 tasks: on the second host there is one task, which shares memory with no other.
+#[test]
+fn hosts_with_different_numbers_of_tasks() {
+    let Some(hosts) = hosts("hosts with different numbers of tasks", false) else { return };
+    for (name, args) in [("env/query", "defaults"), ("env/query", "statistics"), ("data/sizes", "put 65536")] {
+        for tasks in [3, 5] {
+            passed(&hybrid(&hosts, tasks, job(name, tasks, args)).run(), tasks);
+        }
+    }
+}
+
+#[test]
+fn no_shared_memory_on_two_hosts() {
+    let Some(hosts) = hosts("LAPI_USE_SHM=no on two hosts", false) else { return };
+    for args in ["defaults", "statistics"] {
+        let job = hosts.place(4, fabric(job("env/query", 4, args)));
+        passed(&job.run(), 4);
+    }
+}
+
+#[test]
+fn shared_memory_alone_is_refused_on_two_hosts() {
+    let Some(hosts) = hosts("LAPI_USE_SHM=only on two hosts", false) else { return };
+    let outcome = hybrid(&hosts, 4, refused(SHM_SETUP, 4).env("LAPI_USE_SHM", "only")).run();
+    passed(&outcome, 4);
+    outcome.says("2 hosts for 4 tasks, and LAPI_USE_SHM=only");
+}
+
+#[test]
+fn udp_is_refused() {
+    let Some(hosts) = hosts("MP_EUILIB=ip on two hosts", false) else { return };
+    let outcome = hybrid(&hosts, 2, refused(CSS_LOAD_FAILED, 2).env("MP_EUILIB", "ip")).run();
+    passed(&outcome, 2);
+    outcome.says("MP_EUILIB=ip: UDP is not built");
+    passed(&hybrid(&hosts, 2, job("init/init", 2, "plain 1").env("MP_EUILIB", "us")).run(), 2);
+}
+
+#[test]
+fn an_unknown_provider_is_refused() {
+    let unknown = |tasks| refused(CSS_LOAD_FAILED, tasks).env("LAPI_FABRIC_PROVIDER", "psm9").deadline(15);
+    let check = |outcome: &Outcome| {
+        passed(outcome, 2);
+        outcome.says("psm9");
+        outcome.says(PROVIDER);
+    };
+    if can("an unknown provider") {
+        check(&unknown(2).env("LAPI_USE_SHM", "no").run());
+    }
+    if let Some(hosts) = hosts("an unknown provider on two hosts", false) {
+        check(&hosts.place(2, unknown(2)).run());
+    }
+}
+
+/// In a namespace of processes of its own, with its own /tmp, each task is process 1.
+#[test]
+fn containers_on_one_machine_use_the_network() {
+    let what = "containers";
+    let Some(hosts) = hosts(what, true) else { return };
+    if Launcher::Hydra.command().is_none() {
+        return skipped(what, "mpiexec.hydra is not installed");
+    }
+    let contained = |program| {
+        let job = hosts.launch(Launcher::Hydra, 2, "unshare").env("LAPI_FABRIC_PROVIDER", PROVIDER);
+        ["--pid", "--fork", "--mount-proc", "--kill-child"].iter().fold(job, Job::arg).arg(program)
+    };
+    let possible = contained("true".into()).run();
+    if possible.status != Some(0) {
+        return skipped(what, &format!("no namespaces of processes here: {}", possible.stderr.trim()));
+    }
+    let query = |args: &str| contained(program("env/query")).env("TEST_TRANSPORT", "hybrid").arg(args);
+    for args in ["defaults", "statistics"] {
+        passed(&query(args).run(), 2);
+    }
+    let outcome = query("statistics").env("MP_INFOLEVEL", "2").run();
+    passed(&outcome, 2);
+    outcome.says(&format!("network: {PROVIDER}"));
+}
+
+#[test]
+fn a_wrong_secret_is_refused() {
+    let Some(hosts) = hosts("a wrong secret", false) else { return };
+    let program = program("init/init");
+    let script = format!(
+        "test $MP_CHILD = 0 || export LAPI_JOB_SECRET=00112233445566778899aabbccddeeff\nexec '{}' code {NO_ENV_VAR}",
+        program.display()
+    );
+    let job = Job::new("sh").procs(2).env("MP_NOARGLIST", "yes").env("MP_INFOLEVEL", "1");
+    let outcome = hosts.place(2, job.arg("-c").arg(script)).run();
+    passed(&outcome, 2);
+    outcome.says("LAPI_JOB_SECRET: it differs between tasks");
+}
+
+/// With `TEST_LONG` in the environment 5 GiB too: both tasks together need that much memory.
+#[test]
+fn messages_of_a_gib_on_two_hosts() {
+    let Some(hosts) = hosts("messages of a GiB", false) else { return };
+    let long = std::env::var_os("TEST_LONG").is_some();
+    for gib in if long { &["1", "5"][..] } else { &["1"] } {
+        let outcome = hybrid(&hosts, 2, job("data/huge", 2, gib)).deadline(400).run();
+        passed(&outcome, 2);
+        outcome.stdout.lines().filter(|line| line.contains("SKIP")).for_each(|line| skipped("data/huge", line));
+    }
+}
