@@ -24,13 +24,17 @@ pub fn wanted() -> Option<Transport> {
     }
 }
 
+/// Whether jobs use the network now.
+pub fn is_on_network() -> bool {
+    wanted().is_some()
+}
+
 /// Whether jobs use the network now; then the test, whose expectation `why` explains, is skipped.
 pub fn on_network(what: &str, why: &str) -> bool {
-    let network = wanted().is_some();
-    if network {
+    if is_on_network() {
         skipped(&format!("{what} on the network"), why);
     }
-    network
+    is_on_network()
 }
 
 /// Whether libfabric is installed.

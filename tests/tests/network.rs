@@ -93,7 +93,8 @@ fn a_selection_on_two_hosts() {
 #[test]
 fn hosts_with_different_numbers_of_tasks() {
     let Some(hosts) = hosts("hosts with different numbers of tasks", false) else { return };
-    for (name, args) in [("env/query", "defaults"), ("env/query", "statistics"), ("data/sizes", "put 65536")] {
+    for (name, args) in [("env/query", "defaults"), ("env/query", "statistics"), ("data/sizes", "put 65536")]
+    {
         for tasks in [3, 5] {
             passed(&hybrid(&hosts, tasks, job(name, tasks, args)).run(), tasks);
         }
@@ -189,6 +190,10 @@ fn messages_of_a_gib_on_two_hosts() {
     for gib in if long { &["1", "5"][..] } else { &["1"] } {
         let outcome = hybrid(&hosts, 2, job("data/huge", 2, gib)).deadline(400).run();
         passed(&outcome, 2);
-        outcome.stdout.lines().filter(|line| line.contains("SKIP")).for_each(|line| skipped("data/huge", line));
+        outcome
+            .stdout
+            .lines()
+            .filter(|line| line.contains("SKIP"))
+            .for_each(|line| skipped("data/huge", line));
     }
 }

@@ -254,7 +254,7 @@ int main(int argc, char **argv) {
     if (strcmp(which, "info") == 0) all_fields();
     else if (strcmp(which, "instances") == 0) instances();
     else if (strcmp(which, "parallel") == 0) parallel();
-    else if (strcmp(which, "again") == 0) again(number);
+    else if (strcmp(which, "again") == 0) again(t_rounds(number));
     else if (strcmp(which, "leave") == 0) leave();
     else if (strcmp(which, "setenv") == 0) set_env();
     else if (strcmp(which, "code") == 0) RETURNS(LAPI_Init(&h, &info), number);

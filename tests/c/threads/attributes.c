@@ -137,10 +137,11 @@ static void with(void (*prepare)(pthread_attr_t *)) {
         memset(&how, 0x55, sizeof how);
     }
     for (i = 0; i < HANDLES; i++) {
-        int tasks, made;
+        int tasks, shared, made;
         OK(LAPI_Qenv(h[i], NUM_TASKS, &tasks));
-        /* The first handle also makes the thread that reports; a job of several tasks has one that connects them. */
-        made = THREADS + (i == 0) + (tasks > 1);
+        OK(LAPI_Qenv(h[i], QUERY_SHM_ENABLED, &shared));
+        /* The first handle also makes the thread that reports; tasks that share memory have one that connects them. */
+        made = THREADS + (i == 0) + (tasks > 1 && shared);
         traffic(h[i]);
         for (tries = 0; inits[i] < made && tries < 10000; tries++) usleep(1000);
         CHECK_EQ(inits[i], made);
@@ -210,8 +211,8 @@ static void rename_them(void) {
     info.lapi_thread_attr = &how;
     t_init_with(&info);
     traffic(t_hndl);
-    /* For messages, for completion handlers, for reports, and in a job of several tasks for connections. */
-    const int own = 3 + (t_tasks > 1);
+    /* For messages, for completion handlers, for reports, and where tasks share memory for connections. */
+    const int own = 3 + (t_tasks > 1 && t_query(QUERY_SHM_ENABLED));
     while (renames < own) usleep(1000);
     dir = opendir("/proc/self/task");
     while ((entry = readdir(dir)) != NULL) {
