@@ -26,7 +26,8 @@ pub(super) fn all(place: Option<&Place>, problems: &mut Vec<String>) -> Vec<Tran
             || config.as_ref().is_some_and(|config| config.use_shm == UseShm::No);
         let (needed, what) = if uses_network { (&fabric, "the network") } else { (&shared, "shared memory") };
         if !needed.usable {
-            problems.push(format!("{what}, which this job of {} tasks needs: {}", place.tasks, needed.reason));
+            problems
+                .push(format!("{what}, which this job of {} tasks needs: {}", place.tasks, needed.reason));
         }
     }
     vec![shared, unbuilt("UDP (MP_EUILIB=ip)", "UDP between machines"), fabric]
@@ -48,7 +49,8 @@ fn unbuilt(name: &'static str, what: &str) -> Transport {
 /// libfabric and the provider that a task would use here. Without a job on this machine alone, the provider is one that reaches other
 /// machines.
 fn fabric(config: Option<&Config>, place: Option<&Place>) -> Transport {
-    let one_machine = place.is_some_and(|place| place.tasks > 1 && place.tasks_on_this_machine == place.tasks);
+    let one_machine =
+        place.is_some_and(|place| place.tasks > 1 && place.tasks_on_this_machine == place.tasks);
     let version = fabric::version();
     let preview = version.clone().and_then(|_| {
         let wishes = config.map_or_else(Default::default, |config| wishes(config, one_machine));
