@@ -2,8 +2,6 @@
 
 mod ltest;
 
-use std::time::Duration;
-
 use ltest::job;
 use openlapi_tests::{Hosts, Job, Launcher, Marked, Outcome, skipped};
 

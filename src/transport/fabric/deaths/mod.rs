@@ -23,12 +23,28 @@ pub use process::Process;
 /// The time between two looks at the watched process.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
+/// The time between two probes of a task that lives alone on its host.
+const BETWEEN_PROBES: Duration = Duration::from_millis(300);
+
+/// When a probe finds no room for this long, though one before was answered, the connection cannot be made again: the process has ended.
+const UNREACHABLE: Duration = Duration::from_millis(700);
+
+/// The probes of a task that lives alone on its host.
+struct Probes {
+    task: Task,
+    answered: bool,
+    next: Instant,
+    /// A probe waits for room since then.
+    waits: Option<Instant>,
+}
+
 /// What a task has to watch another one and to send notices.
 pub(super) struct Watch {
     ring: Ring,
     processes: Vec<Process>,
     /// The process of the watched task.
     handle: Option<(Task, Handle)>,
+    probes: Option<Probes>,
     /// Tasks that watch this one, or have.
     watchers: Vec<Task>,
     /// Notices that had no room yet.
@@ -58,6 +74,7 @@ impl FabricTransport {
             ring: Ring::new(self.me, group_of, &lives),
             processes,
             handle: None,
+            probes: None,
             watchers: Vec::new(),
             outgoing: VecDeque::new(),
             start,
@@ -77,6 +94,7 @@ impl FabricTransport {
         watch.ring.serve(watch.now());
         self.watch_changed = true;
         self.follow_ring();
+        self.probe(now);
         let waiting: Vec<Task> =
             self.watch.iter().flat_map(|watch| watch.outgoing.iter().map(|(task, _)| *task)).collect();
         waiting.into_iter().for_each(|task| self.send_notices(task));
@@ -117,6 +135,40 @@ impl FabricTransport {
                 let now = watch.now();
                 watch.ring.ended(now);
             }
+        }
+    }
+
+    /// Probes the task that lives alone on the next host.
+    fn probe(&mut self, now: Instant) {
+        let Some(watch) = &mut self.watch else { return };
+        let Some(task) = watch.ring.probed() else {
+            watch.probes = None;
+            return;
+        };
+        if watch.probes.as_ref().is_none_or(|probes| probes.task != task) {
+            watch.probes = Some(Probes { task, answered: false, next: now, waits: None });
+        }
+        let Some(probes) = &mut watch.probes else { return };
+        let unsent = watch.outgoing.iter().any(|(to, _)| *to == task);
+        let since = if unsent { Some(*probes.waits.get_or_insert(now)) } else { None };
+        probes.waits = since;
+        if since.is_some_and(|since| probes.answered && now - since > UNREACHABLE) {
+            self.disconnected(task);
+        } else if !unsent && probes.next <= now {
+            probes.next = now + BETWEEN_PROBES;
+            let notice = Notice { content: Content::Watches, task, life: watch.ring.life(task) };
+            self.send_notice(task, notice);
+        }
+    }
+
+    /// The connection with a task has ended.
+    fn disconnected(&mut self, task: Task) {
+        let Some(watch) = &mut self.watch else { return };
+        if watch.probes.as_ref().is_some_and(|probes| probes.task == task && probes.answered) {
+            let now = watch.now();
+            watch.ring.disconnected(task, now);
+            self.watch_changed = true;
+            self.follow_ring();
         }
     }
 
@@ -174,8 +226,17 @@ impl FabricTransport {
         match failed {
             Some(errno) if !errno.is_again() => {
                 watch.outgoing.retain(|(to, _)| *to != task);
+                let refused = [libc::ECONNREFUSED, libc::ECONNRESET, libc::ECONNABORTED, libc::ENOTCONN];
+                let ended = refused.contains(&errno.0.abs());
                 self.watch = Some(watch);
                 self.lose(task, errno.text());
+                if let Some(watch) = self.watch.as_mut().filter(|_| ended) {
+                    if watch.probes.as_ref().is_some_and(|probes| probes.task == task && probes.answered) {
+                        let now = watch.now();
+                        watch.ring.disconnected(task, now);
+                        self.watch_changed = true;
+                    }
+                }
             }
             failed => {
                 self.watch = Some(watch);
@@ -216,7 +277,12 @@ impl FabricTransport {
                     self.send_own(from);
                 }
             }
-            Content::Watched if from == task && life == watch.ring.life(task) => watch.ring.is_open(task),
+            Content::Watched if from == task && life == watch.ring.life(task) => {
+                watch.ring.is_open(task);
+                if let Some(probes) = watch.probes.as_mut().filter(|probes| probes.task == task) {
+                    probes.answered = true;
+                }
+            }
             Content::Watches | Content::Watched => {}
         }
         self.watch_changed = true;

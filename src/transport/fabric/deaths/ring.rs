@@ -6,6 +6,9 @@
 //! notices between groups the receipt is confirmed: without a confirmation the next task of that group gets the notice, and when
 //! a task that has confirmed dies itself, perhaps before it has passed the notice on, another one gets it.
 //!
+//! A task that lives alone in its group is probed over the network by the first living task of the group before it, where the groups form
+//! a ring, too: its connection ends with its process. The task that probes does for a group that is gone what a watching task does.
+//!
 //! A task that ends LAPI in an orderly way sends its departure to the task that watches it. Its process may end later, unnoticed.
 
 use crate::transport::Task;
@@ -16,7 +19,7 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_millis(300);
 /// The longest time between two of these.
 const LONGEST_PATIENCE: Duration = Duration::from_secs(5);
-/// A group of which none confirms is silent as a whole. Its tasks are found by probes, as it finds ours.
+/// A group of which none confirms is silent as a whole.
 const ATTEMPTS: u32 = 24;
 
 /// What a task is sent about the death of another one.
@@ -129,6 +132,22 @@ impl Ring {
 
     pub(in crate::transport::fabric) fn life(&self, task: Task) -> u32 {
         self.known[task as usize].life
+    }
+
+    /// The task of another host that this one probes over the network: it lives alone there, so that no other task sees its process.
+    /// The first living task of the host before it does that.
+    pub(in crate::transport::fabric) fn probed(&self) -> Option<Task> {
+        let (_, next) = self.groups_after();
+        let mut living = next?.iter().copied().filter(|&task| self.lives(task));
+        living.next().filter(|_| living.next().is_none())
+    }
+
+    /// The connection with the task that is probed has ended.
+    pub(in crate::transport::fabric) fn disconnected(&mut self, task: Task, now: Duration) {
+        if self.probed() == Some(task) {
+            self.learn(task, now);
+            self.move_on(now);
+        }
     }
 
     /// The process of the watched task has ended.
@@ -276,13 +295,34 @@ impl Ring {
             self.counts_as_dead = !after_closed;
             self.watched = next;
         }
-        let dead: Vec<Task> = self.after_me().take_while(|&task| Some(task) != next).collect();
+        let mut dead: Vec<Task> = self.after_me().take_while(|&task| Some(task) != next).collect();
+        let (gone, _) = self.groups_after();
+        dead.extend(gone.iter().flat_map(|&group| &self.groups[group as usize]));
         for task in dead {
             if self.died(task) && !std::mem::replace(&mut self.known[task as usize].spread, true) {
                 self.pass_on(task);
                 self.spread(task, now);
             }
         }
+    }
+
+    /// The groups after this task's of which no task lives, and the next one, of which one does; none unless this task is the first of
+    /// its group that lives.
+    fn groups_after(&self) -> (Vec<u32>, Option<&[Task]>) {
+        let own = self.group_of[self.me as usize];
+        let mut gone = Vec::new();
+        if self.own_group().iter().take_while(|&&task| task != self.me).any(|&task| self.lives(task)) {
+            return (gone, None);
+        }
+        let count = self.groups.len() as u32;
+        for group in (own + 1..count).chain(0..own) {
+            let tasks = &self.groups[group as usize];
+            if tasks.iter().any(|&task| self.lives(task)) {
+                return (gone, Some(tasks));
+            }
+            gone.push(group);
+        }
+        (gone, None)
     }
 
     /// Sends a notice to each other group.

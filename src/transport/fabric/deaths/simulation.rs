@@ -93,6 +93,9 @@ impl Simulation {
             ring.ended(now);
         }
         ring.serve(now);
+        if let Some(alone) = ring.probed().filter(|task| self.died.contains(task)) {
+            ring.disconnected(alone, now);
+        }
         self.collect(me);
     }
 
@@ -135,10 +138,15 @@ impl Simulation {
         for (me, ring) in self.rings.iter().enumerate().filter(|(_, ring)| ring.is_some()) {
             let missing: Vec<_> = self.died.difference(&self.reported[me]).collect();
             let groups = &self.group_of;
-            // A host of which no task lives is found by probes.
+            // A host of which several tasks die, and none is left, may be silent: the engine finds that.
+            let living = |group: u32| {
+                (0..).zip(groups).any(|(other, of): (usize, _)| *of == group && self.rings[other].is_some())
+            };
+            let alone = |group: u32| groups.iter().filter(|of| **of == group).count() == 1;
+            let silent = groups.iter().any(|&group| !living(group) && !alone(group));
             let found = |task: &Task| {
                 let group = groups[*task as usize];
-                self.rings.iter().zip(groups).any(|(ring, of)| ring.is_some() && *of == group)
+                living(group) || alone(group) && !silent
             };
             let missing: Vec<_> = missing.into_iter().filter(|task| found(task)).collect();
             assert!(missing.is_empty(), "seed {seed}: task {me} of {groups:?} does not know of {missing:?}");
