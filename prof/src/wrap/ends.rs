@@ -4,7 +4,9 @@ use super::arguments::{Arguments, LAPI_Addr_get, LAPI_Addr_set, LAPI_Init, LAPI_
 use crate::record::{Seen, Traffic, record};
 use crate::{handlers, process};
 use libc::{c_int, c_void};
-use openlapi::abi::{LAPI_SUCCESS, NUM_TASKS, TASK_ID, lapi_handle_t, lapi_query_t};
+use openlapi::abi::{
+    LAPI_SUCCESS, NUM_TASKS, QUERY_SHM_NUM_TASKS, QUERY_SHM_TASKS, TASK_ID, lapi_handle_t, lapi_query_t,
+};
 use openlapi::base::clock::ticks;
 
 impl LAPI_Init {
