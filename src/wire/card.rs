@@ -63,7 +63,7 @@ impl Card {
         let pid = u32::from_le_bytes(take(&mut rest)?);
         let started = u64::from_le_bytes(take(&mut rest)?);
         let pid_namespace = u64::from_le_bytes(take(&mut rest)?);
-        let mut text = || Some(String::from_utf8(sized(&mut rest)?.to_vec()).ok()?);
+        let mut text = || String::from_utf8(sized(&mut rest)?.to_vec()).ok();
         let (host_name, failure, provider) = (text()?, text()?, text()?);
         let count = u16::from_le_bytes(take(&mut rest)?);
         let addresses = (0..count).map(|_| sized(&mut rest).map(<[u8]>::to_vec)).collect::<Option<_>>()?;

@@ -91,15 +91,15 @@ fn open_endpoint(place: &Place<'_>) -> Result<(Own, Vec<u8>)> {
 pub fn wishes(config: &Config, one_machine: bool) -> Wishes {
     Wishes {
         provider: config.fabric_provider.clone(),
-        domain: config.fabric_domain.clone().or_else(|| config.euidevice.clone().filter(is_named)),
+        domain: config.fabric_domain.clone().or_else(|| config.euidevice.clone().filter(|device| is_named(device))),
         fabric: None,
         one_machine,
     }
 }
 
 /// MP_EUIDEVICE names a device, and not how many.
-fn is_named(device: &String) -> bool {
-    !["sn_all", "sn_single"].contains(&device.as_str())
+fn is_named(device: &str) -> bool {
+    !["sn_all", "sn_single"].contains(&device)
 }
 
 /// Several rails were asked for, and there is one.
