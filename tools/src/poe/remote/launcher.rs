@@ -111,8 +111,7 @@ impl Launcher {
             }
             // Hosts that occur again are new entries: the order is kept.
             Hydra => {
-                // A task that dies is the affair of poe.
-                command.arg("-disable-auto-cleanup").arg("-f").arg(self.file.path()).args(["-n", &tasks]);
+                command.arg("-f").arg(self.file.path()).args(["-n", &tasks]);
             }
             OpenMpi => {
                 command
