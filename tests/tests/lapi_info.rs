@@ -1,7 +1,7 @@
 //! `lapi_info`: what it reports is true, and what it reports as failing fails.
 
 use nix::libc;
-use openlapi_tests::{Job, Outcome, compile, compile_plain, stage, workspace};
+use openlapi_tests::{Hosts, Job, Launcher, Outcome, compile, compile_plain, skipped, stage, workspace};
 use serde_json::Value;
 
 fn info() -> Job {
@@ -52,15 +52,109 @@ fn it_tells_version_build_and_the_library_it_came_with() {
 }
 
 #[test]
-fn shared_memory_is_usable_and_networks_are_not() {
+fn shared_memory_and_libfabric_are_built_and_udp_is_not() {
     let report = report(info());
     for transport in report["transports"].as_array().expect("a list") {
-        let shared = transport["name"] == "shared memory";
-        assert_eq!(transport["built"], shared, "{transport}");
-        assert_eq!(transport["usable"], shared, "{transport}");
+        let built = transport["name"] != "UDP (MP_EUILIB=ip)";
+        assert_eq!(transport["built"], built, "{transport}");
         assert!(!transport["reason"].as_str().expect("a reason").is_empty());
-        assert_eq!(transport["checks"].as_array().expect("a list").is_empty(), !shared);
+        assert_eq!(transport["checks"].as_array().expect("a list").is_empty(), !built);
     }
+    assert_eq!(named(&report["transports"], "shared memory")["usable"], true);
+}
+
+const FABRIC: &str = "libfabric (MP_EUILIB=us)";
+
+#[test]
+fn the_provider_that_would_be_used_is_shown_with_those_passed_over() {
+    // The loopback is on every machine, and tasks of one machine may use it.
+    let job = info().env("LAPI_USE_SHM", "no").env("MP_CHILD", "0").env("MP_PROCS", "2");
+    let report = json(&job.env("LAPI_FABRIC_PROVIDER", "tcp;ofi_rxm").arg("--json").run());
+    let fabric = named(&report["transports"], FABRIC);
+    let expected = (&true.into(), &"provider tcp;ofi_rxm".into());
+    assert_eq!((&fabric["usable"], &fabric["reason"]), expected, "{fabric}");
+    assert!(fabric["chosen"].as_str().expect("a choice").starts_with("tcp;ofi_rxm, domain "), "{fabric}");
+    assert_eq!(named(&fabric["checks"], "provider")["detail"], fabric["chosen"]);
+    assert!(named(&fabric["checks"], "libfabric")["detail"].as_str().expect("a version").contains('.'));
+    let others = fabric["passed_over"].as_array().expect("a list");
+    assert!(others.iter().any(|other| other["reason"] == "another provider was asked for"), "{fabric}");
+    assert!(others.iter().all(|other| other["name"] != fabric["chosen"]), "{fabric}");
+
+    let refused = |job: Job, words: &str| {
+        let report = json(&job.arg("--json").run());
+        let fabric = named(&report["transports"], FABRIC);
+        assert_eq!((&fabric["usable"], &fabric["chosen"]), (&false.into(), &Value::Null), "{fabric}");
+        assert!(fabric["reason"].as_str().expect("a reason").starts_with(words), "{fabric}");
+    };
+    refused(info().env("LAPI_FABRIC_PROVIDER", "psm9"), "libfabric has no provider psm9; it has ");
+    refused(info().env("LAPI_FABRIC_DOMAIN", "xy0"), "libfabric has no domain xy0; it has ");
+    // A file that is no library, found before the real one.
+    let folder = openlapi_tests::build_dir().join("tests/no-libfabric");
+    std::fs::create_dir_all(&folder).expect("a folder can be made");
+    std::fs::write(folder.join("libfabric.so.1"), "").expect("a file can be written");
+    refused(
+        info().env("LD_LIBRARY_PATH", &folder),
+        "cannot open libfabric.so.1: please install libfabric (Debian: libfabric1)",
+    );
+}
+
+/// `lapi_info --network` as a job.
+fn network(tasks: usize) -> Job {
+    Job::new(stage().join("bin/lapi_info")).procs(tasks).arg("--network")
+}
+
+/// From where to where, of each pair; all of them are right.
+fn pairs(outcome: &Outcome) -> Vec<(u64, u64)> {
+    let findings = json(outcome);
+    let pairs = findings["pairs"].as_array().expect("a list").iter();
+    pairs
+        .map(|pair| {
+            assert_eq!(pair["right"], true, "{pair}");
+            for what in ["round_trip", "bandwidth"] {
+                assert!(pair[what].as_f64().expect("a number") > 0.0, "{pair}");
+            }
+            (pair["from"].as_u64().expect("a task"), pair["to"].as_u64().expect("a task"))
+        })
+        .collect()
+}
+
+#[test]
+fn the_network_is_checked_between_tasks_without_shared_memory() {
+    let outcome = network(3).arg("--json").env("LAPI_USE_SHM", "no").run();
+    outcome.ok();
+    assert_eq!(pairs(&outcome), [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)]);
+    let text = network(2).env("LAPI_USE_SHM", "no").run();
+    assert_eq!(text.ok().stdout.matches(" MB/s\n").count(), 2, "{text}");
+}
+
+#[test]
+fn one_host_has_no_network_to_check() {
+    let alone = info().arg("--network").run();
+    alone.exited(1);
+    assert!(alone.stdout.contains("job of one task") && alone.stdout.contains("poe -hostfile"), "{alone}");
+    let together = network(2).run();
+    assert_ne!(together.status, Some(0));
+    assert!(together.stdout.contains("All 2 tasks are on one host"), "{together}");
+}
+
+#[test]
+fn the_network_is_checked_between_the_hosts_of_a_job() {
+    let what = "lapi_info --network on two hosts";
+    let hosts = match Hosts::new(2) {
+        Ok(hosts) => hosts,
+        Err(why) => return skipped(what, &why),
+    };
+    if Launcher::Hydra.command().is_none() {
+        return skipped(what, "Hydra is not installed");
+    }
+    // One task of each host takes part.
+    let job = network(3).arg("--json").poe_arg("-launcher").poe_arg("hydra");
+    let outcome = hosts.poe_on(&hosts.host_file("node0:2\nnode1\n"), job).run();
+    outcome.ok();
+    assert_eq!(pairs(&outcome), [(0, 2), (2, 0)]);
+    let found = json(&outcome);
+    let hosts = found["hosts"].as_array().expect("a list").iter();
+    assert_eq!(hosts.map(|host| &host["name"]).collect::<Vec<_>>(), ["node0", "node1"]);
 }
 
 /// Only the machine itself can forbid these system calls.
@@ -113,13 +207,17 @@ fn other_refusals_are_reported() {
 }
 
 #[test]
-fn a_job_without_shared_memory_would_fail() {
-    let outcome = info().env("MP_CHILD", "0").env("MP_PROCS", "2").env("LAPI_USE_SHM", "no").run();
+fn a_job_without_shared_memory_needs_a_network_and_a_launcher() {
+    let job = || info().env("MP_CHILD", "0").env("MP_PROCS", "2").env("LAPI_USE_SHM", "no");
+    let outcome = job().run();
     outcome.exited(1);
-    assert!(
-        outcome.stdout.contains("shared memory, which this job of 2 tasks needs: LAPI_USE_SHM is no"),
-        "{outcome}"
-    );
+    let words = "the network, which this job of 2 tasks needs: no launcher offers PMI, PMIx or Slurm";
+    assert!(outcome.stdout.contains(words), "{outcome}");
+    let outcome = job().env("LAPI_FABRIC_PROVIDER", "psm9").run();
+    outcome.exited(1);
+    let words = "the network, which this job of 2 tasks needs: libfabric has no provider psm9";
+    assert!(outcome.stdout.contains(words), "{outcome}");
+    Job::new(stage().join("bin/lapi_info")).procs(2).env("LAPI_USE_SHM", "no").run().ok();
     info().env("LAPI_USE_SHM", "no").run().ok();
 }
 

@@ -3,7 +3,7 @@
 mod ltest;
 
 use ltest::{passed, run};
-use openlapi_tests::{Job, Outcome, build_dir, compile, stage};
+use openlapi_tests::{Hosts, Job, Launcher, Outcome, build_dir, compile, skipped, stage};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::fs;
@@ -182,6 +182,56 @@ fn the_report_says_what_the_program_did() {
         assert_eq!(check_trace(&out) + number(&report, "events_left_out"), everything);
         assert!(!out.join("report.json.new").exists());
     }
+}
+
+/// What has gone by shared memory, and what by the network: transfers and bytes.
+fn local_and_remote(report: &Value) -> [[u64; 2]; 2] {
+    ["local", "remote"].map(|way| [number(&report[way], "count"), number(&report[way], "bytes")])
+}
+
+/// Which links use the network, by their origins.
+fn by_network(report: &Value) -> Vec<bool> {
+    list(report, "links").iter().map(|link| link["network"].as_bool().expect("a truth value")).collect()
+}
+
+#[test]
+fn local_and_remote_traffic_are_apart() {
+    let out = folder("local");
+    passed(&job(2, "", &out).run(), 2);
+    let local = json(&out.join("report.json"));
+    let [all, remote] = local_and_remote(&local);
+    assert_eq!((remote, by_network(&local)), ([0, 0], vec![false, false]));
+    assert!(all[0] > 0 && all[1] > 0, "{local:#}");
+
+    let out = folder("remote");
+    let outcome = job(2, "", &out).env("LAPI_USE_SHM", "no").run();
+    passed(&outcome, 2);
+    let report = json(&out.join("report.json"));
+    assert_eq!((local_and_remote(&report), by_network(&report)), ([[0, 0], all], vec![true, true]));
+    check_page(&out);
+    outcome.says("with task 1 (network):").says("  by shared memory: 0 transfers of 0 bytes\n");
+}
+
+/// A ring of four tasks on two hosts.
+#[test]
+fn two_hosts_have_local_and_remote_traffic() {
+    let what = "local and remote traffic of two hosts";
+    let hosts = match Hosts::new(2) {
+        Ok(hosts) => hosts,
+        Err(why) => return skipped(what, &why),
+    };
+    if Launcher::Hydra.command().is_none() {
+        return skipped(what, "Hydra is not installed");
+    }
+    let out = folder("hosts");
+    let lines = hosts.host_file("node0:2\nnode1:2\n");
+    let outcome = hosts.poe_on(&lines, job(4, "", &out).poe_arg("-launcher").poe_arg("hydra")).run();
+    passed(&outcome, 4);
+    let report = json(&out.join("report.json"));
+    assert_eq!(by_network(&report), [false, true, false, true]);
+    let [local, remote] = local_and_remote(&report);
+    // Tasks 1 and 3 send to the other host: 7 puts of 100 bytes more than tasks 0 and 2, each.
+    assert_eq!(remote, [local[0] + 14, local[1] + 1400]);
 }
 
 #[test]

@@ -97,6 +97,14 @@ pub fn open(
     }))
 }
 
+/// Whether the launcher of this job offers an exchange: a job on several machines needs one.
+pub fn is_offered(identity: &Identity, env: &Env<'_>) -> bool {
+    let mpi = mpi::State::of_this_process();
+    Board::from_env(env, &identity.key, identity.tasks).is_some()
+        || mpi == mpi::State::Initialized
+        || offered(identity.tasks, mpi, env).is_some()
+}
+
 /// How many exchanges of launchers this process has opened: a part of each key.
 static OPENINGS: AtomicU32 = AtomicU32::new(0);
 

@@ -1,7 +1,7 @@
 //! This process's place in a job, as LAPI_Init would find it.
 
 use openlapi::config::process_env;
-use openlapi::job::Identity;
+use openlapi::job::{Identity, exchange};
 
 use super::report::Place;
 
@@ -10,8 +10,9 @@ pub(super) fn look(problems: &mut Vec<String>) -> Option<Place> {
     match Identity::from_env(&process_env) {
         Ok(found) => {
             let tasks_on_this_machine = found.common_count();
+            let exchange = exchange::is_offered(&found, &process_env);
             let Identity { task, tasks, key, source, .. } = found;
-            Some(Place { launcher: source, task, tasks, tasks_on_this_machine, key })
+            Some(Place { launcher: source, task, tasks, tasks_on_this_machine, key, exchange })
         }
         Err(error) => {
             // An invalid number was reported with its variable.

@@ -119,4 +119,6 @@ pub(super) struct Place {
     pub(super) tasks: u32,
     pub(super) tasks_on_this_machine: u32,
     pub(super) key: String,
+    /// The launcher lets the tasks exchange their addresses in a network.
+    pub(super) exchange: bool,
 }

@@ -25,10 +25,13 @@ pub(super) fn all(place: Option<&Place>, problems: &mut Vec<String>) -> Vec<Tran
         let uses_network = place.tasks_on_this_machine < place.tasks
             || config.as_ref().is_some_and(|config| config.use_shm == UseShm::No);
         let (needed, what) = if uses_network { (&fabric, "the network") } else { (&shared, "shared memory") };
-        if !needed.usable {
-            problems
-                .push(format!("{what}, which this job of {} tasks needs: {}", place.tasks, needed.reason));
-        }
+        let why = match needed.usable {
+            false => Some(needed.reason.as_str()),
+            true if uses_network && !place.exchange => Some("no launcher offers PMI, PMIx or Slurm"),
+            true => None,
+        };
+        let tasks = place.tasks;
+        problems.extend(why.map(|why| format!("{what}, which this job of {tasks} tasks needs: {why}")));
     }
     vec![shared, unbuilt("UDP (MP_EUILIB=ip)", "UDP between machines"), fabric]
 }

@@ -31,9 +31,13 @@ pub(super) fn write(findings: &Findings) -> String {
             None => format!("task {task}"),
         }
     };
+    let count = match hosts.iter().any(|host| host.name != hosts[0].name) {
+        true => format!("{tasks} tasks on {} hosts", hosts.len()),
+        // Or hosts that have one name, which the task numbers in the table tell apart.
+        false => format!("{tasks} tasks, {} of them take part", hosts.len()),
+    };
     let mut out = format!(
-        "{tasks} tasks on {} hosts, provider {}: LAPI_Put of 8 bytes until it is complete, and of 1 MiB\n\n",
-        hosts.len(),
+        "{count}, provider {}: LAPI_Put of 8 bytes until it is complete, and of 1 MiB\n\n",
         provider.as_deref().unwrap_or("unknown")
     );
     let mut rows = vec![row(["from", "to", "round trip", "bandwidth"])];
