@@ -3,7 +3,7 @@
 mod ltest;
 
 use ltest::{job, passed, run};
-use openlapi_tests::Job;
+use openlapi_tests::{Job, on_network};
 
 /// The paths of large messages through shared memory: as measured, each path alone, and with copies refused.
 const WAYS: [(&str, &str); 4] = [
@@ -90,6 +90,9 @@ fn read_modify_write() {
 /// Messages of 1 GiB and of 5 GiB, one after the other because they need the memory.
 #[test]
 fn messages_of_more_than_four_gib() {
+    if on_network("messages of more than 4 GiB", "tests/tests/network.rs sends them") {
+        return;
+    }
     for (gib, bulk) in [(1, "auto"), (5, "pipeline"), (5, "attach")] {
         let outcome = job("data/huge", 2, &gib.to_string()).env("LAPI_SHM_BULK", bulk).deadline(240).run();
         passed(&outcome, 2);
