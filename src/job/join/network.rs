@@ -91,7 +91,10 @@ fn open_endpoint(place: &Place<'_>) -> Result<(Own, Vec<u8>)> {
 pub fn wishes(config: &Config, one_machine: bool) -> Wishes {
     Wishes {
         provider: config.fabric_provider.clone(),
-        domain: config.fabric_domain.clone().or_else(|| config.euidevice.clone().filter(|device| is_named(device))),
+        domain: config
+            .fabric_domain
+            .clone()
+            .or_else(|| config.euidevice.clone().filter(|device| is_named(device))),
         fabric: None,
         one_machine,
     }
