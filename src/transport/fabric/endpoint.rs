@@ -266,8 +266,6 @@ impl FabricTransport {
             }
         }
         peer.note_sent();
-        // What the endpoint has copied has ended already.
-        self.advance();
         None
     }
 

@@ -17,7 +17,7 @@ const MR_MODE: u32 =
     fi::FI_MR_LOCAL | fi::FI_MR_VIRT_ADDR | fi::FI_MR_ALLOCATED | fi::FI_MR_PROV_KEY | fi::FI_MR_ENDPOINT;
 
 /// The entries that are taken out of the completion queue at a time.
-const BATCH: usize = 16;
+pub(super) const BATCH: usize = 16;
 
 /// The pieces of one message.
 pub(super) const PIECES: usize = 3;
