@@ -12,7 +12,7 @@ pub const INSTANCES: u32 = 16;
 pub const RECORD: u64 = 128;
 
 /// Bytes of the place of a card: the opening that it belongs to, its length, and the card.
-pub const CARD: u64 = 4096;
+pub const CARD: u64 = 8192;
 
 /// Bytes of the file of a job of this many tasks.
 pub fn size(tasks: u32) -> u64 {

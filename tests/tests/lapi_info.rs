@@ -251,8 +251,9 @@ fn every_variable_of_the_documents_is_listed() {
     }
     for variable in report["variables"].as_array().expect("a list") {
         let name = variable["name"].as_str().expect("a name");
-        let launchers =
-            ["OMPI_", "PMI_", "PMIX_", "SLURM_", "MPI_"].iter().any(|start| name.starts_with(start));
+        let launchers = ["OMPI_", "PMI_", "PMIX_", "SLURM_", "SLURMD_", "MPI_"]
+            .iter()
+            .any(|start| name.starts_with(start));
         assert!(launchers || page.contains(&format!(".It Ev {name}")), "{name} is not in lapi(7)");
         assert_eq!(variable["value"], variable["default"], "{variable}");
         assert_eq!(variable["source"], if variable["default"].is_null() { "unset" } else { "default" });

@@ -19,11 +19,13 @@ pub(super) struct Poe {
     turn: Turn,
     /// This task's values: each with its key, and the lengths of both before them.
     own: Vec<u8>,
+    /// How many fences this task has entered. Each adds a value, so that what was written before stays as it is.
+    fences: u32,
 }
 
 impl Poe {
     pub(super) fn new(board: Board, me: Task, tasks: u32, turn: Turn) -> Self {
-        Self { board, me, tasks, turn, own: Vec::new() }
+        Self { board, me, tasks, turn, own: Vec::new(), fences: 0 }
     }
 
     fn values(&self, task: Task) -> Option<Vec<u8>> {
@@ -45,12 +47,16 @@ impl Exchange for Poe {
     }
 
     fn fence(&mut self, deadline: Instant) -> Result<()> {
+        self.fences += 1;
+        let mark = format!("fence {}", self.fences);
+        self.publish(&mark, b"")?;
+        let has_come = |values: Vec<u8>| find(&values, mark.as_bytes()).is_some();
         if !self.board.publish(self.me, self.turn.instance, self.turn.opening, &self.own) {
             return Err(failed(format!("poe: no room for {} bytes in LAPI_JOB_FD's file", self.own.len())));
         }
         let (mut missing, mut pause) = (0, PAUSE.0);
         loop {
-            while missing < self.tasks && self.values(missing).is_some() {
+            while missing < self.tasks && self.values(missing).is_some_and(has_come) {
                 missing += 1;
             }
             if missing == self.tasks {
@@ -111,7 +117,9 @@ mod tests {
             task.publish("name", format!("task {}", task.me).as_bytes()).expect("room");
         }
         let soon = Instant::now() + Duration::from_millis(20);
-        let late = tasks[0].fence(soon).expect_err("two have published nothing");
+        let board = Board::from_env(&env, "MP_PARTITION 9", 3).expect("the board");
+        let mut alone = Poe::new(board, 0, 3, Turn { instance: 2, opening: 2 });
+        let late = alone.fence(soon).expect_err("two have published nothing");
         assert!(late.to_string().contains("task 1 has not called LAPI_Init"), "{late}");
         let end = Instant::now() + Duration::from_secs(20);
         let [first, rest @ ..] = &mut tasks[..] else { unreachable!("three tasks") };
@@ -128,5 +136,10 @@ mod tests {
             }
             assert!(task.lookup(1, "nothing").is_err());
         }
+        // Another fence is another one.
+        tasks[2].publish("later", b"x").expect("room");
+        let late = tasks[2].fence(Instant::now() + Duration::from_millis(20));
+        assert!(late.is_err(), "the others have not come");
+        assert_eq!(tasks[0].lookup(2, "later").expect("a value"), b"x");
     }
 }

@@ -5,7 +5,6 @@
 //! |---|---|
 //! | `round` | opens an exchange, publishes, fences, and reads the values of all tasks |
 //! | `two` | the same with two exchanges that are open at a time |
-//! | `none` | there must be no exchange |
 //! | `refused` | opening or using it must fail: prints the error |
 //! | `fork`, `child` | a forked child that must not use the exchange; a child that inherits the descriptors and ends |
 //! | `mpi=LIBRARY`, `mpi-ends` | MPI_Init of this library, MPI_Finalize |
@@ -36,11 +35,6 @@ fn main() {
                     .unwrap_or_else(|error| panic!("round {rounds} of task {task}: {error}"))
             }
             "two" => two(&identity).unwrap_or_else(|error| panic!("two exchanges of task {task}: {error}")),
-            "none" => {
-                let found = open(&identity).expect("no launcher is asked");
-                assert!(found.is_none(), "no launcher offers an exchange");
-                "none".to_owned()
-            }
             "refused" => {
                 let error = round(&identity, 99).expect_err("the exchange must fail");
                 assert!(error.detail.len() < 100, "{} bytes: {}", error.detail.len(), error.detail);

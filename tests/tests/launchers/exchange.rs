@@ -156,10 +156,12 @@ const FINALIZED: &str = "refused with 404: PMI-1: MPI_Finalize has closed PMI_FD
 const CLOSED: &str = "the launcher has closed PMI_FD before init";
 
 #[test]
-fn under_poe_there_is_none() {
-    let outcome = Job::new(TASK).procs(2).arg("none").run();
+fn under_poe() {
+    let outcome = Job::new(TASK).procs(3).arg("round").arg("round").arg("two").run();
     outcome.ok();
-    assert_eq!(outcome.stdout.matches("none").count(), 2, "{outcome}");
+    for round in ["poe 1, 3 here", "poe 2, 3 here", ": two"] {
+        assert_eq!(outcome.stdout.matches(round).count(), 3, "{outcome}");
+    }
 }
 
 #[test]
@@ -217,10 +219,11 @@ fn under_slurm() {
     let under = Under::new(&none, "Slurm", "SLURM_PROCID");
     under.serves("child");
     under.serves_a_second_program();
-    under.refuses(
-        "task 1 of 2: refused with 404: Slurm: task 0 on node has another secret (LAPI_JOB_SECRET)|\
-         task 0 of 2: refused with 434: Slurm: only 1 of 2 tasks have come in time; one had another secret",
-    );
+    let node = slurm::this_machine().name;
+    under.refuses(&format!(
+        "task 1 of 2: refused with 404: Slurm: task 0 on {node} has another secret (LAPI_JOB_SECRET)|\
+         task 0 of 2: refused with 434: Slurm: only 1 of 2 tasks have come in time; one had another secret"
+    ));
     let names: Vec<_> =
         fs::read_dir(&home.0).expect("a folder").flatten().map(|file| file.file_name()).collect();
     assert_eq!(names, [".lapi-secret"], "the tasks have made the user's secret");
