@@ -47,7 +47,7 @@ impl Board {
 
     /// Publishes the card of this task for one opening of an instance. `false`: it is too long, or the file is gone.
     pub(in crate::job) fn publish(&self, task: Task, instance: u32, opening: u32, card: &[u8]) -> bool {
-        let at = card_at(self.tasks, task, instance);
+        let at = card_at(self.tasks, task, instance, opening);
         let fits = card.len() as u64 <= CARD - 8;
         let Some(fd) = self.fd().filter(|_| fits) else { return false };
         // The card first: whoever sees the opening sees the card.
@@ -58,7 +58,7 @@ impl Board {
 
     /// The card of a task for this opening of an instance, once it is there.
     pub(in crate::job) fn card(&self, task: Task, instance: u32, opening: u32) -> Option<Vec<u8>> {
-        let (at, fd) = (card_at(self.tasks, task, instance), self.fd()?);
+        let (at, fd) = (card_at(self.tasks, task, instance, opening), self.fd()?);
         let head = || {
             let mut head = [0; 8];
             let read = pread(fd, &mut head, at).ok()?;
@@ -103,8 +103,11 @@ mod tests {
         assert!(board.publish(1, 4, 1, b"of another instance"));
         assert_eq!(board.card(1, 3, 1).as_deref(), Some(&b"the first"[..]));
         assert!(board.publish(1, 3, 2, b"the second one"));
+        // A task that is slower may still need the first.
+        assert_eq!(board.card(1, 3, 1).as_deref(), Some(&b"the first"[..]));
+        assert!(board.publish(1, 3, 3, b"the third"));
         assert_eq!((board.card(1, 3, 1), board.card(0, 3, 2)), (None, None));
         assert_eq!(board.card(1, 3, 2).as_deref(), Some(&b"the second one"[..]));
-        assert!(!board.publish(1, 3, 3, &[0; CARD as usize]), "too long");
+        assert!(!board.publish(1, 3, 4, &[0; CARD as usize]), "too long");
     }
 }

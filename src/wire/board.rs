@@ -16,13 +16,18 @@ pub const CARD: u64 = 8192;
 
 /// Bytes of the file of a job of this many tasks.
 pub fn size(tasks: u32) -> u64 {
-    u64::from(tasks) * (RECORD + u64::from(INSTANCES) * CARD)
+    u64::from(tasks) * (RECORD + u64::from(INSTANCES) * TURNS * CARD)
 }
 
-/// The position of the card of this task and instance, in bytes from the beginning.
-pub fn card_at(tasks: u32, task: Task, instance: u32) -> u64 {
+/// Places that the openings of an instance use in turn. A task that has all cards of an opening has read those of the one
+/// before: so two places are enough for a task that closes an opening and begins the next while others still read.
+const TURNS: u64 = 2;
+
+/// The position of the card of this task, instance and opening, in bytes from the beginning.
+pub fn card_at(tasks: u32, task: Task, instance: u32, opening: u32) -> u64 {
     let cards = u64::from(tasks) * RECORD;
-    cards + (u64::from(task) * u64::from(INSTANCES) + u64::from(instance % INSTANCES)) * CARD
+    let place = u64::from(task) * u64::from(INSTANCES) + u64::from(instance % INSTANCES);
+    cards + (place * TURNS + u64::from(opening) % TURNS) * CARD
 }
 
 /// A word of a record.
@@ -62,8 +67,9 @@ mod tests {
 
     #[test]
     fn cards_fill_the_rest_of_the_file() {
-        let mut places: Vec<u64> =
-            (0..3).flat_map(|task| (0..INSTANCES).map(move |at| card_at(3, task, at))).collect();
+        let mut places: Vec<u64> = (0..3)
+            .flat_map(|task| (0..2 * INSTANCES).map(move |at| card_at(3, task, at / 2, at % 2)))
+            .collect();
         places.sort_unstable();
         assert_eq!(places[0], 3 * RECORD);
         assert!(places.windows(2).all(|pair| pair[1] - pair[0] == CARD));
