@@ -157,9 +157,9 @@ const CLOSED: &str = "the launcher has closed PMI_FD before init";
 
 #[test]
 fn under_poe() {
-    let outcome = Job::new(TASK).procs(3).arg("round").arg("round").arg("two").run();
+    let outcome = Job::new(TASK).procs(3).arg("round").arg("round").arg("round").run();
     outcome.ok();
-    for round in ["poe 1, 3 here", "poe 2, 3 here", ": two"] {
+    for round in ["poe 1, 3 here", "poe 2, 3 here", "poe 3, 3 here"] {
         assert_eq!(outcome.stdout.matches(round).count(), 3, "{outcome}");
     }
 }
