@@ -60,8 +60,8 @@ impl Request {
 /// A larger number is a mistake, or was never set; it would take the memory for its stacks.
 const MOST_COMPLETION_THREADS: i32 = 128;
 
-/// Opens a context (man page LAPI_Init): reads the environment, begins to listen for other tasks, starts the threads. It waits
-/// for no other task. Returns the device in use.
+/// Opens a context (man page LAPI_Init): reads the environment, joins the job, starts the threads. On one machine it waits for
+/// no other task; over a network it is collective. Returns the device in use.
 ///
 /// # Errors
 /// As the man page says; the detail names variable, task or limit.

@@ -14,6 +14,8 @@ pub mod machine;
 pub mod parking;
 #[cfg(not(loom))]
 pub mod poll;
+#[cfg(not(loom))]
+pub mod random;
 pub mod ring;
 pub mod rng;
 pub mod sync;

@@ -50,7 +50,7 @@ impl Board {
         let at = card_at(self.tasks, task, instance, opening);
         let fits = card.len() as u64 <= CARD - 8;
         let Some(fd) = self.fd().filter(|_| fits) else { return false };
-        // The card first: whoever sees the opening sees the card.
+        // The card first: a task that reads the opening finds the card.
         let written = pwrite(fd, card, at + 8).is_ok_and(|written| written == card.len());
         let head = [opening.to_le_bytes(), (card.len() as u32).to_le_bytes()].concat();
         written && pwrite(fd, &head, at).is_ok_and(|written| written == head.len())

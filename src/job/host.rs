@@ -1,6 +1,7 @@
 //! Which tasks share a host: those that can pass each other memory. That is decided by the kernel that they run under, not by a name:
 //! containers and network namespaces of one machine may have the same name, and hosts of a network may, too.
 
+use crate::base::random::random;
 use rustix::process::geteuid;
 use sha2::{Digest, Sha256};
 use std::fs;
@@ -27,7 +28,7 @@ impl Host {
             user_namespace: namespace("/proc/self/ns/user"),
             network_namespace: namespace("/proc/self/ns/net"),
         };
-        let id = parts.id().unwrap_or_else(|| u128::from_le_bytes(super::random::random()));
+        let id = parts.id().unwrap_or_else(|| u128::from_le_bytes(random()));
         let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
         Self { id, name }
     }

@@ -26,15 +26,8 @@ impl Hosts {
 
     /// From what identifies the host of each task.
     pub fn new<K: std::hash::Hash + Eq>(me: Task, identities: impl IntoIterator<Item = K>) -> Self {
-        let mut numbers = std::collections::HashMap::new();
-        let of: Arc<[u32]> = identities
-            .into_iter()
-            .map(|identity| {
-                let next = numbers.len() as u32;
-                *numbers.entry(identity).or_insert(next)
-            })
-            .collect();
-        let (tasks, several) = (of.len() as u32, numbers.len() > 1);
+        let of: Arc<[u32]> = numbered(identities).into();
+        let (tasks, several) = (of.len() as u32, of.iter().any(|host| *host != 0));
         let placement = several.then(|| Arc::new(Placement::new(&of)));
         Self { me, tasks, of: several.then_some(of), placement, shared: true }
     }
@@ -86,6 +79,16 @@ impl Hosts {
     pub fn here(&self) -> Vec<Task> {
         (0..self.tasks).filter(|&task| self.is_here(task)).collect()
     }
+}
+
+/// A number for each of the keys: equal ones have the same, and new ones the next, from 0 on.
+pub(in crate::job) fn numbered<K: std::hash::Hash + Eq>(keys: impl IntoIterator<Item = K>) -> Vec<u32> {
+    let mut numbers = std::collections::HashMap::new();
+    let number = |key| {
+        let next = numbers.len() as u32;
+        *numbers.entry(key).or_insert(next)
+    };
+    keys.into_iter().map(number).collect()
 }
 
 #[cfg(test)]

@@ -17,7 +17,6 @@ pub mod identity;
 mod join;
 mod name;
 mod openings;
-mod random;
 pub mod reporter;
 pub mod secret;
 

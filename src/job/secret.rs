@@ -7,8 +7,8 @@
 
 use super::Identity;
 use super::exchange::Exchange;
-use super::random::random;
 use crate::abi::LAPI_ERR_NO_ENV_VAR;
+use crate::base::random::random;
 use crate::error::{Error, Result};
 use sha2::{Digest, Sha256};
 
@@ -42,7 +42,7 @@ impl Offer {
         let own = match configured {
             // Other processes may see the exchange.
             Some(secret) => [&[SET][..], &fingerprint(&secret)].concat(),
-            None if identity.task == 0 => [&[MADE][..], &random()].concat(),
+            None if identity.task == 0 => [&[MADE][..], &random::<16>()].concat(),
             None => vec![UNSET],
         };
         exchange.publish(KEY, &own)?;

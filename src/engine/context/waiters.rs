@@ -24,7 +24,7 @@ const CROWDED: u32 = 2;
 const YIELDS: u32 = 60;
 /// In the largest crowd it still yields this often.
 const FEWEST_YIELDS: u32 = 4;
-/// A crowd of so many tasks for each processor is large: there a yield takes as long as a sleep, because all others run in
+/// A crowd of this many tasks for each processor is large: there a yield takes as long as a sleep, because all others run in
 /// between, and what every task does from time to time is a load of its own. Above it both become rarer.
 const LARGE: u32 = 16;
 

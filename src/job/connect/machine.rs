@@ -16,7 +16,7 @@ use std::time::Duration;
 const PAUSE: Duration = Duration::from_millis(1);
 /// The longest.
 const LONGEST_PAUSE: Duration = Duration::from_millis(200);
-/// With this many tasks the first pause is twice as long, and so on: so many start one after the other, and those that have
+/// With this many tasks the first pause is twice as long, and so on: this many start one after the other, and those that have
 /// started call those that have not.
 const TASKS_PER_PAUSE: u32 = 16;
 

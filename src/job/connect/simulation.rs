@@ -443,7 +443,7 @@ fn of_two_calls_that_cross_the_lower_tasks_counts() {
     assert!(matches!(high.actions()[..], [Action::Establish { line: 1, confirm: false, .. }]));
 }
 
-/// How often a task of so many calls a peer that does not listen, in this time.
+/// How often a task of a job of this size calls a peer that does not listen, in this time.
 fn vain_calls(tasks: u32, time: Duration) -> usize {
     let mut machine = Machine::new(Hello { tasks, generation: 1, ..Hello::default() });
     let (mut now, mut calls) = (Duration::ZERO, 0);

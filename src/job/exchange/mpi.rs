@@ -1,7 +1,7 @@
 //! An MPI that is already initialised in this process: its own collectives carry the values. Its connection to the launcher is taken
 //! then, so that PMI is not to be had a second time.
 //!
-//! The functions are found by name in the process, and MPI's two binary interfaces are told apart by Open MPI's symbols: in MPICH and
+//! The functions are found by name in the process, and MPI's two binary interfaces are distinguished by Open MPI's symbols: in MPICH and
 //! its relatives (Intel MPI, MVAPICH) handles are numbers, in Open MPI addresses of objects.
 //!
 //! Only nonblocking collectives are used, and tested until the deadline. A thread that MPI does not allow to call it is refused.

@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::job::Hosts;
 use crate::job::exchange::{self, Exchange};
 use crate::job::host::{self, Host};
+use crate::job::hosts::numbered;
 use crate::job::secret::Offer;
 use crate::transport::fabric::{Directory, Fabric, FabricSettings, FabricTransport, Own, Process, Wishes};
 use crate::transport::route::Route;
@@ -95,7 +96,6 @@ pub fn wishes(config: &Config, one_machine: bool) -> Wishes {
             .fabric_domain
             .clone()
             .or_else(|| config.euidevice.clone().filter(|device| is_named(device))),
-        fabric: None,
         one_machine,
     }
 }
@@ -164,14 +164,11 @@ fn own_card(own: &Result<(Own, Vec<u8>)>) -> Card {
 
 /// The groups of tasks that see each other's processes, numbered: the group of each task.
 fn groups(cards: &[Card]) -> Vec<u32> {
-    let mut numbers = std::collections::HashMap::new();
-    let mut group = |(task, card): (usize, &Card)| {
+    numbered(cards.iter().enumerate().map(|(task, card)| {
         // One whose numbering is unknown is a group by itself.
         let alone = if card.pid_namespace == 0 { task + 1 } else { 0 };
-        let next = numbers.len() as u32;
-        *numbers.entry((card.host, card.pid_namespace, alone)).or_insert(next)
-    };
-    cards.iter().enumerate().map(&mut group).collect()
+        (card.host, card.pid_namespace, alone)
+    }))
 }
 
 fn process(card: &Card) -> Process {
@@ -188,7 +185,7 @@ fn read_all(exchange: &mut dyn Exchange, tasks: u32) -> Result<Vec<Card>> {
         .collect()
 }
 
-/// What frames are told apart by: it follows from the secret, and does not reveal it.
+/// What distinguishes the frames of this job: it follows from the secret, and does not reveal it.
 fn tag(secret: &[u8]) -> u64 {
     let digest = Sha256::new().chain_update(b"LAPI frames\0").chain_update(secret).finalize();
     digest.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))

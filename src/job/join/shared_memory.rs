@@ -2,6 +2,7 @@
 
 use super::Place;
 use crate::base::asymmetric_barrier;
+use crate::base::random::random;
 use crate::base::sync::{Condvar, Mutex};
 use crate::base::thread::{self, ThreadConfig};
 use crate::config::{self, ShmAttach};
@@ -88,7 +89,7 @@ fn hint(identity: &Identity) -> Option<String> {
 fn hello(tasks: u32) -> Hello {
     let landmark = remote::landmark();
     Hello {
-        incarnation: remote::random(),
+        incarnation: u64::from_ne_bytes(random()),
         landmark: landmark.address,
         mark: landmark.mark,
         asymmetric: asymmetric_barrier::pays_off(tasks),

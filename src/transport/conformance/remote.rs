@@ -52,8 +52,8 @@ pub(crate) fn checks_keys<T: Transport>(make: impl Fn(u32) -> Vec<T>) {
     access(&mut ends, Access::Read, read, whole).expect("another registration of the same memory");
     ends[1].recall(0);
     assert!(access(&mut ends, Access::Read, recalled, whole).is_err(), "a recalled registration");
-    let anew = register(&mut ends, &mut there[..4_000], Access::Read);
-    access(&mut ends, Access::Read, anew, whole).expect("memory registered after a recall");
+    let again = register(&mut ends, &mut there[..4_000], Access::Read);
+    access(&mut ends, Access::Read, again, whole).expect("memory registered after a recall");
     assert!(here[..4_000] == there[..4_000] && here[4_000..].iter().all(|&byte| byte == 0));
 }
 

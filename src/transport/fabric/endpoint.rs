@@ -1,7 +1,8 @@
 //! Packets through the endpoint.
 
 use super::ofi::Errno;
-use super::peer::{Peer, Standing, Wants};
+use super::own::Wants;
+use super::peer::{Peer, Standing};
 use super::send::write;
 use super::{COPY, FabricTransport, PUBLISHED_BEFORE, WINDOW};
 use crate::base::bytes::pad8;
@@ -247,26 +248,37 @@ impl FabricTransport {
 
     /// Sends a message, now or as soon as the endpoint has room: an outcome when the peer is lost.
     fn post_or_queue(&mut self, task: Task, slot: usize) -> Option<SendOutcome> {
-        let peer = self.peers[task as usize].as_deref_mut()?;
+        if let Err(errno) = self.post(task, slot) {
+            self.lose(task, errno.text());
+            self.settle();
+            return Some(SendOutcome::Gone);
+        }
+        self.peer_mut(task)?.note_sent();
+        None
+    }
+
+    /// Posts a message, or queues it until the endpoint has room.
+    ///
+    /// # Errors
+    /// The peer cannot be reached: the message is dropped.
+    fn post(&mut self, task: Task, slot: usize) -> Result<(), Errno> {
+        let Some(peer) = self.peers[task as usize].as_deref_mut() else { return Ok(()) };
         let posted = match peer.address {
             Some(address) if peer.queued == 0 => self.sends.post(&self.device, address, slot),
             _ => Err(Errno::AGAIN),
         };
         match posted {
-            Ok(()) => {}
             Err(errno) if errno.is_again() => {
                 peer.queued += 1;
                 self.queued.push_back(slot);
+                Ok(())
             }
             Err(errno) => {
                 self.sends.end(slot);
-                self.lose(task, errno.text());
-                self.settle();
-                return Some(SendOutcome::Gone);
+                Err(errno)
             }
+            Ok(()) => Ok(()),
         }
-        peer.note_sent();
-        None
     }
 
     /// Ends what is under way with a peer that is silent, and the provider's connection with it.
@@ -285,19 +297,8 @@ impl FabricTransport {
 
     /// Sends a message of the transport's own, now or as soon as the endpoint has room. A peer that cannot be reached is awaited.
     pub(super) fn post_own(&mut self, task: Task, slot: usize) {
-        let Some(peer) = self.peers[task as usize].as_deref_mut() else { return };
-        let posted = match peer.address {
-            Some(address) if peer.queued == 0 => self.sends.post(&self.device, address, slot),
-            _ => Err(Errno::AGAIN),
-        };
-        match posted {
-            Ok(()) => {}
-            Err(errno) if errno.is_again() => {
-                peer.queued += 1;
-                self.queued.push_back(slot);
-            }
-            Err(_) => drop(self.sends.end(slot)),
-        }
+        // One that is lost is noticed by the next packet.
+        let _ = self.post(task, slot);
     }
 
     fn ticket(&mut self) -> Ticket {

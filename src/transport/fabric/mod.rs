@@ -12,6 +12,7 @@ mod close;
 mod deaths;
 mod endpoint;
 mod ofi;
+mod own;
 mod peer;
 mod progress;
 mod provider;

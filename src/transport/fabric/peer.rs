@@ -6,11 +6,12 @@
 //! sends its tag again.
 
 use super::ofi::Address;
+use super::own::Wants;
 use super::receive::Arrived;
 use super::{FabricTransport, MAX_BODY, PUBLISHED_BEFORE, WINDOW};
 use crate::error::Result;
 use crate::transport::{ConnectionView, Endpoint, NO_EPOCH, PeerState, Peers, Task};
-use crate::wire::network::{Frame, Kind, REJOIN, Rejoin};
+use crate::wire::network::Rejoin;
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -35,7 +36,7 @@ pub(super) struct Peer {
     pub(super) queued: u32,
     /// A packet found no room.
     pub(super) no_room: bool,
-    /// A message was sent to it or came from it in this connection: it is told when this task ends LAPI.
+    /// A message was sent to it or came from it in this connection: it is informed when this task ends LAPI.
     pub(super) met: bool,
     /// Nothing is taken from it now.
     pub(super) held: bool,
@@ -45,15 +46,15 @@ pub(super) struct Peer {
     pub(super) waiting: u32,
     pub(super) progress: u64,
     /// The transport's own messages that are to be sent: bits of [`Wants`].
-    wants: Cell<u8>,
+    pub(super) wants: Cell<u8>,
     /// It was sent a greeting in this connection.
-    greeted: Cell<bool>,
+    pub(super) greeted: Cell<bool>,
     /// It departs when this number of packets has been received.
     departs_after: Option<u32>,
     /// It has everything that this task sent, and knows that this task has ended LAPI.
     pub(super) knows_departure: bool,
     /// The epoch that it is sent.
-    epoch: u64,
+    pub(super) epoch: u64,
     /// It wants to rejoin.
     hello: Option<Rejoin>,
 }
@@ -70,29 +71,6 @@ pub(super) enum Standing {
     Parted,
     /// It may rejoin.
     Awaited,
-}
-
-/// Bits of the messages that a peer is to be sent.
-pub(super) struct Wants;
-
-impl Wants {
-    pub(super) const CREDITS: u8 = 1;
-    pub(super) const GREETING: u8 = 2;
-    pub(super) const REJOIN: u8 = 4;
-    pub(super) const DEPARTURE: u8 = 8;
-    pub(super) const SEEN: u8 = 16;
-    pub(super) const KICK: u8 = 32;
-    /// The notices that have no room.
-    pub(super) const NOTICE: u8 = 64;
-
-    /// Those that are a frame alone.
-    const FRAMES: [(u8, Kind); 5] = [
-        (Self::CREDITS, Kind::Credits),
-        (Self::GREETING, Kind::Greeting),
-        (Self::KICK, Kind::Kick),
-        (Self::DEPARTURE, Kind::Departure),
-        (Self::SEEN, Kind::DepartureSeen),
-    ];
 }
 
 impl Peer {
@@ -352,116 +330,6 @@ impl FabricTransport {
         let tag = if ahead { now as u32 | 1 } else { self.last_tag };
         self.last_tag = if tag == self.last_tag { tag.wrapping_add(2) } else { tag };
         self.last_tag
-    }
-
-    /// The peer is to be sent one of the transport's own messages.
-    pub(super) fn want(&self, task: Task, what: u8) {
-        let Some(peer) = self.peer(task) else { return };
-        let before = peer.wants.replace(peer.wants.get() | what);
-        if before == 0 {
-            self.pending.borrow_mut().push(task);
-        }
-    }
-
-    /// That was sent, or is not to be sent after all.
-    pub(super) fn want_no_more(&self, task: Task, what: u8) {
-        if let Some(peer) = self.peer(task) {
-            peer.wants.set(peer.wants.get() & !what);
-        }
-    }
-
-    /// Sends the transport's own messages for which there is room; an error means that the peer is lost.
-    pub(super) fn send_own(&mut self, task: Task) {
-        self.send_rejoin(task);
-        if self.peer(task).is_some_and(|peer| peer.wants.get() & Wants::NOTICE != 0) {
-            self.send_notices(task);
-        }
-        if let Some(why) = self.try_send_own(task) {
-            self.lose(task, why);
-        }
-    }
-
-    /// The same; returns why the peer is lost, if it is.
-    pub(super) fn try_send_own(&self, task: Task) -> Option<String> {
-        let peer = self.peer(task)?;
-        for (bit, kind) in Wants::FRAMES {
-            if peer.wants.get() & bit == 0 {
-                continue;
-            }
-            match self.send_frame(peer, kind) {
-                Ok(()) => {
-                    peer.wants.set(peer.wants.get() & !bit);
-                    peer.greeted.set(peer.greeted.get() || bit == Wants::GREETING);
-                }
-                Err(errno) if errno.is_again() => return None,
-                Err(errno) => {
-                    peer.wants.set(0);
-                    return Some(errno.text());
-                }
-            }
-        }
-        None
-    }
-
-    /// Sends this task's tag, epoch and address to a peer that may rejoin.
-    fn send_rejoin(&mut self, task: Task) {
-        let (me, tag) = (self.me, self.first_tag);
-        let Some(peer) = self.peer(task).filter(|peer| peer.wants.get() & Wants::REJOIN != 0) else { return };
-        if peer.address.is_some() && !self.sends.has_free() {
-            return;
-        }
-        peer.wants.set(peer.wants.get() & !Wants::REJOIN);
-        if peer.address.is_none() {
-            return;
-        }
-        let rejoin = Rejoin { tag: peer.mine, echo: peer.theirs, epoch: peer.epoch };
-        let body_len = (REJOIN + self.published.len()) as u32;
-        let frame = Frame { kind: Kind::Rejoin, src: me, tag, credits: 0, head_len: 0, body_len };
-        let mut message = frame.encode().to_vec();
-        message.extend(rejoin.encode());
-        message.extend(&self.published);
-        message.resize(message.len().next_multiple_of(8), 0);
-        let words: Vec<u64> = message
-            .chunks_exact(8)
-            .map(|word| u64::from_ne_bytes(std::array::from_fn(|at| word[at])))
-            .collect();
-        if let Some(slot) = self.sends.make_of(task, &words) {
-            self.post_own(task, slot);
-        }
-    }
-
-    fn send_frame(&self, peer: &Peer, kind: Kind) -> std::result::Result<(), super::ofi::Errno> {
-        let Some(address) = peer.address else { return Ok(()) };
-        let mut frame = Frame { kind, src: self.me, tag: peer.theirs, credits: 0, head_len: 0, body_len: 0 };
-        match kind {
-            Kind::Credits => frame.credits = peer.owed.get(),
-            Kind::Departure => frame.body_len = peer.sent,
-            _ => {}
-        }
-        self.device.inject(&frame.encode(), address)?;
-        if kind == Kind::Credits {
-            peer.owed.set(0);
-        }
-        Ok(())
-    }
-
-    /// Whether messages of the transport's own wait for room.
-    pub(super) fn has_pending(&self) -> bool {
-        !self.pending.borrow().is_empty()
-    }
-
-    /// Sends the transport's own messages that had no room.
-    #[cold]
-    pub(super) fn send_pending(&mut self) {
-        let tasks = std::mem::take(&mut *self.pending.borrow_mut());
-        for task in tasks {
-            if self.peer(task).is_some_and(|peer| peer.wants.get() != 0) {
-                self.send_own(task);
-                if self.peer(task).is_some_and(|peer| peer.wants.get() != 0) {
-                    self.pending.borrow_mut().push(task);
-                }
-            }
-        }
     }
 
     /// The peer has said that it departs.

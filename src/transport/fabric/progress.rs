@@ -112,7 +112,7 @@ impl FabricTransport {
         if frame.tag != peer.mine || !(peer.is_up() || early) {
             if frame.kind == Kind::Departure {
                 self.note_closed(src);
-                self.want(src, super::peer::Wants::SEEN);
+                self.want(src, super::own::Wants::SEEN);
                 self.send_own(src);
             }
             if frame.kind == Kind::DepartureSeen {

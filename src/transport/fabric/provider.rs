@@ -8,8 +8,6 @@ use libfabric_sys::bindings::{FI_SOCKADDR_IN, FI_SOCKADDR_IN6};
 pub struct Wishes {
     /// The provider, as libfabric names it, such as `tcp;ofi_rxm`.
     pub provider: Option<String>,
-    /// The fabric, as libfabric names it, such as `10.1.0.0/16`.
-    pub fabric: Option<String>,
     /// The domain, as libfabric names it: a network interface such as `eth0`, or a card such as `mlx5_0`.
     pub domain: Option<String>,
     /// All tasks are on one machine: what reaches no other machine will do.
@@ -43,7 +41,6 @@ const ONLY_WHEN_NAMED: &[(&str, &str)] = &[
 const INJECT_SIZES: [usize; 3] = [super::INJECT, 1024, 256];
 
 const ANOTHER_PROVIDER: &str = "another provider was asked for";
-const ANOTHER_FABRIC: &str = "another fabric was asked for";
 const ANOTHER_DOMAIN: &str = "another domain was asked for";
 const LOOPBACK: &str = "reaches this machine only";
 const LINK_LOCAL: &str = "an address of one link";
@@ -83,9 +80,6 @@ impl Traits {
         let other = |wish: &Option<String>, own: &str| wish.as_ref().is_some_and(|wish| wish != own);
         if other(&wishes.provider, &self.provider) {
             return Some(ANOTHER_PROVIDER);
-        }
-        if other(&wishes.fabric, &self.fabric) {
-            return Some(ANOTHER_FABRIC);
         }
         if other(&wishes.domain, &self.domain) {
             return Some(ANOTHER_DOMAIN);
@@ -213,40 +207,24 @@ fn nothing(list: &[Traits], wishes: &Wishes) -> String {
     };
     let providers = || all(|traits| &traits.provider, &|_| true);
     let Some(provider) = &wishes.provider else {
-        return match (&wishes.domain, &wishes.fabric) {
-            (Some(domain), _) => {
-                format!(
-                    "libfabric has no domain {domain}; it has {}",
-                    all(|traits| &traits.domain, &|_| true)
-                )
+        return match &wishes.domain {
+            Some(domain) => {
+                let domains = all(|traits| &traits.domain, &|_| true);
+                format!("libfabric has no domain {domain}; it has {domains}")
             }
-            (None, Some(fabric)) => {
-                format!(
-                    "libfabric has no fabric {fabric}; it has {}",
-                    all(|traits| &traits.fabric, &|_| true)
-                )
-            }
-            (None, None) => format!("no provider reaches other machines; there are {}", providers()),
+            None => format!("no provider reaches other machines; there are {}", providers()),
         };
     };
     let own = |traits: &&Traits| traits.provider == *provider;
     if !list.iter().any(|traits| own(&traits)) {
         return format!("libfabric has no provider {provider}; it has {}", providers());
     }
-    match (&wishes.domain, &wishes.fabric) {
-        (Some(domain), _) => {
-            format!(
-                "provider {provider} has no domain {domain}; it has {}",
-                all(|traits| &traits.domain, &own)
-            )
+    match &wishes.domain {
+        Some(domain) => {
+            let domains = all(|traits| &traits.domain, &own);
+            format!("provider {provider} has no domain {domain}; it has {domains}")
         }
-        (None, Some(fabric)) => {
-            format!(
-                "provider {provider} has no fabric {fabric}; it has {}",
-                all(|traits| &traits.fabric, &own)
-            )
-        }
-        (None, None) => format!("provider {provider} reaches no other machine"),
+        None => format!("provider {provider} reaches no other machine"),
     }
 }
 

@@ -12,6 +12,7 @@
 mod tests;
 
 use super::ShmTransport;
+use crate::base::random::random;
 use crate::transport::{Access, Copy, Key, Reach, RemoteAccess, Started, Task};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -186,7 +187,7 @@ pub fn landmark() -> Landmark {
     let pid = std::process::id();
     let mut mark = MARK.load(Ordering::Acquire);
     if mark as u32 != pid {
-        let new = random() << 32 | u64::from(pid);
+        let new = u64::from_ne_bytes(random()) << 32 | u64::from(pid);
         mark = MARK
             .compare_exchange(mark, new, Ordering::AcqRel, Ordering::Acquire)
             .map_or_else(|theirs| theirs, |_| new);
@@ -195,15 +196,6 @@ pub fn landmark() -> Landmark {
         cell.store(word, Ordering::Relaxed);
     }
     Landmark { address: LANDMARK.as_ptr() as u64, mark }
-}
-
-/// A number that no other process has.
-pub fn random() -> u64 {
-    let mut bytes = [0; 8];
-    // SAFETY: the bytes are writable.
-    let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
-    let time = std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_nanos() as u64);
-    if got == 8 { u64::from_ne_bytes(bytes) } else { time ^ u64::from(std::process::id()) << 40 }
 }
 
 const LANDMARK_WORDS: usize = 4;

@@ -3,9 +3,9 @@
 //! one home for a user. Who can read the file can act as that user anyway.
 
 use super::super::failed;
+use crate::base::random::random;
 use crate::config::{Env, given};
 use crate::error::{Error, Result};
-use crate::job::random::random;
 use rustix::process::geteuid;
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
@@ -64,8 +64,8 @@ fn read(path: &Path) -> std::io::Result<Result<Secret>> {
 
 /// Makes the file as a whole or not at all: another task may make it at the same time, on another host.
 fn make(path: &Path) -> std::io::Result<()> {
-    let text: String = random().iter().map(|byte| format!("{byte:02x}")).collect();
-    let unique: String = random().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let text: String = random::<16>().iter().map(|byte| format!("{byte:02x}")).collect();
+    let unique: String = random::<8>().iter().map(|byte| format!("{byte:02x}")).collect();
     let fresh = path.with_extension(unique);
     let mut file: File = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh)?;
     let made = writeln!(file, "{text}").and_then(|()| file.sync_all()).and_then(|()| {
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn the_users_file() {
-        let name: String = random().iter().map(|byte| format!("{byte:02x}")).collect();
+        let name: String = random::<16>().iter().map(|byte| format!("{byte:02x}")).collect();
         let folder = Folder(std::env::temp_dir().join(format!("lapi-key-{name}")));
         fs::create_dir(&folder.0).expect("a folder can be made");
         let home = folder.0.display().to_string();

@@ -13,10 +13,10 @@ mod root;
 mod session;
 
 use super::{Exchange, failed, late, unpublished};
+use crate::base::random::random;
 use crate::config::{Env, given};
 use crate::error::{Error, Result};
 use crate::job::identity::Identity;
-use crate::job::random::random;
 use crate::wire::exchange::{Call, Values};
 use key::Key;
 use session::{Caller, Next, Refusal};

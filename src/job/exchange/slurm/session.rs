@@ -12,7 +12,7 @@
 //! other launchers are not.
 
 use super::key::Secret;
-use crate::job::random::random;
+use crate::base::random::random;
 use crate::wire::exchange::{
     Call, LONGEST_FIRST_FRAME, LONGEST_FRAME, MAGIC, NONCE, PROOF, Values, decode_table, decode_values,
     encode_values, frame, take_frame,

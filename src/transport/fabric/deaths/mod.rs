@@ -10,7 +10,7 @@ mod ring;
 mod simulation;
 
 use super::FabricTransport;
-use super::peer::Wants;
+use super::own::Wants;
 use crate::transport::{PeerState, Task};
 use crate::wire::network::{Content, FRAME, Frame, Kind, NOTICE, Notice};
 use process::Handle;

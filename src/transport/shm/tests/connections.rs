@@ -20,7 +20,7 @@ fn begin_within(task: Task, tasks: u32, key: &str, patience: Duration) -> ShmTra
     let identity = Identity { task, tasks, key: key.clone(), common: Common::All, source: "a test" };
     let landmark = remote::landmark();
     let asymmetric = asymmetric_barrier::registered();
-    let incarnation = remote::random();
+    let incarnation = u64::from_ne_bytes(crate::base::random::random());
     let (landmark, mark) = (landmark.address, landmark.mark);
     let hello = Hello { incarnation, landmark, mark, asymmetric, ..Hello::default() };
     // All tasks are in this process, which must not count them as one: each is the first of a job of its own.

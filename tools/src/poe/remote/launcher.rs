@@ -1,4 +1,4 @@
-//! The launchers that can start tasks on other machines, and how each of them is told on which host each task is.
+//! The launchers that can start tasks on other machines, and how each of them is given the host of each task.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

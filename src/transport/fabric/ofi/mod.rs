@@ -1,16 +1,20 @@
 //! libfabric behind safe functions: what there is ([`list`]), and one open endpoint with its address vector and completion queue
-//! ([`Device`]). No other file calls libfabric.
+//! ([`Device`]). Nothing outside of this folder calls libfabric.
+
+mod info;
+
+pub(super) use info::{Info, list};
 
 use crate::transport::Access;
 use libfabric_sys::bindings as fi;
 use libfabric_sys::{Library, calls};
 use std::cell::UnsafeCell;
 use std::collections::hash_map::RandomState;
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{c_int, c_void};
 use std::hash::{BuildHasher, Hasher};
 use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, RawFd};
-use std::ptr::{self, NonNull};
+use std::ptr;
 
 /// What memory registration may ask of us: we do what the provider says.
 const MR_MODE: u32 =
@@ -42,160 +46,6 @@ impl Errno {
 
 fn checked(code: c_int) -> Result<(), Errno> {
     if code < 0 { Err(Errno(-code)) } else { Ok(()) }
-}
-
-/// One way to reach peers: a provider, a fabric, a domain and an address.
-pub(super) struct Info {
-    raw: NonNull<fi::fi_info>,
-    library: &'static Library,
-}
-
-// SAFETY: the element is this object's alone.
-unsafe impl Send for Info {}
-
-impl Drop for Info {
-    fn drop(&mut self) {
-        // SAFETY: of fi_dupinfo, freed once.
-        unsafe { self.library.free_info(self.raw.as_ptr()) }
-    }
-}
-
-/// Everything that has reliable-datagram endpoints with messages and remote access, in libfabric's order. With `inject`, what can
-/// inject messages of this length.
-pub(super) fn list(inject: Option<usize>) -> Result<Vec<Info>, String> {
-    let library = Library::get()?;
-    let hints = NonNull::new(library.alloc_info()).ok_or("no memory")?;
-    let hints = Info { raw: hints, library };
-    let mut first = ptr::null_mut();
-    // SAFETY: an element of fi_allocinfo has all attributes that are set here. The list is freed below.
-    let code = unsafe {
-        let raw = hints.raw.as_ptr();
-        (*raw).caps = (fi::FI_MSG | fi::FI_RMA | fi::FI_MULTI_RECV).into();
-        (*raw).mode = fi::FI_CONTEXT | fi::FI_CONTEXT2;
-        (*(*raw).ep_attr).type_ = fi::FI_EP_RDM;
-        (*(*raw).tx_attr).inject_size = inject.unwrap_or(0);
-        (*(*raw).domain_attr).mr_mode = MR_MODE as c_int;
-        (*(*raw).domain_attr).resource_mgmt = fi::FI_RM_ENABLED;
-        (*(*raw).domain_attr).threading = fi::FI_THREAD_DOMAIN;
-        library.get_info(library.api_version(), ptr::null(), ptr::null(), 0, raw, &raw mut first)
-    };
-    match checked(code) {
-        Err(errno) if errno.0 == fi::FI_ENODATA as c_int => return Ok(Vec::new()),
-        Err(errno) => return Err(format!("fi_getinfo: {}", errno.text())),
-        Ok(()) => {}
-    }
-    let mut found = Vec::new();
-    let mut at: *mut fi::fi_info = first;
-    while !at.is_null() {
-        // SAFETY: an element of the list.
-        unsafe {
-            if let Some(raw) = NonNull::new(library.dup_info(at)) {
-                found.push(Info { raw, library });
-            }
-            at = (*at).next;
-        }
-    }
-    // SAFETY: the list of fi_getinfo, freed once.
-    unsafe { library.free_info(first) };
-    Ok(found)
-}
-
-/// # Safety
-/// `text` is null or a string of C.
-unsafe fn owned(text: *const c_char) -> String {
-    if text.is_null() {
-        return String::new();
-    }
-    // SAFETY: the caller's promise.
-    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
-}
-
-impl Info {
-    fn raw(&self) -> &fi::fi_info {
-        // SAFETY: valid as long as this object.
-        unsafe { self.raw.as_ref() }
-    }
-
-    fn domain(&self) -> &fi::fi_domain_attr {
-        // SAFETY: every element has these attributes.
-        unsafe { &*self.raw().domain_attr }
-    }
-
-    fn sending(&self) -> &fi::fi_tx_attr {
-        // SAFETY: every element has these attributes.
-        unsafe { &*self.raw().tx_attr }
-    }
-
-    fn endpoint(&self) -> &fi::fi_ep_attr {
-        // SAFETY: every element has these attributes.
-        unsafe { &*self.raw().ep_attr }
-    }
-
-    /// Such as `tcp;ofi_rxm`.
-    pub(super) fn provider(&self) -> String {
-        // SAFETY: every element has these attributes; a string or null.
-        unsafe { owned((*self.raw().fabric_attr).prov_name) }
-    }
-
-    pub(super) fn fabric_name(&self) -> String {
-        // SAFETY: every element has these attributes; a string or null.
-        unsafe { owned((*self.raw().fabric_attr).name) }
-    }
-
-    pub(super) fn domain_name(&self) -> String {
-        // SAFETY: a string or null.
-        unsafe { owned(self.domain().name) }
-    }
-
-    /// The bytes of this task's address, as far as they are known.
-    pub(super) fn source(&self) -> &[u8] {
-        let raw = self.raw();
-        if raw.src_addr.is_null() {
-            return &[];
-        }
-        // SAFETY: libfabric has made the address with its length.
-        unsafe { std::slice::from_raw_parts(raw.src_addr.cast(), raw.src_addrlen) }
-    }
-
-    /// The family of its addresses: FI_SOCKADDR_IN and its like.
-    pub(super) fn address_format(&self) -> u32 {
-        self.raw().addr_format
-    }
-
-    /// The protocol on the wire: two tasks with different ones do not understand each other.
-    pub(super) fn protocol(&self) -> (u32, u32) {
-        (self.endpoint().protocol, self.endpoint().protocol_version)
-    }
-
-    /// Whether messages to one peer arrive in the order in which they were sent.
-    pub(super) fn ordered(&self) -> bool {
-        self.sending().msg_order & u64::from(fi::FI_ORDER_SAS) != 0
-    }
-
-    /// The longest message that [`Device::inject`] takes.
-    pub(super) fn inject_size(&self) -> usize {
-        self.sending().inject_size
-    }
-
-    /// The longest message.
-    pub(super) fn max_message(&self) -> usize {
-        self.endpoint().max_msg_size
-    }
-
-    /// Whether a message may have [`PIECES`] pieces.
-    pub(super) fn gathers(&self) -> bool {
-        self.sending().iov_limit >= PIECES
-    }
-
-    /// Whether accesses name memory of a peer by its address there, and not by its place in the region.
-    pub(super) fn has_virtual_addresses(&self) -> bool {
-        self.domain().mr_mode as u32 & fi::FI_MR_VIRT_ADDR != 0
-    }
-
-    /// Whether memory must be registered before messages are sent from it.
-    pub(super) fn registers(&self) -> bool {
-        self.domain().mr_mode as u32 & fi::FI_MR_LOCAL != 0
-    }
 }
 
 /// A peer's address in the address vector.
@@ -626,7 +476,7 @@ impl Device {
             if count < 1 {
                 return Ok(0);
             }
-            let own = owned(calls::cq_strerror(self.cq, entry.prov_errno, entry.err_data));
+            let own = info::owned(calls::cq_strerror(self.cq, entry.prov_errno, entry.err_data));
             let mut text = Errno(entry.err).text();
             if !own.is_empty() && own != text {
                 text = format!("{text} ({own})");
