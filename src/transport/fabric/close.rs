@@ -1,8 +1,8 @@
 //! The end of LAPI for this task: what was sent arrives, and the peers that know this task are informed.
 
 use super::FabricTransport;
+use super::contact::{Peer, Standing};
 use super::own::Wants;
-use super::peer::{Peer, Standing};
 use crate::transport::Task;
 use std::time::{Duration, Instant};
 

@@ -1,8 +1,8 @@
 //! Packets through the endpoint.
 
+use super::contact::{Peer, Standing};
 use super::ofi::Errno;
 use super::own::Wants;
-use super::peer::{Peer, Standing};
 use super::send::write;
 use super::{COPY, FabricTransport, PUBLISHED_BEFORE, WINDOW};
 use crate::base::bytes::pad8;
@@ -177,18 +177,6 @@ impl Endpoint for FabricTransport {
 
     fn close(&mut self) {
         self.end();
-    }
-}
-
-impl Peer {
-    /// A packet was accepted; its frame returns all credits.
-    #[inline]
-    pub(super) fn note_sent(&mut self) {
-        self.sent = self.sent.wrapping_add(1);
-        self.in_flight += 1;
-        self.owed.set(0);
-        self.no_room = false;
-        self.met = true;
     }
 }
 

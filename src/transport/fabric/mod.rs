@@ -9,6 +9,7 @@
 //! ([`peer`]), so that what is under way from before is recognised and dropped.
 
 mod close;
+mod contact;
 mod deaths;
 mod endpoint;
 mod ofi;
@@ -26,9 +27,9 @@ use crate::abi::LAPI_ERR_CSS_LOAD_FAILED;
 use crate::error::{Error, Result};
 use crate::transport::HEAD_MAX;
 use crate::wire::network::FRAME;
+use contact::Peer;
 use deaths::Watch;
 use ofi::{Device, Errno, Slot};
-use peer::Peer;
 use receive::{Arrived, BUFFERS, Buffers};
 use remote::{Accesses, CHUNKS};
 use rustix::event::{EventfdFlags, epoll, eventfd};

@@ -2,8 +2,8 @@
 //! to be sent at most one of each kind; one without room waits until there is room.
 
 use super::FabricTransport;
+use super::contact::Peer;
 use super::ofi::Errno;
-use super::peer::Peer;
 use crate::transport::Task;
 use crate::wire::network::{Frame, Kind, REJOIN, Rejoin};
 

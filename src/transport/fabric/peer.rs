@@ -5,127 +5,14 @@
 //! kept. A message from a process that has ended meanwhile does no harm: its successor gets an echo that is not its own, and
 //! sends its tag again.
 
-use super::ofi::Address;
+use super::contact::{Peer, Standing};
 use super::own::Wants;
-use super::receive::Arrived;
 use super::{FabricTransport, MAX_BODY, PUBLISHED_BEFORE, WINDOW};
 use crate::error::Result;
 use crate::transport::{ConnectionView, Endpoint, NO_EPOCH, PeerState, Peers, Task};
 use crate::wire::network::Rejoin;
-use std::cell::Cell;
 use std::collections::VecDeque;
 use std::time::{SystemTime, UNIX_EPOCH};
-
-/// What this task has of one peer, from first contact on.
-pub(super) struct Peer {
-    /// What the peer has published, and where that is in the address vector.
-    pub(super) published: Box<[u8]>,
-    pub(super) address: Option<Address>,
-    pub(super) standing: Standing,
-    /// The tags of frames from the peer and to it.
-    pub(super) mine: u32,
-    pub(super) theirs: u32,
-    /// Packets sent in this connection and received in it, modulo 2^32.
-    pub(super) sent: u32,
-    pub(super) received: u32,
-    /// Packets that were sent and whose credits were not returned.
-    pub(super) in_flight: u32,
-    /// Packets that were released and whose credits were not returned.
-    pub(super) owed: Cell<u16>,
-    /// Messages to it that wait for room in the endpoint.
-    pub(super) queued: u32,
-    /// A packet found no room.
-    pub(super) no_room: bool,
-    /// A message was sent to it or came from it in this connection: it is informed when this task ends LAPI.
-    pub(super) met: bool,
-    /// Nothing is taken from it now.
-    pub(super) held: bool,
-    /// Its packets that are not to be taken yet: it is held, or this task does not know yet that it has rejoined.
-    pub(super) aside: VecDeque<Arrived>,
-    /// Its packets that have arrived and were not taken.
-    pub(super) waiting: u32,
-    pub(super) progress: u64,
-    /// The transport's own messages that are to be sent: bits of [`Wants`].
-    pub(super) wants: Cell<u8>,
-    /// It was sent a greeting in this connection.
-    pub(super) greeted: Cell<bool>,
-    /// It departs when this number of packets has been received.
-    departs_after: Option<u32>,
-    /// It has everything that this task sent, and knows that this task has ended LAPI.
-    pub(super) knows_departure: bool,
-    /// The epoch that it is sent.
-    pub(super) epoch: u64,
-    /// It wants to rejoin.
-    hello: Option<Rejoin>,
-}
-
-/// The state of the connection.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
-    Up,
-    /// It has ended LAPI.
-    Closed,
-    /// It cannot be reached: why.
-    Dead(String),
-    /// This task has parted from it.
-    Parted,
-    /// It may rejoin.
-    Awaited,
-}
-
-impl Peer {
-    fn new(first_tag: u32) -> Self {
-        Self {
-            published: Box::default(),
-            address: None,
-            standing: Standing::Up,
-            mine: first_tag,
-            theirs: first_tag,
-            sent: 0,
-            received: 0,
-            in_flight: 0,
-            owed: Cell::new(0),
-            queued: 0,
-            no_room: false,
-            met: false,
-            held: false,
-            aside: VecDeque::new(),
-            waiting: 0,
-            progress: 0,
-            wants: Cell::new(0),
-            greeted: Cell::new(false),
-            departs_after: None,
-            knows_departure: false,
-            epoch: 0,
-            hello: None,
-        }
-    }
-
-    #[inline]
-    pub(super) fn is_up(&self) -> bool {
-        self.standing == Standing::Up
-    }
-
-    /// Nothing is known to be on its way.
-    fn reset(&mut self) {
-        (self.sent, self.received, self.in_flight) = (0, 0, 0);
-        self.owed.set(0);
-        (self.no_room, self.met, self.held, self.knows_departure) = (false, false, false, false);
-        self.departs_after = None;
-        self.wants.set(0);
-        self.greeted.set(false);
-    }
-
-    /// It has ended LAPI or died.
-    pub(super) fn has_left(&self) -> bool {
-        matches!(self.standing, Standing::Closed | Standing::Dead(_))
-    }
-
-    /// Whether it knows of this task, or this task of it: they report their ends to each other.
-    pub(super) fn has_met(&self) -> bool {
-        self.met || self.greeted.get()
-    }
-}
 
 impl Peers for FabricTransport {
     fn state(&self, peer: Task) -> PeerState {

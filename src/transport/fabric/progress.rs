@@ -1,8 +1,8 @@
 //! What has happened: operations that have ended, messages that have arrived.
 
 use super::FabricTransport;
+use super::contact::{Peer, Standing};
 use super::ofi::{BATCH, Completion, Failure, Slot};
-use super::peer::{Peer, Standing};
 use crate::transport::{Endpoint, Task};
 use crate::wire::network::{Frame, Kind};
 

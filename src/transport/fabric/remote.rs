@@ -1,8 +1,8 @@
 //! Reads and writes of memory that a peer has registered. An access is cut into chunks, of which a bounded number is under way.
 
 use super::FabricTransport;
+use super::contact::Peer;
 use super::ofi::{Device, Errno, Region, Slot};
-use super::peer::Peer;
 use crate::transport::{Access, AccessId, Copy, Key, Piece, Reach, RemoteAccess, Started, Task};
 use rustix::io::Errno as System;
 use std::collections::VecDeque;
