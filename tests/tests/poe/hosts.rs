@@ -301,8 +301,10 @@ fn a_slurm_allocation_gives_the_hosts() {
 fn a_task_keeps_the_connection_to_its_launcher() {
     by_each("the launcher's variables", |way| {
         let script = if way.name == "hydra" {
-            // PMI's version 1: what the launcher answers on its descriptor.
-            "echo cmd=init pmi_version=1 pmi_subversion=1 >&$PMI_FD; read answer <&$PMI_FD; echo $MP_CHILD $PMI_RANK $answer"
+            // PMI's version 1: what the launcher answers on its descriptor. A task that ends after init without finalize has
+            // failed, for Hydra, which then ends the others.
+            "echo cmd=init pmi_version=1 pmi_subversion=1 >&$PMI_FD; read answer <&$PMI_FD; \
+             echo cmd=finalize >&$PMI_FD; read end <&$PMI_FD; echo $MP_CHILD $PMI_RANK $answer $end"
         } else {
             "echo $MP_CHILD $OMPI_COMM_WORLD_RANK $PMIX_RANK"
         };
@@ -310,7 +312,9 @@ fn a_task_keeps_the_connection_to_its_launcher() {
             way.run("node1\nnode0\n", Job::new("bash").arg("-c").arg(script).env("MP_NOARGLIST", "yes"));
         for (task, line) in sorted(&outcome.ok().stdout).iter().enumerate() {
             assert!(line.starts_with(&format!("{task} {task} ")), "{line}\n{outcome}");
-            assert!(way.name != "hydra" || line.contains("cmd=response_to_init"), "{line}\n{outcome}");
+            for answer in ["cmd=response_to_init", "cmd=finalize_ack"] {
+                assert!(way.name != "hydra" || line.contains(answer), "{line}\n{outcome}");
+            }
         }
     });
 }
