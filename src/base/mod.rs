@@ -18,6 +18,7 @@ pub mod poll;
 pub mod random;
 pub mod ring;
 pub mod rng;
+pub mod slots;
 pub mod sync;
 #[cfg(not(loom))]
 pub mod thread;

@@ -1,15 +1,33 @@
 //! Values with a form of their own.
 
+use super::MAX_TASKS;
+
 /// The other tasks on this machine, from `COUNT[:TASK...]` (the manual's "Standalone setup"): `None` when the text
 /// has another form, or lists another number of tasks than it says, or one of them twice.
 pub(crate) fn common_tasks(text: &str) -> Option<Vec<u32>> {
-    let mut fields = text.trim_end_matches(':').split(':').map(|field| digits(field.trim()));
+    // Byte by byte: each task of a large job reads a list of all others when it starts.
+    let mut fields = text.trim_end_matches(':').as_bytes().split(|byte| *byte == b':').map(task_number);
     let count = fields.next()??;
-    let mut tasks = fields.map(|task| u32::try_from(task?).ok()).collect::<Option<Vec<u32>>>()?;
+    let mut tasks = Vec::with_capacity(count.min(MAX_TASKS) as usize);
+    for task in fields {
+        tasks.push(task?);
+    }
     let listed = tasks.len();
-    tasks.sort_unstable();
-    tasks.dedup();
-    (tasks.len() == listed && listed as u64 == count).then_some(tasks)
+    if !tasks.is_sorted_by(|one, next| one < next) {
+        tasks.sort_unstable();
+        tasks.dedup();
+    }
+    (tasks.len() == listed && listed == count as usize).then_some(tasks)
+}
+
+/// A number in decimal digits alone, with blanks around it.
+fn task_number(text: &[u8]) -> Option<u32> {
+    let digits = text.trim_ascii();
+    let step = |number: u32, digit: &u8| {
+        let value = digit.wrapping_sub(b'0');
+        (value < 10).then(|| number.checked_mul(10)?.checked_add(u32::from(value))).flatten()
+    };
+    if digits.is_empty() { None } else { digits.iter().try_fold(0, step) }
 }
 
 /// The 16 bytes of 32 hexadecimal digits.

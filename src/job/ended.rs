@@ -12,32 +12,36 @@ const MOST: usize = 1 << 14;
 /// 0: the task runs, as far as is known.
 static WORDS: [AtomicU32; MOST] = [const { AtomicU32::new(0) }; MOST];
 
+/// All words from this one on are 0.
+static BOUND: AtomicU32 = AtomicU32::new(0);
+
 /// How `task` ended; `None` while it runs, and where the launcher does not report it.
 pub fn of(task: u32) -> Option<Ended> {
     Ended::from_word(WORDS.get(task as usize)?.load(Ordering::Relaxed))
 }
 
-/// Stores what the launcher has sent: all tasks that have ended. A task that is not among them runs.
+/// Stores what the launcher has sent: all tasks that have ended, by number. A task that is not among them runs.
 pub fn store(all: &[(u32, Ended)]) {
-    let mut words = vec![0; MOST];
-    for (task, ended) in all {
-        if let Some(word) = words.get_mut(*task as usize) {
-            *word = ended.to_word();
-        }
-    }
-    change(&|task| words[task]);
+    BOUND.fetch_max(all.last().map_or(0, |(task, _)| task + 1), Ordering::Relaxed);
+    let mut ended = all.iter().peekable();
+    let mut word = |task| {
+        while ended.next_if(|(earlier, _)| *earlier < task).is_some() {}
+        ended.next_if(|(number, _)| *number == task).map_or(0, |(_, ended)| ended.to_word())
+    };
+    change(&mut word);
 }
 
 /// In the child of a fork: it is not a task of that job.
 pub fn forget_in_child() {
-    change(&|_| 0);
+    change(&mut |_| 0);
 }
 
-fn change(to: &dyn Fn(usize) -> u32) {
-    for (task, word) in WORDS.iter().enumerate() {
+fn change(to: &mut dyn FnMut(u32) -> u32) {
+    for (task, word) in (0..BOUND.load(Ordering::Relaxed)).zip(&WORDS) {
+        let to = to(task);
         // Pages that hold nothing stay shared.
-        if word.load(Ordering::Relaxed) != to(task) {
-            word.store(to(task), Ordering::Relaxed);
+        if word.load(Ordering::Relaxed) != to {
+            word.store(to, Ordering::Relaxed);
         }
     }
 }

@@ -203,14 +203,13 @@ fn listed(task: u32, tasks: u32, list: &str) -> Result<Common> {
         Error::new(LAPI_ERR_SHM_SETUP, format!("MP_COMMON_TASKS is \"{list}\" in {of}: {why}"))
     };
     let mut common = common_tasks(list).ok_or_else(|| wrong("not COUNT[:TASK...]"))?;
-    if common.contains(&task) {
+    let Err(place) = common.binary_search(&task) else {
         return Err(wrong("it lists the task itself, not only the others"));
-    }
-    if common.iter().any(|other| *other >= tasks) {
+    };
+    if common.last().is_some_and(|other| *other >= tasks) {
         return Err(wrong("it lists a task that the job does not have"));
     }
-    common.push(task);
-    common.sort_unstable();
+    common.insert(place, task);
     Ok(if common.len() == tasks as usize { Common::All } else { Common::Listed(common) })
 }
 

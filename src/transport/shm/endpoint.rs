@@ -21,7 +21,7 @@ impl Endpoint for ShmTransport {
     #[inline]
     unsafe fn try_send(&mut self, task: Task, packet: &Outgoing<'_>) -> SendOutcome {
         let light = self.light;
-        let Some(peer) = self.peers[task as usize].as_mut() else {
+        let Some(peer) = self.peers.get_mut(task) else {
             // SAFETY: the caller's promise.
             return unsafe { self.send_first(task, packet) };
         };
@@ -70,7 +70,7 @@ impl Endpoint for ShmTransport {
     #[inline]
     fn release(&mut self, packet: Inbound) {
         let light = self.light;
-        let Some(peer) = self.peers[packet.src as usize].as_mut() else { return };
+        let Some(peer) = self.peers.get_mut(packet.src) else { return };
         if peer.inward.release(packet.body_len, light) == Room::Wanted
             && peer.segment.doorbell().needs_wake(light)
         {
@@ -87,7 +87,7 @@ impl Endpoint for ShmTransport {
             return;
         }
         self.segment.close();
-        for peer in self.peers.iter().flatten() {
+        for peer in self.connected.iter().filter_map(|&task| self.peers.get(task)) {
             ring_bell(&peer.event);
         }
         self.connector.close();
@@ -110,7 +110,7 @@ impl ShmTransport {
                 continue;
             };
             if self.streak < STREAK {
-                match self.peers[src as usize].as_ref().map_or(Ok(None), |peer| peer.inward.peek()) {
+                match self.peers.get(src).map_or(Ok(None), |peer| peer.inward.peek()) {
                     Ok(Some(packet)) => {
                         self.streak += 1;
                         return Some(Inbound {
@@ -170,7 +170,7 @@ impl ShmTransport {
     }
 
     fn no_room(&mut self, task: Task) {
-        let Some(peer) = self.peers[task as usize].as_mut() else { return };
+        let Some(peer) = self.peers.get_mut(task) else { return };
         if peer.stuck_at.replace(peer.out.shortage()).is_none() {
             self.stuck.push(task);
         }

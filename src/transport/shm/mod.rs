@@ -21,6 +21,7 @@ use super::{NO_EPOCH, Task};
 use crate::abi::LAPI_ERR_SHM_SETUP;
 use crate::base::asymmetric_barrier::{Heavy, Light};
 use crate::base::ring::Geometry;
+use crate::base::slots::Slots;
 use crate::error::{Error, Result};
 use connection::{Arrivals, Connection, Connector, Site};
 use peer::Peer;
@@ -34,7 +35,7 @@ use std::sync::Arc;
 /// One task's end of shared memory.
 pub struct ShmTransport {
     me: Task,
-    peers: Vec<Option<Peer>>,
+    peers: Slots<Peer>,
     /// The peers that this task is connected with.
     connected: Vec<Task>,
     /// The peer whose turn it is, by its place in `connected`, and for how many packets it has had it.
@@ -107,7 +108,7 @@ impl ShmTransport {
     ) -> Self {
         Self {
             me: own.me,
-            peers: std::iter::repeat_with(|| None).take(own.tasks as usize).collect(),
+            peers: Slots::new(own.tasks),
             connected: Vec::new(),
             turn: 0,
             streak: 0,
@@ -151,15 +152,12 @@ impl ShmTransport {
     fn connect(&mut self, connection: Connection) {
         let Connection { about, peer } = connection;
         let task = about.task;
-        if self.closed
-            || self.peers[task as usize].is_some()
-            || self.absent.get(&task) == Some(&Absent::Parted)
-        {
+        if self.closed || self.peers.get(task).is_some() || self.absent.get(&task) == Some(&Absent::Parted) {
             return;
         }
         self.absent.remove(&task);
         self.asked.remove(&task);
-        self.peers[task as usize] = Some(peer);
+        self.peers.put(task, peer);
         if let Some(memory) = &mut self.memory {
             memory.moved(task, Some((about.pid, about.landmark)));
         }
@@ -175,7 +173,7 @@ impl ShmTransport {
 
     /// A peer that this task is connected with.
     fn peer(&self, task: Task) -> Option<&Peer> {
-        self.peers[task as usize].as_ref()
+        self.peers.get(task)
     }
 }
 

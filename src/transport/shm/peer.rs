@@ -86,7 +86,7 @@ impl Peers for ShmTransport {
     }
 
     fn view(&self, task: Task) -> Option<ConnectionView> {
-        let peer = self.peers.get(task as usize)?.as_ref()?;
+        let peer = self.peers.get(task)?;
         let (in_flight, window) = peer.out.filled();
         Some(ConnectionView {
             in_flight,
@@ -137,7 +137,7 @@ impl ShmTransport {
     /// in use.
     #[cold]
     pub(super) fn disconnect(&mut self, task: Task) {
-        let Some(peer) = self.peers[task as usize].take() else { return };
+        let Some(peer) = self.peers.take(task) else { return };
         self.left.push(peer);
         self.connected.retain(|&connected| connected != task);
         self.held.retain(|&held| held != task);

@@ -1,16 +1,16 @@
 //! Carries what the tasks write to `poe`'s own output: whole lines, labelled and in order when asked.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use tempfile::SpooledTempFile;
+use nix::sys::epoll::EpollTimeout;
 
 use super::fold::Fold;
+use super::lanes::Lanes;
 
 /// In which order standard output appears (MP_STDOUTMODE). Standard error is always shown at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,16 +60,10 @@ pub(super) struct Style {
     pub fold: bool,
 }
 
-/// An unfinished line is shown when nothing has arrived for so long (it may be a question to the user) …
+/// An unfinished line is shown when nothing has arrived for this time: it may be a question to the user.
 const QUIET_MILLISECONDS: u8 = 50;
-/// … or when it is longer than this.
-const LONGEST_LINE: usize = 1 << 16;
-/// What a later task writes in ordered mode goes to disk beyond this.
-const SPOOL_IN_MEMORY: usize = 1 << 20;
 /// How long equal messages are collected before they are summarized.
 const COLLECT: Duration = Duration::from_millis(300);
-/// How long a task has to end by SIGPIPE before its terminal is closed.
-const PARTING: Duration = Duration::from_millis(500);
 
 /// Carries everything from the sources to the outputs until all sources are closed. An error means that output was lost.
 ///
@@ -84,36 +78,25 @@ pub(super) fn carry(
 ) -> io::Result<()> {
     let mut outputs = [Output::new(stdout, style.labels), Output::new(stderr, style.labels)];
     outputs[Stream::Stderr as usize].fold = style.fold.then(Fold::default);
-    let mut lanes: Vec<Lane> = sources.into_iter().map(|source| Lane::new(source, style.ordered)).collect();
+    let mut lanes = Lanes::new(sources, style.ordered)?;
     let mut buffer = vec![0; 1 << 16];
     let mut summary_at: Option<Instant> = None;
     loop {
-        release_first(&mut lanes, &mut outputs);
-        lanes.retain(|lane| {
-            let wanted = !outputs[lane.stream as usize].closed;
-            lane.open && (wanted || lane.parts_later()) || lane.held.is_some() && wanted
-        });
+        if style.ordered {
+            lanes.release_first(&mut outputs);
+        }
+        lanes.forget_ended(&outputs);
         if lanes.is_empty() {
             break;
         }
         let pending = outputs.iter().any(Output::has_summary);
         summary_at = pending.then(|| summary_at.unwrap_or_else(|| Instant::now() + COLLECT));
-        let unfinished = lanes.iter().any(|lane| !lane.line.is_empty() || lane.parting.is_some());
-        let timeout =
-            if unfinished || pending { PollTimeout::from(QUIET_MILLISECONDS) } else { PollTimeout::NONE };
-        let readable = wait(&lanes, timeout)?;
-        for lane in lanes.iter_mut().filter(|_| readable.is_empty()) {
-            lane.show_unfinished(&mut outputs[lane.stream as usize]);
-        }
-        for index in readable {
-            let lane = &mut lanes[index];
-            let output = &mut outputs[lane.stream as usize];
-            if output.closed {
-                lane.part(broken);
-            } else {
-                lane.read(&mut buffer, output);
-            }
-        }
+        let timeout = if lanes.are_unfinished() || pending {
+            EpollTimeout::from(QUIET_MILLISECONDS)
+        } else {
+            EpollTimeout::NONE
+        };
+        lanes.carry_some(timeout, &mut buffer, &mut outputs, broken)?;
         if summary_at.is_some_and(|at| at <= Instant::now()) {
             outputs.iter_mut().for_each(Output::summarize);
             summary_at = None;
@@ -123,147 +106,15 @@ pub(super) fn carry(
     stdout.and(stderr)
 }
 
-/// In ordered mode the output of the first task that has not ended is shown; that of later ones is held back.
-fn release_first(lanes: &mut [Lane], outputs: &mut [Output; 2]) {
-    for lane in lanes.iter_mut().filter(|lane| lane.stream == Stream::Stdout) {
-        let output = &mut outputs[lane.stream as usize];
-        if let Some(held) = lane.held.take() {
-            lane.replay(held, output);
-        }
-        if lane.open {
-            return;
-        }
-    }
-}
-
-/// Waits until something can be read, and returns from which lanes: from none after the timeout.
-fn wait(lanes: &[Lane], timeout: PollTimeout) -> io::Result<Vec<usize>> {
-    let watched = |lane: &Lane| lane.open && lane.parting.is_none();
-    let open: Vec<usize> = (0..lanes.len()).filter(|index| watched(&lanes[*index])).collect();
-    let mut polled: Vec<PollFd> =
-        open.iter().map(|index| PollFd::new(lanes[*index].pipe.as_fd(), PollFlags::POLLIN)).collect();
-    while let Err(errno) = poll(&mut polled, timeout) {
-        if errno != Errno::EINTR {
-            return Err(errno.into());
-        }
-    }
-    let ready = open.iter().zip(&polled).filter(|(_, polled)| polled.any() != Some(false));
-    Ok(ready.map(|(index, _)| *index).collect())
-}
-
-/// What comes from one source.
-struct Lane {
-    task: usize,
-    stream: Stream,
-    pipe: File,
-    terminal: bool,
-    open: bool,
-    /// The output is closed, the task has written to it, and at this time the terminal is closed.
-    parting: Option<Instant>,
-    /// The line that has begun and not ended, as far as it has not been shown.
-    line: Vec<u8>,
-    /// What was shown last did not end a line.
-    continues: bool,
-    /// What arrived before this task's turn.
-    held: Option<SpooledTempFile>,
-}
-
-impl Lane {
-    fn new(Source { task, stream, pipe, terminal }: Source, ordered: bool) -> Self {
-        let held = (ordered && stream == Stream::Stdout).then(|| SpooledTempFile::new(SPOOL_IN_MEMORY));
-        let (open, line, continues, parting) = (true, Vec::new(), false, None);
-        Self { task, stream, pipe, terminal, open, parting, line, continues, held }
-    }
-
-    /// Whether it stays open though its output is closed.
-    fn parts_later(&self) -> bool {
-        self.terminal && self.parting.is_none_or(|at| at > Instant::now())
-    }
-
-    /// The task has written to an output that is closed, or has closed its end.
-    fn part(&mut self, broken: &mut dyn FnMut(usize)) {
-        let mut polled = [PollFd::new(self.pipe.as_fd(), PollFlags::POLLIN)];
-        let _ = poll(&mut polled, PollTimeout::ZERO);
-        if polled[0].revents().is_some_and(|events| events.contains(PollFlags::POLLIN)) {
-            broken(self.task);
-            self.parting = Some(Instant::now() + PARTING);
-        } else {
-            self.open = false;
-        }
-    }
-
-    fn read(&mut self, buffer: &mut [u8], output: &mut Output) {
-        let length = match self.pipe.read(buffer) {
-            Ok(length) => length,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return,
-            // A terminal whose other end is closed, for one.
-            Err(_) => 0,
-        };
-        match &mut self.held {
-            Some(held) => {
-                if let Err(error) = held.write_all(&buffer[..length]) {
-                    output.lose(error);
-                }
-            }
-            None => self.take(&buffer[..length], output),
-        }
-        if length == 0 {
-            self.open = false;
-            if self.held.is_none() {
-                self.show_unfinished(output);
-            }
-        }
-    }
-
-    fn replay(&mut self, mut held: SpooledTempFile, output: &mut Output) {
-        let mut buffer = vec![0; 1 << 16];
-        let mut next = held.rewind().and_then(|()| held.read(&mut buffer));
-        while let Ok(length @ 1..) = next {
-            self.take(&buffer[..length], output);
-            next = held.read(&mut buffer);
-        }
-        if let Err(error) = next {
-            output.lose(error);
-        }
-        if !self.open {
-            self.show_unfinished(output);
-        }
-    }
-
-    /// Shows the whole lines of what has arrived, and keeps the rest.
-    fn take(&mut self, bytes: &[u8], output: &mut Output) {
-        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
-        if whole > 0 && self.line.is_empty() {
-            output.show(self.task, &bytes[..whole], self.continues);
-            self.continues = false;
-        } else if whole > 0 {
-            self.line.extend(&bytes[..whole]);
-            self.show_unfinished(output);
-        }
-        self.line.extend(&bytes[whole..]);
-        if self.line.len() > LONGEST_LINE {
-            self.show_unfinished(output);
-        }
-    }
-
-    fn show_unfinished(&mut self, output: &mut Output) {
-        if !self.line.is_empty() {
-            output.show(self.task, &self.line, self.continues);
-            self.continues = self.line.last() != Some(&b'\n');
-            self.line.clear();
-        }
-    }
-}
-
 /// One of `poe`'s own outputs.
-struct Output {
+pub(super) struct Output {
     to: File,
     labels: bool,
     /// Whose line has begun and not ended; known only where lines have labels.
     begun_by: Option<usize>,
     /// Shows equal messages once.
     fold: Option<Fold>,
-    closed: bool,
+    pub(super) closed: bool,
     result: io::Result<()>,
 }
 
@@ -273,7 +124,7 @@ impl Output {
     }
 
     /// Shows what a task wrote: lines, of which the first may continue one and the last may be unfinished.
-    fn show(&mut self, task: usize, bytes: &[u8], continues: bool) {
+    pub(super) fn show(&mut self, task: usize, bytes: &[u8], continues: bool) {
         let Some(fold) = &mut self.fold else { return self.put(task, bytes) };
         let lines = bytes.split_inclusive(|byte| *byte == b'\n').enumerate();
         let shown: Vec<&[u8]> = lines
@@ -341,7 +192,7 @@ impl Output {
         }
     }
 
-    fn lose(&mut self, error: io::Error) {
+    pub(super) fn lose(&mut self, error: io::Error) {
         self.closed = true;
         self.result = Err(error);
     }
@@ -358,11 +209,22 @@ impl Output {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::poe::lanes::{LONGEST_LINE, SPOOL_IN_MEMORY};
+    use crate::poe::streams::pipe;
+    use std::io::{Read, Seek};
+    use std::thread;
 
-    /// A source that holds all of this and ends after it.
+    /// A source that has all of this and ends after it.
     fn source(task: usize, stream: Stream, bytes: &[u8]) -> Source {
-        let mut pipe = tempfile::tempfile().expect("a file can be made");
-        pipe.write_all(bytes).and_then(|()| pipe.rewind()).expect("the file can be written");
+        let (read, write) = pipe().expect("a pipe can be made");
+        let (pipe, mut write) = (File::from(read), File::from(write));
+        // What a pipe has room for is there from the start.
+        let (now, later) = bytes.split_at(bytes.len().min(1 << 15));
+        write.write_all(now).expect("the pipe has room");
+        let later = later.to_vec();
+        if !later.is_empty() {
+            thread::spawn(move || write.write_all(&later));
+        }
         Source { task, stream, pipe, terminal: false }
     }
 

@@ -24,6 +24,7 @@ use super::commands::Command;
 use super::environment::Environment;
 use super::error::Error;
 use super::openings::{self, Openings};
+use super::parked::Parked;
 use super::processes::{end_descendants, handles, members};
 use super::reports::{self, HandOver};
 use super::streams::{Stdin, Theirs};
@@ -112,7 +113,12 @@ impl Supervisor {
 }
 
 /// What the supervisor does from its start to its end.
-fn keep(work: Work, mut socket: UnixStream) {
+fn keep(work: Work, socket: UnixStream) {
+    // It was made after the descriptors of all tasks. A process that is started copies the table up to the highest number.
+    let mut socket = match socket.try_clone() {
+        Ok(lower) => lower,
+        Err(_) => socket,
+    };
     let _ = setsid();
     let _ = prctl::set_name(c"poe-supervisor");
     let _ = prctl::set_child_subreaper(true);
@@ -148,10 +154,14 @@ impl Tasks {
         let openings = Openings::create(work.commands.len(), &partition.unwrap_or_default())
             .ok()
             .filter(|_| work.counts_openings);
-        // What one task gets is closed here before the next one is started, so that starting it does not cost the more the more
-        // tasks there are.
-        let each = work.commands.iter().zip(work.streams).zip(work.reports);
-        for (task, ((command, streams), line)) in each.enumerate() {
+        // What one task gets is closed here before the next one is started, and what later ones get is parked, so that starting
+        // a task does not cost more the more tasks there are.
+        let each = work.commands.iter().zip(Parked::new(work.streams, work.reports));
+        for (task, (command, ends)) in each.enumerate() {
+            let (streams, line) = match ends {
+                Ok(ends) => ends,
+                Err(error) => return Err(not_started(task, error, socket)?),
+            };
             let report = line.as_ref().and_then(|line| HandOver::new(line, place.as_ref()));
             let mut program = Program::new(&command[0]);
             program
@@ -202,11 +212,7 @@ impl Tasks {
                     self.pids.push(Some(Pid::from_raw(pid)));
                     Note::Started { task, pid }.write(socket)?;
                 }
-                Err(error) => {
-                    Note::NotStarted { task, errno: error.raw_os_error().unwrap_or(libc::EINVAL) }
-                        .write(socket)?;
-                    return Err(error);
-                }
+                Err(error) => return Err(not_started(task, error, socket)?),
             }
         }
         let_go_of_stdio()
@@ -278,6 +284,12 @@ impl Tasks {
             }
         }
     }
+}
+
+/// Reports that a task was not started, and returns why.
+fn not_started(task: usize, error: io::Error, socket: &mut UnixStream) -> io::Result<io::Error> {
+    Note::NotStarted { task, errno: error.raw_os_error().unwrap_or(libc::EINVAL) }.write(socket)?;
+    Ok(error)
 }
 
 /// Signals the process group of a task, or the task alone when it has left its group.

@@ -1,0 +1,98 @@
+//! A table with a place for each task, in which few places are taken.
+
+use bytemuck::Zeroable;
+use bytemuck::allocation::zeroed_slice_box;
+use std::mem::MaybeUninit;
+
+/// A number of places, each free or with a value. A page of the table takes no memory until a value is put into it: all bytes of
+/// free places are zero.
+pub struct Slots<T>(Box<[Slot<T>]>);
+
+struct Slot<T> {
+    taken: bool,
+    /// Valid when `taken`.
+    value: MaybeUninit<T>,
+}
+
+// SAFETY: zeros are a free slot: `taken` is false, and bytes without a meaning may be anything.
+unsafe impl<T> Zeroable for Slot<T> {}
+
+impl<T> Slots<T> {
+    /// `count` free places.
+    pub fn new(count: u32) -> Self {
+        Self(zeroed_slice_box(count as usize))
+    }
+
+    /// The value in a place; `None` when it is free, or there is no such place.
+    #[inline]
+    pub fn get(&self, place: u32) -> Option<&T> {
+        let slot = self.0.get(place as usize)?;
+        // SAFETY: a taken slot has a value.
+        slot.taken.then(|| unsafe { slot.value.assume_init_ref() })
+    }
+
+    /// As [`Slots::get`].
+    #[inline]
+    pub fn get_mut(&mut self, place: u32) -> Option<&mut T> {
+        let slot = self.0.get_mut(place as usize)?;
+        // SAFETY: a taken slot has a value.
+        slot.taken.then(|| unsafe { slot.value.assume_init_mut() })
+    }
+
+    /// Puts a value into a free place.
+    ///
+    /// # Panics
+    /// When the place is taken, or does not exist.
+    pub fn put(&mut self, place: u32, value: T) {
+        let slot = &mut self.0[place as usize];
+        assert!(!slot.taken, "place {place} is taken");
+        slot.value.write(value);
+        slot.taken = true;
+    }
+
+    /// Takes the value out of a place, which is free from then on.
+    pub fn take(&mut self, place: u32) -> Option<T> {
+        let slot = self.0.get_mut(place as usize)?;
+        // SAFETY: a taken slot has a value, which is not used again: the slot is free from now on.
+        std::mem::take(&mut slot.taken).then(|| unsafe { slot.value.assume_init_read() })
+    }
+}
+
+impl<T> Drop for Slots<T> {
+    fn drop(&mut self) {
+        for slot in &mut self.0 {
+            if slot.taken {
+                // SAFETY: a taken slot has a value, and nothing uses the table after this.
+                unsafe { slot.value.assume_init_drop() };
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::rc::Rc;
+
+    #[test]
+    fn a_value_lives_from_put_to_take_or_to_the_end_of_the_table() {
+        let value = Rc::new(());
+        let mut slots = Slots::new(3);
+        slots.put(0, value.clone());
+        slots.put(2, value.clone());
+        assert!(slots.get(0).is_some() && slots.get(1).is_none() && slots.get_mut(3).is_none());
+        assert!(slots.take(0).is_some() && slots.take(0).is_none() && slots.get(0).is_none());
+        assert_eq!(Rc::strong_count(&value), 2);
+        slots.put(0, value.clone());
+        drop(slots);
+        assert_eq!(Rc::strong_count(&value), 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "place 1 is taken")]
+    fn a_taken_place_is_not_overwritten() {
+        let mut slots = Slots::new(2);
+        slots.put(1, ());
+        slots.put(1, ());
+    }
+}

@@ -1,0 +1,249 @@
+//! What the tasks write on its way to the outputs of `poe`: one lane for each output of each task.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use tempfile::SpooledTempFile;
+
+use super::output::{Output, Source, Stream};
+
+/// An unfinished line is shown when it is longer than this.
+pub(super) const LONGEST_LINE: usize = 1 << 16;
+/// What a later task writes in ordered mode goes to disk beyond this.
+pub(super) const SPOOL_IN_MEMORY: usize = 1 << 20;
+/// How long a task has to end by SIGPIPE before its terminal is closed.
+const PARTING: Duration = Duration::from_millis(500);
+/// How many lanes are read before the outputs are looked after.
+const AT_ONCE: usize = 64;
+
+/// All lanes that have not ended. What arrives costs what it is, not the number of lanes.
+pub(super) struct Lanes {
+    /// By number, in the order of the tasks.
+    lanes: BTreeMap<usize, Lane>,
+    watch: Epoll,
+    /// Lanes that have begun a line, or wait until their task has ended.
+    unfinished: BTreeSet<usize>,
+    /// Lanes that may have ended since [`Lanes::forget_ended`].
+    changed: Vec<usize>,
+    /// Which outputs were closed then.
+    closed: [bool; 2],
+}
+
+impl Lanes {
+    pub(super) fn new(sources: Vec<Source>, ordered: bool) -> io::Result<Self> {
+        let watch = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        let lanes: BTreeMap<usize, Lane> =
+            sources.into_iter().map(|source| Lane::new(source, ordered)).enumerate().collect();
+        for (number, lane) in &lanes {
+            watch.add(&lane.pipe, EpollEvent::new(EpollFlags::EPOLLIN, *number as u64))?;
+        }
+        let (unfinished, changed) = (BTreeSet::new(), Vec::new());
+        Ok(Self { lanes, watch, unfinished, changed, closed: [false; 2] })
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.lanes.is_empty()
+    }
+
+    /// Whether something is to be done when nothing arrives for some time.
+    pub(super) fn are_unfinished(&self) -> bool {
+        !self.unfinished.is_empty()
+    }
+
+    /// In ordered mode the output of the first task that has not ended is shown; that of later ones is held back.
+    pub(super) fn release_first(&mut self, outputs: &mut [Output; 2]) {
+        for (number, lane) in self.lanes.iter_mut().filter(|(_, lane)| lane.stream == Stream::Stdout) {
+            let output = &mut outputs[lane.stream as usize];
+            if let Some(held) = lane.held.take() {
+                lane.replay(held, output);
+                self.changed.push(*number);
+            }
+            if lane.open {
+                return;
+            }
+        }
+    }
+
+    /// Drops the lanes that carry nothing any more.
+    pub(super) fn forget_ended(&mut self, outputs: &[Output; 2]) {
+        let closed = outputs.each_ref().map(|output| output.closed);
+        if std::mem::replace(&mut self.closed, closed) != closed {
+            self.changed = self.lanes.keys().copied().collect();
+        }
+        if closed.contains(&true) {
+            // The time of those that wait for their task's end may be over.
+            self.changed.extend(&self.unfinished);
+        }
+        for number in self.changed.drain(..) {
+            let Some(lane) = self.lanes.get(&number) else { continue };
+            let wanted = !closed[lane.stream as usize];
+            let stays = lane.open && (wanted || lane.parts_later()) || lane.held.is_some() && wanted;
+            if lane.is_unfinished() && stays {
+                self.unfinished.insert(number);
+            } else {
+                self.unfinished.remove(&number);
+            }
+            if !lane.open || lane.parting.is_some() || !stays {
+                // It may have been taken out before.
+                let _ = self.watch.delete(&lane.pipe);
+            }
+            if !stays {
+                self.lanes.remove(&number);
+            }
+        }
+    }
+
+    /// Waits until something arrives, and carries it. After the timeout unfinished lines are shown. `broken` is called with a
+    /// task that writes to a closed output.
+    pub(super) fn carry_some(
+        &mut self,
+        timeout: EpollTimeout,
+        buffer: &mut [u8],
+        outputs: &mut [Output; 2],
+        broken: &mut dyn FnMut(usize),
+    ) -> io::Result<()> {
+        let mut events = [EpollEvent::empty(); AT_ONCE];
+        let ready = loop {
+            match self.watch.wait(&mut events, timeout) {
+                Ok(count) => break &events[..count],
+                Err(Errno::EINTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        };
+        if ready.is_empty() {
+            for number in &self.unfinished {
+                if let Some(lane) = self.lanes.get_mut(number) {
+                    lane.show_unfinished(&mut outputs[lane.stream as usize]);
+                }
+            }
+            self.changed.extend(&self.unfinished);
+        }
+        for event in ready {
+            let number = event.data() as usize;
+            let Some(lane) = self.lanes.get_mut(&number) else { continue };
+            let output = &mut outputs[lane.stream as usize];
+            if output.closed {
+                lane.part(broken);
+            } else {
+                lane.read(buffer, output);
+            }
+            self.changed.push(number);
+        }
+        Ok(())
+    }
+}
+
+/// What comes from one source.
+struct Lane {
+    task: usize,
+    stream: Stream,
+    pipe: File,
+    terminal: bool,
+    open: bool,
+    /// The output is closed, the task has written to it, and at this time the terminal is closed.
+    parting: Option<Instant>,
+    /// The line that has begun and not ended, as far as it has not been shown.
+    line: Vec<u8>,
+    /// What was shown last did not end a line.
+    continues: bool,
+    /// What arrived before this task's turn.
+    held: Option<SpooledTempFile>,
+}
+
+impl Lane {
+    fn new(Source { task, stream, pipe, terminal }: Source, ordered: bool) -> Self {
+        let held = (ordered && stream == Stream::Stdout).then(|| SpooledTempFile::new(SPOOL_IN_MEMORY));
+        let (open, line, continues, parting) = (true, Vec::new(), false, None);
+        Self { task, stream, pipe, terminal, open, parting, line, continues, held }
+    }
+
+    /// Whether something is to be done with it when nothing arrives for some time.
+    fn is_unfinished(&self) -> bool {
+        !self.line.is_empty() || self.parting.is_some()
+    }
+
+    /// Whether it stays open though its output is closed.
+    fn parts_later(&self) -> bool {
+        self.terminal && self.parting.is_none_or(|at| at > Instant::now())
+    }
+
+    /// The task has written to an output that is closed, or has closed its end.
+    fn part(&mut self, broken: &mut dyn FnMut(usize)) {
+        let mut polled = [PollFd::new(self.pipe.as_fd(), PollFlags::POLLIN)];
+        let _ = poll(&mut polled, PollTimeout::ZERO);
+        if polled[0].revents().is_some_and(|events| events.contains(PollFlags::POLLIN)) {
+            broken(self.task);
+            self.parting = Some(Instant::now() + PARTING);
+        } else {
+            self.open = false;
+        }
+    }
+
+    fn read(&mut self, buffer: &mut [u8], output: &mut Output) {
+        let length = match self.pipe.read(buffer) {
+            Ok(length) => length,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return,
+            // A terminal whose other end is closed, for one.
+            Err(_) => 0,
+        };
+        match &mut self.held {
+            Some(held) => {
+                if let Err(error) = held.write_all(&buffer[..length]) {
+                    output.lose(error);
+                }
+            }
+            None => self.take(&buffer[..length], output),
+        }
+        if length == 0 {
+            self.open = false;
+            if self.held.is_none() {
+                self.show_unfinished(output);
+            }
+        }
+    }
+
+    fn replay(&mut self, mut held: SpooledTempFile, output: &mut Output) {
+        let mut buffer = vec![0; 1 << 16];
+        let mut next = held.rewind().and_then(|()| held.read(&mut buffer));
+        while let Ok(length @ 1..) = next {
+            self.take(&buffer[..length], output);
+            next = held.read(&mut buffer);
+        }
+        if let Err(error) = next {
+            output.lose(error);
+        }
+        if !self.open {
+            self.show_unfinished(output);
+        }
+    }
+
+    /// Shows the whole lines of what has arrived, and keeps the rest.
+    fn take(&mut self, bytes: &[u8], output: &mut Output) {
+        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+        if whole > 0 && self.line.is_empty() {
+            output.show(self.task, &bytes[..whole], self.continues);
+            self.continues = false;
+        } else if whole > 0 {
+            self.line.extend(&bytes[..whole]);
+            self.show_unfinished(output);
+        }
+        self.line.extend(&bytes[whole..]);
+        if self.line.len() > LONGEST_LINE {
+            self.show_unfinished(output);
+        }
+    }
+
+    fn show_unfinished(&mut self, output: &mut Output) {
+        if !self.line.is_empty() {
+            output.show(self.task, &self.line, self.continues);
+            self.continues = self.line.last() != Some(&b'\n');
+            self.line.clear();
+        }
+    }
+}
