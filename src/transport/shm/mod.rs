@@ -12,6 +12,7 @@ pub(crate) mod in_process;
 #[cfg(one_mapping)]
 mod one_mapping;
 mod peer;
+mod polled;
 pub mod remote;
 pub mod segment;
 mod wakeup;
@@ -24,6 +25,7 @@ use crate::base::ring::Geometry;
 use crate::error::{Error, Result};
 use connection::{Arrivals, Connection, Connector, Site};
 use peer::Peer;
+use polled::Polled;
 use remote::CrossMemory;
 use rustix::event::{EventfdFlags, eventfd};
 use segment::Segment;
@@ -35,11 +37,8 @@ use std::sync::Arc;
 pub struct ShmTransport {
     me: Task,
     peers: Vec<Option<Peer>>,
-    /// The peers that this task is connected with.
-    connected: Vec<Task>,
-    /// The peer whose turn it is, by its place in `connected`, and for how many packets it has had it.
-    turn: usize,
-    streak: u32,
+    /// The peers whose rings this task polls.
+    polled: Polled,
     /// Peers from which nothing is taken now.
     held: Vec<Task>,
     /// Peers whose rings were full.
@@ -108,9 +107,7 @@ impl ShmTransport {
         Self {
             me: own.me,
             peers: std::iter::repeat_with(|| None).take(own.tasks as usize).collect(),
-            connected: Vec::new(),
-            turn: 0,
-            streak: 0,
+            polled: Polled::default(),
             held: Vec::new(),
             stuck: Vec::new(),
             light: Light::new(asymmetric),
@@ -167,7 +164,7 @@ impl ShmTransport {
             // It sleeps without the asymmetric barrier. Others may still send to this task by it, so that `heavy` stays.
             self.light = Light::new(false);
         }
-        self.connected.push(task);
+        self.polled.add(task);
         if about.rejoins || about.epoch != NO_EPOCH {
             self.back.push_back((task, about.epoch));
         }
