@@ -1,10 +1,10 @@
 /*
  * instructions: one call, many times, for counting instructions under callgrind.
  *
- *     instructions put|amsend|self CALLS
+ *     instructions put|amsend|self|probe CALLS
  *
  * Task 0 calls measured(), in which each iteration is one call of 8 bytes to task 1 (self: to itself, with the wait for its
- * origin counter). Task 1 polls. run.sh counts what measured() costs.
+ * origin counter; probe: LAPI_Probe, when nothing has arrived). Task 1 polls. run.sh counts what measured() costs.
  */
 #include <lapi.h>
 #include <stdio.h>
@@ -44,6 +44,9 @@ __attribute__((noinline)) void measured(const char *what, int calls)
     else if (!strcmp(what, "amsend"))
         for (i = 0; i < calls; i++)
             check(LAPI_Amsend(hndl, 1, (void *)1, NULL, 0, &value, sizeof value, NULL, NULL, NULL), "LAPI_Amsend");
+    else if (!strcmp(what, "probe"))
+        for (i = 0; i < calls; i++)
+            check(LAPI_Probe(hndl), "LAPI_Probe");
     else
         for (i = 0; i < calls; i++) {
             check(LAPI_Put(hndl, me, sizeof value, &cell, &value, NULL, &done, NULL), "LAPI_Put");
@@ -56,7 +59,7 @@ int main(int argc, char **argv)
     lapi_info_t info;
     int calls = argc > 2 ? atoi(argv[2]) : 0;
     if (calls < 1) {
-        fprintf(stderr, "usage: instructions put|amsend|self CALLS\n");
+        fprintf(stderr, "usage: instructions put|amsend|self|probe CALLS\n");
         return 2;
     }
     memset(&info, 0, sizeof info);

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Counts the instructions of an 8-byte LAPI_Put and LAPI_Amsend at their origin, with callgrind, which repeats its counts where
-# times do not. CALLS (2000) is the number of calls; the other variables are described in ../common.sh.
+# Counts the instructions of an 8-byte LAPI_Put and LAPI_Amsend at their origin, and of a LAPI_Probe that finds nothing, with
+# callgrind, which repeats its counts where times do not. CALLS (2000) is the number of calls; the other variables are described
+# in ../common.sh.
 set -eu
 
 name=instructions folder=instructions
@@ -17,7 +18,7 @@ fi
 exec "$build/instructions" "\$@"
 SCRIPT
 # The least of several runs: a target that was not running meanwhile lets messages wait, which costs more.
-for what in put amsend self; do
+for what in put amsend self probe; do
     least=
     for _ in 1 2 3 4 5; do
         rm -f "$build/out.$what"

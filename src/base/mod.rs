@@ -1,5 +1,6 @@
 //! What does not depend on LAPI: memory, rings, barriers, sleeping and waking, clocks.
 
+pub mod announcements;
 pub mod asymmetric_barrier;
 #[cfg(not(loom))]
 pub mod bell;

@@ -16,6 +16,10 @@
 //! data. It is Dekker's pattern once more (see [`super::doorbell`]): the producer raises it and, before it sleeps, looks
 //! at `consumed`; the consumer writes `consumed` and then reads `wants_room`, with a barrier in between on both sides.
 //!
+//! A consumer of many rings need not poll all of them: it marks a ring as unpolled, and the producer announces its next packet
+//! in another place ([`super::announcements`]). That is Dekker's pattern too: the consumer raises `unpolled` and then looks for a
+//! packet; the producer writes a packet and then reads `unpolled`.
+//!
 //! `models/ring.rs` checks this file with loom.
 
 use super::asymmetric_barrier::Light;
@@ -57,7 +61,7 @@ pub struct Geometry {
 impl Geometry {
     /// The bytes that a ring takes in shared memory.
     pub const fn bytes(&self) -> usize {
-        size_of::<Shared>() + self.slots * SLOT + self.data
+        FIRST_SLOT + self.slots * SLOT + self.data
     }
 }
 
@@ -68,10 +72,16 @@ struct Shared {
     consumed: Line<AtomicU64>,
     /// Not 0 when the producer sleeps, or is about to, until there is room. Set by the producer, cleared by the consumer.
     wants_room: Line<AtomicU32>,
+    /// Not 0 when the consumer does not poll this ring, until the producer announces a packet. Set by the consumer, cleared by
+    /// both.
+    unpolled: Line<AtomicU32>,
     /// Loom's words cannot lie in zeroed memory: those of the slots are here, and what watches the bytes.
     #[cfg(loom)]
     watched: model::Watched,
 }
+
+/// Where the first slot of a ring is, in bytes from its beginning.
+pub const FIRST_SLOT: usize = size_of::<Shared>();
 
 /// Where a ring lies.
 #[derive(Clone, Copy)]
@@ -90,7 +100,7 @@ impl Layout {
         assert!(geometry.slots.is_power_of_two() && geometry.data % LINE == 0 && geometry.data <= MAX_DATA);
         // SAFETY: the three areas follow one another inside the caller's region.
         unsafe {
-            let slots = at.add(size_of::<Shared>());
+            let slots = at.add(FIRST_SLOT);
             Self { shared: at.cast(), slots, data: slots.add(geometry.slots * SLOT), geometry }
         }
     }
@@ -251,6 +261,13 @@ impl Producer {
         (self.head.saturating_sub(self.given_back()), self.ring.geometry.slots as u64)
     }
 
+    /// After a packet was written and a barrier: whether the consumer does not poll this ring, so that the caller must announce
+    /// the packet. `true` once, until the consumer stops polling again.
+    pub fn must_announce(&self) -> bool {
+        let unpolled = &self.ring.shared().unpolled;
+        unpolled.load(Ordering::Relaxed) != 0 && unpolled.swap(0, Ordering::Relaxed) != 0
+    }
+
     #[cold]
     fn room_again(&mut self) -> bool {
         let consumed = self.given_back();
@@ -350,6 +367,17 @@ impl Consumer {
     pub fn ready(&self) -> bool {
         let slot = self.ring.slot(self.tail);
         self.ring.word(slot).load(Ordering::Acquire) as u32 == sequence(self.tail)
+    }
+
+    /// The consumer will not poll this ring: the producer announces its next packet. A barrier, and then [`Self::ready`], must
+    /// follow: a packet that is there already may not be announced.
+    pub fn stop_polling(&self) {
+        self.ring.shared().unpolled.store(1, Ordering::Relaxed);
+    }
+
+    /// The consumer polls this ring again. The producer may have announced a packet just before.
+    pub fn poll_again(&self) {
+        self.ring.shared().unpolled.store(0, Ordering::Relaxed);
     }
 
     /// How many packets have been released.

@@ -6,7 +6,11 @@ use std::mem::MaybeUninit;
 
 /// A number of places, each free or with a value. A page of the table takes no memory until a value is put into it: all bytes of
 /// free places are zero.
-pub struct Slots<T>(Box<[Slot<T>]>);
+pub struct Slots<T> {
+    slots: Box<[Slot<T>]>,
+    /// The places that are taken.
+    taken: Vec<u32>,
+}
 
 struct Slot<T> {
     taken: bool,
@@ -20,13 +24,18 @@ unsafe impl<T> Zeroable for Slot<T> {}
 impl<T> Slots<T> {
     /// `count` free places.
     pub fn new(count: u32) -> Self {
-        Self(zeroed_slice_box(count as usize))
+        Self { slots: zeroed_slice_box(count as usize), taken: Vec::new() }
+    }
+
+    /// All values, in no order. It costs what there is, not the number of places.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.taken.iter().filter_map(|&place| self.get(place))
     }
 
     /// The value in a place; `None` when it is free, or there is no such place.
     #[inline]
     pub fn get(&self, place: u32) -> Option<&T> {
-        let slot = self.0.get(place as usize)?;
+        let slot = self.slots.get(place as usize)?;
         // SAFETY: a taken slot has a value.
         slot.taken.then(|| unsafe { slot.value.assume_init_ref() })
     }
@@ -34,7 +43,7 @@ impl<T> Slots<T> {
     /// As [`Slots::get`].
     #[inline]
     pub fn get_mut(&mut self, place: u32) -> Option<&mut T> {
-        let slot = self.0.get_mut(place as usize)?;
+        let slot = self.slots.get_mut(place as usize)?;
         // SAFETY: a taken slot has a value.
         slot.taken.then(|| unsafe { slot.value.assume_init_mut() })
     }
@@ -44,27 +53,29 @@ impl<T> Slots<T> {
     /// # Panics
     /// When the place is taken, or does not exist.
     pub fn put(&mut self, place: u32, value: T) {
-        let slot = &mut self.0[place as usize];
+        let slot = &mut self.slots[place as usize];
         assert!(!slot.taken, "place {place} is taken");
         slot.value.write(value);
         slot.taken = true;
+        self.taken.push(place);
     }
 
     /// Takes the value out of a place, which is free from then on.
     pub fn take(&mut self, place: u32) -> Option<T> {
-        let slot = self.0.get_mut(place as usize)?;
-        // SAFETY: a taken slot has a value, which is not used again: the slot is free from now on.
-        std::mem::take(&mut slot.taken).then(|| unsafe { slot.value.assume_init_read() })
+        let slot = self.slots.get_mut(place as usize)?;
+        if !std::mem::take(&mut slot.taken) {
+            return None;
+        }
+        self.taken.retain(|&taken| taken != place);
+        // SAFETY: the slot was taken, so it has a value, which is not used again: the slot is free from now on.
+        Some(unsafe { slot.value.assume_init_read() })
     }
 }
 
 impl<T> Drop for Slots<T> {
     fn drop(&mut self) {
-        for slot in &mut self.0 {
-            if slot.taken {
-                // SAFETY: a taken slot has a value, and nothing uses the table after this.
-                unsafe { slot.value.assume_init_drop() };
-            }
+        while let Some(&place) = self.taken.last() {
+            drop(self.take(place));
         }
     }
 }
@@ -84,6 +95,7 @@ mod tests {
         assert!(slots.take(0).is_some() && slots.take(0).is_none() && slots.get(0).is_none());
         assert_eq!(Rc::strong_count(&value), 2);
         slots.put(0, value.clone());
+        assert_eq!(slots.iter().count(), 2);
         drop(slots);
         assert_eq!(Rc::strong_count(&value), 1);
     }

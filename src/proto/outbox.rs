@@ -14,6 +14,9 @@
 //! What a lane keeps is counted in bytes ([`Outbox::bytes`]). Memory for it is asked for fallibly: a message for which
 //! there is none is not sent ([`Sent::NoMemory`]).
 
+mod fences;
+mod waiting;
+
 use super::Link;
 use super::content::Content;
 use super::lane::{Kept, Lane, Parked, Stream, Taken, append};
@@ -93,71 +96,9 @@ impl Outbox {
         self.max_body - 8
     }
 
-    /// Whether something waits for room, or for the link to report it.
-    #[inline]
-    pub fn waiting(&self) -> bool {
-        debug_assert_eq!(self.waiting, self.busy.members().len() + self.lent.len());
-        self.waiting != 0
-    }
-
-    /// Whether the link still reads memory of a message to `peer`.
-    pub fn lends(&self, peer: Task) -> bool {
-        self.lent.peers().any(|lent| lent == peer)
-    }
-
-    /// How many packets are parked for `peer`.
-    pub fn parked(&self, peer: Task) -> usize {
-        self.lanes[peer as usize].as_deref().map_or(0, |lane| lane.parked.len())
-    }
-
-    /// How many bytes of this task's memory are taken by what waits for `peer`. The program's own memory does not count.
-    pub fn bytes(&self, peer: Task) -> usize {
-        self.lanes[peer as usize].as_deref().map_or(0, |lane| lane.taken.bytes)
-    }
-
-    /// The same for all peers together.
-    pub fn bytes_in_all(&self) -> usize {
-        self.taken.bytes
-    }
-
     /// Whether what is sent from now on is sent by a header handler.
     pub fn set_forwarding(&mut self, forwards: bool) {
         self.forwards = forwards;
-    }
-
-    /// How many bytes are taken by what header handlers have sent to other tasks than `peer`.
-    pub fn forwarded_beside(&self, peer: Task) -> usize {
-        self.taken.forwarded - self.lanes[peer as usize].as_deref().map_or(0, |lane| lane.taken.forwarded)
-    }
-
-    /// A number that changes whenever something goes out that had to wait.
-    pub fn pumped(&self) -> u64 {
-        self.pumped
-    }
-
-    /// How many long messages to `peer` are not out yet.
-    pub fn streams(&self, peer: Task) -> usize {
-        self.lanes[peer as usize].as_deref().map_or(0, |lane| lane.streams.len())
-    }
-
-    /// Whether a fence has asked `peer` for a confirmation that has not come.
-    pub fn asks(&self, peer: Task) -> bool {
-        self.lanes[peer as usize].as_deref().is_some_and(|lane| lane.acknowledged < lane.asked)
-    }
-
-    /// Whether `peer` has left, as far as was noticed.
-    pub fn is_gone(&self, peer: Task) -> bool {
-        self.lanes[peer as usize].as_deref().is_some_and(|lane| lane.gone)
-    }
-
-    /// Whether something waits for room at `peer`, or for the link to report it.
-    pub fn waits(&self, peer: Task) -> bool {
-        self.lanes[peer as usize].as_deref().is_some_and(|lane| lane.busy) || self.lends(peer)
-    }
-
-    /// The peers for which something waits; a peer may be named several times.
-    pub fn waiting_for(&self) -> impl Iterator<Item = Task> + '_ {
-        self.busy.members().iter().copied().chain(self.lent.peers())
     }
 
     /// The number of the next message to `peer`, which is thereby taken.
@@ -417,80 +358,6 @@ impl Outbox {
         self.asked.remove(peer);
         self.unfenced.remove(peer);
         self.count_waiting();
-    }
-
-    /// Asks every peer that was sent something since the last fence to confirm it, and calls `note` with each peer
-    /// and the number of messages that it must confirm.
-    pub fn ask(&mut self, link: &mut impl Link, mut note: impl FnMut(Task, u64)) {
-        for at in 0..self.unfenced.members().len() {
-            let peer = self.unfenced.members()[at];
-            let Some(lane) = self.lanes[peer as usize].as_deref_mut() else { continue };
-            let count = lane.next;
-            note(peer, count);
-            if lane.asked == count {
-                continue;
-            }
-            lane.asked = count;
-            self.asked.insert(peer);
-            let head = Head::Fence { count: count as u32 };
-            // SAFETY: the packet has no body.
-            unsafe {
-                self.send(link, peer, &head, Body::EMPTY, usize::MAX, SendDone::nothing(peer));
-            }
-        }
-    }
-
-    /// Notes that `peer` has confirmed all messages before the one whose number ends in `count`.
-    pub fn acknowledge(&mut self, peer: Task, count: u32) {
-        let Some(lane) = self.lanes[peer as usize].as_deref_mut() else { return };
-        // The request was sent less than 2^32 messages ago, or it is not from this outbox.
-        let count = lane.next.wrapping_sub(u64::from((lane.next as u32).wrapping_sub(count)));
-        if count > lane.acknowledged && count <= lane.asked {
-            lane.acknowledged = count;
-            if count == lane.asked {
-                self.asked.remove(peer);
-            }
-            if count == lane.next {
-                self.unfenced.remove(peer);
-            }
-        }
-    }
-
-    /// Whether `peer` has confirmed all messages before `count`, or was given up.
-    pub fn confirmed(&self, peer: Task, count: u64) -> bool {
-        self.lanes[peer as usize].as_deref().is_none_or(|lane| lane.acknowledged >= count)
-    }
-
-    /// The peers that a fence has asked and that have not confirmed, in no order.
-    pub fn unconfirmed(&self) -> &[Task] {
-        self.asked.members()
-    }
-
-    /// Whether something waits for room at `peer`, or for its confirmation.
-    pub fn owes(&self, peer: Task) -> bool {
-        let waits = |lane: &Lane| lane.busy || lane.acknowledged < lane.asked;
-        self.lanes[peer as usize].as_deref().is_some_and(waits) || self.lends(peer)
-    }
-
-    /// What is on its way to each peer that was ever sent something.
-    pub fn traffic(&self) -> impl Iterator<Item = Traffic> + '_ {
-        (0..).zip(&*self.lanes).filter_map(|(peer, lane)| Some(lane.as_deref()?.traffic(peer)))
-    }
-
-    /// The peers to which something waits for room that raises this counter when it is out.
-    pub fn raising(&self, counter: usize) -> impl Iterator<Item = Task> + '_ {
-        let raises =
-            move |peer: &Task| self.lanes[*peer as usize].as_deref().is_some_and(|lane| lane.raises(counter));
-        self.busy.members().iter().copied().filter(raises).chain(self.lent.raising(counter))
-    }
-
-    /// Notes that what waits for room did so at this moment.
-    pub fn mark(&mut self, moment: u32) {
-        for &peer in self.busy.members() {
-            if let Some(lane) = self.lanes[peer as usize].as_deref_mut().filter(|lane| lane.seen == 0) {
-                lane.seen = moment;
-            }
-        }
     }
 
     fn lane_waits(&mut self, peer: Task) -> &mut Lane {

@@ -4,6 +4,7 @@
 //! A thread that sleeps in a model without a limit sleeps until another thread wakes it. So a wake-up that is lost is a
 //! deadlock, which loom reports.
 
+mod announcements;
 mod doorbell;
 mod lock;
 mod parking;

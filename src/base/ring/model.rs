@@ -83,6 +83,7 @@ impl Region {
         let shared = Shared {
             consumed: Line::new(AtomicU64::new(0)),
             wants_room: Line::new(AtomicU32::new(0)),
+            unpolled: Line::new(AtomicU32::new(0)),
             watched: Watched::new(geometry),
         };
         // SAFETY: aligned and long enough for it, and no thread reads it yet.

@@ -11,7 +11,7 @@ use crate::base::clock::moment;
 use crate::base::known_threads::{note_thread, this_thread};
 use crate::base::poll::await_events;
 use crate::engine::context::completion_queue::runs_handler;
-use crate::engine::context::waiters::{WaitPolicy, WaitTarget, Waiter};
+use crate::engine::context::waiters::{IdlePolls, Next, WaitPolicy, WaitTarget, Waiter};
 use crate::engine::context::{Context, Core, Held};
 use crate::engine::progress::{dispatcher, lost_peers};
 use crate::engine::transfer::path;
@@ -34,13 +34,8 @@ const EXPECTANT: Duration = Duration::from_millis(20);
 
 /// A thread that polls by itself and never sleeps checks once in this many polls whether a check of its peers is due.
 const POLLS_BETWEEN_LOOKS: u64 = 1 << 6;
-/// A thread that was woken polls this often before it sleeps again.
-const POLLS_AWAKE: u32 = 8;
 /// A thread that waits and is kept awake by arriving packets checks its peers once in this many polls.
 const BUSY_POLLS: u32 = 1 << 12;
-
-/// A thread that has polled this often for the reply of a peer that does not look wakes that peer: some 100 microseconds.
-const KICK_AFTER: u32 = 2000;
 
 /// How long a call pauses when what waits for room exceeds its bound, once more for each [`EXCESS`] bytes above it.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -235,7 +230,7 @@ fn poll_until<T>(
     listed: &mut Option<u32>,
     ready: &mut impl FnMut(&mut Core) -> Option<T>,
 ) -> Result<T> {
-    let (mut polls, mut busy) = (0, 0);
+    let (mut idle, mut busy) = (IdlePolls::default(), 0);
     let mut rung = false;
     loop {
         held.core().activity += 1;
@@ -252,37 +247,38 @@ fn poll_until<T>(
             lost_peers::look_after_peers(held);
         }
         if moved || held.core().has_ready_work() {
-            polls = 0;
+            idle = IdlePolls::default();
             busy += 1;
             if busy % BUSY_POLLS == 0 {
                 lost_peers::look_when_due(held);
             }
         }
         let core = held.core();
-        polls += 1;
-        if polls == KICK_AFTER {
+        let waiting = core.waiters.waiting;
+        let (next, kick) = idle.add(&policy, waiting, Instant::now);
+        if kick {
             path::kick_inattentive_peers(core);
         }
-        let spin = policy.spins(core.waiters.waiting);
-        if polls <= spin {
-            std::hint::spin_loop();
-            held.yield_lock();
-        } else if polls <= spin + policy.yields {
-            held.unlocked(std::thread::yield_now);
-        } else {
-            let since = *listed.get_or_insert_with(|| list(held, what));
-            // A thread that was woken polls a few times before its next sleep.
-            polls = spin + policy.yields.saturating_sub(POLLS_AWAKE);
-            match sleep(held, ready) {
-                Woken::Ready(answer) => return Ok(answer),
-                Woken::ByDescriptor => {
-                    rung = true;
-                    lost_peers::look_when_due(held);
-                }
-                Woken::ByTimeout => polls = spin + policy.yields,
-                Woken::Otherwise => {}
+        match next {
+            Next::Poll => {
+                std::hint::spin_loop();
+                held.yield_lock();
             }
-            look_for_stall(held, since);
+            Next::Yield => held.unlocked(std::thread::yield_now),
+            Next::Sleep => {
+                let since = *listed.get_or_insert_with(|| list(held, what));
+                let woken = sleep(held, ready);
+                idle.woken(&policy, waiting, matches!(woken, Woken::ByTimeout));
+                match woken {
+                    Woken::Ready(answer) => return Ok(answer),
+                    Woken::ByDescriptor => {
+                        rung = true;
+                        lost_peers::look_when_due(held);
+                    }
+                    Woken::ByTimeout | Woken::Otherwise => {}
+                }
+                look_for_stall(held, since);
+            }
         }
     }
 }

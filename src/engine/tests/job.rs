@@ -83,9 +83,9 @@ impl Habits {
 }
 
 /// Threads sleep almost at once.
-pub const SLEEPY: WaitPolicy = WaitPolicy { spin: 10, yields: 4, pollers: u32::MAX, crowd: 1 };
+pub const SLEEPY: WaitPolicy = WaitPolicy { spin: 10, yields: 4, pollers: u32::MAX, ..WaitPolicy::NONE };
 /// Threads sleep seldom.
-pub const AWAKE: WaitPolicy = WaitPolicy { spin: 2_000, yields: 200, pollers: u32::MAX, crowd: 1 };
+pub const AWAKE: WaitPolicy = WaitPolicy { spin: 2_000, yields: 200, pollers: u32::MAX, ..WaitPolicy::NONE };
 
 /// An error that was reported to the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -20,6 +20,7 @@ mod mix;
 mod plan;
 mod program;
 mod recovery;
+mod recovery_in_handlers;
 mod refusal;
 mod report;
 mod scale;

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 const ROUNDS: usize = 300;
 
 /// Threads sleep at once.
-const ASLEEP: WaitPolicy = WaitPolicy { spin: 0, yields: 0, pollers: u32::MAX, crowd: 1 };
+const ASLEEP: WaitPolicy = WaitPolicy { pollers: u32::MAX, ..WaitPolicy::NONE };
 
 const ROADS: [Road; 3] = [
     Road { join: |tasks, _| job::mem(tasks, 2, false), preference: Preference::Packets },
@@ -186,7 +186,7 @@ fn interrupts_switched_on_serve_what_has_come_before() {
 
 #[test]
 fn a_sleeper_that_nothing_wakes_polls_once_for_each_check_and_lets_the_notifier_rest() {
-    let patience = WaitPolicy { spin: 0, yields: 60, pollers: u32::MAX, crowd: 1 };
+    let patience = WaitPolicy { yields: 60, pollers: u32::MAX, ..WaitPolicy::NONE };
     let tasks = job::open(job::boxed(job::shm(2)), &Habits { patience, ..Habits::THREADED });
     in_threads(&tasks[..1], 1, |task, _| {
         let notifier = &task.context.notifier;

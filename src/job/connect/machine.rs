@@ -364,3 +364,6 @@ impl Machine {
 #[cfg(test)]
 #[path = "simulation.rs"]
 mod simulation;
+#[cfg(test)]
+#[path = "machine_tests.rs"]
+mod tests;

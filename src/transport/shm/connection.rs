@@ -163,6 +163,8 @@ impl Site {
             event: accepted.event,
             process: Process { life, pid: about.pid, landmark: about.landmark },
             stuck_at: None,
+            quiet: false,
+            taken_before: 0,
         };
         self.arrivals.connections.lock().push(Connection { about, peer });
         if !about.rejoins {

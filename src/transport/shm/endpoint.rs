@@ -36,8 +36,8 @@ impl Endpoint for ShmTransport {
             self.no_room(task);
             return SendOutcome::NoRoom;
         }
-        if peer.segment.doorbell().needs_wake(light) {
-            ring_bell(&peer.event);
+        if peer.segment.doorbell().needs_more(light) {
+            peer.announce(self.me, light);
         }
         if peer.stuck_at.take().is_some() {
             self.stuck.retain(|&stuck| stuck != task);
@@ -55,15 +55,20 @@ impl Endpoint for ShmTransport {
             self.fetch_first_contacts();
             return self.take();
         }
+        if self.polled.selective() && self.select() {
+            return self.take();
+        }
         None
     }
 
     fn hold(&mut self, peer: Task, held: bool) {
-        let (from, to) =
-            if held { (&mut self.connected, &mut self.held) } else { (&mut self.held, &mut self.connected) };
-        if let Some(at) = from.iter().position(|&task| task == peer) {
-            to.push(from.remove(at));
-            (self.turn, self.streak) = (0, 0);
+        if held {
+            let Some(found) = self.peers.get_mut(peer) else { return };
+            if self.polled.remove(peer, std::mem::take(&mut found.quiet)) {
+                self.held.push(peer);
+            }
+        } else if let Some(at) = self.held.iter().position(|&task| task == peer) {
+            self.polled.add(self.held.remove(at));
         }
     }
 
@@ -87,7 +92,7 @@ impl Endpoint for ShmTransport {
             return;
         }
         self.segment.close();
-        for peer in self.connected.iter().filter_map(|&task| self.peers.get(task)) {
+        for peer in self.peers.iter() {
             ring_bell(&peer.event);
         }
         self.connector.close();
@@ -99,20 +104,14 @@ impl Endpoint for ShmTransport {
 impl ShmTransport {
     #[inline]
     fn take(&mut self) -> Option<Inbound> {
-        let count = self.connected.len();
-        // One round, and a second one for the peers whose streak was over.
-        for _ in 0..=count {
-            let Some(&src) = self.connected.get(self.turn) else {
-                self.turn = 0;
-                if count == 0 {
-                    return None;
-                }
-                continue;
-            };
-            if self.streak < STREAK {
+        let mut looks = self.polled.tasks().len();
+        while looks != 0 {
+            looks -= 1;
+            let src = self.polled.current()?;
+            if self.polled.streak < STREAK {
                 match self.peers.get(src).map_or(Ok(None), |peer| peer.inward.peek()) {
                     Ok(Some(packet)) => {
-                        self.streak += 1;
+                        self.polled.streak += 1;
                         return Some(Inbound {
                             src,
                             head: packet.head.as_ptr(),
@@ -129,16 +128,24 @@ impl ShmTransport {
                     }
                 }
             } else {
-                // Also under constant load: no packet is in use here.
-                self.forget_left();
-                if self.arrivals.has_first_contacts() {
-                    self.fetch_first_contacts();
-                }
+                self.end_streak();
+                // All others have their turn now, and then this one again.
+                looks = self.polled.tasks().len();
             }
-            self.streak = 0;
-            self.turn = if self.turn + 1 < count { self.turn + 1 } else { 0 };
+            self.polled.advance();
         }
         None
+    }
+
+    /// What is done between packets under constant load too: no packet is in use here.
+    fn end_streak(&mut self) {
+        self.forget_left();
+        if self.arrivals.has_first_contacts() {
+            self.fetch_first_contacts();
+        }
+        if self.polled.selective() {
+            self.select();
+        }
     }
 
     /// Unmaps what this task has parted from. To be called while no packet is in use.

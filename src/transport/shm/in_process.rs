@@ -2,22 +2,33 @@
 
 use super::connection::{self, Absence, Connector, Particulars, Site};
 use super::remote::{self, CrossMemory};
-use super::{Own, ShmTransport};
+use super::{Own, ShmTransport, polled};
 use crate::base::asymmetric_barrier;
 use crate::base::sync::Mutex;
 use crate::transport::{NO_EPOCH, PeerState, Task};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 /// The ends of a job of `tasks` tasks, all connected.
 pub(crate) fn ends(tasks: u32) -> Vec<ShmTransport> {
+    connected(tasks, |task| 0..task)
+}
+
+/// The same, but each task is connected with task 0 only.
+pub(crate) fn star(tasks: u32) -> Vec<ShmTransport> {
+    connected(tasks, |task| 0..task.min(1))
+}
+
+/// The ends of a job, in which each task is connected with these tasks before it.
+fn connected(tasks: u32, before: impl Fn(Task) -> Range<Task>) -> Vec<ShmTransport> {
     let asymmetric = asymmetric_barrier::registered();
     let (owns, sites): (Vec<_>, Vec<_>) =
         (0..tasks).map(|task| Own::create(task, tasks).expect("shared memory")).unzip();
     let exchange = Arc::new(Exchange { sites, waiting: Mutex::new(BTreeMap::new()), asymmetric });
     for task in 0..tasks {
-        (0..task).for_each(|peer| exchange.connect((task, None), (peer, None)));
+        before(task).for_each(|peer| exchange.connect((task, None), (peer, None)));
     }
     let end = |(task, own): (usize, Own)| {
         let memory = Some(CrossMemory::new(tasks, false, false));
@@ -27,6 +38,13 @@ pub(crate) fn ends(tasks: u32) -> Vec<ShmTransport> {
         end
     };
     owns.into_iter().enumerate().map(end).collect()
+}
+
+/// The same, and every task stops polling each ring that it finds empty.
+pub(crate) fn selective_ends(tasks: u32) -> Vec<ShmTransport> {
+    let mut ends = ends(tasks);
+    ends.iter_mut().for_each(|end| end.set_bounds(polled::Bounds::NONE));
+    ends
 }
 
 /// Connects the tasks of one process.

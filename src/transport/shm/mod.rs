@@ -12,6 +12,7 @@ pub(crate) mod in_process;
 #[cfg(one_mapping)]
 mod one_mapping;
 mod peer;
+mod polled;
 pub mod remote;
 pub mod segment;
 mod wakeup;
@@ -25,6 +26,7 @@ use crate::base::slots::Slots;
 use crate::error::{Error, Result};
 use connection::{Arrivals, Connection, Connector, Site};
 use peer::Peer;
+use polled::Polled;
 use remote::CrossMemory;
 use rustix::event::{EventfdFlags, eventfd};
 use segment::Segment;
@@ -36,11 +38,8 @@ use std::sync::Arc;
 pub struct ShmTransport {
     me: Task,
     peers: Slots<Peer>,
-    /// The peers that this task is connected with.
-    connected: Vec<Task>,
-    /// The peer whose turn it is, by its place in `connected`, and for how many packets it has had it.
-    turn: usize,
-    streak: u32,
+    /// The peers whose rings this task polls.
+    polled: Polled,
     /// Peers from which nothing is taken now.
     held: Vec<Task>,
     /// Peers whose rings were full.
@@ -109,9 +108,7 @@ impl ShmTransport {
         Self {
             me: own.me,
             peers: Slots::new(own.tasks),
-            connected: Vec::new(),
-            turn: 0,
-            streak: 0,
+            polled: Polled::default(),
             held: Vec::new(),
             stuck: Vec::new(),
             light: Light::new(asymmetric),
@@ -165,7 +162,7 @@ impl ShmTransport {
             // It sleeps without the asymmetric barrier. Others may still send to this task by it, so that `heavy` stays.
             self.light = Light::new(false);
         }
-        self.connected.push(task);
+        self.polled.add(task);
         if about.rejoins || about.epoch != NO_EPOCH {
             self.back.push_back((task, about.epoch));
         }

@@ -22,6 +22,10 @@ pub(super) struct Peer {
     pub(super) process: Process,
     /// The last packet found no room there.
     pub(super) stuck_at: Option<Shortage>,
+    /// This task does not poll the peer's ring: the peer announces its next packet.
+    pub(super) quiet: bool,
+    /// How many packets had been taken from it when that was last compared.
+    pub(super) taken_before: u64,
 }
 
 impl Peer {
@@ -138,11 +142,10 @@ impl ShmTransport {
     #[cold]
     pub(super) fn disconnect(&mut self, task: Task) {
         let Some(peer) = self.peers.take(task) else { return };
+        self.polled.remove(task, peer.quiet);
         self.left.push(peer);
-        self.connected.retain(|&connected| connected != task);
         self.held.retain(|&held| held != task);
         self.stuck.retain(|&stuck| stuck != task);
-        (self.turn, self.streak) = (0, 0);
         if let Some(memory) = &mut self.memory {
             memory.moved(task, None);
         }

@@ -6,6 +6,7 @@
 
 use super::window::{self, Place};
 use crate::abi::LAPI_ERR_SHM_SETUP;
+use crate::base::announcements::{self, Announcements};
 use crate::base::clock::ticks;
 use crate::base::doorbell::Doorbell;
 use crate::base::line::Line;
@@ -42,6 +43,9 @@ struct Control {
     polled: Line<AtomicU64>,
     /// Bytes that peers have copied out of the owner's memory without another report to it.
     fetched: Line<AtomicU64>,
+    /// The peers that have sent something and whose rings the owner does not poll. Read with every poll that finds nothing, when
+    /// there are such rings.
+    announcements: Announcements,
 }
 
 #[repr(C)]
@@ -102,7 +106,7 @@ impl Segment {
     /// # Errors
     /// `LAPI_ERR_SHM_SETUP`, with the size and the system's reason.
     pub fn create(tasks: u32) -> Result<(OwnedFd, Self)> {
-        const { assert!(size_of::<Control>() <= CONTROL) };
+        const { assert!(size_of::<Control>() <= CONTROL && MAX_TASKS <= announcements::MOST) };
         if tasks > MAX_TASKS {
             let detail = format!("{tasks} tasks on one machine; shared memory serves at most {MAX_TASKS}");
             return Err(Error::new(LAPI_ERR_SHM_SETUP, detail));
@@ -142,10 +146,15 @@ impl Segment {
         self.control().presence.state.store(CLOSED, Ordering::Release);
     }
 
-    /// By this word senders detect that the owner sleeps.
+    /// By this word senders detect that the owner sleeps, or does not poll every ring.
     #[inline]
     pub fn doorbell(&self) -> &Doorbell {
         &self.control().presence.doorbell
+    }
+
+    /// Where peers announce what they have sent to an owner that does not poll their rings.
+    pub fn announcements(&self) -> &Announcements {
+        &self.control().announcements
     }
 
     /// Whether the owner polls, or did so a moment ago.

@@ -1,13 +1,15 @@
 //! Shared memory, tested against the contract of transports; the tasks are threads of this process.
 
-use super::in_process::ends;
+use super::in_process::{ends, selective_ends, star};
 use super::*;
 use crate::base::asymmetric_barrier;
+use crate::base::ring::FIRST_SLOT;
 use crate::transport::{Endpoint, Outgoing, PeerState, Peers, Piece, SendOutcome, conformance};
 use std::collections::BTreeSet;
 use std::os::fd::AsFd;
 
 mod connections;
+mod polled;
 
 #[test]
 fn conforms() {
@@ -20,6 +22,17 @@ fn conforms_under_faults() {
         let plan = crate::transport::faults::FaultPlan::rough(seed);
         println!("{plan}");
         conformance::suite(|tasks| crate::transport::faults::Faulty::join(ends(tasks), &plan));
+    }
+}
+
+/// The same of tasks that stop polling each ring that they find empty.
+#[test]
+fn conforms_by_announcements() {
+    conformance::suite(selective_ends);
+    for seed in 0..4 {
+        let plan = crate::transport::faults::FaultPlan::rough(seed);
+        println!("{plan}");
+        conformance::suite(|tasks| crate::transport::faults::Faulty::join(selective_ends(tasks), &plan));
     }
 }
 
@@ -48,7 +61,7 @@ fn a_peer_whose_ring_is_corrupt_is_lost_and_no_other() {
     // The word of the first slot in the ring from task 1 to task 0: a packet behind the end of the ring.
     let word = 1_u64 | 1 << 32 | 1000 << 35 | 8000 << 51;
     let rings = ends[0].peer(1).map(|peer| &peer._rings).expect("a connection");
-    rings[1].write_word(256, word);
+    rings[1].write_word(FIRST_SLOT, word);
     // SAFETY: the head lives during the call.
     unsafe {
         assert_eq!(ends[2].try_send(0, &packet), SendOutcome::Sent);

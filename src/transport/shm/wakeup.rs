@@ -12,7 +12,13 @@ impl Wakeup for ShmTransport {
         }
         self.segment.doorbell().prepare_sleep(self.heavy, || {
             self.arrivals.has_first_contacts()
-                || self.connected.iter().filter_map(|&task| self.peer(task)).any(|peer| peer.inward.ready())
+                || self
+                    .polled
+                    .tasks()
+                    .iter()
+                    .filter_map(|&task| self.peer(task))
+                    .any(|peer| peer.inward.ready())
+                || self.has_announcements()
                 || self.room_again()
         })
     }

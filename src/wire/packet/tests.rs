@@ -1,4 +1,5 @@
 use super::*;
+use crate::wire::frame::HEAD_MAX;
 
 /// Every kind, with all its optional words and with none.
 fn samples() -> Vec<Head> {

@@ -119,7 +119,7 @@ fn tasks_connect_when_they_first_need_each_other() {
     pass(three, two, 9);
     pass(two, three, 10);
     assert!(one.absence(1).is_none() && one.absence(2).is_some(), "tasks 0 and 2 have not needed each other");
-    assert_eq!(three.connected, [1]);
+    assert_eq!(three.polled.tasks(), [1]);
 }
 
 #[test]

@@ -1,0 +1,61 @@
+//! Which messages the peers have confirmed.
+
+use super::Outbox;
+use crate::proto::Link;
+use crate::proto::send::{Body, SendDone};
+use crate::wire::frame::Task;
+use crate::wire::packet::Head;
+
+impl Outbox {
+    /// Asks every peer that was sent something since the last fence to confirm it, and calls `note` with each peer
+    /// and the number of messages that it must confirm.
+    pub fn ask(&mut self, link: &mut impl Link, mut note: impl FnMut(Task, u64)) {
+        for at in 0..self.unfenced.members().len() {
+            let peer = self.unfenced.members()[at];
+            let Some(lane) = self.lanes[peer as usize].as_deref_mut() else { continue };
+            let count = lane.next;
+            note(peer, count);
+            if lane.asked == count {
+                continue;
+            }
+            lane.asked = count;
+            self.asked.insert(peer);
+            let head = Head::Fence { count: count as u32 };
+            // SAFETY: the packet has no body.
+            unsafe {
+                self.send(link, peer, &head, Body::EMPTY, usize::MAX, SendDone::nothing(peer));
+            }
+        }
+    }
+
+    /// Notes that `peer` has confirmed all messages before the one whose number ends in `count`.
+    pub fn acknowledge(&mut self, peer: Task, count: u32) {
+        let Some(lane) = self.lanes[peer as usize].as_deref_mut() else { return };
+        // The request was sent less than 2^32 messages ago, or it is not from this outbox.
+        let count = lane.next.wrapping_sub(u64::from((lane.next as u32).wrapping_sub(count)));
+        if count > lane.acknowledged && count <= lane.asked {
+            lane.acknowledged = count;
+            if count == lane.asked {
+                self.asked.remove(peer);
+            }
+            if count == lane.next {
+                self.unfenced.remove(peer);
+            }
+        }
+    }
+
+    /// Whether `peer` has confirmed all messages before `count`, or was given up.
+    pub fn confirmed(&self, peer: Task, count: u64) -> bool {
+        self.lanes[peer as usize].as_deref().is_none_or(|lane| lane.acknowledged >= count)
+    }
+
+    /// The peers that a fence has asked and that have not confirmed, in no order.
+    pub fn unconfirmed(&self) -> &[Task] {
+        self.asked.members()
+    }
+
+    /// Whether a fence has asked `peer` for a confirmation that has not come.
+    pub fn asks(&self, peer: Task) -> bool {
+        self.lanes[peer as usize].as_deref().is_some_and(|lane| lane.acknowledged < lane.asked)
+    }
+}

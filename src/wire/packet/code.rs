@@ -1,0 +1,286 @@
+//! The heads of packets as bytes.
+
+use super::Head;
+use crate::wire::frame::HEAD_MAX;
+
+// Bodies are written and read as words of memory.
+const _: () = assert!(cfg!(target_endian = "little"), "packets hold little-endian words");
+
+mod kind {
+    pub const AM: u8 = 1;
+    pub const PUT: u8 = 2;
+    pub const DATA: u8 = 3;
+    pub const GET: u8 = 4;
+    pub const REPLY: u8 = 5;
+    pub const RMW: u8 = 6;
+    pub const RMW_REPLY: u8 = 7;
+    pub const DONE: u8 = 8;
+    pub const AM_ATTACH: u8 = 9;
+    pub const PULLED: u8 = 10;
+    pub const FENCE: u8 = 11;
+    pub const FENCE_ACK: u8 = 12;
+    pub const COLLECTIVE: u8 = 13;
+    pub const AMV: u8 = 14;
+    pub const VECTOR: u8 = 15;
+    pub const PLACED: u8 = 16;
+    pub const PUT_REQUEST: u8 = 17;
+    pub const WRITTEN: u8 = 18;
+    pub const COLLECTIVE_FAILED: u8 = 20;
+    pub const COLLECTIVE_AT: u8 = 23;
+    pub const PING: u8 = 21;
+    pub const PONG: u8 = 22;
+}
+
+const TGT_CNTR: u8 = 1;
+const COOKIE: u8 = 2;
+const TOTAL: u8 = 4;
+const ATOMS: u8 = 8;
+
+/// A head as bytes.
+pub struct Encoded {
+    bytes: [u8; HEAD_MAX + 8],
+    len: usize,
+}
+
+impl Encoded {
+    /// The bytes.
+    #[inline]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+
+    #[inline]
+    fn new(kind: u8, flags: u8, small: u16, id: u32) -> Self {
+        let first = u64::from(kind) | u64::from(flags) << 8 | u64::from(small) << 16 | u64::from(id) << 32;
+        let mut bytes = [0; HEAD_MAX + 8];
+        bytes[..8].copy_from_slice(&first.to_le_bytes());
+        Self { bytes, len: 8 }
+    }
+
+    #[inline]
+    fn word(mut self, value: u64) -> Self {
+        self.bytes[self.len..self.len + 8].copy_from_slice(&value.to_le_bytes());
+        self.len += 8;
+        self
+    }
+
+    #[inline]
+    fn optional(self, value: u64) -> Self {
+        if value == 0 { self } else { self.word(value) }
+    }
+}
+
+#[inline]
+fn flags(tgt_cntr: u64, cookie: u64, total: u64) -> u8 {
+    let flag = |value: u64, flag: u8| if value == 0 { 0 } else { flag };
+    flag(tgt_cntr, TGT_CNTR) | flag(cookie, COOKIE) | flag(total, TOTAL)
+}
+
+impl Head {
+    /// The head as it travels.
+    #[inline]
+    pub fn encode(&self) -> Encoded {
+        match *self {
+            Head::Am { id, uhdr_len, handler, tgt_cntr, cookie, total, atoms } => {
+                let flags = flags(tgt_cntr, cookie, total) | if atoms { ATOMS } else { 0 };
+                Encoded::new(kind::AM, flags, uhdr_len, id)
+                    .word(handler)
+                    .optional(tgt_cntr)
+                    .optional(cookie)
+                    .optional(total)
+            }
+            Head::Amv { id, uhdr_len, handler, shape, tgt_cntr, cookie, total } => {
+                Encoded::new(kind::AMV, flags(tgt_cntr, cookie, total), uhdr_len, id)
+                    .word(handler)
+                    .word(shape)
+                    .optional(tgt_cntr)
+                    .optional(cookie)
+                    .optional(total)
+            }
+            Head::Vector { id, get, words, data, total, cookie, tgt_cntr } => {
+                Encoded::new(kind::VECTOR, flags(tgt_cntr, cookie, 0), get, id)
+                    .word(u64::from(words) | u64::from(data) << 32)
+                    .word(total)
+                    .optional(tgt_cntr)
+                    .optional(cookie)
+            }
+            Head::Put { id, addr, tgt_cntr, cookie, total } => {
+                Encoded::new(kind::PUT, flags(tgt_cntr, cookie, total), 0, id)
+                    .word(addr)
+                    .optional(tgt_cntr)
+                    .optional(cookie)
+                    .optional(total)
+            }
+            Head::Placed { id, bytes, tgt_cntr, cookie } => {
+                Encoded::new(kind::PLACED, flags(tgt_cntr, cookie, 0), 0, id)
+                    .word(bytes)
+                    .optional(tgt_cntr)
+                    .optional(cookie)
+            }
+            Head::PutRequest { id, addr, total, cookie, tgt_cntr } => {
+                Encoded::new(kind::PUT_REQUEST, flags(tgt_cntr, 0, 0), 0, id)
+                    .word(addr)
+                    .word(total)
+                    .word(cookie)
+                    .optional(tgt_cntr)
+            }
+            Head::Written { cookie } => Encoded::new(kind::WRITTEN, 0, 0, 0).word(cookie),
+            Head::Data { id, offset } => Encoded::new(kind::DATA, 0, 0, id).word(offset),
+            Head::Get { addr, len, cookie, tgt_cntr } => Encoded::new(kind::GET, flags(tgt_cntr, 0, 0), 0, 0)
+                .word(addr)
+                .word(len)
+                .word(cookie)
+                .optional(tgt_cntr),
+            Head::Reply { cookie, offset } => Encoded::new(kind::REPLY, 0, 0, 0).word(cookie).word(offset),
+            Head::Rmw { op, var, value, swap, cookie } => {
+                Encoded::new(kind::RMW, 0, op, 0).word(var).word(value).word(swap).word(cookie)
+            }
+            Head::RmwReply { cookie, value } => {
+                Encoded::new(kind::RMW_REPLY, 0, 0, 0).word(cookie).word(value)
+            }
+            Head::Done { cookie } => Encoded::new(kind::DONE, 0, 0, 0).word(cookie),
+            Head::RequestToSend { id, uhdr_len, handler, addr, total, cookie, tgt_cntr } => {
+                Encoded::new(kind::AM_ATTACH, flags(tgt_cntr, 0, 0), uhdr_len, id)
+                    .word(handler)
+                    .word(addr)
+                    .word(total)
+                    .word(cookie)
+                    .optional(tgt_cntr)
+            }
+            Head::Fetched { cookie, refused } => {
+                Encoded::new(kind::PULLED, flags(0, 0, refused), 0, 0).word(cookie).optional(refused)
+            }
+            Head::Fence { count } => Encoded::new(kind::FENCE, 0, 0, count),
+            Head::FenceAck { count } => Encoded::new(kind::FENCE_ACK, 0, 0, count),
+            Head::Collective { round, sequence, offset, other } => {
+                Encoded::new(kind::COLLECTIVE, 0, round, sequence)
+                    .word(u64::from(offset) | u64::from(other) << 32)
+            }
+            Head::CollectiveFailed { sequence, task, code } => {
+                Encoded::new(kind::COLLECTIVE_FAILED, 0, 0, sequence)
+                    .word(u64::from(task) | u64::from(code) << 32)
+            }
+            Head::CollectiveAt { sequence } => Encoded::new(kind::COLLECTIVE_AT, 0, 0, sequence),
+            Head::Ping => Encoded::new(kind::PING, 0, 0, 0),
+            Head::Pong => Encoded::new(kind::PONG, 0, 0, 0),
+        }
+    }
+
+    /// Reads a head. `None` when the bytes are not one: nothing in them is believed before this.
+    #[inline]
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut words = Words { bytes };
+        let first = words.next()?;
+        let (kind, flags) = (first as u8, (first >> 8) as u8);
+        let (small, id) = ((first >> 16) as u16, (first >> 32) as u32);
+        Some(match kind {
+            kind::AM => Head::Am {
+                id,
+                uhdr_len: small,
+                handler: words.next()?,
+                tgt_cntr: words.optional(flags & TGT_CNTR)?,
+                cookie: words.optional(flags & COOKIE)?,
+                total: words.optional(flags & TOTAL)?,
+                atoms: flags & ATOMS != 0,
+            },
+            kind::AMV => Head::Amv {
+                id,
+                uhdr_len: small,
+                handler: words.next()?,
+                shape: words.next()?,
+                tgt_cntr: words.optional(flags & TGT_CNTR)?,
+                cookie: words.optional(flags & COOKIE)?,
+                total: words.optional(flags & TOTAL)?,
+            },
+            kind::VECTOR => {
+                let (counts, total) = (words.next()?, words.next()?);
+                let tgt_cntr = words.optional(flags & TGT_CNTR)?;
+                let cookie = words.optional(flags & COOKIE)?;
+                let (count, data) = (counts as u32, (counts >> 32) as u32);
+                Head::Vector { id, get: small, words: count, data, total, tgt_cntr, cookie }
+            }
+            kind::PUT => Head::Put {
+                id,
+                addr: words.next()?,
+                tgt_cntr: words.optional(flags & TGT_CNTR)?,
+                cookie: words.optional(flags & COOKIE)?,
+                total: words.optional(flags & TOTAL)?,
+            },
+            kind::PLACED => Head::Placed {
+                id,
+                bytes: words.next()?,
+                tgt_cntr: words.optional(flags & TGT_CNTR)?,
+                cookie: words.optional(flags & COOKIE)?,
+            },
+            kind::PUT_REQUEST => Head::PutRequest {
+                id,
+                addr: words.next()?,
+                total: words.next()?,
+                cookie: words.next()?,
+                tgt_cntr: words.optional(flags & TGT_CNTR)?,
+            },
+            kind::WRITTEN => Head::Written { cookie: words.next()? },
+            kind::DATA => Head::Data { id, offset: words.next()? },
+            kind::GET => Head::Get {
+                addr: words.next()?,
+                len: words.next()?,
+                cookie: words.next()?,
+                tgt_cntr: words.optional(flags & TGT_CNTR)?,
+            },
+            kind::REPLY => Head::Reply { cookie: words.next()?, offset: words.next()? },
+            kind::RMW => Head::Rmw {
+                op: small,
+                var: words.next()?,
+                value: words.next()?,
+                swap: words.next()?,
+                cookie: words.next()?,
+            },
+            kind::RMW_REPLY => Head::RmwReply { cookie: words.next()?, value: words.next()? },
+            kind::DONE => Head::Done { cookie: words.next()? },
+            kind::AM_ATTACH => Head::RequestToSend {
+                id,
+                uhdr_len: small,
+                handler: words.next()?,
+                addr: words.next()?,
+                total: words.next()?,
+                cookie: words.next()?,
+                tgt_cntr: words.optional(flags & TGT_CNTR)?,
+            },
+            kind::PULLED => Head::Fetched { cookie: words.next()?, refused: words.optional(flags & TOTAL)? },
+            kind::FENCE => Head::Fence { count: id },
+            kind::FENCE_ACK => Head::FenceAck { count: id },
+            kind::COLLECTIVE => {
+                let word = words.next()?;
+                let (offset, other) = (word as u32, (word >> 32) as u32);
+                Head::Collective { round: small, sequence: id, offset, other }
+            }
+            kind::COLLECTIVE_FAILED => {
+                let word = words.next()?;
+                let (task, code) = (word as u32, (word >> 32) as u32);
+                Head::CollectiveFailed { sequence: id, task, code }
+            }
+            kind::COLLECTIVE_AT => Head::CollectiveAt { sequence: id },
+            kind::PING => Head::Ping,
+            kind::PONG => Head::Pong,
+            _ => return None,
+        })
+    }
+}
+
+struct Words<'a> {
+    bytes: &'a [u8],
+}
+
+impl Words<'_> {
+    #[inline]
+    fn next(&mut self) -> Option<u64> {
+        let (word, rest) = self.bytes.split_first_chunk::<8>()?;
+        self.bytes = rest;
+        Some(u64::from_le_bytes(*word))
+    }
+
+    #[inline]
+    fn optional(&mut self, there: u8) -> Option<u64> {
+        if there == 0 { Some(0) } else { self.next() }
+    }
+}
