@@ -37,6 +37,15 @@ pub fn on_network(what: &str, why: &str) -> bool {
     is_on_network()
 }
 
+/// Whether jobs run on two hosts now; then the test, whose expectation `why` explains, is skipped.
+pub fn on_hosts(what: &str, why: &str) -> bool {
+    let are = wanted() == Some(Transport::Hybrid);
+    if are {
+        skipped(&format!("{what} on two hosts"), why);
+    }
+    are
+}
+
 /// Whether libfabric is installed.
 pub fn has_fabric() -> bool {
     // SAFETY: it is loaded and unloaded; its constructors need nothing of this process.
