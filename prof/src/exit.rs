@@ -10,7 +10,7 @@ use libc::c_int;
 #[unsafe(no_mangle)]
 pub extern "C" fn _exit(status: c_int) -> ! {
     if watcher::watches() {
-        watcher::ask(watcher::EXIT);
+        watcher::ask(watcher::EXIT, true);
     }
     loop {
         // SAFETY: no preconditions; it does not return.

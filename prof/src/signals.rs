@@ -111,14 +111,15 @@ impl Drop for Blocked {
 unsafe extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     // SAFETY: errno is the thread's own.
     let errno = unsafe { *libc::__errno_location() };
+    // SAFETY: written before this handler was installed.
+    let before = unsafe { (*BEFORE.0.get())[signal as usize].assume_init_ref() };
+    let ends = before.sa_sigaction == libc::SIG_DFL;
     if watcher::watches() {
-        watcher::ask(signal);
+        watcher::ask(signal, ends);
     }
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = errno };
-    // SAFETY: written before this handler was installed.
-    let before = unsafe { (*BEFORE.0.get())[signal as usize].assume_init_ref() };
-    if before.sa_sigaction == libc::SIG_DFL {
+    if ends {
         // SAFETY: the arguments of this handler.
         return unsafe { default(signal, info) };
     }

@@ -8,7 +8,7 @@ use crate::{process, settings, signals};
 use rustix::event::Timespec;
 use rustix::thread::futex::{self, Flags};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long a signal's handler waits for the part. poe kills tasks 5 s after it has asked them to end.
@@ -29,12 +29,15 @@ static THREAD: AtomicI32 = AtomicI32::new(0);
 static ASKED: AtomicU32 = AtomicU32::new(0);
 /// How many parts were written because of a signal. Handlers sleep on it.
 static WRITTEN: AtomicU32 = AtomicU32::new(0);
+/// Whether the process ends: the part that names the reason is the last one.
+static ENDS: AtomicBool = AtomicBool::new(false);
 
 /// Starts the thread for this process; `false` when there can be none. It has allocated memory when this returns: a thread's
 /// first allocation may map memory, and what the program maps later must lie at the same address in all tasks.
 pub fn start() -> bool {
     ASKED.store(0, Ordering::Relaxed);
     THREAD.store(0, Ordering::Relaxed);
+    ENDS.store(false, Ordering::Relaxed);
     // Inherited by the thread: the program's handlers run on the program's threads.
     let blocked = signals::Blocked::all();
     // SAFETY: the attributes are initialised before they are used, and the function is ours.
@@ -67,9 +70,13 @@ pub fn watches() -> bool {
     PROCESS.load(Ordering::Relaxed) == this_process() && THREAD.load(Ordering::Relaxed) != this_thread()
 }
 
-/// Asks for a part because of this signal, or [`EXIT`], and waits until it is written, but no longer than the limit. Async-signal-safe.
-pub fn ask(signal: i32) {
+/// Asks for a part because of this signal, or [`EXIT`], and waits until it is written, but no longer than the limit. `ends`: the
+/// process ends afterwards, so no part of the usual kind may replace this one. Async-signal-safe.
+pub fn ask(signal: i32, ends: bool) {
     let before = WRITTEN.load(Ordering::Relaxed);
+    if ends {
+        ENDS.store(true, Ordering::Relaxed);
+    }
     // When another signal has asked already, one part is enough for both.
     let _ = ASKED.compare_exchange(0, signal as u32, Ordering::Relaxed, Ordering::Relaxed);
     let _ = futex::wake(&ASKED, Flags::PRIVATE, 1);
@@ -99,6 +106,9 @@ extern "C" fn run(_: *mut libc::c_void) -> *mut libc::c_void {
     let interval = settings.interval.filter(|_| settings.out.is_some());
     let mut next = interval.map(|interval| Instant::now() + interval);
     loop {
+        if ENDS.load(Ordering::Relaxed) {
+            next = None;
+        }
         let left = next.map(|next| next.saturating_duration_since(Instant::now()));
         if left.is_none_or(|left| !left.is_zero()) {
             let _ = futex::wait(&ASKED, Flags::PRIVATE, 0, left.map(timespec).as_ref());
@@ -109,6 +119,7 @@ extern "C" fn run(_: *mut libc::c_void) -> *mut libc::c_void {
             ASKED.store(0, Ordering::Relaxed);
             WRITTEN.fetch_add(1, Ordering::Relaxed);
             let _ = futex::wake(&WRITTEN, Flags::PRIVATE, i32::MAX as u32);
+            next = interval.map(|interval| Instant::now() + interval);
         } else if next.is_some_and(|next| next <= Instant::now()) {
             process::report_interim("running", false);
             next = interval.map(|interval| Instant::now() + interval);

@@ -93,18 +93,21 @@ static void show_numbers(lapi_handle_t hndl)
         say("%-28s %d\n", numbers[i].name, query(hndl, &numbers[i]));
 }
 
-/* Entry i of the result is i when task i is reached through shared memory, and -1 when it is not. */
+/* The tasks of this host: an array of QUERY_SHM_NUM_TASKS numbers, this task's among them. */
 static void show_shm_tasks(lapi_handle_t hndl)
 {
-    int *through_shm = malloc(tasks * sizeof *through_shm);
+    int count;
+    int *through_shm;
 
+    check(LAPI_Qenv(hndl, QUERY_SHM_NUM_TASKS, &count), "LAPI_Qenv", "QUERY_SHM_NUM_TASKS");
+    through_shm = malloc(count * sizeof *through_shm);
     if (through_shm == NULL) {
         perror("malloc");
         exit(EXIT_FAILURE);
     }
     check(LAPI_Qenv(hndl, QUERY_SHM_TASKS, through_shm), "LAPI_Qenv", "QUERY_SHM_TASKS");
     say("%-28s", "QUERY_SHM_TASKS");
-    for (int i = 0; i < tasks; i++)
+    for (int i = 0; i < count; i++)
         say(" %d", through_shm[i]);
     say("\n");
     free(through_shm);

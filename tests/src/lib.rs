@@ -30,4 +30,4 @@ pub use processes::{alive, descendants, named, parent};
 pub use run::{Job, Outcome, Running, eventually};
 pub use soak::Soak;
 pub use stage::{build_dir, stage, workspace};
-pub use transport::{Transport, has_fabric, is_on_network, on_network};
+pub use transport::{Transport, has_fabric, hosts, is_on_network, on_hosts, on_network, sharing};

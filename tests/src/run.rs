@@ -374,6 +374,12 @@ impl Outcome {
         self
     }
 
+    /// Standard error without the line in which poe says what starts the tasks of a job on several hosts.
+    pub fn complaints(&self) -> String {
+        let starts = |line: &str| line.starts_with("poe: ") && line.trim_end().ends_with(" hosts");
+        self.stderr.split_inclusive('\n').filter(|line| !starts(line)).collect()
+    }
+
     /// Panics unless standard error holds `text`.
     #[track_caller]
     pub fn says(&self, text: &str) -> &Self {

@@ -11,8 +11,10 @@ pub enum Transport {
     Hybrid,
 }
 
-/// The provider that the tests use: every machine has it.
-pub const PROVIDER: &str = "tcp;ofi_rxm";
+/// The provider of libfabric that jobs use: what `TEST_PROVIDER` names, or one that every machine has.
+fn provider() -> String {
+    std::env::var("TEST_PROVIDER").unwrap_or_else(|_| "tcp;ofi_rxm".to_owned())
+}
 
 /// What `TEST_TRANSPORT` names; `None` for shared memory.
 pub fn wanted() -> Option<Transport> {
@@ -37,6 +39,19 @@ pub fn on_network(what: &str, why: &str) -> bool {
     is_on_network()
 }
 
+/// On how many hosts the jobs of two or more tasks run.
+pub fn hosts() -> usize {
+    if wanted() == Some(Transport::Hybrid) { 2 } else { 1 }
+}
+
+/// Whether jobs run on two hosts now; then the test, whose expectation `why` explains, is skipped.
+pub fn on_hosts(what: &str, why: &str) -> bool {
+    if hosts() > 1 {
+        skipped(&format!("{what} on two hosts"), why);
+    }
+    hosts() > 1
+}
+
 /// Whether libfabric is installed.
 pub fn has_fabric() -> bool {
     // SAFETY: it is loaded and unloaded; its constructors need nothing of this process.
@@ -47,11 +62,21 @@ pub fn has_fabric() -> bool {
 }
 
 /// The variables that jobs under `poe` get for it, before those of the test.
-pub fn variables() -> Vec<(&'static str, &'static str)> {
+pub fn variables() -> Vec<(&'static str, String)> {
+    let Some(transport) = wanted() else { return Vec::new() };
+    let mut variables = vec![("LAPI_FABRIC_PROVIDER", provider())];
+    if transport == Transport::Fabric {
+        variables.push(("LAPI_USE_SHM", "no".to_owned()));
+    }
+    variables
+}
+
+/// With how many of `tasks` tasks under `poe` task 0 shares memory, itself included.
+pub fn sharing(tasks: usize) -> usize {
     match wanted() {
-        None => Vec::new(),
-        Some(Transport::Fabric) => vec![("LAPI_USE_SHM", "no"), ("LAPI_FABRIC_PROVIDER", PROVIDER)],
-        Some(Transport::Hybrid) => vec![("LAPI_FABRIC_PROVIDER", PROVIDER)],
+        None => tasks,
+        Some(Transport::Fabric) => 1,
+        Some(Transport::Hybrid) => tasks.div_ceil(2),
     }
 }
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use ltest::{job, passed, program, run};
-use openlapi_tests::{Job, build_dir, has_fabric, on_network};
+use openlapi_tests::{Job, build_dir, has_fabric, on_hosts, on_network};
 
 const CSS_LOAD_FAILED: &str = "code 404";
 const MSG_API: &str = "code 406";
@@ -202,6 +202,9 @@ fn a_task_that_is_far_ahead() {
 /// A shell script as poe's program, which starts two LAPI programs one after the other.
 #[test]
 fn programs_one_after_another_in_one_job() {
+    if on_hosts("programs one after another", "PMI-1 serves one program of each task") {
+        return;
+    }
     let dir = build_dir().join("tests");
     fs::create_dir_all(&dir).expect("the build folder can be made");
     let script = dir.join(format!("twice-{}.sh", std::process::id()));

@@ -121,6 +121,16 @@ fn a_task_that_is_killed_leaves_its_last_interim_part() {
     merged(&out, &["SIGTERM", "running", "SIGTERM"], &outcome);
 }
 
+/// Between the part that names the signal and the end of a task, several intervals pass.
+#[test]
+fn no_interim_part_replaces_the_one_of_the_signal() {
+    let out = folder("slow");
+    let running = ready(job(2, "slow", &out).env("LAPIPROF_INTERVAL", "1"), 2);
+    running.signal(Signal::SIGTERM);
+    let outcome = running.wait();
+    merged(&out, &["SIGTERM"; 2], &outcome);
+}
+
 #[test]
 fn the_handler_of_the_program_runs_as_without_the_profiler() {
     let out = folder("handler");

@@ -51,7 +51,7 @@ fn a_global_fence_does_not_handle_what_comes_after_it() {
 
 #[test]
 fn polling_calls_yield_only_where_tasks_share_processors() {
-    run("progress/polling", processors() + 1, "yields");
+    run("progress/polling", openlapi_tests::hosts() * (processors() + 1), "yields");
     run("progress/polling", 1, "alone");
 }
 

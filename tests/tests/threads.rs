@@ -3,6 +3,7 @@
 mod ltest;
 
 use ltest::{job, passed, run};
+use openlapi_tests::on_hosts;
 
 #[test]
 fn waiting_threads_do_not_block_each_other() {
@@ -20,6 +21,9 @@ fn collective_calls_in_turns() {
 
 #[test]
 fn handles_come_and_go_in_any_order() {
+    if on_hosts("handles in any order", "the tasks open their instances in one order there") {
+        return;
+    }
     for (procs, seed) in [(1, 1), (2, 2), (2, 3), (3, 4)] {
         let outcome =
             job("threads/threads", procs, &format!("handles {seed}")).env("MP_INFOLEVEL", "0").run();

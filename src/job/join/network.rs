@@ -71,6 +71,10 @@ pub(super) fn open(place: &Place<'_>) -> Result<Joined> {
         let hosts = hosts.without_shared_memory();
         return Ok(Joined { transport: Box::new(far), device, hosts, notes });
     }
+    // Every task has the same MAX_PKT_SZ, whether it has a neighbour or not.
+    if hosts.count() < identity.tasks {
+        far.limit_body(shared_memory::longest_body(identity.tasks));
+    }
     // A task without a neighbour needs no shared memory.
     if here == 1 {
         return Ok(Joined { transport: Box::new(far), device, hosts, notes });

@@ -9,7 +9,7 @@ use crate::config::{self, ShmAttach};
 use crate::error::Result;
 use crate::job::{Connections, Identity, connect};
 use crate::transport::shm::remote::{self, CrossMemory};
-use crate::transport::shm::{Own, ShmTransport};
+use crate::transport::shm::{Own, ShmTransport, segment};
 use crate::wire::hello::Hello;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use std::sync::Arc;
@@ -40,6 +40,11 @@ pub(super) fn open(place: &Place<'_>, here: u32, secret: Option<&[u8]>) -> Resul
     };
     let connections = Connections::open(settings, site, |service| listen(service, recipe))?;
     Ok(ShmTransport::new(own, asymmetric, memory, Box::new(connections)))
+}
+
+/// The longest body of a packet between tasks of one host, in bytes, in a job of `tasks` tasks.
+pub(super) fn longest_body(tasks: u32) -> usize {
+    segment::longest_body(segment::geometry(tasks))
 }
 
 /// Starts the listener's thread, and returns what waits for its end.

@@ -243,6 +243,11 @@ impl FabricTransport {
             epoll,
         })
     }
+
+    /// Sends no packet with a body of more than `most` bytes: less than the provider carries.
+    pub fn limit_body(&mut self, most: usize) {
+        self.limits.max_body = self.limits.max_body.min(most);
+    }
 }
 
 impl Drop for FabricTransport {

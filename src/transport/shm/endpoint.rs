@@ -1,7 +1,7 @@
 //! Packets through the rings.
 
 use super::wakeup::ring_bell;
-use super::{Absent, ShmTransport};
+use super::{Absent, ShmTransport, segment};
 use crate::base::ring::{Corrupt, Room};
 use crate::transport::{Endpoint, Inbound, Limits, Outgoing, Peers, RemoteAccess, SendOutcome, Task};
 
@@ -14,7 +14,7 @@ impl Endpoint for ShmTransport {
     }
 
     fn limits(&self, _peer: Task) -> Limits {
-        let max_body = self.geometry.data / 16;
+        let max_body = segment::longest_body(self.geometry);
         Limits { max_body, ordered: true, window: self.geometry.slots, receive_buffer: self.geometry.bytes() }
     }
 

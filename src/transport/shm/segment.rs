@@ -86,6 +86,11 @@ pub fn geometry(tasks: u32) -> Geometry {
     Geometry { slots: 256, data }
 }
 
+/// The longest body of a packet in such a ring, in bytes.
+pub fn longest_body(geometry: Geometry) -> usize {
+    geometry.data / 16
+}
+
 /// The addresses that a task keeps free for its peers' memory in a job of `tasks` tasks, in bytes; memory is used only for
 /// peers that it is connected with, as far as their rings were written.
 pub fn bytes(tasks: u32) -> usize {

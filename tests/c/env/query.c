@@ -11,6 +11,16 @@
 
 #include <limits.h>
 
+/* A task may rely on its own value for what another one sends. */
+static void same_everywhere(lapi_query_t attribute) {
+    void **values = malloc(sizeof *values * (size_t)t_tasks);
+    int task, value = t_query(attribute);
+    CHECK(values != NULL);
+    OK(LAPI_Address_init(t_hndl, (void *)(intptr_t)value, values));
+    for (task = 0; task < t_tasks; task++) CHECK_EQ((intptr_t)values[task], value);
+    free(values);
+}
+
 static void defaults(void) {
     int *list = malloc(sizeof *list * (size_t)(t_tasks + 1)), i, value;
     lapi_query_t old[] = {EPOCH_NUM, USE_THRESH, RCV_FIFO_SIZE};
@@ -26,6 +36,7 @@ static void defaults(void) {
     CHECK_EQ(t_query(INTERRUPT_SET), 1);
     CHECK_EQ(t_query(MAX_PORTS), 16);
     CHECK(t_query(MAX_PKT_SZ) > t_query(MAX_UHDR_SZ));
+    same_everywhere(MAX_PKT_SZ);
     CHECK_EQ(t_query(NUM_REX_BUFS), 128);
     CHECK_EQ(t_query(REX_BUF_SZ), 16384);
     CHECK(t_query(LOC_ADDRTBL_SZ) > 1);

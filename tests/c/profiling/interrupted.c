@@ -3,15 +3,26 @@
 
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 
 static char board[128], source[128];
 static volatile sig_atomic_t caught;
+static int slow;
 
 static void on_term(int signal)
 {
     caught = signal;
+}
+
+/* In the place of the C library's: the profiler ends the process by it, once its part is written. */
+int raise(int signal)
+{
+    struct timespec moment = {2, 500000000};
+    if (slow)
+        nanosleep(&moment, NULL);
+    return (int)syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), signal);
 }
 
 __attribute__((noinline)) void put_five(void)
@@ -63,6 +74,7 @@ int main(int argc, char **argv)
     const char *how = argc > 1 ? argv[1] : "";
     int own = strcmp(how, "handler") == 0;
     int dies = strcmp(how, "segv") == 0 || strcmp(how, "abort") == 0 || strcmp(how, "kill") == 0;
+    slow = strcmp(how, "slow") == 0;
     if (own)
         signal(SIGTERM, on_term);
     t_init();

@@ -1,7 +1,7 @@
 //! The output of Qenv_senv.
 
 use crate::folder::assert_complaints;
-use crate::support::Outcome;
+use crate::support::{Outcome, sharing};
 
 /// The output of Qenv_senv for the attributes: all of them, and those with the manual's value that have one.
 pub fn check_attributes(outcome: &Outcome, tasks: usize) {
@@ -23,9 +23,10 @@ pub fn check_attributes(outcome: &Outcome, tasks: usize) {
 
     assert_eq!(number("TASK_ID"), 0, "{outcome}");
     assert_eq!(number("NUM_TASKS"), tasks as i64, "{outcome}");
-    assert_eq!(number("QUERY_SHM_NUM_TASKS"), tasks as i64, "{outcome}");
-    let all_tasks: Vec<String> = (0..tasks).map(|task| task.to_string()).collect();
-    assert_eq!(value_of("QUERY_SHM_TASKS"), all_tasks.join(" "), "{outcome}");
+    let here = sharing(tasks);
+    assert_eq!(number("QUERY_SHM_NUM_TASKS"), here as i64, "{outcome}");
+    let here_by_number: Vec<String> = (0..here).map(|task| task.to_string()).collect();
+    assert_eq!(value_of("QUERY_SHM_TASKS"), here_by_number.join(" "), "{outcome}");
     for (name, value) in [
         ("ERROR_CHK", 0),
         ("TIMEOUT", 900),
@@ -52,7 +53,7 @@ pub fn check_attributes(outcome: &Outcome, tasks: usize) {
         ("EPOCH_NUM", 0),
         ("USE_THRESH", 0),
         ("RCV_FIFO_SIZE", 0),
-        ("QUERY_SHM_ENABLED", i64::from(tasks > 1)),
+        ("QUERY_SHM_ENABLED", i64::from(here > 1)),
     ] {
         assert!(number(name) >= least, "{name} is below {least}\n{outcome}");
     }

@@ -7,17 +7,18 @@ use crate::transport::{
     Access, AccessId, ConnectionView, Copy, Endpoint, Inbound, Key, Limits, Outgoing, PeerState, Peers,
     Piece, Reach, RemoteAccess, SendOutcome, Started, Task, Ticket, Wakeup,
 };
+use parking_lot::{Mutex, MutexGuard};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// How often the thread serves.
 const INTERVAL: Duration = Duration::from_micros(300);
 
-/// One task's end, which a thread serves, too.
+/// One task's end, which a thread serves, too. ThreadSanitizer sees what this lock orders; it does not see into std's.
 pub(super) struct Served {
     pub(super) end: Arc<Mutex<FabricTransport>>,
     descriptor: OwnedFd,
@@ -79,7 +80,7 @@ pub(super) fn network(tasks: u32, provider: &str) -> Vec<Served> {
         while !over.load(Ordering::Relaxed) {
             for end in &all {
                 // The owner of the lock makes progress itself.
-                if let Ok(mut end) = end.try_lock() {
+                if let Some(mut end) = end.try_lock() {
                     end.serve();
                 }
             }
@@ -89,7 +90,7 @@ pub(super) fn network(tasks: u32, provider: &str) -> Vec<Served> {
     let server = Arc::new(Server { ended, thread: Some(std::thread::spawn(serve)) });
     ends.into_iter()
         .map(|end| {
-            let descriptor = end.lock().expect("the lock").event_fd().try_clone_to_owned();
+            let descriptor = end.lock().event_fd().try_clone_to_owned();
             Served { end, descriptor: descriptor.expect("a descriptor"), _server: server.clone() }
         })
         .collect()
@@ -97,7 +98,7 @@ pub(super) fn network(tasks: u32, provider: &str) -> Vec<Served> {
 
 impl Served {
     pub(super) fn lock(&self) -> MutexGuard<'_, FabricTransport> {
-        self.end.lock().unwrap_or_else(|poison| poison.into_inner())
+        self.end.lock()
     }
 }
 
