@@ -23,6 +23,7 @@ use super::error::{Error, say};
 use super::fold::tasks_named;
 use super::input;
 use super::limits;
+use super::openings::Openings;
 use super::output::{self, Source, Style};
 use super::processes::{bit, end_descendants};
 use super::remote;
@@ -123,17 +124,11 @@ pub(super) fn run(
             let (ours, streams) = streams::open(settings, tasks, stdin_is_spent)?;
             let (sockets, reports) = reports::open(tasks);
             let signal_mask = signals.before;
-            let counts_openings = true;
-            let work = Work {
-                commands,
-                environment,
-                streams,
-                reports,
-                affinity,
-                signal_mask,
-                open_files,
-                counts_openings,
-            };
+            let partition = environment.of(0).find(|(name, _)| *name == "MP_PARTITION");
+            let partition = partition.map(|(_, value)| value).unwrap_or_default();
+            let openings = Openings::create(tasks, &partition).ok();
+            let work =
+                Work { commands, environment, streams, reports, affinity, signal_mask, open_files, openings };
             let (supervisor, (ours, sockets)) = Supervisor::start(work, (ours, sockets))?;
             (supervisor, ours, sockets)
         }
@@ -331,7 +326,8 @@ impl Job<'_> {
                 let _ = waitpid(self.supervisor.pid, None);
                 return false;
             }
-            Ok(Note::Signal { .. } | Note::Offer { .. } | Note::SignalTask { .. }) => {}
+            Ok(Note::Signal { .. } | Note::Offer { .. } | Note::SignalTask { .. } | Note::Changes { .. }) => {
+            }
             Err(_) => {
                 // The kernel has ended its tasks, and what they left is now below us.
                 end_descendants();
