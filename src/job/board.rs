@@ -2,18 +2,38 @@
 
 use crate::config::Env;
 use crate::job::identity;
-use crate::wire::board::{CARD, Word, card_at, size};
+use crate::wire::board::{CARD, CARD_HEAD, Word, card_at, size};
 use crate::wire::frame::Task;
-use rustix::fs::fstat;
+use rustix::fs::{FileType, Stat, fstat};
 use rustix::io::{pread, pwrite};
+use rustix::net::{SendFlags, send};
 use std::os::fd::BorrowedFd;
 
-/// The file, by number and inode: the program may have closed it and opened another one in its place.
+/// The file, and on several machines the socket by which the launcher learns of changes.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::job) struct Board {
+    file: Inherited,
+    bell: Option<Inherited>,
+    tasks: u32,
+}
+
+/// A descriptor by number and inode: the program may have closed it and opened another one in its place.
+#[derive(Clone, Copy, Debug)]
+struct Inherited {
     number: i32,
     inode: u64,
-    tasks: u32,
+}
+
+impl Inherited {
+    fn fd(self) -> Option<(BorrowedFd<'static>, Stat)> {
+        if self.number < 0 {
+            return None;
+        }
+        // SAFETY: looked at only to see whether it is what it should be, and used right after that.
+        let fd = unsafe { BorrowedFd::borrow_raw(self.number) };
+        let found = fstat(fd).ok()?;
+        (found.st_ino == self.inode).then_some((fd, found))
+    }
 }
 
 impl Board {
@@ -21,12 +41,16 @@ impl Board {
     pub(in crate::job) fn from_env(env: &Env<'_>, key: &str, tasks: u32) -> Option<Self> {
         let value = env("LAPI_JOB_FD")?;
         let (place, partition) = value.trim().split_once('@')?;
-        let (number, inode) = place.split_once(':')?;
         // A program may have given its children a job of their own.
         if key != identity::key_of_partition(partition) {
             return None;
         }
-        let board = Self { number: number.parse().ok()?, inode: inode.parse().ok()?, tasks };
+        let mut fields = place.split(':');
+        let mut next = || {
+            let (number, inode) = (fields.next()?, fields.next()?);
+            Some(Inherited { number: number.parse().ok()?, inode: inode.parse().ok()? })
+        };
+        let board = Self { file: next()?, bell: next(), tasks };
         board.read(Word::Opened(0), 0).map(|_| board)
     }
 
@@ -42,18 +66,31 @@ impl Board {
         if let Some(fd) = self.fd() {
             // A memory file of this size takes it.
             let _ = pwrite(fd, &value.to_le_bytes(), word.at(task));
+            self.ring();
         }
     }
 
     /// Publishes the card of this task for one opening of an instance. `false`: it is too long, or the file is gone.
     pub(in crate::job) fn publish(&self, task: Task, instance: u32, opening: u32, card: &[u8]) -> bool {
         let at = card_at(self.tasks, task, instance, opening);
-        let fits = card.len() as u64 <= CARD - 8;
+        let fits = card.len() as u64 <= CARD - CARD_HEAD;
         let Some(fd) = self.fd().filter(|_| fits) else { return false };
-        // The card first: a task that reads the opening finds the card.
-        let written = pwrite(fd, card, at + 8).is_ok_and(|written| written == card.len());
+        let write = |bytes: &[u8], at| pwrite(fd, bytes, at).is_ok_and(|written| written == bytes.len());
+        // The card first: a task that reads the opening finds the card. A task that takes the place of another one writes over its card.
         let head = [opening.to_le_bytes(), (card.len() as u32).to_le_bytes()].concat();
-        written && pwrite(fd, &head, at).is_ok_and(|written| written == head.len())
+        let written = write(&[0; CARD_HEAD as usize], at) && write(card, at + CARD_HEAD) && write(&head, at);
+        self.ring();
+        written
+    }
+
+    /// The launcher looks at the file.
+    fn ring(&self) {
+        let bell = self.bell.and_then(Inherited::fd);
+        let is_socket = |found: &Stat| FileType::from_raw_mode(found.st_mode) == FileType::Socket;
+        if let Some((fd, _)) = bell.filter(|(_, found)| is_socket(found)) {
+            // A message that was not read yet serves for this change, too.
+            let _ = send(fd, &[0], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+        }
     }
 
     /// The card of a task for this opening of an instance, once it is there.
@@ -66,21 +103,16 @@ impl Board {
             let word = |bytes: &[u8]| bytes.try_into().map(u32::from_le_bytes).ok();
             (read == head.len() && word(of)? == opening).then_some(u64::from(word(len)?))
         };
-        let len = head().filter(|len| *len <= CARD - 8)?;
+        let len = head().filter(|len| *len <= CARD - CARD_HEAD)?;
         let mut card = vec![0; len as usize];
-        let read = pread(fd, &mut card, at + 8).ok()?;
+        let read = pread(fd, &mut card, at + CARD_HEAD).ok()?;
         // Not overwritten by a later opening meanwhile.
         (read == card.len() && head() == Some(len)).then_some(card)
     }
 
     fn fd(&self) -> Option<BorrowedFd<'static>> {
-        if self.number < 0 {
-            return None;
-        }
-        // SAFETY: looked at only to see whether it is what it should be, and used right after that.
-        let fd = unsafe { BorrowedFd::borrow_raw(self.number) };
-        let found = fstat(fd).ok()?;
-        (found.st_ino == self.inode && found.st_size as u64 == size(self.tasks)).then_some(fd)
+        let (fd, found) = self.file.fd()?;
+        (found.st_size as u64 == size(self.tasks)).then_some(fd)
     }
 }
 

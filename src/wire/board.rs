@@ -2,6 +2,10 @@
 //! little-endian words of 32 bits, and after all records a place for each task's card ([`super::card`]) of each instance. The
 //! launcher makes it full of zeros; each task writes what is its own, and all read everything. Places that no task writes take no
 //! memory.
+//!
+//! On several machines each task has a file of its own. The launcher copies what a task writes into the files of all others; a socket
+//! beside the file, the *bell*, gets an empty message after each change. LAPI_JOB_FD is NUMBER:INODE@PARTITION, or with a bell
+//! NUMBER:INODE:NUMBER:INODE@PARTITION.
 
 use super::frame::Task;
 
@@ -9,10 +13,13 @@ use super::frame::Task;
 pub const INSTANCES: u32 = 16;
 
 /// Bytes of one task's record.
-pub const RECORD: u64 = 128;
+pub const RECORD: u64 = 256;
 
 /// Bytes of the place of a card: the opening that it belongs to, its length, and the card.
 pub const CARD: u64 = 8192;
+
+/// Bytes before a card in its place.
+pub const CARD_HEAD: u64 = 8;
 
 /// Bytes of the file of a job of this many tasks.
 pub fn size(tasks: u32) -> u64 {
@@ -30,6 +37,12 @@ pub fn card_at(tasks: u32, task: Task, instance: u32, opening: u32) -> u64 {
     cards + (place * TURNS + u64::from(opening) % TURNS) * CARD
 }
 
+/// The positions of all cards of this task.
+pub fn cards_of(tasks: u32, task: Task) -> impl Iterator<Item = u64> {
+    (0..INSTANCES)
+        .flat_map(move |instance| (0..TURNS).map(move |turn| card_at(tasks, task, instance, turn as u32)))
+}
+
 /// A word of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Word {
@@ -37,6 +50,12 @@ pub enum Word {
     Opened(u32),
     /// The last opening of this instance that was closed again, counted likewise.
     Closed(u32),
+    /// The opening of this instance that the process before this one had not closed when it died: its successor joins that one. 0:
+    /// there is none. The launcher writes it.
+    Rejoins(u32),
+    /// 1: the process of this task has ended, and no other one has been started. Where the tasks are on several machines, the launcher
+    /// writes it.
+    Ended,
 }
 
 impl Word {
@@ -45,6 +64,8 @@ impl Word {
         let word = match self {
             Self::Opened(instance) => instance % INSTANCES,
             Self::Closed(instance) => INSTANCES + instance % INSTANCES,
+            Self::Rejoins(instance) => 2 * INSTANCES + instance % INSTANCES,
+            Self::Ended => 3 * INSTANCES,
         };
         u64::from(task) * RECORD + u64::from(word) * 4
     }
@@ -56,7 +77,8 @@ mod tests {
 
     #[test]
     fn words_do_not_overlap() {
-        let words = (0..INSTANCES).flat_map(|at| [Word::Opened(at), Word::Closed(at)]);
+        let words = (0..INSTANCES).flat_map(|at| [Word::Opened(at), Word::Closed(at), Word::Rejoins(at)]);
+        let words = words.chain([Word::Ended]);
         let mut places: Vec<u64> = words.flat_map(|word| (0..3).map(move |task| word.at(task))).collect();
         let count = places.len();
         places.sort_unstable();
@@ -67,9 +89,7 @@ mod tests {
 
     #[test]
     fn cards_fill_the_rest_of_the_file() {
-        let mut places: Vec<u64> = (0..3)
-            .flat_map(|task| (0..2 * INSTANCES).map(move |at| card_at(3, task, at / 2, at % 2)))
-            .collect();
+        let mut places: Vec<u64> = (0..3).flat_map(|task| cards_of(3, task)).collect();
         places.sort_unstable();
         assert_eq!(places[0], 3 * RECORD);
         assert!(places.windows(2).all(|pair| pair[1] - pair[0] == CARD));

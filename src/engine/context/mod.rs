@@ -218,6 +218,7 @@ impl Context {
         let Some(handler) = handler else {
             let error = error.translated(&crate::config::process_env);
             crate::error::log(format_args!("{error}; no error handler is registered: this task ends"));
+            last_notices(held.core());
             // A code of 128 and above tells the launcher to end the job. `exit` would run the program's own exit
             // functions under our lock.
             // SAFETY: _exit has no preconditions.
@@ -428,5 +429,19 @@ fn wake_sleepers(context: &Context, core: &mut Core) {
     }
     if core.waiters.in_room != 0 {
         context.parking.wake_all();
+    }
+}
+
+/// How long a task that ends because of an error serves its transport, at least and at most.
+const LAST_NOTICES: (Duration, Duration) = (Duration::from_millis(150), Duration::from_millis(400));
+
+/// The error may be the death of a task of which other hosts learn by this task only.
+fn last_notices(core: &mut Core) {
+    let start = Instant::now();
+    while core.transport.keeps_time()
+        && (start.elapsed() < LAST_NOTICES.0 || !core.transport.settled() && start.elapsed() < LAST_NOTICES.1)
+    {
+        core.transport.serve();
+        std::thread::sleep(Duration::from_millis(1));
     }
 }

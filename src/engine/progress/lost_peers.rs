@@ -243,7 +243,10 @@ fn end(held: &mut Held<'_>, peer: Task, code: i32, kind: lapi_err_t, how: Option
     advance_collective(core);
     abandon(core, peer, code);
     let (true, Some(how)) = (core.peers.lose(peer), how) else { return };
-    let detail = format!("task {peer} {how}. Task {me} waits for it with {pending}, which cannot complete");
+    let detail = match &*pending {
+        "" => format!("task {peer} {how}. Task {me} has a message for it"),
+        pending => format!("task {peer} {how}. Task {me} waits for it with {pending}, which cannot complete"),
+    };
     held.context().report(held, kind, peer, &Error::new(code, detail));
 }
 

@@ -5,7 +5,7 @@ use crate::abi::{
     LAPI_SEND_COMPLETE, lapi_sh_info_t, scompl_hndlr_t,
 };
 use crate::base::bytes::Piece;
-use crate::base::clock::ticks;
+use crate::base::clock::{moment, ticks};
 use crate::engine::context::active_handler::Kind;
 use crate::engine::context::peers::Standing;
 use crate::engine::context::{Core, Held};
@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::proto::content::Content;
 use crate::proto::ops::Op;
 use crate::proto::outbox::{Body, Continuation, SendDone, Sent, Streaming};
-use crate::transport::Task;
+use crate::transport::{PeerState, Task};
 use crate::wire::packet::Head;
 use libc::c_void;
 
@@ -66,7 +66,19 @@ pub(in crate::engine) fn reachable(held: &mut Held<'_>, tgt: Task) -> Result<()>
     if core.transport.is_open(tgt) && !core.peers.is_down(tgt) {
         return Ok(());
     }
-    Err(if core.peers.standing(tgt) == Standing::Purged { purged(tgt) } else { gone(tgt) })
+    Err(refusal(core, tgt))
+}
+
+/// Why a message to the target is refused. A death that was not reported yet is reported: the task has wanted something from it.
+#[cold]
+fn refusal(core: &mut Core, tgt: Task) -> Error {
+    if core.peers.standing(tgt) == Standing::Purged {
+        return purged(tgt);
+    }
+    if core.transport.state(tgt) == PeerState::Dead {
+        core.peers.note_dropped(tgt, moment());
+    }
+    gone(tgt)
 }
 
 #[cold]

@@ -7,7 +7,7 @@
 //! | [`pmix`] | Open MPI's mpirun, PRRTE, `srun --mpi=pmix`: libpmix, opened at run time |
 //! | [`pmi1`] | MPICH's Hydra and its relatives, `srun --mpi=pmi2`: a conversation on the descriptor `PMI_FD` |
 //! | [`slurm`] | `srun --mpi=none`: TCP to task 0 |
-//! | [`poe`] | poe, on one machine: the file that its tasks share |
+//! | [`poe`] | poe, whatever it uses to start tasks on other machines: the file that its tasks share |
 //!
 //! The choice depends on the environment and on whether MPI is initialised; both must be the same in all tasks. A launcher that
 //! describes a job of another number of tasks is passed over, as in [`identity`]: it may be one around the

@@ -1,10 +1,11 @@
-//! The exchange of tasks that poe has started on one machine: each writes its values into the file that they share
-//! ([`crate::job::board`]), and reads those of the others there.
+//! The exchange of tasks that poe has started: each writes its values into the file that poe's tasks share
+//! ([`crate::job::board`]), and reads those of the others there. On several machines poe copies them from file to file.
 
 use super::{Exchange, Turn, failed, late, unpublished};
 use crate::error::Result;
 use crate::job::board::Board;
 use crate::job::ended;
+use crate::wire::board::Word;
 use crate::wire::frame::Task;
 use std::time::{Duration, Instant};
 
@@ -64,6 +65,10 @@ impl Exchange for Poe {
             }
             if let Some(end) = ended::of(missing).filter(|end| end.was_never_ready()) {
                 return Err(late(format!("task {missing} {end}")));
+            }
+            if self.board.read(Word::Ended, missing) == Some(1) && !self.values(missing).is_some_and(has_come)
+            {
+                return Err(late(format!("task {missing} has ended before or in LAPI_Init")));
             }
             if Instant::now() >= deadline {
                 return Err(late(format!("task {missing} has not called LAPI_Init in time")));

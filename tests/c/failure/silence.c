@@ -227,6 +227,7 @@ int main(int argc, char **argv) {
         update(1, &never);
         while (!was_reported(1)) usleep(10);
         printf("REPORTED %ld\n", reported_at);
+        OK(LAPI_Term(t_hndl));
         t_pass();
     } else if (t_me == 1) {
         raise(SIGSTOP);

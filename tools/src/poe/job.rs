@@ -23,6 +23,7 @@ use super::error::{Error, say};
 use super::fold::tasks_named;
 use super::input;
 use super::limits;
+use super::openings::Openings;
 use super::output::{self, Source, Style};
 use super::processes::{bit, end_descendants};
 use super::remote;
@@ -120,20 +121,15 @@ pub(super) fn run(
                 settings.text("MP_CPU_USE")?.is_some_and(|cpu_use| cpu_use.eq_ignore_ascii_case("multiple"));
             let asked = settings.parsed("MP_TASK_AFFINITY")?;
             let affinity = affinity::sets(asked, shared, info_level > 0, tasks);
+            let partition = environment.of(0).find(|(name, _)| *name == "MP_PARTITION");
+            let partition = partition.map(|(_, value)| value).unwrap_or_default();
+            // Before the descriptors of all tasks: its number is low.
+            let openings = Openings::create(tasks, &partition).ok();
             let (ours, streams) = streams::open(settings, tasks, stdin_is_spent)?;
             let (sockets, reports) = reports::open(tasks);
             let signal_mask = signals.before;
-            let counts_openings = true;
-            let work = Work {
-                commands,
-                environment,
-                streams,
-                reports,
-                affinity,
-                signal_mask,
-                open_files,
-                counts_openings,
-            };
+            let work =
+                Work { commands, environment, streams, reports, affinity, signal_mask, open_files, openings };
             let (supervisor, (ours, sockets)) = Supervisor::start(work, (ours, sockets))?;
             (supervisor, ours, sockets)
         }
@@ -331,7 +327,8 @@ impl Job<'_> {
                 let _ = waitpid(self.supervisor.pid, None);
                 return false;
             }
-            Ok(Note::Signal { .. } | Note::Offer { .. } | Note::SignalTask { .. }) => {}
+            Ok(Note::Signal { .. } | Note::Offer { .. } | Note::SignalTask { .. } | Note::Changes { .. }) => {
+            }
             Err(_) => {
                 // The kernel has ended its tasks, and what they left is now below us.
                 end_descendants();

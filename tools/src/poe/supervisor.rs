@@ -42,8 +42,8 @@ pub(super) struct Work<'a> {
     /// What the tasks get back as it was before `poe` changed it for itself.
     pub signal_mask: SigSet,
     pub open_files: (rlim_t, rlim_t),
-    /// Whether the tasks count their openings of LAPI in a file of the supervisor's.
-    pub counts_openings: bool,
+    /// The file in which the tasks count their openings of LAPI; without it they count for themselves.
+    pub openings: Option<Openings>,
 }
 
 /// What the two send each other, and what `poe` and a task on another machine do.
@@ -69,6 +69,8 @@ pub(super) enum Note {
     Offer { signal: i32 },
     /// To the supervisor: send this signal to one task.
     SignalTask { task: usize, signal: i32 },
+    /// Between `poe` and tasks on other machines: this number of bytes follows, changes of their files (`remote::mirror`).
+    Changes { length: usize },
 }
 
 /// `poe`'s handle of the supervisor.
@@ -116,7 +118,10 @@ impl Supervisor {
 fn keep(work: Work, socket: UnixStream) {
     // It was made after the descriptors of all tasks. A process that is started copies the table up to the highest number.
     let mut socket = match socket.try_clone() {
-        Ok(lower) => lower,
+        Ok(lower) => {
+            drop(socket);
+            lower
+        }
         Err(_) => socket,
     };
     let _ = setsid();
@@ -148,12 +153,8 @@ impl Tasks {
         }
         let supervisor = getpid();
         let place = reports::place(&work.reports);
-        let partition =
-            work.environment.of(0).find(|(name, _)| *name == "MP_PARTITION").map(|(_, value)| value);
-        // Without it the tasks count for themselves.
-        let openings = Openings::create(work.commands.len(), &partition.unwrap_or_default())
-            .ok()
-            .filter(|_| work.counts_openings);
+        let openings = work.openings;
+        let job_fd = openings.as_ref().and_then(|openings| openings.value().ok());
         // What one task gets is closed here before the next one is started, and what later ones get is parked, so that starting
         // a task does not cost more the more tasks there are.
         let each = work.commands.iter().zip(Parked::new(work.streams, work.reports));
@@ -179,11 +180,11 @@ impl Tasks {
                 Some(report) => program.env("LAPI_REPORT_FD", &report.value),
                 None => program.env_remove("LAPI_REPORT_FD"),
             };
-            match &openings {
-                Some(openings) => program.env("LAPI_JOB_FD", &openings.value),
+            match &job_fd {
+                Some(value) => program.env("LAPI_JOB_FD", value),
                 None => program.env_remove("LAPI_JOB_FD"),
             };
-            let openings = openings.as_ref().map(Openings::number);
+            let inherited = openings.as_ref().map(Openings::numbers).unwrap_or_default();
             let affinity = work.affinity.get(task).copied();
             let (mask, (soft, hard)) = (work.signal_mask, work.open_files);
             // SAFETY: the closure makes system calls only; it neither allocates nor takes a lock.
@@ -200,9 +201,7 @@ impl Tasks {
                     if let Some(report) = &report {
                         report.pass();
                     }
-                    if let Some(number) = openings {
-                        openings::inherit(number);
-                    }
+                    openings::inherit(inherited);
                     Ok(mask.thread_set_mask()?)
                 });
             }
@@ -338,6 +337,7 @@ impl Note {
             Self::Offer { signal } => (7, 0, signal),
             Self::SignalTask { task, signal } => (8, task, signal),
             Self::Lost { task } => (9, task, 0),
+            Self::Changes { length } => (10, length, 0),
         };
         let mut bytes = [0; Self::LENGTH];
         for (field, word) in bytes.chunks_exact_mut(4).zip([kind, task as i32, value]) {
@@ -374,6 +374,7 @@ impl Note {
             7 => Ok(Self::Offer { signal: value }),
             8 => Ok(Self::SignalTask { task, signal: value }),
             9 => Ok(Self::Lost { task }),
+            10 => Ok(Self::Changes { length: task }),
             _ => Err(io::ErrorKind::InvalidData.into()),
         }
     }
@@ -397,6 +398,7 @@ mod tests {
             Note::Offer { signal: 12 },
             Note::SignalTask { task: 7, signal: 13 },
             Note::Lost { task: 2 },
+            Note::Changes { length: 70_000 },
         ] {
             note.write(&mut here).expect("the other end is open");
             assert_eq!(Note::read(&mut there).expect("a note was written"), note);

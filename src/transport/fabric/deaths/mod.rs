@@ -23,13 +23,16 @@ pub use process::Process;
 /// The time between two looks at the watched process.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
-/// The time between two probes of a task that lives alone on its host.
+/// The time between two probes of a task of the next host.
 const BETWEEN_PROBES: Duration = Duration::from_millis(300);
 
 /// When a probe finds no room for this long, though one before was answered, the connection cannot be made again: the process has ended.
 const UNREACHABLE: Duration = Duration::from_millis(700);
 
-/// The probes of a task that lives alone on its host.
+/// How long a death is not reported here when other hosts have not confirmed yet that they know of it: the program may end at the report.
+const REPORT_LATEST: Duration = Duration::from_millis(300);
+
+/// The probes of a task of the next host.
 struct Probes {
     task: Task,
     answered: bool,
@@ -47,8 +50,12 @@ pub(super) struct Watch {
     probes: Option<Probes>,
     /// Tasks that watch this one, or have.
     watchers: Vec<Task>,
+    /// Tasks of other hosts from which notices have come: a connection with them was made.
+    contacts: Vec<Task>,
     /// Notices that had no room yet.
     outgoing: VecDeque<(Task, Notice)>,
+    /// Deaths that are not reported here yet, and when they are at the latest.
+    unreported: Vec<(Task, Instant)>,
     start: Instant,
     next_look: Instant,
 }
@@ -76,7 +83,9 @@ impl FabricTransport {
             handle: None,
             probes: None,
             watchers: Vec::new(),
+            contacts: Vec::new(),
             outgoing: VecDeque::new(),
+            unreported: Vec::new(),
             start,
             next_look: start,
         }));
@@ -94,6 +103,7 @@ impl FabricTransport {
         watch.ring.serve(watch.now());
         self.watch_changed = true;
         self.follow_ring();
+        self.report_deaths();
         self.probe(now);
         let waiting: Vec<Task> =
             self.watch.iter().flat_map(|watch| watch.outgoing.iter().map(|(task, _)| *task)).collect();
@@ -106,6 +116,7 @@ impl FabricTransport {
             self.watch_living();
             self.act();
         }
+        self.report_deaths();
     }
 
     fn watch_living(&mut self) {
@@ -138,7 +149,7 @@ impl FabricTransport {
         }
     }
 
-    /// Probes the task that lives alone on the next host.
+    /// Probes a task of the next host.
     fn probe(&mut self, now: Instant) {
         let Some(watch) = &mut self.watch else { return };
         let Some(task) = watch.ring.probed() else {
@@ -146,7 +157,8 @@ impl FabricTransport {
             return;
         };
         if watch.probes.as_ref().is_none_or(|probes| probes.task != task) {
-            watch.probes = Some(Probes { task, answered: false, next: now, waits: None });
+            let answered = watch.contacts.contains(&task);
+            watch.probes = Some(Probes { task, answered, next: now, waits: None });
         }
         let Some(probes) = &mut watch.probes else { return };
         let unsent = watch.outgoing.iter().any(|(to, _)| *to == task);
@@ -175,7 +187,11 @@ impl FabricTransport {
     fn act(&mut self) {
         while let Some(action) = self.watch.as_mut().and_then(|watch| watch.ring.next_action()) {
             match action {
-                Action::Report(task) => self.note_death(task),
+                Action::Report(task) => {
+                    if let Some(watch) = &mut self.watch {
+                        watch.unreported.push((task, Instant::now() + REPORT_LATEST));
+                    }
+                }
                 Action::Send(to, notice) => {
                     let (content, task, life) = match notice {
                         ring::Notice::Died { task, life, confirm: false } => (Content::Died, task, life),
@@ -188,6 +204,20 @@ impl FabricTransport {
                 }
             }
         }
+    }
+
+    /// Reports the deaths that the other hosts know of, and those that they have had the time to learn of.
+    fn report_deaths(&mut self) {
+        let Some(watch) = &mut self.watch else { return };
+        if watch.unreported.is_empty() {
+            return;
+        }
+        let (now, ring) = (Instant::now(), &watch.ring);
+        let (later, due) =
+            watch.unreported.drain(..).partition(|&(task, latest)| now < latest && ring.spreads(task));
+        watch.unreported = later;
+        let due: Vec<(Task, Instant)> = due;
+        due.into_iter().for_each(|(task, _)| self.note_death(task));
     }
 
     fn send_notice(&mut self, to: Task, notice: Notice) {
@@ -260,6 +290,9 @@ impl FabricTransport {
             return;
         }
         let now = watch.now();
+        if !watch.contacts.contains(&from) {
+            watch.contacts.push(from);
+        }
         match content {
             Content::Died | Content::DiedConfirm => {
                 let confirm = content == Content::DiedConfirm;

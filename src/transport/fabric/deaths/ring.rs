@@ -6,8 +6,9 @@
 //! notices between groups the receipt is confirmed: without a confirmation the next task of that group gets the notice, and when
 //! a task that has confirmed dies itself, perhaps before it has passed the notice on, another one gets it.
 //!
-//! A task that lives alone in its group is probed over the network by the first living task of the group before it, where the groups form
-//! a ring, too: its connection ends with its process. The task that probes does for a group that is gone what a watching task does.
+//! All tasks of a group may die at once. So the first living task of a group is probed over the network by the first living task of the
+//! group before it, where the groups form a ring, too: its connection ends with its process. The task that probes does for a group that is
+//! gone what a watching task does.
 //!
 //! A task that ends LAPI in an orderly way sends its departure to the task that watches it. Its process may end later, unnoticed.
 
@@ -134,18 +135,27 @@ impl Ring {
         self.known[task as usize].life
     }
 
-    /// The task of another host that this one probes over the network: it lives alone there, so that no other task sees its process.
-    /// The first living task of the host before it does that.
+    /// The task of another host that this one probes over the network: the first that lives on the next host. The first living task of
+    /// the host before it does that.
     pub(in crate::transport::fabric) fn probed(&self) -> Option<Task> {
         let (_, next) = self.groups_after();
-        let mut living = next?.iter().copied().filter(|&task| self.lives(task));
-        living.next().filter(|_| living.next().is_none())
+        next?.iter().copied().find(|&task| self.lives(task))
+    }
+
+    /// Whether a group has not confirmed yet that it knows of the death of this task.
+    pub(in crate::transport::fabric) fn spreads(&self, task: Task) -> bool {
+        self.errands.iter().any(|errand| errand.dead == task && !errand.confirmed)
     }
 
     /// The connection with the task that is probed has ended.
     pub(in crate::transport::fabric) fn disconnected(&mut self, task: Task, now: Duration) {
         if self.probed() == Some(task) {
             self.learn(task, now);
+            // The tasks of its own group do the same, if one of them lives.
+            self.pass_on(task);
+            if !std::mem::replace(&mut self.known[task as usize].spread, true) {
+                self.spread(task, now);
+            }
             self.move_on(now);
         }
     }

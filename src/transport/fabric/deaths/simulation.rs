@@ -138,17 +138,6 @@ impl Simulation {
         for (me, ring) in self.rings.iter().enumerate().filter(|(_, ring)| ring.is_some()) {
             let missing: Vec<_> = self.died.difference(&self.reported[me]).collect();
             let groups = &self.group_of;
-            // A host of which several tasks die, and none is left, may be silent: the engine finds that.
-            let living = |group: u32| {
-                (0..).zip(groups).any(|(other, of): (usize, _)| *of == group && self.rings[other].is_some())
-            };
-            let alone = |group: u32| groups.iter().filter(|of| **of == group).count() == 1;
-            let silent = groups.iter().any(|&group| !living(group) && !alone(group));
-            let found = |task: &Task| {
-                let group = groups[*task as usize];
-                living(group) || alone(group) && !silent
-            };
-            let missing: Vec<_> = missing.into_iter().filter(|task| found(task)).collect();
             assert!(missing.is_empty(), "seed {seed}: task {me} of {groups:?} does not know of {missing:?}");
             assert!(ring.as_ref().is_some_and(|ring| ring.due().is_none() || self.died.len() > 1));
         }

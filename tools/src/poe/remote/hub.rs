@@ -1,6 +1,6 @@
 //! The thread of `poe` that passes notes between it and the tasks on other machines, in the place of a supervisor.
 
-use std::io;
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::thread;
@@ -14,6 +14,7 @@ use rustix::process::{PidfdFlags, pidfd_open};
 use super::super::error::Error;
 use super::super::supervisor::Note;
 use super::link::{self, Connection};
+use super::mirror::LONGEST;
 
 /// How long the launcher may take to end after the tasks, and the tasks after it, and then once more after a signal.
 const GRACE: Duration = Duration::from_secs(5);
@@ -29,7 +30,8 @@ pub(super) fn start(
     let pid = rustix::process::Pid::from_raw(launcher.as_raw()).expect("a process has a number");
     let ended = pidfd_open(pid, PidfdFlags::empty()).map_err(|errno| failed(errno.into()))?;
     let tasks = controls.into_iter().map(|stream| Some(Task { stream, ended: false })).collect();
-    let hub = Hub { tasks, socket, launcher, launcher_ended: Some(ended), randomized: false };
+    let hub =
+        Hub { tasks, socket, launcher, launcher_ended: Some(ended), randomized: false, changes: Vec::new() };
     thread::Builder::new().name("poe-notes".into()).spawn(move || hub.run(orders)).map_err(failed)?;
     Ok(ours)
 }
@@ -43,6 +45,8 @@ struct Hub {
     launcher_ended: Option<OwnedFd>,
     /// That addresses are randomised was reported.
     randomized: bool,
+    /// What tasks have written into their files, and the others were not sent yet.
+    changes: Vec<u8>,
 }
 
 struct Task {
@@ -89,6 +93,7 @@ impl Hub {
             for (task, _) in open.into_iter().zip(&ready[first..]).filter(|(_, ready)| **ready) {
                 self.listen(task)?;
             }
+            self.pass_changes();
             if first == 2 && ready[1] {
                 self.launcher_ended = None;
                 until = Some(Instant::now() + GRACE);
@@ -115,6 +120,30 @@ impl Hub {
         }
     }
 
+    /// Sends the tasks what others have written into their files. One that does not need it any more is not waited for.
+    fn pass_changes(&mut self) {
+        let changes = std::mem::take(&mut self.changes);
+        if changes.is_empty() {
+            return;
+        }
+        for task in self.tasks.iter_mut().flatten().filter(|task| !task.ended) {
+            let head = Note::Changes { length: changes.len() }.write(&mut task.stream);
+            // One that is gone is seen when it is read.
+            let _ = head.and_then(|()| task.stream.write_all(&changes));
+        }
+    }
+
+    /// Takes in what a task has written into its file.
+    fn collect(&mut self, number: usize, length: usize) {
+        let Some(task) = &mut self.tasks[number] else { return };
+        let before = self.changes.len();
+        self.changes.resize(before + length.min(LONGEST), 0);
+        if task.stream.read_exact(&mut self.changes[before..]).is_err() {
+            self.changes.truncate(before);
+            self.lose(number);
+        }
+    }
+
     /// Passes a note of a task on.
     fn listen(&mut self, number: usize) -> io::Result<()> {
         let Some(task) = &mut self.tasks[number] else { return Ok(()) };
@@ -130,6 +159,10 @@ impl Hub {
             Note::NotStarted { .. } => {
                 task.ended = true;
                 self.send(Note::Signal { signal: Signal::SIGKILL as i32 });
+            }
+            Note::Changes { length } => {
+                self.collect(number, length);
+                return Ok(());
             }
             Note::Randomized { .. } if std::mem::replace(&mut self.randomized, true) => return Ok(()),
             Note::Done => {

@@ -10,7 +10,8 @@
 //!     └──────── control, input, output, error ──────┘
 //! ```
 //!
-//! `poe --task` has what the launcher gives to a task, such as PMI_FD, and leaves it to the program.
+//! `poe --task` has what the launcher gives to a task, such as PMI_FD, and leaves it to the program. The library does not use it: the
+//! tasks exchange their addresses by `poe` (`mirror`), so that what the death of a task ends is not up to the launcher.
 //!
 //! The job's secret and the environment are never in the arguments of a process, which every user can read. The launcher gets one
 //! variable, with a token that admits to `poe`; the environment of a process can be read by its user only. The connections are
@@ -19,6 +20,7 @@
 mod hub;
 mod launcher;
 mod link;
+mod mirror;
 pub(super) mod task;
 
 use std::ffi::OsString;

@@ -3,7 +3,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io;
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
@@ -15,6 +15,7 @@ use nix::sys::prctl;
 use nix::sys::signal::Signal;
 use nix::sys::wait::waitpid;
 use nix::unistd::gethostname;
+use openlapi::wire::board::Word;
 
 use super::super::affinity;
 use super::super::commands::Command;
@@ -22,12 +23,14 @@ use super::super::environment::Environment;
 use super::super::error::{Error, say};
 use super::super::job::{Carrier, Signals};
 use super::super::limits;
+use super::super::openings::Openings;
 use super::super::output::{StdoutMode, Style};
 use super::super::processes::end_descendants;
 use super::super::settings::{Flags, Settings};
 use super::super::streams;
 use super::super::supervisor::{Note, Supervisor, Work};
 use super::link::{self, Connection, KINDS, Link};
+use super::mirror::{LONGEST, Mirror};
 
 /// Runs one task. The status is 0 whatever the task's is: `poe` learns that over the connection, and the launcher must not act
 /// on it.
@@ -67,6 +70,7 @@ fn serve() -> Result<(), Error> {
     let shared = settings.text("MP_CPU_USE")?.is_some_and(|cpu_use| cpu_use.eq_ignore_ascii_case("multiple"));
     let talks = settings.info_level()? > 0 && place.index == 0;
     let affinity = affinity::sets(settings.parsed("MP_TASK_AFFINITY")?, shared, talks, place.count);
+    let (openings, mirror) = share(place.tasks, number)?;
     let work = Work {
         commands: std::slice::from_ref(&order.command),
         environment: Environment::inherited(),
@@ -75,13 +79,22 @@ fn serve() -> Result<(), Error> {
         affinity: affinity.get(place.index).copied().into_iter().collect(),
         signal_mask: signals.before(),
         open_files: limits::open_files_of_task(place.tasks)?,
-        counts_openings: false,
+        openings: Some(openings),
     };
-    let (supervisor, mut ours) = Supervisor::start(work, ours)?;
+    let (supervisor, (mut ours, mirror)) = Supervisor::start(work, (ours, mirror))?;
     copy(input, ours.inputs.pop().expect("it has an input"))?;
     let style = Style { labels: false, ordered: false, fold: false };
     let carrier = Carrier::start(ours.sources, style, file(output), file(error))?;
-    Task { supervisor, control }.watch(&signals, carrier)
+    Task { supervisor, control, mirror }.watch(&signals, carrier)
+}
+
+/// The file that the task has in common with the others, and this process's access to it.
+fn share(tasks: usize, number: usize) -> Result<(Openings, Mirror), Error> {
+    let failed = |error| Error::system("cannot make the file of the job", error);
+    let partition = std::env::var("MP_PARTITION").unwrap_or_default();
+    let mut openings = Openings::create(tasks, &partition).map_err(failed)?;
+    let (file, bell) = openings.share().map_err(failed)?;
+    Ok((openings, Mirror::new(file, bell, tasks, number)))
 }
 
 fn file(stream: Connection) -> File {
@@ -169,6 +182,7 @@ impl Place {
 struct Task {
     supervisor: Supervisor,
     control: Connection,
+    mirror: Mirror,
 }
 
 impl Task {
@@ -181,6 +195,7 @@ impl Task {
             let mut polled = [
                 PollFd::new(signals.as_fd(), PollFlags::POLLIN),
                 PollFd::new(self.control.as_fd(), PollFlags::POLLIN),
+                PollFd::new(self.mirror.as_fd(), PollFlags::POLLIN),
                 PollFd::new(self.supervisor.socket.as_fd(), wanted(kept)),
                 PollFd::new(output.as_fd(), wanted(!carried)),
             ];
@@ -195,14 +210,15 @@ impl Task {
             }
             if ready[1] {
                 // At the end of the connection the supervisor sees that of this process, and ends the task.
-                Note::read(&mut self.control)
-                    .and_then(|note| note.write(&mut self.supervisor.socket).or(Ok(())))
-                    .map_err(gone)?;
+                self.listen().map_err(gone)?;
             }
-            if kept && ready[2] {
+            if ready[2] {
+                self.send_news().map_err(gone)?;
+            }
+            if kept && ready[3] {
                 kept = self.report().map_err(gone)?;
             }
-            if !carried && ready[3] {
+            if !carried && ready[4] {
                 match output.broken() {
                     Some(task) => self.supervisor.signal_task(task, Signal::SIGPIPE),
                     None => carried = true,
@@ -214,6 +230,28 @@ impl Task {
         Note::Done.write(&mut self.control).map_err(gone)
     }
 
+    /// Takes in a note of `poe`.
+    fn listen(&mut self) -> io::Result<()> {
+        match Note::read(&mut self.control)? {
+            Note::Changes { length } => {
+                let mut changes = vec![0; length.min(LONGEST)];
+                self.control.read_exact(&mut changes)?;
+                self.mirror.apply(&changes)
+            }
+            note => note.write(&mut self.supervisor.socket).or(Ok(())),
+        }
+    }
+
+    /// Sends `poe` what the task has written into the file of the job.
+    fn send_news(&mut self) -> io::Result<()> {
+        let news = self.mirror.news()?;
+        if news.is_empty() {
+            return Ok(());
+        }
+        Note::Changes { length: news.len() }.write(&mut self.control)?;
+        self.control.write_all(&news)
+    }
+
     /// Passes a note of the supervisor on; `false` when it was the last.
     fn report(&mut self) -> io::Result<bool> {
         match Note::read(&mut self.supervisor.socket) {
@@ -221,7 +259,14 @@ impl Task {
                 let _ = waitpid(self.supervisor.pid, None);
                 Ok(false)
             }
-            Ok(note) => note.write(&mut self.control).map(|()| true),
+            Ok(note) => {
+                if matches!(note, Note::Exited { .. } | Note::Killed { .. }) {
+                    // Tasks that wait for its card must not wait for ever.
+                    self.mirror.set(Word::Ended, 1)?;
+                    self.send_news()?;
+                }
+                note.write(&mut self.control).map(|()| true)
+            }
             Err(_) => {
                 // The kernel has ended its task, and what that left is now below us.
                 end_descendants();
