@@ -104,15 +104,10 @@ impl Endpoint for ShmTransport {
 impl ShmTransport {
     #[inline]
     fn take(&mut self) -> Option<Inbound> {
-        let count = self.polled.tasks().len();
-        // One round, and a second one for the peers whose streak was over.
-        for _ in 0..=count {
-            let Some(src) = self.polled.current() else {
-                if count == 0 {
-                    return None;
-                }
-                continue;
-            };
+        let mut looks = self.polled.tasks().len();
+        while looks != 0 {
+            looks -= 1;
+            let src = self.polled.current()?;
             if self.polled.streak < STREAK {
                 match self.peers[src as usize].as_ref().map_or(Ok(None), |peer| peer.inward.peek()) {
                     Ok(Some(packet)) => {
@@ -133,18 +128,24 @@ impl ShmTransport {
                     }
                 }
             } else {
-                // Also under constant load: no packet is in use here.
-                self.forget_left();
-                if self.arrivals.has_first_contacts() {
-                    self.fetch_first_contacts();
-                }
-                if self.polled.selective() {
-                    self.select();
-                }
+                self.end_streak();
+                // All others have their turn now, and then this one again.
+                looks = self.polled.tasks().len();
             }
             self.polled.advance();
         }
         None
+    }
+
+    /// What is done between packets under constant load too: no packet is in use here.
+    fn end_streak(&mut self) {
+        self.forget_left();
+        if self.arrivals.has_first_contacts() {
+            self.fetch_first_contacts();
+        }
+        if self.polled.selective() {
+            self.select();
+        }
     }
 
     /// Unmaps what this task has parted from. To be called while no packet is in use.

@@ -41,7 +41,7 @@ impl Bounds {
 /// The peers whose rings are polled, and whose turn it is.
 pub(super) struct Polled {
     tasks: Vec<Task>,
-    /// The peer whose turn it is, by its place in `tasks`, and for how many packets it has had it.
+    /// The peer whose turn it is, by its place in `tasks`, which is 0 when there are none, and for how many packets it has had it.
     turn: usize,
     pub(super) streak: u32,
     /// How many peers are quiet.
@@ -71,14 +71,10 @@ impl Polled {
         self.selective
     }
 
-    /// The peer whose turn it is. Behind the last one there is none, and the next call returns the first one.
+    /// The peer whose turn it is, if there is one.
     #[inline]
-    pub(super) fn current(&mut self) -> Option<Task> {
-        let current = self.tasks.get(self.turn).copied();
-        if current.is_none() {
-            self.turn = 0;
-        }
-        current
+    pub(super) fn current(&self) -> Option<Task> {
+        self.tasks.get(self.turn).copied()
     }
 
     /// The next peer's turn.
