@@ -24,8 +24,8 @@ mpicc.openmpi $cflags -DUSE_MPI -o "$build/openmpi" "$here/gfence_bench.c"
 
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 for tasks in ${TASKS:-2 4 8 16}; do
-    rounds=$((40000 / tasks / tasks))
-    [ "$tasks" -gt 2 ] || rounds=100000
+    rounds=$((1600000 / tasks / tasks))
+    [ "$tasks" -gt 2 ] || rounds=200000
     for pair in $(seq "$pairs"); do
         lapi=$(timeout -k 5 120 "$stage/bin/poe" "$build/lapi" "$rounds" -procs "$tasks" </dev/null)
         mpi=$(timeout -k 5 120 mpirun.openmpi --mca mpi_yield_when_idle 1 --oversubscribe -np "$tasks" \

@@ -270,7 +270,7 @@ impl Collectives {
                 let (_, round) = self.arrived.swap_remove(at);
                 let differs = |at: &usize| (round.counts[*at] != 0) != exchange;
                 let other = match (0..all.count_ones() as usize).find(differs) {
-                    Some(at) => rounds.senders(key.1).nth(at),
+                    Some(at) => rounds.senders(key.1).get(at).copied(),
                     None => round.other.checked_sub(1),
                 };
                 current.other = current.other.or(other);
@@ -333,6 +333,7 @@ impl Collectives {
         self.failed = Some(failure);
         let head = Head::CollectiveFailed { sequence, task: failure.task, code: failure.code as u32 };
         for peer in (0..self.rounds.count()).flat_map(|round| self.rounds.receivers(round)) {
+            let peer = *peer;
             // SAFETY: the packet has no body.
             unsafe { outbox.send(link, peer, &head, Body::EMPTY, usize::MAX, SendDone::nothing(peer)) };
         }
@@ -344,7 +345,7 @@ impl Collectives {
             let key = (current.sequence, current.round);
             let arrived = self.arrived.iter().find(|(known, _)| *known == key).map(|(_, round)| round);
             let values = move |at| if current.exchange { self.rounds.values(key.1, at).1 } else { 0 };
-            let senders = self.rounds.senders(key.1).enumerate();
+            let senders = self.rounds.senders(key.1).iter().copied().enumerate();
             senders
                 .filter(move |&(at, _)| !arrived.is_some_and(|round| round.is_complete(at, values(at))))
                 .map(|(_, task)| task)
@@ -364,7 +365,7 @@ impl Collectives {
     fn send_round(&mut self, outbox: &mut Outbox, link: &mut impl Link) {
         let Some(current) = &self.current else { return };
         let round = current.round;
-        for (at, peer) in self.rounds.receivers(round).enumerate() {
+        for (at, &peer) in self.rounds.receivers(round).iter().enumerate() {
             // Where the tasks have made different calls, values are missing.
             let known = self.rounds.sent(round, at).min(current.values.len());
             let values = if current.exchange { &current.values[..known] } else { &[] };

@@ -22,8 +22,11 @@
 //!
 //! The groups depend only on the number of tasks and on their hosts, so that all tasks agree on them.
 
+mod layout;
+
 use super::placement::Placement;
 use crate::wire::frame::Task;
+use layout::{Groups, Layout};
 use std::sync::Arc;
 
 /// Of the tree of a group, and the tasks of a group on one host. A task handles one packet less than this, one after the other,
@@ -38,224 +41,85 @@ pub const SENDERS: usize = RADIX as usize - 1;
 
 const _: () = assert!(EXCHANGE_RADIX >= 2 && RADIX >= EXCHANGE_RADIX && RADIX <= 32);
 
-/// The rounds as one task sees them.
+/// The rounds as one task sees them. They follow from divisions, and each packet asks for them: a task has a table of its own.
 #[derive(Clone, Debug)]
 pub struct Rounds {
-    /// The position of this task.
-    me: u32,
-    tasks: u32,
-    groups: Groups,
-    /// The group of this task, the position of its leader, and how many tasks it has.
-    group: u32,
-    leader: u32,
-    size: u32,
-    /// Rounds of gather, and as many of release.
-    levels: u16,
-    /// Rounds of exchange.
-    exchanges: u16,
+    layout: Layout,
+    steps: Box<[Step]>,
 }
 
-/// How the positions form groups.
-#[derive(Clone, Debug)]
-enum Groups {
-    /// Of this number of tasks each; the last one may have fewer. Positions are tasks.
-    Even(u32),
-    /// By hosts.
-    Hosts(Arc<Placement>),
-}
-
-/// What a round is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    /// The subtrees of the senders have this number of tasks, or fewer at the end of the group.
-    Gather(u64),
-    /// With leaders multiples of this number of groups away.
-    Exchange(u32),
-    /// The subtrees of the receivers have this number of tasks, or fewer at the end of the group.
-    Release(u64),
+/// What one task does in a round.
+#[derive(Clone, Debug, Default)]
+struct Step {
+    senders: Box<[Task]>,
+    /// Of each sender: where its values begin, and how many they are.
+    values: Box<[(u32, u32)]>,
+    receivers: Box<[Task]>,
+    /// How many values each receiver gets.
+    sent: Box<[u32]>,
+    /// One bit for each sender.
+    all: u32,
+    replaces: bool,
 }
 
 impl Rounds {
     /// Of task `me` of `tasks`; with their hosts if these are several.
     pub fn new(me: Task, tasks: u32, hosts: Option<Arc<Placement>>) -> Self {
-        let (groups, count, largest) = match hosts {
-            None => {
-                let size = if tasks <= SMALL { 1 } else { RADIX };
-                (Groups::Even(size), tasks.div_ceil(size), size)
-            }
-            Some(placement) => {
-                let (count, largest) = (placement.hosts(), placement.largest());
-                (Groups::Hosts(placement), count, largest)
-            }
-        };
-        let (group, position) = groups.find(me);
-        let leader = groups.start(group, tasks);
-        let size = groups.start(group + 1, tasks) - leader;
-        let levels = rounds_of(RADIX, largest);
-        let exchanges = rounds_of(EXCHANGE_RADIX, count);
-        Self { me: position, tasks, groups, group, leader, size, levels, exchanges }
+        let layout = Layout::new(me, tasks, hosts);
+        let steps = (0..layout.count()).map(|round| Step::of(&layout, round)).collect();
+        Self { layout, steps }
     }
 
     /// How many rounds an operation has.
+    #[inline]
     pub fn count(&self) -> u16 {
-        2 * self.levels + self.exchanges
+        self.steps.len() as u16
     }
 
-    fn kind(&self, round: u16) -> Option<Kind> {
-        let width = |level: u16| u64::from(RADIX).pow(level.into());
-        let exchanged = self.levels + self.exchanges;
-        Some(match round {
-            _ if round < self.levels => Kind::Gather(width(round)),
-            _ if round < exchanged => {
-                Kind::Exchange(u64::from(EXCHANGE_RADIX).pow((round - self.levels).into()) as u32)
-            }
-            _ if round < self.count() => Kind::Release(width(self.count() - 1 - round)),
-            _ => return None,
-        })
+    fn step(&self, round: u16) -> Option<&Step> {
+        self.steps.get(usize::from(round))
     }
 
-    fn leads(&self) -> bool {
-        self.me == self.leader
-    }
-
-    /// How many tasks the group has from this one on.
-    fn rest(&self) -> u32 {
-        self.leader + self.size - self.me
-    }
-
-    /// Whether this task is a parent of subtrees of this width, if it has any.
-    fn is_parent(&self, width: u64) -> bool {
-        u64::from(self.me - self.leader) % (width * u64::from(RADIX)) == 0
-    }
-
-    /// The position of the child number `at` among those with subtrees of this width.
-    fn child(&self, width: u64, at: usize) -> Option<u32> {
-        let away = width * (at as u64 + 1);
-        let is = at < SENDERS && away < u64::from(self.rest()) && self.is_parent(width);
-        is.then_some(self.me.wrapping_add(away as u32))
-    }
-
-    /// The position of the parent to which this task brings a subtree of this width.
-    fn parent(&self, width: u64) -> Option<u32> {
-        let away = u64::from(self.me - self.leader) % (width * u64::from(RADIX));
-        (away != 0 && away % width == 0).then_some(self.me.wrapping_sub(away as u32))
-    }
-
-    /// The distance in groups of the leader that comes after `at` others in the exchange of this reach.
-    fn distance(&self, reach: u32, at: usize) -> Option<u32> {
-        let far = u64::from(reach) * (at as u64 + 1);
-        let is = self.leads() && at < EXCHANGE_RADIX as usize - 1 && far < u64::from(self.group_count());
-        is.then_some(far as u32)
-    }
-
-    fn group_count(&self) -> u32 {
-        self.groups.count(self.tasks)
-    }
-
-    /// The group this number of groups above this one.
-    fn above(&self, groups: u32) -> u32 {
-        ((u64::from(self.group) + u64::from(groups)) % u64::from(self.group_count())) as u32
-    }
-
-    /// The position of the leader of a group.
-    fn leader_of(&self, group: u32) -> u32 {
-        self.groups.start(group, self.tasks)
-    }
-
-    /// The position number `at` of those whose packets this task needs in a round: none, or up to [`SENDERS`].
+    /// The tasks whose packets this task needs in a round: none, or up to [`SENDERS`].
     #[inline]
-    fn sender(&self, round: u16, at: usize) -> Option<u32> {
-        match self.kind(round)? {
-            Kind::Gather(width) => self.child(width, at),
-            Kind::Exchange(reach) => Some(self.leader_of(self.above(self.distance(reach, at)?))),
-            Kind::Release(width) if at == 0 => self.parent(width),
-            Kind::Release(_) => None,
-        }
-    }
-
-    /// The position number `at` of those that need a packet of this task in a round.
-    #[inline]
-    fn receiver(&self, round: u16, at: usize) -> Option<u32> {
-        match self.kind(round)? {
-            Kind::Gather(width) if at == 0 => self.parent(width),
-            Kind::Gather(_) => None,
-            Kind::Exchange(reach) => {
-                Some(self.leader_of(self.above(self.group_count() - self.distance(reach, at)?)))
-            }
-            Kind::Release(width) => self.child(width, at),
-        }
-    }
-
-    /// The tasks whose packets this task needs in a round.
-    pub fn senders(&self, round: u16) -> impl Iterator<Item = Task> + '_ {
-        (0..).map_while(move |at| Some(self.groups.task(self.sender(round, at)?)))
+    pub fn senders(&self, round: u16) -> &[Task] {
+        self.step(round).map_or(&[], |step| &step.senders)
     }
 
     /// The tasks that need a packet of this task in a round.
-    pub fn receivers(&self, round: u16) -> impl Iterator<Item = Task> + '_ {
-        (0..).map_while(move |at| Some(self.groups.task(self.receiver(round, at)?)))
+    #[inline]
+    pub fn receivers(&self, round: u16) -> &[Task] {
+        self.step(round).map_or(&[], |step| &step.receivers)
     }
 
     /// Which of the senders of a round a task is.
     #[inline]
     pub fn place(&self, round: u16, sender: Task) -> Option<usize> {
-        match self.kind(round)? {
-            // Parents receive most packets in these rounds: a comparison with each child would be long.
-            Kind::Gather(width) => {
-                let position = self.groups.find_in(self.group, sender)?;
-                let at = (u64::from(position.checked_sub(self.me)?) / width).checked_sub(1)? as usize;
-                (self.child(width, at) == Some(position)).then_some(at)
-            }
-            _ => self.senders(round).position(|task| task == sender),
-        }
+        self.senders(round).iter().position(|task| *task == sender)
     }
 
     /// One bit for each sender of a round.
     #[inline]
     pub fn all(&self, round: u16) -> u32 {
-        let count = match self.kind(round) {
-            Some(Kind::Gather(width)) if self.is_parent(width) => {
-                ((u64::from(self.rest()) - 1) / width).min(SENDERS as u64) as u32
-            }
-            _ => self.senders(round).count() as u32,
-        };
-        (1 << count) - 1
+        self.step(round).map_or(0, |step| step.all)
     }
 
     /// Where the values of a sender begin among those that a round brings, and how many they are.
+    #[inline]
     pub fn values(&self, round: u16, at: usize) -> (usize, usize) {
-        match self.kind(round) {
-            Some(Kind::Gather(width)) => {
-                let from = width * at as u64;
-                let rest = u64::from(self.rest()).saturating_sub(from + width);
-                (from as usize, width.min(rest) as usize)
-            }
-            Some(Kind::Exchange(reach)) => {
-                let far = reach * (at as u32 + 1);
-                let count = self.tasks_of(self.above(far), reach.min(self.group_count() - far));
-                (self.tasks_of(self.above(reach), far - reach), count)
-            }
-            Some(Kind::Release(_)) => (0, self.tasks as usize),
-            None => (0, 0),
-        }
+        let values = self.step(round).and_then(|step| step.values.get(at));
+        values.map_or((0, 0), |&(from, count)| (from as usize, count as usize))
     }
 
     /// How many values this task's packet to the receiver number `at` has.
+    #[inline]
     pub fn sent(&self, round: u16, at: usize) -> usize {
-        match self.kind(round) {
-            Some(Kind::Gather(width)) => width.min(self.rest().into()) as usize,
-            Some(Kind::Exchange(reach)) => {
-                let far = reach * (at as u32 + 1);
-                self.tasks_of(self.group, reach.min(self.group_count() - far))
-            }
-            Some(Kind::Release(_)) => self.tasks as usize,
-            None => 0,
-        }
+        self.step(round).and_then(|step| step.sent.get(at)).map_or(0, |&count| count as usize)
     }
 
     /// Whether the values that a round brings replace those that this task has; otherwise they follow them.
     pub fn replaces(&self, round: u16) -> bool {
-        matches!(self.kind(round), Some(Kind::Release(width)) if self.parent(width).is_some())
+        self.step(round).is_some_and(|step| step.replaces)
     }
 
     /// The values of all tasks, by task. As collected they start with those of this task's group.
@@ -263,65 +127,31 @@ impl Rounds {
         if values.is_empty() {
             return values;
         }
-        values.rotate_right(self.leader as usize);
-        match &self.groups {
+        values.rotate_right(self.layout.leader as usize);
+        match &self.layout.groups {
             Groups::Even(_) => values,
             Groups::Hosts(placement) => placement.by_task(&values),
         }
     }
-
-    /// How many tasks this number of groups has, from group `first` upwards; group 0 follows the last one.
-    fn tasks_of(&self, first: u32, groups: u32) -> usize {
-        let (end, count) = (u64::from(first) + u64::from(groups), u64::from(self.group_count()));
-        let (from, around) = (self.leader_of(first), end.saturating_sub(count) as u32);
-        let to = self.leader_of(end.min(count) as u32);
-        (to - from + self.leader_of(around)) as usize
-    }
 }
 
-impl Groups {
-    fn count(&self, tasks: u32) -> u32 {
-        match self {
-            Self::Even(size) => tasks.div_ceil(*size),
-            Self::Hosts(placement) => placement.hosts(),
+impl Step {
+    fn of(layout: &Layout, round: u16) -> Self {
+        let senders: Box<[Task]> = layout.senders(round).collect();
+        let receivers: Box<[Task]> = layout.receivers(round).collect();
+        let values = |at| {
+            let (from, count) = layout.values(round, at);
+            (from as u32, count as u32)
+        };
+        Self {
+            values: (0..senders.len()).map(values).collect(),
+            sent: (0..receivers.len()).map(|at| layout.sent(round, at) as u32).collect(),
+            all: (1 << senders.len()) - 1,
+            replaces: layout.replaces(round),
+            senders,
+            receivers,
         }
     }
-
-    /// The position of the first task of a group; of the group after the last one: the number of tasks.
-    fn start(&self, group: u32, tasks: u32) -> u32 {
-        match self {
-            Self::Even(size) => group.saturating_mul(*size).min(tasks),
-            Self::Hosts(placement) => placement.start(group),
-        }
-    }
-
-    /// The group and the position of a task of the job.
-    fn find(&self, task: Task) -> (u32, u32) {
-        match self {
-            Self::Even(size) => (task / size, task),
-            Self::Hosts(placement) => placement.find(task).expect("every task has a host"),
-        }
-    }
-
-    /// The position of a task, if it is in this group.
-    fn find_in(&self, group: u32, task: Task) -> Option<u32> {
-        match self {
-            Self::Even(size) => (task / size == group).then_some(task),
-            Self::Hosts(placement) => placement.find_on(group, task),
-        }
-    }
-
-    fn task(&self, position: u32) -> Task {
-        match self {
-            Self::Even(_) => position,
-            Self::Hosts(placement) => placement.task(position),
-        }
-    }
-}
-
-/// How many rounds of this radix it takes to reach all of `count`.
-fn rounds_of(radix: u32, count: u32) -> u16 {
-    (0..).take_while(|&round| u64::from(radix).pow(round) < u64::from(count)).count() as u16
 }
 
 #[cfg(test)]
@@ -362,15 +192,15 @@ mod tests {
         for (hosts, placement) in jobs() {
             let all = rounds(&hosts, &placement);
             for round in 0..all[0].count() {
-                let needed: usize = all.iter().map(|rounds| rounds.senders(round).count()).sum();
+                let needed: usize = all.iter().map(|rounds| rounds.senders(round).len()).sum();
                 let mut sent = 0;
                 for (me, rounds) in (0..).zip(&all) {
                     assert_eq!(rounds.count(), all[0].count());
-                    assert_eq!(rounds.all(round).count_ones() as usize, rounds.senders(round).count());
-                    for (at, receiver) in rounds.receivers(round).enumerate() {
+                    assert_eq!(rounds.all(round).count_ones() as usize, rounds.senders(round).len());
+                    for (at, &receiver) in rounds.receivers(round).iter().enumerate() {
                         let other = &all[receiver as usize];
                         let place = other.place(round, me).expect("the receiver needs it");
-                        assert_eq!(other.senders(round).nth(place), Some(me));
+                        assert_eq!(other.senders(round)[place], me);
                         assert_eq!(
                             rounds.sent(round, at),
                             other.values(round, place).1,
@@ -380,7 +210,7 @@ mod tests {
                         sent += 1;
                     }
                     let places = (0..hosts.len() as u32).filter_map(|other| rounds.place(round, other));
-                    assert_eq!(places.count(), rounds.senders(round).count(), "{rounds:?}, {round}");
+                    assert_eq!(places.count(), rounds.senders(round).len(), "{rounds:?}, {round}");
                 }
                 assert_eq!(sent, needed, "round {round} of {} tasks", hosts.len());
             }
@@ -395,7 +225,7 @@ mod tests {
                 let mut known = 1;
                 for round in 0..rounds.count() {
                     let mut brought = 0;
-                    for at in 0..rounds.senders(round).count() {
+                    for at in 0..rounds.senders(round).len() {
                         let (from, count) = rounds.values(round, at);
                         assert_eq!(from, brought, "{rounds:?}, round {round}");
                         brought += count;
@@ -416,13 +246,14 @@ mod tests {
                 let host = hosts[me as usize];
                 let mut sent = 0;
                 for round in 0..rounds.count() {
-                    sent += rounds.receivers(round).count();
-                    let mut others = rounds.receivers(round).chain(rounds.senders(round));
-                    if others.any(|other| hosts[other as usize] != host) {
+                    sent += rounds.receivers(round).len();
+                    let mut others = rounds.receivers(round).iter().chain(rounds.senders(round));
+                    if others.any(|&other| hosts[other as usize] != host) {
                         assert_eq!(*crossing.entry(host).or_insert(me), me, "host {host} of {hosts:?}");
                     }
                 }
-                let bound = SENDERS as u32 * u32::from(rounds.levels) + 3 * u32::from(rounds.exchanges);
+                let bound =
+                    SENDERS as u32 * u32::from(rounds.layout.levels) + 3 * u32::from(rounds.layout.exchanges);
                 assert!(sent as u32 <= bound.max(1), "task {me} of {hosts:?} sends {sent} packets");
                 assert!(rounds.count() as u32 <= 2 + 2 * (hosts.len() as u32).ilog2() + 2);
             }
@@ -436,7 +267,7 @@ mod tests {
     fn a_member_sends_one_packet_and_a_leader_a_few() {
         let packets = |me, tasks, hosts| -> usize {
             let rounds = Rounds::new(me, tasks, hosts);
-            (0..rounds.count()).map(|round| rounds.receivers(round).count()).sum()
+            (0..rounds.count()).map(|round| rounds.receivers(round).len()).sum()
         };
         assert_eq!((packets(0, 2, None), packets(1, 2, None)), (1, 1));
         assert_eq!((packets(0, 4, None), packets(3, 4, None)), (3, 3));
