@@ -186,23 +186,28 @@ fn interrupts_switched_on_serve_what_has_come_before() {
 
 #[test]
 fn a_sleeper_that_nothing_wakes_polls_once_for_each_check_and_lets_the_notifier_rest() {
-    let patience = WaitPolicy { yields: 60, pollers: u32::MAX, ..WaitPolicy::NONE };
+    const YIELDS: u32 = 60;
+    let patience = WaitPolicy { yields: YIELDS, pollers: u32::MAX, ..WaitPolicy::NONE };
     let tasks = job::open(job::boxed(job::shm(2)), &Habits { patience, ..Habits::THREADED });
     in_threads(&tasks[..1], 1, |task, _| {
         let notifier = &task.context.notifier;
         let (mut last, mut polls, mut rested) = (0, Vec::new(), false);
+        let mut first = None;
         wait_until(&mut enter(task), "a test", |core| {
             assert!(!rested || notifier.rests(), "the notifier has been set though the call still waits");
             rested |= notifier.rests();
+            // On a busy machine checks also come between the yields, before the first sleep.
+            let yielded = core.activity > *first.get_or_insert(core.activity) + u64::from(YIELDS) + 4;
             if core.last_look != last {
                 last = core.last_look;
-                polls.push(core.activity);
+                if yielded {
+                    polls.push(core.activity);
+                }
             }
-            (rested && polls.len() >= 7).then_some(())
+            (rested && polls.len() >= 5).then_some(())
         })
         .expect("the end of the test");
-        // The first ones belong to the time before the first sleep.
-        let each: Vec<u64> = polls[2..].windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let each: Vec<u64> = polls.windows(2).map(|pair| pair[1] - pair[0]).collect();
         assert!(each.iter().all(|&polls| polls <= 3), "polls between two checks: {each:?}");
     });
     job::close(tasks);
