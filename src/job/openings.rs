@@ -33,6 +33,13 @@ impl Openings {
         Self { instance, board, job: (job.finish() as u32) | 1 }
     }
 
+    /// The opening that this task joins because it has taken the place of a process that had not closed it. Returned once.
+    pub fn rejoin(&self, me: Task) -> Option<u32> {
+        let opening = self.read(Word::Rejoins(self.instance), me).filter(|opening| *opening != 0)?;
+        self.write(Word::Rejoins(self.instance), me, 0);
+        Some(opening)
+    }
+
     /// Counts one more, of this task, and returns which it is: the first is 1.
     pub fn open(&self, me: Task) -> u32 {
         if let Some(before) = self.opened(me) {
@@ -115,6 +122,10 @@ mod tests {
         };
         let identity = identity::Identity::from_env(&of_poe).expect("a task of a job");
         assert_eq!(Openings::from_env(&of_poe, &identity.key, 3, 0).opened(1), Some(2));
+        // The launcher lets another process take the place of one that has died.
+        assert_eq!(again.rejoin(1), None);
+        again.write(Word::Rejoins(0), 1, 2);
+        assert_eq!((other.rejoin(1), again.rejoin(1), again.rejoin(1)), (None, Some(2), None));
         for (key, tasks) in [("MP_PARTITION 78", 3), ("MP_PARTITION 77", 4), ("77", 3)] {
             assert_eq!(Openings::from_env(&env, key, tasks, 0).opened(0), None, "{key}, {tasks} tasks");
         }

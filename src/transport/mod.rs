@@ -260,7 +260,8 @@ pub trait Peers {
     /// `LAPI_ERR_SHM_SETUP`: the system lacks what is needed; nothing has changed.
     fn rejoin(&mut self, peer: Task, epoch: u64) -> Result<()>;
 
-    /// A peer that has rejoined, or one that has let this task rejoin, with its epoch; each is named once.
+    /// A peer that has rejoined, or one that has let this task rejoin, with its epoch; each is named once. No packet of it is received
+    /// before.
     fn rejoined(&mut self) -> Option<(Task, u64)>;
 }
 

@@ -99,7 +99,7 @@ impl Frame {
 }
 
 /// The length of a [`Rejoin`].
-pub const REJOIN: usize = 16;
+pub const REJOIN: usize = 32;
 
 /// One side of a connection that is made again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,6 +110,8 @@ pub struct Rejoin {
     pub echo: u32,
     /// The sender's epoch.
     pub epoch: u64,
+    /// The sender's process: its number, and when it was started.
+    pub process: (u32, u64),
 }
 
 impl Rejoin {
@@ -118,7 +120,9 @@ impl Rejoin {
         let mut bytes = [0; REJOIN];
         bytes[..4].copy_from_slice(&self.tag.to_le_bytes());
         bytes[4..8].copy_from_slice(&self.echo.to_le_bytes());
-        bytes[8..].copy_from_slice(&self.epoch.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.epoch.to_le_bytes());
+        bytes[16..20].copy_from_slice(&self.process.0.to_le_bytes());
+        bytes[24..].copy_from_slice(&self.process.1.to_le_bytes());
         bytes
     }
 
@@ -126,8 +130,9 @@ impl Rejoin {
     pub fn decode(after: &[u8]) -> Option<(Self, &[u8])> {
         let (bytes, address) = after.split_first_chunk::<REJOIN>()?;
         let number = |at: usize| u32::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]));
-        let epoch = u64::from(number(8)) | u64::from(number(12)) << 32;
-        Some((Self { tag: number(0), echo: number(4), epoch }, address))
+        let long = |at: usize| u64::from(number(at)) | u64::from(number(at + 4)) << 32;
+        let process = (number(16), long(24));
+        Some((Self { tag: number(0), echo: number(4), epoch: long(8), process }, address))
     }
 }
 
@@ -193,7 +198,7 @@ mod tests {
             (Kind::Packet, 8, 0, 8),
             (Kind::Credits, 0, 0, 0),
             (Kind::Departure, 0, u32::MAX, 0),
-            (Kind::Rejoin, 0, 20, 24),
+            (Kind::Rejoin, 0, 36, 40),
             (Kind::Notice, 0, 16, 16),
         ] {
             let frame =
@@ -213,7 +218,8 @@ mod tests {
 
     #[test]
     fn a_rejoin_is_decoded_as_encoded() {
-        let rejoin = Rejoin { tag: 1 << 31, echo: 7, epoch: u64::MAX - 1 };
+        let process = (1 << 30, 1 << 40);
+        let rejoin = Rejoin { tag: 1 << 31, echo: 7, epoch: u64::MAX - 1, process };
         let mut bytes = rejoin.encode().to_vec();
         bytes.extend(b"address");
         assert_eq!(Rejoin::decode(&bytes), Some((rejoin, &b"address"[..])));

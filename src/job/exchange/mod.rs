@@ -54,6 +54,11 @@ pub trait Exchange: Send {
     /// # Errors
     /// `LAPI_ERR_CSS_LOAD_FAILED`: there is none, or the launcher has failed.
     fn lookup(&mut self, task: u32, key: &str) -> Result<Vec<u8>>;
+
+    /// Whether [`Self::lookup`] finds what a process publishes later that takes the place of one that has died.
+    fn follows(&self) -> bool {
+        false
+    }
 }
 
 /// Which exchange of a job this is: of which instance of LAPI, and of which of its openings.

@@ -83,6 +83,10 @@ impl Exchange for Poe {
         let found = values.as_deref().and_then(|values| find(values, key.as_bytes()));
         found.map(<[u8]>::to_vec).ok_or_else(|| unpublished("poe", task, key))
     }
+
+    fn follows(&self) -> bool {
+        true
+    }
 }
 
 fn find<'a>(mut values: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {

@@ -38,6 +38,8 @@ struct Place<'a> {
     openings: Openings,
     /// Which opening of the instance this is.
     opening: u32,
+    /// This process joins it in the place of one that has died.
+    replaces: bool,
 }
 
 /// Joins the job as `identity` says.
@@ -59,14 +61,16 @@ pub fn join(config: &Config, identity: &Identity, instance: usize, recipe: Threa
         });
     }
     let openings = Openings::from_env(&config::process_env, &identity.key, tasks, instance);
-    let opening = openings.open(me);
-    let place = Place { config, identity, instance, recipe, openings, opening };
+    let rejoined = openings.rejoin(me);
+    let opening = rejoined.unwrap_or_else(|| openings.open(me));
+    let replaces = rejoined.is_some();
+    let place = Place { config, identity, instance, recipe, openings, opening, replaces };
     let joined = if config.use_shm == UseShm::No || !identity.is_on_one_machine() {
         network::open(&place)
     } else {
         on_one_machine(&place)
     };
-    if joined.is_err() {
+    if joined.is_err() && !replaces {
         openings.take_back(me);
     }
     joined

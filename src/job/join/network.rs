@@ -41,6 +41,9 @@ pub(super) fn open(place: &Place<'_>) -> Result<Joined> {
     let bytes = card
         .encode()
         .ok_or_else(|| Error::new(LAPI_ERR_UNKNOWN, "the addresses of this task are too long to publish"))?;
+    if place.replaces {
+        same_host(&mut *exchange, identity.task, &card)?;
+    }
     exchange.publish(CARD, &bytes)?;
     let configured = config.job_secret.as_ref().and_then(|secret| secret.as_bytes().try_into().ok());
     let offer = Offer::publish(&mut *exchange, identity, configured)?;
@@ -63,8 +66,12 @@ pub(super) fn open(place: &Place<'_>) -> Result<Joined> {
     let notes = notes(&own, exchange.name());
     let groups = groups(&cards);
     let processes = cards.iter().map(process).collect();
-    let directory = Box::new(Addresses(cards.into_iter().map(|card| card.addresses).collect()));
+    let start = cards.into_iter().map(|card| card.addresses).collect();
+    let directory = Box::new(Addresses { start, exchange: exchange.follows().then_some(exchange) });
     let mut far = FabricTransport::new(own, tag(&secret), directory)?;
+    if place.replaces {
+        far.replaces_another();
+    }
     far.watch_others(groups, processes);
     let device = LAPI_FABRIC_DEV;
     if config.use_shm == UseShm::No {
@@ -80,7 +87,8 @@ pub(super) fn open(place: &Place<'_>) -> Result<Joined> {
         return Ok(Joined { transport: Box::new(far), device, hosts, notes });
     }
     let near = shared_memory::open(place, here, Some(&secret))?;
-    let reached = (0..identity.tasks).map(|task| hosts.is_here(task)).collect();
+    let reached: Box<[bool]> = (0..identity.tasks).map(|task| hosts.is_here(task)).collect();
+    far.leaves_to_another(reached.clone());
     let transport = Box::new(Route::new(near, far, reached)?);
     Ok(Joined { transport, device, hosts, notes })
 }
@@ -218,12 +226,44 @@ fn agree(cards: &[Card]) -> Result<()> {
     }
 }
 
-/// The addresses of all tasks' endpoints, as published.
-struct Addresses(Vec<Vec<Vec<u8>>>);
+/// A process takes the place of another one on its host: the tasks there watch each other.
+fn same_host(exchange: &mut dyn Exchange, me: Task, card: &Card) -> Result<()> {
+    let before = exchange.lookup(me, CARD).ok().and_then(|bytes| Card::decode(&bytes));
+    match before.filter(|before| before.host != card.host) {
+        Some(before) => {
+            let detail =
+                format!("the task was on {}: it can be replaced on that host only", before.host_name);
+            Err(failed(detail))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The addresses of all tasks' endpoints.
+struct Addresses {
+    /// As published when this task joined.
+    start: Vec<Vec<Vec<u8>>>,
+    /// Where those of processes are found that replace others later.
+    exchange: Option<Box<dyn Exchange>>,
+}
+
+impl Addresses {
+    /// What the task has published since this task joined, or before.
+    fn present(&mut self, peer: Task) -> Option<Card> {
+        let bytes = self.exchange.as_mut()?.lookup(peer, CARD).ok()?;
+        Card::decode(&bytes)
+    }
+}
 
 impl Directory for Addresses {
     fn address_of(&mut self, peer: Task) -> Result<Vec<u8>> {
-        let first = self.0.get(peer as usize).and_then(|rails| rails.first());
+        let present = self.present(peer).map(|card| card.addresses);
+        let rails = present.as_ref().or_else(|| self.start.get(peer as usize));
+        let first = rails.and_then(|rails| rails.first());
         first.cloned().ok_or_else(|| failed(format!("task {peer} has published no address")))
+    }
+
+    fn process_of(&mut self, peer: Task) -> Option<Process> {
+        self.present(peer).as_ref().map(process)
     }
 }

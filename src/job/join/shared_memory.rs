@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// # Errors
 /// `LAPI_ERR_SHM_SETUP`: the system lacks something, or another user has this task's name.
 pub(super) fn open(place: &Place<'_>, here: u32, secret: Option<&[u8]>) -> Result<ShmTransport> {
-    let Place { config, identity, instance, recipe, openings, opening } = *place;
+    let Place { config, identity, instance, recipe, openings, opening, .. } = *place;
     allow_open_files(here);
     let hello = hello(here);
     let asymmetric = hello.asymmetric;

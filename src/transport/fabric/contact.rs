@@ -10,6 +10,8 @@ use std::collections::VecDeque;
 pub(super) struct Peer {
     /// What the peer has published, and where that is in the address vector.
     pub(super) published: Box<[u8]>,
+    /// What the directory had for it last.
+    pub(super) listed: Box<[u8]>,
     pub(super) address: Option<Address>,
     pub(super) standing: Standing,
     /// The tags of frames from the peer and to it.
@@ -47,6 +49,11 @@ pub(super) struct Peer {
     pub(super) epoch: u64,
     /// It wants to rejoin.
     pub(super) hello: Option<Rejoin>,
+    /// It has taken the place of another process, and was accepted though neither task had resumed the other.
+    pub(super) unresumed: bool,
+    /// It has rejoined, and [`crate::transport::Peers::rejoined`] has not named it yet: what is known of the connection before is still
+    /// in use, so its packets wait.
+    pub(super) unnamed: bool,
 }
 
 /// The state of the connection.
@@ -67,6 +74,7 @@ impl Peer {
     pub(super) fn new(first_tag: u32) -> Self {
         Self {
             published: Box::default(),
+            listed: Box::default(),
             address: None,
             standing: Standing::Up,
             mine: first_tag,
@@ -88,6 +96,8 @@ impl Peer {
             knows_departure: false,
             epoch: 0,
             hello: None,
+            unresumed: false,
+            unnamed: false,
         }
     }
 
@@ -102,6 +112,7 @@ impl Peer {
         self.owed.set(0);
         (self.no_room, self.met, self.held, self.knows_departure) = (false, false, false, false);
         self.departs_after = None;
+        (self.unresumed, self.unnamed) = (false, false);
         self.wants.set(0);
         self.greeted.set(false);
     }

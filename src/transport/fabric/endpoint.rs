@@ -115,7 +115,8 @@ impl Endpoint for FabricTransport {
     fn hold(&mut self, task: Task, held: bool) {
         let Self { peers, ready, .. } = self;
         let Some(peer) = peers[task as usize].as_deref_mut() else { return };
-        if std::mem::replace(&mut peer.held, held) == held || peer.standing == Standing::Awaited {
+        let waits = peer.standing == Standing::Awaited || peer.unnamed;
+        if std::mem::replace(&mut peer.held, held) == held || waits {
             return;
         }
         if held {

@@ -65,14 +65,14 @@ pub struct FabricSettings {
 
 /// Finds the addresses of peers.
 pub trait Directory: Send {
-    /// What `peer` has published: the second part of what [`Fabric::open`] returned there. Called at first contact, and when
-    /// a peer rejoins.
+    /// What `peer` has published: the second part of what [`Fabric::open`] returned there. Called at first contact, and, since
+    /// another process may have taken its place, several times in a second while the peer is awaited.
     ///
     /// # Errors
     /// The peer has published nothing.
     fn address_of(&mut self, peer: Task) -> Result<Vec<u8>>;
 
-    /// The peer's process, when that may have changed since the job began. Called when a peer rejoins.
+    /// The process that has published that, as far as it is known. Called likewise, after the process before it has died.
     fn process_of(&mut self, _peer: Task) -> Option<Process> {
         None
     }
@@ -172,6 +172,13 @@ pub struct FabricTransport {
     /// The completion queue is watched by `epoll`.
     watching: bool,
     closed: bool,
+    /// By task: whether packets to it go by another transport. It gets notices only. Empty: none does.
+    elsewhere: Box<[bool]>,
+    /// This process has taken the place of another one: the peers let it rejoin.
+    replaces: bool,
+    /// Peers that may rejoin and have not yet.
+    awaited: Vec<Task>,
+    process: Process,
     /// The watch of the tasks for each other.
     watch: Option<Box<Watch>>,
     /// What it knows has changed, and was not acted upon yet.
@@ -237,6 +244,10 @@ impl FabricTransport {
             armed: false,
             watching: false,
             closed: false,
+            elsewhere: Box::default(),
+            replaces: false,
+            awaited: Vec::new(),
+            process: Process::own(),
             watch: None,
             watch_changed: false,
             event,

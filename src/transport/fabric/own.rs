@@ -91,7 +91,8 @@ impl FabricTransport {
         if peer.address.is_none() {
             return;
         }
-        let rejoin = Rejoin { tag: peer.mine, echo: peer.theirs, epoch: peer.epoch };
+        let process = (self.process.pid, self.process.started);
+        let rejoin = Rejoin { tag: peer.mine, echo: peer.theirs, epoch: peer.epoch, process };
         let body_len = (REJOIN + self.published.len()) as u32;
         let frame = Frame { kind: Kind::Rejoin, src: me, tag, credits: 0, head_len: 0, body_len };
         let mut message = frame.encode().to_vec();

@@ -7,7 +7,7 @@
 
 use super::contact::{Peer, Standing};
 use super::own::Wants;
-use super::{FabricTransport, MAX_BODY, PUBLISHED_BEFORE, WINDOW};
+use super::{FabricTransport, MAX_BODY, PUBLISHED_BEFORE, Process, WINDOW};
 use crate::error::Result;
 use crate::transport::{ConnectionView, Endpoint, NO_EPOCH, PeerState, Peers, Task};
 use crate::wire::network::Rejoin;
@@ -85,15 +85,11 @@ impl Peers for FabricTransport {
         }
         self.part(task);
         // The peer may be another process now. Without its address it is awaited: it sends that itself.
-        if let Ok(published) = self.directory.address_of(task) {
-            let _ = self.enter(task, &published);
-        }
-        if let Some(process) = self.directory.process_of(task) {
-            self.note_process(task, process);
-        }
+        let _ = self.look_up(task);
         let Some(peer) = self.peers[task as usize].as_deref_mut() else { return Ok(()) };
         peer.standing = Standing::Awaited;
         peer.epoch = epoch;
+        self.awaited.push(task);
         self.want(task, Wants::REJOIN);
         if let Some(hello) = self.peers[task as usize].as_ref().and_then(|peer| peer.hello) {
             self.accept(task, hello);
@@ -103,7 +99,14 @@ impl Peers for FabricTransport {
     }
 
     fn rejoined(&mut self) -> Option<(Task, u64)> {
-        self.back.pop_front()
+        let (task, epoch) = self.back.pop_front()?;
+        if let Some(peer) = self.peers[task as usize].as_deref_mut() {
+            peer.unnamed = false;
+            if !peer.held {
+                self.ready.append(&mut peer.aside);
+            }
+        }
+        Some((task, epoch))
     }
 }
 
@@ -131,16 +134,74 @@ impl FabricTransport {
         if self.peer(task).is_some() {
             return true;
         }
-        let Some(place) = self.peers.get_mut(task as usize) else { return false };
-        *place = Some(Box::new(Peer::new(self.first_tag)));
-        let entered = match self.directory.address_of(task) {
-            Ok(published) => self.enter(task, &published),
-            Err(error) => Err(error.detail),
-        };
-        if let Err(why) = entered {
+        if task as usize >= self.peers.len() {
+            return false;
+        }
+        self.add(task);
+        if let Err(why) = self.look_up(task) {
             self.lose(task, why);
         }
+        if self.peer(task).is_some_and(|peer| peer.standing == Standing::Awaited) {
+            self.want(task, Wants::REJOIN);
+            self.send_own(task);
+        }
         true
+    }
+
+    /// A peer with which this task has had no contact yet.
+    fn add(&mut self, task: Task) {
+        let mut peer = Box::new(Peer::new(self.first_tag));
+        if self.replaces && !self.is_elsewhere(task) {
+            (peer.mine, peer.theirs, peer.standing) = (self.fresh_tag(), 0, Standing::Awaited);
+            self.awaited.push(task);
+        }
+        self.peers[task as usize] = Some(peer);
+    }
+
+    /// The tasks to which packets go by another transport: one entry for each task.
+    pub fn leaves_to_another(&mut self, tasks: Box<[bool]>) {
+        self.elsewhere = tasks;
+    }
+
+    pub(super) fn is_elsewhere(&self, task: Task) -> bool {
+        self.elsewhere.get(task as usize).is_some_and(|elsewhere| *elsewhere)
+    }
+
+    /// This process has taken the place of another one: packets to a peer find no room until the peer has let it rejoin.
+    pub fn replaces_another(&mut self) {
+        self.replaces = true;
+    }
+
+    /// Looks whether another process has taken the place of a peer that is awaited.
+    pub(super) fn look_for_awaited(&mut self) {
+        if self.awaited.is_empty() {
+            return;
+        }
+        let awaits = |peer: &Peer| peer.standing == Standing::Awaited;
+        let mut awaited = std::mem::take(&mut self.awaited);
+        awaited.retain(|&task| self.peer(task).is_some_and(awaits));
+        for &task in &awaited {
+            let before = self.peer(task).and_then(|peer| peer.address);
+            let _ = self.look_up(task);
+            if self.peer(task).and_then(|peer| peer.address) != before {
+                self.want(task, Wants::REJOIN);
+                self.send_own(task);
+            }
+        }
+        self.awaited.append(&mut awaited);
+        self.awaited.sort_unstable();
+        self.awaited.dedup();
+    }
+
+    /// Enters the address that the directory has for a peer, if that has changed.
+    pub(super) fn look_up(&mut self, task: Task) -> std::result::Result<(), String> {
+        let published = self.directory.address_of(task).map_err(|error| error.detail)?;
+        match self.peer_mut(task) {
+            // The peer may have sent a later one itself.
+            Some(peer) if *peer.listed != *published => peer.listed = published.clone().into(),
+            _ => return Ok(()),
+        }
+        self.enter(task, &published)
     }
 
     /// Enters what the peer has published.
@@ -242,18 +303,31 @@ impl FabricTransport {
     #[cold]
     pub(super) fn note_hello(&mut self, task: Task, after: &[u8], body_len: usize) {
         let Some((hello, address)) = after.get(..body_len).and_then(Rejoin::decode) else { return };
-        let first = self.first_tag;
-        let peer = self.peers[task as usize].get_or_insert_with(|| Box::new(Peer::new(first)));
+        if self.is_elsewhere(task) {
+            return;
+        }
+        if self.peer(task).is_none() {
+            self.add(task);
+        }
+        let Some(peer) = self.peer_mut(task) else { return };
         if peer.is_up() && hello.tag == peer.theirs {
             // It is connected already: this is the proof that the other side waited for.
             return;
         }
         peer.hello = Some(hello);
-        if peer.is_up() && !peer.has_met() {
-            // A task that rejoins the job, and this one has not had contact with it before.
+        let (pid, started) = hello.process;
+        if peer.is_up() && peer.has_met() {
+            self.note_successor(task, Process { pid, started });
+        }
+        let Some(peer) = self.peer_mut(task) else { return };
+        if peer.is_up() && (!peer.has_met() || peer.unresumed && hello.epoch != NO_EPOCH) {
+            // A task that rejoins the job, and this one has not had contact with it before, or that one has purged this one since.
+            self.drop_arrived(task);
             let fresh = self.fresh_tag();
             let Some(peer) = self.peer_mut(task) else { return };
-            (peer.mine, peer.standing, peer.epoch) = (fresh, Standing::Awaited, NO_EPOCH);
+            peer.reset();
+            (peer.mine, peer.theirs, peer.standing, peer.epoch) = (fresh, 0, Standing::Awaited, NO_EPOCH);
+            self.awaited.push(task);
         }
         if self.enter(task, address).is_ok()
             && self.peer(task).is_some_and(|peer| peer.standing == Standing::Awaited)
@@ -270,10 +344,17 @@ impl FabricTransport {
             peer.standing = Standing::Up;
             peer.met = true;
             peer.hello = None;
-            let early = std::mem::take(&mut peer.aside);
-            self.ready.extend(early);
-            self.back.push_back((task, hello.epoch));
+            peer.unresumed = (peer.epoch, hello.epoch) == (NO_EPOCH, NO_EPOCH);
+            peer.unnamed = !peer.unresumed;
+            if peer.unnamed {
+                self.back.push_back((task, hello.epoch));
+            } else {
+                self.ready.append(&mut peer.aside);
+            }
             self.noted = true;
+            let (pid, started) = hello.process;
+            self.forget_report(task);
+            self.note_process(task, Process { pid, started });
         }
         // The peer waits for the proof that this task has its tag.
         self.want(task, Wants::REJOIN);

@@ -131,7 +131,7 @@ impl FabricTransport {
                 peer.received = peer.received.wrapping_add(1);
                 peer.waiting += 1;
                 let arrived = self.buffers.keep(slot, at, &frame);
-                if peer.held || early {
+                if peer.held || early || peer.unnamed {
                     peer.aside.push_back(arrived);
                 } else {
                     self.ready.push_back(arrived);

@@ -128,7 +128,12 @@ impl Hosts {
 
     /// The job on this host: `poe`, a launcher, or a program.
     pub fn inside(&self, host: usize, job: Job) -> Job {
-        job.under(self.folder.join(format!("enter{host}")))
+        job.under(self.entrance(host))
+    }
+
+    /// A command that becomes its arguments, a command that runs on this host, as the same process.
+    pub fn entrance(&self, host: usize) -> PathBuf {
+        self.folder.join(format!("enter{host}"))
     }
 
     /// A script with the arguments of ssh, `[-options] HOST COMMAND...`, that runs a command on a host from any of them. As under

@@ -10,6 +10,7 @@ mod ring;
 mod simulation;
 
 use super::FabricTransport;
+use super::contact::Standing;
 use super::own::Wants;
 use crate::transport::{PeerState, Task};
 use crate::wire::network::{Content, FRAME, Frame, Kind, NOTICE, Notice};
@@ -105,6 +106,8 @@ impl FabricTransport {
         self.follow_ring();
         self.report_deaths();
         self.probe(now);
+        self.look_for_awaited();
+        self.look_for_successors();
         let waiting: Vec<Task> =
             self.watch.iter().flat_map(|watch| watch.outgoing.iter().map(|(task, _)| *task)).collect();
         waiting.into_iter().for_each(|task| self.send_notices(task));
@@ -151,8 +154,10 @@ impl FabricTransport {
 
     /// Probes a task of the next host.
     fn probe(&mut self, now: Instant) {
+        let probed = self.watch.as_ref().and_then(|watch| watch.ring.probed());
+        let met = probed.and_then(|task| self.peer(task)).is_some_and(|peer| peer.is_up() && peer.met);
         let Some(watch) = &mut self.watch else { return };
-        let Some(task) = watch.ring.probed() else {
+        let Some(task) = probed else {
             watch.probes = None;
             return;
         };
@@ -161,6 +166,7 @@ impl FabricTransport {
             watch.probes = Some(Probes { task, answered, next: now, waits: None });
         }
         let Some(probes) = &mut watch.probes else { return };
+        probes.answered |= met;
         let unsent = watch.outgoing.iter().any(|(to, _)| *to == task);
         let since = if unsent { Some(*probes.waits.get_or_insert(now)) } else { None };
         probes.waits = since;
@@ -178,7 +184,7 @@ impl FabricTransport {
         let Some(watch) = &mut self.watch else { return };
         if watch.probes.as_ref().is_some_and(|probes| probes.task == task && probes.answered) {
             let now = watch.now();
-            watch.ring.disconnected(task, now);
+            watch.ring.found_dead(task, now);
             self.watch_changed = true;
             self.follow_ring();
         }
@@ -259,11 +265,13 @@ impl FabricTransport {
                 let refused = [libc::ECONNREFUSED, libc::ECONNRESET, libc::ECONNABORTED, libc::ENOTCONN];
                 let ended = refused.contains(&errno.0.abs());
                 self.watch = Some(watch);
-                self.lose(task, errno.text());
+                if !self.is_elsewhere(task) {
+                    self.lose(task, errno.text());
+                }
                 if let Some(watch) = self.watch.as_mut().filter(|_| ended) {
                     if watch.probes.as_ref().is_some_and(|probes| probes.task == task && probes.answered) {
                         let now = watch.now();
-                        watch.ring.disconnected(task, now);
+                        watch.ring.found_dead(task, now);
                         self.watch_changed = true;
                     }
                 }
@@ -330,6 +338,32 @@ impl FabricTransport {
         }
     }
 
+    /// Another process has the peer's number: the one before has died, which may not be known here yet.
+    pub(super) fn note_successor(&mut self, task: Task, process: Process) {
+        if let Some(watch) = self.watch.as_mut().filter(|watch| watch.ring.life(task) != process.life()) {
+            let now = watch.now();
+            watch.ring.found_dead(task, now);
+            self.watch_changed = true;
+        }
+    }
+
+    /// Looks whether other processes have taken the places of those that have died: tasks of one host reach each other otherwise.
+    fn look_for_successors(&mut self) {
+        let dead = self.watch.as_ref().map(|watch| watch.ring.dead()).unwrap_or_default();
+        for task in dead {
+            if let Some(process) = self.directory.process_of(task) {
+                self.note_process(task, process);
+            }
+        }
+    }
+
+    /// The death of the process before is not to be reported any more.
+    pub(super) fn forget_report(&mut self, task: Task) {
+        if let Some(watch) = &mut self.watch {
+            watch.unreported.retain(|(dead, _)| *dead != task);
+        }
+    }
+
     /// The peer may be another process now.
     pub(super) fn note_process(&mut self, task: Task, process: Process) {
         if let Some(watch) = &mut self.watch {
@@ -337,7 +371,13 @@ impl FabricTransport {
             watch.processes[task as usize] = process;
             if watch.ring.life(task) != process.life() {
                 watch.handle.take_if(|(watched, _)| *watched == task);
+                watch.probes.take_if(|probes| probes.task == task);
+                watch.contacts.retain(|contact| *contact != task);
                 watch.ring.replaced(task, process.life(), now);
+                self.watch_changed = true;
+                if self.is_elsewhere(task) && self.peer(task).is_some() {
+                    let _ = self.look_up(task);
+                }
             }
         }
     }
@@ -348,9 +388,15 @@ impl FabricTransport {
         watch.watchers.iter().copied().chain(watch.ring.watcher()).chain(watch.ring.watched()).collect()
     }
 
-    /// Another task has found that `peer` has died: it is dead here, too. Has no effect on a peer that has left.
+    /// Another task has found that `peer` has died: it is dead here, too. Has no effect on a peer that has left, or that is awaited:
+    /// it was another process that has died.
     pub fn note_death(&mut self, peer: Task) {
-        if peer == self.me || self.state_of(peer) != PeerState::Up {
+        if self.is_elsewhere(peer) {
+            // That transport finds it itself.
+            return;
+        }
+        let is_awaited = self.peer(peer).is_some_and(|peer| peer.standing == Standing::Awaited);
+        if peer == self.me || self.state_of(peer) != PeerState::Up || is_awaited {
             return;
         }
         if self.meet(peer) {

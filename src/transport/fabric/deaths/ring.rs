@@ -147,9 +147,9 @@ impl Ring {
         self.errands.iter().any(|errand| errand.dead == task && !errand.confirmed)
     }
 
-    /// The connection with the task that is probed has ended.
-    pub(in crate::transport::fabric) fn disconnected(&mut self, task: Task, now: Duration) {
-        if self.probed() == Some(task) {
+    /// A task has died: this task has found that otherwise than by watching its process.
+    pub(in crate::transport::fabric) fn found_dead(&mut self, task: Task, now: Duration) {
+        if self.lives(task) {
             self.learn(task, now);
             // The tasks of its own group do the same, if one of them lives.
             self.pass_on(task);
@@ -158,6 +158,11 @@ impl Ring {
             }
             self.move_on(now);
         }
+    }
+
+    /// The tasks that have died, of which no other process has taken the place.
+    pub(in crate::transport::fabric) fn dead(&self) -> Vec<Task> {
+        (0..self.known.len() as Task).filter(|&task| self.died(task)).collect()
     }
 
     /// The process of the watched task has ended.

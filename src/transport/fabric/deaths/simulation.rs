@@ -94,7 +94,7 @@ impl Simulation {
         }
         ring.serve(now);
         if let Some(alone) = ring.probed().filter(|task| self.died.contains(task)) {
-            ring.disconnected(alone, now);
+            ring.found_dead(alone, now);
         }
         self.collect(me);
     }

@@ -1,6 +1,8 @@
 //! The soak's driver: starts the tasks of `tests/c/soak`, kills some of them at moments that follow from a seed, restarts
 //! them, and checks that they continue.
 
+mod places;
+
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io;
@@ -19,6 +21,7 @@ use crate::compile::compile;
 use crate::processes::standing;
 use crate::run::patience;
 use crate::stage::build_dir;
+use places::Places;
 
 /// The maximum number of tasks.
 pub const MOST_TASKS: usize = 16;
@@ -92,6 +95,8 @@ pub struct Soak {
     pub seconds: u64,
     /// How many tasks, 2 to [`MOST_TASKS`].
     pub tasks: usize,
+    /// On how many hosts: 1 is this machine; more are network namespaces of it.
+    pub hosts: usize,
 }
 
 impl Soak {
@@ -102,12 +107,14 @@ impl Soak {
     pub fn run(self) -> Result<String, String> {
         let mut driver =
             Driver::start(self).map_err(|error| format!("the soak cannot be started: {error}"))?;
-        let Self { seed, seconds, tasks } = self;
+        let Self { seed, seconds, tasks, hosts } = self;
         driver.go().map_err(|what| {
             let said = fs::read_to_string(driver.dir.join("said")).unwrap_or_default();
             let end: Vec<&str> = said.lines().rev().take(60).collect();
             let end: String = end.iter().rev().map(|line| format!("{line}\n")).collect();
-            format!("{what}\n{end}to repeat: make soak SEED={seed} SECONDS={seconds} TASKS={tasks}")
+            format!(
+                "{what}\n{end}to repeat: make soak SEED={seed} SECONDS={seconds} TASKS={tasks} HOSTS={hosts}"
+            )
         })
     }
 }
@@ -121,6 +128,7 @@ struct Driver {
     dir: PathBuf,
     board: File,
     program: PathBuf,
+    places: Option<Places>,
     children: Vec<Option<Child>>,
     /// The task that is never killed, so that slow growth is found.
     witness: usize,
@@ -143,6 +151,7 @@ impl Driver {
         let board = options.open(dir.join("board"))?;
         board.set_len(4096)?;
         File::create(dir.join("said"))?;
+        let places = (soak.hosts > 1).then(|| Places::new(soak.hosts, soak.tasks)).transpose()?;
         let now = Instant::now();
         let mut driver = Self {
             soak,
@@ -151,6 +160,7 @@ impl Driver {
             dir,
             board,
             program,
+            places,
             children: (0..soak.tasks).map(|_| None).collect(),
             witness: soak.seed as usize % soak.tasks,
             began: now,
@@ -168,10 +178,15 @@ impl Driver {
     fn spawn(&mut self, task: usize) -> io::Result<()> {
         let way = ["auto", "auto", "pipeline", "attach"][self.soak.seed as usize % 4];
         let said = || File::options().append(true).open(self.dir.join("said"));
-        let mut command = Command::new(&self.program);
+        let partition = format!("soak{}.{}", std::process::id(), self.soak.seed);
+        let mut command = match &self.places {
+            Some(places) => places.command(task, &self.program, &partition)?,
+            None => Command::new(&self.program),
+        };
+        let own = ["MP_COMMON_TASKS", "LAPI_JOB_FD"];
         for (name, _) in std::env::vars_os() {
             let text = name.to_string_lossy();
-            if text.starts_with("MP_") || text.starts_with("LAPI_") {
+            if (text.starts_with("MP_") || text.starts_with("LAPI_")) && !own.contains(&&*text) {
                 command.env_remove(&name);
             }
         }
@@ -179,7 +194,7 @@ impl Driver {
             .arg(self.soak.seed.to_string())
             .env("MP_CHILD", task.to_string())
             .env("MP_PROCS", self.soak.tasks.to_string())
-            .env("MP_PARTITION", format!("soak{}.{}", std::process::id(), self.soak.seed))
+            .env("MP_PARTITION", &partition)
             .env("LAPI_JOB_SECRET", format!("{:032x}", self.soak.seed))
             .env("LAPI_SHM_BULK", way)
             .env("SOAK_BOARD", self.dir.join("board"))
@@ -253,9 +268,17 @@ impl Driver {
         self.end(&victims, when);
         for task in victims {
             self.sleep_up_to(30)?;
-            self.spawn(task).map_err(|error| format!("task {task} cannot be restarted: {error}"))?;
+            self.replace(task)?;
         }
         Ok(())
+    }
+
+    /// Another process takes the place of a task that was killed.
+    fn replace(&mut self, task: usize) -> Result<(), String> {
+        let marked = self.places.as_ref().map_or(Ok(()), |places| places.replace(task));
+        marked
+            .and_then(|()| self.spawn(task))
+            .map_err(|error| format!("task {task} cannot be restarted: {error}"))
     }
 
     /// One more dies, perhaps one that has just been restarted. Its successor starts when all others have detected
@@ -267,7 +290,7 @@ impl Driver {
         }
         self.end(&[task], "coming together");
         self.wait_for("the others' purge", Self::survivors_have_purged_all)?;
-        self.spawn(task).map_err(|error| format!("task {task} cannot be restarted: {error}"))
+        self.replace(task)
     }
 
     fn end(&mut self, victims: &[usize], when: &str) {
@@ -384,9 +407,9 @@ impl Driver {
         let most = |kind: usize| {
             (0..self.soak.tasks).map(|task| self.get(word::MOST + 4 * task + kind)).max().unwrap_or(0)
         };
-        let Soak { seed, seconds, tasks } = self.soak;
+        let Soak { seed, seconds, tasks, hosts } = self.soak;
         format!(
-            "soak: seed {seed}, {seconds} s, {tasks} tasks, eras {}, deaths {}: {}{}at most in one task: {} descriptors, {} \
+            "soak: seed {seed}, {seconds} s, {tasks} tasks, {hosts} hosts, eras {}, deaths {}: {}{}at most in one task: {} descriptors, {} \
              mappings, {} threads, {} KiB",
             self.get(word::ERA),
             self.deaths,

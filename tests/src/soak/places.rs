@@ -1,0 +1,78 @@
+//! Where the tasks of a soak run when they are not all on this machine: hosts that are network namespaces, and the file by which the
+//! tasks find each other's addresses, as poe's tasks have it (`LAPI_JOB_FD`). All hosts are of one machine: one file serves them all.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use openlapi::wire::board::{Word, size};
+
+use crate::hosts::Hosts;
+
+/// The lowest number of the file's descriptor in the tasks.
+const FIRST_PLACE: i32 = 101;
+
+pub(super) struct Places {
+    hosts: Hosts,
+    file: File,
+    tasks: usize,
+}
+
+impl Places {
+    /// `count` hosts for `tasks` tasks.
+    pub(super) fn new(count: usize, tasks: usize) -> io::Result<Self> {
+        let hosts = Hosts::new(count).map_err(io::Error::other)?;
+        // SAFETY: the name ends, and the call makes a descriptor that is owned by nothing else.
+        let made = unsafe {
+            let number = libc::memfd_create(c"lapi-job".as_ptr(), libc::MFD_CLOEXEC);
+            if number < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            OwnedFd::from_raw_fd(number)
+        };
+        let number = fcntl(&made, FcntlArg::F_DUPFD_CLOEXEC(FIRST_PLACE))?;
+        // SAFETY: just made, and owned by nothing else.
+        let file = File::from(unsafe { OwnedFd::from_raw_fd(number) });
+        file.set_len(size(tasks as u32))?;
+        Ok(Self { hosts, file, tasks })
+    }
+
+    /// The command that starts the program as a task of the job with this number.
+    pub(super) fn command(&self, task: usize, program: &Path, partition: &str) -> io::Result<Command> {
+        let count = self.hosts.count();
+        let others = (0..self.tasks).filter(|other| *other != task && other % count == task % count);
+        let others: Vec<String> = others.map(|other| format!(":{other}")).collect();
+        let mut command = Command::new(self.hosts.entrance(task % count));
+        let (number, inode) = (self.file.as_raw_fd(), self.file.metadata()?.ino());
+        command
+            .arg(program)
+            .env("MP_COMMON_TASKS", format!("{}{}", others.len(), others.concat()))
+            .env("LAPI_JOB_FD", format!("{number}:{inode}@{partition}"));
+        // SAFETY: the closure makes one system call.
+        unsafe {
+            command.pre_exec(move || {
+                let file = std::os::fd::BorrowedFd::borrow_raw(number);
+                fcntl(file, FcntlArg::F_SETFD(FdFlag::empty())).map(drop).map_err(io::Error::from)
+            });
+        }
+        Ok(command)
+    }
+
+    /// The process of this task has died, and another one takes its place.
+    pub(super) fn replace(&self, task: usize) -> io::Result<()> {
+        let read = |word: Word| {
+            let mut bytes = [0; 4];
+            self.file.read_exact_at(&mut bytes, word.at(task as u32)).map(|()| u32::from_le_bytes(bytes))
+        };
+        let (opened, closed) = (read(Word::Opened(0))?, read(Word::Closed(0))?);
+        if opened > closed {
+            self.file.write_all_at(&opened.to_le_bytes(), Word::Rejoins(0).at(task as u32))?;
+        }
+        Ok(())
+    }
+}
