@@ -44,6 +44,8 @@ pub struct Outbox {
     /// Lanes whose peer was asked by a fence and has not confirmed.
     asked: TaskSet,
     max_body: usize,
+    /// The longest body of a packet to each peer, where they differ.
+    bodies: Option<Box<[u32]>>,
     /// How many buffers there are for copies.
     buffers: usize,
     /// By all lanes.
@@ -55,7 +57,7 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    /// For a job of `tasks` tasks and packets with bodies of at most `max_body` bytes.
+    /// For a job of `tasks` tasks and packets with bodies of at most `max_body` bytes, to every peer.
     pub fn new(tasks: u32, max_body: usize) -> Self {
         let none = TaskSet::default;
         Self {
@@ -66,6 +68,7 @@ impl Outbox {
             unfenced: none(),
             asked: none(),
             max_body,
+            bodies: None,
             buffers: usize::MAX,
             taken: Taken::default(),
             forwards: false,
@@ -78,15 +81,25 @@ impl Outbox {
         self.buffers = count;
     }
 
+    /// From now on packets to a peer have bodies of at most the length given for it.
+    pub fn set_bodies(&mut self, bodies: Box<[u32]>) {
+        self.bodies = Some(bodies);
+    }
+
     /// Whether a message within the copy limit would be copied if it had to wait now.
     #[inline]
     pub fn has_buffer(&self) -> bool {
         self.taken.buffers < self.buffers
     }
 
-    /// The longest body of a packet.
+    /// The longest body of a packet, to whatever peer.
     pub fn max_body(&self) -> usize {
         self.max_body
+    }
+
+    /// The longest body of a packet to this peer, not shorter than [`Self::max_body`].
+    pub fn max_body_to(&self, peer: Task) -> usize {
+        self.bodies.as_ref().map_or(self.max_body, |bodies| bodies[peer as usize] as usize)
     }
 
     /// How much user header and data a packet holds, however long each of them is: MAX_PKT_SZ.
@@ -299,7 +312,7 @@ impl Outbox {
         let mut moved = self.take_reports(link, finished);
         let mut at = 0;
         while let Some(&peer) = self.busy.members().get(at) {
-            let max_body = self.max_body;
+            let max_body = self.max_body_to(peer);
             let Some(lane) = self.lanes[peer as usize].as_deref_mut() else {
                 unreachable!("a busy lane exists")
             };

@@ -368,3 +368,20 @@ fn what_header_handlers_send_is_counted_by_itself() {
     pump(&mut outbox, &mut room, 1);
     assert_eq!(outbox.forwarded_beside(3), 0);
 }
+
+#[test]
+fn a_stream_is_cut_for_its_peer() {
+    let (mut outbox, mut room) = (Outbox::new(3, BODY), Room::default());
+    outbox.set_bodies([BODY as u32, BODY as u32, 3 * BODY as u32].into());
+    let data = [7; 4 * BODY];
+    assert_eq!((outbox.max_body(), outbox.max_body_to(1), outbox.max_body_to(2)), (BODY, BODY, 3 * BODY));
+    for peer in [1, 2] {
+        assert_eq!(send_stream(&mut outbox, peer, 1, &data, AS_IT_IS), Sent::Queued);
+    }
+    assert_eq!(pump(&mut outbox, &mut room, 99).len(), 2);
+    let bodies = |to| -> Vec<usize> {
+        room.taken.iter().filter(|(peer, ..)| *peer == to).map(|(.., body)| body.len()).collect()
+    };
+    // The first packet has a header of 8 bytes with its padding.
+    assert_eq!((bodies(1), bodies(2)), (vec![BODY, BODY, BODY, BODY, 8], vec![3 * BODY, BODY + 8]));
+}

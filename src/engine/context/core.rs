@@ -126,10 +126,16 @@ impl Core {
     /// A core that moves nothing yet.
     pub fn new(options: Options, transport: Box<dyn Transport>) -> Self {
         let (me, tasks) = (options.me, options.tasks);
-        // Packets are cut for the peer that takes the shortest ones. A job of one task sends none.
+        // A message that is one packet is one for the peer that takes the shortest ones, too; long ones are cut for their peer. A
+        // job of one task sends none.
         let others = (0..tasks).filter(|&peer| peer != me || tasks == 1);
-        let max_body = others.map(|peer| transport.limits(peer).max_body).min().unwrap_or(0);
-        let mut outbox = Outbox::new(tasks, max_body);
+        let bodies = others.map(|peer| transport.limits(peer).max_body);
+        let (shortest, longest) = (bodies.clone().min().unwrap_or(0), bodies.max().unwrap_or(0));
+        let mut outbox = Outbox::new(tasks, shortest);
+        if longest > shortest {
+            let body = |peer| if peer == me { shortest } else { transport.limits(peer).max_body };
+            outbox.set_bodies((0..tasks).map(|peer| body(peer) as u32).collect());
+        }
         outbox.limit_buffers(options.buffers);
         Self {
             outbox,

@@ -29,7 +29,7 @@ pub(in crate::engine) unsafe fn put(
     };
     let data = Content::Piece(Piece { ptr: local as *const u8, len });
     let core = held.core();
-    if len <= core.outbox.max_body() {
+    if len <= core.outbox.max_body_to(tgt) {
         // SAFETY: the caller's promise.
         return unsafe { put_one(held, tgt, marks, addr, &data, done) };
     }

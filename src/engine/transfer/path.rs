@@ -30,19 +30,20 @@ pub enum Path {
 pub fn choose(core: &mut Core, peer: Task, len: usize, piece: u32, hint: Hint) -> Path {
     match core.reach(peer) {
         Reach::Open if len != 0 && across(core, peer, len, piece, hint) == Way::Attach => Path::Direct,
-        Reach::Keyed if piece == 0 && by_key(core, len, hint) => Path::Bulk,
+        Reach::Keyed if piece == 0 && by_key(core, peer, len, hint) => Path::Bulk,
         _ => Path::Packets,
     }
 }
 
 /// Whether the program wants bulk transfer for a message of `len` bytes. Its wish for the message is independent of its settings
 /// for the task, except that what fits a packet goes in one.
-fn by_key(core: &Core, len: usize, hint: Hint) -> bool {
+fn by_key(core: &Core, peer: Task, len: usize, hint: Hint) -> bool {
     let policy = core.options.bulk;
+    let room = core.outbox.max_body_to(peer);
     match hint {
         Hint::Packets => false,
-        Hint::Bulk => len > core.outbox.max_body(),
-        Hint::None => policy.by_key && len >= policy.minimum && len > core.outbox.max_body(),
+        Hint::Bulk => len > room,
+        Hint::None => policy.by_key && len >= policy.minimum && len > room,
     }
 }
 
@@ -50,7 +51,7 @@ fn by_key(core: &Core, len: usize, hint: Hint) -> bool {
 fn across(core: &mut Core, peer: Task, len: usize, piece: u32, hint: Hint) -> Way {
     let policy = core.options.bulk;
     let (contiguous, polls) = (piece == 0, core.transport.polls(peer));
-    let room = core.outbox.max_body();
+    let room = core.outbox.max_body_to(peer);
     match (policy.preference, hint) {
         (Preference::Packets, _) | (Preference::Auto, Hint::Packets) => Way::Packets,
         (Preference::Attach, _) if contiguous && len <= room => Way::Packets,

@@ -16,7 +16,7 @@ pub fn serve_get(held: &mut Held<'_>, src: Task, data: &Content, cookie: u64, tg
     let len = data.len() as u64;
     // The target's counter shows that the target's data may be changed, as the origin counter does for a send.
     let done = SendDone { org_cntr: tgt_cntr as usize, bytes: len, ..SendDone::nothing(src) };
-    if data.len() <= held.core().outbox.max_body() {
+    if data.len() <= held.core().outbox.max_body_to(src) {
         let head = Head::Reply { cookie, offset: 0 };
         // SAFETY: the origin's program says that it may read there.
         let posted = unsafe { send::send(held, src, &head, Body::data(data), false, done) };

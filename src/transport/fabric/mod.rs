@@ -29,7 +29,7 @@ use crate::transport::HEAD_MAX;
 use crate::wire::network::FRAME;
 use contact::Peer;
 use deaths::Watch;
-use ofi::{Device, Errno, Slot};
+use ofi::{Device, Errno, Info, Slot};
 use receive::{Arrived, BUFFERS, Buffers};
 use remote::{Accesses, CHUNKS};
 use rustix::event::{EventfdFlags, epoll, eventfd};
@@ -41,10 +41,10 @@ use std::os::fd::OwnedFd;
 pub use deaths::Process;
 pub use provider::{Choice, Wishes, preview, version};
 
-/// The longest body of a packet, in bytes.
-const MAX_BODY: usize = (16 << 10) - FRAME - HEAD_MAX;
-/// The longest message.
-const LONGEST: usize = FRAME + HEAD_MAX + MAX_BODY;
+/// The longest message: 32 KiB of data, and 1 KiB for frame, head and user header.
+const LONGEST: usize = 33 << 10;
+/// The same where the provider has buffers for less than that.
+const SHORTER: usize = 16 << 10;
 /// Packets on their way to a peer, at most.
 const WINDOW: u32 = 64;
 /// Messages of up to this number of bytes are injected: one call, no report.
@@ -97,10 +97,11 @@ impl Fabric {
     /// `LAPI_ERR_CSS_LOAD_FAILED`: libfabric is not installed, has no provider as wished, or the provider refuses.
     pub fn open(settings: FabricSettings) -> Result<(Own, Vec<u8>)> {
         let failed = |why: String| Error::new(LAPI_ERR_CSS_LOAD_FAILED, why);
-        let (info, choice) = provider::choose(&settings.wishes, LONGEST).map_err(failed)?;
+        let (info, choice) = provider::choose(&settings.wishes, SHORTER).map_err(failed)?;
         let provider = info.provider();
         let refused = |(what, errno): (&str, Errno)| failed(format!("{provider}: {what}: {}", errno.text()));
-        let device = Device::open(info, BUFFERS + SENDS + CHUNKS, LONGEST).map_err(refused)?;
+        let longest = longest(&info);
+        let device = Device::open(info, BUFFERS + SENDS + CHUNKS, longest).map_err(refused)?;
         let name = device.name().map_err(|errno| refused(("fi_getname", errno)))?;
         let published = publish(&device, &name);
         Ok((Own { settings, choice, device, published: published.clone() }, published))
@@ -114,10 +115,15 @@ impl Own {
     }
 }
 
+/// The longest message that is sent in one packet. What a provider injects it has buffers for.
+fn longest(info: &Info) -> usize {
+    if info.inject_size() >= LONGEST { LONGEST } else { SHORTER }
+}
+
 /// What a task publishes: its protocol, so that a peer with another one is recognised, and its address.
 fn publish(device: &Device, name: &[u8]) -> Vec<u8> {
     let (protocol, version) = device.info().protocol();
-    let numbers = [device.info().address_format(), protocol, version, MAX_BODY as u32, WINDOW];
+    let numbers = [device.info().address_format(), protocol, version, longest(device.info()) as u32, WINDOW];
     let mut bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
     bytes.extend(name);
     bytes
@@ -168,6 +174,10 @@ pub struct FabricTransport {
     noted: bool,
     /// A packet was refused because all send buffers were in use.
     refused: bool,
+    /// A packet was sent or taken since [`Endpoint::recv`](super::Endpoint::recv) was called last.
+    moved: bool,
+    /// When the completion queue was polled last, in ticks.
+    last_poll: u64,
     armed: bool,
     /// The completion queue is watched by `epoll`.
     watching: bool,
@@ -199,20 +209,18 @@ impl FabricTransport {
         let provider = device.info().provider();
         let failed = |why: String| Error::new(LAPI_ERR_CSS_LOAD_FAILED, format!("{provider}: {why}"));
         let memory = |errno: Errno| failed(format!("no memory for packets: {}", errno.text()));
+        let longest = longest(device.info());
         let buffers = Buffers::new(&mut device).map_err(memory)?;
-        let sends = Sends::new(&mut device, BUFFERS, LONGEST).map_err(memory)?;
+        let sends = Sends::new(&mut device, BUFFERS, longest).map_err(memory)?;
         let descriptor = |reason: rustix::io::Errno| failed(format!("no event descriptor: {reason}"));
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(descriptor)?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(descriptor)?;
         epoll::add(&epoll, &event, epoll::EventData::new_u64(0), epoll::EventFlags::IN)
             .map_err(descriptor)?;
         let window = WINDOW as usize;
-        let limits = Limits {
-            max_body: MAX_BODY,
-            ordered: device.info().ordered(),
-            window,
-            receive_buffer: window * MAX_BODY,
-        };
+        let max_body = longest - FRAME - HEAD_MAX;
+        let limits =
+            Limits { max_body, ordered: device.info().ordered(), window, receive_buffer: window * max_body };
         // A tag that is never 0 and that the tags of rejoining tasks avoid: they are odd.
         let first_tag = ((secret ^ secret >> 32) as u32) << 1 | 1 << 31;
         Ok(Self {
@@ -238,9 +246,11 @@ impl FabricTransport {
             left: Vec::new(),
             recalling: false,
             next_ticket: 0,
-            scratch: vec![0; LONGEST.div_ceil(8)].into_boxed_slice(),
+            scratch: vec![0; longest.div_ceil(8)].into_boxed_slice(),
             noted: false,
             refused: false,
+            moved: false,
+            last_poll: 0,
             armed: false,
             watching: false,
             closed: false,

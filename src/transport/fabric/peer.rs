@@ -7,7 +7,7 @@
 
 use super::contact::{Peer, Standing};
 use super::own::Wants;
-use super::{FabricTransport, MAX_BODY, PUBLISHED_BEFORE, Process, WINDOW};
+use super::{FabricTransport, LONGEST, PUBLISHED_BEFORE, Process, WINDOW};
 use crate::error::Result;
 use crate::transport::{ConnectionView, Endpoint, NO_EPOCH, PeerState, Peers, Task};
 use crate::wire::network::Rejoin;
@@ -214,7 +214,9 @@ impl FabricTransport {
             return Err("has published no address of libfabric".to_owned());
         };
         if numbers != &self.published[..PUBLISHED_BEFORE] {
-            return Err("uses another provider of libfabric, or another version".to_owned());
+            return Err(
+                "uses another provider or version of libfabric, or another FI_OFI_RXM_BUFFER_SIZE".to_owned()
+            );
         }
         let entered = self.device.insert(address);
         peer.address =
@@ -362,4 +364,4 @@ impl FabricTransport {
     }
 }
 
-const _: () = assert!(MAX_BODY <= u32::MAX as usize && WINDOW <= u16::MAX as u32);
+const _: () = assert!(LONGEST <= u32::MAX as usize && WINDOW <= u16::MAX as u32);

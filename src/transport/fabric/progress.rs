@@ -3,6 +3,7 @@
 use super::FabricTransport;
 use super::contact::{Peer, Standing};
 use super::ofi::{BATCH, Completion, Failure, Slot};
+use crate::base::clock::ticks;
 use crate::transport::{Endpoint, Task};
 use crate::wire::network::{Frame, Kind};
 
@@ -21,6 +22,7 @@ impl FabricTransport {
             Ok(0) => {}
             found => self.note_all(found),
         }
+        self.last_poll = ticks();
         if !self.queued.is_empty() || self.has_pending() || self.accesses.wait() {
             self.send_waiting();
         }

@@ -38,7 +38,7 @@ const ONLY_WHEN_NAMED: &[(&str, &str)] = &[
 ];
 
 /// The longest messages to be injected that are asked for.
-const INJECT_SIZES: [usize; 3] = [super::INJECT, 1024, 256];
+const INJECT_SIZES: [usize; 4] = [super::LONGEST, super::INJECT, 1024, 256];
 
 const ANOTHER_PROVIDER: &str = "another provider was asked for";
 const ANOTHER_DOMAIN: &str = "another domain was asked for";
@@ -148,7 +148,7 @@ pub fn version() -> Result<(u32, u32), String> {
 /// # Errors
 /// libfabric is not installed, or nothing reaches the other tasks: a sentence with what there is.
 pub fn preview(wishes: &Wishes) -> Result<Choice, String> {
-    choose(wishes, super::LONGEST).map(|(_, choice)| choice)
+    choose(wishes, super::SHORTER).map(|(_, choice)| choice)
 }
 
 /// Chooses; a message has at least `least` bytes.

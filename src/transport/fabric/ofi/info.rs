@@ -1,10 +1,13 @@
 //! What libfabric offers on this machine: providers, domains and addresses, with their limits and wishes.
 
 use super::{MR_MODE, PIECES, checked};
+use crate::transport::fabric::LONGEST;
 use libfabric_sys::Library;
 use libfabric_sys::bindings as fi;
 use std::ffi::{CStr, c_char, c_int};
 use std::ptr::{self, NonNull};
+use std::sync::Once;
+use std::{env, fs};
 
 /// One way to reach peers: a provider, a fabric, a domain and an address.
 pub(in crate::transport::fabric) struct Info {
@@ -25,6 +28,7 @@ impl Drop for Info {
 /// Everything that has reliable-datagram endpoints with messages and remote access, in libfabric's order. With `inject`, what can
 /// inject messages of this length.
 pub(in crate::transport::fabric) fn list(inject: Option<usize>) -> Result<Vec<Info>, String> {
+    ask_for_buffers();
     let library = Library::get()?;
     let hints = NonNull::new(library.alloc_info()).ok_or("no memory")?;
     let hints = Info { raw: hints, library };
@@ -60,6 +64,22 @@ pub(in crate::transport::fabric) fn list(inject: Option<usize>) -> Result<Vec<In
     // SAFETY: the list of fi_getinfo, freed once.
     unsafe { library.free_info(first) };
     Ok(found)
+}
+
+/// Asks `ofi_rxm`, which carries messages over a provider of connections such as tcp, for buffers that hold a whole packet: a longer
+/// message goes in segments, which costs more than twice as much. It reads its variables when libfabric is used first. Where a card
+/// for remote access exists its memory would be pinned for each peer, and a setting of the user's stays.
+fn ask_for_buffers() {
+    static ASKED: Once = Once::new();
+    const NAME: &str = "FI_OFI_RXM_BUFFER_SIZE";
+    let has_card = || fs::read_dir("/sys/class/infiniband").is_ok_and(|mut cards| cards.next().is_some());
+    ASKED.call_once(|| {
+        if env::var_os(NAME).is_none() && !has_card() {
+            // SAFETY: in LAPI_Init, as libraries for message passing do: other threads of the program leave the environment alone
+            // meanwhile.
+            unsafe { env::set_var(NAME, LONGEST.to_string()) };
+        }
+    });
 }
 
 /// # Safety

@@ -2,7 +2,7 @@
 
 use super::network::open;
 use crate::transport::fabric::ofi::{Device, Slot};
-use crate::transport::fabric::{BUFFERS, FabricTransport, LONGEST, provider};
+use crate::transport::fabric::{BUFFERS, FabricTransport, SHORTER, longest, provider};
 use crate::transport::{
     Access, Copy, Endpoint, Key, Outgoing, Piece, RemoteAccess, SendOutcome, Started, Task,
 };
@@ -91,8 +91,9 @@ fn bare_pair(provider: &str) -> [Bare; 2] {
     let wishes =
         provider::Wishes { provider: Some(provider.into()), one_machine: true, ..Default::default() };
     [0, 1].map(|_| {
-        let (info, _) = provider::choose(&wishes, LONGEST).expect("the provider");
-        let device = Device::open(info, BUFFERS, LONGEST).map_err(|(what, _)| what).expect("an endpoint");
+        let (info, _) = provider::choose(&wishes, SHORTER).expect("the provider");
+        let longest = longest(&info);
+        let device = Device::open(info, BUFFERS, longest).map_err(|(what, _)| what).expect("an endpoint");
         let mut bare = Bare { device, buffer: vec![0; 1 << 20], slot: 0 };
         bare.post();
         bare
