@@ -172,7 +172,8 @@ fn a_host_without_a_link_is_given_up_after_timeout() {
 #[test]
 fn stopped_tasks_of_another_host_are_given_up_or_waited_for() {
     by_one("stopped tasks on another host", |way| {
-        let silent = |places: &[usize], case: &str, flags: &str| way.job(places, "failure/silence", case, flags);
+        let silent =
+            |places: &[usize], case: &str, flags: &str| way.job(places, "failure/silence", case, flags);
         let outcome = Marked::start(silent(&[0, 1, 0, 1], "roles", "-infolevel 0")).over_soon();
         let said = outcome.ok().stdout.lines().filter(|line| line.contains("PASS")).count();
         assert_eq!(said, 2, "tasks 0 and 2 pass\n{outcome}");

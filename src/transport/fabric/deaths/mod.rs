@@ -182,7 +182,13 @@ impl FabricTransport {
         let since = if unsent { Some(*probes.waits.get_or_insert(now)) } else { None };
         probes.waits = since;
         let unreachable = since.is_some_and(|since| now - since > UNREACHABLE);
-        if unreachable && probes.answered && !blocked {
+        let disconnected = unreachable && probes.answered && !blocked;
+        if self.directory.has_died(task) {
+            let time = watch.now();
+            watch.ring.found_dead(task, time);
+            self.watch_changed = true;
+            self.follow_ring();
+        } else if disconnected {
             self.disconnected(task);
         } else if !unsent && probes.next <= now {
             probes.next = now + BETWEEN_PROBES;
