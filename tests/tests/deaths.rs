@@ -32,7 +32,8 @@ impl Way<'_> {
                 args.split_whitespace().fold(job, Job::arg)
             }
         };
-        job.deadline(20)
+        // TIMEOUT is 15 minutes unless a program sets it.
+        job.deadline(60)
     }
 
     /// The job, whose other tasks go on when one dies.
@@ -149,5 +150,38 @@ fn a_death_before_lapi_init_ends_it_in_all_tasks() {
         let outcome = way.survive(&[0, 0, 1, 1], "failure/survive", "init 2 0");
         let failed = outcome.exited(199).stderr.matches("got 434 (LAPI_ERR_NO_CONNECTIVITY").count();
         assert_eq!(failed, 3, "{outcome}");
+    });
+}
+
+/// A host that cannot be reached any more is silent, and not dead: its tasks are given up after TIMEOUT, with everything that waits.
+#[test]
+fn a_host_without_a_link_is_given_up_after_timeout() {
+    by_one("a link that is down", |way| {
+        let job = way.job(&[0, 1], "failure/silence", "cut", "-on_death continue -infolevel 0");
+        let mut job = Marked::start(job);
+        job.running().lines(1);
+        way.hosts.set_link(1, 0, false);
+        println!("{:?}", job.running().lines(2));
+        way.hosts.set_link(1, 0, true);
+        let outcome = job.over_soon();
+        assert!(outcome.ok().stdout.contains("PASS 0"), "{outcome}");
+    });
+}
+
+/// Tasks that are stopped are silent, too; MP_DEBUG_NOTIMEOUT waits for them.
+#[test]
+fn stopped_tasks_of_another_host_are_given_up_or_waited_for() {
+    by_one("stopped tasks on another host", |way| {
+        let silent =
+            |places: &[usize], case: &str, flags: &str| way.job(places, "failure/silence", case, flags);
+        let outcome = Marked::start(silent(&[0, 1, 0, 1], "roles", "-infolevel 0")).over_soon();
+        let said = outcome.ok().stdout.lines().filter(|line| line.contains("PASS")).count();
+        assert_eq!(said, 2, "tasks 0 and 2 pass\n{outcome}");
+        let outcome = Marked::start(silent(&[0, 1], "computes", "")).over_soon();
+        outcome.exited(134).says("LAPI_ERR_TIMEOUT (413)").says("task 1 has not answered for");
+        let outcome = Marked::start(silent(&[0, 1], "probes", "-on_death continue")).over_soon();
+        all_but_one_pass(outcome.exited(137), 2);
+        let patient = silent(&[0, 1], "patient", "").env("MP_DEBUG_NOTIMEOUT", "yes");
+        ltest::passed(&Marked::start(patient).over_soon(), 2);
     });
 }

@@ -59,6 +59,11 @@ pub trait Exchange: Send {
     fn follows(&self) -> bool {
         false
     }
+
+    /// Whether the launcher has seen the end of the task's process, and the task had not closed this opening.
+    fn has_died(&self, _task: u32) -> bool {
+        false
+    }
 }
 
 /// Which exchange of a job this is: of which instance of LAPI, and of which of its openings.

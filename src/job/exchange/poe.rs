@@ -87,6 +87,12 @@ impl Exchange for Poe {
     fn follows(&self) -> bool {
         true
     }
+
+    fn has_died(&self, task: Task) -> bool {
+        let Turn { instance, opening } = self.turn;
+        self.board.read(Word::Ended, task) == Some(1)
+            && self.board.read(Word::Closed(instance), task).is_some_and(|closed| closed < opening)
+    }
 }
 
 fn find<'a>(mut values: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
@@ -145,6 +151,13 @@ mod tests {
             }
             assert!(task.lookup(1, "nothing").is_err());
         }
+        // The launcher has seen the ends of two tasks, one of which had closed its opening.
+        for task in [1, 2] {
+            assert!(!tasks[0].has_died(task));
+            board.write(Word::Ended, task, 1);
+        }
+        board.write(Word::Closed(1), 2, 2);
+        assert!(tasks[0].has_died(1) && !tasks[0].has_died(2));
         // Another fence is another one.
         tasks[2].publish("later", b"x").expect("room");
         let late = tasks[2].fence(Instant::now() + Duration::from_millis(20));

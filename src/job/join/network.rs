@@ -266,4 +266,8 @@ impl Directory for Addresses {
     fn process_of(&mut self, peer: Task) -> Option<Process> {
         self.present(peer).as_ref().map(process)
     }
+
+    fn has_died(&mut self, peer: Task) -> bool {
+        self.exchange.as_ref().is_some_and(|exchange| exchange.has_died(peer))
+    }
 }

@@ -14,6 +14,8 @@ const LINGER_FOR_CLOSED: Duration = Duration::from_millis(50);
 
 impl FabricTransport {
     pub(super) fn end(&mut self) {
+        // Other hosts may learn of a death by this task only.
+        self.look_at_others_now();
         if std::mem::replace(&mut self.closed, true) {
             return;
         }

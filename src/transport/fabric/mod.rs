@@ -76,6 +76,11 @@ pub trait Directory: Send {
     fn process_of(&mut self, _peer: Task) -> Option<Process> {
         None
     }
+
+    /// Whether the peer is known to have ended without LAPI_Term. Called several times in a second for one peer.
+    fn has_died(&mut self, _peer: Task) -> bool {
+        false
+    }
 }
 
 /// Opens endpoints.

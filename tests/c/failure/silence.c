@@ -6,6 +6,7 @@
  *   computes two tasks: 0 computes with interrupts on, and has no error handler; 1 is stopped
  *   probes   two tasks: 0 has interrupts off and calls LAPI_Probe regularly; 1 is stopped
  *   patient  two tasks, with MP_DEBUG_NOTIMEOUT: 1 is stopped for longer than TIMEOUT, and then continues
+ *   cut      two tasks on two hosts: the link between them is taken down after "CUT"; 0 gives 1 up
  *   killed   any number of tasks: all compute with interrupts on but task 1, which is killed; "DIES MS" and "REPORTED MS" are the times
  */
 #include "../common/ltest.h"
@@ -137,6 +138,45 @@ static void *go_on_later(void *nothing) {
     return NULL;
 }
 
+/* ---- a host that cannot be reached ---- */
+
+static int link_is_up(void) {
+    char line[16] = "";
+    FILE *file = fopen("/sys/class/net/rail0/operstate", "r");
+    CHECK(file != NULL);
+    CHECK(fgets(line, sizeof line, file) != NULL);
+    fclose(file);
+    return strncmp(line, "up", 2) == 0;
+}
+
+static void cut(void) {
+    long start;
+    CHECK_EQ(t_tasks, 2);
+    if (t_me == 1) {
+        while (kill(pid_of(0), 0) == 0) usleep(10000);
+        _exit(0);
+    }
+    printf("CUT\n");
+    fflush(stdout);
+    while (link_is_up()) usleep(1000);
+    t_set(TIMEOUT, SECONDS);
+    start = now_ms();
+    put(1, LARGE);
+    put(1, 8);
+    update(1, &never);
+    OK(LAPI_Get(t_hndl, 1, LARGE, areas[1], other, NULL, &never));
+    OK(LAPI_Amsend(t_hndl, 1, handlers[1], NULL, 0, NULL, 0, NULL, NULL, &never));
+    OK(LAPI_Fence(t_hndl));
+    CHECK_EQ(was_reported(1), 1);
+    while (__atomic_load_n(&reported, __ATOMIC_ACQUIRE) < 3) OK(LAPI_Probe(t_hndl));
+    refused(1);
+    printf("given up after %ld ms of %d s\n", reported_at - start, SECONDS);
+    fflush(stdout);
+    while (!link_is_up()) usleep(1000);
+    OK(LAPI_Term(t_hndl));
+    t_pass();
+}
+
 /* ---- the four roles ---- */
 
 static void wants_something_of_all(void) {
@@ -215,6 +255,8 @@ int main(int argc, char **argv) {
     t_fence();
     if (strcmp(which, "roles") == 0) {
         roles();
+    } else if (strcmp(which, "cut") == 0) {
+        cut();
     } else if (strcmp(which, "killed") == 0) {
         if (t_me == 1) {
             usleep(300000);

@@ -93,6 +93,14 @@ impl FabricTransport {
         self.look_at_others();
     }
 
+    /// The same as [`Self::look_at_others`], and at once.
+    pub(super) fn look_at_others_now(&mut self) {
+        if let Some(watch) = &mut self.watch {
+            watch.next_look = Instant::now();
+        }
+        self.look_at_others();
+    }
+
     /// Looks whether the watched process still runs, and whether notices are to be sent again; but seldom.
     pub(super) fn look_at_others(&mut self) {
         let Some(watch) = &mut self.watch else { return };
@@ -155,6 +163,9 @@ impl FabricTransport {
     /// Probes a task of the next host.
     fn probe(&mut self, now: Instant) {
         let probed = self.watch.as_ref().and_then(|watch| watch.ring.probed());
+        // What the endpoint has for it and cannot send yet shows that a connection exists: the task may be stopped.
+        let posted = |slot| self.sends.get(slot).is_some_and(|send| send.posted);
+        let blocked = probed.is_some_and(|task| self.sends.of(task).any(posted));
         let met = probed.and_then(|task| self.peer(task)).is_some_and(|peer| peer.is_up() && peer.met);
         let Some(watch) = &mut self.watch else { return };
         let Some(task) = probed else {
@@ -170,7 +181,14 @@ impl FabricTransport {
         let unsent = watch.outgoing.iter().any(|(to, _)| *to == task);
         let since = if unsent { Some(*probes.waits.get_or_insert(now)) } else { None };
         probes.waits = since;
-        if since.is_some_and(|since| probes.answered && now - since > UNREACHABLE) {
+        let unreachable = since.is_some_and(|since| now - since > UNREACHABLE);
+        let disconnected = unreachable && probes.answered && !blocked;
+        if self.directory.has_died(task) {
+            let time = watch.now();
+            watch.ring.found_dead(task, time);
+            self.watch_changed = true;
+            self.follow_ring();
+        } else if disconnected {
             self.disconnected(task);
         } else if !unsent && probes.next <= now {
             probes.next = now + BETWEEN_PROBES;
