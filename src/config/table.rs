@@ -112,7 +112,7 @@ pub const VARIABLES: &[Variable] = &[
     ),
     var(
         "MP_EUIDEVICE",
-        "The network interface or domain to use, as libfabric names it; sn_all: all; sn_single: the best.",
+        "The network interface or domain to use, as libfabric names it; sn_all: all networks; sn_single: the best one.",
         "",
         Kind::Text,
         LAPI_ERR_CSS_LOAD_FAILED,
@@ -207,7 +207,7 @@ pub const VARIABLES: &[Variable] = &[
     ),
     var(
         "MP_INSTANCES",
-        "How many network instances a task gets.",
+        "How many interfaces a task uses on a network; bulk transfer is striped over them, and one that fails is replaced.",
         "1",
         Kind::WordOrInteger("max", 1, INT_MAX),
         LAPI_ERR_UNKNOWN,

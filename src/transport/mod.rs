@@ -48,6 +48,7 @@ pub mod fabric;
 pub mod faults;
 pub mod mem;
 mod parcel;
+pub mod rails;
 pub mod route;
 pub mod shm;
 
@@ -152,12 +153,26 @@ pub trait Endpoint: Send {
         true
     }
 
+    /// What was sent again, and what has arrived again, where the transport counts it.
+    fn repeats(&self) -> Repeats {
+        Repeats::default()
+    }
+
     /// Reads and writes of peers' memory without their help, where the transport has that and the system allows it.
     fn remote(&mut self) -> Option<&mut dyn RemoteAccess>;
 
     /// Ends LAPI for this task and notifies the peers. What was sent before still arrives; nothing is sent after it. What
     /// was taken is not read any more when this returns, and every registration is withdrawn. Called again, it has no effect.
     fn close(&mut self);
+}
+
+/// What a task has sent again, and what it has dropped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Repeats {
+    /// Packets that were sent again.
+    pub sent_again: u64,
+    /// Packets that had arrived before.
+    pub duplicates: u64,
 }
 
 /// Lets one thread of a task sleep until something happens.

@@ -5,7 +5,7 @@
 
 use super::{
     Access, AccessId, ConnectionView, Copy, Endpoint, Inbound, Key, Limits, Outgoing, PeerState, Peers,
-    Piece, Reach, RemoteAccess, SendOutcome, Started, Task, Ticket, Transport, Wakeup,
+    Piece, Reach, RemoteAccess, Repeats, SendOutcome, Started, Task, Ticket, Transport, Wakeup,
 };
 use crate::abi::LAPI_ERR_CSS_LOAD_FAILED;
 use crate::error::{Error, Result};
@@ -149,6 +149,10 @@ impl<N: Transport, F: Transport> Endpoint for Route<N, F> {
 
     fn settled(&self) -> bool {
         self.near.settled() && self.far.settled()
+    }
+
+    fn repeats(&self) -> Repeats {
+        self.far.repeats()
     }
 
     fn remote(&mut self) -> Option<&mut dyn RemoteAccess> {

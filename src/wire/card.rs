@@ -4,7 +4,7 @@
 //! A task that cannot take part publishes why: the others end LAPI_Init with that reason instead of waiting.
 
 /// Changes whenever the content changes.
-const VERSION: u32 = 0x4c43_0002;
+const VERSION: u32 = 0x4c43_0003;
 
 /// The longest card, in bytes.
 pub const LONGEST: usize = 4080;
@@ -31,6 +31,8 @@ pub struct Card {
     pub provider: String,
     /// The addresses of its endpoints, one for each rail.
     pub addresses: Vec<Vec<u8>>,
+    /// The network of each of them.
+    pub networks: Vec<String>,
 }
 
 impl Card {
@@ -50,6 +52,8 @@ impl Card {
         }
         out.extend_from_slice(&(self.addresses.len() as u16).to_le_bytes());
         self.addresses.iter().for_each(|address| put(&mut out, address));
+        out.extend_from_slice(&(self.networks.len() as u16).to_le_bytes());
+        self.networks.iter().for_each(|network| put(&mut out, network.as_bytes()));
         (out.len() <= LONGEST).then_some(out)
     }
 
@@ -67,7 +71,11 @@ impl Card {
         let (host_name, failure, provider) = (text()?, text()?, text()?);
         let count = u16::from_le_bytes(take(&mut rest)?);
         let addresses = (0..count).map(|_| sized(&mut rest).map(<[u8]>::to_vec)).collect::<Option<_>>()?;
-        let card = Self { host, host_name, pid, started, pid_namespace, failure, provider, addresses };
+        let count = u16::from_le_bytes(take(&mut rest)?);
+        let network = |_| String::from_utf8(sized(&mut rest)?.to_vec()).ok();
+        let networks = (0..count).map(network).collect::<Option<_>>()?;
+        let card =
+            Self { host, host_name, pid, started, pid_namespace, failure, provider, addresses, networks };
         rest.is_empty().then_some(card)
     }
 }
@@ -109,6 +117,7 @@ mod tests {
             failure,
             provider,
             addresses: (0..rng.below(9)).map(|_| vec![7; rng.below(120) as usize]).collect(),
+            networks: (0..rng.below(9)).map(|at| format!("10.77.{at}.0/24")).collect(),
         }
     }
 

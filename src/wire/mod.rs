@@ -9,3 +9,4 @@ pub mod key;
 pub mod launcher;
 pub mod network;
 pub mod packet;
+pub mod rails;

@@ -4,6 +4,7 @@
 //! buffer is aligned. All numbers are little-endian.
 
 use super::frame::{HEAD_MAX, Task};
+use super::rails::NOTE;
 use crate::base::bytes::pad8;
 
 /// The length of a frame in bytes.
@@ -29,12 +30,14 @@ pub enum Kind {
     Kick = 7,
     /// A [`Notice`].
     Notice = 8,
+    /// A note about rails ([`super::rails::Note`]).
+    RailNote = 9,
 }
 
 impl Kind {
     fn of(number: u8) -> Option<Self> {
-        use Kind::{Credits, Departure, DepartureSeen, Greeting, Kick, Notice, Packet, Rejoin};
-        [Packet, Credits, Greeting, Rejoin, Departure, DepartureSeen, Kick, Notice]
+        use Kind::{Credits, Departure, DepartureSeen, Greeting, Kick, Notice, Packet, RailNote, Rejoin};
+        [Packet, Credits, Greeting, Rejoin, Departure, DepartureSeen, Kick, Notice, RailNote]
             .into_iter()
             .find(|kind| *kind as u8 == number)
     }
@@ -92,6 +95,7 @@ impl Frame {
             }
             Kind::Rejoin => after.len() >= REJOIN && after.len() == pad8(frame.body_len as usize),
             Kind::Notice => after.len() == NOTICE && frame.body_len as usize == NOTICE,
+            Kind::RailNote => after.len() == NOTE && frame.body_len as usize == NOTE,
             _ => after.is_empty(),
         };
         fits.then_some(frame)
@@ -200,6 +204,7 @@ mod tests {
             (Kind::Departure, 0, u32::MAX, 0),
             (Kind::Rejoin, 0, 36, 40),
             (Kind::Notice, 0, 16, 16),
+            (Kind::RailNote, 0, 48, 48),
         ] {
             let frame =
                 Frame { kind, src: 0x0102_0304, tag: 0xa1b2_c3d4, credits: 0xfffe, head_len, body_len };

@@ -47,7 +47,8 @@ impl Held<'_> {
         let core = self.core();
         let fetched = core.transport.remote().map_or(0, |remote| remote.fetched());
         let peers = Path { bytes_sent: core.stats.peers.bytes_sent + fetched, ..core.stats.peers };
-        Statistics { network: core.stats.network, peers, local: core.stats.local }
+        let network = Path { repeats: core.transport.repeats(), ..core.stats.network };
+        Statistics { network, peers, local: core.stats.local }
     }
 
     /// How often threads of the program have polled until now.

@@ -4,6 +4,7 @@
 //! those of one host use [`shared_memory`] between them unless LAPI_USE_SHM is `no`.
 
 mod network;
+mod rails;
 mod shared_memory;
 
 pub use network::wishes;

@@ -1,25 +1,26 @@
 //! A job on several hosts: the tasks exchange cards, and each opens the transports that it needs.
 
-use super::{Joined, Place, shared_memory};
+use super::rails::{CARD, process};
+use super::{Joined, Place, rails, shared_memory};
 use crate::abi::{
     LAPI_ERR_CSS_LOAD_FAILED, LAPI_ERR_SHM_SETUP, LAPI_ERR_UNKNOWN, LAPI_FABRIC_DEV, LAPI_SHM_DEV,
 };
-use crate::config::{self, Config, Euilib, Instances, UseShm};
+use crate::config::{self, Config, Euilib, UseShm};
 use crate::error::{Error, Result};
 use crate::job::Hosts;
 use crate::job::exchange::{self, Exchange};
 use crate::job::host::{self, Host};
 use crate::job::hosts::numbered;
 use crate::job::secret::Offer;
-use crate::transport::fabric::{Directory, Fabric, FabricSettings, FabricTransport, Own, Process, Wishes};
+use crate::transport::Transport;
+use crate::transport::fabric::{Fabric, FabricSettings, FabricTransport, Own, Process, Wishes};
+use crate::transport::rails::Rails;
 use crate::transport::route::Route;
+use crate::transport::shm::ShmTransport;
 use crate::wire::card::Card;
 use crate::wire::frame::Task;
 use sha2::{Digest, Sha256};
 use std::time::Instant;
-
-/// What a card is published under.
-const CARD: &str = "card";
 
 /// Opens the network, and shared memory to the tasks of this host. Collective: returns when all tasks have published their
 /// cards.
@@ -36,7 +37,7 @@ pub(super) fn open(place: &Place<'_>) -> Result<Joined> {
     let turn = exchange::Turn { instance, opening };
     let mut exchange =
         exchange::open(identity, turn, &config::process_env, deadline)?.ok_or_else(|| no_exchange(place))?;
-    let own = open_endpoint(place);
+    let own = open_endpoints(place);
     let card = own_card(&own);
     let bytes = card
         .encode()
@@ -60,44 +61,70 @@ pub(super) fn open(place: &Place<'_>) -> Result<Joined> {
         let detail = format!("{} hosts for {} tasks, and LAPI_USE_SHM=only", hosts.count(), identity.tasks);
         return Err(Error::new(LAPI_ERR_SHM_SETUP, detail));
     }
-    let (own, _) = own?;
+    let own = own?;
     agree(&cards)?;
-    warn_of_rails(place);
+    let rails = rails::of_all(&cards);
+    let own = rails::keep(own, &rails);
+    rails::warn(place, &own);
     let notes = notes(&own, exchange.name());
     let groups = groups(&cards);
-    let processes = cards.iter().map(process).collect();
-    let start = cards.into_iter().map(|card| card.addresses).collect();
-    let directory = Box::new(Addresses { start, exchange: exchange.follows().then_some(exchange) });
-    let mut far = FabricTransport::new(own, tag(&secret), directory)?;
-    if place.replaces {
-        far.replaces_another();
-    }
-    far.watch_others(groups, processes);
-    let device = LAPI_FABRIC_DEV;
-    if config.use_shm == UseShm::No {
-        let hosts = hosts.without_shared_memory();
-        return Ok(Joined { transport: Box::new(far), device, hosts, notes });
-    }
-    // Every task has the same MAX_PKT_SZ, whether it has a neighbour or not.
-    if hosts.count() < identity.tasks {
-        far.limit_body(shared_memory::longest_body(identity.tasks));
-    }
-    // A task without a neighbour needs no shared memory.
-    if here == 1 {
-        return Ok(Joined { transport: Box::new(far), device, hosts, notes });
-    }
-    let near = shared_memory::open(place, here, Some(&secret))?;
+    let processes: Vec<Process> = cards.iter().map(process).collect();
     let reached: Box<[bool]> = (0..identity.tasks).map(|task| hosts.is_here(task)).collect();
-    far.leaves_to_another(reached.clone());
-    let transport = Box::new(Route::new(near, far, reached)?);
-    Ok(Joined { transport, device, hosts, notes })
+    // A task without a neighbour needs no shared memory.
+    let shares = config.use_shm != UseShm::No && here != 1;
+    // Every task has the same MAX_PKT_SZ, whether it has a neighbour or not.
+    let limited = config.use_shm != UseShm::No && hosts.count() < identity.tasks;
+    let most = if limited { shared_memory::longest_body(identity.tasks) } else { usize::MAX };
+    let addresses = rails::Addresses::new(cards, exchange, rails.len());
+    let (mut far, mut links) = (Vec::new(), Vec::new());
+    for own in own {
+        links.push((own.network().to_owned(), own.interface().to_owned()));
+        let directory = Box::new(addresses.on(own.network()));
+        let mut rail = FabricTransport::new(own, tag(&secret), directory)?;
+        if place.replaces {
+            rail.replaces_another();
+        }
+        rail.watch_others(groups.clone(), processes.clone());
+        if shares {
+            rail.leaves_to_another(reached.clone());
+        }
+        far.push(rail);
+    }
+    let near = if shares { Some(shared_memory::open(place, here, Some(&secret))?) } else { None };
+    let transport = match far.pop() {
+        Some(mut one) if far.is_empty() => {
+            one.limit_body(most);
+            join(one, near, reached)?
+        }
+        last => {
+            far.extend(last);
+            let (states, names) = rails::links(place, links);
+            let mut far = Rails::new(far, identity.task, identity.tasks, states, names)?;
+            far.limit_body(most);
+            join(far, near, reached)?
+        }
+    };
+    let hosts = if config.use_shm == UseShm::No { hosts.without_shared_memory() } else { hosts };
+    Ok(Joined { transport, device: LAPI_FABRIC_DEV, hosts, notes })
 }
 
-/// The endpoint of this task, and its address.
-fn open_endpoint(place: &Place<'_>) -> Result<(Own, Vec<u8>)> {
+/// The network, and shared memory where there is some.
+fn join<F: Transport + 'static>(
+    far: F,
+    near: Option<ShmTransport>,
+    here: Box<[bool]>,
+) -> Result<Box<dyn Transport>> {
+    Ok(match near {
+        Some(near) => Box::new(Route::new(near, far, here)?),
+        None => Box::new(far),
+    })
+}
+
+/// The endpoints of this task: at least one.
+fn open_endpoints(place: &Place<'_>) -> Result<Vec<Own>> {
     let Place { config, identity, .. } = *place;
     let wishes = wishes(config, identity.is_on_one_machine());
-    Fabric::open(FabricSettings { me: identity.task, tasks: identity.tasks, wishes })
+    Fabric::open_rails(FabricSettings { me: identity.task, tasks: identity.tasks, wishes })
 }
 
 /// Which provider the user wants. `one_machine`: all tasks of the job are on this machine.
@@ -109,6 +136,7 @@ pub fn wishes(config: &Config, one_machine: bool) -> Wishes {
             .clone()
             .or_else(|| config.euidevice.clone().filter(|device| is_named(device))),
         one_machine,
+        rails: rails::wish(config),
     }
 }
 
@@ -117,22 +145,21 @@ fn is_named(device: &str) -> bool {
     !["sn_all", "sn_single"].contains(&device)
 }
 
-/// Several rails were asked for, and there is one.
-fn warn_of_rails(place: &Place<'_>) {
-    let Place { config, identity, .. } = *place;
-    let several = config.instances != Instances::Count(1) || config.euidevice.as_deref() == Some("sn_all");
-    if several && identity.task == 0 && config.info_level >= 1 {
-        crate::error::log(format_args!(
-            "attention: MP_INSTANCES and MP_EUIDEVICE=sn_all have no effect: this version uses one interface"
-        ));
-    }
-}
-
 /// Lines about the choice, for MP_INFOLEVEL 2.
-fn notes(own: &Own, exchange: &str) -> Vec<String> {
-    let choice = own.choice();
+fn notes(own: &[Own], exchange: &str) -> Vec<String> {
+    let Some(first) = own.first() else { return Vec::new() };
+    let choice = first.choice();
     let mut notes = vec![format!("network: {}; addresses by {exchange}", choice.chosen)];
-    notes.extend(choice.passed_over.iter().map(|(name, why)| format!("network: not {name}: {why}")));
+    if own.len() > 1 {
+        let rails = own.iter().map(|rail| format!("{} ({})", rail.interface(), rail.network()));
+        notes.push(format!("network: {} rails: {}", own.len(), rails.collect::<Vec<_>>().join(", ")));
+    }
+    let is_rail = |name: &String| {
+        own.iter()
+            .any(|rail| name.ends_with(&format!("domain {}, fabric {}", rail.interface(), rail.network())))
+    };
+    let passed_over = choice.passed_over.iter().filter(|(name, _)| own.len() == 1 || !is_rail(name));
+    notes.extend(passed_over.map(|(name, why)| format!("network: not {name}: {why}")));
     notes
 }
 
@@ -155,7 +182,7 @@ fn no_exchange(place: &Place<'_>) -> Error {
 }
 
 /// What this task publishes: its address, or why it has none.
-fn own_card(own: &Result<(Own, Vec<u8>)>) -> Card {
+fn own_card(own: &Result<Vec<Own>>) -> Card {
     let host = Host::of_this_task();
     let Process { pid, started } = Process::own();
     let card = Card {
@@ -167,9 +194,12 @@ fn own_card(own: &Result<(Own, Vec<u8>)>) -> Card {
         ..Card::default()
     };
     match own {
-        Ok((own, address)) => {
-            Card { provider: own.choice().provider.clone(), addresses: vec![address.clone()], ..card }
-        }
+        Ok(rails) => Card {
+            provider: rails.first().map(|own| own.choice().provider.clone()).unwrap_or_default(),
+            addresses: rails.iter().map(|own| own.published().to_vec()).collect(),
+            networks: rails.iter().map(|own| own.network().to_owned()).collect(),
+            ..card
+        },
         Err(failure) => Card { failure: failure.to_string(), ..card },
     }
 }
@@ -181,10 +211,6 @@ fn groups(cards: &[Card]) -> Vec<u32> {
         let alone = if card.pid_namespace == 0 { task + 1 } else { 0 };
         (card.host, card.pid_namespace, alone)
     }))
-}
-
-fn process(card: &Card) -> Process {
-    Process { pid: card.pid, started: card.started }
 }
 
 fn read_all(exchange: &mut dyn Exchange, tasks: u32) -> Result<Vec<Card>> {
@@ -236,38 +262,5 @@ fn same_host(exchange: &mut dyn Exchange, me: Task, card: &Card) -> Result<()> {
             Err(failed(detail))
         }
         None => Ok(()),
-    }
-}
-
-/// The addresses of all tasks' endpoints.
-struct Addresses {
-    /// As published when this task joined.
-    start: Vec<Vec<Vec<u8>>>,
-    /// Where those of processes are found that replace others later.
-    exchange: Option<Box<dyn Exchange>>,
-}
-
-impl Addresses {
-    /// What the task has published since this task joined, or before.
-    fn present(&mut self, peer: Task) -> Option<Card> {
-        let bytes = self.exchange.as_mut()?.lookup(peer, CARD).ok()?;
-        Card::decode(&bytes)
-    }
-}
-
-impl Directory for Addresses {
-    fn address_of(&mut self, peer: Task) -> Result<Vec<u8>> {
-        let present = self.present(peer).map(|card| card.addresses);
-        let rails = present.as_ref().or_else(|| self.start.get(peer as usize));
-        let first = rails.and_then(|rails| rails.first());
-        first.cloned().ok_or_else(|| failed(format!("task {peer} has published no address")))
-    }
-
-    fn process_of(&mut self, peer: Task) -> Option<Process> {
-        self.present(peer).as_ref().map(process)
-    }
-
-    fn has_died(&mut self, peer: Task) -> bool {
-        self.exchange.as_ref().is_some_and(|exchange| exchange.has_died(peer))
     }
 }

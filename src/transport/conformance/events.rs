@@ -19,6 +19,13 @@ pub(super) fn suite<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     wakes_both_sides_of_a_stream(make);
 }
 
+/// Only what needs no quiet.
+pub(super) fn disturbed<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
+    notices_what_came_before(make);
+    wakes_both_sides_of_a_conversation(make);
+    wakes_both_sides_of_a_stream(make);
+}
+
 /// Without traffic a task can arm and the descriptor stays quiet, or sleeping would be spinning.
 fn lets_the_idle_sleep<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     let mut ends = make(2);

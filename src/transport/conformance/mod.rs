@@ -20,12 +20,14 @@ mod events;
 mod later;
 mod partings;
 mod remote;
+mod served;
 mod storm;
 mod support;
 
 use std::collections::BTreeSet;
 
 pub(crate) use self::remote::checks_keys;
+pub(crate) use self::served::{Served, served};
 pub(crate) use self::support::readable;
 use self::support::{Deadline, HEAD_LENS, Ledger, Sample, expect, try_send};
 use super::{HEAD_MAX, MIN_BODY, Outgoing, PeerState, Piece, SendError, Task, Transport, pad8};
@@ -51,6 +53,16 @@ pub(crate) fn connected<T: Transport>(make: impl Fn(u32) -> Vec<T>) {
     has_left_when_dropped(&make);
     events::suite(&make);
     later::suite(&make);
+    remote::suite(&make);
+    storm::suite(&make);
+}
+
+/// Traffic and remote access, for a transport that is disturbed all the time: it need not let a task sleep.
+pub(crate) fn disturbed<T: Transport>(make: impl Fn(u32) -> Vec<T>) {
+    keeps_a_packet_in_place(&make);
+    delivers_each_packet_once(&make);
+    changes_nothing_without_room(&make);
+    events::disturbed(&make);
     remote::suite(&make);
     storm::suite(&make);
 }

@@ -292,7 +292,7 @@ impl FabricTransport {
 
     /// Ends what is under way with a peer that is silent, and the provider's connection with it.
     #[cold]
-    fn cut(&mut self, task: Task) {
+    pub(super) fn cut(&mut self, task: Task) {
         let accesses = self.accesses.of(task);
         self.sends.of(task).chain(accesses).for_each(|slot| self.device.cancel(slot));
         let Self { peers, device, .. } = self;

@@ -11,12 +11,14 @@
 mod close;
 mod contact;
 mod deaths;
+mod disconnect;
 mod endpoint;
 mod ofi;
 mod own;
 mod peer;
 mod progress;
 mod provider;
+mod rail;
 mod receive;
 mod remote;
 mod send;
@@ -39,7 +41,7 @@ use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 
 pub use deaths::Process;
-pub use provider::{Choice, Wishes, preview, version};
+pub use provider::{Choice, RailWish, Wishes, preview, version};
 
 /// The longest message: 32 KiB of data, and 1 KiB for frame, head and user header.
 const LONGEST: usize = 33 << 10;
@@ -93,6 +95,8 @@ pub struct Own {
     choice: Choice,
     device: Device,
     published: Vec<u8>,
+    network: String,
+    interface: String,
 }
 
 impl Fabric {
@@ -101,15 +105,39 @@ impl Fabric {
     /// # Errors
     /// `LAPI_ERR_CSS_LOAD_FAILED`: libfabric is not installed, has no provider as wished, or the provider refuses.
     pub fn open(settings: FabricSettings) -> Result<(Own, Vec<u8>)> {
+        let one = Wishes { rails: RailWish::default(), ..settings.wishes.clone() };
+        let opened = Self::open_rails(FabricSettings { wishes: one, ..settings })?;
+        let own = opened.into_iter().next();
+        let own = own.ok_or_else(|| Error::new(LAPI_ERR_CSS_LOAD_FAILED, "no endpoint was opened"))?;
+        let published = own.published.clone();
+        Ok((own, published))
+    }
+
+    /// Opens the endpoints of a task that may have several rails: at least one.
+    ///
+    /// # Errors
+    /// As for [`Fabric::open`].
+    pub fn open_rails(settings: FabricSettings) -> Result<Vec<Own>> {
         let failed = |why: String| Error::new(LAPI_ERR_CSS_LOAD_FAILED, why);
-        let (info, choice) = provider::choose(&settings.wishes, SHORTER).map_err(failed)?;
+        let (infos, choice) = provider::choose_rails(&settings.wishes, SHORTER).map_err(failed)?;
+        infos.into_iter().map(|rail| Self::open_one(&settings, &choice, rail)).collect()
+    }
+
+    fn open_one(
+        settings: &FabricSettings,
+        choice: &Choice,
+        (info, network): (ofi::Info, String),
+    ) -> Result<Own> {
+        let failed = |why: String| Error::new(LAPI_ERR_CSS_LOAD_FAILED, why);
+        let interface = info.domain_name();
         let provider = info.provider();
         let refused = |(what, errno): (&str, Errno)| failed(format!("{provider}: {what}: {}", errno.text()));
         let longest = longest(&info);
         let device = Device::open(info, BUFFERS + SENDS + CHUNKS, longest).map_err(refused)?;
         let name = device.name().map_err(|errno| refused(("fi_getname", errno)))?;
         let published = publish(&device, &name);
-        Ok((Own { settings, choice, device, published: published.clone() }, published))
+        let (settings, choice) = (settings.clone(), choice.clone());
+        Ok(Own { settings, choice, device, published, network, interface })
     }
 }
 
@@ -117,6 +145,21 @@ impl Own {
     /// Which provider was chosen, and why not the others.
     pub fn choice(&self) -> &Choice {
         &self.choice
+    }
+
+    /// The address that the peers need.
+    pub fn published(&self) -> &[u8] {
+        &self.published
+    }
+
+    /// The network that it is connected with: rails of two tasks with equal names reach each other.
+    pub fn network(&self) -> &str {
+        &self.network
+    }
+
+    /// The interface or card, as libfabric names it.
+    pub fn interface(&self) -> &str {
+        &self.interface
     }
 }
 
@@ -198,6 +241,8 @@ pub struct FabricTransport {
     watch: Option<Box<Watch>>,
     /// What it knows has changed, and was not acted upon yet.
     watch_changed: bool,
+    /// Where this is one of several rails.
+    rail: Option<Box<rail::RailSide>>,
     event: OwnedFd,
     epoll: OwnedFd,
 }
@@ -265,6 +310,7 @@ impl FabricTransport {
             process: Process::own(),
             watch: None,
             watch_changed: false,
+            rail: None,
             event,
             epoll,
         })

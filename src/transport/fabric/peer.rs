@@ -9,6 +9,7 @@ use super::contact::{Peer, Standing};
 use super::own::Wants;
 use super::{FabricTransport, LONGEST, PUBLISHED_BEFORE, Process, WINDOW};
 use crate::error::Result;
+use crate::transport::rails::RailEvent;
 use crate::transport::{ConnectionView, Endpoint, NO_EPOCH, PeerState, Peers, Task};
 use crate::wire::network::Rejoin;
 use std::collections::VecDeque;
@@ -242,6 +243,7 @@ impl FabricTransport {
         peer.no_room = false;
         self.left.push(task);
         self.noted = true;
+        self.note_event(RailEvent::Lost(task));
     }
 
     /// Messages to it that wait for room are not sent.

@@ -4,6 +4,7 @@ use super::FabricTransport;
 use super::contact::{Peer, Standing};
 use super::ofi::{BATCH, Completion, Failure, Slot};
 use crate::base::clock::ticks;
+use crate::transport::rails::RailEvent;
 use crate::transport::{Endpoint, Task};
 use crate::wire::network::{Frame, Kind};
 
@@ -106,6 +107,15 @@ impl FabricTransport {
             }
             return;
         }
+        if frame.kind == Kind::RailNote {
+            if frame.tag == self.first_tag {
+                let message = self.buffers.message(slot, at, len).unwrap_or_default();
+                if let Some(note) = message[crate::wire::network::FRAME..].first_chunk().copied() {
+                    self.note_event(RailEvent::Note(src, note));
+                }
+            }
+            return;
+        }
         if self.peers[src as usize].is_none() && (frame.tag != self.first_tag || !self.meet(src)) {
             return;
         }
@@ -143,7 +153,7 @@ impl FabricTransport {
             Kind::Departure => self.note_departure(src, frame.body_len),
             Kind::DepartureSeen => self.note_departure_seen(src, frame.tag),
             Kind::Kick => self.signal(),
-            Kind::Credits | Kind::Greeting | Kind::Rejoin | Kind::Notice => {}
+            Kind::Credits | Kind::Greeting | Kind::Rejoin | Kind::Notice | Kind::RailNote => {}
         }
     }
 
@@ -233,7 +243,10 @@ impl FabricTransport {
 
     /// Whether something is to be taken from this endpoint.
     pub(super) fn has_reports(&self) -> bool {
-        !self.ready.is_empty() || !self.completed.is_empty() || self.accesses.has_reports()
+        !self.ready.is_empty()
+            || !self.completed.is_empty()
+            || self.accesses.has_reports()
+            || self.has_events()
     }
 
     /// Wakes a thread that sleeps, if it waits for something that has happened.

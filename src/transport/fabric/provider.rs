@@ -1,6 +1,7 @@
 //! Which provider, domain and address a task uses.
 
 use super::ofi::{self, Info};
+use crate::wire::rails::RAILS;
 use libfabric_sys::bindings::{FI_SOCKADDR_IN, FI_SOCKADDR_IN6};
 
 /// What the user has asked for.
@@ -12,6 +13,23 @@ pub struct Wishes {
     pub domain: Option<String>,
     /// All tasks are on one machine: what reaches no other machine will do.
     pub one_machine: bool,
+    /// How many rails.
+    pub rails: RailWish,
+}
+
+/// How many rails a task is to have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RailWish {
+    /// On each of all networks; otherwise on the best one.
+    pub all_networks: bool,
+    /// At most this number on a network.
+    pub each: usize,
+}
+
+impl Default for RailWish {
+    fn default() -> Self {
+        Self { all_networks: false, each: 1 }
+    }
 }
 
 /// What was chosen, and why the others were not.
@@ -156,18 +174,67 @@ pub fn preview(wishes: &Wishes) -> Result<Choice, String> {
 /// # Errors
 /// libfabric is not there, or nothing is left: a sentence with what there is.
 pub(super) fn choose(wishes: &Wishes, least: usize) -> Result<(Info, Choice), String> {
+    let (infos, choice) = choose_rails(&Wishes { rails: RailWish::default(), ..wishes.clone() }, least)?;
+    let info = infos.into_iter().next().ok_or("an element of the list")?;
+    Ok((info.0, choice))
+}
+
+/// Chooses one or more, each with the name of its network; two on one network have different names.
+///
+/// # Errors
+/// As for [`choose`].
+pub(super) fn choose_rails(wishes: &Wishes, least: usize) -> Result<(Vec<(Info, String)>, Choice), String> {
     let infos = ofi::list(None)?;
     let traits: Vec<Traits> = infos.iter().map(Traits::of).collect();
     let (best, choice) = pick(&traits, wishes, least)?;
-    let info = infos.into_iter().nth(best).ok_or("an element of the list")?;
+    let rails = pick_rails(&traits, best, wishes, least);
+    let mut infos: Vec<Option<Info>> = infos.into_iter().map(Some).collect();
+    let chosen = rails.into_iter().filter_map(|(at, network)| Some((infos[at].take()?, network)));
+    let chosen: Vec<(Info, String)> = chosen.collect();
+    let chosen = chosen.into_iter().map(|(info, network)| Ok((injecting(info)?, network)));
+    Ok((chosen.collect::<Result<_, String>>()?, choice))
+}
+
+/// The same, for longer messages that are injected where that is possible.
+fn injecting(info: Info) -> Result<Info, String> {
+    let traits = Traits::of(&info);
     // Some providers inject longer messages than they say, when they are asked.
     for size in INJECT_SIZES.into_iter().take_while(|size| *size > info.inject_size()) {
-        let longer = ofi::list(Some(size))?.into_iter().find(|other| Traits::of(other) == traits[best]);
+        let longer = ofi::list(Some(size))?.into_iter().find(|other| Traits::of(other) == traits);
         if let Some(longer) = longer {
-            return Ok((longer, choice));
+            return Ok(longer);
         }
     }
-    Ok((info, choice))
+    Ok(info)
+}
+
+/// The rails beside `best`, which is the first: each with the name of its network.
+fn pick_rails(list: &[Traits], best: usize, wishes: &Wishes, least: usize) -> Vec<(usize, String)> {
+    let first = &list[best];
+    let fits = |at: &usize| {
+        let traits = &list[*at];
+        let alike = traits.provider == first.provider && traits.format == first.format;
+        alike && traits.is_loopback() == first.is_loopback() && traits.obstacle(wishes, least).is_none()
+    };
+    let mut chosen: Vec<usize> = Vec::new();
+    for at in [best].into_iter().chain((0..list.len()).filter(fits)) {
+        let same = |other: &&usize| list[**other].fabric == list[at].fabric;
+        let known = chosen.iter().any(|other| list[*other].domain == list[at].domain);
+        let wanted = wishes.rails.all_networks || list[at].fabric == first.fabric;
+        if !known && wanted && chosen.iter().filter(same).count() < wishes.rails.each && chosen.len() < RAILS
+        {
+            chosen.push(at);
+        }
+    }
+    let name = |(place, at): (usize, &usize)| {
+        let network = &list[*at].fabric;
+        match chosen[..place].iter().filter(|other| list[**other].fabric == *network).count() {
+            0 => network.clone(),
+            before => format!("{network} #{}", before + 1),
+        }
+    };
+    let names: Vec<String> = chosen.iter().enumerate().map(name).collect();
+    chosen.into_iter().zip(names).collect()
 }
 
 fn pick(list: &[Traits], wishes: &Wishes, least: usize) -> Result<(usize, Choice), String> {
@@ -278,6 +345,27 @@ mod tests {
         assert!(
             choice.passed_over.iter().any(|(name, why)| name.starts_with("sockets") && why.contains("named"))
         );
+    }
+
+    #[test]
+    fn rails_are_on_different_networks_or_interfaces() {
+        let on = |domain: &str, network: &str| Traits {
+            fabric: network.into(),
+            ..traits("tcp;ofi_rxm", domain, [10, 0, 0, 1])
+        };
+        let mut list = all();
+        list.extend([on("eth1", "b"), on("eth2", "b"), on("eth1", "c"), on("eth3", "net of eth0")]);
+        let rails = |all_networks, each| {
+            let wishes = Wishes { rails: RailWish { all_networks, each }, ..Wishes::default() };
+            let (best, _) = pick(&list, &wishes, 1024).expect("a provider");
+            let rails = pick_rails(&list, best, &wishes, 1024);
+            let name = |(at, network): (usize, String)| format!("{} on {network}", list[at].domain);
+            rails.into_iter().map(name).collect::<Vec<_>>().join(", ")
+        };
+        assert_eq!(rails(false, 1), "eth0 on net of eth0");
+        assert_eq!(rails(false, 8), "eth0 on net of eth0, eth3 on net of eth0 #2");
+        assert_eq!(rails(true, 1), "eth0 on net of eth0, eth1 on b");
+        assert_eq!(rails(true, 2), "eth0 on net of eth0, eth1 on b, eth2 on b #2, eth3 on net of eth0 #2");
     }
 
     #[test]

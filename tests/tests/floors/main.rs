@@ -38,7 +38,13 @@ const CDYLIB: &[&str] = &["openlapi_capi", "openlapi_fortran"];
 const SHM_USERS: &[&str] = &["src/transport/", "src/job/connect/", "src/job/join/"];
 /// Where the kernel's cross-memory calls stand, and where sockets do.
 const CROSS_MEMORY: &str = "src/transport/shm/";
-const SOCKETS: &[&str] = &["src/job/", "src/transport/udp/"];
+const SOCKETS: &[&str] = &[
+    "src/job/",
+    "src/transport/udp/",
+    // The kernel's view of the links, and what the provider does with its sockets.
+    "src/transport/rails/link_state.rs",
+    "src/transport/fabric/disconnect.rs",
+];
 /// What a socket begins with.
 const SOCKET_NAMES: &[&str] =
     &["UnixStream", "UnixListener", "UnixDatagram", "TcpStream", "TcpListener", "UdpSocket"];

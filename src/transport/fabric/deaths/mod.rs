@@ -10,8 +10,9 @@ mod ring;
 mod simulation;
 
 use super::FabricTransport;
-use super::contact::Standing;
+use super::contact::{Peer, Standing};
 use super::own::Wants;
+use crate::transport::rails::RailEvent;
 use crate::transport::{PeerState, Task};
 use crate::wire::network::{Content, FRAME, Frame, Kind, NOTICE, Notice};
 use process::Handle;
@@ -168,7 +169,9 @@ impl FabricTransport {
         let blocked = probed.is_some_and(|task| self.sends.of(task).any(posted));
         let met = probed.and_then(|task| self.peer(task)).is_some_and(|peer| peer.is_up() && peer.met);
         let Some(watch) = &mut self.watch else { return };
-        let Some(task) = probed else {
+        // A rail that was left says nothing about the process of the peer.
+        let left = |task: &Task| self.peers[*task as usize].as_ref().is_some_and(|peer| !peer.is_up());
+        let Some(task) = probed.filter(|task| self.rail.is_none() || !left(task)) else {
             watch.probes = None;
             return;
         };
@@ -413,8 +416,13 @@ impl FabricTransport {
             // That transport finds it itself.
             return;
         }
-        let is_awaited = self.peer(peer).is_some_and(|peer| peer.standing == Standing::Awaited);
-        if peer == self.me || self.state_of(peer) != PeerState::Up || is_awaited {
+        // A rail that is joined again does so with the same process.
+        let awaits = |one: &Peer| one.standing == Standing::Awaited && !self.is_rail_epoch(one.epoch);
+        if peer == self.me || self.peer(peer).is_some_and(awaits) {
+            return;
+        }
+        self.note_event(RailEvent::Ended(peer));
+        if self.state_of(peer) != PeerState::Up || self.peer(peer).is_some_and(|peer| !peer.is_up()) {
             return;
         }
         if self.meet(peer) {

@@ -1,0 +1,243 @@
+//! Several rails: how many are wanted, which of them all tasks have, and their links.
+
+use super::Place;
+use crate::abi::LAPI_ERR_CSS_LOAD_FAILED;
+use crate::base::sync::Mutex;
+use crate::config::{Config, Instances};
+use crate::error::{self, Error, Result};
+use crate::job::exchange::Exchange;
+use crate::transport::fabric::{Directory, Own, Process, RailWish};
+use crate::transport::rails::{LinkState, Links};
+use crate::wire::card::Card;
+use crate::wire::frame::Task;
+use crate::wire::rails::RAILS;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+/// What a card is published under.
+pub(super) const CARD: &str = "card";
+
+/// Attention: the kernel's link state is not available.
+const NO_LINK_STATE: i32 = 486;
+/// Attention: a device is named, so that there is one rail.
+const NAMED_DEVICE: i32 = 490;
+/// Attention: there is one network or interface only.
+const ONE_RAIL: i32 = 485;
+
+/// MP_EUIDEVICE is `sn_all`: rails on all networks.
+fn on_all(config: &Config) -> bool {
+    config.euidevice.as_deref() == Some("sn_all")
+}
+
+/// A device is named: there is one rail.
+fn is_named(config: &Config) -> bool {
+    config.fabric_domain.is_some()
+        || config.euidevice.as_deref().is_some_and(|device| !["sn_all", "sn_single"].contains(&device))
+}
+
+/// How many rails the user wants.
+pub(super) fn wish(config: &Config) -> RailWish {
+    let each = match config.instances {
+        Instances::Max => RAILS,
+        Instances::Count(count) => (count as usize).clamp(1, RAILS),
+    };
+    if is_named(config) { RailWish::default() } else { RailWish { all_networks: on_all(config), each } }
+}
+
+/// The networks that all tasks have, in the order of task 0. With one or none, the tasks use their first endpoint.
+pub(super) fn of_all(cards: &[Card]) -> Vec<String> {
+    let Some(first) = cards.first() else { return Vec::new() };
+    let everywhere = |network: &&String| cards.iter().all(|card| card.networks.contains(network));
+    first.networks.iter().filter(everywhere).cloned().collect()
+}
+
+/// The endpoints of these networks, in their order; the others are closed.
+pub(super) fn keep(mut own: Vec<Own>, networks: &[String]) -> Vec<Own> {
+    if networks.is_empty() {
+        own.truncate(1);
+        return own;
+    }
+    let place = |own: &Own| networks.iter().position(|network| network == own.network());
+    own.retain(|own| place(own).is_some());
+    own.sort_by_key(place);
+    own
+}
+
+/// Attention messages, when failover was asked for and is not possible.
+pub(super) fn warn(place: &Place<'_>, own: &[Own]) {
+    let Place { config, identity, .. } = *place;
+    let several = config.instances != Instances::Count(1) || on_all(config);
+    if !several || own.len() > 1 || identity.task != 0 || config.info_level < 1 {
+        return;
+    }
+    let network = own.first().map_or("", |own| own.network());
+    if is_named(config) {
+        attention(NAMED_DEVICE, &format!("one rail, {network}"));
+    } else {
+        attention(ONE_RAIL, &format!("the tasks have one rail in common, {network}"));
+    }
+}
+
+fn attention(code: i32, what: &str) {
+    if let Some(entry) = error::lookup(code) {
+        error::log(format_args!("attention: {entry}: {what}"));
+    }
+}
+
+/// The state of the links of these networks and interfaces, and the names of the rails for messages.
+pub(super) fn links(place: &Place<'_>, rails: Vec<(String, String)>) -> (Box<dyn Links>, Vec<String>) {
+    let speaks = place.config.info_level >= 1;
+    let interfaces = rails.iter().map(|(_, interface)| Some(interface_of(interface))).collect();
+    let names = rails.into_iter().map(|(network, interface)| format!("{interface} ({network})"));
+    let names = if speaks { names.collect() } else { Vec::new() };
+    match LinkState::open(interfaces) {
+        Ok(links) => (Box::new(links), names),
+        Err(why) => {
+            if speaks && place.identity.task == 0 {
+                attention(NO_LINK_STATE, &format!("rtnetlink: {why}"));
+            }
+            (Box::new(Unknown), names)
+        }
+    }
+}
+
+/// The network interface of a domain: libfabric names cards of InfiniBand by other names.
+fn interface_of(domain: &str) -> String {
+    let folder = std::fs::read_dir(format!("/sys/class/infiniband/{domain}/device/net"));
+    let first = folder.ok().and_then(|mut entries| entries.next()?.ok());
+    first.map_or_else(|| domain.to_owned(), |entry| entry.file_name().to_string_lossy().into_owned())
+}
+
+/// Without the kernel's view of the links, the providers alone report failures.
+struct Unknown;
+
+impl Links for Unknown {
+    fn poll(&mut self) -> Option<u8> {
+        None
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+}
+
+/// The process of the task with this card.
+pub(super) fn process(card: &Card) -> Process {
+    Process { pid: card.pid, started: card.started }
+}
+
+/// What all tasks have published.
+pub(super) struct Addresses(Arc<Mutex<Published>>);
+
+struct Published {
+    /// When this task joined.
+    start: Vec<Card>,
+    /// Where the cards of processes are found that replace others later.
+    exchange: Option<Box<dyn Exchange>>,
+    /// Networks that all tasks have: without one, the first endpoint of each task is meant.
+    common: usize,
+}
+
+impl Addresses {
+    pub(super) fn new(start: Vec<Card>, exchange: Box<dyn Exchange>, common: usize) -> Self {
+        let exchange = exchange.follows().then_some(exchange);
+        Self(Arc::new(Mutex::new(Published { start, exchange, common })))
+    }
+
+    /// The addresses on one network.
+    pub(super) fn on(&self, network: &str) -> OnNetwork {
+        OnNetwork { all: self.0.clone(), network: network.to_owned() }
+    }
+}
+
+impl Published {
+    /// What the task has published since this task joined.
+    fn present(&mut self, peer: Task) -> Option<Card> {
+        let bytes = self.exchange.as_mut()?.lookup(peer, CARD).ok()?;
+        Card::decode(&bytes)
+    }
+}
+
+/// The addresses of all tasks' endpoints on one network.
+pub(super) struct OnNetwork {
+    all: Arc<Mutex<Published>>,
+    network: String,
+}
+
+impl Directory for OnNetwork {
+    fn address_of(&mut self, peer: Task) -> Result<Vec<u8>> {
+        let mut all = self.all.lock();
+        let present = all.present(peer);
+        let card = present.as_ref().or_else(|| all.start.get(peer as usize));
+        let address = card.and_then(|card| {
+            let at = card.networks.iter().position(|name| *name == self.network).filter(|_| all.common != 0);
+            card.addresses.get(at.unwrap_or_default()).cloned()
+        });
+        address.ok_or_else(|| {
+            Error::new(LAPI_ERR_CSS_LOAD_FAILED, format!("task {peer} has published no address"))
+        })
+    }
+
+    fn process_of(&mut self, peer: Task) -> Option<Process> {
+        self.all.lock().present(peer).as_ref().map(process)
+    }
+
+    fn has_died(&mut self, peer: Task) -> bool {
+        self.all.lock().exchange.as_ref().is_some_and(|exchange| exchange.has_died(peer))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+
+    /// No process is replaced.
+    struct Nothing;
+
+    impl Exchange for Nothing {
+        fn name(&self) -> &'static str {
+            "nothing"
+        }
+
+        fn publish(&mut self, _: &str, _: &[u8]) -> Result<()> {
+            Ok(())
+        }
+
+        fn fence(&mut self, _: Instant) -> Result<()> {
+            Ok(())
+        }
+
+        fn lookup(&mut self, task: u32, _: &str) -> Result<Vec<u8>> {
+            panic!("task {task} is not looked for")
+        }
+    }
+
+    fn card(networks: &[&str]) -> Card {
+        Card {
+            networks: networks.iter().map(|network| (*network).to_owned()).collect(),
+            addresses: networks.iter().map(|network| network.as_bytes().to_vec()).collect(),
+            ..Card::default()
+        }
+    }
+
+    #[test]
+    fn rails_are_the_networks_that_all_tasks_have() {
+        let cards = [card(&["a", "b", "c"]), card(&["c", "a"]), card(&["d", "c", "a"])];
+        assert_eq!(of_all(&cards), ["a", "c"]);
+        let mut addresses = Addresses::new(cards.into(), Box::new(Nothing), 2).on("c");
+        for task in 0..3 {
+            assert_eq!(addresses.address_of(task).expect("an address"), b"c");
+        }
+        assert!(addresses.address_of(3).is_err());
+    }
+
+    #[test]
+    fn without_a_common_network_the_first_endpoints_are_used() {
+        let cards = [card(&["a", "b"]), card(&["c"])];
+        assert_eq!(of_all(&cards), [""; 0]);
+        let mut addresses = Addresses::new(cards.into(), Box::new(Nothing), 0).on("a");
+        assert_eq!(addresses.address_of(0).expect("an address"), b"a");
+        assert_eq!(addresses.address_of(1).expect("an address"), b"c");
+    }
+}

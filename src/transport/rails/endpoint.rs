@@ -1,0 +1,419 @@
+//! Packets over the rails.
+
+use super::flow::{Arrival, WINDOW};
+use super::peer::{Peer, State};
+use super::{Kept, Out, Rail, Rails};
+use crate::transport::parcel::Parcel;
+use crate::transport::{
+    Endpoint, Inbound, Limits, Outgoing, Piece, RemoteAccess, Repeats, SendOutcome, Task,
+};
+use crate::wire::rails::{HEAD, Head, Kind};
+use std::time::{Duration, Instant};
+
+/// A packet is acknowledged after this time at the latest, or with the next packet to its sender.
+pub(super) const ACKNOWLEDGE: Duration = Duration::from_millis(5);
+
+/// How long the end waits for acknowledgements, at most.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// Memory of packets that is kept for later ones.
+const SPARE: usize = WINDOW as usize;
+
+impl<T: Rail> Endpoint for Rails<T> {
+    fn name(&self) -> &'static str {
+        self.rails[0].name()
+    }
+
+    fn limits(&self, _peer: Task) -> Limits {
+        self.limits
+    }
+
+    unsafe fn try_send(&mut self, task: Task, packet: &Outgoing<'_>) -> SendOutcome {
+        if let Some(refusal) = self.refusal(task) {
+            return refusal;
+        }
+        // SAFETY: the caller's promise.
+        let parcel = unsafe { Parcel::gather(self.me, packet, self.spare.pop().unwrap_or_default()) };
+        let kept = Kept { kind: Kind::Packet, parcel };
+        loop {
+            let home = self.home(task);
+            let Some(peer) = self.peers[task as usize].as_deref_mut() else { return SendOutcome::Gone };
+            if !peer.is_up() {
+                self.recycle(kept.parcel);
+                return SendOutcome::Gone;
+            }
+            let rail = peer.agreement.live_from(home).filter(|_| !peer.flow.has_unsent());
+            let number = peer.flow.next_number();
+            match rail.map(|rail| (rail, self.transmit(rail, task, number, &kept))) {
+                Some((rail, SendOutcome::Sent | SendOutcome::Taken(_))) => {
+                    if let Some(peer) = self.peers[task as usize].as_deref_mut() {
+                        peer.flow.push(kept, Some(rail));
+                        peer.touched = true;
+                    }
+                    self.expect_acknowledgement(task);
+                    return SendOutcome::Sent;
+                }
+                Some((rail, SendOutcome::Gone)) => self.note_lost(rail, task),
+                Some((_, SendOutcome::NoRoom)) | None => {
+                    if let Some(peer) = self.peers[task as usize].as_deref_mut() {
+                        peer.no_room = true;
+                    }
+                    self.recycle(kept.parcel);
+                    self.look_after(task);
+                    return SendOutcome::NoRoom;
+                }
+            }
+        }
+    }
+
+    fn recall(&mut self, task: Task) {
+        self.rails.iter_mut().for_each(|rail| rail.recall(task));
+        self.striping.recall(task);
+        if let Some(peer) = self.peer_mut(task) {
+            let ids: Vec<u64> = std::mem::take(&mut peer.registrations).into_keys().collect();
+            ids.into_iter().for_each(|id| self.send_control(task, Kind::Withdrawn, &id.to_le_bytes()));
+        }
+    }
+
+    fn recv(&mut self) -> Option<Inbound> {
+        assert!(self.out.is_none(), "the packet before has not been released");
+        self.advance();
+        loop {
+            if let Some(parcel) = self.ready.pop_front() {
+                self.note_progress(parcel.src);
+                let inbound = parcel.inbound(0);
+                self.out = Some(Out::Kept(parcel));
+                return Some(inbound);
+            }
+            let (rail, inbound) = self.next_inbound()?;
+            if let Some(packet) = self.take(rail, inbound) {
+                self.deliver_early(packet.src);
+                return Some(packet);
+            }
+        }
+    }
+
+    fn hold(&mut self, task: Task, held: bool) {
+        let Self { peers, ready, .. } = self;
+        let Some(peer) = peers[task as usize].as_deref_mut() else { return };
+        if std::mem::replace(&mut peer.held, held) == held {
+            return;
+        }
+        if held {
+            for parcel in std::mem::take(ready) {
+                if parcel.src == task { peer.aside.push_back(parcel) } else { ready.push_back(parcel) }
+            }
+        } else {
+            ready.append(&mut peer.aside);
+            if peer.flow.owed() != 0 {
+                self.look_after(task);
+            }
+        }
+    }
+
+    fn release(&mut self, _packet: Inbound) {
+        match self.out.take() {
+            Some(Out::Rail(rail, inbound)) => self.rails[rail].release(inbound),
+            Some(Out::Kept(parcel)) => self.recycle(parcel),
+            None => {}
+        }
+    }
+
+    fn keeps_time(&self) -> bool {
+        true
+    }
+
+    fn due(&self) -> Option<Instant> {
+        if self.closed {
+            return None;
+        }
+        self.rails.iter().filter_map(Endpoint::due).chain(self.pressing).min()
+    }
+
+    /// Packets are accepted, so that they are acknowledged while the program computes.
+    fn serve(&mut self) {
+        self.rails.iter_mut().for_each(|rail| rail.serve());
+        self.advance();
+        self.take_in();
+        self.flush_all();
+        self.notify();
+    }
+
+    /// The rails have delivered everything, as far as they know. [`Self::close`] waits for the acknowledgements.
+    fn settled(&self) -> bool {
+        let waits = |task: &Task| {
+            let peer = self.peer(*task).filter(|peer| peer.is_up());
+            peer.is_some_and(|peer| peer.flow.has_unsent() || !peer.backlog.is_empty())
+        };
+        self.closed || !self.active.iter().any(waits) && self.rails.iter().all(Endpoint::settled)
+    }
+
+    fn repeats(&self) -> Repeats {
+        self.repeats
+    }
+
+    fn remote(&mut self) -> Option<&mut dyn RemoteAccess> {
+        if self.rails[0].remote().is_some() { Some(self) } else { None }
+    }
+
+    fn close(&mut self) {
+        if self.closed {
+            return;
+        }
+        let start = Instant::now();
+        while !(self.settled() && self.is_acknowledged()) && start.elapsed() < LINGER {
+            self.next_tick = Some(start);
+            self.serve();
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        self.closed = true;
+        self.rails.iter_mut().for_each(|rail| rail.close());
+        self.striping.withdraw_all();
+    }
+}
+
+impl<T: Rail> Rails<T> {
+    /// Why a packet to the peer is not accepted.
+    #[inline]
+    fn refusal(&mut self, task: Task) -> Option<SendOutcome> {
+        match self.peer(task) {
+            Some(peer) if peer.is_up() && peer.flow.has_room() && !peer.flow.has_unsent() && !self.closed => {
+                None
+            }
+            _ => self.refusal_unless_room(task),
+        }
+    }
+
+    #[cold]
+    fn refusal_unless_room(&mut self, task: Task) -> Option<SendOutcome> {
+        if self.closed {
+            return Some(SendOutcome::Gone);
+        }
+        self.meet(task);
+        self.rails.iter_mut().for_each(|rail| rail.serve());
+        self.advance();
+        self.flush(task);
+        let peer = self.peer_mut(task)?;
+        match peer.state {
+            State::Up if peer.flow.has_room() && !peer.flow.has_unsent() => None,
+            State::Up => {
+                peer.no_room = true;
+                self.look_after(task);
+                Some(SendOutcome::NoRoom)
+            }
+            State::Awaited(_) => Some(SendOutcome::NoRoom),
+            State::Closed | State::Dead(_) | State::Parted => Some(SendOutcome::Gone),
+        }
+    }
+
+    /// Whether all peers have acknowledged everything.
+    fn is_acknowledged(&self) -> bool {
+        let waits = |peer: &Peer| peer.is_up() && peer.flow.unacknowledged() != 0;
+        !self.active.iter().filter_map(|task| self.peer(*task)).any(waits)
+    }
+
+    /// Offers a packet to one rail.
+    fn transmit(&mut self, rail: usize, task: Task, number: u32, kept: &Kept) -> SendOutcome {
+        let Some(peer) = self.peers[task as usize].as_deref_mut() else { return SendOutcome::Gone };
+        let accepted = peer.acknowledge();
+        let inbound = kept.parcel.inbound(0);
+        let session = peer.session;
+        let head = Head { kind: kept.kind, number, accepted, session, head_len: inbound.head_len as u8 };
+        let packet = Outgoing {
+            head: &head.encode(),
+            first: Piece { ptr: inbound.head, len: inbound.head_len + inbound.body_len },
+            second: Piece::EMPTY.into(),
+            copy_limit: usize::MAX,
+        };
+        // SAFETY: the parcel has its head and body one behind the other; the packet is copied by the call.
+        unsafe { self.rails[rail].try_send(task, &packet) }
+    }
+
+    /// Sends what is to be sent to a peer: first what was lost with a rail, then the transport's own packets.
+    pub(super) fn flush(&mut self, task: Task) {
+        loop {
+            let home = self.home(task);
+            let Some(peer) = self.peers[task as usize].as_deref_mut().filter(|peer| peer.is_up()) else {
+                return;
+            };
+            if !peer.flow.has_unsent() {
+                if !peer.flow.has_room() {
+                    return;
+                }
+                let Some(kept) = peer.backlog.pop_front() else { return };
+                peer.flow.push(kept, None);
+            }
+            let Some(rail) = peer.agreement.live_from(home) else { return };
+            let Some((number, kept)) = peer.flow.take_unsent() else { return };
+            let sent = self.transmit(rail, task, number, &kept);
+            if let Some(peer) = self.peers[task as usize].as_deref_mut() {
+                peer.flow.put_back(number, kept, (sent == SendOutcome::Sent).then_some(rail));
+            }
+            match sent {
+                SendOutcome::Sent | SendOutcome::Taken(_) => self.expect_acknowledgement(task),
+                SendOutcome::NoRoom => return,
+                SendOutcome::Gone => self.note_lost(rail, task),
+            }
+        }
+    }
+
+    /// Sends a packet of the transport's own, as soon as there is room.
+    pub(super) fn send_control(&mut self, task: Task, kind: Kind, body: &[u8]) {
+        let first = Piece { ptr: body.as_ptr(), len: body.len() };
+        let packet = Outgoing { head: &[], first, second: Piece::EMPTY.into(), copy_limit: usize::MAX };
+        // SAFETY: the body is readable.
+        let parcel = unsafe { Parcel::gather(self.me, &packet, self.spare.pop().unwrap_or_default()) };
+        let peer = self.meet(task);
+        if peer.is_up() {
+            peer.backlog.push_back(Kept { kind, parcel });
+            self.flush(task);
+            self.look_after(task);
+        }
+    }
+
+    /// The next packet of any rail.
+    fn next_inbound(&mut self) -> Option<(usize, Inbound)> {
+        let count = self.rails.len();
+        for _ in 0..count {
+            let rail = self.turn;
+            self.turn = if rail + 1 == count { 0 } else { rail + 1 };
+            if let Some(inbound) = self.rails[rail].recv() {
+                return Some((rail, inbound));
+            }
+        }
+        None
+    }
+
+    /// A packet has arrived on a rail: it is handed out, or it was for the transport itself, is kept or dropped. After one that is
+    /// handed out, those that had arrived before their turn are to be delivered.
+    fn take(&mut self, rail: usize, inbound: Inbound) -> Option<Inbound> {
+        // SAFETY: the head is readable until the packet is released.
+        let head = Head::decode(unsafe { std::slice::from_raw_parts(inbound.head, inbound.head_len) });
+        let src = inbound.src;
+        let valid = head.filter(|head| {
+            usize::from(head.head_len) <= inbound.body_len
+                && head.head_len % 8 == 0
+                && inbound.head_len == HEAD
+        });
+        let Some(head) = valid.filter(|_| (src as usize) < self.peers.len()) else {
+            self.rails[rail].release(inbound);
+            return None;
+        };
+        let peer = self.meet(src);
+        // What a peer has sent before it has closed or died arrives.
+        if matches!(peer.state, State::Parted | State::Awaited(_)) {
+            self.rails[rail].release(inbound);
+            return None;
+        }
+        (peer.theirs, peer.touched) = (head.session, true);
+        self.note_accepted(src, head.accepted);
+        let own_head = usize::from(head.head_len);
+        let own = Inbound {
+            src,
+            head: inbound.body,
+            head_len: own_head,
+            body: inbound.body.wrapping_add(own_head),
+            body_len: inbound.body_len - own_head,
+            token: 0,
+        };
+        let peer = self.peers[src as usize].as_deref_mut()?;
+        let arrival = peer.flow.arrived(head.number);
+        self.owe_acknowledgement(src);
+        match arrival {
+            Arrival::Next => {}
+            Arrival::Duplicate => {
+                self.repeats.duplicates += 1;
+                // Its sender may have missed the acknowledgement.
+                self.look_after(src);
+                self.rails[rail].release(inbound);
+                return None;
+            }
+            Arrival::Early => {
+                let kept = self.keep(head.kind, &own);
+                if let Some(peer) = self.peer_mut(src) {
+                    peer.flow.keep(head.number, kept);
+                }
+                self.rails[rail].release(inbound);
+                return None;
+            }
+        }
+        let held = self.peer(src).is_some_and(|peer| peer.held);
+        if head.kind != Kind::Packet || held {
+            let kept = self.keep(head.kind, &own);
+            self.rails[rail].release(inbound);
+            self.deliver(src, kept);
+            self.deliver_early(src);
+            return None;
+        }
+        self.note_progress(src);
+        self.out = Some(Out::Rail(rail, inbound));
+        Some(own)
+    }
+
+    /// Copies a packet that is not handed out in place.
+    fn keep(&mut self, kind: Kind, packet: &Inbound) -> Kept {
+        let words = self.spare.pop().unwrap_or_default();
+        // SAFETY: the packet was not released yet.
+        let parcel = unsafe {
+            let head = std::slice::from_raw_parts(packet.head, packet.head_len);
+            let first = Piece { ptr: packet.body, len: packet.body_len };
+            let packet_out = Outgoing { head, first, second: Piece::EMPTY.into(), copy_limit: usize::MAX };
+            Parcel::gather(packet.src, &packet_out, words)
+        };
+        Kept { kind, parcel }
+    }
+
+    /// A packet that was kept has been accepted.
+    fn deliver(&mut self, src: Task, kept: Kept) {
+        if kept.kind != Kind::Packet {
+            let body = kept.parcel.inbound(0);
+            // SAFETY: the parcel lives.
+            let body = unsafe { std::slice::from_raw_parts(body.body, body.body_len) };
+            self.note_control(src, kept.kind, body);
+            self.recycle(kept.parcel);
+            return;
+        }
+        let Self { peers, ready, .. } = self;
+        match peers[src as usize].as_deref_mut() {
+            Some(peer) if peer.held => peer.aside.push_back(kept.parcel),
+            _ => ready.push_back(kept.parcel),
+        }
+    }
+
+    /// The packets that had arrived before their turn.
+    fn deliver_early(&mut self, src: Task) {
+        while let Some(kept) = self.peer_mut(src).and_then(|peer| peer.flow.take_early()) {
+            self.deliver(src, kept);
+        }
+    }
+
+    /// Takes note of what has arrived, also while a packet is handed out: data is kept for later.
+    pub(super) fn take_in(&mut self) {
+        if self.out.is_some() {
+            return;
+        }
+        while self.ready.len() < SPARE
+            && let Some((rail, inbound)) = self.next_inbound()
+        {
+            if let Some(packet) = self.take(rail, inbound) {
+                let (src, kept) = (packet.src, self.keep(Kind::Packet, &packet));
+                self.release(packet);
+                self.ready.push_back(kept.parcel);
+                self.deliver_early(src);
+            }
+        }
+    }
+
+    #[inline]
+    fn note_progress(&mut self, task: Task) {
+        if let Some(peer) = self.peer_mut(task) {
+            peer.progress += 1;
+        }
+    }
+
+    pub(super) fn recycle(&mut self, parcel: Parcel) {
+        if self.spare.len() < SPARE {
+            self.spare.push(parcel.into_words());
+        }
+    }
+}

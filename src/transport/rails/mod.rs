@@ -1,0 +1,217 @@
+//! Several transports of one task that reach the same peers: bulk data is striped over them, and one that fails is replaced by the
+//! others, without a packet lost or delivered twice.
+//!
+//! It is built only for a job with several rails; `docs/design/0015-rails.md` explains it. [`flow`] has the packets of each
+//! peer, [`agreement`] which rails both sides use, [`striping`] the accesses; none of them has a clock or a socket. [`LinkState`]
+//! follows the kernel's view of the interfaces.
+
+mod agreement;
+mod endpoint;
+mod failover;
+mod flow;
+mod link_state;
+mod peer;
+mod remote;
+mod striping;
+mod wakeup;
+
+use super::parcel::Parcel;
+use super::{HEAD_MAX, Inbound, Limits, MIN_BODY, Repeats, Task, Transport};
+use crate::abi::LAPI_ERR_CSS_LOAD_FAILED;
+use crate::error::{Error, Result};
+use crate::wire::rails::{Keys, NOTE, RAILS};
+use flow::WINDOW;
+use peer::Peer;
+use rustix::event::epoll;
+use std::collections::VecDeque;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+use striping::Striping;
+
+pub use link_state::LinkState;
+
+/// What has happened on a rail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RailEvent {
+    /// A note has arrived.
+    Note(Task, [u8; NOTE]),
+    /// The state of the peer on this rail has changed: it has closed, or cannot be reached any more.
+    Lost(Task),
+    /// The process of the peer has ended.
+    Ended(Task),
+}
+
+/// A transport that can be one of several rails.
+pub trait Rail: Transport {
+    /// It is one of several from now on: it names its events.
+    fn become_rail(&mut self);
+
+    /// Sends a note, outside of any connection: it may arrive twice, and is lost when the connection is cut. Whether there was
+    /// room for it, and a way.
+    fn send_note(&mut self, peer: Task, note: &[u8; NOTE]) -> bool;
+
+    /// The next event; each is named once. An event wakes a thread that sleeps.
+    fn event(&mut self) -> Option<RailEvent>;
+
+    /// Parts from the peer at once ([`super::Peers::part`]) and cuts the connection: when both sides have done that, no byte
+    /// that was under way before is placed.
+    fn leave(&mut self, peer: Task);
+}
+
+/// The state of the rails' links.
+pub trait Links: Send {
+    /// Which links are up, bit by bit, when that may have changed since the last call.
+    fn poll(&mut self) -> Option<u8>;
+
+    /// Becomes readable when [`Self::poll`] should be called.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+}
+
+/// How often links are looked at by a thread that does not sleep.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
+
+/// Epochs with this bit are generations of a rail.
+pub const OF_RAIL: u64 = 1 << 63;
+
+/// A packet that is kept: the packet's own head and body.
+struct Kept {
+    kind: crate::wire::rails::Kind,
+    parcel: Parcel,
+}
+
+/// The packet that was handed out.
+enum Out {
+    /// It is in place.
+    Rail(usize, Inbound),
+    Kept(Parcel),
+}
+
+// SAFETY: the addresses belong to the rail that has the packet, which is in the same object.
+unsafe impl Send for Out {}
+
+/// Several rails of one task.
+pub struct Rails<T> {
+    rails: Vec<T>,
+    me: Task,
+    limits: Limits,
+    peers: Vec<Option<Box<Peer>>>,
+    /// The rail that is asked for a packet first.
+    turn: usize,
+    out: Option<Out>,
+    /// Packets that were accepted and kept, in order.
+    ready: VecDeque<Parcel>,
+    /// Peers that have rejoined and were not named yet.
+    back: VecDeque<(Task, u64)>,
+    /// Peers for which something is to be done at some time.
+    active: Vec<Task>,
+    next_tick: Option<Instant>,
+    /// The part of it for which a thread is to wake.
+    pressing: Option<Instant>,
+    start: Instant,
+    links: Box<dyn Links>,
+    next_look: Instant,
+    /// The links that are up.
+    up: u8,
+    striping: Striping,
+    repeats: Repeats,
+    spare: Vec<Vec<u64>>,
+    /// Something that a sleeper waits for has happened since the task was last armed.
+    noted: bool,
+    armed: bool,
+    closed: bool,
+    /// The links' descriptor is watched by `epoll`.
+    watching: bool,
+    epoll: OwnedFd,
+    /// Names of the rails, for messages; empty: without messages.
+    names: Vec<String>,
+}
+
+impl<T: Rail> Rails<T> {
+    /// The rails of task `me`, each of which reaches all of the `tasks` tasks. With `names`, the failure and the return of a rail
+    /// are logged.
+    ///
+    /// # Errors
+    /// `LAPI_ERR_CSS_LOAD_FAILED`: the system has no descriptor left.
+    pub fn new(
+        mut rails: Vec<T>,
+        me: Task,
+        tasks: u32,
+        links: Box<dyn Links>,
+        names: Vec<String>,
+    ) -> Result<Self> {
+        assert!((1..=RAILS).contains(&rails.len()), "{} rails", rails.len());
+        let failed = |reason: rustix::io::Errno| {
+            Error::new(LAPI_ERR_CSS_LOAD_FAILED, format!("no descriptor to wait for several rails: {reason}"))
+        };
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(failed)?;
+        for rail in &mut rails {
+            rail.become_rail();
+            epoll::add(&epoll, rail.event_fd(), epoll::EventData::new_u64(0), epoll::EventFlags::IN)
+                .map_err(failed)?;
+        }
+        let some_peer = u32::from(me == 0 && tasks > 1);
+        let longest = rails.iter().map(|rail| rail.limits(some_peer).max_body).min().unwrap_or_default();
+        let max_body = longest - HEAD_MAX;
+        assert!(
+            max_body >= MIN_BODY.max(Keys::LONGEST),
+            "packets of {longest} bytes are too short for a rail"
+        );
+        let window = WINDOW as usize;
+        let limits = Limits { max_body, ordered: true, window, receive_buffer: window * max_body };
+        let start = Instant::now();
+        Ok(Self {
+            me,
+            limits,
+            peers: std::iter::repeat_with(|| None).take(tasks as usize).collect(),
+            turn: 0,
+            out: None,
+            ready: VecDeque::new(),
+            back: VecDeque::new(),
+            active: Vec::new(),
+            next_tick: None,
+            pressing: None,
+            start,
+            links,
+            next_look: start,
+            up: u8::MAX,
+            striping: Striping::new(rails.len()),
+            repeats: Repeats::default(),
+            spare: Vec::new(),
+            noted: false,
+            armed: false,
+            closed: false,
+            watching: false,
+            epoll,
+            names,
+            rails,
+        })
+    }
+
+    /// Packets have bodies of up to this number of bytes at most.
+    pub fn limit_body(&mut self, most: usize) {
+        self.limits.max_body = self.limits.max_body.min(most);
+    }
+
+    fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+}
+
+impl<T> Rails<T> {
+    #[inline]
+    fn peer(&self, task: Task) -> Option<&Peer> {
+        self.peers.get(task as usize)?.as_deref()
+    }
+
+    #[inline]
+    fn peer_mut(&mut self, task: Task) -> Option<&mut Peer> {
+        self.peers.get_mut(task as usize)?.as_deref_mut()
+    }
+}
+
+#[cfg(test)]
+mod simulation;
+#[cfg(test)]
+mod tests;

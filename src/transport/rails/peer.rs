@@ -1,0 +1,254 @@
+//! The peers: state, parting and rejoining.
+
+use super::agreement::Agreement;
+use super::flow::{Flow, WINDOW};
+use super::{Kept, OF_RAIL, Rail, Rails};
+use crate::base::random::random;
+use crate::error::Result;
+use crate::transport::parcel::Parcel;
+use crate::transport::{ConnectionView, Endpoint, Key, PeerState, Peers, Task};
+use crate::wire::rails::RAILS;
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+/// What this task has of one peer.
+pub(super) struct Peer {
+    pub(super) state: State,
+    pub(super) flow: Flow<Kept>,
+    pub(super) agreement: Agreement,
+    /// Names this task's side of the connection, and the peer's as far as it is known (0 otherwise).
+    pub(super) session: u32,
+    pub(super) theirs: u32,
+    /// Packets of the transport's own that have no number yet.
+    pub(super) backlog: VecDeque<Kept>,
+    /// Nothing is taken from it now. What was accepted meanwhile is in `aside`, and not acknowledged.
+    pub(super) held: bool,
+    pub(super) aside: VecDeque<Parcel>,
+    /// A packet found no room.
+    pub(super) no_room: bool,
+    pub(super) progress: u64,
+    /// Packets that it has taken and that are not in `progress` yet.
+    pub(super) taken: u32,
+    /// Something was sent to it or came from it.
+    pub(super) touched: bool,
+    /// It is among those that are looked at from time to time.
+    pub(super) active: bool,
+    /// When the peer was last asked to acknowledge, or did.
+    pub(super) asked: Duration,
+    /// Memory that is registered for the peer: by number, the keys on all rails.
+    pub(super) registrations: BTreeMap<u64, [Option<(u32, Key)>; RAILS]>,
+    pub(super) next_registration: u64,
+    /// Memory that the peer has registered for this task, and how many registrations of it are known.
+    pub(super) keys: BTreeMap<u64, [Option<(u32, Key)>; RAILS]>,
+    pub(super) known_keys: u64,
+}
+
+/// The state of the connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Up,
+    /// It has ended LAPI.
+    Closed,
+    /// It has died or cannot be reached: why.
+    Dead(String),
+    /// This task has parted from it.
+    Parted,
+    /// It may rejoin; it is sent this epoch.
+    Awaited(u64),
+}
+
+impl Peer {
+    pub(super) fn new(rails: usize, live: bool, now: Duration) -> Self {
+        Self {
+            state: State::Up,
+            flow: Flow::default(),
+            agreement: Agreement::new(rails, live, now),
+            session: u32::from_ne_bytes(random()) | 1,
+            theirs: 0,
+            backlog: VecDeque::new(),
+            held: false,
+            aside: VecDeque::new(),
+            no_room: false,
+            progress: 0,
+            taken: 0,
+            touched: false,
+            active: false,
+            asked: now,
+            registrations: BTreeMap::new(),
+            next_registration: 0,
+            keys: BTreeMap::new(),
+            known_keys: 0,
+        }
+    }
+
+    #[inline]
+    pub(super) fn is_up(&self) -> bool {
+        self.state == State::Up
+    }
+}
+
+impl<T: Rail> Peers for Rails<T> {
+    fn state(&self, peer: Task) -> PeerState {
+        match self.peer(peer).map(|peer| &peer.state) {
+            None | Some(State::Up | State::Awaited(_)) => PeerState::Up,
+            Some(State::Closed) => PeerState::Closed,
+            Some(State::Dead(_) | State::Parted) => PeerState::Dead,
+        }
+    }
+
+    fn absence(&self, task: Task) -> Option<String> {
+        let peer = self.peer(task)?;
+        match &peer.state {
+            State::Up if peer.agreement.live_from(0).is_none() => {
+                Some("cannot be reached: no rail works".to_owned())
+            }
+            State::Up => None,
+            State::Closed => Some("has ended LAPI".to_owned()),
+            State::Dead(why) => Some(why.clone()),
+            State::Parted => Some("has left the job".to_owned()),
+            State::Awaited(_) => Some("has not rejoined yet".to_owned()),
+        }
+    }
+
+    fn connect(&mut self, task: Task) {
+        if task != self.me && !self.closed && self.meet(task).is_up() {
+            self.rails.iter_mut().for_each(|rail| rail.connect(task));
+            self.advance();
+        }
+    }
+
+    fn progress(&self, task: Task) -> u64 {
+        self.peer(task).map_or(0, |peer| peer.progress)
+    }
+
+    fn kick(&self, task: Task) {
+        let home = self.home(task);
+        let rail = self.peer(task).and_then(|peer| peer.agreement.live_from(home));
+        self.rails[rail.unwrap_or(home)].kick(task);
+    }
+
+    fn set_polling(&mut self, polling: bool, now: u64) {
+        self.rails.iter_mut().for_each(|rail| rail.set_polling(polling, now));
+    }
+
+    fn polls(&self, peer: Task) -> bool {
+        self.rails[0].polls(peer)
+    }
+
+    fn view(&self, task: Task) -> Option<ConnectionView> {
+        let peer = self.peer(task)?;
+        Some(ConnectionView {
+            in_flight: peer.flow.unacknowledged() as u64,
+            window: WINDOW.into(),
+            no_room: peer.no_room,
+            asleep: false,
+            arrived: !peer.aside.is_empty(),
+        })
+    }
+
+    fn part(&mut self, task: Task) {
+        if task == self.me {
+            return;
+        }
+        self.recall(task);
+        self.rails.iter_mut().for_each(|rail| rail.part(task));
+        self.ready.retain(|parcel| parcel.src != task);
+        self.back.retain(|(back, _)| *back != task);
+        let progress = self.progress(task);
+        let peer = Peer::new(self.rails.len(), false, self.now());
+        let peer = Peer { state: State::Parted, progress, ..peer };
+        self.peers[task as usize] = Some(Box::new(peer));
+    }
+
+    fn rejoin(&mut self, task: Task, epoch: u64) -> Result<()> {
+        if task == self.me {
+            return Ok(());
+        }
+        self.part(task);
+        for rail in &mut self.rails {
+            rail.rejoin(task, epoch)?;
+        }
+        if let Some(peer) = self.peer_mut(task) {
+            peer.state = State::Awaited(epoch);
+        }
+        Ok(())
+    }
+
+    fn rejoined(&mut self) -> Option<(Task, u64)> {
+        if self.back.is_empty() {
+            self.advance();
+        }
+        self.back.pop_front()
+    }
+}
+
+impl<T: Rail> Rails<T> {
+    /// The rail that packets to the peer use while it is live: both sides choose the same one, and pairs of tasks different ones.
+    #[inline]
+    pub(super) fn home(&self, task: Task) -> usize {
+        (self.me as usize + task as usize) % self.rails.len()
+    }
+
+    /// The peer, from first contact on: all rails count as live, but those whose link is down.
+    pub(super) fn meet(&mut self, task: Task) -> &mut Peer {
+        if self.peers[task as usize].is_none() {
+            let peer = Peer::new(self.rails.len(), true, self.now());
+            self.peers[task as usize] = Some(Box::new(peer));
+            if self.up & self.all() != self.all() {
+                self.look_after(task);
+            }
+        }
+        // It was entered above, if it was not there.
+        self.peers[task as usize].get_or_insert_with(|| Box::new(Peer::new(1, true, Duration::ZERO)))
+    }
+
+    /// A rail reports that the peer has rejoined.
+    pub(super) fn note_rejoined(&mut self, rail: usize, task: Task, epoch: u64) {
+        let now = self.now();
+        let count = self.rails.len();
+        let peer = self.meet(task);
+        let of_rail = epoch & OF_RAIL != 0;
+        match peer.state.clone() {
+            State::Up if of_rail => {
+                peer.agreement.joined(rail, (epoch & !OF_RAIL) as u32);
+                self.note_joined(rail, task);
+            }
+            // A rail of before, whose other end does not know yet that this task has parted.
+            State::Awaited(own) if of_rail => {
+                self.rails[rail].part(task);
+                let _ = self.rails[rail].rejoin(task, own);
+            }
+            State::Awaited(_) => {
+                peer.state = State::Up;
+                peer.agreement.joined(rail, 0);
+                peer.agreement.met(now);
+                self.back.push_back((task, epoch));
+                self.note_joined(rail, task);
+            }
+            State::Up if peer.agreement.is_joining_first(rail) => {
+                peer.agreement.joined(rail, 0);
+                self.note_joined(rail, task);
+            }
+            State::Up if !peer.touched => {
+                // A task that rejoins the job, and this one has not had contact with it before.
+                let active = peer.active;
+                *peer = Peer { active, ..Peer::new(count, false, now) };
+                peer.agreement.joined(rail, 0);
+                peer.agreement.met(now);
+                self.back.push_back((task, epoch));
+                self.note_joined(rail, task);
+            }
+            State::Up => self.fail(rail, task, super::agreement::Why::Slow),
+            State::Closed | State::Dead(_) | State::Parted => {}
+        }
+    }
+
+    /// Packets may go over the rail.
+    fn note_joined(&mut self, _rail: usize, task: Task) {
+        self.noted = true;
+        if let Some(peer) = self.peer_mut(task) {
+            peer.touched = true;
+        }
+        self.look_after(task);
+    }
+}

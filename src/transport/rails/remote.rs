@@ -1,0 +1,214 @@
+//! Reads and writes of peers' memory over the rails.
+//!
+//! A registration has a key on each rail. Its own key is the number of the registration, and the session of its owner: the keys of
+//! the rails follow in a packet ([`Keys`]), which comes before each packet that can name the registration.
+
+use super::peer::Peer;
+use super::striping::Usable;
+use super::{Rail, Rails};
+use crate::transport::{Access, AccessId, Copy, Key, Piece, Reach, RemoteAccess, Started, Task};
+use crate::wire::rails::{Keys, Kind, RAILS};
+use rustix::io::Errno;
+use std::io;
+
+impl<T: Rail> RemoteAccess for Rails<T> {
+    fn reach(&mut self, peer: Task) -> Reach {
+        if peer == self.me || self.closed {
+            return Reach::None;
+        }
+        self.rails[0].remote().map_or(Reach::None, |remote| remote.reach(peer))
+    }
+
+    unsafe fn register(&mut self, task: Task, memory: Piece, access: Access) -> io::Result<Key> {
+        if self.closed {
+            return Err(Errno::SHUTDOWN.into());
+        }
+        let peer = self.meet(task);
+        if !peer.is_up() {
+            return Err(Errno::NOTCONN.into());
+        }
+        let agreement = peer.agreement.clone();
+        let mut keys = [None; RAILS];
+        let mut refusal = io::Error::from(Errno::HOSTUNREACH);
+        for (at, rail) in self.rails.iter_mut().enumerate().filter(|(at, _)| agreement.is_live(*at)) {
+            let Some(remote) = rail.remote() else { continue };
+            // SAFETY: the caller's promise; the registration is withdrawn on all rails.
+            match unsafe { remote.register(task, memory, access) } {
+                Ok(key) => keys[at] = Some((agreement.generation(at), key)),
+                Err(why) => refusal = why,
+            }
+        }
+        if keys.iter().all(Option::is_none) {
+            return Err(refusal);
+        }
+        let peer = self.meet(task);
+        let id = peer.next_registration;
+        peer.next_registration += 1;
+        peer.registrations.insert(id, keys);
+        let key = key_of(id, peer.session);
+        self.send_control(task, Kind::Keys, &Keys { id, rails: keys }.encode());
+        Ok(key)
+    }
+
+    fn deregister(&mut self, task: Task, key: Key) {
+        let Self { peers, rails, .. } = self;
+        let Some(peer) = peers[task as usize].as_deref_mut() else { return };
+        if key != key_of(key.key, peer.session) {
+            return;
+        }
+        let Some(keys) = peer.registrations.remove(&key.key) else { return };
+        for (at, key) in keys.into_iter().enumerate() {
+            // A rail that was left has withdrawn it.
+            let present = |(generation, _): &(u32, Key)| {
+                peer.agreement.is_live(at) && peer.agreement.generation(at) == *generation
+            };
+            if let Some((_, key)) = key.filter(present)
+                && let Some(remote) = rails[at].remote()
+            {
+                remote.deregister(task, key);
+            }
+        }
+        self.send_control(task, Kind::Withdrawn, &key.key.to_le_bytes());
+    }
+
+    unsafe fn start(
+        &mut self,
+        access: Access,
+        task: Task,
+        key: Option<Key>,
+        copies: &[Copy],
+    ) -> io::Result<Started> {
+        let keyed = self.reach(task) == Reach::Keyed;
+        if self.closed || !self.meet(task).is_up() {
+            return Err(Errno::SRCH.into());
+        }
+        let mut id = None;
+        if keyed {
+            let key = key.ok_or_else(|| io::Error::from(Errno::ACCESS))?;
+            if !self.meet(task).may_have(key) {
+                return Err(Errno::ACCESS.into());
+            }
+            id = Some(key.key);
+        }
+        if copies.iter().all(|copy| copy.len == 0) {
+            return Ok(Started::Done);
+        }
+        let access = self.striping.add(access, task, id, copies);
+        self.advance_accesses();
+        Ok(Started::Pending(access))
+    }
+
+    fn poll(&mut self) -> Option<(AccessId, io::Result<()>)> {
+        if !self.striping.has_reports() && self.striping.is_busy() {
+            // The keys may be on their way.
+            self.take_in();
+            self.advance();
+        }
+        self.striping.next_report()
+    }
+
+    fn count_fetched(&mut self, peer: Task, bytes: u64) {
+        if let Some(remote) = self.rails[0].remote() {
+            remote.count_fetched(peer, bytes);
+        }
+    }
+
+    fn fetched(&mut self) -> u64 {
+        self.rails[0].remote().map_or(0, |remote| remote.fetched())
+    }
+}
+
+/// The key of a registration. Its second word tells it from what is no key, and from those of other connections.
+fn key_of(id: u64, session: u32) -> Key {
+    let check = id.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    Key { key: id, offset: u64::from(session) | check << 32 }
+}
+
+impl Peer {
+    /// Whether the peer may have made this key: one that was withdrawn is not among them.
+    fn may_have(&self, key: Key) -> bool {
+        let session = if self.theirs == 0 { key.offset as u32 } else { self.theirs };
+        key == key_of(key.key, session) && (key.key >= self.known_keys || self.keys.contains_key(&key.key))
+    }
+
+    /// The rails over which memory with this number can be reached.
+    fn usable(&self, key: Option<u64>, rails: usize) -> Usable {
+        let live = (0..rails).filter(|&rail| self.agreement.is_live(rail));
+        let Some(id) = key else {
+            let live = live.fold(0, |bits, rail| bits | 1 << rail);
+            return if live == 0 { Usable::Later } else { Usable::Now(live) };
+        };
+        match self.keys.get(&id) {
+            // A key of another generation was withdrawn, or is not valid before the rail is joined here, too.
+            Some(keys) => {
+                let valid = |rail: &usize| {
+                    keys[*rail].is_some_and(|(generation, _)| generation == self.agreement.generation(*rail))
+                };
+                Usable::Now(live.filter(valid).fold(0, |bits, rail| bits | 1 << rail))
+            }
+            None if id >= self.known_keys => Usable::Later,
+            None => Usable::Now(0),
+        }
+    }
+}
+
+impl<T: Rail> Rails<T> {
+    /// A packet of the transport's own has arrived, in order.
+    #[cold]
+    pub(super) fn note_control(&mut self, task: Task, kind: Kind, body: &[u8]) {
+        let Some(peer) = self.peer_mut(task) else { return };
+        match kind {
+            Kind::Keys => {
+                if let Some(keys) = Keys::decode(body) {
+                    peer.keys.insert(keys.id, keys.rails);
+                    peer.known_keys = peer.known_keys.max(keys.id + 1);
+                }
+            }
+            Kind::Withdrawn => {
+                if let Some(id) = body.first_chunk() {
+                    peer.keys.remove(&u64::from_le_bytes(*id));
+                }
+            }
+            Kind::Packet => {}
+        }
+    }
+
+    /// Starts stripes while rails have room, and takes note of those that are over.
+    pub(super) fn advance_accesses(&mut self) {
+        let mut suspects = Vec::new();
+        for at in 0..self.rails.len() {
+            while let Some((id, outcome)) = self.rails[at].remote().and_then(|remote| remote.poll()) {
+                suspects.extend(self.striping.finished(at, id, outcome));
+            }
+        }
+        let Self { striping, rails, peers, .. } = self;
+        let count = rails.len();
+        let peer = |task: Task| peers[task as usize].as_deref();
+        let usable =
+            |task: Task, key: Option<u64>| peer(task).map_or(Usable::Now(0), |peer| peer.usable(key, count));
+        while let Some(start) = striping.next_start(usable) {
+            let key = start.key.and_then(|id| peer(start.peer)?.keys.get(&id)?[start.rail]);
+            let key = key.map(|(_, key)| key);
+            let copy = start.stripe.copy;
+            let outcome = match rails[start.rail].remote() {
+                // SAFETY: the promise of the caller of `start`, which holds until the access is reported or recalled.
+                Some(remote) => unsafe { remote.start(start.access, start.peer, key, &[copy]) },
+                None => Err(io::ErrorKind::Unsupported.into()),
+            };
+            match outcome {
+                Ok(Started::Pending(id)) => striping.started(start, id),
+                Ok(Started::Done) => suspects.extend(striping.ended(start, Ok(()))),
+                Err(why) => suspects.extend(striping.ended(start, Err(why))),
+            }
+        }
+        striping.report(|task, rail, generation| {
+            peer(task).is_none_or(|peer| peer.agreement.is_cut(rail, generation))
+        });
+        // They have refused what another rail has done.
+        for (task, refused) in suspects {
+            for rail in (0..count).filter(|rail| refused & 1 << rail != 0) {
+                self.fail(rail, task, super::agreement::Why::Failure);
+            }
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! Accesses to peers' memory over several rails: cut into stripes, each of which goes over one rail, and again over another one when
+//! that is lost. Without a clock or a socket.
+
+use crate::transport::{Access, AccessId, Copy, Task};
+use crate::wire::rails::RAILS;
+use rustix::io::Errno;
+use std::collections::VecDeque;
+use std::io;
+
+/// The longest stripe, in bytes.
+const STRIPE: usize = 256 << 10;
+
+/// Stripes under way on one rail, at most.
+const DEPTH: usize = 8;
+
+/// A part of an access.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stripe {
+    pub(super) copy: Copy,
+    /// The rails that have refused it, bit by bit.
+    refused: u8,
+}
+
+/// What is to be started on a rail.
+#[derive(Debug)]
+pub(super) struct Start {
+    pub(super) rail: usize,
+    pub(super) peer: Task,
+    pub(super) access: Access,
+    /// The number of the registration, where memory is reached by keys.
+    pub(super) key: Option<u64>,
+    pub(super) stripe: Stripe,
+    running: u64,
+}
+
+/// The rails that can make an access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Usable {
+    /// Not known yet, or none for a while.
+    Later,
+    /// These, bit by bit. None: it fails.
+    Now(u8),
+}
+
+struct Running {
+    id: u64,
+    peer: Task,
+    access: Access,
+    key: Option<u64>,
+    /// What is to be made.
+    stripes: VecDeque<Stripe>,
+    under_way: usize,
+    /// Lost rails, with their generation, on which stripes were under way: both sides must have left them before the report.
+    lost: Vec<(usize, u32)>,
+    failed: Option<io::Error>,
+    /// Why a rail has refused a stripe.
+    refusal: Option<io::Error>,
+}
+
+struct UnderWay {
+    rail: usize,
+    id: AccessId,
+    running: u64,
+    stripe: Stripe,
+}
+
+/// All accesses of a task.
+pub(super) struct Striping {
+    running: VecDeque<Running>,
+    under_way: Vec<UnderWay>,
+    load: [usize; RAILS],
+    done: VecDeque<(Task, AccessId, io::Result<()>)>,
+    next: u64,
+    rails: usize,
+}
+
+// SAFETY: the addresses are the program's; the code that starts an access promises that they are valid for it.
+unsafe impl Send for Striping {}
+
+impl Striping {
+    pub(super) fn new(rails: usize) -> Self {
+        Self {
+            running: VecDeque::new(),
+            under_way: Vec::new(),
+            load: [0; RAILS],
+            done: VecDeque::new(),
+            next: 0,
+            rails,
+        }
+    }
+
+    /// Whether accesses are not over.
+    #[inline]
+    pub(super) fn is_busy(&self) -> bool {
+        !self.running.is_empty()
+    }
+
+    pub(super) fn has_reports(&self) -> bool {
+        !self.done.is_empty()
+    }
+
+    /// The next access that is over.
+    pub(super) fn next_report(&mut self) -> Option<(AccessId, io::Result<()>)> {
+        self.done.pop_front().map(|(_, id, outcome)| (id, outcome))
+    }
+
+    /// A new access.
+    pub(super) fn add(&mut self, access: Access, peer: Task, key: Option<u64>, copies: &[Copy]) -> AccessId {
+        let id = self.next;
+        self.next += 1;
+        let stripes = copies.iter().filter(|copy| copy.len != 0);
+        let stripes = stripes.map(|copy| Stripe { copy: *copy, refused: 0 }).collect();
+        self.running.push_back(Running {
+            id,
+            peer,
+            access,
+            key,
+            stripes,
+            under_way: 0,
+            lost: Vec::new(),
+            failed: None,
+            refusal: None,
+        });
+        AccessId(id)
+    }
+
+    /// The next stripe that can be started. `usable` says which rails can make an access to this peer by this key.
+    pub(super) fn next_start(&mut self, usable: impl Fn(Task, Option<u64>) -> Usable) -> Option<Start> {
+        let Self { running, load, rails, .. } = self;
+        for running in running.iter_mut() {
+            let Some(stripe) = running.stripes.front_mut() else { continue };
+            let Usable::Now(rails_now) = usable(running.peer, running.key) else { continue };
+            let rails_left = rails_now & !stripe.refused;
+            if rails_left == 0 {
+                let why = running.refusal.take().unwrap_or_else(|| Errno::HOSTUNREACH.into());
+                running.failed.get_or_insert(why);
+                running.stripes.clear();
+                continue;
+            }
+            let free = |rail: &usize| rails_left & 1 << *rail != 0 && load[*rail] < DEPTH;
+            let Some(rail) = (0..*rails).filter(free).min_by_key(|rail| load[*rail]) else { continue };
+            let copy = &mut stripe.copy;
+            let len = copy.len.min(STRIPE);
+            let start = Start {
+                rail,
+                peer: running.peer,
+                access: running.access,
+                key: running.key,
+                stripe: Stripe { copy: Copy { len, ..*copy }, refused: stripe.refused },
+                running: running.id,
+            };
+            copy.local = copy.local.wrapping_add(len);
+            copy.remote += len as u64;
+            copy.len -= len;
+            if copy.len == 0 {
+                running.stripes.pop_front();
+            }
+            running.under_way += 1;
+            load[rail] += 1;
+            return Some(start);
+        }
+        None
+    }
+
+    /// The rail has taken the stripe, and will report it under this name.
+    pub(super) fn started(&mut self, start: Start, id: AccessId) {
+        let Start { rail, stripe, running, .. } = start;
+        self.under_way.push(UnderWay { rail, id, running, stripe });
+    }
+
+    /// The rail has ended the stripe at once. Returns as [`Self::finished`].
+    pub(super) fn ended(&mut self, start: Start, outcome: io::Result<()>) -> Option<(Task, u8)> {
+        self.end(start.rail, start.running, start.stripe, outcome)
+    }
+
+    /// The rail reports a stripe. When it has succeeded after other rails had refused it: the peer, and these rails.
+    pub(super) fn finished(
+        &mut self,
+        rail: usize,
+        id: AccessId,
+        outcome: io::Result<()>,
+    ) -> Option<(Task, u8)> {
+        let at = self.under_way.iter().position(|under_way| (under_way.rail, under_way.id) == (rail, id))?;
+        let UnderWay { running, stripe, .. } = self.under_way.swap_remove(at);
+        self.end(rail, running, stripe, outcome)
+    }
+
+    fn end(
+        &mut self,
+        rail: usize,
+        running: u64,
+        mut stripe: Stripe,
+        outcome: io::Result<()>,
+    ) -> Option<(Task, u8)> {
+        self.load[rail] -= 1;
+        let running = self.running.iter_mut().find(|one| one.id == running)?;
+        running.under_way -= 1;
+        match outcome {
+            Ok(()) => (stripe.refused != 0).then_some((running.peer, stripe.refused)),
+            Err(why) => {
+                stripe.refused |= 1 << rail;
+                running.refusal = Some(why);
+                if running.failed.is_none() {
+                    running.stripes.push_front(stripe);
+                }
+                None
+            }
+        }
+    }
+
+    /// A rail to the peer was left: what was under way on it is to be made again.
+    pub(super) fn lose(&mut self, rail: usize, peer: Task, generation: u32) {
+        let Self { running, under_way, load, .. } = self;
+        under_way.retain(|one| {
+            let owner = running.iter_mut().find(|running| running.id == one.running);
+            let Some(owner) = owner.filter(|owner| one.rail == rail && owner.peer == peer) else {
+                return true;
+            };
+            load[rail] -= 1;
+            owner.under_way -= 1;
+            if owner.failed.is_none() {
+                owner.stripes.push_front(one.stripe);
+            }
+            if !owner.lost.contains(&(rail, generation)) {
+                owner.lost.push((rail, generation));
+            }
+            false
+        });
+    }
+
+    /// Moves what is over to the reports. `is_cut` says whether both sides have left this generation of a rail.
+    pub(super) fn report(&mut self, is_cut: impl Fn(Task, usize, u32) -> bool) {
+        let mut at = 0;
+        while let Some(running) = self.running.get_mut(at) {
+            let peer = running.peer;
+            let over = running.under_way == 0 && running.stripes.is_empty();
+            if over {
+                running.lost.retain(|(rail, generation)| !is_cut(peer, *rail, *generation));
+            }
+            if !over || !running.lost.is_empty() {
+                at += 1;
+            } else if let Some(running) = self.running.remove(at) {
+                self.done.push_back((peer, AccessId(running.id), running.failed.map_or(Ok(()), Err)));
+            }
+        }
+    }
+
+    /// Forgets the accesses to the peer.
+    pub(super) fn recall(&mut self, peer: Task) {
+        let Self { running, under_way, load, done, .. } = self;
+        under_way.retain(|one| {
+            let own = running.iter().any(|running| running.id == one.running && running.peer == peer);
+            load[one.rail] -= usize::from(own);
+            !own
+        });
+        running.retain(|running| running.peer != peer);
+        done.retain(|(of, ..)| *of != peer);
+    }
+
+    /// Forgets all accesses.
+    pub(super) fn withdraw_all(&mut self) {
+        *self = Self { next: self.next, ..Self::new(self.rails) };
+    }
+}

@@ -1,0 +1,403 @@
+//! Rails over transports in memory, whose links go down and come up.
+
+use super::{Links, Rail, RailEvent, Rails};
+use crate::base::rng::Rng;
+use crate::error::Result;
+use crate::transport::conformance::{self, Served, served};
+use crate::transport::mem::{self, MemOptions, MemTransport};
+use crate::transport::parcel::Parcel;
+use crate::transport::{
+    ConnectionView, Endpoint, Inbound, Limits, Outgoing, PeerState, Peers, Piece, RemoteAccess, SendOutcome,
+    Task, Ticket, Wakeup,
+};
+use crate::wire::rails::NOTE;
+use rustix::event::{EventfdFlags, eventfd};
+use std::collections::{BTreeSet, VecDeque};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// The links of all rails, the same for all tasks.
+struct Network {
+    up: AtomicU8,
+    /// By rail and task.
+    boxes: Vec<Vec<Mutex<Notes>>>,
+    events: Vec<OwnedFd>,
+    over: AtomicBool,
+}
+
+#[derive(Default)]
+struct Notes {
+    arrived: VecDeque<(Task, [u8; NOTE])>,
+    armed: bool,
+}
+
+impl Network {
+    fn set(&self, up: u8) {
+        self.up.store(up, Ordering::Release);
+        for event in &self.events {
+            rustix::io::write(event, &1_u64.to_ne_bytes()).expect("an event");
+        }
+    }
+}
+
+struct TestLinks {
+    network: Arc<Network>,
+    task: usize,
+}
+
+impl Links for TestLinks {
+    fn poll(&mut self) -> Option<u8> {
+        let _ = rustix::io::read(&self.network.events[self.task], &mut [0; 8]);
+        Some(self.network.up.load(Ordering::Acquire))
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.network.events[self.task].as_fd())
+    }
+}
+
+/// One task's end of one rail. While its link is down, what is sent stays here, and nothing is received.
+struct TestRail {
+    inner: MemTransport,
+    me: Task,
+    tasks: u32,
+    number: usize,
+    network: Arc<Network>,
+    limbo: VecDeque<(Task, Parcel)>,
+    lost: BTreeSet<Task>,
+    rng: Rng,
+}
+
+impl TestRail {
+    fn is_up(&self) -> bool {
+        self.network.up.load(Ordering::Acquire) & 1 << self.number != 0
+    }
+
+    fn empty_limbo(&mut self) {
+        while self.is_up()
+            && let Some((to, parcel)) = self.limbo.front()
+        {
+            let packet = parcel.inbound(0);
+            // SAFETY: the parcel lives.
+            let sent = unsafe {
+                let head = std::slice::from_raw_parts(packet.head, packet.head_len);
+                let first = Piece { ptr: packet.body, len: packet.body_len };
+                let out = Outgoing { head, first, second: Piece::EMPTY.into(), copy_limit: usize::MAX };
+                self.inner.try_send(*to, &out)
+            };
+            if sent == SendOutcome::NoRoom {
+                return;
+            }
+            self.limbo.pop_front();
+        }
+    }
+
+    fn notes(&self, task: Task) -> &Mutex<Notes> {
+        &self.network.boxes[self.number][task as usize]
+    }
+}
+
+impl Rail for TestRail {
+    fn become_rail(&mut self) {}
+
+    fn send_note(&mut self, peer: Task, note: &[u8; NOTE]) -> bool {
+        if !self.is_up() || self.rng.chance(0.1) {
+            return self.rng.chance(0.5);
+        }
+        let copies = 1 + self.rng.below(2);
+        let mut notes = self.notes(peer).lock().expect("a lock");
+        for _ in 0..copies {
+            notes.arrived.push_back((self.me, *note));
+        }
+        if notes.armed {
+            self.inner.kick(peer);
+        }
+        true
+    }
+
+    fn event(&mut self) -> Option<RailEvent> {
+        for peer in (0..self.tasks).filter(|peer| *peer != self.me) {
+            let away = matches!(self.inner.state(peer), PeerState::Closed | PeerState::Dead);
+            if !away {
+                self.lost.remove(&peer);
+            } else if self.lost.insert(peer) {
+                return Some(RailEvent::Lost(peer));
+            }
+        }
+        if !self.is_up() {
+            return None;
+        }
+        let (src, note) = self.notes(self.me).lock().expect("a lock").arrived.pop_front()?;
+        Some(RailEvent::Note(src, note))
+    }
+
+    fn leave(&mut self, peer: Task) {
+        self.part(peer);
+    }
+}
+
+impl Endpoint for TestRail {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn limits(&self, peer: Task) -> Limits {
+        self.inner.limits(peer)
+    }
+
+    unsafe fn try_send(&mut self, peer: Task, packet: &Outgoing<'_>) -> SendOutcome {
+        self.empty_limbo();
+        if self.limbo.is_empty() && self.is_up() || self.inner.state(peer) != PeerState::Up {
+            // SAFETY: the caller's promise.
+            return unsafe { self.inner.try_send(peer, packet) };
+        }
+        if self.limbo.len() > 100 {
+            return SendOutcome::NoRoom;
+        }
+        // SAFETY: the caller's promise.
+        self.limbo.push_back((peer, unsafe { Parcel::gather(self.me, packet, Vec::new()) }));
+        SendOutcome::Sent
+    }
+
+    fn completed(&mut self) -> Option<Ticket> {
+        self.inner.completed()
+    }
+
+    fn recall(&mut self, peer: Task) {
+        self.inner.recall(peer);
+    }
+
+    fn recv(&mut self) -> Option<Inbound> {
+        self.empty_limbo();
+        if self.is_up() { self.inner.recv() } else { None }
+    }
+
+    fn hold(&mut self, peer: Task, held: bool) {
+        self.inner.hold(peer, held);
+    }
+
+    fn release(&mut self, packet: Inbound) {
+        self.inner.release(packet);
+    }
+
+    fn keeps_time(&self) -> bool {
+        true
+    }
+
+    fn due(&self) -> Option<Instant> {
+        (!self.limbo.is_empty()).then(|| Instant::now() + Duration::from_millis(1))
+    }
+
+    fn serve(&mut self) {
+        self.empty_limbo();
+        self.inner.serve();
+    }
+
+    fn settled(&self) -> bool {
+        self.limbo.is_empty() && self.inner.settled()
+    }
+
+    fn remote(&mut self) -> Option<&mut dyn RemoteAccess> {
+        self.inner.remote()
+    }
+
+    fn close(&mut self) {
+        self.empty_limbo();
+        self.inner.close();
+    }
+}
+
+impl Wakeup for TestRail {
+    fn arm(&mut self) -> bool {
+        self.empty_limbo();
+        let mut notes = self.network.boxes[self.number][self.me as usize].lock().expect("a lock");
+        if self.is_up() && !notes.arrived.is_empty() {
+            return false;
+        }
+        notes.armed = self.inner.arm();
+        notes.armed
+    }
+
+    fn disarm(&mut self) {
+        self.notes(self.me).lock().expect("a lock").armed = false;
+        self.inner.disarm();
+    }
+
+    fn event_fd(&self) -> BorrowedFd<'_> {
+        self.inner.event_fd()
+    }
+
+    fn wake(&self) {
+        self.inner.wake();
+    }
+}
+
+impl Peers for TestRail {
+    fn state(&self, peer: Task) -> PeerState {
+        self.inner.state(peer)
+    }
+
+    fn progress(&self, peer: Task) -> u64 {
+        self.inner.progress(peer)
+    }
+
+    fn kick(&self, peer: Task) {
+        self.inner.kick(peer);
+    }
+
+    fn set_polling(&mut self, polling: bool, now: u64) {
+        self.inner.set_polling(polling, now);
+    }
+
+    fn polls(&self, peer: Task) -> bool {
+        self.inner.polls(peer)
+    }
+
+    fn view(&self, peer: Task) -> Option<ConnectionView> {
+        self.inner.view(peer)
+    }
+
+    fn part(&mut self, peer: Task) {
+        self.limbo.retain(|(to, _)| *to != peer);
+        self.inner.part(peer);
+        self.lost.insert(peer);
+    }
+
+    fn rejoin(&mut self, peer: Task, epoch: u64) -> Result<()> {
+        self.limbo.retain(|(to, _)| *to != peer);
+        self.lost.remove(&peer);
+        self.inner.rejoin(peer, epoch)
+    }
+
+    fn rejoined(&mut self) -> Option<(Task, u64)> {
+        if self.is_up() { self.inner.rejoined() } else { None }
+    }
+}
+
+/// Takes links down and up while it lives.
+struct Weather {
+    network: Arc<Network>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for Weather {
+    fn drop(&mut self) {
+        self.network.over.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A task, and what ends with it.
+type End = Served<Rails<TestRail>>;
+
+/// `rails` rails between `tasks` tasks.
+fn network(tasks: u32, rails: usize, options: MemOptions) -> (Vec<End>, Arc<Network>) {
+    let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+    let network = Arc::new(Network {
+        up: AtomicU8::new(u8::MAX),
+        boxes: (0..rails).map(|_| (0..tasks).map(|_| Mutex::default()).collect()).collect(),
+        events: (0..tasks).map(|_| eventfd(0, flags).expect("an event descriptor")).collect(),
+        over: AtomicBool::new(false),
+    });
+    let mut ends: Vec<Vec<TestRail>> = (0..tasks).map(|_| Vec::new()).collect();
+    for number in 0..rails {
+        for (task, inner) in mem::network(tasks, options).into_iter().enumerate() {
+            ends[task].push(TestRail {
+                inner,
+                me: task as Task,
+                tasks,
+                number,
+                network: network.clone(),
+                limbo: VecDeque::new(),
+                lost: BTreeSet::new(),
+                rng: Rng::stream(number as u64, task as u64),
+            });
+        }
+    }
+    let joined = ends.into_iter().enumerate().map(|(task, rails)| {
+        let links = Box::new(TestLinks { network: network.clone(), task });
+        Rails::new(rails, task as Task, tasks, links, Vec::new()).expect("rails")
+    });
+    (served(joined.collect()), network)
+}
+
+fn calm(tasks: u32, rails: usize, options: MemOptions) -> Vec<End> {
+    network(tasks, rails, options).0
+}
+
+/// The links of `changing` go down and come up as the seed decides, one at a time.
+fn weather(network: &Arc<Network>, changing: u8, seed: u64) -> Weather {
+    let own = network.clone();
+    let mut rng = Rng::new(seed);
+    let thread = std::thread::spawn(move || {
+        while !own.over.load(Ordering::Acquire) {
+            let rail = rng.below(8);
+            if changing & 1 << rail != 0 {
+                own.set(!(1 << rail));
+                std::thread::sleep(Duration::from_micros(200 + rng.below(3_000)));
+            }
+            own.set(u8::MAX);
+            std::thread::sleep(Duration::from_micros(200 + rng.below(6_000)));
+        }
+        own.set(u8::MAX);
+    });
+    Weather { network: network.clone(), thread: Some(thread) }
+}
+
+#[test]
+fn conforms() {
+    let plain = MemOptions { remote: true, ..MemOptions::default() };
+    conformance::suite(|tasks| calm(tasks, 2, plain));
+}
+
+#[test]
+fn conforms_when_rails_report_later() {
+    let later = MemOptions { remote: true, take: true, pending: true, ..MemOptions::default() };
+    conformance::suite(|tasks| calm(tasks, 3, MemOptions { capacity: 2, lose: 31, ..later }));
+}
+
+#[test]
+fn conforms_with_keys() {
+    for pending in [false, true] {
+        let keyed = MemOptions { remote: true, keyed: true, pending, ..MemOptions::default() };
+        conformance::checks_keys(|tasks| calm(tasks, 2, keyed));
+    }
+    let keyed = MemOptions { remote: true, keyed: true, pending: true, ..MemOptions::default() };
+    conformance::suite(|tasks| calm(tasks, 8, keyed));
+}
+
+/// The links of `changing` fail all the time.
+fn conforms_while_links_fail(rails: usize, changing: u8, options: MemOptions, seed: u64) {
+    println!("seed {seed}");
+    let made = Mutex::new(None);
+    conformance::disturbed(|tasks| {
+        let (ends, network) = network(tasks, rails, options);
+        *made.lock().expect("a lock") = Some(weather(&network, changing, seed));
+        ends
+    });
+}
+
+#[test]
+fn conforms_while_a_link_fails() {
+    let plain = MemOptions { remote: true, pending: true, ..MemOptions::default() };
+    conforms_while_links_fail(2, 0b10, plain, 1);
+}
+
+#[test]
+fn conforms_while_all_links_fail() {
+    let plain = MemOptions { remote: true, pending: true, ..MemOptions::default() };
+    conforms_while_links_fail(2, 0b11, plain, 2);
+    conforms_while_links_fail(3, 0b111, plain, 3);
+}
+
+/// One rail is stable: an access needs the keys of one at least.
+#[test]
+fn conforms_with_keys_while_a_link_fails() {
+    let keyed = MemOptions { remote: true, keyed: true, pending: true, ..MemOptions::default() };
+    conforms_while_links_fail(2, 0b10, keyed, 4);
+}

@@ -1,0 +1,114 @@
+//! Jobs with several rails between two hosts: bulk data is striped over them, and links that go down and come up lose nothing.
+
+#[expect(dead_code, reason = "every job here has rails")]
+mod ltest;
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use ltest::{job, passed};
+use openlapi_tests::{Hosts, Job, Launcher, Layout, has_fabric, on_network, skipped};
+
+/// Two hosts with this number of links, or a loud end of the test.
+fn hosts(what: &str, rails: usize) -> Option<Hosts> {
+    if !has_fabric() {
+        skipped(what, "libfabric.so.1 is not installed");
+        return None;
+    }
+    if Launcher::Hydra.command().is_none() && Launcher::OpenMpi.command().is_none() {
+        skipped(what, "neither mpiexec.hydra nor mpirun is installed");
+        return None;
+    }
+    if on_network(what, "the test chooses the transport itself") {
+        return None;
+    }
+    Hosts::with(Layout { hosts: 2, rails, own_tmp: false }).map_err(|why| skipped(what, &why)).ok()
+}
+
+/// The job of this many tasks, half of them on each host, with the variables of chapter 14.
+fn with_rails(hosts: &Hosts, tasks: usize, job: Job) -> Job {
+    let job = job.env("LAPI_FABRIC_PROVIDER", "tcp;ofi_rxm").env("MP_INFOLEVEL", "2");
+    let job = job.env("MP_USE_BULK_XFER", "yes").env("MP_BULK_MIN_MSG_SIZE", "65536");
+    hosts.place(tasks, job.env("MP_EUIDEVICE", "sn_all").env("MP_INSTANCES", "2").deadline(180))
+}
+
+/// The bytes that a host has sent over a rail.
+fn sent(hosts: &Hosts, host: usize, rail: usize) -> u64 {
+    let file = format!("/sys/class/net/rail{rail}/statistics/tx_bytes");
+    let outcome = hosts.inside(host, Job::direct("cat").arg(file)).run();
+    outcome.ok().stdout.trim().parse().expect("a number of bytes")
+}
+
+#[test]
+fn bulk_data_is_striped_over_all_rails() {
+    let Some(hosts) = hosts("striping", 2) else { return };
+    let outcome = with_rails(&hosts, 2, job("rails/load", 2, "2 3000000")).run();
+    passed(&outcome, 2);
+    for text in ["2 rails: ", "rail0 (10.77.0.0/24)", "rail1 (10.77.1.0/24)"] {
+        outcome.says(text);
+    }
+    for (host, rail) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+        let bytes = sent(&hosts, host, rail);
+        assert!(bytes > 1_000_000, "host {host} has sent {bytes} bytes over rail {rail}\n{outcome}");
+    }
+    assert!(hosts.are_empty(), "left behind: {:?}", hosts.processes());
+}
+
+#[test]
+fn links_go_down_and_come_up_under_load() {
+    for tasks in [2, 4] {
+        let Some(hosts) = hosts("links that fail under load", 2) else { return };
+        let mut running = with_rails(&hosts, tasks, job("rails/load", tasks, "8 3000000")).start();
+        running.lines(1);
+        for (host, rail) in [(1, 1), (0, 0), (1, 0), (0, 1), (0, 1), (1, 0)] {
+            sleep(Duration::from_millis(300));
+            hosts.set_link(host, rail, false);
+            sleep(Duration::from_millis(600));
+            hosts.set_link(host, rail, true);
+        }
+        let outcome = running.wait();
+        passed(&outcome, tasks);
+        for text in ["the link of rail rail0", "the link of rail rail1", "is down", "is up again"] {
+            outcome.says(text);
+        }
+        assert!(hosts.are_empty(), "left behind: {:?}", hosts.processes());
+    }
+}
+
+/// A link that stays down from the middle of the job on: the rest goes over the other one.
+#[test]
+fn a_link_stays_down() {
+    let Some(hosts) = hosts("a link that stays down", 2) else { return };
+    let mut running = with_rails(&hosts, 2, job("rails/load", 2, "3 3000000")).start();
+    running.lines(1);
+    hosts.set_link(1, 1, false);
+    passed(&running.wait(), 2);
+}
+
+#[test]
+fn attention_messages_say_when_there_is_no_failover() {
+    let Some(hosts) = hosts("attention messages about failover", 1) else { return };
+    let plain = || job("rails/load", 2, "0 1000").env("LAPI_FABRIC_PROVIDER", "tcp;ofi_rxm");
+    let speaking = || plain().env("MP_INFOLEVEL", "1").env("MP_INSTANCES", "2");
+    let outcome = hosts.place(2, speaking().env("MP_EUIDEVICE", "sn_all")).run();
+    passed(&outcome, 2);
+    outcome.says("attention: LAPI (485)");
+    let outcome = hosts.place(2, speaking().env("MP_EUIDEVICE", "rail0")).run();
+    passed(&outcome, 2);
+    outcome.says("attention: LAPI (490)");
+    let outcome = hosts.place(2, plain().env("MP_INFOLEVEL", "1")).run();
+    passed(&outcome, 2);
+    assert!(!outcome.stderr.contains("attention"), "{outcome}");
+}
+
+/// With one rail there is nothing to fall back on: what waits ends as for any task that is silent.
+#[test]
+fn the_only_link_stays_down() {
+    let Some(hosts) = hosts("the loss of the only link", 2) else { return };
+    // The launcher uses the first link.
+    let job = job("rails/cut", 2, "").env("LAPI_FABRIC_PROVIDER", "tcp;ofi_rxm").env("MP_EUIDEVICE", "rail1");
+    let mut running = hosts.place(2, job.deadline(120)).start();
+    running.lines(2);
+    hosts.set_link(1, 1, false);
+    passed(&running.wait(), 2);
+}
