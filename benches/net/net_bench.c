@@ -115,7 +115,7 @@ static void figure(const struct pattern *p, size_t size, double budget_us)
 
 int main(int argc, char **argv)
 {
-    static const size_t sizes[] = {8, 64, 512, 4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB};
+    static const size_t sizes[] = {8, 64, 512, 4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB};
     double budget_us = 20000;
     const char *only = "";
     size_t size = 0;

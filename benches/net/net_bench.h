@@ -15,7 +15,7 @@
 
 #define KIB 1024ul
 #define MIB (1024ul * 1024ul)
-#define LARGEST (4 * MIB)
+#define LARGEST (16 * MIB)
 /* Messages on their way, and bytes: the smaller one holds. */
 #define WINDOW 16
 #define WINDOW_BYTES (16 * MIB)
