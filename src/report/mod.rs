@@ -1,6 +1,9 @@
 //! What each thread of a context waits for, for a user who asks why nothing moves: a snapshot of each context, rendered by `text`.
 //! A job without reports pays nothing for it.
 
+mod look;
+mod message;
+mod process;
 mod text;
 pub mod thread;
 
