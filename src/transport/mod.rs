@@ -91,6 +91,8 @@ pub struct Inbound {
 pub struct Limits {
     /// The longest body of one packet, in bytes.
     pub max_body: usize,
+    /// The longest body of a packet between whatever tasks of the job: the same for all of them, at most `max_body`.
+    pub job_body: usize,
     /// Packets from the peer arrive in the order in which they were sent.
     pub ordered: bool,
     /// Packets that can be on their way to the peer at a time.

@@ -126,11 +126,12 @@ impl Core {
     /// A core that moves nothing yet.
     pub fn new(options: Options, transport: Box<dyn Transport>) -> Self {
         let (me, tasks) = (options.me, options.tasks);
-        // A message that is one packet is one for the peer that takes the shortest ones, too; long ones are cut for their peer. A
+        // A message that is one packet is one between any two tasks of the job, too; long ones are cut for their peer. A
         // job of one task sends none.
         let others = (0..tasks).filter(|&peer| peer != me || tasks == 1);
-        let bodies = others.map(|peer| transport.limits(peer).max_body);
-        let (shortest, longest) = (bodies.clone().min().unwrap_or(0), bodies.max().unwrap_or(0));
+        let limits = others.map(|peer| transport.limits(peer));
+        let shortest = limits.clone().map(|limits| limits.job_body).min().unwrap_or(0);
+        let longest = limits.map(|limits| limits.max_body).max().unwrap_or(0);
         let mut outbox = Outbox::new(tasks, shortest);
         if longest > shortest {
             let body = |peer| if peer == me { shortest } else { transport.limits(peer).max_body };

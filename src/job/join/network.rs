@@ -93,14 +93,14 @@ pub(super) fn open(place: &Place<'_>) -> Result<Joined> {
     let near = if shares { Some(shared_memory::open(place, here, Some(&secret))?) } else { None };
     let transport = match far.pop() {
         Some(mut one) if far.is_empty() => {
-            one.limit_body(most);
+            one.limit_job_body(most);
             join(one, near, reached)?
         }
         last => {
             far.extend(last);
             let (states, names) = rails::links(place, links);
             let mut far = Rails::new(far, identity.task, identity.tasks, states, names)?;
-            far.limit_body(most);
+            far.limit_job_body(most);
             join(far, near, reached)?
         }
     };

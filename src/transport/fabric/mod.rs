@@ -269,8 +269,13 @@ impl FabricTransport {
             .map_err(descriptor)?;
         let window = WINDOW as usize;
         let max_body = longest - FRAME - HEAD_MAX;
-        let limits =
-            Limits { max_body, ordered: device.info().ordered(), window, receive_buffer: window * max_body };
+        let limits = Limits {
+            max_body,
+            job_body: max_body,
+            ordered: device.info().ordered(),
+            window,
+            receive_buffer: window * max_body,
+        };
         // A tag that is never 0 and that the tags of rejoining tasks avoid: they are odd.
         let first_tag = ((secret ^ secret >> 32) as u32) << 1 | 1 << 31;
         Ok(Self {
@@ -316,9 +321,9 @@ impl FabricTransport {
         })
     }
 
-    /// Sends no packet with a body of more than `most` bytes: less than the provider carries.
-    pub fn limit_body(&mut self, most: usize) {
-        self.limits.max_body = self.limits.max_body.min(most);
+    /// Between some tasks of the job packets have bodies of at most `most` bytes.
+    pub fn limit_job_body(&mut self, most: usize) {
+        self.limits.job_body = self.limits.job_body.min(most);
     }
 }
 

@@ -15,7 +15,13 @@ impl Endpoint for MemTransport {
 
     fn limits(&self, _peer: Task) -> Limits {
         let MemOptions { max_body, capacity, .. } = self.network.options;
-        Limits { max_body, ordered: true, window: capacity, receive_buffer: capacity * max_body }
+        Limits {
+            max_body,
+            job_body: max_body,
+            ordered: true,
+            window: capacity,
+            receive_buffer: capacity * max_body,
+        }
     }
 
     unsafe fn try_send(&mut self, peer: Task, packet: &Outgoing<'_>) -> SendOutcome {

@@ -159,7 +159,8 @@ impl<T: Rail> Rails<T> {
             "packets of {longest} bytes are too short for a rail"
         );
         let window = WINDOW as usize;
-        let limits = Limits { max_body, ordered: true, window, receive_buffer: window * max_body };
+        let limits =
+            Limits { max_body, job_body: max_body, ordered: true, window, receive_buffer: window * max_body };
         let start = Instant::now();
         Ok(Self {
             me,
@@ -189,9 +190,9 @@ impl<T: Rail> Rails<T> {
         })
     }
 
-    /// Packets have bodies of up to this number of bytes at most.
-    pub fn limit_body(&mut self, most: usize) {
-        self.limits.max_body = self.limits.max_body.min(most);
+    /// Between some tasks of the job packets have bodies of at most `most` bytes.
+    pub fn limit_job_body(&mut self, most: usize) {
+        self.limits.job_body = self.limits.job_body.min(most);
     }
 
     fn now(&self) -> Duration {

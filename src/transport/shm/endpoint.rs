@@ -15,7 +15,13 @@ impl Endpoint for ShmTransport {
 
     fn limits(&self, _peer: Task) -> Limits {
         let max_body = segment::longest_body(self.geometry);
-        Limits { max_body, ordered: true, window: self.geometry.slots, receive_buffer: self.geometry.bytes() }
+        Limits {
+            max_body,
+            job_body: max_body,
+            ordered: true,
+            window: self.geometry.slots,
+            receive_buffer: self.geometry.bytes(),
+        }
     }
 
     #[inline]
