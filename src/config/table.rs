@@ -299,7 +299,7 @@ pub const VARIABLES: &[Variable] = &[
     launcher(
         "LAPI_JOB_FD",
         TEXT,
-        "poe: the file in which tasks count their openings of LAPI, and its inode.",
+        "poe: the file in which tasks count their openings of LAPI and exchange addresses, and its inode.",
     ),
     launcher("LAPI_REPORT_FD", TEXT, "poe: the socket for reports, and its inode."),
     Variable {
