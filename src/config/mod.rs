@@ -47,6 +47,8 @@ pub struct Config {
     pub fabric_provider: Option<String>,
     /// Which of its domains (`LAPI_FABRIC_DOMAIN`).
     pub fabric_domain: Option<String>,
+    /// Threads are not woken by the network, and look once a millisecond (`LAPI_FABRIC_WAIT`).
+    pub fabric_polls: bool,
     /// Whether tasks on one machine use shared memory (`LAPI_USE_SHM`).
     pub use_shm: UseShm,
     /// Whether DGSPs are verified when they are registered (`LAPI_VERIFY_DGSP`), as it stood at `LAPI_Init`. A
@@ -222,6 +224,7 @@ impl Config {
             euidevice: given(env, "MP_EUIDEVICE"),
             fabric_provider: given(env, "LAPI_FABRIC_PROVIDER"),
             fabric_domain: given(env, "LAPI_FABRIC_DOMAIN"),
+            fabric_polls: value::word(env, "LAPI_FABRIC_WAIT")? == "poll",
             use_shm: match value::word(env, "LAPI_USE_SHM")? {
                 "no" => UseShm::No,
                 "only" => UseShm::Only,

@@ -126,6 +126,13 @@ pub const VARIABLES: &[Variable] = &[
     ),
     var("LAPI_FABRIC_DOMAIN", "The domain of the provider to use.", "", Kind::Text, LAPI_ERR_CSS_LOAD_FAILED),
     var(
+        "LAPI_FABRIC_WAIT",
+        "Whether waiting threads sleep until the network wakes them, or look once a millisecond.",
+        "sleep",
+        Kind::Word(&["sleep", "poll"]),
+        LAPI_ERR_CSS_LOAD_FAILED,
+    ),
+    var(
         "LAPI_USE_SHM",
         "Whether tasks on one machine use shared memory; with `only`, nothing else will do.",
         "yes",

@@ -25,6 +25,7 @@ fn defaults() {
             euidevice: None,
             fabric_provider: None,
             fabric_domain: None,
+            fabric_polls: false,
             use_shm: UseShm::Yes,
             verify_dgsp: false,
             bulk_min_msg_size: 150 * 1024,

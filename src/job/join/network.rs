@@ -137,6 +137,7 @@ pub fn wishes(config: &Config, one_machine: bool) -> Wishes {
             .or_else(|| config.euidevice.clone().filter(|device| is_named(device))),
         one_machine,
         rails: rails::wish(config),
+        polls: config.fabric_polls,
     }
 }
 

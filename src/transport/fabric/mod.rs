@@ -133,7 +133,8 @@ impl Fabric {
         let provider = info.provider();
         let refused = |(what, errno): (&str, Errno)| failed(format!("{provider}: {what}: {}", errno.text()));
         let longest = longest(&info);
-        let device = Device::open(info, BUFFERS + SENDS + CHUNKS, longest).map_err(refused)?;
+        let device =
+            Device::open(info, BUFFERS + SENDS + CHUNKS, longest, !settings.wishes.polls).map_err(refused)?;
         let name = device.name().map_err(|errno| refused(("fi_getname", errno)))?;
         let published = publish(&device, &name);
         let (settings, choice) = (settings.clone(), choice.clone());

@@ -11,6 +11,8 @@ pub struct Wishes {
     pub provider: Option<String>,
     /// The domain, as libfabric names it: a network interface such as `eth0`, or a card such as `mlx5_0`.
     pub domain: Option<String>,
+    /// Nothing wakes a thread that sleeps: it looks when it is due. Messages take less time then with some providers.
+    pub polls: bool,
     /// All tasks are on one machine: what reaches no other machine will do.
     pub one_machine: bool,
     /// How many rails.

@@ -4,8 +4,9 @@
 mod network;
 
 use crate::transport::conformance;
+use crate::transport::fabric::Wishes;
 use crate::transport::faults::{FaultPlan, Faulty};
-use network::network;
+use network::{network, network_as, wish};
 
 /// Whether the provider is there; says so loudly when it is not.
 fn is_there(provider: &str) -> bool {
@@ -25,6 +26,14 @@ fn conforms_on(provider: &str) {
 #[test]
 fn conforms_on_tcp() {
     conforms_on("tcp;ofi_rxm");
+}
+
+#[test]
+fn conforms_where_nothing_wakes_a_sleeper() {
+    if is_there("tcp;ofi_rxm") {
+        let wishes = Wishes { polls: true, ..wish("tcp;ofi_rxm") };
+        conformance::suite(|tasks| network_as(tasks, &wishes));
+    }
 }
 
 #[test]

@@ -120,8 +120,14 @@ fn close(object: *mut fi::fid) {
 }
 
 impl Device {
-    /// Opens an endpoint that can have `slots` operations under way, and receives messages of up to `longest` bytes.
-    pub(super) fn open(mut info: Info, slots: usize, longest: usize) -> Result<Self, (&'static str, Errno)> {
+    /// Opens an endpoint that can have `slots` operations under way, and receives messages of up to `longest` bytes. With `sleeps` it
+    /// has a descriptor, where the provider allows it.
+    pub(super) fn open(
+        mut info: Info,
+        slots: usize,
+        longest: usize,
+        sleeps: bool,
+    ) -> Result<Self, (&'static str, Errno)> {
         // SAFETY: the element is ours; only what is granted is asked for.
         unsafe {
             let order = info.sending().msg_order & u64::from(fi::FI_ORDER_SAS);
@@ -147,11 +153,11 @@ impl Device {
             wait: None,
             next_key: 0,
         };
-        device.open_all(longest)?;
+        device.open_all(longest, sleeps)?;
         Ok(device)
     }
 
-    fn open_all(&mut self, longest: usize) -> Result<(), (&'static str, Errno)> {
+    fn open_all(&mut self, longest: usize, sleeps: bool) -> Result<(), (&'static str, Errno)> {
         let named = |name: &'static str| move |errno: Errno| (name, errno);
         let raw = self.info.raw.as_ptr();
         // SAFETY: all objects are opened in the order that the man pages ask for, from one element of fi_getinfo.
@@ -166,9 +172,9 @@ impl Device {
             checked(calls::av_open(self.domain, &raw mut av, &raw mut self.av))
                 .map_err(named("fi_av_open"))?;
 
-            self.open_queue(fi::FI_WAIT_FD)
-                .or_else(|_| self.open_queue(fi::FI_WAIT_NONE))
-                .map_err(named("fi_cq_open"))?;
+            let descriptor =
+                if sleeps { self.open_queue(fi::FI_WAIT_FD) } else { Err(Errno(fi::FI_ENOSYS as c_int)) };
+            descriptor.or_else(|_| self.open_queue(fi::FI_WAIT_NONE)).map_err(named("fi_cq_open"))?;
 
             checked(calls::endpoint(self.domain, raw, &raw mut self.ep)).map_err(named("fi_endpoint"))?;
             let ep = self.ep.cast::<fi::fid>();

@@ -93,7 +93,8 @@ fn bare_pair(provider: &str) -> [Bare; 2] {
     [0, 1].map(|_| {
         let (info, _) = provider::choose(&wishes, SHORTER).expect("the provider");
         let longest = longest(&info);
-        let device = Device::open(info, BUFFERS, longest).map_err(|(what, _)| what).expect("an endpoint");
+        let device =
+            Device::open(info, BUFFERS, longest, true).map_err(|(what, _)| what).expect("an endpoint");
         let mut bare = Bare { device, buffer: vec![0; 1 << 20], slot: 0 };
         bare.post();
         bare

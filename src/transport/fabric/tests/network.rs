@@ -17,15 +17,27 @@ impl Directory for Published {
 
 /// The endpoints of `tasks` tasks, and what they publish.
 pub(super) fn open(tasks: u32, provider: &str) -> Result<Vec<(Own, Vec<u8>)>> {
-    let wishes = Wishes { provider: Some(provider.into()), one_machine: true, ..Wishes::default() };
+    open_as(tasks, &wish(provider))
+}
+
+pub(super) fn wish(provider: &str) -> Wishes {
+    Wishes { provider: Some(provider.into()), one_machine: true, ..Wishes::default() }
+}
+
+fn open_as(tasks: u32, wishes: &Wishes) -> Result<Vec<(Own, Vec<u8>)>> {
     let open = |me| Fabric::open(FabricSettings { me, tasks, wishes: wishes.clone() });
     (0..tasks).map(open).collect()
 }
 
 /// Joined tasks that have had contact: each learns when another one ends.
 pub(super) fn network(tasks: u32, provider: &str) -> Vec<Served<FabricTransport>> {
+    network_as(tasks, &wish(provider))
+}
+
+/// The same with other wishes.
+pub(super) fn network_as(tasks: u32, wishes: &Wishes) -> Vec<Served<FabricTransport>> {
     let (own, published): (Vec<Own>, Vec<Vec<u8>>) =
-        open(tasks, provider).expect("endpoints").into_iter().unzip();
+        open_as(tasks, wishes).expect("endpoints").into_iter().unzip();
     let published = Arc::new(published);
     let mut ends: Vec<FabricTransport> = own
         .into_iter()
