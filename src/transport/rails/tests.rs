@@ -134,7 +134,7 @@ impl Rail for TestRail {
         Some(RailEvent::Note(src, note))
     }
 
-    fn leave(&mut self, peer: Task) {
+    fn leave(&mut self, peer: Task, _failed: bool) {
         self.part(peer);
     }
 }
