@@ -112,3 +112,20 @@ fn the_only_link_stays_down() {
     hosts.set_link(1, 1, false);
     passed(&running.wait(), 2);
 }
+
+/// Purge and resume: the connections of all rails are made again.
+#[test]
+fn tasks_part_and_rejoin() {
+    let Some(hosts) = hosts("recovery with several rails", 2) else { return };
+    passed(&with_rails(&hosts, 3, job("recovery/again", 3, "40 1")).run(), 3);
+}
+
+/// The death of a process is not the failure of a rail.
+#[test]
+fn the_death_of_a_task_is_reported() {
+    let Some(hosts) = hosts("a death with several rails", 2) else { return };
+    let job = job("failure/silence", 4, "killed").poe_arg("-on_death").poe_arg("continue");
+    let outcome = with_rails(&hosts, 4, job).run();
+    let said = outcome.exited(137).stdout.lines().filter(|line| line.contains("PASS")).count();
+    assert_eq!(said, 3, "{outcome}");
+}

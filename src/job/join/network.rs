@@ -253,15 +253,18 @@ fn agree(cards: &[Card]) -> Result<()> {
     }
 }
 
-/// A process takes the place of another one on its host: the tasks there watch each other.
+/// A process takes the place of another one on its host: the tasks there watch each other. It needs the same rails.
 fn same_host(exchange: &mut dyn Exchange, me: Task, card: &Card) -> Result<()> {
-    let before = exchange.lookup(me, CARD).ok().and_then(|bytes| Card::decode(&bytes));
-    match before.filter(|before| before.host != card.host) {
-        Some(before) => {
-            let detail =
-                format!("the task was on {}: it can be replaced on that host only", before.host_name);
-            Err(failed(detail))
-        }
+    let Some(before) = exchange.lookup(me, CARD).ok().and_then(|bytes| Card::decode(&bytes)) else {
+        return Ok(());
+    };
+    if before.host != card.host {
+        let detail = format!("the task was on {}: it can be replaced on that host only", before.host_name);
+        return Err(failed(detail));
+    }
+    let several = before.networks.len() > 1 && card.failure.is_empty();
+    match before.networks.iter().find(|network| several && !card.networks.contains(network)) {
+        Some(network) => Err(failed(format!("network {network} is down: the task had a rail there"))),
         None => Ok(()),
     }
 }

@@ -44,11 +44,13 @@ pub(super) fn wish(config: &Config) -> RailWish {
     if is_named(config) { RailWish::default() } else { RailWish { all_networks: on_all(config), each } }
 }
 
-/// The networks that all tasks have, in the order of task 0. With one or none, the tasks use their first endpoint.
+/// The networks that all tasks have, in one order for all of them. With one or none, the tasks use their first endpoint.
 pub(super) fn of_all(cards: &[Card]) -> Vec<String> {
     let Some(first) = cards.first() else { return Vec::new() };
     let everywhere = |network: &&String| cards.iter().all(|card| card.networks.contains(network));
-    first.networks.iter().filter(everywhere).cloned().collect()
+    let mut networks: Vec<String> = first.networks.iter().filter(everywhere).cloned().collect();
+    networks.sort_unstable();
+    networks
 }
 
 /// The endpoints of these networks, in their order; the others are closed.
@@ -223,7 +225,7 @@ mod tests {
 
     #[test]
     fn rails_are_the_networks_that_all_tasks_have() {
-        let cards = [card(&["a", "b", "c"]), card(&["c", "a"]), card(&["d", "c", "a"])];
+        let cards = [card(&["c", "b", "a"]), card(&["c", "a"]), card(&["d", "c", "a"])];
         assert_eq!(of_all(&cards), ["a", "c"]);
         let mut addresses = Addresses::new(cards.into(), Box::new(Nothing), 2).on("c");
         for task in 0..3 {

@@ -64,7 +64,7 @@ pub(crate) fn disturbed<T: Transport>(make: impl Fn(u32) -> Vec<T>) {
     changes_nothing_without_room(&make);
     events::disturbed(&make);
     remote::suite(&make);
-    storm::suite(&make);
+    storm::disturbed(&make);
 }
 
 fn says_what_it_is<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {

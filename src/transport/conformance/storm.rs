@@ -13,6 +13,13 @@ pub(super) fn suite<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     }
 }
 
+/// Less of it: with many tasks there is always something to be waited for.
+pub(super) fn disturbed<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
+    for (tasks, each) in [(2, 10_000), (4, 300)] {
+        storm(make(tasks), each);
+    }
+}
+
 fn storm<T: Transport>(mut ends: Vec<T>, each: u64) {
     let tasks = ends.len() as u32;
     in_threads(&mut ends, |task, end, failed| {

@@ -43,8 +43,10 @@ impl Rail for FabricTransport {
         self.rail.as_mut()?.events.pop_front()
     }
 
-    fn leave(&mut self, task: Task) {
-        self.disconnect(task);
+    fn leave(&mut self, task: Task, failed: bool) {
+        if !failed {
+            self.disconnect(task);
+        }
         self.cut(task);
         self.part(task);
     }

@@ -106,10 +106,14 @@ impl Agreement {
         self.rails[rail].generation
     }
 
+    /// Whether the rail was left because its provider has failed.
+    pub(super) fn has_rail_failed(&self, rail: usize) -> bool {
+        matches!(self.rails[rail].phase, Phase::Left { why: Why::Failure, .. })
+    }
+
     /// Whether all rails have failed, and that not by their links.
     pub(super) fn has_failed(&self) -> bool {
-        let failed = |rail: &Rail| matches!(rail.phase, Phase::Left { why: Why::Failure, .. });
-        self.own().iter().all(failed)
+        (0..self.count).all(|rail| self.has_rail_failed(rail))
     }
 
     /// Whether both have left this generation of the rail.

@@ -117,7 +117,8 @@ impl<T: Rail> Rails<T> {
     fn act(&mut self, task: Task, action: Action) {
         match action {
             Action::Leave(rail) => {
-                self.rails[rail].leave(task);
+                let failed = self.peer(task).is_some_and(|peer| peer.agreement.has_rail_failed(rail));
+                self.rails[rail].leave(task, failed);
                 let generation = self.peer(task).map_or(0, |peer| peer.agreement.generation(rail));
                 self.striping.lose(rail, task, generation);
                 let Some(peer) = self.peer_mut(task) else { return };

@@ -53,9 +53,9 @@ pub trait Rail: Transport {
     /// The next event; each is named once. An event wakes a thread that sleeps.
     fn event(&mut self) -> Option<RailEvent>;
 
-    /// Parts from the peer at once ([`super::Peers::part`]) and cuts the connection: when both sides have done that, no byte
-    /// that was under way before is placed.
-    fn leave(&mut self, peer: Task);
+    /// Parts from the peer at once ([`super::Peers::part`]) and, unless the connection has `failed` by itself, cuts it: when both
+    /// sides have done that, no byte that was under way before is placed. Other connections with the peer's host may be cut, too.
+    fn leave(&mut self, peer: Task, failed: bool);
 }
 
 /// The state of the rails' links.

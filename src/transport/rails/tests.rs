@@ -134,7 +134,7 @@ impl Rail for TestRail {
         Some(RailEvent::Note(src, note))
     }
 
-    fn leave(&mut self, peer: Task) {
+    fn leave(&mut self, peer: Task, _failed: bool) {
         self.part(peer);
     }
 }
@@ -342,7 +342,7 @@ fn weather(network: &Arc<Network>, changing: u8, seed: u64) -> Weather {
                 std::thread::sleep(Duration::from_micros(200 + rng.below(3_000)));
             }
             own.set(u8::MAX);
-            std::thread::sleep(Duration::from_micros(200 + rng.below(6_000)));
+            std::thread::sleep(Duration::from_micros(10_000 + rng.below(40_000)));
         }
         own.set(u8::MAX);
     });
