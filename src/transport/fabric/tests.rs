@@ -3,10 +3,16 @@
 
 mod network;
 
+use super::{Directory, FabricTransport, Own, Process, Wishes};
+use crate::error::Result;
 use crate::transport::conformance;
-use crate::transport::fabric::Wishes;
 use crate::transport::faults::{FaultPlan, Faulty};
-use network::{network, network_as, wish};
+use crate::transport::rails::{Rail, RailEvent};
+use crate::transport::{Endpoint, Peers, Task};
+use network::{Published, network, network_as, wish};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 /// Whether the provider is there; says so loudly when it is not.
 fn is_there(provider: &str) -> bool {
@@ -67,6 +73,53 @@ fn conforms_under_faults() {
     let plan = FaultPlan::rough(1);
     println!("{plan}");
     conformance::suite(|tasks| Faulty::join(network(tasks, "tcp;ofi_rxm"), &plan));
+}
+
+/// A directory whose launcher says when the last task has died.
+struct Launched(Published, Arc<AtomicBool>);
+
+impl Directory for Launched {
+    fn address_of(&mut self, peer: Task) -> Result<Vec<u8>> {
+        self.0.address_of(peer)
+    }
+
+    fn has_died(&mut self, peer: Task) -> bool {
+        peer as usize + 1 == self.0.0.len() && self.1.load(Ordering::Relaxed)
+    }
+}
+
+/// On a rail that was left nothing is heard of the peer; its process may die while all rails are left.
+#[test]
+fn a_death_that_the_launcher_knows_of_is_reported_by_a_rail_that_was_left() {
+    if !is_there("tcp;ofi_rxm") {
+        return;
+    }
+    let (own, published): (Vec<Own>, Vec<Vec<u8>>) =
+        network::open(2, "tcp;ofi_rxm").expect("endpoints").into_iter().unzip();
+    let (published, died) = (Arc::new(published), Arc::new(AtomicBool::new(false)));
+    let mut ends: Vec<FabricTransport> = own
+        .into_iter()
+        .map(|own| {
+            let directory = Launched(Published(published.clone()), died.clone());
+            let mut end = FabricTransport::new(own, 77, Box::new(directory)).expect("a transport");
+            end.become_rail();
+            end.watch_others(vec![0, 1], vec![Process::own(); 2]);
+            end
+        })
+        .collect();
+    ends[0].connect(1);
+    Rail::leave(&mut ends[0], 1, false);
+    while let Some(event) = ends[0].event() {
+        assert_ne!(event, RailEvent::Ended(1));
+    }
+    died.store(true, Ordering::Relaxed);
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let mut ended = false;
+    while !ended {
+        assert!(Instant::now() < deadline, "the death is not reported");
+        ends[0].serve();
+        ended = std::iter::from_fn(|| ends[0].event()).any(|event| event == RailEvent::Ended(1));
+    }
 }
 
 /// Latency of 8 bytes and bandwidth of long accesses, of this transport and of libfabric alone: `MEASURE_FABRIC=tcp;ofi_rxm`.

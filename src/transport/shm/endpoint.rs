@@ -5,7 +5,7 @@ use super::{Absent, ShmTransport, segment};
 use crate::base::ring::{Corrupt, Room};
 use crate::transport::{Endpoint, Inbound, Limits, Outgoing, Peers, RemoteAccess, SendOutcome, Task};
 
-/// Packets taken from one peer before the next one's turn.
+/// Packets taken before this task looks at what it does not poll, and from one peer before the next one's turn.
 const STREAK: u32 = 8;
 
 impl Endpoint for ShmTransport {
@@ -56,6 +56,7 @@ impl Endpoint for ShmTransport {
         if let Some(packet) = self.take() {
             return Some(packet);
         }
+        self.polled.streak = 0;
         self.forget_left();
         if self.arrivals.has_first_contacts() {
             self.fetch_first_contacts();
@@ -145,6 +146,7 @@ impl ShmTransport {
 
     /// What is done between packets under constant load too: no packet is in use here.
     fn end_streak(&mut self) {
+        self.polled.streak = 0;
         self.forget_left();
         if self.arrivals.has_first_contacts() {
             self.fetch_first_contacts();

@@ -41,8 +41,9 @@ impl Bounds {
 /// The peers whose rings are polled, and whose turn it is.
 pub(super) struct Polled {
     tasks: Vec<Task>,
-    /// The peer whose turn it is, by its place in `tasks`, which is 0 when there are none, and for how many packets it has had it.
+    /// The peer whose turn it is, by its place in `tasks`, which is 0 when there are none.
     turn: usize,
+    /// Packets that were taken, one after the other, since this task has last looked at what it does not poll.
     pub(super) streak: u32,
     /// How many peers are quiet.
     quiet: usize,
@@ -80,7 +81,6 @@ impl Polled {
     /// The next peer's turn.
     #[inline]
     pub(super) fn advance(&mut self) {
-        self.streak = 0;
         self.turn = if self.turn + 1 < self.tasks.len() { self.turn + 1 } else { 0 };
     }
 

@@ -164,6 +164,16 @@ impl FabricTransport {
     /// Probes a task of the next host.
     fn probe(&mut self, now: Instant) {
         let probed = self.watch.as_ref().and_then(|watch| watch.ring.probed());
+        if let Some(task) = probed.filter(|&task| self.directory.has_died(task)) {
+            // The launcher knows it, whether the peer can be reached or not.
+            if let Some(watch) = &mut self.watch {
+                let time = watch.now();
+                watch.ring.found_dead(task, time);
+                self.watch_changed = true;
+                self.follow_ring();
+            }
+            return;
+        }
         // What the endpoint has for it and cannot send yet shows that a connection exists: the task may be stopped.
         let posted = |slot| self.sends.get(slot).is_some_and(|send| send.posted);
         let blocked = probed.is_some_and(|task| self.sends.of(task).any(posted));
@@ -186,12 +196,7 @@ impl FabricTransport {
         probes.waits = since;
         let unreachable = since.is_some_and(|since| now - since > UNREACHABLE);
         let disconnected = unreachable && probes.answered && !blocked;
-        if self.directory.has_died(task) {
-            let time = watch.now();
-            watch.ring.found_dead(task, time);
-            self.watch_changed = true;
-            self.follow_ring();
-        } else if disconnected {
+        if disconnected {
             self.disconnected(task);
         } else if !unsent && probes.next <= now {
             probes.next = now + BETWEEN_PROBES;

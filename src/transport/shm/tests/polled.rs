@@ -111,6 +111,27 @@ fn a_quiet_peer_is_heard_under_constant_load() {
     assert!(heard);
 }
 
+/// Nor do peers that each send their next packet a little after the last one was taken: there is always a packet of one of them,
+/// and never a long streak of one.
+#[test]
+fn a_quiet_peer_is_heard_when_others_take_turns() {
+    let mut ends = after_a_packet_of_each(PEERS);
+    let polled = ends[0].polled.tasks().to_vec();
+    let quiet = (1..PEERS).find(|task| !polled.contains(task)).expect("a quiet peer");
+    let mut last = polled[0];
+    for &busy in &polled[1..] {
+        assert_eq!(send(&mut ends[busy as usize], 0, 1), SendOutcome::Sent);
+    }
+    assert_eq!(send(&mut ends[quiet as usize], 0, 7), SendOutcome::Sent);
+    let heard = (0..1000).any(|_| {
+        let (src, word) = take(&mut ends[0]).expect("a packet");
+        assert_eq!(send(&mut ends[last as usize], 0, 1), SendOutcome::Sent);
+        last = src;
+        (src, word) == (quiet, 7)
+    });
+    assert!(heard);
+}
+
 #[test]
 fn a_quiet_peer_may_be_held_and_may_leave() {
     let mut ends = after_a_packet_of_each(PEERS);

@@ -14,7 +14,7 @@ use rustix::process::{PidfdFlags, pidfd_open};
 use super::super::error::Error;
 use super::super::supervisor::Note;
 use super::link::{self, Connection};
-use super::mirror::LONGEST;
+use super::mirror::{LONGEST, put_end};
 
 /// How long the launcher may take to end after the tasks, and the tasks after it, and then once more after a signal.
 const GRACE: Duration = Duration::from_secs(5);
@@ -178,9 +178,10 @@ impl Hub {
         note.of_task(number).write(&mut self.socket)
     }
 
-    /// The connection to a task has ended, or is closed here.
+    /// The connection to a task has ended, or is closed here: the task ends, and the others do not hear of that from its machine.
     fn lose(&mut self, number: usize) {
         if self.tasks[number].take().is_some_and(|task| !task.ended) {
+            put_end(&mut self.changes, number);
             let _ = Note::Lost { task: number }.write(&mut self.socket);
         }
     }
@@ -209,4 +210,43 @@ fn patience(until: Option<Instant>) -> PollTimeout {
         let left = until.saturating_duration_since(Instant::now()) + Duration::from_millis(1);
         PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use openlapi::wire::board::Word;
+    use std::net::{TcpListener, TcpStream};
+
+    /// The ends of a connection.
+    fn connection() -> (Connection, Connection) {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+        let address = listener.local_addr().expect("it is bound");
+        let here = TcpStream::connect(address).expect("it listens");
+        (here, listener.accept().expect("it has connected").0)
+    }
+
+    #[test]
+    fn the_loss_of_a_task_is_passed_on_to_the_others() {
+        let (first, second) = (connection(), connection());
+        let (mut poe, socket) = UnixStream::pair().expect("sockets");
+        let tasks = [first.0, second.0].map(|stream| Some(Task { stream, ended: false })).into();
+        let (launcher, launcher_ended) = (nix::unistd::getpid(), None);
+        let mut hub = Hub { tasks, socket, launcher, launcher_ended, randomized: false, changes: Vec::new() };
+        let thread = thread::spawn(move || hub.pass());
+        drop(first.1);
+        let mut other = second.1;
+        other.set_read_timeout(Some(Duration::from_secs(20))).expect("a time");
+        let mut expected = Word::Ended.at(0).to_le_bytes().to_vec();
+        expected.extend([4_u32, 1].map(u32::to_le_bytes).concat());
+        let note = Note::read(&mut other).expect("a note comes");
+        assert_eq!(note, Note::Changes { length: expected.len() });
+        let mut changes = vec![0; expected.len()];
+        other.read_exact(&mut changes).expect("it follows");
+        assert_eq!(changes, expected);
+        drop(other);
+        assert_eq!(Note::read(&mut poe).expect("a note"), Note::Lost { task: 0 });
+        assert_eq!(Note::read(&mut poe).expect("a note"), Note::Lost { task: 1 });
+        thread.join().expect("it ends").expect("nothing fails");
+    }
 }

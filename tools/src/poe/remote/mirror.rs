@@ -25,17 +25,18 @@ pub(super) struct Mirror {
     bell: UnixDatagram,
     tasks: u32,
     task: u32,
-    /// The record and the heads of the cards of the task as they were sent last.
+    /// The record and the cards of the task, with their heads, as they were sent last. A process that takes the place of another one
+    /// may write a card that differs from the one before in its bytes alone.
     record: Vec<u8>,
-    heads: Vec<[u8; CARD_HEAD as usize]>,
+    cards: Vec<([u8; CARD_HEAD as usize], Vec<u8>)>,
 }
 
 impl Mirror {
     /// The file of `task`, which is full of zeros.
     pub(super) fn new(file: File, bell: UnixDatagram, tasks: usize, task: usize) -> Self {
         let (tasks, task) = (tasks as u32, task as u32);
-        let heads = cards_of(tasks, task).map(|_| Default::default()).collect();
-        Self { file, bell, tasks, task, record: vec![0; RECORD as usize], heads }
+        let cards = cards_of(tasks, task).map(|_| Default::default()).collect();
+        Self { file, bell, tasks, task, record: vec![0; RECORD as usize], cards }
     }
 
     /// What the task has written since the last call.
@@ -43,14 +44,15 @@ impl Mirror {
         // First the messages: what is written from now on has one of its own.
         while self.bell.recv(&mut [0; 8]).is_ok() {}
         let mut changes = Vec::new();
-        for (at, known) in cards_of(self.tasks, self.task).zip(&mut self.heads) {
-            if let Some((head, card)) = card(&self.file, at)?
-                && head != *known
+        for (at, known) in cards_of(self.tasks, self.task).zip(&mut self.cards) {
+            if let Some(found) = card(&self.file, at)?
+                && found != *known
             {
+                let (head, card) = &found;
                 put(&mut changes, at, &[0; CARD_HEAD as usize]);
-                put(&mut changes, at + CARD_HEAD, &card);
-                put(&mut changes, at, &head);
-                *known = head;
+                put(&mut changes, at + CARD_HEAD, card);
+                put(&mut changes, at, head);
+                *known = found;
             }
         }
         let at = Word::Opened(0).at(self.task);
@@ -117,6 +119,11 @@ fn card(file: &File, at: u64) -> io::Result<Option<([u8; CARD_HEAD as usize], Ve
     Ok((head()? == before).then_some((before, card)))
 }
 
+/// Adds that the process of this task has ended: no other one will write it.
+pub(super) fn put_end(changes: &mut Vec<u8>, task: usize) {
+    put(changes, Word::Ended.at(task as u32), &1_u32.to_le_bytes());
+}
+
 fn put(changes: &mut Vec<u8>, at: u64, bytes: &[u8]) {
     changes.extend(at.to_le_bytes());
     changes.extend((bytes.len() as u32).to_le_bytes());
@@ -160,6 +167,19 @@ mod tests {
         one.apply(&news).expect("changes");
         assert_eq!(word(&one, Word::Opened(4), 1), 2);
         assert!(!one.news().expect("its file").is_empty());
+    }
+
+    #[test]
+    fn the_card_of_a_process_that_takes_the_place_of_another_one_is_sent_though_it_is_as_long() {
+        let ((_one, mut one), (_two, two)) = (mirror(1), mirror(2));
+        let at = card_at(3, 1, 4, 1);
+        let head: Vec<u8> = [1_u32.to_le_bytes(), 5_u32.to_le_bytes()].concat();
+        for text in [b"first", b"other"] {
+            one.file.write_all_at(text, at + CARD_HEAD).expect("room");
+            one.file.write_all_at(&head, at).expect("room");
+            two.apply(&one.news().expect("its file")).expect("changes");
+            assert_eq!(card(&two.file, at).expect("its file").expect("a card").1, text);
+        }
     }
 
     #[test]

@@ -252,6 +252,12 @@ impl Task {
         self.control.write_all(&news)
     }
 
+    /// Sends `poe` that the task's process has ended: tasks that wait for its card must not wait for ever.
+    fn send_end(&mut self) -> io::Result<()> {
+        self.mirror.set(Word::Ended, 1)?;
+        self.send_news()
+    }
+
     /// Passes a note of the supervisor on; `false` when it was the last.
     fn report(&mut self) -> io::Result<bool> {
         match Note::read(&mut self.supervisor.socket) {
@@ -261,15 +267,14 @@ impl Task {
             }
             Ok(note) => {
                 if matches!(note, Note::Exited { .. } | Note::Killed { .. }) {
-                    // Tasks that wait for its card must not wait for ever.
-                    self.mirror.set(Word::Ended, 1)?;
-                    self.send_news()?;
+                    self.send_end()?;
                 }
                 note.write(&mut self.control).map(|()| true)
             }
             Err(_) => {
                 // The kernel has ended its task, and what that left is now below us.
                 end_descendants();
+                self.send_end()?;
                 Note::Killed { task: 0, signal: Signal::SIGKILL as i32 }
                     .write(&mut self.control)
                     .map(|()| false)
