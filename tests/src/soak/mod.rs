@@ -145,7 +145,9 @@ impl Driver {
         let mut sources: Vec<&str> = sources.iter().map(String::as_str).collect();
         sources.push("tests/c/common/ltest.c");
         let program = compile("soak", &sources, &[]);
-        let dir = build_dir().join("soak").join(format!("{}-{}", std::process::id(), soak.seed));
+        // Two soaks of one process, with one seed, may run at the same time.
+        let dir =
+            build_dir().join("soak").join(format!("{}-{}-{}", std::process::id(), soak.seed, soak.hosts));
         fs::create_dir_all(&dir)?;
         let options = File::options().read(true).write(true).create(true).truncate(true).clone();
         let board = options.open(dir.join("board"))?;
@@ -178,7 +180,8 @@ impl Driver {
     fn spawn(&mut self, task: usize) -> io::Result<()> {
         let way = ["auto", "auto", "pipeline", "attach"][self.soak.seed as usize % 4];
         let said = || File::options().append(true).open(self.dir.join("said"));
-        let partition = format!("soak{}.{}", std::process::id(), self.soak.seed);
+        let Soak { seed, hosts, .. } = self.soak;
+        let partition = format!("soak{}.{seed}.{hosts}", std::process::id());
         let mut command = match &self.places {
             Some(places) => places.command(task, &self.program, &partition)?,
             None => Command::new(&self.program),
