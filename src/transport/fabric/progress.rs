@@ -6,7 +6,7 @@ use super::ofi::{BATCH, Completion, Failure, Slot};
 use crate::base::clock::ticks;
 use crate::transport::rails::RailEvent;
 use crate::transport::{Endpoint, Task};
-use crate::wire::network::{Frame, Kind};
+use crate::wire::network::{FRAME, Frame, Kind};
 
 /// Batches that are taken out of the completion queue at a time.
 const ROUNDS: u32 = 16;
@@ -91,28 +91,11 @@ impl FabricTransport {
         if src == self.me || src as usize >= self.peers.len() {
             return;
         }
-        if frame.kind == Kind::Rejoin {
+        if matches!(frame.kind, Kind::Rejoin | Kind::Notice | Kind::RailNote) {
             if frame.tag == self.first_tag {
                 let message = self.buffers.message(slot, at, len).unwrap_or_default();
-                let after = message[crate::wire::network::FRAME..].to_vec();
-                self.note_hello(src, &after, frame.body_len as usize);
-            }
-            return;
-        }
-        if frame.kind == Kind::Notice {
-            if frame.tag == self.first_tag {
-                let message = self.buffers.message(slot, at, len).unwrap_or_default();
-                let after = message[crate::wire::network::FRAME..].to_vec();
-                self.note_notice(src, &after);
-            }
-            return;
-        }
-        if frame.kind == Kind::RailNote {
-            if frame.tag == self.first_tag {
-                let message = self.buffers.message(slot, at, len).unwrap_or_default();
-                if let Some(note) = message[crate::wire::network::FRAME..].first_chunk().copied() {
-                    self.note_event(RailEvent::Note(src, note));
-                }
+                let after = message[FRAME..].to_vec();
+                self.note_outside(&frame, &after);
             }
             return;
         }
@@ -154,6 +137,21 @@ impl FabricTransport {
             Kind::DepartureSeen => self.note_departure_seen(src, frame.tag),
             Kind::Kick => self.signal(),
             Kind::Credits | Kind::Greeting | Kind::Rejoin | Kind::Notice | Kind::RailNote => {}
+        }
+    }
+
+    /// A message outside of any connection has arrived.
+    #[cold]
+    fn note_outside(&mut self, frame: &Frame, after: &[u8]) {
+        match frame.kind {
+            Kind::Rejoin => self.note_hello(frame.src, after, frame.body_len as usize),
+            Kind::Notice => self.note_notice(frame.src, after),
+            Kind::RailNote => {
+                if let Some(note) = after.first_chunk() {
+                    self.note_event(RailEvent::Note(frame.src, *note));
+                }
+            }
+            _ => {}
         }
     }
 

@@ -53,7 +53,7 @@ impl<T: Rail> Endpoint for Rails<T> {
                     self.expect_acknowledgement(task);
                     return SendOutcome::Sent;
                 }
-                Some((rail, SendOutcome::Gone)) => self.note_lost(rail, task),
+                Some((rail, SendOutcome::Gone)) => self.note_refused(rail, task),
                 Some((_, SendOutcome::NoRoom)) | None => {
                     if let Some(peer) = self.peers[task as usize].as_deref_mut() {
                         peer.no_room = true;
@@ -252,7 +252,7 @@ impl<T: Rail> Rails<T> {
             match sent {
                 SendOutcome::Sent | SendOutcome::Taken(_) => self.expect_acknowledgement(task),
                 SendOutcome::NoRoom => return,
-                SendOutcome::Gone => self.note_lost(rail, task),
+                SendOutcome::Gone => self.note_refused(rail, task),
             }
         }
     }

@@ -19,7 +19,18 @@ impl Peer {
         if self.aside.is_empty() { self.flow.accepted() } else { self.flow.last_acknowledged() }
     }
 
-    /// The same, which it is sent now.
+    /// The note for it. `up` has the links that are up.
+    fn note(&self, up: u8, wants_reply: bool) -> Note {
+        Note {
+            session: self.session,
+            to: self.theirs,
+            accepted: self.acknowledgement(),
+            wants_reply,
+            rails: self.agreement.standings(up),
+        }
+    }
+
+    /// The acknowledgement, which it is sent now.
     #[inline]
     pub(super) fn acknowledge(&mut self) -> u32 {
         if self.aside.is_empty() { self.flow.acknowledge() } else { self.flow.last_acknowledged() }
@@ -81,6 +92,15 @@ impl<T: Rail> Rails<T> {
             PeerState::Up | PeerState::Connecting => {}
             PeerState::Closed => self.lose(task, State::Closed),
             PeerState::Dead => self.fail(rail, task, Why::Failure),
+        }
+    }
+
+    /// A rail has refused a packet for good, whatever it says of the peer.
+    #[cold]
+    pub(super) fn note_refused(&mut self, rail: usize, task: Task) {
+        match self.rails[rail].state(task) {
+            PeerState::Closed => self.lose(task, State::Closed),
+            _ => self.fail(rail, task, Why::Failure),
         }
     }
 
@@ -163,15 +183,8 @@ impl<T: Rail> Rails<T> {
     fn send_note(&mut self, task: Task, wants_reply: bool) {
         let (now, up) = (self.now(), self.up);
         let Some(peer) = self.peers[task as usize].as_deref_mut().filter(|peer| peer.is_up()) else { return };
-        let note = Note {
-            session: peer.session,
-            to: peer.theirs,
-            accepted: peer.acknowledgement(),
-            wants_reply,
-            rails: peer.agreement.standings(up),
-        };
+        let bytes = peer.note(up, wants_reply).encode();
         peer.agreement.noted(now);
-        let bytes = note.encode();
         for (_, rail) in self.rails.iter_mut().enumerate().filter(|(at, _)| up & 1 << at != 0) {
             if rail.send_note(task, &bytes)
                 && let Some(peer) = self.peers[task as usize].as_deref_mut()
@@ -187,14 +200,8 @@ impl<T: Rail> Rails<T> {
         let up = self.up;
         let Some(peer) = self.peers[task as usize].as_deref_mut().filter(|peer| peer.is_up()) else { return };
         let Some(rail) = peer.agreement.live_from(home) else { return };
-        let note = Note {
-            session: peer.session,
-            to: peer.theirs,
-            accepted: peer.acknowledgement(),
-            wants_reply: false,
-            rails: peer.agreement.standings(up),
-        };
-        if self.rails[rail].send_note(task, &note.encode())
+        let note = peer.note(up, false).encode();
+        if self.rails[rail].send_note(task, &note)
             && let Some(peer) = self.peer_mut(task)
         {
             peer.acknowledge();

@@ -1,6 +1,6 @@
 //! The peers: state, parting and rejoining.
 
-use super::agreement::Agreement;
+use super::agreement::{Agreement, Why};
 use super::flow::{Flow, WINDOW};
 use super::{Kept, OF_RAIL, Rail, Rails};
 use crate::base::random::random;
@@ -198,8 +198,7 @@ impl<T: Rail> Rails<T> {
                 self.look_after(task);
             }
         }
-        // It was entered above, if it was not there.
-        self.peers[task as usize].get_or_insert_with(|| Box::new(Peer::new(1, true, Duration::ZERO)))
+        self.peers[task as usize].as_deref_mut().expect("it was entered above")
     }
 
     /// A rail reports that the peer has rejoined.
@@ -211,7 +210,7 @@ impl<T: Rail> Rails<T> {
         match peer.state.clone() {
             State::Up if of_rail => {
                 peer.agreement.joined(rail, (epoch & !OF_RAIL) as u32);
-                self.note_joined(rail, task);
+                self.note_joined(task);
             }
             // A rail of before, whose other end does not know yet that this task has parted.
             State::Awaited(own) if of_rail => {
@@ -223,11 +222,11 @@ impl<T: Rail> Rails<T> {
                 peer.agreement.joined(rail, 0);
                 peer.agreement.met(now);
                 self.back.push_back((task, epoch));
-                self.note_joined(rail, task);
+                self.note_joined(task);
             }
             State::Up if peer.agreement.is_joining_first(rail) => {
                 peer.agreement.joined(rail, 0);
-                self.note_joined(rail, task);
+                self.note_joined(task);
             }
             State::Up if !peer.touched => {
                 // A task that rejoins the job, and this one has not had contact with it before.
@@ -236,15 +235,15 @@ impl<T: Rail> Rails<T> {
                 peer.agreement.joined(rail, 0);
                 peer.agreement.met(now);
                 self.back.push_back((task, epoch));
-                self.note_joined(rail, task);
+                self.note_joined(task);
             }
-            State::Up => self.fail(rail, task, super::agreement::Why::Slow),
+            State::Up => self.fail(rail, task, Why::Slow),
             State::Closed | State::Dead(_) | State::Parted => {}
         }
     }
 
-    /// Packets may go over the rail.
-    fn note_joined(&mut self, _rail: usize, task: Task) {
+    /// Packets may go over another rail.
+    fn note_joined(&mut self, task: Task) {
         self.noted = true;
         if let Some(peer) = self.peer_mut(task) {
             peer.touched = true;

@@ -3,6 +3,7 @@
 //! A registration has a key on each rail. Its own key is the number of the registration, and the session of its owner: the keys of
 //! the rails follow in a packet ([`Keys`]), which comes before each packet that can name the registration.
 
+use super::agreement::Why;
 use super::peer::Peer;
 use super::striping::Usable;
 use super::{Rail, Rails};
@@ -207,7 +208,7 @@ impl<T: Rail> Rails<T> {
         // They have refused what another rail has done.
         for (task, refused) in suspects {
             for rail in (0..count).filter(|rail| refused & 1 << rail != 0) {
-                self.fail(rail, task, super::agreement::Why::Failure);
+                self.fail(rail, task, Why::Failure);
             }
         }
     }

@@ -208,9 +208,15 @@ impl Striping {
         }
     }
 
-    /// A rail to the peer was left: what was under way on it is to be made again.
+    /// A rail to the peer was left: what was under way on it is to be made again. What the rail has refused may be tried there when it
+    /// was joined again.
     pub(super) fn lose(&mut self, rail: usize, peer: Task, generation: u32) {
         let Self { running, under_way, load, .. } = self;
+        for stripe in
+            running.iter_mut().filter(|running| running.peer == peer).flat_map(|one| &mut one.stripes)
+        {
+            stripe.refused &= !(1 << rail);
+        }
         under_way.retain(|one| {
             let owner = running.iter_mut().find(|running| running.id == one.running);
             let Some(owner) = owner.filter(|owner| one.rail == rail && owner.peer == peer) else {
@@ -260,5 +266,33 @@ impl Striping {
     /// Forgets all accesses.
     pub(super) fn withdraw_all(&mut self) {
         *self = Self { next: self.next, ..Self::new(self.rails) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_rail_has_refused_may_be_made_there_after_it_was_joined_again() {
+        let mut striping = Striping::new(2);
+        let copy = Copy { local: std::ptr::null_mut(), remote: 0, len: 8 };
+        let id = striping.add(Access::Read, 1, None, &[copy]);
+        let both = |_: Task, _: Option<u64>| Usable::Now(0b11);
+        let refused = striping.next_start(both).expect("a stripe");
+        assert_eq!(refused.rail, 0);
+        striping.ended(refused, Err(Errno::IO.into()));
+        let other = striping.next_start(both).expect("it is made again");
+        assert_eq!(other.rail, 1);
+        striping.started(other, AccessId(7));
+        // The first rail is left and joined, and then the other one fails, too.
+        striping.lose(1, 1, 0);
+        striping.lose(0, 1, 0);
+        let again =
+            striping.next_start(|_, _| Usable::Now(0b01)).expect("it was refused before the rail was left");
+        assert_eq!(again.rail, 0);
+        striping.ended(again, Ok(()));
+        striping.report(|_, _, _| true);
+        assert_eq!(striping.next_report().map(|(id, outcome)| (id, outcome.is_ok())), Some((id, true)));
     }
 }

@@ -22,6 +22,8 @@ use std::time::{Duration, Instant};
 /// The links of all rails, the same for all tasks.
 struct Network {
     up: AtomicU8,
+    /// Rails that refuse packets though their peers are there, bit by bit.
+    refusing: AtomicU8,
     /// By rail and task.
     boxes: Vec<Vec<Mutex<Notes>>>,
     events: Vec<OwnedFd>,
@@ -149,6 +151,9 @@ impl Endpoint for TestRail {
     }
 
     unsafe fn try_send(&mut self, peer: Task, packet: &Outgoing<'_>) -> SendOutcome {
+        if self.network.refusing.load(Ordering::Acquire) & 1 << self.number != 0 {
+            return SendOutcome::Gone;
+        }
         self.empty_limbo();
         if self.limbo.is_empty() && self.is_up() || self.inner.state(peer) != PeerState::Up {
             // SAFETY: the caller's promise.
@@ -300,6 +305,7 @@ fn network(tasks: u32, rails: usize, options: MemOptions) -> (Vec<End>, Arc<Netw
     let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
     let network = Arc::new(Network {
         up: AtomicU8::new(u8::MAX),
+        refusing: AtomicU8::new(0),
         boxes: (0..rails).map(|_| (0..tasks).map(|_| Mutex::default()).collect()).collect(),
         events: (0..tasks).map(|_| eventfd(0, flags).expect("an event descriptor")).collect(),
         over: AtomicBool::new(false),
@@ -400,4 +406,27 @@ fn conforms_while_all_links_fail() {
 fn conforms_with_keys_while_a_link_fails() {
     let keyed = MemOptions { remote: true, keyed: true, pending: true, ..MemOptions::default() };
     conforms_while_links_fail(2, 0b10, keyed, 4);
+}
+
+/// A provider may refuse the address of a peer that is there.
+#[test]
+fn a_rail_that_refuses_packets_is_replaced() {
+    let body = *b"a packet";
+    let packet = Outgoing {
+        head: &[1; 8],
+        first: Piece { ptr: body.as_ptr(), len: body.len() },
+        second: Piece::EMPTY.into(),
+        copy_limit: usize::MAX,
+    };
+    for (refusing, outcome, state) in [
+        (0b01, SendOutcome::Sent, PeerState::Up),
+        (0b10, SendOutcome::Sent, PeerState::Up),
+        (0b11, SendOutcome::Gone, PeerState::Dead),
+    ] {
+        let (mut ends, network) = network(2, 2, MemOptions::default());
+        network.refusing.store(refusing, Ordering::Release);
+        // SAFETY: the pieces are readable during the call.
+        assert_eq!(unsafe { ends[0].try_send(1, &packet) }, outcome, "{refusing:b}");
+        assert_eq!(ends[0].state(1), state, "{refusing:b}");
+    }
 }

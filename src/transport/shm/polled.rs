@@ -19,7 +19,7 @@ pub(super) struct Bounds {
     most: usize,
     /// When there are more, it keeps polling at least these.
     least: usize,
-    /// Every so many rounds it looks for rings in which nothing has arrived since the last time.
+    /// In one of this number of rounds it looks for rings in which nothing has arrived since the last time.
     rounds: u32,
 }
 

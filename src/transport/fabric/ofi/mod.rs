@@ -2,16 +2,14 @@
 //! ([`Device`]). Nothing outside of this folder calls libfabric.
 
 mod info;
+mod memory;
 
 pub(super) use info::{Info, list};
 
-use crate::transport::Access;
 use libfabric_sys::bindings as fi;
 use libfabric_sys::{Library, calls};
 use std::cell::UnsafeCell;
-use std::collections::hash_map::RandomState;
 use std::ffi::{c_int, c_void};
-use std::hash::{BuildHasher, Hasher};
 use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::ptr;
@@ -256,113 +254,6 @@ impl Device {
         let mut address = address.0;
         // SAFETY: one address that was entered.
         unsafe { calls::av_remove(self.av, &raw mut address, 1) };
-    }
-
-    /// Registers memory: for this side, or with `remote` for peers, which write it (`true`) or read it.
-    ///
-    /// # Safety
-    /// The memory stays valid until the region is closed or the device dropped; where peers may write, nothing else is in it.
-    pub(super) unsafe fn register(
-        &mut self,
-        at: *const u8,
-        len: usize,
-        remote: Option<bool>,
-    ) -> Result<Region, Errno> {
-        let access = match remote {
-            None => fi::FI_SEND | fi::FI_RECV | fi::FI_READ | fi::FI_WRITE,
-            Some(true) => fi::FI_REMOTE_WRITE,
-            Some(false) => fi::FI_REMOTE_READ,
-        };
-        let mut mr = ptr::null_mut();
-        let key = self.fresh_key();
-        // SAFETY: the caller's promise.
-        checked(unsafe { calls::mr_reg(self.domain, at.cast(), len, access.into(), key, 0, &raw mut mr) })?;
-        if self.info.domain().mr_mode as u32 & fi::FI_MR_ENDPOINT != 0 {
-            // SAFETY: open objects, in the order of the man page.
-            let enabled = unsafe {
-                checked(calls::bind(mr.cast(), self.ep.cast(), 0)).and_then(|()| {
-                    checked(calls::control(mr.cast(), fi::FI_ENABLE as c_int, ptr::null_mut()))
-                })
-            };
-            if let Err(errno) = enabled {
-                close(mr.cast());
-                return Err(errno);
-            }
-        }
-        let free = self.regions.iter().position(|region| region.is_null());
-        let at = free.unwrap_or(self.regions.len());
-        if free.is_some() {
-            self.regions[at] = mr;
-        } else {
-            self.regions.push(mr);
-        }
-        Ok(Region(at))
-    }
-
-    /// A key that no other region has, and that is hard to guess where keys are long.
-    fn fresh_key(&mut self) -> u64 {
-        self.next_key += 1;
-        if self.info.domain().mr_key_size < 8 {
-            return self.next_key;
-        }
-        let random = RandomState::new().build_hasher().finish();
-        self.next_key | random << 32
-    }
-
-    /// The key by which peers reach a region.
-    pub(super) fn key(&self, region: Region) -> u64 {
-        // SAFETY: an open region.
-        unsafe { calls::mr_key(self.regions[region.0]) }
-    }
-
-    /// Closes a region: its memory is not accessed any more.
-    pub(super) fn deregister(&mut self, region: Region) {
-        close(std::mem::replace(&mut self.regions[region.0], ptr::null_mut()).cast());
-    }
-
-    /// Reads or writes memory of a peer.
-    ///
-    /// # Safety
-    /// The local place is readable, and for a read writable, until the operation has ended or the endpoint is closed. No
-    /// other operation has this slot.
-    pub(super) unsafe fn access(
-        &self,
-        access: Access,
-        (local, len): (*mut u8, usize),
-        region: Option<Region>,
-        peer: Address,
-        (remote, key): (u64, u64),
-        slot: Slot,
-    ) -> Result<(), Errno> {
-        let piece = fi::iovec { iov_base: local.cast(), iov_len: len };
-        let mut description = self.description(region);
-        let there = fi::fi_rma_iov { addr: remote, len, key };
-        let message = fi::fi_msg_rma {
-            msg_iov: &raw const piece,
-            desc: &raw mut description,
-            iov_count: 1,
-            addr: peer.0,
-            rma_iov: &raw const there,
-            rma_iov_count: 1,
-            context: self.contexts[slot].get().cast(),
-            data: 0,
-        };
-        // SAFETY: the caller's promise.
-        let code = unsafe {
-            match access {
-                Access::Read => calls::readmsg(self.ep, &raw const message, 0),
-                Access::Write => {
-                    calls::writemsg(self.ep, &raw const message, fi::FI_DELIVERY_COMPLETE.into())
-                }
-            }
-        };
-        checked(code as c_int)
-    }
-
-    /// What operations on a region are given.
-    fn description(&self, region: Option<Region>) -> *mut c_void {
-        // SAFETY: an open region.
-        region.map_or(ptr::null_mut(), |Region(at)| unsafe { calls::mr_desc(self.regions[at]) })
     }
 
     /// Posts memory for any number of messages.
