@@ -89,6 +89,17 @@ fn a_selection_on_two_hosts() {
     assert!(hosts.are_empty(), "left behind: {:?}", hosts.processes());
 }
 
+/// The messages of several peers share the buffers of a receiver, and arrive in pieces, those of one peer between those of another.
+#[test]
+fn messages_of_many_peers_that_arrive_in_pieces() {
+    let Some(hosts) = hosts("messages in pieces", false) else { return };
+    hosts.set_socket_memory(16_384);
+    for seed in 1..6 {
+        let storm = job("stress/storm", 6, &format!("{seed} 600 600 1 262144 1"));
+        passed(&hosts.place(6, fabric(storm).env("MP_USE_BULK_XFER", "no")).deadline(200).run(), 6);
+    }
+}
+
 /// 2 and 3 tasks: on the second host there is one task, which shares memory with no other.
 #[test]
 fn hosts_with_different_numbers_of_tasks() {

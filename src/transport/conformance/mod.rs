@@ -270,9 +270,15 @@ fn shows_progress<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
             assert!(id < 100_000, "the peer has taken {id} packets without a change of its progress count");
             pass(&mut ends, 0, 1, &Sample::exact(id, 8, 0, None));
         }
-        let before = ends[0].progress(1);
-        let _ = try_send(&mut ends[0], 2, &Sample::exact(id, 8, 0, None).outgoing());
-        assert_eq!((ends[0].progress(1), ends[0].progress(2)), (before, silent), "no peer has made progress");
+        // The peer may still report packets of before.
+        let changes = |ends: &mut [T]| {
+            let before = ends[0].progress(1);
+            let _ = try_send(&mut ends[0], 2, &Sample::exact(id, 8, 0, None).outgoing());
+            ends[0].progress(1) != before
+        };
+        let changed = (0..100).take_while(|_| changes(&mut ends)).count();
+        assert!(changed < 100, "packets to task 2 are counted as progress of task 1");
+        assert_eq!(ends[0].progress(2), silent, "task 2 has made no progress");
     }
 }
 

@@ -13,6 +13,7 @@ mod contact;
 mod deaths;
 mod disconnect;
 mod endpoint;
+mod filled;
 mod ofi;
 mod own;
 mod peer;
@@ -261,7 +262,7 @@ impl FabricTransport {
         let failed = |why: String| Error::new(LAPI_ERR_CSS_LOAD_FAILED, format!("{provider}: {why}"));
         let memory = |errno: Errno| failed(format!("no memory for packets: {}", errno.text()));
         let longest = longest(device.info());
-        let buffers = Buffers::new(&mut device).map_err(memory)?;
+        let buffers = Buffers::new(&mut device, longest).map_err(memory)?;
         let sends = Sends::new(&mut device, BUFFERS, longest).map_err(memory)?;
         let descriptor = |reason: rustix::io::Errno| failed(format!("no event descriptor: {reason}"));
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(descriptor)?;

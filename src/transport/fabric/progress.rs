@@ -65,11 +65,13 @@ impl FabricTransport {
             self.note_end(slot);
             return;
         }
-        if completion.received && completion.message.1 != 0 {
-            self.note_message(slot, completion.message.0, completion.message.1);
+        let (at, len) = completion.message;
+        let message = completion.received && len != 0;
+        if message {
+            self.note_message(slot, at, len);
         }
         if completion.used_up {
-            self.buffers.used_up(&self.device, slot);
+            self.buffers.note_end(&self.device, slot, message.then_some((at, len)));
         }
     }
 
@@ -86,14 +88,14 @@ impl FabricTransport {
     }
 
     fn note_message(&mut self, slot: Slot, at: *const u8, len: usize) {
-        let Some(frame) = self.buffers.message(slot, at, len).and_then(Frame::decode) else { return };
+        let Some(message) = self.buffers.note(slot, at, len) else { return };
+        let Some(frame) = Frame::decode(message) else { return };
         let src = frame.src;
         if src == self.me || src as usize >= self.peers.len() {
             return;
         }
         if matches!(frame.kind, Kind::Rejoin | Kind::Notice | Kind::RailNote) {
             if frame.tag == self.first_tag {
-                let message = self.buffers.message(slot, at, len).unwrap_or_default();
                 let after = message[FRAME..].to_vec();
                 self.note_outside(&frame, &after);
             }
@@ -165,8 +167,7 @@ impl FabricTransport {
     fn note_failure(&mut self, failure: Failure) {
         let Some(slot) = failure.slot else { return };
         if self.buffers.has(slot) {
-            // The endpoint has given the buffer back.
-            self.buffers.used_up(&self.device, slot);
+            self.buffers.note_failure(&self.device, slot);
             return;
         }
         if self.accesses.has(slot) {

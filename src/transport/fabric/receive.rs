@@ -1,21 +1,22 @@
 //! Memory for arriving messages: buffers that each hold many of them, one behind the other.
 
+use super::filled::Filled;
 use super::ofi::{Device, Errno, Region, Slot};
 use crate::base::bytes::zeroed;
 use crate::transport::{HEAD_MAX, Inbound, Task};
 use crate::wire::network::{FRAME, Frame};
 
 /// Buffers at a time, at most: each is posted, or holds messages that were not released.
-pub(super) const BUFFERS: usize = 64;
+pub(super) const BUFFERS: usize = 128;
 
 /// Buffers that are made at the start.
 const FIRST: usize = 4;
 /// With fewer of them posted, messages are moved, so that their buffers can be posted again.
 const POSTED: usize = 2;
 
-/// Words of a buffer. Buffers of 128 KiB stay in the cache, so that packets of 16 KiB take a third less; but messages then arrive while no
-/// buffer is posted, and a packet was lost with `tcp;ofi_rxm` of libfabric 1.17 when another peer died. The reason is not known.
-const WORDS: usize = (1 << 20) / 8;
+/// Words of a buffer. The first buffers together stay in a processor's cache: with those of 1 MiB a packet of 16 KiB took half as long
+/// again.
+const WORDS: usize = (128 << 10) / 8;
 
 /// A packet that has arrived and was not released yet.
 pub(super) struct Arrived {
@@ -72,22 +73,44 @@ impl Arrived {
 struct Buffer {
     memory: Box<[u64]>,
     region: Option<Region>,
-    /// The endpoint has it.
+    /// The endpoint has it, and has not reported its end.
     posted: bool,
+    filled: Filled,
     /// Packets in it that were not released.
     users: u32,
+}
+
+impl Buffer {
+    fn size(&self) -> usize {
+        size_of_val(&*self.memory)
+    }
+
+    /// Where `len` bytes at `at` are in it.
+    #[inline]
+    fn offset(&self, at: *const u8, len: usize) -> Option<usize> {
+        let offset = at.addr().checked_sub(self.memory.as_ptr().addr())?;
+        (offset <= self.size() && len <= self.size() - offset).then_some(offset)
+    }
+
+    fn is_free(&self) -> bool {
+        !self.posted && self.users == 0 && self.filled.is_complete()
+    }
 }
 
 /// All buffers for arriving messages. Their slots are 0 to [`BUFFERS`].
 pub(super) struct Buffers {
     list: Vec<Buffer>,
+    /// Buffers that others have replaced: a place in them is not complete, which happens when its sender dies. No packet of these is kept.
+    replaced: Vec<Buffer>,
     posted: usize,
+    /// Bytes of the longest message.
+    longest: usize,
 }
 
 impl Buffers {
-    /// The first buffers, posted.
-    pub(super) fn new(device: &mut Device) -> Result<Self, Errno> {
-        let mut buffers = Self { list: Vec::new(), posted: 0 };
+    /// The first buffers, posted, for messages of up to `longest` bytes.
+    pub(super) fn new(device: &mut Device, longest: usize) -> Result<Self, Errno> {
+        let mut buffers = Self { list: Vec::new(), replaced: Vec::new(), posted: 0, longest };
         for _ in 0..FIRST {
             buffers.add(device)?;
         }
@@ -95,6 +118,11 @@ impl Buffers {
     }
 
     fn add(&mut self, device: &mut Device) -> Result<(), Errno> {
+        self.list.push(Self::make(device)?);
+        self.post(device, self.list.len() - 1)
+    }
+
+    fn make(device: &mut Device) -> Result<Buffer, Errno> {
         let memory = zeroed(WORDS).ok_or(Errno(libc::ENOMEM))?;
         let region = if device.info().registers() {
             // SAFETY: the transport drops the device before this memory.
@@ -102,19 +130,25 @@ impl Buffers {
         } else {
             None
         };
-        self.list.push(Buffer { memory, region, posted: false, users: 0 });
-        self.post(device, self.list.len() - 1)
+        Ok(Buffer { memory, region, posted: false, filled: Filled::UNUSED, users: 0 })
     }
 
     fn post(&mut self, device: &Device, slot: Slot) -> Result<(), Errno> {
         let buffer = &mut self.list[slot];
         // SAFETY: no packet is in it, and it is not touched while it is posted but for the packets that have arrived.
-        unsafe {
-            device.post(buffer.memory.as_mut_ptr().cast(), size_of_val(&*buffer.memory), buffer.region, slot)
-        }?;
+        unsafe { device.post(buffer.memory.as_mut_ptr().cast(), buffer.size(), buffer.region, slot) }?;
+        buffer.filled = Filled::default();
         buffer.posted = true;
         self.posted += 1;
         Ok(())
+    }
+
+    /// A buffer that replaces another one.
+    fn other(&mut self, device: &mut Device) -> Result<Buffer, Errno> {
+        match self.replaced.iter().position(|buffer| buffer.filled.is_complete()) {
+            Some(at) => Ok(self.replaced.swap_remove(at)),
+            None => Self::make(device),
+        }
     }
 
     /// Whether this is the slot of a buffer.
@@ -122,20 +156,31 @@ impl Buffers {
         slot < self.list.len()
     }
 
-    /// A message of `len` bytes that has arrived at `at` in the buffer `slot`; `None` when it is not one of ours.
+    /// A message of `len` bytes was reported at `at` in a buffer of the slot: the message; `None` when it is in none of these. Each message
+    /// is passed here once.
     #[inline]
-    pub(super) fn message(&self, slot: Slot, at: *const u8, len: usize) -> Option<&[u8]> {
-        let buffer = self.list.get(slot)?;
-        let offset = at.addr().checked_sub(buffer.memory.as_ptr().addr())?;
-        let bytes = size_of_val(&*buffer.memory);
-        if offset > bytes || len > bytes - offset {
-            return None;
+    pub(super) fn note(&mut self, slot: Slot, at: *const u8, len: usize) -> Option<&[u8]> {
+        if self.list.get(slot)?.offset(at, len).is_none() {
+            return self.note_late(at, len);
         }
+        let buffer = &mut self.list[slot];
+        let offset = buffer.offset(at, len)?;
+        buffer.filled.note(offset, len);
         // SAFETY: inside the buffer; the endpoint has written it, and writes it no more.
         Some(unsafe { std::slice::from_raw_parts(buffer.memory.as_ptr().cast::<u8>().add(offset), len) })
     }
 
-    /// The packet whose frame starts at `at` in the buffer `slot`: the buffer is kept until it is released.
+    /// A message in a buffer that was replaced.
+    #[cold]
+    fn note_late(&mut self, at: *const u8, len: usize) -> Option<&[u8]> {
+        let buffer = self.replaced.iter_mut().find(|buffer| buffer.offset(at, len).is_some())?;
+        let offset = buffer.offset(at, len)?;
+        buffer.filled.note(offset, len);
+        // SAFETY: as in `note`.
+        Some(unsafe { std::slice::from_raw_parts(buffer.memory.as_ptr().cast::<u8>().add(offset), len) })
+    }
+
+    /// The packet whose frame starts at `at` in a buffer of the slot: the buffer is kept until it is released.
     #[inline]
     pub(super) fn keep(&mut self, slot: Slot, at: *const u8, frame: &Frame) -> Arrived {
         let mut arrived = Arrived {
@@ -145,7 +190,7 @@ impl Buffers {
             body_len: frame.body_len,
             place: Place::Buffer(slot, at.wrapping_add(FRAME)),
         };
-        if at.addr() % 8 == 0 {
+        if at.addr() % 8 == 0 && self.list[slot].offset(at, FRAME).is_some() {
             self.list[slot].users += 1;
         } else {
             arrived.place = Place::Own(arrived.copy());
@@ -162,8 +207,30 @@ impl Buffers {
         }
     }
 
-    /// The endpoint has used a buffer up.
-    pub(super) fn used_up(&mut self, device: &Device, slot: Slot) {
+    /// The endpoint has reported the end of a buffer, with the message of `with.1` bytes at `with.0`, or alone.
+    #[inline]
+    pub(super) fn note_end(&mut self, device: &Device, slot: Slot, with: Option<(*const u8, usize)>) {
+        let longest = self.longest;
+        let buffer = &mut self.list[slot];
+        let place = with.and_then(|(at, len)| Some(buffer.offset(at, len)? + len));
+        if with.is_some() && place.is_none() {
+            // That of a buffer that has failed and was replaced.
+            return;
+        }
+        let size = buffer.size();
+        buffer.filled.note_end(place, size, longest);
+        self.take_back(device, slot);
+    }
+
+    /// An operation on a buffer has failed. It stays as it is, since messages may still arrive in it.
+    #[cold]
+    pub(super) fn note_failure(&mut self, device: &Device, slot: Slot) {
+        self.list[slot].filled.note_failure();
+        self.take_back(device, slot);
+    }
+
+    #[inline]
+    fn take_back(&mut self, device: &Device, slot: Slot) {
         if std::mem::take(&mut self.list[slot].posted) {
             self.posted -= 1;
         }
@@ -172,8 +239,7 @@ impl Buffers {
 
     #[inline]
     fn post_again(&mut self, device: &Device, slot: Slot) {
-        let buffer = &self.list[slot];
-        if !buffer.posted && buffer.users == 0 && !device.is_closed() {
+        if self.list[slot].is_free() && !device.is_closed() {
             // Without room now, it is posted when there are too few.
             let _ = self.post(device, slot);
         }
@@ -185,7 +251,8 @@ impl Buffers {
         self.posted < POSTED
     }
 
-    /// Sees to it that enough buffers are posted: posts what is empty, makes another one, or copies packets out of one.
+    /// Sees to it that enough buffers are posted: posts what is empty, makes another one, or copies packets out of one and replaces it if it
+    /// is not complete.
     #[cold]
     pub(super) fn provide<'a>(
         &mut self,
@@ -206,10 +273,19 @@ impl Buffers {
         let in_hand = in_hand.and_then(used);
         let candidates =
             self.list.iter().enumerate().filter(|(slot, buffer)| !buffer.posted && in_hand != Some(*slot));
-        let Some((least, _)) = candidates.min_by_key(|(_, buffer)| buffer.users) else { return };
+        let cost = |buffer: &Buffer| (!buffer.filled.is_complete(), buffer.users);
+        let Some((least, _)) = candidates.min_by_key(|(_, buffer)| cost(buffer)) else { return };
         for packet in packets.filter(|packet| used(packet) == Some(least)) {
             packet.place = Place::Own(packet.copy());
             self.list[least].users -= 1;
+        }
+        if !self.list[least].filled.is_complete()
+            && self.list[least].users == 0
+            && let Ok(other) = self.other(device)
+        {
+            self.replaced.push(std::mem::replace(&mut self.list[least], other));
+            // Without room now, it is posted when there are too few.
+            let _ = self.post(device, least);
         }
         self.post_again(device, least);
     }

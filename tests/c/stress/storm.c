@@ -1,11 +1,13 @@
 /*
- * All to all, all operations at once: storm SEED OPS WINDOW THREADS LARGEST
+ * All to all, all operations at once: storm SEED OPS WINDOW THREADS LARGEST [STOPPED]
  *
  * Every thread of every task follows a plan of OPS operations that every task can derive from the seed: kind, target,
  * length, place. At most WINDOW of them are under way. At the end every task replays the plans of all others and computes
- * what must have arrived, to the byte, and the value of every counter.
+ * what must have arrived, to the byte, and the value of every counter. The task STOPPED is stopped half of the time.
  */
 #include "../common/ltest.h"
+#include <signal.h>
+#include <sys/prctl.h>
 
 enum { PUT, AM, GET, RMW };
 
@@ -264,16 +266,32 @@ static void compare(worker *workers) {
     CHECK_EQ(total, rmws);
 }
 
+/* Stops this task for 50 of every 55 ms: it stops in the middle of messages. */
+static void stop_often(void) {
+    pid_t task = getpid(), child = fork();
+    CHECK(child >= 0);
+    if (child != 0) return;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    while (getppid() == task) {
+        kill(task, SIGSTOP);
+        usleep(50000);
+        kill(task, SIGCONT);
+        usleep(5000);
+    }
+    _exit(0);
+}
+
 int main(int argc, char **argv) {
     pthread_t *tids;
     worker *workers;
     int i;
-    CHECK(argc == 6);
+    CHECK(argc == 6 || argc == 7);
     seed = strtoull(argv[1], NULL, 10);
     ops = atoi(argv[2]);
     window = atoi(argv[3]);
     threads = atoi(argv[4]);
     largest = strtoul(argv[5], NULL, 10);
+    if (argc == 7 && getenv("MP_CHILD") != NULL && atoi(argv[6]) == atoi(getenv("MP_CHILD"))) stop_often();
     t_init();
     if (t_me == 0) printf("seed %llu\n", (unsigned long long)seed);
     lay_out();

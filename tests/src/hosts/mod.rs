@@ -126,6 +126,17 @@ impl Hosts {
         done.unwrap_or_else(|why| panic!("rail{rail} of host {host} cannot be taken {state}: {why}"));
     }
 
+    /// Sockets of all hosts hold at most about this number of bytes in each direction: longer messages are written and read in pieces.
+    pub fn set_socket_memory(&self, bytes: u32) {
+        let script = format!(
+            "for name in tcp_rmem tcp_wmem; do echo {bytes} {bytes} {bytes} > /proc/sys/net/ipv4/$name || exit 1; done"
+        );
+        for host in 0..self.count() {
+            let done = self.run(host, &["sh", "-c", &script]);
+            done.unwrap_or_else(|why| panic!("sockets of {bytes} bytes on host {host}: {why}"));
+        }
+    }
+
     /// The job on this host: `poe`, a launcher, or a program.
     pub fn inside(&self, host: usize, job: Job) -> Job {
         job.under(self.entrance(host))
