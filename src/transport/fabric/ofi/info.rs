@@ -66,18 +66,27 @@ pub(in crate::transport::fabric) fn list(inject: Option<usize>) -> Result<Vec<In
     Ok(found)
 }
 
-/// Asks `ofi_rxm`, which carries messages over a provider of connections such as tcp, for buffers that hold a whole packet: a longer
-/// message goes in segments, which costs more than twice as much. It reads its variables when libfabric is used first. Where a card
-/// for remote access exists its memory would be pinned for each peer, and a setting of the user's stays.
+/// What `ofi_rxm`, which carries messages over a provider of connections such as tcp, is asked for: buffers that hold a whole packet, since a
+/// longer message goes in segments, which costs more than twice as much; and 256 of them for arriving messages. It would have 4096,
+/// which are 135 MB in each task.
+const RXM_BUFFERS: [(&str, usize); 2] =
+    [("FI_OFI_RXM_BUFFER_SIZE", LONGEST), ("FI_OFI_RXM_MSG_RX_SIZE", 256)];
+
+/// Sets [`RXM_BUFFERS`], which libfabric reads when it is used first. Where a card for remote access exists the memory would be
+/// pinned for each peer, and a setting of the user's stays.
 fn ask_for_buffers() {
     static ASKED: Once = Once::new();
-    const NAME: &str = "FI_OFI_RXM_BUFFER_SIZE";
     let has_card = || fs::read_dir("/sys/class/infiniband").is_ok_and(|mut cards| cards.next().is_some());
     ASKED.call_once(|| {
-        if env::var_os(NAME).is_none() && !has_card() {
-            // SAFETY: in LAPI_Init, as libraries for message passing do: other threads of the program leave the environment alone
-            // meanwhile.
-            unsafe { env::set_var(NAME, LONGEST.to_string()) };
+        if has_card() {
+            return;
+        }
+        for (name, value) in RXM_BUFFERS {
+            if env::var_os(name).is_none() {
+                // SAFETY: in LAPI_Init, as libraries for message passing do: other threads of the program leave the environment alone
+                // meanwhile.
+                unsafe { env::set_var(name, value.to_string()) };
+            }
         }
     });
 }
