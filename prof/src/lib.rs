@@ -5,7 +5,7 @@
 //! it cannot measure.
 //!
 //! `calls` lists what is counted separately, `record` is what a call writes, `wrap` and `handlers` are what the program and
-//! LAPI call, `identity` is the task's number, `process` decides when to report, `watcher`, `signals` and `exit` report for a task
+//! LAPI call, `identity` is the task's number, `process` decides when to report, `watcher`, `signals` (with `signal_sets`) and `exit` report for a task
 //! that is interrupted, `part` is what one task reports, and `merge` and `report` make one report of all tasks.
 
 mod calls;
@@ -20,6 +20,7 @@ mod real;
 mod record;
 mod report;
 mod settings;
+mod signal_sets;
 mod signals;
 mod site;
 mod symbols;

@@ -3,7 +3,7 @@
 //! A task reports at its last LAPI_Term, or at exit. While handles are open, [`crate::watcher`] writes what the task has
 //! done so far, every few seconds and when a signal ends the process.
 
-use crate::{handlers, identity, merge, part, record, settings, signals, watcher};
+use crate::{handlers, identity, merge, part, record, settings, signal_sets, signals, watcher};
 use std::ptr::{self, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
@@ -45,7 +45,7 @@ pub fn opened(task: u32, tasks: u32, sharing: impl FnOnce() -> Vec<u32>) {
     }
     OPEN.fetch_add(1, Ordering::Relaxed);
     UNREPORTED.store(true, Ordering::Relaxed);
-    if first && watcher::start() {
+    if first && watcher::start(report_interim) {
         signals::catch();
     }
 }
@@ -58,7 +58,7 @@ pub fn closed() {
 }
 
 /// Writes what the task has done so far, before its end. `why`: the reason, which the part names. `table`: prints the table too.
-pub fn report_interim(why: &str, table: bool) {
+fn report_interim(why: &str, table: bool) {
     let _writing = writing();
     if !UNREPORTED.load(Ordering::Relaxed) {
         return;
@@ -75,7 +75,7 @@ pub fn report_interim(why: &str, table: bool) {
 /// The report at the end of the task.
 fn report() {
     // A signal whose handler waits for the watcher must not interrupt the thread for which the watcher waits.
-    let _blocked = signals::Blocked::new();
+    let _blocked = signal_sets::Blocked::new();
     let _writing = writing();
     if !UNREPORTED.swap(false, Ordering::Relaxed) {
         return;

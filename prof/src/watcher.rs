@@ -4,10 +4,10 @@
 //! wakes this thread, and waits for it in the kernel ([`ask`]). The wait has a limit: the interrupted thread may hold a lock
 //! of the C library that this thread needs.
 
-use crate::{process, settings, signals};
+use crate::settings;
+use crate::signal_sets::{Blocked, name};
 use rustix::event::Timespec;
 use rustix::thread::futex::{self, Flags};
-use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -32,21 +32,24 @@ static WRITTEN: AtomicU32 = AtomicU32::new(0);
 /// Whether the process ends: the part that names the reason is the last one.
 static ENDS: AtomicBool = AtomicBool::new(false);
 
-/// Starts the thread for this process; `false` when there can be none. It has allocated memory when this returns: a thread's
+/// Writes what the task has done so far, with the reason; and prints the table, if the flag is set.
+pub type Report = fn(&str, bool);
+
+/// Starts the thread for this process, which calls `report`; `false` when there can be none. It has allocated memory when this returns: a thread's
 /// first allocation may map memory, and what the program maps later must lie at the same address in all tasks.
-pub fn start() -> bool {
+pub fn start(report: Report) -> bool {
     ASKED.store(0, Ordering::Relaxed);
     THREAD.store(0, Ordering::Relaxed);
     ENDS.store(false, Ordering::Relaxed);
     // Inherited by the thread: the program's handlers run on the program's threads.
-    let blocked = signals::Blocked::all();
+    let blocked = Blocked::all();
     // SAFETY: the attributes are initialised before they are used, and the function is ours.
     let failed = unsafe {
         let mut attributes = std::mem::zeroed();
         libc::pthread_attr_init(&mut attributes);
         libc::pthread_attr_setdetachstate(&mut attributes, libc::PTHREAD_CREATE_DETACHED);
         let mut thread = std::mem::zeroed();
-        let failed = libc::pthread_create(&mut thread, &attributes, run, null_mut());
+        let failed = libc::pthread_create(&mut thread, &attributes, run, report as *mut libc::c_void);
         libc::pthread_attr_destroy(&mut attributes);
         failed
     };
@@ -95,7 +98,9 @@ pub fn fork_child() {
     PROCESS.store(0, Ordering::Relaxed);
 }
 
-extern "C" fn run(_: *mut libc::c_void) -> *mut libc::c_void {
+extern "C" fn run(report: *mut libc::c_void) -> *mut libc::c_void {
+    // SAFETY: what `start` has passed.
+    let report: Report = unsafe { std::mem::transmute(report) };
     // SAFETY: this thread itself, and a zero-terminated name.
     unsafe { libc::pthread_setname_np(libc::pthread_self(), c"lapiprof".as_ptr()) };
     // Makes the allocator's memory for this thread now.
@@ -115,20 +120,20 @@ extern "C" fn run(_: *mut libc::c_void) -> *mut libc::c_void {
         }
         let signal = ASKED.load(Ordering::Relaxed);
         if signal != 0 {
-            process::report_interim(name(signal as i32), true);
+            report(reason(signal as i32), true);
             ASKED.store(0, Ordering::Relaxed);
             WRITTEN.fetch_add(1, Ordering::Relaxed);
             let _ = futex::wake(&WRITTEN, Flags::PRIVATE, i32::MAX as u32);
             next = interval.map(|interval| Instant::now() + interval);
         } else if next.is_some_and(|next| next <= Instant::now()) {
-            process::report_interim("running", false);
+            report("running", false);
             next = interval.map(|interval| Instant::now() + interval);
         }
     }
 }
 
-fn name(signal: i32) -> &'static str {
-    if signal == EXIT { "_exit" } else { signals::name(signal) }
+fn reason(signal: i32) -> &'static str {
+    if signal == EXIT { "_exit" } else { name(signal) }
 }
 
 fn timespec(time: Duration) -> Timespec {

@@ -2,3 +2,4 @@
 
 pub mod lapi_info;
 pub mod poe;
+mod spelling;

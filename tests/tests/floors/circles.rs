@@ -6,23 +6,20 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Which modules of one folder use which.
 type Uses = BTreeMap<String, BTreeSet<String>>;
 
-/// One circle of each folder that has any. That the first of two `halves` uses the second does not count.
-pub fn circles(sources: &[Source], halves: &[[&str; 2]]) -> Vec<String> {
+/// One circle of each folder that has any.
+pub fn circles(sources: &[Source]) -> Vec<String> {
     let modules: BTreeSet<&[String]> = sources.iter().map(|source| &*source.module).collect();
     let mut folders: BTreeMap<String, Uses> = BTreeMap::new();
     for source in sources {
         for path in source.paths().iter().filter(|path| path.names[0] == "crate") {
             let (own, used) = (&source.module, &path.names[1..]);
             let common = own.iter().zip(used).take_while(|(own, used)| own == used).count();
-            // The floors cover modules at the root.
-            let apart = common != 0 && common < own.len() && common < used.len();
+            let apart = common < own.len() && common < used.len();
             if !apart || !modules.contains(&used[..=common]) {
                 continue;
             }
             let (user, used) = (own[..=common].join("::"), used[..=common].join("::"));
-            if !halves.contains(&[&*user, &*used]) {
-                folders.entry(own[..common].join("::")).or_default().entry(user).or_default().insert(used);
-            }
+            folders.entry(own[..common].join("::")).or_default().entry(user).or_default().insert(used);
         }
     }
     folders.iter().filter_map(|(folder, uses)| Some(describe(folder, &circle(uses)?))).collect()
@@ -52,5 +49,6 @@ fn circle(uses: &Uses) -> Option<Vec<&str>> {
 
 fn describe(folder: &str, circle: &[&str]) -> String {
     let names: Vec<_> = circle.iter().map(|module| module.rsplit("::").next().unwrap_or(module)).collect();
+    let folder = if folder.is_empty() { "the crate" } else { folder };
     format!("{folder}: {}", names.join(" -> "))
 }

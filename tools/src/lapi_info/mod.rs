@@ -14,8 +14,6 @@ mod text;
 mod transports;
 mod variables;
 
-pub(crate) use variables::misspelt;
-
 use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;

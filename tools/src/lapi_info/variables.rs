@@ -5,9 +5,7 @@ use openlapi::error;
 
 use super::report::{Refused, Source, Unknown, Variable};
 use crate::poe;
-
-/// Names with more wrong letters than this are other words.
-const NEAR: usize = 2;
+use crate::spelling::{misspelt, nearest};
 
 /// The library's own table, with the values of the environment.
 pub(super) fn all(problems: &mut Vec<String>) -> Vec<Variable> {
@@ -47,34 +45,18 @@ pub(super) fn unknown() -> Vec<Unknown> {
 }
 
 fn unknown_among(names: &[String]) -> Vec<Unknown> {
+    let known = poe::known_variables();
     let mut found: Vec<Unknown> = config::unknown_names(names.iter())
         .into_iter()
-        .map(|name| Unknown { did_you_mean: nearest(&name), name })
+        .map(|name| Unknown { did_you_mean: nearest(&name, &known), name })
         .collect();
     let misspelt = names
         .iter()
         .filter(|name| name.starts_with("MP_"))
-        .filter_map(|name| Some(Unknown { did_you_mean: Some(misspelt(name)?), name: name.clone() }));
+        .filter_map(|name| Some(Unknown { did_you_mean: Some(misspelt(name, &known)?), name: name.clone() }));
     found.extend(misspelt);
     found.sort_by(|a, b| a.name.cmp(&b.name));
     found
-}
-
-/// The variable that was meant by a name that is none.
-pub(crate) fn misspelt(name: &str) -> Option<&'static str> {
-    let known = config::variable(name).is_some() || poe::variables().any(|known| known == name);
-    if known { None } else { nearest(name) }
-}
-
-/// The known variable that is spelled most like this, when it is spelled enough like it.
-fn nearest(name: &str) -> Option<&'static str> {
-    let known = VARIABLES.iter().map(|variable| variable.name).chain(poe::variables());
-    let mut near: Vec<(usize, &'static str)> = known
-        .map(|known| (strsim::osa_distance(&name.to_ascii_uppercase(), known), known))
-        .filter(|(distance, _)| *distance <= NEAR)
-        .collect();
-    near.sort_unstable();
-    near.first().map(|(_, known)| *known)
 }
 
 #[cfg(test)]

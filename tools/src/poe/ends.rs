@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use nix::libc;
-use nix::sys::signal::Signal;
 use openlapi::wire::launcher::{Ended, How, Stage};
 
 use super::error::say;
 use super::fold::tasks_named;
+use super::processes::signal_name;
 
 /// How long equal ends are collected before they are summarized.
 const COLLECT: Duration = Duration::from_millis(300);
@@ -118,12 +117,5 @@ impl Ends {
             collected.push(exit.task);
             self.collect_until.get_or_insert_with(|| Instant::now() + COLLECT);
         }
-    }
-}
-
-pub(super) fn signal_name(signal: i32) -> String {
-    match Signal::try_from(signal) {
-        Ok(signal) => signal.as_str().to_owned(),
-        Err(_) => format!("SIGRTMIN+{}", signal - libc::SIGRTMIN()),
     }
 }

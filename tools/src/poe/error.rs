@@ -17,7 +17,7 @@ pub(super) enum Error {
     #[error("{program}: {}", reason(.source))]
     Program { program: String, source: io::Error },
     /// A signal of the user ended the job before its tasks had started.
-    #[error("ended by signal {signal} ({}) before all tasks had started", super::ends::signal_name(*.signal))]
+    #[error("ended by signal {signal} ({}) before all tasks had started", super::processes::signal_name(*.signal))]
     Ended { signal: i32 },
 }
 

@@ -4,8 +4,9 @@ use std::ffi::OsString;
 
 use super::commands::machines_asked;
 use super::error::{Error, say};
-use super::options::Setting;
+use super::options::{Setting, known_variables};
 use super::settings::Settings;
+use crate::spelling;
 
 /// How other launchers, and hasty fingers, write `-procs`.
 const PROCS: &[&str] = &["n", "np", "c", "proc", "procs", "nproc", "nprocs", "ntasks", "numproc", "tasks"];
@@ -30,7 +31,8 @@ pub(super) fn give(settings: &Settings, program: &[OsString], on_hosts: bool) ->
         }
     }
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-    for (name, meant) in names.filter_map(|name| misspelt(&name).map(|meant| (name, meant))) {
+    let known = known_variables();
+    for (name, meant) in names.filter_map(|name| misspelt(&name, &known).map(|meant| (name, meant))) {
         say(&format!("hint: the variable {name} has no effect; did you mean {meant}?"));
     }
     Ok(())
@@ -53,8 +55,8 @@ fn near_miss(program: &[OsString]) -> Option<[String; 2]> {
 }
 
 /// The variable of `poe` or of the library that a name of theirs was meant to be.
-fn misspelt(name: &str) -> Option<&'static str> {
-    crate::lapi_info::misspelt(name).filter(|_| name.starts_with("MP_"))
+fn misspelt(name: &str, known: &[&'static str]) -> Option<&'static str> {
+    spelling::misspelt(name, known).filter(|_| name.starts_with("MP_"))
 }
 
 #[cfg(test)]
@@ -92,7 +94,7 @@ mod tests {
             ("MP_SOMETHING_ELSE", None),
             ("OMP_PROCS", None),
         ] {
-            assert_eq!(misspelt(wrong), right, "{wrong}");
+            assert_eq!(misspelt(wrong, &known_variables()), right, "{wrong}");
         }
     }
 }

@@ -17,9 +17,9 @@ pub(super) struct List {
 }
 
 impl List {
-    /// The machines of MP_HOSTFILE; else, when several are asked for in a Slurm allocation of several, those of the allocation.
+    /// The machines of MP_HOSTFILE; else, when `several` are asked for in a Slurm allocation of several, those of the allocation.
     /// `None`: only this machine.
-    pub(super) fn of(settings: &Settings) -> Result<Option<Self>, Error> {
+    pub(super) fn of(settings: &Settings, several: bool) -> Result<Option<Self>, Error> {
         // "NULL" is the old way to say that there is none.
         let file = settings.text("MP_HOSTFILE")?.filter(|file| !file.eq_ignore_ascii_case("null"));
         let list = match file {
@@ -27,7 +27,7 @@ impl List {
                 let text = std::fs::read_to_string(file).map_err(|error| Error::system(file, error))?;
                 Some(Self::parse(file, &text)?)
             }
-            None if super::commands::machines_asked(settings)?.is_some() => allocation(),
+            None if several => allocation(),
             None => None,
         };
         let mine = this_host()?;

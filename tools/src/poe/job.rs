@@ -1,21 +1,20 @@
 //! One job from its start to its end: what `poe` itself does while the tasks run.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
-use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl;
-use nix::sys::signal::{SigSet, Signal, raise};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::signal::{Signal, raise};
 use nix::sys::wait::waitpid;
 use openlapi::wire::launcher::How;
 
 use super::affinity;
+use super::carrier::{Carrier, Style};
 use super::commands::Command;
 use super::ends::{Ends, Exit};
 use super::environment::Environment;
@@ -24,11 +23,11 @@ use super::fold::tasks_named;
 use super::input;
 use super::limits;
 use super::openings::Openings;
-use super::output::{self, Source, Style};
-use super::processes::{bit, end_descendants};
+use super::processes::end_descendants;
 use super::remote;
 use super::reports::{self, Gatherer};
 use super::settings::Settings;
+use super::signals::Signals;
 use super::streams;
 use super::supervisor::{Note, Supervisor, Work};
 
@@ -43,54 +42,6 @@ pub(super) struct End {
     pub status: u8,
     /// It was ended before its tasks were done: by a task's death or by the user.
     pub early: bool,
-}
-
-/// The signals that `poe` takes in its own time instead of being interrupted.
-pub(super) struct Signals {
-    queue: SignalFd,
-    /// The mask that the tasks get back.
-    before: SigSet,
-}
-
-impl Signals {
-    /// Begins to queue all signals that mean something to a job. What `poe` was started to ignore stays ignored.
-    pub(super) fn take() -> Result<Self, Error> {
-        let failed = |errno: Errno| Error::system("signals", errno);
-        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let meant = [
-            Signal::SIGINT,
-            Signal::SIGTERM,
-            Signal::SIGHUP,
-            Signal::SIGQUIT,
-            Signal::SIGUSR1,
-            Signal::SIGUSR2,
-            Signal::SIGTSTP,
-            Signal::SIGCONT,
-        ];
-        let taken: SigSet = meant.into_iter().filter(|signal| !bit(&status, "SigIgn:", *signal)).collect();
-        let before = SigSet::thread_get_mask().map_err(failed)?;
-        taken.thread_block().map_err(failed)?;
-        let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
-        let queue = SignalFd::with_flags(&taken, flags).map_err(failed)?;
-        Ok(Self { queue, before })
-    }
-
-    /// The mask that the tasks get back.
-    pub(super) fn before(&self) -> SigSet {
-        self.before
-    }
-
-    pub(super) fn next(&self) -> Option<Signal> {
-        let info = self.queue.read_signal().ok()??;
-        Signal::try_from(info.ssi_signo as i32).ok()
-    }
-}
-
-impl AsFd for Signals {
-    /// Readable when there is a next signal.
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.queue.as_fd()
-    }
 }
 
 /// Runs one job: a task for each command, on this machine or on these hosts.
@@ -127,7 +78,7 @@ pub(super) fn run(
             let openings = Openings::create(tasks, &partition).ok();
             let (ours, streams) = streams::open(settings, tasks, stdin_is_spent)?;
             let (sockets, reports) = reports::open(tasks);
-            let signal_mask = signals.before;
+            let signal_mask = signals.before();
             let work =
                 Work { commands, environment, streams, reports, affinity, signal_mask, open_files, openings };
             let (supervisor, (ours, sockets)) = Supervisor::start(work, (ours, sockets))?;
@@ -169,55 +120,6 @@ fn own(output: BorrowedFd<'_>) -> Result<File, Error> {
         .map_err(|error| Error::system("cannot copy the descriptor of an output", error))
 }
 
-/// The thread that carries output.
-pub(super) struct Carrier {
-    thread: JoinHandle<io::Result<()>>,
-    /// Carries the number of each task that has written to a terminal whose reader is gone; its end is that of the thread.
-    broken: File,
-}
-
-impl Carrier {
-    /// Starts to carry what comes from the sources to these two.
-    pub(super) fn start(
-        sources: Vec<Source>,
-        style: Style,
-        stdout: File,
-        stderr: File,
-    ) -> Result<Self, Error> {
-        let (broken, running) = streams::pipe()?;
-        let carry = move || {
-            let mut running = File::from(running);
-            let mut broken = |task: usize| {
-                let _ = running.write_all(&(task as u32).to_ne_bytes());
-            };
-            output::carry(sources, style, stdout, stderr, &mut broken)
-        };
-        let thread = thread::Builder::new()
-            .name("poe-output".into())
-            .spawn(carry)
-            .map_err(|error| Error::system("cannot start the thread that carries output", error))?;
-        Ok(Self { thread, broken: File::from(broken) })
-    }
-
-    /// The task that has written to a terminal whose reader is gone; `None` when the thread is over.
-    pub(super) fn broken(&mut self) -> Option<usize> {
-        let mut task = [0; 4];
-        self.broken.read_exact(&mut task).ok().map(|()| u32::from_ne_bytes(task) as usize)
-    }
-
-    /// Waits for the end of the thread. An error means that output was lost.
-    pub(super) fn finish(self) -> io::Result<()> {
-        self.thread.join().unwrap_or_else(|_| Err(io::Error::other("its thread has failed")))
-    }
-}
-
-impl AsFd for Carrier {
-    /// Readable when [`Carrier::broken`] does not wait.
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.broken.as_fd()
-    }
-}
-
 struct Job<'a> {
     commands: &'a [Command],
     /// The host of each task; `None`: all are here.
@@ -252,7 +154,7 @@ impl Job<'_> {
         while kept || !carried {
             let wanted = |wanted| if wanted { PollFlags::POLLIN } else { PollFlags::empty() };
             let mut polled = [
-                PollFd::new(signals.queue.as_fd(), PollFlags::POLLIN),
+                PollFd::new(signals.as_fd(), PollFlags::POLLIN),
                 PollFd::new(self.supervisor.socket.as_fd(), wanted(kept)),
                 PollFd::new(output.as_fd(), wanted(!carried)),
             ];

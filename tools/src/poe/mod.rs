@@ -19,6 +19,7 @@
 
 mod affinity;
 mod arguments;
+mod carrier;
 mod commands;
 mod ends;
 mod environment;
@@ -39,6 +40,7 @@ mod pty;
 mod remote;
 mod reports;
 mod settings;
+mod signals;
 mod streams;
 mod supervisor;
 
@@ -49,6 +51,7 @@ use arguments::Request;
 use commands::Commands;
 use error::Error;
 use settings::Settings;
+use signals::Signals;
 
 /// Runs `poe` with the arguments that follow its name, and returns the job's exit status.
 ///
@@ -65,9 +68,9 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
     }
 }
 
-/// The variables that `poe` reads, or hands on.
-pub(crate) fn variables() -> impl Iterator<Item = &'static str> {
-    options::TABLE.iter().map(|setting| setting.variable)
+/// The variables of the library, and those that `poe` reads or passes to the tasks.
+pub(crate) fn known_variables() -> Vec<&'static str> {
+    options::known_variables()
 }
 
 fn run(arguments: Vec<OsString>) -> Result<u8, Error> {
@@ -84,14 +87,15 @@ fn run(arguments: Vec<OsString>) -> Result<u8, Error> {
 }
 
 fn start(settings: &Settings, program: Vec<OsString>) -> Result<u8, Error> {
-    let list = hosts::List::of(settings)?;
+    let several = commands::machines_asked(settings)?.is_some();
+    let list = hosts::List::of(settings, several)?;
     hints::give(settings, &program, list.is_some())?;
     let asked = commands::tasks_asked(settings, list.as_ref())?;
     let Commands { steps, stdin_is_spent } = commands::plan(settings, program, asked)?;
     let tasks = steps[0].len();
     let hosts = list.map(|list| list.place(settings, tasks)).transpose()?;
     hosts::save(settings, hosts.as_deref())?;
-    let signals = job::Signals::take()?;
+    let signals = Signals::take()?;
     let mut highest = 0;
     for step in &steps {
         let end = job::run(settings, step, hosts.as_deref(), stdin_is_spent, &signals)?;

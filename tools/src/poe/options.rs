@@ -1,5 +1,6 @@
 //! The one table of what can be asked of `poe`: flag, variable, values, default, meaning.
 
+use openlapi::config::VARIABLES;
 use openlapi::transport::shm::segment::MAX_TASKS;
 
 use super::affinity::Affinity;
@@ -42,6 +43,12 @@ const fn setting(
     meaning: &'static str,
 ) -> Setting {
     Setting { flags, variable, values, default, meaning }
+}
+
+/// The variables of this table, and those of the library.
+pub(super) fn known_variables() -> Vec<&'static str> {
+    let of_library = VARIABLES.iter().map(|variable| variable.name);
+    of_library.chain(TABLE.iter().map(|setting| setting.variable)).collect()
 }
 
 /// What the library's shared memory is made for.

@@ -1,8 +1,9 @@
-//! What `/proc` says of processes, and the end of all those below this one.
+//! What `/proc` says of processes, the names of signals, and the end of all processes below this one.
 
 use std::fs;
 
 use nix::errno::Errno;
+use nix::libc;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::{Pid, getpid};
@@ -69,4 +70,12 @@ pub(super) fn bit(status: &str, mask: &str, signal: Signal) -> bool {
     let line = status.lines().find_map(|line| line.strip_prefix(mask));
     let bits = line.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok()).unwrap_or(0);
     bits >> (signal as u32 - 1) & 1 != 0
+}
+
+/// As `kill -l` has it.
+pub(super) fn signal_name(signal: i32) -> String {
+    match Signal::try_from(signal) {
+        Ok(signal) => signal.as_str().to_owned(),
+        Err(_) => format!("SIGRTMIN+{}", signal - libc::SIGRTMIN()),
+    }
 }

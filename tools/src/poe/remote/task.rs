@@ -18,15 +18,16 @@ use nix::unistd::gethostname;
 use openlapi::wire::board::Word;
 
 use super::super::affinity;
+use super::super::carrier::{Carrier, Style};
 use super::super::commands::Command;
 use super::super::environment::Environment;
 use super::super::error::{Error, say};
-use super::super::job::{Carrier, Signals};
 use super::super::limits;
 use super::super::openings::Openings;
-use super::super::output::{StdoutMode, Style};
+use super::super::output::StdoutMode;
 use super::super::processes::end_descendants;
 use super::super::settings::{Flags, Settings};
+use super::super::signals::Signals;
 use super::super::streams;
 use super::super::supervisor::{Note, Supervisor, Work};
 use super::link::{self, Connection, KINDS, Link};

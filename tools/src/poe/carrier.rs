@@ -1,0 +1,198 @@
+//! Carries what the tasks write to `poe`'s own outputs.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use nix::sys::epoll::EpollTimeout;
+
+use super::error::Error;
+use super::fold::Fold;
+use super::lanes::Lanes;
+use super::output::{Output, Source, Stream};
+use super::streams;
+
+/// How output is shown.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Style {
+    pub labels: bool,
+    pub ordered: bool,
+    /// Messages of the library that several tasks write alike are shown once.
+    pub fold: bool,
+}
+
+/// An unfinished line is shown when nothing has arrived for this time: it may be a question to the user.
+const QUIET_MILLISECONDS: u8 = 50;
+/// How long equal messages are collected before they are summarized.
+const COLLECT: Duration = Duration::from_millis(300);
+
+/// The thread that carries output.
+pub(super) struct Carrier {
+    thread: JoinHandle<io::Result<()>>,
+    /// Carries the number of each task that has written to a terminal whose reader is gone; its end is that of the thread.
+    broken: File,
+}
+
+impl Carrier {
+    /// Starts to carry what comes from the sources to these two.
+    pub(super) fn start(
+        sources: Vec<Source>,
+        style: Style,
+        stdout: File,
+        stderr: File,
+    ) -> Result<Self, Error> {
+        let (broken, running) = streams::pipe()?;
+        let run = move || {
+            let mut running = File::from(running);
+            let mut broken = |task: usize| {
+                let _ = running.write_all(&(task as u32).to_ne_bytes());
+            };
+            carry(sources, style, stdout, stderr, &mut broken)
+        };
+        let thread = thread::Builder::new()
+            .name("poe-output".into())
+            .spawn(run)
+            .map_err(|error| Error::system("cannot start the thread that carries output", error))?;
+        Ok(Self { thread, broken: File::from(broken) })
+    }
+
+    /// The task that has written to a terminal whose reader is gone; `None` when the thread is over.
+    pub(super) fn broken(&mut self) -> Option<usize> {
+        let mut task = [0; 4];
+        self.broken.read_exact(&mut task).ok().map(|()| u32::from_ne_bytes(task) as usize)
+    }
+
+    /// Waits for the end of the thread. An error means that output was lost.
+    pub(super) fn finish(self) -> io::Result<()> {
+        self.thread.join().unwrap_or_else(|_| Err(io::Error::other("its thread has failed")))
+    }
+}
+
+impl AsFd for Carrier {
+    /// Readable when [`Carrier::broken`] does not wait.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.broken.as_fd()
+    }
+}
+
+/// Carries everything from the sources to the outputs until all sources are closed. An error means that output was lost.
+///
+/// A reader that went away is not an error: the pipes that led to it are closed, so that tasks that write to them get
+/// SIGPIPE. A terminal does not do that: `broken` is called with the task that has written.
+fn carry(
+    sources: Vec<Source>,
+    style: Style,
+    stdout: File,
+    stderr: File,
+    broken: &mut dyn FnMut(usize),
+) -> io::Result<()> {
+    let mut outputs = [Output::new(stdout, style.labels), Output::new(stderr, style.labels)];
+    outputs[Stream::Stderr as usize].fold = style.fold.then(Fold::default);
+    let mut lanes = Lanes::new(sources, style.ordered)?;
+    let mut buffer = vec![0; 1 << 16];
+    let mut summary_at: Option<Instant> = None;
+    loop {
+        if style.ordered {
+            lanes.release_first(&mut outputs);
+        }
+        lanes.forget_ended(&outputs);
+        if lanes.is_empty() {
+            break;
+        }
+        let pending = outputs.iter().any(Output::has_summary);
+        summary_at = pending.then(|| summary_at.unwrap_or_else(|| Instant::now() + COLLECT));
+        let timeout = if lanes.are_unfinished() || pending {
+            EpollTimeout::from(QUIET_MILLISECONDS)
+        } else {
+            EpollTimeout::NONE
+        };
+        lanes.carry_some(timeout, &mut buffer, &mut outputs, broken)?;
+        if summary_at.is_some_and(|at| at <= Instant::now()) {
+            outputs.iter_mut().for_each(Output::summarize);
+            summary_at = None;
+        }
+    }
+    let [stdout, stderr] = outputs.map(Output::finish);
+    stdout.and(stderr)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::poe::lanes::{LONGEST_LINE, SPOOL_IN_MEMORY};
+    use crate::poe::streams::pipe;
+    use std::io::Seek;
+
+    /// A source that has all of this and ends after it.
+    fn source(task: usize, stream: Stream, bytes: &[u8]) -> Source {
+        let (read, write) = pipe().expect("a pipe can be made");
+        let (pipe, mut write) = (File::from(read), File::from(write));
+        // What a pipe has room for is there from the start.
+        let (now, later) = bytes.split_at(bytes.len().min(1 << 15));
+        write.write_all(now).expect("the pipe has room");
+        let later = later.to_vec();
+        if !later.is_empty() {
+            thread::spawn(move || write.write_all(&later));
+        }
+        Source { task, stream, pipe, terminal: false }
+    }
+
+    fn carried(sources: Vec<Source>, labels: bool, ordered: bool) -> (String, String) {
+        let mut files = [(); 2].map(|()| tempfile::tempfile().expect("a file can be made"));
+        let [stdout, stderr] = [&files[0], &files[1]].map(|file| file.try_clone().expect("it can be shared"));
+        carry(sources, Style { labels, ordered, fold: true }, stdout, stderr, &mut |_| ())
+            .expect("nothing is lost");
+        let texts = files.each_mut().map(|file| {
+            let mut text = String::new();
+            file.rewind().and_then(|()| file.read_to_string(&mut text)).expect("the file can be read");
+            text
+        });
+        texts.into()
+    }
+
+    #[test]
+    fn bytes_pass_unchanged_without_labels() {
+        let long = "x".repeat(3 * LONGEST_LINE) + "\nand no end";
+        let sources = vec![source(0, Stream::Stdout, long.as_bytes()), source(0, Stream::Stderr, b"error")];
+        assert_eq!(carried(sources, false, false), (long, "error".into()));
+    }
+
+    #[test]
+    fn every_line_has_a_label() {
+        let sources = vec![source(12, Stream::Stdout, b"one\n\ntwo"), source(3, Stream::Stderr, b"error\n")];
+        assert_eq!(carried(sources, true, false), (" 12:one\n 12:\n 12:two\n".into(), "  3:error\n".into()));
+    }
+
+    #[test]
+    fn a_long_line_has_one_label() {
+        let long = "x".repeat(5 * LONGEST_LINE);
+        let sources = vec![source(0, Stream::Stdout, format!("{long}\n").as_bytes())];
+        assert_eq!(carried(sources, true, false).0, format!("  0:{long}\n"));
+    }
+
+    #[test]
+    fn equal_messages_of_the_library_are_shown_once() {
+        let text = b"LAPI: wrong\nLAPI: why\nmine\n";
+        let sources = (0..3).map(|task| source(task, Stream::Stderr, text)).collect();
+        let (_, stderr) = carried(sources, true, false);
+        let expected = "  0:LAPI: wrong\n  0:LAPI: why\n  0:mine\n  1:mine\n  2:mine\n\
+                        poe: the same from tasks 1, 2 (2 lines, LAPI: wrong)\n";
+        assert_eq!(stderr, expected);
+        let sources = (0..2).map(|task| source(task, Stream::Stdout, text)).collect();
+        assert_eq!(
+            carried(sources, false, false).0.matches("LAPI: why").count(),
+            2,
+            "on standard error only"
+        );
+    }
+
+    #[test]
+    fn in_ordered_mode_task_follows_task() {
+        let text = |task: usize| format!("task {task}\n").repeat(SPOOL_IN_MEMORY / 4);
+        let sources = (0..3).map(|task| source(task, Stream::Stdout, text(task).as_bytes())).collect();
+        let (stdout, _) = carried(sources, false, true);
+        assert!(stdout == text(0) + &text(1) + &text(2));
+    }
+}

@@ -1,0 +1,58 @@
+//! The signals of `poe` itself: they are queued, and taken between its other work.
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use nix::errno::Errno;
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+
+use super::error::Error;
+use super::processes::bit;
+
+/// The signals that `poe` takes in its own time instead of being interrupted.
+pub(super) struct Signals {
+    queue: SignalFd,
+    /// The mask that the tasks get back.
+    before: SigSet,
+}
+
+impl Signals {
+    /// Begins to queue all signals that mean something to a job. What `poe` was started to ignore stays ignored.
+    pub(super) fn take() -> Result<Self, Error> {
+        let failed = |errno: Errno| Error::system("signals", errno);
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let meant = [
+            Signal::SIGINT,
+            Signal::SIGTERM,
+            Signal::SIGHUP,
+            Signal::SIGQUIT,
+            Signal::SIGUSR1,
+            Signal::SIGUSR2,
+            Signal::SIGTSTP,
+            Signal::SIGCONT,
+        ];
+        let taken: SigSet = meant.into_iter().filter(|signal| !bit(&status, "SigIgn:", *signal)).collect();
+        let before = SigSet::thread_get_mask().map_err(failed)?;
+        taken.thread_block().map_err(failed)?;
+        let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
+        let queue = SignalFd::with_flags(&taken, flags).map_err(failed)?;
+        Ok(Self { queue, before })
+    }
+
+    /// The mask that the tasks get back.
+    pub(super) fn before(&self) -> SigSet {
+        self.before
+    }
+
+    pub(super) fn next(&self) -> Option<Signal> {
+        let info = self.queue.read_signal().ok()??;
+        Signal::try_from(info.ssi_signo as i32).ok()
+    }
+}
+
+impl AsFd for Signals {
+    /// Readable when there is a next signal.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.queue.as_fd()
+    }
+}
