@@ -15,15 +15,13 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
 
+use super::forward::forward;
 use super::parcel::Parcel;
 use super::{
-    ConnectionView, Endpoint, Inbound, Limits, Outgoing, PeerState, Peers, Piece, RemoteAccess, SendOutcome,
-    Task, Ticket, Transport, Wakeup,
+    Endpoint, Inbound, Limits, Outgoing, PeerState, Peers, Piece, SendOutcome, Task, Transport, Wakeup,
 };
 use crate::base::rng::Rng;
 
@@ -115,6 +113,10 @@ struct Held {
 }
 
 impl<T: Transport> Faulty<T> {
+    fn inner_mut(&mut self) -> &mut T {
+        &mut self.inner
+    }
+
     /// Wraps all ends of a job that lives in this process: element `i` is task `i`. When the task of
     /// [`FaultPlan::death`] dies, the others see it as [`PeerState::Dead`] and are woken.
     pub fn join(ends: Vec<T>, plan: &FaultPlan) -> Vec<Self> {
@@ -209,9 +211,7 @@ impl<T: Transport> Faulty<T> {
 }
 
 impl<T: Transport> Endpoint for Faulty<T> {
-    fn name(&self) -> &'static str {
-        self.inner.name()
-    }
+    forward!(name, completed, recall, hold, keeps_time, due, settled, remote);
 
     fn limits(&self, peer: Task) -> Limits {
         let inner = self.inner.limits(peer);
@@ -237,14 +237,6 @@ impl<T: Transport> Endpoint for Faulty<T> {
             self.count_packet();
         }
         outcome
-    }
-
-    fn completed(&mut self) -> Option<Ticket> {
-        self.inner.completed()
-    }
-
-    fn recall(&mut self, peer: Task) {
-        self.inner.recall(peer);
     }
 
     fn recv(&mut self) -> Option<Inbound> {
@@ -278,36 +270,16 @@ impl<T: Transport> Endpoint for Faulty<T> {
         }
     }
 
-    fn hold(&mut self, peer: Task, held: bool) {
-        self.inner.hold(peer, held);
-    }
-
     fn release(&mut self, packet: Inbound) {
         if self.out.take().is_none() {
             self.inner.release(packet);
         }
     }
 
-    fn keeps_time(&self) -> bool {
-        self.inner.keeps_time()
-    }
-
-    fn due(&self) -> Option<Instant> {
-        self.inner.due()
-    }
-
     fn serve(&mut self) {
         if !self.is_dead(self.task) {
             self.inner.serve();
         }
-    }
-
-    fn settled(&self) -> bool {
-        self.inner.settled()
-    }
-
-    fn remote(&mut self) -> Option<&mut dyn RemoteAccess> {
-        self.inner.remote()
     }
 
     fn close(&mut self) {
@@ -319,6 +291,8 @@ impl<T: Transport> Endpoint for Faulty<T> {
 }
 
 impl<T: Transport> Wakeup for Faulty<T> {
+    forward!(event_fd, wake);
+
     fn arm(&mut self) -> bool {
         if self.is_dead(self.task) {
             // Nothing will arrive: a thread that sleeps nevertheless is woken at once, and sees that all peers are gone.
@@ -336,17 +310,11 @@ impl<T: Transport> Wakeup for Faulty<T> {
         self.armed = false;
         self.inner.disarm();
     }
-
-    fn event_fd(&self) -> BorrowedFd<'_> {
-        self.inner.event_fd()
-    }
-
-    fn wake(&self) {
-        self.inner.wake();
-    }
 }
 
 impl<T: Transport> Peers for Faulty<T> {
+    forward!(progress, kick, set_polling, polls, view, rejoined);
+
     fn state(&self, peer: Task) -> PeerState {
         if self.held.iter().any(|held| held.parcel.src == peer) {
             PeerState::Up
@@ -357,26 +325,6 @@ impl<T: Transport> Peers for Faulty<T> {
         }
     }
 
-    fn progress(&self, peer: Task) -> u64 {
-        self.inner.progress(peer)
-    }
-
-    fn kick(&self, peer: Task) {
-        self.inner.kick(peer);
-    }
-
-    fn set_polling(&mut self, polling: bool, now: u64) {
-        self.inner.set_polling(polling, now);
-    }
-
-    fn polls(&self, peer: Task) -> bool {
-        self.inner.polls(peer)
-    }
-
-    fn view(&self, peer: Task) -> Option<ConnectionView> {
-        self.inner.view(peer)
-    }
-
     fn part(&mut self, peer: Task) {
         self.held.retain(|held| held.parcel.src != peer);
         self.inner.part(peer);
@@ -385,10 +333,6 @@ impl<T: Transport> Peers for Faulty<T> {
     fn rejoin(&mut self, peer: Task, epoch: u64) -> crate::error::Result<()> {
         self.part(peer);
         self.inner.rejoin(peer, epoch)
-    }
-
-    fn rejoined(&mut self) -> Option<(Task, u64)> {
-        self.inner.rejoined()
     }
 }
 

@@ -45,7 +45,10 @@
 #[cfg(test)]
 pub(crate) mod conformance;
 pub mod fabric;
+#[cfg(test)]
 pub mod faults;
+#[cfg(test)]
+pub(crate) mod forward;
 pub mod mem;
 mod parcel;
 pub mod rails;

@@ -6,14 +6,14 @@ use crate::abi::*;
 use crate::engine::context::request::Preference;
 use crate::proto::tests::seeds;
 use crate::transport::faults::{FaultPlan, Faulty};
+use crate::transport::forward::forward;
 use crate::transport::mem::{MemOptions, MemTransport, network};
 use crate::transport::{
-    Access, Copy, Endpoint, Inbound, Key, Limits, Outgoing, PeerState, Peers, Reach, RemoteAccess,
-    SendOutcome, Started, Task, Transport, Wakeup,
+    Access, Copy, Endpoint, Key, Outgoing, Peers, Reach, RemoteAccess, SendOutcome, Started, Task, Transport,
+    Wakeup,
 };
 use libc::{c_uint, c_ulong, c_void};
 use std::io;
-use std::os::fd::BorrowedFd;
 use std::sync::Mutex;
 
 /// Copies in slices of this many bytes, so that this makes four and a bit.
@@ -55,91 +55,35 @@ impl RemoteAccess for RefusingCopies {
     }
 }
 
-impl<T: Transport> Endpoint for Refusing<T> {
-    fn name(&self) -> &'static str {
-        self.inner.name()
+impl<T: Transport> Refusing<T> {
+    fn inner(&self) -> &T {
+        &self.inner
     }
 
-    fn limits(&self, peer: Task) -> Limits {
-        self.inner.limits(peer)
+    fn inner_mut(&mut self) -> &mut T {
+        &mut self.inner
     }
+}
+
+impl<T: Transport> Endpoint for Refusing<T> {
+    forward!(name, limits, recv, hold, release, close);
 
     unsafe fn try_send(&mut self, peer: Task, packet: &Outgoing<'_>) -> SendOutcome {
         // SAFETY: the caller's promise.
         unsafe { self.inner.try_send(peer, packet) }
     }
 
-    fn recv(&mut self) -> Option<Inbound> {
-        self.inner.recv()
-    }
-
-    fn hold(&mut self, peer: Task, held: bool) {
-        self.inner.hold(peer, held);
-    }
-
-    fn release(&mut self, packet: Inbound) {
-        self.inner.release(packet);
-    }
-
     fn remote(&mut self) -> Option<&mut dyn RemoteAccess> {
         Some(&mut self.copies)
-    }
-
-    fn close(&mut self) {
-        self.inner.close();
     }
 }
 
 impl<T: Transport> Wakeup for Refusing<T> {
-    fn arm(&mut self) -> bool {
-        self.inner.arm()
-    }
-
-    fn disarm(&mut self) {
-        self.inner.disarm();
-    }
-
-    fn event_fd(&self) -> BorrowedFd<'_> {
-        self.inner.event_fd()
-    }
-
-    fn wake(&self) {
-        self.inner.wake();
-    }
+    forward!(arm, disarm, event_fd, wake);
 }
 
 impl<T: Transport> Peers for Refusing<T> {
-    fn state(&self, peer: Task) -> PeerState {
-        self.inner.state(peer)
-    }
-
-    fn progress(&self, peer: Task) -> u64 {
-        self.inner.progress(peer)
-    }
-
-    fn kick(&self, peer: Task) {
-        self.inner.kick(peer);
-    }
-
-    fn set_polling(&mut self, polling: bool, now: u64) {
-        self.inner.set_polling(polling, now);
-    }
-
-    fn polls(&self, peer: Task) -> bool {
-        self.inner.polls(peer)
-    }
-
-    fn part(&mut self, peer: Task) {
-        self.inner.part(peer);
-    }
-
-    fn rejoin(&mut self, peer: Task, epoch: u64) -> crate::error::Result<()> {
-        self.inner.rejoin(peer, epoch)
-    }
-
-    fn rejoined(&mut self) -> Option<(Task, u64)> {
-        self.inner.rejoined()
-    }
+    forward!(state, progress, kick, set_polling, polls, part, rejoin, rejoined);
 }
 
 /// Two tasks whose copies are refused after the first `allowed`, on a road with or without faults.

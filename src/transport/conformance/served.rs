@@ -1,10 +1,10 @@
 //! Ends that a thread serves from time to time, as the library's own thread does in each process: a task that computes, or a test that
 //! looks at another task, keeps no peer waiting.
 
-use crate::error::Result;
+use crate::transport::forward::forward;
 use crate::transport::{
-    Access, AccessId, ConnectionView, Copy, Endpoint, Inbound, Key, Limits, Outgoing, PeerState, Peers,
-    Piece, Reach, RemoteAccess, SendOutcome, Started, Task, Ticket, Transport, Wakeup,
+    Access, AccessId, Copy, Endpoint, Key, Outgoing, Peers, Piece, Reach, RemoteAccess, SendOutcome, Started,
+    Task, Transport, Wakeup,
 };
 use parking_lot::{Mutex, MutexGuard};
 use rustix::io::Errno;
@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How often the thread serves.
 const INTERVAL: Duration = Duration::from_micros(300);
@@ -68,6 +68,14 @@ impl<T: Transport> Served<T> {
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
         self.end.lock()
     }
+
+    fn inner(&self) -> MutexGuard<'_, T> {
+        self.lock()
+    }
+
+    fn inner_mut(&mut self) -> MutexGuard<'_, T> {
+        self.lock()
+    }
 }
 
 impl<T: Transport> Drop for Served<T> {
@@ -77,61 +85,15 @@ impl<T: Transport> Drop for Served<T> {
 }
 
 impl<T: Transport> Endpoint for Served<T> {
-    fn name(&self) -> &'static str {
-        self.lock().name()
-    }
-
-    fn limits(&self, peer: Task) -> Limits {
-        self.lock().limits(peer)
-    }
+    forward!(name, limits, completed, recall, recv, hold, release, keeps_time, due, serve, settled, close);
 
     unsafe fn try_send(&mut self, peer: Task, packet: &Outgoing<'_>) -> SendOutcome {
         // SAFETY: the caller's promise.
         unsafe { self.lock().try_send(peer, packet) }
     }
 
-    fn completed(&mut self) -> Option<Ticket> {
-        self.lock().completed()
-    }
-
-    fn recall(&mut self, peer: Task) {
-        self.lock().recall(peer);
-    }
-
-    fn recv(&mut self) -> Option<Inbound> {
-        self.lock().recv()
-    }
-
-    fn hold(&mut self, peer: Task, held: bool) {
-        self.lock().hold(peer, held);
-    }
-
-    fn release(&mut self, packet: Inbound) {
-        self.lock().release(packet);
-    }
-
-    fn keeps_time(&self) -> bool {
-        self.lock().keeps_time()
-    }
-
-    fn due(&self) -> Option<Instant> {
-        self.lock().due()
-    }
-
-    fn serve(&mut self) {
-        self.lock().serve();
-    }
-
-    fn settled(&self) -> bool {
-        self.lock().settled()
-    }
-
     fn remote(&mut self) -> Option<&mut dyn RemoteAccess> {
         if self.lock().remote().is_some() { Some(self) } else { None }
-    }
-
-    fn close(&mut self) {
-        self.lock().close();
     }
 }
 
@@ -172,65 +134,13 @@ impl<T: Transport> RemoteAccess for Served<T> {
 }
 
 impl<T: Transport> Wakeup for Served<T> {
-    fn arm(&mut self) -> bool {
-        self.lock().arm()
-    }
-
-    fn disarm(&mut self) {
-        self.lock().disarm();
-    }
+    forward!(arm, disarm, wake);
 
     fn event_fd(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
     }
-
-    fn wake(&self) {
-        self.lock().wake();
-    }
 }
 
 impl<T: Transport> Peers for Served<T> {
-    fn state(&self, peer: Task) -> PeerState {
-        self.lock().state(peer)
-    }
-
-    fn absence(&self, peer: Task) -> Option<String> {
-        self.lock().absence(peer)
-    }
-
-    fn connect(&mut self, peer: Task) {
-        self.lock().connect(peer);
-    }
-
-    fn progress(&self, peer: Task) -> u64 {
-        self.lock().progress(peer)
-    }
-
-    fn kick(&self, peer: Task) {
-        self.lock().kick(peer);
-    }
-
-    fn set_polling(&mut self, polling: bool, now: u64) {
-        self.lock().set_polling(polling, now);
-    }
-
-    fn polls(&self, peer: Task) -> bool {
-        self.lock().polls(peer)
-    }
-
-    fn view(&self, peer: Task) -> Option<ConnectionView> {
-        self.lock().view(peer)
-    }
-
-    fn part(&mut self, peer: Task) {
-        self.lock().part(peer);
-    }
-
-    fn rejoin(&mut self, peer: Task, epoch: u64) -> Result<()> {
-        self.lock().rejoin(peer, epoch)
-    }
-
-    fn rejoined(&mut self) -> Option<(Task, u64)> {
-        self.lock().rejoined()
-    }
+    forward!(state, absence, connect, progress, kick, set_polling, polls, view, part, rejoin, rejoined);
 }

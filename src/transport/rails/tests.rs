@@ -4,12 +4,10 @@ use super::{Links, Rail, RailEvent, Rails};
 use crate::base::rng::Rng;
 use crate::error::Result;
 use crate::transport::conformance::{self, Served, served};
+use crate::transport::forward::forward;
 use crate::transport::mem::{self, MemOptions, MemTransport};
 use crate::transport::parcel::Parcel;
-use crate::transport::{
-    ConnectionView, Endpoint, Inbound, Limits, Outgoing, PeerState, Peers, Piece, RemoteAccess, SendOutcome,
-    Task, Ticket, Wakeup,
-};
+use crate::transport::{Endpoint, Inbound, Outgoing, PeerState, Peers, Piece, SendOutcome, Task, Wakeup};
 use crate::wire::rails::NOTE;
 use rustix::event::{EventfdFlags, eventfd};
 use std::collections::{BTreeSet, VecDeque};
@@ -74,6 +72,14 @@ struct TestRail {
 }
 
 impl TestRail {
+    fn inner(&self) -> &MemTransport {
+        &self.inner
+    }
+
+    fn inner_mut(&mut self) -> &mut MemTransport {
+        &mut self.inner
+    }
+
     fn is_up(&self) -> bool {
         self.network.up.load(Ordering::Acquire) & 1 << self.number != 0
     }
@@ -142,13 +148,7 @@ impl Rail for TestRail {
 }
 
 impl Endpoint for TestRail {
-    fn name(&self) -> &'static str {
-        self.inner.name()
-    }
-
-    fn limits(&self, peer: Task) -> Limits {
-        self.inner.limits(peer)
-    }
+    forward!(name, limits, completed, recall, hold, release, remote);
 
     unsafe fn try_send(&mut self, peer: Task, packet: &Outgoing<'_>) -> SendOutcome {
         if self.network.refusing.load(Ordering::Acquire) & 1 << self.number != 0 {
@@ -167,25 +167,9 @@ impl Endpoint for TestRail {
         SendOutcome::Sent
     }
 
-    fn completed(&mut self) -> Option<Ticket> {
-        self.inner.completed()
-    }
-
-    fn recall(&mut self, peer: Task) {
-        self.inner.recall(peer);
-    }
-
     fn recv(&mut self) -> Option<Inbound> {
         self.empty_limbo();
         if self.is_up() { self.inner.recv() } else { None }
-    }
-
-    fn hold(&mut self, peer: Task, held: bool) {
-        self.inner.hold(peer, held);
-    }
-
-    fn release(&mut self, packet: Inbound) {
-        self.inner.release(packet);
     }
 
     fn keeps_time(&self) -> bool {
@@ -205,10 +189,6 @@ impl Endpoint for TestRail {
         self.limbo.is_empty() && self.inner.settled()
     }
 
-    fn remote(&mut self) -> Option<&mut dyn RemoteAccess> {
-        self.inner.remote()
-    }
-
     fn close(&mut self) {
         self.empty_limbo();
         self.inner.close();
@@ -216,6 +196,8 @@ impl Endpoint for TestRail {
 }
 
 impl Wakeup for TestRail {
+    forward!(event_fd, wake);
+
     fn arm(&mut self) -> bool {
         self.empty_limbo();
         let mut notes = self.network.boxes[self.number][self.me as usize].lock().expect("a lock");
@@ -230,40 +212,10 @@ impl Wakeup for TestRail {
         self.notes(self.me).lock().expect("a lock").armed = false;
         self.inner.disarm();
     }
-
-    fn event_fd(&self) -> BorrowedFd<'_> {
-        self.inner.event_fd()
-    }
-
-    fn wake(&self) {
-        self.inner.wake();
-    }
 }
 
 impl Peers for TestRail {
-    fn state(&self, peer: Task) -> PeerState {
-        self.inner.state(peer)
-    }
-
-    fn progress(&self, peer: Task) -> u64 {
-        self.inner.progress(peer)
-    }
-
-    fn kick(&self, peer: Task) {
-        self.inner.kick(peer);
-    }
-
-    fn set_polling(&mut self, polling: bool, now: u64) {
-        self.inner.set_polling(polling, now);
-    }
-
-    fn polls(&self, peer: Task) -> bool {
-        self.inner.polls(peer)
-    }
-
-    fn view(&self, peer: Task) -> Option<ConnectionView> {
-        self.inner.view(peer)
-    }
+    forward!(state, progress, kick, set_polling, polls, view);
 
     fn part(&mut self, peer: Task) {
         self.limbo.retain(|(to, _)| *to != peer);

@@ -1,0 +1,152 @@
+//! What a wrapper of a transport passes on to the transport inside.
+
+/// Writes these methods of [`super::Endpoint`], [`super::Wakeup`] or [`super::Peers`], as calls of the same methods of
+/// `self.inner()` or, where they change something, `self.inner_mut()`.
+macro_rules! forward {
+    (name) => {
+        fn name(&self) -> &'static str {
+            self.inner().name()
+        }
+    };
+    (limits) => {
+        fn limits(&self, peer: $crate::transport::Task) -> $crate::transport::Limits {
+            self.inner().limits(peer)
+        }
+    };
+    (completed) => {
+        fn completed(&mut self) -> Option<$crate::transport::Ticket> {
+            self.inner_mut().completed()
+        }
+    };
+    (recall) => {
+        fn recall(&mut self, peer: $crate::transport::Task) {
+            self.inner_mut().recall(peer)
+        }
+    };
+    (recv) => {
+        fn recv(&mut self) -> Option<$crate::transport::Inbound> {
+            self.inner_mut().recv()
+        }
+    };
+    (hold) => {
+        fn hold(&mut self, peer: $crate::transport::Task, held: bool) {
+            self.inner_mut().hold(peer, held)
+        }
+    };
+    (release) => {
+        fn release(&mut self, packet: $crate::transport::Inbound) {
+            self.inner_mut().release(packet)
+        }
+    };
+    (keeps_time) => {
+        fn keeps_time(&self) -> bool {
+            self.inner().keeps_time()
+        }
+    };
+    (due) => {
+        fn due(&self) -> Option<std::time::Instant> {
+            self.inner().due()
+        }
+    };
+    (serve) => {
+        fn serve(&mut self) {
+            self.inner_mut().serve()
+        }
+    };
+    (settled) => {
+        fn settled(&self) -> bool {
+            self.inner().settled()
+        }
+    };
+    (remote) => {
+        fn remote(&mut self) -> Option<&mut dyn $crate::transport::RemoteAccess> {
+            self.inner_mut().remote()
+        }
+    };
+    (close) => {
+        fn close(&mut self) {
+            self.inner_mut().close()
+        }
+    };
+    (arm) => {
+        fn arm(&mut self) -> bool {
+            self.inner_mut().arm()
+        }
+    };
+    (disarm) => {
+        fn disarm(&mut self) {
+            self.inner_mut().disarm()
+        }
+    };
+    (event_fd) => {
+        fn event_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+            self.inner().event_fd()
+        }
+    };
+    (wake) => {
+        fn wake(&self) {
+            self.inner().wake()
+        }
+    };
+    (state) => {
+        fn state(&self, peer: $crate::transport::Task) -> $crate::transport::PeerState {
+            self.inner().state(peer)
+        }
+    };
+    (absence) => {
+        fn absence(&self, peer: $crate::transport::Task) -> Option<String> {
+            self.inner().absence(peer)
+        }
+    };
+    (connect) => {
+        fn connect(&mut self, peer: $crate::transport::Task) {
+            self.inner_mut().connect(peer)
+        }
+    };
+    (progress) => {
+        fn progress(&self, peer: $crate::transport::Task) -> u64 {
+            self.inner().progress(peer)
+        }
+    };
+    (kick) => {
+        fn kick(&self, peer: $crate::transport::Task) {
+            self.inner().kick(peer)
+        }
+    };
+    (set_polling) => {
+        fn set_polling(&mut self, polling: bool, now: u64) {
+            self.inner_mut().set_polling(polling, now)
+        }
+    };
+    (polls) => {
+        fn polls(&self, peer: $crate::transport::Task) -> bool {
+            self.inner().polls(peer)
+        }
+    };
+    (view) => {
+        fn view(&self, peer: $crate::transport::Task) -> Option<$crate::transport::ConnectionView> {
+            self.inner().view(peer)
+        }
+    };
+    (part) => {
+        fn part(&mut self, peer: $crate::transport::Task) {
+            self.inner_mut().part(peer)
+        }
+    };
+    (rejoin) => {
+        fn rejoin(&mut self, peer: $crate::transport::Task, epoch: u64) -> $crate::error::Result<()> {
+            self.inner_mut().rejoin(peer, epoch)
+        }
+    };
+    (rejoined) => {
+        fn rejoined(&mut self) -> Option<($crate::transport::Task, u64)> {
+            self.inner_mut().rejoined()
+        }
+    };
+    ($first:ident, $($others:ident),+) => {
+        $crate::transport::forward::forward!($first);
+        $($crate::transport::forward::forward!($others);)+
+    };
+}
+
+pub(crate) use forward;
