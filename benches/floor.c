@@ -78,7 +78,7 @@ static void vm_readv(size_t size)
     struct iovec local = {destination, size}, remote = {peer_source, size};
     ssize_t n = process_vm_readv(peer_pid, &local, 1, &remote, 1, 0);
     if (n != (ssize_t)size)
-        bench_die("process_vm_readv of %zu bytes answered %zd: %s", size, n, strerror(errno));
+        bench_die("process_vm_readv of %zu bytes returned %zd: %s", size, n, strerror(errno));
 }
 
 static void futex_wait_until(uint32_t value)

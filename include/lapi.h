@@ -252,7 +252,7 @@ typedef void(LAPI_err_hndlr)(lapi_handle_t *hndl, int *error_code, lapi_err_t *e
 /* Combines arriving data with what is at its place; returns the number of bytes processed. */
 typedef long(ddm_func_t)(void *in, void *inout, long bytes, int operand, int operation);
 
-/* Tells LAPI_Init the UDP addresses of the tasks; 0 for success. */
+/* Passes the UDP addresses of the tasks to LAPI_Init; returns 0 for success. */
 typedef int(udp_init_hndlr)(lapi_handle_t *hndl, struct lapi_udp_t *local_addr, struct lapi_udp_t *addr_list,
                             struct lapi_udpinfo_t *info);
 typedef int(udp_init_ext_hndlr)(lapi_handle_t *hndl, struct sockaddr_storage *local_addr,

@@ -120,7 +120,7 @@ impl Argument for Vector<*mut lapi_vec_t> {
 pub struct Code(*mut c_int);
 
 impl Code {
-    /// Tells the program how the call has ended.
+    /// Stores the call's return code for the program.
     ///
     /// # Safety
     /// The address is 0, or that of an INTEGER.

@@ -43,9 +43,9 @@ pub unsafe fn util(call: InC, hndl: lapi_handle_t, command: *mut lapi_util_t) ->
             request.ddm_func = Some(for_c);
         }
         let mut whole = lapi_util_t { DdmFunc: request };
-        let answer = call(hndl, &raw mut whole);
+        let code = call(hndl, &raw mut whole);
         place.write_unaligned(lapi_reg_ddm_t { ddm_func: function, ..whole.DdmFunc });
-        answer
+        code
     }
 }
 

@@ -21,12 +21,12 @@ pub unsafe fn message(call: InC, code: c_int, buffer: *mut c_char, length: size_
     let room = if length == 1 { LAPI_MAX_ERR_STRING } else { length };
     let mut text = [0u8; LAPI_MAX_ERR_STRING];
     // SAFETY: a buffer of the length that the call asks for.
-    let answer = unsafe { call(code, text.as_mut_ptr().cast()) };
+    let outcome = unsafe { call(code, text.as_mut_ptr().cast()) };
     let end = text.iter().position(|&byte| byte == 0).unwrap_or(text.len()).min(room);
     // SAFETY: the program's variable has this room.
     unsafe {
         buffer.copy_from_nonoverlapping(text.as_ptr(), end);
         buffer.add(end).write_bytes(b' ', room - end);
     }
-    answer
+    outcome
 }

@@ -142,7 +142,7 @@ Description: one-sided communication with LAPI's interface - launcher and tools
  low-level application programming interface of RSCT.
  .
  This package has poe, which starts the tasks of a program, carries their
- input and output and leaves nothing behind, lapi_info, which tells what a
+ input and output and leaves nothing behind, lapi_info, which shows what a
  program would find on this machine, and lapi_prof, which merges profiles.
 END
 cat >"$out/debian/changelog" <<END

@@ -2,7 +2,7 @@
  * Addresses: LAPI_Address_init and LAPI_Address_init64 exchange them, LAPI_Addr_set and LAPI_Addr_get keep
  * them under a small number.
  *
- * Each task has two variables and tells all others where they are: once as a pointer, once as a lapi_long_t,
+ * Each task has two variables and sends their addresses to all others: once as a pointer, once as a lapi_long_t,
  * which holds the address of a 64-bit task in a 32-bit one too. To show what the tables are good for, each
  * task then reads the variables of all tasks.
  *

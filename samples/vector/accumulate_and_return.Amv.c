@@ -4,7 +4,7 @@
  *
  * Each number is a piece of a vector. On the way out they are gathered from the records of the even task into
  * a plain array of the odd one; the sums go back out of the odd task's completion handler, straight into the
- * records. The user header tells the header handler the direction of a message, and the header handler hands
+ * records. The user header gives the header handler the direction of a message, and the header handler hands
  * what belongs to the message to the completion handler by its parameter.
  *
  *     mpcc_r accumulate_and_return.Amv.c -o accumulate_and_return.Amv

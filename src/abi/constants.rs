@@ -189,15 +189,15 @@ pub const LAPI_GET_THREAD_FUNC: lapi_util_type_t = 7;
 pub const LAPI_REMOTE_RCXT: lapi_util_type_t = 8;
 /// lapi_get_pvo_t
 pub const LAPI_XLATE_ADDRESS: lapi_util_type_t = 9;
-/// A later level's; answered with LAPI_ERR_UTIL_CMD.
+/// A later level's; LAPI_Util returns LAPI_ERR_UTIL_CMD.
 pub const LAPI_REGISTER_NOTIFICATION: lapi_util_type_t = 10;
-/// A later level's; answered with LAPI_ERR_UTIL_CMD.
+/// A later level's; LAPI_Util returns LAPI_ERR_UTIL_CMD.
 pub const LAPI_TRIGGER_ADD: lapi_util_type_t = 11;
-/// A later level's; answered with LAPI_ERR_UTIL_CMD.
+/// A later level's; LAPI_Util returns LAPI_ERR_UTIL_CMD.
 pub const LAPI_TRIGGER_REMOVE: lapi_util_type_t = 12;
-/// A later level's; answered with LAPI_ERR_UTIL_CMD.
+/// A later level's; LAPI_Util returns LAPI_ERR_UTIL_CMD.
 pub const LAPI_ADD_UDP_DEST_EXT: lapi_util_type_t = 13;
-/// A later level's; answered with LAPI_ERR_UTIL_CMD.
+/// A later level's; LAPI_Util returns LAPI_ERR_UTIL_CMD.
 pub const LAPI_STAT_SAVE: lapi_util_type_t = 14;
 
 /// What lapi_remote_cxt_t and lapi_get_pvo_t ask for: take the resource.

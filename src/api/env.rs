@@ -20,7 +20,7 @@ pub const ACK_THRESHOLDS: std::ops::RangeInclusive<i32> = 1..=31;
 pub const INSTANCES: usize = 16;
 
 /// The result of a query.
-pub enum Answer {
+pub enum Value {
     /// One number.
     Number(c_int),
     /// One number for each task.
@@ -32,12 +32,12 @@ pub enum Answer {
 }
 
 /// The value of a query (man page LAPI_Qenv, appendix D).
-pub fn query(held: &mut Held<'_>, query: lapi_query_t) -> Result<Answer> {
+pub fn query(held: &mut Held<'_>, query: lapi_query_t) -> Result<Value> {
     make_progress(held);
     let settings = &held.context().settings;
     let options = held.options();
     let advertised = &options.advertised;
-    Ok(Answer::Number(match query {
+    Ok(Value::Number(match query {
         TASK_ID => options.me as c_int,
         NUM_TASKS => options.tasks as c_int,
         QUERY_SHM_NUM_TASKS => options.hosts.sharing().len() as c_int,
@@ -60,19 +60,19 @@ pub fn query(held: &mut Held<'_>, query: lapi_query_t) -> Result<Answer> {
         ACK_THRESHOLD => settings.ack_threshold.load(Relaxed),
         QUERY_SHM_ENABLED => (options.hosts.sharing().len() > 1).into(),
         QUERY_SHM_TASKS => {
-            return Ok(Answer::List(options.hosts.sharing().into_iter().map(|task| task as c_int).collect()));
+            return Ok(Value::List(options.hosts.sharing().into_iter().map(|task| task as c_int).collect()));
         }
-        QUERY_STATISTICS => return Ok(Answer::Statistics(held.statistics().network.as_statistics())),
-        QUERY_SHM_STATISTICS => return Ok(Answer::Statistics(held.statistics().peers.as_statistics())),
+        QUERY_STATISTICS => return Ok(Value::Statistics(held.statistics().network.as_statistics())),
+        QUERY_SHM_STATISTICS => return Ok(Value::Statistics(held.statistics().peers.as_statistics())),
         QUERY_LOCAL_SEND_STATISTICS => {
-            return Ok(Answer::Statistics(held.statistics().local.as_statistics()));
+            return Ok(Value::Statistics(held.statistics().local.as_statistics()));
         }
         PRINT_STATISTICS => {
             let me = options.me;
             let text = lines(me, &held.statistics());
             // Without the lock: another thread may hold that of stdout and wait for this one.
             held.unlocked(|| print(&text));
-            return Ok(Answer::Printed);
+            return Ok(Value::Printed);
         }
         BULK_XFER => held.has_bulk_transfer().into(),
         BULK_MIN_MSG_SIZE => advertised.bulk_minimum,

@@ -33,7 +33,7 @@ pub struct Request {
     /// How many threads run completion handlers; less than 1 is 1, and more than 128 are 128.
     pub completion_threads: i32,
     /// How threads are made.
-    pub recipe: ThreadConfig,
+    pub thread_config: ThreadConfig,
     /// LAPI_INTERRUPT_OFF was given in `protocol`.
     pub interrupts: bool,
 }
@@ -51,7 +51,8 @@ impl Request {
             error_handler: info.err_hndlr,
             completion_threads: info.num_compl_hndlr_thr,
             // SAFETY: the caller's promise.
-            recipe: unsafe { info.lapi_thread_attr.as_ref() }.map_or(ThreadConfig::PLAIN, ThreadConfig::of),
+            thread_config: unsafe { info.lapi_thread_attr.as_ref() }
+                .map_or(ThreadConfig::PLAIN, ThreadConfig::of),
             interrupts: info.protocol & LAPI_INTERRUPT_OFF == 0,
         }
     }
@@ -73,9 +74,16 @@ pub fn init(context: &Arc<Context>, request: &Request) -> Result<lapi_dev_t> {
         warn_of_misspelt_variables();
     }
     // From now on a report can show why this takes long.
-    let wishes = ReportConfig { signal: config.report_signal, stall: config.stall_seconds };
+    let report_config = ReportConfig { signal: config.report_signal, stall: config.stall_seconds };
     let place = (identity.task, identity.tasks);
-    report::thread::enlist(context, request.instance, place, wishes, request.recipe, &config::process_env);
+    report::thread::enlist(
+        context,
+        request.instance,
+        place,
+        report_config,
+        request.thread_config,
+        &config::process_env,
+    );
     let opened = open(context, request, &config, &identity);
     match &opened {
         Ok(_) => report::thread::ready(),
@@ -91,7 +99,7 @@ fn open(
     identity: &Identity,
 ) -> Result<lapi_dev_t> {
     let Joined { transport, device, hosts, notes } =
-        job::join(config, identity, request.instance, request.recipe)?;
+        job::join(config, identity, request.instance, request.thread_config)?;
     if config.info_level >= 2 && identity.task == 0 {
         crate::error::log(format_args!(
             "OpenLAPI {}: {} tasks, transport {}, found by {}",
@@ -110,8 +118,8 @@ fn open(
     settings.info_level.store(config.info_level as i32, Relaxed);
     context.open(request.handle, options(config, identity, hosts, request), transport)?;
     let threads = request.completion_threads.clamp(1, MOST_COMPLETION_THREADS) as usize;
-    let started = completion_threads::start(context, threads, request.recipe)
-        .and_then(|()| interrupt_thread::start(context, request.recipe));
+    let started = completion_threads::start(context, threads, request.thread_config)
+        .and_then(|()| interrupt_thread::start(context, request.thread_config));
     if let Err(error) = started {
         closing::stop(context, report::thread::dismiss);
         return Err(error);
@@ -154,7 +162,7 @@ fn options(config: &Config, identity: &Identity, hosts: Hosts, request: &Request
         },
         level: request.level,
         give_up: !config.no_timeout,
-        patience: WaitPolicy::new(here, processors, config.spin),
+        wait_policy: WaitPolicy::new(here, processors, config.spin),
         error_handler: request.error_handler,
         advertised: Advertised {
             rexmit_buffers: config.rexmit_buf_cnt as i32,

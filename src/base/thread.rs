@@ -107,7 +107,7 @@ struct Start {
     name: CString,
     /// The signals that the thread which started this one had blocked.
     mask: libc::sigset_t,
-    recipe: ThreadConfig,
+    thread_config: ThreadConfig,
     run: Box<dyn FnOnce() + Send>,
     ended: Arc<Ended>,
     ready: Arc<Futex>,
@@ -117,9 +117,9 @@ struct Start {
 ///
 /// A thread's first allocation may map such memory (an arena), and what the program maps after LAPI_Init must lie at the
 /// same address in all tasks, whichever of its threads has run first.
-pub fn spawn(name: &str, recipe: ThreadConfig, run: impl FnOnce() + Send + 'static) -> Result<Thread> {
+pub fn spawn(name: &str, thread_config: ThreadConfig, run: impl FnOnce() + Send + 'static) -> Result<Thread> {
     let (ended, ready) = (Arc::new(Ended::default()), Arc::new(Futex::new(0)));
-    let attributes = Attributes::of(recipe.attributes);
+    let attributes = Attributes::of(thread_config.attributes);
     // SAFETY: all arguments are valid for the calls; `start` is taken back by the new thread, or here when there is none.
     unsafe {
         let mut before = std::mem::zeroed();
@@ -127,7 +127,7 @@ pub fn spawn(name: &str, recipe: ThreadConfig, run: impl FnOnce() + Send + 'stat
         let start = Box::into_raw(Box::new(Start {
             name: CString::new(name).unwrap_or_default(),
             mask: before,
-            recipe,
+            thread_config,
             run: Box::new(run),
             ended: ended.clone(),
             ready: ready.clone(),
@@ -146,7 +146,7 @@ pub fn spawn(name: &str, recipe: ThreadConfig, run: impl FnOnce() + Send + 'stat
         while ready.load(Ordering::Acquire) == 0 {
             ready.sleep(0, None);
         }
-        Ok(Thread { id, detached: recipe.detached(), ended })
+        Ok(Thread { id, detached: thread_config.detached(), ended })
     }
 }
 
@@ -191,9 +191,9 @@ extern "C" fn enter(start: *mut libc::c_void) -> *mut libc::c_void {
     // SAFETY: this thread itself, and a zero-terminated name.
     unsafe { libc::pthread_setname_np(libc::pthread_self(), start.name.as_ptr()) };
     note_thread();
-    if let Some(init) = start.recipe.init {
+    if let Some(init) = start.thread_config.init {
         // SAFETY: the program's own function with the program's own parameters.
-        unsafe { init(start.recipe.parameter, start.recipe.extra) };
+        unsafe { init(start.thread_config.parameter, start.thread_config.extra) };
     }
     (start.run)();
     *start.ended.yes.lock() = true;

@@ -2,7 +2,7 @@
 
 use super::walk::Sink;
 
-/// Tells runs, those that touch as one.
+/// Passes runs on, those that touch as one.
 pub(super) struct Merger<F> {
     each: F,
     at: isize,
@@ -14,7 +14,7 @@ impl<F: FnMut(isize, usize)> Merger<F> {
         Self { each, at: 0, len: 0 }
     }
 
-    /// Tells the last run.
+    /// Passes the last run on.
     pub(super) fn finish(mut self) {
         if self.len != 0 {
             (self.each)(self.at, self.len);

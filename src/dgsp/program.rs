@@ -198,7 +198,7 @@ impl Program {
         self.walk(from, len as u64, &mut unsafe { Distributor::new(base, data, function) });
     }
 
-    /// Tells the runs of the bytes `from..from + len` of the stream in their order: offset and length. Runs that touch
+    /// Passes on the runs of the bytes `from..from + len` of the stream in their order: offset and length. Runs that touch
     /// are passed on as one.
     pub fn runs(&self, from: u64, len: u64, each: impl FnMut(isize, usize)) {
         let mut merger = Merger::new(each);

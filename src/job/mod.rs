@@ -2,7 +2,7 @@
 //!
 //! [`identity`] reads the environment, [`connect`] connects tasks when they first need each other, [`openings`]
 //! distinguishes the programs and contexts of one job that follow one another. [`exchange`] carries a few values of each task to the
-//! others at start-up, where a job has several machines: [`host`] tells which tasks share one, and [`secret`] what they all must know.
+//! others at start-up, where a job has several machines: [`host`] finds which tasks share one, and [`secret`] what they all must know.
 //! [`reporter`] is the line to the launcher for
 //! reports, and [`ended`] holds which tasks have ended, as the launcher reports them.
 
@@ -23,5 +23,5 @@ pub mod secret;
 pub use connect::Connections;
 pub use hosts::Hosts;
 pub use identity::{Common, Identity};
-pub use join::{Joined, join, wishes};
+pub use join::{Joined, join, network_preferences};
 pub use openings::Openings;

@@ -15,7 +15,7 @@ use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 /// How long a message waits for the launcher to make room.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The line. The descriptor stays open when this is dropped: the next context of the task will want it.
 pub struct Line {
@@ -63,7 +63,7 @@ impl Line {
     /// Sends one message; `false` when the launcher is gone, or does not read for a second.
     pub fn send(&self, message: &FromTask) -> bool {
         let text = message.encode();
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         loop {
             let Some(fd) = self.fd() else { return false };
             match send(fd, text.as_bytes(), SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {

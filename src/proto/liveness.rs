@@ -14,11 +14,11 @@ use std::time::Duration;
 /// TIMEOUT promises when the error is reported: a task is given up this much earlier, because checks are rare.
 const MARGIN: Duration = Duration::from_secs(1);
 /// A caller that checks again only after this time was stopped, or checks seldom.
-const AWAY: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_secs(2);
 /// After how much silence a task is probed, whatever TIMEOUT is: at least, at most.
-const ASK_AFTER: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
+const PROBE_AFTER: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
 /// How long a task has for the reply, at most.
-const PATIENCE: Duration = Duration::from_secs(5);
+const REPLY_TIME: Duration = Duration::from_secs(5);
 
 /// What the caller is to do about a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ impl Liveness {
         owing: impl Iterator<Item = (Task, u64)>,
     ) -> Vec<(Task, Verdict)> {
         let gap = now.saturating_sub(self.last);
-        let late = gap > AWAY;
+        let late = gap > PAUSE;
         let sudden = late && !self.away;
         (self.last, self.away) = (now, late);
         let mut verdicts = Vec::new();
@@ -79,16 +79,16 @@ impl Liveness {
             };
             match &mut watched.asked {
                 Some(waited) if sudden => *waited = Duration::ZERO,
-                Some(waited) => *waited += gap.min(AWAY),
+                Some(waited) => *waited += gap.min(PAUSE),
                 None => {}
             }
             let silent = now.saturating_sub(watched.heard);
             match watched.asked {
-                None if silent >= (timeout / 10).clamp(ASK_AFTER.0, ASK_AFTER.1) => {
+                None if silent >= (timeout / 10).clamp(PROBE_AFTER.0, PROBE_AFTER.1) => {
                     watched.asked = Some(Duration::ZERO);
                     verdicts.push((task, Verdict::Probe));
                 }
-                Some(waited) if waited >= (timeout / 4).min(PATIENCE) && silent + MARGIN >= timeout => {
+                Some(waited) if waited >= (timeout / 4).min(REPLY_TIME) && silent + MARGIN >= timeout => {
                     verdicts.push((task, Verdict::GiveUp(silent)));
                     continue;
                 }

@@ -83,7 +83,7 @@ pub fn enlist(
     instance: usize,
     (task, tasks): (Task, u32),
     config: ReportConfig,
-    recipe: ThreadConfig,
+    thread_config: ThreadConfig,
     env: &Env<'_>,
 ) {
     note_thread();
@@ -101,7 +101,7 @@ pub fn enlist(
     }
     state.line.clone_from(&line);
     let shared = reporter.clone();
-    if let Ok(thread) = thread::spawn("lapi-report", recipe, move || run(&shared, line, tasks)) {
+    if let Ok(thread) = thread::spawn("lapi-report", thread_config, move || run(&shared, line, tasks)) {
         state.thread = Some((reporter, thread));
         if let Some(signal) = config.signal {
             bell::listen_to(signal);
@@ -144,14 +144,14 @@ struct Reporter {
 
 fn run(reporter: &Reporter, mut line: Option<Arc<Line>>, tasks: u32) {
     let stall = bell::stall();
-    let patience = (!stall.is_zero()).then(|| (stall / 4).clamp(LOOK.0, LOOK.1 * (tasks / 64).clamp(1, 4)));
+    let timeout = (!stall.is_zero()).then(|| (stall / 4).clamp(LOOK.0, LOOK.1 * (tasks / 64).clamp(1, 4)));
     let mut watched = Vec::new();
     while !reporter.ended.load(Ordering::Acquire) {
         // Without the bell it could not be asked to end.
         let Some(bell) = reporter.bell.fd() else { return };
         let call = line.as_ref().and_then(|line| line.fd());
         let heard: Vec<BorrowedFd<'_>> = [Some(bell), call].into_iter().flatten().collect();
-        await_readable(&heard, patience);
+        await_readable(&heard, timeout);
         if call.is_none() {
             line = None;
         }

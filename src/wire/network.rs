@@ -19,7 +19,7 @@ pub enum Kind {
     /// Nothing: the frame returns credits.
     Credits = 2,
     /// Nothing: the sender wants to know when the receiver departs.
-    Greeting = 3,
+    Hello = 3,
     /// A [`Rejoin`] and the sender's address.
     Rejoin = 4,
     /// Nothing: the sender ends LAPI. `body_len` is the number of packets that it has sent, modulo 2^32.
@@ -36,8 +36,8 @@ pub enum Kind {
 
 impl Kind {
     fn of(number: u8) -> Option<Self> {
-        use Kind::{Credits, Departure, DepartureSeen, Greeting, Kick, Notice, Packet, RailNote, Rejoin};
-        [Packet, Credits, Greeting, Rejoin, Departure, DepartureSeen, Kick, Notice, RailNote]
+        use Kind::{Credits, Departure, DepartureSeen, Hello, Kick, Notice, Packet, RailNote, Rejoin};
+        [Packet, Credits, Hello, Rejoin, Departure, DepartureSeen, Kick, Notice, RailNote]
             .into_iter()
             .find(|kind| *kind as u8 == number)
     }
@@ -166,7 +166,7 @@ pub struct Notice {
     pub content: Content,
     /// Of which task.
     pub task: Task,
-    /// Tells the process from others that had the task's number.
+    /// Distinguishes the process from others that had the task's number.
     pub life: u32,
 }
 

@@ -34,7 +34,7 @@ pub struct Job {
 }
 
 /// The factor by which deadlines are extended: an instrumented library is slower.
-pub(crate) fn patience() -> u32 {
+pub(crate) fn time_factor() -> u32 {
     std::env::var("TEST_PATIENCE").ok().and_then(|times| times.parse().ok()).unwrap_or(1)
 }
 
@@ -209,7 +209,7 @@ impl Job {
         thread::spawn(move || ended.send(child.wait().expect("a child can be waited for")));
         Running {
             pid,
-            deadline: Instant::now() + self.deadline * patience() * transport::patience(),
+            deadline: Instant::now() + self.deadline * time_factor() * transport::time_factor(),
             status,
             stdout,
             stderr,

@@ -82,6 +82,6 @@ pub fn sharing(tasks: usize) -> usize {
 
 /// The factor by which deadlines are extended: a round trip by sockets takes a hundred times as long as one by shared memory, and
 /// needs the processors that all tasks share.
-pub fn patience() -> u32 {
+pub fn time_factor() -> u32 {
     if wanted().is_some() { 4 } else { 1 }
 }

@@ -3,7 +3,7 @@
 use crate::boundary;
 use libc::{c_char, c_int, c_void};
 use openlapi::abi::*;
-use openlapi::api::env::{self, Answer};
+use openlapi::api::env::{self, Value};
 use openlapi::error::Error;
 
 pub(crate) unsafe fn qenv(hndl: lapi_handle_t, query: lapi_query_t, ret_val: *mut c_int) -> c_int {
@@ -14,14 +14,14 @@ pub(crate) unsafe fn qenv(hndl: lapi_handle_t, query: lapi_query_t, ret_val: *mu
         if ret_val.is_null() {
             return Err(Error::new(LAPI_ERR_RET_PTR_NULL, "ret_val is null"));
         }
-        let answer = env::query(held, query)?;
+        let value = env::query(held, query)?;
         // SAFETY: the program gives room for what this query returns, as the man page says.
         unsafe {
-            match answer {
-                Answer::Number(number) => ret_val.write(number),
-                Answer::List(list) => ret_val.copy_from_nonoverlapping(list.as_ptr(), list.len()),
-                Answer::Statistics(counts) => ret_val.cast::<lapi_statistics_t>().write_unaligned(counts),
-                Answer::Printed => {}
+            match value {
+                Value::Number(number) => ret_val.write(number),
+                Value::List(list) => ret_val.copy_from_nonoverlapping(list.as_ptr(), list.len()),
+                Value::Statistics(counts) => ret_val.cast::<lapi_statistics_t>().write_unaligned(counts),
+                Value::Printed => {}
             }
         }
         Ok(())

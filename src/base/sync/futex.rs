@@ -81,7 +81,7 @@ impl Futex {
 pub struct Deadline(Instant);
 
 impl Deadline {
-    /// So much later than now.
+    /// This much later than now.
     pub fn after(time: Duration) -> Self {
         Self(Instant::now() + time)
     }

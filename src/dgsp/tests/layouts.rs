@@ -235,7 +235,7 @@ unsafe extern "C" fn add(
     _operation: c_int,
 ) -> c_long {
     for i in 0..bytes as usize {
-        // SAFETY: the machine hands over `bytes` bytes on both sides.
+        // SAFETY: the machine passes `bytes` bytes on both sides.
         unsafe { *inout.cast::<u8>().add(i) += *data.cast::<u8>().add(i) };
     }
     bytes

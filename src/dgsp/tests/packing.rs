@@ -144,7 +144,7 @@ unsafe extern "C" fn add(
 ) -> c_long {
     assert_eq!((operand, operation), (6, 2));
     for i in 0..bytes as usize {
-        // SAFETY: the machine hands over `bytes` bytes on both sides.
+        // SAFETY: the machine passes `bytes` bytes on both sides.
         unsafe { *inout.cast::<u8>().add(i) += *data.cast::<u8>().add(i) };
     }
     bytes

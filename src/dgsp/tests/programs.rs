@@ -142,7 +142,7 @@ unsafe extern "C" fn record(
     operand: c_int,
     operation: c_int,
 ) -> c_long {
-    // SAFETY: the machine hands over `bytes` bytes.
+    // SAFETY: the machine passes `bytes` bytes.
     let data = unsafe { std::slice::from_raw_parts(data.cast::<u8>(), bytes as usize) };
     CALLS.with_borrow_mut(|calls| calls.push((inout.addr(), data.to_vec(), operand, operation)));
     bytes
@@ -218,7 +218,7 @@ unsafe extern "C" fn hesitant(
 ) -> c_long {
     let take = bytes.min(3);
     for i in 0..take as usize {
-        // SAFETY: the machine hands over `bytes` bytes on both sides.
+        // SAFETY: the machine passes `bytes` bytes on both sides.
         unsafe { *inout.cast::<u8>().add(i) += *data.cast::<u8>().add(i) };
     }
     if operand == 0 { take } else { c_long::from(operand) }

@@ -70,13 +70,14 @@ impl Completions {
     pub(crate) fn start(
         &self,
         count: usize,
-        recipe: ThreadConfig,
+        thread_config: ThreadConfig,
         run: impl Fn(u32) + Clone + Send + 'static,
     ) -> Result<()> {
         let generation = self.generation();
         for number in 0..count {
             let run = run.clone();
-            let thread = thread::spawn(&format!("lapi-compl-{number}"), recipe, move || run(generation))?;
+            let thread =
+                thread::spawn(&format!("lapi-compl-{number}"), thread_config, move || run(generation))?;
             self.threads.lock().push(thread);
         }
         Ok(())

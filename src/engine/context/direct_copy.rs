@@ -116,7 +116,7 @@ impl DirectCopy {
     }
 }
 
-/// The bytes `from..from + len` of two layouts, as copies of what is in a row at both.
+/// The bytes `from..from + len` of two layouts, as copies of what is contiguous at both.
 fn refine(local: &Layout, remote: &Layout, from: usize, len: usize) -> Vec<Copy> {
     let mut theirs = VecDeque::new();
     remote.runs(from as u64, len as u64, |at, len| theirs.push_back((at as u64, len)));

@@ -5,13 +5,13 @@
 //! It is *released* when what is kept has fallen below half of the bound.
 //!
 //! What makes room may itself depend on a packet that the ring holds back. So a hold is never absolute: when what is kept has
-//! made no progress for [`PATIENCE`] ticks, the hold is *lifted* for a few messages, then for twice as many, and so on. See
+//! made no progress for [`LONGEST_HOLD`] ticks, the hold is *lifted* for a few messages, then for twice as many, and so on. See
 //! docs/design/0012-bounded-memory.md.
 
 use crate::transport::Task;
 
 /// Without progress a hold is lifted after this many ticks: some tenths of a second.
-pub const PATIENCE: u64 = 500_000_000;
+pub const LONGEST_HOLD: u64 = 500_000_000;
 /// The first lift lets this many messages pass that make what is kept grow; others pass freely meanwhile.
 const FIRST: u32 = 8;
 /// No lift lets more pass than this.
@@ -119,7 +119,7 @@ impl Holds {
             if progress != hold.progress {
                 (hold.progress, hold.since, hold.lifts) = (progress, now, 0);
             }
-            if hold.held && (blocked || now.wrapping_sub(hold.since) >= PATIENCE) {
+            if hold.held && (blocked || now.wrapping_sub(hold.since) >= LONGEST_HOLD) {
                 (hold.held, hold.since) = (false, now);
                 hold.allowance = FIRST.saturating_mul(1 << hold.lifts.min(16)).min(MOST);
                 hold.lifts += 1;

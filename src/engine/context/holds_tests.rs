@@ -33,8 +33,8 @@ fn without_progress_ever_more_messages_pass() {
     let (mut now, mut passed) = (0, Vec::new());
     assert!(holds.grown(3, Reason::Kept, 7, now).is_some());
     for _ in 0..7 {
-        assert_eq!(holds.look(now + PATIENCE - 1, stuck), [], "not yet");
-        now += PATIENCE;
+        assert_eq!(holds.look(now + LONGEST_HOLD - 1, stuck), [], "not yet");
+        now += LONGEST_HOLD;
         assert_eq!(holds.look(now, stuck), [Change::Release(3)]);
         let mut messages = 0;
         while holds.grown(3, Reason::Kept, 7, now).is_none() {
@@ -43,9 +43,9 @@ fn without_progress_ever_more_messages_pass() {
         passed.push(messages);
     }
     assert_eq!(passed, [8, 16, 32, 64, 128, 256, 256]);
-    // Progress brings patience back.
+    // After progress a hold lasts its full time again.
     assert_eq!(holds.look(now + 1, |_| Level { high: true, progress: 8, blocked: false }), []);
-    now += 1 + PATIENCE;
+    now += 1 + LONGEST_HOLD;
     assert_eq!(holds.look(now, |_| Level { high: true, progress: 8, blocked: false }), [Change::Release(3)]);
     assert_eq!((0..).take_while(|_| holds.grown(3, Reason::Kept, 8, now).is_none()).count(), 8);
 }
@@ -168,7 +168,7 @@ fn two_tasks_that_hold_each_other_still_progress() {
             || !a.parked.is_empty()
             || !b.parked.is_empty()
         {
-            now += PATIENCE / 16;
+            now += LONGEST_HOLD / 16;
             steps += 1;
             assert!(steps < 1_000_000, "seed {seed}: stuck, {} and {} are queued", a.queue, b.queue);
             if rng.chance(0.5) {
@@ -188,7 +188,7 @@ fn slow_handlers_bound_what_is_queued() {
         let (mut holds, mut held, mut queue, mut returned, mut most) =
             (Holds::default(), false, 0u32, 0u64, 0);
         for round in 0..100_000u64 {
-            let now = round * (PATIENCE / 64);
+            let now = round * (LONGEST_HOLD / 64);
             if !held {
                 queue += 1;
                 if queue > BOUND {

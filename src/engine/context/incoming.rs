@@ -161,19 +161,19 @@ impl Offers {
     /// How many messages are offered in one round at most.
     pub const BATCH: usize = 64;
     /// How many rounds without success offer at once.
-    const EAGER: u32 = 32;
+    const AT_ONCE: u32 = 32;
     /// The longest pause in ticks, some tenths of a millisecond, as a power of two.
     const LONGEST: u32 = 20;
 
     /// Whether messages are to be offered now, in ticks.
     pub fn are_due(&self, now: u64) -> bool {
-        self.vain < Self::EAGER || now.wrapping_sub(self.due) as i64 >= 0
+        self.vain < Self::AT_ONCE || now.wrapping_sub(self.due) as i64 >= 0
     }
 
     /// Messages were offered at `now`, in ticks, and some of them accepted or none.
     pub fn made(&mut self, now: u64, accepted: bool) {
         self.vain = if accepted { 0 } else { self.vain.saturating_add(1) };
-        let pause = 1u64 << (self.vain.saturating_sub(Self::EAGER) + 10).min(Self::LONGEST);
+        let pause = 1u64 << (self.vain.saturating_sub(Self::AT_ONCE) + 10).min(Self::LONGEST);
         self.due = now.wrapping_add(pause);
     }
 }

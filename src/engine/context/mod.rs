@@ -219,7 +219,7 @@ impl Context {
             let error = error.translated(&crate::config::process_env);
             crate::error::log(format_args!("{error}; no error handler is registered: this task ends"));
             last_notices(held.core());
-            // A code of 128 and above tells the launcher to end the job. `exit` would run the program's own exit
+            // A code of 128 and above makes the launcher end the job. `exit` would run the program's own exit
             // functions under our lock.
             // SAFETY: _exit has no preconditions.
             unsafe { libc::_exit(134) }

@@ -42,7 +42,7 @@ impl Notifier {
     /// Starts the thread, which does this with its timer and the number of its generation.
     pub(in crate::engine) fn start(
         &self,
-        recipe: ThreadConfig,
+        thread_config: ThreadConfig,
         run: impl FnOnce(BorrowedFd<'_>, u64) + Send + 'static,
     ) -> Result<()> {
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)
@@ -52,7 +52,7 @@ impl Notifier {
         let timer = Arc::new(timer);
         self.timer.store(timer.as_raw_fd(), Ordering::Relaxed);
         let (own, generation) = (timer.clone(), self.generation.load(Ordering::Relaxed));
-        let thread = thread::spawn("lapi-intr", recipe, move || run(own.as_fd(), generation))?;
+        let thread = thread::spawn("lapi-intr", thread_config, move || run(own.as_fd(), generation))?;
         *self.thread.lock() = Some((thread, timer));
         self.watch();
         Ok(())

@@ -1,4 +1,4 @@
-//! What the program asks for: its operations, checked, and its wishes.
+//! What the program asks for: its operations, checked, and its hints.
 
 use crate::abi::compl_hndlr_p;
 use crate::base::bytes::Piece;
@@ -118,7 +118,7 @@ pub struct Put {
     pub cmpl_cntr: usize,
     /// What follows when the data may be changed.
     pub done: SendDone,
-    /// What the program wishes.
+    /// The program's hint.
     pub hint: Hint,
 }
 
@@ -153,7 +153,7 @@ pub struct Message {
     /// The data.
     pub data: Content,
     /// Type (upper half) and number of pieces (lower half) of the vector that the data is, when the header handler is to
-    /// answer with a vector.
+    /// return a vector.
     pub shape: Option<u64>,
     /// Packets hold whole multiples of this many bytes; 0: any number.
     pub atom: usize,
@@ -163,7 +163,7 @@ pub struct Message {
     pub cmpl_cntr: usize,
     /// What follows when header and data may be changed.
     pub done: SendDone,
-    /// What the program wishes.
+    /// The program's hint.
     pub hint: Hint,
     /// Header and data may be changed when the call returns, however long they are.
     pub copied: bool,
@@ -184,7 +184,7 @@ pub struct Get {
     pub handler: compl_hndlr_p,
     /// Its parameter.
     pub parameter: usize,
-    /// What the program wishes.
+    /// The program's hint.
     pub hint: Hint,
 }
 
@@ -209,7 +209,7 @@ pub struct Rmw {
     pub done: SendDone,
 }
 
-/// What the program wishes for one message (LAPI_USE_BULK_XFER, LAPI_NOT_USE_BULK_XFER).
+/// The program's hint for one message (LAPI_USE_BULK_XFER, LAPI_NOT_USE_BULK_XFER).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Hint {
     /// Nothing.

@@ -52,7 +52,7 @@ pub struct Options {
     /// How copies across address spaces and streams of packets are chosen.
     pub bulk: Policy,
     /// How long threads poll before they sleep.
-    pub patience: WaitPolicy,
+    pub wait_policy: WaitPolicy,
     /// Whether a task that is silent for TIMEOUT seconds is given up.
     pub give_up: bool,
     /// The level of the library that the program is written for: lib_vers.

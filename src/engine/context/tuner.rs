@@ -90,7 +90,7 @@ struct Learnt {
 }
 
 impl Learnt {
-    /// Tells lengths apart from 2^`unit` bytes on.
+    /// Distinguishes lengths from 2^`unit` bytes on.
     fn new(unit: u32) -> Self {
         Self { unit, classes: [Class::default(); CLASSES], taking: 0, last_stream: 0 }
     }

@@ -8,9 +8,9 @@ use crate::error::Result;
 use std::sync::Arc;
 
 /// Starts `count` threads that run this context's completion handlers.
-pub fn start(context: &Arc<Context>, count: usize, recipe: ThreadConfig) -> Result<()> {
+pub fn start(context: &Arc<Context>, count: usize, thread_config: ThreadConfig) -> Result<()> {
     let shared = context.clone();
-    context.completions.start(count, recipe, move |generation| run(&shared, generation))
+    context.completions.start(count, thread_config, move |generation| run(&shared, generation))
 }
 
 fn run(context: &Context, generation: u32) {

@@ -36,7 +36,7 @@ pub fn turn_until<T>(
     if !held.begin_round() {
         return (false, None);
     }
-    let (mut moved, answer) = receive(held, ready);
+    let (mut moved, value) = receive(held, ready);
     let core = held.core();
     if (core.outbox.waiting() || core.has_work() || core.has_deferred()) && !core.closing {
         moved |= keep_going(held);
@@ -48,7 +48,7 @@ pub fn turn_until<T>(
         let waiters = &core.waiters;
         core.news |= waiters.waiting > 1 || waiters.on_descriptor || waiters.in_room != 0;
     }
-    (moved, answer)
+    (moved, value)
 }
 
 #[inline]
@@ -67,9 +67,9 @@ fn receive<T>(held: &mut Held<'_>, ready: &mut impl FnMut(&mut Core) -> Option<T
         let core = held.core();
         core.transport.release(packet);
         if !core.closing {
-            let answer = ready(core);
-            if answer.is_some() {
-                return (true, answer);
+            let value = ready(core);
+            if value.is_some() {
+                return (true, value);
             }
         }
     }

@@ -44,9 +44,9 @@ const BETWEEN_SERVICES: Duration = Duration::from_millis(5);
 const LINGER: u32 = 20;
 
 /// Starts the thread.
-pub fn start(context: &Arc<Context>, recipe: ThreadConfig) -> Result<()> {
+pub fn start(context: &Arc<Context>, thread_config: ThreadConfig) -> Result<()> {
     let shared = context.clone();
-    context.notifier.start(recipe, move |timer, generation| run(&shared, timer, generation))
+    context.notifier.start(thread_config, move |timer, generation| run(&shared, timer, generation))
 }
 
 /// What the notifier does next.
@@ -153,7 +153,7 @@ fn rest(held: &mut Held<'_>) -> Plan {
 
 /// When to look at the program again, if it polls by itself. It has not polled since when `activity` is still `seen`.
 fn watch_on(core: &Core, interval: Duration, seen: u64) -> Option<Duration> {
-    let longer = (interval * 2).min(core.options.patience.period(WATCH_LONGEST, RAREST_WATCH));
+    let longer = (interval * 2).min(core.options.wait_policy.period(WATCH_LONGEST, RAREST_WATCH));
     if core.waiters.waiting != 0 {
         return Some(longer);
     }

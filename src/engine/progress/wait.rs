@@ -66,7 +66,7 @@ pub(in crate::engine) fn wait_until<T>(
     what: impl Into<WaitTarget>,
     ready: impl FnMut(&mut Core) -> Option<T>,
 ) -> Result<T> {
-    let policy = held.core().options.patience;
+    let policy = held.core().options.wait_policy;
     wait_with(held, what, policy, ready)
 }
 
@@ -77,8 +77,8 @@ pub(in crate::engine) fn wait_with<T>(
     policy: WaitPolicy,
     mut ready: impl FnMut(&mut Core) -> Option<T>,
 ) -> Result<T> {
-    if let Some(answer) = ready(held.core()) {
-        return Ok(answer);
+    if let Some(value) = ready(held.core()) {
+        return Ok(value);
     }
     let what = what.into();
     if held.in_handler() {
@@ -88,7 +88,7 @@ pub(in crate::engine) fn wait_with<T>(
     }
     begin(held);
     let mut listed = None;
-    let answer = poll_until(held, &what, policy, &mut listed, &mut ready);
+    let value = poll_until(held, &what, policy, &mut listed, &mut ready);
     if let Some(since) = listed {
         let me = this_thread();
         let list = &mut held.core().waiters.list;
@@ -97,7 +97,7 @@ pub(in crate::engine) fn wait_with<T>(
         }
     }
     end(held);
-    answer
+    value
 }
 
 /// This thread is about to sleep: from now on a report shows that it waits, and for what. Threads that are served sooner cost
@@ -139,9 +139,9 @@ pub fn poll_once(held: &mut Held<'_>) -> bool {
     let core = held.core();
     if moved {
         core.waiters.idle_polls = 0;
-    } else if core.options.patience.crowded() {
+    } else if core.options.wait_policy.crowded() {
         core.waiters.idle_polls = core.waiters.idle_polls.saturating_add(1);
-        if core.waiters.idle_polls > core.options.patience.spin {
+        if core.waiters.idle_polls > core.options.wait_policy.spin {
             held.unlocked(std::thread::yield_now);
         }
     }
@@ -234,10 +234,10 @@ fn poll_until<T>(
     let mut rung = false;
     loop {
         held.core().activity += 1;
-        let (moved, answer) = dispatcher::turn_until(held, ready);
+        let (moved, value) = dispatcher::turn_until(held, ready);
         let core = held.core();
-        if let Some(answer) = answer.or_else(|| ready(core)) {
-            return Ok(answer);
+        if let Some(value) = value.or_else(|| ready(core)) {
+            return Ok(value);
         }
         if core.closing {
             return Err(Error::new(LAPI_ERR_HNDL_INVALID, "the handle was ended while this call waited"));
@@ -270,7 +270,7 @@ fn poll_until<T>(
                 let woken = sleep(held, ready);
                 idle.woken(&policy, waiting, matches!(woken, Woken::ByTimeout));
                 match woken {
-                    Woken::Ready(answer) => return Ok(answer),
+                    Woken::Ready(value) => return Ok(value),
                     Woken::ByDescriptor => {
                         rung = true;
                         lost_peers::look_when_due(held);
@@ -304,7 +304,7 @@ fn sleep<T>(held: &mut Held<'_>, ready: &mut impl FnMut(&mut Core) -> Option<T>)
     // Calls that change a counter without the lock look at the parked threads after the change: either they see this thread there,
     // or this thread sees the change.
     let woken = match ready(held.core()) {
-        Some(answer) => Woken::Ready(answer),
+        Some(value) => Woken::Ready(value),
         None if must_wait_in_room(held) => {
             sleep_in_room(held);
             Woken::Otherwise
@@ -332,7 +332,7 @@ fn sleep_in_room(held: &mut Held<'_>) {
 
 /// When a thread that sleeps checks its peers, if nothing wakes it.
 fn look_around(core: &Core) -> Duration {
-    core.options.patience.period(LOOK_AROUND, RAREST_LOOK)
+    core.options.wait_policy.period(LOOK_AROUND, RAREST_LOOK)
 }
 
 fn sleep_on_descriptor<T>(held: &mut Held<'_>) -> Woken<T> {

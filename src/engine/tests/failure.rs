@@ -78,9 +78,9 @@ pub(in crate::engine) fn reported_once(task: &Task, handlers: usize, code: c_int
 
 /// Task 2 never looks, and then leaves; task 0 has everything under way to it, and continues with task 1.
 fn the_others_go_on(preference: Preference, leave: fn(&Task, &crate::transport::mem::NetworkHandle)) {
-    for (capacity, patience) in [(1, SLEEPY), (8, AWAKE)] {
+    for (capacity, wait_policy) in [(1, SLEEPY), (8, AWAKE)] {
         let (ends, fabric) = job::mortal_mem(3, capacity, true);
-        let tasks = job::open(ends, &Habits { preference, patience, ..Habits::THREADED });
+        let tasks = job::open(ends, &Habits { preference, wait_policy, ..Habits::THREADED });
         let counters = [counter(), counter()];
         let victim = tasks[2].clone();
         victim.context.notifier.stop();
@@ -327,8 +327,8 @@ fn of_many_that_end_lapi_one_succeeds() {
 
 #[test]
 fn ending_lapi_ends_the_calls_of_other_threads() {
-    for (patience, notifier) in [(SLEEPY, true), (SLEEPY, false), (AWAKE, true), (AWAKE, false)] {
-        let tasks = job::open(job::mem(2, 8, false), &Habits { patience, notifier, ..Habits::THREADED });
+    for (wait_policy, notifier) in [(SLEEPY, true), (SLEEPY, false), (AWAKE, true), (AWAKE, false)] {
+        let tasks = job::open(job::mem(2, 8, false), &Habits { wait_policy, notifier, ..Habits::THREADED });
         let waiting = Arc::new(AtomicUsize::new(0));
         in_threads(&tasks[..1], 4, move |task, thread| {
             if thread == 0 {

@@ -170,7 +170,7 @@ fn handlers_flood_all_tasks_through_room_for_one_packet() {
 fn handlers_flood_all_tasks_while_threads_sleep() {
     seeds(2, |seed| {
         let ends = job::faulty_mem(FLOODERS, true, &FaultPlan::rough(seed));
-        let tasks = job::open(ends, &Habits { patience: SLEEPY, ..Habits::THREADED });
+        let tasks = job::open(ends, &Habits { wait_policy: SLEEPY, ..Habits::THREADED });
         play(&tasks, flood);
         in_threads(&tasks, 1, |task, _| {
             flood_all(task, GENERATIONS);
@@ -265,7 +265,7 @@ fn completion_handlers_run_in_order_and_may_wait() {
         note(&task, SERIAL.fetch_add(1, Ordering::SeqCst) as usize);
     }
     const MESSAGES: usize = 50;
-    let tasks = job::open(job::mem(2, 4, false), &Habits { patience: SLEEPY, ..Habits::THREADED });
+    let tasks = job::open(job::mem(2, 4, false), &Habits { wait_policy: SLEEPY, ..Habits::THREADED });
     play(&tasks, |task, call| {
         **locked(&call.completion) = Some(completed);
         note(task, 1000 + call.len);

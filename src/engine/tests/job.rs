@@ -22,11 +22,11 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
 /// How long the threads of a job may take. Far more than they need on the slowest machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_secs(60);
 
-/// [`PATIENCE`], times `TEST_PATIENCE` in the environment: an instrumented library is slow.
-fn patience() -> Duration {
-    PATIENCE * std::env::var("TEST_PATIENCE").ok().and_then(|times| times.parse().ok()).unwrap_or(1)
+/// [`DEADLINE`], times `TEST_PATIENCE` in the environment: an instrumented library is slow.
+fn deadline() -> Duration {
+    DEADLINE * std::env::var("TEST_PATIENCE").ok().and_then(|times| times.parse().ok()).unwrap_or(1)
 }
 
 /// The longest body of a packet in memory: long messages need not be long.
@@ -52,7 +52,7 @@ pub struct Habits {
     /// How long messages go.
     pub preference: Preference,
     /// How soon threads sleep.
-    pub patience: WaitPolicy,
+    pub wait_policy: WaitPolicy,
     /// Messages up to this many bytes are copied at once when the transport has no room.
     pub copy_limit: usize,
     /// Whether there is a thread that serves messages while the program computes.
@@ -67,7 +67,7 @@ impl Habits {
     /// One thread does everything: no others are started.
     pub const STEPPED: Self = Self {
         preference: Preference::Auto,
-        patience: SLEEPY,
+        wait_policy: SLEEPY,
         copy_limit: 128,
         notifier: false,
         completion_threads: 0,
@@ -166,7 +166,7 @@ fn open_one(
             preference: habits.preference,
             crowded: false,
         },
-        patience: habits.patience,
+        wait_policy: habits.wait_policy,
         level: LAST_LIB,
         give_up: true,
         error_handler: handler,
@@ -314,7 +314,7 @@ pub fn in_threads(tasks: &[Arc<Task>], threads: usize, play: impl Fn(&Task, usiz
         };
         std::thread::Builder::new().name(format!("task-{}", tasks[0].me)).spawn(run).expect("a thread");
     }
-    let end = Instant::now() + patience();
+    let end = Instant::now() + deadline();
     for _ in 0..tasks.len() * threads {
         let stuck = match reports.recv_timeout(end.saturating_duration_since(Instant::now())) {
             Ok(true) => continue,

@@ -167,7 +167,7 @@ fn threaded(road: &Road, seed: u64, tasks: u32, threads: usize, notifier: bool) 
     let mut rng = Rng::stream(seed, 1);
     let habits = Habits {
         preference: road.preference,
-        patience: if rng.chance(0.5) { SLEEPY } else { AWAKE },
+        wait_policy: if rng.chance(0.5) { SLEEPY } else { AWAKE },
         notifier,
         completion_threads: 1 + rng.below(2) as usize,
         ..Habits::THREADED

@@ -15,7 +15,7 @@ const ASLEEP: WaitPolicy = WaitPolicy::NONE;
 
 /// Tasks with room for `room` packets between them; nothing moves unless a thread of the test makes a call.
 fn open(tasks: u32, room: usize) -> Vec<Arc<Task>> {
-    let habits = Habits { preference: Preference::Packets, patience: ASLEEP, ..Habits::STEPPED };
+    let habits = Habits { preference: Preference::Packets, wait_policy: ASLEEP, ..Habits::STEPPED };
     job::open(job::mem(tasks, room, false), &habits)
 }
 

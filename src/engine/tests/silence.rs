@@ -27,8 +27,8 @@ fn given_up(task: u32, peer: u32) -> Report {
 
 #[test]
 fn a_silent_task_is_given_up_and_its_packets_are_dropped() {
-    for (preference, patience) in [(Preference::Packets, SLEEPY), (Preference::Attach, AWAKE)] {
-        let tasks = job::open(job::mem(3, 4, true), &Habits { preference, patience, ..Habits::THREADED });
+    for (preference, wait_policy) in [(Preference::Packets, SLEEPY), (Preference::Attach, AWAKE)] {
+        let tasks = job::open(job::mem(3, 4, true), &Habits { preference, wait_policy, ..Habits::THREADED });
         hurry(&tasks);
         tasks[2].context.notifier.stop();
         let came = counter();

@@ -25,7 +25,7 @@ const ROADS: [Road; 3] = [
 ];
 
 fn open(road: &Road, tasks: u32, notifier: bool) -> Vec<Arc<Task>> {
-    let habits = Habits { preference: road.preference, patience: ASLEEP, notifier, ..Habits::THREADED };
+    let habits = Habits { preference: road.preference, wait_policy: ASLEEP, notifier, ..Habits::THREADED };
     job::open((road.join)(tasks, 0), &habits)
 }
 
@@ -79,7 +79,7 @@ fn every_thread_of_a_task_is_woken_by_its_own_event() {
 
 #[test]
 fn a_counter_that_another_thread_changes_wakes_the_thread_that_waits_for_it() {
-    let habits = Habits { patience: ASLEEP, notifier: false, ..Habits::THREADED };
+    let habits = Habits { wait_policy: ASLEEP, notifier: false, ..Habits::THREADED };
     let tasks = job::open(job::mem(1, 8, false), &habits);
     let counter = counter();
     let woken: &'static AtomicUsize = Box::leak(Box::default());
@@ -116,7 +116,7 @@ fn a_counter_that_another_thread_changes_wakes_the_thread_that_waits_for_it() {
 /// Neither the sleeper nor the thread that sets the counter waits for the other to be ready: each moment has its turn.
 #[test]
 fn a_counter_set_at_any_moment_is_seen_once() {
-    let habits = Habits { patience: ASLEEP, notifier: false, ..Habits::THREADED };
+    let habits = Habits { wait_policy: ASLEEP, notifier: false, ..Habits::THREADED };
     let tasks = job::open(job::mem(1, 8, false), &habits);
     let counter = counter();
     let woken: &'static AtomicUsize = Box::leak(Box::default());
@@ -187,8 +187,8 @@ fn interrupts_switched_on_serve_what_has_come_before() {
 #[test]
 fn a_sleeper_that_nothing_wakes_polls_once_for_each_check_and_lets_the_notifier_rest() {
     const YIELDS: u32 = 60;
-    let patience = WaitPolicy { yields: YIELDS, pollers: u32::MAX, ..WaitPolicy::NONE };
-    let tasks = job::open(job::boxed(job::shm(2)), &Habits { patience, ..Habits::THREADED });
+    let wait_policy = WaitPolicy { yields: YIELDS, pollers: u32::MAX, ..WaitPolicy::NONE };
+    let tasks = job::open(job::boxed(job::shm(2)), &Habits { wait_policy, ..Habits::THREADED });
     in_threads(&tasks[..1], 1, |task, _| {
         let notifier = &task.context.notifier;
         let (mut last, mut polls, mut rested) = (0, Vec::new(), false);
@@ -215,8 +215,10 @@ fn a_sleeper_that_nothing_wakes_polls_once_for_each_check_and_lets_the_notifier_
 
 #[test]
 fn a_program_that_only_polls_makes_progress() {
-    let tasks =
-        job::open(job::mem(2, 1, false), &Habits { patience: SLEEPY, notifier: false, ..Habits::THREADED });
+    let tasks = job::open(
+        job::mem(2, 1, false),
+        &Habits { wait_policy: SLEEPY, notifier: false, ..Habits::THREADED },
+    );
     let through: &'static [AtomicBool; 2] = Box::leak(Box::default());
     let counters = [counter(), counter()];
     in_threads(&tasks, 1, move |task, _| {

@@ -130,7 +130,7 @@ fn finish(held: &mut Held<'_>, transfer: &DirectCopy) {
     }
 }
 
-/// Tells the target of a copy that this task has made in its memory, or from it: the operation's number and counters, and how
+/// Informs the target of a copy that this task has made in its memory, or from it: the operation's number and counters, and how
 /// many bytes were put there.
 fn announce(held: &mut Held<'_>, peer: Task, marks: Marks, bytes: u64) {
     let Marks { id, tgt_cntr, cookie } = marks;

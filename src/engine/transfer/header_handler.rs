@@ -79,7 +79,7 @@ pub fn ask(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: &D
     if counted {
         held.core().outbox.set_forwarding(true);
     }
-    let answer = context.run_handler(Kind::Header, handler as usize, || {
+    let returned = context.run_handler(Kind::Header, handler as usize, || {
         // SAFETY: the program's own header handler, with pointers that live during the call; no reference into the core
         // is out. A vector header handler differs in the type that its result points to, and in nothing else.
         unsafe {
@@ -103,16 +103,16 @@ pub fn ask(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: &D
     delivery.parameter = parameter as usize;
     delivery.ret_flags = info.ret_flags;
     // With a DGSP null is an address like any other: the program's offsets count from it.
-    let nowhere = answer.is_null() && (message.shape.is_some() || counts_from_a_buffer(info.dgsp_handle));
+    let nowhere = returned.is_null() && (message.shape.is_some() || counts_from_a_buffer(info.dgsp_handle));
     if info.ctl_flags == LAPI_BURY_MSG || nowhere {
         return Verdict::Deliver { sink: Sink::Nowhere, delivery };
     }
     let sink = match message.shape {
-        Some(shape) => to_vector(answer.cast(), shape),
-        None if info.dgsp_handle.is_null() => Ok(Sink::Buffer(answer as usize)),
+        Some(shape) => to_vector(returned.cast(), shape),
+        None if info.dgsp_handle.is_null() => Ok(Sink::Buffer(returned as usize)),
         None => {
             let function = held.core().ddm.get();
-            to_program(message, answer, &info, function)
+            to_program(message, returned, &info, function)
         }
     };
     let sink = sink.unwrap_or_else(|error| {

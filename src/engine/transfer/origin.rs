@@ -87,7 +87,7 @@ pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Result<(
     let core = held.core();
     let copied =
         message.copied || header.len + len <= core.options.copy_limit && (short || core.outbox.has_buffer());
-    // A target fetches what lies in a row, for a header handler that answers with a buffer.
+    // A target fetches contiguous data, for a header handler that returns a buffer.
     let plain = message.shape.is_none() && message.atom == 0;
     if let (false, false, true, Some(piece)) = (short, copied, plain, data.as_piece()) {
         let core = held.core();

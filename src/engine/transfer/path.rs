@@ -35,7 +35,7 @@ pub fn choose(core: &mut Core, peer: Task, len: usize, piece: u32, hint: Hint) -
     }
 }
 
-/// Whether the program wants bulk transfer for a message of `len` bytes. Its wish for the message is independent of its settings
+/// Whether the program wants bulk transfer for a message of `len` bytes. The hint of the message is independent of its settings
 /// for the task, except that what fits a packet goes in one.
 fn by_key(core: &Core, peer: Task, len: usize, hint: Hint) -> bool {
     let policy = core.options.bulk;

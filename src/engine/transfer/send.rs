@@ -37,7 +37,7 @@ pub fn answer(core: &mut Core, peer: Task, head: &Head) {
 #[cold]
 pub(in crate::engine) fn out_of_memory(peer: Task) -> ! {
     crate::error::log(format_args!("no memory for a packet that task {peer} waits for: this task ends"));
-    // SAFETY: _exit has no preconditions. A code of 128 and above tells the launcher to end the job.
+    // SAFETY: _exit has no preconditions. A code of 128 and above makes the launcher end the job.
     unsafe { libc::_exit(134) }
 }
 

@@ -288,7 +288,7 @@ impl Machine {
         }
     }
 
-    /// The connection could not be handed over: the peer has hung up before it was confirmed.
+    /// The connection could not be established: the peer has hung up before it was confirmed.
     pub fn failed(&mut self, task: Task, epoch: Option<u64>, now: Duration) {
         let tasks = self.own.tasks;
         let Some(peer) = self.peer(task).filter(|peer| peer.state == State::Connected) else { return };

@@ -39,7 +39,7 @@ pub struct Settings<'a> {
     /// What this task sends about itself; the fields that connecting knows better are filled in here.
     pub hello: Hello,
     /// After how long a task that was never found counts as dead.
-    pub patience: Duration,
+    pub init_timeout: Duration,
     /// MP_INFOLEVEL.
     pub info_level: u8,
     /// The possible mistake when a task is not found, to be printed at every level.
@@ -122,7 +122,7 @@ impl Connections {
             site,
             poll: poll.clone(),
             openings: settings.openings,
-            patience: settings.patience,
+            init_timeout: settings.init_timeout,
             info_level: settings.info_level,
             hint: settings.hint,
         })?;

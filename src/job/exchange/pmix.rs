@@ -20,7 +20,7 @@ static INITIALIZED: Mutex<Option<Initialized>> = Mutex::new(None);
 static FINALIZES: at_exit::AtFork = at_exit::AtFork::new();
 
 /// How long a value that is there may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Copy)]
 struct Initialized {
@@ -92,7 +92,7 @@ impl Pmix {
         }
         let name = self.number();
         for rank in std::iter::once(task).chain(0..self.tasks) {
-            let found = self.library.get_value(&self.me.with_rank(rank), &name, PATIENCE);
+            let found = self.library.get_value(&self.me.with_rank(rank), &name, TIMEOUT);
             if let Outcome::Done(number) = found
                 && number == task.to_le_bytes()
             {
@@ -134,11 +134,11 @@ impl Exchange for Pmix {
     fn lookup(&mut self, task: u32, key: &str) -> Result<Vec<u8>> {
         let name = self.key(task, key)?;
         let expected = self.ranks.get(&task).copied().unwrap_or(task);
-        let of_rank = self.library.get_value(&self.me.with_rank(expected), &name, PATIENCE);
+        let of_rank = self.library.get_value(&self.me.with_rank(expected), &name, TIMEOUT);
         let outcome = match of_rank {
             Outcome::Failed(status) => match self.rank(task) {
                 Some(rank) if rank != expected => {
-                    self.library.get_value(&self.me.with_rank(rank), &name, PATIENCE)
+                    self.library.get_value(&self.me.with_rank(rank), &name, TIMEOUT)
                 }
                 _ => Outcome::Failed(status),
             },

@@ -7,7 +7,7 @@ mod network;
 mod rails;
 mod shared_memory;
 
-pub use network::wishes;
+pub use network::network_preferences;
 
 use crate::abi::{LAPI_ERR_UNKNOWN, LAPI_SELF_DEV, LAPI_SHM_DEV, lapi_dev_t};
 use crate::base::thread::ThreadConfig;
@@ -35,7 +35,7 @@ struct Place<'a> {
     config: &'a Config,
     identity: &'a Identity,
     instance: u32,
-    recipe: ThreadConfig,
+    thread_config: ThreadConfig,
     openings: Openings,
     /// Which opening of the instance this is.
     opening: u32,
@@ -47,7 +47,12 @@ struct Place<'a> {
 ///
 /// # Errors
 /// As the man page of LAPI_Init says; the detail names variable, task or limit.
-pub fn join(config: &Config, identity: &Identity, instance: usize, recipe: ThreadConfig) -> Result<Joined> {
+pub fn join(
+    config: &Config,
+    identity: &Identity,
+    instance: usize,
+    thread_config: ThreadConfig,
+) -> Result<Joined> {
     let (me, tasks, instance) = (identity.task, identity.tasks, instance as u32);
     if tasks == 1 {
         let transport = mem::network(1, MemOptions::default()).pop();
@@ -65,7 +70,7 @@ pub fn join(config: &Config, identity: &Identity, instance: usize, recipe: Threa
     let rejoined = openings.rejoin(me);
     let opening = rejoined.unwrap_or_else(|| openings.open(me));
     let replaces = rejoined.is_some();
-    let place = Place { config, identity, instance, recipe, openings, opening, replaces };
+    let place = Place { config, identity, instance, thread_config, openings, opening, replaces };
     let joined = if config.use_shm == UseShm::No || !identity.is_on_one_machine() {
         network::open(&place)
     } else {

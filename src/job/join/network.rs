@@ -13,7 +13,7 @@ use crate::job::host::{self, Host};
 use crate::job::hosts::numbered;
 use crate::job::secret::Offer;
 use crate::transport::Transport;
-use crate::transport::fabric::{Fabric, FabricSettings, FabricTransport, Own, Process, Wishes};
+use crate::transport::fabric::{Fabric, FabricSettings, FabricTransport, Own, Preferences, Process};
 use crate::transport::rails::Rails;
 use crate::transport::route::Route;
 use crate::transport::shm::ShmTransport;
@@ -123,20 +123,20 @@ fn join<F: Transport + 'static>(
 /// The endpoints of this task: at least one.
 fn open_endpoints(place: &Place<'_>) -> Result<Vec<Own>> {
     let Place { config, identity, .. } = *place;
-    let wishes = wishes(config, identity.is_on_one_machine());
-    Fabric::open_rails(FabricSettings { me: identity.task, tasks: identity.tasks, wishes })
+    let preferences = network_preferences(config, identity.is_on_one_machine());
+    Fabric::open_rails(FabricSettings { me: identity.task, tasks: identity.tasks, preferences })
 }
 
 /// Which provider the user wants. `one_machine`: all tasks of the job are on this machine.
-pub fn wishes(config: &Config, one_machine: bool) -> Wishes {
-    Wishes {
+pub fn network_preferences(config: &Config, one_machine: bool) -> Preferences {
+    Preferences {
         provider: config.fabric_provider.clone(),
         domain: config
             .fabric_domain
             .clone()
             .or_else(|| config.euidevice.clone().filter(|device| is_named(device))),
         one_machine,
-        rails: rails::wish(config),
+        rails: rails::preferences(config),
         polls: config.fabric_polls,
     }
 }

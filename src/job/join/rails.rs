@@ -6,7 +6,7 @@ use crate::base::sync::Mutex;
 use crate::config::{Config, Instances};
 use crate::error::{self, Error, Result};
 use crate::job::exchange::Exchange;
-use crate::transport::fabric::{Directory, Own, Process, RailWish};
+use crate::transport::fabric::{Directory, Own, Process, RailPreferences};
 use crate::transport::rails::{LinkState, Links};
 use crate::wire::card::Card;
 use crate::wire::frame::Task;
@@ -36,12 +36,16 @@ fn is_named(config: &Config) -> bool {
 }
 
 /// How many rails the user wants.
-pub(super) fn wish(config: &Config) -> RailWish {
+pub(super) fn preferences(config: &Config) -> RailPreferences {
     let each = match config.instances {
         Instances::Max => RAILS,
         Instances::Count(count) => (count as usize).clamp(1, RAILS),
     };
-    if is_named(config) { RailWish::default() } else { RailWish { all_networks: on_all(config), each } }
+    if is_named(config) {
+        RailPreferences::default()
+    } else {
+        RailPreferences { all_networks: on_all(config), each }
+    }
 }
 
 /// The networks that all tasks have, in one order for all of them. With one or none, the tasks use their first endpoint.

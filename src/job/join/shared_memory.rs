@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// # Errors
 /// `LAPI_ERR_SHM_SETUP`: the system lacks something, or another user has this task's name.
 pub(super) fn open(place: &Place<'_>, here: u32, secret: Option<&[u8]>) -> Result<ShmTransport> {
-    let Place { config, identity, instance, recipe, openings, opening, .. } = *place;
+    let Place { config, identity, instance, thread_config, openings, opening, .. } = *place;
     allow_open_files(here);
     let hello = hello(here);
     let asymmetric = hello.asymmetric;
@@ -34,11 +34,11 @@ pub(super) fn open(place: &Place<'_>, here: u32, secret: Option<&[u8]>) -> Resul
         openings,
         opening,
         hello,
-        patience: config.init_timeout,
+        init_timeout: config.init_timeout,
         info_level: config.info_level as u8,
         hint: hint(identity),
     };
-    let connections = Connections::open(settings, site, |service| listen(service, recipe))?;
+    let connections = Connections::open(settings, site, |service| listen(service, thread_config))?;
     Ok(ShmTransport::new(own, asymmetric, memory, Box::new(connections)))
 }
 
@@ -48,10 +48,10 @@ pub(super) fn longest_body(tasks: u32) -> usize {
 }
 
 /// Starts the listener's thread, and returns what waits for its end.
-fn listen(service: connect::Service, recipe: ThreadConfig) -> Result<Box<dyn FnOnce() + Send>> {
+fn listen(service: connect::Service, thread_config: ThreadConfig) -> Result<Box<dyn FnOnce() + Send>> {
     let ready = Arc::new((Mutex::new(false), Condvar::new()));
     let known = ready.clone();
-    let thread = thread::spawn("lapi-conn", recipe, move || {
+    let thread = thread::spawn("lapi-conn", thread_config, move || {
         // The C library makes an arena for the thread now, and not later, when the program's own memory would be moved by it.
         drop(std::hint::black_box(Box::new([0_u8; 64])));
         *known.0.lock() = true;

@@ -11,7 +11,7 @@ use crate::base::rng::Rng;
 use crate::transport::{HEAD_MAX, Inbound, Outgoing, Piece, SendError, Task, Transport, pad8};
 
 /// How long anything may take before the test fails. Far more than it needs on the slowest machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// All lengths that a head may have.
 pub(super) const HEAD_LENS: [usize; HEAD_MAX / 8] = [8, 16, 24, 32, 40, 48];
@@ -24,12 +24,12 @@ pub(super) struct Deadline {
 
 impl Deadline {
     pub(super) fn new(what: &'static str) -> Self {
-        Self { end: Instant::now() + PATIENCE, what }
+        Self { end: Instant::now() + TIMEOUT, what }
     }
 
     /// Panics when the time is over. Lets others run otherwise.
     pub(super) fn check(&self) {
-        assert!(Instant::now() < self.end, "waited {PATIENCE:?} without success for {}", self.what);
+        assert!(Instant::now() < self.end, "waited {TIMEOUT:?} without success for {}", self.what);
         std::thread::yield_now();
     }
 }
@@ -249,19 +249,19 @@ pub(super) fn sleep<T: Transport>(end: &mut T, why: &str, other_failed: &AtomicB
     while !wait_readable(end, until_due(end).min(slice)) {
         assert!(!other_failed.load(Ordering::Relaxed), "another task has failed");
         end.serve();
-        if start.elapsed() > PATIENCE {
+        if start.elapsed() > TIMEOUT {
             end.disarm();
             let found = end.recv();
-            panic!("lost wake-up: slept {PATIENCE:?} for {why}; a poll then found {found:?}");
+            panic!("lost wake-up: slept {TIMEOUT:?} for {why}; a poll then found {found:?}");
         }
     }
     end.disarm();
 }
 
-fn wait_readable<T: Transport>(end: &T, patience: Duration) -> bool {
+fn wait_readable<T: Transport>(end: &T, limit: Duration) -> bool {
     let descriptor = end.event_fd();
     let mut fds = [PollFd::from_borrowed_fd(descriptor.as_fd(), PollFlags::IN)];
-    let timeout = Timespec { tv_sec: patience.as_secs() as _, tv_nsec: patience.subsec_nanos() as _ };
+    let timeout = Timespec { tv_sec: limit.as_secs() as _, tv_nsec: limit.subsec_nanos() as _ };
     match poll(&mut fds, Some(&timeout)) {
         Ok(ready) => ready > 0,
         Err(rustix::io::Errno::INTR) => false,

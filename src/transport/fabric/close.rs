@@ -65,7 +65,7 @@ impl FabricTransport {
             // One that this task has only watched, or that only watches it, may have ended before.
             Standing::Up => peer.knows_departure || !peer.has_met() && passed > LINGER_FOR_CLOSED,
             Standing::Closed => peer.knows_departure || passed > LINGER_FOR_CLOSED,
-            Standing::Dead(_) | Standing::Parted | Standing::Awaited => true,
+            Standing::Dead(_) | Standing::Parted | Standing::Rejoining => true,
         })
     }
 }

@@ -39,8 +39,8 @@ pub(super) struct Peer {
     pub(super) progress: u64,
     /// The transport's own messages that are to be sent: bits of [`super::own::Wants`].
     pub(super) wants: Cell<u8>,
-    /// It was sent a greeting in this connection.
-    pub(super) greeted: Cell<bool>,
+    /// It was sent a [`Hello`](crate::wire::network::Kind::Hello) in this connection.
+    pub(super) hello_sent: Cell<bool>,
     /// It departs when this number of packets has been received.
     pub(super) departs_after: Option<u32>,
     /// It has everything that this task sent, and knows that this task has ended LAPI.
@@ -67,7 +67,7 @@ pub(super) enum Standing {
     /// This task has parted from it.
     Parted,
     /// It may rejoin.
-    Awaited,
+    Rejoining,
 }
 
 impl Peer {
@@ -91,7 +91,7 @@ impl Peer {
             waiting: 0,
             progress: 0,
             wants: Cell::new(0),
-            greeted: Cell::new(false),
+            hello_sent: Cell::new(false),
             departs_after: None,
             knows_departure: false,
             epoch: 0,
@@ -114,7 +114,7 @@ impl Peer {
         self.departs_after = None;
         (self.unresumed, self.unnamed) = (false, false);
         self.wants.set(0);
-        self.greeted.set(false);
+        self.hello_sent.set(false);
     }
 
     /// It has ended LAPI or died.
@@ -124,7 +124,7 @@ impl Peer {
 
     /// Whether it knows of this task, or this task of it: they report their ends to each other.
     pub(super) fn has_met(&self) -> bool {
-        self.met || self.greeted.get()
+        self.met || self.hello_sent.get()
     }
 
     /// A packet was accepted; its frame returns all credits.

@@ -122,7 +122,7 @@ impl Endpoint for FabricTransport {
     fn hold(&mut self, task: Task, held: bool) {
         let Self { peers, ready, .. } = self;
         let Some(peer) = peers[task as usize].as_deref_mut() else { return };
-        let waits = peer.standing == Standing::Awaited || peer.unnamed;
+        let waits = peer.standing == Standing::Rejoining || peer.unnamed;
         if std::mem::replace(&mut peer.held, held) == held || waits {
             return;
         }
@@ -224,7 +224,7 @@ impl FabricTransport {
                 peer.no_room = true;
                 Some(SendOutcome::NoRoom)
             }
-            Standing::Awaited => Some(SendOutcome::NoRoom),
+            Standing::Rejoining => Some(SendOutcome::NoRoom),
             Standing::Closed | Standing::Dead(_) | Standing::Parted => Some(SendOutcome::Gone),
         }
     }

@@ -42,7 +42,7 @@ use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 
 pub use deaths::Process;
-pub use provider::{Choice, RailWish, Wishes, preview, version};
+pub use provider::{Choice, Preferences, RailPreferences, preview, version};
 
 /// The longest message: 32 KiB of data, and 1 KiB for frame, head and user header.
 const LONGEST: usize = 33 << 10;
@@ -63,7 +63,7 @@ pub struct FabricSettings {
     /// Tasks of the job.
     pub tasks: u32,
     /// Which provider is to be used.
-    pub wishes: Wishes,
+    pub preferences: Preferences,
 }
 
 /// Finds the addresses of peers.
@@ -104,10 +104,10 @@ impl Fabric {
     /// Opens the endpoint of a task, and returns the address that its peers need.
     ///
     /// # Errors
-    /// `LAPI_ERR_CSS_LOAD_FAILED`: libfabric is not installed, has no provider as wished, or the provider refuses.
+    /// `LAPI_ERR_CSS_LOAD_FAILED`: libfabric is not installed, has no provider with the wanted properties, or the provider refuses.
     pub fn open(settings: FabricSettings) -> Result<(Own, Vec<u8>)> {
-        let one = Wishes { rails: RailWish::default(), ..settings.wishes.clone() };
-        let opened = Self::open_rails(FabricSettings { wishes: one, ..settings })?;
+        let one = Preferences { rails: RailPreferences::default(), ..settings.preferences.clone() };
+        let opened = Self::open_rails(FabricSettings { preferences: one, ..settings })?;
         let own = opened.into_iter().next();
         let own = own.ok_or_else(|| Error::new(LAPI_ERR_CSS_LOAD_FAILED, "no endpoint was opened"))?;
         let published = own.published.clone();
@@ -120,7 +120,7 @@ impl Fabric {
     /// As for [`Fabric::open`].
     pub fn open_rails(settings: FabricSettings) -> Result<Vec<Own>> {
         let failed = |why: String| Error::new(LAPI_ERR_CSS_LOAD_FAILED, why);
-        let (infos, choice) = provider::choose_rails(&settings.wishes, SHORTER).map_err(failed)?;
+        let (infos, choice) = provider::choose_rails(&settings.preferences, SHORTER).map_err(failed)?;
         infos.into_iter().map(|rail| Self::open_one(&settings, &choice, rail)).collect()
     }
 
@@ -134,8 +134,8 @@ impl Fabric {
         let provider = info.provider();
         let refused = |(what, errno): (&str, Errno)| failed(format!("{provider}: {what}: {}", errno.text()));
         let longest = longest(&info);
-        let device =
-            Device::open(info, BUFFERS + SENDS + CHUNKS, longest, !settings.wishes.polls).map_err(refused)?;
+        let device = Device::open(info, BUFFERS + SENDS + CHUNKS, longest, !settings.preferences.polls)
+            .map_err(refused)?;
         let name = device.name().map_err(|errno| refused(("fi_getname", errno)))?;
         let published = publish(&device, &name);
         let (settings, choice) = (settings.clone(), choice.clone());

@@ -12,7 +12,7 @@ pub(super) struct Wants;
 
 impl Wants {
     pub(super) const CREDITS: u8 = 1;
-    pub(super) const GREETING: u8 = 2;
+    pub(super) const HELLO: u8 = 2;
     pub(super) const REJOIN: u8 = 4;
     pub(super) const DEPARTURE: u8 = 8;
     pub(super) const SEEN: u8 = 16;
@@ -23,7 +23,7 @@ impl Wants {
     /// Those that are a frame alone.
     const FRAMES: [(u8, Kind); 5] = [
         (Self::CREDITS, Kind::Credits),
-        (Self::GREETING, Kind::Greeting),
+        (Self::HELLO, Kind::Hello),
         (Self::KICK, Kind::Kick),
         (Self::DEPARTURE, Kind::Departure),
         (Self::SEEN, Kind::DepartureSeen),
@@ -68,7 +68,7 @@ impl FabricTransport {
             match self.send_frame(peer, kind) {
                 Ok(()) => {
                     peer.wants.set(peer.wants.get() & !bit);
-                    peer.greeted.set(peer.greeted.get() || bit == Wants::GREETING);
+                    peer.hello_sent.set(peer.hello_sent.get() || bit == Wants::HELLO);
                 }
                 Err(errno) if errno.is_again() => return None,
                 Err(errno) => {

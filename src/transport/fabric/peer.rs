@@ -26,7 +26,7 @@ impl Peers for FabricTransport {
             Standing::Closed => Some("has ended LAPI".to_owned()),
             Standing::Dead(why) => Some(why.clone()),
             Standing::Parted => Some("has left the job".to_owned()),
-            Standing::Awaited => Some("has not rejoined yet".to_owned()),
+            Standing::Rejoining => Some("has not rejoined yet".to_owned()),
         }
     }
 
@@ -35,7 +35,7 @@ impl Peers for FabricTransport {
         if task != self.me && !self.closed && self.meet(task) {
             let Some(peer) = self.peer(task) else { return };
             if !peer.has_met() && peer.is_up() {
-                self.want(task, Wants::GREETING);
+                self.want(task, Wants::HELLO);
                 self.send_own(task);
                 self.settle();
             }
@@ -88,7 +88,7 @@ impl Peers for FabricTransport {
         // The peer may be another process now. Without its address it is awaited: it sends that itself.
         let _ = self.look_up(task);
         let Some(peer) = self.peers[task as usize].as_deref_mut() else { return Ok(()) };
-        peer.standing = Standing::Awaited;
+        peer.standing = Standing::Rejoining;
         peer.epoch = epoch;
         self.awaited.push(task);
         self.want(task, Wants::REJOIN);
@@ -124,7 +124,7 @@ impl FabricTransport {
 
     pub(super) fn state_of(&self, task: Task) -> PeerState {
         match self.peer(task).map(|peer| &peer.standing) {
-            None | Some(Standing::Up | Standing::Awaited) => PeerState::Up,
+            None | Some(Standing::Up | Standing::Rejoining) => PeerState::Up,
             Some(Standing::Closed) => PeerState::Closed,
             Some(Standing::Dead(_) | Standing::Parted) => PeerState::Dead,
         }
@@ -142,7 +142,7 @@ impl FabricTransport {
         if let Err(why) = self.look_up(task) {
             self.lose(task, why);
         }
-        if self.peer(task).is_some_and(|peer| peer.standing == Standing::Awaited) {
+        if self.peer(task).is_some_and(|peer| peer.standing == Standing::Rejoining) {
             self.want(task, Wants::REJOIN);
             self.send_own(task);
         }
@@ -153,7 +153,7 @@ impl FabricTransport {
     fn add(&mut self, task: Task) {
         let mut peer = Box::new(Peer::new(self.first_tag));
         if self.replaces && !self.is_elsewhere(task) {
-            (peer.mine, peer.theirs, peer.standing) = (self.fresh_tag(), 0, Standing::Awaited);
+            (peer.mine, peer.theirs, peer.standing) = (self.fresh_tag(), 0, Standing::Rejoining);
             self.awaited.push(task);
         }
         self.peers[task as usize] = Some(peer);
@@ -178,7 +178,7 @@ impl FabricTransport {
         if self.awaited.is_empty() {
             return;
         }
-        let awaits = |peer: &Peer| peer.standing == Standing::Awaited;
+        let awaits = |peer: &Peer| peer.standing == Standing::Rejoining;
         let mut awaited = std::mem::take(&mut self.awaited);
         awaited.retain(|&task| self.peer(task).is_some_and(awaits));
         for &task in &awaited {
@@ -333,11 +333,11 @@ impl FabricTransport {
             let fresh = self.fresh_tag();
             let Some(peer) = self.peer_mut(task) else { return };
             peer.reset();
-            (peer.mine, peer.theirs, peer.standing, peer.epoch) = (fresh, 0, Standing::Awaited, NO_EPOCH);
+            (peer.mine, peer.theirs, peer.standing, peer.epoch) = (fresh, 0, Standing::Rejoining, NO_EPOCH);
             self.awaited.push(task);
         }
         if self.enter(task, address).is_ok()
-            && self.peer(task).is_some_and(|peer| peer.standing == Standing::Awaited)
+            && self.peer(task).is_some_and(|peer| peer.standing == Standing::Rejoining)
         {
             self.accept(task, hello);
         }

@@ -105,7 +105,7 @@ impl FabricTransport {
             return;
         }
         let Some(peer) = self.peers[src as usize].as_deref_mut() else { return };
-        let early = peer.standing == Standing::Awaited;
+        let early = peer.standing == Standing::Rejoining;
         if frame.tag != peer.mine || !(peer.is_up() || early) {
             if frame.kind == Kind::Departure {
                 self.note_closed(src);
@@ -138,7 +138,7 @@ impl FabricTransport {
             Kind::Departure => self.note_departure(src, frame.body_len),
             Kind::DepartureSeen => self.note_departure_seen(src, frame.tag),
             Kind::Kick => self.signal(),
-            Kind::Credits | Kind::Greeting | Kind::Rejoin | Kind::Notice | Kind::RailNote => {}
+            Kind::Credits | Kind::Hello | Kind::Rejoin | Kind::Notice | Kind::RailNote => {}
         }
     }
 
@@ -201,7 +201,7 @@ impl FabricTransport {
                 self.queued.push_back(slot);
                 continue;
             }
-            let wanted = |peer: &&Peer| peer.is_up() || peer.standing == Standing::Awaited;
+            let wanted = |peer: &&Peer| peer.is_up() || peer.standing == Standing::Rejoining;
             let address = self.peer(task).filter(wanted).and_then(|peer| peer.address);
             let Some(address) = address else {
                 self.sends.end(slot);

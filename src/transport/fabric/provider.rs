@@ -6,7 +6,7 @@ use libfabric_sys::bindings::{FI_SOCKADDR_IN, FI_SOCKADDR_IN6};
 
 /// What the user has asked for.
 #[derive(Clone, Debug, Default)]
-pub struct Wishes {
+pub struct Preferences {
     /// The provider, as libfabric names it, such as `tcp;ofi_rxm`.
     pub provider: Option<String>,
     /// The domain, as libfabric names it: a network interface such as `eth0`, or a card such as `mlx5_0`.
@@ -16,19 +16,19 @@ pub struct Wishes {
     /// All tasks are on one machine: what reaches no other machine will do.
     pub one_machine: bool,
     /// How many rails.
-    pub rails: RailWish,
+    pub rails: RailPreferences,
 }
 
 /// How many rails a task is to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RailWish {
+pub struct RailPreferences {
     /// On each of all networks; otherwise on the best one.
     pub all_networks: bool,
     /// At most this number on a network.
     pub each: usize,
 }
 
-impl Default for RailWish {
+impl Default for RailPreferences {
     fn default() -> Self {
         Self { all_networks: false, each: 1 }
     }
@@ -96,22 +96,22 @@ impl Traits {
     }
 
     /// Why it must not be used; `None` when it may.
-    fn obstacle(&self, wishes: &Wishes, least: usize) -> Option<&'static str> {
-        let other = |wish: &Option<String>, own: &str| wish.as_ref().is_some_and(|wish| wish != own);
-        if other(&wishes.provider, &self.provider) {
+    fn obstacle(&self, preferences: &Preferences, least: usize) -> Option<&'static str> {
+        let other = |wanted: &Option<String>, own: &str| wanted.as_ref().is_some_and(|wanted| wanted != own);
+        if other(&preferences.provider, &self.provider) {
             return Some(ANOTHER_PROVIDER);
         }
-        if other(&wishes.domain, &self.domain) {
+        if other(&preferences.domain, &self.domain) {
             return Some(ANOTHER_DOMAIN);
         }
         let only = ONLY_WHEN_NAMED.iter().find(|(provider, _)| *provider == self.provider);
-        if let (Some((_, why)), None) = (only, &wishes.provider) {
+        if let (Some((_, why)), None) = (only, &preferences.provider) {
             return Some(why);
         }
         if self.max_message < least {
             return Some(SHORT);
         }
-        if self.is_loopback() && !wishes.one_machine {
+        if self.is_loopback() && !preferences.one_machine {
             return Some(LOOPBACK);
         }
         self.is_link_local().then_some(LINK_LOCAL)
@@ -167,16 +167,17 @@ pub fn version() -> Result<(u32, u32), String> {
 ///
 /// # Errors
 /// libfabric is not installed, or nothing reaches the other tasks: a sentence with what there is.
-pub fn preview(wishes: &Wishes) -> Result<Choice, String> {
-    choose(wishes, super::SHORTER).map(|(_, choice)| choice)
+pub fn preview(preferences: &Preferences) -> Result<Choice, String> {
+    choose(preferences, super::SHORTER).map(|(_, choice)| choice)
 }
 
 /// Chooses; a message has at least `least` bytes.
 ///
 /// # Errors
 /// libfabric is not there, or nothing is left: a sentence with what there is.
-pub(super) fn choose(wishes: &Wishes, least: usize) -> Result<(Info, Choice), String> {
-    let (infos, choice) = choose_rails(&Wishes { rails: RailWish::default(), ..wishes.clone() }, least)?;
+pub(super) fn choose(preferences: &Preferences, least: usize) -> Result<(Info, Choice), String> {
+    let (infos, choice) =
+        choose_rails(&Preferences { rails: RailPreferences::default(), ..preferences.clone() }, least)?;
     let info = infos.into_iter().next().ok_or("an element of the list")?;
     Ok((info.0, choice))
 }
@@ -185,11 +186,14 @@ pub(super) fn choose(wishes: &Wishes, least: usize) -> Result<(Info, Choice), St
 ///
 /// # Errors
 /// As for [`choose`].
-pub(super) fn choose_rails(wishes: &Wishes, least: usize) -> Result<(Vec<(Info, String)>, Choice), String> {
+pub(super) fn choose_rails(
+    preferences: &Preferences,
+    least: usize,
+) -> Result<(Vec<(Info, String)>, Choice), String> {
     let infos = ofi::list(None)?;
     let traits: Vec<Traits> = infos.iter().map(Traits::of).collect();
-    let (best, choice) = pick(&traits, wishes, least)?;
-    let rails = pick_rails(&traits, best, wishes, least);
+    let (best, choice) = pick(&traits, preferences, least)?;
+    let rails = pick_rails(&traits, best, preferences, least);
     let mut infos: Vec<Option<Info>> = infos.into_iter().map(Some).collect();
     let chosen = rails.into_iter().filter_map(|(at, network)| Some((infos[at].take()?, network)));
     let chosen: Vec<(Info, String)> = chosen.collect();
@@ -211,19 +215,22 @@ fn injecting(info: Info) -> Result<Info, String> {
 }
 
 /// The rails beside `best`, which is the first: each with the name of its network.
-fn pick_rails(list: &[Traits], best: usize, wishes: &Wishes, least: usize) -> Vec<(usize, String)> {
+fn pick_rails(list: &[Traits], best: usize, preferences: &Preferences, least: usize) -> Vec<(usize, String)> {
     let first = &list[best];
     let fits = |at: &usize| {
         let traits = &list[*at];
         let alike = traits.provider == first.provider && traits.format == first.format;
-        alike && traits.is_loopback() == first.is_loopback() && traits.obstacle(wishes, least).is_none()
+        alike && traits.is_loopback() == first.is_loopback() && traits.obstacle(preferences, least).is_none()
     };
     let mut chosen: Vec<usize> = Vec::new();
     for at in [best].into_iter().chain((0..list.len()).filter(fits)) {
         let same = |other: &&usize| list[**other].fabric == list[at].fabric;
         let known = chosen.iter().any(|other| list[*other].domain == list[at].domain);
-        let wanted = wishes.rails.all_networks || list[at].fabric == first.fabric;
-        if !known && wanted && chosen.iter().filter(same).count() < wishes.rails.each && chosen.len() < RAILS
+        let wanted = preferences.rails.all_networks || list[at].fabric == first.fabric;
+        if !known
+            && wanted
+            && chosen.iter().filter(same).count() < preferences.rails.each
+            && chosen.len() < RAILS
         {
             chosen.push(at);
         }
@@ -239,13 +246,13 @@ fn pick_rails(list: &[Traits], best: usize, wishes: &Wishes, least: usize) -> Ve
     chosen.into_iter().zip(names).collect()
 }
 
-fn pick(list: &[Traits], wishes: &Wishes, least: usize) -> Result<(usize, Choice), String> {
+fn pick(list: &[Traits], preferences: &Preferences, least: usize) -> Result<(usize, Choice), String> {
     let mut order: Vec<usize> = (0..list.len()).collect();
     order.sort_by_key(|&at| list[at].rank());
     let mut chosen = None;
     let mut passed_over: Vec<(String, &'static str)> = Vec::new();
     for at in order {
-        let why = match list[at].obstacle(wishes, least) {
+        let why = match list[at].obstacle(preferences, least) {
             None if chosen.is_none() => {
                 chosen = Some(at);
                 continue;
@@ -262,12 +269,12 @@ fn pick(list: &[Traits], wishes: &Wishes, least: usize) -> Result<(usize, Choice
         Some(at) => {
             Ok((at, Choice { provider: list[at].provider.clone(), chosen: list[at].name(), passed_over }))
         }
-        None => Err(nothing(list, wishes)),
+        None => Err(nothing(list, preferences)),
     }
 }
 
 /// Why nothing can be used: what was asked for, and what there is.
-fn nothing(list: &[Traits], wishes: &Wishes) -> String {
+fn nothing(list: &[Traits], preferences: &Preferences) -> String {
     let all = |part: fn(&Traits) -> &String, of: &dyn Fn(&&Traits) -> bool| {
         let mut names: Vec<&str> = list.iter().filter(of).map(|traits| part(traits).as_str()).collect();
         names.sort_unstable();
@@ -275,8 +282,8 @@ fn nothing(list: &[Traits], wishes: &Wishes) -> String {
         if names.is_empty() { "none".to_owned() } else { names.join(", ") }
     };
     let providers = || all(|traits| &traits.provider, &|_| true);
-    let Some(provider) = &wishes.provider else {
-        return match &wishes.domain {
+    let Some(provider) = &preferences.provider else {
+        return match &preferences.domain {
             Some(domain) => {
                 let domains = all(|traits| &traits.domain, &|_| true);
                 format!("libfabric has no domain {domain}; it has {domains}")
@@ -288,7 +295,7 @@ fn nothing(list: &[Traits], wishes: &Wishes) -> String {
     if !list.iter().any(|traits| own(&traits)) {
         return format!("libfabric has no provider {provider}; it has {}", providers());
     }
-    match &wishes.domain {
+    match &preferences.domain {
         Some(domain) => {
             let domains = all(|traits| &traits.domain, &own);
             format!("provider {provider} has no domain {domain}; it has {domains}")
@@ -329,18 +336,21 @@ mod tests {
         ]
     }
 
-    fn chosen(list: &[Traits], wishes: &Wishes) -> String {
-        pick(list, wishes, 1024).expect("a provider").1.chosen
+    fn chosen(list: &[Traits], preferences: &Preferences) -> String {
+        pick(list, preferences, 1024).expect("a provider").1.chosen
     }
 
     #[test]
     fn hardware_comes_before_sockets() {
         let mut list = all();
-        assert_eq!(chosen(&list, &Wishes::default()), "tcp;ofi_rxm, domain eth0, fabric net of eth0");
+        assert_eq!(chosen(&list, &Preferences::default()), "tcp;ofi_rxm, domain eth0, fabric net of eth0");
         list.push(traits("verbs;ofi_rxm", "mlx5_0", [10, 0, 0, 9]));
-        assert_eq!(chosen(&list, &Wishes::default()), "verbs;ofi_rxm, domain mlx5_0, fabric net of mlx5_0");
+        assert_eq!(
+            chosen(&list, &Preferences::default()),
+            "verbs;ofi_rxm, domain mlx5_0, fabric net of mlx5_0"
+        );
         list.push(Traits { max_message: 100, ..traits("psm3", "hfi", [10, 0, 0, 9]) });
-        let (_, choice) = pick(&list, &Wishes::default(), 1024).expect("a provider");
+        let (_, choice) = pick(&list, &Preferences::default(), 1024).expect("a provider");
         assert!(choice.chosen.starts_with("verbs"));
         assert!(choice.passed_over.contains(&("psm3, domain hfi, fabric net of hfi".into(), SHORT)));
         assert!(choice.passed_over.contains(&("tcp;ofi_rxm, domain lo, fabric net of lo".into(), LOOPBACK)));
@@ -358,9 +368,10 @@ mod tests {
         let mut list = all();
         list.extend([on("eth1", "b"), on("eth2", "b"), on("eth1", "c"), on("eth3", "net of eth0")]);
         let rails = |all_networks, each| {
-            let wishes = Wishes { rails: RailWish { all_networks, each }, ..Wishes::default() };
-            let (best, _) = pick(&list, &wishes, 1024).expect("a provider");
-            let rails = pick_rails(&list, best, &wishes, 1024);
+            let preferences =
+                Preferences { rails: RailPreferences { all_networks, each }, ..Preferences::default() };
+            let (best, _) = pick(&list, &preferences, 1024).expect("a provider");
+            let rails = pick_rails(&list, best, &preferences, 1024);
             let name = |(at, network): (usize, String)| format!("{} on {network}", list[at].domain);
             rails.into_iter().map(name).collect::<Vec<_>>().join(", ")
         };
@@ -372,27 +383,27 @@ mod tests {
 
     #[test]
     fn what_is_named_is_used() {
-        let wishes = |provider: Option<&str>, domain: Option<&str>| Wishes {
+        let preferences = |provider: Option<&str>, domain: Option<&str>| Preferences {
             provider: provider.map(Into::into),
             domain: domain.map(Into::into),
-            ..Wishes::default()
+            ..Preferences::default()
         };
         let list = all();
-        assert!(chosen(&list, &wishes(Some("udp;ofi_rxd"), None)).starts_with("udp"));
-        assert!(chosen(&list, &wishes(None, Some("x0"))).starts_with("other"));
-        let one = Wishes { one_machine: true, ..wishes(None, Some("lo")) };
+        assert!(chosen(&list, &preferences(Some("udp;ofi_rxd"), None)).starts_with("udp"));
+        assert!(chosen(&list, &preferences(None, Some("x0"))).starts_with("other"));
+        let one = Preferences { one_machine: true, ..preferences(None, Some("lo")) };
         assert!(chosen(&list, &one).contains("domain lo"));
-        for (wishes, expected) in [
+        for (preferences, expected) in [
             (
-                wishes(Some("psm9"), None),
+                preferences(Some("psm9"), None),
                 "libfabric has no provider psm9; it has other, sockets, tcp;ofi_rxm, udp;ofi_rxd",
             ),
-            (wishes(Some("sockets"), Some("ib0")), "provider sockets has no domain ib0; it has eth0"),
-            (wishes(None, Some("ib0")), "libfabric has no domain ib0; it has eth0, lo, x0"),
+            (preferences(Some("sockets"), Some("ib0")), "provider sockets has no domain ib0; it has eth0"),
+            (preferences(None, Some("ib0")), "libfabric has no domain ib0; it has eth0, lo, x0"),
         ] {
-            assert_eq!(pick(&list, &wishes, 1024).err().as_deref(), Some(expected));
+            assert_eq!(pick(&list, &preferences, 1024).err().as_deref(), Some(expected));
         }
-        assert!(pick(&list[3..4], &Wishes::default(), 1024).is_err(), "loopback alone");
-        assert!(pick(&[], &Wishes::default(), 1024).is_err());
+        assert!(pick(&list[3..4], &Preferences::default(), 1024).is_err(), "loopback alone");
+        assert!(pick(&[], &Preferences::default(), 1024).is_err());
     }
 }

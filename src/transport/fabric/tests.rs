@@ -3,13 +3,13 @@
 
 mod network;
 
-use super::{Directory, FabricTransport, Own, Process, Wishes};
+use super::{Directory, FabricTransport, Own, Preferences, Process};
 use crate::error::Result;
 use crate::transport::conformance;
 use crate::transport::faults::{FaultPlan, Faulty};
 use crate::transport::rails::{Rail, RailEvent};
 use crate::transport::{Endpoint, Peers, Task};
-use network::{Published, network, network_as, wish};
+use network::{Published, network, network_as, preferring};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -37,8 +37,8 @@ fn conforms_on_tcp() {
 #[test]
 fn conforms_where_nothing_wakes_a_sleeper() {
     if is_there("tcp;ofi_rxm") {
-        let wishes = Wishes { polls: true, ..wish("tcp;ofi_rxm") };
-        conformance::suite(|tasks| network_as(tasks, &wishes));
+        let preferences = Preferences { polls: true, ..preferring("tcp;ofi_rxm") };
+        conformance::suite(|tasks| network_as(tasks, &preferences));
     }
 }
 

@@ -201,7 +201,7 @@ impl<T: Rail> Rails<T> {
                 self.look_after(task);
                 Some(SendOutcome::NoRoom)
             }
-            State::Awaited(_) => Some(SendOutcome::NoRoom),
+            State::Rejoining(_) => Some(SendOutcome::NoRoom),
             State::Closed | State::Dead(_) | State::Parted => Some(SendOutcome::Gone),
         }
     }
@@ -301,7 +301,7 @@ impl<T: Rail> Rails<T> {
         };
         let peer = self.meet(src);
         // What a peer has sent before it has closed or died arrives.
-        if matches!(peer.state, State::Parted | State::Awaited(_)) {
+        if matches!(peer.state, State::Parted | State::Rejoining(_)) {
             self.rails[rail].release(inbound);
             return None;
         }

@@ -54,7 +54,7 @@ pub(super) enum State {
     /// This task has parted from it.
     Parted,
     /// It may rejoin; it is sent this epoch.
-    Awaited(u64),
+    Rejoining(u64),
 }
 
 impl Peer {
@@ -90,7 +90,7 @@ impl Peer {
 impl<T: Rail> Peers for Rails<T> {
     fn state(&self, peer: Task) -> PeerState {
         match self.peer(peer).map(|peer| &peer.state) {
-            None | Some(State::Up | State::Awaited(_)) => PeerState::Up,
+            None | Some(State::Up | State::Rejoining(_)) => PeerState::Up,
             Some(State::Closed) => PeerState::Closed,
             Some(State::Dead(_) | State::Parted) => PeerState::Dead,
         }
@@ -106,7 +106,7 @@ impl<T: Rail> Peers for Rails<T> {
             State::Closed => Some("has ended LAPI".to_owned()),
             State::Dead(why) => Some(why.clone()),
             State::Parted => Some("has left the job".to_owned()),
-            State::Awaited(_) => Some("has not rejoined yet".to_owned()),
+            State::Rejoining(_) => Some("has not rejoined yet".to_owned()),
         }
     }
 
@@ -169,7 +169,7 @@ impl<T: Rail> Peers for Rails<T> {
             rail.rejoin(task, epoch)?;
         }
         if let Some(peer) = self.peer_mut(task) {
-            peer.state = State::Awaited(epoch);
+            peer.state = State::Rejoining(epoch);
         }
         Ok(())
     }
@@ -213,11 +213,11 @@ impl<T: Rail> Rails<T> {
                 self.note_joined(task);
             }
             // A rail of before, whose other end does not know yet that this task has parted.
-            State::Awaited(own) if of_rail => {
+            State::Rejoining(own) if of_rail => {
                 self.rails[rail].part(task);
                 let _ = self.rails[rail].rejoin(task, own);
             }
-            State::Awaited(_) => {
+            State::Rejoining(_) => {
                 peer.state = State::Up;
                 peer.agreement.joined(rail, 0);
                 peer.agreement.met(now);

@@ -119,7 +119,7 @@ impl<T: Rail> RemoteAccess for Rails<T> {
     }
 }
 
-/// The key of a registration. Its second word tells it from what is no key, and from those of other connections.
+/// The key of a registration. Its second word distinguishes it from what is no key, and from those of other connections.
 fn key_of(id: u64, session: u32) -> Key {
     let check = id.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     Key { key: id, offset: u64::from(session) | check << 32 }

@@ -154,7 +154,7 @@ impl Site {
 
     /// Hands a connection to the transport. `life` is a descriptor whose other end is open while the peer's process lives and
     /// is the same program.
-    pub fn hand_over(&self, about: Particulars, offer: Offer, accepted: Accepted, life: Life) {
+    pub fn establish(&self, about: Particulars, offer: Offer, accepted: Accepted, life: Life) {
         let peer = Peer {
             out: accepted.producer,
             inward: offer.consumer,

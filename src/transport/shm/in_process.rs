@@ -81,8 +81,8 @@ impl Exchange {
             epoch: of.1.unwrap_or(NO_EPOCH),
             rejoins: by.1.is_some(),
         };
-        self.sites[one.0 as usize].hand_over(about(other, one), to_one, by_one, Box::new(here));
-        self.sites[other.0 as usize].hand_over(about(one, other), to_other, by_other, Box::new(there));
+        self.sites[one.0 as usize].establish(about(other, one), to_one, by_one, Box::new(here));
+        self.sites[other.0 as usize].establish(about(one, other), to_other, by_other, Box::new(there));
     }
 }
 

@@ -69,7 +69,7 @@ enum Absent {
     /// It may not rejoin.
     Parted,
     /// It may rejoin.
-    Awaited,
+    Rejoining,
 }
 
 /// What a task needs before it can connect.

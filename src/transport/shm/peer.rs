@@ -44,7 +44,7 @@ impl Peers for ShmTransport {
             None if task == self.me => PeerState::Up,
             None => match self.absent.get(&task) {
                 Some(Absent::Parted) => PeerState::Dead,
-                Some(Absent::Awaited) => PeerState::Up,
+                Some(Absent::Rejoining) => PeerState::Up,
                 None => self.connector.absence(task).state,
             },
         }
@@ -114,13 +114,13 @@ impl Peers for ShmTransport {
 
     fn rejoin(&mut self, task: Task, epoch: u64) -> Result<()> {
         self.part(task);
-        self.absent.insert(task, Absent::Awaited);
+        self.absent.insert(task, Absent::Rejoining);
         self.connector.rejoin(task, epoch);
         Ok(())
     }
 
     fn rejoined(&mut self) -> Option<(Task, u64)> {
-        if self.absent.values().any(|absent| *absent == Absent::Awaited) {
+        if self.absent.values().any(|absent| *absent == Absent::Rejoining) {
             self.fetch_rejoined();
         }
         self.back.pop_front()

@@ -16,7 +16,7 @@ mod kind {
     pub const RMW_REPLY: u8 = 7;
     pub const DONE: u8 = 8;
     pub const AM_ATTACH: u8 = 9;
-    pub const PULLED: u8 = 10;
+    pub const FETCHED: u8 = 10;
     pub const FENCE: u8 = 11;
     pub const FENCE_ACK: u8 = 12;
     pub const COLLECTIVE: u8 = 13;
@@ -148,7 +148,7 @@ impl Head {
                     .optional(tgt_cntr)
             }
             Head::Fetched { cookie, refused } => {
-                Encoded::new(kind::PULLED, flags(0, 0, refused), 0, 0).word(cookie).optional(refused)
+                Encoded::new(kind::FETCHED, flags(0, 0, refused), 0, 0).word(cookie).optional(refused)
             }
             Head::Fence { count } => Encoded::new(kind::FENCE, 0, 0, count),
             Head::FenceAck { count } => Encoded::new(kind::FENCE_ACK, 0, 0, count),
@@ -246,7 +246,7 @@ impl Head {
                 cookie: words.next()?,
                 tgt_cntr: words.optional(flags & TGT_CNTR)?,
             },
-            kind::PULLED => Head::Fetched { cookie: words.next()?, refused: words.optional(flags & TOTAL)? },
+            kind::FETCHED => Head::Fetched { cookie: words.next()?, refused: words.optional(flags & TOTAL)? },
             kind::FENCE => Head::Fence { count: id },
             kind::FENCE_ACK => Head::FenceAck { count: id },
             kind::COLLECTIVE => {

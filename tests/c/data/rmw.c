@@ -121,7 +121,7 @@ static void values(void) {
     CHECK_EQ(word, t_tasks);
 }
 
-/* Everybody adds 1 and 2^33 + 1 to the variables of each task and sets a bit of its own. */
+/* Every task adds 1 and 2^33 + 1 to the variables of each task and sets a bit of its own. */
 static void storm(int rounds) {
     int one = 1, *prevs = malloc(sizeof *prevs * (size_t)rounds), tgt, i;
     long long big = (1LL << 33) + 1, sum = (long long)rounds * t_tasks;

@@ -5,7 +5,7 @@
  *   partial  a function that takes less than it is given
  *   replace  the last function registered is the one that is called; each handle has its own
  *   random SEED CASES
- *            random programs that switch CONTROL on, over and off; every copy is handed over with what the CONTROL before
+ *            random programs that switch CONTROL on, over and off; every copy is passed on with what the CONTROL before
  *            it says, in whole atoms, in messages of any length
  */
 #include "message.h"

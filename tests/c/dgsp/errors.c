@@ -328,7 +328,7 @@ static void send_one(int distance, long bytes, lapi_dg_handle_t by, lapi_dg_hand
     CHECK_FILLED(in, ROOM, 2);
 }
 
-static void tell(void) {
+static void report(void) {
     static const long lengths[] = {4, 400, 20000, ROOM};
     program *control = controlled(), *ints = atoms_of(4), *any = atoms_of(0), *gone = atoms_of(0), *none = p_new();
     int distance;
@@ -373,7 +373,7 @@ int main(int argc, char **argv) {
     } else if (strcmp(which, "params") == 0) {
         params();
     } else if (strcmp(which, "reported") == 0) {
-        tell();
+        report();
     } else if (strcmp(which, "default") == 0) {
         program *control = controlled();
         send_one(1, 400, LAPI_BYTE, p_register(control), 0, 0);

@@ -9,7 +9,7 @@
  *   setenv      variables set just before LAPI_Init
  *   code N      LAPI_Init must return N
  *   alone       this is a job of one task, and everything works
- *   plain       a little traffic with everybody
+ *   plain       a little traffic with every task
  *   local       LAPI_Init and LAPI_Term while no other task is there
  *   missing     operations with a task that is missing fail, and the error handler is called; other operations continue
  *   order       two instances, opened in another order by every other task, and one that only one task opens

@@ -205,7 +205,7 @@ static lapi_cntr_t go;
 static void **gos;
 
 /* Notifies another task that this one has left the fence: completions during a fence are not reported. */
-static void tell(int task) { OK(LAPI_Put(t_hndl, (uint)task, 0, NULL, NULL, gos[task], NULL, NULL)); }
+static void notify(int task) { OK(LAPI_Put(t_hndl, (uint)task, 0, NULL, NULL, gos[task], NULL, NULL)); }
 
 /* Waits for these bits, some of which may be set already, and for no others than those allowed with them. */
 static void expect(lapi_msg_state_t all, lapi_msg_state_t wanted, lapi_msg_state_t also) {
@@ -242,7 +242,7 @@ static void bits(void) {
                 /* LAPI_Waitcntr leaves what it has received to LAPI_Msgpoll. */
                 expect(0, LAPI_SEND_COMPLETE, LAPI_RECV_COMPLETE);
             } else if (t_me == 1) {
-                tell(0);
+                notify(0);
                 expect(0, LAPI_RECV_COMPLETE, LAPI_SEND_COMPLETE);
             }
             t_fence();
@@ -259,7 +259,7 @@ static void bits(void) {
             t_fence();
         }
         /* Both. */
-        tell((t_me + t_tasks - 1) % t_tasks);
+        notify((t_me + t_tasks - 1) % t_tasks);
         now = 0;
         while (__atomic_load_n(&go.cntr, __ATOMIC_ACQUIRE) < 1) now |= poll(10);
         OK(LAPI_Setcntr(t_hndl, &go, 0));
@@ -278,7 +278,7 @@ static void bits(void) {
                 OK(LAPI_Waitcntr(t_hndl, &done, 1, NULL));
             } else if (t_me == 1) {
                 int before = flag.cntr;
-                tell(0);
+                notify(0);
                 while (__atomic_load_n(&flag.cntr, __ATOMIC_ACQUIRE) == before)
                     if (!mode) OK(LAPI_Probe(t_hndl));
                 CHECK_EQ(poll(0) & ~(lapi_msg_state_t)LAPI_SEND_COMPLETE, LAPI_RECV_COMPLETE);

@@ -48,7 +48,7 @@ static int die(char **words) {
     return 99;
 }
 
-static void tell(int signal) {
+static void print_signal(int signal) {
     char line[64];
     int length = snprintf(line, sizeof line, "task %d got signal %d\n", task(), signal);
     if (write(1, line, length) != length) _exit(98);
@@ -58,7 +58,7 @@ static void tell(int signal) {
 /* Prints every signal that arrives; SIGTERM and SIGINT end it. */
 static int listen_to(void) {
     int signals[] = {SIGUSR1, SIGUSR2, SIGTERM, SIGINT};
-    struct sigaction action = {.sa_handler = tell};
+    struct sigaction action = {.sa_handler = print_signal};
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) sigaction(signals[i], &action, NULL);
     return wait_here();
 }

@@ -90,7 +90,7 @@ static void untouched(void) {
     CHECK(landing[0] == POISON && memcmp(landing, landing + 1, sizeof landing - 1) == 0);
 }
 
-static void tell(ulong bytes) {
+static void report_it(ulong bytes) {
     int distance;
     lapi_vectype_t type, other;
     for (distance = 0; distance < t_tasks; distance++) {
@@ -165,8 +165,8 @@ int main(int argc, char **argv) {
     handlers = t_addresses((void *)arriving);
     tgt_cntrs = t_addresses(&tgt_cntr);
     if (strcmp(which, "reported") == 0) {
-        tell(LEN);
-        tell(LONG);
+        report_it(LEN);
+        report_it(LONG);
     } else if (strcmp(which, "longer") == 0) {
         longer();
     } else if (strcmp(which, "default") == 0) {

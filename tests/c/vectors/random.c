@@ -1,7 +1,7 @@
 /*
  * Random vectors: random SEED CASES [CASE]
  *
- * Every task follows a plan that anybody can make from the seed: per case what (put, get, message), with vectors of
+ * Every task follows a plan that each task makes from the seed: per case what (put, get, message), with vectors of
  * which types and pieces. In each round BATCH cases are under way at once, from every task to every one of its targets
  * in turn. The expected data is computed piece by piece from the plan. With CASE only that one is run.
  */

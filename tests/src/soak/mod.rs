@@ -19,14 +19,14 @@ use nix::unistd::Pid;
 
 use crate::compile::compile;
 use crate::processes::standing;
-use crate::run::patience;
+use crate::run::time_factor;
 use crate::stage::build_dir;
 use places::Places;
 
 /// The maximum number of tasks.
 pub const MOST_TASKS: usize = 16;
 /// After this time without progress of any task they hang.
-const PATIENCE: Duration = Duration::from_secs(45);
+const TIMEOUT: Duration = Duration::from_secs(45);
 
 /// Of the board in `tests/c/soak/soak.h`: the offset in words of each part.
 mod word {
@@ -212,7 +212,7 @@ impl Driver {
 
     fn go(&mut self) -> Result<String, String> {
         let end = Duration::from_secs(self.soak.seconds);
-        self.wait_for("everybody's beginning", |driver| driver.all(word::READY))?;
+        self.wait_for("the beginning of all tasks", |driver| driver.all(word::READY))?;
         self.set(word::GO, 1);
         loop {
             self.wait_for("an era's beginning", |driver| driver.all(word::RUNNING))?;
@@ -227,7 +227,7 @@ impl Driver {
                 self.sleep_up_to(20)?;
                 self.kill_in_between()?;
             }
-            self.wait_for("everybody's return", |driver| driver.all(word::READY))?;
+            self.wait_for("the return of all tasks", |driver| driver.all(word::READY))?;
             self.set(word::GO, self.get(word::ERA));
         }
         self.set(word::STOP, 1);
@@ -366,10 +366,10 @@ impl Driver {
         let progress = (0..self.soak.tasks).map(|task| self.get(word::PROGRESS + task)).sum();
         if progress != self.progress.0 {
             self.progress = (progress, Instant::now());
-        } else if self.progress.1.elapsed() > PATIENCE * patience() {
+        } else if self.progress.1.elapsed() > TIMEOUT * time_factor() {
             return Err(self.hang(what));
         }
-        let at_most = Duration::from_secs(self.soak.seconds) + 4 * PATIENCE * patience();
+        let at_most = Duration::from_secs(self.soak.seconds) + 4 * TIMEOUT * time_factor();
         if self.began.elapsed() > at_most {
             return Err(self.hang(what));
         }

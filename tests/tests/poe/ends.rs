@@ -44,7 +44,7 @@ fn a_task_that_is_killed_from_outside_takes_the_others_along() {
     let lines = job.running().lines(3);
     let victim = lines.iter().find(|line| line.starts_with("task 1 ")).expect("task 1 waits");
     let victim: i32 =
-        victim.rsplit(' ').next().and_then(|pid| pid.parse().ok()).expect("it tells its number");
+        victim.rsplit(' ').next().and_then(|pid| pid.parse().ok()).expect("it prints its number");
     kill(Pid::from_raw(victim), Signal::SIGKILL).expect("it can be killed");
     let says = format!("task 1 ({}, pid {victim}) was ended by signal 9 (SIGKILL)", task().display());
     job.over().exited(137).says(&says);
@@ -177,7 +177,7 @@ fn every_task_that_dies_by_itself_is_named_the_first_first() {
     let lines = job.running().lines(4);
     let pid = |task: usize| {
         let line = lines.iter().find(|line| line.starts_with(&format!("task {task} "))).expect("it waits");
-        Pid::from_raw(line.rsplit(' ').next().and_then(|pid| pid.parse().ok()).expect("it tells its number"))
+        Pid::from_raw(line.rsplit(' ').next().and_then(|pid| pid.parse().ok()).expect("it prints its number"))
     };
     let supervisor = Pid::from_raw(descendants(job.running().pid())[0]);
     let state = |pid: Pid| fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();

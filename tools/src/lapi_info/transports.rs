@@ -6,7 +6,7 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 
 use openlapi::base::asymmetric_barrier;
 use openlapi::config::{Config, Euilib, ShmAttach, UseShm, process_env};
-use openlapi::job::wishes;
+use openlapi::job::network_preferences;
 use openlapi::transport::fabric;
 use openlapi::transport::shm::Own;
 use openlapi::transport::shm::segment::Segment;
@@ -56,8 +56,9 @@ fn fabric(config: Option<&Config>, place: Option<&Place>) -> Transport {
         place.is_some_and(|place| place.tasks > 1 && place.tasks_on_this_machine == place.tasks);
     let version = fabric::version();
     let preview = version.clone().and_then(|_| {
-        let wishes = config.map_or_else(Default::default, |config| wishes(config, one_machine));
-        fabric::preview(&wishes)
+        let preferences =
+            config.map_or_else(Default::default, |config| network_preferences(config, one_machine));
+        fabric::preview(&preferences)
     });
     let mut checks = vec![check("libfabric", true, version.map(|(major, minor)| format!("{major}.{minor}")))];
     if checks[0].works {

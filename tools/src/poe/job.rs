@@ -161,7 +161,7 @@ impl Job<'_> {
             // A closed descriptor is always ready.
             let last = if carried { 2 } else { 3 };
             let polled = if kept { &mut polled[..last] } else { &mut polled };
-            match poll(polled, self.patience()) {
+            match poll(polled, self.poll_timeout()) {
                 Ok(_) | Err(Errno::EINTR) => {}
                 Err(errno) => return Err(Error::system("waiting for the tasks", errno)),
             }
@@ -182,7 +182,7 @@ impl Job<'_> {
                     None => carried = true,
                 }
             }
-            self.lose_patience();
+            self.serve_deadlines();
         }
         self.ends.summarize();
         let written = output.finish();
@@ -202,7 +202,7 @@ impl Job<'_> {
             Ok(Note::Started { task, pid }) => {
                 self.pids[task] = pid;
                 self.reports.started(task, pid);
-                self.tell(2, || {
+                self.log(2, || {
                     let host = self.hosts.map(|hosts| format!(" on {}", hosts[task])).unwrap_or_default();
                     format!("task {task} ({}) has started, pid {pid}{host}", self.program(task))
                 });
@@ -216,7 +216,7 @@ impl Job<'_> {
                     program: hint(&program).unwrap_or(program),
                 });
             }
-            Ok(Note::Randomized { errno }) => self.tell(1, || {
+            Ok(Note::Randomized { errno }) => self.log(1, || {
                 let why = Errno::from_raw(errno).desc();
                 format!(
                     "warning: addresses differ between the tasks: the system does not allow otherwise ({why})"
@@ -277,7 +277,7 @@ impl Job<'_> {
         let name = self.name(task);
         self.pids[task] = 0;
         // A launcher that ends the job breaks the connections.
-        self.tell(if self.ending.is_some() { 2 } else { 0 }, || format!("the connection to {name} is lost"));
+        self.log(if self.ending.is_some() { 2 } else { 0 }, || format!("the connection to {name} is lost"));
         if self.ending.is_none() {
             self.status = self.status.max(128 + Signal::SIGKILL as u8);
             self.died();
@@ -316,7 +316,7 @@ impl Job<'_> {
                 Some(_) => self.kill(),
                 None => {
                     let how = if signal == Signal::SIGINT { "interrupted" } else { "ended" };
-                    self.tell(1, || format!("{how} ({signal}); ending all tasks"));
+                    self.log(1, || format!("{how} ({signal}); ending all tasks"));
                     self.status = 128 + signal as u8;
                     self.end(signal);
                 }
@@ -339,7 +339,7 @@ impl Job<'_> {
         self.ending = Some(Ending { since: Instant::now(), signal, kill_at: None });
     }
 
-    fn patience(&self) -> PollTimeout {
+    fn poll_timeout(&self) -> PollTimeout {
         let kill_at = self.ending.as_ref().and_then(|ending| ending.kill_at);
         let next = kill_at.into_iter().chain(self.ends.due()).min();
         // Rounded up: a sleep that is too short would be one of many.
@@ -349,7 +349,7 @@ impl Job<'_> {
         })
     }
 
-    fn lose_patience(&mut self) {
+    fn serve_deadlines(&mut self) {
         if self.ends.due().is_some_and(|at| at <= Instant::now()) {
             self.ends.summarize();
         }
@@ -364,12 +364,12 @@ impl Job<'_> {
                 _ => (tasks_named(&left), "run"),
             };
             let them = if left.len() == 1 { "it" } else { "them" };
-            self.tell(1, || format!("{who} still {verb} after {} s; killing {them}", GRACE.as_secs()));
+            self.log(1, || format!("{who} still {verb} after {} s; killing {them}", GRACE.as_secs()));
             self.kill();
         }
     }
 
-    fn tell(&self, level: u8, message: impl FnOnce() -> String) {
+    fn log(&self, level: u8, message: impl FnOnce() -> String) {
         if self.info_level >= level {
             say(&message());
         }

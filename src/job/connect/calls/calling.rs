@@ -64,7 +64,7 @@ impl Calls {
             rejoins: epoch.is_some(),
         };
         self.compare_maps(hello);
-        self.place.site.hand_over(about, offer, accepted, Box::new(channel));
+        self.place.site.establish(about, offer, accepted, Box::new(channel));
         Some(())
     }
 }

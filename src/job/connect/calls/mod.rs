@@ -34,7 +34,7 @@ pub(super) struct Place {
     pub(super) site: Site,
     pub(super) poll: Arc<OwnedFd>,
     pub(super) openings: Openings,
-    pub(super) patience: Duration,
+    pub(super) init_timeout: Duration,
     pub(super) info_level: u8,
     pub(super) hint: Option<String>,
 }

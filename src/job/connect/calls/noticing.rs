@@ -40,10 +40,10 @@ impl Calls {
             _ => "has not called LAPI_Init",
         };
         let waited = self.wanted.get(&task).map_or(Duration::ZERO, |since| self.now().saturating_sub(*since));
-        if waited < self.place.patience {
+        if waited < self.place.init_timeout {
             return absence(PeerState::Connecting, why);
         }
-        let seconds = self.place.patience.as_secs();
+        let seconds = self.place.init_timeout.as_secs();
         absence(PeerState::Dead, &format!("{why} within {seconds} s (LAPI_INIT_TIMEOUT)"))
     }
 

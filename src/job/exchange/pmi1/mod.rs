@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use wire::{LONGEST_REQUEST, Request};
 
 /// How long a value that is there may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// One exchange.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ impl Exchange for Pmi1 {
         if value.len() > pieces::LONGEST {
             return Err(too_long(key, value.len()));
         }
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         connection::with(&self.descriptor, deadline, |connection| {
             let kvsname = connection.kvsname.clone();
             let longest_key = self.key(connection, self.task, key, 99_999)?;
@@ -83,7 +83,7 @@ impl Exchange for Pmi1 {
     }
 
     fn lookup(&mut self, task: u32, key: &str) -> Result<Vec<u8>> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         connection::with(&self.descriptor, deadline, |connection| {
             let kvsname = connection.kvsname.clone();
             let mut whole = pieces::Whole::default();

@@ -1,5 +1,5 @@
 //! Against a launcher of our own on a pair of sockets; the real ones are in `tests/tests/launchers/exchange.rs`. One conversation per process: these
-//! tests use the connection's door in one test.
+//! tests call the connection's interface in one test.
 
 use super::*;
 use std::collections::HashMap;

@@ -186,7 +186,7 @@ impl Library {
     }
 
     /// Waits for all processes of the job, and for their values.
-    pub(super) fn fence(&self, me: &Proc, patience: Duration) -> Outcome {
+    pub(super) fn fence(&self, me: &Proc, timeout: Duration) -> Outcome {
         let infos = vec![Info::flag("pmix.collect")];
         let (call, ended) = Call::new(me.with_rank(ALL_RANKS), None, infos);
         let call = Box::into_raw(call);
@@ -201,14 +201,14 @@ impl Library {
                 call.cast(),
             )
         };
-        finish(status, call, &ended, patience)
+        finish(status, call, &ended, timeout)
     }
 
     /// A value of a process.
-    pub(super) fn get_value(&self, process: &Proc, key: &str, patience: Duration) -> Outcome {
+    pub(super) fn get_value(&self, process: &Proc, key: &str, timeout: Duration) -> Outcome {
         let Ok(key) = CString::new(key) else { return Outcome::Failed(WRONG_KIND) };
         // After a fence the server has every value: it must not wait for one that does not exist.
-        let infos = vec![Info::flag("pmix.immediate"), Info::seconds("pmix.timeout", patience)];
+        let infos = vec![Info::flag("pmix.immediate"), Info::seconds("pmix.timeout", timeout)];
         let (call, ended) = Call::new(*process, Some(key), infos);
         let call = Box::into_raw(call);
         // SAFETY: process, key and attributes stay in the call until PMIx calls the function.
@@ -217,7 +217,7 @@ impl Library {
             let infos = &(*call).infos;
             (self.get_nb)(&(*call).process, key, infos.as_ptr(), infos.len(), value_done, call.cast())
         };
-        finish(status, call, &ended, patience)
+        finish(status, call, &ended, timeout)
     }
 }
 
@@ -249,7 +249,7 @@ impl Call {
 }
 
 /// Waits for the end of a call that has returned `status`.
-fn finish(status: c_int, call: *mut Call, ended: &Receiver<End>, patience: Duration) -> Outcome {
+fn finish(status: c_int, call: *mut Call, ended: &Receiver<End>, timeout: Duration) -> Outcome {
     if status != SUCCESS {
         // SAFETY: the call was not begun, or is over: PMIx does not call the function, and forgets the call.
         drop(unsafe { Box::from_raw(call) });
@@ -260,7 +260,7 @@ fn finish(status: c_int, call: *mut Call, ended: &Receiver<End>, patience: Durat
         };
     }
     // The call belongs to its function, which may run later.
-    match ended.recv_timeout(patience) {
+    match ended.recv_timeout(timeout) {
         Ok(Ok(value)) => Outcome::Done(value),
         Ok(Err(status)) => Outcome::Failed(status),
         Err(_) => Outcome::Late,

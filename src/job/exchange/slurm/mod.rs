@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 /// How many ports a job may use.
 const PORTS: u16 = 16;
 /// How long a task waits for a connection, and for the proof at one of them: what listens there may be something else.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 /// Between two rounds over the ports.
 const PAUSE: Duration = Duration::from_millis(30);
 
@@ -151,7 +151,7 @@ impl Slurm {
         call: Call,
         deadline: Instant,
     ) -> std::result::Result<Vec<Values>, Miss> {
-        let soon = deadline.min(Instant::now() + PATIENCE);
+        let soon = deadline.min(Instant::now() + TIMEOUT);
         let left = |end: Instant| end.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
         let mut stream = TcpStream::connect_timeout(&address, left(soon))?;
         stream.set_write_timeout(Some(left(soon)))?;

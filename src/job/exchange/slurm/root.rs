@@ -14,7 +14,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 /// How long a connection may take to give its values.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// Connections that are not tasks, at a time.
 const STRANGERS: usize = 64;
 /// The longest sleep.
@@ -54,7 +54,7 @@ pub(super) fn gather(call: Call, key: &Key, own: &Values, deadline: Instant) -> 
         {
             if stream.set_nonblocking(true).is_ok() {
                 let callee = Callee::new(key.secret, call);
-                let end = Instant::now() + PATIENCE;
+                let end = Instant::now() + TIMEOUT;
                 peers.push(Peer { stream, callee, output: Vec::new(), end, has_values: false });
             }
         }

@@ -422,7 +422,7 @@ impl FabricTransport {
             return;
         }
         // A rail that is joined again does so with the same process.
-        let awaits = |one: &Peer| one.standing == Standing::Awaited && !self.is_rail_epoch(one.epoch);
+        let awaits = |one: &Peer| one.standing == Standing::Rejoining && !self.is_rail_epoch(one.epoch);
         if peer == self.me || self.peer(peer).is_some_and(awaits) {
             return;
         }

@@ -17,9 +17,9 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 /// Without a confirmation for this long, another task gets the notice; the time doubles with each.
-const PATIENCE: Duration = Duration::from_millis(300);
+const TIMEOUT: Duration = Duration::from_millis(300);
 /// The longest time between two of these.
-const LONGEST_PATIENCE: Duration = Duration::from_secs(5);
+const LONGEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// A group of which none confirms is silent as a whole.
 const ATTEMPTS: u32 = 24;
 
@@ -52,7 +52,7 @@ enum State {
 #[derive(Clone, Copy, Debug)]
 struct Known {
     state: State,
-    /// Tells the process from others with this task's number.
+    /// Distinguishes the process from others with this task's number.
     life: u32,
     /// This task has sent notices of its death to its own group.
     passed: bool,
@@ -89,7 +89,7 @@ pub(in crate::transport::fabric) struct Ring {
 }
 
 impl Ring {
-    /// `group_of` numbers the groups from 0, and `lives` tells the processes apart; each has an entry for every task.
+    /// `group_of` numbers the groups from 0, and `lives` distinguishes the processes; each has an entry for every task.
     pub(in crate::transport::fabric) fn new(me: Task, group_of: Vec<u32>, lives: &[u32]) -> Self {
         let count = group_of.iter().max().map_or(0, |last| last + 1);
         let mut groups = vec![Vec::new(); count as usize];
@@ -364,7 +364,7 @@ impl Ring {
         };
         let next = group[after..].iter().chain(&group[..after]).copied().find(|&task| self.lives(task));
         let Some(next) = next.filter(|_| attempts < ATTEMPTS) else { return false };
-        let wait = (PATIENCE * (1 << attempts.min(8))).min(LONGEST_PATIENCE);
+        let wait = (TIMEOUT * (1 << attempts.min(8))).min(LONGEST_TIMEOUT);
         let errand = &mut self.errands[at];
         (errand.to, errand.confirmed, errand.attempts, errand.due) = (next, false, attempts + 1, now + wait);
         self.send(next, Notice::Died { task: dead, life: self.life(dead), confirm: true });

@@ -88,10 +88,10 @@ struct Bare {
 }
 
 fn bare_pair(provider: &str) -> [Bare; 2] {
-    let wishes =
-        provider::Wishes { provider: Some(provider.into()), one_machine: true, ..Default::default() };
+    let preferences =
+        provider::Preferences { provider: Some(provider.into()), one_machine: true, ..Default::default() };
     [0, 1].map(|_| {
-        let (info, _) = provider::choose(&wishes, SHORTER).expect("the provider");
+        let (info, _) = provider::choose(&preferences, SHORTER).expect("the provider");
         let longest = longest(&info);
         let device =
             Device::open(info, BUFFERS, longest, true).map_err(|(what, _)| what).expect("an endpoint");

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::transport::conformance::{Served, served};
-use crate::transport::fabric::{Directory, Fabric, FabricSettings, FabricTransport, Own, Wishes};
+use crate::transport::fabric::{Directory, Fabric, FabricSettings, FabricTransport, Own, Preferences};
 use crate::transport::{Endpoint, Peers, Task};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,27 +17,27 @@ impl Directory for Published {
 
 /// The endpoints of `tasks` tasks, and what they publish.
 pub(super) fn open(tasks: u32, provider: &str) -> Result<Vec<(Own, Vec<u8>)>> {
-    open_as(tasks, &wish(provider))
+    open_as(tasks, &preferring(provider))
 }
 
-pub(super) fn wish(provider: &str) -> Wishes {
-    Wishes { provider: Some(provider.into()), one_machine: true, ..Wishes::default() }
+pub(super) fn preferring(provider: &str) -> Preferences {
+    Preferences { provider: Some(provider.into()), one_machine: true, ..Preferences::default() }
 }
 
-fn open_as(tasks: u32, wishes: &Wishes) -> Result<Vec<(Own, Vec<u8>)>> {
-    let open = |me| Fabric::open(FabricSettings { me, tasks, wishes: wishes.clone() });
+fn open_as(tasks: u32, preferences: &Preferences) -> Result<Vec<(Own, Vec<u8>)>> {
+    let open = |me| Fabric::open(FabricSettings { me, tasks, preferences: preferences.clone() });
     (0..tasks).map(open).collect()
 }
 
 /// Joined tasks that have had contact: each learns when another one ends.
 pub(super) fn network(tasks: u32, provider: &str) -> Vec<Served<FabricTransport>> {
-    network_as(tasks, &wish(provider))
+    network_as(tasks, &preferring(provider))
 }
 
-/// The same with other wishes.
-pub(super) fn network_as(tasks: u32, wishes: &Wishes) -> Vec<Served<FabricTransport>> {
+/// The same with other preferences.
+pub(super) fn network_as(tasks: u32, preferences: &Preferences) -> Vec<Served<FabricTransport>> {
     let (own, published): (Vec<Own>, Vec<Vec<u8>>) =
-        open_as(tasks, wishes).expect("endpoints").into_iter().unzip();
+        open_as(tasks, preferences).expect("endpoints").into_iter().unzip();
     let published = Arc::new(published);
     let mut ends: Vec<FabricTransport> = own
         .into_iter()

@@ -8,13 +8,13 @@ use crate::wire::hello::Hello;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn begin(task: Task, tasks: u32, key: &str) -> ShmTransport {
-    begin_within(task, tasks, key, PATIENCE)
+    begin_within(task, tasks, key, TIMEOUT)
 }
 
-fn begin_within(task: Task, tasks: u32, key: &str, patience: Duration) -> ShmTransport {
+fn begin_within(task: Task, tasks: u32, key: &str, init_timeout: Duration) -> ShmTransport {
     let (own, site) = Own::create(task, tasks).expect("shared memory");
     let key = format!("shm {} {key}", std::process::id());
     let identity = Identity { task, tasks, key: key.clone(), common: Common::All, source: "a test" };
@@ -32,7 +32,7 @@ fn begin_within(task: Task, tasks: u32, key: &str, patience: Duration) -> ShmTra
         openings,
         opening: openings.open(task),
         hello,
-        patience,
+        init_timeout,
         info_level: 0,
         hint: None,
     };
@@ -48,7 +48,7 @@ fn begin_within(task: Task, tasks: u32, key: &str, patience: Duration) -> ShmTra
 
 #[track_caller]
 fn until(what: &str, mut done: impl FnMut() -> bool) {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TIMEOUT;
     while !done() {
         assert!(Instant::now() < end, "waited without success until {what}");
         std::thread::sleep(Duration::from_micros(200));

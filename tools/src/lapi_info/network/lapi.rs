@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use openlapi::abi::{LAPI_GET_XFER, LAPI_PUT_XFER};
 use openlapi::abi::{QUERY_SHM_TASKS, lapi_cntr_t, lapi_get_t, lapi_info_t, lapi_put_t};
-use openlapi::api::env::{self, Answer};
+use openlapi::api::env::{self, Value};
 use openlapi::api::init::{self, Request};
 use openlapi::api::{Context, address, fence, progress, put_get, request};
 use openlapi::config::process_env;
@@ -58,7 +58,7 @@ impl Lapi {
     /// The lowest of the tasks with which this one uses shared memory, itself included.
     pub(super) fn first_sharing(&self) -> Result<u32> {
         match env::query(&mut self.context.enter()?, QUERY_SHM_TASKS)? {
-            Answer::List(tasks) => Ok(tasks.first().map_or(self.me, |task| *task as u32)),
+            Value::List(tasks) => Ok(tasks.first().map_or(self.me, |task| *task as u32)),
             _ => Err(Error::new(openlapi::abi::LAPI_ERR_UNKNOWN, "QUERY_SHM_TASKS is no list")),
         }
     }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use openlapi::config::{Config, process_env};
 use openlapi::error::Result;
 use openlapi::job::host::Host;
-use openlapi::job::wishes;
+use openlapi::job::network_preferences;
 use openlapi::transport::fabric;
 use serde::Serialize;
 
@@ -96,7 +96,7 @@ fn check() -> Result<Option<Findings>> {
     lapi.close()?;
     let provider = || {
         let config = Config::from_env(&process_env).ok()?;
-        fabric::preview(&wishes(&config, true)).ok().map(|choice| choice.provider)
+        fabric::preview(&network_preferences(&config, true)).ok().map(|choice| choice.provider)
     };
     Ok((me == 0).then(|| Findings { tasks, provider: provider(), hosts, pairs }))
 }

@@ -33,7 +33,7 @@ pub(super) fn write(findings: &Findings) -> String {
     };
     let count = match hosts.iter().any(|host| host.name != hosts[0].name) {
         true => format!("{tasks} tasks on {} hosts", hosts.len()),
-        // Or hosts that have one name, which the task numbers in the table tell apart.
+        // Or hosts that have one name, which the task numbers in the table distinguish.
         false => format!("{tasks} tasks, {} of them take part", hosts.len()),
     };
     let mut out = format!(

@@ -84,7 +84,7 @@ impl Hub {
             let first = polled.len();
             let streams = self.tasks.iter().flatten().map(|task| &task.stream);
             polled.extend(streams.map(|stream| PollFd::new(stream.as_fd(), PollFlags::POLLIN)));
-            let _ = poll(&mut polled, patience(until));
+            let _ = poll(&mut polled, poll_timeout(until));
             let ready: Vec<bool> = polled.iter().map(|polled| polled.any() == Some(true)).collect();
             if ready[0] {
                 let note = Note::read(&mut self.socket)?;
@@ -196,7 +196,7 @@ impl Hub {
             let until = Instant::now() + GRACE;
             while Instant::now() < until {
                 let mut polled = [PollFd::new(ended.as_fd(), PollFlags::POLLIN)];
-                if poll(&mut polled, patience(Some(until))).is_ok_and(|ready| ready > 0) {
+                if poll(&mut polled, poll_timeout(Some(until))).is_ok_and(|ready| ready > 0) {
                     return;
                 }
             }
@@ -204,7 +204,7 @@ impl Hub {
     }
 }
 
-fn patience(until: Option<Instant>) -> PollTimeout {
+fn poll_timeout(until: Option<Instant>) -> PollTimeout {
     // Rounded up: a sleep that is too short would be one of many.
     until.map_or(PollTimeout::NONE, |until| {
         let left = until.saturating_duration_since(Instant::now()) + Duration::from_millis(1);

@@ -42,7 +42,7 @@ const ONE_ADDRESS: Duration = Duration::from_secs(3);
 /// How long a task tries to reach `poe`.
 const ALL_ADDRESSES: Duration = Duration::from_secs(30);
 /// How long a connection may take to send its first bytes.
-const GREETING: Duration = Duration::from_secs(10);
+const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 
 const TOKEN: usize = 32;
 const HEAD: usize = 8 + TOKEN + 4 + 1;
@@ -175,7 +175,7 @@ impl Listener {
                 let (send, token) = (send.clone(), self.token.clone());
                 let greet = move || {
                     let mut bytes = [0; HEAD];
-                    let _ = stream.set_read_timeout(Some(GREETING));
+                    let _ = stream.set_read_timeout(Some(HELLO_TIMEOUT));
                     if stream.read_exact(&mut bytes).is_err() {
                         return;
                     }
@@ -185,7 +185,7 @@ impl Listener {
                         let _ = send.send((task, kind, stream));
                     }
                 };
-                let _ = thread::Builder::new().name("poe-greeting".into()).spawn(greet);
+                let _ = thread::Builder::new().name("poe-hello".into()).spawn(greet);
             }
         };
         thread::Builder::new()
@@ -283,7 +283,7 @@ mod tests {
         wrong.token = "f".repeat(TOKEN);
         let _refused = wrong.connect(0, Kind::Control).expect("the port is open");
         let mut stream = link.connect(1, Kind::Input).expect("the port is open");
-        let (task, kind, mut other) = arrived.recv_timeout(GREETING).expect("it arrives");
+        let (task, kind, mut other) = arrived.recv_timeout(HELLO_TIMEOUT).expect("it arrives");
         assert_eq!((task, kind), (1, Kind::Input));
         let list = vec![b"".to_vec(), b"two words".to_vec(), vec![0, 255]];
         write_list(&mut other, &list).expect("the other end is open");

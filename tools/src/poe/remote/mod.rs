@@ -170,10 +170,9 @@ impl Starting<'_> {
         info_level: u8,
     ) -> Result<Vec<[Connection; 4]>, Error> {
         let mut found: Vec<[Option<Connection>; 4]> = hosts.iter().map(|_| Default::default()).collect();
-        let patience =
-            std::env::var("LAPI_INIT_TIMEOUT").ok().and_then(|seconds| seconds.trim().parse().ok());
-        let patience = patience.map_or(DEADLINE, Duration::from_secs);
-        let mut until = (!self.launcher.queues()).then(|| Instant::now() + patience);
+        let timeout = std::env::var("LAPI_INIT_TIMEOUT").ok().and_then(|seconds| seconds.trim().parse().ok());
+        let timeout = timeout.map_or(DEADLINE, Duration::from_secs);
+        let mut until = (!self.launcher.queues()).then(|| Instant::now() + timeout);
         let mut slow_at = (info_level > 0).then(|| Instant::now() + SLOW);
         let missing = |found: &[[Option<Connection>; 4]]| {
             found.iter().position(|streams| streams.iter().any(Option::is_none))
@@ -183,7 +182,7 @@ impl Starting<'_> {
                 Ok((task, kind, stream)) => {
                     if let Some(streams) = found.get_mut(task) {
                         streams[kind as usize].get_or_insert(stream);
-                        until.get_or_insert_with(|| Instant::now() + patience);
+                        until.get_or_insert_with(|| Instant::now() + timeout);
                     }
                     continue;
                 }
@@ -208,7 +207,7 @@ impl Starting<'_> {
                 )));
             }
             if until.is_some_and(|at| at <= Instant::now()) {
-                let (name, seconds) = (self.launcher.name(), patience.as_secs());
+                let (name, seconds) = (self.launcher.name(), timeout.as_secs());
                 return Err(Error::asked(format!(
                     "{name} has not started task {first} on {} for {seconds} s (LAPI_INIT_TIMEOUT)",
                     hosts[first]

@@ -2,7 +2,7 @@
 //!
 //! Each task has a socket to `poe` (LAPI_REPORT_FD; `openlapi::wire::launcher` has the messages). A task whose calls have
 //! stalled, or that has received the signal, sends its report unasked; then all others are asked. Nothing but these sockets
-//! is used for that: a task that is not a LAPI program does not notice. A task that has not replied after [`PATIENCE`] is
+//! is used for that: a task that is not a LAPI program does not notice. A task that has not replied after [`TIMEOUT`] is
 //! reported by the state of its process.
 
 mod board;
@@ -28,7 +28,7 @@ use super::error::Error;
 use board::Board;
 
 /// How long tasks may take to reply.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 /// A signal that arrives so soon after a report belongs to it.
 const QUIET: Duration = Duration::from_secs(2);
 /// How long the ends of tasks are collected before the others are informed: up to four times as long in a job of many hundred
@@ -269,7 +269,7 @@ impl<'a> Gathering<'a> {
             // Full of requests that are not read: not a LAPI program.
             let _ = socket.send(question.as_bytes());
         }
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         self.current = Some(Current { number: self.number, cause, until, reports: BTreeMap::new() });
     }
 
