@@ -9,41 +9,41 @@ use openlapi_tests::{Job, on_network};
 const INHERITED: &str = "libfabric does not mark its descriptors close-on-exec";
 
 /// A child makes calls that must fail, and they need not print messages.
-fn quietly(procs: usize, args: &str) {
-    passed(&job("fork/fork", procs, args).env("MP_INFOLEVEL", "0").run(), procs);
+fn quietly(program: &str, procs: usize, args: &str) {
+    passed(&job(program, procs, args).env("MP_INFOLEVEL", "0").run(), procs);
 }
 
 #[test]
 fn no_call_works_with_the_parents_handle() {
     for procs in [1, 2] {
-        quietly(procs, "calls");
+        quietly("fork/fork", procs, "calls");
     }
 }
 
 #[test]
 fn children_disturb_no_other_task() {
     for (procs, seed) in [(1, 1), (2, 2), (2, 3), (4, 4)] {
-        quietly(procs, &format!("storm {seed}"));
+        quietly("fork/fork", procs, &format!("storm {seed}"));
     }
 }
 
 #[test]
 fn children_do_not_keep_tasks_from_meeting() {
     for procs in [1, 2, 3] {
-        quietly(procs, "opening");
+        quietly("fork/fork", procs, "opening");
     }
 }
 
 #[test]
 fn handlers_may_fork() {
     for procs in [1, 2, 3] {
-        quietly(procs, "handlers");
+        quietly("fork/fork", procs, "handlers");
     }
 }
 
 #[test]
 fn what_other_threads_held_does_not_stop_a_child() {
-    quietly(1, "locked 120");
+    quietly("fork/fork", 1, "locked 120");
 }
 
 #[test]
@@ -52,19 +52,19 @@ fn children_form_jobs() {
         return;
     }
     for procs in [1, 2] {
-        quietly(procs, "jobs");
+        quietly("fork/jobs", procs, "children");
     }
 }
 
 #[test]
 fn one_process_forks_all_tasks() {
-    passed(&Job::direct(program("fork/fork")).arg("before").env("MP_INFOLEVEL", "0").run(), 1);
+    passed(&Job::direct(program("fork/jobs")).arg("before").env("MP_INFOLEVEL", "0").run(), 1);
 }
 
 #[test]
 fn a_job_of_one_task_forks_another() {
-    passed(&Job::direct(program("fork/fork")).arg("child").env("MP_INFOLEVEL", "0").run(), 1);
-    quietly(1, "child");
+    passed(&Job::direct(program("fork/jobs")).arg("child").env("MP_INFOLEVEL", "0").run(), 1);
+    quietly("fork/jobs", 1, "child");
 }
 
 #[test]

@@ -42,18 +42,18 @@ fn term_while_others_are_in_every_call() {
 #[test]
 fn handlers_run_where_the_manual_says() {
     for procs in [1, 2, 3] {
-        run("threads/threads", procs, "where");
+        run("threads/handlers", procs, "where");
     }
 }
 
 #[test]
 fn completion_handlers_at_the_same_time_and_in_order() {
     for (procs, threads) in [(1, 2), (2, 8), (1, 1)] {
-        run("threads/threads", procs, &format!("together {threads}"));
+        run("threads/handlers", procs, &format!("together {threads}"));
     }
     for procs in [1, 2] {
-        run("threads/threads", procs, "order");
-        run("threads/threads", procs, "nonsense");
+        run("threads/handlers", procs, "order");
+        run("threads/handlers", procs, "limits");
     }
 }
 

@@ -6,96 +6,15 @@
  *   opening      a thread forks children that live on, while another one opens and ends contexts of all tasks
  *   handlers     header and completion handlers fork; the child's signals are the program's
  *   locked N     threads use every lock of the library while others fork children that open LAPI again, N times
- *   jobs         children of every task form jobs with one another
- *   before       a process forks all tasks of a job before any LAPI_Init (run without a launcher)
- *   child        the child of a job of one task, and the child's child
  */
-#include "../common/ltest.h"
-
-#include <dirent.h>
-#include <errno.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
+#include "child.h"
 
 enum { BYTES = 20000 };
 static lapi_cntr_t tgt_cntr;
 static unsigned char area[16][BYTES];
 static void **areas, **tgt_cntrs, **handlers;
 
-/* The child must end so, and soon. */
-static void ended(pid_t child, int status) {
-    int got = -1, tries;
-    pid_t found = 0;
-    for (tries = 0; tries < 20000 && found == 0; tries++) {
-        found = waitpid(child, &got, WNOHANG);
-        if (found == 0) usleep(1000);
-        if (found < 0 && errno == EINTR) found = 0;
-    }
-    if (found == 0) {
-        char where[64] = "?", path[64];
-        FILE *file;
-        snprintf(path, sizeof path, "/proc/%d/wchan", (int)child);
-        file = fopen(path, "r");
-        if (file != NULL) {
-            if (fgets(where, sizeof where, file) == NULL) strcpy(where, "?");
-            fclose(file);
-        }
-        kill(child, SIGABRT);
-        T_FAIL("the child %d does not end; it is in %s", (int)child, where);
-    }
-    CHECK_EQ(found, child);
-    CHECK_FOR(WIFEXITED(got) && WEXITSTATUS(got) == status, "the child's status is %#x, not %d", got, status);
-}
-
-static pid_t forked(void) {
-    pid_t child = fork();
-    CHECK(child >= 0);
-    return child;
-}
-
-/* One put to every task, and their replies; may run in one thread at a time. */
-static void exchange(lapi_handle_t h, int me, int tasks, int number) {
-    unsigned char here[8][64], text[64], expected[64];
-    void *table[8];
-    lapi_cntr_t done;
-    int task;
-    bzero(&done, sizeof done);
-    CHECK(tasks <= 8);
-    OK(LAPI_Address_init(h, here, table));
-    t_fill(text, sizeof text, t_seed((uint64_t)me, (uint64_t)number, 7));
-    for (task = 0; task < tasks; task++)
-        OK(LAPI_Put(h, (uint)task, sizeof text, (char *)table[task] + me * 64, text, NULL, NULL, &done));
-    OK(LAPI_Waitcntr(h, &done, tasks, NULL));
-    OK(LAPI_Gfence(h));
-    for (task = 0; task < tasks; task++) {
-        t_fill(expected, sizeof expected, t_seed((uint64_t)task, (uint64_t)number, 7));
-        CHECK(memcmp(here[task], expected, sizeof expected) == 0);
-    }
-    OK(LAPI_Gfence(h));
-}
-
-/* A whole life of LAPI in a child: a job of these tasks, this being one of them. */
-static void life(const char *partition, int task, int tasks, int rounds) {
-    lapi_handle_t h;
-    lapi_info_t info;
-    char text[16];
-    int me = -1, i;
-    snprintf(text, sizeof text, "%d", task);
-    setenv("MP_CHILD", text, 1);
-    snprintf(text, sizeof text, "%d", tasks);
-    setenv("MP_PROCS", text, 1);
-    setenv("MP_PARTITION", partition, 1);
-    unsetenv("MP_COMMON_TASKS");
-    bzero(&info, sizeof info);
-    OK(LAPI_Init(&h, &info));
-    OK(LAPI_Qenv(h, TASK_ID, &me));
-    CHECK_EQ(me, task);
-    for (i = 0; i < rounds; i++) exchange(h, task, tasks, i);
-    OK(LAPI_Term(h));
-}
-
-/* The same for one that is alone. */
+/* A child opens LAPI in a job of its own. */
 static void own_life(void) {
     char partition[32];
     snprintf(partition, sizeof partition, "%d", (int)getpid());
@@ -464,82 +383,8 @@ static void locked(int rounds) {
     for (i = 0; i < 6; i++) CHECK_EQ(pthread_join(tids[i], NULL), 0);
 }
 
-/* --- jobs --- */
-
-static void jobs(void) {
-    enum { CHILDREN = 3 };
-    pid_t child[CHILDREN];
-    char partition[32];
-    int i, round;
-    for (round = 0; round < 3; round++) {
-        snprintf(partition, sizeof partition, "%d%02d", (int)getpid(), round);
-        for (i = 0; i < CHILDREN; i++) {
-            child[i] = forked();
-            if (child[i] == 0) {
-                RETURNS(LAPI_Term(t_hndl), LAPI_ERR_HNDL_INVALID);
-                life(partition, i, CHILDREN, 5);
-                life(partition, CHILDREN - 1 - i, CHILDREN, 2); /* and once more, the other way round */
-                _exit(30 + i);
-            }
-        }
-        exchange(t_hndl, t_me, t_tasks, round);
-        for (i = 0; i < CHILDREN; i++) ended(child[i], 30 + i);
-    }
-    exchange(t_hndl, t_me, t_tasks, 9);
-}
-
-static void before(void) {
-    enum { TASKS = 4 };
-    pid_t child[TASKS];
-    char partition[32];
-    int i;
-    snprintf(partition, sizeof partition, "%d", (int)getpid());
-    for (i = 1; i < TASKS; i++) {
-        child[i] = forked();
-        if (child[i] == 0) {
-            life(partition, i, TASKS, 10);
-            _exit(0);
-        }
-    }
-    life(partition, 0, TASKS, 10);
-    for (i = 1; i < TASKS; i++) ended(child[i], 0);
-}
-
-static void childs_child(void) {
-    pid_t child = forked();
-    if (child == 0) {
-        lapi_handle_t parents = t_hndl;
-        t_init();
-        CHECK_EQ(t_tasks, 1);
-        CHECK(t_hndl != parents);
-        RETURNS(LAPI_Probe(parents), LAPI_ERR_HNDL_INVALID);
-        exchange(t_hndl, 0, 1, 1);
-        child = forked();
-        if (child == 0) {
-            RETURNS(LAPI_Probe(t_hndl), LAPI_ERR_HNDL_INVALID);
-            t_init();
-            exchange(t_hndl, 0, 1, 2);
-            OK(LAPI_Term(t_hndl));
-            _exit(8);
-        }
-        exchange(t_hndl, 0, 1, 3);
-        ended(child, 8);
-        OK(LAPI_Term(t_hndl));
-        _exit(7);
-    }
-    exchange(t_hndl, 0, 1, 4);
-    ended(child, 7);
-    exchange(t_hndl, 0, 1, 5);
-}
-
 int main(int argc, char **argv) {
     const char *which = argc >= 2 ? argv[1] : "";
-    if (strcmp(which, "before") == 0) {
-        t_me = 0;
-        before();
-        t_pass();
-        return 0;
-    }
     CHECK_EQ(pthread_sigmask(SIG_SETMASK, NULL, &programs), 0);
     t_init();
     areas = t_addresses(area);
@@ -549,8 +394,6 @@ int main(int argc, char **argv) {
     else if (strcmp(which, "opening") == 0) opening();
     else if (strcmp(which, "handlers") == 0) in_handlers();
     else if (strcmp(which, "locked") == 0 && argc == 3) locked(atoi(argv[2]));
-    else if (strcmp(which, "jobs") == 0) jobs();
-    else if (strcmp(which, "child") == 0) childs_child();
     else T_FAIL("there is no case \"%s\"", which);
     t_done();
     return 0;

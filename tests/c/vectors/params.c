@@ -51,7 +51,7 @@ static lapi_vec_t *arriving(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulo
 #define HANDLER ((void *)arriving)
 
 /* The return code of all forms of a call with these two vectors; the target is `me` because refused calls send nothing. */
-static void pair_answers(int line, lapi_vec_t *o, lapi_vec_t *t, int code) {
+static void pair_returns(int line, lapi_vec_t *o, lapi_vec_t *t, int code) {
     int codes[6], i;
     uint me = (uint)t_me;
     lapi_xfer_t x;
@@ -80,9 +80,9 @@ static void pair_answers(int line, lapi_vec_t *o, lapi_vec_t *t, int code) {
         if (codes[i] != code)
             t_fail(__FILE__, line, "form %d of this call returns %d, expected %d", i, codes[i], code);
 }
-#define PAIR(code) pair_answers(__LINE__, &org, &tgt, code)
+#define PAIR(code) pair_returns(__LINE__, &org, &tgt, code)
 
-static void origin_answers(int line, lapi_vec_t *o, int code) {
+static void origin_returns(int line, lapi_vec_t *o, int code) {
     int codes[2], i;
     lapi_xfer_t x;
     codes[0] = LAPI_Amsendv(t_hndl, (uint)t_me, HANDLER, NULL, 0, o, NULL, &cntr, &cntr);
@@ -97,7 +97,7 @@ static void origin_answers(int line, lapi_vec_t *o, int code) {
         if (codes[i] != code)
             t_fail(__FILE__, line, "form %d of this call returns %d, expected %d", i, codes[i], code);
 }
-#define ORIGIN(code) origin_answers(__LINE__, &org, code)
+#define ORIGIN(code) origin_returns(__LINE__, &org, code)
 
 /* One good operation of each kind to every task. */
 static void still_works(void) {
@@ -128,9 +128,9 @@ static void order_of_pieces(void) {
     org_info[2] = tgt_info[1] = NULL;
     org_len[0] = org_len[1] = org_len[2] = ROOMY;
     tgt_len[0] = tgt_len[1] = tgt_len[2] = ROOMY + 1;
-    pair_answers(__LINE__, NULL, &tgt, LAPI_ERR_ORG_VEC_NULL);
-    pair_answers(__LINE__, NULL, NULL, LAPI_ERR_ORG_VEC_NULL);
-    pair_answers(__LINE__, &org, NULL, LAPI_ERR_TGT_VEC_NULL);
+    pair_returns(__LINE__, NULL, &tgt, LAPI_ERR_ORG_VEC_NULL);
+    pair_returns(__LINE__, NULL, NULL, LAPI_ERR_ORG_VEC_NULL);
+    pair_returns(__LINE__, &org, NULL, LAPI_ERR_TGT_VEC_NULL);
     PAIR(LAPI_ERR_ORG_VEC_TYPE);
     org.vec_type = LAPI_GEN_STRIDED_XFER;
     PAIR(LAPI_ERR_TGT_VEC_TYPE);
@@ -196,7 +196,7 @@ static void types(void) {
 
 static void order_of_origin(void) {
     lapi_vectype_t type;
-    origin_answers(__LINE__, NULL, LAPI_ERR_ORG_VEC_NULL);
+    origin_returns(__LINE__, NULL, LAPI_ERR_ORG_VEC_NULL);
     for (type = LAPI_GEN_IOVECTOR; type <= LAPI_GEN_GENERIC; type += LAPI_GEN_GENERIC - LAPI_GEN_IOVECTOR) {
         good(type);
         org_info[3] = NULL;
