@@ -51,13 +51,8 @@ fn two_hosts(what: &str) -> Option<Hosts> {
 /// Does this with each launcher that is installed, on two hosts.
 fn by_each(what: &str, test: impl Fn(&Way)) {
     let Some(hosts) = two_hosts(what) else { return };
-    for (launcher, name) in [(Launcher::Hydra, "hydra"), (Launcher::OpenMpi, "mpirun")] {
-        if launcher.command().is_some() {
-            eprintln!("{what}: {name}");
-            test(&Way { hosts: &hosts, name, cluster: None });
-        } else {
-            skipped(&format!("{what} by {name}"), "it is not installed");
-        }
+    for launcher in Launcher::installed(what) {
+        test(&Way { hosts: &hosts, name: launcher.name(), cluster: None });
     }
     match hosts.slurm() {
         Ok(cluster) => {
@@ -73,11 +68,8 @@ fn by_each(what: &str, test: impl Fn(&Way)) {
 /// Does this with the first launcher that is installed, on two hosts.
 fn by_one(what: &str, test: impl Fn(&Way)) {
     let Some(hosts) = two_hosts(what) else { return };
-    let installed = [(Launcher::Hydra, "hydra"), (Launcher::OpenMpi, "mpirun")]
-        .into_iter()
-        .find(|(launcher, _)| launcher.command().is_some());
-    let Some((_, name)) = installed else { return skipped(what, "no launcher is installed") };
-    test(&Way { hosts: &hosts, name, cluster: None });
+    let Some(launcher) = Launcher::installed(what).next() else { return };
+    test(&Way { hosts: &hosts, name: launcher.name(), cluster: None });
     assert!(hosts.are_empty(), "left behind: {:?}", hosts.processes());
 }
 

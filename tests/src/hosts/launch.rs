@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::{Cluster, Hosts, Node};
+use crate::installed::skipped;
 use crate::run::Job;
 
 /// Which launcher starts a job.
@@ -25,6 +26,27 @@ impl Launcher {
             Self::OpenMpi => &["mpirun.openmpi", "mpirun"],
         };
         names.iter().copied().find(|name| crate::is_installed(name))
+    }
+
+    /// As poe's flag -launcher has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Hydra => "hydra",
+            Self::OpenMpi => "mpirun",
+        }
+    }
+
+    /// The launchers that are installed. For the others the test `what` is skipped.
+    pub fn installed(what: &str) -> impl Iterator<Item = Self> {
+        [Self::Hydra, Self::OpenMpi].into_iter().filter(move |launcher| {
+            let is_installed = launcher.command().is_some();
+            if is_installed {
+                eprintln!("{what}: {}", launcher.name());
+            } else {
+                skipped(&format!("{what} by {}", launcher.name()), "it is not installed");
+            }
+            is_installed
+        })
     }
 }
 

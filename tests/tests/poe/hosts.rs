@@ -40,13 +40,8 @@ fn by_each(what: &str, test: impl Fn(&Way)) {
         Ok(hosts) => hosts,
         Err(why) => return skipped(what, &why),
     };
-    for (launcher, name) in [(Launcher::Hydra, "hydra"), (Launcher::OpenMpi, "mpirun")] {
-        if launcher.command().is_some() {
-            eprintln!("{what}: {name}");
-            test(&Way { hosts: &hosts, name, cluster: None });
-        } else {
-            skipped(&format!("{what} by {name}"), "it is not installed");
-        }
+    for launcher in Launcher::installed(what) {
+        test(&Way { hosts: &hosts, name: launcher.name(), cluster: None });
     }
     assert!(hosts.are_empty(), "left behind: {:?}", hosts.processes());
 }
@@ -189,7 +184,7 @@ fn the_exit_status_is_the_highest_of_all_hosts() {
 }
 
 #[test]
-fn the_death_of_a_task_ends_the_job_on_all_hosts_unless_told_otherwise() {
+fn the_death_of_a_task_ends_the_job_on_all_hosts_unless_they_are_to_continue() {
     by_each("deaths on other hosts", |way| {
         let outcome = way.run("node0\nnode1\n", Job::new(task()).arg("die").arg("9").arg("1"));
         outcome.exited(137).says("on node1) was ended by signal 9 (SIGKILL)");
