@@ -29,7 +29,7 @@ address_programs=(stress init interrupt counters handlers data fence vectors dgs
 thread_programs=(
     stress
     "init several_handles_in_several_threads sixteen_instances_at_once term_in_another_thread term_while_others_are_inside"
-    "init a_helper_thread_ends_the_program a_forked_child_has_no_handle tasks_that_leave_without_term_harm_nobody"
+    "init a_helper_thread_ends_the_program a_forked_child_has_no_handle tasks_that_leave_without_term_harm_no_other_task"
     "interrupt sleepers_are_woken signals_disturb_nothing"
     "counters another_thread_wakes_a_waiting_one threads_wait_each_for_its_own_counter a_thousand_counters"
 )

@@ -11,8 +11,8 @@
 //!
 //! The words after it are in the order of the fields of [`Head`]'s variants; optional ones are left out when they
 //! are 0. What bodies hold of the protocol's own (the values of a collective operation, the words of a vector's description)
-//! are 64-bit words in the same order of bytes; all machines that the library runs on have it. Addresses are those of the task in which they are used; a `cookie` names an operation in the table of the
-//! task that made it, and is echoed.
+//! are 64-bit words in the same order of bytes; all machines that the library runs on have it. Addresses are those of the
+//! task in which they are used; a `cookie` names an operation in the table of the task that made it, and is echoed.
 
 mod code;
 

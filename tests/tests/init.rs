@@ -57,7 +57,7 @@ fn init_and_term_hundreds_of_times() {
 }
 
 #[test]
-fn tasks_that_leave_without_term_harm_nobody() {
+fn tasks_that_leave_without_term_harm_no_other_task() {
     run("init/init", 2, "leave");
     run("init/init", 6, "leave");
 }
@@ -274,7 +274,7 @@ fn a_task_may_come_late() {
 /// Two tasks of different users with one key must not become one job.
 #[test]
 fn another_user_cannot_join() {
-    let Some(stranger) = for_everybody(&program("init/init")) else {
+    let Some(copies) = readable_by_all(&program("init/init")) else {
         eprintln!("SKIPPED: only root can be two users");
         return;
     };
@@ -289,11 +289,11 @@ fn another_user_cannot_join() {
             .dir("/")
             .start()
     };
-    let mine = as_task(Job::direct(stranger.join("program")), "0");
+    let mine = as_task(Job::direct(copies.join("program")), "0");
     let theirs = Job::direct("setpriv").arg("--reuid=65534").arg("--regid=65534").arg("--clear-groups");
-    let theirs = as_task(theirs.env("LD_LIBRARY_PATH", &stranger).arg(stranger.join("program")), "1");
+    let theirs = as_task(theirs.env("LD_LIBRARY_PATH", &copies).arg(copies.join("program")), "1");
     let (mine, theirs) = (mine.wait(), theirs.wait());
-    fs::remove_dir_all(&stranger).expect("the copies can be removed");
+    fs::remove_dir_all(&copies).expect("the copies can be removed");
     for outcome in [&mine, &theirs] {
         assert!(!outcome.timed_out, "the call ends\n{outcome}");
         assert_eq!(outcome.status, Some(134), "neither finds the other\n{mine}\n{theirs}");
@@ -302,7 +302,7 @@ fn another_user_cannot_join() {
 }
 
 /// Copies of the program and the library where every user can reach them; none when this is not root.
-fn for_everybody(program: &PathBuf) -> Option<PathBuf> {
+fn readable_by_all(program: &PathBuf) -> Option<PathBuf> {
     let root = std::process::Command::new("id").arg("-u").output().ok()?.stdout == b"0\n";
     if !root {
         return None;

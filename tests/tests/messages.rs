@@ -82,10 +82,10 @@ fn every_message_is_there_in_german() {
     let german = codes(language("codes").env("LANG", "de_DE"));
     assert_eq!(german[&428], (SUCCESS, TGT_IN_GERMAN.to_owned()));
     let mut translated = 0;
-    for (code, (answer, text)) in &english {
-        let (its_answer, its_text) = &german[code];
-        assert_eq!(answer, its_answer, "{text}");
-        if *code == 0 || (400..600).contains(code) && *answer == SUCCESS {
+    for (code, (result, text)) in &english {
+        let (its_result, its_text) = &german[code];
+        assert_eq!(result, its_result, "{text}");
+        if *code == 0 || (400..600).contains(code) && *result == SUCCESS {
             translated += 1;
             assert_ne!(text, its_text);
             // The name and the number do not change.
@@ -160,11 +160,11 @@ fn a_catalogue_that_nlspath_lacks_gives_english_and_its_code() {
     for locale in ["fr_FR.UTF-8", "tlh"] {
         let texts = codes(language("codes").env("LANG", locale).env("NLSPATH", "/nowhere/%L/%N"));
         let english = codes(language("codes"));
-        for (code, (answer, text)) in &texts {
-            let (its_answer, its_text) = &english[code];
+        for (code, (result, text)) in &texts {
+            let (its_result, its_text) = &english[code];
             assert_eq!(text, its_text);
-            let is_ours = *code == 0 || (400..600).contains(code) && *its_answer == SUCCESS;
-            assert_eq!(*answer, if is_ours { CATALOG_FAIL } else { *its_answer }, "{text}");
+            let is_ours = *code == 0 || (400..600).contains(code) && *its_result == SUCCESS;
+            assert_eq!(*result, if is_ours { CATALOG_FAIL } else { *its_result }, "{text}");
         }
         assert_eq!(texts[&428].0, CATALOG_FAIL);
         assert_eq!(texts[&483].0, CODE_UNKNOWN);
@@ -190,8 +190,8 @@ fn a_broken_catalogue_does_no_harm() {
     let endless = "x".repeat(4000);
     let dir = catalogue("endless", &format!("$quote \"\n$set 1\n428 \"{endless}\"\n"));
     let job = || language("codes").env("LANG", "de_DE");
-    let (answer, text) = tgt(job().env("NLSPATH", dir.join("%N")));
-    assert_eq!((answer, text.len()), (SUCCESS, 159));
+    let (result, text) = tgt(job().env("NLSPATH", dir.join("%N")));
+    assert_eq!((result, text.len()), (SUCCESS, 159));
     let dir = catalogue("lines", "$quote \"\n$set 1\n428 \"two\\nlines\"\n");
     assert_eq!(tgt(job().env("NLSPATH", dir.join("%N"))), (SUCCESS, TGT.to_owned()));
     let heap = build_dir().join("tests/catalogues/heap");

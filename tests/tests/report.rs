@@ -315,7 +315,7 @@ fn another_signal_or_none() {
 
 /// Tasks are scripts that start the LAPI program, and one task does not use LAPI: the signal ends none of them.
 #[test]
-fn who_does_not_answer_is_not_harmed() {
+fn a_task_that_does_not_reply_is_not_harmed() {
     let file = scratch("work");
     let hang = program("report/hang");
     let script = format!(

@@ -84,7 +84,7 @@ fn a_death_around_lapi_term() {
 }
 
 #[test]
-fn a_task_that_exits_without_lapi_term_harms_nobody() {
+fn a_task_that_exits_without_lapi_term_harms_no_other_task() {
     for (procs, victim) in [(3, 0), (4, 2)] {
         let outcome = dying("exit", procs, victim, 0).run();
         all_but_one_pass(outcome.ok(), procs);

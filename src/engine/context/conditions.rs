@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_wakes_everybody() {
+    fn the_end_wakes_every_waiter() {
         let conditions = &Conditions::default();
         let tickets = [1, 1, 2].map(|condition| conditions.join(condition));
         thread::scope(|scope| {

@@ -126,14 +126,14 @@ fn fall_into_step(core: &mut Core, task: Task, position: u32) {
     if before(joined_at, position) {
         core.peers.joined_at = Some(position);
         let (me, tasks) = (core.options.me, core.options.tasks);
-        (0..tasks).filter(|&peer| peer != me).for_each(|peer| tell_position(core, peer, position));
+        (0..tasks).filter(|&peer| peer != me).for_each(|peer| report_position(core, peer, position));
     } else if before(position, joined_at) {
-        tell_position(core, task, joined_at);
+        report_position(core, task, joined_at);
     }
 }
 
 /// Sends a peer, which may be behind, the highest position that is known.
-fn tell_position(core: &mut Core, peer: Task, position: u32) {
+fn report_position(core: &mut Core, peer: Task, position: u32) {
     if core.transport.is_open(peer) && core.peers.standing(peer) == Standing::Up {
         answer(core, peer, &Head::CollectiveAt { sequence: position });
     }

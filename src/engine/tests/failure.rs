@@ -222,7 +222,7 @@ fn a_death_at_any_moment_is_survived() {
         let finished = Arc::new(AtomicUsize::new(0));
         let through = finished.clone();
         in_threads(&all, 1, move |task, _| {
-            work_with_everybody(task, tasks, victim);
+            work_with_all_tasks(task, tasks, victim);
             if task.me != victim {
                 through.fetch_add(1, Ordering::AcqRel);
             }
@@ -244,7 +244,7 @@ fn a_death_at_any_moment_is_survived() {
     });
 }
 
-fn work_with_everybody(task: &Task, tasks: u32, victim: u32) {
+fn work_with_all_tasks(task: &Task, tasks: u32, victim: u32) {
     let data: &'static [u8] = {
         let data = forever(LONG);
         data.fill(task.me as u8 + 1);

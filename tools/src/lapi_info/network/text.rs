@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_nothing_to_check_is_told_so() {
+    fn a_job_with_nothing_to_check_is_reported() {
         assert!(write(&findings(&["node0"], &[])).contains("job of one task"));
         let one = Findings { tasks: 4, ..findings(&["node0"], &[]) };
         assert!(write(&one).contains("All 4 tasks are on one host, node0"));
