@@ -1,42 +1,31 @@
 //! Data arrives exact: every size class, misalignment, path and number of operations.
 
 mod ltest;
+#[path = "ltest/paths.rs"]
+mod paths;
 
 use ltest::{job, passed, run};
-use openlapi_tests::{Job, on_network};
-
-/// The paths of large messages through shared memory: as measured, each path alone, and with copies refused.
-const WAYS: [(&str, &str); 4] = [
-    ("LAPI_SHM_BULK", "auto"),
-    ("LAPI_SHM_BULK", "pipeline"),
-    ("LAPI_SHM_BULK", "attach"),
-    ("LAPI_SHM_ATTACH", "deny"),
-];
-
-fn every_way(make: impl Fn() -> Job, procs: usize) {
-    for (name, value) in WAYS {
-        passed(&make().env(name, value).run(), procs);
-    }
-}
+use openlapi_tests::on_network;
+use paths::every_path;
 
 const LARGEST: usize = 8 << 20;
 
 #[test]
 fn puts_of_every_size() {
-    every_way(|| job("data/sizes", 2, &format!("put {LARGEST}")), 2);
-    every_way(|| job("data/sizes", 2, "xput 1048576"), 2);
+    every_path(|| job("data/sizes", 2, &format!("put {LARGEST}")), 2);
+    every_path(|| job("data/sizes", 2, "xput 1048576"), 2);
 }
 
 #[test]
 fn gets_of_every_size() {
-    every_way(|| job("data/sizes", 2, &format!("get {LARGEST}")), 2);
-    every_way(|| job("data/sizes", 2, "xget 1048576"), 2);
+    every_path(|| job("data/sizes", 2, &format!("get {LARGEST}")), 2);
+    every_path(|| job("data/sizes", 2, "xget 1048576"), 2);
 }
 
 #[test]
 fn active_messages_of_every_size() {
-    every_way(|| job("data/sizes", 2, &format!("am {LARGEST}")), 2);
-    every_way(|| job("data/sizes", 2, "xam 1048576"), 2);
+    every_path(|| job("data/sizes", 2, &format!("am {LARGEST}")), 2);
+    every_path(|| job("data/sizes", 2, "xam 1048576"), 2);
 }
 
 /// The kernel allows copies across address spaces at LAPI_Init and refuses each one later.
@@ -63,14 +52,14 @@ fn every_size_with_other_numbers_of_tasks() {
 #[test]
 fn every_misalignment() {
     for kind in ["put", "get", "am"] {
-        every_way(|| job("data/align", 2, &format!("{kind} 65537")), 2);
+        every_path(|| job("data/align", 2, &format!("{kind} 65537")), 2);
         run("data/align", 1, &format!("{kind} 65537"));
     }
 }
 
 #[test]
 fn ten_thousand_operations_under_way() {
-    every_way(|| job("stress/storm", 2, "20051101 10000 10000 1 65536"), 2);
+    every_path(|| job("stress/storm", 2, "20051101 10000 10000 1 65536"), 2);
     run("stress/storm", 1, "7 10000 10000 1 65536");
     run("stress/storm", 3, "11 10000 10000 1 16384");
 }

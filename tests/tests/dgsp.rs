@@ -1,35 +1,23 @@
 //! Data gather/scatter programs: LAPI_DGSP_XFER, the requests of LAPI_Util for them, data distribution functions.
 
 mod ltest;
+#[path = "ltest/paths.rs"]
+mod paths;
 
 use ltest::{job, passed, run};
-use openlapi_tests::Job;
-
-/// The paths of large messages through shared memory: as measured, each path alone, and with copies refused.
-const WAYS: [(&str, &str); 4] = [
-    ("LAPI_SHM_BULK", "auto"),
-    ("LAPI_SHM_BULK", "pipeline"),
-    ("LAPI_SHM_BULK", "attach"),
-    ("LAPI_SHM_ATTACH", "deny"),
-];
-
-fn every_way(make: impl Fn() -> Job, procs: usize) {
-    for (name, value) in WAYS {
-        passed(&make().env(name, value).run(), procs);
-    }
-}
+use paths::every_path;
 
 #[test]
 fn every_layout_at_origin_and_target() {
     run("dgsp/transfer", 1, "layouts");
-    every_way(|| job("dgsp/transfer", 2, "layouts"), 2);
+    every_path(|| job("dgsp/transfer", 2, "layouts"), 2);
     run("dgsp/transfer", 3, "layouts");
 }
 
 #[test]
 fn blocks_longer_than_packets() {
     run("dgsp/transfer", 1, "large");
-    every_way(|| job("dgsp/transfer", 2, "large"), 2);
+    every_path(|| job("dgsp/transfer", 2, "large"), 2);
 }
 
 #[test]
@@ -42,13 +30,13 @@ fn programs_that_hold_addresses() {
 #[test]
 fn offsets_that_are_addresses_of_the_target() {
     run("dgsp/absolute", 1, "null");
-    every_way(|| job("dgsp/absolute", 2, "null"), 2);
+    every_path(|| job("dgsp/absolute", 2, "null"), 2);
 }
 
 #[test]
 fn contiguous_data_whatever_the_program_says() {
     run("dgsp/absolute", 1, "contiguous");
-    every_way(|| job("dgsp/absolute", 2, "contiguous"), 2);
+    every_path(|| job("dgsp/absolute", 2, "contiguous"), 2);
 }
 
 #[test]
@@ -67,7 +55,7 @@ fn fewer_bytes_delivered_than_sent() {
 
 #[test]
 fn random_programs() {
-    every_way(|| job("dgsp/random", 2, "20051101 400"), 2);
+    every_path(|| job("dgsp/random", 2, "20051101 400"), 2);
     run("dgsp/random", 1, "4 400");
     run("dgsp/random", 3, "5 240");
     run("dgsp/random", 4, "6 160");
@@ -97,7 +85,7 @@ fn packing_errors_and_edges() {
 #[test]
 fn accumulation() {
     run("dgsp/ddm", 1, "sums");
-    every_way(|| job("dgsp/ddm", 2, "sums"), 2);
+    every_path(|| job("dgsp/ddm", 2, "sums"), 2);
     run("dgsp/ddm", 3, "sums");
     for procs in [1, 2] {
         run("dgsp/ddm", procs, "partial");
@@ -107,7 +95,7 @@ fn accumulation() {
 
 #[test]
 fn random_programs_with_control() {
-    every_way(|| job("dgsp/ddm", 2, "random 20051101 200"), 2);
+    every_path(|| job("dgsp/ddm", 2, "random 20051101 200"), 2);
     run("dgsp/ddm", 1, "random 4 200");
     run("dgsp/ddm", 3, "random 5 100");
 }

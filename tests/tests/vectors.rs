@@ -1,27 +1,15 @@
 //! Vectors: LAPI_Putv, LAPI_Getv, LAPI_Amsendv and their forms in LAPI_Xfer.
 
 mod ltest;
+#[path = "ltest/paths.rs"]
+mod paths;
 
 use ltest::{job, passed, run};
-use openlapi_tests::Job;
-
-/// The paths of large messages through shared memory: as measured, each path alone, and with copies refused.
-const WAYS: [(&str, &str); 4] = [
-    ("LAPI_SHM_BULK", "auto"),
-    ("LAPI_SHM_BULK", "pipeline"),
-    ("LAPI_SHM_BULK", "attach"),
-    ("LAPI_SHM_ATTACH", "deny"),
-];
-
-fn every_way(make: impl Fn() -> Job, procs: usize) {
-    for (name, value) in WAYS {
-        passed(&make().env(name, value).run(), procs);
-    }
-}
+use paths::{PATHS, every_path};
 
 /// One piece to a hundred thousand, 0 to 2 MiB, to the task itself and to others.
 fn shapes(kind: &str) {
-    every_way(|| job("vectors/shapes", 2, &format!("{kind} 2000000")), 2);
+    every_path(|| job("vectors/shapes", 2, &format!("{kind} 2000000")), 2);
     run("vectors/shapes", 1, &format!("x{kind} 2000000"));
     run("vectors/shapes", 3, &format!("x{kind} 400000"));
 }
@@ -54,14 +42,14 @@ fn shapes_when_copies_are_refused_later() {
 /// Pieces of many MiB.
 #[test]
 fn large_shapes() {
-    for (kind, (name, value)) in ["xputv", "amv", "xgetv", "xamv"].into_iter().zip(WAYS) {
+    for (kind, (name, value)) in ["xputv", "amv", "xgetv", "xamv"].into_iter().zip(PATHS) {
         passed(&job("vectors/shapes", 2, &format!("{kind} 100000000")).env(name, value).run(), 2);
     }
 }
 
 #[test]
 fn random_vectors() {
-    every_way(|| job("vectors/random", 2, "20051101 800"), 2);
+    every_path(|| job("vectors/random", 2, "20051101 800"), 2);
     run("vectors/random", 1, "4 400");
     run("vectors/random", 3, "5 400");
     run("vectors/random", 4, "6 240");
@@ -73,7 +61,7 @@ fn generic_vectors_of_other_pieces() {
         run("vectors/handler", procs, "chapter");
     }
     run("vectors/handler", 1, "generic");
-    every_way(|| job("vectors/handler", 2, "generic"), 2);
+    every_path(|| job("vectors/handler", 2, "generic"), 2);
 }
 
 #[test]
