@@ -172,7 +172,7 @@ impl Lane {
                 Kept::Borrowed { header, data } => (Piece::of(header), data.part(0, data.len()), 0),
             };
             let packet = Outgoing { head: parked.head.as_bytes(), first, second, copy_limit };
-            // SAFETY: copies are ours; borrowed data is promised by the caller of `post` until it is reported.
+            // SAFETY: copies are ours; borrowed data is promised by the caller of `send` until it is reported.
             let ticket = unsafe { link.send(peer, &packet) }.accepted()?;
             *moved = true;
             self.since_stream = (self.since_stream + 1).min(PARKED_PER_STREAM);

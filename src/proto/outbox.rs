@@ -230,12 +230,12 @@ impl Outbox {
         } else {
             (Kept::Borrowed { header: bytes.into(), data: body.data.clone() }, Some(done))
         };
-        let posted = if done.is_some() { Sent::Queued } else { Sent::Free };
+        let sent = if done.is_some() { Sent::Queued } else { Sent::Free };
         let before = lane.taken;
         lane.park(Parked { head, body, done, buffered, forwarded });
         let after = lane.taken;
         self.taken.change(before, after);
-        posted
+        sent
     }
 
     /// A message was not sent because memory is exhausted: its lane is left as if the message had not existed.

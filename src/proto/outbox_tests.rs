@@ -68,7 +68,7 @@ fn put(id: u32) -> Head {
     Head::Put { id, addr: 8, tgt_cntr: 0, cookie: 0, total: 0 }
 }
 
-/// Posts one packet of data, or of a header and data.
+/// Sends one packet of data, or of a header and data.
 fn send(outbox: &mut Outbox, room: &mut Room, id: u32, header: &[u8], data: &[u8], limit: usize) -> Sent {
     let body = Body { header: Piece::of(header), data: &Content::Piece(Piece::of(data)) };
     // SAFETY: the tests keep what is queued.

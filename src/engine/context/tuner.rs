@@ -51,10 +51,10 @@ impl Tuner {
         learnt.choose(unit)
     }
 
-    /// A stream of `len` bytes, in pieces of `piece` bytes, was posted and finished at these times, in ticks.
-    pub fn note_stream(&mut self, len: u64, piece: u32, posted: u64, finished: u64) {
+    /// A stream of `len` bytes, in pieces of `piece` bytes, started and finished at these times, in ticks.
+    pub fn note_stream(&mut self, len: u64, piece: u32, started: u64, finished: u64) {
         let (learnt, unit) = self.of(len as usize, piece);
-        learnt.note_stream(unit, len, posted, finished);
+        learnt.note_stream(unit, len, started, finished);
     }
 
     /// `len` bytes of a packet were copied to where they belong in `took` ticks.
@@ -114,9 +114,9 @@ impl Learnt {
         }
     }
 
-    /// A stream of `len` bytes, in pieces of this length, was posted and finished at these times, in ticks.
-    fn note_stream(&mut self, piece: usize, len: u64, posted: u64, finished: u64) {
-        let took = finished.saturating_sub(posted.max(self.last_stream));
+    /// A stream of `len` bytes, in pieces of this length, started and finished at these times, in ticks.
+    fn note_stream(&mut self, piece: usize, len: u64, started: u64, finished: u64) {
+        let took = finished.saturating_sub(started.max(self.last_stream));
         self.last_stream = finished;
         note(&mut self.classes[class(piece, self.unit)].costs[0], len, took);
     }

@@ -67,7 +67,7 @@ fn across(core: &mut Core, peer: Task, len: usize, piece: u32, hint: Hint) -> Wa
 
 /// A send operation that went as a stream is done: what it has taken.
 pub fn note_stream(core: &mut Core, done: &SendDone) {
-    core.tuner.note_stream(done.bytes, done.piece, done.posted, ticks());
+    core.tuner.note_stream(done.bytes, done.piece, done.sent_at, ticks());
 }
 
 /// Wakes peers that this task waits for and that do not look for packets. Goes through those peers at most once a millisecond,

@@ -19,8 +19,8 @@ pub fn serve_get(held: &mut Held<'_>, src: Task, data: &Content, cookie: u64, tg
     if data.len() <= held.core().outbox.max_body_to(src) {
         let head = Head::Reply { cookie, offset: 0 };
         // SAFETY: the origin's program says that it may read there.
-        let posted = unsafe { send::send(held, src, &head, Body::data(data), false, done) };
-        match posted {
+        let sent = unsafe { send::send(held, src, &head, Body::data(data), false, done) };
+        match sent {
             Sent::Free => send::finish(held, &done),
             Sent::NoMemory => send::out_of_memory(src),
             Sent::Queued | Sent::Gone => {}

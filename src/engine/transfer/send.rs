@@ -153,14 +153,14 @@ pub unsafe fn stream(
     done: SendDone,
 ) -> Sent {
     let core = held.core();
-    let done = SendDone { posted: ticks(), ..done };
+    let done = SendDone { sent_at: ticks(), ..done };
     let mut finished = std::mem::take(&mut core.finished);
     let (outbox, mut wire) = core.out();
     // SAFETY: the caller's promise.
-    let posted = unsafe { outbox.send_stream(tgt, first, next, data, how, done) };
+    let sent = unsafe { outbox.send_stream(tgt, first, next, data, how, done) };
     outbox.pump(&mut wire, &mut finished);
     core.finished = finished;
-    posted
+    sent
 }
 
 /// What a call returns for a message that was sent, and what follows when its memory is free already.
@@ -169,17 +169,17 @@ pub(in crate::engine) fn started(
     held: &mut Held<'_>,
     tgt: Task,
     cookie: u64,
-    posted: Sent,
+    sent: Sent,
     done: &SendDone,
 ) -> Result<()> {
-    match posted {
+    match sent {
         Sent::Free => finish(held, done),
         Sent::Queued => {}
         Sent::Gone | Sent::NoMemory => {
             let core = held.core();
             core.ops.remove(tgt, cookie);
             core.outbox.take_back(tgt);
-            return Err(not_sent(tgt, posted));
+            return Err(not_sent(tgt, sent));
         }
     }
     Ok(())
@@ -209,7 +209,7 @@ pub fn account(core: &mut Core, done: &SendDone) {
         let to_self = done.peer == core.options.me;
         let path = if to_self { &mut core.stats.local } else { core.path_to(done.peer) };
         path.bytes_sent += done.bytes;
-        if done.posted != 0 {
+        if done.sent_at != 0 {
             path::note_stream(core, done);
         }
         // SAFETY: the program's counter.

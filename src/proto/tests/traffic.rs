@@ -143,11 +143,11 @@ impl World {
         };
         let mut link = self.network.link(from);
         // SAFETY: header and source are left alone until the transfer is reported.
-        let posted = unsafe {
+        let sent = unsafe {
             if short {
                 outbox.send(&mut link, to, &head, Body { header, data }, copy_limit, done)
             } else {
-                let posted = outbox.send_stream(
+                let sent = outbox.send_stream(
                     to,
                     Some((&head, header)),
                     Continuation::Message(id),
@@ -156,12 +156,12 @@ impl World {
                     done,
                 );
                 outbox.pump(&mut link, finished);
-                posted
+                sent
             }
         };
         // The header is copied in any case.
         self.transfers[number].header.clear();
-        match posted {
+        match sent {
             Sent::Free => self.spoil(number),
             Sent::Queued => {}
             Sent::Gone => panic!("no task leaves"),
@@ -189,11 +189,11 @@ impl World {
     fn answer(&mut self, from: Task, to: Task, head: &Head) {
         let mut link = self.network.link(from);
         // SAFETY: there is no body.
-        let posted = unsafe {
+        let sent = unsafe {
             let outbox = &mut self.nodes[from as usize].outbox;
             outbox.send(&mut link, to, head, Body::EMPTY, usize::MAX, SendDone::nothing(to))
         };
-        assert_eq!(posted, Sent::Free);
+        assert_eq!(sent, Sent::Free);
     }
 
     fn pump(&mut self, node: Task) {
@@ -305,11 +305,11 @@ impl World {
         let mut link = self.network.link(me);
         let done = SendDone { info: number, ..SendDone::nothing(src) };
         // SAFETY: the source is left alone until the transfer is reported.
-        let posted = unsafe {
+        let sent = unsafe {
             if len <= MAX_BODY {
                 outbox.send(&mut link, src, &Head::Reply { cookie, offset: 0 }, Body::data(data), 32, done)
             } else {
-                let posted = outbox.send_stream(
+                let sent = outbox.send_stream(
                     src,
                     None,
                     Continuation::Reply(cookie),
@@ -318,10 +318,10 @@ impl World {
                     done,
                 );
                 outbox.pump(&mut link, finished);
-                posted
+                sent
             }
         };
-        if posted == Sent::Free {
+        if sent == Sent::Free {
             self.spoil(number);
         }
         self.report(me);
