@@ -39,7 +39,7 @@ pub const BULK_MINIMUM: usize = 5_000;
 pub type Ends = Vec<Box<dyn Transport>>;
 
 /// A way to join tasks.
-pub struct Road {
+pub struct Setup {
     /// Joins this number of tasks; faults come from the seed.
     pub join: fn(u32, u64) -> Ends,
     /// How long messages go.

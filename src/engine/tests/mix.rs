@@ -1,6 +1,6 @@
 //! Random operations of all kinds, over every transport.
 
-use super::job::{self, AWAKE, Ends, Habits, Road, SLEEPY, Task, locked};
+use super::job::{self, AWAKE, Ends, Habits, SLEEPY, Setup, Task, locked};
 use super::plan::{Plan, Shape};
 use super::program::{plan, prepare, start};
 use crate::api::{address, fence, progress};
@@ -19,21 +19,21 @@ macro_rules! over {
         mod $name {
             use super::*;
 
-            const ROAD: Road = Road { join: $join, preference: Preference::$preference };
+            const SETUP: Setup = Setup { join: $join, preference: Preference::$preference };
 
             #[test]
             fn stepped_by_one_thread() {
-                seeds(3, |seed| stepped(&ROAD, seed));
+                seeds(3, |seed| stepped(&SETUP, seed));
             }
 
             #[test]
             fn a_thread_for_each_task() {
-                seeds(1, |seed| threaded(&ROAD, seed, 3, 1, true));
+                seeds(1, |seed| threaded(&SETUP, seed, 3, 1, true));
             }
 
             #[test]
             fn two_threads_for_each_task_without_notifier() {
-                seeds(1, |seed| threaded(&ROAD, seed, 2, 2, false));
+                seeds(1, |seed| threaded(&SETUP, seed, 2, 2, false));
             }
         }
     )*};
@@ -73,14 +73,14 @@ fn shape(ends: &Ends, threads: usize, operations: usize, habits: &Habits) -> Sha
 }
 
 fn begin(
-    road: &Road,
+    setup: &Setup,
     seed: u64,
     tasks: u32,
     threads: usize,
     operations: usize,
     habits: &Habits,
 ) -> Vec<Arc<Task>> {
-    let ends = (road.join)(tasks, seed);
+    let ends = (setup.join)(tasks, seed);
     let plan = Plan::new(seed, shape(&ends, threads, operations, habits));
     let tasks = job::open(ends, habits);
     tasks.iter().for_each(|task| prepare(task, &plan));
@@ -88,14 +88,14 @@ fn begin(
 }
 
 /// Everything in one thread, in an order that the seed decides.
-fn stepped(road: &Road, seed: u64) {
+fn stepped(setup: &Setup, seed: u64) {
     let mut rng = Rng::stream(seed, 1);
     let habits = Habits {
-        preference: road.preference,
+        preference: setup.preference,
         copy_limit: [0, 128, 4096][rng.below(3) as usize],
         ..Habits::STEPPED
     };
-    let tasks = begin(road, seed, 1 + rng.below(5) as u32, 1, 40, &habits);
+    let tasks = begin(setup, seed, 1 + rng.below(5) as u32, 1, 40, &habits);
     let plan = plan(&tasks[0]);
     let mut next = vec![0; tasks.len()];
     let mut steps = 0;
@@ -163,16 +163,16 @@ fn stuck(tasks: &[Arc<Task>]) -> String {
 }
 
 /// Threads that start operations, fence them, meet in collective operations, and wait for their counters.
-fn threaded(road: &Road, seed: u64, tasks: u32, threads: usize, notifier: bool) {
+fn threaded(setup: &Setup, seed: u64, tasks: u32, threads: usize, notifier: bool) {
     let mut rng = Rng::stream(seed, 1);
     let habits = Habits {
-        preference: road.preference,
+        preference: setup.preference,
         wait_policy: if rng.chance(0.5) { SLEEPY } else { AWAKE },
         notifier,
         completion_threads: 1 + rng.below(2) as usize,
         ..Habits::THREADED
     };
-    let tasks = begin(road, seed, tasks, threads, 60, &habits);
+    let tasks = begin(setup, seed, tasks, threads, 60, &habits);
     let plan = plan(&tasks[0]);
     let shared = plan.clone();
     // Without the notifier a task has to call LAPI for as long as others may need it.

@@ -86,7 +86,7 @@ impl<T: Transport> Peers for Refusing<T> {
     forward!(state, progress, kick, set_polling, polls, part, rejoin, rejoined);
 }
 
-/// Two tasks whose copies are refused after the first `allowed`, on a road with or without faults.
+/// Two tasks whose copies are refused after the first `allowed`, with or without faults.
 fn refusing(allowed: u64, faults: Option<&FaultPlan>) -> job::Ends {
     let options = MemOptions { max_body: MAX_BODY, capacity: 8, remote: true, ..MemOptions::default() };
     let copies = || RefusingCopies { ends: network(2, options), left: allowed };

@@ -2,7 +2,7 @@
 //! looks around, a quarter of a second later; the deadline has no room for many of those.
 
 use super::calls::{Extras, counter, enter, fence, forever, get, gfence, increment, put, wait};
-use super::job::{self, Habits, Road, SLEEPY, Task, in_threads};
+use super::job::{self, Habits, SLEEPY, Setup, Task, in_threads};
 use crate::abi::INTERRUPT_SET;
 use crate::api::{env, progress};
 use crate::base::rng::Rng;
@@ -18,15 +18,15 @@ const ROUNDS: usize = 300;
 /// Threads sleep at once.
 const ASLEEP: WaitPolicy = WaitPolicy { pollers: u32::MAX, ..WaitPolicy::NONE };
 
-const ROADS: [Road; 3] = [
-    Road { join: |tasks, _| job::mem(tasks, 2, false), preference: Preference::Packets },
-    Road { join: |tasks, _| job::boxed(job::shm(tasks)), preference: Preference::Packets },
-    Road { join: |tasks, _| job::boxed(job::shm(tasks)), preference: Preference::Attach },
+const SETUPS: [Setup; 3] = [
+    Setup { join: |tasks, _| job::mem(tasks, 2, false), preference: Preference::Packets },
+    Setup { join: |tasks, _| job::boxed(job::shm(tasks)), preference: Preference::Packets },
+    Setup { join: |tasks, _| job::boxed(job::shm(tasks)), preference: Preference::Attach },
 ];
 
-fn open(road: &Road, tasks: u32, notifier: bool) -> Vec<Arc<Task>> {
-    let habits = Habits { preference: road.preference, wait_policy: ASLEEP, notifier, ..Habits::THREADED };
-    job::open((road.join)(tasks, 0), &habits)
+fn open(setup: &Setup, tasks: u32, notifier: bool) -> Vec<Arc<Task>> {
+    let habits = Habits { preference: setup.preference, wait_policy: ASLEEP, notifier, ..Habits::THREADED };
+    job::open((setup.join)(tasks, 0), &habits)
 }
 
 fn extras(tgt_cntr: &AtomicI32) -> Extras<'_> {
@@ -35,8 +35,8 @@ fn extras(tgt_cntr: &AtomicI32) -> Extras<'_> {
 
 #[test]
 fn two_tasks_wake_each_other() {
-    for (road, notifier) in ROADS.iter().flat_map(|road| [(road, true), (road, false)]) {
-        let tasks = open(road, 2, notifier);
+    for (setup, notifier) in SETUPS.iter().flat_map(|setup| [(setup, true), (setup, false)]) {
+        let tasks = open(setup, 2, notifier);
         let counters = [counter(), counter()];
         in_threads(&tasks, 1, move |task, _| {
             let [own, other] = [task.me as usize, 1 - task.me as usize].map(|at| counters[at]);
@@ -61,8 +61,8 @@ fn two_tasks_wake_each_other() {
 #[test]
 fn every_thread_of_a_task_is_woken_by_its_own_event() {
     const THREADS: usize = 3;
-    for road in &ROADS[..2] {
-        let tasks = open(road, 2, false);
+    for setup in &SETUPS[..2] {
+        let tasks = open(setup, 2, false);
         let counters: &'static [[AtomicI32; THREADS]; 2] = Box::leak(Box::default());
         in_threads(&tasks, THREADS, move |task, thread| {
             let [own, other] = [task.me as usize, 1 - task.me as usize].map(|at| &counters[at][thread]);
@@ -142,8 +142,8 @@ fn a_counter_set_at_any_moment_is_seen_once() {
 
 #[test]
 fn a_task_that_computes_is_served_by_its_notifier() {
-    for road in &ROADS {
-        let tasks = open(road, 2, true);
+    for setup in &SETUPS {
+        let tasks = open(setup, 2, true);
         in_threads(&tasks[..1], 1, |task, _| {
             let (there, data) = (forever(30_000), &*forever(30_000));
             let (there, variable) = (there.as_mut_ptr(), forever(8).as_ptr());
@@ -166,7 +166,7 @@ fn a_task_that_computes_is_served_by_its_notifier() {
 
 #[test]
 fn interrupts_switched_on_serve_what_has_come_before() {
-    let tasks = open(&ROADS[1], 2, true);
+    let tasks = open(&SETUPS[1], 2, true);
     let set = |task: &Task, value| env::set(&task.context, INTERRUPT_SET, value).expect("INTERRUPT_SET");
     set(&tasks[1], 0);
     let computes = tasks[1].clone();

@@ -159,7 +159,7 @@ impl Machine {
     }
 
     /// Whether the peer's process was reached: a line to it is open.
-    pub fn hears(&self, task: Task) -> bool {
+    pub fn is_reached(&self, task: Task) -> bool {
         self.peers.get(&task).is_some_and(|peer| {
             peer.held.is_some() || matches!(peer.state, State::Calling { .. } | State::Answering { .. })
         })

@@ -8,7 +8,7 @@ use crate::base::rng::Rng;
 use std::collections::{BTreeSet, VecDeque};
 
 #[derive(Debug)]
-enum Letter {
+enum Sent {
     Call(Hello),
     Answer(Hello),
     Confirm,
@@ -20,7 +20,7 @@ struct Channel {
     /// The processes at its ends; `None` for an end that is closed.
     ends: [Option<u64>; 2],
     /// What lies at each end to be read.
-    inbox: [VecDeque<Letter>; 2],
+    inbox: [VecDeque<Sent>; 2],
     established: [bool; 2],
     /// An end was given up by its program, or its process has died.
     broken: bool,
@@ -167,7 +167,7 @@ impl World {
                 let channel = Channel {
                     tasks: [task, peer],
                     ends: [own, Some(id)],
-                    inbox: [VecDeque::new(), [Letter::Call(hello)].into()],
+                    inbox: [VecDeque::new(), [Sent::Call(hello)].into()],
                     established: [false; 2],
                     broken: false,
                 };
@@ -181,7 +181,7 @@ impl World {
                 assert_eq!(channel.tasks, [peer, task]);
                 match end {
                     Some(1) if channel.ends[0].is_some() && !lost => {
-                        channel.inbox[0].push_back(Letter::Answer(hello));
+                        channel.inbox[0].push_back(Sent::Answer(hello));
                     }
                     _ => {
                         channel.ends[1] = None;
@@ -199,7 +199,7 @@ impl World {
                         channel.ends[0] = None;
                         return self.machine(task).failed(peer, epoch, now);
                     }
-                    channel.inbox[1].push_back(Letter::Confirm);
+                    channel.inbox[1].push_back(Sent::Confirm);
                 } else {
                     assert!(channel.established[0], "line {line} is established at the callee alone");
                 }
@@ -241,22 +241,22 @@ impl World {
         let lost = self.faults && self.rng.chance(0.1);
         let channel = self.channels.get_mut(&line).expect("a channel");
         let (task, caller) = (channel.tasks[end], channel.ends[0]);
-        let letter = channel.inbox[end].pop_front();
+        let sent = channel.inbox[end].pop_front();
         // A call whose caller has hung up since counts for nothing: a later one may have got its reply.
-        let stale = caller.is_none() && matches!(letter, Some(Letter::Call(_)));
+        let stale = caller.is_none() && matches!(sent, Some(Sent::Call(_)));
         // Descriptors that find no room: the message is consumed.
-        if letter.is_none() || stale || lost && !matches!(letter, Some(Letter::Confirm)) {
+        if sent.is_none() || stale || lost && !matches!(sent, Some(Sent::Confirm)) {
             channel.ends[end] = None;
             self.act(task, |machine, now| machine.closed(line, now));
             return true;
         }
-        match letter {
-            Some(Letter::Call(hello)) => {
+        match sent {
+            Some(Sent::Call(hello)) => {
                 let process = caller.unwrap_or_default() as i32;
                 self.act(task, |machine, _| machine.called(line, hello, process));
             }
-            Some(Letter::Answer(hello)) => self.act(task, |machine, now| machine.answered(line, hello, now)),
-            Some(Letter::Confirm) | None => self.act(task, |machine, _| machine.confirmed(line)),
+            Some(Sent::Answer(hello)) => self.act(task, |machine, now| machine.answered(line, hello, now)),
+            Some(Sent::Confirm) | None => self.act(task, |machine, _| machine.confirmed(line)),
         }
         true
     }

@@ -66,7 +66,7 @@ struct TestRail {
     tasks: u32,
     number: usize,
     network: Arc<Network>,
-    limbo: VecDeque<(Task, Parcel)>,
+    held: VecDeque<(Task, Parcel)>,
     lost: BTreeSet<Task>,
     rng: Rng,
 }
@@ -84,9 +84,9 @@ impl TestRail {
         self.network.up.load(Ordering::Acquire) & 1 << self.number != 0
     }
 
-    fn empty_limbo(&mut self) {
+    fn send_held(&mut self) {
         while self.is_up()
-            && let Some((to, parcel)) = self.limbo.front()
+            && let Some((to, parcel)) = self.held.front()
         {
             let packet = parcel.inbound(0);
             // SAFETY: the parcel lives.
@@ -99,7 +99,7 @@ impl TestRail {
             if sent == SendOutcome::NoRoom {
                 return;
             }
-            self.limbo.pop_front();
+            self.held.pop_front();
         }
     }
 
@@ -154,21 +154,21 @@ impl Endpoint for TestRail {
         if self.network.refusing.load(Ordering::Acquire) & 1 << self.number != 0 {
             return SendOutcome::Gone;
         }
-        self.empty_limbo();
-        if self.limbo.is_empty() && self.is_up() || self.inner.state(peer) != PeerState::Up {
+        self.send_held();
+        if self.held.is_empty() && self.is_up() || self.inner.state(peer) != PeerState::Up {
             // SAFETY: the caller's promise.
             return unsafe { self.inner.try_send(peer, packet) };
         }
-        if self.limbo.len() > 100 {
+        if self.held.len() > 100 {
             return SendOutcome::NoRoom;
         }
         // SAFETY: the caller's promise.
-        self.limbo.push_back((peer, unsafe { Parcel::gather(self.me, packet, Vec::new()) }));
+        self.held.push_back((peer, unsafe { Parcel::gather(self.me, packet, Vec::new()) }));
         SendOutcome::Sent
     }
 
     fn recv(&mut self) -> Option<Inbound> {
-        self.empty_limbo();
+        self.send_held();
         if self.is_up() { self.inner.recv() } else { None }
     }
 
@@ -177,20 +177,20 @@ impl Endpoint for TestRail {
     }
 
     fn due(&self) -> Option<Instant> {
-        (!self.limbo.is_empty()).then(|| Instant::now() + Duration::from_millis(1))
+        (!self.held.is_empty()).then(|| Instant::now() + Duration::from_millis(1))
     }
 
     fn serve(&mut self) {
-        self.empty_limbo();
+        self.send_held();
         self.inner.serve();
     }
 
     fn settled(&self) -> bool {
-        self.limbo.is_empty() && self.inner.settled()
+        self.held.is_empty() && self.inner.settled()
     }
 
     fn close(&mut self) {
-        self.empty_limbo();
+        self.send_held();
         self.inner.close();
     }
 }
@@ -199,7 +199,7 @@ impl Wakeup for TestRail {
     forward!(event_fd, wake);
 
     fn arm(&mut self) -> bool {
-        self.empty_limbo();
+        self.send_held();
         let mut notes = self.network.boxes[self.number][self.me as usize].lock().expect("a lock");
         if self.is_up() && !notes.arrived.is_empty() {
             return false;
@@ -218,13 +218,13 @@ impl Peers for TestRail {
     forward!(state, progress, kick, set_polling, polls, view);
 
     fn part(&mut self, peer: Task) {
-        self.limbo.retain(|(to, _)| *to != peer);
+        self.held.retain(|(to, _)| *to != peer);
         self.inner.part(peer);
         self.lost.insert(peer);
     }
 
     fn rejoin(&mut self, peer: Task, epoch: u64) -> Result<()> {
-        self.limbo.retain(|(to, _)| *to != peer);
+        self.held.retain(|(to, _)| *to != peer);
         self.lost.remove(&peer);
         self.inner.rejoin(peer, epoch)
     }
@@ -235,12 +235,12 @@ impl Peers for TestRail {
 }
 
 /// Takes links down and up while it lives.
-struct Weather {
+struct LinkFailures {
     network: Arc<Network>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Drop for Weather {
+impl Drop for LinkFailures {
     fn drop(&mut self) {
         self.network.over.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
@@ -271,7 +271,7 @@ fn network(tasks: u32, rails: usize, options: MemOptions) -> (Vec<End>, Arc<Netw
                 tasks,
                 number,
                 network: network.clone(),
-                limbo: VecDeque::new(),
+                held: VecDeque::new(),
                 lost: BTreeSet::new(),
                 rng: Rng::stream(number as u64, task as u64),
             });
@@ -289,7 +289,7 @@ fn calm(tasks: u32, rails: usize, options: MemOptions) -> Vec<End> {
 }
 
 /// The links of `changing` go down and come up as the seed decides, one at a time.
-fn weather(network: &Arc<Network>, changing: u8, seed: u64) -> Weather {
+fn failures(network: &Arc<Network>, changing: u8, seed: u64) -> LinkFailures {
     let own = network.clone();
     let mut rng = Rng::new(seed);
     let thread = std::thread::spawn(move || {
@@ -304,7 +304,7 @@ fn weather(network: &Arc<Network>, changing: u8, seed: u64) -> Weather {
         }
         own.set(u8::MAX);
     });
-    Weather { network: network.clone(), thread: Some(thread) }
+    LinkFailures { network: network.clone(), thread: Some(thread) }
 }
 
 #[test]
@@ -335,7 +335,7 @@ fn conforms_while_links_fail(rails: usize, changing: u8, options: MemOptions, se
     let made = Mutex::new(None);
     conformance::disturbed(|tasks| {
         let (ends, network) = network(tasks, rails, options);
-        *made.lock().expect("a lock") = Some(weather(&network, changing, seed));
+        *made.lock().expect("a lock") = Some(failures(&network, changing, seed));
         ends
     });
 }

@@ -179,7 +179,7 @@ impl Site {
     }
 
     /// Whether a connection with the peer waits for the transport.
-    pub fn has_handed_over(&self, peer: Task) -> bool {
+    pub fn has_established(&self, peer: Task) -> bool {
         self.arrivals.connections.lock().iter().any(|connection| connection.about.task == peer)
     }
 }

@@ -1,6 +1,6 @@
 //! Calls of other tasks, and the connections that follow.
 
-use super::{Calls, Talk};
+use super::{Calls, Handshake};
 use crate::job::channel::Channel;
 use crate::job::connect::machine::Line;
 use crate::transport::Task;
@@ -34,10 +34,10 @@ impl Calls {
 
     /// Sends a message with a new ring.
     pub(super) fn offer(&mut self, task: Task, line: Line, message: &Message) -> Option<()> {
-        let talk = self.lines.get_mut(&line)?;
+        let handshake = self.lines.get_mut(&line)?;
         let offer = self.place.site.offer(task).ok()?;
-        talk.channel.try_send(&message.encode(), &self.place.site.descriptors(&offer)).ok()?;
-        talk.offer = Some(offer);
+        handshake.channel.try_send(&message.encode(), &self.place.site.descriptors(&offer)).ok()?;
+        handshake.offer = Some(offer);
         Some(())
     }
 
@@ -49,7 +49,7 @@ impl Calls {
         epoch: Option<u64>,
         hello: &Hello,
     ) -> Option<()> {
-        let Talk { channel, pid, offer, accepted, .. } = self.lines.remove(&line)?;
+        let Handshake { channel, pid, offer, accepted, .. } = self.lines.remove(&line)?;
         let (offer, accepted) = (offer?, accepted?);
         epoll::delete(&self.place.poll, channel.as_fd()).ok()?;
         if confirm {

@@ -1,6 +1,6 @@
 //! What the lines carry: each is read as long as it has messages, and closed at the first one that is not valid.
 
-use super::{Calls, Talk};
+use super::{Calls, Handshake};
 use crate::job::channel::{Channel, Receive, Received};
 use crate::job::connect::machine::Line;
 use crate::wire::hello::Message;
@@ -17,18 +17,18 @@ impl Calls {
         let line = self.last_line;
         let data = epoll::EventData::new_u64(line);
         epoll::add(&self.place.poll, channel.as_fd(), data, epoll::EventFlags::IN).ok()?;
-        let talk = Talk { channel, pid: peer.pid, introduction, offer: None, accepted: None };
-        self.lines.insert(line, talk);
+        let handshake = Handshake { channel, pid: peer.pid, introduction, offer: None, accepted: None };
+        self.lines.insert(line, handshake);
         Some(line)
     }
 
     /// Takes all messages of a line.
     pub(super) fn read(&mut self, line: Line) {
-        while let Some(talk) = self.lines.get(&line) {
-            match talk.channel.receive() {
+        while let Some(handshake) = self.lines.get(&line) {
+            match handshake.channel.receive() {
                 Ok(Receive::Nothing) => return,
                 Ok(Receive::Message(received)) => {
-                    if self.hear(line, received).is_none() {
+                    if self.process(line, received).is_none() {
                         self.lose(line);
                     }
                 }
@@ -47,31 +47,31 @@ impl Calls {
     }
 
     /// Takes a message; `None` when it is invalid, and with it the line.
-    fn hear(&mut self, line: Line, received: Received) -> Option<()> {
+    fn process(&mut self, line: Line, received: Received) -> Option<()> {
         let now = self.now();
-        let talk = self.lines.get_mut(&line)?;
-        let pid = talk.pid;
-        match (Message::decode(&received.bytes)?, talk.introduction) {
+        let handshake = self.lines.get_mut(&line)?;
+        let pid = handshake.pid;
+        match (Message::decode(&received.bytes)?, handshake.introduction) {
             (Message::Call(hello), Some(_)) => {
                 if !self.place.key.admits(&hello.secret)
-                    || matches!(talk.channel.receive(), Ok(Receive::Closed))
+                    || matches!(handshake.channel.receive(), Ok(Receive::Closed))
                 {
                     return None;
                 }
-                talk.introduction = None;
+                handshake.introduction = None;
                 if hello.tasks == self.place.hello.tasks
                     && hello.task < hello.tasks
                     && hello.task != self.place.hello.task
                 {
-                    talk.accepted = Some(self.place.site.accept(hello.task, received.fds).ok()?);
+                    handshake.accepted = Some(self.place.site.accept(hello.task, received.fds).ok()?);
                 }
                 self.machine.called(line, hello, pid);
             }
-            (Message::Answer(hello), None) if talk.offer.is_some() && talk.accepted.is_none() => {
+            (Message::Answer(hello), None) if handshake.offer.is_some() && handshake.accepted.is_none() => {
                 if !self.place.key.admits(&hello.secret) || hello.task >= self.place.hello.tasks {
                     return None;
                 }
-                talk.accepted = Some(self.place.site.accept(hello.task, received.fds).ok()?);
+                handshake.accepted = Some(self.place.site.accept(hello.task, received.fds).ok()?);
                 self.machine.answered(line, hello, now);
             }
             (Message::Confirm, None) => self.machine.confirmed(line),

@@ -45,7 +45,7 @@ pub(super) struct Calls {
     machine: Machine,
     /// By generation.
     listeners: BTreeMap<u32, Option<Listener>>,
-    lines: BTreeMap<Line, Talk>,
+    lines: BTreeMap<Line, Handshake>,
     last_line: Line,
     started: Instant,
     /// Since when a connection with these is wanted.
@@ -62,7 +62,7 @@ pub(super) struct Calls {
 }
 
 /// A line, and what was exchanged by it so far.
-struct Talk {
+struct Handshake {
     channel: Channel,
     pid: i32,
     /// Until when the caller must have identified itself.
@@ -96,7 +96,7 @@ impl Calls {
     /// A connection with this task is wanted.
     pub(super) fn want(&mut self, task: Task) {
         let now = self.now();
-        if self.closed || self.place.site.has_handed_over(task) {
+        if self.closed || self.place.site.has_established(task) {
             return;
         }
         self.wanted.entry(task).or_insert(now);
@@ -134,7 +134,7 @@ impl Calls {
         if self.closed {
             return None;
         }
-        let introductions = self.lines.values().filter_map(|talk| talk.introduction).min();
+        let introductions = self.lines.values().filter_map(|handshake| handshake.introduction).min();
         [self.machine.due(), introductions, self.rests_until, self.bind_at, self.notice_due()]
             .into_iter()
             .flatten()
@@ -152,8 +152,8 @@ impl Calls {
             return;
         }
         let now = self.now();
-        let late = |talk: &Talk| talk.introduction.is_some_and(|until| until <= now);
-        self.lines.retain(|_, talk| !late(talk));
+        let late = |handshake: &Handshake| handshake.introduction.is_some_and(|until| until <= now);
+        self.lines.retain(|_, handshake| !late(handshake));
         if self.bind_at.is_some_and(|at| at <= now) {
             let _ = self.bind();
         }
@@ -194,7 +194,7 @@ impl Calls {
         match action {
             Action::Dial(task, hello) => match self.dial(task, &Message::Call(hello)) {
                 Some(line) => {
-                    let pid = self.lines.get(&line).map_or(0, |talk| talk.pid);
+                    let pid = self.lines.get(&line).map_or(0, |handshake| handshake.pid);
                     self.machine.reached(task, line, pid);
                 }
                 None => self.machine.unreachable(task, now),
@@ -212,9 +212,9 @@ impl Calls {
                 }
             }
             Action::HangUp(line, why) => {
-                let talk = self.lines.remove(&line);
-                if let (Some(talk), Some(why)) = (talk, why) {
-                    let _ = talk.channel.try_send(&Message::Refuse(why.clone()).encode(), &[]);
+                let handshake = self.lines.remove(&line);
+                if let (Some(handshake), Some(why)) = (handshake, why) {
+                    let _ = handshake.channel.try_send(&Message::Refuse(why.clone()).encode(), &[]);
                     log(format_args!("{why}"));
                 }
             }

@@ -22,7 +22,7 @@ impl Calls {
         if let Some(why) = self.refused.get(&task) {
             return absence(PeerState::Dead, why);
         }
-        if self.machine.hears(task) || self.place.site.has_handed_over(task) {
+        if self.machine.is_reached(task) || self.place.site.has_established(task) {
             // It listens: its silence counts like that of any other.
             return absence(PeerState::Up, "is being connected");
         }
