@@ -259,6 +259,9 @@ fn every_shape_by_bulk_transfer() {
         ("dgsp/transfer", "layouts", 2),
         ("dgsp/transfer", "large", 2),
         ("dgsp/transfer", "bytes", 2),
+        ("dgsp/random", "8 60", 2),
+        ("dgsp/ddm", "sums", 3),
+        ("dgsp/ddm", "random 6 60", 2),
         ("data/sizes", "xam 2097152", 2),
     ] {
         passed(&wanted(job(name, tasks, args)).deadline(300).run(), tasks);

@@ -109,12 +109,14 @@ pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Result<(
             return unsafe { expose(held, message, piece, registered) };
         }
     }
-    let divided = !plain || data.as_piece().is_none();
-    if divided && !short && !copied && path::is_bulk(held.core(), tgt, len, message.hint) {
-        // SAFETY: the caller's promise.
-        if let Some(outcome) = unsafe { parts::active_message(held, message) } {
-            return outcome;
-        }
+    // SAFETY: the caller's promise.
+    if !short
+        && !copied
+        && !(plain && data.as_piece().is_some())
+        && path::is_bulk(held.core(), tgt, len, message.hint)
+        && let Some(outcome) = unsafe { parts::active_message(held, message) }
+    {
+        return outcome;
     }
     let cookie = completion(held, tgt, message.cmpl_cntr);
     let id = held.core().outbox.number(tgt);
