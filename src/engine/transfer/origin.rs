@@ -94,7 +94,8 @@ pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Result<(
         message.copied || header.len + len <= core.options.copy_limit && (short || core.outbox.has_buffer());
     // A target fetches what lies in a row, for a header handler that answers with a buffer.
     let plain = message.shape.is_none() && message.atom == 0;
-    if let (false, false, true, Some(piece)) = (short, copied, plain, data.as_piece()) {
+    let long = !short && !copied;
+    if let (true, true, Some(piece)) = (long, plain, data.as_piece()) {
         let core = held.core();
         let path = path::choose(core, tgt, len, 0, message.hint);
         // The key is behind the user header.
@@ -108,15 +109,12 @@ pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Result<(
             // SAFETY: the caller's promise.
             return unsafe { expose(held, message, piece, registered) };
         }
-    }
-    // SAFETY: the caller's promise.
-    if !short
-        && !copied
-        && !(plain && data.as_piece().is_some())
-        && path::is_bulk(held.core(), tgt, len, message.hint)
-        && let Some(outcome) = unsafe { parts::active_message(held, message) }
-    {
-        return outcome;
+    } else if long && path::is_bulk(held.core(), tgt, len, message.hint) {
+        // SAFETY: the caller's promise.
+        let asked = unsafe { parts::active_message(held, message) };
+        if let Some(outcome) = asked {
+            return outcome;
+        }
     }
     let cookie = completion(held, tgt, message.cmpl_cntr);
     let id = held.core().outbox.number(tgt);
