@@ -7,7 +7,7 @@
 //! * [`registry`]: handles of programs.
 //! * [`pack`]: LAPI_DGSP_PACK and LAPI_DGSP_UNPACK.
 //! * [`vector`]: vectors as C describes them, and their checks. [`Layout`]: any layout, vectors and programs alike.
-//!   [`description`]: a vector or a layout as it travels in packets.
+//!   [`description`]: a vector or a layout as it travels in packets. [`overlaps`]: what is contiguous in two layouts.
 
 // c_long and c_ulong have 32 bits on some targets, and then these casts do something.
 #![allow(clippy::unnecessary_cast)]
@@ -20,6 +20,7 @@ pub mod description;
 mod layout;
 mod merge;
 mod mover;
+mod overlaps;
 pub mod pack;
 mod program;
 mod records;
@@ -36,4 +37,5 @@ mod tests;
 pub use compile::MAX_DEPTH;
 pub use ddm::DdmSlot;
 pub use layout::Layout;
+pub use overlaps::overlaps;
 pub use program::Program;

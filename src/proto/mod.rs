@@ -9,7 +9,7 @@
 //! * [`inbox`]: messages on their way in, and which of them have been delivered.
 //! * [`tasks`]: sets and counts of tasks.
 //! * [`ops`]: operations of this task that wait for a reply.
-//! * [`content`]: where data lies, at both ends.
+//! * [`content`]: where data lies, at both ends. [`pieces`]: which parts of it go by remote access.
 //! * [`collective`]: barrier and exchange among all tasks; `rounds`: which tasks send to which; [`placement`]: which tasks share a
 //!   host.
 //! * [`liveness`]: which tasks are silent, and for how long.
@@ -22,6 +22,7 @@ mod lent;
 pub mod liveness;
 pub mod ops;
 pub mod outbox;
+pub mod pieces;
 pub mod placement;
 mod rounds;
 pub mod send;

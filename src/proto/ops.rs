@@ -3,7 +3,8 @@
 //! The reply names its operation by a cookie. A cookie becomes invalid when its operation ends, so that a late or forged
 //! reply finds no operation.
 
-use crate::proto::content::Sink;
+use crate::proto::content::{Content, Sink};
+use crate::proto::pieces::{self, Range, Span};
 use crate::proto::send::SendDone;
 use crate::proto::tasks::TaskCounts;
 use crate::wire::frame::Task;
@@ -22,6 +23,19 @@ pub struct Registered {
     pub keys: Vec<key::Key>,
     /// Bytes of memory.
     pub bytes: u64,
+    /// The message's data, where parts of it are registered and not one piece that is all of it.
+    pub divided: Option<Divided>,
+}
+
+/// The data of a message of which the target fetches parts.
+#[derive(Clone, Debug)]
+pub struct Divided {
+    /// All of it.
+    pub data: Content,
+    /// The parts that are registered.
+    pub parts: Vec<Range>,
+    /// Packets hold whole multiples of this many bytes of all of it; 0: any number.
+    pub atom: usize,
 }
 
 /// What an operation waits for, and what it does then. Addresses are of the program's memory; 0 is none.
@@ -40,7 +54,7 @@ pub enum Op {
         cmpl_cntr: usize,
         /// The message's number.
         id: u32,
-        /// The data.
+        /// The data, if it is contiguous; else the registration has it.
         data: usize,
         /// The registration of the data, where the target reaches it by a key.
         registered: Option<Box<Registered>>,
@@ -75,6 +89,20 @@ pub enum Op {
         /// What follows.
         done: SendDone,
     },
+}
+
+impl Registered {
+    /// What the target wants in packets: `bytes` bytes, those that are not registered or all of them; and the bytes of an atom.
+    /// `None`: the message is contiguous.
+    pub fn remaining(&self, bytes: u64) -> Option<(Content, usize)> {
+        let Divided { data, parts, atom } = self.divided.as_ref()?;
+        let total = data.len() as u64;
+        if bytes == total {
+            return Some((data.clone(), *atom));
+        }
+        let rest = pieces::rest(parts.iter().copied(), total);
+        Some((Content::from(Span::of_content(data).select(rest)), 0))
+    }
 }
 
 /// An operation, its peer, and the epoch in which it began.

@@ -5,8 +5,8 @@
 //! | 0 | `key`: names the registration |
 //! | 1 | `offset`: what is added to an address of the owner (modulo 2^64) to get the address that the network wants |
 //!
-//! The words are little-endian. An active message's key is behind its user header. Other requests have an [`Exposed`] as their
-//! body: the address of the memory, then the key.
+//! The words are little-endian. An active message's key is behind its user header. Other requests for contiguous data have an
+//! [`Exposed`] as their body: the address of the memory, then the key. A request for data in many places has a list of [`Part`]s.
 
 /// What a peer needs for accesses to memory that was registered for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -70,9 +70,76 @@ impl Exposed {
     }
 }
 
+/// A part of a message whose bytes are contiguous at the task that asks for an access, which has registered them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The number of its first byte in the message.
+    pub from: u64,
+    /// Its length in bytes.
+    pub len: u64,
+    /// Where it is.
+    pub exposed: Exposed,
+}
+
+impl Part {
+    /// The length in words of 64 bits.
+    pub const WORDS: usize = 5;
+
+    /// Adds the words that travel.
+    pub fn append_to(self, words: &mut Vec<u64>) {
+        let Self { from, len, exposed: Exposed { addr, key } } = self;
+        words.extend([from, len, addr, key.key, key.offset]);
+    }
+
+    /// Reads the parts of a message of `total` bytes. `None` unless there are some, each of some bytes, in the order of the
+    /// message, apart from each other, and inside of it.
+    pub fn list(words: &[u64], total: u64) -> Option<Box<[Self]>> {
+        let mut end = 0;
+        let part = |words: &[u64]| {
+            let &[from, len, addr, key, offset] = words else { return None };
+            let inside = from >= end && len != 0 && from.checked_add(len)? <= total;
+            addr.checked_add(len)?;
+            end = from.wrapping_add(len);
+            inside.then_some(Self { from, len, exposed: Exposed { addr, key: Key { key, offset } } })
+        };
+        if words.is_empty() || words.len() % Self::WORDS != 0 {
+            return None;
+        }
+        words.chunks_exact(Self::WORDS).map(part).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Exposed, Key};
+    use super::{Exposed, Key, Part};
+
+    #[test]
+    fn parts_travel_and_lie_inside_of_their_message_in_order() {
+        let part = |from: u64, len| {
+            let exposed = Exposed { addr: from.wrapping_add(0x1000), key: Key { key: 9, offset: from } };
+            Part { from, len, exposed }
+        };
+        let list = |parts: &[Part], total| {
+            let mut words = Vec::new();
+            parts.iter().for_each(|part| part.append_to(&mut words));
+            Part::list(&words, total)
+        };
+        let parts = [part(0, 10), part(10, 1), part(20, 30)];
+        assert_eq!(list(&parts, 50).as_deref(), Some(&parts[..]));
+        for (wrong, why) in [
+            (&parts[..0], "none"),
+            (&[part(0, 0)], "an empty one"),
+            (&[part(41, 10)], "beyond the end"),
+            (&[part(u64::MAX, 2)], "far beyond the end"),
+            (&[part(10, 10), part(0, 5)], "not in order"),
+            (&[part(0, 10), part(9, 5)], "not apart"),
+        ] {
+            assert_eq!(list(wrong, 50), None, "{why}");
+        }
+        assert_eq!(Part::list(&[0; 6], 50), None, "half of one");
+        let wrapping = Part { exposed: Exposed { addr: u64::MAX, ..parts[0].exposed }, ..parts[0] };
+        assert_eq!(list(&[wrapping], 50), None, "beyond the end of memory");
+    }
 
     #[test]
     fn exposed_memory_travels() {

@@ -57,13 +57,15 @@ pub enum Head {
     },
     /// A put or get whose place at the target is a vector. Body: the vector's description in words (see
     /// `engine::transfer::vector_wire`), then, of a put that fits this packet, the data. What does not fit follows: the rest of the
-    /// description as data of this message, the data of a put as data of the message with the next number.
+    /// description as data of this message, the data of a put as data of the message with the next number. With
+    /// [`VECTOR_BY_KEYS`] there are, before the description, one word with the number of parts of the data that the target
+    /// reads (a put) or writes (a get) in the origin's memory, and these ([`super::key::Part`]).
     Vector {
         /// Number of the message.
         id: u32,
-        /// 0: a put. 1: a get.
-        get: u16,
-        /// Words of the description.
+        /// [`VECTOR_PUT`] or [`VECTOR_GET`], plus [`VECTOR_BY_KEYS`] for bulk transfer.
+        op: u16,
+        /// Words of the description, and of what is before it.
         words: u32,
         /// Number of the message that brings the data of a put, when this packet does not.
         data: u32,
@@ -136,7 +138,7 @@ pub enum Head {
         /// Where in the reply these bytes belong.
         offset: u64,
     },
-    /// The target has written the data that was asked for into the origin's memory.
+    /// The target has written the data that was asked for into the origin's memory: all that the origin has exposed.
     Written {
         /// The operation that asked.
         cookie: u64,
@@ -184,11 +186,32 @@ pub enum Head {
         /// Target counter, or 0.
         tgt_cntr: u64,
     },
+    /// An active message of which the target fetches parts from the origin's memory. Body: user header, then the parts
+    /// ([`super::key::Part`]).
+    PartsToSend {
+        /// Number of the message.
+        id: u32,
+        /// Bytes of the user header.
+        uhdr_len: u16,
+        /// Address or index of the header handler.
+        handler: u64,
+        /// As in [`Head::Amv`], where the header handler returns a vector.
+        shape: Option<u64>,
+        /// Bytes of data in all.
+        total: u64,
+        /// The origin's operation.
+        cookie: u64,
+        /// Target counter, or 0.
+        tgt_cntr: u64,
+        /// Packets of the data hold whole atoms of a DGSP.
+        atoms: bool,
+    },
     /// The target needs the origin's memory no more.
     Fetched {
         /// The operation.
         cookie: u64,
-        /// 0, or the number of bytes that the target could not fetch and that must be sent: all of them.
+        /// 0, or the number of bytes that the target has not fetched and that must be sent: all of them, or those of no part
+        /// that the origin has exposed.
         refused: u64,
     },
     /// Asks for a reply when the messages before number `count` have all been delivered.
@@ -234,6 +257,13 @@ pub enum Head {
 
 /// In [`Head::Rmw`]'s `op`: the variable has 64 bits, not 32.
 pub const RMW_WIDE: u16 = 0x100;
+
+/// In [`Head::Vector`]'s `op`: a put.
+pub const VECTOR_PUT: u16 = 0;
+/// In [`Head::Vector`]'s `op`: a get.
+pub const VECTOR_GET: u16 = 1;
+/// In [`Head::Vector`]'s `op`: parts of the data are accessed by keys.
+pub const VECTOR_BY_KEYS: u16 = 0x100;
 
 #[cfg(test)]
 mod tests;

@@ -208,3 +208,77 @@ fn messages_of_a_gib_on_two_hosts() {
             .for_each(|line| skipped("data/huge", line));
     }
 }
+
+/// Vectors and gather/scatter programs by bulk transfer, and in packets: each with its number of packets.
+fn pieces(place: impl Fn(Job) -> Job) {
+    let bulk = |job: Job| job.env("MP_USE_BULK_XFER", "yes").deadline(180);
+    for kind in ["putv", "getv", "amv"] {
+        let vectors = |way: &str| place(job("vectors/bulk", 2, &format!("{kind} {way}")));
+        passed(&bulk(vectors("none keys")).run(), 2);
+        passed(&vectors("use keys").deadline(180).run(), 2);
+        passed(&bulk(vectors("not packets")).run(), 2);
+        passed(&vectors("none packets").deadline(180).run(), 2);
+    }
+    let program = |way| place(job("dgsp/bulk", 2, way));
+    passed(&bulk(program("keys")).run(), 2);
+    passed(&program("packets").deadline(180).run(), 2);
+}
+
+#[test]
+fn long_pieces_go_by_bulk_transfer_on_one_machine() {
+    if can("bulk transfer of long pieces on one machine") {
+        pieces(fabric);
+    }
+}
+
+#[test]
+fn long_pieces_go_by_bulk_transfer_on_two_hosts() {
+    let Some(hosts) = hosts("bulk transfer of long pieces on two hosts", false) else { return };
+    pieces(|job| hybrid(&hosts, 2, job));
+    assert!(hosts.are_empty(), "left behind: {:?}", hosts.processes());
+}
+
+/// Every shape of the tests of vectors and of gather/scatter programs, with the least number of bytes for bulk transfer.
+#[test]
+fn every_shape_by_bulk_transfer() {
+    if !can("every shape by bulk transfer") {
+        return;
+    }
+    let wanted = |job| fabric(job).env("MP_USE_BULK_XFER", "yes").env("MP_BULK_MIN_MSG_SIZE", "4096");
+    for (name, args, tasks) in [
+        ("vectors/shapes", "xputv 100000000", 2),
+        ("vectors/shapes", "xgetv 100000000", 2),
+        ("vectors/shapes", "xamv 100000000", 2),
+        ("vectors/shapes", "putv 10000000", 3),
+        ("vectors/random", "7 100", 3),
+        ("vectors/handler", "generic", 2),
+        ("vectors/handler", "unwanted", 2),
+        ("vectors/handler", "drop", 3),
+        ("vectors/calls", "fence", 3),
+        ("vectors/calls", "copied", 2),
+        ("dgsp/transfer", "layouts", 2),
+        ("dgsp/transfer", "large", 2),
+        ("dgsp/transfer", "bytes", 2),
+        ("dgsp/random", "8 60", 2),
+        ("dgsp/ddm", "sums", 3),
+        ("dgsp/ddm", "random 6 60", 2),
+        ("data/sizes", "xam 2097152", 2),
+    ] {
+        passed(&wanted(job(name, tasks, args)).deadline(300).run(), tasks);
+    }
+}
+
+/// A task is killed while long pieces are under way, as their origin and as their target: the others go on.
+#[test]
+fn a_task_dies_with_long_pieces_under_way() {
+    let Some(hosts) = hosts("a death in bulk transfer", false) else { return };
+    for (case, delay) in [("origin", 5_300), ("origin", 23_100), ("target", 5_300), ("target", 41_000)] {
+        let job = job("failure/survive", 4, &format!("{case} 1 {delay}"));
+        let job = job.env("MP_USE_BULK_XFER", "yes").env("MP_BULK_MIN_MSG_SIZE", "65536");
+        let job = ["-on_death", "continue", "-infolevel", "0"].into_iter().fold(job, Job::poe_arg);
+        let outcome = hybrid(&hosts, 4, job).deadline(120).run();
+        let said = outcome.exited(137).stdout.lines().filter(|line| line.contains("PASS")).count();
+        assert_eq!(said, 3, "every survivor prints one PASS\n{outcome}");
+    }
+    assert!(hosts.are_empty(), "left behind: {:?}", hosts.processes());
+}

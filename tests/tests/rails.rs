@@ -54,6 +54,29 @@ fn bulk_data_is_striped_over_all_rails() {
     assert!(hosts.are_empty(), "left behind: {:?}", hosts.processes());
 }
 
+/// Long pieces of vectors, each striped over both rails, while links go down and come up.
+#[test]
+fn long_pieces_survive_links_that_go_down() {
+    let Some(hosts) = hosts("vectors on links that fail", 2) else { return };
+    for kind in ["putv", "getv", "amv"] {
+        let mut running =
+            with_rails(&hosts, 2, job("vectors/bulk", 2, &format!("{kind} none any 6"))).start();
+        running.lines(1);
+        for (host, rail) in [(1, 1), (0, 0), (0, 1)] {
+            hosts.set_link(host, rail, false);
+            sleep(Duration::from_millis(400));
+            hosts.set_link(host, rail, true);
+            sleep(Duration::from_millis(400));
+        }
+        passed(&running.wait(), 2);
+    }
+    for (host, rail) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+        let bytes = sent(&hosts, host, rail);
+        assert!(bytes > 1_000_000, "host {host} has sent {bytes} bytes over rail {rail}");
+    }
+    assert!(hosts.are_empty(), "left behind: {:?}", hosts.processes());
+}
+
 #[test]
 fn links_go_down_and_come_up_under_load() {
     for tasks in [2, 4] {

@@ -1,10 +1,11 @@
 //! What has arrived: messages on their way into this task, and what is known of them while they are.
 
 use crate::abi::{compl_hndlr_p, lapi_ret_flags_t};
-use crate::base::bytes::{Piece, pad8};
+use crate::base::bytes::{self, Piece, pad8};
 use crate::engine::context::request::Message;
 use crate::proto::content::Content;
 use crate::transport::{Key, Task};
+use crate::wire::key::Part;
 
 /// What the head of an active message contains.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +50,13 @@ pub enum Data {
         /// Its key, where one is needed.
         key: Option<Key>,
     },
+    /// In the origin's memory, in parts: what is in none of them will be sent.
+    Parts {
+        /// The parts.
+        parts: Box<[Part]>,
+        /// Bytes in all.
+        total: u64,
+    },
 }
 
 impl Data {
@@ -81,11 +89,20 @@ impl Data {
         Key::decode(unsafe { std::slice::from_raw_parts(piece.ptr, piece.len) })
     }
 
+    /// The same as the parts of data of `total` bytes that the origin has exposed. `None` when they are malformed.
+    pub fn as_parts(&self, total: u64) -> Option<Self> {
+        let Self::Here(piece) = self else { return None };
+        // SAFETY: a part of the body of a packet that is not released.
+        let words = unsafe { bytes::copy_aligned(*piece) };
+        let parts = Part::list(&words[..piece.len / 8], total)?;
+        Some(Self::Parts { parts, total })
+    }
+
     pub(crate) fn len(&self) -> u64 {
         match self {
             Self::Here(data) => data.len as u64,
             Self::Local(data, _) => data.len() as u64,
-            Self::Begun { total, .. } | Self::Remote { total, .. } => *total,
+            Self::Begun { total, .. } | Self::Remote { total, .. } | Self::Parts { total, .. } => *total,
         }
     }
 }
@@ -114,7 +131,8 @@ pub enum Then {
 /// A description on its way in.
 pub struct Incoming {
     pub(crate) words: Box<[u64]>,
-    pub(crate) get: bool,
+    /// As in [`crate::wire::packet::Head::Vector`].
+    pub(crate) op: u16,
     pub(crate) data: u32,
     pub(crate) total: u64,
     pub(crate) cookie: u64,
@@ -181,7 +199,8 @@ impl Offers {
 impl Dropped {
     /// The bytes that it takes here.
     pub fn bytes(&self) -> usize {
-        size_of::<Self>() + 8 * (self.header.len() + self.here.len())
+        let parts = if let Data::Parts { parts, .. } = &self.data { size_of_val(&**parts) } else { 0 };
+        size_of::<Self>() + 8 * (self.header.len() + self.here.len()) + parts
     }
 
     /// Whether the message comes from this task itself.

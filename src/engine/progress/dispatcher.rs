@@ -10,7 +10,7 @@ use crate::base::clock::moment;
 use crate::engine::context::incoming::{ActiveMessage, Data, IncomingPut};
 use crate::engine::context::{Core, Held};
 use crate::engine::transfer::send::{account, answer, broken, call_send_handler, refuse};
-use crate::engine::transfer::{bulk, direct, flow, loopback, receive, reply, vector_wire};
+use crate::engine::transfer::{bulk, direct, flow, loopback, parts, receive, reply};
 use crate::error::Error;
 use crate::proto::collective::{Failure, Part};
 use crate::proto::content::Content;
@@ -155,6 +155,15 @@ fn handle(held: &mut Held<'_>, packet: &Inbound) {
                 None => broken(held, src),
             }
         }
+        Some(Head::PartsToSend { id, uhdr_len, handler, shape, total, cookie, tgt_cntr, atoms }) => {
+            let message = ActiveMessage { src, id: Some(id), handler, shape, atoms, tgt_cntr, cookie };
+            match Data::in_packet(body, uhdr_len, 0)
+                .and_then(|(header, rest)| Some((header, rest.as_parts(total)?)))
+            {
+                Some((header, data)) => receive::active_message(held, &message, header, data),
+                None => broken(held, src),
+            }
+        }
         Some(Head::Amv { id, uhdr_len, handler, shape, tgt_cntr, cookie, total }) => {
             let shape = Some(shape);
             let message = ActiveMessage { src, id: Some(id), handler, shape, atoms: false, tgt_cntr, cookie };
@@ -163,7 +172,7 @@ fn handle(held: &mut Held<'_>, packet: &Inbound) {
                 None => refuse(held, src, id),
             }
         }
-        Some(head @ Head::Vector { .. }) => vector_wire::arrived(held, src, &head, body),
+        Some(head @ Head::Vector { .. }) => parts::vector_arrived(held, src, &head, body),
         Some(Head::Put { id, addr, tgt_cntr, cookie, total }) => {
             receive::put(held, &IncomingPut { src, id, addr, tgt_cntr, cookie, total }, body);
         }

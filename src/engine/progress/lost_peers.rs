@@ -294,7 +294,7 @@ pub fn abandon(core: &mut Core, peer: Task, code: i32) -> usize {
     finished.extend(copies.chain(unanswered));
     finished[from..].iter_mut().for_each(|done| done.error = code);
     core.direct_copies.retain(|transfer| transfer.peer != peer);
-    core.pending = core.direct_copies.iter().filter(|transfer| transfer.waits.is_some()).count();
+    core.pending = core.direct_copies.iter().filter(|transfer| !transfer.waits.is_empty()).count();
     core.finished = finished;
     core.news = true;
     ended.len()

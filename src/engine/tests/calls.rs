@@ -40,7 +40,11 @@ impl Extras<'_> {
     }
 }
 
-unsafe extern "C" fn note_sent(hndl: *mut lapi_handle_t, parameter: *mut c_void, info: *mut lapi_sh_info_t) {
+pub unsafe extern "C" fn note_sent(
+    hndl: *mut lapi_handle_t,
+    parameter: *mut c_void,
+    info: *mut lapi_sh_info_t,
+) {
     // SAFETY: the library gives the structure for the time of the call.
     let reason = unsafe { (*info).reason };
     locked(&job::task(hndl).reported).push((parameter.addr(), reason));

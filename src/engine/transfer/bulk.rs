@@ -1,4 +1,4 @@
-//! Bulk transfer: long messages between tasks that reach each other's memory by keys.
+//! Bulk transfer of contiguous data: long messages between tasks that reach each other's memory by keys.
 //!
 //! The task that starts an operation registers its memory, and sends its address and the key; the other task makes the access,
 //! because only it knows the other place, or because its memory would have to be registered first:
@@ -9,12 +9,12 @@
 //! | get | [`Head::Get`] with a body | the target writes | [`Head::Written`] |
 //! | active message | [`Head::RequestToSend`] with a key behind the user header | the target reads | [`Head::Fetched`], delivery |
 //!
-//! The access is given to the transport whole ([`direct`]). When a registration is refused, or an access fails, the data goes
+//! The access is given to the transport whole ([`direct`]). Data in many places: [`crate::engine::transfer::parts`]. When a registration is refused, or an access fails, the data goes
 //! in packets, from its beginning ([`registration`] reports the first failure).
 
 use crate::abi::LAPI_NORMAL;
 use crate::base::bytes::Piece;
-use crate::engine::context::direct_copy::DirectCopy;
+use crate::engine::context::direct_copy::{DirectCopy, Keyed};
 use crate::engine::context::incoming::{Delivery, IncomingPut, Then};
 use crate::engine::context::request::{Get, Marks, Places, Put};
 use crate::engine::context::{Core, Held};
@@ -46,14 +46,7 @@ pub unsafe fn put(held: &mut Held<'_>, put: &Put, marks: Marks) -> Option<Sent> 
         fetched: false,
         concluded: false,
     };
-    // The operation that waits for the completion, if there is one, waits for the access as well.
-    let cookie = match core.ops.get_mut(tgt, marks.cookie) {
-        Some(completion) => {
-            *completion = op;
-            marks.cookie
-        }
-        None => core.ops.insert(tgt, op, false),
-    };
+    let cookie = begin(core, tgt, op, marks.cookie);
     let head = Head::PutRequest { id: marks.id, addr, total: len as u64, cookie, tgt_cntr: marks.tgt_cntr };
     let sent = request(core, tgt, &head, &exposed.encode());
     if matches!(sent, Sent::Gone | Sent::NoMemory) {
@@ -61,6 +54,18 @@ pub unsafe fn put(held: &mut Held<'_>, put: &Put, marks: Marks) -> Option<Sent> 
         return Some(sent);
     }
     Some(Sent::Queued)
+}
+
+/// Inserts the operation of a put, and returns its cookie. The operation `completion` that waits for the put's completion, if there
+/// is one, waits for the accesses as well.
+pub(super) fn begin(core: &mut Core, tgt: Task, op: Op, completion: u64) -> u64 {
+    match core.ops.get_mut(tgt, completion) {
+        Some(waiting) => {
+            *waiting = op;
+            completion
+        }
+        None => core.ops.insert(tgt, op, false),
+    }
 }
 
 /// Asks the target to write the data of a get, which is operation `cookie`.
@@ -97,8 +102,8 @@ pub fn put_requested(held: &mut Held<'_>, put: &IncomingPut, body: Piece) {
     let then = Then::Deliver(delivery);
     let assembly = Assembly { sink: Sink::Buffer(addr as usize), total, arrived: 0, then };
     held.core().inbox.begin(src, id, assembly);
-    let copy = DirectCopy::pull(src, id, cookie, exposed.addr, addr as usize, total as usize);
-    direct::begin(held, copy.by(Some(exposed.key)));
+    let keyed = Keyed::contiguous(exposed, addr as usize, total);
+    direct::begin(held, DirectCopy::pull_by_keys(src, id, cookie, keyed));
 }
 
 /// The origin of a get asks this task to write the data into its memory.
@@ -107,15 +112,20 @@ pub fn get_requested(held: &mut Held<'_>, src: Task, data: Piece, cookie: u64, t
     if data.len == 0 {
         return reply::serve_get(held, src, &Content::Piece(data), cookie, tgt_cntr);
     }
-    let copy = DirectCopy::serve(src, cookie, tgt_cntr, data, exposed.addr);
-    direct::begin(held, copy.by(Some(exposed.key)));
+    let keyed = Keyed::contiguous(exposed, data.ptr as usize, data.len as u64);
+    direct::begin(held, DirectCopy::serve(src, cookie, tgt_cntr, keyed));
 }
 
-/// The target has written the data of a get.
+/// The target has written the data of a get that was registered.
 pub fn written(held: &mut Held<'_>, src: Task, cookie: u64) {
-    match held.core().ops.get_mut(src, cookie) {
-        Some(Op::Get { .. }) => reply::got(held, src, cookie),
-        _ => send::broken(held, src),
+    let Some(Op::Get { registered: Some(registered), len, arrived, .. }) =
+        held.core().ops.get_mut(src, cookie)
+    else {
+        return send::broken(held, src);
+    };
+    *arrived += registered.bytes;
+    if *arrived >= *len {
+        reply::got(held, src, cookie);
     }
 }
 

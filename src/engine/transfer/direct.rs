@@ -1,20 +1,22 @@
 //! Makes the copies between this task's memory and that of peers, and what follows them: across address spaces slice by slice,
-//! by keys each as a whole. Data whose copy fails is sent in packets, from its beginning.
+//! by keys part by part. Data whose copy fails is sent in packets, from its beginning.
 
 use crate::abi::LAPI_ERR_NO_CONNECTIVITY;
 use crate::base::clock::ticks;
-use crate::engine::context::Held;
-use crate::engine::context::direct_copy::{DirectCopy, Kind};
+use crate::engine::context::direct_copy::{ACCESSES, DirectCopy, Kind};
 use crate::engine::context::incoming::Then;
 use crate::engine::context::request::Marks;
+use crate::engine::context::{Core, Held};
 use crate::engine::transfer::send::{self, answer};
 use crate::engine::transfer::{deliver, packets, registration, reply};
+use crate::proto::content::{Content, Sink};
+use crate::proto::inbox::Assembly;
 use crate::proto::outbox::{SendDone, Sent};
 use crate::transport::{Access, PeerState, Started, Task};
 use crate::wire::packet::Head;
 use std::io;
 
-/// Starts a copy: its first slice is made at once.
+/// Starts a copy: its first slice is made at once, or its first accesses.
 pub fn begin(held: &mut Held<'_>, transfer: DirectCopy) {
     advance(held, transfer);
 }
@@ -23,7 +25,7 @@ pub fn begin(held: &mut Held<'_>, transfer: DirectCopy) {
 pub fn step(held: &mut Held<'_>) -> bool {
     let reported = take_reports(held);
     let transfers = &mut held.core().direct_copies;
-    let Some(at) = transfers.iter().position(|transfer| transfer.waits.is_none()) else { return reported };
+    let Some(at) = transfers.iter().position(|transfer| transfer.waits.is_empty()) else { return reported };
     if let Some(transfer) = transfers.remove(at) {
         advance(held, transfer);
     }
@@ -36,14 +38,15 @@ fn take_reports(held: &mut Held<'_>) -> bool {
     while held.core().pending != 0 {
         let core = held.core();
         let Some((id, outcome)) = core.transport.remote().and_then(|remote| remote.poll()) else { break };
-        let waits = |transfer: &DirectCopy| transfer.waits.is_some_and(|(access, _)| access == id);
-        let at = core.direct_copies.iter().position(waits);
-        let Some(mut transfer) = at.and_then(|at| core.direct_copies.remove(at)) else { continue };
+        let waits = |transfer: &DirectCopy| transfer.waits.iter().position(|(access, _)| *access == id);
+        let found = core.direct_copies.iter().enumerate().find_map(|(at, copy)| Some((at, waits(copy)?)));
+        let Some((at, access)) = found else { continue };
+        let Some(mut transfer) = core.direct_copies.remove(at) else { continue };
         core.pending -= 1;
-        let bytes = transfer.waits.take().map_or(0, |(_, bytes)| bytes);
+        let (_, bytes) = transfer.waits.swap_remove(access);
         match outcome {
             Ok(()) => copied(held, transfer, bytes),
-            Err(reason) => refused(held, transfer, &reason),
+            Err(reason) => failed(held, transfer, reason),
         }
         some = true;
     }
@@ -56,6 +59,9 @@ fn advance(held: &mut Held<'_>, mut transfer: DirectCopy) {
         // The number of its process may mean another one by now, or another program.
         return refused(held, transfer, &io::ErrorKind::NotConnected.into());
     }
+    if transfer.keyed.is_some() {
+        return start_accesses(held, transfer);
+    }
     let before = ticks();
     let slice = transfer.slice();
     let Some(remote) = core.transport.remote() else {
@@ -63,13 +69,13 @@ fn advance(held: &mut Held<'_>, mut transfer: DirectCopy) {
     };
     // SAFETY: the program leaves the data of a put alone until the put is done; it, or its header handler, has given the
     // places for what is read.
-    let outcome = unsafe { remote.start(transfer.access(), transfer.peer, transfer.key, &slice) };
+    let outcome = unsafe { remote.start(transfer.access(), transfer.peer, None, &slice) };
     transfer.took += ticks() - before;
     let bytes = slice.iter().map(|copy| copy.len).sum::<usize>();
     match outcome {
         Ok(Started::Done) => copied(held, transfer, bytes),
         Ok(Started::Pending(id)) => {
-            transfer.waits = Some((id, bytes));
+            transfer.waits.push((id, bytes));
             core.pending += 1;
             core.direct_copies.push_back(transfer);
         }
@@ -77,21 +83,76 @@ fn advance(held: &mut Held<'_>, mut transfer: DirectCopy) {
     }
 }
 
+/// Starts as many of the accesses by keys as may be under way at a time, and ends the copy when all are over: while an access
+/// is under way, it uses memory that is the program's again when the message is complete.
+fn start_accesses(held: &mut Held<'_>, mut transfer: DirectCopy) {
+    let core = held.core();
+    let (peer, access) = (transfer.peer, transfer.access());
+    let Some(keyed) = transfer.keyed.as_deref_mut() else { return };
+    while transfer.waits.len() < ACCESSES
+        && let Some((part, copies)) = keyed.next()
+    {
+        if copies.is_empty() {
+            transfer.copied += part.len as usize;
+            continue;
+        }
+        let Some(remote) = core.transport.remote() else {
+            keyed.failed = Some(io::ErrorKind::Unsupported.into());
+            break;
+        };
+        // SAFETY: as for a slice; until the access is reported or recalled.
+        match unsafe { remote.start(access, peer, Some(part.exposed.key), &copies) } {
+            Ok(Started::Done) => {
+                count_access(core, peer, access);
+                transfer.copied += part.len as usize;
+            }
+            Ok(Started::Pending(id)) => transfer.waits.push((id, part.len as usize)),
+            Err(reason) => keyed.failed = Some(reason),
+        }
+    }
+    if !transfer.waits.is_empty() {
+        core.pending += 1;
+        core.direct_copies.push_back(transfer);
+        return;
+    }
+    match keyed.failed.take() {
+        Some(reason) => refused(held, transfer, &reason),
+        None => finish(held, &transfer),
+    }
+}
+
+/// An access that was under way has failed.
+#[cold]
+fn failed(held: &mut Held<'_>, mut transfer: DirectCopy, reason: io::Error) {
+    match transfer.keyed.as_deref_mut() {
+        Some(keyed) => {
+            keyed.failed.get_or_insert(reason);
+            start_accesses(held, transfer);
+        }
+        None => refused(held, transfer, &reason),
+    }
+}
+
+fn count_access(core: &mut Core, peer: Task, access: Access) {
+    match access {
+        Access::Write => core.path_to(peer).packets_sent += 1,
+        Access::Read => core.path_to(peer).packets_received += 1,
+    }
+}
+
 /// `bytes` more bytes are in place.
 fn copied(held: &mut Held<'_>, mut transfer: DirectCopy, bytes: usize) {
     let core = held.core();
-    match transfer.access() {
-        Access::Write => core.path_to(transfer.peer).packets_sent += 1,
-        Access::Read => core.path_to(transfer.peer).packets_received += 1,
-    }
+    count_access(core, transfer.peer, transfer.access());
     transfer.copied += bytes;
+    if transfer.keyed.is_some() {
+        return start_accesses(held, transfer);
+    }
     if transfer.copied < transfer.len() {
         core.direct_copies.push_back(transfer);
         return;
     }
-    if transfer.key.is_none() {
-        core.tuner.note_copy(transfer.len(), transfer.places.piece(), transfer.took);
-    }
+    core.tuner.note_copy(transfer.len(), transfer.places.piece(), transfer.took);
     finish(held, &transfer);
 }
 
@@ -113,6 +174,14 @@ fn finish(held: &mut Held<'_>, transfer: &DirectCopy) {
         }
         Kind::Pull { id, cookie } => {
             let core = held.core();
+            if let Some(keyed) = transfer.keyed.as_ref().filter(|keyed| keyed.rest() != 0) {
+                // The message is complete when its remaining bytes have arrived in packets.
+                if let Some(assembly) = core.inbox.withdraw(transfer.peer, id) {
+                    let (sink, total) = (Sink::from(keyed.rest_places()), keyed.rest());
+                    core.inbox.begin(transfer.peer, id, Assembly { sink, total, ..assembly });
+                }
+                return answer(core, transfer.peer, &Head::Fetched { cookie, refused: keyed.rest() });
+            }
             answer(core, transfer.peer, &Head::Fetched { cookie, refused: 0 });
             if let Some(Then::Deliver(delivery)) =
                 core.inbox.withdraw(transfer.peer, id).map(|assembly| assembly.then)
@@ -125,7 +194,10 @@ fn finish(held: &mut Held<'_>, transfer: &DirectCopy) {
             // The target's counter shows that the target's data may be changed.
             let bytes = transfer.len() as u64;
             let done = SendDone { org_cntr: tgt_cntr as usize, bytes, ..SendDone::nothing(transfer.peer) };
-            send::finish(held, &done);
+            match transfer.keyed.as_ref().filter(|keyed| keyed.rest() != 0) {
+                Some(keyed) => reply::serve(held, &Content::from(keyed.rest_places()), cookie, done),
+                None => send::finish(held, &done),
+            }
         }
     }
 }
@@ -142,7 +214,7 @@ fn announce(held: &mut Held<'_>, peer: Task, marks: Marks, bytes: u64) {
 fn refused(held: &mut Held<'_>, transfer: DirectCopy, reason: &io::Error) {
     let core = held.core();
     core.path_to(transfer.peer).refused += 1;
-    if transfer.key.is_some() {
+    if transfer.keyed.is_some() {
         registration::failed(core, transfer.peer, "access", transfer.len(), reason);
     }
     let peer = transfer.peer;
@@ -168,7 +240,8 @@ fn refused(held: &mut Held<'_>, transfer: DirectCopy, reason: &io::Error) {
             answer(core, peer, &Head::Fetched { cookie, refused: transfer.len() as u64 });
         }
         Kind::Serve { cookie, tgt_cntr } => {
-            reply::serve_get(held, peer, &transfer.places.local_content(), cookie, tgt_cntr);
+            let data = transfer.keyed.as_ref().map_or(Content::EMPTY, |keyed| keyed.reply());
+            reply::serve_get(held, peer, &data, cookie, tgt_cntr);
         }
     }
 }

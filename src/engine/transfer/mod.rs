@@ -5,7 +5,7 @@
 //! * [`send`]: how anything leaves this task. [`deliver`]: what follows when data is in its place.
 //! * [`assembly`]: messages of several packets. [`reply`]: replies, on both sides.
 //! * [`vector_wire`]: vectors in packets. [`packets`]: puts and gets in packets. [`direct`]: copies between the memory of two
-//!   tasks. [`registration`], [`bulk`]: long messages by keys.
+//!   tasks. [`registration`], [`bulk`], [`parts`]: long messages by keys, contiguous and in many places.
 //! * [`receive`]: messages that come in. [`loopback`]: a task and itself.
 //! * [`origin`]: starts the program's operations.
 
@@ -18,6 +18,7 @@ pub mod header_handler;
 pub mod loopback;
 pub mod origin;
 pub mod packets;
+pub mod parts;
 pub mod path;
 pub mod receive;
 pub mod registration;

@@ -8,7 +8,7 @@ use crate::engine::transfer::path::{self, Path};
 use crate::engine::transfer::send::{
     ask, completion, copies, finish, not_sent, reachable, send, started, stream,
 };
-use crate::engine::transfer::{bulk, direct, loopback, packets, registration, reply};
+use crate::engine::transfer::{bulk, direct, loopback, packets, parts, registration, reply};
 use crate::error::Result;
 use crate::proto::content::Content;
 use crate::proto::ops::{Op, Registered};
@@ -58,9 +58,14 @@ unsafe fn put_long(held: &mut Held<'_>, put: &Put, marks: Marks) -> Sent {
         direct::begin(held, DirectCopy::push(put, marks));
         return Sent::Queued;
     }
-    if path == Path::Bulk {
+    if path == Path::Bulk && !copies(held.core(), len) {
         // SAFETY: the data is the caller's promise.
-        let sent = unsafe { bulk::put(held, put, marks) };
+        let sent = unsafe {
+            match put.places {
+                Places::Contiguous { .. } => bulk::put(held, put, marks),
+                Places::Layouts(_) => parts::put(held, put, marks),
+            }
+        };
         if let Some(sent) = sent {
             return sent;
         }
@@ -89,7 +94,8 @@ pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Result<(
         message.copied || header.len + len <= core.options.copy_limit && (short || core.outbox.has_buffer());
     // A target fetches contiguous data, for a header handler that returns a buffer.
     let plain = message.shape.is_none() && message.atom == 0;
-    if let (false, false, true, Some(piece)) = (short, copied, plain, data.as_piece()) {
+    let long = !short && !copied;
+    if let (true, true, Some(piece)) = (long, plain, data.as_piece()) {
         let core = held.core();
         let path = path::choose(core, tgt, len, 0, message.hint);
         // The key is behind the user header.
@@ -102,6 +108,12 @@ pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Result<(
         if path == Path::Direct || registered.is_some() {
             // SAFETY: the caller's promise.
             return unsafe { expose(held, message, piece, registered) };
+        }
+    } else if long && path::is_bulk(held.core(), tgt, len, message.hint) {
+        // SAFETY: the caller's promise.
+        let asked = unsafe { parts::active_message(held, message) };
+        if let Some(outcome) = asked {
+            return outcome;
         }
     }
     let cookie = completion(held, tgt, message.cmpl_cntr);
@@ -191,8 +203,8 @@ pub unsafe fn get(held: &mut Held<'_>, get: &Get) -> Result<()> {
         _ => None,
     };
     let (exposed, registered) = registered.unzip();
-    let op = Op::Get {
-        sink: places.local_sink(),
+    let op = |sink, registered| Op::Get {
+        sink,
         len: places.len() as u64,
         arrived: 0,
         org_cntr: get.org_cntr,
@@ -200,7 +212,14 @@ pub unsafe fn get(held: &mut Held<'_>, get: &Get) -> Result<()> {
         info: get.parameter,
         registered,
     };
-    let cookie = core.ops.insert(tgt, op, true);
+    let scattered = matches!(places, Places::Layouts(_));
+    if path == Path::Bulk
+        && scattered
+        && let Some((cookie, sent)) = parts::get(held, get, op)
+    {
+        return requested(held, tgt, cookie, sent);
+    }
+    let cookie = held.core().ops.insert(tgt, op(places.local_sink(), registered), true);
     if path == Path::Direct {
         direct::begin(held, DirectCopy::fetch(get, cookie));
         return Ok(());

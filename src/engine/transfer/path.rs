@@ -2,7 +2,7 @@
 //!
 //! A long message goes as a stream of packets, so that both processors copy at the same time; in one copy across
 //! address spaces (see [`crate::engine::transfer::direct`]), which needs no help from the peer; or, to a peer whose memory is
-//! reached by keys, by bulk transfer ([`crate::engine::transfer::bulk`]).
+//! reached by keys, by bulk transfer ([`crate::engine::transfer::bulk`], and of its long pieces [`crate::engine::transfer::parts`]).
 
 use crate::base::clock::ticks;
 use crate::engine::context::Core;
@@ -30,9 +30,14 @@ pub enum Path {
 pub fn choose(core: &mut Core, peer: Task, len: usize, piece: u32, hint: Hint) -> Path {
     match core.reach(peer) {
         Reach::Open if len != 0 && across(core, peer, len, piece, hint) == Way::Attach => Path::Direct,
-        Reach::Keyed if piece == 0 && by_key(core, peer, len, hint) => Path::Bulk,
+        Reach::Keyed if by_key(core, peer, len, hint) => Path::Bulk,
         _ => Path::Packets,
     }
+}
+
+/// Whether long pieces of an active message of `len` bytes go by bulk transfer.
+pub fn is_bulk(core: &mut Core, peer: Task, len: usize, hint: Hint) -> bool {
+    by_key(core, peer, len, hint) && core.reach(peer) == Reach::Keyed
 }
 
 /// Whether the program wants bulk transfer for a message of `len` bytes. The hint of the message is independent of its settings

@@ -9,10 +9,11 @@ use crate::engine::context::incoming::{ActiveMessage, Data, Delivery, Dropped, I
 use crate::engine::transfer::deliver::{delivered, scatter, take};
 use crate::engine::transfer::header_handler::{self, Verdict};
 use crate::engine::transfer::send::answer;
-use crate::engine::transfer::{assembly, direct, flow, vector_wire};
+use crate::engine::transfer::{assembly, direct, flow, parts};
 use crate::proto::content::{self, Content, Sink};
 use crate::proto::inbox::Assembly;
 use crate::transport::Task;
+use crate::wire::key::{Exposed, Part};
 use crate::wire::packet::Head;
 
 /// An active message has arrived: runs its header handler, and does what that has decided.
@@ -54,27 +55,28 @@ fn deliver(held: &mut Held<'_>, message: &ActiveMessage, sink: Sink, delivery: D
                 delivered(held, delivery);
                 return;
             }
-            let buffer = sink.as_buffer();
-            held.core().inbox.begin(
-                message.src,
-                id,
-                Assembly { sink, total, arrived: 0, then: Then::Deliver(delivery) },
-            );
-            match buffer {
-                Some(buffer) => {
-                    let copy =
-                        DirectCopy::pull(message.src, id, message.cookie, addr, buffer, total as usize);
-                    direct::begin(held, copy.by(key));
-                }
-                // Into many places it comes in packets.
-                None => {
-                    answer(
-                        held.core(),
-                        message.src,
-                        &Head::Fetched { cookie: message.cookie, refused: total },
-                    );
-                }
+            if let Some(key) = key {
+                let part = Part { from: 0, len: total, exposed: Exposed { addr, key } };
+                return parts::fetch(held, message, id, sink, delivery, ([part].into(), total));
             }
+            let (buffer, core) = (sink.as_buffer(), held.core());
+            let then = Then::Deliver(delivery);
+            core.inbox.begin(message.src, id, Assembly { sink, total, arrived: 0, then });
+            let Some(buffer) = buffer else {
+                // Into many places it comes in packets.
+                let refusal = Head::Fetched { cookie: message.cookie, refused: total };
+                return answer(core, message.src, &refusal);
+            };
+            let copy = DirectCopy::pull(message.src, id, message.cookie, addr, buffer, total as usize);
+            direct::begin(held, copy);
+        }
+        Data::Parts { parts, total } => {
+            let Some(id) = message.id else { unreachable!("a message to oneself is never remote") };
+            if sink.is_nowhere() {
+                answer(held.core(), message.src, &Head::Fetched { cookie: message.cookie, refused: 0 });
+                return delivered(held, delivery);
+            }
+            parts::fetch(held, message, id, sink, delivery, (parts, total));
         }
     }
 }
@@ -115,10 +117,8 @@ fn without_handler(src: Task, id: u32, tgt_cntr: u64, cookie: u64, bytes: u64) -
 
 /// More data of a message under way.
 pub fn more_data(held: &mut Held<'_>, src: Task, id: u32, offset: u64, body: Piece) {
-    match assembly::more_data(held, src, id, offset, body) {
-        Some(Then::Deliver(delivery)) => delivered(held, delivery),
-        Some(Then::Describe(incoming)) => vector_wire::described(held, src, id, *incoming),
-        None => {}
+    if let Some(delivery) = parts::more_data(held, src, id, offset, body) {
+        delivered(held, delivery);
     }
 }
 
@@ -129,7 +129,7 @@ pub fn more_data(held: &mut Held<'_>, src: Task, id: u32, offset: u64, body: Pie
 unsafe fn keep(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: Data) {
     let piece = match &data {
         Data::Here(piece) | Data::Begun { first: piece, .. } => *piece,
-        Data::Local(..) | Data::Remote { .. } => Piece::EMPTY,
+        Data::Local(..) | Data::Remote { .. } | Data::Parts { .. } => Piece::EMPTY,
     };
     // SAFETY: the caller's promise.
     let (kept_header, mut here) = unsafe { (bytes::copy_aligned(header), bytes::copy_aligned(piece)) };

@@ -4,18 +4,47 @@ use crate::base::bytes::Piece;
 use crate::engine::context::Core;
 use crate::engine::context::direct_copy::DirectCopy;
 use crate::proto::ops::{Op, Registered};
-use crate::transport::{Access, PeerState, Task};
+use crate::transport::{Access, Key, PeerState, Task};
+use crate::wire::key::{Exposed, Part};
 use rustix::process::{Resource, getrlimit};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Registers memory for the accesses of `peer`. `None`: it is refused, which was reported.
 pub fn register(core: &mut Core, peer: Task, memory: Piece, access: Access) -> Option<Box<Registered>> {
+    let key = register_one(core, peer, memory, access)?;
+    Some(Box::new(Registered { keys: vec![key], bytes: memory.len as u64, divided: None }))
+}
+
+/// Registers the parts of a message for the accesses of `peer`, and adds the words that say so to `words`. `None`: one of them is
+/// refused, which was reported; then none is registered.
+pub fn register_parts(
+    core: &mut Core,
+    peer: Task,
+    parts: &[(u64, Piece)],
+    access: Access,
+    words: &mut Vec<u64>,
+) -> Option<Box<Registered>> {
+    let mut registered = Box::new(Registered { keys: Vec::new(), bytes: 0, divided: None });
+    for &(from, piece) in parts {
+        let Some(key) = register_one(core, peer, piece, access) else {
+            withdraw(core, peer, Some(registered));
+            return None;
+        };
+        registered.keys.push(key);
+        registered.bytes += piece.len as u64;
+        let exposed = Exposed { addr: piece.ptr as u64, key };
+        Part { from, len: piece.len as u64, exposed }.append_to(words);
+    }
+    Some(registered)
+}
+
+fn register_one(core: &mut Core, peer: Task, memory: Piece, access: Access) -> Option<Key> {
     let remote = core.transport.remote()?;
     // SAFETY: the program leaves this memory alone until the operation is done. The registration is withdrawn before the
     // program gets a report of that, and by a recall when the operation ends without one.
     match unsafe { remote.register(peer, memory, access) } {
-        Ok(key) => Some(Box::new(Registered { keys: vec![key], bytes: memory.len as u64 })),
+        Ok(key) => Some(key),
         Err(reason) => {
             core.path_to(peer).refused += 1;
             failed(core, peer, "registration", memory.len, &reason);
@@ -50,7 +79,7 @@ pub fn failed(core: &mut Core, peer: Task, what: &str, len: usize, reason: &io::
     }
     let exposed: u64 = core.ops.iter().map(|pending| pending.op.registered()).sum();
     let accessed: usize =
-        core.direct_copies.iter().filter(|copy| copy.waits.is_some()).map(DirectCopy::len).sum();
+        core.direct_copies.iter().filter(|copy| !copy.waits.is_empty()).map(DirectCopy::len).sum();
     let needed = exposed + accessed as u64 + len as u64;
     let limit = getrlimit(Resource::Memlock).current;
     crate::error::log(format_args!("{}", Failure { peer, what, len, reason, limit, needed }));

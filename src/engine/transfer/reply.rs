@@ -16,6 +16,12 @@ pub fn serve_get(held: &mut Held<'_>, src: Task, data: &Content, cookie: u64, tg
     let len = data.len() as u64;
     // The target's counter shows that the target's data may be changed, as the origin counter does for a send.
     let done = SendDone { org_cntr: tgt_cntr as usize, bytes: len, ..SendDone::nothing(src) };
+    serve(held, data, cookie, done);
+}
+
+/// Sends data that operation `cookie` of a peer waits for: all of it, or what no access brings.
+pub fn serve(held: &mut Held<'_>, data: &Content, cookie: u64, done: SendDone) {
+    let src = done.peer;
     if data.len() <= held.core().outbox.max_body_to(src) {
         let head = Head::Reply { cookie, offset: 0 };
         // SAFETY: the origin's program says that it may read there.
@@ -120,8 +126,9 @@ pub fn take_pulled(held: &mut Held<'_>, src: Task, cookie: u64, refused: u64) {
         return send::broken(held, src);
     }
     let (done, id, concluded) = (*done, *id, *concluded);
-    let data = Piece { ptr: *data as *const u8, len: done.bytes as usize };
+    let contiguous = Content::Piece(Piece { ptr: *data as *const u8, len: done.bytes as usize });
     let registered = registered.take();
+    let data = registered.as_ref().and_then(|registered| registered.remaining(refused));
     registration::withdraw(core, src, registered);
     if refused == 0 {
         send::finish(held, &done);
@@ -133,8 +140,9 @@ pub fn take_pulled(held: &mut Held<'_>, src: Task, cookie: u64, refused: u64) {
     }
     // SAFETY: the program leaves its data alone until `done` is reported.
     let sent = unsafe {
-        let data = Content::Piece(data);
-        send::stream(held, src, None, Continuation::Message(id), &data, Streaming::default(), done)
+        let (data, atom) = data.unwrap_or((contiguous, 0));
+        let how = Streaming { copied: false, atom };
+        send::stream(held, src, None, Continuation::Message(id), &data, how, done)
     };
     if sent == Sent::NoMemory {
         send::out_of_memory(src);

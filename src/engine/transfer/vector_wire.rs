@@ -16,7 +16,7 @@ use crate::proto::content::{Content, Sink};
 use crate::proto::inbox::Assembly;
 use crate::proto::outbox::{Body, Continuation, SendDone, Sent, Streaming};
 use crate::transport::Task;
-use crate::wire::packet::Head;
+use crate::wire::packet::{Head, VECTOR_GET, VECTOR_PUT};
 
 /// Sends a put between two vectors in packets.
 ///
@@ -32,19 +32,19 @@ pub(in crate::engine) unsafe fn put(
     let Marks { id, tgt_cntr, cookie } = marks;
     let data = &Content::Scattered(layouts.local.clone());
     let (total, words) = (data.len() as u64, layouts.description.len() as u32);
-    let described = description_of(layouts);
+    let described = bytes_of(&layouts.description);
     let core = held.core();
     if described.len + data.len() <= core.outbox.max_body() {
-        let head = Head::Vector { id, get: 0, words, data: 0, total, cookie, tgt_cntr };
+        let head = Head::Vector { id, op: VECTOR_PUT, words, data: 0, total, cookie, tgt_cntr };
         // SAFETY: the caller's promise; the description lives until the call is over, and is copied when it is parked.
         return unsafe { send::send(held, tgt, &head, Body { header: described, data }, false, done) };
     }
     let second = core.outbox.number(tgt);
     let copied = send::copies(core, data.len());
-    let head = Head::Vector { id, get: 0, words, data: second, total, cookie, tgt_cntr };
+    let head = Head::Vector { id, op: VECTOR_PUT, words, data: second, total, cookie, tgt_cntr };
     // SAFETY: the description is copied at once; the data is the caller's promise.
     unsafe {
-        let sent = send_description(held, tgt, id, &head, described);
+        let sent = send_words(held, tgt, id, &head, &layouts.description);
         if matches!(sent, Sent::Gone | Sent::NoMemory) {
             held.core().outbox.take_back(tgt);
             return sent;
@@ -59,11 +59,18 @@ pub(in crate::engine) unsafe fn put(
     }
 }
 
-/// Sends the packets of a description.
+/// Sends the packets of a description, and of what is before it.
 ///
 /// # Safety
-/// The description must be readable.
-unsafe fn send_description(held: &mut Held<'_>, tgt: Task, id: u32, head: &Head, described: Piece) -> Sent {
+/// The head must be one whose words these are.
+pub(in crate::engine) unsafe fn send_words(
+    held: &mut Held<'_>,
+    tgt: Task,
+    id: u32,
+    head: &Head,
+    words: &[u64],
+) -> Sent {
+    let described = bytes_of(words);
     let (content, quiet) = (Content::Piece(described), SendDone::nothing(tgt));
     // SAFETY: the caller's promise; both ways copy what they cannot send at once.
     unsafe {
@@ -75,9 +82,8 @@ unsafe fn send_description(held: &mut Held<'_>, tgt: Task, id: u32, head: &Head,
     }
 }
 
-/// The words that describe the target's layout, as a piece: valid as long as `layouts`.
-fn description_of(layouts: &Layouts) -> Piece {
-    let words = &layouts.description[..];
+/// Words as they travel: valid as long as they live.
+pub(in crate::engine) fn bytes_of(words: &[u64]) -> Piece {
     Piece { ptr: words.as_ptr().cast(), len: size_of_val(words) }
 }
 
@@ -91,50 +97,52 @@ pub(in crate::engine) fn get(
 ) -> Sent {
     let id = held.core().outbox.number(tgt);
     let (words, total) = (layouts.description.len() as u32, layouts.local.len());
-    let head = Head::Vector { id, get: 1, words, data: 0, total, cookie, tgt_cntr };
+    let head = Head::Vector { id, op: VECTOR_GET, words, data: 0, total, cookie, tgt_cntr };
     // SAFETY: the description lives until the call is over.
-    let sent = unsafe { send_description(held, tgt, id, &head, description_of(layouts)) };
+    let sent = unsafe { send_words(held, tgt, id, &head, &layouts.description) };
     if matches!(sent, Sent::Gone | Sent::NoMemory) {
         held.core().outbox.take_back(tgt);
     }
     sent
 }
 
-/// A packet with a vector's description has arrived, or the first one.
-pub fn arrived(held: &mut Held<'_>, src: Task, head: &Head, body: Piece) {
-    let Head::Vector { id, get, words, data, total, cookie, tgt_cntr } = *head else {
-        return broken(held, src);
+/// A packet with a vector's description has arrived, or the first one. Returns the description when it is complete, and data
+/// that came with it.
+pub fn arrived(held: &mut Held<'_>, src: Task, head: &Head, body: Piece) -> Option<(Incoming, Piece)> {
+    let Head::Vector { id, op, words, data, total, cookie, tgt_cntr } = *head else {
+        broken(held, src);
+        return None;
     };
     let described = words as usize * 8;
-    let (get, empty) = (get != 0, Box::default());
-    let mut incoming = Incoming { words: empty, get, data, total, cookie, tgt_cntr };
+    let mut incoming = Incoming { words: Box::default(), op, data, total, cookie, tgt_cntr };
     if described <= body.len {
         // SAFETY: the body is in the packet.
         incoming.words = unsafe { bytes::copy_aligned(body.part(0, described)) };
-        return known(held, src, id, &incoming, body.part(described, body.len - described));
+        return Some((incoming, body.part(described, body.len - described)));
     }
     // As many as the packet gives; memory for them is used only as they arrive.
-    let Some(words) = bytes::zeroed(words as usize) else { return refuse(held, src, id) };
+    let Some(words) = bytes::zeroed(words as usize) else {
+        refuse(held, src, id);
+        return None;
+    };
     incoming.words = words;
     let sink = Sink::Buffer(incoming.words.as_mut_ptr() as usize);
     let then = Then::Describe(Box::new(incoming));
     let assembly = Assembly { sink, total: described as u64, arrived: 0, then };
-    if let Some(Then::Describe(incoming)) = assembly::begin(held, src, id, assembly, body) {
-        self::described(held, src, id, *incoming);
+    match assembly::begin(held, src, id, assembly, body) {
+        Some(Then::Describe(incoming)) => Some((*incoming, Piece::EMPTY)),
+        Some(Then::Deliver(_)) | None => None,
     }
 }
 
-/// The description is complete.
-pub fn described(held: &mut Held<'_>, src: Task, id: u32, incoming: Incoming) {
-    known(held, src, id, &incoming, Piece::EMPTY);
-}
-
-fn known(held: &mut Held<'_>, src: Task, id: u32, incoming: &Incoming, here: Piece) {
+/// The description is complete; `here` is data that came with it.
+pub fn known(held: &mut Held<'_>, src: Task, id: u32, incoming: &Incoming, here: Piece) {
+    let get = incoming.op & VECTOR_GET != 0;
     let Some(layout) = layout_of(&incoming.words).filter(|layout| layout.len() == incoming.total) else {
         // The data of a put may come as a message of its own.
-        return refuse(held, src, if incoming.get { id } else { incoming.data });
+        return refuse(held, src, if get { id } else { incoming.data });
     };
-    if incoming.get {
+    if get {
         deliver::confirm(held, src, id);
         return reply::serve_get(held, src, &Content::from(layout), incoming.cookie, incoming.tgt_cntr);
     }

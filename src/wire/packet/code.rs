@@ -29,12 +29,14 @@ mod kind {
     pub const COLLECTIVE_AT: u8 = 23;
     pub const PING: u8 = 21;
     pub const PONG: u8 = 22;
+    pub const PARTS_TO_SEND: u8 = 24;
 }
 
 const TGT_CNTR: u8 = 1;
 const COOKIE: u8 = 2;
 const TOTAL: u8 = 4;
 const ATOMS: u8 = 8;
+const SHAPE: u8 = 16;
 
 /// A head as bytes.
 pub struct Encoded {
@@ -97,8 +99,8 @@ impl Head {
                     .optional(cookie)
                     .optional(total)
             }
-            Head::Vector { id, get, words, data, total, cookie, tgt_cntr } => {
-                Encoded::new(kind::VECTOR, flags(tgt_cntr, cookie, 0), get, id)
+            Head::Vector { id, op, words, data, total, cookie, tgt_cntr } => {
+                Encoded::new(kind::VECTOR, flags(tgt_cntr, cookie, 0), op, id)
                     .word(u64::from(words) | u64::from(data) << 32)
                     .word(total)
                     .optional(tgt_cntr)
@@ -146,6 +148,16 @@ impl Head {
                     .word(total)
                     .word(cookie)
                     .optional(tgt_cntr)
+            }
+            Head::PartsToSend { id, uhdr_len, handler, shape, total, cookie, tgt_cntr, atoms } => {
+                let shaped = if shape.is_some() { SHAPE } else { 0 };
+                let flags = flags(tgt_cntr, 0, 0) | shaped | if atoms { ATOMS } else { 0 };
+                let start = Encoded::new(kind::PARTS_TO_SEND, flags, uhdr_len, id).word(handler);
+                let shaped = match shape {
+                    Some(shape) => start.word(shape),
+                    None => start,
+                };
+                shaped.word(total).word(cookie).optional(tgt_cntr)
             }
             Head::Fetched { cookie, refused } => {
                 Encoded::new(kind::FETCHED, flags(0, 0, refused), 0, 0).word(cookie).optional(refused)
@@ -197,7 +209,7 @@ impl Head {
                 let tgt_cntr = words.optional(flags & TGT_CNTR)?;
                 let cookie = words.optional(flags & COOKIE)?;
                 let (count, data) = (counts as u32, (counts >> 32) as u32);
-                Head::Vector { id, get: small, words: count, data, total, tgt_cntr, cookie }
+                Head::Vector { id, op: small, words: count, data, total, tgt_cntr, cookie }
             }
             kind::PUT => Head::Put {
                 id,
@@ -245,6 +257,16 @@ impl Head {
                 total: words.next()?,
                 cookie: words.next()?,
                 tgt_cntr: words.optional(flags & TGT_CNTR)?,
+            },
+            kind::PARTS_TO_SEND => Head::PartsToSend {
+                id,
+                uhdr_len: small,
+                handler: words.next()?,
+                shape: if flags & SHAPE == 0 { None } else { Some(words.next()?) },
+                total: words.next()?,
+                cookie: words.next()?,
+                tgt_cntr: words.optional(flags & TGT_CNTR)?,
+                atoms: flags & ATOMS != 0,
             },
             kind::FETCHED => Head::Fetched { cookie: words.next()?, refused: words.optional(flags & TOTAL)? },
             kind::FENCE => Head::Fence { count: id },

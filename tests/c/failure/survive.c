@@ -4,8 +4,8 @@
  * Run with "poe -on_death continue". Task VICTIM ends, and the others do something with it meanwhile:
  *
  *   idle        it dies while no operation with it is under way
- *   origin      it dies while it puts large messages to all tasks
- *   target      it dies while all tasks put large messages to it
+ *   origin      it dies while it puts large messages to all tasks, contiguous ones and strided ones
+ *   target      it dies while all tasks put large messages to it, and get some from it
  *   deaf        it computes without interrupts, so that packets to it find no room, and dies
  *   header      it dies in a header handler
  *   completion  it dies in a completion handler
@@ -111,6 +111,44 @@ static void *plain_header(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong
     return messages[*(int *)uhdr];
 }
 
+/* ---- strided messages ---- */
+
+/* Four blocks, which are half of the first `len` bytes of the memory. */
+static void stride(lapi_vec_t *vec, void **info, void *base, ulong len) {
+    bzero(vec, sizeof *vec);
+    vec->vec_type = LAPI_GEN_STRIDED_XFER;
+    vec->num_vecs = 4;
+    vec->info = info;
+    info[0] = base;
+    info[1] = (void *)(len / 8);
+    info[2] = (void *)(len / 4);
+}
+
+static int put_strided(int tgt, ulong len, scompl_hndlr_t *handler, lapi_cntr_t *cmpl_cntr) {
+    void *here[3], *there[3];
+    lapi_vec_t org, target;
+    lapi_xfer_t xfer;
+    stride(&org, here, big, len);
+    stride(&target, there, bigs[tgt], len);
+    bzero(&xfer, sizeof xfer);
+    xfer.Putv.Xfer_type = LAPI_PUTV_XFER;
+    xfer.Putv.flags = USE_TGT_VEC_TYPE;
+    xfer.Putv.tgt = (uint)tgt;
+    xfer.Putv.org_vec = &org;
+    xfer.Putv.tgt_vec = &target;
+    xfer.Putv.shdlr = handler;
+    xfer.Putv.cmpl_cntr = cmpl_cntr;
+    return LAPI_Xfer(t_hndl, &xfer);
+}
+
+static int get_strided(int tgt, ulong len) {
+    void *here[3], *there[3];
+    lapi_vec_t org, target;
+    stride(&org, here, big, len);
+    stride(&target, there, bigs[tgt], len);
+    return LAPI_Getv(t_hndl, (uint)tgt, &target, &org, NULL, NULL);
+}
+
 /* ---- the operations of a survivor with the victim ---- */
 
 static void want_everything(ulong len) {
@@ -149,6 +187,8 @@ static void want_everything(ulong len) {
     xfer.Rmw.sinfo = &previous[which];
     started(LAPI_Xfer(t_hndl, &xfer));
     if (LAPI_Get(t_hndl, (uint)victim, len, bigs[victim], from, NULL, &never) != LAPI_SUCCESS) refused = 1;
+    started(put_strided(victim, len, sent, &never));
+    if (get_strided(victim, len) != LAPI_SUCCESS) refused = 1;
 }
 
 /* Until the death of the victim is known: operations under way end, and no new one can begin. */
@@ -261,8 +301,11 @@ static void be_the_victim(const char *which) {
     if (strcmp(which, "origin") == 0) {
         for (;;) {
             for (task = 0; task < t_tasks; task++)
-                if (task != t_me) OK(LAPI_Put(t_hndl, (uint)task, LARGE, bigs[task], big, NULL, NULL, &done));
-            t_wait(&done, t_tasks - 1);
+                if (task != t_me) {
+                    OK(LAPI_Put(t_hndl, (uint)task, LARGE, bigs[task], big, NULL, NULL, &done));
+                    OK(put_strided(task, LARGE, NULL, &done));
+                }
+            t_wait(&done, 2 * (t_tasks - 1));
         }
     }
     if (strcmp(which, "gfence") == 0 || strcmp(which, "exchange") == 0)
