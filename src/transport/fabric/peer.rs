@@ -220,11 +220,8 @@ impl FabricTransport {
             );
         }
         let entered = self.device.insert(address);
-        let entered = entered.map_err(|errno| format!("has an address that is refused: {}", errno.text()))?;
-        // Its process before had another address, which would be kept for ever.
-        if let Some(before) = peer.address.replace(entered).filter(|before| *before != entered) {
-            self.device.remove(before);
-        }
+        peer.address =
+            Some(entered.map_err(|errno| format!("has an address that is refused: {}", errno.text()))?);
         peer.published = published.into();
         Ok(())
     }

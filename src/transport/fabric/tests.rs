@@ -8,7 +8,8 @@ use crate::error::Result;
 use crate::transport::conformance;
 use crate::transport::faults::{FaultPlan, Faulty};
 use crate::transport::rails::{Rail, RailEvent};
-use crate::transport::{Endpoint, Peers, Task};
+use crate::transport::{Endpoint, PeerState, Peers, Task};
+use crate::wire::network::{Content, Notice};
 use network::{Published, network, network_as, preferring};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -120,6 +121,50 @@ fn a_death_that_the_launcher_knows_of_is_reported_by_a_rail_that_was_left() {
         ends[0].serve();
         ended = std::iter::from_fn(|| ends[0].event()).any(|event| event == RailEvent::Ended(1));
     }
+}
+
+/// A directory in which another process has taken the place of task 1.
+struct Replaced(Published, Process);
+
+impl Directory for Replaced {
+    fn address_of(&mut self, peer: Task) -> Result<Vec<u8>> {
+        self.0.address_of(peer)
+    }
+
+    fn process_of(&mut self, peer: Task) -> Option<Process> {
+        (peer == 1).then_some(self.1)
+    }
+}
+
+/// A task that was started while another one was replaced may have the card of the former process, of whose death no notice comes.
+#[test]
+fn a_death_of_a_process_that_is_not_known_yet() {
+    if !is_there("tcp;ofi_rxm") {
+        return;
+    }
+    let (own, published): (Vec<Own>, Vec<Vec<u8>>) =
+        network::open(3, "tcp;ofi_rxm").expect("endpoints").into_iter().unzip();
+    let directory = |process| Replaced(Published(Arc::new(published.clone())), process);
+    let process = |started| Process { started, ..Process::own() };
+    let (former, present) = (process(7), process(8));
+    let own = own.into_iter().next().expect("an endpoint");
+    let mut end = FabricTransport::new(own, 77, Box::new(directory(present))).expect("a transport");
+    end.watch_others(vec![0, 1, 2], vec![Process::own(), former, Process::own()]);
+    let died = |process: Process| Notice { content: Content::Died, task: 1, life: process.life() }.encode();
+    end.note_notice(2, &died(process(6)));
+    // A little later, since the other host has not confirmed that it knows.
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while end.state(1) != PeerState::Dead {
+        assert!(Instant::now() < deadline, "the process that was known has ended, too");
+        end.serve();
+    }
+    // The present one is known now.
+    let dead = |end: &FabricTransport| end.watch.as_ref().expect("a watch").dead();
+    assert_eq!(dead(&end), []);
+    end.note_notice(2, &died(former));
+    assert_eq!(dead(&end), [], "a late notice");
+    end.note_notice(2, &died(present));
+    assert_eq!(dead(&end), [1]);
 }
 
 /// Latency of 8 bytes and bandwidth of long accesses, of this transport and of libfabric alone: `MEASURE_FABRIC=tcp;ofi_rxm`.

@@ -67,6 +67,11 @@ impl Watch {
         self.start.elapsed()
     }
 
+    #[cfg(test)]
+    pub(super) fn dead(&self) -> Vec<Task> {
+        self.ring.dead()
+    }
+
     /// When it must be served, if a notice was not confirmed yet.
     pub(super) fn due(&self) -> Option<Instant> {
         self.ring.due().map(|due| self.start + due)
@@ -319,10 +324,13 @@ impl FabricTransport {
         let Some(notice) = Notice::decode(after) else { return };
         let Notice { content, task, life } = notice;
         let closed = self.closed;
-        let Some(watch) = &mut self.watch else { return };
-        if task as usize >= watch.processes.len() {
+        if self.watch.as_ref().is_none_or(|watch| task as usize >= watch.processes.len()) {
             return;
         }
+        if matches!(content, Content::Died | Content::DiedConfirm) {
+            self.note_unknown_life(from, task, life);
+        }
+        let Some(watch) = &mut self.watch else { return };
         let now = watch.now();
         if !watch.contacts.contains(&from) {
             watch.contacts.push(from);
@@ -353,6 +361,25 @@ impl FabricTransport {
             Content::Watches | Content::Watched => {}
         }
         self.watch_changed = true;
+    }
+
+    /// A notice names another process of the task than the one that is known here. Either that was long ago, or this task has missed a
+    /// death, as one that has replaced a process itself while another task was replaced.
+    fn note_unknown_life(&mut self, from: Task, task: Task, life: u32) {
+        let known = self.watch.as_ref().map_or(life, |watch| watch.ring.life(task));
+        if known == life || task == self.me {
+            return;
+        }
+        let Some(present) = self.directory.process_of(task).filter(|present| present.life() != known) else {
+            return;
+        };
+        if let Some(watch) = &mut self.watch {
+            let now = watch.now();
+            watch.ring.note(from, ring::Notice::Died { task, life: known, confirm: false }, now);
+        }
+        self.watch_changed = true;
+        self.follow_ring();
+        self.note_process(task, present);
     }
 
     /// The peer has ended LAPI.

@@ -25,7 +25,7 @@ impl Process {
     }
 
     /// A number that the processes that follow each other as one task do not share.
-    pub(super) fn life(self) -> u32 {
+    pub(in crate::transport::fabric) fn life(self) -> u32 {
         self.pid ^ (self.started as u32).rotate_left(12)
     }
 

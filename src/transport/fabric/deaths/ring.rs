@@ -64,6 +64,8 @@ struct Known {
 #[derive(Clone, Copy, Debug)]
 struct Errand {
     dead: Task,
+    /// The process that has died: another one may have taken its place, and the group must know nevertheless.
+    life: u32,
     group: u32,
     /// The task that got it, and whether that has confirmed it.
     to: Task,
@@ -195,7 +197,6 @@ impl Ring {
         let known = &mut self.known[task as usize];
         if task != self.me && known.life != life {
             *known = Known { state: State::Lives, life, passed: false, spread: false };
-            self.errands.retain(|errand| errand.dead != task);
             self.move_on(now);
         }
     }
@@ -205,12 +206,11 @@ impl Ring {
         match notice {
             Notice::Confirmed { task, life } => {
                 let lives = self.lives(from);
-                if self.life(task) == life {
-                    let group = self.group_of[from as usize];
-                    let own = |errand: &&mut Errand| errand.dead == task && errand.group == group;
-                    if let Some(errand) = self.errands.iter_mut().find(own).filter(|_| lives) {
-                        (errand.to, errand.confirmed) = (from, true);
-                    }
+                let group = self.group_of[from as usize];
+                let own =
+                    |errand: &&mut Errand| (errand.dead, errand.life, errand.group) == (task, life, group);
+                if let Some(errand) = self.errands.iter_mut().find(own).filter(|_| lives) {
+                    (errand.to, errand.confirmed) = (from, true);
                 }
             }
             Notice::Died { task, life, confirm } => {
@@ -343,8 +343,11 @@ impl Ring {
     /// Sends a notice to each other group.
     fn spread(&mut self, dead: Task, now: Duration) {
         let own = self.group_of[self.me as usize];
+        let life = self.life(dead);
+        // What is known of the processes before.
+        self.errands.retain(|errand| errand.dead != dead || !errand.confirmed);
         for group in (0..self.groups.len() as u32).filter(|&group| group != own) {
-            let errand = Errand { dead, group, to: self.me, confirmed: false, attempts: 0, due: now };
+            let errand = Errand { dead, life, group, to: self.me, confirmed: false, attempts: 0, due: now };
             self.errands.push(errand);
             if !self.go(self.errands.len() - 1, now) {
                 self.errands.pop();
@@ -354,7 +357,7 @@ impl Ring {
 
     /// Sends the notice to the next task of the other group. `false`: there is none, or none replies.
     fn go(&mut self, at: usize, now: Duration) -> bool {
-        let Errand { dead, group, to, attempts, .. } = self.errands[at];
+        let Errand { dead, life, group, to, attempts, .. } = self.errands[at];
         let group = &self.groups[group as usize];
         // The tasks of this group begin with different ones of that group.
         let after = if attempts == 0 {
@@ -367,7 +370,7 @@ impl Ring {
         let wait = (TIMEOUT * (1 << attempts.min(8))).min(LONGEST_TIMEOUT);
         let errand = &mut self.errands[at];
         (errand.to, errand.confirmed, errand.attempts, errand.due) = (next, false, attempts + 1, now + wait);
-        self.send(next, Notice::Died { task: dead, life: self.life(dead), confirm: true });
+        self.send(next, Notice::Died { task: dead, life, confirm: true });
         true
     }
 }

@@ -227,3 +227,28 @@ fn a_replaced_task_is_not_taken_for_the_one_before() {
     ring.note(2, died(1, 13), now);
     assert_eq!(ring.next_action(), Some(Action::Report(1)));
 }
+
+/// The other hosts must know of the death although another process has taken the place of the dead one meanwhile.
+#[test]
+fn a_notice_is_sent_until_it_is_confirmed_also_when_the_task_was_replaced() {
+    let mut ring = Ring::new(0, vec![0, 0, 1, 1], &[10, 11, 12, 13]);
+    let sent = |ring: &mut Ring| {
+        let actions: Vec<Action> = std::iter::from_fn(|| ring.next_action()).collect();
+        let to = |action: &Action| match *action {
+            Action::Send(to, Notice::Died { task: 1, life: 11, confirm: true }) => Some(to),
+            _ => None,
+        };
+        actions.iter().filter_map(to).collect::<Vec<Task>>()
+    };
+    ring.ended(Duration::ZERO);
+    assert_eq!(sent(&mut ring), [2]);
+    ring.replaced(1, 14, Duration::ZERO);
+    let due = ring.due().expect("a notice that was not confirmed");
+    ring.serve(due);
+    assert_eq!(sent(&mut ring), [3]);
+    ring.note(3, Notice::Confirmed { task: 1, life: 11 }, due);
+    assert_eq!(ring.due(), None);
+    // What task 3 has confirmed it may not have passed on.
+    ring.note(2, Notice::Died { task: 3, life: 13, confirm: false }, due);
+    assert_eq!(sent(&mut ring), [2]);
+}
