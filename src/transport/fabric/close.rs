@@ -6,8 +6,11 @@ use super::own::Wants;
 use crate::transport::Task;
 use std::time::{Duration, Instant};
 
-/// How long the end waits for the peers, at most.
-const LINGER: Duration = Duration::from_secs(1);
+/// How long the end waits for the peers, at most: one that is alive takes messages as soon as it gets a processor.
+const LINGER: Duration = Duration::from_secs(5);
+
+/// How long it waits for a task of this host with which it has had no contact, and whose process runs: that may have ended LAPI.
+const LINGER_FOR_WATCHER: Duration = Duration::from_secs(1);
 
 /// How long it waits for one that has ended LAPI itself: it may be waiting for this task.
 const LINGER_FOR_CLOSED: Duration = Duration::from_millis(50);
@@ -63,7 +66,12 @@ impl FabricTransport {
     fn may_forget(&self, task: Task, passed: Duration) -> bool {
         self.peer(task).is_none_or(|peer| match peer.standing {
             // One that this task has only watched, or that only watches it, may have ended before.
-            Standing::Up => peer.knows_departure || !peer.has_met() && passed > LINGER_FOR_CLOSED,
+            Standing::Up => {
+                peer.knows_departure
+                    || !peer.has_met()
+                        && passed > LINGER_FOR_CLOSED
+                        && (passed > LINGER_FOR_WATCHER || !self.sees_running(task))
+            }
             Standing::Closed => peer.knows_departure || passed > LINGER_FOR_CLOSED,
             Standing::Dead(_) | Standing::Parted | Standing::Rejoining => true,
         })

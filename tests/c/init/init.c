@@ -118,6 +118,17 @@ static void parallel(void) {
     for (i = 0; i < 4; i++) OK(LAPI_Term(h[i]));
 }
 
+static void show_files(void) {
+    char name[40], file[200];
+    int fd;
+    for (fd = 0; fd < 100; fd++) {
+        ssize_t len;
+        snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+        len = readlink(name, file, sizeof file - 1);
+        if (len > 0) fprintf(stderr, "descriptor %d: %.*s\n", fd, (int)len, file);
+    }
+}
+
 static void again(int times) {
     int i, files = count_in("/proc/self/fd", NULL), threads = count_in("/proc/self/task", NULL);
     int shared = count_in("/proc/self/maps", "rw-s");
@@ -129,6 +140,7 @@ static void again(int times) {
         OK(LAPI_Term(h));
         /* Nothing of it is left. */
         if (!threads_become(threads)) T_FAIL("a thread of LAPI is still there after LAPI_Term");
+        if (count_in("/proc/self/fd", NULL) != files) show_files();
         CHECK_EQ(count_in("/proc/self/fd", NULL), files);
         CHECK_EQ(count_in("/proc/self/maps", "rw-s"), shared);
     }

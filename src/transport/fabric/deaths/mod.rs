@@ -441,6 +441,12 @@ impl FabricTransport {
         watch.watchers.iter().copied().chain(watch.ring.watcher()).chain(watch.ring.watched()).collect()
     }
 
+    /// Whether the peer's process can be seen by this task, and runs.
+    pub(super) fn sees_running(&self, task: Task) -> bool {
+        let Some(watch) = &self.watch else { return false };
+        watch.ring.is_in_own_group(task) && Handle::open(watch.processes[task as usize]).is_some()
+    }
+
     /// Another task has found that `peer` has died: it is dead here, too. Has no effect on a peer that has left, or that is awaited:
     /// it was another process that has died.
     pub fn note_death(&mut self, peer: Task) {

@@ -133,6 +133,11 @@ impl Ring {
         group[..at].iter().rev().chain(group[at..].iter().rev()).copied().find(|&task| self.lives(task))
     }
 
+    /// Whether this task sees the other one's process.
+    pub(in crate::transport::fabric) fn is_in_own_group(&self, task: Task) -> bool {
+        self.group_of[task as usize] == self.group_of[self.me as usize]
+    }
+
     pub(in crate::transport::fabric) fn life(&self, task: Task) -> u32 {
         self.known[task as usize].life
     }
