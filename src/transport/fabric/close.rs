@@ -1,13 +1,14 @@
 //! The end of LAPI for this task: what was sent arrives, and the peers that know this task are informed.
 
-use super::FabricTransport;
 use super::contact::{Peer, Standing};
+use super::disconnect::LostSockets;
 use super::own::Wants;
+use super::{FabricTransport, PUBLISHED_BEFORE};
 use crate::transport::Task;
 use std::time::{Duration, Instant};
 
 /// How long the end waits for the peers, at most: one that is alive takes messages as soon as it gets a processor.
-const LINGER: Duration = Duration::from_secs(5);
+const LINGER: Duration = Duration::from_secs(2);
 
 /// How long it waits for a task of this host with which it has had no contact, and whose process runs: that may have ended LAPI.
 const LINGER_FOR_WATCHER: Duration = Duration::from_secs(1);
@@ -23,7 +24,11 @@ impl FabricTransport {
             return;
         }
         let start = Instant::now();
-        self.linger(|end| (end.sends.under_way() == 0 && !end.has_pending()) || start.elapsed() > LINGER);
+        self.linger(|end| {
+            let passed = start.elapsed();
+            let said = !end.has_pending() || passed > LINGER_FOR_WATCHER;
+            passed > LINGER || end.sends.under_way() == 0 && said
+        });
         let known =
             |peer: &Option<Box<Peer>>| peer.as_ref().is_some_and(|peer| peer.is_up() && peer.has_met());
         let mut peers: Vec<Task> =
@@ -39,8 +44,12 @@ impl FabricTransport {
         }
         self.linger(|end| {
             let passed = start.elapsed();
-            passed > LINGER || peers.iter().all(|&task| end.may_forget(task, passed)) && !end.has_pending()
+            let may_forget = |&task: &Task| end.may_forget(task, passed);
+            passed > LINGER || peers.iter().all(may_forget) && end.pending.borrow().iter().all(may_forget)
         });
+        if self.device.info().provider().starts_with("tcp") {
+            self.lost_sockets = LostSockets::of(self.published.get(PUBLISHED_BEFORE..).unwrap_or_default());
+        }
         self.device.close_endpoint();
         self.accesses.withdraw_all(&mut self.device);
         self.completed.clear();

@@ -6,7 +6,7 @@
 
 use rustix::net::{Shutdown, SocketAddrAny, connect_unspec, getpeername, getsockname, shutdown};
 use std::net::SocketAddr;
-use std::os::fd::{BorrowedFd, RawFd};
+use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 /// An address as the kernel has it in memory: a `sockaddr_in` or `sockaddr_in6`.
 fn address_of(bytes: &[u8]) -> Option<SocketAddr> {
@@ -29,11 +29,8 @@ fn address_of(bytes: &[u8]) -> Option<SocketAddr> {
 /// peer has made has another port there: those of all endpoints on the peer's host are disconnected.
 pub(super) fn disconnect(own: &[u8], peer: &[u8]) -> usize {
     let (Some(own), Some(peer)) = (address_of(own), address_of(peer)) else { return 0 };
-    let Ok(folder) = std::fs::read_dir("/proc/self/fd") else { return 0 };
-    let numbers: Vec<RawFd> =
-        folder.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
     let mut count = 0;
-    for number in numbers {
+    for number in descriptors() {
         // SAFETY: only used for calls that fail for what is not a socket, or not open any more. A socket with these addresses is
         // the provider's, which does not close it during this call.
         let socket = unsafe { BorrowedFd::borrow_raw(number) };
@@ -51,6 +48,39 @@ pub(super) fn disconnect(own: &[u8], peer: &[u8]) -> usize {
     count
 }
 
+/// The sockets that libfabric 1.17 loses when an endpoint is closed while peers connect to it: it has accepted them, and never closes
+/// them. To be dropped after the endpoint's fabric, which may still have others.
+#[derive(Debug, Default)]
+pub(super) struct LostSockets(Option<SocketAddr>);
+
+impl LostSockets {
+    /// Those of the endpoint with this address, which is being closed.
+    pub(super) fn of(own: &[u8]) -> Self {
+        Self(address_of(own))
+    }
+}
+
+impl Drop for LostSockets {
+    fn drop(&mut self) {
+        let Some(own) = self.0 else { return };
+        for number in descriptors() {
+            // SAFETY: only used for calls that fail for what is not a socket, or not open any more.
+            let socket = unsafe { BorrowedFd::borrow_raw(number) };
+            let here = getsockname(socket).ok().and_then(ip);
+            if here == Some(own) && getpeername(socket).is_ok() {
+                // SAFETY: a connected socket with the address of a listener that libfabric has closed was accepted by libfabric, which
+                // has closed all that it knows of.
+                drop(unsafe { OwnedFd::from_raw_fd(number) });
+            }
+        }
+    }
+}
+
+fn descriptors() -> Vec<RawFd> {
+    let Ok(folder) = std::fs::read_dir("/proc/self/fd") else { return Vec::new() };
+    folder.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
+}
+
 fn ip(address: SocketAddrAny) -> Option<SocketAddr> {
     address.try_into().ok()
 }
@@ -65,6 +95,25 @@ mod tests {
         let SocketAddr::V4(address) = address else { panic!("no address of IPv4") };
         let family = (libc::AF_INET as u16).to_ne_bytes();
         [&family[..], &address.port().to_be_bytes(), &address.ip().octets(), &[0; 8]].concat()
+    }
+
+    #[test]
+    fn sockets_that_were_accepted_for_a_closed_listener_are_closed() {
+        let (own, other) = (TcpListener::bind("127.0.0.1:0"), TcpListener::bind("127.0.0.1:0"));
+        let (own, other) = (own.expect("a socket"), other.expect("a socket"));
+        let accept = |listener: &TcpListener| {
+            let from = TcpStream::connect(listener.local_addr().expect("an address")).expect("a connection");
+            (from, listener.accept().expect("a connection").0)
+        };
+        let ((mut lost, accepted), (mut kept, mut at_other)) = (accept(&own), accept(&other));
+        let lost_sockets = LostSockets::of(&bytes(own.local_addr().expect("an address")));
+        std::mem::forget(accepted);
+        drop(own);
+        drop(lost_sockets);
+        lost.set_read_timeout(Some(std::time::Duration::from_secs(10))).expect("a deadline");
+        assert_eq!(lost.read(&mut [0]).expect("the other end is closed"), 0);
+        at_other.write_all(b"x").expect("another connection");
+        kept.read_exact(&mut [0]).expect("another connection");
     }
 
     #[test]

@@ -32,6 +32,7 @@ use crate::transport::HEAD_MAX;
 use crate::wire::network::FRAME;
 use contact::Peer;
 use deaths::Watch;
+use disconnect::LostSockets;
 use ofi::{Device, Errno, Info, Slot};
 use receive::{Arrived, BUFFERS, Buffers};
 use remote::{Accesses, CHUNKS};
@@ -186,6 +187,7 @@ const PUBLISHED_BEFORE: usize = 20;
 pub struct FabricTransport {
     /// Closed before the memory that it uses: fields are dropped in order.
     device: Device,
+    lost_sockets: LostSockets,
     sends: Sends,
     buffers: Buffers,
     me: Task,
@@ -283,6 +285,7 @@ impl FabricTransport {
         Ok(Self {
             inject: INJECT.min(device.info().inject_size()),
             lends: device.info().gathers() && !device.info().registers(),
+            lost_sockets: LostSockets::default(),
             device,
             sends,
             buffers,
