@@ -487,3 +487,25 @@ fn no_memory_is_touched_after_the_end_of_a_peer() {
         }
     }
 }
+
+/// The target has read the parts of several messages, asks for the rest of each, and dies: each send operation is reported
+/// once, also when an earlier one has found out that the target has left.
+#[test]
+fn what_a_dead_target_has_asked_for_in_packets_is_reported() {
+    let mut rng = Rng::new(13);
+    let (tasks, handle) = two(MemOptions { capacity: 64, ..job::KEYED });
+    let lens: Vec<_> = (0..10).flat_map(|_| [2 * MAX_BODY, 90]).collect();
+    let mut trial = Trial::new(1, &lens, &lens, &mut rng);
+    trial.start(&tasks[0], [(); 3].map(|()| counter()), Hint::None);
+    (0..200).for_each(|_| _ = tasks[1].step());
+    handle.kill(1);
+    (0..20).for_each(|_| _ = tasks[0].step());
+    purge(&tasks[0], 1);
+    (0..20).for_each(|_| _ = tasks[0].step());
+    let mut reported = locked(&tasks[0].reported).clone();
+    reported.sort_unstable();
+    let gone = LAPI_ERR_NO_CONNECTIVITY as u32;
+    assert_eq!(reported, [(1, gone), (2, gone), (3, gone)]);
+    assert_eq!(handle.registrations(), 0);
+    job::close(tasks);
+}

@@ -70,9 +70,12 @@ fn across(core: &mut Core, peer: Task, len: usize, piece: u32, hint: Hint) -> Wa
     }
 }
 
-/// A send operation that went as a stream is done: what it has taken.
+/// A send operation that went as a stream is done: what it has taken. To a peer that is reached by keys the stream may be a
+/// small part of the message, and nothing is chosen by the tuner.
 pub fn note_stream(core: &mut Core, done: &SendDone) {
-    core.tuner.note_stream(done.bytes, done.piece, done.sent_at, ticks());
+    if core.reach(done.peer) == Reach::Open {
+        core.tuner.note_stream(done.bytes, done.piece, done.sent_at, ticks());
+    }
 }
 
 /// Wakes peers that this task waits for and that do not look for packets. Goes through those peers at most once a millisecond,

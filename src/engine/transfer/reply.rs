@@ -1,6 +1,6 @@
 //! Replies: what a target does for the gets of others, and what follows here when the reply to an own operation arrives.
 
-use crate::abi::compl_hndlr_p;
+use crate::abi::{LAPI_ERR_NO_CONNECTIVITY, compl_hndlr_p};
 use crate::base::bytes::Piece;
 use crate::engine::context::Held;
 use crate::engine::context::completion_queue::Completion;
@@ -144,8 +144,11 @@ pub fn take_pulled(held: &mut Held<'_>, src: Task, cookie: u64, refused: u64) {
         let how = Streaming { copied: false, atom };
         send::stream(held, src, None, Continuation::Message(id), &data, how, done)
     };
-    if sent == Sent::NoMemory {
-        send::out_of_memory(src);
+    match sent {
+        Sent::NoMemory => send::out_of_memory(src),
+        // The target has left after it asked. Its end does not report an operation that it has answered.
+        Sent::Gone => held.core().finished.push(SendDone { error: LAPI_ERR_NO_CONNECTIVITY, ..done }),
+        Sent::Free | Sent::Queued => {}
     }
 }
 
