@@ -7,6 +7,7 @@ use crate::job::board::Board;
 use crate::job::ended;
 use crate::wire::board::Word;
 use crate::wire::frame::Task;
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// The pause after a look at values that are not there yet, at first and at most.
@@ -20,13 +21,15 @@ pub(super) struct Poe {
     turn: Turn,
     /// This task's values: each with its key, and the lengths of both before them.
     own: Vec<u8>,
+    /// What the others had published when the last fence was complete.
+    seen: BTreeMap<Task, Vec<u8>>,
     /// How many fences this task has entered. Each adds a value, so that what was written before stays as it is.
     fences: u32,
 }
 
 impl Poe {
     pub(super) fn new(board: Board, me: Task, tasks: u32, turn: Turn) -> Self {
-        Self { board, me, tasks, turn, own: Vec::new(), fences: 0 }
+        Self { board, me, tasks, turn, own: Vec::new(), seen: BTreeMap::new(), fences: 0 }
     }
 
     fn values(&self, task: Task) -> Option<Vec<u8>> {
@@ -51,13 +54,16 @@ impl Exchange for Poe {
         self.fences += 1;
         let mark = format!("fence {}", self.fences);
         self.publish(&mark, b"")?;
-        let has_come = |values: Vec<u8>| find(&values, mark.as_bytes()).is_some();
+        let has_come = |values: &Vec<u8>| find(values, mark.as_bytes()).is_some();
         if !self.board.publish(self.me, self.turn.instance, self.turn.opening, &self.own) {
             return Err(failed(format!("poe: no room for {} bytes in LAPI_JOB_FD's file", self.own.len())));
         }
         let (mut missing, mut pause) = (0, PAUSE.0);
         loop {
-            while missing < self.tasks && self.values(missing).is_some_and(has_come) {
+            while missing < self.tasks
+                && let Some(values) = self.values(missing).filter(|values| has_come(values))
+            {
+                self.seen.insert(missing, values);
                 missing += 1;
             }
             if missing == self.tasks {
@@ -66,7 +72,8 @@ impl Exchange for Poe {
             if let Some(end) = ended::of(missing).filter(|end| end.was_never_ready()) {
                 return Err(late(format!("task {missing} {end}")));
             }
-            if self.board.read(Word::Ended, missing) == Some(1) && !self.values(missing).is_some_and(has_come)
+            if self.board.read(Word::Ended, missing) == Some(1)
+                && !self.values(missing).is_some_and(|values| has_come(&values))
             {
                 return Err(late(format!("task {missing} has ended before or in LAPI_Init")));
             }
@@ -79,7 +86,8 @@ impl Exchange for Poe {
     }
 
     fn lookup(&mut self, task: Task, key: &str) -> Result<Vec<u8>> {
-        let values = self.values(task);
+        // A task that has ended this opening may have published for the next one.
+        let values = self.values(task).or_else(|| self.seen.get(&task).cloned());
         let found = values.as_deref().and_then(|values| find(values, key.as_bytes()));
         found.map(<[u8]>::to_vec).ok_or_else(|| unpublished("poe", task, key))
     }
