@@ -274,10 +274,11 @@ fn the_end_of_a_context_withdraws_everything() {
 #[test]
 fn memory_is_unmapped_and_mapped_again() {
     const LEN: usize = 2 * 4096;
+    // In one step, so that no other thread's mapping takes the place in between.
     let map = |at: *mut c_void| {
-        let fixed = if at.is_null() { 0 } else { libc::MAP_FIXED_NOREPLACE };
+        let fixed = if at.is_null() { 0 } else { libc::MAP_FIXED };
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | fixed;
-        // SAFETY: a new mapping, which replaces none.
+        // SAFETY: a new mapping, which replaces none but that of the round before, which no operation uses any more.
         let start = unsafe { libc::mmap(at, 2 * LEN, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
         assert_ne!(start, libc::MAP_FAILED);
         start
@@ -304,9 +305,9 @@ fn memory_is_unmapped_and_mapped_again() {
         }
         assert!(to == from, "the get of round {round}");
         assert_eq!(handle.registrations(), 0, "round {round}: the memory is the program's again");
-        // SAFETY: no operation uses it any more.
-        assert_eq!(unsafe { libc::munmap(start, 2 * LEN) }, 0);
     }
+    // SAFETY: no operation uses it any more.
+    assert_eq!(unsafe { libc::munmap(start, 2 * LEN) }, 0);
     let refused = tasks.iter().map(|task| enter(task).core().stats.peers.refused).sum::<u64>();
     assert_eq!(refused, 0, "every transfer went by key");
     job::close(tasks);
