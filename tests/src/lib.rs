@@ -15,19 +15,23 @@
 mod compile;
 mod hosts;
 mod installed;
+mod job;
 mod marked;
 mod processes;
-mod run;
+mod running;
+mod slurm;
 mod soak;
 mod stage;
 mod transport;
 
 pub use compile::{compile, compile_plain, compile_with};
-pub use hosts::{Cluster, Hosts, Launcher, Layout, Node};
+pub use hosts::{Hosts, Launcher, Layout};
 pub use installed::{is_installed, skipped};
+pub use job::Job;
 pub use marked::Marked;
-pub use processes::{alive, descendants, named, parent};
-pub use run::{Job, Outcome, Running, eventually};
+pub use processes::{alive, descendants, eventually, named, parent};
+pub use running::{Outcome, Running};
+pub use slurm::{Cluster, Node};
 pub use soak::Soak;
 pub use stage::{build_dir, stage, workspace};
 pub use transport::{Transport, has_fabric, hosts, is_on_network, on_hosts, on_network, sharing};

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::processes::named;
-use crate::run::{Job, Outcome, Running, eventually};
+use crate::job::Job;
+use crate::processes::{eventually, named};
+use crate::running::{Outcome, Running};
 
 /// A job that is identified by a variable in its environment: its processes may change their parent, their
 /// group and their session.

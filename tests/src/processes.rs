@@ -1,9 +1,11 @@
-//! Reads `/proc` for other processes.
+//! Other processes: reads `/proc`, and waits.
 
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// Whether the process exists and is not merely waiting to be reaped.
 pub fn alive(pid: i32) -> bool {
@@ -109,4 +111,16 @@ fn stat(pid: i32) -> Option<(char, i32)> {
     let mut fields = text[text.rfind(')')? + 1..].split_whitespace();
     let state = fields.next()?.chars().next()?;
     Some((state, fields.next()?.parse().ok()?))
+}
+
+/// Waits until `fact` holds, for at most 20 seconds; returns whether it does.
+pub fn eventually(fact: impl Fn() -> bool) -> bool {
+    let last = Instant::now() + Duration::from_secs(20);
+    while !fact() {
+        if Instant::now() > last {
+            return false;
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    true
 }

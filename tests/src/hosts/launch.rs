@@ -5,9 +5,9 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::{Cluster, Hosts, Node};
-use crate::installed::skipped;
-use crate::run::Job;
+use super::Hosts;
+use crate::installed::{is_installed, skipped};
+use crate::job::Job;
 
 /// Which launcher starts a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ impl Launcher {
             Self::Hydra => &["mpiexec.hydra"],
             Self::OpenMpi => &["mpirun.openmpi", "mpirun"],
         };
-        names.iter().copied().find(|name| crate::is_installed(name))
+        names.iter().copied().find(|name| is_installed(name))
     }
 
     /// As poe's flag -launcher has it.
@@ -115,19 +115,6 @@ impl Hosts {
         let path = self.folder().join(format!("hosts{}", NEXT.fetch_add(1, Ordering::Relaxed)));
         fs::write(&path, text).expect("a file can be written");
         path
-    }
-
-    /// A Slurm cluster of these hosts; the reason where it cannot be started.
-    ///
-    /// # Errors
-    /// A sentence for the user.
-    pub fn slurm(&self) -> Result<Cluster<'_>, String> {
-        let nodes = (0..self.count()).map(|host| Node {
-            name: self.name(host),
-            address: self.address(host, 0),
-            hosts: Some((self, host)),
-        });
-        Cluster::start(nodes.collect())
     }
 
     /// How many of `tasks` tasks each host has: consecutive ones.

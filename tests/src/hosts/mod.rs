@@ -8,7 +8,6 @@
 //! Root makes the namespaces directly; other users make them inside of a user namespace, where the system allows it.
 
 mod launch;
-mod slurm;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -22,9 +21,9 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getuid};
 
 pub use launch::Launcher;
-pub use slurm::{Cluster, Node};
 
-use crate::run::{Job, eventually};
+use crate::job::Job;
+use crate::processes::{alive, all, eventually};
 
 /// What hosts to make.
 #[derive(Clone, Copy, Debug)]
@@ -160,12 +159,12 @@ impl Hosts {
             let network = fs::read_link(format!("/proc/{pid}/ns/net"));
             network.is_ok_and(|network| self.holders().any(|holder| holder.network == network))
         };
-        crate::processes::all().into_iter().filter(|pid| !holders.contains(pid)).filter(inside).collect()
+        all().into_iter().filter(|pid| !holders.contains(pid)).filter(inside).collect()
     }
 
     /// Whether no process is left on the hosts, or will be soon.
     pub fn are_empty(&self) -> bool {
-        eventually(|| self.processes().iter().all(|pid| !crate::processes::alive(*pid)))
+        eventually(|| self.processes().iter().all(|pid| !alive(*pid)))
     }
 
     fn name_of(host: usize) -> String {

@@ -19,7 +19,7 @@ use nix::unistd::Pid;
 
 use crate::compile::compile;
 use crate::processes::standing;
-use crate::run::time_factor;
+use crate::running::time_factor;
 use crate::stage::build_dir;
 use places::Places;
 

@@ -10,8 +10,9 @@ mod tokens;
 
 use source::{PathUsed, Source, sources};
 
-/// All crates of the product that have modules.
-const CRATES: &[&str] = &["src", "capi/src", "fortran/src", "prof/src", "tools/src", "libfabric-sys/src"];
+/// All crates that have modules.
+const CRATES: &[&str] =
+    &["src", "capi/src", "fortran/src", "prof/src", "tools/src", "libfabric-sys/src", "tests/src"];
 
 /// The floors of the core, from the ground up. A module uses its own floor and those below.
 const FLOORS: &[&[&str]] =

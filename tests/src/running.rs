@@ -1,47 +1,23 @@
-//! Runs a program as a job under `poe`, or directly, and never longer than its deadline.
+//! Runs a job, and never longer than its deadline.
 
-use std::ffi::{OsStr, OsString};
 use std::io::{Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{SigHandler, Signal, kill, killpg, signal};
+use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 
 use crate::hosts::Hosts;
+use crate::job::Job;
 use crate::processes::{alive, descendants, standing};
-use crate::stage::{stage, workspace};
 use crate::transport::{self, Transport};
-
-/// A job to be run. Made by [`Job::new`] or [`Job::direct`], changed by the other methods, ended by [`Job::run`].
-#[derive(Clone, Debug)]
-pub struct Job {
-    under: Option<PathBuf>,
-    launcher: Option<PathBuf>,
-    program: Option<PathBuf>,
-    args: Vec<OsString>,
-    poe_args: Vec<OsString>,
-    /// The number of tasks that the test has given; 1 unless it has.
-    procs: usize,
-    env: Vec<(OsString, Option<OsString>)>,
-    stdin: Vec<u8>,
-    dir: PathBuf,
-    deadline: Duration,
-}
 
 /// The factor by which deadlines are extended: an instrumented library is slower.
 pub(crate) fn time_factor() -> u32 {
     std::env::var("TEST_PATIENCE").ok().and_then(|times| times.parse().ok()).unwrap_or(1)
-}
-
-/// The variables that every job gets: `TEST_JOB_ENV`, words `NAME=VALUE` split at blanks.
-fn common() -> Vec<String> {
-    let words = std::env::var("TEST_JOB_ENV").unwrap_or_default();
-    words.split_whitespace().map(str::to_owned).collect()
 }
 
 /// The result of a job.
@@ -75,97 +51,6 @@ pub struct Running {
 }
 
 impl Job {
-    /// A job of one task under the staged `poe`.
-    pub fn new(program: impl AsRef<Path>) -> Self {
-        Self { launcher: Some(stage().join("bin/poe")), ..Self::direct(program) }
-    }
-
-    /// A program that is started without any launcher.
-    pub fn direct(program: impl AsRef<Path>) -> Self {
-        Self {
-            under: None,
-            launcher: None,
-            program: Some(program.as_ref().to_owned()),
-            args: Vec::new(),
-            poe_args: Vec::new(),
-            procs: 1,
-            env: Vec::new(),
-            stdin: Vec::new(),
-            dir: workspace().to_owned(),
-            deadline: Duration::from_secs(60),
-        }
-    }
-
-    /// `poe` itself, with only the arguments that the test gives.
-    pub fn poe() -> Self {
-        Self { program: None, ..Self::new("") }
-    }
-
-    /// The number of tasks (`-procs`).
-    pub fn procs(mut self, n: usize) -> Self {
-        self.procs = n;
-        self.poe_arg("-procs").poe_arg(n.to_string())
-    }
-
-    /// Sets a variable for the launcher and the tasks.
-    pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
-        self.env.push((name.as_ref().to_owned(), Some(value.as_ref().to_owned())));
-        self
-    }
-
-    /// Removes a variable.
-    pub fn env_remove(mut self, name: impl AsRef<OsStr>) -> Self {
-        self.env.push((name.as_ref().to_owned(), None));
-        self
-    }
-
-    /// Removes the variables that launchers have set for the tests themselves.
-    pub fn without_launchers(self) -> Self {
-        std::env::vars_os()
-            .map(|(name, _)| name)
-            .filter(|name| {
-                let name = name.to_string_lossy();
-                ["PMI", "OMPI_", "MPI_", "SLURM_", "HYDRA_"].iter().any(|prefix| name.starts_with(prefix))
-            })
-            .fold(self, Self::env_remove)
-    }
-
-    /// A program that starts the whole job as its arguments say.
-    pub fn under(mut self, program: impl AsRef<Path>) -> Self {
-        self.under = Some(program.as_ref().to_owned());
-        self
-    }
-
-    /// One more argument of the program.
-    pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
-        self.args.push(arg.as_ref().to_owned());
-        self
-    }
-
-    /// One more argument of `poe`, before the program's name.
-    pub fn poe_arg(mut self, arg: impl AsRef<OsStr>) -> Self {
-        self.poe_args.push(arg.as_ref().to_owned());
-        self
-    }
-
-    /// The standard input; empty unless given.
-    pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
-        self.stdin = bytes.into();
-        self
-    }
-
-    /// The folder in which the job runs; the top of the source tree unless given.
-    pub fn dir(mut self, dir: impl AsRef<Path>) -> Self {
-        self.dir = dir.as_ref().to_owned();
-        self
-    }
-
-    /// How many seconds the job may take; 60 unless given. `TEST_PATIENCE` in the environment multiplies them.
-    pub fn deadline(mut self, seconds: u64) -> Self {
-        self.deadline = Duration::from_secs(seconds);
-        self
-    }
-
     /// Runs the job to its end, or to its deadline.
     pub fn run(&self) -> Outcome {
         self.start().wait()
@@ -216,53 +101,6 @@ impl Job {
             over: false,
             _hosts: hosts,
         }
-    }
-
-    fn command(&self) -> Command {
-        let words: Vec<&OsStr> = self
-            .under
-            .iter()
-            .chain(&self.launcher)
-            .map(|path| path.as_os_str())
-            .chain(self.poe_args.iter().map(OsString::as_os_str))
-            .chain(self.program.iter().map(|path| path.as_os_str()))
-            .chain(self.args.iter().map(OsString::as_os_str))
-            .collect();
-        let mut command = Command::new(words[0]);
-        command.args(&words[1..]).current_dir(&self.dir);
-        // Variables of the caller's shell for jobs and languages must not change the tests.
-        for (name, _) in std::env::vars_os() {
-            let text = name.to_string_lossy();
-            let language = text.starts_with("LC_") || ["LANG", "LANGUAGE", "NLSPATH"].contains(&&*text);
-            if text.starts_with("MP_") || text.starts_with("LAPI_") || language {
-                command.env_remove(&name);
-            }
-        }
-        // `make test-crowded` gives every job some variables; those of the test itself come after them.
-        for (name, value) in common().iter().filter_map(|word| word.split_once('=')) {
-            command.env(name, value);
-        }
-        if self.launcher.is_some() {
-            command.envs(transport::variables());
-        }
-        for (name, value) in &self.env {
-            match value {
-                Some(value) => command.env(name, value),
-                None => command.env_remove(name),
-            };
-        }
-        // A shell starts its background jobs with the keys of the terminal ignored, nohup ignores the hang-up; poe
-        // would continue to ignore them.
-        // SAFETY: the closure makes system calls only, and restores the defaults of every program.
-        unsafe {
-            command.pre_exec(|| {
-                for ignored in [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT] {
-                    signal(ignored, SigHandler::SigDfl)?;
-                }
-                Ok(())
-            });
-        }
-        command
     }
 }
 
@@ -394,18 +232,6 @@ impl std::fmt::Display for Outcome {
         writeln!(f, "status {status:?}, signal {signal:?}, timed out: {timed_out}")?;
         write!(f, "=== standard output\n{stdout}\n=== standard error\n{stderr}\n{standing}")
     }
-}
-
-/// Waits until `fact` holds, for at most 20 seconds; returns whether it does.
-pub fn eventually(fact: impl Fn() -> bool) -> bool {
-    let last = Instant::now() + Duration::from_secs(20);
-    while !fact() {
-        if Instant::now() > last {
-            return false;
-        }
-        thread::sleep(Duration::from_millis(5));
-    }
-    true
 }
 
 /// An output of the job, read by a thread as it arrives.

@@ -10,9 +10,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use nix::sys::signal::Signal;
 use nix::unistd::getuid;
 
-use super::Hosts;
+use crate::hosts::Hosts;
+use crate::installed::is_installed;
+use crate::job::Job;
 use crate::marked::Marked;
-use crate::run::{Job, eventually};
+use crate::processes::eventually;
 
 /// The daemons, in the order in which they were started. All their files are in the folder.
 #[derive(Debug)]
@@ -42,6 +44,21 @@ impl Node<'_> {
     }
 }
 
+impl Hosts {
+    /// A Slurm cluster of these hosts; the reason where it cannot be started.
+    ///
+    /// # Errors
+    /// A sentence for the user.
+    pub fn slurm(&self) -> Result<Cluster<'_>, String> {
+        let nodes = (0..self.count()).map(|host| Node {
+            name: self.name(host),
+            address: self.address(host, 0),
+            hosts: Some((self, host)),
+        });
+        Cluster::start(nodes.collect())
+    }
+}
+
 impl<'a> Cluster<'a> {
     /// Starts a cluster whose controller runs on the first node; the reason where that fails.
     ///
@@ -49,7 +66,7 @@ impl<'a> Cluster<'a> {
     /// A sentence for the user.
     pub fn start(nodes: Vec<Node<'a>>) -> Result<Self, String> {
         for command in ["munged", "slurmctld", "slurmd", "srun", "sbatch", "sinfo"] {
-            if !crate::is_installed(command) {
+            if !is_installed(command) {
                 return Err(format!("{command} is not installed, or not on the PATH"));
             }
         }
