@@ -11,9 +11,10 @@ need() { # need PACKAGE COMMAND...: the package is missing when the command fail
 libclang() { # the library that bindgen opens
     compgen -G "/usr/lib/llvm-*/lib/libclang.so*"
 }
-compiles() { # compiles COMPILER HEADER
+compiles() { # compiles COMPILER HEADER [LANGUAGE]
+    # A file, not `-`: without one Open MPI's wrapper looks in no folder of its own.
     # shellcheck disable=SC2086 # a compiler and its options
-    echo "#include <$2>" | $1 -E -
+    echo "#include <$2>" | $1 -E -x "${3:-c}" /dev/stdin
 }
 
 for purpose in "$@"; do
@@ -50,7 +51,11 @@ for purpose in "$@"; do
         # Without these tests/tests/launchers and hosts skip what they have of them, and say so. Open MPI, and a cluster that the
         # tests start and remove.
         need openmpi-bin command -v mpirun.openmpi
-        need libpmix2 test -e /usr/lib/x86_64-linux-gnu/libpmix.so.2
+        # Programs that use LAPI and MPI.
+        need libmpich-dev compiles mpicc.mpich mpi.h
+        need libopenmpi-dev compiles mpicc.openmpi mpi.h
+        # Slurm opens the library by the name that only the package for developers has.
+        need libpmix-dev test -e /usr/lib/x86_64-linux-gnu/libpmix.so
         need slurm-wlm-basic-plugins test -e /usr/lib/x86_64-linux-gnu/slurm-wlm/mpi_pmi2.so
         need slurmctld test -x /usr/sbin/slurmctld
         need slurmd test -x /usr/sbin/slurmd
@@ -66,15 +71,19 @@ for purpose in "$@"; do
         fi
         ;;
     bench)
-        # The peer with which the library is compared.
+        # The peers with which the library is compared.
         need libucx-dev compiles gcc ucp/api/ucp.h
+        need mpich command -v mpiexec.hydra
+        need libmpich-dev compiles mpicc.mpich mpi.h
+        need openmpi-bin command -v mpirun.openmpi
+        need libopenmpi-dev compiles mpicc.openmpi mpi.h
         ;;
     bench-net)
         # libfabric's headers and its fi_pingpong, and the two MPIs with which the library is compared.
         need libfabric-dev compiles gcc rdma/fabric.h
         need libfabric-bin command -v fi_pingpong
-        need libmpich-dev command -v mpicc.mpich
-        need libopenmpi-dev command -v mpicc.openmpi
+        need libmpich-dev compiles mpicc.mpich mpi.h
+        need libopenmpi-dev compiles mpicc.openmpi mpi.h
         need openmpi-bin command -v mpirun.openmpi
         ;;
     instructions)
@@ -82,7 +91,7 @@ for purpose in "$@"; do
         ;;
     interop)
         need gcc-multilib compiles "gcc -m32" stdio.h
-        need g++-multilib compiles "g++ -m32 -x c++" type_traits
+        need g++-multilib compiles "g++ -m32" type_traits c++
         if [ ! -d "$(rustc --print sysroot)/lib/rustlib/i686-unknown-linux-gnu" ]; then
             echo "== Rust for programs of 32 bits is missing: adding it"
             rustup target add i686-unknown-linux-gnu

@@ -11,7 +11,7 @@ use nix::sys::signal::Signal;
 use nix::unistd::getuid;
 
 use crate::hosts::Hosts;
-use crate::installed::is_installed;
+use crate::installed::{is_installed, is_library};
 use crate::job::Job;
 use crate::marked::Marked;
 use crate::processes::eventually;
@@ -111,6 +111,14 @@ impl<'a> Cluster<'a> {
             return Err(cluster.why("a node does not come up"));
         }
         Ok(cluster)
+    }
+
+    /// Whether srun can pass tasks their numbers in this way.
+    pub fn knows(&self, way: &str) -> bool {
+        let ways = self.client("srun").arg("--mpi=list").run();
+        let is_listed = (ways.stdout + &ways.stderr).split_whitespace().any(|word| word == way);
+        // It lists its module for PMIx also where that cannot open the library.
+        is_listed && (way != "pmix" || is_library(c"libpmix.so"))
     }
 
     /// One of Slurm's commands, on the first node.

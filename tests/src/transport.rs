@@ -1,6 +1,6 @@
 //! The transport of the jobs under `poe`: shared memory, or what `TEST_TRANSPORT` in the environment names.
 
-use crate::installed::skipped;
+use crate::installed::{is_library, skipped};
 
 /// What carries packets between the tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,11 +54,7 @@ pub fn on_hosts(what: &str, why: &str) -> bool {
 
 /// Whether libfabric is installed.
 pub fn has_fabric() -> bool {
-    // SAFETY: it is loaded and unloaded; its constructors need nothing of this process.
-    unsafe {
-        let library = libc::dlopen(c"libfabric.so.1".as_ptr(), libc::RTLD_LAZY | libc::RTLD_LOCAL);
-        !library.is_null() && libc::dlclose(library) == 0
-    }
+    is_library(c"libfabric.so.1")
 }
 
 /// The variables that jobs under `poe` get for it, before those of the test.

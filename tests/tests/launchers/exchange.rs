@@ -229,7 +229,7 @@ fn under_slurm() {
     assert_eq!(names, [".lapi-secret"], "the tasks have made the user's secret");
 
     for way in ["pmi2", "pmix"] {
-        if !slurm::knows(&cluster, way) {
+        if !cluster.knows(way) {
             skipped(&format!("the exchange under srun --mpi={way}"), "this Slurm does not have it");
             continue;
         }

@@ -55,7 +55,7 @@ impl Installed {
         let Some(mpicc) = mpicc else {
             return skipped(
                 &format!("MPI and LAPI in one process under {:?}", self.command),
-                "there is no mpicc",
+                "there is no mpicc with its headers",
             );
         };
         let sources = ["tests/c/launchers/with_mpi.c", "tests/c/common/ltest.c"];
@@ -148,14 +148,21 @@ fn first_of(commands: &[&str], argument: &str, text: &str) -> Option<String> {
     commands.iter().find(|command| says(command, argument, text)).map(|command| (*command).to_owned())
 }
 
-/// The compiler wrapper of MPICH.
+/// The compiler wrapper of MPICH, if MPI's header is installed, too.
 pub fn mpicc_of_mpich() -> Option<String> {
-    first_of(&["mpicc.mpich", "mpicc"], "-show", "mpich")
+    first_of(&["mpicc.mpich", "mpicc"], "-show", "mpich").filter(has_header)
 }
 
-/// The compiler wrapper of Open MPI.
+/// The compiler wrapper of Open MPI, if MPI's header is installed, too.
 pub fn mpicc_of_open_mpi() -> Option<String> {
-    first_of(&["mpicc.openmpi", "mpicc"], "-show", "openmpi")
+    first_of(&["mpicc.openmpi", "mpicc"], "-show", "openmpi").filter(has_header)
+}
+
+/// The package of a launcher has the wrapper already, and that of the library for developers the header.
+fn has_header(mpicc: &String) -> bool {
+    // A file, not `-`: without one Open MPI's wrapper looks in no folder of its own.
+    let job = ["-E", "-x", "c", "/dev/stdin"].iter().fold(bare(Job::direct(mpicc)), Job::arg);
+    job.stdin("#include <mpi.h>\n").run().status == Some(0)
 }
 
 /// The settings that Open MPI requires for root, and for more tasks than processors.

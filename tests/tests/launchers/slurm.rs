@@ -51,12 +51,6 @@ fn launchers_inside(cluster: &Cluster) {
     numbered(&outcome, 1, "alone");
 }
 
-/// Whether srun has this way.
-pub(super) fn knows(cluster: &Cluster, way: &str) -> bool {
-    let ways = cluster.client("srun").arg("--mpi=list").run();
-    (ways.stdout + &ways.stderr).split_whitespace().any(|word| word == way)
-}
-
 /// The node of this machine.
 pub(super) fn this_machine() -> Node<'static> {
     let name = gethostname().expect("this machine has a name");
@@ -72,7 +66,7 @@ fn slurm() {
     };
     srun(&cluster, "none").serves();
     for (way, mpicc) in [("pmi2", mpicc_of_mpich as fn() -> Option<String>), ("pmix", mpicc_of_open_mpi)] {
-        if knows(&cluster, way) {
+        if cluster.knows(way) {
             let srun = srun(&cluster, way);
             srun.serves();
             srun.serves_mpi(mpicc());
