@@ -118,6 +118,17 @@ pub struct Pending {
 }
 
 impl Op {
+    /// A put or active message with the number `id` whose data the target is yet to fetch. `data` as in [`Self::Rendezvous`].
+    pub fn rendezvous(
+        done: SendDone,
+        cmpl_cntr: usize,
+        id: u32,
+        data: usize,
+        registered: Option<Box<Registered>>,
+    ) -> Self {
+        Self::Rendezvous { done, cmpl_cntr, id, data, registered, fetched: false, concluded: false }
+    }
+
     /// Bytes of this task's memory that are registered for it.
     pub fn registered(&self) -> u64 {
         match self {

@@ -1,6 +1,6 @@
 //! What has arrived: messages on their way into this task, and what is known of them while they are.
 
-use crate::abi::{compl_hndlr_p, lapi_ret_flags_t};
+use crate::abi::{LAPI_NORMAL, compl_hndlr_p, lapi_ret_flags_t};
 use crate::base::bytes::{self, Piece, pad8};
 use crate::engine::context::request::Message;
 use crate::proto::content::Content;
@@ -118,6 +118,23 @@ pub struct Delivery {
     pub(crate) parameter: usize,
     pub(crate) ret_flags: lapi_ret_flags_t,
     pub(crate) bytes: u64,
+}
+
+impl Delivery {
+    /// That of the data of a put, of `bytes` bytes in all: no handler runs.
+    #[inline(always)]
+    pub(crate) fn without_handler(src: Task, id: u32, tgt_cntr: u64, cookie: u64, bytes: u64) -> Self {
+        Self {
+            src,
+            id: Some(id),
+            tgt_cntr,
+            cookie,
+            handler: None,
+            parameter: 0,
+            ret_flags: LAPI_NORMAL,
+            bytes,
+        }
+    }
 }
 
 /// What follows when an assembly is complete.

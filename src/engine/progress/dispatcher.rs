@@ -204,7 +204,7 @@ fn handle(held: &mut Held<'_>, packet: &Inbound) {
         }
         Some(Head::RmwReply { cookie, value }) => reply::take_rmw_reply(held, src, cookie, value),
         Some(Head::Done { cookie }) => reply::take_done(held, src, cookie),
-        Some(Head::Fetched { cookie, refused }) => reply::take_pulled(held, src, cookie, refused),
+        Some(Head::Fetched { cookie, refused }) => reply::fetched_by_target(held, src, cookie, refused),
         Some(Head::Fence { count }) => {
             let core = held.core();
             if let Some(count) = core.inbox.ask(src, count) {

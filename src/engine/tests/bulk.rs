@@ -1,37 +1,17 @@
 //! Long messages to peers whose memory is reached by keys: which go that way, what happens when a registration is refused or an
 //! access fails, and that the program's memory is left alone when a peer dies or is given up.
 
-use super::calls::{Extras, counter, enter, forever, get, put, send};
+use super::calls::{Extras, as_the_header_says, counter, enter, forever, get, put, send};
 use super::failure::{LONG, never, start_everything};
-use super::job::{self, BULK_MINIMUM, Habits, MAX_BODY, Task, locked};
+use super::job::{self, BULK_MINIMUM, MAX_BODY, Task, locked};
+use super::keyed::{End, packets_of, two};
 use super::recovery::{all_is_well, look, purge, resume, settle};
-use crate::abi::*;
 use crate::engine::context::request::{Hint, Preference};
-use crate::transport::mem::{MemOptions, NetworkHandle, network};
-use libc::{c_uint, c_ulong, c_void};
+use crate::transport::mem::MemOptions;
+use libc::c_void;
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
-
-/// Two tasks, the handle of their network, and how their long messages go without a hint.
-fn two(options: MemOptions, preference: Preference) -> (Vec<Arc<Task>>, NetworkHandle) {
-    let ends = network(2, options);
-    let handle = ends[0].handle();
-    (job::open(job::boxed(ends), &Habits { preference, copy_limit: 0, ..Habits::STEPPED }), handle)
-}
-
-/// The buffer's address is in the header.
-unsafe extern "C" fn as_the_header_says(
-    _: *mut lapi_handle_t,
-    uhdr: *mut c_void,
-    _: *mut c_uint,
-    _: *mut c_ulong,
-    _: *mut compl_hndlr_p,
-    _: *mut *mut c_void,
-) -> *mut c_void {
-    // SAFETY: the header begins with one word.
-    ptr::with_exposed_provenance_mut(unsafe { uhdr.cast::<usize>().read_unaligned() })
-}
 
 /// The memory of one put, one get and one message, of the same length.
 struct Places {
@@ -67,12 +47,7 @@ impl Places {
 
 /// Makes the three operations. Returns how many packets task 0 has sent and received for them.
 fn exchange(tasks: &[Arc<Task>], len: usize, header: usize, hint: Hint) -> u64 {
-    let packets = || {
-        let mut held = enter(&tasks[0]);
-        let stats = &held.core().stats.peers;
-        stats.packets_sent + stats.packets_received
-    };
-    let (before, counters) = (packets(), [(); 3].map(|()| counter()));
+    let (before, counters) = (packets_of(&tasks[0]), [(); 3].map(|()| counter()));
     locked(&tasks[0].reported).clear();
     let mut places = Places::new(len, before as usize, header);
     places.start(&tasks[0], counters, hint);
@@ -84,7 +59,7 @@ fn exchange(tasks: &[Arc<Task>], len: usize, header: usize, hint: Hint) -> u64 {
     reported.sort_unstable();
     assert_eq!(reported, [(1, 0), (2, 0)], "send completion handlers");
     assert!(enter(&tasks[0]).core().ops.is_empty());
-    packets() - before
+    packets_of(&tasks[0]) - before
 }
 
 /// As few packets as three operations by key take, whatever their length: requests, replies, completions.
@@ -171,15 +146,6 @@ fn many_accesses_are_under_way() {
     job::close(tasks);
 }
 
-/// What ends the connection of two tasks.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum End {
-    OriginPurges,
-    TargetPurges,
-    OriginDies,
-    TargetDies,
-}
-
 /// After `steps` steps of long operations one task is given up, or dies: from then on neither task's program memory is
 /// written for them, and nothing stays registered.
 fn ends_after(steps: usize, end: End, pending: bool) {
@@ -188,16 +154,9 @@ fn ends_after(steps: usize, end: End, pending: bool) {
     let mut places = Places::new(LONG, steps, 16);
     places.start(&tasks[0], counters, Hint::None);
     (0..steps).for_each(|step| _ = tasks[(step + 1) % 2].step());
-    let survivor = match end {
-        End::OriginPurges | End::TargetDies => 0,
-        End::TargetPurges | End::OriginDies => 1,
-    };
-    if matches!(end, End::OriginDies | End::TargetDies) {
-        handle.kill(1 - survivor as u32);
-    }
-    purge(&tasks[survivor], 1 - survivor as u32);
+    end.happens(&tasks, &handle);
     // The memory of the survivor is its program's again: the get's at the origin, the others at the target.
-    let own: &[usize] = if survivor == 0 { &[1] } else { &[0, 2] };
+    let own: &[usize] = if end.survivor() == 0 { &[1] } else { &[0, 2] };
     own.iter().for_each(|&at| places.to[at].fill(0x99));
     for step in 0..60 {
         tasks[step % 2].step();
@@ -205,32 +164,14 @@ fn ends_after(steps: usize, end: End, pending: bool) {
     for &at in own {
         assert!(places.to[at].iter().all(|&byte| byte == 0x99), "{end:?} after {steps}, {pending}: {at}");
     }
-    if matches!(end, End::OriginDies | End::TargetDies) {
-        assert_eq!(handle.registrations(), 0, "{end:?} after {steps}");
-        return job::close(tasks);
-    }
-    purge(&tasks[1 - survivor], survivor as u32);
-    assert_eq!(handle.registrations(), 0, "{end:?} after {steps}");
-    let mut reported = locked(&tasks[0].reported).clone();
-    (0..20).for_each(|_| _ = tasks[0].step());
-    if reported.len() < 2 {
-        reported = locked(&tasks[0].reported).clone();
-    }
-    reported.sort_unstable();
-    assert_eq!(reported.iter().map(|(parameter, _)| *parameter).collect::<Vec<_>>(), [1, 2], "{end:?}");
-    tasks.iter().for_each(|task| resume(task, 1 - task.me));
-    look(&tasks);
-    look(&tasks);
-    settle(&tasks);
-    all_is_well(&tasks, 0, 1);
-    all_is_well(&tasks, 1, 0);
+    end.is_overcome(&tasks, &handle, &[1, 2], &format!("after {steps}, {pending}"));
     assert_eq!(handle.registrations(), 0);
     job::close(tasks);
 }
 
 #[test]
 fn no_memory_is_touched_after_the_end_of_a_peer() {
-    for end in [End::OriginPurges, End::TargetPurges, End::OriginDies, End::TargetDies] {
+    for end in End::ALL {
         for steps in 0..14 {
             [false, true].into_iter().for_each(|pending| ends_after(steps, end, pending));
         }

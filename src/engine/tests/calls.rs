@@ -9,7 +9,8 @@ use crate::engine::context::request::{Get, Hint, Message, Places, Put};
 use crate::error::Result;
 use crate::proto::content::Content;
 use crate::proto::outbox::SendDone;
-use libc::c_void;
+use libc::{c_uint, c_ulong, c_void};
+use std::ptr;
 use std::sync::atomic::AtomicI32;
 
 /// What an operation has beside its data.
@@ -128,6 +129,19 @@ pub fn send(
     };
     // SAFETY: as for `put`.
     unsafe { active_message::amsend(&mut task.context.enter()?, &message) }
+}
+
+/// A header handler: the data goes to the address in the header.
+pub unsafe extern "C" fn as_the_header_says(
+    _: *mut lapi_handle_t,
+    uhdr: *mut c_void,
+    _: *mut c_uint,
+    _: *mut c_ulong,
+    _: *mut compl_hndlr_p,
+    _: *mut *mut c_void,
+) -> *mut c_void {
+    // SAFETY: the header begins with one word.
+    ptr::with_exposed_provenance_mut(unsafe { uhdr.cast::<usize>().read_unaligned() })
 }
 
 /// LAPI_Fence.

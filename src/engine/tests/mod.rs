@@ -3,8 +3,8 @@
 //! * [`job`]: opens the contexts of a job, runs their threads, and prints the state of each when one hangs.
 //! * [`memory`]: the program's memory. [`plan`]: operations from a seed, and their expected results. [`program`]: the program
 //!   that runs them, with its handlers. [`mix`]: plans run in one thread and in many, over every transport.
-//! * [`bulk`]: long messages by keys; [`parts`]: those in many places. [`calls`]: single operations. [`handlers`]: what header handlers can return. [`failure`]: tasks that die, tasks that
-//!   leave. [`silence`]: tasks that do not reply, and collective calls without them. [`refusal`]: copies that the kernel
+//! * [`bulk`]: long messages by keys; [`parts`]: those in many places; [`keyed`]: the tasks of both. [`calls`]: single operations.
+//!   [`handlers`]: what header handlers can return. [`failure`]: tasks that die, tasks that leave. [`silence`]: tasks that do not reply, and collective calls without them. [`refusal`]: copies that the kernel
 //!   refuses. [`waiting`]: threads that sleep. [`recovery`]: tasks that are given up and rejoin. [`report`]: the report of
 //!   a context that hangs.
 //!
@@ -15,6 +15,7 @@ mod calls;
 mod failure;
 mod handlers;
 mod job;
+mod keyed;
 mod memory;
 mod mix;
 mod parts;

@@ -1,10 +1,11 @@
 //! Long messages whose data lies in many places, to peers whose memory is reached by keys: every byte where an independent
 //! computation says, whatever the layouts, whatever fails; and no memory is touched when a peer dies or is given up.
 
-use super::calls::{counter, enter, forever, note_sent};
+use super::calls::{as_the_header_says, counter, enter, forever, note_sent};
 use super::failure::LONG;
-use super::job::{self, BULK_MINIMUM, Ends, Habits, MAX_BODY, Task, locked};
-use super::recovery::{all_is_well, look, purge, resume, settle};
+use super::job::{self, BULK_MINIMUM, Habits, MAX_BODY, Task, locked};
+use super::keyed::{End, packets_of, two};
+use super::recovery::{purge, settle};
 use crate::abi::*;
 use crate::api::{active_message, put_get};
 use crate::base::bytes::Piece;
@@ -12,12 +13,12 @@ use crate::base::rng::Rng;
 use crate::dgsp::Layout;
 use crate::dgsp::description::describe_layout;
 use crate::engine::context::direct_copy::ACCESSES;
-use crate::engine::context::request::{Get, Hint, Layouts, Message, Places, Put};
+use crate::engine::context::request::{Get, Hint, Layouts, Message, Places, Preference, Put};
 use crate::proto::content::Content;
 use crate::proto::outbox::SendDone;
 use crate::proto::tests::seeds;
 use crate::transport::faults::FaultPlan;
-use crate::transport::mem::{MemOptions, NetworkHandle, network};
+use crate::transport::mem::MemOptions;
 use libc::{c_uint, c_ulong, c_void};
 use std::ptr;
 use std::sync::Arc;
@@ -229,37 +230,9 @@ impl Trial {
     }
 }
 
-/// The result of the header handler is in the header.
-unsafe extern "C" fn as_the_header_says(
-    _: *mut lapi_handle_t,
-    uhdr: *mut c_void,
-    _: *mut c_uint,
-    _: *mut c_ulong,
-    _: *mut compl_hndlr_p,
-    _: *mut *mut c_void,
-) -> *mut c_void {
-    // SAFETY: the header begins with one word.
-    ptr::with_exposed_provenance_mut(unsafe { uhdr.cast::<usize>().read_unaligned() })
-}
-
-fn open(ends: Ends) -> Vec<Arc<Task>> {
-    job::open(ends, &Habits { copy_limit: 0, ..Habits::STEPPED })
-}
-
-fn two(options: MemOptions) -> (Vec<Arc<Task>>, NetworkHandle) {
-    let ends = network(2, options);
-    let handle = ends[0].handle();
-    (open(job::boxed(ends)), handle)
-}
-
 /// Makes the operations of a trial. Returns how many packets task 0 has sent and received.
 fn exchange(tasks: &[Arc<Task>], trial: &mut Trial, hint: Hint, what: &str) -> u64 {
-    let packets = || {
-        let mut held = enter(&tasks[0]);
-        let stats = &held.core().stats.peers;
-        stats.packets_sent + stats.packets_received
-    };
-    let (before, counters) = (packets(), [(); 3].map(|()| counter()));
+    let (before, counters) = (packets_of(&tasks[0]), [(); 3].map(|()| counter()));
     locked(&tasks[0].reported).clear();
     trial.start(&tasks[0], counters, hint);
     settle(tasks);
@@ -270,7 +243,7 @@ fn exchange(tasks: &[Arc<Task>], trial: &mut Trial, hint: Hint, what: &str) -> u
     reported.sort_unstable();
     assert_eq!(reported, [(1, 0), (2, 0), (3, 0)], "send completion handlers; {what}");
     assert!(enter(&tasks[0]).core().ops.is_empty(), "{what}");
-    packets() - before
+    packets_of(&tasks[0]) - before
 }
 
 fn refused(tasks: &[Arc<Task>]) -> u64 {
@@ -286,7 +259,7 @@ fn every_byte_is_where_it_belongs() {
             capacity: [2, 8, 64][rng.below(3) as usize],
             ..job::KEYED
         };
-        let (tasks, handle) = two(options);
+        let (tasks, handle) = two(options, Preference::Auto);
         for _ in 0..4 {
             exchange(&tasks, &mut Trial::draw(seed, &mut rng), Hint::None, "as it is");
             assert_eq!(handle.registrations(), 0);
@@ -303,7 +276,10 @@ fn every_byte_is_where_it_belongs_without_order() {
         let mut rng = Rng::new(seed);
         let options =
             MemOptions { accesses: if rng.chance(0.5) { u64::MAX } else { rng.below(40) }, ..job::KEYED };
-        let tasks = open(job::faulty(2, options, &FaultPlan::rough(seed)));
+        let tasks = job::open(
+            job::faulty(2, options, &FaultPlan::rough(seed)),
+            &Habits { copy_limit: 0, ..Habits::STEPPED },
+        );
         for _ in 0..3 {
             exchange(&tasks, &mut Trial::draw(seed, &mut rng), Hint::None, "without order");
         }
@@ -322,7 +298,7 @@ fn data_arrives_when_registrations_are_refused_and_accesses_fail() {
             _ => (rng.below(60), rng.below(40)),
         };
         let options = MemOptions { registrations, accesses, pending: rng.chance(0.5), ..job::KEYED };
-        let (tasks, handle) = two(options);
+        let (tasks, handle) = two(options, Preference::Auto);
         for _ in 0..4 {
             exchange(&tasks, &mut Trial::draw(seed, &mut rng), Hint::None, "with failures");
             assert_eq!(handle.registrations(), 0);
@@ -345,7 +321,7 @@ const FEW: u64 = 20;
 #[test]
 fn long_pieces_go_by_key_and_the_rest_in_packets() {
     let mut rng = Rng::new(5);
-    let (tasks, _) = two(job::KEYED);
+    let (tasks, _) = two(job::KEYED, Preference::Auto);
     let long = vec![3 * MAX_BODY; 30];
     let total: usize = long.iter().sum();
     let all_packets = 4 * (total / MAX_BODY) as u64;
@@ -384,7 +360,7 @@ fn long_pieces_go_by_key_and_the_rest_in_packets() {
 #[test]
 fn a_bounded_number_of_accesses_is_under_way() {
     let mut rng = Rng::new(9);
-    let (tasks, handle) = two(MemOptions { capacity: 64, ..job::KEYED });
+    let (tasks, handle) = two(MemOptions { capacity: 64, ..job::KEYED }, Preference::Auto);
     let long = vec![2 * MAX_BODY; 35];
     let mut trial = Trial::new(1, &long, &[70 * MAX_BODY], &mut rng);
     trial.start(&tasks[0], [(); 3].map(|()| counter()), Hint::None);
@@ -408,7 +384,7 @@ fn a_bounded_number_of_accesses_is_under_way() {
 #[test]
 fn a_request_of_an_active_message_fits_a_packet() {
     let mut rng = Rng::new(11);
-    let (tasks, handle) = two(job::KEYED);
+    let (tasks, handle) = two(job::KEYED, Preference::Auto);
     let long = vec![MAX_BODY; 200];
     let mut trial = Trial::new(1, &long, &[200 * MAX_BODY], &mut rng);
     trial.start(&tasks[0], [(); 3].map(|()| counter()), Hint::None);
@@ -418,32 +394,18 @@ fn a_request_of_an_active_message_fits_a_packet() {
     job::close(tasks);
 }
 
-/// What ends the connection of two tasks.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum End {
-    OriginPurges,
-    TargetPurges,
-    OriginDies,
-    TargetDies,
-}
-
 /// After `steps` steps of a trial one task is given up, or dies: from then on neither task's program memory is written for
 /// it, and nothing stays registered.
 fn ends_after(steps: usize, end: End, pending: bool) {
     let mut rng = Rng::new(steps as u64);
-    let (tasks, handle) = two(MemOptions { pending, ..job::KEYED });
+    let (tasks, handle) = two(MemOptions { pending, ..job::KEYED }, Preference::Auto);
     let lens: Vec<_> = (0..20).flat_map(|_| [2 * MAX_BODY, 90]).collect();
     let mut trial = Trial::new(steps, &lens, &lens, &mut rng);
     trial.start(&tasks[0], [(); 3].map(|()| counter()), Hint::None);
     (0..steps).for_each(|step| _ = tasks[(step + 1) % 2].step());
-    let survivor = usize::from(matches!(end, End::TargetPurges | End::OriginDies));
-    let dies = matches!(end, End::OriginDies | End::TargetDies);
-    if dies {
-        handle.kill(1 - survivor as u32);
-    }
-    purge(&tasks[survivor], 1 - survivor as u32);
+    end.happens(&tasks, &handle);
     // The memory of the survivor is its program's again: the get's at the origin, the others at the target.
-    let mut own: Vec<&mut Area> = match survivor {
+    let mut own: Vec<&mut Area> = match end.survivor() {
         0 => vec![&mut trial.here[GET]],
         _ => trial
             .there
@@ -458,30 +420,16 @@ fn ends_after(steps: usize, end: End, pending: bool) {
         tasks[step % 2].step();
     }
     assert!(own.iter().all(|area| area.is_blank()), "{end:?} after {steps}, {pending}");
-    if dies {
-        assert_eq!(handle.registrations(), 0, "{end:?} after {steps}");
-        return job::close(tasks);
+    if end.is_overcome(&tasks, &handle, &[1, 2, 3], &format!("after {steps}, {pending}")) {
+        exchange(&tasks, &mut Trial::new(3, &lens, &lens, &mut rng), Hint::None, "after the return");
     }
-    purge(&tasks[1 - survivor], survivor as u32);
-    assert_eq!(handle.registrations(), 0, "{end:?} after {steps}");
-    (0..20).for_each(|_| _ = tasks[0].step());
-    let mut reported: Vec<_> = locked(&tasks[0].reported).iter().map(|(parameter, _)| *parameter).collect();
-    reported.sort_unstable();
-    assert_eq!(reported, [1, 2, 3], "{end:?} after {steps}");
-    tasks.iter().for_each(|task| resume(task, 1 - task.me));
-    look(&tasks);
-    look(&tasks);
-    settle(&tasks);
-    all_is_well(&tasks, 0, 1);
-    all_is_well(&tasks, 1, 0);
-    exchange(&tasks, &mut Trial::new(3, &lens, &lens, &mut rng), Hint::None, "after the return");
     assert_eq!(handle.registrations(), 0);
     job::close(tasks);
 }
 
 #[test]
 fn no_memory_is_touched_after_the_end_of_a_peer() {
-    for end in [End::OriginPurges, End::TargetPurges, End::OriginDies, End::TargetDies] {
+    for end in End::ALL {
         for steps in 0..24 {
             [false, true].into_iter().for_each(|pending| ends_after(steps, end, pending));
         }
@@ -493,7 +441,7 @@ fn no_memory_is_touched_after_the_end_of_a_peer() {
 #[test]
 fn what_a_dead_target_has_asked_for_in_packets_is_reported() {
     let mut rng = Rng::new(13);
-    let (tasks, handle) = two(MemOptions { capacity: 64, ..job::KEYED });
+    let (tasks, handle) = two(MemOptions { capacity: 64, ..job::KEYED }, Preference::Auto);
     let lens: Vec<_> = (0..10).flat_map(|_| [2 * MAX_BODY, 90]).collect();
     let mut trial = Trial::new(1, &lens, &lens, &mut rng);
     trial.start(&tasks[0], [(); 3].map(|()| counter()), Hint::None);

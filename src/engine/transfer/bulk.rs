@@ -12,7 +12,6 @@
 //! The access is given to the transport whole ([`direct`]). Data in many places: [`crate::engine::transfer::parts`]. When a registration is refused, or an access fails, the data goes
 //! in packets, from its beginning ([`registration`] reports the first failure).
 
-use crate::abi::LAPI_NORMAL;
 use crate::base::bytes::Piece;
 use crate::engine::context::direct_copy::{DirectCopy, Keyed};
 use crate::engine::context::incoming::{Delivery, IncomingPut, Then};
@@ -37,15 +36,8 @@ pub unsafe fn put(held: &mut Held<'_>, put: &Put, marks: Marks) -> Option<Sent> 
     let memory = Piece { ptr: local as *const u8, len };
     let registered = registration::register(core, tgt, memory, Access::Read)?;
     let exposed = Exposed { addr: local as u64, key: registered.keys[0] };
-    let op = Op::Rendezvous {
-        done: SendDone { bytes: len as u64, ..put.done },
-        cmpl_cntr: put.cmpl_cntr,
-        id: marks.id,
-        data: local,
-        registered: Some(registered),
-        fetched: false,
-        concluded: false,
-    };
+    let done = SendDone { bytes: len as u64, ..put.done };
+    let op = Op::rendezvous(done, put.cmpl_cntr, marks.id, local, Some(registered));
     let cookie = begin(core, tgt, op, marks.cookie);
     let head = Head::PutRequest { id: marks.id, addr, total: len as u64, cookie, tgt_cntr: marks.tgt_cntr };
     let sent = request(core, tgt, &head, &exposed.encode());
@@ -89,17 +81,7 @@ fn request(core: &mut Core, tgt: Task, head: &Head, body: &[u8]) -> Sent {
 pub fn put_requested(held: &mut Held<'_>, put: &IncomingPut, body: Piece) {
     let IncomingPut { src, id, addr, tgt_cntr, cookie, total } = *put;
     let (Some(exposed), 1..) = (exposed(body), total) else { return send::broken(held, src) };
-    let delivery = Delivery {
-        src,
-        id: Some(id),
-        tgt_cntr,
-        cookie,
-        handler: None,
-        parameter: 0,
-        ret_flags: LAPI_NORMAL,
-        bytes: total,
-    };
-    let then = Then::Deliver(delivery);
+    let then = Then::Deliver(Delivery::without_handler(src, id, tgt_cntr, cookie, total));
     let assembly = Assembly { sink: Sink::Buffer(addr as usize), total, arrived: 0, then };
     held.core().inbox.begin(src, id, assembly);
     let keyed = Keyed::contiguous(exposed, addr as usize, total);

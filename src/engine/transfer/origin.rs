@@ -149,15 +149,8 @@ unsafe fn expose(
     let (tgt, core) = (message.tgt, held.core());
     let key = registered.as_ref().map(|registered| registered.keys[0].encode());
     let id = core.outbox.number(tgt);
-    let exposed = Op::Rendezvous {
-        done: SendDone { bytes: piece.len as u64, ..message.done },
-        cmpl_cntr: message.cmpl_cntr,
-        id,
-        data: piece.ptr as usize,
-        registered,
-        fetched: false,
-        concluded: false,
-    };
+    let done = SendDone { bytes: piece.len as u64, ..message.done };
+    let exposed = Op::rendezvous(done, message.cmpl_cntr, id, piece.ptr as usize, registered);
     let cookie = core.ops.insert(tgt, exposed, false);
     let head = Head::RequestToSend {
         id,

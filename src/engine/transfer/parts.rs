@@ -14,7 +14,6 @@
 //! its header handler returns: the target refuses the parts when they are cut into short pieces there. When a registration is
 //! refused, or an access fails, all data goes in packets, from its beginning.
 
-use crate::abi::LAPI_NORMAL;
 use crate::base::bytes::{Piece, pad8};
 use crate::dgsp::Layout;
 use crate::dgsp::description::layout_of;
@@ -29,7 +28,7 @@ use crate::proto::content::{Content, Sink};
 use crate::proto::inbox::Assembly;
 use crate::proto::ops::{Divided, Op, Registered};
 use crate::proto::outbox::{Body, SendDone, Sent};
-use crate::proto::pieces::{self, Span};
+use crate::proto::pieces::{self, Range, Span};
 use crate::transport::{Access, Task};
 use crate::wire::key::Part;
 use crate::wire::packet::{Head, VECTOR_BY_KEYS, VECTOR_GET, VECTOR_PUT};
@@ -48,6 +47,11 @@ fn parts_of(
     let parts = pieces::divide(here, there, core.outbox.max_body_to(peer) as u64)?;
     let bytes: u64 = parts.iter().map(|(_, piece)| piece.len as u64).sum();
     (bytes >= minimum.max(1)).then_some(parts)
+}
+
+/// Where the parts stand in the data.
+fn ranges_of(parts: &[(u64, Piece)]) -> Vec<Range> {
+    parts.iter().map(|(from, piece)| (*from, piece.len as u64)).collect()
 }
 
 /// The words of a request for a put or get: the parts, then the target's layout. Their number stands in the first.
@@ -69,19 +73,12 @@ pub unsafe fn put(held: &mut Held<'_>, put: &Put, marks: Marks) -> Option<Sent> 
     let core = held.core();
     let mut words = request(parts.len());
     let mut registered = registration::register_parts(core, tgt, &parts, Access::Read, &mut words)?;
-    let parts = parts.into_iter().map(|(from, piece)| (from, piece.len as u64)).collect();
+    let parts = ranges_of(&parts);
     registered.divided = Some(Divided { data: Content::Scattered(local.clone()), parts, atom: 0 });
     words.extend(description);
     let second = core.outbox.number(tgt);
-    let op = Op::Rendezvous {
-        done: SendDone { bytes: local.len(), ..put.done },
-        cmpl_cntr: put.cmpl_cntr,
-        id: second,
-        data: 0,
-        registered: Some(registered),
-        fetched: false,
-        concluded: false,
-    };
+    let done = SendDone { bytes: local.len(), ..put.done };
+    let op = Op::rendezvous(done, put.cmpl_cntr, second, 0, Some(registered));
     let cookie = bulk::begin(core, tgt, op, marks.cookie);
     let head = Head::Vector {
         id: marks.id,
@@ -117,8 +114,7 @@ pub fn get(
     let core = held.core();
     let mut words = request(parts.len());
     let keys = registration::register_parts(core, tgt, &parts, Access::Write, &mut words)?;
-    let ranges: Vec<_> = parts.iter().map(|(from, piece)| (*from, piece.len as u64)).collect();
-    let here = Span::new(local.clone()).select(pieces::reordered(&ranges, local.len()));
+    let here = Span::new(local.clone()).select(pieces::reordered(&ranges_of(&parts), local.len()));
     let cookie = core.ops.insert(tgt, op(Sink::from(here), Some(keys)), true);
     words.extend(description);
     let id = core.outbox.number(tgt);
@@ -156,18 +152,11 @@ pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Option<R
     }
     let mut words = Vec::with_capacity(parts.len() * Part::WORDS);
     let mut registered = registration::register_parts(core, tgt, &parts, Access::Read, &mut words)?;
-    let parts = parts.into_iter().map(|(from, piece)| (from, piece.len as u64)).collect();
+    let parts = ranges_of(&parts);
     registered.divided = Some(Divided { data: message.data.clone(), parts, atom: message.atom });
     let id = core.outbox.number(tgt);
-    let op = Op::Rendezvous {
-        done: SendDone { bytes: total, ..message.done },
-        cmpl_cntr: message.cmpl_cntr,
-        id,
-        data: 0,
-        registered: Some(registered),
-        fetched: false,
-        concluded: false,
-    };
+    let done = SendDone { bytes: total, ..message.done };
+    let op = Op::rendezvous(done, message.cmpl_cntr, id, 0, Some(registered));
     let cookie = core.ops.insert(tgt, op, false);
     let head = Head::PartsToSend {
         id,
@@ -226,16 +215,7 @@ fn vector_known(held: &mut Held<'_>, src: Task, id: u32, incoming: &Incoming, he
     if get {
         return direct::begin(held, DirectCopy::serve(src, incoming.cookie, incoming.tgt_cntr, keyed));
     }
-    let delivery = Delivery {
-        src,
-        id: Some(incoming.data),
-        tgt_cntr: incoming.tgt_cntr,
-        cookie: incoming.cookie,
-        handler: None,
-        parameter: 0,
-        ret_flags: LAPI_NORMAL,
-        bytes: total,
-    };
+    let delivery = Delivery::without_handler(src, incoming.data, incoming.tgt_cntr, incoming.cookie, total);
     let (sink, then) = (Sink::Scattered(layout, 0), Then::Deliver(delivery));
     held.core().inbox.begin(src, incoming.data, Assembly { sink, total, arrived: 0, then });
     direct::begin(held, DirectCopy::pull_by_keys(src, incoming.data, incoming.cookie, keyed));

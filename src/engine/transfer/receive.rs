@@ -1,6 +1,5 @@
 //! Arriving messages: puts and active messages, and where their data goes.
 
-use crate::abi::LAPI_NORMAL;
 use crate::base::bytes::{self, Piece};
 use crate::base::clock::ticks;
 use crate::engine::context::Held;
@@ -85,7 +84,7 @@ fn deliver(held: &mut Held<'_>, message: &ActiveMessage, sink: Sink, delivery: D
 #[inline]
 pub fn put(held: &mut Held<'_>, put: &IncomingPut, body: Piece) {
     let IncomingPut { src, id, addr, tgt_cntr, cookie, total } = *put;
-    let delivery = without_handler(src, id, tgt_cntr, cookie, total.max(body.len as u64));
+    let delivery = Delivery::without_handler(src, id, tgt_cntr, cookie, total.max(body.len as u64));
     if total <= body.len as u64 {
         // SAFETY: the origin's program says that it may write there; the body is in the packet.
         unsafe { take(held, &Sink::Buffer(addr as usize), 0, body) };
@@ -97,22 +96,7 @@ pub fn put(held: &mut Held<'_>, put: &IncomingPut, body: Piece) {
 
 /// The origin has put `bytes` bytes where they belong by itself, or has taken them from here by itself (0).
 pub fn placed(held: &mut Held<'_>, src: Task, id: u32, bytes: u64, tgt_cntr: u64, cookie: u64) {
-    delivered(held, without_handler(src, id, tgt_cntr, cookie, bytes));
-}
-
-/// What follows when the data of a put is in its place: no handler runs.
-#[inline(always)]
-fn without_handler(src: Task, id: u32, tgt_cntr: u64, cookie: u64, bytes: u64) -> Delivery {
-    Delivery {
-        src,
-        id: Some(id),
-        tgt_cntr,
-        cookie,
-        handler: None,
-        parameter: 0,
-        ret_flags: LAPI_NORMAL,
-        bytes,
-    }
+    delivered(held, Delivery::without_handler(src, id, tgt_cntr, cookie, bytes));
 }
 
 /// More data of a message under way.

@@ -115,7 +115,7 @@ pub fn take_done(held: &mut Held<'_>, src: Task, cookie: u64) {
 }
 
 /// The target has fetched exposed data, or could not.
-pub fn take_pulled(held: &mut Held<'_>, src: Task, cookie: u64, refused: u64) {
+pub fn fetched_by_target(held: &mut Held<'_>, src: Task, cookie: u64, refused: u64) {
     let core = held.core();
     let Some(Op::Rendezvous { done, id, data, registered, fetched, concluded, .. }) =
         core.ops.get_mut(src, cookie)

@@ -4,7 +4,6 @@
 //! that fits a packet takes description and data in one; otherwise the data is a message of its own, whose number the
 //! description contains.
 
-use crate::abi::LAPI_NORMAL;
 use crate::base::bytes::{self, Piece};
 use crate::dgsp::description::layout_of;
 use crate::engine::context::Held;
@@ -147,16 +146,8 @@ pub fn known(held: &mut Held<'_>, src: Task, id: u32, incoming: &Incoming, here:
         return reply::serve_get(held, src, &Content::from(layout), incoming.cookie, incoming.tgt_cntr);
     }
     let sink = Sink::from(layout);
-    let delivery = |id| Delivery {
-        src,
-        id: Some(id),
-        tgt_cntr: incoming.tgt_cntr,
-        cookie: incoming.cookie,
-        handler: None,
-        parameter: 0,
-        ret_flags: LAPI_NORMAL,
-        bytes: incoming.total,
-    };
+    let delivery =
+        |id| Delivery::without_handler(src, id, incoming.tgt_cntr, incoming.cookie, incoming.total);
     if here.len as u64 == incoming.total {
         // SAFETY: the origin's program says that it may write there; the data is in the packet.
         unsafe { deliver::take(held, &sink, 0, here) };

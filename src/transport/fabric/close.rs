@@ -1,8 +1,8 @@
 //! The end of LAPI for this task: what was sent arrives, and the peers that know this task are informed.
 
 use super::contact::{Peer, Standing};
-use super::disconnect::LostSockets;
 use super::own::Wants;
+use super::sockets::LostSockets;
 use super::{FabricTransport, PUBLISHED_BEFORE};
 use crate::transport::Task;
 use std::time::{Duration, Instant};

@@ -92,6 +92,15 @@ impl Buffer {
         (offset <= self.size() && len <= self.size() - offset).then_some(offset)
     }
 
+    /// A message of `len` bytes was reported at `at`: the message, if it is in this buffer.
+    #[inline]
+    fn note(&mut self, at: *const u8, len: usize) -> Option<&[u8]> {
+        let offset = self.offset(at, len)?;
+        self.filled.note(offset, len);
+        // SAFETY: inside the buffer; the endpoint has written it, and writes it no more.
+        Some(unsafe { std::slice::from_raw_parts(self.memory.as_ptr().cast::<u8>().add(offset), len) })
+    }
+
     fn is_free(&self) -> bool {
         !self.posted && self.users == 0 && self.filled.is_complete()
     }
@@ -163,21 +172,13 @@ impl Buffers {
         if self.list.get(slot)?.offset(at, len).is_none() {
             return self.note_late(at, len);
         }
-        let buffer = &mut self.list[slot];
-        let offset = buffer.offset(at, len)?;
-        buffer.filled.note(offset, len);
-        // SAFETY: inside the buffer; the endpoint has written it, and writes it no more.
-        Some(unsafe { std::slice::from_raw_parts(buffer.memory.as_ptr().cast::<u8>().add(offset), len) })
+        self.list[slot].note(at, len)
     }
 
     /// A message in a buffer that was replaced.
     #[cold]
     fn note_late(&mut self, at: *const u8, len: usize) -> Option<&[u8]> {
-        let buffer = self.replaced.iter_mut().find(|buffer| buffer.offset(at, len).is_some())?;
-        let offset = buffer.offset(at, len)?;
-        buffer.filled.note(offset, len);
-        // SAFETY: as in `note`.
-        Some(unsafe { std::slice::from_raw_parts(buffer.memory.as_ptr().cast::<u8>().add(offset), len) })
+        self.replaced.iter_mut().find(|buffer| buffer.offset(at, len).is_some())?.note(at, len)
     }
 
     /// The packet whose frame starts at `at` in a buffer of the slot: the buffer is kept until it is released.

@@ -1,8 +1,10 @@
-//! Ends the connections of TCP with a peer. libfabric has no call for that: an endpoint for reliable datagrams keeps its connections
-//! when an address is removed, and bytes in the kernel's buffers are sent when a lost link has come up again.
+//! The sockets of the provider `tcp`, which libfabric has no calls for. They are found by their addresses, those of this task's
+//! endpoint and of its peer: no socket of the program has these.
 //!
-//! The sockets are those of this process whose addresses are the endpoint's and the peer's: no socket of the program has these.
-//! A socket that is disconnected drops what it has not sent; the provider notices, and ends what was under way on it.
+//! - [`disconnect`] ends the connections with one peer. An endpoint for reliable datagrams keeps its connections when an address
+//!   is removed, and bytes in the kernel's buffers are sent when a lost link has come up again. A socket that is disconnected drops
+//!   what it has not sent; the provider notices, and ends what was under way on it.
+//! - [`LostSockets`] closes those that libfabric loses when an endpoint is closed.
 
 use rustix::net::{Shutdown, SocketAddrAny, connect_unspec, getpeername, getsockname, shutdown};
 use std::net::SocketAddr;

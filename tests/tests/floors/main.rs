@@ -46,7 +46,7 @@ const SOCKETS: &[&str] = &[
     "src/job/",
     // The kernel's view of the links, and what the provider does with its sockets.
     "src/transport/rails/link_state.rs",
-    "src/transport/fabric/disconnect.rs",
+    "src/transport/fabric/sockets.rs",
 ];
 /// What a socket begins with.
 const SOCKET_NAMES: &[&str] =
