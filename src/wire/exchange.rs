@@ -18,12 +18,12 @@ pub const LONGEST_FRAME: usize = 128 << 20;
 /// The largest frame of a peer that has not proved anything yet.
 pub const LONGEST_FIRST_FRAME: usize = 256;
 
-/// The first frame of a task: which fence of which job it wants to take part in.
+/// The first frame of a task, its connection request: which fence of which job it wants to take part in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Call {
+pub struct Request {
     /// The hash of the job's key.
     pub job: [u8; 16],
-    /// The task that calls.
+    /// The task that sends it.
     pub task: u32,
     /// How many tasks it takes the job to have.
     pub tasks: u32,
@@ -35,7 +35,7 @@ pub struct Call {
     pub nonce: [u8; NONCE],
 }
 
-impl Call {
+impl Request {
     /// As bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
@@ -47,15 +47,15 @@ impl Call {
         out
     }
 
-    /// The call in these bytes; none if they are something else.
+    /// The request in these bytes; none if they are something else.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let mut reader = Reader(bytes);
         let magic = reader.array::<8>()?;
         let job = reader.array()?;
         let [task, tasks, opening, fence] = [reader.word()?, reader.word()?, reader.word()?, reader.word()?];
         let nonce = reader.array()?;
-        let is_call = magic == MAGIC && reader.0.is_empty();
-        is_call.then_some(Self { job, task, tasks, opening, fence, nonce })
+        let is_request = magic == MAGIC && reader.0.is_empty();
+        is_request.then_some(Self { job, task, tasks, opening, fence, nonce })
     }
 }
 
@@ -183,14 +183,14 @@ mod tests {
             assert_eq!(decode_table(&bytes[..rng.below(bytes.len() as u64) as usize]), None);
             assert_eq!(decode_table(&[&bytes[..], &[0]].concat()), None);
         }
-        let call = Call { job: [3; 16], task: 5, tasks: 9, opening: 1, fence: 2, nonce: [7; NONCE] };
-        let bytes = call.encode();
+        let request = Request { job: [3; 16], task: 5, tasks: 9, opening: 1, fence: 2, nonce: [7; NONCE] };
+        let bytes = request.encode();
         assert!(bytes.len() <= LONGEST_FIRST_FRAME);
-        assert_eq!(Call::decode(&bytes), Some(call));
+        assert_eq!(Request::decode(&bytes), Some(request));
         for length in 0..bytes.len() {
-            assert_eq!(Call::decode(&bytes[..length]), None);
+            assert_eq!(Request::decode(&bytes[..length]), None);
         }
-        assert_eq!(Call::decode(&[b"GET / HT", &bytes[8..]].concat()), None);
+        assert_eq!(Request::decode(&[b"GET / HT", &bytes[8..]].concat()), None);
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! What two tasks send each other to connect: a version, a kind, and the fields of that kind, all numbers little-endian.
-//! The descriptors of a call or a reply travel with it.
+//! The descriptors of a request or a reply travel with it.
 
 use super::frame::Task;
 
@@ -46,11 +46,11 @@ pub struct Hello {
 /// One message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// The first message of a connection, from the task that has made it.
-    Call(Hello),
-    /// The other task's.
-    Answer(Hello),
-    /// The caller has mapped everything: packets may flow.
+    /// The first message of a connection, from its initiator.
+    Request(Hello),
+    /// The responder's.
+    Reply(Hello),
+    /// The initiator has mapped everything: packets may flow.
     Confirm,
     /// There will be no connection, for this reason.
     Refuse(String),
@@ -61,11 +61,11 @@ impl Message {
     pub fn encode(&self) -> Vec<u8> {
         let mut out = VERSION.to_le_bytes().to_vec();
         match self {
-            Self::Call(hello) => {
+            Self::Request(hello) => {
                 out.push(1);
                 hello.put(&mut out);
             }
-            Self::Answer(hello) => {
+            Self::Reply(hello) => {
                 out.push(2);
                 hello.put(&mut out);
             }
@@ -90,8 +90,8 @@ impl Message {
         }
         let [kind] = take(&mut rest)?;
         match kind {
-            1 => Hello::take(rest).map(Self::Call),
-            2 => Hello::take(rest).map(Self::Answer),
+            1 => Hello::take(rest).map(Self::Request),
+            2 => Hello::take(rest).map(Self::Reply),
             3 => rest.is_empty().then_some(Self::Confirm),
             4 if rest.len() <= LONGEST_TEXT => Some(Self::Refuse(String::from_utf8_lossy(rest).into_owned())),
             _ => None,
@@ -169,8 +169,8 @@ mod tests {
         for _ in 0..100 {
             let hello = some_hello(&mut rng);
             for message in [
-                Message::Call(hello.clone()),
-                Message::Answer(hello),
+                Message::Request(hello.clone()),
+                Message::Reply(hello),
                 Message::Confirm,
                 Message::Refuse("wrong".into()),
                 Message::Refuse(String::new()),
@@ -191,8 +191,8 @@ mod tests {
 
     #[test]
     fn what_is_no_message_is_refused() {
-        let bytes = Message::Call(some_hello(&mut Rng::new(2))).encode();
-        let least = Message::Call(Hello::default()).encode().len();
+        let bytes = Message::Request(some_hello(&mut Rng::new(2))).encode();
+        let least = Message::Request(Hello::default()).encode().len();
         for len in 0..least {
             assert_eq!(Message::decode(&bytes[..len]), None, "{len} bytes");
         }

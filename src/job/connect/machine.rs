@@ -1,23 +1,23 @@
-//! The connections of one task with its peers: which task to call, which call to reply to. There is no socket and no clock
-//! here: events come in with the time, actions go out.
+//! The connections of one task with its peers: to which task to send a connection request, which request to reply to. There is
+//! no socket and no clock here: events come in with the time, actions go out.
 //!
 //! First contact, the return of a task that was given up, and replacement by a new process are the same thing: one of two
-//! tasks *calls*, the other *replies*, the caller *confirms*. Each of the first two messages carries a receive ring that was
-//! made for it alone. The caller sends packets after it has confirmed, the other after it has received the confirmation; the
-//! channel loses nothing while both live, so no connection is known to only one of them. Of two calls that cross,
-//! the one of the lower task counts.
+//! tasks, the *initiator*, sends a *request*; the other, the *responder*, sends a *reply*; the initiator *confirms*. Request and
+//! reply each carry a receive ring that was made for it alone. The initiator sends packets after it has confirmed, the responder
+//! after it has received the confirmation; the channel loses nothing while both live, so no connection is known to only one of
+//! them. Of two requests that cross, the one of the lower task counts.
 
 use crate::wire::frame::Task;
 use crate::wire::hello::{Hello, NO_EPOCH};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The first pause between two calls of a peer that does not listen or has hung up, in a job of a few tasks.
+/// The first pause between two requests to a peer that does not listen or has closed the channel, in a job of a few tasks.
 const PAUSE: Duration = Duration::from_millis(1);
 /// The longest.
 const LONGEST_PAUSE: Duration = Duration::from_millis(200);
 /// With this many tasks the first pause is twice as long, and so on: this many start one after the other, and those that have
-/// started call those that have not.
+/// started send requests to those that have not.
 const TASKS_PER_PAUSE: u32 = 16;
 
 /// The first and the longest pause in a job of this number of tasks.
@@ -26,33 +26,33 @@ fn pauses(tasks: u32) -> (Duration, Duration) {
 }
 
 /// A channel to another task, by the number that its owner has given it.
-pub type Line = u64;
+pub type ChannelId = u64;
 
 /// What is to be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Connect to the peer's listener and send a call with this hello and a new ring; [`Machine::reached`] or
+    /// Connect to the peer's listener and send a request with this hello and a new ring; [`Machine::reached`] or
     /// [`Machine::unreachable`] reports the result.
-    Dial(Task, Hello),
-    /// Reply to the call of the peer that came by this line, with this hello and a new ring. [`Machine::closed`] when it
+    Request(Task, Hello),
+    /// Reply to the peer's request that came by this channel, with this hello and a new ring. [`Machine::closed`] when it
     /// fails.
-    Answer(Task, Line, Hello),
+    Reply(Task, ChannelId, Hello),
     /// The connection is complete: it is handed to the transport, after the confirmation was sent if `confirm`.
     /// [`Machine::failed`] when that fails.
     Establish {
         /// The peer.
         task: Task,
-        /// By this line.
-        line: Line,
-        /// This task has called.
+        /// By this channel.
+        channel: ChannelId,
+        /// This task is the initiator.
         confirm: bool,
         /// The program has resumed the peer, with this epoch.
         epoch: Option<u64>,
         /// What the peer has sent about itself.
         hello: Hello,
     },
-    /// Close this line, with this reason for the other side, if any.
-    HangUp(Line, Option<String>),
+    /// Close this channel, with this reason for the other side, if any.
+    Close(ChannelId, Option<String>),
     /// This task belongs to this generation from now on: it listens for it too.
     Adopt(u32),
 }
@@ -62,24 +62,24 @@ pub enum Action {
 enum State {
     /// Not connected, and no attempt is made.
     Idle,
-    /// An [`Action::Dial`] is being carried out.
-    Dialing,
-    /// To be called again at this time.
+    /// An [`Action::Request`] is being carried out.
+    Requesting,
+    /// The next request is to be sent at this time.
     Waiting { until: Duration },
-    /// Called a process with this number by this line. No reply yet.
-    Calling { line: Line, process: i32 },
-    /// Replied to its call. No confirmation yet.
-    Answering { line: Line, hello: Hello },
+    /// A request was sent to a process with this number by this channel. No reply yet.
+    Requested { channel: ChannelId, process: i32 },
+    /// Replied to its request. No confirmation yet.
+    Replied { channel: ChannelId, hello: Hello },
     /// Packets flow.
     Connected,
     /// The program has given the peer up.
     Parted,
 }
 
-/// A call that has come too early: the program has yet to give the former connection up, or to resume the peer.
+/// A request that has come too early: the program has yet to give the former connection up, or to resume the peer.
 #[derive(Clone, Debug)]
 struct Held {
-    line: Line,
+    channel: ChannelId,
     hello: Hello,
 }
 
@@ -91,7 +91,7 @@ struct Peer {
     /// The program has resumed the peer, with this epoch.
     epoch: Option<u64>,
     held: Option<Held>,
-    /// Before the next call; `None`: the first pause.
+    /// Before the next request; `None`: the first pause.
     pause: Option<Duration>,
 }
 
@@ -116,15 +116,15 @@ pub struct Machine {
     /// What this task sends about itself, without a peer's epoch.
     own: Hello,
     peers: BTreeMap<Task, Peer>,
-    /// Whose line it is.
-    lines: BTreeMap<Line, Task>,
+    /// To which task each channel leads.
+    channels: BTreeMap<ChannelId, Task>,
     actions: Vec<Action>,
 }
 
 impl Machine {
     /// Of a task that sends this about itself.
     pub fn new(own: Hello) -> Self {
-        Self { own, peers: BTreeMap::new(), lines: BTreeMap::new(), actions: Vec::new() }
+        Self { own, peers: BTreeMap::new(), channels: BTreeMap::new(), actions: Vec::new() }
     }
 
     /// What is to be done, in this order. Each is done before the next event.
@@ -148,9 +148,9 @@ impl Machine {
             .min()
     }
 
-    /// The task at the other end of a line that this one has called by or replied to.
-    pub fn whose(&self, line: Line) -> Option<Task> {
-        self.lines.get(&line).copied()
+    /// The task at the other end of a channel by which this one has sent a request or a reply.
+    pub fn whose(&self, channel: ChannelId) -> Option<Task> {
+        self.channels.get(&channel).copied()
     }
 
     /// Whether the program has resumed the peer, so that a process of any generation will do.
@@ -158,10 +158,10 @@ impl Machine {
         self.peers.get(&task).is_some_and(|peer| peer.epoch.is_some())
     }
 
-    /// Whether the peer's process was reached: a line to it is open.
+    /// Whether the peer's process was reached: a channel to it is open.
     pub fn is_reached(&self, task: Task) -> bool {
         self.peers.get(&task).is_some_and(|peer| {
-            peer.held.is_some() || matches!(peer.state, State::Calling { .. } | State::Answering { .. })
+            peer.held.is_some() || matches!(peer.state, State::Requested { .. } | State::Replied { .. })
         })
     }
 
@@ -170,7 +170,7 @@ impl Machine {
         let Some(peer) = self.peer(task) else { return };
         peer.wanted = true;
         if peer.state == State::Idle {
-            self.dial(task);
+            self.request(task);
         }
     }
 
@@ -179,116 +179,116 @@ impl Machine {
         let is_due = |peer: &Peer| matches!(peer.state, State::Waiting { until } if until <= now);
         let due: Vec<Task> =
             self.peers.iter().filter(|(_, peer)| is_due(peer)).map(|(task, _)| *task).collect();
-        due.into_iter().for_each(|task| self.dial(task));
+        due.into_iter().for_each(|task| self.request(task));
     }
 
-    /// The peer listens: the call was sent by this line, to this process.
-    pub fn reached(&mut self, task: Task, line: Line, process: i32) {
+    /// The peer listens: the request was sent by this channel, to this process.
+    pub fn reached(&mut self, task: Task, channel: ChannelId, process: i32) {
         let Some(peer) = self.peer(task) else { return };
-        if peer.state != State::Dialing {
-            return self.hang_up(line, None);
+        if peer.state != State::Requesting {
+            return self.close(channel, None);
         }
-        peer.state = State::Calling { line, process };
-        self.lines.insert(line, task);
+        peer.state = State::Requested { channel, process };
+        self.channels.insert(channel, task);
     }
 
-    /// The peer does not listen, or the call could not be sent.
+    /// The peer does not listen, or the request could not be sent.
     pub fn unreachable(&mut self, task: Task, now: Duration) {
         let tasks = self.own.tasks;
-        if let Some(peer) = self.peer(task).filter(|peer| peer.state == State::Dialing) {
+        if let Some(peer) = self.peer(task).filter(|peer| peer.state == State::Requesting) {
             peer.retry(now, tasks);
         }
     }
 
-    /// A call has come by this line, from this process, which has not hung up: a call that was hung up before it was read must
-    /// not be passed here, since its caller may have made a later one.
-    pub fn called(&mut self, line: Line, hello: Hello, process: i32) {
+    /// A request has come by this channel, from this process, which has not closed it: a request whose channel was closed before
+    /// it was read must not be passed here, since its initiator may have sent a later one.
+    pub fn received_request(&mut self, channel: ChannelId, hello: Hello, process: i32) {
         let (task, tasks, generation) = (hello.task, self.own.tasks, self.own.generation);
         if hello.tasks != tasks {
             let why = format!(
                 "task {} says that the job has {} tasks, task {} says {tasks}; is MP_PROCS the same in all tasks?",
                 task, hello.tasks, self.own.task
             );
-            return self.hang_up(line, Some(why));
+            return self.close(channel, Some(why));
         }
         let me = self.own.task;
-        let Some(peer) = self.peer(task) else { return self.hang_up(line, None) };
+        let Some(peer) = self.peer(task) else { return self.close(channel, None) };
         let same = peer.epoch.is_some() || hello.epoch != NO_EPOCH || hello.generation == generation;
         match peer.state {
             State::Connected | State::Parted => {
-                let before = peer.held.replace(Held { line, hello });
-                self.lines.insert(line, task);
+                let before = peer.held.replace(Held { channel, hello });
+                self.channels.insert(channel, task);
                 if let Some(before) = before {
-                    self.hang_up(before.line, None);
+                    self.close(before.channel, None);
                 }
                 return;
             }
-            _ if !same => return self.hang_up(line, None),
-            // A process that has taken the peer's place is preferred to the one that this task has called.
-            State::Calling { process: other, .. } if me < task && other == process => {
-                return self.hang_up(line, None);
+            _ if !same => return self.close(channel, None),
+            // A process that has taken the peer's place is preferred to the one to which this task has sent a request.
+            State::Requested { process: other, .. } if me < task && other == process => {
+                return self.close(channel, None);
             }
-            State::Calling { line: former, .. } | State::Answering { line: former, .. } => {
+            State::Requested { channel: former, .. } | State::Replied { channel: former, .. } => {
                 peer.state = State::Idle;
-                self.hang_up(former, None);
+                self.close(former, None);
             }
-            State::Idle | State::Dialing | State::Waiting { .. } => {}
+            State::Idle | State::Requesting | State::Waiting { .. } => {}
         }
         let Some(peer) = self.peer(task) else { return };
         let epoch = peer.epoch.unwrap_or(NO_EPOCH);
         self.adopt(&hello);
         let own = Hello { epoch, ..self.own.clone() };
         if let Some(peer) = self.peer(task) {
-            peer.state = State::Answering { line, hello };
+            peer.state = State::Replied { channel, hello };
         }
-        self.lines.insert(line, task);
-        self.actions.push(Action::Answer(task, line, own));
+        self.channels.insert(channel, task);
+        self.actions.push(Action::Reply(task, channel, own));
     }
 
-    /// The reply to the call of this line has arrived.
-    pub fn answered(&mut self, line: Line, hello: Hello, now: Duration) {
-        let Some(&task) = self.lines.get(&line) else { return self.hang_up(line, None) };
+    /// The reply to the request that was sent by this channel has arrived.
+    pub fn received_reply(&mut self, channel: ChannelId, hello: Hello, now: Duration) {
+        let Some(&task) = self.channels.get(&channel) else { return self.close(channel, None) };
         let (tasks, generation) = (self.own.tasks, self.own.generation);
         let Some(peer) = self.peer(task) else { return };
-        if !matches!(peer.state, State::Calling { line: called, .. } if called == line) {
-            return self.hang_up(line, None);
+        if !matches!(peer.state, State::Requested { channel: own, .. } if own == channel) {
+            return self.close(channel, None);
         }
         let same = peer.epoch.is_some() || hello.epoch != NO_EPOCH || hello.generation == generation;
         if hello.task != task || hello.tasks != tasks || !same {
             peer.retry(now, tasks);
-            return self.hang_up(line, None);
+            return self.close(channel, None);
         }
-        self.establish(task, line, hello, true);
+        self.establish(task, channel, hello, true);
     }
 
-    /// The confirmation of the caller of this line has arrived.
-    pub fn confirmed(&mut self, line: Line) {
-        let Some(&task) = self.lines.get(&line) else { return self.hang_up(line, None) };
+    /// The confirmation of the initiator of this channel has arrived.
+    pub fn received_confirmation(&mut self, channel: ChannelId) {
+        let Some(&task) = self.channels.get(&channel) else { return self.close(channel, None) };
         let Some(peer) = self.peer(task) else { return };
         match &peer.state {
-            State::Answering { line: answered, hello } if *answered == line => {
+            State::Replied { channel: own, hello } if *own == channel => {
                 let hello = hello.clone();
-                self.establish(task, line, hello, false);
+                self.establish(task, channel, hello, false);
             }
-            _ => self.hang_up(line, None),
+            _ => self.close(channel, None),
         }
     }
 
-    /// The other side has closed this line, or it is unusable.
-    pub fn closed(&mut self, line: Line, now: Duration) {
+    /// The other side has closed this channel, or it is unusable.
+    pub fn closed(&mut self, channel: ChannelId, now: Duration) {
         let tasks = self.own.tasks;
-        let Some(task) = self.lines.remove(&line) else { return };
+        let Some(task) = self.channels.remove(&channel) else { return };
         let Some(peer) = self.peer(task) else { return };
-        peer.held.take_if(|held| held.line == line);
+        peer.held.take_if(|held| held.channel == channel);
         match peer.state {
-            State::Calling { line: own, .. } | State::Answering { line: own, .. } if own == line => {
+            State::Requested { channel: own, .. } | State::Replied { channel: own, .. } if own == channel => {
                 peer.retry(now, tasks);
             }
             _ => {}
         }
     }
 
-    /// The connection could not be established: the peer has hung up before it was confirmed.
+    /// The connection could not be established: the peer has closed the channel before it was confirmed.
     pub fn failed(&mut self, task: Task, epoch: Option<u64>, now: Duration) {
         let tasks = self.own.tasks;
         let Some(peer) = self.peer(task).filter(|peer| peer.state == State::Connected) else { return };
@@ -301,8 +301,8 @@ impl Machine {
         let Some(peer) = self.peer(task) else { return };
         (peer.wanted, peer.epoch) = (false, None);
         let state = std::mem::replace(&mut peer.state, State::Parted);
-        if let State::Calling { line, .. } | State::Answering { line, .. } = state {
-            self.hang_up(line, None);
+        if let State::Requested { channel, .. } | State::Replied { channel, .. } = state {
+            self.close(channel, None);
         }
     }
 
@@ -311,25 +311,25 @@ impl Machine {
         let Some(peer) = self.peer(task) else { return };
         (peer.state, peer.epoch, peer.pause) = (State::Idle, Some(epoch), None);
         if !self.admit_held(task) {
-            self.dial(task);
+            self.request(task);
         }
     }
 
-    /// Replies to the call that was held, if one was.
+    /// Replies to the request that was held, if one was.
     fn admit_held(&mut self, task: Task) -> bool {
         let held = self.peer(task).and_then(|peer| peer.held.take());
-        let Some(Held { line, hello }) = held else { return false };
-        self.called(line, hello, 0);
+        let Some(Held { channel, hello }) = held else { return false };
+        self.received_request(channel, hello, 0);
         true
     }
 
-    fn establish(&mut self, task: Task, line: Line, hello: Hello, confirm: bool) {
+    fn establish(&mut self, task: Task, channel: ChannelId, hello: Hello, confirm: bool) {
         self.adopt(&hello);
-        self.lines.remove(&line);
+        self.channels.remove(&channel);
         let Some(peer) = self.peer(task) else { return };
         let epoch = peer.epoch.take();
         (peer.state, peer.wanted, peer.pause) = (State::Connected, false, None);
-        self.actions.push(Action::Establish { task, line, confirm, epoch, hello });
+        self.actions.push(Action::Establish { task, channel, confirm, epoch, hello });
     }
 
     /// Tasks of different generations connect only where one has resumed the other: this process has taken another one's place
@@ -341,17 +341,17 @@ impl Machine {
         }
     }
 
-    fn dial(&mut self, task: Task) {
+    fn request(&mut self, task: Task) {
         let Some(peer) = self.peer(task) else { return };
-        peer.state = State::Dialing;
+        peer.state = State::Requesting;
         let epoch = peer.epoch.unwrap_or(NO_EPOCH);
         let own = Hello { epoch, ..self.own.clone() };
-        self.actions.push(Action::Dial(task, own));
+        self.actions.push(Action::Request(task, own));
     }
 
-    fn hang_up(&mut self, line: Line, why: Option<String>) {
-        self.lines.remove(&line);
-        self.actions.push(Action::HangUp(line, why));
+    fn close(&mut self, channel: ChannelId, why: Option<String>) {
+        self.channels.remove(&channel);
+        self.actions.push(Action::Close(channel, why));
     }
 
     /// Another task of the job.

@@ -1,10 +1,10 @@
-//! How tasks connect: each listens from LAPI_Init on, and calls another one when it first needs it.
+//! How tasks connect: each has a listener from LAPI_Init on, and sends another one a connection request when it first needs it.
 //!
-//! [`machine`] decides, [`calls`] carries out. One lock guards both, which the transport takes when it wants a peer, and
+//! [`machine`] decides, [`driver`] carries out. One lock guards both, which the transport takes when it wants a peer, and
 //! the listener's thread when something has happened; so a task can be reached whatever its own threads do, and delays no
 //! other task.
 
-mod calls;
+mod driver;
 mod machine;
 
 use super::name::Key;
@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::transport::Task;
 use crate::transport::shm::connection::{Absence, Connector, Site};
 use crate::wire::hello::Hello;
-use calls::Calls;
+use driver::Driver;
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
@@ -46,7 +46,7 @@ pub struct Settings<'a> {
     pub hint: Option<String>,
 }
 
-/// This task's listener, and its calls of others. See [`Connector`].
+/// This task's listener, and its connection requests to others. See [`Connector`].
 pub struct Connections {
     shared: Arc<Shared>,
     /// Waits for the end of the thread.
@@ -60,7 +60,7 @@ pub struct Connections {
 pub struct Service(Arc<Shared>);
 
 struct Shared {
-    calls: Mutex<Calls>,
+    driver: Mutex<Driver>,
     poll: Arc<OwnedFd>,
     wake: OwnedFd,
     closed: AtomicBool,
@@ -75,7 +75,8 @@ const BLIND: Duration = Duration::from_millis(10);
 /// In a job of several hundred tasks it looks up to four times as seldom.
 const LOOK_AROUND: Duration = Duration::from_secs(1);
 
-/// What the descriptors report to a [`Service`]: the bell, or a listener or line.
+/// What the descriptors report to a [`Service`]: this for the event descriptor that wakes the thread; a listener or a channel
+/// otherwise.
 const WAKE: u64 = 0;
 
 impl Connections {
@@ -116,7 +117,7 @@ impl Connections {
             secret,
             ..settings.hello
         };
-        let calls = Calls::new(calls::Place {
+        let driver = Driver::new(driver::Place {
             key,
             hello,
             site,
@@ -128,7 +129,7 @@ impl Connections {
         })?;
         let look_around = LOOK_AROUND * (identity.tasks / 64).clamp(1, 4);
         Ok(Arc::new(Shared {
-            calls: Mutex::new(calls),
+            driver: Mutex::new(driver),
             poll,
             wake,
             closed: AtomicBool::new(false),
@@ -136,13 +137,13 @@ impl Connections {
         }))
     }
 
-    /// Does something with the calls, and wakes the thread when it must look sooner than planned.
-    fn with<R>(&self, what: impl FnOnce(&mut Calls) -> R) -> R {
-        let mut calls = self.shared.calls.lock();
-        let before = calls.due();
-        let result = what(&mut calls);
-        let after = calls.due();
-        drop(calls);
+    /// Does something with the driver, and wakes the thread when it must look sooner than planned.
+    fn with<R>(&self, what: impl FnOnce(&mut Driver) -> R) -> R {
+        let mut driver = self.shared.driver.lock();
+        let before = driver.due();
+        let result = what(&mut driver);
+        let after = driver.due();
+        drop(driver);
         if after.is_some_and(|after| before.is_none_or(|before| after < before)) {
             self.shared.wake();
         }
@@ -152,25 +153,25 @@ impl Connections {
 
 impl Connector for Connections {
     fn want(&self, peer: Task) {
-        self.with(|calls| calls.want(peer));
+        self.with(|driver| driver.want(peer));
     }
 
     fn absence(&self, peer: Task) -> Absence {
-        self.shared.calls.lock().absence(peer)
+        self.shared.driver.lock().absence(peer)
     }
 
     fn part(&self, peer: Task) {
-        self.with(|calls| calls.part(peer));
+        self.with(|driver| driver.part(peer));
     }
 
     fn rejoin(&self, peer: Task, epoch: u64) {
-        self.with(|calls| calls.rejoin(peer, epoch));
+        self.with(|driver| driver.rejoin(peer, epoch));
     }
 
     fn close(&mut self) {
         let Some(join) = self.join.take() else { return };
         self.openings.close(self.me, self.opening);
-        self.shared.calls.lock().close();
+        self.shared.driver.lock().close();
         self.shared.closed.store(true, Ordering::Release);
         self.shared.wake();
         join();
@@ -197,7 +198,7 @@ impl Service {
     pub fn run(self) {
         let shared = self.0;
         while !shared.closed.load(Ordering::Acquire) {
-            let timeout = shared.calls.lock().time_left();
+            let timeout = shared.driver.lock().time_left();
             let left = timeout.map_or(shared.look_around, |left| left.min(shared.look_around));
             let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
             let mut space = [MaybeUninit::<epoll::Event>::uninit(); 64];
@@ -213,11 +214,11 @@ impl Service {
             if ready.contains(&WAKE) && is_event(shared.wake.as_fd()) {
                 let _ = rustix::io::read(shared.wake.as_fd(), &mut [0; 8]);
             }
-            let mut calls = shared.calls.lock();
+            let mut driver = shared.driver.lock();
             for what in ready.into_iter().filter(|what| *what != WAKE) {
-                calls.ready(what);
+                driver.ready(what);
             }
-            calls.tick();
+            driver.tick();
         }
     }
 }

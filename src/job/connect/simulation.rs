@@ -1,5 +1,5 @@
-//! The machines of a few tasks against each other, in a world made from a seed: calls and replies are lost, both call at
-//! once, processes die at every step and are replaced, programs give each other up and rejoin.
+//! The machines of a few tasks against each other, in a world made from a seed: requests and replies are lost, both send
+//! requests at once, processes die at every step and are replaced, programs give each other up and rejoin.
 //!
 //! `CONNECT_SEED=n` runs one world alone, and prints its events.
 
@@ -9,12 +9,12 @@ use std::collections::{BTreeSet, VecDeque};
 
 #[derive(Debug)]
 enum Sent {
-    Call(Hello),
-    Answer(Hello),
+    Request(Hello),
+    Reply(Hello),
     Confirm,
 }
 
-/// A channel: the caller's end first.
+/// A channel: the initiator's end first.
 struct Channel {
     tasks: [Task; 2],
     /// The processes at its ends; `None` for an end that is closed.
@@ -31,7 +31,7 @@ struct Process {
     machine: Machine,
     /// The generations that it listens for.
     listens: BTreeSet<u32>,
-    connected: BTreeMap<Task, Line>,
+    connected: BTreeMap<Task, ChannelId>,
     /// Peers that were replaced after this task had last resumed them.
     outdated: BTreeSet<Task>,
     parted: BTreeSet<Task>,
@@ -41,8 +41,8 @@ struct World {
     rng: Rng,
     now: Duration,
     processes: Vec<Option<Process>>,
-    channels: BTreeMap<Line, Channel>,
-    lines: Line,
+    channels: BTreeMap<ChannelId, Channel>,
+    last_channel: ChannelId,
     births: u64,
     /// The launcher counts openings.
     counted: bool,
@@ -61,7 +61,7 @@ impl World {
             now: Duration::ZERO,
             processes: (0..tasks).map(|_| None).collect(),
             channels: BTreeMap::new(),
-            lines: 0,
+            last_channel: 0,
             births: 0,
             counted,
             openings: vec![0; tasks],
@@ -137,17 +137,17 @@ impl World {
         &mut self.processes[task as usize].as_mut().expect("it acts").machine
     }
 
-    fn end_of(&self, line: Line, task: Task) -> Option<usize> {
-        let channel = self.channels.get(&line)?;
-        let id = self.processes[task as usize].as_ref()?.id;
-        (0..2).find(|&end| channel.tasks[end] == task && channel.ends[end] == Some(id))
+    fn end_of(&self, id: ChannelId, task: Task) -> Option<usize> {
+        let channel = self.channels.get(&id)?;
+        let process = self.processes[task as usize].as_ref()?.id;
+        (0..2).find(|&end| channel.tasks[end] == task && channel.ends[end] == Some(process))
     }
 
     fn carry_out(&mut self, task: Task, action: Action) {
         self.say(|| format!("task {task}: {action:?}"));
         let now = self.now;
         match action {
-            Action::Dial(peer, hello) => {
+            Action::Request(peer, hello) => {
                 let rejoins = self.machine(task).rejoins(peer);
                 let generation = match rejoins {
                     true if self.counted => self.openings[peer as usize],
@@ -158,42 +158,42 @@ impl World {
                     .filter(|process| process.listens.contains(&generation))
                     .map(|process| process.id);
                 let lost = self.faults && self.rng.chance(0.1);
-                let (Some(id), false) = (there, lost) else {
+                let (Some(process), false) = (there, lost) else {
                     return self.machine(task).unreachable(peer, now);
                 };
-                self.lines += 1;
-                let line = self.lines;
+                self.last_channel += 1;
+                let id = self.last_channel;
                 let own = self.processes[task as usize].as_ref().map(|process| process.id);
                 let channel = Channel {
                     tasks: [task, peer],
-                    ends: [own, Some(id)],
-                    inbox: [VecDeque::new(), [Sent::Call(hello)].into()],
+                    ends: [own, Some(process)],
+                    inbox: [VecDeque::new(), [Sent::Request(hello)].into()],
                     established: [false; 2],
                     broken: false,
                 };
-                self.channels.insert(line, channel);
-                self.machine(task).reached(peer, line, id as i32);
+                self.channels.insert(id, channel);
+                self.machine(task).reached(peer, id, process as i32);
             }
-            Action::Answer(peer, line, hello) => {
+            Action::Reply(peer, id, hello) => {
                 let lost = self.faults && self.rng.chance(0.1);
-                let end = self.end_of(line, task);
-                let channel = self.channels.get_mut(&line).expect("a channel");
+                let end = self.end_of(id, task);
+                let channel = self.channels.get_mut(&id).expect("a channel");
                 assert_eq!(channel.tasks, [peer, task]);
                 match end {
                     Some(1) if channel.ends[0].is_some() && !lost => {
-                        channel.inbox[0].push_back(Sent::Answer(hello));
+                        channel.inbox[0].push_back(Sent::Reply(hello));
                     }
                     _ => {
                         channel.ends[1] = None;
-                        self.machine(task).closed(line, now);
+                        self.machine(task).closed(id, now);
                     }
                 }
             }
-            Action::Establish { task: peer, line, confirm, epoch, .. } => {
-                let end = self.end_of(line, task).expect("its own end is open");
-                let channel = self.channels.get_mut(&line).expect("a channel");
+            Action::Establish { task: peer, channel: id, confirm, epoch, .. } => {
+                let end = self.end_of(id, task).expect("its own end is open");
+                let channel = self.channels.get_mut(&id).expect("a channel");
                 assert_eq!((channel.tasks[1 - end], end == 0), (peer, confirm));
-                assert!(!channel.established[end], "line {line} is established twice");
+                assert!(!channel.established[end], "channel {id} is established twice");
                 if confirm {
                     if channel.ends[1].is_none() {
                         channel.ends[0] = None;
@@ -201,18 +201,18 @@ impl World {
                     }
                     channel.inbox[1].push_back(Sent::Confirm);
                 } else {
-                    assert!(channel.established[0], "line {line} is established at the callee alone");
+                    assert!(channel.established[0], "channel {id} is established at the responder alone");
                 }
                 channel.established[end] = true;
                 let process = self.processes[task as usize].as_mut().expect("it acts");
-                let before = process.connected.insert(peer, line);
+                let before = process.connected.insert(peer, id);
                 assert_eq!(before, None, "task {task} has two connections with task {peer}");
                 assert!(!process.parted.contains(&peer), "task {task} has given task {peer} up");
             }
-            Action::HangUp(line, why) => {
+            Action::Close(id, why) => {
                 assert_eq!(why, None);
-                if let Some(end) = self.end_of(line, task) {
-                    self.channels.get_mut(&line).expect("a channel").ends[end] = None;
+                if let Some(end) = self.end_of(id, task) {
+                    self.channels.get_mut(&id).expect("a channel").ends[end] = None;
                 }
             }
             Action::Adopt(generation) => {
@@ -225,38 +225,38 @@ impl World {
     /// Something that lies at the end of a channel is read, or that it was closed is seen. Whether there was anything.
     fn read_one(&mut self) -> bool {
         let mut ready = Vec::new();
-        for (&line, channel) in &self.channels {
+        for (&id, channel) in &self.channels {
             for end in 0..2 {
                 let seen = !channel.inbox[end].is_empty() || channel.ends[1 - end].is_none();
                 // A channel that is established is the transport's.
                 if channel.ends[end].is_some() && !channel.established[end] && seen {
-                    ready.push((line, end));
+                    ready.push((id, end));
                 }
             }
         }
         if ready.is_empty() {
             return false;
         }
-        let (line, end) = ready[self.rng.below(ready.len() as u64) as usize];
+        let (id, end) = ready[self.rng.below(ready.len() as u64) as usize];
         let lost = self.faults && self.rng.chance(0.1);
-        let channel = self.channels.get_mut(&line).expect("a channel");
-        let (task, caller) = (channel.tasks[end], channel.ends[0]);
+        let channel = self.channels.get_mut(&id).expect("a channel");
+        let (task, initiator) = (channel.tasks[end], channel.ends[0]);
         let sent = channel.inbox[end].pop_front();
-        // A call whose caller has hung up since counts for nothing: a later one may have got its reply.
-        let stale = caller.is_none() && matches!(sent, Some(Sent::Call(_)));
+        // A request whose initiator has closed the channel since counts for nothing: a later one may have got its reply.
+        let stale = initiator.is_none() && matches!(sent, Some(Sent::Request(_)));
         // Descriptors that find no room: the message is consumed.
         if sent.is_none() || stale || lost && !matches!(sent, Some(Sent::Confirm)) {
             channel.ends[end] = None;
-            self.act(task, |machine, now| machine.closed(line, now));
+            self.act(task, |machine, now| machine.closed(id, now));
             return true;
         }
         match sent {
-            Some(Sent::Call(hello)) => {
-                let process = caller.unwrap_or_default() as i32;
-                self.act(task, |machine, _| machine.called(line, hello, process));
+            Some(Sent::Request(hello)) => {
+                let process = initiator.unwrap_or_default() as i32;
+                self.act(task, |machine, _| machine.received_request(id, hello, process));
             }
-            Some(Sent::Answer(hello)) => self.act(task, |machine, now| machine.answered(line, hello, now)),
-            Some(Sent::Confirm) | None => self.act(task, |machine, _| machine.confirmed(line)),
+            Some(Sent::Reply(hello)) => self.act(task, |machine, now| machine.received_reply(id, hello, now)),
+            Some(Sent::Confirm) | None => self.act(task, |machine, _| machine.received_confirmation(id)),
         }
         true
     }
@@ -324,19 +324,19 @@ impl World {
         }
     }
 
-    fn line(&self, task: Task, peer: Task) -> Option<Line> {
+    fn channel(&self, task: Task, peer: Task) -> Option<ChannelId> {
         self.processes[task as usize].as_ref()?.connected.get(&peer).copied()
     }
 
     /// Each connection exists at both ends, unless one has ended it.
     fn check_ends(&self) {
         for (task, peer) in self.pairs() {
-            let Some(line) = self.line(task, peer) else { continue };
-            let mutual = self.line(peer, task) == Some(line);
+            let Some(id) = self.channel(task, peer) else { continue };
+            let mutual = self.channel(peer, task) == Some(id);
             assert!(
-                mutual || self.channels[&line].broken,
-                "task {task} is connected with task {peer} by line {line}, which has {:?}",
-                self.line(peer, task)
+                mutual || self.channels[&id].broken,
+                "task {task} is connected with task {peer} by channel {id}, which has {:?}",
+                self.channel(peer, task)
             );
         }
     }
@@ -349,7 +349,7 @@ impl World {
     /// The programs see which task is missing, and let it rejoin.
     fn repair(&mut self) {
         for (task, peer) in self.pairs() {
-            let broken = self.line(task, peer).is_some_and(|line| self.line(peer, task) != Some(line));
+            let broken = self.channel(task, peer).is_some_and(|id| self.channel(peer, task) != Some(id));
             let process = self.processes[task as usize].as_ref().expect("all live");
             if broken || process.outdated.contains(&peer) {
                 self.part(task, peer);
@@ -385,12 +385,12 @@ impl World {
             self.check_ends();
         }
         for (task, peer) in self.pairs() {
-            let line = self.line(task, peer);
-            assert!(line.is_some(), "task {task} is not connected with task {peer}");
-            assert_eq!(line, self.line(peer, task), "tasks {task} and {peer}");
+            let channel = self.channel(task, peer);
+            assert!(channel.is_some(), "task {task} is not connected with task {peer}");
+            assert_eq!(channel, self.channel(peer, task), "tasks {task} and {peer}");
         }
         let idle = self.processes.iter().flatten().all(|process| process.machine.due().is_none());
-        assert!(idle, "a machine keeps calling");
+        assert!(idle, "a machine keeps sending requests");
     }
 }
 

@@ -17,9 +17,9 @@ use crate::base::random::random;
 use crate::config::{Env, given};
 use crate::error::{Error, Result};
 use crate::job::identity::Identity;
-use crate::wire::exchange::{Call, Values};
+use crate::wire::exchange::{Request, Values};
 use key::Key;
-use session::{Caller, Next, Refusal};
+use session::{Initiator, Next, Refusal};
 use sha2::{Digest, Sha256};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream, ToSocketAddrs};
@@ -34,8 +34,8 @@ const PAUSE: Duration = Duration::from_millis(30);
 
 /// One exchange.
 pub(super) struct Slurm {
-    /// The call of this task, but for the nonce and the number of the fence.
-    call: Call,
+    /// The request of this task, but for the nonce and the number of the fence.
+    request: Request,
     key: Key,
     /// Where task 0 is.
     host: String,
@@ -60,7 +60,7 @@ pub(super) fn open(identity: &Identity, opening: u32, env: &Env<'_>) -> Result<S
     job.copy_from_slice(&digest[..16]);
     let (task, tasks) = (identity.task, identity.tasks);
     Ok(Slurm {
-        call: Call { job, task, tasks, opening, fence: 0, nonce: [0; 16] },
+        request: Request { job, task, tasks, opening, fence: 0, nonce: [0; 16] },
         key: key::of_this_task(env)?,
         host,
         is_there,
@@ -82,11 +82,11 @@ impl Exchange for Slurm {
 
     fn fence(&mut self, deadline: Instant) -> Result<()> {
         self.fences += 1;
-        let call = Call { fence: self.fences, nonce: random(), ..self.call };
-        self.table = if call.task == 0 {
-            root::gather(call, &self.key, &self.own, deadline)?
+        let request = Request { fence: self.fences, nonce: random(), ..self.request };
+        self.table = if request.task == 0 {
+            root::gather(request, &self.key, &self.own, deadline)?
         } else {
-            self.call_task_0(call, deadline)?
+            self.connect_to_task_0(request, deadline)?
         };
         Ok(())
     }
@@ -104,17 +104,17 @@ fn ports(job: &[u8; 16]) -> impl Iterator<Item = u16> + use<> {
 }
 
 impl Slurm {
-    fn call_task_0(&self, call: Call, deadline: Instant) -> Result<Vec<Values>> {
+    fn connect_to_task_0(&self, request: Request, deadline: Instant) -> Result<Vec<Values>> {
         let hosts = self.addresses()?;
         loop {
-            for port in ports(&call.job) {
+            for port in ports(&request.job) {
                 for host in &hosts {
                     let left = deadline.saturating_duration_since(Instant::now());
                     if left.is_zero() {
                         return Err(late(format!("Slurm: task 0 is not to be found on host {}", self.host)));
                     }
-                    match self.try_at(SocketAddr::new(*host, port), call, deadline) {
-                        Ok(table) if table.len() == call.tasks as usize => return Ok(table),
+                    match self.try_at(SocketAddr::new(*host, port), request, deadline) {
+                        Ok(table) if table.len() == request.tasks as usize => return Ok(table),
                         Ok(table) => {
                             return Err(failed(format!(
                                 "Slurm: task 0 has the values of {} tasks",
@@ -148,7 +148,7 @@ impl Slurm {
     fn try_at(
         &self,
         address: SocketAddr,
-        call: Call,
+        request: Request,
         deadline: Instant,
     ) -> std::result::Result<Vec<Values>, Miss> {
         let soon = deadline.min(Instant::now() + TIMEOUT);
@@ -156,7 +156,7 @@ impl Slurm {
         let mut stream = TcpStream::connect_timeout(&address, left(soon))?;
         stream.set_write_timeout(Some(left(soon)))?;
         stream.set_read_timeout(Some(left(soon)))?;
-        let (mut caller, first) = Caller::new(self.key.secret, call, &self.own);
+        let (mut initiator, first) = Initiator::new(self.key.secret, request, &self.own);
         stream.write_all(&first)?;
         let mut has_proved = false;
         let mut bytes = vec![0; 64 << 10];
@@ -183,7 +183,7 @@ impl Slurm {
                 }
                 Err(_) => return Err(Miss::NotThere),
             };
-            match caller.read(&bytes[..got]) {
+            match initiator.read(&bytes[..got]) {
                 Ok(Next::Read) => {}
                 Ok(Next::Write(more)) => {
                     has_proved = true;

@@ -3,10 +3,10 @@
 use super::super::{failed, late};
 use super::key::Key;
 use super::ports;
-use super::session::{Callee, Got, Refusal};
+use super::session::{Got, Refusal, Responder};
 use crate::base::poll::await_readable;
 use crate::error::Result;
-use crate::wire::exchange::{Call, Values, encode_table};
+use crate::wire::exchange::{Request, Values, encode_table};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
@@ -22,7 +22,7 @@ const LOOK_AROUND: Duration = Duration::from_millis(500);
 
 struct Peer {
     stream: TcpStream,
-    callee: Callee,
+    responder: Responder,
     /// What remains to be written; short, but for the table.
     output: Vec<u8>,
     /// When it counts as a stranger.
@@ -31,9 +31,9 @@ struct Peer {
 }
 
 /// The values of all tasks; each task has got them, too.
-pub(super) fn gather(call: Call, key: &Key, own: &Values, deadline: Instant) -> Result<Vec<Values>> {
-    let listener = listen(&call)?;
-    let tasks = call.tasks as usize;
+pub(super) fn gather(request: Request, key: &Key, own: &Values, deadline: Instant) -> Result<Vec<Values>> {
+    let listener = listen(&request)?;
+    let tasks = request.tasks as usize;
     let mut table: Vec<Option<Values>> = vec![None; tasks];
     table[0] = Some(own.clone());
     let mut peers: Vec<Peer> = Vec::new();
@@ -53,9 +53,9 @@ pub(super) fn gather(call: Call, key: &Key, own: &Values, deadline: Instant) -> 
             && let Ok((stream, _)) = listener.accept()
         {
             if stream.set_nonblocking(true).is_ok() {
-                let callee = Callee::new(key.secret, call);
+                let responder = Responder::new(key.secret, request);
                 let end = Instant::now() + TIMEOUT;
-                peers.push(Peer { stream, callee, output: Vec::new(), end, has_values: false });
+                peers.push(Peer { stream, responder, output: Vec::new(), end, has_values: false });
             }
         }
         peers.retain_mut(|peer| match peer.serve(&mut table) {
@@ -64,7 +64,7 @@ pub(super) fn gather(call: Call, key: &Key, own: &Values, deadline: Instant) -> 
                 refused = why.filter(|why| matches!(why, Refusal::WrongKey | Refusal::Twice)).or(refused);
                 // A task whose connection has failed may try again.
                 if peer.has_values
-                    && let Some(task) = peer.callee.task()
+                    && let Some(task) = peer.responder.task()
                 {
                     table[task as usize] = None;
                 }
@@ -92,7 +92,7 @@ impl Peer {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(_) => return Err(None),
             };
-            match self.callee.read(&bytes[..got]).map_err(Some)? {
+            match self.responder.read(&bytes[..got]).map_err(Some)? {
                 Got::Read => {}
                 Got::Write(more) => self.output.extend(more),
                 Got::Values(task, values) => match &mut table[task as usize] {
@@ -120,8 +120,8 @@ impl Peer {
 }
 
 /// The first port that is free.
-fn listen(call: &Call) -> Result<TcpListener> {
-    for port in ports(&call.job) {
+fn listen(request: &Request) -> Result<TcpListener> {
+    for port in ports(&request.job) {
         let bound = TcpListener::bind((Ipv6Addr::UNSPECIFIED, port))
             .or_else(|_| TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)));
         if let Ok(listener) = bound
@@ -130,7 +130,7 @@ fn listen(call: &Call) -> Result<TcpListener> {
             return Ok(listener);
         }
     }
-    let ports: Vec<String> = ports(&call.job).take(3).map(|port| port.to_string()).collect();
+    let ports: Vec<String> = ports(&request.job).take(3).map(|port| port.to_string()).collect();
     Err(failed(format!("Slurm: task 0 finds no free port (tried {}, ...)", ports.join(", "))))
 }
 
@@ -147,7 +147,7 @@ fn distribute(peers: Vec<Peer>, table: &[u8], deadline: Instant) -> Result<()> {
     let mut left: Vec<(TcpStream, Vec<u8>, usize)> = peers
         .into_iter()
         .map(|peer| {
-            let head = [peer.output, peer.callee.before_table(table)].concat();
+            let head = [peer.output, peer.responder.before_table(table)].concat();
             (peer.stream, head, 0)
         })
         .collect();

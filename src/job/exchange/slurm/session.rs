@@ -3,8 +3,8 @@
 //!
 //! | frame | from | contents |
 //! |---|---|---|
-//! | call | the task | which fence of which job, and a nonce |
-//! | reply | task 0 | a nonce, and a proof over both nonces and the call |
+//! | request | the task | which fence of which job, and a nonce |
+//! | reply | task 0 | a nonce, and a proof over both nonces and the request |
 //! | values | the task | a proof over the same and its values; without values, and with a proof that fails, when task 0's proof was wrong |
 //! | table | task 0 | a proof over the same and the values of all tasks |
 //!
@@ -14,7 +14,7 @@
 use super::key::Secret;
 use crate::base::random::random;
 use crate::wire::exchange::{
-    Call, LONGEST_FIRST_FRAME, LONGEST_FRAME, MAGIC, NONCE, PROOF, Values, decode_table, decode_values,
+    LONGEST_FIRST_FRAME, LONGEST_FRAME, MAGIC, NONCE, PROOF, Request, Values, decode_table, decode_values,
     encode_values, frame, take_frame,
 };
 use hmac::{Hmac, Mac};
@@ -23,7 +23,7 @@ use sha2::Sha256;
 /// Why a connection is of no use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The other side does not speak this protocol.
+    /// The other side does not use this protocol.
     Stranger,
     /// It is of another job, or at another fence.
     Elsewhere,
@@ -37,7 +37,7 @@ pub enum Refusal {
 #[derive(Clone)]
 struct Proofs {
     key: Secret,
-    call: Vec<u8>,
+    request: Vec<u8>,
     nonce: [u8; NONCE],
 }
 
@@ -54,7 +54,7 @@ impl Proofs {
         let mac = Hmac::<Sha256>::new_from_slice(&self.key).expect("a key of any length is one");
         mac.chain_update(MAGIC)
             .chain_update([of as u8])
-            .chain_update(&self.call)
+            .chain_update(&self.request)
             .chain_update(self.nonce)
             .chain_update(contents)
     }
@@ -72,13 +72,13 @@ impl Proofs {
 }
 
 /// A task's side.
-pub struct Caller {
+pub struct Initiator {
     proofs: Proofs,
     input: Vec<u8>,
     values: Option<Vec<u8>>,
 }
 
-/// What a [`Caller`] does next.
+/// What an [`Initiator`] does next.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Next {
     /// Read more.
@@ -91,12 +91,12 @@ pub enum Next {
     Done(Vec<Values>),
 }
 
-impl Caller {
+impl Initiator {
     /// A connection that begins, and the bytes to write first.
-    pub fn new(key: Secret, call: Call, values: &Values) -> (Self, Vec<u8>) {
-        let call = call.encode();
-        let first = frame(&call);
-        let proofs = Proofs { key, call, nonce: [0; NONCE] };
+    pub fn new(key: Secret, request: Request, values: &Values) -> (Self, Vec<u8>) {
+        let request = request.encode();
+        let first = frame(&request);
+        let proofs = Proofs { key, request, nonce: [0; NONCE] };
         (Self { proofs, input: Vec::new(), values: Some(encode_values(values)) }, first)
     }
 
@@ -125,16 +125,16 @@ impl Caller {
 }
 
 /// Task 0's side.
-pub struct Callee {
+pub struct Responder {
     key: Secret,
-    /// What a call must be, but for its task and nonce.
-    expected: Call,
+    /// What a request must be, but for its task and nonce.
+    expected: Request,
     input: Vec<u8>,
-    called: Option<(u32, Proofs)>,
+    requested: Option<(u32, Proofs)>,
     has_values: bool,
 }
 
-/// What a [`Callee`] does next.
+/// What a [`Responder`] does next.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Got {
     /// Read more.
@@ -145,15 +145,15 @@ pub enum Got {
     Values(u32, Values),
 }
 
-impl Callee {
-    /// A connection that was accepted; `expected` is the call that this task would make.
-    pub fn new(key: Secret, expected: Call) -> Self {
-        Self { key, expected, input: Vec::new(), called: None, has_values: false }
+impl Responder {
+    /// A connection that was accepted; `expected` is the request that this task would send.
+    pub fn new(key: Secret, expected: Request) -> Self {
+        Self { key, expected, input: Vec::new(), requested: None, has_values: false }
     }
 
-    /// The task that has called, as it says.
+    /// The task that has sent the request, as it says.
     pub fn task(&self) -> Option<u32> {
-        self.called.as_ref().map(|(task, _)| *task)
+        self.requested.as_ref().map(|(task, _)| *task)
     }
 
     /// Takes bytes from the task.
@@ -162,20 +162,20 @@ impl Callee {
     /// It is no task of this job, or sends something else.
     pub fn read(&mut self, bytes: &[u8]) -> Result<Got, Refusal> {
         self.input.extend_from_slice(bytes);
-        let longest = if self.called.is_some() { LONGEST_FRAME } else { LONGEST_FIRST_FRAME };
+        let longest = if self.requested.is_some() { LONGEST_FRAME } else { LONGEST_FIRST_FRAME };
         let Some(bytes) = take_frame(&mut self.input, longest).map_err(|_| Refusal::Stranger)? else {
             return Ok(Got::Read);
         };
-        let Some((task, proofs)) = &self.called else {
-            let call = Call::decode(&bytes).ok_or(Refusal::Stranger)?;
-            let expected = Call { task: call.task, nonce: call.nonce, ..self.expected };
-            if call != expected || call.task == 0 || call.task >= call.tasks {
+        let Some((task, proofs)) = &self.requested else {
+            let request = Request::decode(&bytes).ok_or(Refusal::Stranger)?;
+            let expected = Request { task: request.task, nonce: request.nonce, ..self.expected };
+            if request != expected || request.task == 0 || request.task >= request.tasks {
                 return Err(Refusal::Elsewhere);
             }
-            let proofs = Proofs { key: self.key, call: bytes, nonce: random() };
+            let proofs = Proofs { key: self.key, request: bytes, nonce: random() };
             let proof = proofs.mac(Of::Reply, &[]).finalize().into_bytes();
             let reply = frame(&[&MAGIC[..], &proofs.nonce, &proof].concat());
-            self.called = Some((call.task, proofs));
+            self.requested = Some((request.task, proofs));
             return Ok(Got::Write(reply));
         };
         if self.has_values {
@@ -190,7 +190,7 @@ impl Callee {
     /// The beginning of the last frame, which the table follows: the values of all tasks, as
     /// [`crate::wire::exchange::encode_table`] has them.
     pub fn before_table(&self, table: &[u8]) -> Vec<u8> {
-        let Some((_, proofs)) = &self.called else { return Vec::new() };
+        let Some((_, proofs)) = &self.requested else { return Vec::new() };
         let proof = proofs.mac(Of::Table, table).finalize().into_bytes();
         [&((PROOF + table.len()) as u32).to_le_bytes()[..], &proof].concat()
     }
@@ -202,8 +202,8 @@ mod tests {
     use crate::base::rng::Rng;
     use crate::wire::exchange::encode_table;
 
-    fn call() -> Call {
-        Call { job: [1; 16], task: 2, tasks: 4, opening: 1, fence: 1, nonce: random() }
+    fn request() -> Request {
+        Request { job: [1; 16], task: 2, tasks: 4, opening: 1, fence: 1, nonce: random() }
     }
 
     fn values() -> Values {
@@ -233,23 +233,24 @@ mod tests {
     fn a_connection() {
         for seed in 0..100 {
             let mut rng = Rng::new(seed);
-            let (mut caller, first) = Caller::new([7; 16], call(), &values());
-            let mut callee = Callee::new([7; 16], Call { task: 0, ..call() });
-            let Ok(Got::Write(reply)) = feed(&mut rng, &first, &Got::Read, |bytes| callee.read(bytes)) else {
+            let (mut initiator, first) = Initiator::new([7; 16], request(), &values());
+            let mut responder = Responder::new([7; 16], Request { task: 0, ..request() });
+            let Ok(Got::Write(reply)) = feed(&mut rng, &first, &Got::Read, |bytes| responder.read(bytes))
+            else {
                 panic!("a reply")
             };
-            assert_eq!(callee.task(), Some(2));
-            let Ok(Next::Write(sealed)) = feed(&mut rng, &reply, &Next::Read, |bytes| caller.read(bytes))
+            assert_eq!(responder.task(), Some(2));
+            let Ok(Next::Write(sealed)) = feed(&mut rng, &reply, &Next::Read, |bytes| initiator.read(bytes))
             else {
                 panic!("values")
             };
-            let got = feed(&mut rng, &sealed, &Got::Read, |bytes| callee.read(bytes));
+            let got = feed(&mut rng, &sealed, &Got::Read, |bytes| responder.read(bytes));
             assert_eq!(got, Ok(Got::Values(2, values())));
             let table = vec![Values::new(), values()];
             let encoded = encode_table(&table);
-            let bytes = [callee.before_table(&encoded), encoded].concat();
+            let bytes = [responder.before_table(&encoded), encoded].concat();
             assert_eq!(
-                feed(&mut rng, &bytes, &Next::Read, |bytes| caller.read(bytes)),
+                feed(&mut rng, &bytes, &Next::Read, |bytes| initiator.read(bytes)),
                 Ok(Next::Done(table))
             );
         }
@@ -257,38 +258,38 @@ mod tests {
 
     #[test]
     fn another_key_is_seen_by_both() {
-        let (mut caller, first) = Caller::new([7; 16], call(), &values());
-        let mut callee = Callee::new([8; 16], Call { task: 0, ..call() });
-        let Ok(Got::Write(reply)) = callee.read(&first) else { panic!("a reply") };
-        let Ok(Next::Refuse(last)) = caller.read(&reply) else { panic!("a refusal") };
+        let (mut initiator, first) = Initiator::new([7; 16], request(), &values());
+        let mut responder = Responder::new([8; 16], Request { task: 0, ..request() });
+        let Ok(Got::Write(reply)) = responder.read(&first) else { panic!("a reply") };
+        let Ok(Next::Refuse(last)) = initiator.read(&reply) else { panic!("a refusal") };
         assert!(!last.windows(4).any(|part| part == [5; 4]), "no value is shown");
-        assert_eq!(callee.read(&last), Err(Refusal::WrongKey));
+        assert_eq!(responder.read(&last), Err(Refusal::WrongKey));
     }
 
     #[test]
     fn other_jobs_fences_and_tasks() {
         for other in [
-            Call { job: [2; 16], ..call() },
-            Call { tasks: 5, ..call() },
-            Call { opening: 2, ..call() },
-            Call { fence: 2, ..call() },
-            Call { task: 0, ..call() },
-            Call { task: 4, ..call() },
+            Request { job: [2; 16], ..request() },
+            Request { tasks: 5, ..request() },
+            Request { opening: 2, ..request() },
+            Request { fence: 2, ..request() },
+            Request { task: 0, ..request() },
+            Request { task: 4, ..request() },
         ] {
-            let (_, first) = Caller::new([7; 16], other, &values());
-            let mut callee = Callee::new([7; 16], Call { task: 0, ..call() });
-            assert_eq!(callee.read(&first), Err(Refusal::Elsewhere), "{other:?}");
+            let (_, first) = Initiator::new([7; 16], other, &values());
+            let mut responder = Responder::new([7; 16], Request { task: 0, ..request() });
+            assert_eq!(responder.read(&first), Err(Refusal::Elsewhere), "{other:?}");
         }
     }
 
-    /// A recorded conversation is of no use: task 0's nonce is another one.
+    /// A recorded session is of no use: task 0's nonce is another one.
     #[test]
-    fn a_recorded_conversation() {
-        let (mut caller, first) = Caller::new([7; 16], call(), &values());
-        let mut callee = Callee::new([7; 16], Call { task: 0, ..call() });
-        let Ok(Got::Write(reply)) = callee.read(&first) else { panic!("a reply") };
-        let Ok(Next::Write(sealed)) = caller.read(&reply) else { panic!("values") };
-        let mut later = Callee::new([7; 16], Call { task: 0, ..call() });
+    fn a_recorded_session() {
+        let (mut initiator, first) = Initiator::new([7; 16], request(), &values());
+        let mut responder = Responder::new([7; 16], Request { task: 0, ..request() });
+        let Ok(Got::Write(reply)) = responder.read(&first) else { panic!("a reply") };
+        let Ok(Next::Write(sealed)) = initiator.read(&reply) else { panic!("values") };
+        let mut later = Responder::new([7; 16], Request { task: 0, ..request() });
         assert!(matches!(later.read(&first), Ok(Got::Write(_))));
         assert_eq!(later.read(&sealed), Err(Refusal::WrongKey));
     }
@@ -298,20 +299,20 @@ mod tests {
         let mut rng = Rng::new(21);
         for _ in 0..2000 {
             let bytes: Vec<u8> = (0..rng.below(300)).map(|_| rng.below(256) as u8).collect();
-            let mut callee = Callee::new([7; 16], call());
-            assert!(matches!(callee.read(&bytes), Ok(Got::Read) | Err(_)));
-            let (mut caller, _) = Caller::new([7; 16], call(), &values());
-            assert!(matches!(caller.read(&bytes), Ok(Next::Read | Next::Refuse(_)) | Err(_)));
+            let mut responder = Responder::new([7; 16], request());
+            assert!(matches!(responder.read(&bytes), Ok(Got::Read) | Err(_)));
+            let (mut initiator, _) = Initiator::new([7; 16], request(), &values());
+            assert!(matches!(initiator.read(&bytes), Ok(Next::Read | Next::Refuse(_)) | Err(_)));
         }
-        let (mut caller, first) = Caller::new([7; 16], call(), &values());
-        let mut callee = Callee::new([7; 16], Call { task: 0, ..call() });
-        let Ok(Got::Write(reply)) = callee.read(&first) else { panic!("a reply") };
-        let Ok(Next::Write(mut sealed)) = caller.read(&reply) else { panic!("values") };
+        let (mut initiator, first) = Initiator::new([7; 16], request(), &values());
+        let mut responder = Responder::new([7; 16], Request { task: 0, ..request() });
+        let Ok(Got::Write(reply)) = responder.read(&first) else { panic!("a reply") };
+        let Ok(Next::Write(mut sealed)) = initiator.read(&reply) else { panic!("values") };
         let at = 4 + rng.below(sealed.len() as u64 - 4) as usize;
         sealed[at] ^= 1;
-        assert_eq!(callee.read(&sealed), Err(Refusal::WrongKey));
+        assert_eq!(responder.read(&sealed), Err(Refusal::WrongKey));
         // No peer makes a task reserve memory before it has proved anything.
-        let mut callee = Callee::new([7; 16], call());
-        assert_eq!(callee.read(&1000_u32.to_le_bytes()), Err(Refusal::Stranger));
+        let mut responder = Responder::new([7; 16], request());
+        assert_eq!(responder.read(&1000_u32.to_le_bytes()), Err(Refusal::Stranger));
     }
 }

@@ -38,7 +38,7 @@ fn values_of_all_tasks_at_several_fences() {
     let job = job("values");
     let tasks = (0..5).map(|number| task(number, 5, &job, 7)).collect();
     at_once(tasks, |exchange| {
-        let me = exchange.call.task;
+        let me = exchange.request.task;
         let value = |task: u32, round: u32| vec![(task * 16 + round) as u8; 1 + 4096 * task as usize];
         for round in 0..3 {
             exchange.publish(&format!("round {round}"), &value(me, round)).expect("it is taken");
@@ -59,13 +59,13 @@ fn strangers_at_the_ports() {
     let job = job("strangers");
     let tasks: Vec<Slurm> = (0..3).map(|number| task(number, 3, &job, 7)).collect();
     // One port is taken by a server that says nothing, the next by one that says something else.
-    let mut places = ports(&tasks[0].call.job);
+    let mut places = ports(&tasks[0].request.job);
     let silent = TcpListener::bind(("0.0.0.0", places.next().expect("a port")));
     let other = TcpListener::bind(("0.0.0.0", places.next().expect("a port")));
     let next = places.next().expect("a port");
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            // Another user's server that hangs up is a stranger, too.
+            // Another user's server that closes the connection is a stranger, too.
             if let Ok(other) = &other
                 && let Ok((mut stream, _)) = other.accept()
             {
@@ -86,13 +86,13 @@ fn strangers_at_the_ports() {
             }
         });
         at_once(tasks, |exchange| {
-            exchange.publish("task", &exchange.call.task.to_le_bytes()).expect("it is taken");
+            exchange.publish("task", &exchange.request.task.to_le_bytes()).expect("it is taken");
             exchange.fence(soon()).expect("all come");
             for other in 0..3 {
                 assert_eq!(exchange.lookup(other, "task"), Ok(other.to_le_bytes().to_vec()));
             }
         });
-        // In case that no task has called at the second port.
+        // In case that no task has connected to the second port.
         if let Ok(other) = &other {
             drop(TcpStream::connect(other.local_addr().expect("an address")));
         }

@@ -1,14 +1,14 @@
-//! The sockets of the machine: listeners, the calls that come in and go out, and what they carry.
+//! The sockets of the machine: listeners, the channels of the requests that come in and go out, and what they carry.
 //!
-//! [`listening`]: under which names this task listens, and which tasks call. [`calling`]: this task calls. [`lines`]: the messages of
-//! both. [`noticing`]: tasks with which no connection exists.
+//! [`listeners`]: under which names this task listens, and the channels that it accepts. [`initiator`]: the requests that this task
+//! sends. [`channels`]: the messages of both. [`noticing`]: tasks with which no connection exists.
 
-mod calling;
-mod lines;
-mod listening;
+mod channels;
+mod initiator;
+mod listeners;
 mod noticing;
 
-use super::machine::{Action, Line, Machine};
+use super::machine::{Action, ChannelId, Machine};
 use crate::error::{Result, log};
 use crate::job::Openings;
 use crate::job::channel::{Channel, Listener};
@@ -21,11 +21,11 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Numbers of listeners have this bit, those of lines do not.
+/// Numbers of listeners have this bit, those of channels do not.
 const LISTENER: u64 = 1 << 63;
 
-/// Lines are numbered above this.
-const WAKE_LINE: Line = super::WAKE;
+/// Channels are numbered above this.
+const WAKE: ChannelId = super::WAKE;
 
 /// Where this task is, and what it has.
 pub(super) struct Place {
@@ -40,19 +40,19 @@ pub(super) struct Place {
 }
 
 /// See the module's documentation.
-pub(super) struct Calls {
+pub(super) struct Driver {
     place: Place,
     machine: Machine,
     /// By generation.
     listeners: BTreeMap<u32, Option<Listener>>,
-    lines: BTreeMap<Line, Handshake>,
-    last_line: Line,
+    handshakes: BTreeMap<ChannelId, Handshake>,
+    last_channel: ChannelId,
     started: Instant,
     /// Since when a connection with these is wanted.
     wanted: BTreeMap<Task, Duration>,
     /// Why these cannot be connected with.
     refused: BTreeMap<Task, String>,
-    /// When callers are accepted again, after descriptors had run out.
+    /// When connections are accepted again, after descriptors had run out.
     rests_until: Option<Duration>,
     /// When this task tries again to listen under names that other processes have.
     bind_at: Option<Duration>,
@@ -61,25 +61,25 @@ pub(super) struct Calls {
     closed: bool,
 }
 
-/// A line, and what was exchanged by it so far.
+/// A channel, and what was exchanged by it so far.
 struct Handshake {
     channel: Channel,
     pid: i32,
-    /// Until when the caller must have identified itself.
+    /// Until when the initiator must have identified itself.
     introduction: Option<Duration>,
     offer: Option<Offer>,
     accepted: Option<Accepted>,
 }
 
-impl Calls {
+impl Driver {
     pub(super) fn new(place: Place) -> Result<Self> {
         let generation = place.hello.generation;
-        let mut calls = Self {
+        let mut driver = Self {
             machine: Machine::new(place.hello.clone()),
             place,
             listeners: [(generation, None)].into(),
-            lines: BTreeMap::new(),
-            last_line: WAKE_LINE,
+            handshakes: BTreeMap::new(),
+            last_channel: WAKE,
             started: Instant::now(),
             wanted: BTreeMap::new(),
             refused: BTreeMap::new(),
@@ -89,8 +89,8 @@ impl Calls {
             hinted: false,
             closed: false,
         };
-        calls.bind()?;
-        Ok(calls)
+        driver.bind()?;
+        Ok(driver)
     }
 
     /// A connection with this task is wanted.
@@ -125,7 +125,7 @@ impl Calls {
     pub(super) fn close(&mut self) {
         self.closed = true;
         self.listeners.clear();
-        self.lines.clear();
+        self.handshakes.clear();
         self.bind_at = None;
     }
 
@@ -134,7 +134,7 @@ impl Calls {
         if self.closed {
             return None;
         }
-        let introductions = self.lines.values().filter_map(|handshake| handshake.introduction).min();
+        let introductions = self.handshakes.values().filter_map(|handshake| handshake.introduction).min();
         [self.machine.due(), introductions, self.rests_until, self.bind_at, self.notice_due()]
             .into_iter()
             .flatten()
@@ -153,7 +153,7 @@ impl Calls {
         }
         let now = self.now();
         let late = |handshake: &Handshake| handshake.introduction.is_some_and(|until| until <= now);
-        self.lines.retain(|_, handshake| !late(handshake));
+        self.handshakes.retain(|_, handshake| !late(handshake));
         if self.bind_at.is_some_and(|at| at <= now) {
             let _ = self.bind();
         }
@@ -166,7 +166,7 @@ impl Calls {
         self.name_missing(now);
     }
 
-    /// A listener or a line has something.
+    /// A listener or a channel has something.
     pub(super) fn ready(&mut self, what: u64) {
         if what & LISTENER != 0 {
             self.accept((what & !LISTENER) as u32);
@@ -192,27 +192,27 @@ impl Calls {
     fn act(&mut self, action: Action) {
         let now = self.now();
         match action {
-            Action::Dial(task, hello) => match self.dial(task, &Message::Call(hello)) {
-                Some(line) => {
-                    let pid = self.lines.get(&line).map_or(0, |handshake| handshake.pid);
-                    self.machine.reached(task, line, pid);
+            Action::Request(task, hello) => match self.request(task, &Message::Request(hello)) {
+                Some(channel) => {
+                    let pid = self.handshakes.get(&channel).map_or(0, |handshake| handshake.pid);
+                    self.machine.reached(task, channel, pid);
                 }
                 None => self.machine.unreachable(task, now),
             },
-            Action::Answer(task, line, hello) => {
-                if self.offer(task, line, &Message::Answer(hello)).is_none() {
-                    self.lose(line);
+            Action::Reply(task, channel, hello) => {
+                if self.offer(task, channel, &Message::Reply(hello)).is_none() {
+                    self.lose(channel);
                 }
             }
-            Action::Establish { task, line, confirm, epoch, hello } => {
-                if self.establish(line, confirm, epoch, &hello).is_some() {
+            Action::Establish { task, channel, confirm, epoch, hello } => {
+                if self.establish(channel, confirm, epoch, &hello).is_some() {
                     self.wanted.remove(&task);
                 } else {
                     self.machine.failed(task, epoch, now);
                 }
             }
-            Action::HangUp(line, why) => {
-                let handshake = self.lines.remove(&line);
+            Action::Close(channel, why) => {
+                let handshake = self.handshakes.remove(&channel);
                 if let (Some(handshake), Some(why)) = (handshake, why) {
                     let _ = handshake.channel.try_send(&Message::Refuse(why.clone()).encode(), &[]);
                     log(format_args!("{why}"));

@@ -1,8 +1,8 @@
-//! Calls of other tasks, and the connections that follow.
+//! Requests to other tasks, and the connections that follow.
 
-use super::{Calls, Handshake};
+use super::{Driver, Handshake};
 use crate::job::channel::Channel;
-use crate::job::connect::machine::Line;
+use crate::job::connect::machine::ChannelId;
 use crate::transport::Task;
 use crate::transport::shm::connection::Particulars;
 use crate::transport::shm::remote::Landmark;
@@ -10,9 +10,9 @@ use crate::wire::hello::{Hello, Message};
 use rustix::event::epoll;
 use std::os::fd::AsFd;
 
-impl Calls {
-    /// Calls a task: connects with its listener and sends the call. `None`: no process listens.
-    pub(super) fn dial(&mut self, task: Task, call: &Message) -> Option<Line> {
+impl Driver {
+    /// Connects to a task's listener and sends the request. `None`: no process listens.
+    pub(super) fn request(&mut self, task: Task, request: &Message) -> Option<ChannelId> {
         let opened = self.place.openings.opened(task);
         let own = self.machine.generation();
         let generations = match (self.machine.rejoins(task), opened) {
@@ -22,19 +22,19 @@ impl Calls {
             (false, Some(opened)) if opened < own => return None,
             (false, _) => vec![own],
         };
-        let reach = |generation: u32| Channel::connect(&self.place.key.name(generation, task)).ok()?;
-        let channel = generations.into_iter().find_map(reach)?;
-        let line = self.add(channel, None)?;
-        let sent = self.offer(task, line, call);
+        let connect = |generation: u32| Channel::connect(&self.place.key.name(generation, task)).ok()?;
+        let channel = generations.into_iter().find_map(connect)?;
+        let id = self.add(channel, None)?;
+        let sent = self.offer(task, id, request);
         if sent.is_none() {
-            self.lines.remove(&line);
+            self.handshakes.remove(&id);
         }
-        sent.map(|()| line)
+        sent.map(|()| id)
     }
 
     /// Sends a message with a new ring.
-    pub(super) fn offer(&mut self, task: Task, line: Line, message: &Message) -> Option<()> {
-        let handshake = self.lines.get_mut(&line)?;
+    pub(super) fn offer(&mut self, task: Task, id: ChannelId, message: &Message) -> Option<()> {
+        let handshake = self.handshakes.get_mut(&id)?;
         let offer = self.place.site.offer(task).ok()?;
         handshake.channel.try_send(&message.encode(), &self.place.site.descriptors(&offer)).ok()?;
         handshake.offer = Some(offer);
@@ -44,12 +44,12 @@ impl Calls {
     /// Passes a complete connection to the transport.
     pub(super) fn establish(
         &mut self,
-        line: Line,
+        id: ChannelId,
         confirm: bool,
         epoch: Option<u64>,
         hello: &Hello,
     ) -> Option<()> {
-        let Handshake { channel, pid, offer, accepted, .. } = self.lines.remove(&line)?;
+        let Handshake { channel, pid, offer, accepted, .. } = self.handshakes.remove(&id)?;
         let (offer, accepted) = (offer?, accepted?);
         epoll::delete(&self.place.poll, channel.as_fd()).ok()?;
         if confirm {

@@ -1,6 +1,6 @@
 //! Tasks with which no connection exists: what the transport and the user must know of them.
 
-use super::Calls;
+use super::Driver;
 use crate::error::log;
 use crate::job::ended;
 use crate::transport::shm::connection::Absence;
@@ -15,7 +15,7 @@ const NOTICE: Duration = Duration::from_secs(10);
 /// After how long a hint is printed why it may not be found.
 const HINT: Duration = Duration::from_secs(3);
 
-impl Calls {
+impl Driver {
     /// Why this task is not connected with another one, and whether it may be later.
     pub(in crate::job::connect) fn absence(&self, task: Task) -> Absence {
         let absence = |state, why: &str| Absence { state, why: why.to_owned() };

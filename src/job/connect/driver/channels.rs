@@ -1,58 +1,58 @@
-//! What the lines carry: each is read as long as it has messages, and closed at the first one that is not valid.
+//! What the channels carry: each is read as long as it has messages, and closed at the first one that is not valid.
 
-use super::{Calls, Handshake};
+use super::{Driver, Handshake};
 use crate::job::channel::{Channel, Receive, Received};
-use crate::job::connect::machine::Line;
+use crate::job::connect::machine::ChannelId;
 use crate::wire::hello::Message;
 use rustix::event::epoll;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-impl Calls {
-    /// A line of a process of the same user: the user of this task at LAPI_Init, or its present one, as all tasks of a job may
-    /// change their user after LAPI_Init. Other lines are closed.
-    pub(super) fn add(&mut self, channel: Channel, introduction: Option<Duration>) -> Option<Line> {
+impl Driver {
+    /// A channel to a process of the same user: the user of this task at LAPI_Init, or its present one, as all tasks of a job may
+    /// change their user after LAPI_Init. Other channels are closed.
+    pub(super) fn add(&mut self, channel: Channel, introduction: Option<Duration>) -> Option<ChannelId> {
         let peer = channel.peer().ok().filter(|peer| self.is_our_user(peer.uid))?;
-        self.last_line += 1;
-        let line = self.last_line;
-        let data = epoll::EventData::new_u64(line);
+        self.last_channel += 1;
+        let id = self.last_channel;
+        let data = epoll::EventData::new_u64(id);
         epoll::add(&self.place.poll, channel.as_fd(), data, epoll::EventFlags::IN).ok()?;
         let handshake = Handshake { channel, pid: peer.pid, introduction, offer: None, accepted: None };
-        self.lines.insert(line, handshake);
-        Some(line)
+        self.handshakes.insert(id, handshake);
+        Some(id)
     }
 
-    /// Takes all messages of a line.
-    pub(super) fn read(&mut self, line: Line) {
-        while let Some(handshake) = self.lines.get(&line) {
+    /// Takes all messages of a channel.
+    pub(super) fn read(&mut self, id: ChannelId) {
+        while let Some(handshake) = self.handshakes.get(&id) {
             match handshake.channel.receive() {
                 Ok(Receive::Nothing) => return,
                 Ok(Receive::Message(received)) => {
-                    if self.process(line, received).is_none() {
-                        self.lose(line);
+                    if self.process(id, received).is_none() {
+                        self.lose(id);
                     }
                 }
-                // Descriptors that found no room are lost with their message: the other side sees that the line is closed.
-                Ok(Receive::Closed) | Err(_) => self.lose(line),
+                // Descriptors that found no room are lost with their message: the other side sees that the channel is closed.
+                Ok(Receive::Closed) | Err(_) => self.lose(id),
             }
             self.carry_out();
         }
     }
 
-    /// Closes a line.
-    pub(super) fn lose(&mut self, line: Line) {
-        self.lines.remove(&line);
+    /// Closes a channel.
+    pub(super) fn lose(&mut self, id: ChannelId) {
+        self.handshakes.remove(&id);
         let now = self.now();
-        self.machine.closed(line, now);
+        self.machine.closed(id, now);
     }
 
-    /// Takes a message; `None` when it is invalid, and with it the line.
-    fn process(&mut self, line: Line, received: Received) -> Option<()> {
+    /// Takes a message; `None` when it is invalid, and with it the channel.
+    fn process(&mut self, id: ChannelId, received: Received) -> Option<()> {
         let now = self.now();
-        let handshake = self.lines.get_mut(&line)?;
+        let handshake = self.handshakes.get_mut(&id)?;
         let pid = handshake.pid;
         match (Message::decode(&received.bytes)?, handshake.introduction) {
-            (Message::Call(hello), Some(_)) => {
+            (Message::Request(hello), Some(_)) => {
                 if !self.place.key.admits(&hello.secret)
                     || matches!(handshake.channel.receive(), Ok(Receive::Closed))
                 {
@@ -65,18 +65,18 @@ impl Calls {
                 {
                     handshake.accepted = Some(self.place.site.accept(hello.task, received.fds).ok()?);
                 }
-                self.machine.called(line, hello, pid);
+                self.machine.received_request(id, hello, pid);
             }
-            (Message::Answer(hello), None) if handshake.offer.is_some() && handshake.accepted.is_none() => {
+            (Message::Reply(hello), None) if handshake.offer.is_some() && handshake.accepted.is_none() => {
                 if !self.place.key.admits(&hello.secret) || hello.task >= self.place.hello.tasks {
                     return None;
                 }
                 handshake.accepted = Some(self.place.site.accept(hello.task, received.fds).ok()?);
-                self.machine.answered(line, hello, now);
+                self.machine.received_reply(id, hello, now);
             }
-            (Message::Confirm, None) => self.machine.confirmed(line),
+            (Message::Confirm, None) => self.machine.received_confirmation(id),
             (Message::Refuse(why), None) => {
-                if let Some(task) = self.machine.whose(line) {
+                if let Some(task) = self.machine.whose(id) {
                     self.refuse(task, why);
                 }
                 return None;

@@ -1,6 +1,6 @@
-//! The names under which this task listens, and the tasks that call.
+//! The names under which this task listens, and the connections that it accepts.
 
-use super::{Calls, LISTENER};
+use super::{Driver, LISTENER};
 use crate::abi::LAPI_ERR_SHM_SETUP;
 use crate::error::{Error, Result};
 use crate::job::channel::{Channel, Listener};
@@ -8,14 +8,14 @@ use rustix::event::epoll;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-/// How long a caller may take to identify itself.
+/// How long an initiator may take to identify itself.
 const INTRODUCTION: Duration = Duration::from_secs(5);
-/// How long the listener rests when no descriptor is free for a caller.
+/// How long the listener rests when no descriptor is free for a connection.
 const REST: Duration = Duration::from_millis(20);
 /// How often this task tries to listen under a name that another process has.
 const BETWEEN_BINDS: Duration = Duration::from_millis(50);
 
-impl Calls {
+impl Driver {
     /// Listens under all names that this task should have.
     pub(super) fn bind(&mut self) -> Result<()> {
         let failed = |reason: std::io::Error| {
@@ -52,20 +52,20 @@ impl Calls {
         Ok(())
     }
 
-    /// Accepts all callers of a listener.
+    /// Accepts all connections that wait at a listener.
     pub(super) fn accept(&mut self, generation: u32) {
         loop {
             let Some(Some(listener)) = self.listeners.get(&generation) else { return };
             match listener.accept() {
                 Ok(Some(channel)) => {
                     let introduction = Some(self.now() + INTRODUCTION);
-                    if let Some(line) = self.add(channel, introduction) {
-                        self.read(line);
+                    if let Some(id) = self.add(channel, introduction) {
+                        self.read(id);
                     }
                 }
                 Ok(None) => return,
                 Err(_) => {
-                    // No descriptors: the callers wait in the kernel's queue.
+                    // No descriptors: the connections wait in the kernel's queue.
                     self.watch_listeners(false);
                     self.rests_until = Some(self.now() + REST);
                     return;
@@ -74,7 +74,7 @@ impl Calls {
         }
     }
 
-    /// Whether callers wake the thread.
+    /// Whether connections that wait to be accepted wake the thread.
     pub(super) fn watch_listeners(&self, watch: bool) {
         for (generation, listener) in &self.listeners {
             let Some(listener) = listener else { continue };
