@@ -117,7 +117,7 @@ static uint64_t await_change(volatile uint64_t *word, uint64_t old, void (*progr
             if (limit == 0)
                 limit = now + PEER_TIMEOUT_NS;
             if (now > limit)
-                bench_die("the other process did not answer within %.0f s", PEER_TIMEOUT_NS / 1e9);
+                bench_die("the other process did not reply within %.0f s", PEER_TIMEOUT_NS / 1e9);
         }
     }
 }

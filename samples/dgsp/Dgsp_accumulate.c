@@ -206,15 +206,15 @@ static void *accept_block(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong
 {
     static char *const done[OPERATIONS] = {"added", "the greater ones taken"};
     const struct header *header = uhdr;
-    lapi_return_info_t *answer = (lapi_return_info_t *)msg_len;
+    lapi_return_info_t *info = (lapi_return_info_t *)msg_len;
 
     (void)hndl;
     if (*uhdr_len != sizeof *header || header->operation < 0 || header->operation >= OPERATIONS) {
         fprintf(stderr, "a message that this program does not send\n");
         abort();
     }
-    answer->dgsp_handle = to_block[header->operation];
-    answer->bytes = answer->msg_len;
+    info->dgsp_handle = to_block[header->operation];
+    info->bytes = info->msg_len;
     *completion = show_row;
     *completion_param = done[header->operation];
     return &TO;

@@ -32,7 +32,7 @@ struct step {
     RMW_ops_t op;
     const char *name;
     int operand[2]; /* COMPARE_AND_SWAP: swap if the variable is the first, to the second */
-    int answer;     /* the expected result */
+    int result;     /* the expected result */
 };
 
 static const struct step steps[] = {
@@ -48,25 +48,25 @@ enum { STEPS = sizeof steps / sizeof steps[0], AT_THE_END = 42 };
 /* Takes all steps; returns whether each previous value is the expected one. */
 static int take_steps(lapi_handle_t hndl, int me, int target, int *variable_there)
 {
-    lapi_cntr_t answered;
+    lapi_cntr_t returned;
     int left, right = 1;
 
-    check(LAPI_Setcntr(hndl, &answered, 0), "LAPI_Setcntr");
+    check(LAPI_Setcntr(hndl, &returned, 0), "LAPI_Setcntr");
     for (int i = 0; i < STEPS; i++) {
         int operand[2] = {steps[i].operand[0], steps[i].operand[1]};
-        int answer;
+        int result;
 
-        check(LAPI_Rmw(hndl, steps[i].op, target, variable_there, operand, &answer, &answered), "LAPI_Rmw");
+        check(LAPI_Rmw(hndl, steps[i].op, target, variable_there, operand, &result, &returned), "LAPI_Rmw");
         /* The origin counter says that the result has arrived; until then `operand` must not change. */
-        check(LAPI_Waitcntr(hndl, &answered, 1, &left), "LAPI_Waitcntr");
+        check(LAPI_Waitcntr(hndl, &returned, 1, &left), "LAPI_Waitcntr");
         if (steps[i].op == COMPARE_AND_SWAP)
             printf("task %d: %s (%d, %d) at task %d: %d\n", me, steps[i].name, operand[0], operand[1], target,
-                   answer);
+                   result);
         else
-            printf("task %d: %s (%d) at task %d: %d\n", me, steps[i].name, operand[0], target, answer);
-        right = right && answer == steps[i].answer;
+            printf("task %d: %s (%d) at task %d: %d\n", me, steps[i].name, operand[0], target, result);
+        right = right && result == steps[i].result;
     }
-    printf("task %d: the answers are %s\n", me, right ? "right" : "WRONG");
+    printf("task %d: the results are %s\n", me, right ? "right" : "WRONG");
     return right;
 }
 

@@ -36,14 +36,14 @@ static void check(int rc, const char *call)
 /* One operation from beginning to end; returns the previous value. */
 static long long rmw(lapi_handle_t hndl, RMW_ops_t op, int target, lapi_long_t variable, long long *operand)
 {
-    lapi_cntr_t answered;
-    long long answer;
+    lapi_cntr_t returned;
+    long long result;
 
-    check(LAPI_Setcntr(hndl, &answered, 0), "LAPI_Setcntr");
-    check(LAPI_Rmw64(hndl, op, target, (long long *)(ulong)variable, operand, &answer, &answered),
+    check(LAPI_Setcntr(hndl, &returned, 0), "LAPI_Setcntr");
+    check(LAPI_Rmw64(hndl, op, target, (long long *)(ulong)variable, operand, &result, &returned),
           "LAPI_Rmw64");
-    check(LAPI_Waitcntr(hndl, &answered, 1, NULL), "LAPI_Waitcntr");
-    return answer;
+    check(LAPI_Waitcntr(hndl, &returned, 1, NULL), "LAPI_Waitcntr");
+    return result;
 }
 
 static void draw(lapi_handle_t hndl, int target, lapi_long_t variable, long long *tickets)

@@ -15,9 +15,9 @@ int LAPI_Init(lapi_handle_t *hndl, lapi_info_t *lapi_info)
         int me;
         /* By its other name too: what the layer asks for itself is not the program's. */
         PLAPI_Qenv(*hndl, TASK_ID, &me);
-        printf("task %d: profiling layer: LAPI_Init has answered LAPI_SUCCESS\n", me);
+        printf("task %d: profiling layer: LAPI_Init has returned LAPI_SUCCESS\n", me);
     } else {
-        printf("profiling layer: LAPI_Init has answered %d\n", code);
+        printf("profiling layer: LAPI_Init has returned %d\n", code);
     }
     fflush(stdout);
     return code;

@@ -95,7 +95,7 @@ pub fn set(context: &Context, query: lapi_query_t, value: c_int) -> Result<()> {
         ERROR_CHK => settings.error_check.store(value != 0, Relaxed),
         INTERRUPT_SET => {
             settings.interrupts.store(value != 0, Relaxed);
-            // The notifier checks at once, and begins or stops to listen.
+            // The notifier checks at once, and arms or disarms the transport.
             context.notifier.watch();
         }
         TIMEOUT => {

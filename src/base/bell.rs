@@ -42,7 +42,7 @@ pub(crate) struct Bell {
 
 impl Bell {
     /// Sets the bell up.
-    pub(crate) fn hang() -> rustix::io::Result<Self> {
+    pub(crate) fn open() -> rustix::io::Result<Self> {
         let (read, write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         let inode = fstat(&write)?.st_ino;
         INODE.store(inode, Ordering::Relaxed);
@@ -60,7 +60,7 @@ impl Bell {
     }
 
     /// Why it was rung since the last time, without repetitions.
-    pub(crate) fn heard(&self) -> Vec<Cause> {
+    pub(crate) fn take_causes(&self) -> Vec<Cause> {
         let mut bytes = [0; 256];
         let count = self.fd().map_or(0, |fd| rustix::io::read(fd, &mut bytes).unwrap_or(0));
         let mut causes = Vec::new();
@@ -90,7 +90,7 @@ impl Drop for Bell {
     }
 }
 
-/// Rings, if a thread listens. May be called from a signal handler.
+/// Rings, if there is a thread that reports. May be called from a signal handler.
 pub fn ring(cause: Cause) {
     let bell = BELL.load(Ordering::Acquire);
     if bell < 0 {
@@ -128,7 +128,7 @@ extern "C" fn on_signal(_: c_int) {
 /// Makes this signal ring, unless the program has a handler of its own for it, or ignores it. The handler stays until the
 /// process ends: a launcher may send the signal at any time, also when the last context has just been closed. Then it does
 /// nothing.
-pub fn listen_to(signal: c_int) {
+pub fn install_handler(signal: c_int) {
     // SAFETY: the structures live during the calls; the handler makes only calls that a handler may make.
     unsafe {
         let mut now: libc::sigaction = mem::zeroed();
@@ -158,7 +158,7 @@ fn stay_loaded() {
 }
 
 /// Gives the signal back, if its handler is still ours: in a child of fork, which has no thread that would report.
-fn listen_no_more() {
+fn remove_handler() {
     let signal = SIGNAL.swap(0, Ordering::Relaxed);
     if signal == 0 {
         return;
@@ -175,8 +175,8 @@ fn listen_no_more() {
     }
 }
 
-/// A child of fork has no thread that would listen.
+/// A child of fork has no thread that would report.
 pub(crate) fn forget() {
     BELL.store(-1, Ordering::Relaxed);
-    listen_no_more();
+    remove_handler();
 }

@@ -1,4 +1,4 @@
-//! The task's line to its launcher: a socket that the launcher has left to it. `wire::launcher` has the messages.
+//! The task's connection to its launcher: a socket that the launcher has left to it. `wire::launcher` has the messages.
 //!
 //! LAPI_REPORT_FD names it by number and inode. The program may be a script that starts the LAPI program, or may have closed
 //! all descriptors and opened files of its own, so the inode is compared before every use: what is not the launcher's socket
@@ -17,24 +17,24 @@ use std::time::{Duration, Instant};
 /// How long a message waits for the launcher to make room.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The line. The descriptor stays open when this is dropped: the next context of the task will want it.
-pub struct Line {
+/// The socket. The descriptor stays open when this is dropped: the next context of the task will want it.
+pub struct LauncherSocket {
     number: i32,
     inode: u64,
 }
 
-impl Line {
-    /// The line that the environment names, if it exists.
+impl LauncherSocket {
+    /// The socket that the environment names, if it exists.
     pub fn from_env(env: &Env<'_>) -> Option<Self> {
         let value = env("LAPI_REPORT_FD")?;
         let (number, inode) = value.trim().split_once(':')?;
-        let line = Self { number: number.parse().ok()?, inode: inode.parse().ok()? };
-        let fd = line.fd()?;
+        let socket = Self { number: number.parse().ok()?, inode: inode.parse().ok()? };
+        let fd = socket.fd()?;
         let _ = fcntl_setfd(fd, FdFlags::CLOEXEC);
-        Some(line)
+        Some(socket)
     }
 
-    /// The socket, where messages arrive; `None` when it does not exist any more.
+    /// Its descriptor, where messages arrive; `None` when it does not exist any more.
     pub fn fd(&self) -> Option<BorrowedFd<'_>> {
         if self.number < 0 {
             return None;
@@ -43,8 +43,8 @@ impl Line {
         // meanwhile, as it may close any descriptor of the library.
         let fd = unsafe { BorrowedFd::borrow_raw(self.number) };
         let found = fstat(fd).ok()?;
-        let socket = FileType::from_raw_mode(found.st_mode) == FileType::Socket;
-        (socket && found.st_ino == self.inode).then_some(fd)
+        let is_socket = FileType::from_raw_mode(found.st_mode) == FileType::Socket;
+        (is_socket && found.st_ino == self.inode).then_some(fd)
     }
 
     /// The next message that has arrived, if one has that is understood.
@@ -81,7 +81,7 @@ impl Line {
     }
 }
 
-impl Drop for Line {
+impl Drop for LauncherSocket {
     fn drop(&mut self) {
         if let Some(fd) = self.fd() {
             let _ = fcntl_setfd(fd, FdFlags::empty());
@@ -95,21 +95,21 @@ mod tests {
     use std::os::fd::AsRawFd;
     use std::os::unix::net::UnixDatagram;
 
-    fn named(fd: i32, inode: u64) -> Option<Line> {
-        Line::from_env(&move |name| (name == "LAPI_REPORT_FD").then(|| format!("{fd}:{inode}")))
+    fn named(fd: i32, inode: u64) -> Option<LauncherSocket> {
+        LauncherSocket::from_env(&move |name| (name == "LAPI_REPORT_FD").then(|| format!("{fd}:{inode}")))
     }
 
     #[test]
     fn messages_go_both_ways() {
         let (here, there) = UnixDatagram::pair().expect("sockets");
         let inode = fstat(&there).expect("a socket").st_ino;
-        let line = named(there.as_raw_fd(), inode).expect("the socket exists");
-        assert!(line.receive().is_none());
+        let socket = named(there.as_raw_fd(), inode).expect("the socket exists");
+        assert!(socket.receive().is_none());
         here.send(b"an unknown message").expect("room");
         here.send(FromLauncher::Ask(3).encode().as_bytes()).expect("room");
-        assert_eq!(line.receive(), Some(FromLauncher::Ask(3)));
+        assert_eq!(socket.receive(), Some(FromLauncher::Ask(3)));
         let message = FromTask::Ready { pid: 12 };
-        assert!(line.send(&message));
+        assert!(socket.send(&message));
         let mut bytes = vec![0; 512];
         let count = here.recv(&mut bytes).expect("a message");
         assert_eq!(FromTask::decode(&String::from_utf8_lossy(&bytes[..count])), Some(message));
@@ -124,13 +124,13 @@ mod tests {
         assert!(named(file.as_raw_fd(), fstat(&file).expect("a file").st_ino).is_none(), "no socket");
         assert!(named(-1, inode).is_none() && named(1 << 20, inode).is_none(), "not open");
         for text in ["", "7", "a:b", ":"] {
-            assert!(Line::from_env(&move |_| Some(text.to_owned())).is_none(), "{text}");
+            assert!(LauncherSocket::from_env(&move |_| Some(text.to_owned())).is_none(), "{text}");
         }
-        let line = named(there.as_raw_fd(), inode).expect("the socket exists");
+        let socket = named(there.as_raw_fd(), inode).expect("the socket exists");
         // As a program does that closes everything and opens a file of its own.
         let mut there: std::os::fd::OwnedFd = there.into();
         rustix::io::dup2(&file, &mut there).expect("another file in its place");
-        assert!(!line.send(&FromTask::Ready { pid: 1 }) && line.receive().is_none());
+        assert!(!socket.send(&FromTask::Ready { pid: 1 }) && socket.receive().is_none());
         drop(here);
     }
 }

@@ -182,7 +182,7 @@ impl<T> Inbox<T> {
         if !source.beyond.is_empty() {
             source.catch_up();
         }
-        source.answer()
+        source.take_delivered()
     }
 
     /// The sender's fence asks about the messages before `count`. Returns `count` when they are all delivered;
@@ -192,7 +192,7 @@ impl<T> Inbox<T> {
         if source.asked.is_none_or(|asked| before(asked, count)) {
             source.asked = Some(count);
         }
-        source.answer()
+        source.take_delivered()
     }
 
     /// Forgets what a peer that has left did not finish.
@@ -268,8 +268,9 @@ impl<T> Source<T> {
         }
     }
 
+    /// The count that the sender's fence has asked about, once all messages before it are delivered.
     #[inline]
-    fn answer(&mut self) -> Option<u32> {
+    fn take_delivered(&mut self) -> Option<u32> {
         let asked = self.asked?;
         if before(self.delivered, asked) {
             return None;

@@ -132,8 +132,8 @@ fn messages_delivered_in_any_order_are_all_known() {
         while !left.is_empty() {
             // Near the first one, so that ranges begin, grow and join.
             let at = left.remove(rng.below(left.len().min(20) as u64) as usize);
-            let answer = inbox.deliver(0, begin.wrapping_add(at));
-            assert_eq!(answer.is_some(), left.is_empty(), "seed {seed}, message {at}");
+            let count = inbox.deliver(0, begin.wrapping_add(at));
+            assert_eq!(count.is_some(), left.is_empty(), "seed {seed}, message {at}");
         }
         assert!(inbox.source(0).beyond.is_empty(), "seed {seed}");
     }

@@ -34,7 +34,7 @@ struct Watched {
     task: Task,
     progress: u64,
     /// When it last made progress, or began to be waited for.
-    heard: Duration,
+    since: Duration,
     /// It was probed since then, and has had this time to reply.
     asked: Option<Duration>,
 }
@@ -72,17 +72,17 @@ impl Liveness {
             let known = before.binary_search_by_key(&task, |watched| watched.task).ok();
             let same = known.map(|at| &mut before[at]).filter(|watched| watched.progress == progress);
             let mut watched = match same {
-                Some(Watched { heard, asked, .. }) => {
-                    Watched { task, progress, heard: *heard, asked: *asked }
+                Some(Watched { since, asked, .. }) => {
+                    Watched { task, progress, since: *since, asked: *asked }
                 }
-                None => Watched { task, progress, heard: now, asked: None },
+                None => Watched { task, progress, since: now, asked: None },
             };
             match &mut watched.asked {
                 Some(waited) if sudden => *waited = Duration::ZERO,
                 Some(waited) => *waited += gap.min(PAUSE),
                 None => {}
             }
-            let silent = now.saturating_sub(watched.heard);
+            let silent = now.saturating_sub(watched.since);
             match watched.asked {
                 None if silent >= (timeout / 10).clamp(PROBE_AFTER.0, PROBE_AFTER.1) => {
                     watched.asked = Some(Duration::ZERO);

@@ -1,5 +1,5 @@
 //! The thread that reports what this process waits for: when the bell rings (see [`crate::base::bell`]), or when the launcher asks over its
-//! line. It belongs to the process, from the first LAPI_Init to the last LAPI_Term, and knows its open contexts.
+//! socket. It belongs to the process, from the first LAPI_Init to the last LAPI_Term, and knows its open contexts.
 //!
 //! A child of fork has no such thread, and forgets all of it; the memory of the parent's state stays allocated, unchanged.
 
@@ -11,7 +11,7 @@ use crate::base::thread::{self, Thread, ThreadConfig};
 use crate::config::Env;
 use crate::engine::context::Context;
 use crate::job::ended;
-use crate::job::reporter::Line;
+use crate::job::reporter::LauncherSocket;
 use crate::report::look::{Place, look};
 use crate::report::message::{Summary, print};
 use crate::transport::Task;
@@ -41,8 +41,8 @@ pub struct ReportConfig {
 struct State {
     places: Vec<Place>,
     thread: Option<(Arc<Reporter>, Thread)>,
-    /// The line to the launcher, from the first LAPI_Init to the last LAPI_Term.
-    line: Option<Arc<Line>>,
+    /// The socket to the launcher, from the first LAPI_Init to the last LAPI_Term.
+    socket: Option<Arc<LauncherSocket>>,
 }
 
 /// Null until it is needed, and again in a child of fork, whose parent may have held the lock.
@@ -65,7 +65,7 @@ fn state() -> &'static Mutex<State> {
     unsafe { &*found }
 }
 
-/// This process is a child of one that uses LAPI: the launcher's line is its parent's.
+/// This process is a child of one that uses LAPI: the launcher's socket is its parent's.
 static CHILD: AtomicBool = AtomicBool::new(false);
 
 /// In the child of a fork.
@@ -92,28 +92,29 @@ pub fn enlist(
     if state.thread.is_some() {
         return;
     }
-    let Ok(bell) = Bell::hang() else { return };
+    let Ok(bell) = Bell::open() else { return };
     bell::set_stall(config.stall);
     let reporter = Arc::new(Reporter { bell, ended: AtomicBool::new(false) });
-    let line = if CHILD.load(Ordering::Relaxed) { None } else { Line::from_env(env).map(Arc::new) };
-    if let Some(line) = &line {
-        line.send(&FromTask::Enter { pid: std::process::id() as i32, task, tasks });
+    let socket =
+        if CHILD.load(Ordering::Relaxed) { None } else { LauncherSocket::from_env(env).map(Arc::new) };
+    if let Some(socket) = &socket {
+        socket.send(&FromTask::Enter { pid: std::process::id() as i32, task, tasks });
     }
-    state.line.clone_from(&line);
+    state.socket.clone_from(&socket);
     let shared = reporter.clone();
-    if let Ok(thread) = thread::spawn("lapi-report", thread_config, move || run(&shared, line, tasks)) {
+    if let Ok(thread) = thread::spawn("lapi-report", thread_config, move || run(&shared, socket, tasks)) {
         state.thread = Some((reporter, thread));
         if let Some(signal) = config.signal {
-            bell::listen_to(signal);
+            bell::install_handler(signal);
         }
     }
 }
 
 /// A LAPI_Init has succeeded: the launcher learns of it.
 pub fn ready() {
-    let line = state().lock().line.clone();
-    if let Some(line) = line {
-        line.send(&FromTask::Ready { pid: std::process::id() as i32 });
+    let socket = state().lock().socket.clone();
+    if let Some(socket) = socket {
+        socket.send(&FromTask::Ready { pid: std::process::id() as i32 });
     }
 }
 
@@ -127,8 +128,8 @@ pub fn dismiss(context: &Context, wait: bool) {
     if !state.places.is_empty() {
         return;
     }
-    if let Some(line) = state.line.take() {
-        line.send(&FromTask::Leave { pid: std::process::id() as i32 });
+    if let Some(socket) = state.socket.take() {
+        socket.send(&FromTask::Leave { pid: std::process::id() as i32 });
     }
     let Some((reporter, thread)) = state.thread.take() else { return };
     reporter.ended.store(true, Ordering::Release);
@@ -142,22 +143,22 @@ struct Reporter {
     ended: AtomicBool,
 }
 
-fn run(reporter: &Reporter, mut line: Option<Arc<Line>>, tasks: u32) {
+fn run(reporter: &Reporter, mut socket: Option<Arc<LauncherSocket>>, tasks: u32) {
     let stall = bell::stall();
     let timeout = (!stall.is_zero()).then(|| (stall / 4).clamp(LOOK.0, LOOK.1 * (tasks / 64).clamp(1, 4)));
     let mut watched = Vec::new();
     while !reporter.ended.load(Ordering::Acquire) {
         // Without the bell it could not be asked to end.
         let Some(bell) = reporter.bell.fd() else { return };
-        let call = line.as_ref().and_then(|line| line.fd());
-        let heard: Vec<BorrowedFd<'_>> = [Some(bell), call].into_iter().flatten().collect();
-        await_readable(&heard, timeout);
-        if call.is_none() {
-            line = None;
+        let requests = socket.as_ref().and_then(|socket| socket.fd());
+        let polled: Vec<BorrowedFd<'_>> = [Some(bell), requests].into_iter().flatten().collect();
+        await_readable(&polled, timeout);
+        if requests.is_none() {
+            socket = None;
         }
-        let causes = reporter.bell.heard();
+        let causes = reporter.bell.take_causes();
         let mut asked = None;
-        while let Some(message) = line.as_ref().and_then(|line| line.receive()) {
+        while let Some(message) = socket.as_ref().and_then(|socket| socket.receive()) {
             match message {
                 FromLauncher::Ask(number) => asked = Some(number),
                 FromLauncher::Ended(tasks) => ended::store(&tasks),
@@ -177,7 +178,7 @@ fn run(reporter: &Reporter, mut line: Option<Arc<Line>>, tasks: u32) {
         };
         let summary = Summary::of(&places, &watched);
         watched.iter_mut().for_each(|watched| watched.reported |= watched.run.is_some());
-        if !line.as_ref().is_some_and(|line| line.send(&summary.message(&cause))) {
+        if !socket.as_ref().is_some_and(|socket| socket.send(&summary.message(&cause))) {
             print(&summary, &cause);
         }
     }

@@ -159,7 +159,7 @@ C     Read, change and write: 5 -> 8 -> 15 -> -20 -> 42.
       CALL FT_EQ(OLD, 1, 'COMPARE_AND_SWAP')
       CALL LAPI_RMW(HNDL, FETCH_AND_ADD, NEXT, WORDS(NEXT), 1,
      1              LAPI_ADDR_NULL, LAPI_ADDR_NULL, IERROR)
-      CALL FT_OK(IERROR, 'LAPI_RMW without an answer')
+      CALL FT_OK(IERROR, 'LAPI_RMW without a result')
       CALL LAPI_RMW64(HNDL, FETCH_AND_ADD, NEXT, LONGS(NEXT),
      1                1000000000000_8, LOLD, ORG, IERROR)
       CALL FT_OK(IERROR, 'LAPI_RMW64')

@@ -170,7 +170,7 @@ fn stopped_tasks_of_another_host_are_given_up_or_waited_for() {
         let said = outcome.ok().stdout.lines().filter(|line| line.contains("PASS")).count();
         assert_eq!(said, 2, "tasks 0 and 2 pass\n{outcome}");
         let outcome = Marked::start(silent(&[0, 1], "computes", "")).over_soon();
-        outcome.exited(134).says("LAPI_ERR_TIMEOUT (413)").says("task 1 has not answered for");
+        outcome.exited(134).says("LAPI_ERR_TIMEOUT (413)").says("task 1 has not replied for");
         let outcome = Marked::start(silent(&[0, 1], "probes", "-on_death continue")).over_soon();
         all_but_one_pass(outcome.exited(137), 2);
         let patient = silent(&[0, 1], "patient", "").env("MP_DEBUG_NOTIMEOUT", "yes");

@@ -249,7 +249,7 @@ fn a_missing_task_is_reported() {
 }
 
 #[test]
-fn a_task_started_by_hand_hears_what_may_be_missing() {
+fn a_task_started_by_hand_is_told_what_may_be_missing() {
     let alone = by_hand("missing").env("MP_CHILD", "0").env("MP_PROCS", "2").env("MP_INFOLEVEL", "0");
     passed(&alone.env("LAPI_INIT_TIMEOUT", "6").run().says("MP_PARTITION is not set").clone(), 1);
 }

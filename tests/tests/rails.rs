@@ -112,11 +112,11 @@ fn a_link_stays_down() {
 fn attention_messages_say_when_there_is_no_failover() {
     let Some(hosts) = hosts("attention messages about failover", 1) else { return };
     let plain = || job("rails/load", 2, "0 1000").env("LAPI_FABRIC_PROVIDER", "tcp;ofi_rxm");
-    let speaking = || plain().env("MP_INFOLEVEL", "1").env("MP_INSTANCES", "2");
-    let outcome = hosts.place(2, speaking().env("MP_EUIDEVICE", "sn_all")).run();
+    let verbose = || plain().env("MP_INFOLEVEL", "1").env("MP_INSTANCES", "2");
+    let outcome = hosts.place(2, verbose().env("MP_EUIDEVICE", "sn_all")).run();
     passed(&outcome, 2);
     outcome.says("attention: LAPI (485)");
-    let outcome = hosts.place(2, speaking().env("MP_EUIDEVICE", "rail0")).run();
+    let outcome = hosts.place(2, verbose().env("MP_EUIDEVICE", "rail0")).run();
     passed(&outcome, 2);
     outcome.says("attention: LAPI (490)");
     let outcome = hosts.place(2, plain().env("MP_INFOLEVEL", "1")).run();

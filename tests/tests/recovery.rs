@@ -14,7 +14,7 @@ fn return_codes_and_purged_targets() {
 }
 
 #[test]
-fn statuses_say_whom_a_counter_has_heard_of() {
+fn statuses_say_from_which_tasks_messages_have_come() {
     for procs in [2, 3, 5] {
         run("recovery/codes", procs, "statuses");
     }

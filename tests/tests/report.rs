@@ -102,7 +102,7 @@ fn a_put_that_never_comes() {
     has(
         &report,
         &[
-            "poe: job report (requested): 3 of 3 tasks have answered\n",
+            "poe: job report (requested): 3 of 3 tasks have replied\n",
             "  task 1 is not inside LAPI (asleep, process state S)\n",
             "  task 2 is not inside LAPI",
             " is 0, wanted is 1\n",
@@ -140,8 +140,8 @@ fn a_full_ring_to_a_stopped_task() {
     has(
         &report,
         &[
-            "1 of 2 tasks have answered",
-            &format!("  task 1 has not answered (stopped, process state T, pid {})\n", hanging.pids[1]),
+            "1 of 2 tasks have replied",
+            &format!("  task 1 has not replied (stopped, process state T, pid {})\n", hanging.pids[1]),
             "; its ring holds at most 256 of 256 packets, no room; ",
             " of 16777216 bytes (at least ",
             "a fence has asked it to confirm ",
@@ -157,7 +157,7 @@ fn a_full_ring_to_a_stopped_task() {
         "{count} packets, {bytes} bytes\n{report}"
     );
     hanging.signal(1, Signal::SIGCONT);
-    hanging.ask(&["2 of 2 tasks have answered", "  task 1 is not inside LAPI"]);
+    hanging.ask(&["2 of 2 tasks have replied", "  task 1 is not inside LAPI"]);
 }
 
 #[test]
@@ -218,7 +218,7 @@ fn a_task_that_does_not_come_to_init() {
     hanging.ask(&[
         "  task 0 waits in LAPI_Gfence for task 1",
         "which has not called LAPI_Init",
-        "  task 1 has not answered (",
+        "  task 1 has not replied (",
     ]);
 }
 
@@ -244,7 +244,7 @@ fn a_signal_to_one_task_or_to_poe_is_one_report() {
     let mut hanging = hang("counter", 3);
     hanging.signal(1, Signal::SIGUSR2);
     let report = hanging.wait_for(1);
-    has(&report, &["job report (requested): 3 of 3 tasks have answered", "--- task 0 ", "--- task 2 "]);
+    has(&report, &["job report (requested): 3 of 3 tasks have replied", "--- task 0 ", "--- task 2 "]);
     // A spontaneous report in the two seconds after a report belongs to it.
     thread::sleep(Duration::from_millis(2500));
     hanging.job.signal(Signal::SIGUSR2);
@@ -285,7 +285,7 @@ fn a_stuck_handler_is_a_stall_too() {
 fn a_handler_of_the_program_stays() {
     let mut hanging = hang("own", 2);
     let report = hanging.ask(&["  task 0 waits in LAPI_Waitcntr"]);
-    has(&report, &["2 of 2 tasks have answered"]);
+    has(&report, &["2 of 2 tasks have replied"]);
     assert!(hanging.job.lines(4).iter().filter(|line| line.ends_with("OWN")).count() >= 2);
 }
 
@@ -294,7 +294,7 @@ fn another_signal_or_none() {
     let urgent = job("report/hang", 2, "counter").env("LAPI_REPORT_SIGNAL", "urg");
     let mut hanging = start(urgent, 2);
     hanging.signal(1, Signal::SIGURG);
-    has(&hanging.wait_for(1), &["2 of 2 tasks have answered"]);
+    has(&hanging.wait_for(1), &["2 of 2 tasks have replied"]);
     hanging.signal(1, Signal::SIGUSR2);
     let outcome = hanging.job.wait();
     outcome.exited(128 + Signal::SIGUSR2 as i32);
@@ -307,7 +307,7 @@ fn another_signal_or_none() {
     let usr1 = job("report/hang", 2, "counter").env("LAPI_REPORT_SIGNAL", "10");
     let mut hanging = start(usr1, 2);
     hanging.job.signal(Signal::SIGUSR1);
-    has(&hanging.wait_for(1), &["2 of 2 tasks have answered"]);
+    has(&hanging.wait_for(1), &["2 of 2 tasks have replied"]);
 
     let wrong = job("report/hang", 1, "counter").env("LAPI_REPORT_SIGNAL", "KILL").run();
     wrong.exited(199).says("LAPI_REPORT_SIGNAL is \"KILL\"");
@@ -335,7 +335,7 @@ fn a_task_that_does_not_reply_is_not_harmed() {
     let report = hanging.wait_for(1);
     // Whether they call LAPI again and again is seen only when the processors are not busy.
     has(&report, &["--- task 0 (pid ", "--- task 1 (pid "]);
-    has(&report, &["2 of 3 tasks have answered", "  task 2 has not answered ("]);
+    has(&report, &["2 of 3 tasks have replied", "  task 2 has not replied ("]);
     hanging.signal(1, Signal::SIGUSR2);
     fs::write(&file, "").expect("the file can be written");
     passed(&hanging.job.wait(), 3);

@@ -172,18 +172,18 @@ fn both_may_sleep() {
     check(2, || {
         let geometry = Geometry { slots: 1, data: 256 };
         let (mut ask, mut asked) = ends(geometry);
-        let (mut answer, mut answered) = ends(geometry);
+        let (mut reply, mut replied) = ends(geometry);
         let (one, other) = (Task::new(), Task::new());
         let (me, peer) = (other.clone(), one.clone());
         let server = thread::spawn(move || {
             for number in 0..2 {
                 receive(&mut asked, &me, &peer, number, 0);
-                send(&mut answer, &me, &peer, number, 0);
+                send(&mut reply, &me, &peer, number, 0);
             }
         });
         for number in 0..2 {
             send(&mut ask, &one, &other, number, 0);
-            receive(&mut answered, &one, &other, number, 0);
+            receive(&mut replied, &one, &other, number, 0);
         }
         server.join().expect("the server ends");
     });

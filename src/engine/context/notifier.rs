@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How long the program may be silent before the notifier listens, at first.
+/// How long the program may be silent before the notifier arms the transport, at first.
 pub(in crate::engine) const WATCH_FIRST: Duration = Duration::from_micros(200);
 
 const RESTING: u8 = 0;

@@ -9,7 +9,7 @@ use crate::base::bytes::Piece;
 use crate::base::clock::moment;
 use crate::engine::context::incoming::{ActiveMessage, Data, IncomingPut};
 use crate::engine::context::{Core, Held};
-use crate::engine::transfer::send::{account, answer, broken, call_send_handler, refuse};
+use crate::engine::transfer::send::{account, broken, call_send_handler, refuse, send_control};
 use crate::engine::transfer::{bulk, direct, flow, loopback, parts, receive, reply};
 use crate::error::Error;
 use crate::proto::collective::{Failure, Part};
@@ -200,7 +200,7 @@ fn handle(held: &mut Held<'_>, packet: &Inbound) {
                 held.context().say(1, &Error::new(LAPI_ERR_UNKNOWN, detail));
             }
             // The origin's operation ends in any case.
-            answer(held.core(), src, &Head::RmwReply { cookie, value: outcome.unwrap_or(0) });
+            send_control(held.core(), src, &Head::RmwReply { cookie, value: outcome.unwrap_or(0) });
         }
         Some(Head::RmwReply { cookie, value }) => reply::take_rmw_reply(held, src, cookie, value),
         Some(Head::Done { cookie }) => reply::take_done(held, src, cookie),
@@ -208,7 +208,7 @@ fn handle(held: &mut Held<'_>, packet: &Inbound) {
         Some(Head::Fence { count }) => {
             let core = held.core();
             if let Some(count) = core.inbox.ask(src, count) {
-                answer(core, src, &Head::FenceAck { count });
+                send_control(core, src, &Head::FenceAck { count });
             }
         }
         Some(Head::FenceAck { count }) => held.core().outbox.acknowledge(src, count),
@@ -224,7 +224,7 @@ fn handle(held: &mut Held<'_>, packet: &Inbound) {
         }
         Some(Head::Ping) => {
             held.core().stats.liveness += 2;
-            answer(held.core(), src, &Head::Pong);
+            send_control(held.core(), src, &Head::Pong);
         }
         // Only its arrival matters.
         Some(Head::Pong) => held.core().stats.liveness += 1,

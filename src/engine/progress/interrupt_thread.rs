@@ -1,9 +1,9 @@
 //! The thread of interrupt mode: it serves messages while the program computes.
 //!
-//! While the program polls by itself the notifier must cost nothing, and no peer may pay for waking it. So it does not
-//! listen then: it *watches*, waking at growing intervals just to see whether the program has polled since. When it has
-//! not, the notifier *arms* the transport, so that peers wake it from then on, and sleeps. The next time a
-//! thread of the program waits for something it disarms the transport and sets the watch again. While a thread of the
+//! While the program polls by itself the notifier must cost nothing, and no peer may pay for waking it. So the transport
+//! is not armed then, and the notifier *watches*, waking at growing intervals just to see whether the program has polled
+//! since. When it has not, the notifier *arms* the transport, so that peers wake it from then on, and sleeps. The next time
+//! a thread of the program waits for something it disarms the transport and sets the watch again. While a thread of the
 //! program is in a call that has slept, the notifier *rests*: that thread looks for messages, and sets the watch again when
 //! its call ends.
 //!
@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// How long the program may be silent at most before the notifier listens, while it keeps polling; in a large crowd, where the
+/// How long the program may be silent at most before the notifier arms the transport, while it keeps polling; in a large crowd, where the
 /// processors come round to a task more seldom than that, up to [`RAREST_WATCH`] times as long.
 const WATCH_LONGEST: Duration = Duration::from_millis(8);
 /// See [`WATCH_LONGEST`].
@@ -54,7 +54,7 @@ enum Plan {
     /// Look again when the timer expires, or when a peer that has waited for long rings.
     Watch(Duration),
     /// Sleep on the transport's descriptor.
-    Listen { at_most: Duration },
+    Sleep { at_most: Duration },
     /// Sleep until another thread sets the timer. With a limit: serve the transport then.
     Rest { at_most: Option<Duration> },
 }
@@ -80,7 +80,7 @@ fn run(context: &Context, timer: BorrowedFd<'_>, generation: u64) {
                 set_timer(timer, interval);
                 await_events([timer, descriptor], None)
             }
-            Plan::Listen { at_most } => await_events([timer, descriptor], Some(at_most)),
+            Plan::Sleep { at_most } => await_events([timer, descriptor], Some(at_most)),
             Plan::Rest { at_most } => [await_events([timer], at_most)[0], false],
         };
         if ready[0] {
@@ -105,10 +105,10 @@ fn decide(held: &mut Held<'_>, interval: &mut Duration, seen: &mut u64, called: 
     if waiters.on_descriptor || !waiters.list.is_empty() {
         return rest(held);
     }
-    let listened = held.core().waiters.notifier_armed;
+    let was_armed = held.core().waiters.notifier_armed;
     let next = watch_on(held.core(), *interval, *seen);
     *seen = held.core().activity;
-    if let (Some(next), false, false) = (next, called, listened) {
+    if let (Some(next), false, false) = (next, called, was_armed) {
         *interval = next;
         notifier.note_watch();
         // The program may poll so seldom that it rarely checks by itself.
@@ -136,7 +136,7 @@ fn decide(held: &mut Held<'_>, interval: &mut Duration, seen: &mut u64, called: 
         return Plan::Watch(Duration::from_micros(1));
     }
     core.waiters.notifier_armed = true;
-    Plan::Listen { at_most: core.until_due(if core.has_deferred() { DEFERRED_RETRY } else { LOOK_AROUND }) }
+    Plan::Sleep { at_most: core.until_due(if core.has_deferred() { DEFERRED_RETRY } else { LOOK_AROUND }) }
 }
 
 /// The notifier runs no handler now. Where the transport has deadlines, it serves the transport nevertheless: the program

@@ -10,7 +10,7 @@ use crate::engine::context::peers::Standing;
 use crate::engine::context::{Core, Held};
 use crate::engine::progress::dispatcher::{advance_collective, turn};
 use crate::engine::transfer::flow;
-use crate::engine::transfer::send::answer;
+use crate::engine::transfer::send::send_control;
 use crate::error::Error;
 use crate::job::ended;
 use crate::proto::before;
@@ -135,7 +135,7 @@ fn fall_into_step(core: &mut Core, task: Task, position: u32) {
 /// Sends a peer, which may be behind, the highest position that is known.
 fn report_position(core: &mut Core, peer: Task, position: u32) {
     if core.transport.is_open(peer) && core.peers.standing(peer) == Standing::Up {
-        answer(core, peer, &Head::CollectiveAt { sequence: position });
+        send_control(core, peer, &Head::CollectiveAt { sequence: position });
     }
 }
 
@@ -158,7 +158,7 @@ fn check_liveness(held: &mut Held<'_>, awaited: &[Task]) {
             Verdict::Probe if held.core().outbox.waits(peer) => {}
             Verdict::Probe => {
                 held.core().stats.liveness += 1;
-                answer(held.core(), peer, &Head::Ping);
+                send_control(held.core(), peer, &Head::Ping);
             }
             Verdict::GiveUp(silent) => give_up(held, peer, silent, seconds),
         }
@@ -228,7 +228,7 @@ fn give_up(held: &mut Held<'_>, peer: Task, silent: Duration, timeout: i32) {
     }
     held.core().peers.quarantine(peer);
     let how = format!(
-        "has not answered for {} seconds (TIMEOUT is {timeout}): it is stopped, or has not called LAPI all that time while \
+        "has not replied for {} seconds (TIMEOUT is {timeout}): it is stopped, or has not called LAPI all that time while \
          its INTERRUPT_SET is off (MP_DEBUG_NOTIMEOUT=yes waits for ever)",
         silent.as_secs()
     );
@@ -286,12 +286,12 @@ pub fn abandon(core: &mut Core, peer: Task, code: i32) -> usize {
     let copies =
         core.direct_copies.iter().filter(|transfer| transfer.peer == peer).filter_map(DirectCopy::abandoned);
     let ended = core.ops.abandon(peer);
-    let unanswered = ended.iter().filter_map(|op| match op {
+    let without_reply = ended.iter().filter_map(|op| match op {
         Op::Rendezvous { done, fetched: false, .. } | Op::Rmw { done, .. } => Some(*done),
         _ => None,
     });
     let from = finished.len();
-    finished.extend(copies.chain(unanswered));
+    finished.extend(copies.chain(without_reply));
     finished[from..].iter_mut().for_each(|done| done.error = code);
     core.direct_copies.retain(|transfer| transfer.peer != peer);
     core.pending = core.direct_copies.iter().filter(|transfer| !transfer.waits.is_empty()).count();

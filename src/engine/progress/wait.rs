@@ -231,7 +231,7 @@ fn poll_until<T>(
     ready: &mut impl FnMut(&mut Core) -> Option<T>,
 ) -> Result<T> {
     let (mut idle, mut busy) = (IdlePolls::default(), 0);
-    let mut rung = false;
+    let mut by_descriptor = false;
     loop {
         held.core().activity += 1;
         let (moved, value) = dispatcher::turn_until(held, ready);
@@ -242,7 +242,7 @@ fn poll_until<T>(
         if core.closing {
             return Err(Error::new(LAPI_ERR_HNDL_INVALID, "the handle was ended while this call waited"));
         }
-        if std::mem::take(&mut rung) && !moved {
+        if std::mem::take(&mut by_descriptor) && !moved {
             // The descriptor was readable though no packet had come: a peer may have left.
             lost_peers::look_after_peers(held);
         }
@@ -272,7 +272,7 @@ fn poll_until<T>(
                 match woken {
                     Woken::Ready(value) => return Ok(value),
                     Woken::ByDescriptor => {
-                        rung = true;
+                        by_descriptor = true;
                         lost_peers::look_when_due(held);
                     }
                     Woken::ByTimeout | Woken::Otherwise => {}

@@ -393,7 +393,7 @@ fn a_completion_handler_may_end_lapi_and_a_new_one_may_begin() {
     job::close(tasks);
 }
 
-/// What task 1 has sent last is the answer for which task 0 waits; more messages than task 0 keeps lie before it.
+/// What task 1 has sent last is the reply for which task 0 waits; more messages than task 0 keeps lie before it.
 #[test]
 fn what_a_task_sent_before_it_left_arrives_although_its_packets_were_held() {
     const MESSAGES: usize = 3000;
@@ -410,7 +410,7 @@ fn what_a_task_sent_before_it_left_arrives_although_its_packets_were_held() {
             get(task, 1, source, buffer.as_mut_ptr(), extras).expect("a get");
             sender.step();
             enter(&sender).core().transport.close();
-            wait(task, came, 1).expect("the answer, which had been sent");
+            wait(task, came, 1).expect("the reply, which had been sent");
         }
     });
     assert_eq!(tasks[0].reports(), []);

@@ -151,10 +151,10 @@ impl Trial {
         there[GET].fill(seed);
         let at = there[TO_BUFFER].pieces[0].0;
         let buffer = there[TO_BUFFER].bytes[at..].as_mut_ptr().expose_provenance();
-        let answers = [ptr::from_ref(there[TO_VECTOR].vector).expose_provenance(), buffer];
-        let headers = answers.map(|answer| {
+        let returned = [ptr::from_ref(there[TO_VECTOR].vector).expose_provenance(), buffer];
+        let headers = returned.map(|address| {
             let header = forever(16);
-            header[..8].copy_from_slice(&answer.to_ne_bytes());
+            header[..8].copy_from_slice(&address.to_ne_bytes());
             header
         });
         Self { seed, here, there, headers }

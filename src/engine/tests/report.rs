@@ -163,7 +163,7 @@ fn a_lock_that_is_held_is_not_waited_for() {
         Ok(_) => panic!("the lock was had"),
         Err(owner) => owner,
     });
-    assert_eq!(owner.join().expect("an answer"), crate::base::known_threads::this_thread());
+    assert_eq!(owner.join().expect("the thread has not panicked"), crate::base::known_threads::this_thread());
     drop(held);
     assert!(tasks[0].context.enter_within(Duration::ZERO).is_ok_and(|held| held.is_some()));
     job::close(tasks);

@@ -8,7 +8,7 @@ use crate::engine::context::completion_queue::Completion;
 use crate::engine::context::incoming::Delivery;
 use crate::engine::context::{Context, Held};
 use crate::engine::transfer::flow;
-use crate::engine::transfer::send::answer;
+use crate::engine::transfer::send::send_control;
 use crate::proto::content::Sink;
 use crate::transport::Task;
 use crate::wire::packet::Head;
@@ -48,7 +48,7 @@ pub fn scatter<R>(held: &mut Held<'_>, sink: &Sink, copy: impl FnOnce() -> R) ->
 pub fn confirm(held: &mut Held<'_>, src: Task, id: u32) {
     let core = held.core();
     if let Some(count) = core.inbox.deliver(src, id) {
-        answer(core, src, &Head::FenceAck { count });
+        send_control(core, src, &Head::FenceAck { count });
     }
 }
 
@@ -103,7 +103,7 @@ pub fn conclude(held: &mut Held<'_>, delivery: &Delivery) {
     if delivery.cookie != 0 {
         match delivery.id {
             Some(_) => {
-                answer(held.core(), delivery.src, &Head::Done { cookie: delivery.cookie });
+                send_control(held.core(), delivery.src, &Head::Done { cookie: delivery.cookie });
             }
             // SAFETY: of a message to oneself the completion counter's address stands here.
             None => unsafe { held.core().raise(delivery.cookie as usize, delivery.src) },

@@ -7,7 +7,7 @@ use crate::engine::context::direct_copy::{ACCESSES, DirectCopy, Kind};
 use crate::engine::context::incoming::Then;
 use crate::engine::context::request::Marks;
 use crate::engine::context::{Core, Held};
-use crate::engine::transfer::send::{self, answer};
+use crate::engine::transfer::send::{self, send_control};
 use crate::engine::transfer::{deliver, packets, registration, reply};
 use crate::proto::content::{Content, Sink};
 use crate::proto::inbox::Assembly;
@@ -180,9 +180,9 @@ fn finish(held: &mut Held<'_>, transfer: &DirectCopy) {
                     let (sink, total) = (Sink::from(keyed.rest_places()), keyed.rest());
                     core.inbox.begin(transfer.peer, id, Assembly { sink, total, ..assembly });
                 }
-                return answer(core, transfer.peer, &Head::Fetched { cookie, refused: keyed.rest() });
+                return send_control(core, transfer.peer, &Head::Fetched { cookie, refused: keyed.rest() });
             }
-            answer(core, transfer.peer, &Head::Fetched { cookie, refused: 0 });
+            send_control(core, transfer.peer, &Head::Fetched { cookie, refused: 0 });
             if let Some(Then::Deliver(delivery)) =
                 core.inbox.withdraw(transfer.peer, id).map(|assembly| assembly.then)
             {
@@ -190,7 +190,7 @@ fn finish(held: &mut Held<'_>, transfer: &DirectCopy) {
             }
         }
         Kind::Serve { cookie, tgt_cntr } => {
-            answer(held.core(), transfer.peer, &Head::Written { cookie });
+            send_control(held.core(), transfer.peer, &Head::Written { cookie });
             // The target's counter shows that the target's data may be changed.
             let bytes = transfer.len() as u64;
             let done = SendDone { org_cntr: tgt_cntr as usize, bytes, ..SendDone::nothing(transfer.peer) };
@@ -206,7 +206,7 @@ fn finish(held: &mut Held<'_>, transfer: &DirectCopy) {
 /// many bytes were put there.
 fn announce(held: &mut Held<'_>, peer: Task, marks: Marks, bytes: u64) {
     let Marks { id, tgt_cntr, cookie } = marks;
-    answer(held.core(), peer, &Head::Placed { id, bytes, tgt_cntr, cookie });
+    send_control(held.core(), peer, &Head::Placed { id, bytes, tgt_cntr, cookie });
 }
 
 /// The copy was not made: the data goes in packets, from its beginning.
@@ -230,14 +230,14 @@ fn refused(held: &mut Held<'_>, transfer: DirectCopy, reason: &io::Error) {
             }
         }
         Kind::Fetch { cookie, tgt_cntr } => {
-            // A peer that has gone meanwhile is reported when a call waits for the answer.
+            // A peer that has gone meanwhile is reported when a call waits for the reply.
             if packets::get(held, peer, tgt_cntr, cookie, &transfer.places) == Sent::NoMemory {
                 send::out_of_memory(peer);
             }
         }
         // The message stays in assembly, and its data will come as that of any other.
         Kind::Pull { cookie, .. } => {
-            answer(core, peer, &Head::Fetched { cookie, refused: transfer.len() as u64 });
+            send_control(core, peer, &Head::Fetched { cookie, refused: transfer.len() as u64 });
         }
         Kind::Serve { cookie, tgt_cntr } => {
             let data = transfer.keyed.as_ref().map_or(Content::EMPTY, |keyed| keyed.reply());

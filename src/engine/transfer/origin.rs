@@ -6,7 +6,7 @@ use crate::engine::context::direct_copy::DirectCopy;
 use crate::engine::context::request::{Get, Marks, Message, Places, Put, Rmw};
 use crate::engine::transfer::path::{self, Path};
 use crate::engine::transfer::send::{
-    ask, completion, copies, finish, not_sent, reachable, send, started, stream,
+    completion, copies, finish, not_sent, reachable, send, send_request, started, stream,
 };
 use crate::engine::transfer::{bulk, direct, loopback, packets, parts, registration, reply};
 use crate::error::Result;
@@ -255,6 +255,6 @@ pub unsafe fn rmw(held: &mut Held<'_>, rmw: &Rmw) -> Result<()> {
     let pending = Op::Rmw { previous: rmw.previous, wide: rmw.wide, done: rmw.done };
     let cookie = core.ops.insert(rmw.tgt, pending, true);
     let head = Head::Rmw { op, var: rmw.var, value: rmw.value, swap: rmw.swap, cookie };
-    let sent = ask(core, rmw.tgt, &head);
+    let sent = send_request(core, rmw.tgt, &head);
     requested(held, rmw.tgt, cookie, sent)
 }

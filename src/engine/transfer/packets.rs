@@ -3,7 +3,7 @@
 use crate::base::bytes::Piece;
 use crate::engine::context::Held;
 use crate::engine::context::request::{Marks, Places};
-use crate::engine::transfer::send::{self, ask};
+use crate::engine::transfer::send::{self, send_request};
 use crate::engine::transfer::vector_wire;
 use crate::proto::content::Content;
 use crate::proto::outbox::{Body, Continuation, SendDone, Sent, Streaming};
@@ -69,7 +69,7 @@ pub(in crate::engine) fn get(
 ) -> Sent {
     match *places {
         Places::Contiguous { remote, len, .. } => {
-            ask(held.core(), tgt, &Head::Get { addr: remote, len: len as u64, cookie, tgt_cntr })
+            send_request(held.core(), tgt, &Head::Get { addr: remote, len: len as u64, cookie, tgt_cntr })
         }
         Places::Layouts(ref layouts) => vector_wire::get(held, tgt, tgt_cntr, cookie, layouts),
     }

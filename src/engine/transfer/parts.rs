@@ -21,7 +21,7 @@ use crate::engine::context::Held;
 use crate::engine::context::direct_copy::{DirectCopy, Keyed};
 use crate::engine::context::incoming::{ActiveMessage, Delivery, Incoming, Then};
 use crate::engine::context::request::{Get, Hint, Layouts, Marks, Message, Places, Put};
-use crate::engine::transfer::send::{self, answer, broken, not_sent, refuse};
+use crate::engine::transfer::send::{self, broken, not_sent, refuse, send_control};
 use crate::engine::transfer::{assembly, bulk, deliver, direct, registration, vector_wire};
 use crate::error::Result;
 use crate::proto::content::{Content, Sink};
@@ -250,6 +250,6 @@ pub fn fetch(
             let keyed = Keyed::new(parts, here, total);
             direct::begin(held, DirectCopy::pull_by_keys(src, id, cookie, keyed));
         }
-        None => answer(core, src, &Head::Fetched { cookie, refused: total }),
+        None => send_control(core, src, &Head::Fetched { cookie, refused: total }),
     }
 }

@@ -7,7 +7,7 @@ use crate::engine::context::direct_copy::DirectCopy;
 use crate::engine::context::incoming::{ActiveMessage, Data, Delivery, Dropped, IncomingPut, Offers, Then};
 use crate::engine::transfer::deliver::{delivered, scatter, take};
 use crate::engine::transfer::header_handler::{self, Verdict};
-use crate::engine::transfer::send::answer;
+use crate::engine::transfer::send::send_control;
 use crate::engine::transfer::{assembly, direct, flow, parts};
 use crate::proto::content::{self, Content, Sink};
 use crate::proto::inbox::Assembly;
@@ -50,7 +50,7 @@ fn deliver(held: &mut Held<'_>, message: &ActiveMessage, sink: Sink, delivery: D
         Data::Remote { addr, total, key } => {
             let Some(id) = message.id else { unreachable!("a message to oneself is never remote") };
             if sink.is_nowhere() || total == 0 {
-                answer(held.core(), message.src, &Head::Fetched { cookie: message.cookie, refused: 0 });
+                send_control(held.core(), message.src, &Head::Fetched { cookie: message.cookie, refused: 0 });
                 delivered(held, delivery);
                 return;
             }
@@ -64,7 +64,7 @@ fn deliver(held: &mut Held<'_>, message: &ActiveMessage, sink: Sink, delivery: D
             let Some(buffer) = buffer else {
                 // Into many places it comes in packets.
                 let refusal = Head::Fetched { cookie: message.cookie, refused: total };
-                return answer(core, message.src, &refusal);
+                return send_control(core, message.src, &refusal);
             };
             let copy = DirectCopy::pull(message.src, id, message.cookie, addr, buffer, total as usize);
             direct::begin(held, copy);
@@ -72,7 +72,7 @@ fn deliver(held: &mut Held<'_>, message: &ActiveMessage, sink: Sink, delivery: D
         Data::Parts { parts, total } => {
             let Some(id) = message.id else { unreachable!("a message to oneself is never remote") };
             if sink.is_nowhere() {
-                answer(held.core(), message.src, &Head::Fetched { cookie: message.cookie, refused: 0 });
+                send_control(held.core(), message.src, &Head::Fetched { cookie: message.cookie, refused: 0 });
                 return delivered(held, delivery);
             }
             parts::fetch(held, message, id, sink, delivery, (parts, total));

@@ -54,7 +54,7 @@ pub fn take_reply(held: &mut Held<'_>, src: Task, cookie: u64, offset: u64, body
     let sink = sink.clone();
     *arrived += body.len as u64;
     let complete = *arrived >= *len;
-    // SAFETY: inside of what the program gave for the answer, checked above.
+    // SAFETY: inside of the memory that the program gave for the reply, checked above.
     unsafe { deliver::take(held, &sink, offset, body) };
     if complete {
         got(held, src, cookie);
@@ -146,7 +146,7 @@ pub fn fetched_by_target(held: &mut Held<'_>, src: Task, cookie: u64, refused: u
     };
     match sent {
         Sent::NoMemory => send::out_of_memory(src),
-        // The target has left after it asked. Its end does not report an operation that it has answered.
+        // The target has left after it asked. Its end does not report an operation that it has replied to.
         Sent::Gone => held.core().finished.push(SendDone { error: LAPI_ERR_NO_CONNECTIVITY, ..done }),
         Sent::Free | Sent::Queued => {}
     }

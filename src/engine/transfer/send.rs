@@ -20,16 +20,16 @@ use libc::c_void;
 
 /// Sends a packet that carries no data of the program.
 #[inline]
-pub fn ask(core: &mut Core, peer: Task, head: &Head) -> Sent {
+pub fn send_request(core: &mut Core, peer: Task, head: &Head) -> Sent {
     let (outbox, mut wire) = core.out();
     // SAFETY: the packet has no body.
     unsafe { outbox.send(&mut wire, peer, head, Body::EMPTY, usize::MAX, SendDone::nothing(peer)) }
 }
 
-/// The same for a packet that another task waits for: no call of the program can return that memory is exhausted.
+/// The same for a control packet that another task waits for: no call of the program can return that memory is exhausted.
 #[inline]
-pub fn answer(core: &mut Core, peer: Task, head: &Head) {
-    if ask(core, peer, head) == Sent::NoMemory {
+pub fn send_control(core: &mut Core, peer: Task, head: &Head) {
+    if send_request(core, peer, head) == Sent::NoMemory {
         out_of_memory(peer);
     }
 }

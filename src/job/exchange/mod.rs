@@ -78,7 +78,7 @@ pub struct Turn {
 /// Opens the exchange that the launcher of this job offers; `None` when it offers none.
 ///
 /// # Errors
-/// `LAPI_ERR_CSS_LOAD_FAILED`: the launcher's exchange cannot be used. `LAPI_ERR_NO_CONNECTIVITY`: the launcher has not answered
+/// `LAPI_ERR_CSS_LOAD_FAILED`: the launcher's exchange cannot be used. `LAPI_ERR_NO_CONNECTIVITY`: the launcher has not replied
 /// by `deadline`.
 pub fn open(
     identity: &Identity,

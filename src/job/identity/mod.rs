@@ -152,8 +152,8 @@ impl Identity {
         let [by_hand, others @ ..] = &LAUNCHERS;
         let key = by_hand.key(env).unwrap_or_else(|| {
             // When this one makes no key, no other key counts.
-            let speaks = others.iter().find(|other| other.may_mean(env, tasks)).unwrap_or(launcher);
-            speaks.key(env).unwrap_or_else(|| ancestor(speaks, tasks))
+            let source = others.iter().find(|other| other.may_mean(env, tasks)).unwrap_or(launcher);
+            source.key(env).unwrap_or_else(|| ancestor(source, tasks))
         });
         Ok(Self { task, tasks, key, common, source })
     }

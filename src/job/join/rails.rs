@@ -92,14 +92,14 @@ fn attention(code: i32, what: &str) {
 
 /// The state of the links of these networks and interfaces, and the names of the rails for messages.
 pub(super) fn links(place: &Place<'_>, rails: Vec<(String, String)>) -> (Box<dyn Links>, Vec<String>) {
-    let speaks = place.config.info_level >= 1;
+    let verbose = place.config.info_level >= 1;
     let interfaces = rails.iter().map(|(_, interface)| Some(interface_of(interface))).collect();
     let names = rails.into_iter().map(|(network, interface)| format!("{interface} ({network})"));
-    let names = if speaks { names.collect() } else { Vec::new() };
+    let names = if verbose { names.collect() } else { Vec::new() };
     match LinkState::open(interfaces) {
         Ok(links) => (Box::new(links), names),
         Err(why) => {
-            if speaks && place.identity.task == 0 {
+            if verbose && place.identity.task == 0 {
                 attention(NO_LINK_STATE, &format!("rtnetlink: {why}"));
             }
             (Box::new(Unknown), names)

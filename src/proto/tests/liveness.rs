@@ -75,18 +75,18 @@ fn a_task_that_replies_is_never_given_up() {
         let mut rng = Rng::new(seed);
         let timeout = timeouts(&mut rng);
         let mut watch = Watch::default();
-        let mut answer_at = None;
+        let mut reply_at = None;
         for _ in 0..20_000 {
             // Rarely the watcher itself is stopped, for any time; the reply arrives meanwhile or right after.
             let after = if rng.chance(0.001) { ms(rng.below(100_000_000)) } else { ms(1 + rng.below(500)) };
             if watch.look(after, timeout) {
-                answer_at = Some(watch.now + ms(rng.below(2_000)));
+                reply_at = Some(watch.now + ms(rng.below(2_000)));
             }
-            if answer_at.is_some_and(|at| at <= watch.now) {
+            if reply_at.is_some_and(|at| at <= watch.now) {
                 watch.progress += 1;
-                answer_at = None;
+                reply_at = None;
             }
-            assert_eq!(watch.given_up, None, "it has answered each time");
+            assert_eq!(watch.given_up, None, "it has replied each time");
         }
         assert!(!watch.asked.is_empty());
     });

@@ -125,7 +125,7 @@ impl World {
             };
             let cookie = ops.insert(to, op, true);
             let head = Head::Get { addr: number as u64, len: total, cookie, tgt_cntr: 0 };
-            return self.answer(from, to, &head);
+            return self.send_control(from, to, &head);
         }
         let id = outbox.number(to);
         let done = SendDone { info: number, ..SendDone::nothing(to) };
@@ -186,7 +186,7 @@ impl World {
         }
     }
 
-    fn answer(&mut self, from: Task, to: Task, head: &Head) {
+    fn send_control(&mut self, from: Task, to: Task, head: &Head) {
         let mut link = self.network.link(from);
         // SAFETY: there is no body.
         let sent = unsafe {
@@ -263,7 +263,7 @@ impl World {
             Head::Reply { cookie, offset } => self.take_reply(me, src, cookie, offset, packet),
             Head::Fence { count } => {
                 if let Some(count) = self.nodes[me as usize].inbox.ask(src, count) {
-                    self.answer(me, src, &Head::FenceAck { count });
+                    self.send_control(me, src, &Head::FenceAck { count });
                 }
             }
             Head::FenceAck { count } => self.nodes[me as usize].outbox.acknowledge(src, count),
@@ -294,7 +294,7 @@ impl World {
         transfer.delivered = true;
         let (from, to) = (transfer.from, transfer.to);
         if let Some(count) = self.nodes[to as usize].inbox.deliver(from, id) {
-            self.answer(to, from, &Head::FenceAck { count });
+            self.send_control(to, from, &Head::FenceAck { count });
         }
     }
 

@@ -172,7 +172,7 @@ fn wakes_each_time_from_a_thread<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
                 dawdle(&mut rng);
                 posted.store(round, Ordering::Release);
                 end.kick(0);
-                let deadline = Deadline::new("the sleeper's answer to a kick");
+                let deadline = Deadline::new("the sleeper's reaction to a kick");
                 while seen.load(Ordering::Acquire) < round {
                     assert!(!failed.load(Ordering::Relaxed), "the sleeper has failed");
                     deadline.check();

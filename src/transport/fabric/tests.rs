@@ -89,7 +89,7 @@ impl Directory for Launched {
     }
 }
 
-/// On a rail that was left nothing is heard of the peer; its process may die while all rails are left.
+/// On a rail that was left nothing is received from the peer; its process may die while all rails are left.
 #[test]
 fn a_death_that_the_launcher_knows_of_is_reported_by_a_rail_that_was_left() {
     if !is_there("tcp;ofi_rxm") {

@@ -168,7 +168,7 @@ impl Process {
     fn has_ended(&self) -> bool {
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         let mut polled = [PollFd::from_borrowed_fd(self.life.as_fd(), PollFlags::RDHUP)];
-        let hung_up = rustix::event::poll(&mut polled, Some(&now)).is_ok_and(|ready| ready > 0);
-        hung_up && !self.landmark.stands_in(self.pid)
+        let closed = rustix::event::poll(&mut polled, Some(&now)).is_ok_and(|ready| ready > 0);
+        closed && !self.landmark.stands_in(self.pid)
     }
 }

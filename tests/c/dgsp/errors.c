@@ -246,7 +246,7 @@ static void **handlers, **tgt_cntrs;
 static lapi_cntr_t org_cntr, cmpl_cntr, tgt_cntr;
 static volatile int reported;
 static int expected, source;
-static lapi_dg_handle_t answer;
+static lapi_dg_handle_t returned;
 
 static void errors(lapi_handle_t *hndl, int *code, lapi_err_t *type, int *task, int *src) {
     CHECK_EQ(*hndl, t_hndl);
@@ -267,7 +267,7 @@ static void *arriving(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, lapi_retu
     (void)hndl, (void)uhdr, (void)uhdr_len;
     *comp_h = completion;
     *uinfo = NULL;
-    ret->dgsp_handle = answer;
+    ret->dgsp_handle = returned;
     ret->bytes = ROOM / 4;
     if (ret->bytes > ret->msg_len) ret->bytes = ret->msg_len;
     __atomic_fetch_add(&called, 1, __ATOMIC_RELEASE);
@@ -299,7 +299,7 @@ static program *atoms_of(int atom) {
 static void send_one(int distance, long bytes, lapi_dg_handle_t by, lapi_dg_handle_t into, int code, int at_origin) {
     int tgt = (t_me + distance) % t_tasks, src = (t_me - distance + t_tasks) % t_tasks;
     lapi_xfer_t x;
-    answer = into;
+    returned = into;
     expected = code;
     source = at_origin ? tgt : src;
     reported = called = completed = 0;

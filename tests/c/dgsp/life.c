@@ -24,7 +24,7 @@ static int packs(lapi_handle_t hndl, lapi_dg_handle_t handle) {
     static const char data[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.,";
     char packed[12] = "";
     lapi_util_t util;
-    int answer;
+    int result;
     bzero(&util, sizeof util);
     util.PackDgsp.Util_type = LAPI_DGSP_PACK;
     util.PackDgsp.dgsp = handle;
@@ -32,10 +32,10 @@ static int packs(lapi_handle_t hndl, lapi_dg_handle_t handle) {
     util.PackDgsp.bytes = 12;
     util.PackDgsp.out_buf = packed;
     util.PackDgsp.out_size = 12;
-    answer = LAPI_Util(hndl, &util);
-    CHECK_EQ(memcmp(packed, answer ? "\0\0\0\0\0\0\0\0\0\0\0\0" : "89abopqrEFGH", 12), 0);
-    CHECK_EQ(util.PackDgsp.position, answer ? 0 : 12);
-    return answer;
+    result = LAPI_Util(hndl, &util);
+    CHECK_EQ(memcmp(packed, result ? "\0\0\0\0\0\0\0\0\0\0\0\0" : "89abopqrEFGH", 12), 0);
+    CHECK_EQ(util.PackDgsp.position, result ? 0 : 12);
+    return result;
 }
 
 /* --- counts --- */

@@ -127,10 +127,10 @@ static program *controlled(void) {
 static void refused(int line, lapi_util_t util, lapi_handle_t hndl, int code) {
     lapi_util_t asked = util;
     unsigned char *out = util.Util_type == LAPI_DGSP_PACK ? util.PackDgsp.out_buf : util.UnpackDgsp.out_buf;
-    int answer;
+    int result;
     if (out != NULL) memset(out, 0xee, 100);
-    answer = LAPI_Util(hndl, &util);
-    if (answer != code) t_fail(__FILE__, line, "the request returns %d, expected %d", answer, code);
+    result = LAPI_Util(hndl, &util);
+    if (result != code) t_fail(__FILE__, line, "the request returns %d, expected %d", result, code);
     if (asked.PackDgsp.position != util.PackDgsp.position) t_fail(__FILE__, line, "position has changed");
     if (out != NULL && (out[0] != 0xee || memcmp(out, out + 1, 99) != 0)) t_fail(__FILE__, line, "data has changed");
 }

@@ -267,13 +267,13 @@ static inline void p_write(program *p, long extent, uint64_t seed) {
 
 static inline int p_try(program *p) {
     lapi_util_t util;
-    int answer;
+    int result;
     bzero(&util, sizeof util);
     util.RegDgsp.Util_type = LAPI_REGISTER_DGSP;
     util.RegDgsp.idgsp = &p->descr;
-    answer = LAPI_Util(t_hndl, &util);
-    if (answer == LAPI_SUCCESS) p->handle = util.RegDgsp.dgsp_handle;
-    return answer;
+    result = LAPI_Util(t_hndl, &util);
+    if (result == LAPI_SUCCESS) p->handle = util.RegDgsp.dgsp_handle;
+    return result;
 }
 
 static inline lapi_dg_handle_t p_register(program *p) {

@@ -12,11 +12,11 @@
 
 static void show(int code) {
     char text[LAPI_MAX_ERR_STRING];
-    int answer;
+    int result;
     memset(text, 'x', sizeof text);
-    answer = LAPI_Msg_string(code, text);
+    result = LAPI_Msg_string(code, text);
     CHECK(memchr(text, 0, sizeof text) != NULL);
-    printf("%d %d %s\n", code, answer, text);
+    printf("%d %d %s\n", code, result, text);
 }
 
 static char first[LAPI_MAX_ERR_STRING];

@@ -33,11 +33,11 @@ static const int codes[] = {
 static const int strangers[] = {-1, 399, 483, 600, 1000, 0x12345678, INT_MIN, INT_MAX};
 
 /* The last byte of the buffer is the program's: a message is a string of fewer than LAPI_MAX_ERR_STRING bytes. */
-static void message(int code, int answer, char *text) {
+static void message(int code, int expected, char *text) {
     char buffer[LAPI_MAX_ERR_STRING + 8];
     size_t i;
     memset(buffer, 'x', sizeof buffer);
-    RETURNS(LAPI_Msg_string(code, buffer), answer);
+    RETURNS(LAPI_Msg_string(code, buffer), expected);
     for (i = 0; i < LAPI_MAX_ERR_STRING && buffer[i] != 0; i++) CHECK(buffer[i] >= ' ' && buffer[i] <= '~');
     CHECK_FOR(i > 0 && i < LAPI_MAX_ERR_STRING, "the message of code %d has %zu bytes", code, i);
     CHECK_EQ(memcmp(buffer + LAPI_MAX_ERR_STRING, "xxxxxxxx", 8), 0);

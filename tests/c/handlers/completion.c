@@ -14,7 +14,7 @@
 #include <sys/prctl.h>
 
 static void **handlers, **seconds, **variables;
-static volatile int completed, answered;
+static volatile int completed, replied;
 static lapi_cntr_t cmpl_cntr;
 static pthread_t main_thread;
 
@@ -192,10 +192,10 @@ static void blocking(void) {
 
 static int rounds = 40000;
 
-static void answer(lapi_handle_t *hndl, void *info) {
+static void reply(lapi_handle_t *hndl, void *info) {
     long count = (long)info & 0xffffff, src = (long)info >> 24;
     int head[2] = {t_me, (int)count + 1};
-    __atomic_fetch_add(&answered, 1, __ATOMIC_RELEASE);
+    __atomic_fetch_add(&replied, 1, __ATOMIC_RELEASE);
     if (count < rounds)
         OK(LAPI_Amsend(*hndl, (uint)src, handlers[src], head, sizeof head, NULL, 0, NULL, NULL, NULL));
     else
@@ -208,7 +208,7 @@ static void *asked(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, lapi_return_
     (void)hndl;
     CHECK_EQ(*uhdr_len, 8);
     CHECK_EQ(head[0], ret->src);
-    *comp_h = answer;
+    *comp_h = reply;
     *uinfo = (void *)(((long)head[0] << 24) + head[1]);
     ret->ret_flags = LAPI_SEND_REPLY;
     return NULL;
@@ -235,7 +235,7 @@ static void *thanks(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong *msg_
                     void **uinfo) {
     (void)hndl, (void)msg_len, (void)uinfo;
     CHECK_FILLED(uhdr, *uhdr_len, 9);
-    __atomic_fetch_add(&answered, 1, __ATOMIC_RELEASE);
+    __atomic_fetch_add(&replied, 1, __ATOMIC_RELEASE);
     *comp_h = NULL;
     return NULL;
 }
@@ -268,10 +268,10 @@ static void flood(void) {
         for (tgt = 0; tgt < t_tasks; tgt++)
             OK(LAPI_Amsend(t_hndl, (uint)tgt, handlers[tgt], head, HEAD, NULL, 0, NULL, NULL, NULL));
     until(&completed, FLOOD * t_tasks);
-    until(&answered, FLOOD * t_tasks);
+    until(&replied, FLOOD * t_tasks);
     t_fence();
     CHECK_EQ(completed, FLOOD * t_tasks);
-    CHECK_EQ(answered, FLOOD * t_tasks);
+    CHECK_EQ(replied, FLOOD * t_tasks);
 }
 
 /* --- rmw --- */

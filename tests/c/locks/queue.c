@@ -7,7 +7,7 @@
  */
 #include "locks.h"
 
-enum { MESSAGES = 1000, THREADS = 3, LENGTH = 64, ANSWER = 1 << 30 };
+enum { MESSAGES = 1000, THREADS = 3, LENGTH = 64, REPLY = 1 << 30 };
 
 /* All guarded by the lock. */
 static int queue[LENGTH], first, length, refused, wakes;
@@ -24,8 +24,8 @@ static void *arrival(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, lapi_retur
     *comp_h = NULL;
     *uinfo = NULL;
     ret->ctl_flags = LAPI_BURY_MSG;
-    if (number & ANSWER) {
-        CHECK_EQ((number & ~ANSWER) / MESSAGES, t_me);
+    if (number & REPLY) {
+        CHECK_EQ((number & ~REPLY) / MESSAGES, t_me);
         replies++;
         signal_one(&changed);
         return NULL;
@@ -45,7 +45,7 @@ static void *worker(void *arg) {
     (void)arg;
     acquire();
     for (;;) {
-        int number, answer;
+        int number, reply;
         while (length == 0 && !finished) {
             wait_on(&not_empty);
             wakes++;
@@ -56,8 +56,8 @@ static void *worker(void *arg) {
         length--;
         CHECK(!seen[number]);
         seen[number] = 1;
-        answer = number | ANSWER;
-        OK(LAPI_Amsend(t_hndl, (uint)(number / MESSAGES), (void *)7, &answer, sizeof answer, NULL, 0, NULL, NULL, NULL));
+        reply = number | REPLY;
+        OK(LAPI_Amsend(t_hndl, (uint)(number / MESSAGES), (void *)7, &reply, sizeof reply, NULL, 0, NULL, NULL, NULL));
         CHECK(mine());
     }
     release();

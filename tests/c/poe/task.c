@@ -56,7 +56,7 @@ static void print_signal(int signal) {
 }
 
 /* Prints every signal that arrives; SIGTERM and SIGINT end it. */
-static int listen_to(void) {
+static int print_signals(void) {
     int signals[] = {SIGUSR1, SIGUSR2, SIGTERM, SIGINT};
     struct sigaction action = {.sa_handler = print_signal};
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) sigaction(signals[i], &action, NULL);
@@ -146,11 +146,11 @@ static int copy(void) {
 
 /* Prints a prompt without a newline, waits for the input, and repeats it. */
 static int ask(void) {
-    char answer[64];
+    char name[64];
     printf("name? ");
     fflush(stdout);
-    if (!fgets(answer, sizeof answer, stdin)) return 93;
-    printf("it is %s", answer);
+    if (!fgets(name, sizeof name, stdin)) return 93;
+    printf("it is %s", name);
     return 0;
 }
 
@@ -191,7 +191,7 @@ int main(int argc, char **argv) {
     if (!strcmp(what, "leave")) return leave(argc - 2, rest);
     if (!strcmp(what, "wait")) return wait_here();
     if (!strcmp(what, "die") && argc == 4) return die(rest);
-    if (!strcmp(what, "listen")) return listen_to();
+    if (!strcmp(what, "signals")) return print_signals();
     if (!strcmp(what, "deaf")) return be_deaf();
     if (!strcmp(what, "beget")) return beget();
     if (!strcmp(what, "beget-and-leave")) return beget_and_leave();

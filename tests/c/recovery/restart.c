@@ -17,7 +17,7 @@ static lapi_cntr_t hello[MOST], reply, got, cmpl, rmw;
 static int number;
 static volatile int dead, greeted = -1;
 
-static void heard(lapi_handle_t *hndl, int *code, lapi_err_t *type, int *task, int *src) {
+static void on_error(lapi_handle_t *hndl, int *code, lapi_err_t *type, int *task, int *src) {
     (void)hndl, (void)type;
     CHECK_EQ(*code, LAPI_ERR_NO_CONNECTIVITY);
     CHECK_EQ(*task, t_me);
@@ -105,7 +105,7 @@ int main(int argc, char **argv) {
     lapi_info_t info;
     CHECK(times >= 0);
     bzero(&info, sizeof info);
-    info.err_hndlr = heard;
+    info.err_hndlr = on_error;
     t_init_with(&info);
     CHECK(t_tasks >= 2 && t_tasks <= MOST);
     if (again == 0) t_fence();

@@ -4,7 +4,7 @@
  *   silent   task 0 sends to task 1, which computes with interrupts off
  *   slow     the completion handlers of task 1 take longer than task 0 to send
  *   refused  the header handler of task 1 refuses every message
- *   mutual   both tasks do as task 0 of `slow`, and each completion handler waits for an answer of the other task
+ *   mutual   both tasks do as task 0 of `slow`, and each completion handler waits for a reply of the other task
  *   memory   task 0 sends to task 1, which computes, until there is no memory left
  *
  * Task 0 sends for SECONDS. Neither task may need more than MIB above what it needed before. Then everything arrives.

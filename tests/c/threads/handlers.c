@@ -86,7 +86,7 @@ static void where(void) {
     t_set(INTERRUPT_SET, 1);
     t_fence();
     while (count < 40) {
-        usleep(count % 4 == 0 ? 20000 : 200); /* the notifier listens by then, or does not */
+        usleep(count % 4 == 0 ? 20000 : 200); /* the notifier is armed by then, or is not */
         OK(LAPI_Amsend(t_hndl, (uint)tgt, handlers[tgt], NULL, 0, NULL, 0, NULL, NULL, NULL));
         count++;
         while (__atomic_load_n(&completed, __ATOMIC_ACQUIRE) < count) usleep(200);

@@ -14,7 +14,7 @@ static lapi_util_t empty(int type) {
     return util;
 }
 
-static int answer(lapi_handle_t hndl, int type) {
+static int request(lapi_handle_t hndl, int type) {
     lapi_util_t util = empty(type);
     return LAPI_Util(hndl, &util);
 }
@@ -24,30 +24,30 @@ static void requests(int checked) {
     static const int later[] = {LAPI_REMOTE_RCXT, LAPI_XLATE_ADDRESS};
     size_t i;
     t_set(ERROR_CHK, checked);
-    for (i = 0; i < sizeof none / sizeof *none; i++) RETURNS(answer(t_hndl, none[i]), LAPI_ERR_UTIL_CMD);
-    for (i = 0; i < sizeof later / sizeof *later; i++) RETURNS(answer(t_hndl, later[i]), LAPI_ERR_UTIL_CMD);
+    for (i = 0; i < sizeof none / sizeof *none; i++) RETURNS(request(t_hndl, none[i]), LAPI_ERR_UTIL_CMD);
+    for (i = 0; i < sizeof later / sizeof *later; i++) RETURNS(request(t_hndl, later[i]), LAPI_ERR_UTIL_CMD);
     CHECK(LAPI_Util(t_hndl, NULL) >= LAPI_ERR_UNKNOWN);
-    RETURNS(answer(t_hndl, LAPI_REGISTER_DGSP), LAPI_ERR_DGSP);
-    RETURNS(answer(t_hndl, LAPI_RESERVE_DGSP), LAPI_ERR_DGSP);
-    RETURNS(answer(t_hndl, LAPI_UNRESERVE_DGSP), LAPI_ERR_DGSP);
-    RETURNS(answer(t_hndl, LAPI_DGSP_PACK), LAPI_ERR_DGSP);
-    RETURNS(answer(t_hndl, LAPI_DGSP_UNPACK), LAPI_ERR_DGSP);
-    OK(answer(t_hndl, LAPI_REG_DDM_FUNC)); /* no function from now on */
-    OK(answer(t_hndl, LAPI_GET_THREAD_FUNC));
+    RETURNS(request(t_hndl, LAPI_REGISTER_DGSP), LAPI_ERR_DGSP);
+    RETURNS(request(t_hndl, LAPI_RESERVE_DGSP), LAPI_ERR_DGSP);
+    RETURNS(request(t_hndl, LAPI_UNRESERVE_DGSP), LAPI_ERR_DGSP);
+    RETURNS(request(t_hndl, LAPI_DGSP_PACK), LAPI_ERR_DGSP);
+    RETURNS(request(t_hndl, LAPI_DGSP_UNPACK), LAPI_ERR_DGSP);
+    OK(request(t_hndl, LAPI_REG_DDM_FUNC)); /* no function from now on */
+    OK(request(t_hndl, LAPI_GET_THREAD_FUNC));
 }
 
 static void handles(void) {
     lapi_handle_t wrong[] = {t_hndl + 1, 500, LAPI_VOID_HANDLE, 0xdeadbeef};
     size_t i;
     for (i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        RETURNS(answer(wrong[i], LAPI_DGSP_PACK), LAPI_ERR_HNDL_INVALID);
-        RETURNS(answer(wrong[i], LAPI_DGSP_UNPACK), LAPI_ERR_HNDL_INVALID);
-        RETURNS(answer(wrong[i], LAPI_REG_DDM_FUNC), LAPI_ERR_HNDL_INVALID);
-        RETURNS(answer(wrong[i], LAPI_GET_THREAD_FUNC), LAPI_ERR_HNDL_INVALID);
+        RETURNS(request(wrong[i], LAPI_DGSP_PACK), LAPI_ERR_HNDL_INVALID);
+        RETURNS(request(wrong[i], LAPI_DGSP_UNPACK), LAPI_ERR_HNDL_INVALID);
+        RETURNS(request(wrong[i], LAPI_REG_DDM_FUNC), LAPI_ERR_HNDL_INVALID);
+        RETURNS(request(wrong[i], LAPI_GET_THREAD_FUNC), LAPI_ERR_HNDL_INVALID);
         /* These do not use it: they have another error. */
-        RETURNS(answer(wrong[i], LAPI_REGISTER_DGSP), LAPI_ERR_DGSP);
-        RETURNS(answer(wrong[i], LAPI_RESERVE_DGSP), LAPI_ERR_DGSP);
-        RETURNS(answer(wrong[i], LAPI_UNRESERVE_DGSP), LAPI_ERR_DGSP);
+        RETURNS(request(wrong[i], LAPI_REGISTER_DGSP), LAPI_ERR_DGSP);
+        RETURNS(request(wrong[i], LAPI_RESERVE_DGSP), LAPI_ERR_DGSP);
+        RETURNS(request(wrong[i], LAPI_UNRESERVE_DGSP), LAPI_ERR_DGSP);
     }
 }
 

@@ -13,7 +13,7 @@ enum { PIECES = 4, LEN = 24, LONG = 30000 };
 static unsigned char landing[4096];
 static void *info[PIECES + 1];
 static ulong len[PIECES + 1];
-static lapi_vec_t answer;
+static lapi_vec_t returned;
 static void **handlers, **tgt_cntrs;
 static lapi_cntr_t tgt_cntr, org_cntr, cmpl_cntr;
 static volatile int reported, expected, completed, called;
@@ -39,7 +39,7 @@ static lapi_vec_t *arriving(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulo
     *comp_h = completion;
     *uinfo = NULL;
     __atomic_fetch_add(&called, 1, __ATOMIC_RELEASE);
-    return &answer;
+    return &returned;
 }
 
 /* A vector that fits a message of this type, to be spoilt. */
@@ -53,13 +53,13 @@ static void good(lapi_vectype_t type, ulong bytes) {
         info[1] = (void *)bytes;
         info[2] = (void *)(bytes + 8);
     }
-    answer.vec_type = type;
-    answer.num_vecs = PIECES;
-    answer.info = info;
-    answer.len = len;
+    returned.vec_type = type;
+    returned.num_vecs = PIECES;
+    returned.info = info;
+    returned.len = len;
 }
 
-/* Sends a vector of this type to the task `distance` further, whose `answer` makes it report this code. */
+/* Sends a vector of this type to the task `distance` further, whose `returned` makes it report this code. */
 static void send_one(lapi_vectype_t type, ulong bytes, int distance, int code) {
     static unsigned char data[PIECES * (LONG + 8)];
     uint tgt = (uint)((t_me + distance) % t_tasks), i;
@@ -101,13 +101,13 @@ static void report_it(ulong bytes) {
                 send_one(type, bytes, distance, LAPI_ERR_VEC_TYPE_DIFF), untouched();
             }
             good(type, LEN);
-            answer.vec_type = 17;
+            returned.vec_type = 17;
             send_one(type, bytes, distance, LAPI_ERR_TGT_VEC_TYPE), untouched();
             if (type == LAPI_GEN_GENERIC) continue;
             good(type, LEN);
-            answer.num_vecs = PIECES + 1;
+            returned.num_vecs = PIECES + 1;
             send_one(type, bytes, distance, LAPI_ERR_VEC_NUM_DIFF), untouched();
-            answer.num_vecs = PIECES - 1;
+            returned.num_vecs = PIECES - 1;
             send_one(type, bytes, distance, LAPI_ERR_VEC_NUM_DIFF), untouched();
         }
         for (type = LAPI_GEN_IOVECTOR; type <= LAPI_GEN_GENERIC; type += 2) {

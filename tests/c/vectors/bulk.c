@@ -33,7 +33,7 @@ static unsigned char *out, *in;
 static void **outs, **ins, **tgt_cntrs, **handlers;
 static lapi_cntr_t tgt_cntr, org_cntr, cmpl_cntr;
 static side from, to;
-static lapi_vec_t *answer;
+static lapi_vec_t *returned;
 static volatile int completed;
 static uint64_t mine, theirs;
 
@@ -77,7 +77,7 @@ static lapi_vec_t *arriving(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulo
     CHECK_PTR(ret->udata_one_pkt_ptr, NULL);
     *comp_h = whole;
     *uinfo = &to;
-    return answer;
+    return returned;
 }
 
 static long packets(void) {
@@ -134,7 +134,7 @@ static void step(const char *kind, int flags, const char *way, int number, int r
     v_poison(&from, out);
     v_fill(&from, out, mine);
     v_poison(&to, in);
-    answer = v_vector(&to, in);
+    returned = v_vector(&to, in);
     completed = 0;
     org = get ? v_vector(&to, in) : v_vector(&from, out);
     tgt_vec = get ? v_vector(&from, outs[!t_me]) : v_vector(&to, ins[!t_me]);
@@ -156,7 +156,7 @@ static void step(const char *kind, int flags, const char *way, int number, int r
     if (strcmp(way, "any") != 0)
         CHECK_FOR((strcmp(way, "keys") == 0) == (count < least), "%ld packets for %lu bytes in shape %d", count,
                   from.bytes, number);
-    v_spoil(answer);
+    v_spoil(returned);
 }
 
 int main(int argc, char **argv) {

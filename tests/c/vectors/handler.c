@@ -27,7 +27,7 @@ static void **handlers, **tgt_cntrs;
 static lapi_cntr_t tgt_cntr, org_cntr, cmpl_cntr;
 static side from, to;
 static volatile int called, completed;
-static lapi_vec_t *answer;
+static lapi_vec_t *returned;
 static pthread_t main_thread, header_thread;
 static int max_packet;
 
@@ -95,7 +95,7 @@ static lapi_vec_t *obeying(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulon
         ret->ctl_flags = LAPI_BURY_MSG;
     }
     __atomic_fetch_add(&called, 1, __ATOMIC_RELEASE);
-    return o->action & NOTHING ? NULL : answer;
+    return o->action & NOTHING ? NULL : returned;
 }
 
 static void send_order(int tgt, int way, order *o, lapi_vec_t *org) {
@@ -134,7 +134,7 @@ static uint64_t message(int distance, int way, int action) {
     v_poison(&from, out);
     v_fill(&from, out, seed);
     v_poison(&to, in);
-    answer = v_vector(&to, in);
+    returned = v_vector(&to, in);
     called = completed = 0;
     t_fence();
     send_order(tgt, way, &o, org);
@@ -143,7 +143,7 @@ static uint64_t message(int distance, int way, int action) {
     memset(&o, 0x11, sizeof o);
     v_spoil(org);
     t_wait_exact(&tgt_cntr, 1);
-    v_spoil(answer);
+    v_spoil(returned);
     CHECK_EQ(called, 1);
     CHECK_EQ(completed, action & COMPLETE ? 1 : 0);
     t_wait_exact(&cmpl_cntr, 1);
@@ -232,7 +232,7 @@ static lapi_vec_t *bare(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong *
     *comp_h = NULL;
     *uinfo = NULL;
     __atomic_fetch_add(&bare_calls, 1, __ATOMIC_RELEASE);
-    return answer;
+    return returned;
 }
 
 static void interface(void) {
@@ -259,7 +259,7 @@ static void interface(void) {
         to = equal(LAPI_GEN_IOVECTOR, 6, 8, SHUFFLED);
         v_poison(&to, in);
         v_fill(&from, out, 77);
-        answer = v_vector(&to, in);
+        returned = v_vector(&to, in);
         bare_calls = 0;
         t_fence();
         i = (t_me + distance) % t_tasks;
@@ -272,7 +272,7 @@ static void interface(void) {
         t_fence();
         CHECK_EQ(bare_calls, 1);
         V_CHECK(&to, in, 48, 77);
-        v_spoil(answer);
+        v_spoil(returned);
         v_free(&from), v_free(&to);
     }
 }

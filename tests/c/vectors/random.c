@@ -31,7 +31,7 @@ typedef struct {
     header head;
     unsigned char *out, *in;
     void **outs, **ins;
-    lapi_vec_t *org, *tgt, *answer;
+    lapi_vec_t *org, *tgt, *returned;
     lapi_cntr_t org_cntr, cmpl_cntr, tgt_cntr;
     void **tgt_cntrs;
     volatile int called, completed, sent;
@@ -154,7 +154,7 @@ static lapi_vec_t *arriving(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulo
     if (s->theirs.handler == 2) ret->ret_flags = LAPI_LOCAL_STATE;
     if (s->theirs.handler == 3) ret->ret_flags = LAPI_SEND_REPLY;
     if (s->theirs.bury) ret->ctl_flags = LAPI_BURY_MSG;
-    return s->answer;
+    return s->returned;
 }
 
 /* --- one case --- */
@@ -167,7 +167,7 @@ static void prepare(slot *s, int src, int number) {
     s->called = s->completed = s->sent = 0;
     memset(s->out, POISON, 2 * ROOM);
     memset(s->in, POISON, 2 * ROOM);
-    s->answer = v_vector(&s->theirs.to, s->in);
+    s->returned = v_vector(&s->theirs.to, s->in);
 }
 
 /* A get reads at the target what follows from the origin's plan, so the target has to put it there. */
@@ -242,7 +242,7 @@ static void end(slot *s) {
     v_spoil(s->org);
     if (s->tgt != NULL) v_spoil(s->tgt);
     t_wait_exact(&s->tgt_cntr, 1);
-    v_spoil(s->answer);
+    v_spoil(s->returned);
     if (!is_get(&s->mine)) t_wait_exact(&s->cmpl_cntr, 1);
     CHECK_EQ(s->called, is_am(&s->theirs));
     CHECK_EQ(s->completed, is_am(&s->theirs) && s->theirs.handler != 0);

@@ -71,7 +71,7 @@ static void **outs, **ins, **tgt_cntrs, **handlers;
 static lapi_cntr_t tgt_cntr, org_cntr, cmpl_cntr;
 static side from, to; /* of the step under way */
 static uint64_t mine, theirs;
-static lapi_vec_t *answer; /* what the header handler returns */
+static lapi_vec_t *returned; /* what the header handler returns */
 static volatile int arrived, completed, sent;
 
 static side make(int number, int which) {
@@ -124,7 +124,7 @@ static lapi_vec_t *arriving(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulo
         if (head->shape % 3 == 2) ret->ret_flags = LAPI_LOCAL_STATE;
     }
     __atomic_fetch_add(&arrived, 1, __ATOMIC_RELEASE);
-    return answer;
+    return returned;
 }
 
 static void gone(lapi_handle_t *hndl, void *param, lapi_sh_info_t *info) {
@@ -221,7 +221,7 @@ static void step(const char *kind, int distance, int number) {
     v_poison(&from, out);
     v_fill(&from, out, mine);
     v_poison(&to, in);
-    answer = v_vector(&to, in);
+    returned = v_vector(&to, in);
     arrived = completed = sent = 0;
     t_fence();
     head.seed = mine;
@@ -251,7 +251,7 @@ static void step(const char *kind, int distance, int number) {
     if (tgt_vec != NULL && (!by_xfer || number % 2)) v_spoil(tgt_vec);
     else if (tgt_vec != NULL) v_spoil_long(tgt_vec);
     if (!get) t_wait_exact(&tgt_cntr, 1);
-    v_spoil(answer);
+    v_spoil(returned);
     V_CHECK(&to, in, to.bytes, theirs);
     if (!get) t_wait_exact(&cmpl_cntr, 1);
     CHECK_EQ(arrived, am ? 1 : 0);

@@ -94,7 +94,7 @@ fn a_task_that_leaves_without_lapi_term_has_not_died() {
 
 #[test]
 fn asking_for_a_report_ends_no_task() {
-    for (when, says) in [("late", "has not answered"), ("left", "has not answered")] {
+    for (when, says) in [("late", "has not replied"), ("left", "has not replied")] {
         let go = signpost(&format!("early_{when}"));
         let mut running = early(2, &[when, &go.to_string_lossy()]).start();
         running.lines(1);

@@ -103,7 +103,7 @@ fn the_keys_of_the_terminal_end_everything() {
 
 #[test]
 fn tasks_can_end_in_good_order_when_interrupted() {
-    let mut running = job(2, &["listen"]).start();
+    let mut running = job(2, &["signals"]).start();
     running.lines(2);
     running.signal(Signal::SIGINT);
     let outcome = running.wait();
@@ -130,7 +130,7 @@ fn a_second_interrupt_does_not_wait() {
 
 #[test]
 fn other_signals_are_passed_on() {
-    let mut running = job(2, &["listen"]).start();
+    let mut running = job(2, &["signals"]).start();
     running.lines(2);
     for (signal, lines) in [(Signal::SIGUSR1, 4), (Signal::SIGUSR2, 6)] {
         running.signal(signal);
@@ -143,7 +143,7 @@ fn other_signals_are_passed_on() {
 
 #[test]
 fn a_stopped_job_stops_and_goes_on() {
-    let mut running = job(2, &["listen"]).start();
+    let mut running = job(2, &["signals"]).start();
     running.lines(2);
     let poe = running.pid();
     let state = |pid: i32| fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -160,7 +160,7 @@ fn a_stopped_job_stops_and_goes_on() {
 
 #[test]
 fn signals_that_poe_inherits_as_ignored_stay_ignored() {
-    let script = r#"trap '' HUP; exec "$0" -procs 2 "$1" listen"#;
+    let script = r#"trap '' HUP; exec "$0" -procs 2 "$1" signals"#;
     let mut running =
         Job::direct("sh").arg("-c").arg(script).arg(stage().join("bin/poe")).arg(task()).start();
     running.lines(2);

@@ -197,7 +197,7 @@ fn the_death_of_a_task_ends_the_job_on_all_hosts_unless_they_are_to_continue() {
 #[test]
 fn signals_reach_the_tasks_on_all_hosts() {
     by_each("signals on other hosts", |way| {
-        let mut job = Marked::start(way.job("node0\nnode1\n", Job::new(task()).arg("listen")));
+        let mut job = Marked::start(way.job("node0\nnode1\n", Job::new(task()).arg("signals")));
         job.running().lines(2);
         job.running().signal(Signal::SIGUSR1);
         let lines = job.running().lines(4);
@@ -297,10 +297,10 @@ fn a_slurm_allocation_gives_the_hosts() {
 fn a_task_keeps_the_connection_to_its_launcher() {
     by_each("the launcher's variables", |way| {
         let script = if way.name == "hydra" {
-            // PMI's version 1: what the launcher answers on its descriptor. A task that ends after init without finalize has
+            // PMI's version 1: what the launcher replies on its descriptor. A task that ends after init without finalize has
             // failed, for Hydra, which then ends the others.
-            "echo cmd=init pmi_version=1 pmi_subversion=1 >&$PMI_FD; read answer <&$PMI_FD; \
-             echo cmd=finalize >&$PMI_FD; read end <&$PMI_FD; echo $MP_CHILD $PMI_RANK $answer $end"
+            "echo cmd=init pmi_version=1 pmi_subversion=1 >&$PMI_FD; read reply <&$PMI_FD; \
+             echo cmd=finalize >&$PMI_FD; read end <&$PMI_FD; echo $MP_CHILD $PMI_RANK $reply $end"
         } else {
             "echo $MP_CHILD $OMPI_COMM_WORLD_RANK $PMIX_RANK"
         };
@@ -308,8 +308,8 @@ fn a_task_keeps_the_connection_to_its_launcher() {
             way.run("node1\nnode0\n", Job::new("bash").arg("-c").arg(script).env("MP_NOARGLIST", "yes"));
         for (task, line) in sorted(&outcome.ok().stdout).iter().enumerate() {
             assert!(line.starts_with(&format!("{task} {task} ")), "{line}\n{outcome}");
-            for answer in ["cmd=response_to_init", "cmd=finalize_ack"] {
-                assert!(way.name != "hydra" || line.contains(answer), "{line}\n{outcome}");
+            for reply in ["cmd=response_to_init", "cmd=finalize_ack"] {
+                assert!(way.name != "hydra" || line.contains(reply), "{line}\n{outcome}");
             }
         }
     });

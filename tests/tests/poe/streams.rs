@@ -48,7 +48,7 @@ fn much_output_arrives_whole() {
 }
 
 #[test]
-fn a_question_is_shown_before_it_is_answered() {
+fn a_prompt_is_shown_before_its_input_is_read() {
     let mut asked = job(1, &["ask"]).stdin("Ada\n").start();
     assert_eq!(asked.lines(1), ["name? it is Ada"]);
     asked.wait().ok();

@@ -131,7 +131,7 @@ fn lapi_api() {
                 format!("task {me}: SWAP (-20) at task {target}: 15"),
                 format!("task {me}: COMPARE_AND_SWAP (1, 2) at task {target}: 0"),
                 format!("task {me}: COMPARE_AND_SWAP (-20, 42) at task {target}: 1"),
-                format!("task {me}: the answers are right"),
+                format!("task {me}: the results are right"),
             ]
         } else {
             vec![format!("task {me}: at the end the variable is 42")]
@@ -180,7 +180,7 @@ fn profiling() {
     let folder = Folder::with_libraries("profiling", &["test1", "Xfer_poll"], &["myprof_r", "proftime_r"]);
     folder.check("test1", ANY, |me, _| {
         vec![
-            format!("task {me}: profiling layer: LAPI_Init has answered LAPI_SUCCESS"),
+            format!("task {me}: profiling layer: LAPI_Init has returned LAPI_SUCCESS"),
             format!("task {me}: the program knows nothing of the layer"),
             format!("task {me}: profiling layer: LAPI_Term is called"),
         ]

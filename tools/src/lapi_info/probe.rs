@@ -88,7 +88,7 @@ fn converse(child: &mut Child) -> io::Result<Outcome> {
 
 /// The child's part.
 pub(super) fn child() -> ExitCode {
-    match answer() {
+    match reply() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("lapi_info: the child of the probe: {error}");
@@ -97,7 +97,7 @@ pub(super) fn child() -> ExitCode {
     }
 }
 
-fn answer() -> io::Result<()> {
+fn reply() -> io::Result<()> {
     let buffer = Buffer::new();
     let mut lines = io::stdin().lock().lines();
     let mut line = || lines.next().unwrap_or_else(|| Err(io::ErrorKind::UnexpectedEof.into()));

@@ -45,8 +45,8 @@ impl FromStr for Affinity {
 /// The processors of each of `tasks` tasks; empty when they are not pinned.
 ///
 /// By default each task of a job of several gets a core of its own, if there are enough cores that are not `shared`
-/// (MP_CPU_USE=multiple). A job of one task has nothing to gain. `talks`: `poe` warns when it cannot do what was `asked`.
-pub(super) fn sets(asked: Option<Affinity>, shared: bool, talks: bool, tasks: usize) -> Vec<CpuSet> {
+/// (MP_CPU_USE=multiple). A job of one task has nothing to gain. `verbose`: `poe` warns when it cannot do what was `asked`.
+pub(super) fn sets(asked: Option<Affinity>, shared: bool, verbose: bool, tasks: usize) -> Vec<CpuSet> {
     let affinity = match asked {
         Some(affinity) => affinity,
         None if tasks == 1 || shared => Affinity::Free,
@@ -56,7 +56,7 @@ pub(super) fn sets(asked: Option<Affinity>, shared: bool, talks: bool, tasks: us
         return Vec::new();
     }
     let chosen = divide(&cores(), affinity, tasks);
-    if chosen.is_empty() && asked.is_some() && talks {
+    if chosen.is_empty() && asked.is_some() && verbose {
         say(&format!("warning: not enough processors for {tasks} tasks; no task is pinned"));
     }
     chosen.iter().map(|processors| cpu_set(processors)).collect()

@@ -174,7 +174,7 @@ impl Job<'_> {
                 self.pass_on(signal);
             }
             if kept && ready[1] {
-                kept = self.listen();
+                kept = self.take_note();
             }
             if ready.get(2) == Some(&true) {
                 match output.broken() {
@@ -197,7 +197,7 @@ impl Job<'_> {
     }
 
     /// Takes in one note of the supervisor; `false` when it was the last.
-    fn listen(&mut self) -> bool {
+    fn take_note(&mut self) -> bool {
         match Note::read(&mut self.supervisor.socket) {
             Ok(Note::Started { task, pid }) => {
                 self.pids[task] = pid;

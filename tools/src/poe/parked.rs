@@ -160,7 +160,7 @@ mod tests {
             })
             .collect();
         let mut expected = String::new();
-        let (heard, reports): (Vec<_>, Vec<_>) = (0..tasks)
+        let (sockets, reports): (Vec<_>, Vec<_>) = (0..tasks)
             .map(|task| (task % 7 > 0).then(|| UnixDatagram::pair().expect("sockets")).unzip())
             .unzip();
         let mut write = |to: OwnedFd, text: String| {
@@ -169,8 +169,11 @@ mod tests {
         };
         let mut count = 0;
         for (task, ends) in Parked::new(streams, reports).enumerate() {
-            let (Theirs { stdin, stdout, stderr }, line) = ends.expect("what was parked");
-            assert_eq!(line.map(|line| line.send(&[task as u8]).is_ok()), (task % 7 > 0).then_some(true));
+            let (Theirs { stdin, stdout, stderr }, report) = ends.expect("what was parked");
+            assert_eq!(
+                report.map(|socket| socket.send(&[task as u8]).is_ok()),
+                (task % 7 > 0).then_some(true)
+            );
             match stdin {
                 Stdin::Inherit => assert_eq!(task % 3, 0),
                 Stdin::Nothing => assert_eq!(task % 3, 1),
@@ -186,9 +189,11 @@ mod tests {
             reader.read_to_string(&mut read).expect("the other end is closed");
         }
         assert_eq!((count, read), (tasks, expected));
-        for (task, line) in heard.iter().enumerate().filter_map(|(task, line)| Some((task, line.as_ref()?))) {
+        for (task, socket) in
+            sockets.iter().enumerate().filter_map(|(task, socket)| Some((task, socket.as_ref()?)))
+        {
             let mut byte = [0];
-            assert_eq!((line.recv(&mut byte).expect("a message"), byte), (1, [task as u8]));
+            assert_eq!((socket.recv(&mut byte).expect("a message"), byte), (1, [task as u8]));
         }
     }
 }

@@ -159,11 +159,11 @@ impl Tasks {
         // a task does not cost more the more tasks there are.
         let each = work.commands.iter().zip(Parked::new(work.streams, work.reports));
         for (task, (command, ends)) in each.enumerate() {
-            let (streams, line) = match ends {
+            let (streams, report) = match ends {
                 Ok(ends) => ends,
                 Err(error) => return Err(not_started(task, error, socket)?),
             };
-            let report = line.as_ref().and_then(|line| HandOver::new(line, place.as_ref()));
+            let report = report.as_ref().and_then(|socket| HandOver::new(socket, place.as_ref()));
             let mut program = Program::new(&command[0]);
             program
                 .args(&command[1..])

@@ -102,8 +102,8 @@ impl Connection {
     /// `LAPI_ERR_NO_CONNECTIVITY` at the deadline. `LAPI_ERR_CSS_LOAD_FAILED`: the launcher refuses the request, or has closed the
     /// conversation, or says something else.
     pub(super) fn ask(&mut self, request: Request<'_>, deadline: Instant) -> Result<Reply> {
-        let answer = self.try_ask(request, deadline)?;
-        answer.map_err(|why| failed(format!("PMI-1: {} is refused: {why}", request.command())))
+        let reply = self.try_ask(request, deadline)?;
+        reply.map_err(|why| failed(format!("PMI-1: {} is refused: {why}", request.command())))
     }
 
     /// The same, with the reason when the launcher refuses the request.
@@ -125,7 +125,7 @@ impl Connection {
             },
             Err(Broken::Late) => match request {
                 Request::BarrierIn => late("PMI-1: not all tasks have come to the start-up exchange in time"),
-                _ => late(format!("PMI-1: the launcher has not answered {command} in time")),
+                _ => late(format!("PMI-1: the launcher has not replied to {command} in time")),
             },
             Err(Broken::Closed | Broken::Replaced)
                 if mpi::State::of_this_process() == mpi::State::Finalized =>

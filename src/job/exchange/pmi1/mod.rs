@@ -1,4 +1,4 @@
-//! PMI-1, as spoken on the descriptor `PMI_FD` by MPICH's Hydra, its relatives, and Slurm's pmi2.
+//! PMI-1, as used on the descriptor `PMI_FD` by MPICH's Hydra, its relatives, and Slurm's pmi2.
 //!
 //! The process says "init" once, at its first exchange, and "finalize" when it ends: the launcher closes the descriptor at "finalize",
 //! and calls an end without it abnormal. So a second program of the same task has no exchange; that is so for MPI programs, too.

@@ -68,7 +68,7 @@ fn a_conversation() {
     let launcher = serve(launchers);
     let env = |name: &str| (name == "PMI_FD").then(|| own.as_raw_fd().to_string());
     let value: Vec<u8> = (0..5000_u32).map(|at| (at * 7) as u8).collect();
-    let mut first = open(&identity, 1, &env, soon()).expect("the launcher answers");
+    let mut first = open(&identity, 1, &env, soon()).expect("the launcher replies");
     let mut second = open(&identity, 2, &env, soon()).expect("one conversation");
     first.publish("address", &value).expect("it is taken");
     second.publish("address", b"other").expect("it is taken");

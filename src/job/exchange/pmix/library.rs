@@ -76,7 +76,7 @@ pub(super) struct Library {
     error_string: unsafe extern "C" fn(c_int) -> *const c_char,
 }
 
-/// How a call ended that another process has to answer.
+/// How a call ended that completes when another process has replied.
 pub(super) enum Outcome {
     Done(Vec<u8>),
     Late,

@@ -28,7 +28,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 /// The time between two probes of a task of the next host.
 const BETWEEN_PROBES: Duration = Duration::from_millis(300);
 
-/// When a probe finds no room for this long, though one before was answered, the connection cannot be made again: the process has ended.
+/// When a probe finds no room for this long, though an earlier one has had a reply, the connection cannot be made again: the process has ended.
 const UNREACHABLE: Duration = Duration::from_millis(700);
 
 /// How long a death is not reported here when other hosts have not confirmed yet that they know of it: the program may end at the report.
@@ -37,7 +37,7 @@ const REPORT_LATEST: Duration = Duration::from_millis(300);
 /// The probes of a task of the next host.
 struct Probes {
     task: Task,
-    answered: bool,
+    replied: bool,
     next: Instant,
     /// A probe waits for room since then.
     waits: Option<Instant>,
@@ -191,16 +191,16 @@ impl FabricTransport {
             return;
         };
         if watch.probes.as_ref().is_none_or(|probes| probes.task != task) {
-            let answered = watch.contacts.contains(&task);
-            watch.probes = Some(Probes { task, answered, next: now, waits: None });
+            let replied = watch.contacts.contains(&task);
+            watch.probes = Some(Probes { task, replied, next: now, waits: None });
         }
         let Some(probes) = &mut watch.probes else { return };
-        probes.answered |= met;
+        probes.replied |= met;
         let unsent = watch.outgoing.iter().any(|(to, _)| *to == task);
         let since = if unsent { Some(*probes.waits.get_or_insert(now)) } else { None };
         probes.waits = since;
         let unreachable = since.is_some_and(|since| now - since > UNREACHABLE);
-        let disconnected = unreachable && probes.answered && !blocked;
+        let disconnected = unreachable && probes.replied && !blocked;
         if disconnected {
             self.disconnected(task);
         } else if !unsent && probes.next <= now {
@@ -213,7 +213,7 @@ impl FabricTransport {
     /// The connection with a task has ended.
     fn disconnected(&mut self, task: Task) {
         let Some(watch) = &mut self.watch else { return };
-        if watch.probes.as_ref().is_some_and(|probes| probes.task == task && probes.answered) {
+        if watch.probes.as_ref().is_some_and(|probes| probes.task == task && probes.replied) {
             let now = watch.now();
             watch.ring.found_dead(task, now);
             self.watch_changed = true;
@@ -300,7 +300,7 @@ impl FabricTransport {
                     self.lose(task, errno.text());
                 }
                 if let Some(watch) = self.watch.as_mut().filter(|_| ended) {
-                    if watch.probes.as_ref().is_some_and(|probes| probes.task == task && probes.answered) {
+                    if watch.probes.as_ref().is_some_and(|probes| probes.task == task && probes.replied) {
                         let now = watch.now();
                         watch.ring.found_dead(task, now);
                         self.watch_changed = true;
@@ -355,7 +355,7 @@ impl FabricTransport {
             Content::Watched if from == task && life == watch.ring.life(task) => {
                 watch.ring.is_open(task);
                 if let Some(probes) = watch.probes.as_mut().filter(|probes| probes.task == task) {
-                    probes.answered = true;
+                    probes.replied = true;
                 }
             }
             Content::Watches | Content::Watched => {}

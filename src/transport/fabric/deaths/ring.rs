@@ -84,7 +84,7 @@ pub(in crate::transport::fabric) struct Ring {
     group_of: Vec<u32>,
     /// The task that is watched.
     watched: Option<Task>,
-    /// When the watched task ends and nothing was heard of it, it has died (and has not ended LAPI before this task watched it).
+    /// When the watched task ends and nothing was received from it, it has died (and has not ended LAPI before this task watched it).
     counts_as_dead: bool,
     errands: Vec<Errand>,
     actions: VecDeque<Action>,

@@ -58,7 +58,7 @@ fn tasks_with_few_peers_poll_all_their_rings() {
 }
 
 #[test]
-fn a_quiet_peer_is_heard_and_its_ring_polled_again() {
+fn a_quiet_peer_is_received_from_and_its_ring_polled_again() {
     let mut ends = after_a_packet_of_each(PEERS);
     let polled = ends[0].polled.tasks().to_vec();
     let quiet = (1..PEERS).find(|task| !polled.contains(task)).expect("a quiet peer");
@@ -94,27 +94,27 @@ fn a_quiet_peer_wakes_a_task_that_sleeps() {
     assert_eq!(take(&mut ends[0]), Some((other, 8)));
 }
 
-/// A peer that never stops sending does not keep a quiet one from being heard.
+/// A peer that never stops sending does not keep the packet of a quiet one from being received.
 #[test]
-fn a_quiet_peer_is_heard_under_constant_load() {
+fn a_quiet_peer_is_received_from_under_constant_load() {
     let mut ends = after_a_packet_of_each(PEERS);
     let polled = ends[0].polled.tasks().to_vec();
     let quiet = (1..PEERS).find(|task| !polled.contains(task)).expect("a quiet peer");
     assert_eq!(send(&mut ends[quiet as usize], 0, 7), SendOutcome::Sent);
-    let heard = (0..1000).any(|_| {
+    let received = (0..1000).any(|_| {
         for _ in 0..2 {
             assert_eq!(send(&mut ends[polled[0] as usize], 0, 1), SendOutcome::Sent);
         }
         let taken = [take(&mut ends[0]), take(&mut ends[0])];
         taken.contains(&Some((quiet, 7)))
     });
-    assert!(heard);
+    assert!(received);
 }
 
 /// Nor do peers that each send their next packet a little after the last one was taken: there is always a packet of one of them,
 /// and never a long streak of one.
 #[test]
-fn a_quiet_peer_is_heard_when_others_take_turns() {
+fn a_quiet_peer_is_received_from_when_others_take_turns() {
     let mut ends = after_a_packet_of_each(PEERS);
     let polled = ends[0].polled.tasks().to_vec();
     let quiet = (1..PEERS).find(|task| !polled.contains(task)).expect("a quiet peer");
@@ -123,13 +123,13 @@ fn a_quiet_peer_is_heard_when_others_take_turns() {
         assert_eq!(send(&mut ends[busy as usize], 0, 1), SendOutcome::Sent);
     }
     assert_eq!(send(&mut ends[quiet as usize], 0, 7), SendOutcome::Sent);
-    let heard = (0..1000).any(|_| {
+    let received = (0..1000).any(|_| {
         let (src, word) = take(&mut ends[0]).expect("a packet");
         assert_eq!(send(&mut ends[last as usize], 0, 1), SendOutcome::Sent);
         last = src;
         (src, word) == (quiet, 7)
     });
-    assert!(heard);
+    assert!(received);
 }
 
 #[test]

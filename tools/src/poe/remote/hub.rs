@@ -91,7 +91,7 @@ impl Hub {
                 self.send(note);
             }
             for (task, _) in open.into_iter().zip(&ready[first..]).filter(|(_, ready)| **ready) {
-                self.listen(task)?;
+                self.pass_note(task)?;
             }
             self.pass_changes();
             if first == 2 && ready[1] {
@@ -145,7 +145,7 @@ impl Hub {
     }
 
     /// Passes a note of a task on.
-    fn listen(&mut self, number: usize) -> io::Result<()> {
+    fn pass_note(&mut self, number: usize) -> io::Result<()> {
         let Some(task) = &mut self.tasks[number] else { return Ok(()) };
         let note = match Note::read(&mut task.stream) {
             Ok(note) => note,
@@ -178,7 +178,7 @@ impl Hub {
         note.of_task(number).write(&mut self.socket)
     }
 
-    /// The connection to a task has ended, or is closed here: the task ends, and the others do not hear of that from its machine.
+    /// The connection to a task has ended, or is closed here: the task ends, and its machine does not report that to the others.
     fn lose(&mut self, number: usize) {
         if self.tasks[number].take().is_some_and(|task| !task.ended) {
             put_end(&mut self.changes, number);

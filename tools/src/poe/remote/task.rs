@@ -69,8 +69,8 @@ fn serve() -> Result<(), Error> {
         matches!(settings.parsed("MP_STDOUTMODE")?, Some(StdoutMode::Only(only)) if only != number);
     let (ours, theirs) = streams::of_one(&settings, discards)?;
     let shared = settings.text("MP_CPU_USE")?.is_some_and(|cpu_use| cpu_use.eq_ignore_ascii_case("multiple"));
-    let talks = settings.info_level()? > 0 && place.index == 0;
-    let affinity = affinity::sets(settings.parsed("MP_TASK_AFFINITY")?, shared, talks, place.count);
+    let verbose = settings.info_level()? > 0 && place.index == 0;
+    let affinity = affinity::sets(settings.parsed("MP_TASK_AFFINITY")?, shared, verbose, place.count);
     let (openings, mirror) = share(place.tasks, number)?;
     let work = Work {
         commands: std::slice::from_ref(&order.command),
@@ -211,7 +211,7 @@ impl Task {
             }
             if ready[1] {
                 // At the end of the connection the supervisor sees that of this process, and ends the task.
-                self.listen().map_err(gone)?;
+                self.take_note().map_err(gone)?;
             }
             if ready[2] {
                 self.send_news().map_err(gone)?;
@@ -226,13 +226,13 @@ impl Task {
                 }
             }
         }
-        // What was written must be on its way before `poe` hears that nothing follows.
+        // What was written must be on its way before `poe` is told that nothing follows.
         let _ = output.finish();
         Note::Done.write(&mut self.control).map_err(gone)
     }
 
     /// Takes in a note of `poe`.
-    fn listen(&mut self) -> io::Result<()> {
+    fn take_note(&mut self) -> io::Result<()> {
         match Note::read(&mut self.control)? {
             Note::Changes { length } => {
                 let mut changes = vec![0; length.min(LONGEST)];

@@ -120,12 +120,12 @@ impl Gatherer {
     pub(super) fn start(sockets: Vec<Option<UnixDatagram>>) -> Result<Self, Error> {
         let failed = |error| Error::system("cannot start the thread that makes reports", error);
         let board = Arc::new(Board::new(sockets));
-        let (orders, heard) = UnixDatagram::pair().map_err(failed)?;
-        let watch = watch(&board, &heard).map_err(|errno| failed(errno.into()))?;
+        let (orders, notices) = UnixDatagram::pair().map_err(failed)?;
+        let watch = watch(&board, &notices).map_err(|errno| failed(errno.into()))?;
         let shared = board.clone();
         let thread = thread::Builder::new()
             .name("poe-reports".into())
-            .spawn(move || Gathering::new(&shared).run(&watch, &heard))
+            .spawn(move || Gathering::new(&shared).run(&watch, &notices))
             .map_err(failed)?;
         Ok(Self { orders, board, thread: Some(thread) })
     }

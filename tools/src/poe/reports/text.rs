@@ -52,7 +52,7 @@ pub(super) fn report(cause: &Cause, tasks: &[Task]) -> String {
         Cause::Stall => format!("no progress for {} s", stall_seconds()),
         Cause::Signal | Cause::Asked(_) => "requested".to_owned(),
     };
-    let mut text = format!("poe: job report ({because}): {replied} of {} tasks have answered\n", tasks.len());
+    let mut text = format!("poe: job report ({because}): {replied} of {} tasks have replied\n", tasks.len());
     let mut add = |line: &str| text.extend(["  ", line, "\n"]);
     tasks.iter().flat_map(sentences).for_each(|line| add(&line));
     for line in collectives(tasks) {
@@ -83,7 +83,7 @@ fn sentences(task: &Task) -> Vec<String> {
         task.state.map_or_else(String::new, |state| format!("{}, process state {state}", state_name(state)));
     match &task.report {
         None if task.pid == 0 => vec![format!("task {number} has ended")],
-        None => vec![format!("task {number} has not answered ({state}, pid {})", task.pid)],
+        None => vec![format!("task {number} has not replied ({state}, pid {})", task.pid)],
         Some(report) => report
             .clauses
             .iter()
@@ -188,10 +188,10 @@ mod tests {
         tasks.push(Task { number: 4, pid: 0, report: None, state: None });
         let text = report(&Cause::Stall, &tasks);
         for line in [
-            "poe: job report (no progress for 300 s): 3 of 5 tasks have answered",
+            "poe: job report (no progress for 300 s): 3 of 5 tasks have replied",
             "  task 0 waits in LAPI_Gfence for task 1",
             "  task 2 is not inside LAPI (computing, process state R)",
-            "  task 3 has not answered (stopped, process state T, pid 103)",
+            "  task 3 has not replied (stopped, process state T, pid 103)",
             "  task 4 has ended",
             "  collective call number 4: entered by tasks 0, 1, not by task 2",
             "--- task 1 (pid 101)",
