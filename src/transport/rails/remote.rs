@@ -174,14 +174,42 @@ impl<T: Rail> Rails<T> {
         }
     }
 
-    /// Starts stripes while rails have room, and takes note of those that are over.
-    pub(super) fn advance_accesses(&mut self) {
+    /// The peer has left: the accesses that are under way with it are reported. From now on no rail makes one, and none lets the
+    /// peer make one.
+    #[cold]
+    pub(super) fn end_accesses(&mut self, task: Task) {
+        // What was made before counts.
+        let suspects = self.take_reports();
+        self.rails.iter_mut().for_each(|rail| rail.recall(task));
+        self.striping.abandon(task);
+        if let Some(peer) = self.peer_mut(task) {
+            peer.registrations.clear();
+        }
+        self.fail_suspects(suspects);
+    }
+
+    /// Takes note of the stripes that are over. Returns the rails that have refused what another rail has done, by peer.
+    fn take_reports(&mut self) -> Vec<(Task, u8)> {
         let mut suspects = Vec::new();
         for at in 0..self.rails.len() {
             while let Some((id, outcome)) = self.rails[at].remote().and_then(|remote| remote.poll()) {
                 suspects.extend(self.striping.finished(at, id, outcome));
             }
         }
+        suspects
+    }
+
+    fn fail_suspects(&mut self, suspects: Vec<(Task, u8)>) {
+        for (task, refused) in suspects {
+            for rail in (0..self.rails.len()).filter(|rail| refused & 1 << rail != 0) {
+                self.fail(rail, task, Why::Failure);
+            }
+        }
+    }
+
+    /// Starts stripes while rails have room, and takes note of those that are over.
+    pub(super) fn advance_accesses(&mut self) {
+        let mut suspects = self.take_reports();
         let Self { striping, rails, peers, .. } = self;
         let count = rails.len();
         let peer = |task: Task| peers[task as usize].as_deref();
@@ -205,11 +233,6 @@ impl<T: Rail> Rails<T> {
         striping.report(|task, rail, generation| {
             peer(task).is_none_or(|peer| peer.agreement.is_cut(rail, generation))
         });
-        // They have refused what another rail has done.
-        for (task, refused) in suspects {
-            for rail in (0..count).filter(|rail| refused & 1 << rail != 0) {
-                self.fail(rail, task, Why::Failure);
-            }
-        }
+        self.fail_suspects(suspects);
     }
 }
