@@ -110,15 +110,37 @@ impl Accesses {
         }
     }
 
-    /// Withdraws what the peer may access, and gives up what is to be copied. Whether something is still under way.
+    /// Withdraws what the peer may access, and gives up what is to be copied: nothing is reported. Whether something is still
+    /// under way.
     pub(super) fn recall(&mut self, device: &mut Device, peer: Task) -> bool {
-        while let Some(at) = self.registrations.iter().position(|(to, ..)| *to == peer) {
-            device.deregister(self.registrations.swap_remove(at).2);
-        }
         self.done.retain(|(of, ..)| *of != peer);
         for running in self.running.iter_mut().filter(|running| running.peer == peer) {
             running.recalled = true;
             running.copies.clear();
+        }
+        self.withdraw(device, peer)
+    }
+
+    /// The peer has left: the same, but each access is reported. It has failed if a part of it was not started, or fails.
+    pub(super) fn abandon(&mut self, device: &mut Device, peer: Task) -> bool {
+        let unfinished = |running: &&mut Running| running.peer == peer && !running.copies.is_empty();
+        self.running.iter_mut().filter(unfinished).for_each(|running| running.fail(System::SRCH.into()));
+        self.withdraw(device, peer)
+    }
+
+    /// The provider does not end what is under way with a peer that has left, though the connection was cut: it is reported as failed.
+    pub(super) fn give_up(&mut self, peer: Task) {
+        let Self { running, done, .. } = self;
+        for running in running.iter_mut().filter(|running| running.peer == peer && !running.recalled) {
+            running.recalled = true;
+            let why = running.failed.take().unwrap_or_else(|| System::SRCH.into());
+            done.push_back((peer, AccessId(running.id), Err(why)));
+        }
+    }
+
+    fn withdraw(&mut self, device: &mut Device, peer: Task) -> bool {
+        while let Some(at) = self.registrations.iter().position(|(to, ..)| *to == peer) {
+            device.deregister(self.registrations.swap_remove(at).2);
         }
         self.report(device);
         self.running.iter().any(|running| running.peer == peer)
