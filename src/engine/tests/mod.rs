@@ -15,6 +15,7 @@ mod calls;
 mod failure;
 mod handlers;
 mod job;
+mod malformed;
 mod memory;
 mod mix;
 mod parts;

@@ -14,6 +14,7 @@
 
 use crate::abi::LAPI_NORMAL;
 use crate::base::bytes::Piece;
+use crate::dgsp::description::is_memory;
 use crate::engine::context::direct_copy::{DirectCopy, Keyed};
 use crate::engine::context::incoming::{Delivery, IncomingPut, Then};
 use crate::engine::context::request::{Get, Marks, Places, Put};
@@ -88,7 +89,8 @@ fn request(core: &mut Core, tgt: Task, head: &Head, body: &[u8]) -> Sent {
 /// The origin of a put asks this task to read its data.
 pub fn put_requested(held: &mut Held<'_>, put: &IncomingPut, body: Piece) {
     let IncomingPut { src, id, addr, tgt_cntr, cookie, total } = *put;
-    let (Some(exposed), 1..) = (exposed(body), total) else { return send::broken(held, src) };
+    let exposed = exposed(body).filter(|exposed| exposed.has(total) && is_memory(addr, total));
+    let (Some(exposed), 1..) = (exposed, total) else { return send::broken(held, src) };
     let delivery = Delivery {
         src,
         id: Some(id),
@@ -108,11 +110,13 @@ pub fn put_requested(held: &mut Held<'_>, put: &IncomingPut, body: Piece) {
 
 /// The origin of a get asks this task to write the data into its memory.
 pub fn get_requested(held: &mut Held<'_>, src: Task, data: Piece, cookie: u64, tgt_cntr: u64, body: Piece) {
-    let Some(exposed) = exposed(body) else { return send::broken(held, src) };
+    let (at, len) = (data.ptr as u64, data.len as u64);
+    let exposed = exposed(body).filter(|exposed| exposed.has(len) && is_memory(at, len));
+    let Some(exposed) = exposed else { return send::broken(held, src) };
     if data.len == 0 {
         return reply::serve_get(held, src, &Content::Piece(data), cookie, tgt_cntr);
     }
-    let keyed = Keyed::contiguous(exposed, data.ptr as usize, data.len as u64);
+    let keyed = Keyed::contiguous(exposed, data.ptr as usize, len);
     direct::begin(held, DirectCopy::serve(src, cookie, tgt_cntr, keyed));
 }
 

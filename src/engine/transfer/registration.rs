@@ -78,9 +78,9 @@ pub fn failed(core: &mut Core, peer: Task, what: &str, len: usize, reason: &io::
         return;
     }
     let exposed: u64 = core.ops.iter().map(|pending| pending.op.registered()).sum();
-    let accessed: usize =
-        core.direct_copies.iter().filter(|copy| !copy.waits.is_empty()).map(DirectCopy::len).sum();
-    let needed = exposed + accessed as u64 + len as u64;
+    let accessed = core.direct_copies.iter().filter(|copy| !copy.waits.is_empty()).map(DirectCopy::len);
+    // Peers say how long their messages are.
+    let needed = accessed.fold(exposed, |sum, len| sum.saturating_add(len as u64)).saturating_add(len as u64);
     let limit = getrlimit(Resource::Memlock).current;
     crate::error::log(format_args!("{}", Failure { peer, what, len, reason, limit, needed }));
 }
