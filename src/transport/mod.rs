@@ -349,6 +349,18 @@ pub trait RemoteAccess {
         Err(io::ErrorKind::Unsupported.into())
     }
 
+    /// The same for accesses that are not striped: where `peer` has several ways to this memory, it uses one of them.
+    ///
+    /// # Errors
+    /// As for [`Self::register`].
+    ///
+    /// # Safety
+    /// As for [`Self::register`].
+    unsafe fn register_for_one_rail(&mut self, peer: Task, memory: Piece, access: Access) -> io::Result<Key> {
+        // SAFETY: the caller's promise.
+        unsafe { self.register(peer, memory, access) }
+    }
+
     /// Withdraws one registration made for `peer`: after this call the memory is not accessed. Has no effect when
     /// there is none with this key.
     fn deregister(&mut self, _peer: Task, _key: Key) {}

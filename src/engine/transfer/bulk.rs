@@ -36,7 +36,7 @@ pub unsafe fn put(held: &mut Held<'_>, put: &Put, marks: Marks) -> Option<Sent> 
     let Places::Contiguous { local, remote: addr, len } = put.places else { return None };
     let (tgt, core) = (put.tgt, held.core());
     let memory = Piece { ptr: local as *const u8, len };
-    let registered = registration::register(core, tgt, memory, Access::Read)?;
+    let registered = registration::register(core, tgt, memory, Access::Read, put.hint)?;
     let exposed = Exposed { addr: local as u64, key: registered.keys[0] };
     let op = Op::Rendezvous {
         done: SendDone { bytes: len as u64, ..put.done },

@@ -21,34 +21,17 @@ impl<T: Rail> RemoteAccess for Rails<T> {
     }
 
     unsafe fn register(&mut self, task: Task, memory: Piece, access: Access) -> io::Result<Key> {
-        if self.closed {
-            return Err(Errno::SHUTDOWN.into());
-        }
-        let peer = self.meet(task);
-        if !peer.is_up() {
-            return Err(Errno::NOTCONN.into());
-        }
-        let agreement = peer.agreement.clone();
-        let mut keys = [None; RAILS];
-        let mut refusal = io::Error::from(Errno::HOSTUNREACH);
-        for (at, rail) in self.rails.iter_mut().enumerate().filter(|(at, _)| agreement.is_live(*at)) {
-            let Some(remote) = rail.remote() else { continue };
-            // SAFETY: the caller's promise; the registration is withdrawn on all rails.
-            match unsafe { remote.register(task, memory, access) } {
-                Ok(key) => keys[at] = Some((agreement.generation(at), key)),
-                Err(why) => refusal = why,
-            }
-        }
-        if keys.iter().all(Option::is_none) {
-            return Err(refusal);
-        }
-        let peer = self.meet(task);
-        let id = peer.next_registration;
-        peer.next_registration += 1;
-        peer.registrations.insert(id, keys);
-        let key = key_of(id, peer.session);
-        self.send_control(task, Kind::Keys, &Keys { id, rails: keys }.encode());
-        Ok(key)
+        // SAFETY: the caller's promise.
+        unsafe { self.register_on(task, memory, access, self.all()) }
+    }
+
+    /// The peer gets a key of one rail only: that which packets use. When the rail is left, accesses by the key fail.
+    unsafe fn register_for_one_rail(&mut self, task: Task, memory: Piece, access: Access) -> io::Result<Key> {
+        let home = self.home(task);
+        let rail = self.peer(task).map_or(Some(home), |peer| peer.agreement.live_from(home));
+        let rail = rail.ok_or_else(|| io::Error::from(Errno::HOSTUNREACH))?;
+        // SAFETY: the caller's promise.
+        unsafe { self.register_on(task, memory, access, 1 << rail) }
     }
 
     fn deregister(&mut self, task: Task, key: Key) {
@@ -116,6 +99,50 @@ impl<T: Rail> RemoteAccess for Rails<T> {
 
     fn fetched(&mut self) -> u64 {
         self.rails[0].remote().map_or(0, |remote| remote.fetched())
+    }
+}
+
+impl<T: Rail> Rails<T> {
+    /// Registers memory on those of the rails `among` that are in use, bit by bit.
+    ///
+    /// # Safety
+    /// As for [`RemoteAccess::register`].
+    unsafe fn register_on(
+        &mut self,
+        task: Task,
+        memory: Piece,
+        access: Access,
+        among: u8,
+    ) -> io::Result<Key> {
+        if self.closed {
+            return Err(Errno::SHUTDOWN.into());
+        }
+        let peer = self.meet(task);
+        if !peer.is_up() {
+            return Err(Errno::NOTCONN.into());
+        }
+        let agreement = peer.agreement.clone();
+        let mut keys = [None; RAILS];
+        let mut refusal = io::Error::from(Errno::HOSTUNREACH);
+        let usable = |at: usize| among & 1 << at != 0 && agreement.is_live(at);
+        for (at, rail) in self.rails.iter_mut().enumerate().filter(|(at, _)| usable(*at)) {
+            let Some(remote) = rail.remote() else { continue };
+            // SAFETY: the caller's promise; the registration is withdrawn on all rails.
+            match unsafe { remote.register(task, memory, access) } {
+                Ok(key) => keys[at] = Some((agreement.generation(at), key)),
+                Err(why) => refusal = why,
+            }
+        }
+        if keys.iter().all(Option::is_none) {
+            return Err(refusal);
+        }
+        let peer = self.meet(task);
+        let id = peer.next_registration;
+        peer.next_registration += 1;
+        peer.registrations.insert(id, keys);
+        let key = key_of(id, peer.session);
+        self.send_control(task, Kind::Keys, &Keys { id, rails: keys }.encode());
+        Ok(key)
     }
 }
 
