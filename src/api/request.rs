@@ -235,13 +235,43 @@ pub fn is_contiguous(flags: c_int) -> bool {
     flags & BUFFER_BOTH_CONTIGUOUS != 0
 }
 
+/// The flags that are hints.
+const HINTS: c_int = LAPI_NOT_USE_BULK_XFER | LAPI_USE_BULK_XFER | LAPI_NOT_STRIPE;
+
 #[inline]
 fn hint(flags: c_int) -> Hint {
-    if flags & LAPI_NOT_USE_BULK_XFER != 0 {
-        Hint::Packets
-    } else if flags & LAPI_USE_BULK_XFER != 0 {
-        Hint::Bulk
-    } else {
-        Hint::None
+    if flags & HINTS == 0 { Hint::None } else { hint_of(flags & HINTS) }
+}
+
+#[cold]
+fn hint_of(hints: c_int) -> Hint {
+    match hints {
+        LAPI_USE_BULK_XFER => Hint::Bulk,
+        LAPI_NOT_STRIPE => Hint::OneRail,
+        _ if hints & LAPI_NOT_USE_BULK_XFER != 0 => Hint::Packets,
+        _ => Hint::BulkOneRail,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_are_hints() {
+        let (bulk, not_bulk, one) = (LAPI_USE_BULK_XFER, LAPI_NOT_USE_BULK_XFER, LAPI_NOT_STRIPE);
+        for (flags, wanted) in [
+            (0, Hint::None),
+            (bulk, Hint::Bulk),
+            (one, Hint::OneRail),
+            (one | bulk, Hint::BulkOneRail),
+            (not_bulk, Hint::Packets),
+            (not_bulk | bulk, Hint::Packets),
+            (not_bulk | one, Hint::Packets),
+            (not_bulk | bulk | one, Hint::Packets),
+        ] {
+            assert_eq!(hint(flags), wanted, "{flags:#x}");
+            assert_eq!(hint(flags | USE_TGT_VEC_TYPE | BUFFER_BOTH_CONTIGUOUS), wanted, "{flags:#x}");
+        }
     }
 }

@@ -3,6 +3,7 @@
 use super::Program;
 use super::copy::{self, Copier};
 use super::merge::Merger;
+use super::selected::Selected;
 use super::shape::Dim;
 use super::vector::{Template, Vector};
 use super::walk::{Sink, grid};
@@ -21,6 +22,7 @@ enum Kind {
     Pieces(Pieces),
     Strided { base: *mut u8, block: usize, dim: Dim, len: u64 },
     Program { program: Arc<Program>, base: *mut u8, len: u64, function: ddm_func_p },
+    Selected { whole: Arc<Layout>, ranges: Selected },
 }
 
 // SAFETY: the pointers are only followed by the unsafe methods, whose callers vouch for what is there and for what else
@@ -104,6 +106,17 @@ impl Layout {
         }
     }
 
+    /// Ranges of another layout, one after the other, each given by its first byte and its length. What lies behind the end of
+    /// `whole` is left out.
+    pub fn selected(whole: Arc<Self>, ranges: impl IntoIterator<Item = (u64, u64)>) -> Self {
+        let ranges = Selected::new(whole.len(), ranges);
+        match (ranges.only(), whole.as_contiguous()) {
+            _ if ranges.len() == 0 => Self::contiguous(std::ptr::null_mut(), 0),
+            (Some(from), Some((at, _))) => Self::contiguous(at.wrapping_add(from as usize), ranges.len()),
+            _ => Self(Kind::Selected { whole, ranges }),
+        }
+    }
+
     /// The layout of a vector; its arrays are not needed afterwards.
     pub fn vector(vector: &Vector) -> Self {
         match vector.template() {
@@ -151,6 +164,7 @@ impl Layout {
         match &self.0 {
             Kind::Contiguous { len, .. } | Kind::Strided { len, .. } | Kind::Program { len, .. } => *len,
             Kind::Pieces(pieces) => pieces.list[pieces.list.len() - 1].start,
+            Kind::Selected { ranges, .. } => ranges.len(),
         }
     }
 
@@ -174,6 +188,9 @@ impl Layout {
             Kind::Strided { dim, .. } => dim.count,
             Kind::Pieces(pieces) => pieces.list.len() as u64 - 1,
             Kind::Program { program, len, .. } => program.pieces(*len),
+            Kind::Selected { whole, ranges } => {
+                whole.run_count().saturating_add(ranges.count()).min(ranges.len())
+            }
         }
     }
 
@@ -182,6 +199,7 @@ impl Layout {
     pub fn function(&self) -> Option<usize> {
         match self.0 {
             Kind::Program { function: Some(function), .. } => Some(function as usize),
+            Kind::Selected { ref whole, .. } => whole.function(),
             _ => None,
         }
     }
@@ -203,6 +221,9 @@ impl Layout {
                     strided(*dim, *block, from, len, &mut Copier::gather(*base, out));
                 }
                 Kind::Program { program, base, .. } => program.gather(*base, from, len as usize, out),
+                Kind::Selected { whole, ranges } => {
+                    ranges.visit(from, len, |at, len, done| whole.gather(at, len, out.wrapping_add(done)));
+                }
             }
         }
     }
@@ -230,6 +251,9 @@ impl Layout {
                 Kind::Program { program, base, function: Some(function), .. } => {
                     program.scatter_ddm(*base, from, data, len as usize, *function);
                 }
+                Kind::Selected { whole, ranges } => {
+                    ranges.visit(from, len, |at, len, done| whole.scatter(at, data.wrapping_add(done), len));
+                }
             }
         }
     }
@@ -252,6 +276,24 @@ impl Layout {
             }
             Kind::Program { program, base, .. } => {
                 program.runs(from, len, |at, len| each(base.wrapping_offset(at), len));
+            }
+            Kind::Selected { whole, ranges } => {
+                let (mut last, mut run) = (std::ptr::null_mut::<u8>(), 0);
+                // Of one type, however deep layouts are nested.
+                let merge: &mut dyn FnMut(*mut u8, usize) = &mut |at, len| {
+                    if run != 0 && last.wrapping_add(run) == at {
+                        run += len;
+                        return;
+                    }
+                    if run != 0 {
+                        each(last, run);
+                    }
+                    (last, run) = (at, len);
+                };
+                ranges.visit(from, len, |from, len, _| whole.runs(from, len as u64, &mut *merge));
+                if run != 0 {
+                    each(last, run);
+                }
             }
         }
     }

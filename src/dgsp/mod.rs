@@ -25,6 +25,7 @@ pub mod pack;
 mod program;
 mod records;
 pub mod registry;
+mod selected;
 mod sequence;
 mod shape;
 pub mod vector;

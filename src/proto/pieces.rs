@@ -64,11 +64,16 @@ impl Span {
         self.layout.runs(self.skip.saturating_add(from), len, each);
     }
 
-    /// The places of these bytes, one range after the other.
+    /// The places of these bytes, one range after the other. It takes memory for the ranges, not for the places: another task may
+    /// describe any number of places in a few words.
     pub fn select(&self, ranges: impl IntoIterator<Item = Range>) -> Layout {
-        let mut places = Vec::new();
-        ranges.into_iter().for_each(|range| self.runs(range, |at, len| places.push((at, len as u64))));
-        Layout::pieces(places)
+        let ranges = ranges.into_iter().map(|(from, len)| (self.skip.saturating_add(from), len));
+        Layout::selected(self.layout.clone(), ranges)
+    }
+
+    /// About as many bytes as lie in this number of places.
+    pub fn bytes_in(&self, places: u64) -> u64 {
+        (self.layout.len() / self.layout.run_count().max(1)).max(1).saturating_mul(places)
     }
 
     /// Whether accesses to these parts have long pieces here as well: on average at least `least` bytes.

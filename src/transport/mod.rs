@@ -29,7 +29,8 @@
 //!   No wake-up is lost. The descriptor is readable only when it was armed, woken or kicked since the last `disarm`.
 //! * **Remote access** may be asynchronous. An access that is done has *placed* its bytes: what the engine announces to the
 //!   peer is there ([`RemoteAccess::start`]). An access is given to the transport whole, however long it is: the transport
-//!   splits it, bounds what is in flight, and reports it once.
+//!   splits it, bounds what is in flight, and reports it once. Also when the peer leaves: an access that is under way then, and
+//!   cannot be made any more, has failed. Only what the task itself recalls ([`Endpoint::recall`]) is not reported.
 //! * **Keys.** Where the memory of a peer is reached by keys ([`Reach::Keyed`]), the peer registers it for this task and sends
 //!   the key. The key gives access to nothing else, and to nothing after the registration was withdrawn.
 //! * **Departure.** A task that closes or drops its end is closed or dead for its peers, which are woken. Nothing that was
@@ -348,6 +349,18 @@ pub trait RemoteAccess {
         Err(io::ErrorKind::Unsupported.into())
     }
 
+    /// The same for accesses that are not striped: where `peer` has several ways to this memory, it uses one of them.
+    ///
+    /// # Errors
+    /// As for [`Self::register`].
+    ///
+    /// # Safety
+    /// As for [`Self::register`].
+    unsafe fn register_for_one_rail(&mut self, peer: Task, memory: Piece, access: Access) -> io::Result<Key> {
+        // SAFETY: the caller's promise.
+        unsafe { self.register(peer, memory, access) }
+    }
+
     /// Withdraws one registration made for `peer`: after this call the memory is not accessed. Has no effect when
     /// there is none with this key.
     fn deregister(&mut self, _peer: Task, _key: Key) {}
@@ -370,8 +383,8 @@ pub trait RemoteAccess {
         copies: &[Copy],
     ) -> io::Result<Started>;
 
-    /// The next pending access that is done, and how it went; each is named once. An access that has failed reads and writes
-    /// nothing more.
+    /// The next pending access that is done, and how it went; each is named once, unless it is recalled. An access that has failed
+    /// reads and writes nothing more. One whose peer has closed or died fails, if it was not done before.
     fn poll(&mut self) -> Option<(AccessId, io::Result<()>)> {
         None
     }

@@ -265,6 +265,14 @@ impl<N: Transport, F: Transport> RemoteAccess for Route<N, F> {
         }
     }
 
+    unsafe fn register_for_one_rail(&mut self, peer: Task, memory: Piece, access: Access) -> io::Result<Key> {
+        match self.remote_of(peer) {
+            // SAFETY: the caller's promise.
+            Some((_, remote)) => unsafe { remote.register_for_one_rail(peer, memory, access) },
+            None => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
     fn deregister(&mut self, peer: Task, key: Key) {
         if let Some((_, remote)) = self.remote_of(peer) {
             remote.deregister(peer, key);

@@ -63,6 +63,11 @@ impl Exposed {
         bytes
     }
 
+    /// Whether a task can have `len` bytes there.
+    pub fn has(&self, len: u64) -> bool {
+        self.addr.checked_add(len).is_some()
+    }
+
     /// Reads them. `None` when the bytes are too few.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let (addr, rest) = bytes.split_first_chunk::<8>()?;

@@ -9,6 +9,7 @@ mod packing;
 mod programs;
 mod properties;
 mod registered;
+mod selected;
 mod vectors;
 
 use super::Program;

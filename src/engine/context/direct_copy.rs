@@ -18,7 +18,7 @@ use std::io;
 
 /// Bytes that one round of the dispatcher copies.
 const SLICE: usize = 1 << 20;
-/// Pieces that one round copies.
+/// Pieces that one round copies, and about as many as one access by keys has.
 const PIECES: usize = 1024;
 /// Accesses by keys that are under way at a time, of one copy.
 pub(crate) const ACCESSES: usize = 16;
@@ -42,8 +42,11 @@ pub struct DirectCopy {
 pub(crate) struct Keyed {
     /// The parts, in order.
     pub(crate) parts: Box<[Part]>,
-    /// How many of them were started.
-    pub(crate) started: usize,
+    /// How many of them were started whole, and how many bytes of the next one.
+    started: usize,
+    begun: u64,
+    /// Bytes of one access, at most: a bounded number of places here, however many a part has.
+    most: u64,
     /// Where the message lies at this task.
     pub(crate) here: Span,
     /// Bytes of the message.
@@ -54,7 +57,8 @@ pub(crate) struct Keyed {
 
 impl Keyed {
     pub(crate) fn new(parts: Box<[Part]>, here: Span, total: u64) -> Box<Self> {
-        Box::new(Self { parts, started: 0, here, total, failed: None })
+        let most = here.bytes_in(PIECES as u64);
+        Box::new(Self { parts, started: 0, begun: 0, most, here, total, failed: None })
     }
 
     /// All of a message that is contiguous at both tasks.
@@ -62,10 +66,16 @@ impl Keyed {
         Self::new([Part { from: 0, len, exposed }].into(), Span::contiguous(at, len), len)
     }
 
-    /// The next access: its part, and the copies. A part without places here has no copies.
+    /// The next access: what it makes of a part, and the copies. A part without places here has no copies.
     pub(crate) fn next(&mut self) -> Option<(Part, Vec<Copy>)> {
-        let part = *self.parts.get(self.started).filter(|_| self.failed.is_none())?;
-        self.started += 1;
+        let whole = *self.parts.get(self.started).filter(|_| self.failed.is_none())?;
+        let len = self.most.min(whole.len - self.begun);
+        let exposed = Exposed { addr: whole.exposed.addr + self.begun, ..whole.exposed };
+        let part = Part { from: whole.from + self.begun, len, exposed };
+        self.begun += len;
+        if self.begun == whole.len {
+            (self.started, self.begun) = (self.started + 1, 0);
+        }
         let (mut remote, mut copies) = (part.exposed.addr, Vec::new());
         self.here.runs((part.from, part.len), |local, len| {
             copies.push(Copy { local, remote, len });
@@ -178,4 +188,57 @@ fn refine(local: &Layout, remote: &Layout, from: usize, len: usize) -> Vec<Copy>
         copies.push(Copy { local, remote: remote as u64, len });
     });
     copies
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dgsp::description::layout_of;
+    use crate::wire::key::Key;
+    use std::sync::Arc;
+
+    /// A request of a hundred bytes that describes 2^40 places: no access has many of them, and what lists them takes no memory.
+    #[test]
+    fn what_a_request_describes_is_not_listed() {
+        const TOTAL: u64 = 1 << 40;
+        let layout = layout_of(&[1, 0x1000, 1, 2, TOTAL]).expect("a strided vector");
+        let part = |from, len| {
+            let exposed = Exposed { addr: from, key: Key { key: 1, offset: 0 } };
+            Part { from, len, exposed }
+        };
+        let parts = [part(1, 100_000), part(TOTAL / 2, TOTAL / 4)];
+        let mut keyed = Keyed::new(parts.into(), Span::new(Arc::new(layout)), TOTAL);
+        let mut next = parts[0].from;
+        for access in 0..500 {
+            let (part, copies) = keyed.next().expect("another access");
+            if part.from == parts[1].from {
+                next = part.from;
+                assert!(access > 1, "the first part has more places than one access may have");
+            }
+            assert_eq!((part.from, part.exposed.addr), (next, next));
+            next += part.len;
+            assert!((1..=PIECES).contains(&copies.len()), "{} places", copies.len());
+            assert_eq!(copies.iter().map(|copy| copy.len as u64).sum::<u64>(), part.len);
+            let places = copies.iter().map(|copy| (copy.local.addr() as u64, copy.remote));
+            assert!(places.eq((part.from..next).map(|at| (0x1000 + 2 * at, at))));
+        }
+        assert_eq!(keyed.rest_places().len(), TOTAL - TOTAL / 4 - 100_000);
+        assert_eq!(keyed.reply().len() as u64, TOTAL);
+    }
+
+    /// Contiguous parts, and those of few places, are one access each.
+    #[test]
+    fn parts_of_few_places_are_accessed_whole() {
+        let part = |from, len| {
+            let exposed = Exposed { addr: from, key: Key { key: 1, offset: 0 } };
+            Part { from, len, exposed }
+        };
+        let pieces = (0..PIECES).map(|at| ((0x1000 + at * 100) as *mut u8, 64));
+        for here in [Layout::contiguous(0x1000 as *mut u8, 64 << 10), Layout::pieces(pieces)] {
+            let parts = [part(0, 32 << 10), part(32 << 10, 32 << 10)];
+            let mut keyed = Keyed::new(parts.into(), Span::new(Arc::new(here)), 64 << 10);
+            let accesses: Vec<Part> = std::iter::from_fn(|| keyed.next()).map(|(part, _)| part).collect();
+            assert_eq!(accesses, parts);
+        }
+    }
 }

@@ -209,7 +209,7 @@ pub struct Rmw {
     pub done: SendDone,
 }
 
-/// The program's hint for one message (LAPI_USE_BULK_XFER, LAPI_NOT_USE_BULK_XFER).
+/// The program's hint for one message (LAPI_USE_BULK_XFER, LAPI_NOT_USE_BULK_XFER, LAPI_NOT_STRIPE). Packets are never striped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Hint {
     /// Nothing.
@@ -219,6 +219,26 @@ pub enum Hint {
     Bulk,
     /// Packets.
     Packets,
+    /// What goes by bulk transfer goes over one rail.
+    OneRail,
+    /// The same, and one copy, if that is possible.
+    BulkOneRail,
+}
+
+impl Hint {
+    /// Whether bulk transfer goes over one rail.
+    pub fn is_one_rail(self) -> bool {
+        matches!(self, Self::OneRail | Self::BulkOneRail)
+    }
+
+    /// What the program wants apart from that.
+    pub fn path(self) -> Self {
+        match self {
+            Self::OneRail => Self::None,
+            Self::BulkOneRail => Self::Bulk,
+            other => other,
+        }
+    }
 }
 
 /// How long messages go.

@@ -253,3 +253,19 @@ fn memory_is_unmapped_and_mapped_again() {
     assert_eq!(refused, 0, "every transfer went by key");
     job::close(tasks);
 }
+
+/// LAPI_NOT_STRIPE: the memory of each message is registered for one rail.
+#[test]
+fn messages_that_are_not_to_be_striped_are_registered_for_one_rail() {
+    for (hint, one_rail) in [(Hint::None, 0), (Hint::Bulk, 0), (Hint::OneRail, 3), (Hint::BulkOneRail, 3)] {
+        let (tasks, handle) = two(job::KEYED, Preference::Auto);
+        let counters = [(); 3].map(|()| counter());
+        let mut places = Places::new(LONG, 1, 16);
+        places.start(&tasks[0], counters, hint);
+        assert_eq!((handle.registrations(), handle.registrations_for_one_rail()), (3, one_rail), "{hint:?}");
+        settle(&tasks);
+        assert!(places.arrived(), "{hint:?}");
+        assert_eq!(handle.registrations(), 0, "{hint:?}");
+        job::close(tasks);
+    }
+}

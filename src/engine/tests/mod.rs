@@ -16,6 +16,7 @@ mod failure;
 mod handlers;
 mod job;
 mod keyed;
+mod malformed;
 mod memory;
 mod mix;
 mod parts;

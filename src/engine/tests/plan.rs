@@ -186,7 +186,7 @@ impl Plan {
             org_cntr: rng.chance(0.5),
             cmpl_cntr: rng.chance(0.5),
             reported: handlers && rng.chance(0.3),
-            hint: [Hint::None, Hint::Bulk, Hint::Packets][rng.below(3) as usize],
+            hint: [Hint::None, Hint::Bulk, Hint::Packets, Hint::BulkOneRail][rng.below(4) as usize],
             what,
             children: Vec::new(),
             started: AtomicU32::new(0),

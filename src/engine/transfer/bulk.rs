@@ -9,10 +9,12 @@
 //! | get | [`Head::Get`] with a body | the target writes | [`Head::Written`] |
 //! | active message | [`Head::RequestToSend`] with a key behind the user header | the target reads | [`Head::Fetched`], delivery |
 //!
-//! The access is given to the transport whole ([`direct`]). Data in many places: [`crate::engine::transfer::parts`]. When a registration is refused, or an access fails, the data goes
-//! in packets, from its beginning ([`registration`] reports the first failure).
+//! The access is given to the transport whole ([`direct`]). Data in many places: [`crate::engine::transfer::parts`]. When a
+//! registration is refused, or an access fails, the data goes in packets, from its beginning ([`registration`] reports the first
+//! failure).
 
 use crate::base::bytes::Piece;
+use crate::dgsp::description::is_memory;
 use crate::engine::context::direct_copy::{DirectCopy, Keyed};
 use crate::engine::context::incoming::{Delivery, IncomingPut, Then};
 use crate::engine::context::request::{Get, Marks, Places, Put};
@@ -34,7 +36,7 @@ pub unsafe fn put(held: &mut Held<'_>, put: &Put, marks: Marks) -> Option<Sent> 
     let Places::Contiguous { local, remote: addr, len } = put.places else { return None };
     let (tgt, core) = (put.tgt, held.core());
     let memory = Piece { ptr: local as *const u8, len };
-    let registered = registration::register(core, tgt, memory, Access::Read)?;
+    let registered = registration::register(core, tgt, memory, Access::Read, put.hint)?;
     let exposed = Exposed { addr: local as u64, key: registered.keys[0] };
     let done = SendDone { bytes: len as u64, ..put.done };
     let op = Op::rendezvous(done, put.cmpl_cntr, marks.id, local, Some(registered));
@@ -80,7 +82,8 @@ fn request(core: &mut Core, tgt: Task, head: &Head, body: &[u8]) -> Sent {
 /// The origin of a put asks this task to read its data.
 pub fn put_requested(held: &mut Held<'_>, put: &IncomingPut, body: Piece) {
     let IncomingPut { src, id, addr, tgt_cntr, cookie, total } = *put;
-    let (Some(exposed), 1..) = (exposed(body), total) else { return send::broken(held, src) };
+    let exposed = exposed(body).filter(|exposed| exposed.has(total) && is_memory(addr, total));
+    let (Some(exposed), 1..) = (exposed, total) else { return send::broken(held, src) };
     let then = Then::Deliver(Delivery::without_handler(src, id, tgt_cntr, cookie, total));
     let assembly = Assembly { sink: Sink::Buffer(addr as usize), total, arrived: 0, then };
     held.core().inbox.begin(src, id, assembly);
@@ -90,11 +93,13 @@ pub fn put_requested(held: &mut Held<'_>, put: &IncomingPut, body: Piece) {
 
 /// The origin of a get asks this task to write the data into its memory.
 pub fn get_requested(held: &mut Held<'_>, src: Task, data: Piece, cookie: u64, tgt_cntr: u64, body: Piece) {
-    let Some(exposed) = exposed(body) else { return send::broken(held, src) };
+    let (at, len) = (data.ptr as u64, data.len as u64);
+    let exposed = exposed(body).filter(|exposed| exposed.has(len) && is_memory(at, len));
+    let Some(exposed) = exposed else { return send::broken(held, src) };
     if data.len == 0 {
         return reply::serve_get(held, src, &Content::Piece(data), cookie, tgt_cntr);
     }
-    let keyed = Keyed::contiguous(exposed, data.ptr as usize, data.len as u64);
+    let keyed = Keyed::contiguous(exposed, data.ptr as usize, len);
     direct::begin(held, DirectCopy::serve(src, cookie, tgt_cntr, keyed));
 }
 

@@ -101,7 +101,7 @@ pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Result<(
         // The key is behind the user header.
         let fits = pad8(header.len) + Key::LEN <= core.outbox.max_body();
         let registered = if path == Path::Bulk && fits {
-            registration::register(core, tgt, piece, Access::Read)
+            registration::register(core, tgt, piece, Access::Read, message.hint)
         } else {
             None
         };
@@ -190,7 +190,7 @@ pub unsafe fn get(held: &mut Held<'_>, get: &Get) -> Result<()> {
     let path = path::choose(core, tgt, places.len(), places.piece(), get.hint);
     let registered = match *places {
         Places::Contiguous { local, len, .. } if path == Path::Bulk => {
-            registration::register(core, tgt, Piece { ptr: local as *const u8, len }, Access::Write)
+            registration::register(core, tgt, Piece { ptr: local as *const u8, len }, Access::Write, get.hint)
                 .map(|registered| (Exposed { addr: local as u64, key: registered.keys[0] }, registered))
         }
         _ => None,

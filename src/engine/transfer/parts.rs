@@ -43,7 +43,7 @@ fn parts_of(
     hint: Hint,
 ) -> Option<Vec<(u64, Piece)>> {
     let core = held.core();
-    let minimum = if hint == Hint::Bulk { 1 } else { core.options.bulk.minimum as u64 };
+    let minimum = if hint.path() == Hint::Bulk { 1 } else { core.options.bulk.minimum as u64 };
     let parts = pieces::divide(here, there, core.outbox.max_body_to(peer) as u64)?;
     let bytes: u64 = parts.iter().map(|(_, piece)| piece.len as u64).sum();
     (bytes >= minimum.max(1)).then_some(parts)
@@ -72,7 +72,7 @@ pub unsafe fn put(held: &mut Held<'_>, put: &Put, marks: Marks) -> Option<Sent> 
     let parts = parts_of(held, tgt, local, Some(remote), put.hint)?;
     let core = held.core();
     let mut words = request(parts.len());
-    let mut registered = registration::register_parts(core, tgt, &parts, Access::Read, &mut words)?;
+    let mut registered = registration::register_parts(core, tgt, &parts, Access::Read, put.hint, &mut words)?;
     let parts = ranges_of(&parts);
     registered.divided = Some(Divided { data: Content::Scattered(local.clone()), parts, atom: 0 });
     words.extend(description);
@@ -113,7 +113,7 @@ pub fn get(
     let parts = parts_of(held, tgt, local, Some(remote), get.hint)?;
     let core = held.core();
     let mut words = request(parts.len());
-    let keys = registration::register_parts(core, tgt, &parts, Access::Write, &mut words)?;
+    let keys = registration::register_parts(core, tgt, &parts, Access::Write, get.hint, &mut words)?;
     let here = Span::new(local.clone()).select(pieces::reordered(&ranges_of(&parts), local.len()));
     let cookie = core.ops.insert(tgt, op(Sink::from(here), Some(keys)), true);
     words.extend(description);
@@ -151,7 +151,8 @@ pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Option<R
         return None;
     }
     let mut words = Vec::with_capacity(parts.len() * Part::WORDS);
-    let mut registered = registration::register_parts(core, tgt, &parts, Access::Read, &mut words)?;
+    let mut registered =
+        registration::register_parts(core, tgt, &parts, Access::Read, message.hint, &mut words)?;
     let parts = ranges_of(&parts);
     registered.divided = Some(Divided { data: message.data.clone(), parts, atom: message.atom });
     let id = core.outbox.number(tgt);

@@ -45,10 +45,10 @@ pub fn is_bulk(core: &mut Core, peer: Task, len: usize, hint: Hint) -> bool {
 fn by_key(core: &Core, peer: Task, len: usize, hint: Hint) -> bool {
     let policy = core.options.bulk;
     let room = core.outbox.max_body_to(peer);
-    match hint {
+    match hint.path() {
         Hint::Packets => false,
         Hint::Bulk => len > room,
-        Hint::None => policy.by_key && len >= policy.minimum && len > room,
+        _ => policy.by_key && len >= policy.minimum && len > room,
     }
 }
 
@@ -57,16 +57,16 @@ fn across(core: &mut Core, peer: Task, len: usize, piece: u32, hint: Hint) -> Wa
     let policy = core.options.bulk;
     let (contiguous, polls) = (piece == 0, core.transport.polls(peer));
     let room = core.outbox.max_body_to(peer);
-    match (policy.preference, hint) {
+    match (policy.preference, hint.path()) {
         (Preference::Packets, _) | (Preference::Auto, Hint::Packets) => Way::Packets,
         (Preference::Attach, _) if contiguous && len <= room => Way::Packets,
         (Preference::Auto, _) if contiguous && len <= room && polls => Way::Packets,
         (Preference::Attach, _) | (Preference::Auto, Hint::Bulk) => Way::Attach,
         // What fits a packet costs less than a system call, if the peer looks for it.
-        (Preference::Auto, Hint::None) if len <= room / 2 && polls => Way::Packets,
+        (Preference::Auto, _) if len <= room / 2 && polls => Way::Packets,
         // A peer that is not looking for packets would have to be woken to take a stream.
-        (Preference::Auto, Hint::None) if contiguous && (policy.crowded || !polls) => Way::Attach,
-        (Preference::Auto, Hint::None) => core.tuner.choose(len, piece),
+        (Preference::Auto, _) if contiguous && (policy.crowded || !polls) => Way::Attach,
+        (Preference::Auto, _) => core.tuner.choose(len, piece),
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::base::bytes::Piece;
 use crate::engine::context::Core;
 use crate::engine::context::direct_copy::DirectCopy;
+use crate::engine::context::request::Hint;
 use crate::proto::ops::{Op, Registered};
 use crate::transport::{Access, Key, PeerState, Task};
 use crate::wire::key::{Exposed, Part};
@@ -10,9 +11,16 @@ use rustix::process::{Resource, getrlimit};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Registers memory for the accesses of `peer`. `None`: it is refused, which was reported.
-pub fn register(core: &mut Core, peer: Task, memory: Piece, access: Access) -> Option<Box<Registered>> {
-    let key = register_one(core, peer, memory, access)?;
+/// Registers memory for the accesses of `peer`, over one rail if the program's hint says so. `None`: it is refused, which was
+/// reported.
+pub fn register(
+    core: &mut Core,
+    peer: Task,
+    memory: Piece,
+    access: Access,
+    hint: Hint,
+) -> Option<Box<Registered>> {
+    let key = register_one(core, peer, memory, access, hint)?;
     Some(Box::new(Registered { keys: vec![key], bytes: memory.len as u64, divided: None }))
 }
 
@@ -23,11 +31,12 @@ pub fn register_parts(
     peer: Task,
     parts: &[(u64, Piece)],
     access: Access,
+    hint: Hint,
     words: &mut Vec<u64>,
 ) -> Option<Box<Registered>> {
     let mut registered = Box::new(Registered { keys: Vec::new(), bytes: 0, divided: None });
     for &(from, piece) in parts {
-        let Some(key) = register_one(core, peer, piece, access) else {
+        let Some(key) = register_one(core, peer, piece, access, hint) else {
             withdraw(core, peer, Some(registered));
             return None;
         };
@@ -39,11 +48,17 @@ pub fn register_parts(
     Some(registered)
 }
 
-fn register_one(core: &mut Core, peer: Task, memory: Piece, access: Access) -> Option<Key> {
+fn register_one(core: &mut Core, peer: Task, memory: Piece, access: Access, hint: Hint) -> Option<Key> {
     let remote = core.transport.remote()?;
     // SAFETY: the program leaves this memory alone until the operation is done. The registration is withdrawn before the
     // program gets a report of that, and by a recall when the operation ends without one.
-    match unsafe { remote.register(peer, memory, access) } {
+    let registered = unsafe {
+        match hint.is_one_rail() {
+            true => remote.register_for_one_rail(peer, memory, access),
+            false => remote.register(peer, memory, access),
+        }
+    };
+    match registered {
         Ok(key) => Some(key),
         Err(reason) => {
             core.path_to(peer).refused += 1;
@@ -78,9 +93,9 @@ pub fn failed(core: &mut Core, peer: Task, what: &str, len: usize, reason: &io::
         return;
     }
     let exposed: u64 = core.ops.iter().map(|pending| pending.op.registered()).sum();
-    let accessed: usize =
-        core.direct_copies.iter().filter(|copy| !copy.waits.is_empty()).map(DirectCopy::len).sum();
-    let needed = exposed + accessed as u64 + len as u64;
+    let accessed = core.direct_copies.iter().filter(|copy| !copy.waits.is_empty()).map(DirectCopy::len);
+    // Peers say how long their messages are.
+    let needed = accessed.fold(exposed, |sum, len| sum.saturating_add(len as u64)).saturating_add(len as u64);
     let limit = getrlimit(Resource::Memlock).current;
     crate::error::log(format_args!("{}", Failure { peer, what, len, reason, limit, needed }));
 }

@@ -112,7 +112,10 @@ pub fn arrived(held: &mut Held<'_>, src: Task, head: &Head, body: Piece) -> Opti
         broken(held, src);
         return None;
     };
-    let described = words as usize * 8;
+    let Some(described) = (words as usize).checked_mul(8) else {
+        refuse(held, src, id);
+        return None;
+    };
     let mut incoming = Incoming { words: Box::default(), op, data, total, cookie, tgt_cntr };
     if described <= body.len {
         // SAFETY: the body is in the packet.

@@ -26,7 +26,7 @@ mod support;
 
 use std::collections::BTreeSet;
 
-pub(crate) use self::remote::checks_keys;
+pub(crate) use self::remote::{checks_keys, reports_what_is_under_way_when_the_peer_leaves};
 pub(crate) use self::served::{Served, served};
 pub(crate) use self::support::readable;
 use self::support::{Deadline, HEAD_LENS, Ledger, Sample, expect, try_send};

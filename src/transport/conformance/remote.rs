@@ -14,6 +14,7 @@ pub(super) fn suite<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     copies_many_places_in_one_access(make);
     places_what_it_reports(make);
     reaches_memory_that_was_mapped_again(make);
+    reports_what_is_under_way_when_the_peer_leaves(make);
 }
 
 /// What a key does not reach: other directions, other memory, memory whose registration was withdrawn. For the transports
@@ -240,6 +241,51 @@ fn reaches_memory_that_was_mapped_again<T: Transport>(make: &impl Fn(u32) -> Vec
     }
     // SAFETY: nothing uses it any more.
     unsafe { libc::munmap(start, LEN) };
+}
+
+/// Accesses that are under way when the peer leaves are reported once each: they were made, or have failed.
+pub(crate) fn reports_what_is_under_way_when_the_peer_leaves<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
+    const LEN: usize = 16 << 20;
+    let mut ends = make(2);
+    if ends[0].remote().is_none() {
+        return;
+    }
+    let (mut there, mut here) = (vec![7_u8; 3 * LEN], vec![0_u8; 3 * LEN]);
+    let key = register(&mut ends, &mut there, Access::Read);
+    let [there_at, here_at] = [&mut there, &mut here].map(|memory| memory.as_mut_ptr().expose_provenance());
+    let mut started: Vec<(AccessId, usize)> = Vec::new();
+    for at in (0..3 * LEN).step_by(LEN) {
+        let local = std::ptr::with_exposed_provenance_mut(here_at + at);
+        let copy = Copy { local, remote: (there_at + at) as u64, len: LEN };
+        // SAFETY: both buffers live until the ends are gone.
+        if let Started::Pending(id) = unsafe { remote(&mut ends[0]).start(Access::Read, 1, key, &[copy]) }
+            .expect("an access to a task that is there")
+        {
+            started.push((id, at));
+        }
+    }
+    let mut peer = ends.pop().expect("two ends");
+    let end = &mut ends[0];
+    let deadline = Deadline::new("reports of accesses to a peer that has left");
+    std::thread::scope(|scope| {
+        scope.spawn(move || peer.close());
+        while !started.is_empty() {
+            deadline.check();
+            sleep(end, "the report of an access to a peer that has left", &AtomicBool::new(false));
+            assert!(end.recv().is_none(), "nothing was sent");
+            while let Some((id, outcome)) = end.remote().and_then(|remote| remote.poll()) {
+                let at = started.iter().position(|(started, _)| *started == id);
+                let (_, at) = started.remove(at.expect("an access that was started, and once"));
+                // SAFETY: inside of `here`, of which this part is not written any more.
+                let read = unsafe { std::slice::from_raw_parts((here_at + at) as *const u8, LEN) };
+                assert!(outcome.is_err() || read.iter().all(|&byte| byte == 7), "reported, and not in place");
+            }
+        }
+    });
+    for _ in 0..100 {
+        end.serve();
+        assert!(remote(end).poll().is_none(), "an access is reported twice");
+    }
 }
 
 fn reach<T: Transport>(ends: &mut [T]) -> Reach {

@@ -1,8 +1,9 @@
 //! Packets through the endpoint.
 
 use super::contact::{Peer, Standing};
-use super::ofi::Errno;
+use super::ofi::{Device, Errno};
 use super::own::Wants;
+use super::remote::Accesses;
 use super::send::{SENDS, write};
 use super::{COPY, FabricTransport, PUBLISHED_BEFORE, WINDOW};
 use crate::base::bytes::pad8;
@@ -79,29 +80,9 @@ impl Endpoint for FabricTransport {
     }
 
     fn recall(&mut self, task: Task) {
-        if std::mem::replace(&mut self.recalling, true) {
-            return;
-        }
-        let deadline = Instant::now() + RECALL;
-        let mut cut = false;
-        while !self.device.is_closed() {
-            let reads = self.sends.recall(task);
-            if !self.accesses.recall(&mut self.device, task) && !reads {
-                break;
-            }
-            self.advance();
-            if !cut && Instant::now() > deadline {
-                // It is silent: what is under way ends with the connection.
-                cut = true;
-                self.cut(task);
-            }
-            if Instant::now() > deadline + RECALL {
-                break;
-            }
-            std::thread::yield_now();
-        }
-        self.completed.retain(|(to, _)| *to != task);
-        self.recalling = false;
+        self.end_with(task, Accesses::recall);
+        // Others may have left meanwhile.
+        self.settle();
     }
 
     #[inline]
@@ -288,6 +269,36 @@ impl FabricTransport {
             }
             Ok(()) => Ok(()),
         }
+    }
+
+    /// Ends what is under way with a peer: what was taken for it is not reported, and `end` says what becomes of the accesses. It
+    /// returns whether some are still under way.
+    #[cold]
+    pub(super) fn end_with(&mut self, task: Task, end: impl Fn(&mut Accesses, &mut Device, Task) -> bool) {
+        if std::mem::replace(&mut self.recalling, true) {
+            return;
+        }
+        let deadline = Instant::now() + RECALL;
+        let mut cut = false;
+        while !self.device.is_closed() {
+            let reads = self.sends.recall(task);
+            if !end(&mut self.accesses, &mut self.device, task) && !reads {
+                break;
+            }
+            self.advance();
+            if !cut && Instant::now() > deadline {
+                // It is silent: what is under way ends with the connection.
+                cut = true;
+                self.cut(task);
+            }
+            if Instant::now() > deadline + RECALL {
+                self.accesses.give_up(task);
+                break;
+            }
+            std::thread::yield_now();
+        }
+        self.completed.retain(|(to, _)| *to != task);
+        self.recalling = false;
     }
 
     /// Ends what is under way with a peer that is silent, and the provider's connection with it.

@@ -3,9 +3,10 @@
 use super::FabricTransport;
 use super::contact::{Peer, Standing};
 use super::ofi::{BATCH, Completion, Failure, Slot};
+use super::remote::Accesses;
 use crate::base::clock::ticks;
+use crate::transport::Task;
 use crate::transport::rails::RailEvent;
-use crate::transport::{Endpoint, Task};
 use crate::wire::network::{FRAME, Frame, Kind};
 
 /// Batches that are taken out of the completion queue at a time.
@@ -230,12 +231,12 @@ impl FabricTransport {
         self.notify();
     }
 
-    /// Nothing is under way any more for peers that have left.
+    /// Nothing is under way any more for peers that have left. What their departure has ended is reported.
     pub(super) fn settle(&mut self) {
         while !self.recalling
             && let Some(task) = self.left.pop()
         {
-            self.recall(task);
+            self.end_with(task, Accesses::abandon);
             self.drop_queued(task);
         }
     }

@@ -5,7 +5,7 @@ use super::contact::Peer;
 use super::ofi::{Device, Errno, Region, Slot};
 use crate::transport::{Access, AccessId, Copy, Key, Piece, Reach, RemoteAccess, Started, Task};
 use rustix::io::Errno as System;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::io;
 
 /// Chunks under way at a time, of all accesses.
@@ -23,7 +23,8 @@ pub(super) struct Accesses {
     owners: [u64; CHUNKS],
     running: VecDeque<Running>,
     done: VecDeque<(Task, AccessId, io::Result<()>)>,
-    registrations: Vec<(Task, Key, Region)>,
+    /// By peer and key: a message of many parts has as many registrations, and each of them is withdrawn on its own.
+    registrations: BTreeSet<(Task, Key, Region)>,
     next: u64,
 }
 
@@ -64,7 +65,7 @@ impl Accesses {
             owners: [0; CHUNKS],
             running: VecDeque::new(),
             done: VecDeque::new(),
-            registrations: Vec::new(),
+            registrations: BTreeSet::new(),
             next: 0,
         }
     }
@@ -110,15 +111,39 @@ impl Accesses {
         }
     }
 
-    /// Withdraws what the peer may access, and gives up what is to be copied. Whether something is still under way.
+    /// Withdraws what the peer may access, and gives up what is to be copied: nothing is reported. Whether something is still
+    /// under way.
     pub(super) fn recall(&mut self, device: &mut Device, peer: Task) -> bool {
-        while let Some(at) = self.registrations.iter().position(|(to, ..)| *to == peer) {
-            device.deregister(self.registrations.swap_remove(at).2);
-        }
         self.done.retain(|(of, ..)| *of != peer);
         for running in self.running.iter_mut().filter(|running| running.peer == peer) {
             running.recalled = true;
             running.copies.clear();
+        }
+        self.withdraw(device, peer)
+    }
+
+    /// The peer has left: the same, but each access is reported. It has failed if a part of it was not started, or fails.
+    pub(super) fn abandon(&mut self, device: &mut Device, peer: Task) -> bool {
+        let unfinished = |running: &&mut Running| running.peer == peer && !running.copies.is_empty();
+        self.running.iter_mut().filter(unfinished).for_each(|running| running.fail(System::SRCH.into()));
+        self.withdraw(device, peer)
+    }
+
+    /// The provider does not end what is under way with a peer that has left, though the connection was cut: it is reported as failed.
+    pub(super) fn give_up(&mut self, peer: Task) {
+        let Self { running, done, .. } = self;
+        for running in running.iter_mut().filter(|running| running.peer == peer && !running.recalled) {
+            running.recalled = true;
+            let why = running.failed.take().unwrap_or_else(|| System::SRCH.into());
+            done.push_back((peer, AccessId(running.id), Err(why)));
+        }
+    }
+
+    fn withdraw(&mut self, device: &mut Device, peer: Task) -> bool {
+        let first = (peer, Key { key: 0, offset: 0 }, Region::FIRST);
+        while let Some(&one) = self.registrations.range(first..).next().filter(|(to, ..)| *to == peer) {
+            self.registrations.remove(&one);
+            device.deregister(one.2);
         }
         self.report(device);
         self.running.iter().any(|running| running.peer == peer)
@@ -126,7 +151,8 @@ impl Accesses {
 
     /// Withdraws what any peer may access, and forgets what is to be copied: the endpoint is closed.
     pub(super) fn withdraw_all(&mut self, device: &mut Device) {
-        self.registrations.drain(..).for_each(|(.., region)| device.deregister(region));
+        let registrations = std::mem::take(&mut self.registrations);
+        registrations.into_iter().for_each(|(.., region)| device.deregister(region));
         let regions = self.running.drain(..).flat_map(|running| running.regions);
         regions.for_each(|region| device.deregister(region));
         self.done.clear();
@@ -160,15 +186,16 @@ impl RemoteAccess for FabricTransport {
             0_u64.wrapping_sub(memory.ptr.addr() as u64)
         };
         let key = Key { key: self.device.key(region), offset };
-        self.accesses.registrations.push((peer, key, region));
+        self.accesses.registrations.insert((peer, key, region));
         Ok(key)
     }
 
     fn deregister(&mut self, peer: Task, key: Key) {
         let registrations = &mut self.accesses.registrations;
-        if let Some(at) = registrations.iter().position(|(to, own, _)| (*to, *own) == (peer, key)) {
-            let (_, _, region) = registrations.swap_remove(at);
-            self.device.deregister(region);
+        let found = registrations.range((peer, key, Region::FIRST)..).next();
+        if let Some(&one) = found.filter(|(to, own, _)| (*to, *own) == (peer, key)) {
+            registrations.remove(&one);
+            self.device.deregister(one.2);
         }
     }
 

@@ -5,9 +5,9 @@ mod network;
 
 use super::{Directory, FabricTransport, Own, Preferences, Process};
 use crate::error::Result;
-use crate::transport::conformance;
+use crate::transport::conformance::{self, served};
 use crate::transport::faults::{FaultPlan, Faulty};
-use crate::transport::rails::{Rail, RailEvent};
+use crate::transport::rails::{Links, Rail, RailEvent, Rails};
 use crate::transport::{Endpoint, PeerState, Peers, Task};
 use crate::wire::network::{Content, Notice};
 use network::{Published, network, network_as, preferring};
@@ -74,6 +74,42 @@ fn conforms_under_faults() {
     let plan = FaultPlan::rough(1);
     println!("{plan}");
     conformance::suite(|tasks| Faulty::join(network(tasks, "tcp;ofi_rxm"), &plan));
+}
+
+#[test]
+fn accesses_that_are_under_way_when_the_peer_leaves_are_reported() {
+    for provider in ["tcp;ofi_rxm", "udp;ofi_rxd", "shm"] {
+        if is_there(provider) {
+            println!("{provider}");
+            conformance::reports_what_is_under_way_when_the_peer_leaves(&|tasks| network(tasks, provider));
+        }
+    }
+}
+
+/// Links that stay as they are.
+struct Calm;
+
+impl Links for Calm {
+    fn poll(&mut self) -> Option<u8> {
+        None
+    }
+}
+
+#[test]
+fn accesses_over_two_rails_that_are_under_way_when_the_peer_leaves_are_reported() {
+    if !is_there("tcp;ofi_rxm") {
+        return;
+    }
+    conformance::reports_what_is_under_way_when_the_peer_leaves(&|tasks| {
+        let rails = [(); 2].map(|()| network::unserved(tasks, &preferring("tcp;ofi_rxm")));
+        let [first, second] = rails;
+        let pairs = first.into_iter().zip(second).enumerate();
+        let join = |(me, (first, second))| {
+            let rails = Rails::new(vec![first, second], me as Task, tasks, Box::new(Calm), Vec::new());
+            rails.expect("rails")
+        };
+        served(pairs.map(join).collect())
+    });
 }
 
 /// A directory whose launcher says when the last task has died.

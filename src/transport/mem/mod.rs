@@ -145,6 +145,11 @@ impl NetworkHandle {
         self.0.registrations.lock().len()
     }
 
+    /// How many of them are for accesses that are not to be striped.
+    pub fn registrations_for_one_rail(&self) -> usize {
+        self.0.registrations.lock().values().filter(|registration| registration.one_rail).count()
+    }
+
     /// Restarts the task `task`, which has left: it rejoins all tasks that let it. Its former end must have been dropped.
     pub fn restart(&self, task: Task, epoch: u64) -> MemTransport {
         let end = self.0.end(task);

@@ -28,10 +28,20 @@ impl RemoteAccess for MemTransport {
         }
         let start = memory.ptr.expose_provenance() as u64;
         let key = self.network.next_ticket();
-        let registration = Registration { owner: self.task, peer, start, len: memory.len as u64, access };
+        let (len, one_rail) = (memory.len as u64, false);
+        let registration = Registration { owner: self.task, peer, start, len, access, one_rail };
         self.network.registrations.lock().insert(key, registration);
         // Accesses count from the start of the memory, as on networks without virtual addresses.
         Ok(Key { key, offset: 0_u64.wrapping_sub(start) })
+    }
+
+    unsafe fn register_for_one_rail(&mut self, peer: Task, memory: Piece, access: Access) -> io::Result<Key> {
+        // SAFETY: the caller's promise.
+        let key = unsafe { self.register(peer, memory, access) }?;
+        if let Some(registration) = self.network.registrations.lock().get_mut(&key.key) {
+            registration.one_rail = true;
+        }
+        Ok(key)
     }
 
     fn deregister(&mut self, peer: Task, key: Key) {
@@ -69,6 +79,8 @@ pub(super) struct Registration {
     start: u64,
     len: u64,
     access: Access,
+    /// Accesses are not to be striped. Here there is one way only.
+    pub(super) one_rail: bool,
 }
 
 /// A remote access that waits to be made.

@@ -111,6 +111,7 @@ impl<T: Rail> Rails<T> {
             peer.state = how;
             peer.no_room = false;
             self.noted = true;
+            self.end_accesses(task);
         }
     }
 

@@ -21,34 +21,17 @@ impl<T: Rail> RemoteAccess for Rails<T> {
     }
 
     unsafe fn register(&mut self, task: Task, memory: Piece, access: Access) -> io::Result<Key> {
-        if self.closed {
-            return Err(Errno::SHUTDOWN.into());
-        }
-        let peer = self.meet(task);
-        if !peer.is_up() {
-            return Err(Errno::NOTCONN.into());
-        }
-        let agreement = peer.agreement.clone();
-        let mut keys = [None; RAILS];
-        let mut refusal = io::Error::from(Errno::HOSTUNREACH);
-        for (at, rail) in self.rails.iter_mut().enumerate().filter(|(at, _)| agreement.is_live(*at)) {
-            let Some(remote) = rail.remote() else { continue };
-            // SAFETY: the caller's promise; the registration is withdrawn on all rails.
-            match unsafe { remote.register(task, memory, access) } {
-                Ok(key) => keys[at] = Some((agreement.generation(at), key)),
-                Err(why) => refusal = why,
-            }
-        }
-        if keys.iter().all(Option::is_none) {
-            return Err(refusal);
-        }
-        let peer = self.meet(task);
-        let id = peer.next_registration;
-        peer.next_registration += 1;
-        peer.registrations.insert(id, keys);
-        let key = key_of(id, peer.session);
-        self.send_control(task, Kind::Keys, &Keys { id, rails: keys }.encode());
-        Ok(key)
+        // SAFETY: the caller's promise.
+        unsafe { self.register_on(task, memory, access, self.all()) }
+    }
+
+    /// The peer gets a key of one rail only: that which packets use. When the rail is left, accesses by the key fail.
+    unsafe fn register_for_one_rail(&mut self, task: Task, memory: Piece, access: Access) -> io::Result<Key> {
+        let home = self.home(task);
+        let rail = self.peer(task).map_or(Some(home), |peer| peer.agreement.live_from(home));
+        let rail = rail.ok_or_else(|| io::Error::from(Errno::HOSTUNREACH))?;
+        // SAFETY: the caller's promise.
+        unsafe { self.register_on(task, memory, access, 1 << rail) }
     }
 
     fn deregister(&mut self, task: Task, key: Key) {
@@ -119,6 +102,50 @@ impl<T: Rail> RemoteAccess for Rails<T> {
     }
 }
 
+impl<T: Rail> Rails<T> {
+    /// Registers memory on those of the rails `among` that are in use, bit by bit.
+    ///
+    /// # Safety
+    /// As for [`RemoteAccess::register`].
+    unsafe fn register_on(
+        &mut self,
+        task: Task,
+        memory: Piece,
+        access: Access,
+        among: u8,
+    ) -> io::Result<Key> {
+        if self.closed {
+            return Err(Errno::SHUTDOWN.into());
+        }
+        let peer = self.meet(task);
+        if !peer.is_up() {
+            return Err(Errno::NOTCONN.into());
+        }
+        let agreement = peer.agreement.clone();
+        let mut keys = [None; RAILS];
+        let mut refusal = io::Error::from(Errno::HOSTUNREACH);
+        let usable = |at: usize| among & 1 << at != 0 && agreement.is_live(at);
+        for (at, rail) in self.rails.iter_mut().enumerate().filter(|(at, _)| usable(*at)) {
+            let Some(remote) = rail.remote() else { continue };
+            // SAFETY: the caller's promise; the registration is withdrawn on all rails.
+            match unsafe { remote.register(task, memory, access) } {
+                Ok(key) => keys[at] = Some((agreement.generation(at), key)),
+                Err(why) => refusal = why,
+            }
+        }
+        if keys.iter().all(Option::is_none) {
+            return Err(refusal);
+        }
+        let peer = self.meet(task);
+        let id = peer.next_registration;
+        peer.next_registration += 1;
+        peer.registrations.insert(id, keys);
+        let key = key_of(id, peer.session);
+        self.send_control(task, Kind::Keys, &Keys { id, rails: keys }.encode());
+        Ok(key)
+    }
+}
+
 /// The key of a registration. Its second word distinguishes it from what is no key, and from those of other connections.
 fn key_of(id: u64, session: u32) -> Key {
     let check = id.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
@@ -174,14 +201,42 @@ impl<T: Rail> Rails<T> {
         }
     }
 
-    /// Starts stripes while rails have room, and takes note of those that are over.
-    pub(super) fn advance_accesses(&mut self) {
+    /// The peer has left: the accesses that are under way with it are reported. From now on no rail makes one, and none lets the
+    /// peer make one.
+    #[cold]
+    pub(super) fn end_accesses(&mut self, task: Task) {
+        // What was made before counts.
+        let suspects = self.take_reports();
+        self.rails.iter_mut().for_each(|rail| rail.recall(task));
+        self.striping.abandon(task);
+        if let Some(peer) = self.peer_mut(task) {
+            peer.registrations.clear();
+        }
+        self.fail_suspects(suspects);
+    }
+
+    /// Takes note of the stripes that are over. Returns the rails that have refused what another rail has done, by peer.
+    fn take_reports(&mut self) -> Vec<(Task, u8)> {
         let mut suspects = Vec::new();
         for at in 0..self.rails.len() {
             while let Some((id, outcome)) = self.rails[at].remote().and_then(|remote| remote.poll()) {
                 suspects.extend(self.striping.finished(at, id, outcome));
             }
         }
+        suspects
+    }
+
+    fn fail_suspects(&mut self, suspects: Vec<(Task, u8)>) {
+        for (task, refused) in suspects {
+            for rail in (0..self.rails.len()).filter(|rail| refused & 1 << rail != 0) {
+                self.fail(rail, task, Why::Failure);
+            }
+        }
+    }
+
+    /// Starts stripes while rails have room, and takes note of those that are over.
+    pub(super) fn advance_accesses(&mut self) {
+        let mut suspects = self.take_reports();
         let Self { striping, rails, peers, .. } = self;
         let count = rails.len();
         let peer = |task: Task| peers[task as usize].as_deref();
@@ -205,11 +260,6 @@ impl<T: Rail> Rails<T> {
         striping.report(|task, rail, generation| {
             peer(task).is_none_or(|peer| peer.agreement.is_cut(rail, generation))
         });
-        // They have refused what another rail has done.
-        for (task, refused) in suspects {
-            for rail in (0..count).filter(|rail| refused & 1 << rail != 0) {
-                self.fail(rail, task, Why::Failure);
-            }
-        }
+        self.fail_suspects(suspects);
     }
 }

@@ -253,14 +253,42 @@ impl Striping {
 
     /// Forgets the accesses to the peer.
     pub(super) fn recall(&mut self, peer: Task) {
-        let Self { running, under_way, load, done, .. } = self;
+        self.forget_stripes(peer);
+        self.running.retain(|running| running.peer != peer);
+        self.done.retain(|(of, ..)| *of != peer);
+    }
+
+    /// The peer has left, and no rail makes an access to it any more: those that are not done have failed.
+    pub(super) fn abandon(&mut self, peer: Task) {
+        self.forget_stripes(peer);
+        let all = std::mem::take(&mut self.running).into_iter();
+        let (ended, kept): (VecDeque<_>, VecDeque<_>) = all.partition(|one| one.peer == peer);
+        self.running = kept;
+        for running in ended {
+            // What is complete and waits for a rail to be cut is in place: this side has cut it.
+            let complete = running.under_way == 0 && running.stripes.is_empty();
+            let outcome = match running.failed {
+                None if complete => Ok(()),
+                failure => Err(failure.unwrap_or_else(|| Errno::SRCH.into())),
+            };
+            self.done.push_back((peer, AccessId(running.id), outcome));
+        }
+    }
+
+    /// What is under way with the peer does not count any more.
+    fn forget_stripes(&mut self, peer: Task) {
+        let Self { running, under_way, load, .. } = self;
         under_way.retain(|one| {
             let own = running.iter().any(|running| running.id == one.running && running.peer == peer);
             load[one.rail] -= usize::from(own);
             !own
         });
-        running.retain(|running| running.peer != peer);
-        done.retain(|(of, ..)| *of != peer);
+    }
+
+    /// Stripes under way on each rail.
+    #[cfg(test)]
+    pub(super) fn load(&self) -> &[usize] {
+        &self.load[..self.rails]
     }
 
     /// Forgets all accesses.

@@ -40,14 +40,12 @@ impl Device {
                 return Err(errno);
             }
         }
-        let free = self.regions.iter().position(|region| region.is_null());
-        let at = free.unwrap_or(self.regions.len());
-        if free.is_some() {
+        if let Some(at) = self.free.pop() {
             self.regions[at] = mr;
-        } else {
-            self.regions.push(mr);
+            return Ok(Region(at));
         }
-        Ok(Region(at))
+        self.regions.push(mr);
+        Ok(Region(self.regions.len() - 1))
     }
 
     /// A key that no other region has, and that is hard to guess where keys are long.
@@ -67,7 +65,11 @@ impl Device {
 
     /// Closes a region: its memory is not accessed any more.
     pub(in crate::transport::fabric) fn deregister(&mut self, region: Region) {
-        close(std::mem::replace(&mut self.regions[region.0], ptr::null_mut()).cast());
+        let mr = std::mem::replace(&mut self.regions[region.0], ptr::null_mut());
+        if !mr.is_null() {
+            close(mr.cast());
+            self.free.push(region.0);
+        }
     }
 
     /// Reads or writes memory of a peer.

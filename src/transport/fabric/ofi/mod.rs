@@ -54,8 +54,13 @@ pub(super) struct Address(fi::fi_addr_t);
 pub(super) type Slot = usize;
 
 /// Registered memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Region(usize);
+
+impl Region {
+    /// The first in the order of regions.
+    pub(super) const FIRST: Self = Self(0);
+}
 
 /// An operation that has ended well.
 #[derive(Clone, Copy, Debug)]
@@ -85,7 +90,9 @@ pub(super) struct Device {
     cq: *mut fi::fid_cq,
     av: *mut fi::fid_av,
     ep: *mut fi::fid_ep,
+    /// Null where a region was closed: these places are in `free`.
     regions: Vec<*mut fi::fid_mr>,
+    free: Vec<usize>,
     /// One for each operation: the provider's own while it is under way.
     contexts: Box<[UnsafeCell<fi::fi_context2>]>,
     entries: Box<[fi::fi_cq_data_entry; BATCH]>,
@@ -146,6 +153,7 @@ impl Device {
             av: ptr::null_mut(),
             ep: ptr::null_mut(),
             regions: Vec::new(),
+            free: Vec::new(),
             contexts: std::iter::repeat_with(context).take(slots).collect(),
             entries,
             wait: None,

@@ -36,6 +36,11 @@ pub(super) fn network(tasks: u32, provider: &str) -> Vec<Served<FabricTransport>
 
 /// The same with other preferences.
 pub(super) fn network_as(tasks: u32, preferences: &Preferences) -> Vec<Served<FabricTransport>> {
+    served(unserved(tasks, preferences))
+}
+
+/// The same without a thread that serves them.
+pub(super) fn unserved(tasks: u32, preferences: &Preferences) -> Vec<FabricTransport> {
     let (own, published): (Vec<Own>, Vec<Vec<u8>>) =
         open_as(tasks, preferences).expect("endpoints").into_iter().unzip();
     let published = Arc::new(published);
@@ -53,5 +58,5 @@ pub(super) fn network_as(tasks: u32, preferences: &Preferences) -> Vec<Served<Fa
         ends.iter_mut().for_each(Endpoint::serve);
         assert!(Instant::now() < deadline, "the greetings never arrive");
     }
-    served(ends)
+    ends
 }
