@@ -33,6 +33,14 @@ pub fn since(moment: u32) -> Duration {
     Duration::from_millis(self::moment().wrapping_sub(moment).into())
 }
 
+/// How long anything may take before a test fails, far more than it needs on the slowest machine: a minute, times `TEST_PATIENCE` in
+/// the environment, as an instrumented library is slow.
+#[cfg(test)]
+pub fn test_deadline() -> Duration {
+    let times = std::env::var("TEST_PATIENCE").ok().and_then(|times| times.parse().ok()).unwrap_or(1);
+    Duration::from_secs(60) * times
+}
+
 #[cfg(test)]
 mod tests {
     #[test]

@@ -3,7 +3,7 @@
 
 use super::calls::{Extras, as_the_header_says, counter, enter, forever, get, put, send};
 use super::failure::{LONG, never, start_everything};
-use super::job::{self, BULK_MINIMUM, MAX_BODY, Task, locked};
+use super::job::{self, BULK_MINIMUM, MAX_BODY, Task};
 use super::keyed::{End, packets_of, two};
 use super::recovery::{all_is_well, look, purge, resume, settle};
 use crate::engine::context::request::{Hint, Preference};
@@ -48,14 +48,14 @@ impl Places {
 /// Makes the three operations. Returns how many packets task 0 has sent and received for them.
 fn exchange(tasks: &[Arc<Task>], len: usize, header: usize, hint: Hint) -> u64 {
     let (before, counters) = (packets_of(&tasks[0]), [(); 3].map(|()| counter()));
-    locked(&tasks[0].reported).clear();
+    tasks[0].reported.lock().clear();
     let mut places = Places::new(len, before as usize, header);
     places.start(&tasks[0], counters, hint);
     settle(tasks);
     assert!(places.arrived(), "{len} bytes with a header of {header}, {hint:?}");
     let reached = counters.map(|counter| counter.load(Ordering::SeqCst));
     assert_eq!(reached, [3, 3, 2], "target, origin and completion counters; {len} bytes, {hint:?}");
-    let mut reported = locked(&tasks[0].reported).clone();
+    let mut reported = tasks[0].reported.lock().clone();
     reported.sort_unstable();
     assert_eq!(reported, [(1, 0), (2, 0)], "send completion handlers");
     assert!(enter(&tasks[0]).core().ops.is_empty());

@@ -1,6 +1,6 @@
 //! Single operations, with as few arguments as possible.
 
-use super::job::{self, Task, locked};
+use super::job::{self, Task};
 use crate::abi::*;
 use crate::api::{active_message, fence, progress, put_get, rmw};
 use crate::base::bytes::Piece;
@@ -48,7 +48,7 @@ pub unsafe extern "C" fn note_sent(
 ) {
     // SAFETY: the library gives the structure for the time of the call.
     let reason = unsafe { (*info).reason };
-    locked(&job::task(hndl).reported).push((parameter.addr(), reason));
+    job::task(hndl).reported.lock().push((parameter.addr(), reason));
 }
 
 /// The lock of a context that is open.

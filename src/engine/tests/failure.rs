@@ -1,7 +1,7 @@
 //! Tasks that die, and tasks that leave: what waits for them ends, all other tasks continue.
 
 use super::calls::{Extras, counter, enter, fence, forever, get, gfence, increment, put, send, wait};
-use super::job::{self, AWAKE, Habits, MAX_BODY, Report, SLEEPY, Task, in_threads, locked};
+use super::job::{self, AWAKE, Habits, MAX_BODY, Report, SLEEPY, Task, in_threads};
 use super::recovery::later;
 use crate::abi::*;
 use crate::api::init;
@@ -64,10 +64,10 @@ pub(in crate::engine) fn start_everything(
 /// Each handler has run once, and the operations without a reply have reported a failure to theirs.
 pub(in crate::engine) fn reported_once(task: &Task, handlers: usize, code: c_int) {
     task.stage("waits for its handlers to run");
-    while locked(&task.reported).len() < handlers {
+    while task.reported.lock().len() < handlers {
         task.step();
     }
-    let mut reported = locked(&task.reported).clone();
+    let mut reported = task.reported.lock().clone();
     reported.sort_unstable();
     let parameters: Vec<_> = reported.iter().map(|(parameter, _)| *parameter).collect();
     assert_eq!(parameters, (1..=handlers).collect::<Vec<_>>(), "{reported:?}");
@@ -359,7 +359,7 @@ unsafe extern "C" fn ends_lapi(
     _: *mut *mut c_void,
 ) -> *mut c_void {
     unsafe extern "C" fn completed(hndl: *mut lapi_handle_t, _: *mut c_void) {
-        locked(&job::task(hndl).reported).push((1, 0));
+        job::task(hndl).reported.lock().push((1, 0));
         init::term(&job::task(hndl).context).expect("an open context");
     }
     // SAFETY: the library gives these for the time of the call.
@@ -367,7 +367,7 @@ unsafe extern "C" fn ends_lapi(
         *comp_h = Some(completed);
         (*msg_len.cast::<lapi_return_info_t>()).ret_flags = LAPI_LOCAL_STATE;
     }
-    locked(&job::task(hndl).reported).push((0, 0));
+    job::task(hndl).reported.lock().push((0, 0));
     ptr::null_mut()
 }
 
@@ -384,7 +384,7 @@ fn a_completion_handler_may_end_lapi_and_a_new_one_may_begin() {
         // It has ended already when the notifier was the one to serve the message.
         assert_eq!(code(outcome), LAPI_ERR_HNDL_INVALID);
     });
-    assert_eq!(locked(&tasks[1].reported)[..], [(0, 0), (1, 0)]);
+    assert_eq!(tasks[1].reported.lock()[..], [(0, 0), (1, 0)]);
     let options = Options { me: 0, tasks: 1, ..enter(&tasks[0]).core().options.clone() };
     let transport = job::mem(1, 8, false).pop().expect("one end");
     let again = &tasks[1].context;

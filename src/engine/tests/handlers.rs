@@ -1,16 +1,17 @@
 //! What handlers are given, what they may do, and the order of events.
 
 use super::calls::{Extras, counter, enter, fence, forever, get, gfence, send, wait};
-use super::job::{self, Habits, Report, SLEEPY, Task, in_threads, locked};
+use super::job::{self, Habits, Report, SLEEPY, Task, in_threads};
 use crate::abi::*;
 use crate::api::progress;
 use crate::engine::context::request::Preference;
 use crate::proto::tests::seeds;
 use crate::transport::faults::FaultPlan;
 use libc::{c_int, c_uint, c_ulong, c_void};
+use parking_lot::Mutex;
 use std::ptr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
 
 /// What a test's handlers have in common: a function that runs in each of them.
 type Script = fn(&Task, &Call<'_>);
@@ -57,7 +58,7 @@ fn play(tasks: &[Arc<Task>], script: Script) {
 }
 
 fn note(task: &Task, what: usize) {
-    locked(&task.reported).push((what, 0));
+    task.reported.lock().push((what, 0));
 }
 
 #[test]
@@ -81,7 +82,7 @@ fn a_message_of_nothing_runs_its_handler_and_moves_its_counters() {
         assert_eq!([org, tgt, cmpl].map(|counter| wait(task, counter, 2)), [Ok(0), Ok(0), Ok(0)]);
         gfence(task).expect("a fence");
     });
-    tasks.iter().for_each(|task| assert_eq!(locked(&task.reported).len(), 2));
+    tasks.iter().for_each(|task| assert_eq!(task.reported.lock().len(), 2));
     job::close(tasks);
 }
 
@@ -116,8 +117,8 @@ fn flood(task: &Task, call: &Call<'_>) {
         unsafe extern "C" fn completed(hndl: *mut lapi_handle_t, _: *mut c_void) {
             note(&job::task(hndl), 100);
         }
-        **locked(&call.completion) = Some(completed);
-        locked(&call.info).ret_flags = LAPI_SEND_REPLY;
+        **call.completion.lock() = Some(completed);
+        call.info.lock().ret_flags = LAPI_SEND_REPLY;
     }
 }
 
@@ -136,7 +137,7 @@ fn flood_all(task: &Task, generations: u8) {
 
 /// Every generation has as many messages as tasks, for each message of the one before.
 fn flooded(task: &Task) -> bool {
-    let reported = locked(&task.reported);
+    let reported = task.reported.lock();
     let count = |what: usize| reported.iter().filter(|(seen, _)| *seen == what).count();
     let all = |generation: u8| (FLOODERS as usize).pow(u32::from(GENERATIONS - generation) + 1);
     (0..=GENERATIONS).all(|generation| {
@@ -209,7 +210,7 @@ fn calls_that_would_wait_for_their_own_handler_return_an_error() {
         }
         (0..3).for_each(|_| gfence(task).expect("a fence after a refused one"));
     });
-    assert_eq!(locked(&tasks[1].reported)[..], [(1, 0), (3, 0)]);
+    assert_eq!(tasks[1].reported.lock()[..], [(1, 0), (3, 0)]);
     job::close(tasks);
 }
 
@@ -220,7 +221,7 @@ static COMPLETION: AtomicI32 = AtomicI32::new(0);
 fn completion_handler_then_target_counter_then_completion_counter() {
     unsafe extern "C" fn completed(hndl: *mut lapi_handle_t, parameter: *mut c_void) {
         let counters = [&TARGET, &COMPLETION].map(|counter| counter.load(Ordering::SeqCst));
-        locked(&job::task(hndl).reported).push((parameter.addr(), u32::from(counters == [0, 0])));
+        job::task(hndl).reported.lock().push((parameter.addr(), u32::from(counters == [0, 0])));
     }
     for inline in [true, false] {
         for peer in 0..2 {
@@ -230,11 +231,11 @@ fn completion_handler_then_target_counter_then_completion_counter() {
                 &tasks,
                 if inline {
                     |_, call| {
-                        **locked(&call.completion) = Some(completed);
-                        locked(&call.info).ret_flags = LAPI_LOCAL_STATE;
+                        **call.completion.lock() = Some(completed);
+                        call.info.lock().ret_flags = LAPI_LOCAL_STATE;
                     }
                 } else {
-                    |_, call| **locked(&call.completion) = Some(completed)
+                    |_, call| **call.completion.lock() = Some(completed)
                 },
             );
             in_threads(&tasks, 1, move |task, _| {
@@ -247,7 +248,7 @@ fn completion_handler_then_target_counter_then_completion_counter() {
                 }
                 gfence(task).expect("a fence");
             });
-            assert_eq!(locked(&tasks[peer as usize].reported)[..], [(5, 1)]);
+            assert_eq!(tasks[peer as usize].reported.lock()[..], [(5, 1)]);
             job::close(tasks);
         }
     }
@@ -267,7 +268,7 @@ fn completion_handlers_run_in_order_and_may_wait() {
     const MESSAGES: usize = 50;
     let tasks = job::open(job::mem(2, 4, false), &Habits { wait_policy: SLEEPY, ..Habits::THREADED });
     play(&tasks, |task, call| {
-        **locked(&call.completion) = Some(completed);
+        **call.completion.lock() = Some(completed);
         note(task, 1000 + call.len);
     });
     in_threads(&tasks, 1, |task, _| {
@@ -281,7 +282,7 @@ fn completion_handlers_run_in_order_and_may_wait() {
         }
         gfence(task).expect("a fence");
     });
-    let reported = locked(&tasks[1].reported).clone();
+    let reported = tasks[1].reported.lock().clone();
     let (arrived, completed): (Vec<_>, Vec<_>) =
         reported.iter().map(|(what, _)| *what).partition(|&what| what >= 1000);
     assert_eq!(arrived, (1000..1000 + MESSAGES).collect::<Vec<_>>());

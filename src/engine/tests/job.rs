@@ -2,6 +2,7 @@
 
 use crate::abi::{LAPI_err_hndlr_p, LAST_LIB, lapi_err_t, lapi_handle_t};
 use crate::api::init;
+use crate::base::clock::test_deadline;
 use crate::base::thread::ThreadConfig;
 use crate::engine::context::request::{Policy, Preference};
 use crate::engine::context::settings::{Advertised, Options};
@@ -14,20 +15,13 @@ use crate::transport::mem::{MemOptions, NetworkHandle, network};
 use crate::transport::shm::{ShmTransport, in_process};
 use crate::transport::{Task as Number, Transport};
 use libc::c_int;
+use parking_lot::Mutex;
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
-
-/// How long the threads of a job may take. Far more than they need on the slowest machine.
-const DEADLINE: Duration = Duration::from_secs(60);
-
-/// [`DEADLINE`], times `TEST_PATIENCE` in the environment: an instrumented library is slow.
-fn deadline() -> Duration {
-    DEADLINE * std::env::var("TEST_PATIENCE").ok().and_then(|times| times.parse().ok()).unwrap_or(1)
-}
 
 /// The longest body of a packet in memory: long messages need not be long.
 pub const MAX_BODY: usize = 1536;
@@ -121,11 +115,6 @@ static TASKS: Mutex<BTreeMap<usize, Arc<Task>>> = Mutex::new(BTreeMap::new());
 
 static HANDLES: AtomicU32 = AtomicU32::new(1);
 
-/// Also after a thread has panicked with it: what it guards is used for reports only.
-pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-}
-
 /// Opens a context for each of the ends.
 pub fn open(ends: Ends, habits: &Habits) -> Vec<Arc<Task>> {
     let tasks = ends.len() as u32;
@@ -181,7 +170,7 @@ fn open_one(
         reports: Mutex::default(),
         stage: Mutex::default(),
     });
-    locked(&TASKS).insert(context.handle_ptr().addr(), task.clone());
+    TASKS.lock().insert(context.handle_ptr().addr(), task.clone());
     let handle = HANDLES.fetch_add(1, Ordering::Relaxed);
     context.open(handle, options, transport).expect("a context that is not open");
     context.settings.interrupts.store(habits.notifier, Ordering::Relaxed);
@@ -206,13 +195,13 @@ pub fn close(tasks: Vec<Arc<Task>>) {
             }
             drop(task.context.close(held));
         }
-        locked(&TASKS).remove(&task.context.handle_ptr().addr());
+        TASKS.lock().remove(&task.context.handle_ptr().addr());
     }
 }
 
 /// The task of a handler.
 pub fn task(hndl: *mut lapi_handle_t) -> Arc<Task> {
-    locked(&TASKS).get(&hndl.addr()).cloned().expect("a handler of a job that is open")
+    TASKS.lock().get(&hndl.addr()).cloned().expect("a handler of a job that is open")
 }
 
 unsafe extern "C" fn report(
@@ -225,7 +214,7 @@ unsafe extern "C" fn report(
     let task = task(hndl);
     // SAFETY: the library gives pointers to values that live during the call.
     let report = unsafe { Report { code: *code, kind: *kind, task: *me, src: *src } };
-    locked(&task.reports).push(report);
+    task.reports.lock().push(report);
     if let Some(also) = task.on_report.get() {
         also(&task);
     }
@@ -234,12 +223,12 @@ unsafe extern "C" fn report(
 impl Task {
     /// What was reported so far.
     pub fn reports(&self) -> Vec<Report> {
-        locked(&self.reports).clone()
+        self.reports.lock().clone()
     }
 
     /// Notes what the task does now, for the message of a test that hangs.
     pub fn stage(&self, what: impl Into<String>) {
-        *locked(&self.stage) = what.into();
+        *self.stage.lock() = what.into();
     }
 
     /// One round of the dispatcher. Whether anything moved.
@@ -277,7 +266,7 @@ impl Task {
         let state = reports
             .recv_timeout(Duration::from_secs(1))
             .unwrap_or_else(|_| "its lock cannot be taken".into());
-        format!("task {}: {}; {state}; reports {:?}", self.me, locked(&self.stage), self.reports())
+        format!("task {}: {}; {state}; reports {:?}", self.me, self.stage.lock(), self.reports())
     }
 }
 
@@ -314,7 +303,7 @@ pub fn in_threads(tasks: &[Arc<Task>], threads: usize, play: impl Fn(&Task, usiz
         };
         std::thread::Builder::new().name(format!("task-{}", tasks[0].me)).spawn(run).expect("a thread");
     }
-    let end = Instant::now() + deadline();
+    let end = Instant::now() + test_deadline();
     for _ in 0..tasks.len() * threads {
         let stuck = match reports.recv_timeout(end.saturating_duration_since(Instant::now())) {
             Ok(true) => continue,

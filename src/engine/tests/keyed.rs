@@ -1,7 +1,7 @@
 //! Two tasks that reach each other's memory by keys, and the ends that their connection may come to.
 
 use super::calls::enter;
-use super::job::{self, Habits, Task, locked};
+use super::job::{self, Habits, Task};
 use super::recovery::{all_is_well, look, purge, resume, settle};
 use crate::engine::context::request::Preference;
 use crate::transport::mem::{MemOptions, NetworkHandle, network};
@@ -70,8 +70,7 @@ impl End {
         purge(&tasks[1 - self.survivor()], self.survivor() as u32);
         assert_eq!(handle.registrations(), 0, "{self:?}, {what}");
         (0..20).for_each(|_| _ = tasks[0].step());
-        let mut reported: Vec<_> =
-            locked(&tasks[0].reported).iter().map(|(parameter, _)| *parameter).collect();
+        let mut reported: Vec<_> = tasks[0].reported.lock().iter().map(|(parameter, _)| *parameter).collect();
         reported.sort_unstable();
         assert_eq!(reported, sends, "{self:?}, {what}");
         tasks.iter().for_each(|task| resume(task, 1 - task.me));

@@ -1,6 +1,6 @@
 //! Random operations of all kinds, over every transport.
 
-use super::job::{self, AWAKE, Ends, Habits, SLEEPY, Setup, Task, locked};
+use super::job::{self, AWAKE, Ends, Habits, SLEEPY, Setup, Task};
 use super::plan::{Plan, Shape};
 use super::program::{plan, prepare, start};
 use crate::api::{address, fence, progress};
@@ -109,7 +109,7 @@ fn stepped(setup: &Setup, seed: u64) {
             _ => (0..8).for_each(|_| _ = tasks[at].step()),
         }
         steps += 1;
-        assert!(steps < 200_000 && locked(&plan.faults).is_empty(), "{}", stuck(&tasks));
+        assert!(steps < 200_000 && plan.faults.lock().is_empty(), "{}", stuck(&tasks));
     }
     settle(&tasks, &mut rng);
     for (task, thread) in tasks.iter().map(|task| (task, 0)) {
@@ -159,7 +159,7 @@ fn stuck(tasks: &[Arc<Task>]) -> String {
     let plan = plan(&tasks[0]);
     let open: Vec<_> = plan.ops.iter().filter(|op| !op.arrived()).map(|op| op.name()).take(20).collect();
     let standing: Vec<_> = tasks.iter().map(|task| task.standing()).collect();
-    format!("stuck\n{}\n{}\n{:?}", standing.join("\n"), open.join("\n"), locked(&plan.faults))
+    format!("stuck\n{}\n{}\n{:?}", standing.join("\n"), open.join("\n"), plan.faults.lock())
 }
 
 /// Threads that start operations, fence them, meet in collective operations, and wait for their counters.

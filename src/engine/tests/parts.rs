@@ -3,7 +3,7 @@
 
 use super::calls::{as_the_header_says, counter, enter, forever, note_sent};
 use super::failure::LONG;
-use super::job::{self, BULK_MINIMUM, Habits, MAX_BODY, Task, locked};
+use super::job::{self, BULK_MINIMUM, Habits, MAX_BODY, Task};
 use super::keyed::{End, packets_of, two};
 use super::recovery::{purge, settle};
 use crate::abi::*;
@@ -233,13 +233,13 @@ impl Trial {
 /// Makes the operations of a trial. Returns how many packets task 0 has sent and received.
 fn exchange(tasks: &[Arc<Task>], trial: &mut Trial, hint: Hint, what: &str) -> u64 {
     let (before, counters) = (packets_of(&tasks[0]), [(); 3].map(|()| counter()));
-    locked(&tasks[0].reported).clear();
+    tasks[0].reported.lock().clear();
     trial.start(&tasks[0], counters, hint);
     settle(tasks);
     trial.check(what);
     let reached = counters.map(|counter| counter.load(Ordering::SeqCst));
     assert_eq!(reached, [4, 4, 3], "target, origin and completion counters; {what}");
-    let mut reported = locked(&tasks[0].reported).clone();
+    let mut reported = tasks[0].reported.lock().clone();
     reported.sort_unstable();
     assert_eq!(reported, [(1, 0), (2, 0), (3, 0)], "send completion handlers; {what}");
     assert!(enter(&tasks[0]).core().ops.is_empty(), "{what}");
@@ -450,7 +450,7 @@ fn what_a_dead_target_has_asked_for_in_packets_is_reported() {
     (0..20).for_each(|_| _ = tasks[0].step());
     purge(&tasks[0], 1);
     (0..20).for_each(|_| _ = tasks[0].step());
-    let mut reported = locked(&tasks[0].reported).clone();
+    let mut reported = tasks[0].reported.lock().clone();
     reported.sort_unstable();
     let gone = LAPI_ERR_NO_CONNECTIVITY as u32;
     assert_eq!(reported, [(1, gone), (2, gone), (3, gone)]);

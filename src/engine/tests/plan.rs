@@ -1,13 +1,13 @@
 //! Operations from a seed, and their expected results.
 
-use super::job::locked;
 use super::memory::{Division, Memory};
 use crate::abi::*;
 use crate::base::rng::Rng;
 use crate::engine::context::request::Hint;
 use crate::transport::Task;
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
 /// What a plan is made for.
 #[derive(Clone, Copy, Debug)]
@@ -271,7 +271,7 @@ impl Plan {
     /// Notes what a handler has found wrong.
     pub fn expect(&self, right: bool, what: impl FnOnce() -> String) {
         if !right {
-            locked(&self.faults).push(what());
+            self.faults.lock().push(what());
         }
     }
 
@@ -304,7 +304,7 @@ impl Plan {
 
     /// Panics unless all results are as expected. The program has set the counters back to zero.
     pub fn verify(&self) {
-        let faults = locked(&self.faults);
+        let faults = self.faults.lock();
         assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
         drop(faults);
         for op in &self.ops {

@@ -2,7 +2,7 @@
 
 use super::calls::{Extras, counter, enter, fence, forever, get, gfence, increment, put, send, wait};
 use super::failure::{LONG, code, never, start_everything};
-use super::job::{self, Habits, MAX_BODY, Task, in_threads, locked};
+use super::job::{self, Habits, MAX_BODY, Task, in_threads};
 use crate::abi::*;
 use crate::api::{init, recovery};
 use crate::base::rng::Rng;
@@ -93,7 +93,7 @@ pub(in crate::engine) unsafe extern "C" fn later(
 
 /// Each send was reported exactly once, and those that were reported as failed were purged.
 fn reported_exactly(task: &Task, sends: &[usize]) {
-    let mut reported = locked(&task.reported).clone();
+    let mut reported = task.reported.lock().clone();
     assert!(
         reported.iter().all(|&(_, reason)| reason == 0 || reason as c_int == LAPI_ERR_TGT_PURGED),
         "{reported:?}"
@@ -159,7 +159,7 @@ fn pairs_part_in_the_middle_of_everything() {
         let (mut sends, late) = ([Vec::new(), Vec::new()], counter());
         for round in 0..4 {
             for (task, sends) in tasks.iter().zip(&mut sends) {
-                locked(&task.reported).clear();
+                task.reported.lock().clear();
                 *sends = (1..=start_everything(task, 1 - task.me, Default::default())).collect();
                 let extras = Extras { tgt_cntr: Some(late), ..Extras::default() };
                 send(task, 1 - task.me, later, &[1; 8], &[2; 40], extras).expect("a message");
@@ -210,7 +210,7 @@ fn a_task_that_dies_is_restarted() {
         let mut tasks = job::open(ends, &habits);
         let between = counter();
         for round in 1..=4 {
-            locked(&tasks[0].reported).clear();
+            tasks[0].reported.lock().clear();
             let sends: Vec<_> = (1..=start_everything(&tasks[0], 1, Default::default())).collect();
             start_everything(&tasks[1], 0, Default::default());
             start_everything(&tasks[1], 2, Default::default());
@@ -251,7 +251,7 @@ fn a_task_that_dies_is_restarted() {
             look(&tasks);
             settle(&tasks);
             // Of what had been given up before it was purged the reason is that the task has left.
-            let reported = locked(&tasks[0].reported).clone();
+            let reported = tasks[0].reported.lock().clone();
             let right = [0, LAPI_ERR_TGT_PURGED, LAPI_ERR_NO_CONNECTIVITY];
             assert!(reported.iter().all(|&(_, reason)| right.contains(&(reason as c_int))), "{reported:?}");
             let mut parameters: Vec<_> = reported.iter().map(|(parameter, _)| *parameter).collect();

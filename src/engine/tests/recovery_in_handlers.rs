@@ -2,7 +2,7 @@
 
 use super::calls::{Extras, counter, forever, send};
 use super::failure::LONG;
-use super::job::{self, Habits, MAX_BODY, Task, locked};
+use super::job::{self, Habits, MAX_BODY, Task};
 use super::recovery::{all_is_well, look, purge, resume, settle};
 use crate::abi::*;
 use crate::engine::context::request::Preference;
@@ -25,8 +25,8 @@ unsafe extern "C" fn gives_up_its_sender(
         *comp_h = Some(must_not_run);
         (*info.cast::<lapi_return_info_t>()).ret_flags = LAPI_LOCAL_STATE;
     }
-    if locked(&task.reported).is_empty() {
-        locked(&task.reported).push((usize::MAX, 0));
+    if task.reported.lock().is_empty() {
+        task.reported.lock().push((usize::MAX, 0));
         purge(&task, 0);
         resume(&task, 0);
     }
@@ -34,7 +34,7 @@ unsafe extern "C" fn gives_up_its_sender(
 }
 
 unsafe extern "C" fn must_not_run(hndl: *mut lapi_handle_t, _: *mut c_void) {
-    locked(&job::task(hndl).reported).push((usize::MAX - 1, 0));
+    job::task(hndl).reported.lock().push((usize::MAX - 1, 0));
 }
 
 /// In a header handler, and in the error handler that is called because a message's handler is not set, the task
@@ -71,7 +71,7 @@ fn a_handler_gives_up_the_sender_of_its_message() {
                 "{len} {by_error}"
             );
             assert!(
-                !locked(&tasks[1].reported).contains(&(usize::MAX - 1, 0)),
+                !tasks[1].reported.lock().contains(&(usize::MAX - 1, 0)),
                 "its completion handler has run"
             );
             assert_eq!(tasks[0].reports(), [], "a reply to an earlier message");

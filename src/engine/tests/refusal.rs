@@ -1,7 +1,7 @@
 //! Copies across address spaces that the kernel refuses, at first or in the middle: the data goes in packets.
 
 use super::calls::{Extras, counter, enter, fence, forever, get, put, send, wait};
-use super::job::{self, Habits, MAX_BODY, in_threads, locked};
+use super::job::{self, Habits, MAX_BODY, in_threads};
 use crate::abi::*;
 use crate::engine::context::request::Preference;
 use crate::proto::tests::seeds;
@@ -13,8 +13,8 @@ use crate::transport::{
     Wakeup,
 };
 use libc::{c_uint, c_ulong, c_void};
+use parking_lot::Mutex;
 use std::io;
-use std::sync::Mutex;
 
 /// Copies in slices of this many bytes, so that this makes four and a bit.
 const LONG: usize = (4 << 20) + 12_345;
@@ -108,7 +108,7 @@ unsafe extern "C" fn as_the_header_says(
 ) -> *mut c_void {
     // SAFETY: the header is one word, aligned, and the message's length stands there for the time of the call.
     let (address, len) = unsafe { (*uhdr.cast::<usize>(), *msg_len as usize) };
-    locked(&RECEIVED).push((address, len));
+    RECEIVED.lock().push((address, len));
     std::ptr::with_exposed_provenance_mut(address)
 }
 
@@ -145,11 +145,10 @@ fn everything_arrives(allowed: u64, faults: Option<&FaultPlan>) {
         wait(task, tgt, 3).expect("three targets");
         fence(task).expect("a fence");
         assert!(put_to == data && get_to == data && send_to == data, "not all data has arrived");
-        let mut reported = locked(&task.reported).clone();
+        let mut reported = task.reported.lock().clone();
         reported.sort_unstable();
         assert_eq!(reported, [(1, 0), (2, 0)]);
-        let seen =
-            locked(&RECEIVED).iter().filter(|(address, _)| *address == send_to.as_ptr().addr()).count();
+        let seen = RECEIVED.lock().iter().filter(|(address, _)| *address == send_to.as_ptr().addr()).count();
         assert_eq!(seen, 1, "the header handler runs once");
     });
     let refusals: Vec<_> = tasks.iter().map(|task| enter(task).core().stats.peers.refused).collect();

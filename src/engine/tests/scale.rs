@@ -4,11 +4,12 @@
 //! that number of tasks.
 
 use super::calls::{Extras, enter, put};
-use super::job::{self, Habits, Task, locked};
+use super::job::{self, Habits, Task};
 use crate::engine::progress::dispatcher;
 use crate::transport::mem::{MemOptions, network};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Tasks of one host in jobs of several hosts.
@@ -117,7 +118,7 @@ fn collective(
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn measure(count: u32, hosts: u32) -> Measured {
-    let _alone = locked(&ALONE);
+    let _alone = ALONE.lock();
     if std::env::var_os("SCALE").is_some() {
         // Memory that earlier jobs have freed is given back, and tables are new memory from the system, as those of a task
         // that has just started are: their pages count from the first write.

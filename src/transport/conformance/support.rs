@@ -7,11 +7,9 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::base::clock::test_deadline;
 use crate::base::rng::Rng;
 use crate::transport::{HEAD_MAX, Inbound, Outgoing, Piece, SendError, Task, Transport, pad8};
-
-/// How long anything may take before the test fails. Far more than it needs on the slowest machine.
-const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// All lengths that a head may have.
 pub(super) const HEAD_LENS: [usize; HEAD_MAX / 8] = [8, 16, 24, 32, 40, 48];
@@ -24,12 +22,12 @@ pub(super) struct Deadline {
 
 impl Deadline {
     pub(super) fn new(what: &'static str) -> Self {
-        Self { end: Instant::now() + TIMEOUT, what }
+        Self { end: Instant::now() + test_deadline(), what }
     }
 
     /// Panics when the time is over. Lets others run otherwise.
     pub(super) fn check(&self) {
-        assert!(Instant::now() < self.end, "waited {TIMEOUT:?} without success for {}", self.what);
+        assert!(Instant::now() < self.end, "waited {:?} without success for {}", test_deadline(), self.what);
         std::thread::yield_now();
     }
 }
@@ -250,10 +248,10 @@ pub(super) fn sleep<T: Transport>(end: &mut T, why: &str, other_failed: &AtomicB
     while !wait_readable(end, until_due(end).min(slice)) {
         assert!(!other_failed.load(Ordering::Relaxed), "another task has failed");
         end.serve();
-        if start.elapsed() > TIMEOUT {
+        if start.elapsed() > test_deadline() {
             end.disarm();
             let found = end.recv();
-            panic!("lost wake-up: slept {TIMEOUT:?} for {why}; a poll then found {found:?}");
+            panic!("lost wake-up: slept {:?} for {why}; a poll then found {found:?}", start.elapsed());
         }
     }
     end.disarm();

@@ -4,6 +4,7 @@
 mod network;
 
 use super::{Directory, FabricTransport, Own, Preferences, Process};
+use crate::base::clock::test_deadline;
 use crate::error::Result;
 use crate::transport::conformance::{self, served};
 use crate::transport::faults::{FaultPlan, Faulty};
@@ -13,7 +14,7 @@ use crate::wire::network::{Content, Notice};
 use network::{Published, network, network_as, preferring};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Whether the provider is there; says so loudly when it is not.
 fn is_there(provider: &str) -> bool {
@@ -150,7 +151,7 @@ fn a_death_that_the_launcher_knows_of_is_reported_by_a_rail_that_was_left() {
         assert_ne!(event, RailEvent::Ended(1));
     }
     died.store(true, Ordering::Relaxed);
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + test_deadline();
     let mut ended = false;
     while !ended {
         assert!(Instant::now() < deadline, "the death is not reported");
@@ -189,7 +190,7 @@ fn a_death_of_a_process_that_is_not_known_yet() {
     let died = |process: Process| Notice { content: Content::Died, task: 1, life: process.life() }.encode();
     end.note_notice(2, &died(process(6)));
     // A little later, since the other host has not confirmed that it knows.
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + test_deadline();
     while end.state(1) != PeerState::Dead {
         assert!(Instant::now() < deadline, "the process that was known has ended, too");
         end.serve();

@@ -1,6 +1,7 @@
 //! Rails over transports in memory, whose links go down and come up.
 
 use super::{Links, Rail, RailEvent, Rails};
+use crate::base::clock::test_deadline;
 use crate::base::rng::Rng;
 use crate::error::Result;
 use crate::transport::conformance::{self, Served, served};
@@ -439,7 +440,7 @@ fn accesses_to_a_peer_that_has_left_are_reported_once_and_load_no_rail() {
             false => network.ended.store(1 << 1, Ordering::Release),
         }
         ends[0].advance();
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + test_deadline();
         let mut reported = None;
         while reported.is_none() {
             assert!(Instant::now() < deadline, "no report; closes: {closes}, links fail: {links_fail}");

@@ -1,11 +1,12 @@
 //! Tasks of one process, each with an endpoint of its own.
 
+use crate::base::clock::test_deadline;
 use crate::error::Result;
 use crate::transport::conformance::{Served, served};
 use crate::transport::fabric::{Directory, Fabric, FabricSettings, FabricTransport, Own, Preferences};
 use crate::transport::{Endpoint, Peers, Task};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 pub(super) struct Published(pub(super) Arc<Vec<Vec<u8>>>);
 
@@ -53,7 +54,7 @@ pub(super) fn unserved(tasks: u32, preferences: &Preferences) -> Vec<FabricTrans
     for (task, end) in ends.iter_mut().enumerate() {
         (0..tasks).filter(|peer| *peer != task as Task).for_each(|peer| end.connect(peer));
     }
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + test_deadline();
     while ends.iter().any(|end| end.has_pending()) {
         ends.iter_mut().for_each(Endpoint::serve);
         assert!(Instant::now() < deadline, "the greetings never arrive");

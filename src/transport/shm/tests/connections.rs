@@ -1,6 +1,7 @@
 //! Shared memory whose tasks connect by real sockets, each with the thread of its listener.
 
 use super::*;
+use crate::base::clock::test_deadline;
 use crate::job::connect::{Connections, Service, Settings};
 use crate::job::{Common, Identity, Openings};
 use crate::transport::{Endpoint, Outgoing, Piece, SendOutcome};
@@ -8,10 +9,8 @@ use crate::wire::hello::Hello;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-const TIMEOUT: Duration = Duration::from_secs(60);
-
 fn begin(task: Task, tasks: u32, key: &str) -> ShmTransport {
-    begin_within(task, tasks, key, TIMEOUT)
+    begin_within(task, tasks, key, test_deadline())
 }
 
 fn begin_within(task: Task, tasks: u32, key: &str, init_timeout: Duration) -> ShmTransport {
@@ -48,7 +47,7 @@ fn begin_within(task: Task, tasks: u32, key: &str, init_timeout: Duration) -> Sh
 
 #[track_caller]
 fn until(what: &str, mut done: impl FnMut() -> bool) {
-    let end = Instant::now() + TIMEOUT;
+    let end = Instant::now() + test_deadline();
     while !done() {
         assert!(Instant::now() < end, "waited without success until {what}");
         std::thread::sleep(Duration::from_micros(200));
