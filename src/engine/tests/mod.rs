@@ -5,7 +5,7 @@
 //!   that runs them, with its handlers. [`mix`]: plans run in one thread and in many, over every transport.
 //! * [`bulk`]: long messages by keys; [`parts`]: those in many places; [`keyed`]: the tasks of both. [`calls`]: single operations.
 //!   [`handlers`]: what header handlers can return. [`failure`]: tasks that die, tasks that leave; [`gone`]: what is not done
-//!   then. [`silence`]: tasks that do not reply, and collective calls without them. [`refusal`]: copies
+//!   then. [`ending`]: LAPI_Term. [`silence`]: tasks that do not reply, and collective calls without them. [`refusal`]: copies
 //!   that the kernel refuses. [`waiting`]: threads that sleep. [`recovery`]: tasks that are given up and rejoin. [`report`]: the report of
 //!   a context that hangs. [`malformed`]: packets that no correct task sends.
 //!
@@ -13,6 +13,7 @@
 
 mod bulk;
 mod calls;
+mod ending;
 mod failure;
 mod gone;
 mod handlers;
