@@ -83,3 +83,14 @@ fn membarrier(command: libc::c_int) -> bool {
     // SAFETY: membarrier(2) takes three integers and touches no memory of ours.
     !cfg!(loom) && unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::{pays_off, processors, registered};
+
+    #[test]
+    fn crowded_tasks_pay_for_their_own_barriers() {
+        assert_eq!(pays_off(processors()), registered());
+        assert!(!pays_off(processors() + 1));
+    }
+}

@@ -72,18 +72,25 @@ impl Thread {
         }
     }
 
-    /// Waits for the thread's end, but not for longer than that; not for itself.
-    pub fn join_within(self, at_most: Duration) {
+    /// Waits for the thread's end, but not for longer than that; not for itself. Returns whether there is nothing left to wait for.
+    pub fn join_within(self, at_most: Duration) -> bool {
+        // SAFETY: pthread_self and pthread_equal have no preconditions.
+        if unsafe { libc::pthread_equal(self.id, libc::pthread_self()) } != 0 {
+            self.detach();
+            return true;
+        }
         let until = Instant::now() + at_most;
         let mut ended = self.ended.yes.lock();
         while !*ended {
             if !self.ended.changed.wait_until(&mut ended, until) {
                 drop(ended);
-                return self.detach();
+                self.detach();
+                return false;
             }
         }
         drop(ended);
         self.join();
+        true
     }
 
     /// Waits for the thread's end; not for itself.

@@ -315,7 +315,9 @@ fn what_waits_is_counted_in_bytes_and_buffers() {
                 }
                 2 if free => {
                     let how = Streaming { copied: true, atom: 0 };
+                    let before = outbox.bytes(2);
                     assert_eq!(send_stream(&mut outbox, 2, step, &data, how), Sent::Free);
+                    assert!(outbox.bytes(2) >= before + data.len(), "seed {seed}, step {step}: its copy");
                 }
                 3 => {
                     pump(&mut outbox, &mut room, rng.below(8) as usize);
@@ -340,6 +342,26 @@ fn what_waits_is_counted_in_bytes_and_buffers() {
         assert_eq!((outbox.bytes_in_all(), outbox.forwarded_beside(0)), (0, 0), "seed {seed}");
         assert!(outbox.has_buffer(), "seed {seed}: all buffers are free again");
     }
+}
+
+#[test]
+fn no_more_messages_are_copied_than_there_are_buffers() {
+    let (mut outbox, mut room) = (Outbox::new(2, BODY), Room::default());
+    outbox.limit_buffers(2);
+    let data = [1; 10 * BODY];
+    assert!(outbox.has_buffer());
+    assert_eq!(send(&mut outbox, &mut room, 1, b"", b"small", BODY), Sent::Free);
+    let how = Streaming { copied: true, atom: 0 };
+    assert_eq!(send_stream(&mut outbox, 1, 2, &data, how), Sent::Free);
+    assert!(!outbox.has_buffer());
+    assert_eq!(send(&mut outbox, &mut room, 3, b"", b"small", BODY), Sent::Queued);
+    // What must be copied takes no buffer.
+    assert_eq!(send(&mut outbox, &mut room, 4, b"", b"small", usize::MAX), Sent::Free);
+    assert_eq!(pump(&mut outbox, &mut room, 1), [], "the first one, which was copied");
+    assert!(outbox.has_buffer());
+    assert_eq!(send(&mut outbox, &mut room, 5, b"", b"small", BODY), Sent::Free);
+    assert_eq!(send(&mut outbox, &mut room, 6, b"", b"small", BODY), Sent::Queued);
+    assert_eq!(pump(&mut outbox, &mut room, 100), [(3, 0), (6, 0)]);
 }
 
 #[test]

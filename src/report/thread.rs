@@ -135,7 +135,11 @@ pub fn dismiss(context: &Context, wait: bool) {
     reporter.ended.store(true, Ordering::Release);
     bell::ring(Cause::Orders);
     drop(state);
-    if wait { thread.join_within(END) } else { thread.detach() }
+    if wait {
+        thread.join_within(END);
+    } else {
+        thread.detach();
+    }
 }
 
 struct Reporter {

@@ -57,7 +57,7 @@ fn polling_calls_yield_only_where_tasks_share_processors() {
 
 #[test]
 fn threads_sleep_while_another_one_is_in_the_error_handler() {
-    for mode in ["polling", "interrupts"] {
+    for mode in ["polling", "interrupts", "switched"] {
         run("progress/handler", 2, mode);
     }
 }

@@ -123,4 +123,5 @@ fn a_call_that_finds_no_memory_says_so() {
     let buffers =
         [("MP_REXMIT_BUF_SIZE", "65536"), ("MP_REXMIT_BUF_CNT", "100000"), ("LAPI_SHM_BULK", "pipeline")];
     bounded("memory", 0, &buffers);
+    bounded("little", 0, &buffers);
 }

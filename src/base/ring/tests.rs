@@ -140,6 +140,11 @@ fn room_is_reported_at_once_only_on_request() {
     look(&consumer);
     assert_eq!(consumer.release(0, LIGHT), Room::Wanted);
     assert_eq!(producer.given_back(), 2);
+    // A packet that finds no room is no request: the producer polls.
+    while push(&mut producer, &[0; 8], &[], &[]).is_ok() {}
+    look(&consumer);
+    assert_eq!(consumer.release(0, LIGHT), Room::Unasked);
+    assert_eq!(producer.given_back(), 2);
 }
 
 #[test]

@@ -152,10 +152,16 @@ impl Completions {
         }
     }
 
-    /// Ends the threads, each after the handler that it runs; handlers that have not begun never run. The lock must not be
-    /// held.
-    pub fn stop(&self) {
-        self.end().into_iter().for_each(Thread::join);
+    /// Ends the threads, each after the handler that it runs, and waits for that, but no longer than `at_most`; handlers that have
+    /// not begun never run. Returns whether all have ended: a thread whose handler has not returned ends after it, or with the
+    /// process. The lock must not be held.
+    pub fn stop(&self, at_most: Duration) -> bool {
+        let until = Deadline::after(at_most);
+        let mut all = true;
+        for thread in self.end() {
+            all &= thread.join_within(until.left().unwrap_or_default());
+        }
+        all
     }
 
     /// The same without waiting for them.

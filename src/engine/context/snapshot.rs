@@ -138,12 +138,17 @@ pub struct Peer {
     pub absence: Option<String>,
 }
 
+/// The wait of LAPI_Term for completion handlers, as a report names it.
+pub const SETTLING: &str = "LAPI_Term for completion handlers to return";
+
 /// What the context holds. Changes nothing but the notes of what was seen when.
 pub fn snapshot(held: &mut Held<'_>) -> Snapshot {
     let dispatcher = held.context().activity.thread();
     let core = held.core();
     let now = moment();
-    let waits = core.waiters.list.iter().map(|waiter| wait(core, waiter)).collect::<Vec<_>>();
+    let listed = core.waiters.list.len();
+    let waits = core.waiters.list.iter().chain(&core.waiters.settling);
+    let waits = waits.map(|waiter| wait(core, waiter)).collect::<Vec<_>>();
     let peers = Few::of(peers(core, &waits).into_iter());
     let early = core.inbox.kept().filter(|(_, count)| *count != 0);
     let (entered, round) = core.collectives.entered();
@@ -151,7 +156,7 @@ pub fn snapshot(held: &mut Held<'_>) -> Snapshot {
         me: core.options.me,
         tasks: core.options.tasks,
         transport: core.transport.name(),
-        polling: core.waiters.waiting.saturating_sub(waits.len() as u32),
+        polling: core.waiters.waiting.saturating_sub(listed as u32),
         waits,
         dispatcher,
         operations: Few::of(core.ops.iter().map(|pending| operation(pending, core.ops.seen(pending)))),
@@ -218,6 +223,7 @@ fn awaited(core: &Core, waiter: &Waiter) -> Vec<Task> {
                 .chain(incoming.map(|(src, ..)| src))
                 .collect()
         }
+        None if waiter.awaited.call == SETTLING => Vec::new(),
         None if waiter.awaited.call == "LAPI_Term" => core.outbox.waiting_for().collect(),
         None if core.collectives.busy() && waiter.awaited.call != "LAPI_Fence" => {
             core.collectives.awaited().collect()

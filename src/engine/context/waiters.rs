@@ -212,6 +212,9 @@ pub struct Waiters {
     pub on_descriptor: bool,
     /// Those that wait and have begun to sleep.
     pub list: Vec<Waiter>,
+    /// The thread that waits in LAPI_Term until completion handlers have returned. It is not in the list, since it does not look for
+    /// messages.
+    pub settling: Option<Waiter>,
     /// Since when no packet has gone in or out.
     pub stillness: StallDetector,
     /// How many sleep in the [`crate::base::parking`].

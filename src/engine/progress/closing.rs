@@ -1,6 +1,10 @@
 //! The end of a context: LAPI_Term.
 
 use crate::abi::{LAPI_ERR_HNDL_INVALID, LAPI_ERR_TGT_PURGED};
+use crate::base::clock::moment;
+use crate::base::known_threads::{note_thread, this_thread};
+use crate::engine::context::snapshot::SETTLING;
+use crate::engine::context::waiters::{WaitTarget, Waiter};
 use crate::engine::context::{Context, Core, Held};
 use crate::engine::progress::wait::wait_until;
 use crate::engine::progress::{dispatcher, lost_peers};
@@ -11,6 +15,9 @@ use std::time::{Duration, Instant};
 
 /// For how long what has found no room is still sent.
 const FLUSH: Duration = Duration::from_secs(5);
+
+/// For how long completion handlers are waited for after that: one may never return.
+const RETURN: Duration = Duration::from_secs(1);
 
 /// How many rounds of the dispatcher serve what has arrived, at most.
 const LAST_ROUNDS: u32 = 10_000;
@@ -58,7 +65,11 @@ pub fn close(context: &Context, end_reports: EndReports) -> Result<()> {
 pub fn stop(context: &Context, end_reports: EndReports) {
     end_reports(context, true);
     context.notifier.stop();
-    context.completions.stop();
+    if !context.completions.stop(RETURN) && context.info_level() >= 1 {
+        crate::error::log(format_args!(
+            "LAPI_Term: a completion handler has not returned, and is not waited for any longer"
+        ));
+    }
     let core = context.enter_closing().and_then(|mut held| {
         held.core().closing = true;
         context.end_conditions(&mut held);
@@ -79,7 +90,11 @@ fn finish_sending(held: &mut Held<'_>) {
         (idle || late()).then_some(())
     });
     let context = held.context();
+    note_thread();
+    let awaited = WaitTarget::from(SETTLING);
+    held.core().waiters.settling = Some(Waiter { thread: this_thread(), awaited, since: moment() });
     held.unlocked(|| context.completions.settle(FLUSH));
+    held.core().waiters.settling = None;
     flow::release_all(held.core());
     serve_last(held);
 }

@@ -11,7 +11,7 @@
 //! [`crate::engine::transfer::path::kick_inattentive_peers`]).
 
 use crate::base::clock::ticks;
-use crate::base::poll::await_events;
+use crate::base::poll::{await_events, is_event};
 use crate::base::thread::ThreadConfig;
 use crate::engine::context::notifier::{WATCH_FIRST, set_timer};
 use crate::engine::context::{Context, Core, Held};
@@ -83,7 +83,8 @@ fn run(context: &Context, timer: BorrowedFd<'_>, generation: u64) {
             Plan::Sleep { at_most } => await_events([timer, descriptor], Some(at_most)),
             Plan::Rest { at_most } => [await_events([timer], at_most)[0], false],
         };
-        if ready[0] {
+        // The program may have closed it during the wait, and opened a file.
+        if ready[0] && is_event(timer) {
             // Empty it, or it stays readable. Nothing to read means that it was set again meanwhile.
             let _ = rustix::io::read(timer, &mut [0; 8]);
         }

@@ -6,6 +6,7 @@ use super::recovery::later;
 use crate::abi::*;
 use crate::api::init;
 use crate::base::rng::Rng;
+use crate::engine::context::peers::Standing;
 use crate::engine::context::request::Preference;
 use crate::engine::context::settings::Options;
 use crate::engine::progress::lost_peers;
@@ -431,6 +432,10 @@ fn what_a_task_that_has_ended_lapi_did_not_take_is_no_error_of_a_task_that_ends_
                 task.step();
                 lost_peers::look_after_peers(&mut enter(task));
             }
+            // As LAPI_Term does first, which may still wait for long, and then looks after its peers.
+            enter(task).core().ending = true;
+            lost_peers::look_after_peers(&mut enter(task));
+            assert_eq!(enter(task).core().peers.standing(1), Standing::Lost);
             task.term();
         });
         assert_eq!(tasks[0].reports(), []);

@@ -1,9 +1,10 @@
 //! What handlers are given, what they may do, and the order of events.
 
-use super::calls::{Extras, counter, enter, fence, forever, get, gfence, send, wait};
+use super::calls::{Extras, counter, enter, fence, forever, get, gfence, put, send, wait};
 use super::job::{self, Habits, Report, SLEEPY, Task, in_threads};
 use crate::abi::*;
 use crate::api::progress;
+use crate::base::known_threads::this_thread;
 use crate::engine::context::request::Preference;
 use crate::proto::tests::seeds;
 use crate::transport::faults::FaultPlan;
@@ -12,6 +13,7 @@ use parking_lot::Mutex;
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 /// What a test's handlers have in common: a function that runs in each of them.
 type Script = fn(&Task, &Call<'_>);
@@ -287,5 +289,51 @@ fn completion_handlers_run_in_order_and_may_wait() {
         reported.iter().map(|(what, _)| *what).partition(|&what| what >= 1000);
     assert_eq!(arrived, (1000..1000 + MESSAGES).collect::<Vec<_>>());
     assert_eq!(completed, (0..MESSAGES).collect::<Vec<_>>());
+    job::close(tasks);
+}
+
+unsafe extern "C" fn forwards(
+    _: *mut lapi_handle_t,
+    _: *mut c_void,
+    _: *mut c_uint,
+    info: *mut c_ulong,
+    comp_h: *mut compl_hndlr_p,
+    _: *mut *mut c_void,
+) -> *mut c_void {
+    unsafe extern "C" fn forward(hndl: *mut lapi_handle_t, _: *mut c_void) {
+        let task = job::task(hndl);
+        put(&task, 2, forever(SHARE).as_mut_ptr(), forever(SHARE), Extras::default()).expect("a put");
+        task.reported.lock().push((this_thread(), 0));
+    }
+    // SAFETY: the library gives these for the time of the call.
+    unsafe {
+        *comp_h = Some(forward);
+        (*info.cast::<lapi_return_info_t>()).ret_flags = LAPI_SEND_REPLY;
+    }
+    ptr::null_mut()
+}
+
+/// What the handler of the next test sends: after four of these no more may wait.
+const SHARE: usize = 64 << 10;
+
+/// The manual, figure 9: a handler that may send runs inline while it gets a send token, and in a completion thread otherwise.
+#[test]
+fn handlers_that_send_run_elsewhere_when_too_much_waits_for_room() {
+    let habits = Habits { copy_limit: SHARE, completion_threads: 1, ..Habits::STEPPED };
+    let tasks = job::open(job::mem(3, 1, false), &habits);
+    let own = this_thread();
+    let end = Instant::now() + Duration::from_secs(60);
+    for round in 0..12 {
+        send(&tasks[0], 1, forwards, &[], &[], Extras::default()).expect("a message");
+        tasks[1].step();
+        // Task 2 never looks.
+        while tasks[1].reported.lock().len() <= round {
+            assert!(Instant::now() < end, "the handler of message {round} does not run");
+            std::thread::yield_now();
+        }
+    }
+    let inline: Vec<bool> = tasks[1].reported.lock().iter().map(|(thread, _)| *thread == own).collect();
+    assert!(inline[..3].iter().all(|inline| *inline), "{inline:?}");
+    assert!(inline[6..].iter().all(|inline| !*inline), "{inline:?}");
     job::close(tasks);
 }

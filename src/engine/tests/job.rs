@@ -185,7 +185,7 @@ fn open_one(
 pub fn close(tasks: Vec<Arc<Task>>) {
     for task in &tasks {
         task.context.notifier.stop();
-        task.context.completions.stop();
+        assert!(task.context.completions.stop(test_deadline()), "a completion handler has not returned");
         if let Some(mut held) = task.context.enter_closing() {
             held.core().closing = true;
             held.core().transport.close();

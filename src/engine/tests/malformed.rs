@@ -1,113 +1,90 @@
-//! Requests that no correct task sends.
+//! Packets that no correct task sends, from a peer that is broken: they are reported, ask for no memory, and keep nothing.
 
-use super::calls::{enter, forever};
-use super::failure::never;
-use super::job::{self, Habits, Report};
-use super::recovery::{all_is_well, look, purge, resume, settle};
-use crate::abi::*;
-use crate::engine::transfer::vector_wire;
-use crate::proto::outbox::Sent;
-use crate::wire::key::{Exposed, Key, Part};
-use crate::wire::packet::{Head, VECTOR_BY_KEYS, VECTOR_GET, VECTOR_PUT};
+use super::calls::enter;
+use super::job::{self, Habits, Report, Task};
+use crate::abi::{FETCH_AND_ADD, INT_ERR, LAPI_ERR_UNKNOWN};
+use crate::base::bytes::Piece;
+use crate::transport::{Outgoing, SendOutcome};
+use crate::wire::packet::{Head, RMW_WIDE, VECTOR_PUT};
+use std::sync::Arc;
 
-/// Makes a head, with the number of its message, and of the data's.
-type Make = Box<dyn Fn(u32, u32) -> Head>;
+const REPORT: Report = Report { code: LAPI_ERR_UNKNOWN, kind: INT_ERR, task: 0, src: 1 };
 
-/// What no correct task sends: it is dropped and reported, makes no access, and takes no memory.
+fn open() -> Vec<Arc<Task>> {
+    job::open(job::mem(2, 8, false), &Habits::STEPPED)
+}
+
+/// Task 1 sends this packet to task 0, which handles it.
+fn inject(tasks: &[Arc<Task>], head: &Head, body: &[u8]) {
+    let head = head.encode();
+    let packet = Outgoing {
+        head: head.as_bytes(),
+        first: Piece::of(body),
+        second: Piece::EMPTY.into(),
+        copy_limit: usize::MAX,
+    };
+    // SAFETY: the pieces live during the call, and a copy is made.
+    let outcome = unsafe { enter(&tasks[1]).core().transport.try_send(0, &packet) };
+    assert_eq!(outcome, SendOutcome::Sent);
+    assert!(tasks[0].step());
+}
+
+/// What follows the malformed first packet of a message would wait for ever for the message to begin.
 #[test]
-fn malformed_requests_are_dropped() {
-    const END: u64 = u64::MAX;
-    let tasks = job::open(job::asynchronous(2, job::KEYED), &Habits { copy_limit: 0, ..Habits::STEPPED });
-    let here = forever(4096).as_ptr().expose_provenance() as u64;
-    let exposed = |addr| Exposed { addr, key: Key { key: END, offset: 0 } };
-    let body = |addr| {
-        let words = exposed(addr).encode();
-        words.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().expect("8 bytes"))).collect()
-    };
-    let requested = |from, len, addr, description: &[u64]| {
-        let mut words = vec![1];
-        Part { from, len, exposed: exposed(addr) }.append_to(&mut words);
-        words.extend(description);
-        words
-    };
-    let vector = |op, words: Vec<u64>, total| {
-        let count = words.len() as u32;
-        let head = move |id, data| Head::Vector { id, op, words: count, data, total, cookie: 0, tgt_cntr: 0 };
-        (Box::new(head) as Make, words)
-    };
-    let put = |addr, total| -> Make {
-        Box::new(move |id, _| Head::PutRequest { id, addr, total, cookie: 0, tgt_cntr: 0 })
-    };
-    let get = |addr, len| -> Make { Box::new(move |_, _| Head::Get { addr, len, cookie: 0, tgt_cntr: 0 }) };
-    let message = |addr, total| -> Make {
-        let handler = never as *const () as u64;
-        Box::new(move |id, _| Head::RequestToSend {
-            id,
-            uhdr_len: 0,
-            handler,
-            addr,
-            total,
-            cookie: 0,
-            tgt_cntr: 0,
-        })
-    };
-    let by_keys = VECTOR_PUT | VECTOR_BY_KEYS;
-    let cases: [(&str, (Make, Vec<u64>)); 12] = [
-        ("a put from beyond the end of memory", (put(here, 4096), body(END - 100))),
-        ("a put to beyond the end of memory", (put(END - 100, 4096), body(here))),
-        ("a put of too many bytes", (put(here, END), body(here))),
-        ("a get to beyond the end of memory", (get(here, 4096), body(END - 100))),
-        ("a get from beyond the end of memory", (get(END - 100, 4096), body(here))),
-        ("a message from beyond the end of memory", (message(END - 100, 4096), body(here))),
-        (
-            "a part beyond the end of memory",
-            vector(by_keys, requested(0, 8, END - 4, &[1, here, 8, 16, 2]), 16),
-        ),
-        (
-            "a part beyond the end of the message",
-            vector(by_keys, requested(9, 8, here, &[1, here, 8, 16, 2]), 16),
-        ),
-        (
-            "blocks beyond the end of memory",
-            vector(by_keys, requested(0, 8, here, &[1, END - 20, 8, 16, 2]), 16),
-        ),
-        (
-            "more bytes than there are",
-            vector(by_keys, requested(0, 8, here, &[1, here, 1 << 40, 1 << 41, 1 << 40]), END),
-        ),
-        ("pieces beyond the end of memory", vector(VECTOR_PUT, vec![0, END - 3, 8], 8)),
-        ("a get of pieces beyond the end of memory", vector(VECTOR_GET, vec![0, here, 8, END - 3, 8], 16)),
-    ];
-    let send = |head: &dyn Fn(u32, u32) -> Head, words: &[u64]| {
-        let mut held = enter(&tasks[0]);
-        let [id, data] = [(); 2].map(|()| held.core().outbox.number(1));
-        // SAFETY: the words live until the call is over.
-        let sent = unsafe { vector_wire::send_words(&mut held, 1, id, &head(id, data), words) };
-        assert!(matches!(sent, Sent::Free | Sent::Queued));
-    };
-    for (count, (what, (head, words))) in (1..).zip(&cases) {
-        send(&**head, words);
-        (0..20).for_each(|step| _ = tasks[step % 2].step());
-        let report = Report { code: LAPI_ERR_UNKNOWN, kind: INT_ERR, task: 1, src: 0 };
-        assert_eq!(tasks[1].reports(), vec![report; count], "{what}");
-        assert!(enter(&tasks[1]).core().direct_copies.is_empty(), "{what}");
+fn data_of_a_message_that_was_refused_is_not_kept() {
+    let tasks = open();
+    let (tgt_cntr, cookie) = (0, 0);
+    let am = Head::Am { id: 5, uhdr_len: 64, handler: 1, tgt_cntr, cookie, total: 100, atoms: false };
+    let amv = Head::Amv { id: 6, uhdr_len: 64, handler: 1, shape: 0, tgt_cntr, cookie, total: 100 };
+    for (number, (first, id)) in [(am, 5), (amv, 6)].into_iter().enumerate() {
+        // The user header is said to be longer than the packet.
+        inject(&tasks, &first, &[1; 8]);
+        assert_eq!(tasks[0].reports(), vec![REPORT; number + 1]);
+        inject(&tasks, &Head::Data { id, offset: 8 }, &[2; 40]);
+        assert_eq!(enter(&tasks[0]).core().inbox.early_bytes(1), 0, "data of message {id}");
     }
-    // More places than there is memory for a list of them. The key is refused, and packets are asked for.
-    let (head, words) = vector(by_keys, requested(0, 1 << 50, here, &[1, here, 1, 2, 1 << 60]), 1 << 60);
-    send(&*head, &words);
-    (0..20).for_each(|step| _ = tasks[step % 2].step());
-    assert_eq!(tasks[1].reports().len(), cases.len());
-    assert!(enter(&tasks[1]).core().direct_copies.is_empty());
-    let report = Report { code: LAPI_ERR_UNKNOWN, kind: INT_ERR, task: 0, src: 1 };
-    assert_eq!(tasks[0].reports(), [report], "the target has asked for the data of no operation");
-    for from in [0, 1] {
-        purge(&tasks[from], 1 - from as u32);
+    inject(&tasks, &Head::Data { id: 7, offset: 8 }, &[2; 40]);
+    assert_ne!(enter(&tasks[0]).core().inbox.early_bytes(1), 0, "message 7 may still begin");
+    job::close(tasks);
+}
+
+/// This process's memory that is in use, in bytes.
+fn resident() -> usize {
+    let numbers = std::fs::read_to_string("/proc/self/statm").expect("/proc");
+    let pages: usize = numbers.split(' ').nth(1).and_then(|pages| pages.parse().ok()).expect("a number");
+    pages * 4096
+}
+
+/// The first packet of a vector's description says how long the description is.
+#[test]
+fn a_description_takes_memory_only_as_it_arrives() {
+    let tasks = open();
+    let before = resident();
+    let (data, total, cookie, tgt_cntr) = (2, 8, 0, 0);
+    for (id, words) in [(1, 100 << 20), (3, u32::MAX)] {
+        inject(&tasks, &Head::Vector { id, op: VECTOR_PUT, words, data, total, cookie, tgt_cntr }, &[0; 64]);
     }
-    tasks.iter().for_each(|task| resume(task, 1 - task.me));
-    look(&tasks);
-    look(&tasks);
-    settle(&tasks);
-    all_is_well(&tasks, 0, 1);
-    all_is_well(&tasks, 1, 0);
+    // The other tests of this process use some memory, too.
+    assert!(resident() < before + (700 << 20), "{} MiB more are in use", (resident() - before) >> 20);
+    assert!(tasks[0].reports().iter().all(|report| *report == REPORT), "there may be no room of that length");
+    job::close(tasks);
+}
+
+/// The origin's call has refused such an address; should it come nevertheless, the origin must not wait for ever.
+#[test]
+fn a_read_modify_write_that_is_refused_gets_a_reply() {
+    let tasks = open();
+    let words = [7_u64; 2];
+    let var = words.as_ptr().addr() as u64 + 3;
+    let head = Head::Rmw { op: FETCH_AND_ADD as u16 | RMW_WIDE, var, value: 1, swap: 0, cookie: 9 };
+    inject(&tasks, &head, &[]);
+    let mut held = enter(&tasks[1]);
+    let packet = held.core().transport.recv().expect("a reply");
+    // SAFETY: the packet is not released yet.
+    let head = unsafe { std::slice::from_raw_parts(packet.head, packet.head_len) };
+    assert_eq!(Head::decode(head), Some(Head::RmwReply { cookie: 9, value: 0 }));
+    held.core().transport.release(packet);
+    drop(held);
+    assert_eq!((words, tasks[0].reports()), ([7; 2], vec![]));
     job::close(tasks);
 }

@@ -4,19 +4,23 @@
 //! * [`memory`]: the program's memory. [`plan`]: operations from a seed, and their expected results. [`program`]: the program
 //!   that runs them, with its handlers. [`mix`]: plans run in one thread and in many, over every transport.
 //! * [`bulk`]: long messages by keys; [`parts`]: those in many places; [`keyed`]: the tasks of both. [`calls`]: single operations.
-//!   [`handlers`]: what header handlers can return. [`failure`]: tasks that die, tasks that leave. [`silence`]: tasks that do not reply, and collective calls without them. [`refusal`]: copies that the kernel
-//!   refuses. [`waiting`]: threads that sleep. [`recovery`]: tasks that are given up and rejoin. [`report`]: the report of
-//!   a context that hangs.
+//!   [`handlers`]: what header handlers can return. [`failure`]: tasks that die, tasks that leave; [`gone`]: what is not done
+//!   then. [`ending`]: LAPI_Term. [`silence`]: tasks that do not reply, and collective calls without them. [`refusal`]: copies
+//!   that the kernel refuses. [`waiting`]: threads that sleep. [`recovery`]: tasks that are given up and rejoin. [`report`]: the
+//!   report of a context that hangs. [`malformed`], [`malformed_requests`]: what no correct task sends.
 //!
 //! `SEED=n` runs the seed that a failing test has printed, and only that; `SOAK=n` runs n times as many.
 
 mod bulk;
 mod calls;
+mod ending;
 mod failure;
+mod gone;
 mod handlers;
 mod job;
 mod keyed;
 mod malformed;
+mod malformed_requests;
 mod memory;
 mod mix;
 mod parts;

@@ -5,7 +5,9 @@ use super::calls::{Extras, counter, enter, fence, forever, get, gfence, incremen
 use super::job::{self, Habits, SLEEPY, Setup, Task, in_threads};
 use crate::abi::INTERRUPT_SET;
 use crate::api::{env, progress};
+use crate::base::clock::ticks;
 use crate::base::rng::Rng;
+use crate::engine::context::Core;
 use crate::engine::context::request::Preference;
 use crate::engine::context::waiters::WaitPolicy;
 use crate::engine::progress::wait::wait_until;
@@ -211,6 +213,51 @@ fn a_sleeper_that_nothing_wakes_polls_once_for_each_check_and_lets_the_notifier_
         assert!(each.iter().all(|&polls| polls <= 3), "polls between two checks: {each:?}");
     });
     job::close(tasks);
+}
+
+/// A wake-up costs what has come in: a look at all peers, which costs a system call for each, follows only when the last one
+/// was some time ago. Task 1 is woken in a call, or its notifier is while it computes.
+#[test]
+fn those_that_packets_wake_look_after_their_peers_only_now_and_then() {
+    for computes in [false, true] {
+        let tasks = open(&SETUPS[1], 2, computes);
+        let looks: &'static AtomicUsize = Box::leak(Box::default());
+        let (came, answered) = (counter(), counter());
+        let begun = ticks();
+        in_threads(&tasks, 1, move |task, _| {
+            let (there, data) = (forever(8).as_mut_ptr(), &*forever(8));
+            if task.me == 0 {
+                for round in 0..ROUNDS {
+                    task.stage(format!("round {round}"));
+                    let extras =
+                        Extras { cmpl_cntr: Some(answered), tgt_cntr: Some(came), ..Extras::default() };
+                    put(task, 1, there, data, extras).expect("a put");
+                    wait(task, answered, 1).expect("its completion");
+                }
+                return;
+            }
+            let mut last = 0;
+            let mut count = |core: &mut Core| {
+                looks.fetch_add(
+                    usize::from(std::mem::replace(&mut last, core.last_look) != core.last_look),
+                    Ordering::Relaxed,
+                );
+                (came.load(Ordering::Acquire) as usize == ROUNDS).then_some(())
+            };
+            if !computes {
+                return wait_until(&mut enter(task), "a test", count).expect("the end of the test");
+            }
+            // Often enough to see nearly every look.
+            while count(enter(task).core()).is_none() {
+                std::thread::sleep(std::time::Duration::from_micros(20));
+            }
+        });
+        // Some tenths of a second lie between two looks; a thread that nothing wakes looks as often again.
+        let allowed = 3 * (ticks() - begun) / 100_000_000 + ROUNDS as u64 / 10;
+        let looks = looks.load(Ordering::Relaxed) as u64;
+        assert!(looks <= allowed, "{looks} looks at {ROUNDS} packets, in a time for {allowed}");
+        job::close(tasks);
+    }
 }
 
 #[test]

@@ -47,6 +47,13 @@ pub(crate) fn selective_ends(tasks: u32) -> Vec<ShmTransport> {
     ends
 }
 
+/// The process of `peer` has ended, as `end` sees it. The number of the process belongs to another one now, which is this one.
+pub(crate) fn end_process(end: &mut ShmTransport, peer: Task) {
+    let process = &mut end.peers.get_mut(peer).expect("a connection").process;
+    let (here, _) = UnixStream::pair().expect("sockets");
+    (process.life, process.landmark.mark) = (Box::new(here), process.landmark.mark + 1);
+}
+
 /// Connects the tasks of one process.
 struct Exchange {
     sites: Vec<Site>,

@@ -4,7 +4,7 @@ use super::in_process::{ends, selective_ends, star};
 use super::*;
 use crate::base::asymmetric_barrier;
 use crate::base::ring::FIRST_SLOT;
-use crate::transport::{Endpoint, Outgoing, PeerState, Peers, Piece, SendOutcome, conformance};
+use crate::transport::{Endpoint, Outgoing, PeerState, Peers, Piece, SendOutcome, Wakeup, conformance};
 use std::collections::BTreeSet;
 use std::os::fd::AsFd;
 
@@ -93,6 +93,26 @@ fn the_memory_of_a_lost_peer_is_unmapped_under_constant_load() {
         ends[0].release(packet);
     }
     assert!(ends[0].left.is_empty());
+}
+
+/// A task that finds no room and polls is told of room for many packets together; one that sleeps is told of the first.
+#[test]
+fn room_is_asked_for_before_a_sleep_only() {
+    let mut ends = ends(2);
+    let head = [7_u8; 8];
+    let packet =
+        Outgoing { head: &head, first: Piece::EMPTY, second: Piece::EMPTY.into(), copy_limit: usize::MAX };
+    // SAFETY: the head lives during the call.
+    while unsafe { ends[1].try_send(0, &packet) } == SendOutcome::Sent {}
+    let take_one = |ends: &mut [ShmTransport]| {
+        let packet = ends[0].recv().expect("a packet");
+        ends[0].release(packet);
+        ends[1].peer(0).map(|peer| peer.out.given_back())
+    };
+    assert_eq!(take_one(&mut ends), Some(0), "the sender polls");
+    assert!(ends[1].arm());
+    assert_eq!(take_one(&mut ends), Some(2), "the sender sleeps");
+    ends[1].disarm();
 }
 
 #[test]

@@ -1,6 +1,6 @@
 /*
  * A program that closes all descriptors after LAPI_Init, as closefrom(3) does, and opens files of its own: messages still
- * arrive, the library's threads sleep, and the library writes nothing to those files.
+ * arrive, the library's threads sleep, and the library neither reads those files nor writes to them.
  */
 #include "../common/ltest.h"
 
@@ -11,6 +11,7 @@ enum { FILES = 64, ROUNDS = 100 };
 
 static lapi_cntr_t tgt_cntr;
 static long long words[ROUNDS];
+static char text[4096];
 
 static double used(void) {
     struct rusage usage;
@@ -37,6 +38,9 @@ int main(void) {
     for (int number = 3; number < 1024; number++) close(number);
     file = mkstemp(path);
     CHECK(file >= 0 && unlink(path) == 0);
+    memset(text, 'x', sizeof text);
+    CHECK_EQ(write(file, text, sizeof text), sizeof text);
+    CHECK_EQ(lseek(file, 0, SEEK_SET), 0);
     for (int number = 0; number < FILES; number++) CHECK(dup(file) >= 0);
 
     for (int round = 0; round < ROUNDS; round++) {
@@ -55,8 +59,11 @@ int main(void) {
     t_fence();
 
     CHECK(fstat(file, &found) == 0);
-    CHECK_EQ(found.st_size, 0);
+    CHECK_EQ(found.st_size, sizeof text);
+    /* All numbers share one offset, which a read or a write would have moved. */
     CHECK_EQ(lseek(file, 0, SEEK_CUR), 0);
+    CHECK_EQ(read(file, text, sizeof text), sizeof text);
+    for (next = 0; next < (int)sizeof text; next++) CHECK_EQ(text[next], 'x');
     t_done();
     return 0;
 }

@@ -1,6 +1,9 @@
 /*
  * A task whose error handler takes a second, while messages have come and other threads wait: handler MODE (polling or
  * interrupts). Nothing can be served before the handler returns, so the other threads use hardly any processor time.
+ *
+ * MODE switched: no thread waits; the handler, which runs in LAPI_Probe, turns interrupts on, so that the thread of interrupt
+ * mode finds the messages.
  */
 #include "../common/ltest.h"
 
@@ -8,6 +11,7 @@
 
 static lapi_cntr_t first, second;
 static volatile double used = -1;
+static int switched;
 
 static double processor_time(void) {
     struct timespec at;
@@ -19,6 +23,7 @@ static void on_error(lapi_handle_t *hndl, int *code, lapi_err_t *type, int *task
     double before = processor_time();
     (void)hndl, (void)type, (void)task, (void)src;
     CHECK_EQ(*code, LAPI_ERR_HDR_HNDLR_NULL);
+    if (switched) t_set(INTERRUPT_SET, 1);
     sleep(1);
     used = processor_time() - before;
 }
@@ -33,6 +38,7 @@ int main(int argc, char **argv) {
     lapi_info_t info;
     void **firsts, **seconds;
     CHECK(argc == 2);
+    switched = strcmp(argv[1], "switched") == 0;
     bzero(&info, sizeof info);
     info.err_hndlr = on_error;
     t_init_with(&info);
@@ -53,6 +59,7 @@ int main(int argc, char **argv) {
         OK(LAPI_Put(t_hndl, 1, 0, NULL, NULL, seconds[1], NULL, NULL));
     } else {
         pthread_t other;
+        while (switched && used < 0) OK(LAPI_Probe(t_hndl));
         CHECK_EQ(pthread_create(&other, NULL, wait_too, NULL), 0);
         t_wait_exact(&first, 1);
         CHECK_EQ(pthread_join(other, NULL), 0);

@@ -6,6 +6,7 @@
  *   refused  the header handler of task 1 refuses every message
  *   mutual   both tasks do as task 0 of `slow`, and each completion handler waits for a reply of the other task
  *   memory   task 0 sends to task 1, which computes, until there is no memory left
+ *   little   the same with messages of one packet
  *
  * Task 0 sends for SECONDS. Neither task may need more than MIB above what it needed before. Then everything arrives.
  */
@@ -106,7 +107,7 @@ static void announce(long count) {
 }
 
 /* As many messages as there is memory for: the call that finds none says so, and nothing is lost. */
-static void until_memory_ends(double seconds) {
+static void until_memory_ends(double seconds, ulong len) {
     struct rlimit before, limit;
     lapi_cntr_t org;
     int code = LAPI_SUCCESS, sent = 0;
@@ -119,8 +120,8 @@ static void until_memory_ends(double seconds) {
         limit = before;
         limit.rlim_cur = (rlim_t)(status("VmSize:") + 8 * 1024) * 1024;
         CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
-        while (sent < 5000) {
-            code = LAPI_Put(t_hndl, 1, 60000, areas[1], data, NULL, &org, NULL);
+        while (sent < 50000) {
+            code = LAPI_Put(t_hndl, 1, len, areas[1], data, NULL, &org, NULL);
             if (code != LAPI_SUCCESS) break;
             sent++;
         }
@@ -140,7 +141,8 @@ int main(int argc, char **argv) {
     double seconds, until;
     long sent = 0, messages = 0, before, bound, peak;
     CHECK(argc == 4);
-    mode = strcmp(argv[1], "silent") == 0 ? 'q' : strcmp(argv[1], "memory") == 0 ? 'x' : argv[1][0];
+    mode = strcmp(argv[1], "silent") == 0 ? 'q' : argv[1][0];
+    if (strcmp(argv[1], "memory") == 0 || strcmp(argv[1], "little") == 0) mode = 'x';
     seconds = atof(argv[2]);
     bound = atol(argv[3]) * 1024;
     t_init();
@@ -150,7 +152,7 @@ int main(int argc, char **argv) {
     memset(area, 0, sizeof area);
     memset(data, 1, sizeof data);
     if (mode == 'x') {
-        until_memory_ends(seconds);
+        until_memory_ends(seconds, argv[1][0] == 'm' ? 60000 : 1000);
         return 0;
     }
     OK(LAPI_Setcntr(t_hndl, &org, 0));

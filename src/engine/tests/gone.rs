@@ -1,0 +1,59 @@
+//! What must not be done, and not be kept, when a peer has died.
+
+use super::calls::{Extras, counter, enter, forever, get, put, send};
+use super::failure::lost;
+use super::job::{self, Habits};
+use super::recovery::later;
+use crate::engine::context::request::Preference;
+use crate::engine::progress::lost_peers;
+use crate::transport::shm::in_process;
+use std::sync::atomic::Ordering;
+
+/// The number of its process may mean another process by now: neither is anything copied from there, nor to it.
+#[test]
+fn nothing_is_copied_to_or_from_the_process_number_of_a_task_that_has_died() {
+    let mut ends = job::shm(2);
+    in_process::end_process(&mut ends[0], 1);
+    let preference = Preference::Attach;
+    let tasks = job::open(job::boxed(ends), &Habits { preference, ..Habits::STEPPED });
+    let (data, there, buffer) = (forever(200_000), forever(200_000), forever(200_000));
+    let came = counter();
+    data.fill(7);
+    put(&tasks[0], 1, there.as_mut_ptr(), data, Extras::default()).expect("a put");
+    for len in [8, 200_000] {
+        let extras = Extras { org_cntr: Some(came), ..Extras::default() };
+        get(&tasks[0], 1, &data[..len], buffer.as_mut_ptr(), extras).expect("a get");
+    }
+    for _ in 0..20 {
+        tasks[0].step();
+    }
+    assert!(there.iter().all(|&byte| byte == 0), "the memory of a stranger was written");
+    assert!(buffer.iter().all(|&byte| byte == 0), "the memory of a stranger was read");
+    assert_eq!(came.load(Ordering::SeqCst), 0);
+    lost_peers::look_after_peers(&mut enter(&tasks[0]));
+    assert_eq!(tasks[0].reports(), [lost(0, 1)]);
+    job::close(tasks);
+}
+
+/// Nothing would offer them to their header handlers but this task, again and again.
+#[test]
+fn refused_messages_of_a_task_that_has_died_are_forgotten() {
+    let (ends, fabric) = job::mortal_mem(2, 8, false);
+    let tasks = job::open(ends, &Habits::STEPPED);
+    for _ in 0..3 {
+        send(&tasks[1], 0, later, &[0; 8], &[1; 8], Extras::default()).expect("a message that is refused");
+    }
+    tasks[0].step();
+    assert_eq!(enter(&tasks[0]).core().peers.kept(1).0, 3);
+    get(&tasks[0], 1, &[0; 8], forever(8).as_mut_ptr(), Extras::default()).expect("a get");
+    fabric.kill(1);
+    lost_peers::look_after_peers(&mut enter(&tasks[0]));
+    assert_eq!(tasks[0].reports(), [lost(0, 1)]);
+    tasks[0].step();
+    let mut held = enter(&tasks[0]);
+    let core = held.core();
+    assert!(core.dropped.is_empty() && !core.has_deferred());
+    assert_eq!(core.peers.kept(1), (0, 0));
+    drop(held);
+    job::close(tasks);
+}
