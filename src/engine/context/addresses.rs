@@ -40,6 +40,11 @@ impl Addresses {
     }
 }
 
+/// Whether a message names a function by its index.
+pub fn is_index(named: u64) -> bool {
+    (1..ADDRESS_TABLE as u64).contains(&named)
+}
+
 impl Default for Addresses {
     fn default() -> Self {
         Self::new()

@@ -173,13 +173,15 @@ pub struct IncomingPut {
     pub total: u64,
 }
 
-/// A message that its header handler has refused for now: kept, and offered again.
+/// A message that its header handler has refused for now, or whose header handler is not set yet: kept, and offered again.
 pub struct Dropped {
     pub(crate) message: ActiveMessage,
     pub(crate) header: Box<[u64]>,
     pub(crate) header_len: usize,
     pub(crate) here: Box<[u64]>,
     pub(crate) data: Data,
+    /// The moment at which it was first kept.
+    pub(crate) since: u32,
 }
 
 /// When kept messages are offered to their header handlers again: at once while they are accepted, then after ever longer

@@ -1,7 +1,10 @@
 //! What handlers are given, what they may do, and the order of events.
 
-use super::calls::{Extras, counter, enter, fence, forever, get, gfence, put, send, wait};
+use super::calls::{
+    Extras, as_the_header_says, counter, enter, fence, forever, get, gfence, put, send, wait,
+};
 use super::job::{self, Habits, Report, SLEEPY, Task, in_threads};
+use super::recovery::settle;
 use crate::abi::*;
 use crate::api::progress;
 use crate::base::known_threads::this_thread;
@@ -105,6 +108,34 @@ fn a_handler_that_is_not_set_is_reported_and_the_counters_move_nevertheless() {
     });
     let report = Report { code: LAPI_ERR_HDR_HNDLR_NULL, kind: AM_ERR, task: 1, src: 0 };
     assert_eq!((tasks[0].reports(), tasks[1].reports()), (vec![], vec![report]));
+    job::close(tasks);
+}
+
+/// Messages for an index that is not set yet wait for LAPI_Addr_set. Those of several packets do as well as short ones, and the messages
+/// of other handlers are not held up.
+#[test]
+fn a_message_waits_until_its_handler_is_set() {
+    let tasks = job::open(job::mem(2, 8, false), &Habits::STEPPED);
+    // SAFETY: an index, which is never called as a function.
+    let later = unsafe { std::mem::transmute::<usize, hdr_hndlr_t>(9) };
+    let mut places = [(); 3].map(|()| forever(job::MAX_BODY * 3));
+    let data = forever(job::MAX_BODY * 3);
+    data.iter_mut().enumerate().for_each(|(at, byte)| *byte = (at * 7) as u8 | 1);
+    let (data, done) = (&*data, counter());
+    let extras = Extras { cmpl_cntr: Some(done), ..Extras::default() };
+    let headers = places.each_mut().map(|place| place.as_mut_ptr().expose_provenance().to_ne_bytes());
+    for (at, len) in [(0, 10), (1, data.len())] {
+        send(&tasks[0], 1, later, &headers[at], &data[..len], extras).expect("a message");
+    }
+    send(&tasks[0], 1, as_the_header_says, &headers[2], data, extras).expect("a message");
+    let steps = || (0..100).for_each(|step| _ = tasks[step % 2].step());
+    steps();
+    assert_eq!((done.load(Ordering::SeqCst), enter(&tasks[1]).core().dropped.len()), (1, 2));
+    enter(&tasks[1]).core().addresses.set(9, as_the_header_says as *const () as usize).expect("an index");
+    settle(&tasks);
+    assert_eq!((done.load(Ordering::SeqCst), enter(&tasks[1]).core().dropped.len()), (3, 0));
+    tasks.iter().for_each(|task| assert_eq!(task.reports(), vec![]));
+    assert!((*places[0])[..10] == data[..10] && *places[1] == *data && *places[2] == *data);
     job::close(tasks);
 }
 

@@ -6,17 +6,20 @@ use crate::abi::{
     lapi_return_info_t, lapi_vec_t, wide,
 };
 use crate::base::bytes::Piece;
+use crate::base::clock::since;
 use crate::dgsp::Layout;
 use crate::dgsp::registry::REGISTRY;
 use crate::dgsp::vector::{self, Vector};
 use crate::engine::context::Held;
 use crate::engine::context::active_handler::Kind;
+use crate::engine::context::addresses::is_index;
 use crate::engine::context::incoming::{ActiveMessage, Data, Delivery};
 use crate::error::{Error, Result};
 use crate::proto::content::Sink;
 use libc::{c_int, c_ulong, c_void};
 use std::ptr;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The value of MAGIC in a whole lapi_return_info_t.
 const MAGIC: c_int = 0x4c41_5049;
@@ -34,8 +37,12 @@ pub enum Verdict {
     Drop,
 }
 
-/// Calls the header handler of a message.
-pub fn ask(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: &Data) -> Verdict {
+/// How long a message waits for LAPI_Addr_set of its index: a program may register its handlers after the call in which the message
+/// was taken in.
+const UNSET: Duration = Duration::from_secs(1);
+
+/// Calls the header handler of a message. The message is kept since the moment `kept`; 0: it has just arrived.
+pub fn ask(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: &Data, kept: u32) -> Verdict {
     let context = held.context();
     let mut delivery = Delivery {
         src: message.src,
@@ -49,6 +56,9 @@ pub fn ask(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: &D
         bytes: data.len(),
     };
     let Some(handler) = header_handler(held, message.handler) else {
+        if is_index(message.handler) && (kept == 0 || since(kept) < UNSET) {
+            return Verdict::Drop;
+        }
         let what = format!(
             "task {} has sent a message for header handler {}, which is not set here",
             message.src, message.handler

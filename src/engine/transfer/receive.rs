@@ -1,7 +1,7 @@
 //! Arriving messages: puts and active messages, and where their data goes.
 
 use crate::base::bytes::{self, Piece};
-use crate::base::clock::ticks;
+use crate::base::clock::{moment, ticks};
 use crate::engine::context::Held;
 use crate::engine::context::direct_copy::DirectCopy;
 use crate::engine::context::incoming::{ActiveMessage, Data, Delivery, Dropped, IncomingPut, Offers, Then};
@@ -17,8 +17,14 @@ use crate::wire::packet::Head;
 
 /// An active message has arrived: runs its header handler, and does what that has decided.
 pub fn active_message(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: Data) {
+    offer(held, message, header, data, 0);
+}
+
+/// The same for a message that is kept since this moment; 0: it has just arrived.
+#[inline(always)]
+fn offer(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: Data, kept: u32) {
     let incarnation = held.core().incarnation(message.src);
-    let verdict = header_handler::ask(held, message, header, &data);
+    let verdict = header_handler::ask(held, message, header, &data, kept);
     if held.core().incarnation(message.src) != incarnation || held.core().closing {
         // The handler has given the sender up, and the message with it, or has ended the context.
         return;
@@ -27,7 +33,7 @@ pub fn active_message(held: &mut Held<'_>, message: &ActiveMessage, header: Piec
     match verdict {
         Verdict::Deliver { sink, delivery } => deliver(held, message, sink, delivery, data),
         // SAFETY: header and data are here, in the packet or in the program's memory.
-        Verdict::Drop => unsafe { keep(held, message, header, data) },
+        Verdict::Drop => unsafe { keep(held, message, header, data, kept) },
     }
 }
 
@@ -106,11 +112,11 @@ pub fn more_data(held: &mut Held<'_>, src: Task, id: u32, offset: u64, body: Pie
     }
 }
 
-/// Keeps a message that its header handler has refused for now.
+/// Keeps a message that its header handler has refused for now, or whose header handler is not set yet.
 ///
 /// # Safety
 /// Header and data must be readable.
-unsafe fn keep(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: Data) {
+unsafe fn keep(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: Data, kept: u32) {
     let piece = match &data {
         Data::Here(piece) | Data::Begun { first: piece, .. } => *piece,
         Data::Local(..) | Data::Remote { .. } | Data::Parts { .. } => Piece::EMPTY,
@@ -122,7 +128,9 @@ unsafe fn keep(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data
         // SAFETY: the caller's promise; the copy has room for the data.
         unsafe { content.part(0, content.len()).copy_to(here.as_mut_ptr().cast()) };
     }
-    let dropped = Dropped { message: *message, header: kept_header, header_len: header.len, here, data };
+    let since = if kept == 0 { moment() } else { kept };
+    let dropped =
+        Dropped { message: *message, header: kept_header, header_len: header.len, here, data, since };
     let core = held.core();
     core.peers.keep(message.src, dropped.bytes());
     core.dropped.push_back(dropped);
@@ -160,7 +168,7 @@ pub fn offer_again(held: &mut Held<'_>) -> bool {
             Data::Begun { first, total } => Data::Begun { first: kept(first), total },
             remote => remote,
         };
-        active_message(held, &dropped.message, header, data);
+        offer(held, &dropped.message, header, data, dropped.since);
     }
     // The message may be refused for long: that is not progress that a thread should stay awake for.
     let core = held.core();

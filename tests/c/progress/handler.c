@@ -54,7 +54,7 @@ int main(int argc, char **argv) {
         xfer.Am.hdr_hdl = 7; /* which is not set there */
         xfer.Am.tgt = 1;
         OK(LAPI_Xfer(t_hndl, &xfer));
-        usleep(200000); /* the handler has begun */
+        usleep(1200000); /* the message has waited for LAPI_Addr_set, and the handler has begun */
         OK(LAPI_Put(t_hndl, 1, 0, NULL, NULL, firsts[1], NULL, NULL));
         OK(LAPI_Put(t_hndl, 1, 0, NULL, NULL, seconds[1], NULL, NULL));
     } else {
