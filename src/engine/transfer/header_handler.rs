@@ -56,7 +56,9 @@ pub fn ask(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: &D
         bytes: data.len(),
     };
     let Some(handler) = header_handler(held, message.handler) else {
-        if is_index(message.handler) && (kept == 0 || since(kept) < UNSET) {
+        // A message to oneself is a mistake of the call that has sent it.
+        let may_be_early = message.id.is_some() && is_index(message.handler);
+        if may_be_early && (kept == 0 || since(kept) < UNSET) {
             return Verdict::Drop;
         }
         let what = format!(
