@@ -74,8 +74,7 @@ impl Thread {
 
     /// Waits for the thread's end, but not for longer than that; not for itself. Returns whether there is nothing left to wait for.
     pub fn join_within(self, at_most: Duration) -> bool {
-        // SAFETY: pthread_self and pthread_equal have no preconditions.
-        if unsafe { libc::pthread_equal(self.id, libc::pthread_self()) } != 0 {
+        if self.is_current() {
             self.detach();
             return true;
         }
@@ -95,8 +94,7 @@ impl Thread {
 
     /// Waits for the thread's end; not for itself.
     pub fn join(self) {
-        // SAFETY: pthread_self and pthread_equal have no preconditions.
-        if unsafe { libc::pthread_equal(self.id, libc::pthread_self()) } != 0 {
+        if self.is_current() {
             return self.detach();
         }
         let mut ended = self.ended.yes.lock();
@@ -107,6 +105,11 @@ impl Thread {
             // SAFETY: the thread was made by `spawn`, is not detached, and is joined once, since `self` is consumed.
             unsafe { libc::pthread_join(self.id, ptr::null_mut()) };
         }
+    }
+
+    fn is_current(&self) -> bool {
+        // SAFETY: pthread_self and pthread_equal have no preconditions.
+        unsafe { libc::pthread_equal(self.id, libc::pthread_self()) != 0 }
     }
 }
 

@@ -147,12 +147,10 @@ fn handle(held: &mut Held<'_>, packet: &Inbound) {
         Some(Head::RequestToSend { id, uhdr_len, handler, addr, total, cookie, tgt_cntr }) => {
             let message =
                 ActiveMessage { src, id: Some(id), handler, shape: None, atoms: false, tgt_cntr, cookie };
-            let valid = addr.checked_add(total).is_some() && usize::try_from(total).is_ok();
-            match Data::in_packet(body, uhdr_len, 0).filter(|_| valid) {
-                Some((header, rest)) => {
-                    let data = Data::Remote { addr, total, key: rest.as_key() };
-                    receive::active_message(held, &message, header, data);
-                }
+            match Data::in_packet(body, uhdr_len, 0)
+                .and_then(|(header, rest)| Some((header, rest.as_remote(addr, total)?)))
+            {
+                Some((header, data)) => receive::active_message(held, &message, header, data),
                 None => broken(held, src),
             }
         }

@@ -7,7 +7,7 @@
 //!   [`handlers`]: what header handlers can return. [`failure`]: tasks that die, tasks that leave; [`gone`]: what is not done
 //!   then. [`ending`]: LAPI_Term. [`silence`]: tasks that do not reply, and collective calls without them. [`refusal`]: copies
 //!   that the kernel refuses. [`waiting`]: threads that sleep. [`recovery`]: tasks that are given up and rejoin. [`report`]: the
-//!   report of a context that hangs. [`malformed`], [`malformed_requests`]: what no correct task sends.
+//!   report of a context that hangs. [`malformed`]: what no correct task sends.
 //!
 //! `SEED=n` runs the seed that a failing test has printed, and only that; `SOAK=n` runs n times as many.
 
@@ -20,7 +20,6 @@ mod handlers;
 mod job;
 mod keyed;
 mod malformed;
-mod malformed_requests;
 mod memory;
 mod mix;
 mod parts;

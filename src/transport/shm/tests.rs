@@ -95,7 +95,7 @@ fn the_memory_of_a_lost_peer_is_unmapped_under_constant_load() {
     assert!(ends[0].left.is_empty());
 }
 
-/// A task that finds no room and polls is told of room for many packets together; one that sleeps is told of the first.
+/// A task that finds no room and polls learns of room for many packets together; one that sleeps, of the first.
 #[test]
 fn room_is_asked_for_before_a_sleep_only() {
     let mut ends = ends(2);

@@ -226,7 +226,7 @@ impl Task {
                 }
             }
         }
-        // What was written must be on its way before `poe` is told that nothing follows.
+        // What was written must be on its way before `poe` learns that nothing follows.
         let _ = output.finish();
         Note::Done.write(&mut self.control).map_err(gone)
     }
