@@ -55,6 +55,7 @@ mod parcel;
 pub mod rails;
 pub mod route;
 pub mod shm;
+pub mod udp;
 
 use crate::error::Result;
 use std::io;

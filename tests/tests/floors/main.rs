@@ -44,6 +44,8 @@ const SHM_USERS: &[&str] = &["src/transport/", "src/job/connect/", "src/job/join
 const CROSS_MEMORY: &str = "src/transport/shm/";
 const SOCKETS: &[&str] = &[
     "src/job/",
+    // Packets in datagrams.
+    "src/transport/udp/",
     // The kernel's view of the links, and what the provider does with its sockets.
     "src/transport/rails/link_state.rs",
     "src/transport/fabric/sockets.rs",

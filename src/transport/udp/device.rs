@@ -1,0 +1,47 @@
+//! A lossy device: what carries datagrams, and nothing else. The reliable core above it repairs what the device and the network lose;
+//! real sockets ([`super::socket`]) and the network of a simulation are devices.
+
+use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
+
+/// A datagram to be sent: its bytes are those of the parts, one after another.
+#[derive(Clone, Copy, Debug)]
+pub struct Datagram<'a> {
+    /// The address of the device that should receive it.
+    pub to: SocketAddr,
+    /// Its bytes; parts may be empty.
+    pub parts: [&'a [u8]; 3],
+}
+
+impl Datagram<'_> {
+    /// How many bytes it has.
+    pub fn len(&self) -> usize {
+        self.parts.iter().map(|part| part.len()).sum()
+    }
+
+    /// Whether it has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Carries datagrams between addresses, and promises little:
+///
+/// * **Loss.** A datagram that was taken may arrive never, late, twice, and after those that were sent later. No error is reported
+///   for it: a datagram that the system refuses (too long for the path, no route, an unreachable port) is lost.
+/// * **Whole.** A datagram arrives as long as it was sent, or not at all. Its bytes may have been changed on the way.
+/// * **Strangers.** What arrives may come from any host, with any address of origin and any content.
+/// * **No waiting.** Neither method blocks, and neither allocates after its first calls.
+pub trait Device: Send {
+    /// Sends the datagrams in order, and returns how many it has taken, from the first one. Fewer than all: no room now; the
+    /// others may be offered again a little later. The memory of the parts is free when this returns.
+    fn send(&mut self, datagrams: &[Datagram<'_>]) -> usize;
+
+    /// Passes datagrams that have arrived to `take`, each with the address that it names as its origin, and returns how many these
+    /// were. It takes a bounded number of them; 0 means that none is there. The bytes are valid during the call of `take`, and
+    /// start at any address.
+    fn receive(&mut self, take: &mut dyn FnMut(SocketAddr, &[u8])) -> usize;
+
+    /// Readable while a datagram is there that was not received, and sometimes although there is none.
+    fn event_fd(&self) -> BorrowedFd<'_>;
+}

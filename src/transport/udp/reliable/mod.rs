@@ -1,0 +1,457 @@
+//! The reliable core: packets over a network that loses, duplicates, reorders and delays datagrams. Each packet that was taken
+//! arrives exactly once, in any order.
+//!
+//! It has no socket, no clock and no thread. What arrives and the time go in ([`Connection::receive`], [`Connection::transmit`]), and what is
+//! to be sent comes out, with the moment at which it must be asked again ([`Connection::due`]). A [`Connection`] is one incarnation:
+//! when a task parts from a peer and lets it rejoin, it makes another one, with another number.
+//!
+//! The owner seals what is sent with keys that follow from the numbers of both sides, and opens what arrives. It passes on only what was sealed
+//! for the number of this connection, together with the number of the other side, and the number that the seal has given to
+//! the datagram. docs/design/0017-udp.md has the reasons.
+
+mod buffers;
+mod congestion;
+mod pacer;
+mod receiver;
+mod round_trip;
+mod sender;
+#[cfg(test)]
+mod simulation;
+
+use crate::wire::datagram::{HEADER, Header, Hello, Kind, MAP};
+use receiver::{Accepted, Receiver};
+use sender::{Next, Report, Sender};
+use std::collections::VecDeque;
+
+pub use buffers::{Buffer, Buffers, bytes, bytes_mut};
+pub use receiver::Arrived;
+
+/// A moment or a time, in nanoseconds.
+pub type Nanos = u64;
+
+const SECOND: Nanos = 1_000_000_000;
+const MILLISECOND: Nanos = 1_000_000;
+
+/// Bytes of a datagram beside the payload: the header here, the seal, and those of UDP and IP.
+const OVERHEAD: usize = HEADER + 32 + 28;
+
+/// The first time between two hellos, and the longest.
+const FIRST_HELLO: Nanos = 20 * MILLISECOND;
+const LAST_HELLO: Nanos = 500 * MILLISECOND;
+
+/// What both sides of a connection have in common, and how often they acknowledge.
+#[derive(Clone, Copy, Debug)]
+pub struct Parameters {
+    /// Bytes of a packet in one datagram.
+    pub unit: usize,
+    /// Fragments that the receiver has room for: at most 64 times [`MAP`], and at least as many as the longest packet has.
+    pub window: u16,
+    /// Fragments that are acknowledged together, at most.
+    pub acknowledge_every: u16,
+    /// An acknowledgement waits for this time, at most.
+    pub acknowledge_after: Nanos,
+    /// The longest time after which something is sent again.
+    pub longest_interval: Nanos,
+}
+
+/// What a connection has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Fragments that were sent for the first time.
+    pub sent: u64,
+    /// Fragments that were sent again.
+    pub sent_again: u64,
+    /// Fragments that were found lost because later ones have arrived.
+    pub found_lost: u64,
+    /// Fragments that have arrived for the first time.
+    pub received: u64,
+    /// Fragments that had arrived before.
+    pub duplicates: u64,
+    /// Datagrams that are no sound part of the connection.
+    pub refused: u64,
+    /// Acknowledgements that were sent alone.
+    pub acknowledgements: u64,
+}
+
+/// The state of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It is not known yet which incarnation of the peer this one is connected with.
+    Opening,
+    /// It is.
+    Up,
+    /// The peer has ended LAPI, and all that it has sent has arrived.
+    Closed,
+}
+
+/// A datagram that is to be sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Sending {
+    /// The number that its seal must give to it. A hello has none: 0.
+    pub transmission: u64,
+    /// Its content.
+    pub content: Content,
+}
+
+/// The content of a datagram.
+#[derive(Clone, Copy, Debug)]
+pub enum Content {
+    /// How the connection is made. It is not sealed with the connection's keys.
+    Hello(Hello),
+    /// A header alone.
+    Header([u8; HEADER]),
+    /// A header, and the fragment with this number ([`Connection::payload`]).
+    Fragment([u8; HEADER], u64),
+    /// A header, and this number of bytes.
+    Map([u8; HEADER], [u8; 8 * MAP], usize),
+}
+
+/// What has happened by a datagram that has arrived.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Happened {
+    /// A packet can be taken.
+    pub packet: bool,
+    /// The peer wants this task to look for packets.
+    pub kick: bool,
+    /// There may be room that was missing before, or the connection has another state.
+    pub progress: bool,
+    /// The hello is of another incarnation of the peer than this connection's: a claim that is not proven.
+    pub claim: bool,
+}
+
+/// One incarnation of the connection with one peer.
+#[derive(Debug)]
+pub struct Connection {
+    hello: Hello,
+    state: State,
+    /// What the peer has said about itself.
+    peer: Option<Hello>,
+    /// The peer is known to have this task's number.
+    confirmed: bool,
+    hello_at: Nanos,
+    hello_after: Nanos,
+    /// When the only hello so far was sent.
+    first_hello: Option<Nanos>,
+    hellos: u32,
+    sender: Sender,
+    receiver: Receiver,
+    arrived: VecDeque<Arrived>,
+    transmission: u64,
+    closing: bool,
+    close_at: Nanos,
+    close_after: Nanos,
+    /// The peer knows that this task has ended.
+    close_seen: bool,
+    /// The peer has ended, after this number of fragments.
+    ends_at: Option<u64>,
+    confirm_end: bool,
+    statistics: Statistics,
+}
+
+impl Connection {
+    /// A connection that is to be made. `hello` is what this task says; [`Hello::yours`] is 0, or the number that the peer has claimed.
+    pub fn new(hello: Hello, parameters: &Parameters, now: Nanos) -> Self {
+        debug_assert!(usize::from(parameters.window) <= 64 * MAP && parameters.unit != 0);
+        Self {
+            hello,
+            state: State::Opening,
+            peer: None,
+            confirmed: false,
+            hello_at: now,
+            hello_after: FIRST_HELLO,
+            first_hello: None,
+            hellos: 0,
+            sender: Sender::new(parameters),
+            receiver: Receiver::new(parameters),
+            arrived: VecDeque::new(),
+            transmission: 0,
+            closing: false,
+            close_at: 0,
+            close_after: 0,
+            close_seen: false,
+            ends_at: None,
+            confirm_end: false,
+            statistics: Statistics::default(),
+        }
+    }
+
+    /// The state.
+    #[inline]
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// The number that this task has drawn for the connection.
+    pub fn mine(&self) -> u128 {
+        self.hello.mine
+    }
+
+    /// The number that the peer has drawn, or claims to have; 0: not known.
+    pub fn theirs(&self) -> u128 {
+        self.hello.yours
+    }
+
+    /// What the peer has said about itself, once the connection is up.
+    pub fn peer(&self) -> Option<&Hello> {
+        self.peer.as_ref().filter(|_| self.state != State::Opening)
+    }
+
+    /// What was counted.
+    pub fn statistics(&self) -> Statistics {
+        self.statistics
+    }
+
+    /// Whether a packet of this length can be taken now.
+    #[inline]
+    pub fn has_room(&self, len: usize) -> bool {
+        !self.closing && self.state != State::Closed && self.sender.has_room(len)
+    }
+
+    /// Takes a packet: the first `len` bytes of the buffer, of which `head_len` are the head. There must be room ([`Self::has_room`]).
+    #[inline]
+    pub fn push(&mut self, now: Nanos, buffer: Buffer, head_len: usize, len: usize) {
+        debug_assert!(self.has_room(len) && head_len <= len && len != 0);
+        self.sender.push(now, buffer, head_len, len);
+    }
+
+    /// Makes the peer look for packets. Without room it has packets to look for already.
+    pub fn kick(&mut self, now: Nanos) {
+        if self.has_room(0) {
+            self.sender.push(now, Buffer::default(), 0, 0);
+        }
+    }
+
+    /// The next packet that has arrived.
+    #[inline]
+    pub fn take(&mut self) -> Option<Arrived> {
+        self.arrived.pop_front()
+    }
+
+    /// Packets that have arrived and were not taken.
+    pub fn waiting(&self) -> usize {
+        self.arrived.len()
+    }
+
+    /// A packet that was taken is not needed any more. Its buffer goes back to [`Buffers`].
+    #[inline]
+    pub fn release(&mut self, fragments: u16) {
+        self.receiver.release(fragments);
+    }
+
+    /// Fragments on their way to the peer.
+    pub fn unacknowledged(&self) -> u64 {
+        self.sender.unacknowledged()
+    }
+
+    /// Whether the peer has all that was sent, and knows of this task's end when there is one.
+    pub fn is_settled(&self) -> bool {
+        self.state == State::Closed || (self.sender.is_empty() && (!self.closing || self.close_seen))
+    }
+
+    /// Whether the peer has all that was sent.
+    pub fn is_empty(&self) -> bool {
+        self.sender.is_empty()
+    }
+
+    /// This task ends LAPI: what was taken still arrives.
+    pub fn close(&mut self, now: Nanos) {
+        if !std::mem::replace(&mut self.closing, true) {
+            (self.close_at, self.close_after) = (now, 0);
+        }
+    }
+
+    /// No packet is going to be sent for a while that could carry an acknowledgement.
+    pub fn flush(&mut self) {
+        self.receiver.flush();
+    }
+
+    /// Gives all memory back.
+    pub fn abandon(&mut self, buffers: &mut Buffers) {
+        self.sender.abandon(buffers);
+        self.receiver.abandon(buffers);
+        self.arrived.drain(..).for_each(|packet| buffers.give(packet.buffer));
+    }
+
+    /// The bytes of a fragment that is to be sent; `None` when it has arrived meanwhile.
+    #[inline]
+    pub fn payload(&self, number: u64) -> Option<&[u8]> {
+        self.sender.payload(number)
+    }
+
+    /// A hello of the peer has arrived.
+    pub fn receive_hello(&mut self, now: Nanos, hello: &Hello) -> Happened {
+        let ours = hello.yours == self.hello.mine;
+        if self.state != State::Opening {
+            let known = hello.mine == self.hello.yours;
+            if ours && known {
+                // It does not know yet that this side is up. Any datagram says so.
+                self.receiver.hurry();
+            }
+            return Happened { claim: !known, ..Happened::default() };
+        }
+        if hello.mine == self.hello.mine {
+            return Happened::default();
+        }
+        self.hello.yours = hello.mine;
+        self.peer = Some(*hello);
+        // The other side may wait for this one's number.
+        self.hello_at = now;
+        if !ours {
+            return Happened::default();
+        }
+        if let (Some(sent), 1) = (self.first_hello, self.hellos) {
+            self.sender.round_trip_mut().note(now.saturating_sub(sent), 0);
+        }
+        self.state = State::Up;
+        Happened { progress: true, ..Happened::default() }
+    }
+
+    /// The content of a datagram has arrived that was sealed for this connection, by the side that has the number `theirs`, as
+    /// its datagram `transmission`.
+    #[inline]
+    pub fn receive(
+        &mut self,
+        now: Nanos,
+        theirs: u128,
+        transmission: u64,
+        content: &[u8],
+        buffers: &mut Buffers,
+    ) -> Happened {
+        let Some((header, payload)) = Header::decode(content).filter(|_| theirs == self.hello.yours) else {
+            self.statistics.refused += 1;
+            return Happened::default();
+        };
+        let mut happened = Happened::default();
+        if self.state == State::Opening {
+            // Only the living peer has made a seal with this side's number.
+            self.state = State::Up;
+            happened.progress = true;
+        }
+        self.confirmed = true;
+        self.receiver.note(now, transmission);
+        let report = Report {
+            acknowledged: header.acknowledged,
+            echo: header.echo,
+            room: header.room,
+            delay: header.delay,
+            map: if matches!(header.kind, Kind::Acknowledgement(_)) { payload } else { &[] },
+        };
+        happened.progress |= self.sender.note(now, &report, self.transmission, buffers, &mut self.statistics);
+        match header.kind {
+            Kind::Data(fragment) => {
+                let arrived = &mut self.arrived;
+                let accepted =
+                    self.receiver.accept(now, fragment, payload, buffers, |packet| arrived.push_back(packet));
+                match accepted {
+                    Accepted::Kept | Accepted::Complete | Accepted::Kick => self.statistics.received += 1,
+                    Accepted::Duplicate => self.statistics.duplicates += 1,
+                    Accepted::Refused => self.statistics.refused += 1,
+                }
+                happened.packet = accepted == Accepted::Complete;
+                happened.kick = accepted == Accepted::Kick;
+            }
+            Kind::Ping => self.receiver.hurry(),
+            Kind::Close(number) => self.ends_at = Some(number),
+            Kind::Closed => self.close_seen = self.closing,
+            Kind::Acknowledgement(_) => {}
+        }
+        if self.ends_at == Some(self.receiver.next()) {
+            self.confirm_end |= matches!(header.kind, Kind::Close(_)) || self.state != State::Closed;
+            if self.state != State::Closed {
+                self.state = State::Closed;
+                self.sender.abandon(buffers);
+                happened.progress = true;
+            }
+        }
+        happened
+    }
+
+    /// What is to be sent now, if anything. Everything that is returned must be sealed and sent in this order; what the device does not
+    /// take is lost.
+    #[inline]
+    pub fn transmit(&mut self, now: Nanos) -> Option<Sending> {
+        if !self.confirmed
+            && self.state != State::Closed
+            && let Some(hello) = self.transmit_hello(now)
+        {
+            return Some(hello);
+        }
+        if self.state == State::Opening {
+            return None;
+        }
+        if std::mem::take(&mut self.confirm_end) {
+            return Some(self.header(now, Kind::Closed));
+        }
+        if self.state == State::Up {
+            let transmission = self.transmission + 1;
+            match self.sender.next(now, transmission, &mut self.statistics) {
+                Some(Next::Fragment(fragment)) => return Some(self.header(now, Kind::Data(fragment))),
+                Some(Next::Ping) => return Some(self.header(now, Kind::Ping)),
+                None => {}
+            }
+            if self.closing && !self.close_seen && self.close_at <= now {
+                self.close_after = (2 * self.close_after).clamp(5 * MILLISECOND, 100 * MILLISECOND);
+                self.close_at = now + self.close_after;
+                return Some(self.header(now, Kind::Close(self.sender.end())));
+            }
+        }
+        let due = self.receiver.due().is_some_and(|due| due <= now);
+        due.then(|| self.acknowledgement(now))
+    }
+
+    fn transmit_hello(&mut self, now: Nanos) -> Option<Sending> {
+        if self.hello_at > now {
+            return None;
+        }
+        self.hello_at = now + self.hello_after;
+        self.hello_after = (2 * self.hello_after).min(LAST_HELLO);
+        self.hellos += 1;
+        self.first_hello.get_or_insert(now);
+        Some(Sending { transmission: 0, content: Content::Hello(self.hello) })
+    }
+
+    fn header(&mut self, now: Nanos, kind: Kind) -> Sending {
+        let (acknowledged, echo, room, delay) = self.receiver.report(now, false);
+        let bytes = Header { kind, acknowledged, echo, room, delay }.encode();
+        self.transmission += 1;
+        let content = match kind {
+            Kind::Data(fragment) if fragment.packet_len != 0 => Content::Fragment(bytes, fragment.number),
+            _ => Content::Header(bytes),
+        };
+        Sending { transmission: self.transmission, content }
+    }
+
+    fn acknowledgement(&mut self, now: Nanos) -> Sending {
+        let (map, len) = self.receiver.map();
+        let (acknowledged, echo, room, delay) = self.receiver.report(now, true);
+        let kind = Kind::Acknowledgement((len / 8) as u8);
+        let bytes = Header { kind, acknowledged, echo, room, delay }.encode();
+        self.transmission += 1;
+        self.statistics.acknowledgements += 1;
+        Sending { transmission: self.transmission, content: Content::Map(bytes, map, len) }
+    }
+
+    /// When [`Self::transmit`] has something next, if nothing arrives before. A moment that has passed means: now.
+    pub fn due(&self, now: Nanos) -> Option<Nanos> {
+        let hello = (!self.confirmed && self.state != State::Closed).then_some(self.hello_at);
+        if self.state == State::Opening {
+            return hello;
+        }
+        let confirm = self.confirm_end.then_some(now);
+        let receive = self.receiver.due();
+        let up = self.state == State::Up;
+        let send = if up { self.sender.due(now) } else { None };
+        let close = (up && self.closing && !self.close_seen).then_some(self.close_at);
+        [hello, confirm, receive, send, close].into_iter().flatten().min()
+    }
+
+    /// Panics unless its parts agree and its memory is within bounds.
+    #[cfg(test)]
+    pub fn check(&self, parameters: &Parameters) {
+        self.sender.check();
+        let window = u64::from(parameters.window);
+        let waiting: u64 = self.arrived.iter().map(|packet| u64::from(packet.fragments)).sum();
+        assert!(self.receiver.kept() <= window && waiting <= window);
+        assert!(self.receiver.incomplete() as u64 <= window);
+    }
+}

@@ -1,0 +1,143 @@
+//! The sender alone: what its peer says, and what time does.
+
+use super::super::MILLISECOND;
+use super::*;
+
+const PARAMETERS: Parameters = Parameters {
+    unit: 100,
+    window: 32,
+    acknowledge_every: 5,
+    acknowledge_after: MILLISECOND,
+    longest_interval: 400 * MILLISECOND,
+};
+
+struct End {
+    sender: Sender,
+    buffers: Buffers,
+    statistics: Statistics,
+    transmission: u64,
+    now: Nanos,
+}
+
+impl End {
+    /// A sender with packets of one fragment each.
+    fn with(packets: usize) -> Self {
+        let mut buffers = Buffers::new(100, 1000);
+        let mut sender = Sender::new(&PARAMETERS);
+        for _ in 0..packets {
+            assert!(sender.has_room(100));
+            sender.push(1, buffers.take(100).expect("a buffer"), 8, 100);
+        }
+        Self { sender, buffers, statistics: Statistics::default(), transmission: 0, now: 1 }
+    }
+
+    /// The numbers of all fragments that may leave now.
+    fn send(&mut self) -> Vec<u64> {
+        let mut numbers = Vec::new();
+        while let Some(next) = self.sender.next(self.now, self.transmission + 1, &mut self.statistics) {
+            self.transmission += 1;
+            numbers.extend(match next {
+                Next::Fragment(fragment) => Some(fragment.number),
+                Next::Ping => None,
+            });
+            self.sender.check();
+        }
+        numbers
+    }
+
+    fn report(&mut self, acknowledged: u64, echo: u64, room: u16, map: &[u8]) -> bool {
+        let report = Report { acknowledged, echo, room, delay: 0, map };
+        let Self { sender, buffers, statistics, transmission, now } = self;
+        let new = sender.note(*now, &report, *transmission, buffers, statistics);
+        sender.check();
+        new
+    }
+}
+
+/// A peer that says what no correct one does changes nothing.
+#[test]
+fn reports_about_what_was_never_sent_have_no_effect() {
+    let mut end = End::with(20);
+    assert_eq!(end.send(), (0..10).collect::<Vec<u64>>(), "ten datagrams at first");
+    assert!(!end.report(11, 10, 32, &[]), "beyond what was sent");
+    assert!(!end.report(u64::MAX >> 1, 10, 32, &[]));
+    assert!(!end.report(1, 11, 32, &[]), "an echo of a datagram that was never sent");
+    assert_eq!(end.sender.unacknowledged(), 10);
+    // Of a map the bits beyond what was sent.
+    assert!(end.report(0, 10, 32, &[0, 0xff, 0xff, 0xff]));
+    assert_eq!((end.sender.unacknowledged(), end.sender.end()), (10, 20));
+    assert!(end.sender.payload(9).is_none() && end.sender.payload(10).is_some(), "9 has arrived");
+}
+
+#[test]
+fn three_later_datagrams_show_a_loss_and_one_does_after_some_time() {
+    let mut end = End::with(20);
+    end.send();
+    end.now += MILLISECOND;
+    // 3 has arrived, as the fourth datagram.
+    assert!(end.report(0, 4, 32, &[0b100]));
+    assert_eq!(end.statistics.found_lost, 1, "0 was sent three before");
+    assert_eq!(end.send(), [0; 0], "the window is smaller now than what is in flight");
+    let due = end.sender.due(end.now).expect("a moment");
+    end.now = due;
+    let again = end.send();
+    assert_eq!(end.statistics.found_lost, 3, "1 and 2 were sent before what has arrived, and too long ago");
+    assert_eq!(again.first(), Some(&0), "before anything new");
+}
+
+#[test]
+fn a_late_arrival_makes_the_sender_patient() {
+    let mut end = End::with(20);
+    end.send();
+    end.now += MILLISECOND;
+    end.report(0, 4, 32, &[0b100]);
+    assert!(end.report(1, 4, 32, &[0b10]), "0 was late only");
+    let before = end.statistics.found_lost;
+    end.report(1, 6, 32, &[0b1_1010]);
+    assert_eq!(end.statistics.found_lost, before, "1 may be late, too");
+}
+
+#[test]
+fn the_timer_sends_two_again_and_waits_longer_each_time() {
+    let mut end = End::with(5);
+    assert_eq!(end.send(), [0, 1, 2, 3, 4]);
+    let mut last = 0;
+    for round in 0..8 {
+        let due = end.sender.due(end.now).expect("the timer");
+        let interval = due - end.now;
+        assert!(interval > last || interval == PARAMETERS.longest_interval, "round {round}");
+        assert!(interval <= PARAMETERS.longest_interval);
+        (last, end.now) = (interval, due);
+        assert_eq!(end.send().len(), 2, "round {round}");
+    }
+    assert_eq!(last, PARAMETERS.longest_interval);
+    assert!(end.report(5, end.transmission, 32, &[]));
+    assert!(end.sender.is_empty() && end.sender.due(end.now).is_none());
+}
+
+#[test]
+fn a_sender_without_room_asks_for_it() {
+    let mut end = End::with(32);
+    end.sender.limit = 4;
+    assert_eq!(end.send(), [0, 1, 2, 3]);
+    end.report(4, 4, 0, &[]);
+    assert_eq!(end.send(), [0; 0]);
+    let before = end.transmission;
+    end.now = end.sender.due(end.now).expect("the timer");
+    assert_eq!(end.send(), [0; 0]);
+    assert_eq!(end.transmission, before + 1, "a ping");
+    assert!(end.report(4, end.transmission, 1, &[]));
+    assert_eq!(end.send(), [4]);
+}
+
+#[test]
+fn there_is_room_for_a_window_of_fragments() {
+    let mut end = End::with(32);
+    assert!(!end.sender.has_room(1));
+    end.send();
+    end.report(3, 3, 32, &[]);
+    assert!(end.sender.has_room(300) && !end.sender.has_room(301));
+    end.sender.abandon(&mut end.buffers);
+    assert!(end.sender.is_empty() && end.sender.due(2).is_none() && end.sender.payload(5).is_none());
+    end.sender.check();
+}

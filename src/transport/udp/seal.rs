@@ -1,0 +1,100 @@
+//! What makes a datagram the job's own: each carries an envelope with a tag that only tasks which know the job's secret can make, and no
+//! datagram is accepted twice.
+//!
+//! A sealed datagram is an *envelope* of [`ENVELOPE`] bytes, followed by the content:
+//!
+//! ```text
+//! 0..4    the task that sends                     u32, little-endian
+//! 4..8    the number of the connection            u32, little-endian: the low half of the sender's epoch
+//! 8..16   the number of the datagram              u64, little-endian: from 1, each once in a connection
+//! 16..32  the tag                                 of the envelope before it and of the content
+//! 32..    the content                             encrypted, except in the mode `none`
+//! ```
+//!
+//! The tag and the encryption are those of AES-256-GCM; the nonce is the number of the datagram. [`JobKey`] is what both tasks derive from the job's secret. Two tasks that connect exchange messages with [`JobKey::tag`], each
+//! of which carries an [`End`]: the random bytes in it make the keys of every connection new, also where two jobs have the same
+//! secret. From the two ends follow a [`Sealer`] and an [`Opener`] ([`JobKey::connect`]), with a key for each direction.
+//!
+//! docs/design/0018-network-security.md has the reasons and the measurements.
+
+mod key;
+mod replay;
+
+pub use key::{End, JobKey, Opener, Sealer};
+pub use replay::{Seen, Window};
+
+use crate::wire::frame::Task;
+
+/// How many bytes a seal adds to the content of a datagram.
+pub const ENVELOPE: usize = 32;
+
+/// How many bytes a tag has.
+pub const TAG: usize = 16;
+
+/// What protects datagrams (`LAPI_NET_SECURITY`). The tasks of a job have the same: those with different ones do not connect.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Security {
+    /// Nobody outside of the job can make a datagram, or change one. It is also encrypted today, because that costs less than a tag
+    /// alone (docs/design/0018-network-security.md); only [`Self::Encrypt`] promises it.
+    #[default]
+    Auth,
+    /// Nobody outside of the job can read the content, either.
+    Encrypt,
+    /// The tag is a constant of the connection and direction: datagrams of other jobs and of earlier connections are refused, and those that
+    /// are made by a host that cannot read the datagrams of this one. A host on the way can read and change everything.
+    None,
+}
+
+impl Security {
+    /// Whether sealing writes the content to other memory, and so does opening: without it the content stays in place.
+    pub fn copies(self) -> bool {
+        self != Self::None
+    }
+}
+
+/// Why a datagram was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// It is too short to be sealed, is of another task or connection, or its tag is wrong: a stranger's, or changed on the way.
+    Forged,
+    /// It was accepted before, or it is so old that this is not known any more.
+    Replayed,
+}
+
+/// What the envelope says, before it is known to be true: by this the receiver finds the [`Opener`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// The task that claims to have sent it.
+    pub from: Task,
+    /// The number of the connection: the low half of the sender's epoch.
+    pub connection: u32,
+    /// The number of the datagram.
+    pub number: u64,
+}
+
+impl Claim {
+    /// Reads it from a datagram; `None` when that is too short to be sealed.
+    pub fn of(datagram: &[u8]) -> Option<Self> {
+        let envelope: &[u8; ENVELOPE] = datagram.first_chunk()?;
+        let (from, rest) = envelope.split_first_chunk()?;
+        let (connection, rest) = rest.split_first_chunk()?;
+        let (number, _) = rest.split_first_chunk()?;
+        Some(Self {
+            from: u32::from_le_bytes(*from),
+            connection: u32::from_le_bytes(*connection),
+            number: u64::from_le_bytes(*number),
+        })
+    }
+
+    /// The bytes before the tag.
+    fn bytes(self) -> [u8; ENVELOPE - TAG] {
+        let mut bytes = [0; ENVELOPE - TAG];
+        bytes[..4].copy_from_slice(&self.from.to_le_bytes());
+        bytes[4..8].copy_from_slice(&self.connection.to_le_bytes());
+        bytes[8..].copy_from_slice(&self.number.to_le_bytes());
+        bytes
+    }
+}
+
+#[cfg(test)]
+mod tests;

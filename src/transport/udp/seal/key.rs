@@ -1,0 +1,263 @@
+//! Keys, and what is made with them.
+
+use super::{Claim, ENVELOPE, Refused, Security, Seen, TAG, Window};
+use crate::base::random::random;
+use crate::wire::frame::Task;
+use hmac::{Hmac, Mac};
+use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, Tag, UnboundKey};
+use sha2::Sha256;
+
+/// What is derived from the job's secret: makes and checks the messages by which two tasks connect, and the keys of their
+/// connection.
+#[derive(Clone)]
+pub struct JobKey {
+    security: Security,
+    tags: Hmac<Sha256>,
+    keys: Hmac<Sha256>,
+}
+
+/// One end of a connection, as both tasks know it. Whoever knows it learns nothing of the keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct End {
+    /// Which task.
+    pub task: Task,
+    /// Its incarnation.
+    pub epoch: u64,
+    /// Random bytes that this end has drawn for this connection.
+    pub nonce: [u8; 16],
+}
+
+impl End {
+    /// An end with new random bytes. An end is used for one connection.
+    pub fn new(task: Task, epoch: u64) -> Self {
+        Self { task, epoch, nonce: random() }
+    }
+
+    fn bytes(&self) -> [u8; 28] {
+        let mut bytes = [0; 28];
+        bytes[..4].copy_from_slice(&self.task.to_le_bytes());
+        bytes[4..12].copy_from_slice(&self.epoch.to_le_bytes());
+        bytes[12..].copy_from_slice(&self.nonce);
+        bytes
+    }
+
+    fn connection(&self) -> u32 {
+        self.epoch as u32
+    }
+}
+
+impl std::fmt::Debug for JobKey {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(to, "JobKey({:?})", self.security)
+    }
+}
+
+impl JobKey {
+    /// That of a job with this secret.
+    pub fn new(secret: &[u8; 16], security: Security) -> Self {
+        let derive = |purpose: &[u8]| {
+            // Tasks with different modes have different keys: they do not connect.
+            let mode = [security as u8];
+            let key = mac(&keyed(secret), &[b"OpenLAPI udp\0", purpose, &mode]);
+            keyed(&key)
+        };
+        Self { security, tags: derive(b"connect\0"), keys: derive(b"data\0") }
+    }
+
+    /// The mode.
+    pub fn security(&self) -> Security {
+        self.security
+    }
+
+    /// The tag of a message by which tasks connect: that of its parts, one after another. Equal messages have equal tags: the message must carry what makes a recorded
+    /// one useless, such as the random bytes of the other end. In every mode.
+    pub fn tag(&self, parts: &[&[u8]]) -> [u8; TAG] {
+        let whole = mac(&self.tags, parts);
+        *whole.first_chunk().expect("32 bytes")
+    }
+
+    /// Whether `tag` is that of the message, in a time that does not depend on where it differs.
+    pub fn is_tag(&self, parts: &[&[u8]], tag: &[u8; TAG]) -> bool {
+        updated(&self.tags, parts).verify_truncated_left(tag).is_ok()
+    }
+
+    /// Both directions of the connection between the end of this task and that of its peer, which the tasks have told each other in messages
+    /// with tags. The two tasks get what belongs together; two connections have no key in common, because each end has new
+    /// random bytes.
+    pub fn connect(&self, own: &End, peer: &End) -> (Sealer, Opener) {
+        let direction = |from: &End, to: &End| mac(&self.keys, &[&from.bytes(), &to.bytes()]);
+        let sealer = Sealer {
+            cipher: Cipher::new(self.security, &direction(own, peer)),
+            from: own.task,
+            connection: own.connection(),
+            last: 0,
+        };
+        let opener = Opener {
+            cipher: Cipher::new(self.security, &direction(peer, own)),
+            from: peer.task,
+            connection: peer.connection(),
+            window: Window::new(),
+        };
+        (sealer, opener)
+    }
+}
+
+fn keyed(key: &[u8]) -> Hmac<Sha256> {
+    Hmac::new_from_slice(key).expect("a key of any length is one")
+}
+
+fn updated(keyed: &Hmac<Sha256>, parts: &[&[u8]]) -> Hmac<Sha256> {
+    let mut mac = keyed.clone();
+    parts.iter().for_each(|part| mac.update(part));
+    mac
+}
+
+fn mac(keyed: &Hmac<Sha256>, parts: &[&[u8]]) -> [u8; 32] {
+    updated(keyed, parts).finalize().into_bytes().into()
+}
+
+/// What protects one direction of a connection.
+enum Cipher {
+    /// A constant tag.
+    Constant([u8; TAG]),
+    Keyed(Box<LessSafeKey>),
+}
+
+impl Cipher {
+    fn new(security: Security, key: &[u8; 32]) -> Self {
+        match security {
+            Security::None => Self::Constant(*key.first_chunk().expect("32 bytes")),
+            Security::Auth | Security::Encrypt => {
+                let key = UnboundKey::new(&AES_256_GCM, key).expect("32 bytes");
+                Self::Keyed(Box::new(LessSafeKey::new(key)))
+            }
+        }
+    }
+}
+
+/// The nonce of a datagram: its number, which a key is used for once.
+fn nonce(number: u64) -> Nonce {
+    let mut nonce = [0; NONCE_LEN];
+    nonce[NONCE_LEN - 8..].copy_from_slice(&number.to_be_bytes());
+    Nonce::assume_unique_for_key(nonce)
+}
+
+/// Seals what this task sends in one connection.
+pub struct Sealer {
+    cipher: Cipher,
+    from: Task,
+    connection: u32,
+    /// The number of the last datagram.
+    last: u64,
+}
+
+impl std::fmt::Debug for Sealer {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(to, "Sealer({}:{}, {})", self.from, self.connection, self.last)
+    }
+}
+
+impl Sealer {
+    /// The number that the next datagram gets. Every call of [`Self::seal`] uses one, also for content that is sent again.
+    pub fn next_number(&self) -> u64 {
+        self.last.wrapping_add(1)
+    }
+
+    /// Lets the next datagram have this number, which is not below [`Self::next_number`].
+    #[cfg(test)]
+    pub(super) fn skip_to(&mut self, number: u64) {
+        assert!(number > self.last);
+        self.last = number - 1;
+    }
+
+    /// Seals one datagram, whose content is that of both pieces, and returns its parts in the order in which they are sent. `envelope`
+    /// takes what is written before the content. Where the mode copies ([`Security::copies`]), the content is written to the start
+    /// of `scratch`, which is at least as long; otherwise `scratch` is not used, and may be empty.
+    ///
+    /// # Panics
+    /// `scratch` is too short; or 2^64 - 1 datagrams were sealed, after which no number is new.
+    pub fn seal<'a>(
+        &mut self,
+        envelope: &'a mut [u8; ENVELOPE],
+        content: [&'a [u8]; 2],
+        scratch: &'a mut [u8],
+    ) -> [&'a [u8]; 3] {
+        self.last = self.last.checked_add(1).expect("no number is used twice");
+        let claim = Claim { from: self.from, connection: self.connection, number: self.last }.bytes();
+        let (before, tag) = envelope.split_at_mut(claim.len());
+        before.copy_from_slice(&claim);
+        match &self.cipher {
+            Cipher::Constant(constant) => {
+                tag.copy_from_slice(constant);
+                [envelope, content[0], content[1]]
+            }
+            Cipher::Keyed(key) => {
+                let [first, second] = content;
+                let scratch = &mut scratch[..first.len() + second.len()];
+                let (start, end) = scratch.split_at_mut(first.len());
+                start.copy_from_slice(first);
+                end.copy_from_slice(second);
+                let made = key.seal_in_place_separate_tag(nonce(self.last), Aad::from(claim), scratch);
+                tag.copy_from_slice(made.expect("a datagram is not too long to encrypt").as_ref());
+                [envelope, scratch, &[]]
+            }
+        }
+    }
+}
+
+/// Opens what a peer has sealed in one connection.
+pub struct Opener {
+    cipher: Cipher,
+    from: Task,
+    connection: u32,
+    window: Window,
+}
+
+impl std::fmt::Debug for Opener {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(to, "Opener({}:{}, {})", self.from, self.connection, self.window.highest())
+    }
+}
+
+impl Opener {
+    /// The number of the connection in the envelopes of the peer.
+    pub fn connection(&self) -> u32 {
+        self.connection
+    }
+
+    /// The content of a datagram. Where the mode copies ([`Security::copies`]) it is at the start of `scratch`, which is at least as
+    /// long as the content ([`ENVELOPE`] less than the datagram); otherwise it is where it stands in the datagram, `scratch` is not
+    /// used, and may be empty.
+    ///
+    /// # Errors
+    /// The datagram is not the peer's, or was opened before: nothing has changed, except what is in `scratch`.
+    ///
+    /// # Panics
+    /// `scratch` is too short.
+    pub fn open<'a>(&mut self, datagram: &'a [u8], scratch: &'a mut [u8]) -> Result<&'a [u8], Refused> {
+        let claim = Claim::of(datagram).ok_or(Refused::Forged)?;
+        if claim.from != self.from || claim.connection != self.connection {
+            return Err(Refused::Forged);
+        }
+        if self.window.look(claim.number) != Seen::New {
+            return Err(Refused::Replayed);
+        }
+        let (envelope, content) = datagram.split_at(ENVELOPE);
+        let (before, tag) = envelope.split_at(ENVELOPE - TAG);
+        let tag: [u8; TAG] = tag.try_into().expect("the rest of the envelope");
+        let content = match &self.cipher {
+            // One comparison of all bytes: its time does not depend on where they differ.
+            Cipher::Constant(own) if u128::from_ne_bytes(*own) == u128::from_ne_bytes(tag) => content,
+            Cipher::Constant(_) => return Err(Refused::Forged),
+            Cipher::Keyed(key) => {
+                let scratch = &mut scratch[..content.len()];
+                scratch.copy_from_slice(content);
+                let (nonce, before) = (nonce(claim.number), Aad::from(before));
+                let opened = key.open_in_place_separate_tag(nonce, before, Tag::from(tag), scratch, 0..);
+                opened.map_err(|_| Refused::Forged)?
+            }
+        };
+        self.window.accept(claim.number);
+        Ok(content)
+    }
+}

@@ -1,0 +1,316 @@
+//! The device on a socket of UDP.
+//!
+//! * One call of the kernel sends or receives many datagrams (sendmmsg, recvmmsg), and where the kernel cuts and joins trains of
+//!   datagrams of one length (UDP_SEGMENT, UDP_GRO), one message of such a call is a train. Whether it does is found by trying.
+//! * Datagrams are not fragmented on the way (IP_PMTUDISC_PROBE): one that is too long for an interface is lost here and counted, one
+//!   that is too long for a link further away is lost there. Messages of routers change nothing, because anybody can make them.
+//! * The socket is not connected: it receives from every address, and no error of one destination ends it.
+
+mod messages;
+
+use super::device::{Datagram, Device};
+use messages::{Incoming, OUTGOING, Outgoing, Train, cuts_trains, join_trains};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, sockopt};
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// The longest datagram over IPv4, in bytes: what its headers leave of 65,535.
+pub const LONGEST: usize = 65_535 - HEADERS_V4;
+
+/// The bytes of the headers of IPv4 without options, and UDP.
+const HEADERS_V4: usize = 20 + 8;
+/// The same for IPv6.
+const HEADERS_V6: usize = 40 + 8;
+
+/// The most datagrams of a train: what the first kernels with UDP_SEGMENT take.
+const TRAIN: usize = 64;
+
+/// Errors in a row that have waited in the socket, after which a call gives up until the next one.
+const PATIENCE: usize = 16;
+
+/// How a socket is opened.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Bytes of received datagrams that the kernel should keep. Less is granted where the system allows less.
+    pub receive_buffer: usize,
+    /// The same for datagrams that were sent and have not left the host.
+    pub send_buffer: usize,
+    /// Use trains where the kernel has them.
+    pub trains: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { receive_buffer: 8 << 20, send_buffer: 2 << 20, trains: true }
+    }
+}
+
+/// What the system has granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Granted {
+    /// Bytes that the kernel keeps of received datagrams. It counts its own records, too: of short datagrams it keeps less.
+    pub receive_buffer: usize,
+    /// The same for datagrams that were sent and have not left the host.
+    pub send_buffer: usize,
+    /// The kernel cuts trains (UDP_SEGMENT).
+    pub cuts: bool,
+    /// The kernel joins trains (UDP_GRO).
+    pub joins: bool,
+}
+
+/// What has happened to a socket, beside datagrams that came and went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Datagrams that were longer than the interface takes: lost.
+    pub too_long: u64,
+    /// Datagrams that the system has refused for another reason, such as a missing route: lost.
+    pub refused: u64,
+    /// Errors that had waited in the socket, such as the report of an unreachable port.
+    pub errors: u64,
+    /// Messages that have arrived and could not be used: lost.
+    pub unusable: u64,
+}
+
+/// A socket of UDP.
+pub struct Socket {
+    fd: OwnedFd,
+    local: SocketAddr,
+    granted: Granted,
+    counts: Counts,
+    outgoing: Outgoing,
+    incoming: Incoming,
+}
+
+/// What to do after a message was not taken.
+enum Refusal {
+    /// Offer it again later.
+    NoRoom,
+    /// Offer it again at once.
+    Again,
+    /// Offer its datagrams one by one.
+    Singly,
+    /// Its datagrams are lost.
+    Lost,
+}
+
+impl Socket {
+    /// Opens a socket that is bound to `local`; its port may be 0, for any that is free. One of IPv6 does not carry IPv4. Nobody else
+    /// can bind to the port while it is open.
+    ///
+    /// # Errors
+    /// The system's: there is no such address on this host, the port is in use, or no descriptor is left.
+    pub fn open(local: SocketAddr, options: Options) -> io::Result<Self> {
+        let fd = unbound(local)?;
+        if local.is_ipv6() {
+            sockopt::set_ipv6_v6only(&fd, true)?;
+            sockopt::set_ipv6_mtu_discover(&fd, sockopt::Ipv6PathMtuDiscovery::PROBE)?;
+        } else {
+            sockopt::set_ip_mtu_discover(&fd, sockopt::Ipv4PathMtuDiscovery::PROBE)?;
+        }
+        let granted = Granted {
+            receive_buffer: receive_buffer(&fd, options.receive_buffer)?,
+            send_buffer: send_buffer(&fd, options.send_buffer)?,
+            cuts: options.trains && cuts_trains(fd.as_fd()),
+            joins: options.trains && join_trains(fd.as_fd()),
+        };
+        rustix::net::bind(&fd, &local)?;
+        let local = rustix::net::getsockname(&fd)?.try_into()?;
+        let (outgoing, incoming) = (Outgoing::new(), Incoming::new());
+        Ok(Self { fd, local, granted, counts: Counts::default(), outgoing, incoming })
+    }
+
+    /// The address that it is bound to.
+    pub fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// What the system has granted, as far as is known: `cuts` becomes false when an interface turns out to refuse trains.
+    pub fn granted(&self) -> Granted {
+        self.granted
+    }
+
+    /// What has been lost here.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// The longest datagram that the interface towards `to` takes, in bytes. Links further away may take less. Makes system calls.
+    ///
+    /// # Errors
+    /// The system's: there is no route, or `to` is not of the same family.
+    pub fn longest_to(&self, to: SocketAddr) -> io::Result<usize> {
+        let probe = unbound(self.local)?;
+        let own = SocketAddr::new(self.local.ip(), 0);
+        rustix::net::bind(&probe, &own)?;
+        rustix::net::connect(&probe, &to)?;
+        let (mtu, headers) = match to {
+            SocketAddr::V4(_) => (sockopt::ip_mtu(&probe)?, HEADERS_V4),
+            SocketAddr::V6(_) => (sockopt::ipv6_mtu(&probe)?, HEADERS_V6),
+        };
+        Ok((mtu as usize).saturating_sub(headers).min(LONGEST))
+    }
+
+    /// The first datagrams as trains; returns how many trains these are. The first `singly` datagrams are trains of one.
+    fn trains(&self, datagrams: &[Datagram<'_>], singly: usize) -> ([Train; OUTGOING], usize) {
+        let (mut trains, mut count) = ([Train::default(); OUTGOING], 0);
+        let mut at = 0;
+        while at < datagrams.len().min(OUTGOING) {
+            let left = &datagrams[at..datagrams.len().min(OUTGOING)];
+            let most = if self.granted.cuts && at >= singly { TRAIN } else { 1 };
+            trains[count] = train(left, most);
+            at += trains[count].datagrams;
+            count += 1;
+        }
+        (trains, count)
+    }
+
+    /// What an error means for a message of `datagrams`, which was offered `tries` times before.
+    #[cold]
+    fn judge(&mut self, error: Errno, datagrams: usize, tries: usize) -> Refusal {
+        match error {
+            Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM => return Refusal::NoRoom,
+            Errno::INTR => return Refusal::Again,
+            // An interface that cannot cut trains.
+            Errno::IO | Errno::INVAL | Errno::OPNOTSUPP if datagrams > 1 => {
+                self.granted.cuts = false;
+                return Refusal::Singly;
+            }
+            // A train must fit an interface uncut on some kernels, and its datagrams always.
+            Errno::MSGSIZE if datagrams > 1 => return Refusal::Singly,
+            Errno::MSGSIZE => self.counts.too_long += datagrams as u64,
+            // An error of a datagram that was sent before may have waited in the socket, and is gone now.
+            _ if is_delayed(error) && tries == 0 => {
+                self.counts.errors += 1;
+                return Refusal::Again;
+            }
+            _ => self.counts.refused += datagrams as u64,
+        }
+        Refusal::Lost
+    }
+}
+
+impl Device for Socket {
+    fn send(&mut self, datagrams: &[Datagram<'_>]) -> usize {
+        let (mut taken, mut singly, mut tries) = (0, 0, 0);
+        while taken < datagrams.len() {
+            let left = &datagrams[taken..];
+            let (trains, count) = self.trains(left, singly);
+            let gone = match self.outgoing.send(self.fd.as_fd(), &trains[..count], left) {
+                Ok(sent) => trains[..sent].iter().map(|train| train.datagrams).sum(),
+                Err(error) => match self.judge(error, trains[0].datagrams, tries) {
+                    Refusal::NoRoom => break,
+                    Refusal::Again => {
+                        // A signal that comes again and again is no error of the datagram.
+                        tries += usize::from(error != Errno::INTR);
+                        continue;
+                    }
+                    Refusal::Singly => {
+                        singly = trains[0].datagrams;
+                        continue;
+                    }
+                    Refusal::Lost => trains[0].datagrams,
+                },
+            };
+            taken += gone;
+            singly = singly.saturating_sub(gone);
+            tries = 0;
+        }
+        taken
+    }
+
+    fn receive(&mut self, take: &mut dyn FnMut(SocketAddr, &[u8])) -> usize {
+        let messages = 'received: {
+            for _ in 0..PATIENCE {
+                match self.incoming.receive(self.fd.as_fd()) {
+                    Ok(messages) => break 'received messages,
+                    Err(Errno::AGAIN) => break,
+                    Err(Errno::INTR) => {}
+                    Err(_) => self.counts.errors += 1,
+                }
+            }
+            return 0;
+        };
+        let mut taken = 0;
+        for at in 0..messages {
+            let Some(message) = self.incoming.message(at) else {
+                self.counts.unusable += 1;
+                continue;
+            };
+            if message.segment == 0 || message.segment >= message.bytes.len() {
+                take(message.from, message.bytes);
+                taken += 1;
+                continue;
+            }
+            for datagram in message.bytes.chunks(message.segment) {
+                take(message.from, datagram);
+                taken += 1;
+            }
+        }
+        taken
+    }
+
+    fn event_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// The longest train that the datagrams begin with, of at most `most`.
+fn train(datagrams: &[Datagram<'_>], most: usize) -> Train {
+    let (to, segment) = (datagrams[0].to, datagrams[0].len());
+    let single = Train { datagrams: 1, segment: 0 };
+    if most == 1 || segment == 0 || segment * 2 > LONGEST {
+        return single;
+    }
+    let mut count = 1;
+    while count < datagrams.len().min(most).min(LONGEST / segment) && datagrams[count].to == to {
+        let len = datagrams[count].len();
+        if len == 0 || len > segment {
+            break;
+        }
+        count += 1;
+        if len < segment {
+            break;
+        }
+    }
+    if count == 1 { single } else { Train { datagrams: count, segment: segment as u16 } }
+}
+
+/// Whether the kernel reports this error of a datagram after it was sent.
+fn is_delayed(error: Errno) -> bool {
+    let delayed = [
+        Errno::CONNREFUSED,
+        Errno::HOSTUNREACH,
+        Errno::NETUNREACH,
+        Errno::HOSTDOWN,
+        Errno::NOPROTOOPT,
+        Errno::PROTO,
+    ];
+    delayed.contains(&error)
+}
+
+fn unbound(family: SocketAddr) -> rustix::io::Result<OwnedFd> {
+    let family = if family.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    rustix::net::socket_with(family, SocketType::DGRAM, flags, Some(ipproto::UDP))
+}
+
+/// Asks for a buffer; the limit of the system holds for those who may not exceed it.
+fn receive_buffer(fd: &OwnedFd, wanted: usize) -> rustix::io::Result<usize> {
+    if sockopt::set_socket_recv_buffer_size_force(fd, wanted).is_err() {
+        sockopt::set_socket_recv_buffer_size(fd, wanted)?;
+    }
+    // The kernel has doubled it, for its records.
+    Ok(sockopt::socket_recv_buffer_size(fd)? / 2)
+}
+
+fn send_buffer(fd: &OwnedFd, wanted: usize) -> rustix::io::Result<usize> {
+    if sockopt::set_socket_send_buffer_size_force(fd, wanted).is_err() {
+        sockopt::set_socket_send_buffer_size(fd, wanted)?;
+    }
+    Ok(sockopt::socket_send_buffer_size(fd)? / 2)
+}
+
+#[cfg(test)]
+mod tests;

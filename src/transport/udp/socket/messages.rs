@@ -1,0 +1,277 @@
+//! sendmmsg and recvmmsg behind safe functions. Nothing outside of this file sends or receives on a socket of UDP.
+//!
+//! A message is one datagram, or a *train*: datagrams of one length to one address, of which the last one may be shorter. The
+//! kernel takes a train as one message with UDP_SEGMENT, and hands one over with UDP_GRO.
+
+use super::super::device::Datagram;
+use rustix::io::Errno;
+use std::mem::{size_of, zeroed};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr;
+
+/// Datagrams that one call sends at most, and so messages, too.
+pub(super) const OUTGOING: usize = 128;
+
+/// Messages that one call receives at most.
+const INCOMING: usize = 16;
+
+/// No message is longer: the lengths in the headers of UDP and IP have 16 bits.
+const LONGEST: usize = 1 << 16;
+
+/// The bytes of a message beside its data: a head and a number.
+#[derive(Clone, Copy)]
+#[repr(C, align(8))]
+struct Control([u8; 64]);
+
+/// Consecutive datagrams that are sent as one message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Train {
+    /// How many: at least one.
+    pub(super) datagrams: usize,
+    /// The length of all but the last one.
+    pub(super) segment: u16,
+}
+
+/// What sendmmsg needs of memory.
+pub(super) struct Outgoing {
+    headers: Box<[libc::mmsghdr; OUTGOING]>,
+    names: Box<[libc::sockaddr_storage; OUTGOING]>,
+    controls: Box<[Control; OUTGOING]>,
+    pieces: Box<[libc::iovec; OUTGOING * 3]>,
+}
+
+// SAFETY: the pointers in it are made and used during one call of `send`.
+unsafe impl Send for Outgoing {}
+
+impl Outgoing {
+    pub(super) fn new() -> Self {
+        // SAFETY: numbers and pointers, for which zeros are a value.
+        let (headers, names, pieces) =
+            unsafe { (Box::new(zeroed()), Box::new(zeroed()), Box::new(zeroed())) };
+        Self { headers, names, controls: Box::new([Control([0; 64]); OUTGOING]), pieces }
+    }
+
+    /// Sends the trains, which consist of the first of these datagrams; returns how many trains the kernel has taken, at least one. Does
+    /// not block.
+    ///
+    /// # Errors
+    /// That of the first train, or one that has waited in the socket: none was taken.
+    ///
+    /// # Panics
+    /// The trains have more datagrams than `datagrams`, or than [`OUTGOING`].
+    pub(super) fn send(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        trains: &[Train],
+        datagrams: &[Datagram<'_>],
+    ) -> Result<usize, Errno> {
+        let (mut rest, mut piece) = (datagrams, 0);
+        for (at, train) in trains.iter().enumerate() {
+            let (own, others) = rest.split_at(train.datagrams);
+            rest = others;
+            let first = piece;
+            for part in own.iter().flat_map(|datagram| datagram.parts).filter(|part| !part.is_empty()) {
+                self.pieces[piece] =
+                    libc::iovec { iov_base: part.as_ptr().cast_mut().cast(), iov_len: part.len() };
+                piece += 1;
+            }
+            let header = &mut self.headers[at].msg_hdr;
+            header.msg_namelen = set_name(&mut self.names[at], own[0].to);
+            header.msg_name = (&raw mut self.names[at]).cast();
+            header.msg_iov = self.pieces[first..].as_mut_ptr();
+            header.msg_iovlen = (piece - first) as _;
+            (header.msg_control, header.msg_controllen) = (ptr::null_mut(), 0);
+            if own.len() > 1 {
+                header.msg_controllen = set_segment(&mut self.controls[at], train.segment) as _;
+                header.msg_control = (&raw mut self.controls[at]).cast();
+            }
+        }
+        let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+        // SAFETY: the headers point to names, pieces and controls of this object, and the pieces to parts of datagrams, which are
+        // borrowed; sendmmsg only reads what they point to. There are as many headers as trains: more would have panicked.
+        let sent = unsafe {
+            libc::sendmmsg(socket.as_raw_fd(), self.headers.as_mut_ptr(), trains.len() as u32, flags as _)
+        };
+        usize::try_from(sent).map_err(|_| last_error())
+    }
+}
+
+/// A message that has arrived.
+#[derive(Debug)]
+pub(super) struct Message<'a> {
+    /// The address that it names as its origin.
+    pub(super) from: SocketAddr,
+    /// Its bytes.
+    pub(super) bytes: &'a [u8],
+    /// The length of its datagrams, except the last one: 0 for a single datagram.
+    pub(super) segment: usize,
+}
+
+/// What recvmmsg needs of memory: about a megabyte, which takes pages only as far as messages fill it.
+pub(super) struct Incoming {
+    headers: Box<[libc::mmsghdr; INCOMING]>,
+    names: Box<[libc::sockaddr_storage; INCOMING]>,
+    controls: Box<[Control; INCOMING]>,
+    pieces: Box<[libc::iovec; INCOMING]>,
+    /// [`LONGEST`] bytes for each message.
+    bytes: Vec<u8>,
+}
+
+// SAFETY: the pointers in it are made and used during one call of `receive`.
+unsafe impl Send for Incoming {}
+
+impl Incoming {
+    pub(super) fn new() -> Self {
+        // SAFETY: numbers and pointers, for which zeros are a value.
+        let (headers, names, pieces) =
+            unsafe { (Box::new(zeroed()), Box::new(zeroed()), Box::new(zeroed())) };
+        let controls = Box::new([Control([0; 64]); INCOMING]);
+        Self { headers, names, controls, pieces, bytes: vec![0; INCOMING * LONGEST] }
+    }
+
+    /// Receives as many messages as are there and have room; returns how many, at least one. Does not block. [`Self::message`] has
+    /// them until the next call.
+    ///
+    /// # Errors
+    /// EAGAIN: none is there. Others have waited in the socket: the next call goes on.
+    pub(super) fn receive(&mut self, socket: BorrowedFd<'_>) -> Result<usize, Errno> {
+        for (at, buffer) in self.bytes.chunks_exact_mut(LONGEST).enumerate() {
+            self.pieces[at] = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: LONGEST };
+            let header = &mut self.headers[at].msg_hdr;
+            header.msg_name = (&raw mut self.names[at]).cast();
+            header.msg_namelen = size_of::<libc::sockaddr_storage>() as _;
+            header.msg_iov = &raw mut self.pieces[at];
+            header.msg_iovlen = 1;
+            header.msg_control = (&raw mut self.controls[at]).cast();
+            header.msg_controllen = size_of::<Control>() as _;
+            header.msg_flags = 0;
+        }
+        let flags = libc::MSG_DONTWAIT;
+        // SAFETY: each header points to a name, a piece, and a control of this object, and each piece to its own part of `bytes`.
+        let received = unsafe {
+            let headers = self.headers.as_mut_ptr();
+            libc::recvmmsg(socket.as_raw_fd(), headers, INCOMING as u32, flags as _, ptr::null_mut())
+        };
+        usize::try_from(received).map_err(|_| last_error())
+    }
+
+    /// One of the messages of the last call; `None` when it was cut, or names no address.
+    ///
+    /// # Panics
+    /// There is no such message.
+    pub(super) fn message(&self, at: usize) -> Option<Message<'_>> {
+        let message = &self.headers[at];
+        if message.msg_hdr.msg_flags & (libc::MSG_TRUNC | libc::MSG_CTRUNC) != 0 {
+            return None;
+        }
+        let from = name(&self.names[at], message.msg_hdr.msg_namelen)?;
+        let bytes = &self.bytes[at * LONGEST..][..message.msg_len as usize];
+        let control = &self.controls[at].0[..message.msg_hdr.msg_controllen];
+        Some(Message { from, bytes, segment: segment(control) })
+    }
+}
+
+fn last_error() -> Errno {
+    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
+}
+
+/// Where the number of a control message starts.
+// SAFETY: computes a number.
+const DATA: usize = unsafe { libc::CMSG_LEN(0) } as usize;
+
+/// Writes how the kernel cuts a train; returns the length of the control message.
+fn set_segment(control: &mut Control, segment: u16) -> usize {
+    let head = libc::cmsghdr {
+        cmsg_len: (DATA + size_of::<u16>()) as _,
+        cmsg_level: libc::SOL_UDP,
+        cmsg_type: libc::UDP_SEGMENT,
+    };
+    // SAFETY: a control has room for a head, and is aligned for it.
+    unsafe { (&raw mut control.0).cast::<libc::cmsghdr>().write(head) };
+    control.0[DATA..DATA + 2].copy_from_slice(&segment.to_ne_bytes());
+    // SAFETY: computes a number.
+    unsafe { libc::CMSG_SPACE(size_of::<u16>() as u32) as usize }
+}
+
+/// How the kernel has joined a train; 0 when it says nothing of it. The socket asks for no other control messages.
+fn segment(control: &[u8]) -> usize {
+    if control.len() < DATA + size_of::<i32>() {
+        return 0;
+    }
+    // SAFETY: there are as many bytes, and the kernel has written a head.
+    let head = unsafe { control.as_ptr().cast::<libc::cmsghdr>().read_unaligned() };
+    if (head.cmsg_level, head.cmsg_type) != (libc::SOL_UDP, libc::UDP_GRO) {
+        return 0;
+    }
+    let length = control[DATA..].first_chunk().map_or(0, |bytes| i32::from_ne_bytes(*bytes));
+    usize::try_from(length).unwrap_or(0)
+}
+
+/// Writes an address; returns its length.
+fn set_name(name: &mut libc::sockaddr_storage, address: SocketAddr) -> libc::socklen_t {
+    match address {
+        SocketAddr::V4(address) => {
+            let name = ptr::from_mut(name).cast::<libc::sockaddr_in>();
+            // SAFETY: the storage is large enough and aligned for every kind of address.
+            unsafe {
+                (*name).sin_family = libc::AF_INET as libc::sa_family_t;
+                (*name).sin_port = address.port().to_be();
+                (*name).sin_addr.s_addr = u32::from(*address.ip()).to_be();
+            }
+            size_of::<libc::sockaddr_in>() as _
+        }
+        SocketAddr::V6(address) => {
+            let name = ptr::from_mut(name).cast::<libc::sockaddr_in6>();
+            // SAFETY: the same.
+            unsafe {
+                (*name).sin6_family = libc::AF_INET6 as libc::sa_family_t;
+                (*name).sin6_port = address.port().to_be();
+                (*name).sin6_flowinfo = address.flowinfo();
+                (*name).sin6_addr.s6_addr = address.ip().octets();
+                (*name).sin6_scope_id = address.scope_id();
+            }
+            size_of::<libc::sockaddr_in6>() as _
+        }
+    }
+}
+
+/// The address that the kernel has written.
+fn name(name: &libc::sockaddr_storage, len: libc::socklen_t) -> Option<SocketAddr> {
+    let len = len as usize;
+    match i32::from(name.ss_family) {
+        libc::AF_INET if len >= size_of::<libc::sockaddr_in>() => {
+            // SAFETY: the storage is large enough and aligned for every kind of address, and this one is of this kind.
+            let name = unsafe { &*ptr::from_ref(name).cast::<libc::sockaddr_in>() };
+            let ip = Ipv4Addr::from(u32::from_be(name.sin_addr.s_addr));
+            Some(SocketAddrV4::new(ip, u16::from_be(name.sin_port)).into())
+        }
+        libc::AF_INET6 if len >= size_of::<libc::sockaddr_in6>() => {
+            // SAFETY: the same.
+            let name = unsafe { &*ptr::from_ref(name).cast::<libc::sockaddr_in6>() };
+            let ip = Ipv6Addr::from(name.sin6_addr.s6_addr);
+            // The flow is not part of a peer's address.
+            Some(SocketAddrV6::new(ip, u16::from_be(name.sin6_port), 0, name.sin6_scope_id).into())
+        }
+        _ => None,
+    }
+}
+
+/// Makes the kernel join the datagrams of a train that arrive (UDP_GRO). Returns whether it can.
+pub(super) fn join_trains(socket: BorrowedFd<'_>) -> bool {
+    set(socket, libc::UDP_GRO, 1)
+}
+
+/// Whether the kernel cuts trains (UDP_SEGMENT): one that does not know the option would send a train as one long datagram.
+pub(super) fn cuts_trains(socket: BorrowedFd<'_>) -> bool {
+    set(socket, libc::UDP_SEGMENT, 0)
+}
+
+fn set(socket: BorrowedFd<'_>, option: i32, value: i32) -> bool {
+    // SAFETY: the value is read during the call, and has the length given.
+    let code = unsafe {
+        let len = size_of::<i32>() as libc::socklen_t;
+        libc::setsockopt(socket.as_raw_fd(), libc::SOL_UDP, option, (&raw const value).cast(), len)
+    };
+    code == 0
+}

@@ -1,0 +1,325 @@
+//! Sockets on the loopback interface, which loses what a full buffer has no room for. No order is assumed.
+
+use super::*;
+use crate::base::clock::test_deadline;
+use crate::base::poll::await_readable;
+use crate::base::rng::Rng;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+const V4: &str = "127.0.0.1:0";
+const V6: &str = "[::1]:0";
+
+fn open(at: &str) -> Socket {
+    open_with(at, Options::default())
+}
+
+fn open_with(at: &str, options: Options) -> Socket {
+    Socket::open(at.parse().expect("an address"), options).expect("a socket")
+}
+
+/// The families that this host has, each with trains and without.
+fn kinds() -> Vec<(&'static str, Options)> {
+    let has_v6 = Socket::open(V6.parse().expect("an address"), Options::default()).is_ok();
+    if !has_v6 {
+        eprintln!("this host has no ::1: IPv6 is not tested");
+    }
+    let families = [V4, V6].into_iter().filter(|at| has_v6 || *at == V4);
+    let trains = [true, false].map(|trains| Options { trains, ..Options::default() });
+    families.flat_map(|at| trains.map(|options| (at, options))).collect()
+}
+
+/// A datagram of this length that names itself: its number in up to eight bytes, then bytes that follow from it.
+fn filled(number: u64, len: usize) -> Vec<u8> {
+    let mut rng = Rng::new(number);
+    let mut bytes: Vec<u8> = number.to_le_bytes().to_vec();
+    while bytes.len() < len {
+        bytes.extend(rng.next_u64().to_le_bytes());
+    }
+    bytes.truncate(len);
+    bytes
+}
+
+/// Everything that arrives until `enough` have, or nothing more comes.
+fn received(socket: &mut Socket, enough: usize) -> Vec<(SocketAddr, Vec<u8>)> {
+    let (mut got, end) = (Vec::new(), Instant::now() + test_deadline());
+    while got.len() < enough && Instant::now() < end {
+        let count = socket.receive(&mut |from, bytes| got.push((from, bytes.to_vec())));
+        if count == 0 {
+            await_readable(&[socket.event_fd()], Some(Duration::from_millis(10)));
+        }
+    }
+    got
+}
+
+fn send_all(socket: &mut Socket, datagrams: &[Datagram<'_>]) {
+    let (mut sent, end) = (0, Instant::now() + test_deadline());
+    while sent < datagrams.len() {
+        assert!(Instant::now() < end, "{sent} of {} were taken", datagrams.len());
+        sent += socket.send(&datagrams[sent..]);
+    }
+}
+
+#[test]
+fn every_length_arrives_whole() {
+    for (at, options) in kinds() {
+        let (mut from, mut to) = (open_with(at, options), open_with(at, options));
+        let longest = from.longest_to(to.local()).expect("a route");
+        let lengths = (0..80).chain([1023, 1024, 1472, 1473, 8192, 9000, 32_768, 65_000]);
+        for len in lengths.filter(|len| *len < longest).chain([longest - 1, longest]) {
+            let bytes = filled(len as u64, len);
+            let (first, rest) = bytes.split_at(len / 3);
+            let (second, third) = rest.split_at(len / 7);
+            let parts = [first, second, third];
+            send_all(&mut from, &[Datagram { to: to.local(), parts }]);
+            let got = received(&mut to, 1);
+            assert_eq!(got.len(), 1, "{at} {options:?} {len}");
+            assert!(got[0] == (from.local(), bytes), "{at} {options:?} {len}: changed on the way");
+        }
+        assert_eq!(from.counts(), Counts::default());
+        assert_eq!(to.counts(), Counts::default());
+    }
+}
+
+#[test]
+fn many_at_once_of_all_lengths_to_several_sockets_arrive_once() {
+    for seed in 0..40 {
+        for (at, options) in kinds() {
+            let mut rng = Rng::stream(0xda7a, seed);
+            let mut from = open_with(at, options);
+            let mut to: Vec<Socket> = (0..3).map(|_| open_with(at, options)).collect();
+            // Runs of one length, as trains have, and mixed ones, within what the buffers hold.
+            let mut wanted: Vec<(usize, Vec<u8>)> = Vec::new();
+            let mut total = 0;
+            while wanted.len() < 300 && total < 60_000 {
+                let (peer, len) = (rng.below(3) as usize, 8 + rng.below(1500) as usize);
+                for _ in 0..1 + rng.below(90) {
+                    let len = if rng.chance(0.02) { 8 + rng.below(3000) as usize } else { len };
+                    wanted.push((peer, filled(wanted.len() as u64, len)));
+                    total += len;
+                }
+            }
+            let address: Vec<SocketAddr> = to.iter().map(Socket::local).collect();
+            let datagrams: Vec<Datagram<'_>> = wanted
+                .iter()
+                .map(|(peer, bytes)| Datagram { to: address[*peer], parts: [&bytes[..8], &[], &bytes[8..]] })
+                .collect();
+            send_all(&mut from, &datagrams);
+            for (peer, socket) in to.iter_mut().enumerate() {
+                let mut left: BTreeMap<&[u8], u32> = BTreeMap::new();
+                for (_, bytes) in wanted.iter().filter(|(of, _)| *of == peer) {
+                    *left.entry(bytes).or_default() += 1;
+                }
+                let count = left.values().sum::<u32>() as usize;
+                for (source, bytes) in received(socket, count) {
+                    assert_eq!(source, from.local());
+                    let times = left.get_mut(&bytes[..]);
+                    let times = times.unwrap_or_else(|| panic!("seed {seed}, {at}: one that was not sent"));
+                    *times = times
+                        .checked_sub(1)
+                        .unwrap_or_else(|| panic!("seed {seed}, {at}: one arrived twice"));
+                }
+                assert_eq!(left.values().sum::<u32>(), 0, "seed {seed}, {at} {options:?}");
+                assert_eq!(socket.receive(&mut |_, _| panic!("seed {seed}: too many")), 0);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_train_is_what_the_kernel_can_cut() {
+    let bytes = [0; 40_000];
+    for (list, most, datagrams, segment) in [
+        (&[(1, 10)][..], 64, 1, 0),
+        (&[(1, 10), (1, 10), (1, 10)], 64, 3, 10),
+        (&[(1, 10), (1, 10), (1, 10)], 2, 2, 10),
+        (&[(1, 10), (1, 10), (1, 10)], 1, 1, 0),
+        (&[(1, 10), (2, 10)], 64, 1, 0),
+        (&[(1, 10), (1, 9), (1, 9)], 64, 2, 10),
+        (&[(1, 10), (1, 11)], 64, 1, 0),
+        (&[(1, 10), (1, 0)], 64, 1, 0),
+        (&[(1, 0), (1, 0)], 64, 1, 0),
+        (&[(1, 30_000), (1, 30_000), (1, 30_000)], 64, 2, 30_000),
+        (&[(1, 40_000), (1, 10)], 64, 1, 0),
+        (&[(1, LONGEST / 2), (1, LONGEST / 2)], 64, 2, LONGEST / 2),
+        (&[(1, LONGEST / 2 + 1), (1, LONGEST / 2)], 64, 1, 0),
+    ] {
+        let offered: Vec<Datagram<'_>> = list
+            .iter()
+            .map(|(port, len)| Datagram {
+                to: ([127, 0, 0, 1], *port).into(),
+                parts: [&bytes[..*len], &[], &[]],
+            })
+            .collect();
+        assert_eq!(train(&offered, most), Train { datagrams, segment: segment as u16 }, "{list:?}");
+    }
+}
+
+#[test]
+fn a_kernel_that_cuts_trains_also_joins_them() {
+    let (mut from, mut to) = (open(V4), open(V4));
+    let Granted { cuts, joins, .. } = from.granted();
+    if !cuts || !joins {
+        eprintln!("this kernel has no trains: {:?}", from.granted());
+        return;
+    }
+    let bytes = filled(1, 1000);
+    let datagrams = [Datagram { to: to.local(), parts: [&bytes, &[], &[]] }; 50];
+    assert_eq!(from.send(&datagrams), 50);
+    await_readable(&[to.event_fd()], Some(test_deadline()));
+    let messages = to.incoming.receive(to.fd.as_fd()).expect("a message");
+    assert_eq!(messages, 1);
+    let message = to.incoming.message(0).expect("it is whole");
+    assert_eq!((message.bytes.len(), message.segment), (50_000, 1000));
+    assert!(from.granted().cuts);
+}
+
+#[test]
+fn a_full_buffer_of_the_receiver_loses_datagrams_and_nothing_else() {
+    let small = Options { receive_buffer: 20_000, ..Options::default() };
+    for trains in [true, false] {
+        let (mut from, mut to) =
+            (open_with(V4, Options { trains, ..small }), open_with(V4, Options { trains, ..small }));
+        assert!(to.granted().receive_buffer < 200_000, "{:?}", to.granted());
+        let sent: Vec<Vec<u8>> = (0..2000).map(|number| filled(number, 1000)).collect();
+        let datagrams: Vec<Datagram<'_>> =
+            sent.iter().map(|bytes| Datagram { to: to.local(), parts: [bytes, &[], &[]] }).collect();
+        send_all(&mut from, &datagrams);
+        let mut got = Vec::new();
+        while to.receive(&mut |_, bytes| got.push(bytes.to_vec())) > 0 {}
+        assert!(!got.is_empty() && got.len() < sent.len(), "{} have arrived", got.len());
+        assert!(got.iter().all(|bytes| sent.contains(bytes)));
+        let last = filled(7777, 1000);
+        send_all(&mut from, &[Datagram { to: to.local(), parts: [&last, &[], &[]] }]);
+        assert_eq!(received(&mut to, 1), [(from.local(), last)]);
+    }
+}
+
+#[test]
+fn what_goes_nowhere_does_not_harm_what_arrives() {
+    for (at, options) in kinds() {
+        let (mut from, mut to) = (open_with(at, options), open_with(at, options));
+        // A port at which nobody listens, and a peer that has closed.
+        let closed = open_with(at, options).local();
+        let bytes = filled(3, 100);
+        for round in 0..50 {
+            let mixed = [closed, closed, to.local(), closed, to.local()]
+                .map(|to| Datagram { to, parts: [&bytes, &[], &[]] });
+            send_all(&mut from, &mixed);
+            assert_eq!(received(&mut to, 2).len(), 2, "{at} {options:?} {round}");
+        }
+        assert_eq!(from.receive(&mut |_, _| panic!("nothing was sent to it")), 0);
+    }
+}
+
+#[test]
+fn errors_that_wait_in_the_socket_are_counted_and_lose_nothing_else() {
+    let (mut from, mut to) = (open(V4), open(V4));
+    // A socket that is not connected hears of unreachable ports only so.
+    sockopt_recverr(&from);
+    let closed = open(V4).local();
+    let bytes = filled(3, 100);
+    for round in 0..50 {
+        let [lost, kept] = [closed, to.local()].map(|to| Datagram { to, parts: [&bytes, &[], &[]] });
+        assert_eq!(from.send(&[lost]), 1);
+        if round % 2 == 0 {
+            assert_eq!(from.receive(&mut |_, _| panic!("nothing was sent to it")), 0);
+        }
+        assert_eq!(from.send(&[kept; 3]), 3);
+        assert_eq!(received(&mut to, 3).len(), 3, "round {round}: {:?}", from.counts());
+    }
+    assert!(from.counts().errors >= 50, "{:?}", from.counts());
+    assert_eq!(Counts { errors: 0, ..from.counts() }, Counts::default());
+}
+
+fn sockopt_recverr(socket: &Socket) {
+    use std::os::fd::AsRawFd;
+    let on = 1i32;
+    // SAFETY: the value is read during the call, and has the length given.
+    let code = unsafe {
+        let (fd, len) = (socket.fd.as_raw_fd(), size_of::<i32>() as libc::socklen_t);
+        libc::setsockopt(fd, libc::IPPROTO_IP, libc::IP_RECVERR, (&raw const on).cast(), len)
+    };
+    assert_eq!(code, 0);
+}
+
+#[test]
+fn what_the_system_refuses_is_lost_and_counted() {
+    let (mut from, mut to) = (open(V4), open(V4));
+    let long = vec![0; 70_000];
+    let other_family = "[::1]:9".parse().expect("an address");
+    let good = filled(5, 500);
+    let datagrams = [
+        Datagram { to: to.local(), parts: [&good, &[], &[]] },
+        Datagram { to: to.local(), parts: [&long, &[], &[]] },
+        Datagram { to: other_family, parts: [&good, &[], &[]] },
+        Datagram { to: other_family, parts: [&good, &[], &[]] },
+        Datagram { to: to.local(), parts: [&good, &[], &[]] },
+    ];
+    assert_eq!(from.send(&datagrams), 5);
+    assert_eq!(received(&mut to, 2).len(), 2);
+    assert_eq!(from.counts(), Counts { too_long: 1, refused: 2, ..Counts::default() });
+    assert_eq!(from.send(&[]), 0);
+}
+
+#[test]
+fn an_interface_that_refuses_trains_gets_single_datagrams() {
+    let mut from = open(V4);
+    for error in [Errno::IO, Errno::INVAL, Errno::OPNOTSUPP] {
+        from.granted.cuts = true;
+        assert!(matches!(from.judge(error, 5, 0), Refusal::Singly));
+        assert!(!from.granted().cuts, "{error}");
+    }
+    from.granted.cuts = true;
+    assert!(matches!(from.judge(Errno::MSGSIZE, 5, 0), Refusal::Singly));
+    assert!(from.granted().cuts, "only this one did not fit");
+    let to = open(V4).local();
+    let offered = [Datagram { to, parts: [&[1; 100], &[], &[]] }; 10];
+    let (trains, count) = from.trains(&offered, 3);
+    assert_eq!(trains[..count].iter().map(|train| train.datagrams).collect::<Vec<_>>(), [1, 1, 1, 7]);
+    for error in [Errno::AGAIN, Errno::NOBUFS] {
+        assert!(matches!(from.judge(error, 1, 0), Refusal::NoRoom));
+    }
+    assert!(matches!(from.judge(Errno::CONNREFUSED, 1, 0), Refusal::Again));
+    assert!(matches!(from.judge(Errno::CONNREFUSED, 1, 1), Refusal::Lost));
+    assert!(matches!(from.judge(Errno::PERM, 2, 0), Refusal::Lost));
+    assert_eq!(from.counts(), Counts { refused: 3, errors: 1, ..Counts::default() });
+}
+
+#[test]
+fn the_longest_datagram_fits_and_the_next_does_not() {
+    for (at, options) in kinds() {
+        let (mut from, mut to) = (open_with(at, options), open_with(at, options));
+        let longest = from.longest_to(to.local()).expect("a route");
+        assert!((1200..=LONGEST).contains(&longest), "{longest}");
+        let bytes = vec![7; longest];
+        assert_eq!(from.send(&[Datagram { to: to.local(), parts: [&bytes, &[], &[]] }]), 1);
+        assert!(received(&mut to, 1)[0].1 == bytes);
+        let (v4, v6) = ("192.0.2.1:9".parse().unwrap(), "[2001:db8::1]:9".parse().unwrap());
+        assert!(from.longest_to(if at == V4 { v6 } else { v4 }).is_err(), "another family");
+    }
+}
+
+#[test]
+fn a_port_in_use_is_refused_and_free_again_later() {
+    let first = open(V4);
+    let second = Socket::open(first.local(), Options::default());
+    assert_eq!(second.err().map(|error| error.kind()), Some(io::ErrorKind::AddrInUse));
+    let address = first.local();
+    drop(first);
+    assert_eq!(Socket::open(address, Options::default()).expect("it is free").local(), address);
+    let nowhere = Socket::open("192.0.2.1:0".parse().expect("an address"), Options::default());
+    assert_eq!(nowhere.err().map(|error| error.kind()), Some(io::ErrorKind::AddrNotAvailable));
+}
+
+#[test]
+fn the_descriptor_is_readable_while_a_datagram_is_there() {
+    let (mut from, mut to) = (open(V4), open(V4));
+    let readable = |socket: &Socket, at_most| await_readable(&[socket.event_fd()], Some(at_most))[0];
+    assert!(!readable(&to, Duration::ZERO));
+    let bytes = [1; 10];
+    send_all(&mut from, &[Datagram { to: to.local(), parts: [&bytes, &[], &[]] }]);
+    assert!(readable(&to, test_deadline()));
+    assert_eq!(received(&mut to, 1).len(), 1);
+    assert!(!readable(&to, Duration::ZERO));
+}

@@ -1,0 +1,345 @@
+//! The content of a datagram of the transport `udp`, inside of its seal: a header of 40 bytes, and what follows it. All numbers are
+//! little-endian.
+
+use super::frame::HEAD_MAX;
+
+/// The length of a header in bytes.
+pub const HEADER: usize = 40;
+
+/// Words of the map in an acknowledgement, at most.
+pub const MAP: usize = 8;
+
+/// The length of a [`Hello`] in bytes.
+pub const HELLO: usize = 56;
+
+/// [`Header::delay`] of a datagram that says nothing about that time.
+pub const NO_DELAY: u16 = u16::MAX;
+
+/// What follows a header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A part of a packet.
+    Data(Fragment),
+    /// A map of what has arrived behind [`Header::acknowledged`]: this number of words of 64 bits. The lowest bit of the first word is that
+    /// of the number after the acknowledged one, which itself has not arrived.
+    Acknowledgement(u8),
+    /// Nothing: the receiver is to acknowledge at once.
+    Ping,
+    /// Nothing: the sender ends LAPI, and has sent the fragments before this number.
+    Close(u64),
+    /// Nothing: the departure and all fragments before it have arrived.
+    Closed,
+}
+
+/// Which part of which packet a datagram carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fragment {
+    /// The fragment's number in the connection. Those of one packet are consecutive.
+    pub number: u64,
+    /// Its place among the fragments of the packet.
+    pub index: u16,
+    /// How many these are.
+    pub count: u16,
+    /// The length of the packet's head in bytes, a multiple of 8.
+    pub head_len: u8,
+    /// The length of head and body in bytes; 0: the packet is a kick, and has neither.
+    pub packet_len: u32,
+    /// The receiver is to acknowledge at once.
+    pub urgent: bool,
+}
+
+impl Fragment {
+    /// Where in the packet the fragment of `len` bytes begins, and how many bytes all fragments but the last one have; `None` when no packet can
+    /// be cut like that.
+    #[inline]
+    pub fn place(&self, len: usize) -> Option<(usize, usize)> {
+        let (packet, count, index) = (self.packet_len as usize, self.count as usize, self.index as usize);
+        if count == 1 {
+            return (index == 0 && len == packet).then_some((0, packet));
+        }
+        let last = index + 1 == count;
+        let unit = if last { packet.checked_sub(len)?.checked_div(count.checked_sub(1)?)? } else { len };
+        let fits = index < count && unit != 0 && packet.div_ceil(unit) == count;
+        let offset = index.checked_mul(unit)?;
+        let whole = if last { offset.checked_add(len)? == packet } else { len == unit };
+        (fits && whole).then_some((offset, unit))
+    }
+}
+
+/// What each datagram says beside its kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// What follows.
+    pub kind: Kind,
+    /// All fragments before this number have arrived at the sender of this datagram.
+    pub acknowledged: u64,
+    /// The highest number of a datagram that has arrived there.
+    pub echo: u64,
+    /// For how many fragments there is room, from the acknowledged number on.
+    pub room: u16,
+    /// The time between the arrival of `echo` and this datagram, in units of 8 microseconds; or [`NO_DELAY`].
+    pub delay: u16,
+}
+
+const DATA: u8 = 1;
+const ACKNOWLEDGEMENT: u8 = 2;
+const PING: u8 = 3;
+const CLOSE: u8 = 4;
+const CLOSED: u8 = 5;
+
+impl Header {
+    /// As bytes.
+    #[inline]
+    pub fn encode(&self) -> [u8; HEADER] {
+        let mut bytes = [0; HEADER];
+        let mut put = |at: usize, field: &[u8]| bytes[at..at + field.len()].copy_from_slice(field);
+        put(8, &self.acknowledged.to_le_bytes());
+        put(16, &self.echo.to_le_bytes());
+        put(28, &self.room.to_le_bytes());
+        put(30, &self.delay.to_le_bytes());
+        match self.kind {
+            Kind::Data(fragment) => {
+                put(0, &fragment.number.to_le_bytes());
+                put(24, &fragment.packet_len.to_le_bytes());
+                put(32, &fragment.index.to_le_bytes());
+                put(34, &fragment.count.to_le_bytes());
+                put(36, &[DATA, fragment.urgent.into(), fragment.head_len / 8]);
+            }
+            Kind::Acknowledgement(words) => put(36, &[ACKNOWLEDGEMENT, 0, 0, words]),
+            Kind::Ping => put(36, &[PING]),
+            Kind::Close(number) => {
+                put(0, &number.to_le_bytes());
+                put(36, &[CLOSE]);
+            }
+            Kind::Closed => put(36, &[CLOSED]),
+        }
+        bytes
+    }
+
+    /// The header of a content, and what follows it; `None` when they are not what a task sends.
+    #[inline]
+    pub fn decode(content: &[u8]) -> Option<(Self, &[u8])> {
+        let (bytes, after) = content.split_first_chunk::<HEADER>()?;
+        let long = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]));
+        let short = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
+        let [code, flags, head_words, map_words] = [36, 37, 38, 39].map(|at| bytes[at]);
+        let kind = match code {
+            DATA => Kind::Data(Fragment {
+                number: long(0),
+                index: short(32),
+                count: short(34),
+                head_len: head_words.checked_mul(8)?,
+                packet_len: long(24) as u32,
+                urgent: flags == 1,
+            }),
+            ACKNOWLEDGEMENT => Kind::Acknowledgement(map_words),
+            PING => Kind::Ping,
+            CLOSE => Kind::Close(long(0)),
+            CLOSED => Kind::Closed,
+            _ => return None,
+        };
+        let fits = match kind {
+            Kind::Data(fragment) => {
+                flags <= 1
+                    && map_words == 0
+                    && usize::from(fragment.head_len) <= HEAD_MAX
+                    && u32::from(fragment.head_len) <= fragment.packet_len
+                    && fragment.number >= fragment.index.into()
+                    && fragment.number < 1 << 63
+                    && fragment.place(after.len()).is_some()
+            }
+            Kind::Acknowledgement(words) => {
+                usize::from(words) <= MAP && after.len() == 8 * usize::from(words)
+            }
+            Kind::Ping | Kind::Close(_) | Kind::Closed => after.is_empty(),
+        };
+        let header = Self { kind, acknowledged: long(8), echo: long(16), room: short(28), delay: short(30) };
+        // No connection has as many fragments: sums of these numbers do not overflow.
+        (fits && header.acknowledged < 1 << 63).then_some((header, after))
+    }
+}
+
+/// How a task connects: what it says about this connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hello {
+    /// The number that the sender has drawn for this connection; never 0.
+    pub mine: u128,
+    /// The one that the receiver has drawn, as far as the sender knows; 0 otherwise.
+    pub yours: u128,
+    /// The epoch that the transport's contract knows.
+    pub epoch: u64,
+    /// The sender's process: its number, and when it was started.
+    pub process: (u32, u64),
+}
+
+impl Hello {
+    /// As bytes.
+    pub fn encode(&self) -> [u8; HELLO] {
+        let mut bytes = [0; HELLO];
+        bytes[..16].copy_from_slice(&self.mine.to_le_bytes());
+        bytes[16..32].copy_from_slice(&self.yours.to_le_bytes());
+        bytes[32..40].copy_from_slice(&self.epoch.to_le_bytes());
+        bytes[40..44].copy_from_slice(&self.process.0.to_le_bytes());
+        bytes[48..].copy_from_slice(&self.process.1.to_le_bytes());
+        bytes
+    }
+
+    /// `None` when the bytes are not a hello.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let bytes: &[u8; HELLO] = bytes.try_into().ok()?;
+        let number = |at: usize| u128::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]));
+        let long = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]));
+        let filled = long(40) >> 32 == 0;
+        let hello = Self {
+            mine: number(0),
+            yours: number(16),
+            epoch: long(32),
+            process: (long(40) as u32, long(48)),
+        };
+        (filled && hello.mine != 0).then_some(hello)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::rng::Rng;
+
+    fn fragment(index: u16, count: u16, packet_len: u32) -> Fragment {
+        Fragment { number: 1 << 40 | 9, index, count, head_len: 48, packet_len, urgent: true }
+    }
+
+    fn header(kind: Kind) -> Header {
+        Header { kind, acknowledged: 0x0102_0304_0506, echo: u64::MAX - 5, room: 0xfffe, delay: 0xa1b2 }
+    }
+
+    #[test]
+    fn headers_are_decoded_as_encoded() {
+        for (kind, after) in [
+            (Kind::Data(fragment(0, 1, 100)), 100),
+            (Kind::Data(fragment(0, 2, 1001)), 1000),
+            (Kind::Data(fragment(2, 3, 2001)), 1),
+            (Kind::Data(fragment(2, 3, 3000)), 1000),
+            (Kind::Data(Fragment { head_len: 0, urgent: false, ..fragment(0, 1, 0) }), 0),
+            (Kind::Acknowledgement(0), 0),
+            (Kind::Acknowledgement(8), 64),
+            (Kind::Ping, 0),
+            (Kind::Close(u64::MAX), 0),
+            (Kind::Closed, 0),
+        ] {
+            let header = header(kind);
+            let mut bytes = header.encode().to_vec();
+            bytes.resize(HEADER + after, 7);
+            assert_eq!(Header::decode(&bytes), Some((header, &bytes[HEADER..])));
+            bytes.push(0);
+            assert_eq!(Header::decode(&bytes), None, "longer than its header says: {kind:?}");
+            bytes.truncate(HEADER - 1);
+            assert_eq!(Header::decode(&bytes), None);
+        }
+        let bytes = header(Kind::Data(fragment(1, 2, 1001))).encode();
+        assert_eq!(bytes[..16], [9, 0, 0, 0, 0, 1, 0, 0, 6, 5, 4, 3, 2, 1, 0, 0]);
+        assert_eq!(bytes[24..], [0xe9, 3, 0, 0, 0xfe, 0xff, 0xb2, 0xa1, 1, 0, 2, 0, 1, 1, 6, 0]);
+        assert_eq!(Header::decode(&[0; HEADER]), None, "no kind");
+    }
+
+    #[test]
+    fn what_no_task_sends_is_refused() {
+        let refuses = |kind: Kind, after: usize| {
+            let mut bytes = header(kind).encode().to_vec();
+            bytes.resize(HEADER + after, 0);
+            assert_eq!(Header::decode(&bytes), None, "{kind:?} with {after} bytes");
+        };
+        refuses(Kind::Data(fragment(0, 0, 100)), 100);
+        refuses(Kind::Data(fragment(1, 1, 100)), 100);
+        refuses(Kind::Data(fragment(2, 2, 1001)), 1);
+        refuses(Kind::Data(fragment(0, 2, 100)), 100);
+        refuses(Kind::Data(fragment(0, 3, 100)), 99);
+        refuses(Kind::Data(fragment(0, 2, 100)), 0);
+        refuses(Kind::Data(fragment(1, 2, 100)), 0);
+        refuses(Kind::Data(fragment(1, 2, 100)), 51);
+        refuses(Kind::Data(fragment(1, 2, 100)), 101);
+        refuses(Kind::Data(fragment(0, 1, 40)), 40);
+        refuses(Kind::Data(Fragment { head_len: 56, ..fragment(0, 1, 100) }), 100);
+        refuses(Kind::Data(Fragment { number: 0, ..fragment(1, 2, 1001) }), 1);
+        refuses(Kind::Data(Fragment { number: 1 << 63, ..fragment(0, 1, 100) }), 100);
+        refuses(Kind::Acknowledgement(9), 72);
+        let mut bytes = Header { acknowledged: 1 << 63, ..header(Kind::Ping) }.encode();
+        assert_eq!(Header::decode(&bytes), None);
+        bytes = header(Kind::Data(Fragment { head_len: 0, ..fragment(0, 1, 0) })).encode();
+        bytes[37] = 2;
+        assert_eq!(Header::decode(&bytes), None, "no such flag");
+        bytes[37] = 0;
+        bytes[38] = 255;
+        assert_eq!(Header::decode(&bytes), None, "a head beyond what a byte counts");
+    }
+
+    /// Any bytes are refused, or say something that is sound.
+    #[test]
+    fn any_bytes_are_harmless() {
+        let mut accepted = 0;
+        for seed in 0..200_000 {
+            let mut rng = Rng::new(seed);
+            let len = HEADER + if rng.chance(0.3) { 0 } else { rng.below(40) as usize };
+            let mut bytes: Vec<u8> = (0..len).map(|_| rng.next_u64() as u8).collect();
+            // Close to something sound, so that some are accepted.
+            let small = |rng: &mut Rng, bytes: &mut [u8]| {
+                let field = 4.min(bytes.len());
+                bytes[..field].fill(0);
+                bytes[0] = rng.below(4) as u8 * if rng.chance(0.5) { 1 } else { 16 };
+            };
+            bytes[36] = rng.below(7) as u8;
+            for at in [24, 32, 34, 37] {
+                if rng.chance(0.8) {
+                    let end = if at == 24 || at == 37 { 3 } else { 2 };
+                    small(&mut rng, &mut bytes[at..at + end]);
+                }
+            }
+            bytes[7] &= 0x7f;
+            bytes[15] &= 0x7f;
+            let Some((header, after)) = Header::decode(&bytes) else { continue };
+            accepted += 1;
+            if let Kind::Data(fragment) = header.kind {
+                let (offset, unit) = fragment.place(after.len()).expect("a place");
+                assert!(offset + after.len() <= fragment.packet_len as usize && after.len() <= unit);
+                assert!(fragment.index < fragment.count, "seed {seed}");
+            }
+            if !bytes[36..].is_empty() {
+                let again = header.encode();
+                assert_eq!(Header::decode(&[&again, after].concat()), Some((header, after)), "seed {seed}");
+            }
+        }
+        assert!(accepted > 2_000, "{accepted} were accepted");
+    }
+
+    #[test]
+    fn the_fragments_of_a_packet_cover_it_once() {
+        for unit in [1, 7, 8, 100] {
+            for packet_len in 1..300_u32 {
+                let count = packet_len.div_ceil(unit) as u16;
+                let mut next = 0;
+                for index in 0..count {
+                    let len = (packet_len - u32::from(index) * unit).min(unit) as usize;
+                    let fragment = Fragment { index, count, packet_len, ..fragment(0, 1, 0) };
+                    let (offset, found) = fragment.place(len).expect("a place");
+                    assert_eq!(offset, next);
+                    assert!(count == 1 || index + 1 == count || found == unit as usize);
+                    next += len;
+                }
+                assert_eq!(next, packet_len as usize);
+            }
+        }
+    }
+
+    #[test]
+    fn a_hello_is_decoded_as_encoded() {
+        let hello = Hello { mine: 1 << 127 | 5, yours: 7, epoch: u64::MAX - 1, process: (1 << 30, 1 << 40) };
+        let bytes = hello.encode();
+        assert_eq!(Hello::decode(&bytes), Some(hello));
+        assert_eq!(Hello::decode(&bytes[..HELLO - 1]), None);
+        assert_eq!(Hello::decode(&[&bytes[..], &[0]].concat()), None);
+        assert_eq!(Hello::decode(&Hello { mine: 0, ..hello }.encode()), None);
+        let mut filled = bytes;
+        filled[45] = 1;
+        assert_eq!(Hello::decode(&filled), None);
+    }
+}
