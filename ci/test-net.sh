@@ -6,6 +6,13 @@
 #   fabric   every job under poe on this machine, without shared memory
 #   hybrid   every job of two or more tasks on two hosts (network namespaces), with shared memory within each
 #
+# The other files with other providers take long: for example
+#
+#   TEST_PROVIDER='udp;ofi_rxd' TEST_PATIENCE=8 ci/test-net.sh hybrid -- data vectors
+#   TEST_PROVIDER=shm ci/test-net.sh fabric
+#
+# A test that a provider cannot pass says so, and is skipped with that provider.
+#
 # It needs libfabric, and for hybrid namespaces and a launcher (Hydra).
 set -eu
 cd "$(dirname "$0")/.."
@@ -39,8 +46,9 @@ run() { # run NAME TEST...
 for way in "${ways[@]}"; do TEST_TRANSPORT=$way run "$way" "${tests[@]}"; done
 if [ -n "$all" ]; then
     # libfabric's own shared memory reaches one machine; datagrams are slow.
-    TEST_PROVIDER=shm TEST_TRANSPORT=fabric run "fabric, shm" --test counters --test env --test fence --test samples
-    TEST_PROVIDER='udp;ofi_rxd' TEST_TRANSPORT=hybrid run "hybrid, udp;ofi_rxd" --test counters --test samples
+    TEST_PROVIDER=shm TEST_TRANSPORT=fabric run "fabric, shm" \
+        --test counters --test dgsp --test env --test fence --test handlers --test init --test samples
+    TEST_PROVIDER='udp;ofi_rxd' TEST_TRANSPORT=hybrid run "hybrid, udp;ofi_rxd" --test counters --test fence --test samples
     echo "== test-net: what needs a network, with messages of 5 GiB"
     TEST_LONG=yes cargo test -p openlapi-tests --test network -- --test-threads 1 </dev/null || failed+=(network)
 fi

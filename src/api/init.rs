@@ -98,7 +98,7 @@ fn open(
     config: &Config,
     identity: &Identity,
 ) -> Result<lapi_dev_t> {
-    let Joined { transport, device, hosts, notes } =
+    let Joined { transport, device, hosts, notes, replaces } =
         job::join(config, identity, request.instance, request.thread_config)?;
     if config.info_level >= 2 && identity.task == 0 {
         crate::error::log(format_args!(
@@ -116,7 +116,8 @@ fn open(
     settings.timeout.store(900, Relaxed);
     settings.ack_threshold.store(config.ack_thresh as i32, Relaxed);
     settings.info_level.store(config.info_level as i32, Relaxed);
-    context.open(request.handle, options(config, identity, hosts, request), transport)?;
+    let options = Options { replaces, ..options(config, identity, hosts, request) };
+    context.open(request.handle, options, transport)?;
     let threads = request.completion_threads.clamp(1, MOST_COMPLETION_THREADS) as usize;
     let started = completion_threads::start(context, threads, request.thread_config)
         .and_then(|()| interrupt_thread::start(context, request.thread_config));
@@ -161,6 +162,7 @@ fn options(config: &Config, identity: &Identity, hosts: Hosts, request: &Request
             crowded,
         },
         level: request.level,
+        replaces: false,
         give_up: !config.no_timeout,
         wait_policy: WaitPolicy::new(here, processors, config.spin),
         error_handler: request.error_handler,

@@ -66,6 +66,11 @@ impl Openings {
         self.write(Word::Closed(self.instance), me, opening);
     }
 
+    /// Whether the launcher counts. It also reports the ends of tasks then, and may replace them.
+    pub fn has_launcher(&self) -> bool {
+        self.board.is_some()
+    }
+
     /// How often a task has opened the instance; `None` where the launcher does not count.
     pub fn opened(&self, task: Task) -> Option<u32> {
         self.read(Word::Opened(self.instance), task)

@@ -68,6 +68,8 @@ struct Current {
     round: u16,
     /// Values of this task, its subtree, its group and the groups above it, as far as known; empty in a barrier.
     values: Vec<u64>,
+    /// What the values were before those of all tasks replaced them, and in which round that was.
+    gathered: Option<(u16, Vec<u64>)>,
     exchange: bool,
     /// A task that has made another call.
     other: Option<Task>,
@@ -142,6 +144,7 @@ impl Collectives {
             sequence: self.next,
             round: 0,
             values: value.into_iter().collect(),
+            gathered: None,
             exchange: value.is_some(),
             other: None,
         };
@@ -168,6 +171,9 @@ impl Collectives {
         if let Some(current) = &mut self.current {
             self.next = position.wrapping_add(1);
             (current.sequence, current.round, current.other) = (position, 0, None);
+            if let Some((_, gathered)) = current.gathered.take() {
+                current.values = gathered;
+            }
             current.values.truncate(1);
             if self.failed.is_none() {
                 self.send_round(outbox, link);
@@ -275,7 +281,7 @@ impl Collectives {
                 };
                 current.other = current.other.or(other);
                 if rounds.replaces(key.1) {
-                    current.values.clear();
+                    current.gathered = Some((key.1, std::mem::take(&mut current.values)));
                 }
                 current.values.extend(round.values);
             }
@@ -369,15 +375,33 @@ impl Collectives {
             // Where the tasks have made different calls, values are missing.
             let known = self.rounds.sent(round, at).min(current.values.len());
             let values = if current.exchange { &current.values[..known] } else { &[] };
-            current.send(values, peer, outbox, link);
+            current.send(round, values, peer, outbox, link);
+        }
+    }
+
+    /// The connection with `peer` was made again: sends it what it was sent before in the operation that is under way.
+    #[cold]
+    pub fn send_again(&mut self, peer: Task, outbox: &mut Outbox, link: &mut impl Link) {
+        let Some(current) = self.current.as_ref().filter(|_| self.failed.is_none()) else { return };
+        for round in (0..self.rounds.count()).take_while(|&round| round <= current.round) {
+            // A round begins with the values that are known then, which later ones follow.
+            let values = match &current.gathered {
+                Some((replaced, gathered)) if round <= *replaced => gathered,
+                _ => &current.values,
+            };
+            for (at, _) in self.rounds.receivers(round).iter().enumerate().filter(|(_, to)| **to == peer) {
+                let known = self.rounds.sent(round, at).min(values.len());
+                let values = if current.exchange { &values[..known] } else { &[] };
+                current.send(round, values, peer, outbox, link);
+            }
         }
     }
 }
 
 impl Current {
-    /// Sends the packets of the present round to one task.
-    fn send(&self, values: &[u64], peer: Task, outbox: &mut Outbox, link: &mut impl Link) {
-        let (round, sequence) = (self.round, self.sequence);
+    /// Sends the packets of a round to one task.
+    fn send(&self, round: u16, values: &[u64], peer: Task, outbox: &mut Outbox, link: &mut impl Link) {
+        let sequence = self.sequence;
         let other = self.other.map_or(0, |task| task + 1);
         let per_packet = outbox.max_body() / VALUE;
         let mut offset = 0;

@@ -313,7 +313,7 @@ impl<T: Transport> Wakeup for Faulty<T> {
 }
 
 impl<T: Transport> Peers for Faulty<T> {
-    forward!(progress, kick, set_polling, polls, view, rejoined);
+    forward!(absence, parted, connect, progress, kick, set_polling, polls, view, rejoined);
 
     fn state(&self, peer: Task) -> PeerState {
         if self.held.iter().any(|held| held.parcel.src == peer) {

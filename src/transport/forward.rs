@@ -98,6 +98,11 @@ macro_rules! forward {
             self.inner().absence(peer)
         }
     };
+    (parted) => {
+        fn parted(&self) -> Vec<$crate::transport::Task> {
+            self.inner().parted()
+        }
+    };
     (connect) => {
         fn connect(&mut self, peer: $crate::transport::Task) {
             self.inner_mut().connect(peer)

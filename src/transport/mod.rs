@@ -205,7 +205,7 @@ pub enum PeerState {
     Up,
     /// It ended LAPI in an orderly way.
     Closed,
-    /// It died, or cannot be reached any more, or this task has parted from it.
+    /// It died, or cannot be reached any more, or one of the two has parted from the other.
     Dead,
     /// This task is not connected with it yet: packets to it find no room. See [`Peers::absence`].
     Connecting,
@@ -229,6 +229,9 @@ pub struct ConnectionView {
 /// The epoch of a task that itself rejoins the job and has no knowledge of it yet. See [`Peers::rejoin`].
 pub const NO_EPOCH: u64 = 0;
 
+/// What has happened to a peer that has parted from this task, as a clause that follows the peer's name.
+pub(crate) const HAS_PURGED: &str = "has purged this task (LAPI_Purge_totask)";
+
 /// The peers and the connections with them.
 pub trait Peers {
     /// The state of the peer. May make a system call: not for hot paths.
@@ -237,6 +240,13 @@ pub trait Peers {
     /// Why this task is not connected with the peer: a clause that follows the peer's name. `None` when it is.
     fn absence(&self, _peer: Task) -> Option<String> {
         None
+    }
+
+    /// The peers that have parted from this task, and let it rejoin ([`Peers::rejoin`]), while this task has not parted from them.
+    /// What was sent to them is lost, nothing arrives from them, and they count as dead until this task has done the same. May
+    /// make a system call: not for hot paths.
+    fn parted(&self) -> Vec<Task> {
+        Vec::new()
     }
 
     /// Connects with the peer, if that has not begun: this task awaits something from it.

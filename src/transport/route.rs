@@ -200,6 +200,12 @@ impl<N: Transport, F: Transport> Peers for Route<N, F> {
         self.side(peer).absence(peer)
     }
 
+    fn parted(&self) -> Vec<Task> {
+        let mut parted = self.near.parted();
+        parted.extend(self.far.parted());
+        parted
+    }
+
     fn connect(&mut self, peer: Task) {
         self.side_mut(peer).connect(peer);
     }

@@ -34,4 +34,6 @@ pub use running::{Outcome, Running};
 pub use slurm::{Cluster, Node};
 pub use soak::Soak;
 pub use stage::{build_dir, stage, workspace};
-pub use transport::{Transport, has_fabric, hosts, is_on_network, on_hosts, on_network, sharing};
+pub use transport::{
+    Transport, has_fabric, hosts, is_on_network, needs_copies, on_hosts, on_network, sharing,
+};

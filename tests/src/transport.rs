@@ -39,6 +39,16 @@ pub fn on_network(what: &str, why: &str) -> bool {
     is_on_network()
 }
 
+/// Whether jobs use libfabric's shared memory now, which copies long messages across address spaces itself, and fails when the kernel
+/// refuses that after it was allowed; then the test is skipped.
+pub fn needs_copies(what: &str) -> bool {
+    let used = is_on_network() && provider() == "shm";
+    if used {
+        skipped(&format!("{what} with shm"), "it has no other way once the kernel has allowed such copies");
+    }
+    used
+}
+
 /// On how many hosts the jobs of two or more tasks run.
 pub fn hosts() -> usize {
     if wanted() == Some(Transport::Hybrid) { 2 } else { 1 }

@@ -4,6 +4,8 @@
 mod ltest;
 
 use ltest::{job, program};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use openlapi_tests::{Cluster, Hosts, Job, Launcher, Marked, Outcome, skipped, stage};
 
 /// A launcher by which poe reaches two hosts.
@@ -143,6 +145,44 @@ fn a_death_before_lapi_init_ends_it_in_all_tasks() {
         let failed = outcome.exited(199).stderr.matches("got 434 (LAPI_ERR_NO_CONNECTIVITY").count();
         assert_eq!(failed, 3, "{outcome}");
     });
+}
+
+/// A job by Hydra itself, which ends the others at a death without this option.
+fn without_poe(hosts: &Hosts, tasks: usize, name: &str) -> Job {
+    hosts.launch_with(Launcher::Hydra, &["-disable-auto-cleanup"], tasks, program(name)).deadline(60)
+}
+
+/// A task that dies while its host's link is down was silent before; its host says that it has died when the link is up again.
+#[test]
+fn a_death_while_the_link_is_down_is_found_without_poe() {
+    let what = "a death while the link is down";
+    let Some(hosts) = two_hosts(what) else { return };
+    if Launcher::Hydra.command().is_none() {
+        return skipped(what, "mpiexec.hydra is not installed");
+    }
+    let mut job = Marked::start(without_poe(&hosts, 2, "failure/cut"));
+    let said = job.running().lines(1);
+    let pid = said[0].trim().strip_prefix("PID ").and_then(|pid| pid.parse().ok()).expect("a process");
+    hosts.set_link(1, 0, false);
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    kill(Pid::from_raw(pid), Signal::SIGKILL).expect("it runs");
+    hosts.set_link(1, 0, true);
+    let outcome = job.over_soon();
+    assert!(outcome.stdout.contains("PASS 0"), "{outcome}");
+}
+
+/// Only the tasks of its host see the end of a task that has communicated with none, when the launcher reports none. The job's
+/// deadline is far below LAPI_INIT_TIMEOUT.
+#[test]
+fn a_death_before_first_contact_is_found_without_poe() {
+    let what = "a death before first contact";
+    let Some(hosts) = two_hosts(what) else { return };
+    if Launcher::Hydra.command().is_none() {
+        return skipped(what, "mpiexec.hydra is not installed");
+    }
+    let outcome = Marked::start(without_poe(&hosts, 4, "failure/unmet").arg("1")).over_soon();
+    let said = outcome.stdout.lines().filter(|line| line.contains("PASS")).count();
+    assert_eq!(said, 3, "every survivor prints one PASS\n{outcome}");
 }
 
 /// A host that cannot be reached any more is silent, and not dead: its tasks are given up after TIMEOUT, with everything that waits.

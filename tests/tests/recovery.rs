@@ -33,31 +33,53 @@ fn tasks_give_each_other_up_and_begin_again() {
     }
 }
 
+/// A task that is purged and resumed by a living one learns of it when it waits for that one, and both begin again.
+#[test]
+fn a_task_that_was_purged_alone_learns_of_it() {
+    for case in ["waits", "sends", "quiet"] {
+        for (a, b) in [(0, 1), (2, 0)] {
+            passed(&job("recovery/parted", 3, &format!("{a} {b} {case}")).run(), 3);
+        }
+    }
+}
+
 /// Without a launcher the death of a task does not end the job.
 #[test]
 fn a_task_that_was_killed_is_replaced() {
     for (tasks, way) in [(2, "auto"), (3, "pipeline"), (4, "attach")] {
-        let key = format!("{}{tasks}", std::process::id());
-        let start = |task: usize| {
-            Job::direct(program("recovery/restart"))
-                .arg("5")
-                .env("MP_CHILD", task.to_string())
-                .env("MP_PROCS", tasks.to_string())
-                .env("MP_PARTITION", &key)
-                .env("LAPI_SHM_BULK", way)
-                .start()
-        };
-        let running: Vec<_> = (0..tasks).map(start).collect();
-        let outcomes: Vec<_> = running.into_iter().map(openlapi_tests::Running::wait).collect();
-        for (task, outcome) in outcomes.iter().enumerate() {
-            if task == 1 {
-                assert_eq!(outcome.signal, Some(9), "the first task 1 is killed\n{outcome}");
-            } else {
-                outcome.ok();
-            }
-        }
-        // The last task 1 writes where task 0 does.
-        let said: usize = outcomes.iter().map(|outcome| outcome.stdout.matches("PASS").count()).sum();
-        assert_eq!(said, tasks, "every task prints one PASS\n{outcomes:?}");
+        restarted(&Job::direct(program("recovery/restart")).arg("5").env("LAPI_SHM_BULK", way), tasks, way);
     }
+}
+
+/// A task that learns of a death when it has communicated with the new process purges and resumes the latter, which knows nothing of that.
+#[test]
+fn a_task_is_replaced_before_another_one_learns_of_its_death() {
+    for case in ["quiet", "waits", "fences"] {
+        restarted(&Job::direct(program("recovery/successor")).arg(case), 3, case);
+    }
+}
+
+/// Runs a job without a launcher whose task 1 is killed, and started again by task 0.
+#[track_caller]
+fn restarted(job: &Job, tasks: usize, name: &str) {
+    let key = format!("{}{tasks}{}", std::process::id(), name.bytes().map(u32::from).sum::<u32>());
+    let start = |task: usize| {
+        job.clone()
+            .env("MP_CHILD", task.to_string())
+            .env("MP_PROCS", tasks.to_string())
+            .env("MP_PARTITION", &key)
+            .start()
+    };
+    let running: Vec<_> = (0..tasks).map(start).collect();
+    let outcomes: Vec<_> = running.into_iter().map(openlapi_tests::Running::wait).collect();
+    for (task, outcome) in outcomes.iter().enumerate() {
+        if task == 1 {
+            assert_eq!(outcome.signal, Some(9), "{name}: the first task 1 is killed\n{outcome}");
+        } else {
+            outcome.ok();
+        }
+    }
+    // The last task 1 writes where task 0 does.
+    let said: usize = outcomes.iter().map(|outcome| outcome.stdout.matches("PASS").count()).sum();
+    assert_eq!(said, tasks, "{name}: every task prints one PASS\n{outcomes:?}");
 }

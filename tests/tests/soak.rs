@@ -5,7 +5,7 @@ use openlapi_tests::{Hosts, Soak, skipped};
 /// With this seed two die at once, and one more while those rejoin. It has deadlines of its own.
 #[test]
 fn tasks_die_and_come_back_among_all_operations() {
-    let soak = Soak { seed: 1, seconds: 5, tasks: 4, hosts: 1 };
+    let soak = Soak { seed: 1, seconds: 5, tasks: 4, hosts: 1, rails: 1 };
     println!("{}", soak.run().unwrap_or_else(|what| panic!("{what}")));
 }
 
@@ -15,6 +15,6 @@ fn tasks_die_and_come_back_on_two_hosts() {
     if let Err(why) = Hosts::new(2) {
         return skipped("the soak on two hosts", &why);
     }
-    let soak = Soak { seed: 1, seconds: 20, tasks: 4, hosts: 2 };
+    let soak = Soak { seed: 1, seconds: 20, tasks: 4, hosts: 2, rails: 1 };
     println!("{}", soak.run().unwrap_or_else(|what| panic!("{what}")));
 }

@@ -166,7 +166,7 @@ impl Core {
             ddm: DdmSlot::new(),
             last_poll: 0,
             last_kick: 0,
-            peers: Peers::new(tasks),
+            peers: Peers::new(tasks, options.replaces),
             watched: Watched::default(),
             liveness: Liveness::new(),
             opened: Instant::now(),

@@ -29,7 +29,9 @@ struct Peer {
     standing: Standing,
     /// The peer was given up though it may live: what it still sends is dropped.
     quarantined: bool,
-    /// How often the peer was purged.
+    /// The program has purged it once or more often.
+    purged: bool,
+    /// How often the connection with the peer was given up, by the program's purge or without it.
     incarnation: u32,
     /// Messages of the peer that a header handler has refused, and their bytes here.
     kept: (u32, usize),
@@ -73,15 +75,15 @@ pub struct Peers {
 }
 
 impl Peers {
-    /// Of a job of `tasks` tasks, all of them up.
-    pub fn new(tasks: u32) -> Self {
+    /// Of a job of `tasks` tasks, all of them up. This task `replaces` another process, or has joined the job at its start.
+    pub fn new(tasks: u32, replaces: bool) -> Self {
         let table = zeroed_slice_box(tasks as usize);
         Self {
             table,
             unusual: 0,
             rejoining: TaskSet::default(),
             leaving: TaskSet::default(),
-            joined_at: None,
+            joined_at: replaces.then_some(0),
         }
     }
 
@@ -184,13 +186,24 @@ impl Peers {
             return false;
         }
         self.set(peer, Standing::Purged);
-        let entry = &mut self.table[peer as usize];
-        entry.incarnation = entry.incarnation.wrapping_add(1);
-        (entry.kept, entry.kick) = ((0, 0), Kick::default());
+        self.table[peer as usize].purged = true;
+        self.end_incarnation(peer);
         true
     }
 
-    /// The program lets the peer, which it had purged, rejoin.
+    /// Whether the program has purged the peer at any time.
+    pub fn was_purged(&self, peer: Task) -> bool {
+        self.table[peer as usize].purged
+    }
+
+    /// What belongs to the peer until now counts no more.
+    pub fn end_incarnation(&mut self, peer: Task) {
+        let entry = &mut self.table[peer as usize];
+        entry.incarnation = entry.incarnation.wrapping_add(1);
+        (entry.kept, entry.kick) = ((0, 0), Kick::default());
+    }
+
+    /// The peer, which was purged or is otherwise parted from, may rejoin.
     pub fn resume(&mut self, peer: Task) {
         self.change(peer, |peer| peer.quarantined = false);
         self.set(peer, Standing::Rejoining);
@@ -288,7 +301,7 @@ mod tests {
     fn every_history_gives_the_state_of_the_model() {
         for seed in 1..=30 {
             let mut rng = Rng::stream(seed, 11);
-            let (mut peers, mut model) = (Peers::new(6), Model::default());
+            let (mut peers, mut model) = (Peers::new(6, false), Model::default());
             for step in 0..400 {
                 let task = rng.below(6) as Task;
                 let down = model.lost.contains(&task) || model.purged.contains(&task);
@@ -341,7 +354,7 @@ mod tests {
 
     #[test]
     fn a_peer_without_progress_is_woken_ever_more_seldom() {
-        let mut peers = Peers::new(2);
+        let mut peers = Peers::new(2, false);
         let kicks = |peers: &mut Peers, progress, from: u64| {
             (from..from + 1000).filter(|&now| peers.kick_is_due(1, progress, now, 10)).count()
         };

@@ -53,6 +53,8 @@ pub struct Options {
     pub bulk: Policy,
     /// How long threads poll before they sleep.
     pub wait_policy: WaitPolicy,
+    /// This process has taken the place of one that has died, as the launcher says.
+    pub replaces: bool,
     /// Whether a task that is silent for TIMEOUT seconds is given up.
     pub give_up: bool,
     /// The level of the library that the program is written for: lib_vers.

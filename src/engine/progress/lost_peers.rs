@@ -11,12 +11,12 @@ use crate::engine::context::{Core, Held};
 use crate::engine::progress::dispatcher::{advance_collective, turn};
 use crate::engine::transfer::flow;
 use crate::engine::transfer::send::send_control;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::job::ended;
 use crate::proto::before;
 use crate::proto::liveness::Verdict;
 use crate::proto::ops::Op;
-use crate::transport::{NO_EPOCH, PeerState, Task};
+use crate::transport::{HAS_PURGED, NO_EPOCH, PeerState, Task};
 use crate::wire::packet::Head;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -56,6 +56,13 @@ pub fn look_after_peers(held: &mut Held<'_>) {
     }
     let core = held.core();
     core.last_look = ticks();
+    if core.peers.joined_at.is_some() {
+        readmit(held);
+    }
+    let core = held.core();
+    if core.closing {
+        return;
+    }
     let now = moment();
     core.ops.mark(now);
     core.outbox.mark(now);
@@ -81,6 +88,63 @@ pub fn look_after_peers(held: &mut Held<'_>) {
             gone => lose(held, peer, gone),
         }
     }
+}
+
+/// This process has taken the place of another one. A peer may have had contact with it before it learnt of the death of the other one;
+/// then it has purged this task, and let it rejoin. This program has begun anew, and does not know of that: the connection is made
+/// again without it, and a collective operation continues. A program that has purged the peer itself does its part itself.
+#[cold]
+fn readmit(held: &mut Held<'_>) {
+    for peer in held.core().transport.parted() {
+        let incarnation = held.core().incarnation(peer);
+        let purged = |held: &mut Held<'_>| {
+            let core = held.core();
+            core.closing || core.peers.was_purged(peer) || core.incarnation(peer) != incarnation
+        };
+        if purged(held) || !drain(held, peer) || purged(held) {
+            continue;
+        }
+        let core = held.core();
+        if waits_for(core, peer) || core.outbox.owes(peer) {
+            let detail = explain(core, peer, HAS_PURGED, false);
+            abandon(core, peer, LAPI_ERR_NO_CONNECTIVITY);
+            if core.peers.lose(peer) {
+                let error = Error::new(LAPI_ERR_NO_CONNECTIVITY, detail);
+                held.context().report(held, INT_ERR, peer, &error);
+            }
+            // The error handler may have purged it.
+            if purged(held) {
+                continue;
+            }
+        }
+        let core = held.core();
+        abandon(core, peer, LAPI_ERR_NO_CONNECTIVITY);
+        core.transport.part(peer);
+        core.peers.end_incarnation(peer);
+        if let Err(error) = let_rejoin(core, peer, NO_EPOCH) {
+            core.peers.lose(peer);
+            held.context().report(held, INT_ERR, peer, &error);
+            continue;
+        }
+        let (collectives, outbox, mut wire) = core.collective();
+        collectives.send_again(peer, outbox, &mut wire);
+        held.wake_waiters();
+    }
+}
+
+/// The transport has parted from the task, and everything that was under way with it was abandoned: it may connect again. It is sent
+/// this epoch.
+///
+/// # Errors
+/// LAPI_ERR_SHM_SETUP: the system lacks what is needed; nothing has changed.
+pub fn let_rejoin(core: &mut Core, task: Task, epoch: u64) -> Result<()> {
+    core.transport.rejoin(task, epoch)?;
+    core.peers.resume(task);
+    core.outbox.renew(task);
+    core.inbox.forget(task);
+    core.collectives.forgive(task);
+    welcome(core);
+    Ok(())
 }
 
 /// The peers that this task waits for, in ascending order.
@@ -180,6 +244,11 @@ fn drain(held: &mut Held<'_>, peer: Task) -> bool {
     !held.core().closing
 }
 
+/// Whether an operation of this task alone waits for the peer.
+fn waits_for(core: &Core, peer: Task) -> bool {
+    core.ops.wait_for(peer) || core.outbox.waits(peer) || core.peers.has_dropped(peer)
+}
+
 /// The peer has left: everything that waits for it ends with an error. It is reported once.
 #[cold]
 fn lose(held: &mut Held<'_>, peer: Task, how: PeerState) {
@@ -191,8 +260,7 @@ fn lose(held: &mut Held<'_>, peer: Task, how: PeerState) {
     }
     let core = held.core();
     let closed = how == PeerState::Closed;
-    let waits = core.ops.wait_for(peer) || core.outbox.waits(peer) || core.peers.has_dropped(peer);
-    if !waits && !core.collectives.awaits(peer) {
+    if !waits_for(core, peer) && !core.collectives.awaits(peer) {
         if closed {
             // It has served everything before it ended LAPI; only its confirmation is missing, and will not come.
             core.outbox.abandon(peer, 0, &mut Vec::new());
@@ -238,20 +306,25 @@ fn give_up(held: &mut Held<'_>, peer: Task, silent: Duration, timeout: i32) {
 /// Ends everything that waits for the peer. It is reported once, with what has happened to the peer; `None`: not at all.
 fn end(held: &mut Held<'_>, peer: Task, code: i32, kind: lapi_err_t, how: Option<&str>) {
     let core = held.core();
-    let (me, pending) = (core.options.me, pending(core, peer));
+    let detail = how.map(|how| explain(core, peer, how, true));
     core.collectives.lose(peer, code);
     advance_collective(core);
     abandon(core, peer, code);
-    let (true, Some(how)) = (core.peers.lose(peer), how) else { return };
-    let detail = match &*pending {
-        "" => format!("task {peer} {how}. Task {me} has a message for it"),
-        pending => format!("task {peer} {how}. Task {me} waits for it with {pending}, which cannot complete"),
-    };
+    let (true, Some(detail)) = (core.peers.lose(peer), detail) else { return };
     held.context().report(held, kind, peer, &Error::new(code, detail));
 }
 
-/// What waits for the peer, in words.
-fn pending(core: &Core, peer: Task) -> String {
+/// What has happened to the peer, and what cannot complete therefore.
+fn explain(core: &Core, peer: Task, how: &str, collective: bool) -> String {
+    let me = core.options.me;
+    match &*pending(core, peer, collective) {
+        "" => format!("task {peer} {how}. Task {me} has a message for it"),
+        pending => format!("task {peer} {how}. Task {me} waits for it with {pending}, which cannot complete"),
+    }
+}
+
+/// What waits for the peer, in words; collective calls among it if `collective`.
+fn pending(core: &Core, peer: Task, collective: bool) -> String {
     let (mut sends, mut gets, mut updates) = (0, 0, 0);
     for op in core.ops.of(peer) {
         match op {
@@ -267,7 +340,7 @@ fn pending(core: &Core, peer: Task) -> String {
         (core.outbox.parked(peer), "packet without room", "packets without room"),
         (core.outbox.streams(peer), "long message half sent", "long messages half sent"),
         (usize::from(core.outbox.asks(peer)), "fence", "fences"),
-        (usize::from(core.collectives.awaits(peer)), "collective call", "collective calls"),
+        (usize::from(collective && core.collectives.awaits(peer)), "collective call", "collective calls"),
     ];
     let counts = counts.iter().filter(|(count, ..)| *count != 0);
     let words = counts.map(|(count, one, many)| format!("{count} {}", if *count == 1 { one } else { many }));

@@ -8,7 +8,7 @@ use crate::abi::LAPI_ERR_TGT_PURGED;
 use crate::engine::context::Held;
 use crate::engine::context::peers::Standing;
 use crate::engine::progress::dispatcher::{self, advance_collective};
-use crate::engine::progress::lost_peers::{FIRST_POSITION, abandon, welcome};
+use crate::engine::progress::lost_peers::{FIRST_POSITION, abandon, let_rejoin};
 use crate::error::Result;
 use crate::transport::Task;
 
@@ -48,12 +48,7 @@ pub fn resume(held: &mut Held<'_>, task: Task) -> Result<()> {
         return Ok(());
     }
     let epoch = FIRST_POSITION + u64::from(core.collectives.position());
-    core.transport.rejoin(task, epoch)?;
-    core.peers.resume(task);
-    core.outbox.renew(task);
-    core.inbox.forget(task);
-    core.collectives.forgive(task);
-    welcome(core);
+    let_rejoin(core, task, epoch)?;
     held.wake_waiters();
     Ok(())
 }

@@ -186,7 +186,8 @@ fn the_end_of_a_task_that_owes_nothing_is_not_reported() {
         let own = counter();
         for peer in 0..3 {
             let extras = Extras { cmpl_cntr: Some(own), ..Extras::default() };
-            put(task, peer, there, data, extras).expect("a put");
+            // Each peer has memory of its own: their threads write at the same time.
+            put(task, peer, forever(LONG).as_mut_ptr(), data, extras).expect("a put");
             send(task, peer, never, &[], data, extras).expect("a message");
         }
         wait(task, own, 6).expect("their completion");

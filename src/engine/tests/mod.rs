@@ -6,8 +6,8 @@
 //! * [`bulk`]: long messages by keys; [`parts`]: those in many places; [`keyed`]: the tasks of both. [`calls`]: single operations.
 //!   [`handlers`]: what header handlers can return. [`failure`]: tasks that die, tasks that leave; [`gone`]: what is not done
 //!   then. [`ending`]: LAPI_Term. [`silence`]: tasks that do not reply, and collective calls without them. [`refusal`]: copies
-//!   that the kernel refuses. [`waiting`]: threads that sleep. [`recovery`]: tasks that are given up and rejoin. [`report`]: the
-//!   report of a context that hangs. [`malformed`]: what no correct task sends.
+//!   that the kernel refuses. [`waiting`]: threads that sleep. [`recovery`]: tasks that are given up and rejoin; [`parted`]: by
+//!   one side alone. [`report`]: the report of a context that hangs. [`malformed`]: what no correct task sends.
 //!
 //! `SEED=n` runs the seed that a failing test has printed, and only that; `SOAK=n` runs n times as many.
 
@@ -22,6 +22,7 @@ mod keyed;
 mod malformed;
 mod memory;
 mod mix;
+mod parted;
 mod parts;
 mod plan;
 mod program;

@@ -49,7 +49,7 @@ pub(in crate::engine) fn settle(tasks: &[Arc<Task>]) {
 }
 
 /// The ends of a job whose tasks may be restarted, with faults from the seed.
-fn ends(tasks: u32, rng: &mut Rng, seed: u64) -> (job::Ends, NetworkHandle, Option<FaultPlan>) {
+pub(super) fn ends(tasks: u32, rng: &mut Rng, seed: u64) -> (job::Ends, NetworkHandle, Option<FaultPlan>) {
     let options = MemOptions {
         max_body: MAX_BODY,
         capacity: [1, 4, 16][rng.below(3) as usize],
@@ -71,7 +71,7 @@ fn ends(tasks: u32, rng: &mut Rng, seed: u64) -> (job::Ends, NetworkHandle, Opti
     (ends, handle, plan)
 }
 
-fn habits(rng: &mut Rng) -> Habits {
+pub(super) fn habits(rng: &mut Rng) -> Habits {
     let preference = [Preference::Packets, Preference::Attach, Preference::Auto][rng.below(3) as usize];
     let copy_limit = [0, 128, 4096][rng.below(3) as usize];
     Habits { preference, copy_limit, hosts: 1 + rng.below(3) as u32, ..Habits::STEPPED }

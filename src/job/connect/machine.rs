@@ -70,8 +70,8 @@ enum State {
     Requested { channel: ChannelId, process: i32 },
     /// Replied to its request. No confirmation yet.
     Replied { channel: ChannelId, hello: Hello },
-    /// Packets flow.
-    Connected,
+    /// Packets flow, to and from the process with this incarnation.
+    Connected { incarnation: u64 },
     /// The program has given the peer up.
     Parted,
 }
@@ -165,6 +165,20 @@ impl Machine {
         })
     }
 
+    /// Whether the process that this task is connected with has sent another request, which is held: its program has given this
+    /// task up, and lets it rejoin.
+    pub fn has_parted(&self, task: Task) -> bool {
+        self.peers.get(&task).is_some_and(|peer| match (&peer.state, &peer.held) {
+            (State::Connected { incarnation }, Some(held)) => held.hello.incarnation == *incarnation,
+            _ => false,
+        })
+    }
+
+    /// The tasks of which that is true.
+    pub fn parted(&self) -> Vec<Task> {
+        self.peers.keys().copied().filter(|&task| self.has_parted(task)).collect()
+    }
+
     /// This task has something for the peer, or awaits something from it.
     pub fn want(&mut self, task: Task) {
         let Some(peer) = self.peer(task) else { return };
@@ -215,7 +229,7 @@ impl Machine {
         let Some(peer) = self.peer(task) else { return self.close(channel, None) };
         let same = peer.epoch.is_some() || hello.epoch != NO_EPOCH || hello.generation == generation;
         match peer.state {
-            State::Connected | State::Parted => {
+            State::Connected { .. } | State::Parted => {
                 let before = peer.held.replace(Held { channel, hello });
                 self.channels.insert(channel, task);
                 if let Some(before) = before {
@@ -291,7 +305,9 @@ impl Machine {
     /// The connection could not be established: the peer has closed the channel before it was confirmed.
     pub fn failed(&mut self, task: Task, epoch: Option<u64>, now: Duration) {
         let tasks = self.own.tasks;
-        let Some(peer) = self.peer(task).filter(|peer| peer.state == State::Connected) else { return };
+        let Some(peer) = self.peer(task).filter(|peer| matches!(peer.state, State::Connected { .. })) else {
+            return;
+        };
         (peer.epoch, peer.wanted) = (epoch, true);
         peer.retry(now, tasks);
     }
@@ -328,7 +344,8 @@ impl Machine {
         self.channels.remove(&channel);
         let Some(peer) = self.peer(task) else { return };
         let epoch = peer.epoch.take();
-        (peer.state, peer.wanted, peer.pause) = (State::Connected, false, None);
+        let connected = State::Connected { incarnation: hello.incarnation };
+        (peer.state, peer.wanted, peer.pause) = (connected, false, None);
         self.actions.push(Action::Establish { task, channel, confirm, epoch, hello });
     }
 

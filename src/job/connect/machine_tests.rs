@@ -76,6 +76,39 @@ fn another_number_of_tasks_is_refused_with_a_reason() {
     assert!(why.contains("task 1") && why.contains("3 tasks"), "{why}");
 }
 
+/// The request of the very process that the task is connected with shows that it has parted; that of its successor does not.
+#[test]
+fn a_request_of_a_connected_process_shows_that_it_has_parted() {
+    let mut machine = machine(0);
+    let hello = |incarnation, epoch| Hello {
+        task: 1,
+        tasks: 2,
+        generation: 1,
+        incarnation,
+        epoch,
+        ..Hello::default()
+    };
+    machine.received_request(1, hello(7, NO_EPOCH), 100);
+    assert!(!machine.has_parted(1), "the connection is not complete");
+    machine.received_confirmation(1);
+    assert!(!machine.has_parted(1));
+    machine.received_request(2, hello(8, NO_EPOCH), 101);
+    assert!(!machine.has_parted(1), "its successor");
+    machine.received_request(3, hello(7, 40), 100);
+    assert_eq!((machine.has_parted(1), machine.parted()), (true, vec![1]));
+    machine.closed(3, Duration::ZERO);
+    assert!(!machine.has_parted(1), "the channel is closed");
+    machine.received_request(4, hello(7, 41), 100);
+    assert!(machine.has_parted(1));
+    machine.actions();
+    machine.part(1);
+    assert!(!machine.has_parted(1), "this task has parted, too");
+    machine.rejoin(1, 50);
+    assert!(matches!(machine.actions()[..], [Action::Reply(1, 4, _)]));
+    machine.received_confirmation(4);
+    assert!(!machine.has_parted(1) && machine.parted().is_empty());
+}
+
 #[test]
 fn a_process_that_has_taken_anothers_place_waits_until_it_is_let_in() {
     let mut machine = machine(0);

@@ -14,6 +14,7 @@ use crate::base::poll::is_event;
 use crate::base::sync::Mutex;
 use crate::error::{Error, Result};
 use crate::transport::Task;
+use crate::transport::fabric::Process;
 use crate::transport::shm::connection::{Absence, Connector, Site};
 use crate::wire::hello::Hello;
 use driver::Driver;
@@ -42,6 +43,9 @@ pub struct Settings<'a> {
     pub init_timeout: Duration,
     /// MP_INFOLEVEL.
     pub info_level: u8,
+    /// The processes of the tasks whose end this task sees by itself, by task. Where a launcher reports the ends of tasks there are
+    /// none; [`Process::default`] is the process of a task that this one does not see.
+    pub processes: Box<[Process]>,
     /// The possible mistake when a task is not found, to be printed at every level.
     pub hint: Option<String>,
 }
@@ -125,6 +129,7 @@ impl Connections {
             openings: settings.openings,
             init_timeout: settings.init_timeout,
             info_level: settings.info_level,
+            processes: settings.processes,
             hint: settings.hint,
         })?;
         let look_around = LOOK_AROUND * (identity.tasks / 64).clamp(1, 4);
@@ -158,6 +163,14 @@ impl Connector for Connections {
 
     fn absence(&self, peer: Task) -> Absence {
         self.shared.driver.lock().absence(peer)
+    }
+
+    fn has_parted(&self, peer: Task) -> bool {
+        self.shared.driver.lock().has_parted(peer)
+    }
+
+    fn parted(&self) -> Vec<Task> {
+        self.shared.driver.lock().parted()
     }
 
     fn part(&self, peer: Task) {

@@ -1,5 +1,6 @@
 //! The machines of a few tasks against each other, in a world made from a seed: requests and replies are lost, both send
-//! requests at once, processes die at every step and are replaced, programs give each other up and rejoin.
+//! requests at once, processes die at every step and are replaced, programs give each other up and rejoin. At the end a program acts on
+//! what it can know: that the process of its connection has ended, that the peer has given it up, that the peer was replaced.
 //!
 //! `CONNECT_SEED=n` runs one world alone, and prints its events.
 
@@ -17,6 +18,8 @@ enum Sent {
 /// A channel: the initiator's end first.
 struct Channel {
     tasks: [Task; 2],
+    /// The processes by which it was made.
+    processes: [u64; 2],
     /// The processes at its ends; `None` for an end that is closed.
     ends: [Option<u64>; 2],
     /// What lies at each end to be read.
@@ -35,6 +38,10 @@ struct Process {
     /// Peers that were replaced after this task had last resumed them.
     outdated: BTreeSet<Task>,
     parted: BTreeSet<Task>,
+    /// It has taken the place of another one.
+    replaces: bool,
+    /// Peers that its program has given up at any time.
+    purged: BTreeSet<Task>,
 }
 
 struct World {
@@ -100,6 +107,8 @@ impl World {
             connected: BTreeMap::new(),
             outdated: BTreeSet::new(),
             parted: BTreeSet::new(),
+            replaces: self.openings[task as usize] > 1,
+            purged: BTreeSet::new(),
         });
     }
 
@@ -163,10 +172,11 @@ impl World {
                 };
                 self.last_channel += 1;
                 let id = self.last_channel;
-                let own = self.processes[task as usize].as_ref().map(|process| process.id);
+                let own = self.processes[task as usize].as_ref().expect("it acts").id;
                 let channel = Channel {
                     tasks: [task, peer],
-                    ends: [own, Some(process)],
+                    processes: [own, process],
+                    ends: [Some(own), Some(process)],
                     inbox: [VecDeque::new(), [Sent::Request(hello)].into()],
                     established: [false; 2],
                     broken: false,
@@ -261,8 +271,15 @@ impl World {
         true
     }
 
-    fn part(&mut self, task: Task, peer: Task) {
+    fn purge(&mut self, task: Task, peer: Task) {
         self.say(|| format!("task {task} gives task {peer} up"));
+        if let Some(process) = self.processes[task as usize].as_mut() {
+            process.purged.insert(peer);
+        }
+        self.part(task, peer);
+    }
+
+    fn part(&mut self, task: Task, peer: Task) {
         let Some(process) = self.processes[task as usize].as_mut() else { return };
         process.parted.insert(peer);
         process.connected.remove(&peer);
@@ -290,6 +307,22 @@ impl World {
         }
     }
 
+    /// The program of a process that has taken another one's place does not know that a peer has given the former one up, and this one
+    /// with it: the library makes the connection again.
+    fn readmit(&mut self, task: Task) {
+        let Some(process) = self.processes[task as usize].as_ref().filter(|process| process.replaces) else {
+            return;
+        };
+        let mut parted = process.machine.parted();
+        parted.retain(|peer| !process.purged.contains(peer));
+        for peer in parted {
+            self.say(|| format!("task {task} connects with task {peer} again"));
+            self.part(task, peer);
+            self.processes[task as usize].as_mut().expect("it acts").parted.remove(&peer);
+            self.act(task, |machine, _| machine.rejoin(peer, NO_EPOCH));
+        }
+    }
+
     fn any_pair(&mut self) -> (Task, Task) {
         let tasks = u64::from(self.tasks());
         let task = self.rng.below(tasks);
@@ -301,7 +334,7 @@ impl World {
         match self.rng.below(40) {
             0 if task != 0 => self.kill(task),
             1..=3 if self.processes[task as usize].is_none() => self.start(task),
-            4 => self.part(task, peer),
+            4 => self.purge(task, peer),
             5..=7 => self.rejoin(task, peer),
             8..=13 => self.act(task, |machine, _| machine.want(peer)),
             14..=19 => self.time_passes(),
@@ -313,6 +346,7 @@ impl World {
         self.now += Duration::from_micros(self.rng.below(100_000));
         for task in 0..self.tasks() {
             self.act(task, |machine, now| machine.tick(now));
+            self.readmit(task);
         }
     }
 
@@ -346,13 +380,25 @@ impl World {
         (0..tasks).flat_map(move |task| (0..tasks).map(move |peer| (task, peer))).filter(|(a, b)| a != b)
     }
 
+    /// Whether the process that a task is connected with has ended.
+    fn has_ended(&self, task: Task, peer: Task) -> bool {
+        self.channel(task, peer).is_some_and(|id| {
+            let channel = &self.channels[&id];
+            let end = usize::from(channel.tasks[1] == peer);
+            self.processes[peer as usize].as_ref().map(|process| process.id) != Some(channel.processes[end])
+        })
+    }
+
     /// The programs see which task is missing, and let it rejoin.
     fn repair(&mut self) {
         for (task, peer) in self.pairs() {
-            let broken = self.channel(task, peer).is_some_and(|id| self.channel(peer, task) != Some(id));
+            let ended = self.has_ended(task, peer);
             let process = self.processes[task as usize].as_ref().expect("all live");
-            if broken || process.outdated.contains(&peer) {
-                self.part(task, peer);
+            let reported = ended || process.machine.has_parted(peer);
+            // That of a new process leaves the latter to its library.
+            let acts = ended || !process.replaces || process.purged.contains(&peer);
+            if reported && acts || process.outdated.contains(&peer) {
+                self.purge(task, peer);
             }
             self.rejoin(task, peer);
             self.act(task, |machine, _| machine.want(peer));
@@ -379,7 +425,7 @@ impl World {
             }
         }
         // Once is not enough where two wait for each other's programs: one gives up what the other has just begun.
-        for _ in 0..3 {
+        for _ in 0..4 {
             self.repair();
             self.settle();
             self.check_ends();

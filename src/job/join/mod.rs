@@ -27,6 +27,8 @@ pub struct Joined {
     pub hosts: Hosts,
     /// Lines about the choice, for MP_INFOLEVEL 2.
     pub notes: Vec<String>,
+    /// This process has taken the place of one that has died, as the launcher says.
+    pub replaces: bool,
 }
 
 /// What joining needs to know.
@@ -64,6 +66,7 @@ pub fn join(
             device: LAPI_SELF_DEV,
             hosts,
             notes: Vec::new(),
+            replaces: false,
         });
     }
     let openings = Openings::from_env(&config::process_env, &identity.key, tasks, instance);
@@ -85,6 +88,7 @@ pub fn join(
 fn on_one_machine(place: &Place<'_>) -> Result<Joined> {
     let Identity { task, tasks, .. } = *place.identity;
     let secret = place.config.job_secret.as_ref().map(|secret| secret.as_bytes());
-    let transport = Box::new(shared_memory::open(place, tasks, secret)?);
-    Ok(Joined { transport, device: LAPI_SHM_DEV, hosts: Hosts::one(task, tasks), notes: Vec::new() })
+    let transport = Box::new(shared_memory::open(place, tasks, secret, Box::default())?);
+    let hosts = Hosts::one(task, tasks);
+    Ok(Joined { transport, device: LAPI_SHM_DEV, hosts, notes: Vec::new(), replaces: place.replaces })
 }

@@ -54,8 +54,9 @@ pub(super) fn open(place: &Place<'_>) -> Result<Joined> {
     let hosts = Hosts::new(identity.task, cards.iter().map(|card| card.host));
     let here = hosts.here().len() as u32;
     if hosts.count() == 1 && config.use_shm != UseShm::No {
-        let transport = Box::new(shared_memory::open(place, here, Some(&secret))?);
-        return Ok(Joined { transport, device: LAPI_SHM_DEV, hosts, notes: Vec::new() });
+        let transport = Box::new(shared_memory::open(place, here, Some(&secret), visible(place, &cards))?);
+        let replaces = place.replaces;
+        return Ok(Joined { transport, device: LAPI_SHM_DEV, hosts, notes: Vec::new(), replaces });
     }
     if config.use_shm == UseShm::Only {
         let detail = format!("{} hosts for {} tasks, and LAPI_USE_SHM=only", hosts.count(), identity.tasks);
@@ -69,6 +70,7 @@ pub(super) fn open(place: &Place<'_>) -> Result<Joined> {
     let notes = notes(&own, exchange.name());
     let groups = groups(&cards);
     let processes: Vec<Process> = cards.iter().map(process).collect();
+    let visible = visible(place, &cards);
     let reached: Box<[bool]> = (0..identity.tasks).map(|task| hosts.is_here(task)).collect();
     // A task without a neighbour needs no shared memory.
     let shares = config.use_shm != UseShm::No && here != 1;
@@ -90,7 +92,7 @@ pub(super) fn open(place: &Place<'_>) -> Result<Joined> {
         }
         far.push(rail);
     }
-    let near = if shares { Some(shared_memory::open(place, here, Some(&secret))?) } else { None };
+    let near = if shares { Some(shared_memory::open(place, here, Some(&secret), visible)?) } else { None };
     let transport = match far.pop() {
         Some(mut one) if far.is_empty() => {
             one.limit_job_body(most);
@@ -105,7 +107,7 @@ pub(super) fn open(place: &Place<'_>) -> Result<Joined> {
         }
     };
     let hosts = if config.use_shm == UseShm::No { hosts.without_shared_memory() } else { hosts };
-    Ok(Joined { transport, device: LAPI_FABRIC_DEV, hosts, notes })
+    Ok(Joined { transport, device: LAPI_FABRIC_DEV, hosts, notes, replaces: place.replaces })
 }
 
 /// The network, and shared memory where there is some.
@@ -212,6 +214,19 @@ fn groups(cards: &[Card]) -> Vec<u32> {
         let alone = if card.pid_namespace == 0 { task + 1 } else { 0 };
         (card.host, card.pid_namespace, alone)
     }))
+}
+
+/// The processes of the tasks that no launcher watches and this task sees, by task; see [`connect::Settings`].
+///
+/// [`connect::Settings`]: crate::job::connect::Settings
+fn visible(place: &Place<'_>, cards: &[Card]) -> Box<[Process]> {
+    if place.openings.has_launcher() {
+        return Box::default();
+    }
+    let groups = groups(cards);
+    let own = groups[place.identity.task as usize];
+    let seen = |(card, group): (&Card, &u32)| if *group == own { process(card) } else { Process::default() };
+    cards.iter().zip(&groups).map(seen).collect()
 }
 
 fn read_all(exchange: &mut dyn Exchange, tasks: u32) -> Result<Vec<Card>> {

@@ -8,17 +8,24 @@ use crate::base::thread::{self, ThreadConfig};
 use crate::config::{self, ShmAttach};
 use crate::error::Result;
 use crate::job::{Connections, Identity, connect};
+use crate::transport::fabric::Process;
 use crate::transport::shm::remote::{self, CrossMemory};
 use crate::transport::shm::{Own, ShmTransport, segment};
 use crate::wire::hello::Hello;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use std::sync::Arc;
 
-/// Begins to listen for the other tasks of this host, of which there may be `here`. `secret` is the job's.
+/// Begins to listen for the other tasks of this host, of which there may be `here`. `secret` is the job's, `processes` as
+/// [`connect::Settings`] has them.
 ///
 /// # Errors
 /// `LAPI_ERR_SHM_SETUP`: the system lacks something, or another user has this task's name.
-pub(super) fn open(place: &Place<'_>, here: u32, secret: Option<&[u8]>) -> Result<ShmTransport> {
+pub(super) fn open(
+    place: &Place<'_>,
+    here: u32,
+    secret: Option<&[u8]>,
+    processes: Box<[Process]>,
+) -> Result<ShmTransport> {
     let Place { config, identity, instance, thread_config, openings, opening, .. } = *place;
     allow_open_files(here);
     let hello = hello(here);
@@ -36,6 +43,7 @@ pub(super) fn open(place: &Place<'_>, here: u32, secret: Option<&[u8]>) -> Resul
         hello,
         init_timeout: config.init_timeout,
         info_level: config.info_level as u8,
+        processes,
         hint: hint(identity),
     };
     let connections = Connections::open(settings, site, |service| listen(service, thread_config))?;

@@ -10,6 +10,7 @@ pub(super) fn suite<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     reconnects_in_either_order(make);
     parts_again_and_again(make);
     survives_parting_in_the_middle_of_a_packet(make);
+    shows_that_a_peer_has_parted(make);
 }
 
 fn cuts_one_connection<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
@@ -104,6 +105,34 @@ fn survives_parting_in_the_middle_of_a_packet<T: Transport>(make: &impl Fn(u32) 
     ends[1].part(0);
     reconnect(&mut ends, 0, 1);
     both_ways(&mut ends, 300);
+}
+
+/// A peer that has parted from this task, and lets it rejoin, counts as dead until this task has done the same; again and again.
+fn shows_that_a_peer_has_parted<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
+    let mut ends = make(3);
+    for round in 0..3_u64 {
+        let (first, second) = if round % 2 == 0 { (0, 1) } else { (1, 0) };
+        both_ways(&mut ends, 1000 * (round + 1));
+        assert_eq!((ends[second].absence(first as Task), ends[second].parted()), (None, Vec::new()));
+        ends[first].part(second as Task);
+        ends[first].rejoin(second as Task, 40 + first as u64).expect("can rejoin");
+        let deadline = Deadline::new("the peer has parted");
+        while ends[second].state(first as Task) != PeerState::Dead {
+            deadline.check();
+            assert!(ends.iter_mut().all(|end| end.recv().is_none()), "a packet");
+        }
+        let why = ends[second].absence(first as Task).expect("a reason");
+        assert!(why.contains("has purged this task"), "{why}");
+        assert_eq!(ends[second].parted(), [first as Task]);
+        assert!(ends[second].rejoined().is_none() && ends[first].rejoined().is_none());
+        assert_eq!((ends[first].state(second as Task), ends[2].state(1)), (PeerState::Up, PeerState::Up));
+        pass(&mut ends, 2, first as Task, &Sample::exact(round, 8, 100, None));
+        ends[second].part(first as Task);
+        assert!(ends[second].parted().is_empty());
+        ends[second].rejoin(first as Task, 40 + second as u64).expect("can rejoin");
+        both_are_back(&mut ends, [41, 40]);
+    }
+    both_ways(&mut ends, 9000);
 }
 
 /// Both let the other rejoin, and this is reported to each once.

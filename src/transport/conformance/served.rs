@@ -142,5 +142,18 @@ impl<T: Transport> Wakeup for Served<T> {
 }
 
 impl<T: Transport> Peers for Served<T> {
-    forward!(state, absence, connect, progress, kick, set_polling, polls, view, part, rejoin, rejoined);
+    forward!(
+        state,
+        absence,
+        parted,
+        connect,
+        progress,
+        kick,
+        set_polling,
+        polls,
+        view,
+        part,
+        rejoin,
+        rejoined
+    );
 }

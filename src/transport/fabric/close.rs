@@ -82,7 +82,7 @@ impl FabricTransport {
                         && (passed > LINGER_FOR_WATCHER || !self.sees_running(task))
             }
             Standing::Closed => peer.knows_departure || passed > LINGER_FOR_CLOSED,
-            Standing::Dead(_) | Standing::Parted | Standing::Rejoining => true,
+            Standing::Dead(_) | Standing::HasParted | Standing::Parted | Standing::Rejoining => true,
         })
     }
 }

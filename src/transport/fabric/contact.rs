@@ -49,8 +49,6 @@ pub(super) struct Peer {
     pub(super) epoch: u64,
     /// It wants to rejoin.
     pub(super) hello: Option<Rejoin>,
-    /// It has taken the place of another process, and was accepted though neither task had resumed the other.
-    pub(super) unresumed: bool,
     /// It has rejoined, and [`crate::transport::Peers::rejoined`] has not named it yet: what is known of the connection before is still
     /// in use, so its packets wait.
     pub(super) unnamed: bool,
@@ -64,6 +62,8 @@ pub(super) enum Standing {
     Closed,
     /// It cannot be reached: why.
     Dead(String),
+    /// It has parted from this task, and lets it rejoin.
+    HasParted,
     /// This task has parted from it.
     Parted,
     /// It may rejoin.
@@ -96,7 +96,6 @@ impl Peer {
             knows_departure: false,
             epoch: 0,
             hello: None,
-            unresumed: false,
             unnamed: false,
         }
     }
@@ -112,7 +111,7 @@ impl Peer {
         self.owed.set(0);
         (self.no_room, self.met, self.held, self.knows_departure) = (false, false, false, false);
         self.departs_after = None;
-        (self.unresumed, self.unnamed) = (false, false);
+        self.unnamed = false;
         self.wants.set(0);
         self.hello_sent.set(false);
     }

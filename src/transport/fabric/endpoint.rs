@@ -206,7 +206,9 @@ impl FabricTransport {
                 Some(SendOutcome::NoRoom)
             }
             Standing::Rejoining => Some(SendOutcome::NoRoom),
-            Standing::Closed | Standing::Dead(_) | Standing::Parted => Some(SendOutcome::Gone),
+            Standing::Closed | Standing::Dead(_) | Standing::HasParted | Standing::Parted => {
+                Some(SendOutcome::Gone)
+            }
         }
     }
 
@@ -267,7 +269,10 @@ impl FabricTransport {
                 self.sends.end(slot);
                 Err(errno)
             }
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                self.notify();
+                Ok(())
+            }
         }
     }
 

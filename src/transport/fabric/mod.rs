@@ -135,8 +135,9 @@ impl Fabric {
         let provider = info.provider();
         let refused = |(what, errno): (&str, Errno)| failed(format!("{provider}: {what}: {}", errno.text()));
         let longest = longest(&info);
-        let device = Device::open(info, BUFFERS + SENDS + CHUNKS, longest, !settings.preferences.polls)
+        let mut device = Device::open(info, BUFFERS + SENDS + CHUNKS, longest, !settings.preferences.polls)
             .map_err(refused)?;
+        device.drop_wake_byte();
         let name = device.name().map_err(|errno| refused(("fi_getname", errno)))?;
         let published = publish(&device, &name);
         let (settings, choice) = (settings.clone(), choice.clone());
@@ -293,7 +294,7 @@ impl FabricTransport {
             limits,
             published,
             first_tag,
-            last_tag: 0,
+            last_tag: peer::tag_now(),
             directory,
             accesses: Accesses::new(BUFFERS + SENDS),
             peers: std::iter::repeat_with(|| None).take(tasks as usize).collect(),

@@ -10,7 +10,7 @@ use super::own::Wants;
 use super::{FabricTransport, LONGEST, PUBLISHED_BEFORE, Process, WINDOW};
 use crate::error::Result;
 use crate::transport::rails::RailEvent;
-use crate::transport::{ConnectionView, Endpoint, NO_EPOCH, PeerState, Peers, Task};
+use crate::transport::{ConnectionView, Endpoint, HAS_PURGED, NO_EPOCH, PeerState, Peers, Task};
 use crate::wire::network::Rejoin;
 use std::collections::VecDeque;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -25,9 +25,16 @@ impl Peers for FabricTransport {
             Standing::Up => None,
             Standing::Closed => Some("has ended LAPI".to_owned()),
             Standing::Dead(why) => Some(why.clone()),
+            Standing::HasParted => Some(HAS_PURGED.to_owned()),
             Standing::Parted => Some("has left the job".to_owned()),
             Standing::Rejoining => Some("has not rejoined yet".to_owned()),
         }
+    }
+
+    fn parted(&self) -> Vec<Task> {
+        let has_parted =
+            |task: &Task| self.peer(*task).is_some_and(|peer| peer.standing == Standing::HasParted);
+        (0..self.peers.len() as Task).filter(has_parted).collect()
     }
 
     /// A peer from which something is awaited must know of this task, so that it reports its end.
@@ -126,7 +133,7 @@ impl FabricTransport {
         match self.peer(task).map(|peer| &peer.standing) {
             None | Some(Standing::Up | Standing::Rejoining) => PeerState::Up,
             Some(Standing::Closed) => PeerState::Closed,
-            Some(Standing::Dead(_) | Standing::Parted) => PeerState::Dead,
+            Some(Standing::Dead(_) | Standing::HasParted | Standing::Parted) => PeerState::Dead,
         }
     }
 
@@ -277,10 +284,9 @@ impl FabricTransport {
 
     /// A tag that this task has not used for any peer, and that no former process with its number has used lately.
     fn fresh_tag(&mut self) -> u32 {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() >> 16);
-        let ahead = (now as u32).wrapping_sub(self.last_tag) < 1 << 31;
-        let tag = if ahead { now as u32 | 1 } else { self.last_tag };
-        self.last_tag = if tag == self.last_tag { tag.wrapping_add(2) } else { tag };
+        let now = tag_now();
+        let later = is_later(now, self.last_tag);
+        self.last_tag = if later { now } else { self.last_tag.wrapping_add(2) };
         self.last_tag
     }
 
@@ -321,11 +327,15 @@ impl FabricTransport {
         peer.hello = Some(hello);
         let (pid, started) = hello.process;
         if peer.is_up() && peer.has_met() {
-            self.note_successor(task, Process { pid, started });
+            let process = Process { pid, started };
+            self.note_successor(task, process);
+            if self.has_parted(task, &hello) && self.is_known_process(task, process) {
+                self.note_parted(task);
+            }
         }
         let Some(peer) = self.peer_mut(task) else { return };
-        if peer.is_up() && (!peer.has_met() || peer.unresumed && hello.epoch != NO_EPOCH) {
-            // A task that rejoins the job, and this one has not had contact with it before, or that one has purged this one since.
+        if peer.is_up() && !peer.has_met() {
+            // A task that rejoins the job, and this one has not had contact with it before.
             self.drop_arrived(task);
             let fresh = self.fresh_tag();
             let Some(peer) = self.peer_mut(task) else { return };
@@ -340,6 +350,26 @@ impl FabricTransport {
         }
     }
 
+    /// Whether a peer that is up has sent this after it has parted from this task: in its connection, it had sent an earlier tag.
+    fn has_parted(&self, task: Task, hello: &Rejoin) -> bool {
+        self.peer(task).is_some_and(|peer| {
+            let later = peer.theirs == self.first_tag || is_later(hello.tag, peer.theirs);
+            peer.is_up() && later && hello.epoch != NO_EPOCH && !self.is_rail_epoch(hello.epoch)
+        })
+    }
+
+    /// The peer has parted from this task, and lets it rejoin: they connect when this task has done the same.
+    #[cold]
+    fn note_parted(&mut self, task: Task) {
+        if self.rail.is_some() {
+            // The rails' owner parts from the peer on all rails.
+            self.note_event(RailEvent::Parted(task));
+            self.noted = true;
+        } else {
+            self.leave(task, Standing::HasParted);
+        }
+    }
+
     /// A peer that this task lets rejoin has sent its tag.
     fn accept(&mut self, task: Task, hello: Rejoin) {
         let Some(peer) = self.peers[task as usize].as_deref_mut() else { return };
@@ -348,8 +378,9 @@ impl FabricTransport {
             peer.standing = Standing::Up;
             peer.met = true;
             peer.hello = None;
-            peer.unresumed = (peer.epoch, hello.epoch) == (NO_EPOCH, NO_EPOCH);
-            peer.unnamed = !peer.unresumed;
+            // Without epochs there is nothing to name: one of the two has taken the place of another process, and neither has had
+            // contact with the other before.
+            peer.unnamed = (peer.epoch, hello.epoch) != (NO_EPOCH, NO_EPOCH);
             if peer.unnamed {
                 self.back.push_back((task, hello.epoch));
             } else {
@@ -364,6 +395,17 @@ impl FabricTransport {
         self.want(task, Wants::REJOIN);
         self.send_own(task);
     }
+}
+
+/// The tag of this moment: odd, and about 15,000 a second later for each second.
+pub(super) fn tag_now() -> u32 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() >> 16);
+    now as u32 | 1
+}
+
+/// Whether the one tag was chosen after the other, by one task and within a day.
+fn is_later(one: u32, other: u32) -> bool {
+    one != other && one.wrapping_sub(other) < 1 << 31
 }
 
 const _: () = assert!(LONGEST <= u32::MAX as usize && WINDOW <= u16::MAX as u32);

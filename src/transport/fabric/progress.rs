@@ -21,7 +21,7 @@ impl FabricTransport {
             return;
         }
         match self.device.poll() {
-            Ok(0) => {}
+            Ok(0) => self.notify(),
             found => self.note_all(found),
         }
         self.last_poll = ticks();
@@ -249,10 +249,11 @@ impl FabricTransport {
             || self.has_events()
     }
 
-    /// Wakes a thread that sleeps, if it waits for something that has happened.
+    /// Wakes a thread that sleeps, if it waits for something that has happened, or that has ended and was not noted yet. To be called
+    /// after each call of libfabric in which an operation may end.
     #[inline]
     pub(super) fn notify(&mut self) {
-        if self.armed && (self.noted || self.has_reports()) {
+        if self.armed && (self.noted || self.has_reports() || !self.device.wakes_sleepers()) {
             self.signal();
         }
     }

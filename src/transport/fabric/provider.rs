@@ -48,6 +48,10 @@ pub struct Choice {
 /// Providers in the order of preference. Those of hardware come first: they are there only where the hardware is.
 const RANKING: &[&str] = &["psm3", "cxi", "efa", "verbs;ofi_rxm", "opx", "tcp;ofi_rxm"];
 
+/// How the fabrics of `psm3` begin where it has no card and uses the kernel's sockets, as it does from libfabric 2.x on. Every machine
+/// has those, so it is no sign of hardware, and a host of the job with an older libfabric has no such provider.
+const PSM3_OVER_SOCKETS: &[&str] = &["TCP-", "UDP-"];
+
 /// Providers that are used only when they are named, and why.
 const ONLY_WHEN_NAMED: &[(&str, &str)] = &[
     ("sockets", "slow and no longer maintained: only when named"),
@@ -143,9 +147,17 @@ impl Traits {
 
     /// The best one is the least. Of equals libfabric's order decides.
     fn rank(&self) -> (usize, bool, bool) {
-        let provider =
-            RANKING.iter().position(|provider| *provider == self.provider).unwrap_or(RANKING.len());
+        let place = RANKING.iter().position(|provider| *provider == self.provider);
+        let provider = match place {
+            Some(place) if !self.is_psm3_over_sockets() => place,
+            _ => RANKING.len(),
+        };
         (provider, self.is_loopback(), self.format == FI_SOCKADDR_IN6)
+    }
+
+    /// Whether it is `psm3` without a card.
+    fn is_psm3_over_sockets(&self) -> bool {
+        self.provider == "psm3" && PSM3_OVER_SOCKETS.iter().any(|start| self.fabric.starts_with(start))
     }
 }
 
@@ -357,6 +369,24 @@ mod tests {
         assert!(
             choice.passed_over.iter().any(|(name, why)| name.starts_with("sockets") && why.contains("named"))
         );
+    }
+
+    #[test]
+    fn psm3_without_a_card_does_not_come_before_tcp() {
+        let psm3 = |fabric: &str| Traits { fabric: fabric.into(), ..traits("psm3", "eth0", [10, 0, 0, 1]) };
+        for (fabric, expected) in [
+            ("TCP-10.0.0.0/24", "tcp;ofi_rxm"),
+            ("UDP-10.0.0.0/24", "tcp;ofi_rxm"),
+            ("RoCE-10.0.0.0/24", "psm3"),
+        ] {
+            let mut list = all();
+            list.insert(0, psm3(fabric));
+            let (_, choice) = pick(&list, &Preferences::default(), 1024).expect("a provider");
+            assert_eq!(choice.provider, expected, "fabric {fabric}");
+        }
+        let named = Preferences { provider: Some("psm3".into()), ..Preferences::default() };
+        assert!(chosen(&[psm3("TCP-10.0.0.0/24")], &named).starts_with("psm3"), "what is named is used");
+        assert!(chosen(&[psm3("TCP-10.0.0.0/24")], &Preferences::default()).starts_with("psm3"), "it alone");
     }
 
     #[test]

@@ -244,6 +244,7 @@ impl RemoteAccess for FabricTransport {
         self.accesses.next += 1;
         self.accesses.running.push_back(running);
         self.start_chunks();
+        self.notify();
         Ok(Started::Pending(id))
     }
 

@@ -1,4 +1,4 @@
-//! The sockets of the provider `tcp`, which libfabric has no calls for. They are found by their addresses, those of this task's
+//! The sockets of the provider `tcp`, which libfabric has no calls for. Those of connections are found by their addresses, those of this task's
 //! endpoint and of its peer: no socket of the program has these.
 //!
 //! - [`disconnect`] ends the connections with one peer. An endpoint for reliable datagrams keeps its connections when an address
@@ -6,7 +6,10 @@
 //!   what it has not sent; the provider notices, and ends what was under way on it.
 //! - [`LostSockets`] closes those that libfabric loses when an endpoint is closed.
 
-use rustix::net::{Shutdown, SocketAddrAny, connect_unspec, getpeername, getsockname, shutdown};
+use rustix::net::sockopt::socket_domain;
+use rustix::net::{
+    AddressFamily, Shutdown, SocketAddrAny, connect_unspec, getpeername, getsockname, shutdown,
+};
 use std::net::SocketAddr;
 use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
@@ -76,6 +79,11 @@ impl Drop for LostSockets {
             }
         }
     }
+}
+
+/// Whether this is a socket that reaches this machine only, such as one of a pair.
+pub(super) fn is_local(socket: BorrowedFd<'_>) -> bool {
+    socket_domain(socket) == Ok(AddressFamily::UNIX)
 }
 
 fn descriptors() -> Vec<RawFd> {

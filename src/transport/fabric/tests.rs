@@ -5,12 +5,13 @@ mod network;
 
 use super::{Directory, FabricTransport, Own, Preferences, Process};
 use crate::base::clock::test_deadline;
+use crate::base::poll::await_events;
 use crate::error::Result;
 use crate::transport::conformance::{self, served};
 use crate::transport::faults::{FaultPlan, Faulty};
 use crate::transport::rails::{Links, Rail, RailEvent, Rails};
-use crate::transport::{Endpoint, PeerState, Peers, Task};
-use crate::wire::network::{Content, Notice};
+use crate::transport::{Endpoint, NO_EPOCH, Outgoing, PeerState, Peers, Piece, SendOutcome, Task, Wakeup};
+use crate::wire::network::{Content, Notice, Rejoin};
 use network::{Published, network, network_as, preferring};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -113,6 +114,33 @@ fn accesses_over_two_rails_that_are_under_way_when_the_peer_leaves_are_reported(
     });
 }
 
+/// The provider writes a long message to the socket at once: nothing comes from the network that would wake the sleeper.
+#[test]
+fn a_message_that_ends_in_the_call_of_another_thread_wakes_a_sleeper() {
+    if !is_there("tcp;ofi_rxm") {
+        return;
+    }
+    let mut ends = network::unserved(2, &preferring("tcp;ofi_rxm"));
+    let deadline = Instant::now() + test_deadline();
+    while !ends[0].arm() {
+        assert!(Instant::now() < deadline, "there is always something to do");
+        ends.iter_mut().for_each(Endpoint::serve);
+    }
+    let data = vec![5_u8; 2 * super::COPY];
+    let packet =
+        Outgoing { head: &[1; 24], first: Piece::EMPTY, second: Piece::of(&data).into(), copy_limit: 0 };
+    // SAFETY: the data lives until the message has ended.
+    let SendOutcome::Taken(ticket) = (unsafe { ends[0].try_send(1, &packet) }) else {
+        panic!("it is not taken");
+    };
+    assert!(await_events([ends[0].event_fd()], Some(test_deadline()))[0], "nothing wakes the sleeper");
+    ends[0].disarm();
+    while ends[0].completed() != Some(ticket) {
+        assert!(Instant::now() < deadline, "it is not reported");
+        ends[0].serve();
+    }
+}
+
 /// A directory whose launcher says when the last task has died.
 struct Launched(Published, Arc<AtomicBool>);
 
@@ -202,6 +230,99 @@ fn a_death_of_a_process_that_is_not_known_yet() {
     assert_eq!(dead(&end), [], "a late notice");
     end.note_notice(2, &died(present));
     assert_eq!(dead(&end), [1]);
+}
+
+/// A directory in which another process takes the place of task 1 at some time.
+struct ReplacedLater(Published, Arc<AtomicBool>, [Process; 2]);
+
+impl Directory for ReplacedLater {
+    fn address_of(&mut self, peer: Task) -> Result<Vec<u8>> {
+        self.0.address_of(peer)
+    }
+
+    fn process_of(&mut self, peer: Task) -> Option<Process> {
+        (peer == 1).then_some(self.2[usize::from(self.1.load(Ordering::Relaxed))])
+    }
+}
+
+/// When two processes of a task follow each other quickly, its neighbours may not have seen the first one: no notice of its death is sent.
+#[test]
+fn a_death_of_which_no_notice_comes_is_seen_on_the_card_of_the_successor() {
+    if !is_there("tcp;ofi_rxm") {
+        return;
+    }
+    let (own, published): (Vec<Own>, Vec<Vec<u8>>) =
+        network::open(2, "tcp;ofi_rxm").expect("endpoints").into_iter().unzip();
+    let (published, replaced) = (Arc::new(published), Arc::new(AtomicBool::new(false)));
+    let process = |started| Process { started, ..Process::own() };
+    let processes = [process(7), process(8)];
+    let mut ends: Vec<FabricTransport> = own
+        .into_iter()
+        .map(|own| {
+            let directory = ReplacedLater(Published(published.clone()), replaced.clone(), processes);
+            let mut end = FabricTransport::new(own, 77, Box::new(directory)).expect("a transport");
+            end.watch_others(vec![0, 1], vec![Process::own(), processes[0]]);
+            end
+        })
+        .collect();
+    ends[0].connect(1);
+    let deadline = Instant::now() + test_deadline();
+    while !ends[0].peer(1).is_some_and(|peer| peer.has_met()) {
+        assert!(Instant::now() < deadline, "the two do not meet");
+        ends.iter_mut().for_each(Endpoint::serve);
+    }
+    (0..5).for_each(|_| ends[0].look_at_others_now());
+    assert_eq!(ends[0].state(1), PeerState::Up, "it is the process that was known");
+    replaced.store(true, Ordering::Relaxed);
+    while ends[0].state(1) != PeerState::Dead {
+        assert!(Instant::now() < deadline, "the process that was known has been replaced");
+        ends[0].serve();
+    }
+}
+
+/// What task 0 sends to rejoin, as task 1 receives it.
+fn rejoins(ends: &mut [FabricTransport], rejoin: Rejoin) {
+    let mut after = rejoin.encode().to_vec();
+    after.extend(&ends[0].published);
+    let len = after.len();
+    ends[1].note_hello(0, &after, len);
+}
+
+#[test]
+fn a_peer_has_parted_when_its_own_process_sends_a_later_tag() {
+    if !is_there("tcp;ofi_rxm") {
+        return;
+    }
+    let mut ends = network::unserved(2, &preferring("tcp;ofi_rxm"));
+    let own = Process::own();
+    let rejoin = |tag, epoch| Rejoin { tag, echo: 0, epoch, process: (own.pid, own.started) };
+    let parted = |ends: &[FabricTransport]| {
+        assert_eq!(ends[1].parted().len(), usize::from(ends[1].state(0) == PeerState::Dead));
+        ends[1].state(0) == PeerState::Dead
+    };
+    ends[1].watch_others(vec![0, 1], vec![own; 2]);
+    rejoins(&mut ends, rejoin(101, NO_EPOCH));
+    assert!(!parted(&ends), "a process that was not resumed, and has resumed no task");
+    rejoins(&mut ends, rejoin(101, 9));
+    assert!(parted(&ends));
+    // Once more, from a connection that both have resumed.
+    Peers::part(&mut ends[1], 0);
+    Peers::rejoin(&mut ends[1], 0, 3).expect("can rejoin");
+    let mine = ends[1].peer(0).expect("a peer").mine;
+    rejoins(&mut ends, Rejoin { echo: mine, ..rejoin(101, 9) });
+    assert_eq!(ends[1].rejoined(), Some((0, 9)));
+    rejoins(&mut ends, Rejoin { echo: mine, ..rejoin(101, 9) });
+    rejoins(&mut ends, rejoin(99, 8));
+    assert!(!parted(&ends), "a message that comes late");
+    rejoins(&mut ends, rejoin(103, 10));
+    assert!(parted(&ends));
+    // Another process has the peer's number: the one that was known has died, and is reported as that.
+    Peers::part(&mut ends[1], 0);
+    Peers::rejoin(&mut ends[1], 0, 4).expect("can rejoin");
+    let mine = ends[1].peer(0).expect("a peer").mine;
+    rejoins(&mut ends, Rejoin { echo: mine, ..rejoin(103, 10) });
+    rejoins(&mut ends, Rejoin { process: (own.pid, own.started + 1), ..rejoin(205, 11) });
+    assert_eq!(ends[1].parted(), []);
 }
 
 /// Latency of 8 bytes and bandwidth of long accesses, of this transport and of libfabric alone: `MEASURE_FABRIC=tcp;ofi_rxm`.

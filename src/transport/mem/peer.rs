@@ -3,7 +3,8 @@
 use super::MemTransport;
 use super::network::Rejoin;
 use crate::error::Result;
-use crate::transport::{Endpoint, PeerState, Peers, Task};
+use crate::transport::rails::OF_RAIL;
+use crate::transport::{Endpoint, HAS_PURGED, PeerState, Peers, Task};
 use std::sync::atomic::Ordering;
 
 impl Peers for MemTransport {
@@ -11,9 +12,17 @@ impl Peers for MemTransport {
         match self.absent.get(&peer) {
             Some(true) => PeerState::Up,
             Some(false) => PeerState::Dead,
-            None if !self.knows(peer) => PeerState::Dead,
+            None if !self.knows(peer) || self.was_purged_by(peer) => PeerState::Dead,
             None => self.network.end(peer).state(),
         }
+    }
+
+    fn absence(&self, peer: Task) -> Option<String> {
+        self.was_purged_by(peer).then(|| HAS_PURGED.to_owned())
+    }
+
+    fn parted(&self) -> Vec<Task> {
+        (0..self.network.ends.len() as Task).filter(|&peer| self.was_purged_by(peer)).collect()
     }
 
     fn progress(&self, peer: Task) -> u64 {
@@ -71,6 +80,14 @@ impl MemTransport {
     pub(super) fn knows(&self, peer: Task) -> bool {
         self.network.end(peer).life.load(Ordering::Acquire)
             == self.lives.get(&peer).copied().unwrap_or_default()
+    }
+
+    /// Whether the process that this task is connected with has parted from this task, and lets it rejoin.
+    fn was_purged_by(&self, peer: Task) -> bool {
+        let rejoins = self.network.rejoins.lock();
+        let rejoin = rejoins.get(&(peer, self.task)).filter(|_| !self.absent.contains_key(&peer));
+        // A rail parts from a peer for itself, and is joined again.
+        rejoin.is_some_and(|rejoin| !rejoin.both && rejoin.epoch & OF_RAIL == 0) && self.knows(peer)
     }
 
     /// This task lets `peer` rejoin. The second of the two calls connects them: nothing is under way then.

@@ -202,7 +202,7 @@ impl<T: Rail> Rails<T> {
                 Some(SendOutcome::NoRoom)
             }
             State::Rejoining(_) => Some(SendOutcome::NoRoom),
-            State::Closed | State::Dead(_) | State::Parted => Some(SendOutcome::Gone),
+            State::Closed | State::Dead(_) | State::HasParted | State::Parted => Some(SendOutcome::Gone),
         }
     }
 

@@ -81,6 +81,7 @@ impl<T: Rail> Rails<T> {
                 let why = self.rails[rail].absence(task).unwrap_or_else(|| "has ended".to_owned());
                 self.lose(task, State::Dead(why));
             }
+            RailEvent::Parted(task) => self.lose(task, State::HasParted),
         }
     }
 

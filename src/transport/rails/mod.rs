@@ -39,6 +39,8 @@ pub enum RailEvent {
     Lost(Task),
     /// The process of the peer has ended.
     Ended(Task),
+    /// The peer has parted from this task on all rails, and lets it rejoin.
+    Parted(Task),
 }
 
 /// A transport that can be one of several rails.

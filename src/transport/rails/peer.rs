@@ -6,7 +6,7 @@ use super::{Kept, OF_RAIL, Rail, Rails};
 use crate::base::random::random;
 use crate::error::Result;
 use crate::transport::parcel::Parcel;
-use crate::transport::{ConnectionView, Endpoint, Key, PeerState, Peers, Task};
+use crate::transport::{ConnectionView, Endpoint, HAS_PURGED, Key, PeerState, Peers, Task};
 use crate::wire::rails::RAILS;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -51,6 +51,8 @@ pub(super) enum State {
     Closed,
     /// It has died or cannot be reached: why.
     Dead(String),
+    /// It has parted from this task, and lets it rejoin.
+    HasParted,
     /// This task has parted from it.
     Parted,
     /// It may rejoin; it is sent this epoch.
@@ -92,7 +94,7 @@ impl<T: Rail> Peers for Rails<T> {
         match self.peer(peer).map(|peer| &peer.state) {
             None | Some(State::Up | State::Rejoining(_)) => PeerState::Up,
             Some(State::Closed) => PeerState::Closed,
-            Some(State::Dead(_) | State::Parted) => PeerState::Dead,
+            Some(State::Dead(_) | State::HasParted | State::Parted) => PeerState::Dead,
         }
     }
 
@@ -105,9 +107,15 @@ impl<T: Rail> Peers for Rails<T> {
             State::Up => None,
             State::Closed => Some("has ended LAPI".to_owned()),
             State::Dead(why) => Some(why.clone()),
+            State::HasParted => Some(HAS_PURGED.to_owned()),
             State::Parted => Some("has left the job".to_owned()),
             State::Rejoining(_) => Some("has not rejoined yet".to_owned()),
         }
+    }
+
+    fn parted(&self) -> Vec<Task> {
+        let has_parted = |task: &Task| self.peer(*task).is_some_and(|peer| peer.state == State::HasParted);
+        (0..self.peers.len() as Task).filter(has_parted).collect()
     }
 
     fn connect(&mut self, task: Task) {
@@ -238,7 +246,7 @@ impl<T: Rail> Rails<T> {
                 self.note_joined(task);
             }
             State::Up => self.fail(rail, task, Why::Slow),
-            State::Closed | State::Dead(_) | State::Parted => {}
+            State::Closed | State::Dead(_) | State::HasParted | State::Parted => {}
         }
     }
 

@@ -139,7 +139,8 @@ impl Rail for TestRail {
             if !away {
                 self.lost.remove(&peer);
             } else if self.lost.insert(peer) {
-                return Some(RailEvent::Lost(peer));
+                let parted = self.inner.parted().contains(&peer);
+                return Some(if parted { RailEvent::Parted(peer) } else { RailEvent::Lost(peer) });
             }
             let ended = self.network.ended.load(Ordering::Acquire) & 1 << peer != 0;
             if ended && self.buried.insert(peer) {

@@ -27,6 +27,13 @@ pub trait Connector: Send {
     /// What is known of a peer that this task is not connected with.
     fn absence(&self, peer: Task) -> Absence;
 
+    /// Whether the process that this task is connected with has parted from this task, and asks for another connection, which it
+    /// gets when this task has parted from it, too, and lets it rejoin.
+    fn has_parted(&self, peer: Task) -> bool;
+
+    /// The peers of which that is true.
+    fn parted(&self) -> Vec<Task>;
+
     /// The peer is given up: a connection that waits among the arrivals is dropped, and none is made.
     fn part(&self, peer: Task);
 

@@ -7,7 +7,7 @@ use super::wakeup::ring_bell;
 use super::{Absent, ShmTransport};
 use crate::base::ring::{Consumer, Producer, Shortage};
 use crate::error::Result;
-use crate::transport::{ConnectionView, PeerState, Peers, Task};
+use crate::transport::{ConnectionView, HAS_PURGED, PeerState, Peers, Task};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -29,18 +29,20 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    pub(super) fn state(&self) -> PeerState {
+    /// `has_parted` is asked when the channel is cut, which a process that lives has done itself.
+    fn state(&self, has_parted: impl FnOnce() -> bool) -> PeerState {
         if self.segment.closed() {
             return PeerState::Closed;
         }
-        if self.process.has_ended() { PeerState::Dead } else { PeerState::Up }
+        let gone = self.process.is_cut() && (has_parted() || !self.process.stands());
+        if gone { PeerState::Dead } else { PeerState::Up }
     }
 }
 
 impl Peers for ShmTransport {
     fn state(&self, task: Task) -> PeerState {
         match self.peer(task) {
-            Some(peer) => peer.state(),
+            Some(peer) => peer.state(|| self.connector.has_parted(task)),
             None if task == self.me => PeerState::Up,
             None => match self.absent.get(&task) {
                 Some(Absent::Parted) => PeerState::Dead,
@@ -51,8 +53,19 @@ impl Peers for ShmTransport {
     }
 
     fn absence(&self, task: Task) -> Option<String> {
-        let unmet = self.peer(task).is_none() && task != self.me;
-        unmet.then(|| self.connector.absence(task).why)
+        match self.peer(task) {
+            Some(peer) => {
+                let purged = peer.process.is_cut() && self.connector.has_parted(task);
+                purged.then(|| HAS_PURGED.to_owned())
+            }
+            None => (task != self.me).then(|| self.connector.absence(task).why),
+        }
+    }
+
+    fn parted(&self) -> Vec<Task> {
+        let mut parted = self.connector.parted();
+        parted.retain(|&task| self.peer(task).is_some());
+        parted
     }
 
     fn connect(&mut self, task: Task) {
@@ -163,12 +176,16 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Whether the process has ended, or has become another program. One that has only closed its descriptors still has its
-    /// landmark.
-    fn has_ended(&self) -> bool {
+    /// Whether the other end of the channel is closed: the process has ended, has become another program, has closed its descriptors,
+    /// or has parted from this task.
+    fn is_cut(&self) -> bool {
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         let mut polled = [PollFd::from_borrowed_fd(self.life.as_fd(), PollFlags::RDHUP)];
-        let closed = rustix::event::poll(&mut polled, Some(&now)).is_ok_and(|ready| ready > 0);
-        closed && !self.landmark.stands_in(self.pid)
+        rustix::event::poll(&mut polled, Some(&now)).is_ok_and(|ready| ready > 0)
+    }
+
+    /// Whether the process has not ended, nor become another program.
+    fn stands(&self) -> bool {
+        self.landmark.stands_in(self.pid)
     }
 }

@@ -54,8 +54,19 @@ impl Hosts {
     /// A job of `tasks` tasks under a launcher that is installed. Each host has a block of them; the launcher itself runs on the
     /// first host.
     pub fn launch(&self, launcher: Launcher, tasks: usize, program: impl AsRef<Path>) -> Job {
+        self.launch_with(launcher, &[], tasks, program)
+    }
+
+    /// The same, with flags of the launcher.
+    pub fn launch_with(
+        &self,
+        launcher: Launcher,
+        flags: &[&str],
+        tasks: usize,
+        program: impl AsRef<Path>,
+    ) -> Job {
         let command = launcher.command().expect("the test looks whether the launcher is installed");
-        let job = Job::direct(command).without_launchers();
+        let job = flags.iter().fold(Job::direct(command).without_launchers(), |job, flag| job.arg(flag));
         let blocks = self.blocks(tasks);
         let hosts: Vec<String> =
             blocks.iter().map(|(host, count)| format!("{}:{count}", self.name(*host))).collect();

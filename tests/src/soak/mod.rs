@@ -97,6 +97,8 @@ pub struct Soak {
     pub tasks: usize,
     /// On how many hosts: 1 is this machine; more are network namespaces of it.
     pub hosts: usize,
+    /// How many links, and rails of each task, there are between hosts.
+    pub rails: usize,
 }
 
 impl Soak {
@@ -107,13 +109,13 @@ impl Soak {
     pub fn run(self) -> Result<String, String> {
         let mut driver =
             Driver::start(self).map_err(|error| format!("the soak cannot be started: {error}"))?;
-        let Self { seed, seconds, tasks, hosts } = self;
+        let Self { seed, seconds, tasks, hosts, rails } = self;
         driver.go().map_err(|what| {
             let said = fs::read_to_string(driver.dir.join("said")).unwrap_or_default();
             let end: Vec<&str> = said.lines().rev().take(60).collect();
             let end: String = end.iter().rev().map(|line| format!("{line}\n")).collect();
             format!(
-                "{what}\n{end}to repeat: make soak SEED={seed} SECONDS={seconds} TASKS={tasks} HOSTS={hosts}"
+                "{what}\n{end}to repeat: make soak SEED={seed} SECONDS={seconds} TASKS={tasks} HOSTS={hosts} RAILS={rails}"
             )
         })
     }
@@ -153,7 +155,7 @@ impl Driver {
         let board = options.open(dir.join("board"))?;
         board.set_len(4096)?;
         File::create(dir.join("said"))?;
-        let places = (soak.hosts > 1).then(|| Places::new(soak.hosts, soak.tasks)).transpose()?;
+        let places = (soak.hosts > 1).then(|| Places::new(soak.hosts, soak.rails, soak.tasks)).transpose()?;
         let now = Instant::now();
         let mut driver = Self {
             soak,
@@ -410,10 +412,10 @@ impl Driver {
         let most = |kind: usize| {
             (0..self.soak.tasks).map(|task| self.get(word::MOST + 4 * task + kind)).max().unwrap_or(0)
         };
-        let Soak { seed, seconds, tasks, hosts } = self.soak;
+        let Soak { seed, seconds, tasks, hosts, rails } = self.soak;
         format!(
-            "soak: seed {seed}, {seconds} s, {tasks} tasks, {hosts} hosts, eras {}, deaths {}: {}{}at most in one task: {} descriptors, {} \
-             mappings, {} threads, {} KiB",
+            "soak: seed {seed}, {seconds} s, {tasks} tasks, {hosts} hosts, {rails} rails, eras {}, deaths {}: {}{}at most in one task: {} \
+             descriptors, {} mappings, {} threads, {} KiB",
             self.get(word::ERA),
             self.deaths,
             named(&KINDS, word::DONE),

@@ -12,21 +12,23 @@ use std::process::Command;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use openlapi::wire::board::{Word, size};
 
-use crate::hosts::Hosts;
+use crate::hosts::{Hosts, Layout};
 
 /// The lowest number of the file's descriptor in the tasks.
 const FIRST_PLACE: i32 = 101;
 
 pub(super) struct Places {
     hosts: Hosts,
+    rails: usize,
     file: File,
     tasks: usize,
 }
 
 impl Places {
-    /// `count` hosts for `tasks` tasks.
-    pub(super) fn new(count: usize, tasks: usize) -> io::Result<Self> {
-        let hosts = Hosts::new(count).map_err(io::Error::other)?;
+    /// `count` hosts with `rails` links between them, for `tasks` tasks.
+    pub(super) fn new(count: usize, rails: usize, tasks: usize) -> io::Result<Self> {
+        let layout = Layout { hosts: count, rails, own_tmp: false };
+        let hosts = Hosts::with(layout).map_err(io::Error::other)?;
         // SAFETY: the name ends, and the call makes a descriptor that is owned by nothing else.
         let made = unsafe {
             let number = libc::memfd_create(c"lapi-job".as_ptr(), libc::MFD_CLOEXEC);
@@ -39,7 +41,7 @@ impl Places {
         // SAFETY: just made, and owned by nothing else.
         let file = File::from(unsafe { OwnedFd::from_raw_fd(number) });
         file.set_len(size(tasks as u32))?;
-        Ok(Self { hosts, file, tasks })
+        Ok(Self { hosts, rails, file, tasks })
     }
 
     /// The command that starts the program as a task of the job with this number.
@@ -53,6 +55,9 @@ impl Places {
             .arg(program)
             .env("MP_COMMON_TASKS", format!("{}{}", others.len(), others.concat()))
             .env("LAPI_JOB_FD", format!("{number}:{inode}@{partition}"));
+        if self.rails > 1 {
+            command.env("MP_EUIDEVICE", "sn_all");
+        }
         // SAFETY: the closure makes one system call.
         unsafe {
             command.pre_exec(move || {

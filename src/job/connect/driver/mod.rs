@@ -14,6 +14,7 @@ use crate::job::Openings;
 use crate::job::channel::{Channel, Listener};
 use crate::job::name::Key;
 use crate::transport::Task;
+use crate::transport::fabric::Process;
 use crate::transport::shm::connection::{Accepted, Offer, Site};
 use crate::wire::hello::{Hello, Message};
 use std::collections::BTreeMap;
@@ -36,6 +37,7 @@ pub(super) struct Place {
     pub(super) openings: Openings,
     pub(super) init_timeout: Duration,
     pub(super) info_level: u8,
+    pub(super) processes: Box<[Process]>,
     pub(super) hint: Option<String>,
 }
 
@@ -102,6 +104,16 @@ impl Driver {
         self.wanted.entry(task).or_insert(now);
         self.machine.want(task);
         self.carry_out();
+    }
+
+    /// See [`Machine::has_parted`].
+    pub(super) fn has_parted(&self, task: Task) -> bool {
+        self.machine.has_parted(task)
+    }
+
+    /// See [`Machine::parted`].
+    pub(super) fn parted(&self) -> Vec<Task> {
+        self.machine.parted()
     }
 
     /// The task was purged: it may not connect until it rejoins.

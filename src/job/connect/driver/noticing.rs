@@ -34,6 +34,10 @@ impl Driver {
         if !self.machine.rejoins(task) && self.place.openings.has_closed(task, generation) {
             return absence(PeerState::Closed, "has ended LAPI");
         }
+        // It was there when the tasks exchanged their cards.
+        if let Some(process) = self.place.processes.get(task as usize).filter(|process| process.is_gone()) {
+            return absence(PeerState::Dead, &format!("(process {}) has ended", process.pid));
+        }
         let opened = self.place.openings.opened(task);
         let why = match opened {
             Some(opened) if opened >= generation => "has called LAPI_Init, but cannot be reached",

@@ -34,6 +34,9 @@ const UNREACHABLE: Duration = Duration::from_millis(700);
 /// How long a death is not reported here when other hosts have not confirmed yet that they know of it: the program may end at the report.
 const REPORT_LATEST: Duration = Duration::from_millis(300);
 
+/// With how many cards a look compares what is known of the processes of peers.
+const COMPARED: usize = 4;
+
 /// The probes of a task of the next host.
 struct Probes {
     task: Task,
@@ -60,6 +63,8 @@ pub(super) struct Watch {
     unreported: Vec<(Task, Instant)>,
     start: Instant,
     next_look: Instant,
+    /// The peer whose card was compared last.
+    compared: Task,
 }
 
 impl Watch {
@@ -95,6 +100,7 @@ impl FabricTransport {
             unreported: Vec::new(),
             start,
             next_look: start,
+            compared: 0,
         }));
         self.look_at_others();
     }
@@ -370,6 +376,11 @@ impl FabricTransport {
         if known == life || task == self.me {
             return;
         }
+        self.compare_card(from, task, known);
+    }
+
+    /// When the peer's card shows another process than the one that is known, that one has died.
+    fn compare_card(&mut self, from: Task, task: Task, known: u32) {
         let Some(present) = self.directory.process_of(task).filter(|present| present.life() != known) else {
             return;
         };
@@ -400,7 +411,17 @@ impl FabricTransport {
         }
     }
 
-    /// Looks whether other processes have taken the places of those that have died: tasks of one host reach each other otherwise.
+    /// Whether this is the peer's process as far as is known here, and no other one's death is to be reported.
+    pub(super) fn is_known_process(&self, task: Task, process: Process) -> bool {
+        self.watch.as_ref().is_none_or(|watch| {
+            let reported = !watch.unreported.iter().any(|(dead, _)| *dead == task);
+            reported && watch.ring.life(task) == process.life()
+        })
+    }
+
+    /// Looks whether other processes have taken the places of those that have died: tasks of one host reach each other otherwise. And
+    /// of those with which this task has had contact, a few at a time: when two processes follow each other quickly, the tasks of their
+    /// host may never have seen the first of them, so that no notice of its death is sent.
     fn look_for_successors(&mut self) {
         let dead = self.watch.as_ref().map(|watch| watch.ring.dead()).unwrap_or_default();
         for task in dead {
@@ -408,6 +429,23 @@ impl FabricTransport {
                 self.note_process(task, process);
             }
         }
+        for task in self.next_met() {
+            if let Some(known) = self.watch.as_ref().map(|watch| watch.ring.life(task)) {
+                self.compare_card(task, task, known);
+            }
+        }
+    }
+
+    /// The next [`COMPARED`] peers with which this task has had contact, in turn.
+    fn next_met(&mut self) -> Vec<Task> {
+        let last = self.watch.as_ref().map_or(0, |watch| watch.compared);
+        let tasks = self.peers.len() as Task;
+        let met = |task: &Task| self.peer(*task).is_some_and(|peer| peer.is_up() && peer.has_met());
+        let next: Vec<Task> = (last + 1..tasks).chain(0..=last).filter(met).take(COMPARED).collect();
+        if let (Some(watch), Some(&last)) = (&mut self.watch, next.last()) {
+            watch.compared = last;
+        }
+        next
     }
 
     /// The death of the process before is not to be reported any more.

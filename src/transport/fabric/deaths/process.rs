@@ -20,7 +20,11 @@ pub struct Process {
 impl Process {
     /// The calling one.
     pub fn own() -> Self {
-        let pid = std::process::id();
+        Self::of(std::process::id())
+    }
+
+    /// The one that has this number now.
+    pub fn of(pid: u32) -> Self {
         Self { pid, started: started(pid).unwrap_or_default() }
     }
 
@@ -29,8 +33,8 @@ impl Process {
         self.pid ^ (self.started as u32).rotate_left(12)
     }
 
-    /// Whether it is known to have ended, by its number alone.
-    fn is_gone(self) -> bool {
+    /// Whether it is known to have ended, by its number alone: two files of the system are read. One whose start is unknown is not.
+    pub fn is_gone(self) -> bool {
         self.started != 0 && started(self.pid) != Some(self.started) && started(std::process::id()).is_some()
     }
 }

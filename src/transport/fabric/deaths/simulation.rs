@@ -12,12 +12,16 @@ struct Simulation {
     group_of: Vec<u32>,
     /// The messages of each pair, in order.
     links: BTreeMap<(Task, Task), VecDeque<Notice>>,
-    reported: Vec<BTreeSet<Task>>,
+    /// The process of each task, or its last one.
+    lives: Vec<u32>,
+    reported: Vec<BTreeSet<(Task, u32)>>,
     /// Tasks that have ended LAPI.
     closed: BTreeSet<Task>,
-    died: BTreeSet<Task>,
+    died: BTreeSet<(Task, u32)>,
     now: Duration,
     sent: u64,
+    /// How many tasks were replaced.
+    born: u32,
 }
 
 impl Simulation {
@@ -36,11 +40,13 @@ impl Simulation {
             rings,
             group_of: numbers,
             links: BTreeMap::new(),
+            lives,
             reported: vec![BTreeSet::new(); tasks as usize],
             closed: BTreeSet::new(),
             died: BTreeSet::new(),
             now: Duration::ZERO,
             sent: 0,
+            born: 0,
         }
     }
 
@@ -58,8 +64,12 @@ impl Simulation {
                     self.links.entry((me, to)).or_default().push_back(notice);
                 }
                 Action::Report(task) => {
-                    assert!(self.died.contains(&task), "task {me} reports task {task}, which has not died");
-                    assert!(self.reported[me as usize].insert(task), "reported once");
+                    let process = (task, ring.life(task));
+                    assert!(
+                        self.died.contains(&process),
+                        "task {me} reports task {task}, which has not died"
+                    );
+                    assert!(self.reported[me as usize].insert(process), "reported once");
                 }
             }
         }
@@ -74,6 +84,11 @@ impl Simulation {
         let at = self.rng.below(self.links.len() as u64) as usize;
         let (&(from, to), link) = self.links.iter_mut().nth(at).expect("a link");
         let notice = link.pop_front().expect("not empty");
+        if let Notice::Died { task, life, .. } = notice
+            && self.rings[to as usize].as_ref().is_some_and(|ring| ring.life(task) != life)
+        {
+            self.compare(from, to, task);
+        }
         if let Some(ring) = &mut self.rings[to as usize] {
             ring.note(from, notice, self.now);
             self.collect(to);
@@ -81,22 +96,68 @@ impl Simulation {
         Some(to)
     }
 
+    /// A task looks at another one's card, as it does after a notice about a process that it does not know, and now and then.
+    fn compare(&mut self, from: Task, me: Task, task: Task) {
+        let Some(ring) = &mut self.rings[me as usize] else { return };
+        let (known, present) = (ring.life(task), self.lives[task as usize]);
+        if me != task && known != present {
+            ring.note(from, Notice::Died { task, life: known, confirm: false }, self.now);
+            self.collect(me);
+            self.see_successor(me, task);
+        }
+    }
+
+    /// A task finds the card of the present process of another one.
+    fn see_successor(&mut self, me: Task, task: Task) {
+        let life = self.lives[task as usize];
+        if let Some(ring) = &mut self.rings[me as usize] {
+            ring.replaced(task, life, self.now);
+            self.collect(me);
+        }
+    }
+
+    /// Whether this is the process of a task that runs.
+    fn runs(&self, task: Task, life: u32) -> bool {
+        self.rings[task as usize].is_some() && self.lives[task as usize] == life
+    }
+
+    /// Another process takes the place of a task that has died.
+    fn replace(&mut self, task: Task) {
+        if self.rings[task as usize].is_some() {
+            return;
+        }
+        self.born += 1;
+        self.lives[task as usize] = 1000 + self.born;
+        self.links.retain(|(_, to), _| *to != task);
+        self.reported[task as usize].clear();
+        self.rings[task as usize] = Some(Ring::new(task, self.group_of.clone(), &self.lives));
+    }
+
     /// A task looks at the process that it watches, and at the time.
     fn look(&mut self, me: Task) {
         let now = self.now;
         let Some(ring) = &mut self.rings[me as usize] else { return };
         // The process of one that has ended LAPI may end at any time, or go on.
-        let gone = ring.watched().filter(|&task| self.rings[task as usize].is_none());
+        let watched = ring.watched().map(|task| (task, ring.life(task)));
+        let probed = ring.probed().map(|task| (task, ring.life(task)));
+        let gone = watched.filter(|&(task, life)| !self.runs(task, life)).map(|(task, _)| task);
+        let probed = probed.filter(|process| self.died.contains(process)).map(|(task, _)| task);
         let gone = gone.filter(|task| !self.closed.contains(task) || self.rng.chance(0.5));
         let Some(ring) = &mut self.rings[me as usize] else { return };
         if gone.is_some() {
             ring.ended(now);
         }
         ring.serve(now);
-        if let Some(alone) = ring.probed().filter(|task| self.died.contains(task)) {
+        if let Some(alone) = probed {
             ring.found_dead(alone, now);
         }
+        let dead = ring.dead();
         self.collect(me);
+        for task in dead {
+            self.see_successor(me, task);
+        }
+        let other = self.rng.below(self.tasks()) as Task;
+        self.compare(other, me, other);
     }
 
     /// A task dies; some of what it has just sent does not arrive.
@@ -104,7 +165,7 @@ impl Simulation {
         if self.rings[task as usize].take().is_none() {
             return;
         }
-        self.died.insert(task);
+        self.died.insert((task, self.lives[task as usize]));
         let links: Vec<_> = self.links.iter_mut().filter(|((from, _), _)| *from == task).collect();
         for (_, link) in links {
             link.truncate(self.rng.below(link.len() as u64 + 1) as usize);
@@ -136,7 +197,10 @@ impl Simulation {
 
     fn check(&self, seed: u64) {
         for (me, ring) in self.rings.iter().enumerate().filter(|(_, ring)| ring.is_some()) {
-            let missing: Vec<_> = self.died.difference(&self.reported[me]).collect();
+            let known =
+                |(task, life): &(Task, u32)| ring.as_ref().is_some_and(|ring| ring.life(*task) == *life);
+            let missing: Vec<_> =
+                self.died.difference(&self.reported[me]).filter(|process| known(process)).collect();
             let groups = &self.group_of;
             assert!(missing.is_empty(), "seed {seed}: task {me} of {groups:?} does not know of {missing:?}");
             assert!(ring.as_ref().is_some_and(|ring| ring.due().is_none() || self.died.len() > 1));
@@ -173,6 +237,42 @@ fn every_living_task_learns_every_death() {
     }
 }
 
+/// A task may learn of a process only when that has died and was replaced, and of the next one in the same way: tasks know different
+/// processes of one task, also tasks of one host.
+#[test]
+fn no_living_task_takes_a_process_that_was_replaced_for_living() {
+    for seed in 1..=3000 {
+        let mut rng = Rng::stream(seed, 2);
+        let tasks = 2 + rng.below(8) as u32;
+        let mut all = Simulation::new(seed, tasks, 1 + rng.below(3));
+        for _ in 0..rng.below(300) {
+            let task = all.rng.below(all.tasks()) as Task;
+            match all.rng.below(16) {
+                0 if all.rings.iter().flatten().count() > 1 => {
+                    all.kill(task);
+                    if all.rng.chance(0.5) {
+                        all.replace(task);
+                    }
+                }
+                1 => all.replace(task),
+                2..8 => all.look(task),
+                8 => all.now += Duration::from_millis(all.rng.below(200)),
+                // The program has learned of the death in another way: it lets the task rejoin.
+                9 => {
+                    let me = all.rng.below(all.tasks()) as Task;
+                    all.see_successor(me, task);
+                }
+                _ => drop(all.deliver()),
+            }
+        }
+        for task in 0..tasks {
+            all.replace(task);
+        }
+        all.settle();
+        all.check(seed);
+    }
+}
+
 #[test]
 fn a_task_that_ends_lapi_is_not_reported() {
     for seed in 1..=2000 {
@@ -199,7 +299,7 @@ fn one_death_costs_few_messages() {
     let mut all = Simulation::new(1, 64, 1);
     let lives: Vec<u32> = (0..64).collect();
     all.rings = (0..64).map(|me| Some(Ring::new(me, groups.clone(), &lives))).collect();
-    all.group_of = groups;
+    (all.group_of, all.lives) = (groups, lives);
     all.kill(20);
     all.settle();
     all.check(1);

@@ -3,6 +3,7 @@
 
 mod info;
 mod memory;
+mod wake_byte;
 
 pub(super) use info::{Info, list};
 
@@ -98,6 +99,8 @@ pub(super) struct Device {
     entries: Box<[fi::fi_cq_data_entry; BATCH]>,
     /// The descriptor of the completion queue, where the provider has one.
     wait: Option<RawFd>,
+    /// What ends in a call of this task does not make the descriptor readable: see [`wake_byte`].
+    is_silent: bool,
     next_key: u64,
 }
 
@@ -157,6 +160,7 @@ impl Device {
             contexts: std::iter::repeat_with(context).take(slots).collect(),
             entries,
             wait: None,
+            is_silent: false,
             next_key: 0,
         };
         device.open_all(longest, sleeps)?;

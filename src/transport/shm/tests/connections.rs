@@ -4,8 +4,10 @@ use super::*;
 use crate::base::clock::test_deadline;
 use crate::job::connect::{Connections, Service, Settings};
 use crate::job::{Common, Identity, Openings};
+use crate::transport::fabric::Process;
 use crate::transport::{Endpoint, Outgoing, Piece, SendOutcome};
 use crate::wire::hello::Hello;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -14,6 +16,12 @@ fn begin(task: Task, tasks: u32, key: &str) -> ShmTransport {
 }
 
 fn begin_within(task: Task, tasks: u32, key: &str, init_timeout: Duration) -> ShmTransport {
+    begin_among(task, key, &vec![Process::default(); tasks as usize], init_timeout)
+}
+
+/// A task of a job with these processes.
+fn begin_among(task: Task, key: &str, processes: &[Process], init_timeout: Duration) -> ShmTransport {
+    let tasks = processes.len() as u32;
     let (own, site) = Own::create(task, tasks).expect("shared memory");
     let key = format!("shm {} {key}", std::process::id());
     let identity = Identity { task, tasks, key: key.clone(), common: Common::All, source: "a test" };
@@ -33,6 +41,7 @@ fn begin_within(task: Task, tasks: u32, key: &str, init_timeout: Duration) -> Sh
         hello,
         init_timeout,
         info_level: 0,
+        processes: processes.into(),
         hint: None,
     };
     let start = |service: Service| {
@@ -131,6 +140,21 @@ fn a_task_that_does_not_come_counts_as_dead_after_a_while() {
     assert!(why.contains("LAPI_INIT_TIMEOUT"), "{why}");
 }
 
+#[test]
+fn a_task_whose_process_has_ended_is_dead_before_the_timeout() {
+    let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().expect("a process");
+    let processes = [Process::own(), Process::of(child.id()), Process::default()];
+    let mut one = begin_among(0, "ended", &processes, Duration::MAX);
+    assert_eq!(try_pass(&mut one, 1, 1), SendOutcome::NoRoom);
+    assert_eq!((one.state(1), one.state(2)), (PeerState::Connecting, PeerState::Connecting));
+    drop(child.stdin.take());
+    child.wait().expect("its status");
+    until("it counts as dead", || one.state(1) == PeerState::Dead);
+    assert_eq!(one.state(2), PeerState::Connecting, "a process that is not known");
+    let why = one.absence(1).expect("a reason");
+    assert!(why.ends_with("has ended") && why.contains(&child.id().to_string()), "{why}");
+}
+
 /// Counts what the transport asks of it.
 struct Counting(Arc<AtomicUsize>);
 
@@ -141,6 +165,14 @@ impl Connector for Counting {
 
     fn absence(&self, _peer: Task) -> connection::Absence {
         connection::Absence { state: PeerState::Connecting, why: String::new() }
+    }
+
+    fn has_parted(&self, _peer: Task) -> bool {
+        false
+    }
+
+    fn parted(&self) -> Vec<Task> {
+        Vec::new()
     }
 
     fn part(&self, _peer: Task) {}
