@@ -116,7 +116,7 @@ fn open(
     settings.timeout.store(900, Relaxed);
     settings.ack_threshold.store(config.ack_thresh as i32, Relaxed);
     settings.info_level.store(config.info_level as i32, Relaxed);
-    let options = Options { replaces, ..options(config, identity, hosts, request) };
+    let options = options(config, identity, hosts, replaces, request);
     context.open(request.handle, options, transport)?;
     let threads = request.completion_threads.clamp(1, MOST_COMPLETION_THREADS) as usize;
     let started = completion_threads::start(context, threads, request.thread_config)
@@ -136,7 +136,7 @@ pub fn term(context: &Context) -> Result<()> {
     closing::close(context, report::thread::dismiss)
 }
 
-fn options(config: &Config, identity: &Identity, hosts: Hosts, request: &Request) -> Options {
+fn options(config: &Config, identity: &Identity, hosts: Hosts, replaces: bool, request: &Request) -> Options {
     let processors = processors();
     let here = hosts.here().len() as u32;
     let crowded = here > processors;
@@ -162,7 +162,7 @@ fn options(config: &Config, identity: &Identity, hosts: Hosts, request: &Request
             crowded,
         },
         level: request.level,
-        replaces: false,
+        replaces,
         give_up: !config.no_timeout,
         wait_policy: WaitPolicy::new(here, processors, config.spin),
         error_handler: request.error_handler,

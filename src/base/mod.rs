@@ -16,6 +16,8 @@ pub mod parking;
 #[cfg(not(loom))]
 pub mod poll;
 #[cfg(not(loom))]
+pub mod process;
+#[cfg(not(loom))]
 pub mod random;
 pub mod ring;
 pub mod rng;

@@ -91,7 +91,7 @@ pub fn look_after_peers(held: &mut Held<'_>) {
 }
 
 /// This process has taken the place of another one. A peer may have had contact with it before it learnt of the death of the other one;
-/// then it has purged this task, and let it rejoin. This program has begun anew, and does not know of that: the connection is made
+/// then it has purged this task, and let it rejoin. This program is a new one, and does not know of that: the connection is made
 /// again without it, and a collective operation continues. A program that has purged the peer itself does its part itself.
 #[cold]
 fn readmit(held: &mut Held<'_>) {

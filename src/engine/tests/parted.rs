@@ -50,9 +50,19 @@ fn part_alone(tasks: &[Arc<Task>], replaces: bool, waits: bool, rng: &mut Rng) {
     }
 }
 
+/// Tasks 0 and 1 connect again, and everything works between them and with task 2.
+fn meet_again(tasks: &[Arc<Task>]) {
+    look(tasks);
+    look(tasks);
+    settle(tasks);
+    for (from, to) in [(0, 1), (1, 0), (2, 1), (0, 2)] {
+        all_is_well(tasks, from, to);
+    }
+}
+
 /// A program that has begun with the job does its part itself.
 #[test]
-fn a_task_that_was_purged_alone_is_told_and_begins_again() {
+fn a_task_that_was_purged_alone_learns_of_it_and_begins_again() {
     seeds(20, |seed| {
         for waits in [true, false] {
             let mut rng = Rng::new(seed);
@@ -63,12 +73,7 @@ fn a_task_that_was_purged_alone_is_told_and_begins_again() {
             assert_eq!(enter(&tasks[0]).core().peers.standing(1), Standing::Rejoining);
             purge(&tasks[1], 0);
             resume(&tasks[1], 0);
-            look(&tasks);
-            look(&tasks);
-            settle(&tasks);
-            for (from, to) in [(0, 1), (1, 0), (2, 1), (0, 2)] {
-                all_is_well(&tasks, from, to);
-            }
+            meet_again(&tasks);
             assert_eq!((tasks[0].reports(), tasks[2].reports()), (Vec::new(), Vec::new()));
             job::close(tasks);
         }
@@ -91,12 +96,7 @@ fn a_new_process_that_is_purged_is_connected_again() {
                     resume(&tasks[0], 1);
                     lost_peers::look_after_peers(&mut enter(&tasks[1]));
                 }
-                look(&tasks);
-                look(&tasks);
-                settle(&tasks);
-                for (from, to) in [(0, 1), (1, 0), (2, 1), (0, 2)] {
-                    all_is_well(&tasks, from, to);
-                }
+                meet_again(&tasks);
             }
             assert_eq!((tasks[0].reports(), tasks[2].reports()), (Vec::new(), Vec::new()));
             // Its program has purged the other one now: that does its part itself from now on.

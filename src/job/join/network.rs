@@ -5,6 +5,7 @@ use super::{Joined, Place, rails, shared_memory};
 use crate::abi::{
     LAPI_ERR_CSS_LOAD_FAILED, LAPI_ERR_SHM_SETUP, LAPI_ERR_UNKNOWN, LAPI_FABRIC_DEV, LAPI_SHM_DEV,
 };
+use crate::base::process::Process;
 use crate::config::{self, Config, Euilib, UseShm};
 use crate::error::{Error, Result};
 use crate::job::Hosts;
@@ -13,7 +14,7 @@ use crate::job::host::{self, Host};
 use crate::job::hosts::numbered;
 use crate::job::secret::Offer;
 use crate::transport::Transport;
-use crate::transport::fabric::{Fabric, FabricSettings, FabricTransport, Own, Preferences, Process};
+use crate::transport::fabric::{Fabric, FabricSettings, FabricTransport, Own, Preferences};
 use crate::transport::rails::Rails;
 use crate::transport::route::Route;
 use crate::transport::shm::ShmTransport;

@@ -2,11 +2,12 @@
 
 use super::Place;
 use crate::abi::LAPI_ERR_CSS_LOAD_FAILED;
+use crate::base::process::Process;
 use crate::base::sync::Mutex;
 use crate::config::{Config, Instances};
 use crate::error::{self, Error, Result};
 use crate::job::exchange::Exchange;
-use crate::transport::fabric::{Directory, Own, Process, RailPreferences};
+use crate::transport::fabric::{Directory, Own, RailPreferences};
 use crate::transport::rails::{LinkState, Links};
 use crate::wire::card::Card;
 use crate::wire::frame::Task;

@@ -2,13 +2,13 @@
 
 use super::Place;
 use crate::base::asymmetric_barrier;
+use crate::base::process::Process;
 use crate::base::random::random;
 use crate::base::sync::{Condvar, Mutex};
 use crate::base::thread::{self, ThreadConfig};
 use crate::config::{self, ShmAttach};
 use crate::error::Result;
 use crate::job::{Connections, Identity, connect};
-use crate::transport::fabric::Process;
 use crate::transport::shm::remote::{self, CrossMemory};
 use crate::transport::shm::{Own, ShmTransport, segment};
 use crate::wire::hello::Hello;

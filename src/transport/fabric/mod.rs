@@ -27,6 +27,7 @@ mod wakeup;
 
 use super::{Limits, Task, Ticket};
 use crate::abi::LAPI_ERR_CSS_LOAD_FAILED;
+use crate::base::process::Process;
 use crate::error::{Error, Result};
 use crate::transport::HEAD_MAX;
 use crate::wire::network::FRAME;
@@ -42,7 +43,6 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 
-pub use deaths::Process;
 pub use provider::{Choice, Preferences, RailPreferences, preview, version};
 
 /// The longest message: 32 KiB of data, and 1 KiB for frame, head and user header.

@@ -7,7 +7,8 @@
 
 use super::contact::{Peer, Standing};
 use super::own::Wants;
-use super::{FabricTransport, LONGEST, PUBLISHED_BEFORE, Process, WINDOW};
+use super::{FabricTransport, LONGEST, PUBLISHED_BEFORE, WINDOW};
+use crate::base::process::Process;
 use crate::error::Result;
 use crate::transport::rails::RailEvent;
 use crate::transport::{ConnectionView, Endpoint, HAS_PURGED, NO_EPOCH, PeerState, Peers, Task};

@@ -3,9 +3,10 @@
 
 mod network;
 
-use super::{Directory, FabricTransport, Own, Preferences, Process};
+use super::{Directory, FabricTransport, Own, Preferences};
 use crate::base::clock::test_deadline;
 use crate::base::poll::await_events;
+use crate::base::process::Process;
 use crate::error::Result;
 use crate::transport::conformance::{self, served};
 use crate::transport::faults::{FaultPlan, Faulty};

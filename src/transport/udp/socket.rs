@@ -96,8 +96,8 @@ enum Refusal {
 }
 
 impl Socket {
-    /// Opens a socket that is bound to `local`; its port may be 0, for any that is free. One of IPv6 does not carry IPv4. Nobody else
-    /// can bind to the port while it is open.
+    /// Opens a socket that is bound to `local`; its port may be 0, for any that is free. One of IPv6 does not carry IPv4. No other
+    /// socket can be bound to the port while it is open.
     ///
     /// # Errors
     /// The system's: there is no such address on this host, the port is in use, or no descriptor is left.

@@ -1,6 +1,6 @@
 /*
  * Task 1 dies and is restarted. Task 2, which had no contact with it, communicates with the new process first, and purges and resumes
- * task 1 then. The new process, which has begun anew, purges no task. successor CASE
+ * task 1 then. The new process, which knows nothing of that, purges no task. successor CASE
  *
  *   quiet    the new process waits for nothing from task 2
  *   waits    it does: this ends with an error

@@ -9,12 +9,12 @@ mod listeners;
 mod noticing;
 
 use super::machine::{Action, ChannelId, Machine};
+use crate::base::process::Process;
 use crate::error::{Result, log};
 use crate::job::Openings;
 use crate::job::channel::{Channel, Listener};
 use crate::job::name::Key;
 use crate::transport::Task;
-use crate::transport::fabric::Process;
 use crate::transport::shm::connection::{Accepted, Offer, Site};
 use crate::wire::hello::{Hello, Message};
 use std::collections::BTreeMap;

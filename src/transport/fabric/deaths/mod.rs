@@ -4,23 +4,21 @@
 //! The process of the task that is watched is looked at when the transport is served, which a thread that waits, polls or serves does
 //! several times in a second.
 
-mod process;
 mod ring;
 #[cfg(test)]
 mod simulation;
+mod successors;
 
 use super::FabricTransport;
 use super::contact::{Peer, Standing};
 use super::own::Wants;
+use crate::base::process::{Handle, Process};
 use crate::transport::rails::RailEvent;
 use crate::transport::{PeerState, Task};
 use crate::wire::network::{Content, FRAME, Frame, Kind, NOTICE, Notice};
-use process::Handle;
 use ring::{Action, Ring};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
-
-pub use process::Process;
 
 /// The time between two looks at the watched process.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
@@ -33,9 +31,6 @@ const UNREACHABLE: Duration = Duration::from_millis(700);
 
 /// How long a death is not reported here when other hosts have not confirmed yet that they know of it: the program may end at the report.
 const REPORT_LATEST: Duration = Duration::from_millis(300);
-
-/// With how many cards a look compares what is known of the processes of peers.
-const COMPARED: usize = 4;
 
 /// The probes of a task of the next host.
 struct Probes {
@@ -63,8 +58,8 @@ pub(super) struct Watch {
     unreported: Vec<(Task, Instant)>,
     start: Instant,
     next_look: Instant,
-    /// The peer whose card was compared last.
-    compared: Task,
+    /// The task from which on the next look searches for cards to compare.
+    next_compared: Task,
 }
 
 impl Watch {
@@ -100,7 +95,7 @@ impl FabricTransport {
             unreported: Vec::new(),
             start,
             next_look: start,
-            compared: 0,
+            next_compared: 0,
         }));
         self.look_at_others();
     }
@@ -369,30 +364,6 @@ impl FabricTransport {
         self.watch_changed = true;
     }
 
-    /// A notice names another process of the task than the one that is known here. Either that was long ago, or this task has missed a
-    /// death, as one that has replaced a process itself while another task was replaced.
-    fn note_unknown_life(&mut self, from: Task, task: Task, life: u32) {
-        let known = self.watch.as_ref().map_or(life, |watch| watch.ring.life(task));
-        if known == life || task == self.me {
-            return;
-        }
-        self.compare_card(from, task, known);
-    }
-
-    /// When the peer's card shows another process than the one that is known, that one has died.
-    fn compare_card(&mut self, from: Task, task: Task, known: u32) {
-        let Some(present) = self.directory.process_of(task).filter(|present| present.life() != known) else {
-            return;
-        };
-        if let Some(watch) = &mut self.watch {
-            let now = watch.now();
-            watch.ring.note(from, ring::Notice::Died { task, life: known, confirm: false }, now);
-        }
-        self.watch_changed = true;
-        self.follow_ring();
-        self.note_process(task, present);
-    }
-
     /// The peer has ended LAPI.
     pub(super) fn note_closed(&mut self, task: Task) {
         if let Some(watch) = &mut self.watch {
@@ -402,74 +373,10 @@ impl FabricTransport {
         }
     }
 
-    /// Another process has the peer's number: the one before has died, which may not be known here yet.
-    pub(super) fn note_successor(&mut self, task: Task, process: Process) {
-        if let Some(watch) = self.watch.as_mut().filter(|watch| watch.ring.life(task) != process.life()) {
-            let now = watch.now();
-            watch.ring.found_dead(task, now);
-            self.watch_changed = true;
-        }
-    }
-
-    /// Whether this is the peer's process as far as is known here, and no other one's death is to be reported.
-    pub(super) fn is_known_process(&self, task: Task, process: Process) -> bool {
-        self.watch.as_ref().is_none_or(|watch| {
-            let reported = !watch.unreported.iter().any(|(dead, _)| *dead == task);
-            reported && watch.ring.life(task) == process.life()
-        })
-    }
-
-    /// Looks whether other processes have taken the places of those that have died: tasks of one host reach each other otherwise. And
-    /// of those with which this task has had contact, a few at a time: when two processes follow each other quickly, the tasks of their
-    /// host may never have seen the first of them, so that no notice of its death is sent.
-    fn look_for_successors(&mut self) {
-        let dead = self.watch.as_ref().map(|watch| watch.ring.dead()).unwrap_or_default();
-        for task in dead {
-            if let Some(process) = self.directory.process_of(task) {
-                self.note_process(task, process);
-            }
-        }
-        for task in self.next_met() {
-            if let Some(known) = self.watch.as_ref().map(|watch| watch.ring.life(task)) {
-                self.compare_card(task, task, known);
-            }
-        }
-    }
-
-    /// The next [`COMPARED`] peers with which this task has had contact, in turn.
-    fn next_met(&mut self) -> Vec<Task> {
-        let last = self.watch.as_ref().map_or(0, |watch| watch.compared);
-        let tasks = self.peers.len() as Task;
-        let met = |task: &Task| self.peer(*task).is_some_and(|peer| peer.is_up() && peer.has_met());
-        let next: Vec<Task> = (last + 1..tasks).chain(0..=last).filter(met).take(COMPARED).collect();
-        if let (Some(watch), Some(&last)) = (&mut self.watch, next.last()) {
-            watch.compared = last;
-        }
-        next
-    }
-
     /// The death of the process before is not to be reported any more.
     pub(super) fn forget_report(&mut self, task: Task) {
         if let Some(watch) = &mut self.watch {
             watch.unreported.retain(|(dead, _)| *dead != task);
-        }
-    }
-
-    /// The peer may be another process now.
-    pub(super) fn note_process(&mut self, task: Task, process: Process) {
-        if let Some(watch) = &mut self.watch {
-            let now = watch.now();
-            watch.processes[task as usize] = process;
-            if watch.ring.life(task) != process.life() {
-                watch.handle.take_if(|(watched, _)| *watched == task);
-                watch.probes.take_if(|probes| probes.task == task);
-                watch.contacts.retain(|contact| *contact != task);
-                watch.ring.replaced(task, process.life(), now);
-                self.watch_changed = true;
-                if self.is_elsewhere(task) && self.peer(task).is_some() {
-                    let _ = self.look_up(task);
-                }
-            }
         }
     }
 

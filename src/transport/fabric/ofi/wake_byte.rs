@@ -6,7 +6,7 @@
 //! taken out of the set, the first byte is not read, and no other one is written.
 //!
 //! What comes from the network still wakes a sleeper, by the connections. Only an operation that ends in a call of this task, while another
-//! of its threads sleeps, does not: whoever has made the call asks [`Device::wakes_sleepers`] after it.
+//! of its threads sleeps, does not: the caller asks [`Device::wakes_sleepers`] after it.
 
 use super::Device;
 use crate::transport::fabric::sockets::is_local;

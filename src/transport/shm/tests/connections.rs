@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::base::clock::test_deadline;
+use crate::base::process::Process;
 use crate::job::connect::{Connections, Service, Settings};
 use crate::job::{Common, Identity, Openings};
-use crate::transport::fabric::Process;
 use crate::transport::{Endpoint, Outgoing, Piece, SendOutcome};
 use crate::wire::hello::Hello;
 use std::process::{Command, Stdio};

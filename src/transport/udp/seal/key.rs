@@ -16,7 +16,7 @@ pub struct JobKey {
     keys: Hmac<Sha256>,
 }
 
-/// One end of a connection, as both tasks know it. Whoever knows it learns nothing of the keys.
+/// One end of a connection, as both tasks know it. It reveals nothing of the keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
     /// Which task.
@@ -81,7 +81,7 @@ impl JobKey {
         updated(&self.tags, parts).verify_truncated_left(tag).is_ok()
     }
 
-    /// Both directions of the connection between the end of this task and that of its peer, which the tasks have told each other in messages
+    /// Both directions of the connection between the end of this task and that of its peer, which the tasks have exchanged in messages
     /// with tags. The two tasks get what belongs together; two connections have no key in common, because each end has new
     /// random bytes.
     pub fn connect(&self, own: &End, peer: &End) -> (Sealer, Opener) {

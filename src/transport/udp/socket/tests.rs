@@ -199,7 +199,7 @@ fn a_full_buffer_of_the_receiver_loses_datagrams_and_nothing_else() {
 fn what_goes_nowhere_does_not_harm_what_arrives() {
     for (at, options) in kinds() {
         let (mut from, mut to) = (open_with(at, options), open_with(at, options));
-        // A port at which nobody listens, and a peer that has closed.
+        // A port that no socket has, and a peer that has closed.
         let closed = open_with(at, options).local();
         let bytes = filled(3, 100);
         for round in 0..50 {

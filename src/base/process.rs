@@ -1,6 +1,6 @@
-//! The process of another task, watched.
+//! A process by its number and its start, and whether it still runs.
 
-use crate::base::poll::await_readable;
+use super::poll::await_readable;
 use rustix::fs::fstat;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -29,7 +29,7 @@ impl Process {
     }
 
     /// A number that the processes that follow each other as one task do not share.
-    pub(in crate::transport::fabric) fn life(self) -> u32 {
+    pub fn life(self) -> u32 {
         self.pid ^ (self.started as u32).rotate_left(12)
     }
 
@@ -53,7 +53,7 @@ fn started(pid: u32) -> Option<u64> {
 
 /// Whether a watched process still runs.
 #[derive(Debug)]
-pub(super) struct Handle {
+pub struct Handle {
     process: Process,
     /// Its descriptor, and what that is on its file system; `None` where the system has none.
     descriptor: Option<(OwnedFd, [u64; 2])>,
@@ -61,7 +61,7 @@ pub(super) struct Handle {
 
 impl Handle {
     /// Begins to watch a process; `None` when it has ended.
-    pub(super) fn open(process: Process) -> Option<Self> {
+    pub fn open(process: Process) -> Option<Self> {
         let pid = i32::try_from(process.pid).ok().and_then(Pid::from_raw)?;
         let descriptor = match pidfd_open(pid, PidfdFlags::empty()) {
             Err(Errno::SRCH) => return None,
@@ -72,7 +72,7 @@ impl Handle {
     }
 
     /// Whether the process has ended.
-    pub(super) fn has_ended(&mut self) -> bool {
+    pub fn has_ended(&mut self) -> bool {
         let Some((fd, known)) = &self.descriptor else { return self.process.is_gone() };
         if identity(fd) == Some(*known) {
             return await_readable(&[fd.as_fd()], Some(Duration::ZERO))[0];
