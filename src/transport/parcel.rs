@@ -90,3 +90,41 @@ impl Parcel {
         self.words
     }
 }
+
+/// Writes a packet's head, and its body from the next byte on, without its second piece when that is `lent`: the number of bytes. What
+/// fills the last word is 0, and so is the padding between the pieces: no byte of memory that the program did not send leaves this task.
+///
+/// # Safety
+/// The pieces of `packet` are readable.
+#[inline]
+pub(super) unsafe fn write(to: &mut [u64], packet: &Outgoing<'_>, lent: bool) -> usize {
+    let head = packet.head.len();
+    let body = if lent { pad8(packet.first.len) } else { packet.body_len() };
+    assert!(
+        head % 8 == 0 && head + pad8(body) <= size_of_val(to),
+        "a packet of {body} bytes is beyond the limit"
+    );
+    let at = to.as_mut_ptr().cast::<u8>();
+    // SAFETY: there is room, as just seen; the pieces are readable by the caller's promise.
+    unsafe {
+        at.copy_from_nonoverlapping(packet.head.as_ptr(), head);
+        bytes::copy(packet.first, at.add(head));
+        if !lent && !packet.second.is_empty() {
+            clear_padding(to, head + packet.first.len);
+            packet.second.copy_to(at.add(head + pad8(packet.first.len)));
+        }
+    }
+    clear_padding(to, if lent { head + packet.first.len } else { head + body });
+    head + body
+}
+
+/// Sets the bytes from `len` up to the next multiple of 8 to 0.
+#[inline]
+pub(super) fn clear_padding(buffer: &mut [u64], len: usize) {
+    if len % 8 != 0 {
+        let word = &mut buffer[len / 8];
+        let mask = (1_u64 << (len % 8 * 8)) - 1;
+        *word = u64::from_le(*word) & mask;
+        *word = word.to_le();
+    }
+}

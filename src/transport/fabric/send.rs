@@ -2,7 +2,7 @@
 
 use super::ofi::{Device, Errno, PIECES, Region, Slot};
 use crate::base::bytes::{self, Piece, pad8, zeroed};
-use crate::transport::{Outgoing, Task, Ticket};
+use crate::transport::{Outgoing, Task, Ticket, parcel};
 use crate::wire::network::{FRAME, Frame};
 
 /// Messages that can be under way at a time, at most.
@@ -154,7 +154,7 @@ impl Sends {
             // SAFETY: the piece is readable until the recall returns. The buffer has room for the longest message, and
             // ends in zeros as `write` leaves them.
             unsafe { bytes::copy(send.lent, buffer.as_mut_ptr().cast::<u8>().add(send.copied)) };
-            clear_padding(buffer, send.copied + send.lent.len);
+            parcel::clear_padding(buffer, send.copied + send.lent.len);
             send.copied += pad8(send.lent.len);
             send.lent = Piece::EMPTY;
             self.copies += 1;
@@ -175,32 +175,8 @@ impl Sends {
 /// The pieces of `packet` are readable.
 #[inline]
 pub(super) unsafe fn write(to: &mut [u64], frame: &Frame, packet: &Outgoing<'_>, lent: bool) -> usize {
-    let fixed = FRAME + packet.head.len();
-    let body = if lent { pad8(packet.first.len) } else { packet.body_len() };
-    assert!(fixed + pad8(body) <= size_of_val(to), "a packet of {body} bytes is beyond the limit");
-    let at = to.as_mut_ptr().cast::<u8>();
-    // SAFETY: there is room, as just seen; the pieces are readable by the caller's promise.
-    unsafe {
-        at.copy_from_nonoverlapping(frame.encode().as_ptr(), FRAME);
-        at.add(FRAME).copy_from_nonoverlapping(packet.head.as_ptr(), packet.head.len());
-        bytes::copy(packet.first, at.add(fixed));
-        if !lent && !packet.second.is_empty() {
-            clear_padding(to, fixed + packet.first.len);
-            packet.second.copy_to(at.add(fixed + pad8(packet.first.len)));
-        }
-    }
-    let len = if lent { fixed + packet.first.len } else { fixed + body };
-    clear_padding(to, len);
-    fixed + pad8(body)
-}
-
-/// No byte of memory that the program did not send leaves this task.
-#[inline]
-fn clear_padding(buffer: &mut [u64], len: usize) {
-    if len % 8 != 0 {
-        let word = &mut buffer[len / 8];
-        let mask = (1_u64 << (len % 8 * 8)) - 1;
-        *word = u64::from_le(*word) & mask;
-        *word = word.to_le();
-    }
+    let (start, rest) = to.split_at_mut(FRAME / 8);
+    bytemuck::cast_slice_mut(start).copy_from_slice(&frame.encode());
+    // SAFETY: the caller's promise.
+    FRAME + pad8(unsafe { parcel::write(rest, packet, lent) })
 }

@@ -5,9 +5,265 @@
 //! * [`seal`]: what makes a datagram the job's own: tags, encryption, and the refusal of replays.
 //! * [`reliable`]: the reliable core, which has no socket and no clock.
 //!
-//! The endpoint that joins them is not built: no job uses this transport yet, and `MP_EUILIB=ip` is an error that says so.
+//! [`UdpTransport`] is the endpoint that joins them. A task has one device, and with each peer, from first contact on, one incarnation
+//! of a connection ([`contact`]): its reliable core and its keys. What has arrived and the time drive it ([`progress`]); what is to be sent is
+//! sealed and given to the device in batches ([`outgoing`]). [`handshake`] says how connections are made, and what another
+//! incarnation of a peer means.
+//!
+//! No job uses this transport yet, and `MP_EUILIB=ip` is an error that says so.
 
+mod alarms;
+mod close;
+mod contact;
 pub mod device;
+mod endpoint;
+mod handshake;
+mod outgoing;
+mod peer;
+mod progress;
 pub mod reliable;
 pub mod seal;
 pub mod socket;
+mod wakeup;
+
+use super::{HEAD_MAX, Limits, MIN_BODY, Repeats, Task};
+use crate::abi::LAPI_ERR_CSS_LOAD_FAILED;
+use crate::base::process::Process;
+use crate::base::random::random;
+use crate::error::{Error, Result};
+use crate::wire::datagram::{HEADER, MAP};
+use alarms::Alarms;
+use contact::Peer;
+use device::Device;
+use outgoing::Batch;
+use reliable::{Arrived, Buffers, Nanos, Parameters};
+use rustix::event::{EventfdFlags, epoll, eventfd};
+use seal::{ENVELOPE, GREETING, JobKey, Security};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+/// The longest packet: 32 KiB of data, and 1 KiB for head and user header.
+const LONGEST: usize = 33 << 10;
+
+/// Memory for what has arrived from a peer and was not released, in bytes; within the bounds of the fragments that a window has.
+const WINDOW: usize = 1 << 20;
+
+/// What a task needs to know of the job and of its settings. All of it but `me` is equal in all tasks.
+#[derive(Clone, Debug)]
+pub struct UdpSettings {
+    /// This task.
+    pub me: Task,
+    /// Tasks of the job.
+    pub tasks: u32,
+    /// The job's secret.
+    pub secret: [u8; 16],
+    /// What protects datagrams.
+    pub security: Security,
+    /// Bytes of the longest datagram, without the headers of UDP and IP. At least [`SHORTEST`].
+    pub datagram: usize,
+    /// Datagrams that are acknowledged together, at most.
+    pub acknowledge_every: u16,
+    /// The longest time after which something is sent again.
+    pub longest_interval: Duration,
+}
+
+/// The least that [`UdpSettings::datagram`] may be: with it the longest packet fits into the window.
+pub const SHORTEST: usize = 512;
+
+/// Finds the addresses of peers.
+pub trait Directory: Send {
+    /// Where the peer's device receives. Called at first contact, and several times in a second while the peer has not
+    /// replied: another process with another address may have taken its place.
+    ///
+    /// # Errors
+    /// None is known.
+    fn address_of(&mut self, peer: Task) -> Result<SocketAddr>;
+}
+
+/// What has arrived and had no effect.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Refusals {
+    /// Datagrams that no task of the job has made, were changed on the way, or belong to a connection that is no more.
+    pub forged: u64,
+    /// Datagrams that had been accepted before.
+    pub replayed: u64,
+}
+
+/// A packet that was handed out and not released.
+struct Out {
+    from: Task,
+    /// The number of this side of the connection.
+    connection: u128,
+    packet: Arrived,
+}
+
+/// One task's end of the network.
+pub struct UdpTransport {
+    me: Task,
+    key: JobKey,
+    /// Makes the numbers of challenges unpredictable.
+    salt: [u8; 16],
+    parameters: Parameters,
+    limits: Limits,
+    /// None while it receives, and after the end.
+    device: Option<Box<dyn Device>>,
+    batch: Batch,
+    /// The content of one datagram that was opened.
+    opened: Box<[u8]>,
+    directory: Box<dyn Directory>,
+    peers: Vec<Option<Box<Peer>>>,
+    /// The peers with which there has been contact, in the order of that.
+    met: Vec<Task>,
+    buffers: Buffers,
+    alarms: Alarms,
+    /// For each packet that has arrived its sender, in the order of arrival, but those of peers that are held.
+    ready: VecDeque<Task>,
+    out: Option<Out>,
+    /// Peers that have rejoined and were not named yet.
+    back: VecDeque<(Task, u64)>,
+    /// Peers that are to look for packets.
+    kicks: RefCell<Vec<Task>>,
+    /// Peers from which something has arrived that was not acted upon.
+    touched: Vec<Task>,
+    /// Peers that may be owed an acknowledgement.
+    owed: Vec<Task>,
+    /// Greetings that are to be sent.
+    greetings: Vec<(SocketAddr, [u8; GREETING])>,
+    /// What former connections have counted.
+    past: Repeats,
+    refusals: Refusals,
+    /// Something has happened since the task was last armed that a sleeper waits for.
+    noted: bool,
+    /// A packet was sent or taken since [`Endpoint::recv`](super::Endpoint::recv) was called last.
+    moved: bool,
+    /// When the device was asked last, in ticks.
+    last_poll: u64,
+    armed: bool,
+    /// The device is watched by `epoll`.
+    watching: bool,
+    closed: bool,
+    /// This process has taken the place of another one: the peers let it rejoin.
+    replaces: bool,
+    process: Process,
+    start: Instant,
+    event: OwnedFd,
+    epoll: OwnedFd,
+}
+
+impl UdpTransport {
+    /// A task that has not had contact with any peer yet.
+    ///
+    /// # Errors
+    /// `LAPI_ERR_CSS_LOAD_FAILED`: no descriptor is left.
+    pub fn new(
+        settings: &UdpSettings,
+        device: Box<dyn Device>,
+        directory: Box<dyn Directory>,
+    ) -> Result<Self> {
+        let descriptor = |reason: rustix::io::Errno| {
+            Error::new(LAPI_ERR_CSS_LOAD_FAILED, format!("udp: no event descriptor: {reason}"))
+        };
+        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(descriptor)?;
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(descriptor)?;
+        epoll::add(&epoll, &event, epoll::EventData::new_u64(0), epoll::EventFlags::IN)
+            .map_err(descriptor)?;
+        let parameters = parameters(settings);
+        let content = parameters.unit + HEADER;
+        let (unit, window) = (parameters.unit, usize::from(parameters.window));
+        let max_body = LONGEST - HEAD_MAX;
+        Ok(Self {
+            me: settings.me,
+            key: JobKey::new(&settings.secret, settings.security),
+            salt: random(),
+            parameters,
+            limits: Limits {
+                max_body,
+                job_body: max_body,
+                ordered: false,
+                window,
+                receive_buffer: window * unit,
+            },
+            device: Some(device),
+            batch: Batch::new(if settings.security.copies() { content } else { 0 }),
+            opened: vec![0; 1 << 16].into_boxed_slice(),
+            directory,
+            peers: std::iter::repeat_with(|| None).take(settings.tasks as usize).collect(),
+            met: Vec::new(),
+            buffers: Buffers::new(unit, LONGEST),
+            alarms: Alarms::default(),
+            ready: VecDeque::new(),
+            out: None,
+            back: VecDeque::new(),
+            kicks: RefCell::default(),
+            touched: Vec::new(),
+            owed: Vec::new(),
+            greetings: Vec::new(),
+            past: Repeats::default(),
+            refusals: Refusals::default(),
+            noted: false,
+            moved: false,
+            last_poll: 0,
+            armed: false,
+            watching: false,
+            closed: false,
+            replaces: false,
+            process: Process::own(),
+            start: Instant::now(),
+            event,
+            epoll,
+        })
+    }
+
+    /// This process has taken the place of another one: packets to a peer find no room until the peer has let it rejoin.
+    pub fn replaces_another(&mut self) {
+        self.replaces = true;
+    }
+
+    /// What has arrived and had no effect.
+    pub fn refusals(&self) -> Refusals {
+        self.refusals
+    }
+
+    #[inline]
+    fn now(&self) -> Nanos {
+        self.start.elapsed().as_nanos() as Nanos
+    }
+
+    #[inline]
+    fn peer(&self, task: Task) -> Option<&Peer> {
+        self.peers.get(task as usize)?.as_deref()
+    }
+
+    #[inline]
+    fn peer_mut(&mut self, task: Task) -> Option<&mut Peer> {
+        self.peers.get_mut(task as usize)?.as_deref_mut()
+    }
+}
+
+/// What the tasks' connections have in common.
+fn parameters(settings: &UdpSettings) -> Parameters {
+    let unit = settings.datagram.clamp(SHORTEST, socket::LONGEST) - ENVELOPE - HEADER;
+    Parameters {
+        unit,
+        window: (WINDOW / unit).clamp(LONGEST.div_ceil(unit).max(32), 64 * MAP) as u16,
+        acknowledge_every: settings.acknowledge_every.max(1),
+        acknowledge_after: 500_000,
+        longest_interval: settings.longest_interval.as_nanos() as Nanos,
+    }
+}
+
+const _: () =
+    assert!(LONGEST.div_ceil(SHORTEST - ENVELOPE - HEADER) <= 64 * MAP && LONGEST - HEAD_MAX >= MIN_BODY);
+
+impl Drop for UdpTransport {
+    /// A task that ends without a message, as after a LAPI_Init that fails, must not be waited for.
+    fn drop(&mut self) {
+        crate::transport::Endpoint::close(self);
+    }
+}
+
+#[cfg(test)]
+mod tests;

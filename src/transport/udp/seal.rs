@@ -17,9 +17,11 @@
 //!
 //! docs/design/0018-network-security.md has the reasons and the measurements.
 
+mod hello;
 mod key;
 mod replay;
 
+pub use hello::GREETING;
 pub use key::{End, JobKey, Opener, Sealer};
 pub use replay::{Seen, Window};
 

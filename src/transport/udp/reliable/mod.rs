@@ -175,6 +175,14 @@ impl Connection {
         }
     }
 
+    /// Makes a connection of another incarnation of this, which is not up: what was taken is sent in that one.
+    pub fn begin_again(&mut self, hello: Hello, parameters: &Parameters, now: Nanos) {
+        debug_assert!(self.state == State::Opening);
+        let again = Self::new(hello, parameters, now);
+        let Self { sender, closing, statistics, .. } = std::mem::replace(self, again);
+        (self.sender, self.closing, self.statistics) = (sender, closing, statistics);
+    }
+
     /// The state.
     #[inline]
     pub fn state(&self) -> State {
@@ -207,6 +215,13 @@ impl Connection {
         !self.closing && self.state != State::Closed && self.sender.has_room(len)
     }
 
+    /// A packet found no room ([`Self::has_room`]): it is noticed when there is some, also if what the peer says of it is lost.
+    pub fn await_room(&mut self, now: Nanos) {
+        if self.state == State::Up {
+            self.sender.await_room(now);
+        }
+    }
+
     /// Takes a packet: the first `len` bytes of the buffer, of which `head_len` are the head. There must be room ([`Self::has_room`]).
     #[inline]
     pub fn push(&mut self, now: Nanos, buffer: Buffer, head_len: usize, len: usize) {
@@ -236,6 +251,11 @@ impl Connection {
     #[inline]
     pub fn release(&mut self, fragments: u16) {
         self.receiver.release(fragments);
+    }
+
+    /// How many fragments the peer has, or has had, room for: this grows when the peer's program takes packets.
+    pub fn granted(&self) -> u64 {
+        self.sender.granted()
     }
 
     /// Fragments on their way to the peer.

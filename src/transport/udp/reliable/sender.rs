@@ -97,6 +97,8 @@ pub struct Sender {
     ends: u32,
     probes: u8,
     ping: bool,
+    /// A packet found no room since the peer has said how much it has.
+    awaits_room: bool,
     /// The congestion window, or the pacer, has held something up since the last acknowledgement.
     limited: bool,
     paced: Option<Nanos>,
@@ -129,6 +131,7 @@ impl Sender {
             ends: 0,
             probes: 0,
             ping: false,
+            awaits_room: false,
             limited: false,
             paced: None,
             round_trip: RoundTrip::default(),
@@ -145,10 +148,18 @@ impl Sender {
         len.div_ceil(self.unit).max(1)
     }
 
-    /// Whether a packet of this length can be taken now. An empty sender takes one of any length.
+    /// Whether a packet of this length can be taken now: this side has room for it, and the peer.
     #[inline]
     pub fn has_room(&self, len: usize) -> bool {
-        self.pieces.is_empty() || self.pieces.len() + self.fragments(len) <= self.most
+        let fragments = self.fragments(len);
+        self.pieces.len() + fragments <= self.most && self.end() + fragments as u64 <= self.limit
+    }
+
+    /// A packet found no room: the peer is asked whether it has room when the timer ends, since what it says may be lost.
+    pub fn await_room(&mut self, now: Nanos) {
+        if !std::mem::replace(&mut self.awaits_room, true) && self.pieces.is_empty() {
+            self.since = now;
+        }
     }
 
     /// Takes a packet: `len` bytes of the buffer, `head_len` of them its head.
@@ -173,6 +184,11 @@ impl Sender {
         }
         let count = count as u16;
         self.packets.push_back(Packet { buffer, len, head_len: head_len as u8, count, missing: count });
+    }
+
+    /// How many fragments the peer has, or has had, room for.
+    pub fn granted(&self) -> u64 {
+        self.limit
     }
 
     /// The number after that of the last fragment that was taken.
@@ -242,6 +258,7 @@ impl Sender {
         }
         self.drop_arrived(buffers);
         self.limit = self.limit.max(report.acknowledged + u64::from(report.room));
+        self.awaits_room &= self.limit == before.1;
         self.highest = self.highest.max(report.echo);
         if let Some(sent) = arrived.sample.filter(|_| report.delay != NO_DELAY) {
             self.round_trip.note(now.saturating_sub(sent), u64::from(report.delay) * 8_000);
@@ -338,9 +355,9 @@ impl Sender {
         self.pacer.set(now, window, trip, self.congestion.is_starting());
     }
 
-    /// Whether the peer's room is what everything waits for.
+    /// Whether the peer's room is all that is waited for.
     fn is_refused(&self) -> bool {
-        self.in_flight == 0 && self.lost.is_empty() && self.unsent >= self.limit && self.unsent < self.end()
+        self.in_flight == 0 && self.lost.is_empty() && self.awaits_room
     }
 
     /// When the timer ends.
@@ -472,7 +489,8 @@ impl Sender {
         self.packets.drain(..).for_each(|packet| buffers.give(packet.buffer));
         self.lost.clear();
         self.order.clear();
-        (self.in_flight, self.loss, self.probes, self.ping) = (0, None, 0, false);
+        (self.in_flight, self.loss, self.probes) = (0, None, 0);
+        (self.ping, self.awaits_room) = (false, false);
     }
 
     /// Panics unless its numbers agree and its memory is within bounds.

@@ -122,6 +122,8 @@ fn a_sender_without_room_asks_for_it() {
     assert_eq!(end.send(), [0, 1, 2, 3]);
     end.report(4, 4, 0, &[]);
     assert_eq!(end.send(), [0; 0]);
+    assert!(!end.sender.has_room(1) && end.sender.due(end.now).is_none(), "nothing waits");
+    end.sender.await_room(end.now);
     let before = end.transmission;
     end.now = end.sender.due(end.now).expect("the timer");
     assert_eq!(end.send(), [0; 0]);

@@ -146,6 +146,7 @@ impl World {
         let Task { connections, buffers, .. } = &mut self.tasks[task as usize];
         let connection = connections.get_mut(&peer).expect("a connection");
         if !connection.has_room(len) {
+            connection.await_room(self.now);
             return false;
         }
         self.packets += 1;

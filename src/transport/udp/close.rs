@@ -1,0 +1,60 @@
+//! The end of LAPI for this task: what was sent arrives, and the peers with which it is connected are informed.
+
+use super::UdpTransport;
+use super::contact::Peer;
+use crate::transport::Task;
+use std::time::{Duration, Instant};
+
+/// How long the end waits for the peers, at most: one that is alive acknowledges as soon as it gets a processor.
+const LINGER: Duration = Duration::from_secs(2);
+
+/// How long it waits for a peer that has everything, and has not confirmed that it knows of the end: it may have ended, too.
+const LINGER_FOR_CONFIRMATION: Duration = Duration::from_millis(500);
+
+impl UdpTransport {
+    pub(super) fn end(&mut self) {
+        if std::mem::replace(&mut self.closed, true) {
+            return;
+        }
+        let now = self.now();
+        for at in 0..self.met.len() {
+            let task = self.met[at];
+            if let Some(session) = self.peer_mut(task).and_then(Peer::live).filter(|own| !own.is_opening()) {
+                session.connection.close(now);
+                self.touch(task);
+            }
+        }
+        self.acknowledge();
+        let start = Instant::now();
+        for turn in 0_u32.. {
+            self.advance();
+            let passed = start.elapsed();
+            if passed > LINGER || self.met.iter().all(|&task| self.may_forget(task, passed)) {
+                break;
+            }
+            if turn < 1000 {
+                std::thread::yield_now();
+            } else {
+                std::thread::sleep(Duration::from_micros(100));
+            }
+        }
+        self.watch(false);
+        self.device = None;
+        self.ready.clear();
+        for peer in self.peers.iter_mut().flatten() {
+            if let Some(session) = &mut peer.session {
+                session.connection.abandon(&mut self.buffers);
+            }
+        }
+    }
+
+    /// Whether nothing is to be expected from a peer.
+    fn may_forget(&self, task: Task, passed: Duration) -> bool {
+        let session = self.peer(task).and_then(|peer| peer.session.as_ref());
+        self.has_everything(task)
+            || session.is_none_or(|session| {
+                let confirmed_late = passed > LINGER_FOR_CONFIRMATION && session.connection.is_empty();
+                session.is_opening() || confirmed_late
+            })
+    }
+}

@@ -1,0 +1,152 @@
+//! What this task has of one peer, from first contact on.
+
+use super::reliable::{Connection, Nanos, Parameters, State, Statistics};
+use super::seal::{End, JobKey, Opener, Sealer};
+use crate::base::process::Process;
+use crate::base::random::random;
+use crate::transport::Task;
+use crate::wire::datagram::Hello;
+use std::net::SocketAddr;
+
+/// The epoch in the hello of a task that has begun with the job, and has not parted from the peer.
+pub(super) const FIRST_CONTACT: u64 = u64::MAX;
+
+/// The epoch in a hello that only asks whether the other side lives and has the number that it names.
+pub(super) const CHALLENGE: u64 = u64::MAX - 1;
+
+/// A peer.
+pub(super) struct Peer {
+    pub(super) standing: Standing,
+    /// The connection; none after this task has parted from the peer.
+    pub(super) session: Option<Session>,
+    /// Where its datagrams go.
+    pub(super) address: Option<SocketAddr>,
+    /// Where its last hello came from, while the connection is not made yet.
+    pub(super) heard_at: Option<SocketAddr>,
+    /// Nothing is taken from it now.
+    pub(super) held: bool,
+    /// It has rejoined, and [`crate::transport::Peers::rejoined`] has not named it yet: its packets wait.
+    pub(super) unnamed: bool,
+    /// A packet found no room.
+    pub(super) no_room: bool,
+    /// Packets from it that were taken.
+    pub(super) taken: u64,
+    /// When it is served next, at the latest.
+    pub(super) alarm: Option<Nanos>,
+    /// It is among those that are served after what has arrived was noted.
+    pub(super) touched: bool,
+    /// It may be owed an acknowledgement.
+    pub(super) owed: bool,
+}
+
+/// The state of the peer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    Up,
+    /// It has ended LAPI.
+    Closed,
+    /// It cannot be reached: why.
+    Dead(String),
+    /// It has parted from this task, and lets it rejoin.
+    HasParted,
+    /// This task has parted from it.
+    Parted,
+    /// It may rejoin.
+    Rejoining,
+}
+
+impl Peer {
+    pub(super) fn new(standing: Standing, session: Option<Session>) -> Self {
+        Self {
+            standing,
+            session,
+            address: None,
+            heard_at: None,
+            held: false,
+            unnamed: false,
+            no_room: false,
+            taken: 0,
+            alarm: None,
+            touched: false,
+            owed: false,
+        }
+    }
+
+    /// The connection, where datagrams of it are still exchanged: a peer that has ended LAPI may not know that this task knows it.
+    pub(super) fn live(&mut self) -> Option<&mut Session> {
+        let exchanges = matches!(self.standing, Standing::Up | Standing::Rejoining | Standing::Closed);
+        self.session.as_mut().filter(|_| exchanges)
+    }
+
+    /// Whether its packets can be handed out.
+    pub(super) fn hands_out(&self) -> bool {
+        !self.held && !self.unnamed
+    }
+}
+
+/// One incarnation of the connection, with its keys.
+pub(super) struct Session {
+    pub(super) connection: Connection,
+    /// What the hello of this side has as its epoch.
+    pub(super) epoch: u64,
+    keys: Option<Keys>,
+}
+
+struct Keys {
+    /// The number of the other side that they were made for.
+    theirs: u128,
+    sealer: Sealer,
+    opener: Opener,
+}
+
+impl Session {
+    /// A connection that is to be made, with a new number.
+    pub(super) fn new(epoch: u64, process: Process, parameters: &Parameters, now: Nanos) -> Self {
+        let connection = Connection::new(hello(epoch, process), parameters, now);
+        Self { connection, epoch, keys: None }
+    }
+
+    /// Makes it a connection with another epoch and number, while it is opening: what was taken is sent in that one.
+    pub(super) fn begin_again(&mut self, epoch: u64, process: Process, parameters: &Parameters, now: Nanos) {
+        self.connection.begin_again(hello(epoch, process), parameters, now);
+        (self.epoch, self.keys) = (epoch, None);
+    }
+
+    /// The keys of this side's number and that of the other side, as far as it is known.
+    pub(super) fn keys(&mut self, key: &JobKey, me: Task, peer: Task) -> Option<(&mut Sealer, &mut Opener)> {
+        let (mine, theirs) = (self.connection.mine(), self.connection.theirs());
+        if theirs == 0 {
+            return None;
+        }
+        if self.keys.as_ref().is_none_or(|keys| keys.theirs != theirs) {
+            let (sealer, opener) = key.connect(&end(me, mine), &end(peer, theirs));
+            self.keys = Some(Keys { theirs, sealer, opener });
+        }
+        self.keys.as_mut().map(|keys| (&mut keys.sealer, &mut keys.opener))
+    }
+
+    /// The connection, and what seals its datagrams, once there are keys.
+    pub(super) fn sealing(&mut self) -> (&mut Connection, Option<&mut Sealer>) {
+        (&mut self.connection, self.keys.as_mut().map(|keys| &mut keys.sealer))
+    }
+
+    /// Whether it is not known yet which incarnation of the peer this one is connected with.
+    pub(super) fn is_opening(&self) -> bool {
+        self.connection.state() == State::Opening
+    }
+
+    pub(super) fn statistics(&self) -> Statistics {
+        self.connection.statistics()
+    }
+}
+
+/// What a side with a new number says at first.
+fn hello(epoch: u64, process: Process) -> Hello {
+    let mine = u128::from_le_bytes(random()) | 1;
+    Hello { mine, yours: 0, epoch, process: (process.pid, process.started) }
+}
+
+/// The side of a connection that has drawn this number.
+fn end(task: Task, number: u128) -> End {
+    End { task, epoch: number as u64, nonce: number.to_le_bytes() }
+}

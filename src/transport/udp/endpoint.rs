@@ -1,0 +1,205 @@
+//! Packets through the endpoint.
+
+use super::contact::Standing;
+use super::{Out, UdpTransport};
+use crate::base::clock::ticks;
+use crate::transport::{
+    Endpoint, Inbound, Limits, Outgoing, RemoteAccess, Repeats, SendOutcome, Task, parcel,
+};
+use std::time::{Duration, Instant};
+
+/// When something that had no room in the device is tried again.
+pub(super) const RETRY: Duration = Duration::from_millis(1);
+
+/// A poll that follows the one before within this many ticks, 10 to 50 microseconds, can be left out between two operations: a poll
+/// that finds nothing is a system call.
+const REST: u64 = 50_000;
+
+impl Endpoint for UdpTransport {
+    fn name(&self) -> &'static str {
+        "udp"
+    }
+
+    fn limits(&self, _peer: Task) -> Limits {
+        self.limits
+    }
+
+    #[inline]
+    unsafe fn try_send(&mut self, task: Task, packet: &Outgoing<'_>) -> SendOutcome {
+        let len = packet.head.len() + packet.body_len();
+        if let Some(refusal) = self.refusal(task, len) {
+            return refusal;
+        }
+        let now = self.now();
+        let Self { peers, buffers, .. } = self;
+        let session = peers[task as usize].as_deref_mut().and_then(|peer| peer.session.as_mut());
+        let (Some(session), Some(mut buffer)) = (session, buffers.take(len)) else {
+            return SendOutcome::Gone;
+        };
+        // SAFETY: the caller's promise.
+        unsafe { parcel::write(&mut buffer, packet, false) };
+        session.connection.push(now, buffer, packet.head.len(), len);
+        self.moved = true;
+        self.transmit(task, now);
+        SendOutcome::Sent
+    }
+
+    #[inline]
+    fn recv(&mut self) -> Option<Inbound> {
+        assert!(self.out.is_none(), "the packet before has not been released");
+        if self.ready.is_empty() && !self.rests() {
+            self.advance();
+        }
+        while let Some(from) = self.ready.pop_front() {
+            let Some(peer) = self.peers[from as usize].as_deref_mut() else { continue };
+            let Some(session) = &mut peer.session else { continue };
+            let Some(packet) = session.connection.take() else { continue };
+            peer.taken += 1;
+            self.moved = true;
+            let out = self.out.insert(Out { from, connection: session.connection.mine(), packet });
+            return Some(out.inbound());
+        }
+        None
+    }
+
+    fn hold(&mut self, task: Task, held: bool) {
+        let Some(peer) = self.peer_mut(task) else { return };
+        if std::mem::replace(&mut peer.held, held) == held || peer.unnamed {
+            return;
+        }
+        if held {
+            self.ready.retain(|from| *from != task);
+        } else {
+            self.hand_out(task);
+        }
+    }
+
+    #[inline]
+    fn release(&mut self, _packet: Inbound) {
+        let Some(Out { from, connection, packet }) = self.out.take() else { return };
+        let session = self.peers[from as usize].as_deref_mut().and_then(|peer| peer.live());
+        if let Some(session) = session.filter(|session| session.connection.mine() == connection) {
+            session.connection.release(packet.fragments);
+            self.touch(from);
+        }
+        self.buffers.give(packet.buffer);
+    }
+
+    fn keeps_time(&self) -> bool {
+        true
+    }
+
+    fn due(&self) -> Option<Instant> {
+        self.device.as_ref()?;
+        if !self.kicks.borrow().is_empty() || !self.touched.is_empty() {
+            return Some(Instant::now());
+        }
+        let retry = self.batch.is_blocked().then(|| Instant::now() + RETRY);
+        let alarm = self.alarms.next().map(|at| self.start + Duration::from_nanos(at));
+        retry.into_iter().chain(alarm).min()
+    }
+
+    fn serve(&mut self) {
+        self.advance();
+    }
+
+    fn settled(&self) -> bool {
+        self.device.is_none() || self.met.iter().all(|&task| self.has_everything(task))
+    }
+
+    fn repeats(&self) -> Repeats {
+        let sessions = self.met.iter().filter_map(|&task| self.peer(task)?.session.as_ref());
+        sessions.map(|session| session.statistics()).fold(self.past, |sum, counted| Repeats {
+            sent_again: sum.sent_again + counted.sent_again,
+            duplicates: sum.duplicates + counted.duplicates,
+        })
+    }
+
+    fn remote(&mut self) -> Option<&mut dyn RemoteAccess> {
+        None
+    }
+
+    fn close(&mut self) {
+        self.end();
+    }
+}
+
+impl UdpTransport {
+    /// Whether a poll can be left out: this task has sent or taken a packet since the last call, the last poll was a moment ago, and
+    /// nothing waits for room. Calls that only look for packets are not affected: the second of them polls.
+    #[inline]
+    fn rests(&mut self) -> bool {
+        std::mem::take(&mut self.moved)
+            && ticks().wrapping_sub(self.last_poll) < REST
+            && !self.batch.is_blocked()
+    }
+
+    /// Why a packet of this length is not accepted.
+    #[inline]
+    fn refusal(&mut self, task: Task, len: usize) -> Option<SendOutcome> {
+        if self.has_room(task, len) && !self.closed { None } else { self.refusal_unless_room(task, len) }
+    }
+
+    #[inline]
+    fn has_room(&self, task: Task, len: usize) -> bool {
+        self.peer(task).is_some_and(|peer| {
+            let connection = peer.session.as_ref().map(|session| &session.connection);
+            // What is accepted before the connection is made is sent as soon as it is.
+            peer.standing == Standing::Up && connection.is_some_and(|own| own.has_room(len))
+        })
+    }
+
+    #[cold]
+    fn refusal_unless_room(&mut self, task: Task, len: usize) -> Option<SendOutcome> {
+        if self.closed || !self.meet(task) {
+            return Some(SendOutcome::Gone);
+        }
+        // An acknowledgement may have arrived.
+        self.advance();
+        let (room, now) = (self.has_room(task, len), self.now());
+        let peer = self.peer_mut(task)?;
+        match peer.standing {
+            Standing::Up if room => None,
+            Standing::Up | Standing::Rejoining => {
+                peer.no_room = true;
+                if let Some(session) = &mut peer.session {
+                    session.connection.await_room(now);
+                }
+                self.touch(task);
+                Some(SendOutcome::NoRoom)
+            }
+            Standing::Closed | Standing::Dead(_) | Standing::HasParted | Standing::Parted => {
+                Some(SendOutcome::Gone)
+            }
+        }
+    }
+
+    /// Whether the peer has everything that was sent to it, and knows of this task's end when there is one.
+    pub(super) fn has_everything(&self, task: Task) -> bool {
+        self.peer(task).is_none_or(|peer| match (&peer.standing, &peer.session) {
+            (Standing::Up | Standing::Rejoining, Some(session)) => session.connection.is_settled(),
+            _ => true,
+        })
+    }
+
+    /// The packets of a peer that have arrived can be taken from now on.
+    pub(super) fn hand_out(&mut self, task: Task) {
+        let Some(peer) = self.peers[task as usize].as_deref().filter(|peer| peer.hands_out()) else { return };
+        let waiting = peer.session.as_ref().map_or(0, |session| session.connection.waiting());
+        self.ready.extend(std::iter::repeat_n(task, waiting));
+    }
+}
+
+impl Out {
+    fn inbound(&self) -> Inbound {
+        let (head, body) = self.packet.buffer.split_at(self.packet.head_len / 8);
+        Inbound {
+            src: self.from,
+            head: head.as_ptr().cast(),
+            head_len: self.packet.head_len,
+            body: body.as_ptr().cast(),
+            body_len: self.packet.len - self.packet.head_len,
+            token: 0,
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! How connections are made, and what it means when a peer has another incarnation of one.
+//!
+//! Both sides send a hello with their number until they know that the other side has it. What a hello says has an effect only when it is proven:
+//! by the number of this side's connection in it, which is new, or by something sealed with keys of it.
+//!
+//! A peer with which this task is connected may say that it has another incarnation, because it has parted from this task, or is another process.
+//! Such a hello may also be an old one. This side then sends a challenge, a hello with a number that follows from the
+//! one that is claimed and from a secret of this process: it keeps nothing. The peer sends its hello again with that number, if it
+//! has that incarnation; that is the proof.
+//!
+//! The epoch in a hello tells first contact ([`FIRST_CONTACT`]) from a process that replaces another one ([`NO_EPOCH`]) and from
+//! a task that lets this one rejoin (any other). A task that has begun with the job, and is greeted by one of the latter two before it has had contact,
+//! rejoins it, as it would if it had replaced another process.
+
+use super::UdpTransport;
+use super::contact::{CHALLENGE, FIRST_CONTACT, Peer, Session, Standing};
+use super::reliable::{Nanos, State};
+use crate::transport::{NO_EPOCH, Task};
+use crate::wire::datagram::Hello;
+use std::net::SocketAddr;
+
+impl UdpTransport {
+    /// First contact: whether there is anything to send to the peer.
+    pub(super) fn meet(&mut self, task: Task) -> bool {
+        if task as usize >= self.peers.len() || task == self.me {
+            return false;
+        }
+        if self.peer(task).is_none() {
+            self.add(task);
+            if let Err(error) = self.directory.address_of(task) {
+                self.leave(task, Standing::Dead(error.detail));
+            }
+            self.touch(task);
+        }
+        true
+    }
+
+    /// A peer with which this task has had no contact yet.
+    fn add(&mut self, task: Task) {
+        let (standing, epoch) = match self.replaces {
+            true => (Standing::Rejoining, NO_EPOCH),
+            false => (Standing::Up, FIRST_CONTACT),
+        };
+        let session = self.session(epoch);
+        self.peers[task as usize] = Some(Box::new(Peer::new(standing, Some(session))));
+        self.met.push(task);
+    }
+
+    /// A connection that is to be made.
+    pub(super) fn session(&self, epoch: u64) -> Session {
+        Session::new(epoch, self.process, &self.parameters, self.now())
+    }
+
+    /// Sends a hello of this side to where the peer may be.
+    pub(super) fn greet(&mut self, task: Task, hello: &Hello) {
+        let listed = self.directory.address_of(task).ok();
+        let heard = self.peer(task).and_then(|peer| peer.heard_at).filter(|at| Some(*at) != listed);
+        let Some(device) = &mut self.device else { return };
+        let greeting = self.key.greet(self.me, task, hello);
+        for to in listed.into_iter().chain(heard) {
+            self.batch.send_one(&mut **device, to, &greeting);
+        }
+    }
+
+    /// A hello has arrived that was made by a task of the job, now or before.
+    pub(super) fn note_hello(&mut self, now: Nanos, task: Task, hello: &Hello, from: SocketAddr) {
+        if self.peer(task).is_none() {
+            if self.closed {
+                return;
+            }
+            self.add(task);
+        }
+        let (process, parameters) = (self.process, self.parameters);
+        let Some(peer) = self.peers[task as usize].as_deref_mut() else { return };
+        let Some(session) = peer.live() else { return };
+        let connection = &session.connection;
+        if hello.mine == connection.mine() {
+            return;
+        }
+        if connection.state() != State::Opening {
+            if hello.mine != connection.theirs() {
+                self.note_claim(task, hello, from);
+                return;
+            }
+        } else if hello.epoch == CHALLENGE {
+            if hello.yours == connection.mine() {
+                let epoch = session.epoch;
+                let reply = Hello { mine: hello.yours, yours: hello.mine, ..self.own_hello(epoch) };
+                self.greetings.push((from, self.key.greet(self.me, task, &reply)));
+            }
+            return;
+        } else {
+            match (session.epoch == FIRST_CONTACT, hello.epoch == FIRST_CONTACT) {
+                (true, false) if hello.epoch == NO_EPOCH || connection.is_empty() => {
+                    session.begin_again(NO_EPOCH, process, &parameters, now);
+                    peer.standing = Standing::Rejoining;
+                }
+                // The engine would forget what the packets that were accepted belong to.
+                (true, false) => {
+                    self.note_claim(task, hello, from);
+                    return;
+                }
+                // It rejoins when it has a hello of this side.
+                (false, true) => return,
+                _ => {}
+            }
+        }
+        let Self { peers, key, me, .. } = self;
+        let Some(peer) = peers[task as usize].as_deref_mut() else { return };
+        peer.heard_at = Some(from);
+        let Some(session) = &mut peer.session else { return };
+        let was_opening = session.connection.state() == State::Opening;
+        let happened = session.connection.receive_hello(now, hello);
+        session.keys(key, *me, task);
+        self.note(task, happened, was_opening, from);
+    }
+
+    fn own_hello(&self, epoch: u64) -> Hello {
+        Hello { mine: 0, yours: 0, epoch, process: (self.process.pid, self.process.started) }
+    }
+
+    /// A peer claims to have another incarnation of the connection than the one of which this task has accepted packets.
+    #[cold]
+    fn note_claim(&mut self, task: Task, hello: &Hello, from: SocketAddr) {
+        if hello.epoch == CHALLENGE {
+            return;
+        }
+        let Some(session) = self.peer(task).and_then(|peer| peer.session.as_ref()) else { return };
+        let numbers = [hello.mine, session.connection.mine()].map(u128::to_le_bytes);
+        let made = self.key.tag(&[&self.salt, &task.to_le_bytes(), &numbers[0], &numbers[1]]);
+        let challenge = u128::from_le_bytes(made) | 1;
+        if hello.yours != challenge {
+            let asked = Hello { mine: challenge, yours: hello.mine, ..self.own_hello(CHALLENGE) };
+            self.greetings.push((from, self.key.greet(self.me, task, &asked)));
+            return;
+        }
+        let same = session.connection.peer().is_none_or(|known| known.process == hello.process);
+        if same && ![FIRST_CONTACT, NO_EPOCH].contains(&hello.epoch) {
+            self.leave(task, Standing::HasParted);
+        } else {
+            let why = "has ended without calling LAPI_Term, and another process has taken its place";
+            self.leave(task, Standing::Dead(why.to_owned()));
+        }
+    }
+
+    /// The connection with a peer is made. What has proven it came from this address.
+    pub(super) fn note_up(&mut self, task: Task, from: SocketAddr) {
+        self.noted = true;
+        let Some(peer) = self.peer_mut(task) else { return };
+        (peer.address, peer.heard_at) = (Some(from), None);
+        if peer.standing != Standing::Rejoining {
+            return;
+        }
+        let Some(session) = &peer.session else { return };
+        let theirs = session.connection.peer().map_or(NO_EPOCH, |hello| hello.epoch);
+        peer.standing = Standing::Up;
+        // Without epochs there is nothing to name: one of the two has taken the place of another process, and neither has had
+        // contact with the other before.
+        peer.unnamed = (session.epoch, theirs) != (NO_EPOCH, NO_EPOCH);
+        if peer.unnamed {
+            self.back.push_back((task, theirs));
+            // A packet that came in the same datagram waits, too.
+            self.ready.retain(|from| *from != task);
+        }
+    }
+}

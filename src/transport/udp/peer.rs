@@ -1,0 +1,119 @@
+//! The peers: state, parting and rejoining.
+
+use super::contact::{Peer, Standing};
+use super::{UdpTransport, contact::Session};
+use crate::error::Result;
+use crate::transport::{ConnectionView, HAS_PURGED, PeerState, Peers, Task};
+
+impl Peers for UdpTransport {
+    fn state(&self, task: Task) -> PeerState {
+        match self.peer(task).map(|peer| &peer.standing) {
+            None | Some(Standing::Up | Standing::Rejoining) => PeerState::Up,
+            Some(Standing::Closed) => PeerState::Closed,
+            Some(Standing::Dead(_) | Standing::HasParted | Standing::Parted) => PeerState::Dead,
+        }
+    }
+
+    fn absence(&self, task: Task) -> Option<String> {
+        let peer = self.peer(task)?;
+        match &peer.standing {
+            Standing::Up => {
+                let opening = peer.session.as_ref().is_some_and(Session::is_opening);
+                opening.then(|| "has not replied yet".to_owned())
+            }
+            Standing::Closed => Some("has ended LAPI".to_owned()),
+            Standing::Dead(why) => Some(why.clone()),
+            Standing::HasParted => Some(HAS_PURGED.to_owned()),
+            Standing::Parted => Some("has left the job".to_owned()),
+            Standing::Rejoining => Some("has not rejoined yet".to_owned()),
+        }
+    }
+
+    fn parted(&self) -> Vec<Task> {
+        let has_parted =
+            |task: &Task| self.peer(*task).is_some_and(|peer| peer.standing == Standing::HasParted);
+        self.met.iter().copied().filter(has_parted).collect()
+    }
+
+    /// A peer from which something is awaited must know of this task, so that it reports its end.
+    fn connect(&mut self, task: Task) {
+        if self.peer(task).is_none() && !self.closed && self.meet(task) {
+            let now = self.now();
+            self.transmit(task, now);
+        }
+    }
+
+    fn progress(&self, task: Task) -> u64 {
+        self.peer(task).map_or(0, |peer| {
+            let granted = peer.session.as_ref().map_or(0, |session| session.connection.granted());
+            // The first window is no sign of life.
+            peer.taken + granted.saturating_sub(self.parameters.window.into())
+        })
+    }
+
+    fn kick(&self, task: Task) {
+        let mut kicks = self.kicks.borrow_mut();
+        if !kicks.contains(&task) && self.peer(task).is_some_and(|peer| peer.standing == Standing::Up) {
+            kicks.push(task);
+        }
+    }
+
+    fn view(&self, task: Task) -> Option<ConnectionView> {
+        let peer = self.peer(task)?;
+        let connection = &peer.session.as_ref()?.connection;
+        Some(ConnectionView {
+            in_flight: connection.unacknowledged(),
+            window: self.parameters.window.into(),
+            no_room: peer.no_room,
+            asleep: false,
+            arrived: connection.waiting() != 0,
+        })
+    }
+
+    fn part(&mut self, task: Task) {
+        if task == self.me {
+            return;
+        }
+        self.back.retain(|(back, _)| *back != task);
+        self.ready.retain(|from| *from != task);
+        let peer = match &mut self.peers[task as usize] {
+            Some(peer) => peer,
+            none => {
+                self.met.push(task);
+                none.insert(Box::new(Peer::new(Standing::Parted, None)))
+            }
+        };
+        if let Some(mut session) = peer.session.take() {
+            let counted = session.statistics();
+            self.past.sent_again += counted.sent_again;
+            self.past.duplicates += counted.duplicates;
+            session.connection.abandon(&mut self.buffers);
+        }
+        peer.standing = Standing::Parted;
+        (peer.address, peer.heard_at) = (None, None);
+        (peer.held, peer.unnamed, peer.no_room) = (false, false, false);
+    }
+
+    fn rejoin(&mut self, task: Task, epoch: u64) -> Result<()> {
+        if task == self.me {
+            return Ok(());
+        }
+        self.part(task);
+        let session = self.session(epoch);
+        if let Some(peer) = self.peer_mut(task) {
+            (peer.standing, peer.session) = (Standing::Rejoining, Some(session));
+        }
+        let now = self.now();
+        self.transmit(task, now);
+        Ok(())
+    }
+
+    fn rejoined(&mut self) -> Option<(Task, u64)> {
+        let (task, epoch) = self.back.pop_front()?;
+        if let Some(peer) = self.peer_mut(task) {
+            peer.unnamed = false;
+        }
+        self.hand_out(task);
+        Some((task, epoch))
+    }
+}

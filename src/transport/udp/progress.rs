@@ -1,0 +1,188 @@
+//! What has happened: datagrams that have arrived, moments that have come.
+
+use super::UdpTransport;
+use super::contact::{Peer, Standing};
+use super::endpoint::RETRY;
+use super::reliable::{Happened, Nanos, State};
+use super::seal::{Claim, Refused};
+use crate::base::clock::ticks;
+use crate::transport::Task;
+use std::net::SocketAddr;
+
+/// Calls of the device for what has arrived, at a time: a flood does not keep the caller here.
+const ROUNDS: u32 = 16;
+
+/// With fewer datagrams than this, a call of the device has probably taken all that were there.
+const FEW: usize = 8;
+
+impl UdpTransport {
+    /// Takes note of everything that has arrived, and sends what is to be sent now.
+    pub(super) fn advance(&mut self) {
+        let Some(mut device) = self.device.take() else { return };
+        let now = self.now();
+        for _ in 0..ROUNDS {
+            let taken = device.receive(&mut |from, bytes| self.note_datagram(now, from, bytes));
+            if taken < FEW {
+                break;
+            }
+        }
+        self.batch.send_unsent(&mut *device);
+        for (to, greeting) in std::mem::take(&mut self.greetings) {
+            self.batch.send_one(&mut *device, to, &greeting);
+        }
+        self.device = Some(device);
+        self.last_poll = ticks();
+        self.send_kicks(now);
+        while let Some(task) = self.touched.pop() {
+            if let Some(peer) = self.peer_mut(task) {
+                peer.touched = false;
+            }
+            self.transmit(task, now);
+        }
+        while let Some(task) = self.alarms.due(now) {
+            if let Some(peer) = self.peer_mut(task) {
+                peer.alarm = None;
+            }
+            self.transmit(task, now);
+        }
+        self.notify();
+    }
+
+    /// Serves a peer before anything else is waited for.
+    pub(super) fn touch(&mut self, task: Task) {
+        let Some(peer) = self.peers[task as usize].as_deref_mut() else { return };
+        if !std::mem::replace(&mut peer.touched, true) {
+            self.touched.push(task);
+        }
+    }
+
+    /// Sends what a peer is to be sent now, and notes when there is something next.
+    pub(super) fn transmit(&mut self, task: Task, now: Nanos) {
+        let Self { peers, device, batch, alarms, .. } = self;
+        let (Some(device), Some(peer)) = (device, peers[task as usize].as_deref_mut()) else { return };
+        let address = peer.address;
+        let Some(session) = peer.live() else {
+            alarms.set(&mut peer.alarm, task, None);
+            return;
+        };
+        let hello = batch.send(&mut **device, session, address, now);
+        let due = session.connection.due(now);
+        // What is still due waits for room in the device.
+        let next = due.map(|due| if due <= now { now + RETRY.as_nanos() as Nanos } else { due });
+        alarms.set(&mut peer.alarm, task, next);
+        if let Some(hello) = hello {
+            self.greet(task, &hello);
+        }
+    }
+
+    fn send_kicks(&mut self, now: Nanos) {
+        let kicks = self.kicks.take();
+        for task in kicks {
+            if let Some(session) = self.peer_mut(task).and_then(Peer::live) {
+                session.connection.kick(now);
+                self.touch(task);
+            }
+        }
+    }
+
+    /// No packet is going to be sent for a while that could carry an acknowledgement.
+    pub(super) fn acknowledge(&mut self) {
+        while let Some(task) = self.owed.pop() {
+            let Some(peer) = self.peer_mut(task) else { continue };
+            peer.owed = false;
+            if let Some(session) = peer.live() {
+                session.connection.flush();
+                self.touch(task);
+            }
+        }
+    }
+
+    fn note_datagram(&mut self, now: Nanos, from: SocketAddr, bytes: &[u8]) {
+        let known = |claim: &Claim| claim.from != self.me && (claim.from as usize) < self.peers.len();
+        let Some(claim) = Claim::of(bytes).filter(known) else {
+            self.refusals.forged += 1;
+            return;
+        };
+        let task = claim.from;
+        if claim.number == 0 {
+            match self.key.greeting(self.me, bytes) {
+                Some(hello) => self.note_hello(now, task, &hello, from),
+                None => self.refusals.forged += 1,
+            }
+            return;
+        }
+        let Self { peers, key, me, opened, refusals, buffers, .. } = self;
+        let session = peers[task as usize].as_deref_mut().and_then(Peer::live);
+        let keys = session.and_then(|session| {
+            let opened = session.keys(key, *me, task).map(|(_, opener)| opener.open(bytes, opened));
+            opened.map(|content| (content, &mut session.connection))
+        });
+        let Some((content, connection)) = keys else {
+            refusals.forged += 1;
+            return;
+        };
+        let content = match content {
+            Ok(content) => content,
+            Err(Refused::Forged) => {
+                refusals.forged += 1;
+                return;
+            }
+            Err(Refused::Replayed) => {
+                refusals.replayed += 1;
+                return;
+            }
+        };
+        let was_opening = connection.state() == State::Opening;
+        let theirs = connection.theirs();
+        let happened = connection.receive(now, theirs, claim.number, content, buffers);
+        self.note(task, happened, was_opening, from);
+    }
+
+    /// Notes what a datagram of a peer has brought, which came from this address.
+    pub(super) fn note(&mut self, task: Task, happened: Happened, was_opening: bool, from: SocketAddr) {
+        let Some(peer) = self.peers[task as usize].as_deref_mut() else { return };
+        let state = peer.session.as_ref().map(|session| session.connection.state());
+        if happened.packet && peer.hands_out() {
+            self.ready.push_back(task);
+        }
+        if !std::mem::replace(&mut peer.owed, true) {
+            self.owed.push(task);
+        }
+        if happened.progress {
+            self.noted |= std::mem::take(&mut peer.no_room);
+        }
+        if was_opening && state != Some(State::Opening) {
+            self.note_up(task, from);
+        }
+        if state == Some(State::Closed) {
+            self.leave(task, Standing::Closed);
+        }
+        if happened.kick {
+            self.signal();
+        }
+        self.touch(task);
+    }
+
+    /// The peer has left.
+    pub(super) fn leave(&mut self, task: Task, how: Standing) {
+        let Some(peer) = self.peer_mut(task) else { return };
+        if matches!(peer.standing, Standing::Up | Standing::Rejoining) {
+            peer.standing = how;
+            peer.no_room = false;
+            self.noted = true;
+        }
+    }
+
+    /// Whether something is to be taken from this endpoint.
+    pub(super) fn has_reports(&self) -> bool {
+        !self.ready.is_empty() || !self.back.is_empty()
+    }
+
+    /// Wakes a thread that sleeps, if it waits for something that has happened.
+    #[inline]
+    pub(super) fn notify(&mut self) {
+        if self.armed && (self.noted || self.has_reports()) {
+            self.signal();
+        }
+    }
+}
