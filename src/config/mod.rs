@@ -78,6 +78,8 @@ pub struct Config {
     /// Messages of up to this many bytes, header and data, are copied when they are sent (the attribute
     /// BUF_CP_SIZE): 128, or `MP_REXMIT_BUF_SIZE` when that is set.
     pub buf_cp_size: u32,
+    /// What protects datagrams (`LAPI_NET_SECURITY`).
+    pub net_security: NetSecurity,
     /// Bytes in a UDP packet (`MP_UDP_PACKET_SIZE`).
     pub udp_packet_size: u32,
     /// How many messages to write, 0 (errors) to 6 (`MP_INFOLEVEL`).
@@ -113,6 +115,17 @@ pub enum MsgApi {
     LapiAndMpi,
     /// LAPI and MPI over shared network resources.
     MpiLapi,
+}
+
+/// The values of `LAPI_NET_SECURITY`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NetSecurity {
+    /// No stranger to the job makes or changes a datagram.
+    Auth,
+    /// No stranger to the job reads one, either.
+    Encrypt,
+    /// Datagrams of other jobs are kept out, and no more.
+    None,
 }
 
 /// The values of `MP_EUILIB`.
@@ -242,6 +255,11 @@ impl Config {
             rexmit_limit: limited.then_some(rexmit_buf_cnt),
             rexmit_buf_size,
             buf_cp_size: if given(env, "MP_REXMIT_BUF_SIZE").is_some() { rexmit_buf_size } else { COPY_SIZE },
+            net_security: match value::word(env, "LAPI_NET_SECURITY")? {
+                "encrypt" => NetSecurity::Encrypt,
+                "none" => NetSecurity::None,
+                _ => NetSecurity::Auth,
+            },
             udp_packet_size: value::small(env, "MP_UDP_PACKET_SIZE")?,
             info_level: value::small(env, "MP_INFOLEVEL")?,
             instances: value::small_or_word(env, "MP_INSTANCES")?.map_or(Instances::Max, Instances::Count),

@@ -105,7 +105,7 @@ pub const VARIABLES: &[Variable] = &[
     ),
     var(
         "MP_EUILIB",
-        "The way to tasks on other machines: the internet protocols (not built), or libfabric.",
+        "The way to tasks on other machines: UDP, or libfabric.",
         "",
         Kind::ExactWord(&["ip", "us"]),
         LAPI_ERR_CSS_LOAD_FAILED,
@@ -197,6 +197,13 @@ pub const VARIABLES: &[Variable] = &[
         "16384",
         Kind::Size(1, INT_MAX),
         LAPI_ERR_UNKNOWN,
+    ),
+    var(
+        "LAPI_NET_SECURITY",
+        "What protects datagrams of UDP: auth, no stranger makes or changes one; encrypt, none reads one; none.",
+        "auth",
+        Kind::Word(&["auth", "encrypt", "none"]),
+        LAPI_ERR_CSS_LOAD_FAILED,
     ),
     var(
         "MP_UDP_PACKET_SIZE",

@@ -39,6 +39,7 @@ fn defaults() {
             rexmit_limit: None,
             rexmit_buf_size: 16_384,
             buf_cp_size: 128,
+            net_security: NetSecurity::Auth,
             udp_packet_size: 8192,
             info_level: 0,
             instances: Instances::Count(1),

@@ -11,3 +11,4 @@ pub mod launcher;
 pub mod network;
 pub mod packet;
 pub mod rails;
+pub mod udp_address;

@@ -11,7 +11,7 @@ pub enum Transport {
     Hybrid,
 }
 
-/// The provider of libfabric that jobs use: what `TEST_PROVIDER` names, or one that every machine has.
+/// The provider of libfabric that jobs use: what `TEST_PROVIDER` names, or one that every machine has. `udp`: LAPI's own transport.
 fn provider() -> String {
     std::env::var("TEST_PROVIDER").unwrap_or_else(|_| "tcp;ofi_rxm".to_owned())
 }
@@ -70,7 +70,10 @@ pub fn has_fabric() -> bool {
 /// The variables that jobs under `poe` get for it, before those of the test.
 pub fn variables() -> Vec<(&'static str, String)> {
     let Some(transport) = wanted() else { return Vec::new() };
-    let mut variables = vec![("LAPI_FABRIC_PROVIDER", provider())];
+    let mut variables = vec![match provider().as_str() {
+        "udp" => ("MP_EUILIB", "ip".to_owned()),
+        _ => ("LAPI_FABRIC_PROVIDER", provider()),
+    }];
     if transport == Transport::Fabric {
         variables.push(("LAPI_USE_SHM", "no".to_owned()));
     }

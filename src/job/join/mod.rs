@@ -3,11 +3,13 @@
 //! A job on one machine uses shared memory; LAPI_Init is local then. Otherwise the tasks exchange cards first ([`network`]), and
 //! those of one host use [`shared_memory`] between them unless LAPI_USE_SHM is `no`.
 
+mod fabric;
 mod network;
 mod rails;
 mod shared_memory;
+mod udp;
 
-pub use network::network_preferences;
+pub use fabric::network_preferences;
 
 use crate::abi::{LAPI_ERR_UNKNOWN, LAPI_SELF_DEV, LAPI_SHM_DEV, lapi_dev_t};
 use crate::base::thread::ThreadConfig;

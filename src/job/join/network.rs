@@ -1,26 +1,23 @@
 //! A job on several hosts: the tasks exchange cards, and each opens the transports that it needs.
 
 use super::rails::{CARD, process};
-use super::{Joined, Place, rails, shared_memory};
+use super::{Joined, Place, fabric, shared_memory, udp};
 use crate::abi::{
-    LAPI_ERR_CSS_LOAD_FAILED, LAPI_ERR_SHM_SETUP, LAPI_ERR_UNKNOWN, LAPI_FABRIC_DEV, LAPI_SHM_DEV,
+    LAPI_ERR_CSS_LOAD_FAILED, LAPI_ERR_SHM_SETUP, LAPI_ERR_UNKNOWN, LAPI_FABRIC_DEV, LAPI_SHM_DEV, UDP_DEV,
 };
 use crate::base::process::Process;
-use crate::config::{self, Config, Euilib, UseShm};
+use crate::config::{self, Euilib, UseShm};
 use crate::error::{Error, Result};
 use crate::job::Hosts;
 use crate::job::exchange::{self, Exchange};
 use crate::job::host::{self, Host};
 use crate::job::hosts::numbered;
-use crate::job::secret::Offer;
-use crate::transport::Transport;
-use crate::transport::fabric::{Fabric, FabricSettings, FabricTransport, Own, Preferences};
-use crate::transport::rails::Rails;
+use crate::job::secret::{Offer, Secret};
 use crate::transport::route::Route;
 use crate::transport::shm::ShmTransport;
+use crate::transport::{self, Transport};
 use crate::wire::card::Card;
 use crate::wire::frame::Task;
-use sha2::{Digest, Sha256};
 use std::time::Instant;
 
 /// Opens the network, and shared memory to the tasks of this host. Collective: returns when all tasks have published their
@@ -31,14 +28,11 @@ use std::time::Instant;
 /// which. `LAPI_ERR_SHM_SETUP`: LAPI_USE_SHM is `only`, and there is more than one host.
 pub(super) fn open(place: &Place<'_>) -> Result<Joined> {
     let Place { config, identity, instance, opening, .. } = *place;
-    if config.euilib == Some(Euilib::Ip) {
-        return Err(failed("MP_EUILIB=ip: UDP is not built; unset it, or set us"));
-    }
     let deadline = Instant::now() + config.init_timeout;
     let turn = exchange::Turn { instance, opening };
     let mut exchange =
         exchange::open(identity, turn, &config::process_env, deadline)?.ok_or_else(|| no_exchange(place))?;
-    let own = open_endpoints(place);
+    let own = Own::open(place);
     let card = own_card(&own);
     let bytes = card
         .encode()
@@ -65,54 +59,63 @@ pub(super) fn open(place: &Place<'_>) -> Result<Joined> {
     }
     let own = own?;
     agree(&cards)?;
-    let rails = rails::of_all(&cards);
-    let own = rails::keep(own, &rails);
-    rails::warn(place, &own);
-    let notes = notes(&own, exchange.name());
-    let groups = groups(&cards);
-    let processes: Vec<Process> = cards.iter().map(process).collect();
-    let visible = visible(place, &cards);
-    let reached: Box<[bool]> = (0..identity.tasks).map(|task| hosts.is_here(task)).collect();
+    let here_too: Box<[bool]> = (0..identity.tasks).map(|task| hosts.is_here(task)).collect();
     // A task without a neighbour needs no shared memory.
-    let shares = config.use_shm != UseShm::No && here != 1;
+    let near = if config.use_shm != UseShm::No && here != 1 {
+        Some(shared_memory::open(place, here, Some(&secret), visible(place, &cards))?)
+    } else {
+        None
+    };
     // Every task has the same MAX_PKT_SZ, whether it has a neighbour or not.
     let limited = config.use_shm != UseShm::No && hosts.count() < identity.tasks;
-    let most = if limited { shared_memory::longest_body(identity.tasks) } else { usize::MAX };
-    let addresses = rails::Addresses::new(cards, exchange, rails.len());
-    let (mut far, mut links) = (Vec::new(), Vec::new());
-    for own in own {
-        links.push((own.network().to_owned(), own.interface().to_owned()));
-        let directory = Box::new(addresses.on(own.network()));
-        let mut rail = FabricTransport::new(own, tag(&secret), directory)?;
-        if place.replaces {
-            rail.replaces_another();
+    let longest_body = if limited { shared_memory::longest_body(identity.tasks) } else { usize::MAX };
+    let agreed = Agreed { cards, exchange, secret, near, here: here_too, longest_body };
+    let (transport, device, notes) = match own {
+        Own::Fabric(own) => {
+            let (transport, notes) = fabric::join_all(own, place, agreed)?;
+            (transport, LAPI_FABRIC_DEV, notes)
         }
-        rail.watch_others(groups.clone(), processes.clone());
-        if shares {
-            rail.leaves_to_another(reached.clone());
-        }
-        far.push(rail);
-    }
-    let near = if shares { Some(shared_memory::open(place, here, Some(&secret), visible)?) } else { None };
-    let transport = match far.pop() {
-        Some(mut one) if far.is_empty() => {
-            one.limit_job_body(most);
-            join(one, near, reached)?
-        }
-        last => {
-            far.extend(last);
-            let (states, names) = rails::links(place, links);
-            let mut far = Rails::new(far, identity.task, identity.tasks, states, names)?;
-            far.limit_job_body(most);
-            join(far, near, reached)?
+        Own::Udp(own) => {
+            let (transport, notes) = own.join(place, agreed)?;
+            (transport, UDP_DEV, notes)
         }
     };
     let hosts = if config.use_shm == UseShm::No { hosts.without_shared_memory() } else { hosts };
-    Ok(Joined { transport, device: LAPI_FABRIC_DEV, hosts, notes, replaces: place.replaces })
+    Ok(Joined { transport, device, hosts, notes, replaces: place.replaces })
+}
+
+/// The endpoints of this task on the network.
+enum Own {
+    Fabric(Vec<transport::fabric::Own>),
+    Udp(udp::Own),
+}
+
+impl Own {
+    /// Those of the network that MP_EUILIB names.
+    fn open(place: &Place<'_>) -> Result<Self> {
+        match place.config.euilib {
+            Some(Euilib::Ip) => udp::Own::open(place).map(Self::Udp),
+            Some(Euilib::Us) | None => fabric::open(place).map(Self::Fabric),
+        }
+    }
+}
+
+/// What the tasks have agreed upon, and what the network is joined with.
+pub(super) struct Agreed {
+    /// What all tasks have published.
+    pub(super) cards: Vec<Card>,
+    pub(super) exchange: Box<dyn Exchange>,
+    pub(super) secret: Secret,
+    /// Shared memory, where this task has neighbours.
+    pub(super) near: Option<ShmTransport>,
+    /// By task: whether it is on this host.
+    pub(super) here: Box<[bool]>,
+    /// The longest body of a packet between whatever tasks of the job, as shared memory has it.
+    pub(super) longest_body: usize,
 }
 
 /// The network, and shared memory where there is some.
-fn join<F: Transport + 'static>(
+pub(super) fn join<F: Transport + 'static>(
     far: F,
     near: Option<ShmTransport>,
     here: Box<[bool]>,
@@ -121,50 +124,6 @@ fn join<F: Transport + 'static>(
         Some(near) => Box::new(Route::new(near, far, here)?),
         None => Box::new(far),
     })
-}
-
-/// The endpoints of this task: at least one.
-fn open_endpoints(place: &Place<'_>) -> Result<Vec<Own>> {
-    let Place { config, identity, .. } = *place;
-    let preferences = network_preferences(config, identity.is_on_one_machine());
-    Fabric::open_rails(FabricSettings { me: identity.task, tasks: identity.tasks, preferences })
-}
-
-/// Which provider the user wants. `one_machine`: all tasks of the job are on this machine.
-pub fn network_preferences(config: &Config, one_machine: bool) -> Preferences {
-    Preferences {
-        provider: config.fabric_provider.clone(),
-        domain: config
-            .fabric_domain
-            .clone()
-            .or_else(|| config.euidevice.clone().filter(|device| is_named(device))),
-        one_machine,
-        rails: rails::preferences(config),
-        polls: config.fabric_polls,
-    }
-}
-
-/// MP_EUIDEVICE names a device, and not how many.
-fn is_named(device: &str) -> bool {
-    !["sn_all", "sn_single"].contains(&device)
-}
-
-/// Lines about the choice, for MP_INFOLEVEL 2.
-fn notes(own: &[Own], exchange: &str) -> Vec<String> {
-    let Some(first) = own.first() else { return Vec::new() };
-    let choice = first.choice();
-    let mut notes = vec![format!("network: {}; addresses by {exchange}", choice.chosen)];
-    if own.len() > 1 {
-        let rails = own.iter().map(|rail| format!("{} ({})", rail.interface(), rail.network()));
-        notes.push(format!("network: {} rails: {}", own.len(), rails.collect::<Vec<_>>().join(", ")));
-    }
-    let is_rail = |name: &String| {
-        own.iter()
-            .any(|rail| name.ends_with(&format!("domain {}, fabric {}", rail.interface(), rail.network())))
-    };
-    let passed_over = choice.passed_over.iter().filter(|(name, _)| own.len() == 1 || !is_rail(name));
-    notes.extend(passed_over.map(|(name, why)| format!("network: not {name}: {why}")));
-    notes
 }
 
 fn no_exchange(place: &Place<'_>) -> Error {
@@ -186,7 +145,7 @@ fn no_exchange(place: &Place<'_>) -> Error {
 }
 
 /// What this task publishes: its address, or why it has none.
-fn own_card(own: &Result<Vec<Own>>) -> Card {
+fn own_card(own: &Result<Own>) -> Card {
     let host = Host::of_this_task();
     let Process { pid, started } = Process::own();
     let card = Card {
@@ -198,18 +157,14 @@ fn own_card(own: &Result<Vec<Own>>) -> Card {
         ..Card::default()
     };
     match own {
-        Ok(rails) => Card {
-            provider: rails.first().map(|own| own.choice().provider.clone()).unwrap_or_default(),
-            addresses: rails.iter().map(|own| own.published().to_vec()).collect(),
-            networks: rails.iter().map(|own| own.network().to_owned()).collect(),
-            ..card
-        },
+        Ok(Own::Fabric(own)) => fabric::publish(own, card),
+        Ok(Own::Udp(own)) => own.publish(card),
         Err(failure) => Card { failure: failure.to_string(), ..card },
     }
 }
 
 /// The groups of tasks that see each other's processes, numbered: the group of each task.
-fn groups(cards: &[Card]) -> Vec<u32> {
+pub(super) fn groups(cards: &[Card]) -> Vec<u32> {
     numbered(cards.iter().enumerate().map(|(task, card)| {
         // One whose numbering is unknown is a group by itself.
         let alone = if card.pid_namespace == 0 { task + 1 } else { 0 };
@@ -240,14 +195,8 @@ fn read_all(exchange: &mut dyn Exchange, tasks: u32) -> Result<Vec<Card>> {
         .collect()
 }
 
-/// What distinguishes the frames of this job: it follows from the secret, and does not reveal it.
-fn tag(secret: &[u8]) -> u64 {
-    let digest = Sha256::new().chain_update(b"LAPI frames\0").chain_update(secret).finalize();
-    digest.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
-}
-
 #[cold]
-fn failed(detail: impl Into<String>) -> Error {
+pub(super) fn failed(detail: impl Into<String>) -> Error {
     Error::new(LAPI_ERR_CSS_LOAD_FAILED, detail)
 }
 

@@ -100,6 +100,7 @@ impl Endpoint for UdpTransport {
     }
 
     fn serve(&mut self) {
+        self.look_for_deaths();
         self.advance();
     }
 

@@ -18,6 +18,7 @@ mod contact;
 pub mod device;
 mod endpoint;
 mod handshake;
+pub mod interfaces;
 mod outgoing;
 mod peer;
 mod progress;
@@ -81,6 +82,11 @@ pub trait Directory: Send {
     /// # Errors
     /// None is known.
     fn address_of(&mut self, peer: Task) -> Result<SocketAddr>;
+
+    /// Whether the peer is known to have ended without LAPI_Term. Called some times in a second for some peers.
+    fn has_died(&mut self, _peer: Task) -> bool {
+        false
+    }
 }
 
 /// What has arrived and had no effect.
@@ -145,6 +151,9 @@ pub struct UdpTransport {
     /// The device is watched by `epoll`.
     watching: bool,
     closed: bool,
+    /// When it is asked next which peers have died, and about which of those in `met` first.
+    next_look: Nanos,
+    looked_at: usize,
     /// This process has taken the place of another one: the peers let it rejoin.
     replaces: bool,
     process: Process,
@@ -209,6 +218,8 @@ impl UdpTransport {
             armed: false,
             watching: false,
             closed: false,
+            next_look: 0,
+            looked_at: 0,
             replaces: false,
             process: Process::own(),
             start: Instant::now(),
@@ -220,6 +231,11 @@ impl UdpTransport {
     /// This process has taken the place of another one: packets to a peer find no room until the peer has let it rejoin.
     pub fn replaces_another(&mut self) {
         self.replaces = true;
+    }
+
+    /// Between some tasks of the job packets have bodies of at most `most` bytes.
+    pub fn limit_job_body(&mut self, most: usize) {
+        self.limits.job_body = self.limits.job_body.min(most);
     }
 
     /// What has arrived and had no effect.

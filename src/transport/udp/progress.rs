@@ -9,6 +9,10 @@ use crate::base::clock::ticks;
 use crate::transport::Task;
 use std::net::SocketAddr;
 
+/// The time between two questions for peers that have died, and about how many of them is asked at a time.
+const BETWEEN_LOOKS: Nanos = 100_000_000;
+const LOOKED_AT: usize = 64;
+
 /// Calls of the device for what has arrived, at a time: a flood does not keep the caller here.
 const ROUNDS: u32 = 16;
 
@@ -44,6 +48,24 @@ impl UdpTransport {
                 peer.alarm = None;
             }
             self.transmit(task, now);
+        }
+        self.notify();
+    }
+
+    /// Asks which peers have died; but seldom, and about some of them at a time.
+    pub(super) fn look_for_deaths(&mut self) {
+        let now = self.now();
+        if now < self.next_look || self.closed {
+            return;
+        }
+        self.next_look = now + BETWEEN_LOOKS;
+        for _ in 0..self.met.len().min(LOOKED_AT) {
+            self.looked_at = (self.looked_at + 1) % self.met.len();
+            let task = self.met[self.looked_at];
+            if self.directory.has_died(task) {
+                self.leave(task, Standing::Dead("has ended without calling LAPI_Term".to_owned()));
+                self.touch(task);
+            }
         }
         self.notify();
     }

@@ -1,0 +1,118 @@
+//! libfabric as the network of a job: one endpoint of each task, or one for each rail.
+
+use super::Place;
+use super::network::{Agreed, groups, join};
+use super::rails::{self, process};
+use crate::base::process::Process;
+use crate::config::Config;
+use crate::error::Result;
+use crate::transport::Transport;
+use crate::transport::fabric::{Fabric, FabricSettings, FabricTransport, Own, Preferences};
+use crate::transport::rails::Rails;
+use crate::wire::card::Card;
+use sha2::{Digest, Sha256};
+
+/// The endpoints of this task: at least one.
+pub(super) fn open(place: &Place<'_>) -> Result<Vec<Own>> {
+    let Place { config, identity, .. } = *place;
+    let preferences = network_preferences(config, identity.is_on_one_machine());
+    Fabric::open_rails(FabricSettings { me: identity.task, tasks: identity.tasks, preferences })
+}
+
+/// Which provider the user wants. `one_machine`: all tasks of the job are on this machine.
+pub fn network_preferences(config: &Config, one_machine: bool) -> Preferences {
+    Preferences {
+        provider: config.fabric_provider.clone(),
+        domain: config
+            .fabric_domain
+            .clone()
+            .or_else(|| config.euidevice.clone().filter(|device| is_named(device))),
+        one_machine,
+        rails: rails::preferences(config),
+        polls: config.fabric_polls,
+    }
+}
+
+/// MP_EUIDEVICE names a device, and not how many.
+fn is_named(device: &str) -> bool {
+    !["sn_all", "sn_single"].contains(&device)
+}
+
+/// Lines about the choice, for MP_INFOLEVEL 2.
+fn notes(own: &[Own], exchange: &str) -> Vec<String> {
+    let Some(first) = own.first() else { return Vec::new() };
+    let choice = first.choice();
+    let mut notes = vec![format!("network: {}; addresses by {exchange}", choice.chosen)];
+    if own.len() > 1 {
+        let rails = own.iter().map(|rail| format!("{} ({})", rail.interface(), rail.network()));
+        notes.push(format!("network: {} rails: {}", own.len(), rails.collect::<Vec<_>>().join(", ")));
+    }
+    let is_rail = |name: &String| {
+        own.iter()
+            .any(|rail| name.ends_with(&format!("domain {}, fabric {}", rail.interface(), rail.network())))
+    };
+    let passed_over = choice.passed_over.iter().filter(|(name, _)| own.len() == 1 || !is_rail(name));
+    notes.extend(passed_over.map(|(name, why)| format!("network: not {name}: {why}")));
+    notes
+}
+
+/// What the other tasks need to know of these endpoints.
+pub(super) fn publish(own: &[Own], card: Card) -> Card {
+    Card {
+        provider: own.first().map(|own| own.choice().provider.clone()).unwrap_or_default(),
+        addresses: own.iter().map(|own| own.published().to_vec()).collect(),
+        networks: own.iter().map(|own| own.network().to_owned()).collect(),
+        ..card
+    }
+}
+
+/// The transport over the endpoints that all tasks have, and lines about it for MP_INFOLEVEL 2.
+pub(super) fn join_all(
+    own: Vec<Own>,
+    place: &Place<'_>,
+    agreed: Agreed,
+) -> Result<(Box<dyn Transport>, Vec<String>)> {
+    let Place { identity, .. } = *place;
+    let Agreed { cards, exchange, secret, near, here, longest_body } = agreed;
+    let rails = rails::of_all(&cards);
+    let own = rails::keep(own, &rails);
+    rails::warn(place, &own);
+    let notes = notes(&own, exchange.name());
+    let groups = groups(&cards);
+    let processes: Vec<Process> = cards.iter().map(process).collect();
+    let addresses = rails::Addresses::new(cards, exchange, rails.len());
+    let (mut far, mut links) = (Vec::new(), Vec::new());
+    for own in own {
+        links.push((own.network().to_owned(), own.interface().to_owned()));
+        let directory = Box::new(addresses.on(own.network()));
+        let mut rail = FabricTransport::new(own, tag(&secret), directory)?;
+        if place.replaces {
+            rail.replaces_another();
+        }
+        rail.watch_others(groups.clone(), processes.clone());
+        if near.is_some() {
+            rail.leaves_to_another(here.clone());
+        }
+        far.push(rail);
+    }
+    let transport = match far.pop() {
+        Some(mut one) if far.is_empty() => {
+            one.limit_job_body(longest_body);
+            join(one, near, here)?
+        }
+        last => {
+            far.extend(last);
+            let (states, names) = rails::links(place, links);
+            let mut far = Rails::new(far, identity.task, identity.tasks, states, names)?;
+            far.limit_job_body(longest_body);
+            join(far, near, here)?
+        }
+    };
+    Ok((transport, notes))
+}
+
+/// What distinguishes the frames of this job: it follows from the secret, and does not reveal it.
+fn tag(secret: &[u8]) -> u64 {
+    let digest = Sha256::new().chain_update(b"LAPI frames\0").chain_update(secret).finalize();
+    digest.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}

@@ -1,0 +1,210 @@
+//! UDP as the network of a job: one socket of each task, which receives at every address that the tasks may use.
+
+use super::Place;
+use super::network::{Agreed, failed, join};
+use super::rails;
+use crate::config::{Config, NetSecurity};
+use crate::error::Result;
+use crate::transport::fabric::Directory as _;
+use crate::transport::udp::interfaces::{Interface, interfaces};
+use crate::transport::udp::seal::Security;
+use crate::transport::udp::socket::{Options, Socket};
+use crate::transport::udp::{Directory, UdpSettings, UdpTransport};
+use crate::transport::{Task, Transport};
+use crate::wire::card::Card;
+use crate::wire::udp_address::UdpAddress;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// What cards have as the provider.
+const PROVIDER: &str = "udp";
+
+/// The socket of this task, and where it receives.
+pub(super) struct Own {
+    socket: Socket,
+    interfaces: Vec<Interface>,
+}
+
+impl Own {
+    /// Opens the socket, on the interfaces that the user wants, or on all that reach the other tasks.
+    pub(super) fn open(place: &Place<'_>) -> Result<Self> {
+        let Place { config, identity, .. } = *place;
+        let all = interfaces().map_err(|reason| failed(format!("udp: no list of interfaces: {reason}")))?;
+        let interfaces = chosen(config, identity.is_on_one_machine(), all)?;
+        let reaches_this_host = interfaces.iter().all(|interface| interface.is_loopback);
+        let address: IpAddr = match interfaces.first().map(|first| first.address) {
+            Some(only) if reaches_this_host => only,
+            Some(IpAddr::V6(_)) => Ipv6Addr::UNSPECIFIED.into(),
+            _ => Ipv4Addr::UNSPECIFIED.into(),
+        };
+        let socket = Socket::open(SocketAddr::new(address, 0), Options::default());
+        let socket = socket.map_err(|reason| failed(format!("udp: no socket on {address}: {reason}")))?;
+        Ok(Self { socket, interfaces })
+    }
+
+    /// What the other tasks need to know.
+    pub(super) fn publish(&self, card: Card) -> Card {
+        let port = self.socket.local().port();
+        let address = |interface: &Interface| {
+            UdpAddress { at: SocketAddr::new(interface.address, port), longest: interface.longest }.encode()
+        };
+        Card {
+            provider: PROVIDER.to_owned(),
+            addresses: self.interfaces.iter().map(address).collect(),
+            networks: self.interfaces.iter().map(|interface| interface.network.clone()).collect(),
+            ..card
+        }
+    }
+
+    /// The transport, and lines about it for MP_INFOLEVEL 2.
+    pub(super) fn join(self, place: &Place<'_>, agreed: Agreed) -> Result<(Box<dyn Transport>, Vec<String>)> {
+        let Place { config, identity, replaces, .. } = *place;
+        let Agreed { cards, exchange, secret, near, here, longest_body } = agreed;
+        let common = rails::of_all(&cards);
+        let network = common.first().cloned().unwrap_or_default();
+        let longest = longest(&cards, &network);
+        let datagram = longest.min(config.udp_packet_size as usize);
+        let settings = UdpSettings {
+            me: identity.task,
+            tasks: identity.tasks,
+            secret,
+            security: match config.net_security {
+                NetSecurity::Auth => Security::Auth,
+                NetSecurity::Encrypt => Security::Encrypt,
+                NetSecurity::None => Security::None,
+            },
+            datagram,
+            acknowledge_every: config.ack_thresh as u16,
+            longest_interval: config.polling_interval,
+        };
+        let notes = vec![
+            format!("network: udp, datagrams of {datagram} bytes; addresses by {}", exchange.name()),
+            match common.is_empty() {
+                true => "network: no subnet that all tasks have; their first addresses are used".to_owned(),
+                false => format!("network: {network}"),
+            },
+        ];
+        let addresses = rails::Addresses::new(cards, exchange, common.len());
+        let directory = Box::new(OnNetwork(addresses.on(&network)));
+        let mut transport = UdpTransport::new(&settings, Box::new(self.socket), directory)?;
+        if replaces {
+            transport.replaces_another();
+        }
+        transport.limit_job_body(longest_body);
+        Ok((join(transport, near, here)?, notes))
+    }
+}
+
+/// The bytes of the longest datagram that every task's interface on a network takes; without a network, of every task's first.
+fn longest(cards: &[Card], network: &str) -> usize {
+    let of = |card: &Card| {
+        let at = card.networks.iter().position(|name| name == network).unwrap_or_default();
+        card.addresses.get(at).and_then(|bytes| UdpAddress::decode(bytes)).map(|address| address.longest)
+    };
+    cards.iter().filter_map(of).min().unwrap_or_default().into()
+}
+
+/// The interfaces that may be used: one family of addresses, since a socket has one.
+fn chosen(config: &Config, one_machine: bool, all: Vec<Interface>) -> Result<Vec<Interface>> {
+    let device = config.euidevice.as_deref().filter(|device| !["sn_all", "sn_single"].contains(device));
+    let stated: Vec<IpAddr> = config.inet_addr.as_deref().map(stated).unwrap_or_default();
+    let names: Vec<String> = all.iter().map(|interface| interface.name.clone()).collect();
+    let wanted = |interface: &Interface| match (device, stated.as_slice()) {
+        (Some(device), _) => interface.name == device,
+        (None, []) => interface.is_loopback == one_machine,
+        (None, stated) => stated.contains(&interface.address),
+    };
+    let mut interfaces: Vec<Interface> = all.into_iter().filter(wanted).collect();
+    let Some(first) = interfaces.first().map(|first| first.address.is_ipv4()) else {
+        let what = match (device, config.inet_addr.as_deref()) {
+            (Some(device), _) => format!("MP_EUIDEVICE={device}"),
+            (None, Some(stated)) => format!("MP_LAPI_INET_ADDR={stated}"),
+            (None, None) => "a network that reaches other hosts".to_owned(),
+        };
+        let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        return Err(failed(format!(
+            "udp: {what}: no such interface with an address is up; there are: {there}"
+        )));
+    };
+    interfaces.retain(|interface| interface.address.is_ipv4() == first);
+    Ok(interfaces)
+}
+
+/// The addresses in MP_LAPI_INET_ADDR, `@COUNT:ADDRESS,DEVICE:…`.
+fn stated(statement: &str) -> Vec<IpAddr> {
+    let instances = statement.split_once(':').map_or("", |(_, instances)| instances);
+    instances.split(':').filter_map(|instance| instance.split(',').next()?.parse().ok()).collect()
+}
+
+/// The addresses of the other tasks' sockets.
+struct OnNetwork(rails::OnNetwork);
+
+impl Directory for OnNetwork {
+    fn address_of(&mut self, peer: Task) -> Result<SocketAddr> {
+        let bytes = self.0.address_of(peer)?;
+        let address = UdpAddress::decode(&bytes);
+        address
+            .map(|address| address.at)
+            .ok_or_else(|| failed(format!("task {peer} has published no address")))
+    }
+
+    fn has_died(&mut self, peer: Task) -> bool {
+        self.0.has_died(peer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interface(name: &str, address: &str) -> Interface {
+        let address: IpAddr = address.parse().expect("an address");
+        let is_loopback = address.is_loopback();
+        Interface { name: name.into(), address, network: String::new(), longest: 1472, is_loopback }
+    }
+
+    fn all() -> Vec<Interface> {
+        [("lo", "127.0.0.1"), ("eth0", "192.0.2.1"), ("eth1", "198.51.100.1"), ("eth1", "2001:db8::1")]
+            .map(|(name, address)| interface(name, address))
+            .into()
+    }
+
+    fn names(config: &Config, one_machine: bool) -> Result<Vec<String>> {
+        let chosen = chosen(config, one_machine, all())?;
+        Ok(chosen.into_iter().map(|interface| format!("{} {}", interface.name, interface.address)).collect())
+    }
+
+    fn config(variables: &[(&str, &str)]) -> Config {
+        let env =
+            |name: &str| variables.iter().find(|(own, _)| *own == name).map(|(_, value)| (*value).to_owned());
+        Config::from_env(&env).expect("valid")
+    }
+
+    #[test]
+    fn interfaces_are_those_that_reach_the_others_or_that_are_named() {
+        let found = |variables: &[(&str, &str)], one| names(&config(variables), one).expect("some");
+        assert_eq!(found(&[], true), ["lo 127.0.0.1"]);
+        assert_eq!(found(&[], false), ["eth0 192.0.2.1", "eth1 198.51.100.1"]);
+        assert_eq!(found(&[("MP_EUIDEVICE", "sn_all")], false), ["eth0 192.0.2.1", "eth1 198.51.100.1"]);
+        assert_eq!(found(&[("MP_EUIDEVICE", "eth1")], false), ["eth1 198.51.100.1"]);
+        let stated = [("MP_LAPI_INET_ADDR", "@2:198.51.100.1,eth1:192.0.2.1,eth0")];
+        assert_eq!(found(&stated, false), ["eth0 192.0.2.1", "eth1 198.51.100.1"]);
+        let error = names(&config(&[("MP_EUIDEVICE", "eth7")]), false).expect_err("no such interface");
+        assert!(error.detail.contains("MP_EUIDEVICE=eth7") && error.detail.contains("eth0"), "{error}");
+    }
+
+    #[test]
+    fn datagrams_fit_every_interface_on_the_network() {
+        let card = |networks: &[(&str, u16)]| Card {
+            networks: networks.iter().map(|(name, _)| (*name).to_owned()).collect(),
+            addresses: networks
+                .iter()
+                .map(|(_, longest)| {
+                    UdpAddress { at: (Ipv4Addr::LOCALHOST, 9).into(), longest: *longest }.encode()
+                })
+                .collect(),
+            ..Card::default()
+        };
+        let cards = [card(&[("a", 8972), ("b", 1472)]), card(&[("b", 1400), ("a", 8000)])];
+        assert_eq!((longest(&cards, "a"), longest(&cards, "b"), longest(&cards, "")), (8000, 1400, 1400));
+    }
+}
