@@ -30,6 +30,8 @@ pub(super) struct Peer {
     pub(super) no_room: bool,
     /// A message was sent to it or came from it in this connection: it is informed when this task ends LAPI.
     pub(super) met: bool,
+    /// The rails' owner has contact with it, by this rail or another one.
+    pub(super) known: bool,
     /// Nothing is taken from it now.
     pub(super) held: bool,
     /// Its packets that are not to be taken yet: it is held, or this task does not know yet that it has rejoined.
@@ -86,6 +88,7 @@ impl Peer {
             queued: 0,
             no_room: false,
             met: false,
+            known: false,
             held: false,
             aside: VecDeque::new(),
             waiting: 0,
@@ -111,7 +114,7 @@ impl Peer {
         self.owed.set(0);
         (self.no_room, self.met, self.held, self.knows_departure) = (false, false, false, false);
         self.departs_after = None;
-        self.unnamed = false;
+        (self.unnamed, self.known) = (false, false);
         self.wants.set(0);
         self.hello_sent.set(false);
     }
@@ -124,6 +127,11 @@ impl Peer {
     /// Whether it knows of this task, or this task of it: they report their ends to each other.
     pub(super) fn has_met(&self) -> bool {
         self.met || self.hello_sent.get()
+    }
+
+    /// Whether this task has had contact with it: what another process with its number sends is not accepted before they have parted.
+    pub(super) fn is_known(&self) -> bool {
+        self.has_met() || self.known
     }
 
     /// A packet was accepted; its frame returns all credits.

@@ -80,6 +80,7 @@ impl Peers for FabricTransport {
         self.drop_arrived(task);
         let fresh = self.fresh_tag();
         self.back.retain(|(back, _)| *back != task);
+        self.drop_events(task);
         let first = self.first_tag;
         let peer = self.peers[task as usize].get_or_insert_with(|| Box::new(Peer::new(first)));
         peer.reset();
@@ -109,6 +110,7 @@ impl Peers for FabricTransport {
 
     fn rejoined(&mut self) -> Option<(Task, u64)> {
         let (task, epoch) = self.back.pop_front()?;
+        self.note_named(task);
         if let Some(peer) = self.peers[task as usize].as_deref_mut() {
             peer.unnamed = false;
             if !peer.held {
@@ -327,28 +329,31 @@ impl FabricTransport {
         }
         peer.hello = Some(hello);
         let (pid, started) = hello.process;
-        if peer.is_up() && peer.has_met() {
+        if peer.is_up() && peer.is_known() {
             let process = Process { pid, started };
             self.note_successor(task, process);
             if self.has_parted(task, &hello) && self.is_known_process(task, process) {
-                self.note_parted(task);
+                self.note_parted(task, hello.epoch);
             }
         }
-        let Some(peer) = self.peer_mut(task) else { return };
-        if peer.is_up() && !peer.has_met() {
-            // A task that rejoins the job, and this one has not had contact with it before.
-            self.drop_arrived(task);
-            let fresh = self.fresh_tag();
-            let Some(peer) = self.peer_mut(task) else { return };
-            peer.reset();
-            (peer.mine, peer.theirs, peer.standing, peer.epoch) = (fresh, 0, Standing::Rejoining, NO_EPOCH);
-            self.awaited.push(task);
+        if self.peer(task).is_some_and(|peer| peer.is_up() && !peer.is_known()) {
+            self.await_first(task);
         }
         if self.enter(task, address).is_ok()
             && self.peer(task).is_some_and(|peer| peer.standing == Standing::Rejoining)
         {
             self.accept(task, hello);
         }
+    }
+
+    /// The peer rejoins the job, and this task has not had contact with it before.
+    pub(super) fn await_first(&mut self, task: Task) {
+        self.drop_arrived(task);
+        let fresh = self.fresh_tag();
+        let Some(peer) = self.peer_mut(task) else { return };
+        peer.reset();
+        (peer.mine, peer.theirs, peer.standing, peer.epoch) = (fresh, 0, Standing::Rejoining, NO_EPOCH);
+        self.awaited.push(task);
     }
 
     /// Whether a peer that is up has sent this after it has parted from this task: in its connection, it had sent an earlier tag.
@@ -361,10 +366,10 @@ impl FabricTransport {
 
     /// The peer has parted from this task, and lets it rejoin: they connect when this task has done the same.
     #[cold]
-    fn note_parted(&mut self, task: Task) {
+    fn note_parted(&mut self, task: Task, epoch: u64) {
         if self.rail.is_some() {
             // The rails' owner parts from the peer on all rails.
-            self.note_event(RailEvent::Parted(task));
+            self.note_event(RailEvent::Parted(task, epoch));
             self.noted = true;
         } else {
             self.leave(task, Standing::HasParted);
@@ -379,11 +384,12 @@ impl FabricTransport {
             peer.standing = Standing::Up;
             peer.met = true;
             peer.hello = None;
-            // Without epochs there is nothing to name: one of the two has taken the place of another process, and neither has had
-            // contact with the other before.
-            peer.unnamed = (peer.epoch, hello.epoch) != (NO_EPOCH, NO_EPOCH);
+            // Without epochs there is nothing to name, but to the rails' owner: one of the two has taken the place of another process,
+            // and neither has had contact with the other before.
+            peer.unnamed = self.rail.is_some() || (peer.epoch, hello.epoch) != (NO_EPOCH, NO_EPOCH);
             if peer.unnamed {
                 self.back.push_back((task, hello.epoch));
+                self.note_unnamed(task);
             } else {
                 self.ready.append(&mut peer.aside);
             }

@@ -1,5 +1,6 @@
 //! This endpoint as one of several rails: notes, and the events that the rails' owner is informed of.
 
+use super::own::Wants;
 use super::sockets::disconnect;
 use super::{FabricTransport, PUBLISHED_BEFORE};
 use crate::transport::rails::{OF_RAIL, Rail, RailEvent};
@@ -11,12 +12,41 @@ use std::collections::VecDeque;
 /// What only an endpoint that is a rail has.
 #[derive(Default)]
 pub(super) struct RailSide {
-    events: VecDeque<RailEvent>,
+    events: VecDeque<Entry>,
+}
+
+/// What the rails' owner is to take note of.
+#[derive(Debug, PartialEq, Eq)]
+enum Entry {
+    Event(RailEvent),
+    /// The peer has rejoined, which [`Peers::rejoined`] has not named yet. What comes behind waits for that.
+    Rejoined(Task),
 }
 
 impl Rail for FabricTransport {
     fn become_rail(&mut self) {
         self.rail = Some(Box::default());
+    }
+
+    fn replaces(&self) -> bool {
+        self.replaces
+    }
+
+    fn note_contact(&mut self, task: Task) {
+        if self.meet(task)
+            && let Some(peer) = self.peer_mut(task)
+        {
+            peer.known = true;
+        }
+    }
+
+    fn admit(&mut self, task: Task) {
+        if !self.meet(task) || self.peer(task).is_none_or(|peer| !peer.is_up() || peer.is_known()) {
+            return;
+        }
+        self.await_first(task);
+        self.want(task, Wants::REJOIN);
+        self.send_own(task);
     }
 
     /// It has the first tag always: tasks that have parted here send it, too.
@@ -40,7 +70,14 @@ impl Rail for FabricTransport {
     }
 
     fn event(&mut self) -> Option<RailEvent> {
-        self.rail.as_mut()?.events.pop_front()
+        let events = &mut self.rail.as_mut()?.events;
+        match events.pop_front()? {
+            Entry::Event(event) => Some(event),
+            rejoined @ Entry::Rejoined(_) => {
+                events.push_front(rejoined);
+                None
+            }
+        }
     }
 
     fn leave(&mut self, task: Task, failed: bool) {
@@ -70,7 +107,35 @@ impl FabricTransport {
     /// Notes an event for the rails' owner, if this is a rail.
     pub(super) fn note_event(&mut self, event: RailEvent) {
         if let Some(rail) = &mut self.rail {
-            rail.events.push_back(event);
+            rail.events.push_back(Entry::Event(event));
+        }
+    }
+
+    /// The peer has rejoined: the rails' owner takes note of that before what happens next.
+    pub(super) fn note_unnamed(&mut self, task: Task) {
+        if let Some(rail) = &mut self.rail {
+            rail.events.push_back(Entry::Rejoined(task));
+        }
+    }
+
+    /// [`Peers::rejoined`] names the peer.
+    pub(super) fn note_named(&mut self, task: Task) {
+        let events = self.rail.as_mut().map(|rail| &mut rail.events);
+        if let Some(events) = events
+            && let Some(at) = events.iter().position(|entry| *entry == Entry::Rejoined(task))
+        {
+            events.remove(at);
+        }
+    }
+
+    /// The connection with the peer is given up: what has happened to it is not to be reported any more.
+    pub(super) fn drop_events(&mut self, task: Task) {
+        let of_connection = |entry: &Entry| match entry {
+            Entry::Rejoined(of) | Entry::Event(RailEvent::Lost(of) | RailEvent::Parted(of, _)) => *of == task,
+            Entry::Event(RailEvent::Note(..) | RailEvent::Ended(_)) => false,
+        };
+        if let Some(rail) = &mut self.rail {
+            rail.events.retain(|entry| !of_connection(entry));
         }
     }
 

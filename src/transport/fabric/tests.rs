@@ -2,6 +2,7 @@
 //! the loopback interface or, with the provider `shm`, by shared memory.
 
 mod network;
+mod replacement;
 
 use super::{Directory, FabricTransport, Own, Preferences};
 use crate::base::clock::test_deadline;

@@ -48,7 +48,9 @@ impl<T: Rail> Endpoint for Rails<T> {
                 Some((rail, SendOutcome::Sent | SendOutcome::Taken(_))) => {
                     if let Some(peer) = self.peers[task as usize].as_deref_mut() {
                         peer.flow.push(kept, Some(rail));
-                        peer.touched = true;
+                        if !peer.touched {
+                            self.note_contact(task);
+                        }
                     }
                     self.expect_acknowledgement(task);
                     return SendOutcome::Sent;
@@ -104,10 +106,7 @@ impl<T: Rail> Endpoint for Rails<T> {
                 if parcel.src == task { peer.aside.push_back(parcel) } else { ready.push_back(parcel) }
             }
         } else {
-            ready.append(&mut peer.aside);
-            if peer.flow.owed() != 0 {
-                self.look_after(task);
-            }
+            self.take_aside(task);
         }
     }
 
@@ -305,7 +304,10 @@ impl<T: Rail> Rails<T> {
             self.rails[rail].release(inbound);
             return None;
         }
-        (peer.theirs, peer.touched) = (head.session, true);
+        peer.theirs = head.session;
+        if !peer.touched {
+            self.note_contact(src);
+        }
         self.note_accepted(src, head.accepted);
         let own_head = usize::from(head.head_len);
         let own = Inbound {
@@ -337,7 +339,7 @@ impl<T: Rail> Rails<T> {
                 return None;
             }
         }
-        let held = self.peer(src).is_some_and(|peer| peer.held);
+        let held = self.peer(src).is_some_and(Peer::is_held);
         if head.kind != Kind::Packet || held {
             let kept = self.keep(head.kind, &own);
             self.rails[rail].release(inbound);
@@ -375,8 +377,18 @@ impl<T: Rail> Rails<T> {
         }
         let Self { peers, ready, .. } = self;
         match peers[src as usize].as_deref_mut() {
-            Some(peer) if peer.held => peer.aside.push_back(kept.parcel),
+            Some(peer) if peer.is_held() => peer.aside.push_back(kept.parcel),
             _ => ready.push_back(kept.parcel),
+        }
+    }
+
+    /// The packets that were kept while the peer was held are to be taken, unless it still is.
+    pub(super) fn take_aside(&mut self, task: Task) {
+        let Self { peers, ready, .. } = self;
+        let Some(peer) = peers[task as usize].as_deref_mut().filter(|peer| !peer.is_held()) else { return };
+        ready.append(&mut peer.aside);
+        if peer.flow.owed() != 0 {
+            self.look_after(task);
         }
     }
 

@@ -50,14 +50,7 @@ impl<T: Rail> Rails<T> {
         if self.closed {
             return;
         }
-        for rail in 0..self.rails.len() {
-            while let Some(event) = self.rails[rail].event() {
-                self.note_event(rail, event);
-            }
-            while let Some((task, epoch)) = self.rails[rail].rejoined() {
-                self.note_rejoined(rail, task, epoch);
-            }
-        }
+        self.take_events();
         if self.striping.is_busy() {
             self.advance_accesses();
         }
@@ -72,6 +65,22 @@ impl<T: Rail> Rails<T> {
         self.notify();
     }
 
+    /// Takes note of what the rails have to say of the peers.
+    #[inline]
+    pub(super) fn take_events(&mut self) {
+        for rail in 0..self.rails.len() {
+            loop {
+                if let Some(event) = self.rails[rail].event() {
+                    self.note_event(rail, event);
+                } else if let Some((task, epoch)) = self.rails[rail].rejoined() {
+                    self.note_rejoined(rail, task, epoch);
+                } else {
+                    break;
+                }
+            }
+        }
+    }
+
     #[cold]
     fn note_event(&mut self, rail: usize, event: RailEvent) {
         match event {
@@ -81,7 +90,7 @@ impl<T: Rail> Rails<T> {
                 let why = self.rails[rail].absence(task).unwrap_or_else(|| "has ended".to_owned());
                 self.lose(task, State::Dead(why));
             }
-            RailEvent::Parted(task) => self.lose(task, State::HasParted),
+            RailEvent::Parted(task, epoch) => self.note_parted(rail, task, epoch),
         }
     }
 
@@ -106,7 +115,7 @@ impl<T: Rail> Rails<T> {
     }
 
     /// The peer has left.
-    fn lose(&mut self, task: Task, how: State) {
+    pub(super) fn lose(&mut self, task: Task, how: State) {
         let peer = self.meet(task);
         if peer.is_up() {
             peer.state = how;
@@ -168,10 +177,11 @@ impl<T: Rail> Rails<T> {
         if !peer.is_up() || other(note.to, peer.session) || other(note.session, peer.theirs) {
             return;
         }
-        (peer.theirs, peer.touched) = (note.session, true);
+        peer.theirs = note.session;
         let mut actions = Vec::new();
         let reply = peer.agreement.note(&note.rails, now, |action| actions.push(action));
         let known = note.to == peer.session;
+        self.note_contact(task);
         actions.into_iter().for_each(|action| self.act(task, action));
         if known {
             self.note_accepted(task, note.accepted);

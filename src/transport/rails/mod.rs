@@ -39,8 +39,8 @@ pub enum RailEvent {
     Lost(Task),
     /// The process of the peer has ended.
     Ended(Task),
-    /// The peer has parted from this task on all rails, and lets it rejoin.
-    Parted(Task),
+    /// The peer has parted from this task on all rails, and lets it rejoin with this epoch.
+    Parted(Task, u64),
 }
 
 /// A transport that can be one of several rails.
@@ -48,11 +48,24 @@ pub trait Rail: Transport {
     /// It is one of several from now on: it names its events.
     fn become_rail(&mut self);
 
+    /// Whether this process has taken the place of another one: the peers let it rejoin on each rail ([`super::Peers::connect`]).
+    fn replaces(&self) -> bool {
+        false
+    }
+
+    /// This task has contact with the peer, by this rail or another one: another process that has the peer's number rejoins only
+    /// after this task has parted from the peer.
+    fn note_contact(&mut self, _peer: Task) {}
+
+    /// The peer has rejoined by another rail, and this task had no contact with it before: it rejoins by this rail, too.
+    fn admit(&mut self, _peer: Task) {}
+
     /// Sends a note, outside of any connection: it may arrive twice, and is lost when the connection is cut. Whether there was
     /// room for it, and a way.
     fn send_note(&mut self, peer: Task, note: &[u8; NOTE]) -> bool;
 
-    /// The next event; each is named once. An event wakes a thread that sleeps.
+    /// The next event; each is named once. An event wakes a thread that sleeps. What comes after a peer has rejoined is not named
+    /// before that ([`super::Peers::rejoined`], which a rail names in each case, also when neither side has an epoch).
     fn event(&mut self) -> Option<RailEvent>;
 
     /// Parts from the peer at once ([`super::Peers::part`]) and, unless the connection has `failed` by itself, cuts it: when both
@@ -97,6 +110,8 @@ unsafe impl Send for Out {}
 pub struct Rails<T> {
     rails: Vec<T>,
     me: Task,
+    /// This process has taken the place of another one.
+    replaces: bool,
     limits: Limits,
     peers: Vec<Option<Box<Peer>>>,
     /// The rail that is asked for a packet first.
@@ -166,6 +181,7 @@ impl<T: Rail> Rails<T> {
         let start = Instant::now();
         Ok(Self {
             me,
+            replaces: rails.iter().any(Rail::replaces),
             limits,
             peers: std::iter::repeat_with(|| None).take(tasks as usize).collect(),
             turn: 0,

@@ -6,7 +6,7 @@ use super::{Kept, OF_RAIL, Rail, Rails};
 use crate::base::random::random;
 use crate::error::Result;
 use crate::transport::parcel::Parcel;
-use crate::transport::{ConnectionView, Endpoint, HAS_PURGED, Key, PeerState, Peers, Task};
+use crate::transport::{ConnectionView, Endpoint, HAS_PURGED, Key, NO_EPOCH, PeerState, Peers, Task};
 use crate::wire::rails::RAILS;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -23,13 +23,18 @@ pub(super) struct Peer {
     pub(super) backlog: VecDeque<Kept>,
     /// Nothing is taken from it now. What was accepted meanwhile is in `aside`, and not acknowledged.
     pub(super) held: bool,
+    /// It has rejoined, and [`Peers::rejoined`] has not named it yet: its packets wait in `aside`, too, since what is known of the
+    /// connection before is still in use.
+    pub(super) unnamed: bool,
     pub(super) aside: VecDeque<Parcel>,
     /// A packet found no room.
     pub(super) no_room: bool,
     pub(super) progress: u64,
     /// Packets that it has taken and that are not in `progress` yet.
     pub(super) taken: u32,
-    /// Something was sent to it or came from it.
+    /// The epochs of the connection: this task's and the peer's.
+    pub(super) epochs: [u64; 2],
+    /// Something was sent to it or came from it, or is awaited from it.
     pub(super) touched: bool,
     /// It is among those that are looked at from time to time.
     pub(super) active: bool,
@@ -69,10 +74,12 @@ impl Peer {
             theirs: 0,
             backlog: VecDeque::new(),
             held: false,
+            unnamed: false,
             aside: VecDeque::new(),
             no_room: false,
             progress: 0,
             taken: 0,
+            epochs: [NO_EPOCH; 2],
             touched: false,
             active: false,
             asked: now,
@@ -86,6 +93,12 @@ impl Peer {
     #[inline]
     pub(super) fn is_up(&self) -> bool {
         self.state == State::Up
+    }
+
+    /// Whether its packets are to be kept.
+    #[inline]
+    pub(super) fn is_held(&self) -> bool {
+        self.held || self.unnamed
     }
 }
 
@@ -121,6 +134,7 @@ impl<T: Rail> Peers for Rails<T> {
     fn connect(&mut self, task: Task) {
         if task != self.me && !self.closed && self.meet(task).is_up() {
             self.rails.iter_mut().for_each(|rail| rail.connect(task));
+            self.note_contact(task);
             self.advance();
         }
     }
@@ -166,6 +180,8 @@ impl<T: Rail> Peers for Rails<T> {
         let peer = Peer::new(self.rails.len(), false, self.now());
         let peer = Peer { state: State::Parted, progress, ..peer };
         self.peers[task as usize] = Some(Box::new(peer));
+        // What the rails have to say of the connection before must not be taken for news of the next one.
+        self.take_events();
     }
 
     fn rejoin(&mut self, task: Task, epoch: u64) -> Result<()> {
@@ -186,7 +202,12 @@ impl<T: Rail> Peers for Rails<T> {
         if self.back.is_empty() {
             self.advance();
         }
-        self.back.pop_front()
+        let (task, epoch) = self.back.pop_front()?;
+        if let Some(peer) = self.peer_mut(task) {
+            peer.unnamed = false;
+        }
+        self.take_aside(task);
+        Some((task, epoch))
     }
 }
 
@@ -197,16 +218,31 @@ impl<T: Rail> Rails<T> {
         (self.me as usize + task as usize) % self.rails.len()
     }
 
-    /// The peer, from first contact on: all rails count as live, but those whose link is down.
+    /// The peer, from first contact on: all rails count as live, but those whose link is down. A process that has taken the place of
+    /// another one has no rail before the peer lets it rejoin.
     pub(super) fn meet(&mut self, task: Task) -> &mut Peer {
         if self.peers[task as usize].is_none() {
-            let peer = Peer::new(self.rails.len(), true, self.now());
+            let mut peer = Peer::new(self.rails.len(), !self.replaces, self.now());
+            if self.replaces {
+                peer.state = State::Rejoining(NO_EPOCH);
+            }
             self.peers[task as usize] = Some(Box::new(peer));
-            if self.up & self.all() != self.all() {
+            if self.replaces {
+                self.rails.iter_mut().for_each(|rail| rail.connect(task));
+            } else if self.up & self.all() != self.all() {
                 self.look_after(task);
             }
         }
         self.peers[task as usize].as_deref_mut().expect("it was entered above")
+    }
+
+    /// There is contact with the peer: the rails that are not in use yet must know it.
+    #[cold]
+    pub(super) fn note_contact(&mut self, task: Task) {
+        let Some(peer) = self.peer_mut(task) else { return };
+        if !std::mem::replace(&mut peer.touched, true) {
+            self.rails.iter_mut().for_each(|rail| rail.note_contact(task));
+        }
     }
 
     /// A rail reports that the peer has rejoined.
@@ -221,41 +257,75 @@ impl<T: Rail> Rails<T> {
                 self.note_joined(task);
             }
             // A rail of before, whose other end does not know yet that this task has parted.
-            State::Rejoining(own) if of_rail => {
-                self.rails[rail].part(task);
-                let _ = self.rails[rail].rejoin(task, own);
-            }
-            State::Rejoining(_) => {
-                peer.state = State::Up;
-                peer.agreement.joined(rail, 0);
-                peer.agreement.met(now);
-                self.back.push_back((task, epoch));
-                self.note_joined(task);
-            }
+            State::Rejoining(own) if of_rail => self.rejoin_rail(rail, task, own),
+            State::Rejoining(own) => self.note_connected(rail, task, [own, epoch]),
             State::Up if peer.agreement.is_joining_first(rail) => {
-                peer.agreement.joined(rail, 0);
-                self.note_joined(task);
+                let [own, theirs] = peer.epochs;
+                if epoch == theirs {
+                    peer.agreement.joined(rail, 0);
+                    self.note_joined(task);
+                } else if epoch == NO_EPOCH {
+                    // The peer had accepted this task on this rail before it parted from it on all of them.
+                    self.rejoin_rail(rail, task, own);
+                } else {
+                    // The peer has parted since, which the other rails do not know yet.
+                    self.lose(task, State::HasParted);
+                }
             }
             State::Up if !peer.touched => {
                 // A task that rejoins the job, and this one has not had contact with it before.
                 let active = peer.active;
                 *peer = Peer { active, ..Peer::new(count, false, now) };
-                peer.agreement.joined(rail, 0);
-                peer.agreement.met(now);
-                self.back.push_back((task, epoch));
-                self.note_joined(task);
+                let others = self.rails.iter_mut().enumerate().filter(|(at, _)| *at != rail);
+                others.for_each(|(_, other)| other.admit(task));
+                self.note_connected(rail, task, [NO_EPOCH, epoch]);
             }
             State::Up => self.fail(rail, task, Why::Slow),
             State::Closed | State::Dead(_) | State::HasParted | State::Parted => {}
         }
     }
 
+    /// The peer has rejoined, on its first rail. These are the epochs of both.
+    fn note_connected(&mut self, rail: usize, task: Task, epochs: [u64; 2]) {
+        let now = self.now();
+        let Some(peer) = self.peer_mut(task) else { return };
+        (peer.state, peer.epochs) = (State::Up, epochs);
+        peer.agreement.joined(rail, 0);
+        peer.agreement.met(now);
+        // Without epochs, neither of the two has known the other before.
+        peer.unnamed = epochs != [NO_EPOCH; 2];
+        if peer.unnamed {
+            self.back.push_back((task, epochs[1]));
+        }
+        self.note_joined(task);
+    }
+
+    /// What connects this rail with the peer is from before: it begins again.
+    fn rejoin_rail(&mut self, rail: usize, task: Task, own: u64) {
+        self.rails[rail].part(task);
+        // Without success joining takes too long, and is tried again.
+        let _ = self.rails[rail].rejoin(task, own);
+    }
+
+    /// A rail reports that the peer has parted from this task, and lets it rejoin with this epoch.
+    pub(super) fn note_parted(&mut self, rail: usize, task: Task, epoch: u64) {
+        let peer = self.meet(task);
+        let behind = peer.agreement.is_joining_first(rail);
+        match peer.state {
+            State::Rejoining(own) => self.rejoin_rail(rail, task, own),
+            // The other rails are in use since then.
+            State::Up if behind && epoch != NO_EPOCH && epoch == peer.epochs[1] => {
+                let [own, _] = peer.epochs;
+                self.rejoin_rail(rail, task, own);
+            }
+            _ => self.lose(task, State::HasParted),
+        }
+    }
+
     /// Packets may go over another rail.
     fn note_joined(&mut self, task: Task) {
         self.noted = true;
-        if let Some(peer) = self.peer_mut(task) {
-            peer.touched = true;
-        }
+        self.note_contact(task);
         self.look_after(task);
     }
 }

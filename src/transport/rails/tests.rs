@@ -1,6 +1,7 @@
 //! Rails over transports in memory, whose links go down and come up.
 
 mod accesses;
+mod replacement;
 
 use super::{Links, Rail, RailEvent, Rails};
 use crate::base::clock::test_deadline;
@@ -10,7 +11,9 @@ use crate::transport::conformance::{self, Served, served};
 use crate::transport::forward::forward;
 use crate::transport::mem::{self, MemOptions, MemTransport};
 use crate::transport::parcel::Parcel;
-use crate::transport::{Endpoint, Inbound, Outgoing, PeerState, Peers, Piece, SendOutcome, Task, Wakeup};
+use crate::transport::{
+    Endpoint, Inbound, NO_EPOCH, Outgoing, PeerState, Peers, Piece, SendOutcome, Task, Wakeup,
+};
 use crate::wire::rails::NOTE;
 use rustix::event::{EventfdFlags, eventfd};
 use std::collections::{BTreeSet, VecDeque};
@@ -70,6 +73,8 @@ struct TestRail {
     me: Task,
     tasks: u32,
     number: usize,
+    /// Its process has taken the place of another one.
+    replaces: bool,
     network: Arc<Network>,
     held: VecDeque<(Task, Parcel)>,
     lost: BTreeSet<Task>,
@@ -79,6 +84,21 @@ struct TestRail {
 }
 
 impl TestRail {
+    fn new(inner: MemTransport, me: Task, tasks: u32, number: usize, network: &Arc<Network>) -> Self {
+        Self {
+            inner,
+            me,
+            tasks,
+            number,
+            replaces: false,
+            network: network.clone(),
+            held: VecDeque::new(),
+            lost: BTreeSet::new(),
+            buried: BTreeSet::new(),
+            rng: Rng::stream(number as u64, me.into()),
+        }
+    }
+
     fn inner(&self) -> &MemTransport {
         &self.inner
     }
@@ -118,6 +138,10 @@ impl TestRail {
 impl Rail for TestRail {
     fn become_rail(&mut self) {}
 
+    fn replaces(&self) -> bool {
+        self.replaces
+    }
+
     fn send_note(&mut self, peer: Task, note: &[u8; NOTE]) -> bool {
         if !self.is_up() || self.rng.chance(0.1) {
             return self.rng.chance(0.5);
@@ -140,7 +164,7 @@ impl Rail for TestRail {
                 self.lost.remove(&peer);
             } else if self.lost.insert(peer) {
                 let parted = self.inner.parted().contains(&peer);
-                return Some(if parted { RailEvent::Parted(peer) } else { RailEvent::Lost(peer) });
+                return Some(if parted { RailEvent::Parted(peer, NO_EPOCH) } else { RailEvent::Lost(peer) });
             }
             let ended = self.network.ended.load(Ordering::Acquire) & 1 << peer != 0;
             if ended && self.buried.insert(peer) {
@@ -284,17 +308,7 @@ fn unserved(tasks: u32, rails: usize, options: MemOptions) -> (Vec<Rails<TestRai
     let mut ends: Vec<Vec<TestRail>> = (0..tasks).map(|_| Vec::new()).collect();
     for number in 0..rails {
         for (task, inner) in mem::network(tasks, options).into_iter().enumerate() {
-            ends[task].push(TestRail {
-                inner,
-                me: task as Task,
-                tasks,
-                number,
-                network: network.clone(),
-                held: VecDeque::new(),
-                lost: BTreeSet::new(),
-                buried: BTreeSet::new(),
-                rng: Rng::stream(number as u64, task as u64),
-            });
+            ends[task].push(TestRail::new(inner, task as Task, tasks, number, &network));
         }
     }
     let joined = ends.into_iter().enumerate().map(|(task, rails)| {

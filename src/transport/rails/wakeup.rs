@@ -57,9 +57,9 @@ impl<T: Rail> Rails<T> {
         }
     }
 
-    /// Whether something is to be taken.
+    /// Whether something is to be taken. Peers that have rejoined are not: a task that asks for them only after it has slept would never sleep.
     fn has_reports(&self) -> bool {
-        !self.ready.is_empty() || !self.back.is_empty() || self.striping.has_reports()
+        !self.ready.is_empty() || self.striping.has_reports()
     }
 
     /// Wakes a thread that sleeps, if it waits for something that has happened.

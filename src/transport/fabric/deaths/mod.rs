@@ -226,7 +226,8 @@ impl FabricTransport {
         while let Some(action) = self.watch.as_mut().and_then(|watch| watch.ring.next_action()) {
             match action {
                 Action::Report(task) => {
-                    if let Some(watch) = &mut self.watch {
+                    // Another process of the task may have been accepted since: that one lives.
+                    if let Some(watch) = self.watch.as_mut().filter(|watch| watch.ring.has_died(task)) {
                         watch.unreported.push((task, Instant::now() + REPORT_LATEST));
                     }
                 }

@@ -169,7 +169,7 @@ impl Ring {
 
     /// The tasks that have died, of which no other process has taken the place.
     pub(in crate::transport::fabric) fn dead(&self) -> Vec<Task> {
-        (0..self.known.len() as Task).filter(|&task| self.died(task)).collect()
+        (0..self.known.len() as Task).filter(|&task| self.has_died(task)).collect()
     }
 
     /// The process of the watched task has ended.
@@ -260,7 +260,8 @@ impl Ring {
         task != self.me && self.known[task as usize].state == State::Lives
     }
 
-    fn died(&self, task: Task) -> bool {
+    /// Whether the process of the task that is known here has died.
+    pub(in crate::transport::fabric) fn has_died(&self, task: Task) -> bool {
         self.known[task as usize].state == State::Died
     }
 
@@ -319,7 +320,7 @@ impl Ring {
         let (gone, _) = self.groups_after();
         dead.extend(gone.iter().flat_map(|&group| &self.groups[group as usize]));
         for task in dead {
-            if self.died(task) && !std::mem::replace(&mut self.known[task as usize].spread, true) {
+            if self.has_died(task) && !std::mem::replace(&mut self.known[task as usize].spread, true) {
                 self.pass_on(task);
                 self.spread(task, now);
             }

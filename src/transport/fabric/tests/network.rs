@@ -42,15 +42,7 @@ pub(super) fn network_as(tasks: u32, preferences: &Preferences) -> Vec<Served<Fa
 
 /// The same without a thread that serves them.
 pub(super) fn unserved(tasks: u32, preferences: &Preferences) -> Vec<FabricTransport> {
-    let (own, published): (Vec<Own>, Vec<Vec<u8>>) =
-        open_as(tasks, preferences).expect("endpoints").into_iter().unzip();
-    let published = Arc::new(published);
-    let mut ends: Vec<FabricTransport> = own
-        .into_iter()
-        .map(|own| {
-            FabricTransport::new(own, 77, Box::new(Published(published.clone()))).expect("a transport")
-        })
-        .collect();
+    let mut ends = strangers(tasks, preferences);
     for (task, end) in ends.iter_mut().enumerate() {
         (0..tasks).filter(|peer| *peer != task as Task).for_each(|peer| end.connect(peer));
     }
@@ -60,4 +52,13 @@ pub(super) fn unserved(tasks: u32, preferences: &Preferences) -> Vec<FabricTrans
         assert!(Instant::now() < deadline, "the greetings never arrive");
     }
     ends
+}
+
+/// Joined tasks that have not had contact.
+pub(super) fn strangers(tasks: u32, preferences: &Preferences) -> Vec<FabricTransport> {
+    let (own, published): (Vec<Own>, Vec<Vec<u8>>) =
+        open_as(tasks, preferences).expect("endpoints").into_iter().unzip();
+    let published = Arc::new(published);
+    let join = |own| FabricTransport::new(own, 77, Box::new(Published(published.clone())));
+    own.into_iter().map(|own| join(own).expect("a transport")).collect()
 }
