@@ -18,3 +18,13 @@ fn tasks_die_and_come_back_on_two_hosts() {
     let soak = Soak { seed: 1, seconds: 20, tasks: 4, hosts: 2, rails: 1 };
     println!("{}", soak.run().unwrap_or_else(|what| panic!("{what}")));
 }
+
+/// The same with two links between the hosts: a rail may be connected with a process before the other one knows of it.
+#[test]
+fn tasks_die_and_come_back_on_two_hosts_with_two_rails() {
+    if let Err(why) = Hosts::new(2) {
+        return skipped("the soak on two hosts with two rails", &why);
+    }
+    let soak = Soak { seed: 1, seconds: 20, tasks: 4, hosts: 2, rails: 2 };
+    println!("{}", soak.run().unwrap_or_else(|what| panic!("{what}")));
+}
