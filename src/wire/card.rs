@@ -60,14 +60,17 @@ impl Card {
     /// `None` when the bytes are not a card.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let mut rest = bytes;
-        if u32::from_le_bytes(take(&mut rest)?) != VERSION {
+        if bytes.len() > LONGEST || u32::from_le_bytes(take(&mut rest)?) != VERSION {
             return None;
         }
         let host = u128::from_le_bytes(take(&mut rest)?);
         let pid = u32::from_le_bytes(take(&mut rest)?);
         let started = u64::from_le_bytes(take(&mut rest)?);
         let pid_namespace = u64::from_le_bytes(take(&mut rest)?);
-        let mut text = || String::from_utf8(sized(&mut rest)?.to_vec()).ok();
+        let mut text = || {
+            let text = sized(&mut rest).filter(|text| text.len() <= LONGEST_TEXT)?;
+            String::from_utf8(text.to_vec()).ok()
+        };
         let (host_name, failure, provider) = (text()?, text()?, text()?);
         let count = u16::from_le_bytes(take(&mut rest)?);
         let addresses = (0..count).map(|_| sized(&mut rest).map(<[u8]>::to_vec)).collect::<Option<_>>()?;
@@ -140,6 +143,16 @@ mod tests {
         }
         assert_eq!(Card::decode(&[&bytes[..], &[0]].concat()), None);
         assert_eq!(Card { addresses: vec![vec![0; LONGEST]], ..card }.encode(), None);
+        // What no task encodes: a text that is too long (the first one is empty, behind 40 bytes), and too long a card.
+        let empty = Card::default().encode().expect("not too long");
+        let long_text =
+            |len: u16| [&empty[..40], &len.to_le_bytes(), &vec![b'x'; len.into()], &empty[42..]].concat();
+        assert!(Card::decode(&long_text(LONGEST_TEXT as u16)).is_some());
+        assert_eq!(Card::decode(&long_text(LONGEST_TEXT as u16 + 1)), None);
+        let mut long = empty[..46].to_vec();
+        long.extend([1, 0]);
+        put(&mut long, &[0; LONGEST]);
+        assert_eq!(Card::decode(&[&long[..], &[0, 0]].concat()), None);
     }
 
     #[test]

@@ -5,7 +5,6 @@
 
 use super::frame::{HEAD_MAX, Task};
 use super::rails::NOTE;
-use crate::base::bytes::pad8;
 
 /// The length of a frame in bytes.
 pub const FRAME: usize = 16;
@@ -89,11 +88,11 @@ impl Frame {
             head_len: (lens >> 48 & 0xff) as usize * 8,
             body_len: lens as u32,
         };
+        // The padded length of a body may have no place in 32 bits.
+        let (len, body) = (after.len() as u64, u64::from(frame.body_len).next_multiple_of(8));
         let fits = match frame.kind {
-            Kind::Packet => {
-                frame.head_len <= HEAD_MAX && after.len() == frame.head_len + pad8(frame.body_len as usize)
-            }
-            Kind::Rejoin => after.len() >= REJOIN && after.len() == pad8(frame.body_len as usize),
+            Kind::Packet => frame.head_len <= HEAD_MAX && len == frame.head_len as u64 + body,
+            Kind::Rejoin => len >= REJOIN as u64 && len == body,
             Kind::Notice => after.len() == NOTICE && frame.body_len as usize == NOTICE,
             Kind::RailNote => after.len() == NOTE && frame.body_len as usize == NOTE,
             _ => after.is_empty(),
@@ -219,6 +218,15 @@ mod tests {
         let bytes = Frame { kind: Kind::Kick, src: 1, tag: 2, credits: 3, head_len: 0, body_len: 0 }.encode();
         assert_eq!(bytes, [1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 7]);
         assert_eq!(Frame::decode(&[0; FRAME]), None, "no kind");
+    }
+
+    /// Also where a length has 32 bits, in which the padded one is 0.
+    #[test]
+    fn the_longest_body_is_not_taken_for_none() {
+        for (kind, after) in [(Kind::Packet, 8), (Kind::Rejoin, 0)] {
+            let frame = Frame { kind, src: 1, tag: 2, credits: 3, head_len: after, body_len: u32::MAX };
+            assert_eq!(Frame::decode(&[&frame.encode()[..], &[0; 8][..after]].concat()), None);
+        }
     }
 
     #[test]
