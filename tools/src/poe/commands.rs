@@ -127,8 +127,9 @@ pub(super) fn machines_asked(settings: &Settings) -> Result<Option<String>, Erro
 }
 
 /// The commands of a file: one a line, words as in a shell, empty lines and lines that begin with # left out.
-fn commands(file: &str, text: &str) -> Result<Vec<Command>, Error> {
-    let lines = text.lines().enumerate().map(|(number, line)| (number + 1, line.trim()));
+pub(super) fn commands(file: &str, text: &str) -> Result<Vec<Command>, Error> {
+    // Blanks at the end of a line may be escaped.
+    let lines = (1..).zip(text.lines().map(|line| line.trim_start_matches([' ', '\t'])));
     lines
         .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
         .map(|(number, line)| {
@@ -147,6 +148,9 @@ mod tests {
     fn a_command_file_has_a_command_a_line() {
         let found = commands("f", "# first\n./a 1 'two words'\n\n  ./b  \\$x\n").expect("the file is right");
         assert_eq!(found, [vec!["./a", "1", "two words"], vec!["./b", "$x"]]);
+        // What is escaped at the end of a line is a part of the word, and so is a blank that no shell takes for one.
+        let found = commands("f", "\t./a x\\  \n./b \u{b}\n").expect("the file is right");
+        assert_eq!(found, [vec!["./a", "x "], vec!["./b", "\u{b}"]]);
         assert!(commands("f", "./a\n./b 'open").expect_err("no end").to_string().contains("f, line 2"));
     }
 

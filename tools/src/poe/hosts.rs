@@ -1,5 +1,6 @@
 //! The machines of a job: this one, or those of a host file or of a Slurm allocation.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::net::{ToSocketAddrs, UdpSocket};
 use std::process::Command;
@@ -12,8 +13,8 @@ use super::settings::Settings;
 pub(super) struct List {
     /// Where they are named; for messages.
     source: String,
-    /// One entry for each task that a file has place for.
-    entries: Vec<String>,
+    /// The machines, each with the number of tasks that its line has place for.
+    entries: Vec<(String, usize)>,
 }
 
 impl List {
@@ -36,7 +37,7 @@ impl List {
 
     /// Reads a host file: `HOST` or `HOST:N` in each line, with nothing of interest after it; lines that begin with !, * or # are
     /// comments.
-    fn parse(file: &str, text: &str) -> Result<Self, Error> {
+    pub(super) fn parse(file: &str, text: &str) -> Result<Self, Error> {
         let mut entries = Vec::new();
         for (number, line) in (1..).zip(text.lines()) {
             let Some(word) = line.split_whitespace().next().filter(|word| !word.starts_with(['!', '*', '#']))
@@ -50,7 +51,7 @@ impl List {
             };
             match count {
                 Some(count @ 1..=65_536) if !host.is_empty() => {
-                    entries.extend(std::iter::repeat_n(host.to_owned(), count));
+                    entries.push((host.to_owned(), count));
                 }
                 _ => {
                     return Err(Error::asked(format!(
@@ -64,18 +65,18 @@ impl List {
 
     /// The number of tasks that it has place for.
     pub(super) fn tasks(&self) -> usize {
-        self.entries.len()
+        self.entries.iter().map(|(_, count)| count).sum()
+    }
+
+    /// The machine of each of these tasks, in the order of the entries.
+    fn places(&self) -> impl Iterator<Item = &str> {
+        self.entries.iter().flat_map(|(host, count)| std::iter::repeat_n(&**host, *count))
     }
 
     /// Each machine once, in the order of their first entries.
     pub(super) fn distinct(&self) -> Vec<&str> {
-        let mut distinct: Vec<&str> = Vec::new();
-        for host in &self.entries {
-            if !distinct.contains(&&**host) {
-                distinct.push(host);
-            }
-        }
-        distinct
+        let mut known = HashSet::new();
+        self.entries.iter().map(|(host, _)| &**host).filter(|host| known.insert(*host)).collect()
     }
 
     /// The machine of each of `tasks` tasks. Task i is on the machine of entry i, unless the number of machines, or that of tasks on
@@ -85,9 +86,11 @@ impl List {
             Ok(settings.given(variable)?.and_then(|text| text.parse().ok()))
         };
         let nodes = match (number("MP_NODES")?, number("MP_TASKS_PER_NODE")?) {
-            (None, None) if tasks <= self.entries.len() => return Ok(self.entries[..tasks].to_vec()),
+            (None, None) if tasks <= self.tasks() => {
+                return Ok(self.places().take(tasks).map(str::to_owned).collect());
+            }
             (None, None) => {
-                let (source, entries) = (&self.source, self.entries.len());
+                let (source, entries) = (&self.source, self.tasks());
                 return Err(Error::asked(format!(
                     "{source} names hosts for {entries} tasks, but the job has {tasks}"
                 )));
@@ -111,7 +114,7 @@ fn allocation() -> Option<List> {
     let nodes = std::env::var("SLURM_JOB_NODELIST").ok()?;
     let output = Command::new("scontrol").args(["show", "hostnames", &nodes]).output().ok()?;
     let text = String::from_utf8(output.stdout).ok().filter(|_| output.status.success())?;
-    let entries = text.lines().map(str::to_owned).collect();
+    let entries = text.lines().map(|host| (host.to_owned(), 1)).collect();
     Some(List { source: "the Slurm allocation".to_owned(), entries })
 }
 
@@ -159,7 +162,7 @@ mod tests {
     #[test]
     fn a_host_file_has_a_host_a_line() {
         let text = "! comment\n* comment\n# comment\n\none\n  two:2 extra words\nfe80::1\none:1\n";
-        assert_eq!(list(text).entries, ["one", "two", "two", "fe80::1", "one"]);
+        assert_eq!(list(text).places().collect::<Vec<_>>(), ["one", "two", "two", "fe80::1", "one"]);
         assert_eq!(list(text).distinct(), ["one", "two", "fe80::1"]);
         for (text, message) in [
             ("a\n\nb:x\n", "f, line 3: \"b:x\" is not HOST or HOST:N"),
@@ -168,6 +171,16 @@ mod tests {
         ] {
             assert_eq!(List::parse("f", text).expect_err(message).to_string(), message);
         }
+    }
+
+    /// The number in a line may be large: nothing is kept for each of its tasks.
+    #[test]
+    fn a_line_for_many_tasks_is_one_entry() {
+        let list = list(&"one:65536\ntwo:65536\n".repeat(500));
+        assert_eq!((list.entries.len(), list.tasks()), (1000, 1000 * 65_536));
+        assert_eq!(list.distinct(), ["one", "two"]);
+        let placed = list.place(&Settings::of(&[]), 65_537).expect("there is place");
+        assert_eq!((placed[65_535].as_str(), placed[65_536].as_str()), ("one", "two"));
     }
 
     #[test]

@@ -72,9 +72,10 @@ impl Mirror {
 
     /// Applies what the other tasks have written.
     pub(super) fn apply(&self, mut changes: &[u8]) -> io::Result<()> {
-        let own = Word::Opened(0).at(self.task);
-        let own_cards = cards_of(self.tasks, self.task).min().unwrap_or(u64::MAX);
-        let own_end = own_cards + cards_of(self.tasks, self.task).count() as u64 * CARD;
+        let record = Word::Opened(0).at(self.task);
+        let cards = cards_of(self.tasks, self.task).min().unwrap_or(u64::MAX);
+        let cards_end = cards + cards_of(self.tasks, self.task).count() as u64 * CARD;
+        let own = [record..record + RECORD, cards..cards_end];
         while let Some((head, rest)) = changes.split_first_chunk::<PIECE>() {
             let (at, len) = head.split_at(8);
             let at = u64::from_le_bytes(at.try_into().unwrap_or_default());
@@ -85,9 +86,13 @@ impl Mirror {
                 return Err(io::ErrorKind::InvalidData.into());
             }
             // The file itself is newer.
-            let is_own = (own..own + RECORD).contains(&at) || (own_cards..own_end).contains(&at);
-            if !is_own {
-                self.file.write_all_at(bytes, at)?;
+            let is_own = own.iter().any(|own| own.start <= at && end <= own.end);
+            let meets_own = own.iter().any(|own| at < own.end && own.start < end);
+            match (is_own, meets_own) {
+                (true, _) => {}
+                // No task writes parts of two tasks at a time.
+                (false, true) => return Err(io::ErrorKind::InvalidData.into()),
+                (false, false) => self.file.write_all_at(bytes, at)?,
             }
             changes = rest;
         }
@@ -195,5 +200,25 @@ mod tests {
         for wrong in [beyond, short, far] {
             assert!(mirror.apply(&wrong).is_err());
         }
+    }
+
+    /// Each task writes its own parts alone.
+    #[test]
+    fn a_change_that_begins_before_the_own_part_and_ends_in_it_leaves_the_own_part() {
+        let (_openings, mirror) = mirror(1);
+        mirror.set(Word::Opened(0), 7).expect("room");
+        let at = card_at(3, 1, 0, 0);
+        mirror.file.write_all_at(b"own", at).expect("room");
+        for (from, len) in
+            [(Word::Opened(0).at(1) - 4, 8), (0, 3 * RECORD as usize), (at - 1, 4), (at - 1, 1 << 20)]
+        {
+            let mut changes = Vec::new();
+            put(&mut changes, from, &vec![0xee; len.min((size(3) - from) as usize)]);
+            assert!(mirror.apply(&changes).is_err());
+        }
+        assert_eq!(word(&mirror, Word::Opened(0), 1), 7);
+        let mut own = [0; 3];
+        mirror.file.read_exact_at(&mut own, at).expect("in the file");
+        assert_eq!(&own, b"own");
     }
 }
