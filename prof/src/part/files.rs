@@ -5,6 +5,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+/// More tasks than any job has: the report names those that are missing one by one.
+const MOST_TASKS: u32 = 1 << 16;
+
 /// Writes a part as a whole: a reader finds all of it, or the one before. A final part takes the place of an interim one.
 pub fn write(out: &Path, part: &Part) -> Result<(), String> {
     fs::create_dir_all(out).map_err(|error| format!("{} cannot be made: {error}", out.display()))?;
@@ -46,21 +49,37 @@ pub fn parts(out: &Path) -> Result<Vec<Part>, String> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => return Err(wrong(&path, &error)),
         };
-        let part: Part = serde_json::from_slice(&text).map_err(|error| wrong(&path, &error))?;
-        if part.format != FORMAT {
-            return Err(wrong(&path, &format!("has form {}, not {FORMAT}", part.format)));
-        }
-        found.push(part);
+        found.push(parse(&text).map_err(|error| wrong(&path, &error))?);
     }
-    let Some(last) = found.iter().max_by_key(|part| part.started + part.wall) else {
+    if found.is_empty() {
         return Err(format!("{}: no part of any task here (part-N.json)", out.display()));
+    }
+    Ok(of_last_job(found))
+}
+
+/// Reads the content of a part's file.
+pub fn parse(text: &[u8]) -> Result<Part, String> {
+    let part: Part = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+    if part.format != FORMAT {
+        return Err(format!("has form {}, not {FORMAT}", part.format));
+    }
+    if part.tasks > MOST_TASKS {
+        return Err(format!("is of a job of {} tasks; a job has at most {MOST_TASKS}", part.tasks));
+    }
+    Ok(part)
+}
+
+/// The parts of the job of which one was written last, by task.
+pub fn of_last_job(mut found: Vec<Part>) -> Vec<Part> {
+    let Some(last) = found.iter().max_by_key(|part| part.started.saturating_add(part.wall)) else {
+        return found;
     };
     let (job, tasks) = (last.job.clone(), last.tasks);
     found.retain(|part| part.job == job && part.tasks == tasks && part.task < tasks);
     // Of a task that has just ended there may be both parts: the final one comes first, and the other is dropped.
     found.sort_by_key(|part| (part.task, part.interim.is_some()));
     found.dedup_by_key(|part| part.task);
-    Ok(found)
+    found
 }
 
 /// How many of a job's `tasks` have written their final part.
@@ -81,4 +100,54 @@ fn is_part(path: &Path) -> bool {
     let number = name.strip_prefix("part-").and_then(|rest| rest.strip_suffix(".json"));
     let number = number.map(|rest| rest.strip_suffix(".interim").unwrap_or(rest));
     number.is_some_and(|number| number.parse::<u32>().is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FORMAT, of_last_job, parse};
+    use crate::report::{Report, trace};
+    use serde_json::{Value, json};
+
+    fn damaged(changes: &[(&str, Value)]) -> Vec<u8> {
+        let most = u64::MAX;
+        let moved = json!({"count": most, "bytes": most, "time": most});
+        let sizes = json!([{"from": 64, "count": most}]);
+        let site = json!({"call": "LAPI_Put", "class": "put", "site": "", "object": "", "address": "", "count": most,
+            "errors": most, "bytes": most, "time": most, "longest": most, "sizes": sizes});
+        let link = json!({"origin": 0, "target": 1, "network": true, "put": moved, "get": moved, "am": moved,
+            "rmw": moved, "sizes": sizes});
+        let event = json!({"row": 0, "thread": 0, "start": most, "time": most, "peer": 1, "bytes": most});
+        let mut part = json!({"format": FORMAT, "job": "", "task": 0, "tasks": 2, "host": "", "pid": 1, "program": "",
+            "interim": null, "started": 7, "wall": most, "threads": 1, "sites": [site, site], "links": [link],
+            "stretch": most, "timeline": [[most, 0, 0, 0, 0, 0, 0], [most, 0, 0, 0, 0, 0, 0]], "events_limit": most,
+            "events_left_out": most, "events": [event], "untimed": most});
+        for (name, value) in changes {
+            part[*name] = value.clone();
+        }
+        part.to_string().into_bytes()
+    }
+
+    #[test]
+    fn numbers_of_a_damaged_part_do_not_overflow() {
+        let one = parse(&damaged(&[])).expect("its form is right");
+        let two =
+            parse(&damaged(&[("task", json!(1)), ("started", json!(u64::MAX))])).expect("its form is right");
+        let parts = of_last_job(vec![one, two]);
+        let report = Report::of(&parts);
+        assert_eq!((report.calls[0].count, report.remote.bytes), (u64::MAX, u64::MAX));
+        assert_eq!((report.task[0].calls, report.events_left_out), (u64::MAX, u64::MAX));
+        serde_json::from_str::<Value>(&trace(&parts)).expect("a trace");
+    }
+
+    #[test]
+    fn a_part_of_a_job_that_cannot_be_is_refused() {
+        for tasks in [u32::MAX, (1 << 16) + 1] {
+            let part = damaged(&[("tasks", json!(tasks))]);
+            assert!(parse(&part).is_err_and(|why| why.contains(&format!("a job of {tasks} tasks"))));
+        }
+        assert!(
+            of_last_job(vec![parse(&damaged(&[("task", json!(2))])).expect("its form is right")]).is_empty()
+        );
+        assert!(parse(&damaged(&[("format", json!(1))])).is_err_and(|why| why.contains("has form 1")));
+    }
 }

@@ -92,7 +92,8 @@ impl Report {
     pub fn of(parts: &[Part]) -> Self {
         let tasks = parts.first().map_or(0, |part| part.tasks);
         let started = parts.iter().map(|part| part.started).min().unwrap_or(0);
-        let wall = parts.iter().map(|part| part.started + part.wall).max().unwrap_or(0) - started;
+        let wall =
+            parts.iter().map(|part| part.started.saturating_add(part.wall)).max().unwrap_or(0) - started;
         let all = || parts.iter().flat_map(|part| &part.sites);
         let calls = || all().filter(|row| row.class != "handler");
         let mut sizes = BTreeMap::new();
@@ -122,7 +123,7 @@ impl Report {
             sizes,
             timeline: timeline(parts, started, wall),
             events: parts.iter().map(|part| part.events.len() as u64).sum(),
-            events_left_out: parts.iter().map(|part| part.events_left_out).sum(),
+            events_left_out: total(parts.iter().map(|part| part.events_left_out)),
         }
     }
 
@@ -151,9 +152,9 @@ impl Task {
             interim: part.interim.clone(),
             wall: part.wall,
             threads: part.threads,
-            calls: calls.iter().map(|row| row.count).sum(),
-            inside: calls.iter().map(|row| row.time).sum(),
-            handlers: handlers.iter().map(|row| row.time).sum(),
+            calls: total(calls.iter().map(|row| row.count)),
+            inside: total(calls.iter().map(|row| row.time)),
+            handlers: total(handlers.iter().map(|row| row.time)),
             events: part.events.len() as u64,
             events_limit: part.events_limit,
             events_left_out: part.events_left_out,
@@ -162,13 +163,18 @@ impl Task {
     }
 }
 
+/// A sum; the largest number where it has no room. What a task writes is far from that, but a damaged file is not.
+fn total(numbers: impl Iterator<Item = u64>) -> u64 {
+    numbers.fold(0, u64::saturating_add)
+}
+
 /// Everything that was moved by the network, or otherwise.
 fn moved(parts: &[Part], network: bool) -> Moved {
     let links = parts.iter().flat_map(|part| &part.links).filter(|link| link.network == network);
     links.flat_map(Link::moved).fold(Moved::default(), |sum, moved| Moved {
-        count: sum.count + moved.count,
-        bytes: sum.bytes + moved.bytes,
-        time: sum.time + moved.time,
+        count: sum.count.saturating_add(moved.count),
+        bytes: sum.bytes.saturating_add(moved.bytes),
+        time: sum.time.saturating_add(moved.time),
     })
 }
 
@@ -182,10 +188,14 @@ fn together(rows: impl Iterator<Item = SiteRow>) -> Vec<SiteRow> {
             sums.insert(key, row);
             continue;
         };
-        sum.count += row.count;
-        sum.errors += row.errors;
-        sum.bytes += row.bytes;
-        sum.time += row.time;
+        for (sum, more) in [
+            (&mut sum.count, row.count),
+            (&mut sum.errors, row.errors),
+            (&mut sum.bytes, row.bytes),
+            (&mut sum.time, row.time),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
         sum.longest = sum.longest.max(row.longest);
         sum.sizes = with_sizes(std::mem::take(&mut sum.sizes), &row.sizes);
     }
@@ -197,7 +207,7 @@ fn together(rows: impl Iterator<Item = SiteRow>) -> Vec<SiteRow> {
 fn with_sizes(mut sum: Vec<SizeCount>, more: &[SizeCount]) -> Vec<SizeCount> {
     for size in more {
         match sum.binary_search_by_key(&size.from, |known| known.from) {
-            Ok(at) => sum[at].count += size.count,
+            Ok(at) => sum[at].count = sum[at].count.saturating_add(size.count),
             Err(at) => sum.insert(at, *size),
         }
     }
@@ -212,11 +222,13 @@ fn timeline(parts: &[Part], started: u64, wall: u64) -> Timeline {
         Class::NAMES.into_iter().map(|name| (name, vec![0; (wall / stretch) as usize + 1])).collect();
     for part in parts {
         for (at, bin) in part.timeline.iter().enumerate() {
-            let middle = part.started - started + at as u64 * part.stretch + part.stretch / 2;
+            let begin = (part.started - started).saturating_add((at as u64).saturating_mul(part.stretch));
+            let middle = begin.saturating_add(part.stretch / 2);
             for (name, count) in Class::NAMES.iter().zip(bin) {
                 let line = counts.get_mut(name).expect("every class has a line");
                 let last = line.len() - 1;
-                line[((middle / stretch) as usize).min(last)] += count;
+                let place: &mut u64 = &mut line[((middle / stretch) as usize).min(last)];
+                *place = place.saturating_add(*count);
             }
         }
     }

@@ -32,7 +32,7 @@ pub fn trace(parts: &[Part]) -> String {
                 "ph": "X",
                 "pid": part.task,
                 "tid": event.thread,
-                "ts": (part.started - started + event.start) as f64 / 1e3,
+                "ts": (part.started - started).saturating_add(event.start) as f64 / 1e3,
                 "dur": event.time as f64 / 1e3,
                 "args": about,
             });
