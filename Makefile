@@ -11,7 +11,7 @@
 # make soak       every operation at once for SECONDS=60, while some of TASKS=8 are killed and replaced; SEED=n; HOSTS=2: on network namespaces, RAILS=2: with two links
 # make interop    programs of 32 and of 64 bits in one job (make LIB32=yes builds, make install LIB32=yes installs for both)
 # make bench      measure, beside the peers; bench-net: between two hosts, which are network namespaces; bench-interrupt: interrupt mode; bench-instructions: the cost of small calls
-# make fuzz       feed the gather/scatter machine with anything, SECONDS=60 for each target
+# make fuzz       feed everything that reads bytes from outside with anything, SECONDS=60 for each target
 # make install    PREFIX=/usr/local DESTDIR=
 # make uninstall  PREFIX=/usr/local DESTDIR=
 # make deb        Debian packages, into the build folder's deb; deb-test: installed, used and removed in a fresh Debian

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Fuzzes each target, or the one named, for some seconds: fuzz/run.sh [SECONDS [TARGET]].
 #
-# Flags make a stable compiler instrument the code and check every access to memory; with cargo-fuzz and a nightly
-# compiler, `cargo fuzz run TARGET` does the same. New inputs are kept in fuzz/corpus, failing ones in fuzz/artifacts.
+# Flags make a stable compiler instrument the code and check every access to memory. It begins with the inputs in fuzz/corpus; new
+# ones are kept in fuzz/found, failing ones in fuzz/artifacts.
+# A failing input that is repaired belongs into the target's folder in fuzz/corpus.
 set -eu
 cd "$(dirname "$0")"
 seconds=${1:-60}
@@ -16,10 +17,13 @@ export RUSTFLAGS="-Zsanitizer=address -Cpasses=sancov-module -Cllvm-args=-saniti
 # Everything except build scripts is instrumented: hence the explicit host as target.
 cargo build --release --target "$host" --target-dir "$target_dir"
 
-for target in ${2:-verifier machine}; do
-    mkdir -p "corpus/$target" "artifacts/$target"
+# tests/tests/corpora.rs sees that each target has a folder here.
+targets=${2:-$(ls corpus)}
+for target in $targets; do
+    mkdir -p "found/$target" "artifacts/$target"
     echo "== fuzz: $target for $seconds seconds"
-    "$target_dir/$host/release/$target" -max_total_time="$seconds" -max_len=600 -print_final_stats=1 \
-        -artifact_prefix="artifacts/$target/" "corpus/$target"
+    # A short input has no reason to take more memory at once.
+    FUZZ_TARGET="$target" "$target_dir/$host/release/openlapi-fuzz" -max_total_time="$seconds" -max_len=1000 -malloc_limit_mb=16 \
+        -timeout=10 -print_final_stats=1 -artifact_prefix="artifacts/$target/" "found/$target" "corpus/$target"
 done
-echo "== fuzz: ${2:-verifier machine}: no failure, $seconds seconds each"
+echo "== fuzz: no failure, $seconds seconds for each of:" $targets

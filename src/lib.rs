@@ -26,6 +26,9 @@ pub mod dgsp;
 pub mod engine;
 #[cfg(not(loom))]
 pub mod error;
+#[cfg(all(feature = "fuzz", not(loom)))]
+#[doc(hidden)]
+pub mod fuzz;
 #[cfg(not(loom))]
 pub mod job;
 #[cfg(not(loom))]

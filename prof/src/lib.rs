@@ -10,6 +10,9 @@
 
 mod calls;
 mod exit;
+#[cfg(feature = "fuzz")]
+#[doc(hidden)]
+pub mod fuzz;
 mod handlers;
 mod identity;
 mod memory;

@@ -32,6 +32,8 @@ pub mod vector;
 mod verify;
 mod walk;
 
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) mod model;
 #[cfg(test)]
 mod tests;
 

@@ -265,5 +265,7 @@ pub const VECTOR_GET: u16 = 1;
 /// In [`Head::Vector`]'s `op`: parts of the data are accessed by keys.
 pub const VECTOR_BY_KEYS: u16 = 0x100;
 
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) mod samples;
 #[cfg(test)]
 mod tests;

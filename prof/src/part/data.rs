@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 pub const FORMAT: u32 = 3;
 
 /// All that a task has seen.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
     /// The number of this form.
     pub format: u32,
@@ -126,7 +126,7 @@ pub struct Moved {
 }
 
 /// One call or handler of the trace.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
     /// Its place in the list of sites.
     pub row: u32,

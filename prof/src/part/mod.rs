@@ -6,8 +6,12 @@ mod files;
 mod gather;
 mod table;
 
+#[cfg(feature = "fuzz")]
+pub use data::{Event, FORMAT};
 pub use data::{Link, Moved, Part, SiteRow, SizeCount};
 pub use files::{count, parts, write, write_whole};
+#[cfg(feature = "fuzz")]
+pub use files::{of_last_job, parse};
 pub use gather::gather;
 
 use crate::settings;

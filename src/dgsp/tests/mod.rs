@@ -1,18 +1,16 @@
 //! The machine against a plain interpreter, and everything else of this floor.
 
-mod assemble;
 mod errors;
-mod interpreter;
 mod layouts;
 mod malformed;
 mod packing;
 mod programs;
-mod properties;
 mod registered;
 mod selected;
 mod vectors;
 
 use super::Program;
+use super::model::{assemble, interpreter, properties};
 use crate::base::rng::Rng;
 use assemble::Source;
 use properties::{packets, random_bytes};

@@ -18,11 +18,11 @@
 mod at_exit;
 mod dynamic;
 mod mpi;
-mod pieces;
-mod pmi1;
+pub(crate) mod pieces;
+pub(crate) mod pmi1;
 mod pmix;
 mod poe;
-mod slurm;
+pub(crate) mod slurm;
 
 use crate::abi::{LAPI_ERR_CSS_LOAD_FAILED, LAPI_ERR_NO_CONNECTIVITY};
 use crate::config::{Env, given};

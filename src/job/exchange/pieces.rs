@@ -5,17 +5,17 @@
 const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 /// The longest value, in bytes.
-pub(super) const LONGEST: usize = 1 << 20;
+pub const LONGEST: usize = 1 << 20;
 
 /// The pieces of a value, each of at most `room` characters. `room` is more than the 8 characters of the longest length.
-pub(super) fn cut(value: &[u8], room: usize) -> Vec<String> {
+pub fn cut(value: &[u8], room: usize) -> Vec<String> {
     let text = format!("{}.{}", value.len(), encode(value));
     text.as_bytes().chunks(room).map(|piece| String::from_utf8_lossy(piece).into_owned()).collect()
 }
 
 /// A value that is put together again from its pieces.
 #[derive(Debug, Default)]
-pub(super) struct Whole {
+pub struct Whole {
     length: Option<usize>,
     text: String,
 }
@@ -25,7 +25,7 @@ impl Whole {
     ///
     /// # Errors
     /// These are not the pieces of a value; with the reason.
-    pub(super) fn add(&mut self, piece: &str) -> Result<Option<Vec<u8>>, &'static str> {
+    pub fn add(&mut self, piece: &str) -> Result<Option<Vec<u8>>, &'static str> {
         let (length, piece) = match self.length {
             Some(_) if piece.is_empty() => return Err("an empty piece"),
             Some(length) => (length, piece),

@@ -86,6 +86,15 @@ impl Identity {
         Self::from_env_and(env, Environ::of_this_process, ancestor::key)
     }
 
+    /// [`Self::from_env`] of a process that has this environment from its start, and no launcher that could be found without it.
+    ///
+    /// # Errors
+    /// As [`Self::from_env`].
+    #[cfg(feature = "fuzz")]
+    pub fn from_env_alone(env: &Env<'_>) -> Result<Self> {
+        Self::from_env_and(env, || None, |launcher, tasks| format!("{} of {tasks}", launcher.rank))
+    }
+
     /// The only task of its job.
     pub fn alone() -> Self {
         let key = format!("process {}", std::process::id());

@@ -15,8 +15,16 @@ const CRATES: &[&str] =
     &["src", "capi/src", "fortran/src", "prof/src", "tools/src", "libfabric-sys/src", "tests/src"];
 
 /// The floors of the core, from the ground up. A module uses its own floor and those below.
-const FLOORS: &[&[&str]] =
-    &[&["base"], &["wire", "dgsp"], &["proto", "transport"], &["job"], &["engine"], &["report"], &["api"]];
+const FLOORS: &[&[&str]] = &[
+    &["base"],
+    &["wire", "dgsp"],
+    &["proto", "transport"],
+    &["job"],
+    &["engine"],
+    &["report"],
+    &["api"],
+    &["fuzz"],
+];
 /// The rooms of the engine, from the ground up. A room uses itself and those below.
 const ROOMS: &[&str] = &["context", "transfer", "progress"];
 /// These share a floor and do not see each other.
@@ -33,8 +41,10 @@ const ENGINE: &str = "src/engine/";
 const CAPI: &[&str] = &["abi", "api", "error", "for_each_call"];
 /// What `fortran` may use of the core, beside `capi`.
 const FORTRAN: &[&str] = &["abi", "for_each_call"];
-/// What `prof` may use of all our crates: the core's types, table of calls and clock. The calls it finds by their names.
-const PROF: &[&str] = &["openlapi::abi", "openlapi::for_each_call", "openlapi::base::clock"];
+/// What `prof` may use of all our crates: the core's types, table of calls and clock, and what a fuzz target is. The calls it finds by
+/// their names.
+const PROF: &[&str] =
+    &["openlapi::abi", "openlapi::for_each_call", "openlapi::base::clock", "openlapi::fuzz"];
 /// What `cdylib` may use of all our crates.
 const CDYLIB: &[&str] = &["openlapi_capi", "openlapi_fortran"];
 

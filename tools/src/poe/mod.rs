@@ -25,6 +25,9 @@ mod ends;
 mod environment;
 mod error;
 mod fold;
+#[cfg(feature = "fuzz")]
+#[doc(hidden)]
+pub mod fuzz;
 mod hints;
 mod hosts;
 mod input;

@@ -8,7 +8,7 @@
 //! exchange is in use: MPICH uses the same descriptor, one request at a time.
 
 mod connection;
-mod wire;
+pub(crate) mod wire;
 
 use super::{Exchange, failed, pieces, unpublished};
 use crate::config::{Env, given};

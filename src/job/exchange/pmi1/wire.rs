@@ -5,7 +5,7 @@ use std::fmt;
 /// The longest line of a request, with its end: Slurm's limit is 1024, Hydra's is higher.
 pub const LONGEST_REQUEST: usize = 1000;
 /// The longest line of a reply that is read.
-const LONGEST_REPLY: usize = 8192;
+pub const LONGEST_REPLY: usize = 8192;
 
 /// What a task asks its launcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,6 +127,12 @@ impl fmt::Display for Fault {
 pub struct Incoming(Vec<u8>);
 
 impl Incoming {
+    /// How many bytes it holds.
+    #[cfg(feature = "fuzz")]
+    pub fn held(&self) -> usize {
+        self.0.len()
+    }
+
     /// Adds bytes; returns the line, without its end, when they complete one.
     ///
     /// # Errors

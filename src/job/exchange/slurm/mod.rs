@@ -7,10 +7,10 @@
 //!
 //! [`session`] has the frames and proofs, [`key`] what is proved, [`root`] task 0's side.
 
-mod host_list;
+pub(crate) mod host_list;
 mod key;
 mod root;
-mod session;
+pub(crate) mod session;
 
 use super::{Exchange, failed, late, unpublished};
 use crate::base::random::random;

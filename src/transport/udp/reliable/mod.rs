@@ -466,7 +466,7 @@ impl Connection {
     }
 
     /// Panics unless its parts agree and its memory is within bounds.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "fuzz"))]
     pub fn check(&self, parameters: &Parameters) {
         self.sender.check();
         let window = u64::from(parameters.window);

@@ -273,13 +273,13 @@ impl Receiver {
     }
 
     /// Packets of which a part has arrived.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "fuzz"))]
     pub fn incomplete(&self) -> usize {
         self.assemblies.iter().flatten().count()
     }
 
     /// Fragments that have arrived and were not released.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "fuzz"))]
     pub fn kept(&self) -> u64 {
         let behind = (self.next..self.top).filter(|&number| self.has(number)).count() as u64;
         self.next + behind - self.released

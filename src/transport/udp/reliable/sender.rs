@@ -494,7 +494,7 @@ impl Sender {
     }
 
     /// Panics unless its numbers agree and its memory is within bounds.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "fuzz"))]
     pub fn check(&self) {
         let flying = self.pieces.iter().filter(|piece| piece.fate == Fate::InFlight);
         assert_eq!(self.in_flight, flying.map(|piece| piece.len as usize + OVERHEAD).sum::<usize>());

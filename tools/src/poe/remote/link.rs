@@ -44,8 +44,8 @@ const ALL_ADDRESSES: Duration = Duration::from_secs(30);
 /// How long a connection may take to send its first bytes.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 
-const TOKEN: usize = 32;
-const HEAD: usize = 8 + TOKEN + 4 + 1;
+pub(super) const TOKEN: usize = 32;
+pub(super) const HEAD: usize = 8 + TOKEN + 4 + 1;
 const MAGIC: &[u8; 8] = b"POELINK1";
 
 /// Where `poe` listens, and what admits to it.
@@ -104,7 +104,7 @@ impl Link {
     }
 }
 
-fn head(token: &str, task: usize, kind: Kind) -> [u8; HEAD] {
+pub(super) fn head(token: &str, task: usize, kind: Kind) -> [u8; HEAD] {
     let mut bytes = [0; HEAD];
     bytes[..8].copy_from_slice(MAGIC);
     bytes[8..8 + TOKEN].copy_from_slice(token.as_bytes());
@@ -114,7 +114,7 @@ fn head(token: &str, task: usize, kind: Kind) -> [u8; HEAD] {
 }
 
 /// The task and the kind, if the token is right.
-fn admitted(bytes: &[u8; HEAD], token: &str) -> Option<(usize, Kind)> {
+pub(super) fn admitted(bytes: &[u8; HEAD], token: &str) -> Option<(usize, Kind)> {
     // Compared as a whole, so that the time does not depend on where they differ.
     let same = bytes[8..8 + TOKEN].iter().zip(token.as_bytes()).fold(0, |bits, (a, b)| bits | (a ^ b)) == 0;
     let (task, kind) = (&bytes[8 + TOKEN..HEAD - 1], bytes[HEAD - 1]);

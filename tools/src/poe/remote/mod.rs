@@ -17,6 +17,8 @@
 //! variable, with a token that admits to `poe`; the environment of a process can be read by its user only. The connections are
 //! not encrypted, as those of the launchers are not.
 
+#[cfg(feature = "fuzz")]
+pub(super) mod fuzz;
 mod hub;
 mod launcher;
 mod link;

@@ -110,14 +110,14 @@ fn copy(mut from: Connection, mut to: File) -> Result<(), Error> {
 }
 
 /// What the task is to run.
-struct Order {
+pub(super) struct Order {
     folder: OsString,
     command: Command,
     variables: Vec<(OsString, OsString)>,
 }
 
 impl Order {
-    fn parse(list: Vec<Vec<u8>>) -> Option<Self> {
+    pub(super) fn parse(list: Vec<Vec<u8>>) -> Option<Self> {
         let mut list = list.into_iter().map(OsString::from_vec);
         let folder = list.next()?;
         let words = list.next()?.to_str()?.parse().ok()?;

@@ -3,8 +3,8 @@
 use crate::abi::{
     LAPI_DGSM_CONTROL, LAPI_DGSM_CONTROL_SIZE, LAPI_DGSM_COPY, LAPI_DGSM_COPY_SIZE, LAPI_DGSM_GOSUB,
     LAPI_DGSM_GOSUB_SIZE, LAPI_DGSM_ITERATE, LAPI_DGSM_ITERATE_SIZE, LAPI_DGSM_MCOPY,
-    LAPI_DGSM_MCOPY_BLOCK_SIZE, LAPI_DGSM_MCOPY_SIZE, LAPI_DGSM_SPARSE, lapi_dgsm_control_t,
-    lapi_dgsm_copy_t, lapi_dgsm_gosub_t, lapi_dgsm_iterate_t, lapi_dgsp_density_t, lapi_dgsp_descr_t,
+    LAPI_DGSM_MCOPY_BLOCK_SIZE, LAPI_DGSM_MCOPY_SIZE, LAPI_DGSM_SPARSE, lapi_dgsp_density_t,
+    lapi_dgsp_descr_t,
 };
 use crate::base::rng::Rng;
 
@@ -57,40 +57,31 @@ pub fn code(routines: &[Vec<Op>], gap: usize) -> Vec<i32> {
         for op in ops {
             match *op {
                 Op::Copy { bytes, offset } => {
-                    let copy = lapi_dgsm_copy_t { opcode: LAPI_DGSM_COPY, bytes, offset };
-                    append(&mut code, &copy, LAPI_DGSM_COPY_SIZE);
+                    append(&mut code, LAPI_DGSM_COPY_SIZE, &[LAPI_DGSM_COPY as i32], &[bytes, offset]);
                 }
                 Op::Mcopy(ref blocks) => {
                     code.extend([LAPI_DGSM_MCOPY as i32, blocks.len() as i32]);
                     let head = LAPI_DGSM_MCOPY_SIZE - LAPI_DGSM_MCOPY_BLOCK_SIZE;
                     assert_eq!(head, 2);
                     for &(offset, len) in blocks {
-                        append(&mut code, &[offset, len], LAPI_DGSM_MCOPY_BLOCK_SIZE);
+                        append(&mut code, LAPI_DGSM_MCOPY_BLOCK_SIZE, &[], &[offset, len]);
                     }
                 }
                 Op::Gosub { routine, reps, offset, stride } => {
                     calls.push((code.len(), routine));
                     let ret_loc = LAPI_DGSM_GOSUB_SIZE + gap as i32;
-                    let gosub = lapi_dgsm_gosub_t {
-                        opcode: LAPI_DGSM_GOSUB,
-                        to_loc: 0,
-                        ret_loc,
-                        reps,
-                        offset,
-                        stride,
-                    };
-                    append(&mut code, &gosub, LAPI_DGSM_GOSUB_SIZE);
+                    let ints = [LAPI_DGSM_GOSUB as i32, 0, ret_loc];
+                    append(&mut code, LAPI_DGSM_GOSUB_SIZE, &ints, &[reps, offset, stride]);
                     code.extend(std::iter::repeat_n(-77, gap));
                 }
                 Op::Control { operation, operand } => {
-                    let control = lapi_dgsm_control_t { opcode: LAPI_DGSM_CONTROL, operation, operand };
-                    append(&mut code, &control, LAPI_DGSM_CONTROL_SIZE);
+                    let ints = [LAPI_DGSM_CONTROL as i32, operation, operand];
+                    append(&mut code, LAPI_DGSM_CONTROL_SIZE, &ints, &[]);
                 }
             }
         }
         let iter_loc = start as i32 - code.len() as i32;
-        let iterate = lapi_dgsm_iterate_t { opcode: LAPI_DGSM_ITERATE, iter_loc };
-        append(&mut code, &iterate, LAPI_DGSM_ITERATE_SIZE);
+        append(&mut code, LAPI_DGSM_ITERATE_SIZE, &[LAPI_DGSM_ITERATE as i32, iter_loc], &[]);
     }
     for (at, routine) in calls {
         code[at + 1] = starts[routine] as i32 - at as i32;
@@ -98,22 +89,18 @@ pub fn code(routines: &[Vec<Op>], gap: usize) -> Vec<i32> {
     code
 }
 
-/// Puts an instruction behind the code, wherever that ends: often not where its longs would be aligned.
-fn append<T>(code: &mut Vec<i32>, instruction: &T, ints: i32) {
-    let at = code.len();
-    assert_eq!(size_of::<T>(), ints as usize * 4);
-    code.resize(at + ints as usize, 0);
-    // SAFETY: the ints were just made for it.
-    unsafe {
-        std::ptr::copy_nonoverlapping(
-            (&raw const *instruction).cast::<u8>(),
-            code[at..].as_mut_ptr().cast(),
-            size_of::<T>(),
-        );
-    }
+/// Puts an instruction of `size` ints behind the code, wherever that ends: often not where its longs would be aligned. The ints stand
+/// at its beginning, the longs at its end; what is between them is 0, so that equal programs have equal code.
+fn append(code: &mut Vec<i32>, size: i32, ints: &[i32], longs: &[i64]) {
+    let (at, size) = (code.len(), size as usize);
+    code.extend(ints);
+    code.resize(at + size - 2 * longs.len(), 0);
+    code.extend(longs.iter().flat_map(|long| [*long as i32, (long >> 32) as i32]));
+    assert_eq!(code.len(), at + size);
 }
 
 /// A program of one routine.
+#[cfg(test)]
 pub fn simple(ops: &[Op], size: i64, extent: i64, bounds: (i64, i64)) -> Source {
     Source {
         code: code(&[ops.to_vec()], 0),

@@ -1,4 +1,4 @@
-//! What must hold of every program: shared by the tests, which make programs from seeds, and by the fuzz targets.
+//! What must hold of every program.
 
 use super::interpreter::{Move, moves};
 use crate::abi::lapi_dgsp_descr_t;

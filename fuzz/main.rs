@@ -1,0 +1,21 @@
+//! Feeds the target that FUZZ_TARGET names. The arguments are libFuzzer's.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use openlapi::fuzz::Target;
+use std::sync::LazyLock;
+
+static TARGET: LazyLock<Target> = LazyLock::new(|| {
+    let name = std::env::var("FUZZ_TARGET").unwrap_or_default();
+    let all = [openlapi::fuzz::TARGETS, openlapi_tools::poe::fuzz::TARGETS, lapiprof::fuzz::TARGETS].concat();
+    let Some(target) = all.iter().find(|target| target.name == name) else {
+        let names: Vec<&str> = all.iter().map(|target| target.name).collect();
+        eprintln!("FUZZ_TARGET is \"{name}\"; the targets are {}", names.join(", "));
+        std::process::exit(2);
+    };
+    *target
+});
+
+fuzz_target!(init: LazyLock::force(&TARGET), |input: &[u8]| {
+    (TARGET.feed)(input);
+});

@@ -1,0 +1,118 @@
+//! The heads of packets, and what requests for data carry in their bodies.
+
+use super::{Reader, Seed, Target, seed};
+use crate::dgsp::Layout;
+use crate::dgsp::description::{describe_layout, is_memory, layout_of};
+use crate::proto::pieces;
+use crate::wire::frame::HEAD_MAX;
+use crate::wire::key::{Exposed, Key, Part};
+use crate::wire::packet::{Head, samples};
+
+/// The heads of packets.
+pub const PACKET: Target = Target { name: "packet", feed: packet, seeds: heads };
+
+/// The keys of registered memory, and the parts of a message.
+pub const KEYS: Target = Target { name: "keys", feed: keys, seeds: parts };
+
+/// The description of places.
+pub const DESCRIPTION: Target = Target { name: "description", feed: description, seeds: descriptions };
+
+fn packet(bytes: &[u8]) -> bool {
+    let Some(head) = Head::decode(bytes) else { return false };
+    let encoded = head.encode();
+    let encoded = encoded.as_bytes();
+    assert!(encoded.len() <= HEAD_MAX && encoded.len() <= bytes.len(), "{head:?}");
+    assert_eq!(Head::decode(encoded), Some(head));
+    true
+}
+
+fn heads() -> Vec<Seed> {
+    let name = |head: &Head| format!("{head:?}").split(' ').next().unwrap_or_default().to_owned();
+    samples::heads(u64::MAX - 5).iter().map(|head| (name(head), head.encode().as_bytes().to_vec())).collect()
+}
+
+/// The input: the number of bytes of the message, then the words of its parts.
+fn keys(bytes: &[u8]) -> bool {
+    if let Some(exposed) = Exposed::decode(bytes) {
+        assert_eq!(exposed.encode(), bytes[..Exposed::LEN]);
+        assert_eq!(exposed.key.encode(), bytes[8..Exposed::LEN]);
+        // What a transport adds to the address wraps.
+        let _ = exposed.key.target(exposed.addr);
+    }
+    let mut reader = Reader(bytes);
+    let total = reader.long();
+    let words = reader.longs();
+    let Some(parts) = Part::list(&words, total) else { return false };
+    assert!(!parts.is_empty() && parts.len() * Part::WORDS == words.len());
+    let mut again = Vec::new();
+    parts.iter().for_each(|part| part.append_to(&mut again));
+    assert_eq!(again, words);
+    assert!(parts.iter().all(|part| part.len != 0 && part.exposed.has(part.len)));
+    // Parts and rest are the message, each byte of it once.
+    let ranges = pieces::ranges(&parts);
+    let mut all: Vec<_> = pieces::reordered(&ranges, total).collect();
+    all.sort_unstable();
+    let end = all.iter().fold(0, |end, (from, len)| {
+        assert_eq!(*from, end);
+        from + len
+    });
+    assert_eq!(end, total);
+    true
+}
+
+fn parts() -> Vec<Seed> {
+    let part = |from: u64, len| {
+        let key = Key { key: 7 + from, offset: from.wrapping_neg() };
+        Part { from, len, exposed: Exposed { addr: 0x7f00_0000_0000 + from, key } }
+    };
+    let message = |total: u64, parts: &[Part]| {
+        let mut words = vec![total];
+        parts.iter().for_each(|part| part.append_to(&mut words));
+        bytes_of(&words)
+    };
+    vec![
+        seed("whole", message(1 << 20, &[part(0, 1 << 20)])),
+        seed("apart", message(100_000, &[part(10, 20_000), part(20_010, 1), part(30_000, 70_000)])),
+    ]
+}
+
+fn description(bytes: &[u8]) -> bool {
+    let words = Reader(bytes).longs();
+    let Some(layout) = layout_of(&words) else { return false };
+    let len = layout.len();
+    // The whole of it may be longer than a computation can last.
+    const SOME: u64 = 4096;
+    let starts = [0, len / 2, len.saturating_sub(SOME)];
+    for from in starts {
+        let wanted = SOME.min(len - from);
+        let found = runs(&layout, from, wanted);
+        assert_eq!(found.iter().map(|(_, len)| len).sum::<u64>(), wanted);
+        assert!(found.iter().all(|(at, len)| *len != 0 && is_memory(*at, *len)), "{words:?}: {found:?}");
+    }
+    if layout.run_count() <= SOME {
+        let again = layout_of(&describe_layout(&layout)).expect("our own description");
+        assert_eq!((again.len(), runs(&again, 0, len)), (len, runs(&layout, 0, len)));
+    }
+    true
+}
+
+fn runs(layout: &Layout, from: u64, len: u64) -> Vec<(u64, u64)> {
+    let mut runs = Vec::new();
+    layout.runs(from, len, |at, len| runs.push((at.addr() as u64, len as u64)));
+    runs
+}
+
+fn descriptions() -> Vec<Seed> {
+    let at = std::ptr::without_provenance_mut::<u8>;
+    let pieces = Layout::pieces([(at(0x1000), 8), (at(0x2000), 0), (at(0x3000), 5), (at(0x2500), 3000)]);
+    vec![
+        seed("pieces", bytes_of(&describe_layout(&pieces))),
+        // As `describe` has it of a strided vector: base, block, stride and count.
+        seed("strided", bytes_of(&[1, 0x1000, 8, 24, 1000])),
+        seed("many_blocks", bytes_of(&[1, 0x10_0000, 8, 16, 1 << 40])),
+    ]
+}
+
+fn bytes_of(words: &[u64]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
