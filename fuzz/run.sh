@@ -2,8 +2,7 @@
 # Fuzzes each target, or the one named, for some seconds: fuzz/run.sh [SECONDS [TARGET]].
 #
 # Flags make a stable compiler instrument the code and check every access to memory. It begins with the inputs in fuzz/corpus; new
-# ones are kept in fuzz/found, failing ones in fuzz/artifacts.
-# A failing input that is repaired belongs into the target's folder in fuzz/corpus.
+# ones are kept in fuzz/found, failing ones in fuzz/artifacts. An input whose failure is repaired belongs into fuzz/corpus.
 set -eu
 cd "$(dirname "$0")"
 seconds=${1:-60}
@@ -18,12 +17,20 @@ export RUSTFLAGS="-Zsanitizer=address -Cpasses=sancov-module -Cllvm-args=-saniti
 cargo build --release --target "$host" --target-dir "$target_dir"
 
 # tests/tests/corpora.rs sees that each target has a folder here.
-targets=${2:-$(ls corpus)}
-for target in $targets; do
+targets=(corpus/*)
+targets=("${targets[@]##*/}")
+[ $# -lt 2 ] || targets=("$2")
+failed=()
+for target in "${targets[@]}"; do
     mkdir -p "found/$target" "artifacts/$target"
     echo "== fuzz: $target for $seconds seconds"
     # A short input has no reason to take more memory at once.
     FUZZ_TARGET="$target" "$target_dir/$host/release/openlapi-fuzz" -max_total_time="$seconds" -max_len=1000 -malloc_limit_mb=16 \
-        -timeout=10 -print_final_stats=1 -artifact_prefix="artifacts/$target/" "found/$target" "corpus/$target"
+        -timeout=10 -print_final_stats=1 -artifact_prefix="artifacts/$target/" "found/$target" "corpus/$target" ||
+        failed+=("$target")
 done
-echo "== fuzz: no failure, $seconds seconds for each of:" $targets
+if [ ${#failed[@]} -ne 0 ]; then
+    echo "== fuzz: failed: ${failed[*]}; the inputs: fuzz/artifacts" >&2
+    exit 1
+fi
+echo "== fuzz: no failure, $seconds seconds for each of: ${targets[*]}"
