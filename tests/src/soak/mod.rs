@@ -10,6 +10,7 @@ use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -127,6 +128,8 @@ struct Driver {
     random: u64,
     /// Which tasks are stopped briefly. Separate, since their number depends on the machine's speed.
     pauses: u64,
+    /// Names the job, and its folder.
+    key: String,
     dir: PathBuf,
     board: File,
     program: PathBuf,
@@ -147,9 +150,10 @@ impl Driver {
         let mut sources: Vec<&str> = sources.iter().map(String::as_str).collect();
         sources.push("tests/c/common/ltest.c");
         let program = compile("soak", &sources, &[]);
-        // Two soaks of one process, with one seed, may run at the same time.
-        let dir =
-            build_dir().join("soak").join(format!("{}-{}-{}", std::process::id(), soak.seed, soak.hosts));
+        // Several soaks of one process may run at the same time.
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let key = format!("soak{}.{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let dir = build_dir().join("soak").join(&key);
         fs::create_dir_all(&dir)?;
         let options = File::options().read(true).write(true).create(true).truncate(true).clone();
         let board = options.open(dir.join("board"))?;
@@ -161,6 +165,7 @@ impl Driver {
             soak,
             random: soak.seed,
             pauses: !soak.seed,
+            key,
             dir,
             board,
             program,
@@ -182,10 +187,8 @@ impl Driver {
     fn spawn(&mut self, task: usize) -> io::Result<()> {
         let way = ["auto", "auto", "pipeline", "attach"][self.soak.seed as usize % 4];
         let said = || File::options().append(true).open(self.dir.join("said"));
-        let Soak { seed, hosts, .. } = self.soak;
-        let partition = format!("soak{}.{seed}.{hosts}", std::process::id());
         let mut command = match &self.places {
-            Some(places) => places.command(task, &self.program, &partition)?,
+            Some(places) => places.command(task, &self.program, &self.key)?,
             None => Command::new(&self.program),
         };
         let own = ["MP_COMMON_TASKS", "LAPI_JOB_FD"];
@@ -199,7 +202,7 @@ impl Driver {
             .arg(self.soak.seed.to_string())
             .env("MP_CHILD", task.to_string())
             .env("MP_PROCS", self.soak.tasks.to_string())
-            .env("MP_PARTITION", &partition)
+            .env("MP_PARTITION", &self.key)
             .env("LAPI_JOB_SECRET", format!("{:032x}", self.soak.seed))
             .env("LAPI_SHM_BULK", way)
             .env("SOAK_BOARD", self.dir.join("board"))
