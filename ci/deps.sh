@@ -46,6 +46,8 @@ for purpose in "$@"; do
         # Hosts that are network namespaces, and a launcher that starts tasks on them. About 1 s.
         need iproute2 test -x "$(PATH=$PATH:/usr/sbin:/sbin command -v ip)"
         need mpich command -v mpiexec.hydra
+        # Datagrams that are lost.
+        need nftables test -x "$(PATH=$PATH:/usr/sbin:/sbin command -v nft)"
         ;;
     slurm)
         # Without these tests/tests/launchers and hosts skip what they have of them, and say so. Open MPI, and a cluster that the

@@ -56,7 +56,11 @@ impl Offer {
     pub fn agree(self, exchange: &mut dyn Exchange, identity: &Identity) -> Result<Secret> {
         let mut made = None;
         for task in [0, (identity.task + 1) % identity.tasks] {
-            let its = if task == identity.task { self.own.clone() } else { exchange.lookup(task, KEY)? };
+            let its = if task == identity.task {
+                self.own.clone()
+            } else {
+                exchange.lookup_published(task, KEY)?
+            };
             match (its.split_first(), self.configured) {
                 (Some((&SET, _)), Some(_)) if its == self.own => {}
                 (Some((&SET, _)), Some(_)) => {

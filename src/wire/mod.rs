@@ -11,4 +11,3 @@ pub mod launcher;
 pub mod network;
 pub mod packet;
 pub mod rails;
-pub mod udp_address;

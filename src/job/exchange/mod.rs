@@ -55,6 +55,14 @@ pub trait Exchange: Send {
     /// `LAPI_ERR_CSS_LOAD_FAILED`: there is none, or the launcher has failed.
     fn lookup(&mut self, task: u32, key: &str) -> Result<Vec<u8>>;
 
+    /// The same for a value that every task has published before the fence.
+    ///
+    /// # Errors
+    /// As for [`Self::lookup`].
+    fn lookup_published(&mut self, task: u32, key: &str) -> Result<Vec<u8>> {
+        self.lookup(task, key)
+    }
+
     /// Whether [`Self::lookup`] finds what a process publishes later that takes the place of one that has died.
     fn follows(&self) -> bool {
         false

@@ -188,7 +188,7 @@ fn visible(place: &Place<'_>, cards: &[Card]) -> Box<[Process]> {
 fn read_all(exchange: &mut dyn Exchange, tasks: u32) -> Result<Vec<Card>> {
     (0..tasks)
         .map(|task| {
-            let bytes = exchange.lookup(task, CARD)?;
+            let bytes = exchange.lookup_published(task, CARD)?;
             Card::decode(&bytes)
                 .ok_or_else(|| failed(format!("task {task} uses another version of the library")))
         })

@@ -6,13 +6,13 @@ use super::rails;
 use crate::config::{Config, NetSecurity};
 use crate::error::Result;
 use crate::transport::fabric::Directory as _;
+use crate::transport::udp::address::UdpAddress;
 use crate::transport::udp::interfaces::{Interface, interfaces};
 use crate::transport::udp::seal::Security;
 use crate::transport::udp::socket::{Options, Socket};
 use crate::transport::udp::{Directory, UdpSettings, UdpTransport};
 use crate::transport::{Task, Transport};
 use crate::wire::card::Card;
-use crate::wire::udp_address::UdpAddress;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// What cards have as the provider.

@@ -12,6 +12,7 @@
 //!
 //! No job uses this transport yet, and `MP_EUILIB=ip` is an error that says so.
 
+pub mod address;
 mod alarms;
 mod close;
 mod contact;

@@ -136,6 +136,19 @@ impl Hosts {
         }
     }
 
+    /// From now on each host loses this part of the datagrams of UDP that arrive, in percent.
+    ///
+    /// # Errors
+    /// nft is not installed, or the kernel lacks what it needs: a sentence.
+    pub fn lose(&self, percent: u32) -> Result<(), String> {
+        let rules = format!(
+            "table inet loss {{ chain input {{ type filter hook input priority 0; \
+             meta l4proto udp numgen random mod 100 < {percent} drop; }} }}"
+        );
+        let script = format!("PATH=$PATH:/usr/sbin:/sbin; echo '{rules}' | nft -f -");
+        (0..self.count()).try_for_each(|host| self.run(host, &["sh", "-c", &script]))
+    }
+
     /// The job on this host: `poe`, a launcher, or a program.
     pub fn inside(&self, host: usize, job: Job) -> Job {
         job.under(self.entrance(host))

@@ -22,6 +22,10 @@ static FINALIZES: at_exit::AtFork = at_exit::AtFork::new();
 /// How long a value that is there may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
+/// How long the server may say that it does not know a value that was published, and the time between two questions.
+const UNKNOWN: Duration = Duration::from_secs(5);
+const BETWEEN_LOOKUPS: Duration = Duration::from_millis(10);
+
 #[derive(Clone, Copy)]
 struct Initialized {
     library: &'static Library,
@@ -133,21 +137,39 @@ impl Exchange for Pmix {
 
     fn lookup(&mut self, task: u32, key: &str) -> Result<Vec<u8>> {
         let name = self.key(task, key)?;
+        match self.value(task, &name) {
+            Outcome::Done(value) => Ok(value),
+            Outcome::Late => Err(late(format!("PMIx: no value \"{key}\" of task {task} in time"))),
+            Outcome::Failed(_) => Err(unpublished("PMIx", task, key)),
+        }
+    }
+
+    /// Seen with Open MPI, of the second program of the same tasks: its server says for a moment that it has no such value.
+    fn lookup_published(&mut self, task: u32, key: &str) -> Result<Vec<u8>> {
+        let latest = Instant::now() + UNKNOWN;
+        loop {
+            let found = self.lookup(task, key);
+            if found.is_ok() || Instant::now() > latest {
+                return found;
+            }
+            std::thread::sleep(BETWEEN_LOOKUPS);
+        }
+    }
+}
+
+impl Pmix {
+    /// The value that this task has published under this name, as far as the server knows now.
+    fn value(&mut self, task: u32, name: &str) -> Outcome {
         let expected = self.ranks.get(&task).copied().unwrap_or(task);
-        let of_rank = self.library.get_value(&self.me.with_rank(expected), &name, TIMEOUT);
-        let outcome = match of_rank {
+        let of_rank = self.library.get_value(&self.me.with_rank(expected), name, TIMEOUT);
+        match of_rank {
             Outcome::Failed(status) => match self.rank(task) {
                 Some(rank) if rank != expected => {
-                    self.library.get_value(&self.me.with_rank(rank), &name, TIMEOUT)
+                    self.library.get_value(&self.me.with_rank(rank), name, TIMEOUT)
                 }
                 _ => Outcome::Failed(status),
             },
             other => other,
-        };
-        match outcome {
-            Outcome::Done(value) => Ok(value),
-            Outcome::Late => Err(late(format!("PMIx: no value \"{key}\" of task {task} in time"))),
-            Outcome::Failed(_) => Err(unpublished("PMIx", task, key)),
         }
     }
 }

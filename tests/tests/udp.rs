@@ -1,0 +1,152 @@
+//! Jobs over UDP (MP_EUILIB=ip): alone on one machine, and beside shared memory on two hosts.
+//!
+//! `TEST_PROVIDER=udp ci/test-net.sh` runs the other test files over it; here are a few programs of each family, so that `make test`
+//! sees it, and what only this transport has.
+
+#[expect(dead_code, reason = "every job here chooses its transport")]
+mod ltest;
+
+use ltest::{job, passed};
+use openlapi_tests::{Hosts, Job, Launcher, Layout, on_network, skipped};
+
+const CSS_LOAD_FAILED: u32 = 404;
+
+/// Programs of each family that take a second or two, with arguments.
+const SELECTION: [(&str, &str); 12] = [
+    ("data/sizes", "put 262144"),
+    ("data/sizes", "get 262144"),
+    ("data/sizes", "am 262144"),
+    ("data/align", "put 9001"),
+    ("data/rmw", "values"),
+    ("stress/storm", "11 600 600 1 65536"),
+    ("fence/fence", "gfence 300"),
+    ("fence/fence", "mixed 60"),
+    ("address/address", "exchange"),
+    ("env/query", "statistics"),
+    ("env/query", "defaults"),
+    ("vectors/random", "5 40"),
+];
+
+/// Two hosts, or a loud end of the test.
+fn hosts(what: &str) -> Option<Hosts> {
+    if on_network(what, "the test chooses the transport itself") {
+        return None;
+    }
+    if Launcher::Hydra.command().is_none() && Launcher::OpenMpi.command().is_none() {
+        skipped(what, "neither mpiexec.hydra nor mpirun is installed");
+        return None;
+    }
+    Hosts::with(Layout { hosts: 2, rails: 1, own_tmp: false }).map_err(|why| skipped(what, &why)).ok()
+}
+
+fn by_udp(job: Job) -> Job {
+    job.env("MP_EUILIB", "ip").deadline(120)
+}
+
+/// The job on the network of this machine.
+fn here(job: Job) -> Job {
+    by_udp(job).env("LAPI_USE_SHM", "no").env("TEST_TRANSPORT", "fabric")
+}
+
+/// The job of this many tasks on two hosts.
+fn hybrid(hosts: &Hosts, tasks: usize, job: Job) -> Job {
+    hosts.place(tasks, by_udp(job).env("TEST_TRANSPORT", "hybrid"))
+}
+
+#[test]
+fn a_selection_on_one_machine() {
+    if on_network("programs over UDP", "the test chooses the transport itself") {
+        return;
+    }
+    for (name, args) in SELECTION {
+        for tasks in [2, 4] {
+            passed(&here(job(name, tasks, args)).run(), tasks);
+        }
+    }
+}
+
+#[test]
+fn a_selection_on_two_hosts() {
+    let Some(hosts) = hosts("programs over UDP on two hosts") else { return };
+    for (name, args) in SELECTION {
+        for tasks in [2, 4] {
+            passed(&hybrid(&hosts, tasks, job(name, tasks, args)).run(), tasks);
+        }
+    }
+    assert!(hosts.are_empty(), "left behind: {:?}", hosts.processes());
+}
+
+/// Packets that are as short as they may be, so that user headers of 1,024 bytes have several; and those as long as a datagram.
+#[test]
+fn packets_of_every_size() {
+    let Some(hosts) = hosts("packets of UDP") else { return };
+    for size in ["1024", "1025", "4000", "65536"] {
+        for (name, args) in
+            [("data/sizes", "am 100000"), ("data/sizes", "put 100000"), ("handlers/headers", "bytes")]
+        {
+            let job = |tasks| job(name, tasks, args).env("MP_UDP_PACKET_SIZE", size);
+            passed(&hybrid(&hosts, 2, job(2)).run(), 2);
+            passed(&here(job(2)).run(), 2);
+        }
+    }
+}
+
+#[test]
+fn every_protection() {
+    let Some(hosts) = hosts("LAPI_NET_SECURITY") else { return };
+    for security in ["auth", "encrypt", "none"] {
+        let job = job("stress/storm", 4, "3 400 400 1 65536").env("LAPI_NET_SECURITY", security);
+        passed(&hybrid(&hosts, 4, job).run(), 4);
+    }
+}
+
+/// Datagrams are lost in both directions, and some arrive twice.
+#[test]
+fn what_is_lost_is_sent_again() {
+    let Some(hosts) = hosts("lost datagrams") else { return };
+    if let Err(why) = hosts.lose(5) {
+        return skipped("lost datagrams", &why);
+    }
+    for (name, args) in [
+        ("data/sizes", "put 262144"),
+        ("data/rmw", "storm"),
+        ("stress/storm", "7 300 300 1 65536"),
+        ("fence/fence", "mixed 60"),
+    ] {
+        passed(&hybrid(&hosts, 4, job(name, 4, args)).run(), 4);
+    }
+}
+
+#[test]
+fn tasks_part_and_rejoin() {
+    let Some(hosts) = hosts("recovery over UDP") else { return };
+    passed(&hybrid(&hosts, 3, job("recovery/again", 3, "40 1")).run(), 3);
+    for case in ["waits", "sends", "quiet"] {
+        passed(&hybrid(&hosts, 3, job("recovery/parted", 3, &format!("2 0 {case}"))).run(), 3);
+    }
+}
+
+/// poe knows of the end, and the tasks of the other host learn of it.
+#[test]
+fn the_death_of_a_task_is_reported() {
+    let Some(hosts) = hosts("a death over UDP") else { return };
+    let job = job("failure/silence", 4, "killed").poe_arg("-on_death").poe_arg("continue");
+    let outcome = hybrid(&hosts, 4, job).run();
+    let said = outcome.exited(137).stdout.lines().filter(|line| line.contains("PASS")).count();
+    assert_eq!(said, 3, "{outcome}");
+}
+
+#[test]
+fn an_interface_that_is_not_there_is_refused() {
+    let Some(hosts) = hosts("MP_EUIDEVICE with MP_EUILIB=ip") else { return };
+    let refused = |name: &str| {
+        let code = format!("code {CSS_LOAD_FAILED}");
+        let job = job("init/init", 2, &code).env("MP_INFOLEVEL", "1").env("MP_EUIDEVICE", name);
+        hybrid(&hosts, 2, job).run()
+    };
+    let outcome = refused("eth7");
+    passed(&outcome, 2);
+    outcome.says("MP_EUIDEVICE=eth7: no such interface with an address is up; there are: lo, rail0");
+    let plain = job("init/init", 2, "plain 1").env("MP_EUIDEVICE", "rail0");
+    passed(&hybrid(&hosts, 2, plain).run(), 2);
+}
