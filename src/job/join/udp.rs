@@ -61,8 +61,7 @@ impl Own {
         let Agreed { cards, exchange, secret, near, here, longest_body } = agreed;
         let common = rails::of_all(&cards);
         let network = common.first().cloned().unwrap_or_default();
-        let longest = longest(&cards, &network);
-        let datagram = longest.min(config.udp_packet_size as usize);
+        let datagram = longest(&cards, &network);
         let settings = UdpSettings {
             me: identity.task,
             tasks: identity.tasks,
@@ -94,7 +93,7 @@ impl Own {
     }
 }
 
-/// The bytes of the longest datagram that every task's interface on a network takes; without a network, of every task's first.
+/// The bytes of the longest datagram that every task uses, and its interface on a network takes; without a network, of every task's first.
 fn longest(cards: &[Card], network: &str) -> usize {
     let of = |card: &Card| {
         let at = card.networks.iter().position(|name| name == network).unwrap_or_default();
@@ -126,6 +125,9 @@ fn chosen(config: &Config, one_machine: bool, all: Vec<Interface>) -> Result<Vec
         )));
     };
     interfaces.retain(|interface| interface.address.is_ipv4() == first);
+    // The other tasks learn of it: those with another MP_UDP_PACKET_SIZE use the same length.
+    let most = config.udp_packet_size.min(u16::MAX.into()) as u16;
+    interfaces.iter_mut().for_each(|interface| interface.longest = interface.longest.min(most));
     Ok(interfaces)
 }
 
@@ -190,6 +192,17 @@ mod tests {
         assert_eq!(found(&stated, false), ["eth0 192.0.2.1", "eth1 198.51.100.1"]);
         let error = names(&config(&[("MP_EUIDEVICE", "eth7")]), false).expect_err("no such interface");
         assert!(error.detail.contains("MP_EUIDEVICE=eth7") && error.detail.contains("eth0"), "{error}");
+    }
+
+    /// What one task uses all do: the card says it.
+    #[test]
+    fn interfaces_take_no_more_than_the_packet_size() {
+        let lens = |variables: &[(&str, &str)]| {
+            let chosen = chosen(&config(variables), true, all()).expect("the loopback interface");
+            chosen.iter().map(|interface| interface.longest).collect::<Vec<_>>()
+        };
+        assert_eq!(lens(&[("MP_UDP_PACKET_SIZE", "1024")]), [1024]);
+        assert_eq!(lens(&[("MP_UDP_PACKET_SIZE", "64k")]), [1472]);
     }
 
     #[test]
