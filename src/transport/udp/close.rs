@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// How long the end waits for the peers, at most: one that is alive acknowledges as soon as it gets a processor.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// How long it waits for a peer that has everything, and has not confirmed that it knows of the end: it may have ended, too.
+/// How long it waits for a peer that is to get nothing else, and has not confirmed that it knows of the end: it may have ended, too.
 const LINGER_FOR_CONFIRMATION: Duration = Duration::from_millis(500);
 
 impl UdpTransport {
@@ -19,7 +19,7 @@ impl UdpTransport {
         let now = self.now();
         for at in 0..self.met.len() {
             let task = self.met[at];
-            if let Some(session) = self.peer_mut(task).and_then(Peer::live).filter(|own| !own.is_opening()) {
+            if let Some(session) = self.peer_mut(task).and_then(Peer::live).filter(|own| own.has_begun()) {
                 session.connection.close(now);
                 self.touch(task);
             }
@@ -54,7 +54,7 @@ impl UdpTransport {
         self.has_everything(task)
             || session.is_none_or(|session| {
                 let confirmed_late = passed > LINGER_FOR_CONFIRMATION && session.connection.is_empty();
-                session.is_opening() || confirmed_late
+                !session.has_begun() || confirmed_late
             })
     }
 }

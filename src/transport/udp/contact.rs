@@ -135,6 +135,11 @@ impl Session {
         self.connection.state() == State::Opening
     }
 
+    /// Whether one side may await something of the other: the peer has said hello, or packets for it were accepted.
+    pub(super) fn has_begun(&self) -> bool {
+        self.connection.theirs() != 0 || !self.connection.is_empty()
+    }
+
     pub(super) fn statistics(&self) -> Statistics {
         self.connection.statistics()
     }

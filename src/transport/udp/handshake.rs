@@ -10,7 +10,7 @@
 //!
 //! The epoch in a hello tells first contact ([`FIRST_CONTACT`]) from a process that replaces another one ([`NO_EPOCH`]) and from
 //! a task that lets this one rejoin (any other). A task that has begun with the job, and is greeted by one of the latter two before it has had contact,
-//! rejoins it, as it would if it had replaced another process.
+//! rejoins it, as it would if it had replaced another process; this, too, after a challenge.
 
 use super::UdpTransport;
 use super::contact::{CHALLENGE, FIRST_CONTACT, Peer, Session, Standing};
@@ -30,7 +30,6 @@ impl UdpTransport {
             if let Err(error) = self.directory.address_of(task) {
                 self.leave(task, Standing::Dead(error.detail));
             }
-            self.touch(task);
         }
         true
     }
@@ -44,6 +43,8 @@ impl UdpTransport {
         let session = self.session(epoch);
         self.peers[task as usize] = Some(Box::new(Peer::new(standing, Some(session))));
         self.met.push(task);
+        // Also after a hello that says nothing: nobody else begins.
+        self.touch(task);
     }
 
     /// A connection that is to be made.
@@ -58,7 +59,7 @@ impl UdpTransport {
         let Some(device) = &mut self.device else { return };
         let greeting = self.key.greet(self.me, task, hello);
         for to in listed.into_iter().chain(heard) {
-            self.batch.send_one(&mut **device, to, &greeting);
+            self.batch.send_now(&mut **device, to, &greeting);
         }
     }
 
@@ -70,9 +71,7 @@ impl UdpTransport {
             }
             self.add(task);
         }
-        let (process, parameters) = (self.process, self.parameters);
-        let Some(peer) = self.peers[task as usize].as_deref_mut() else { return };
-        let Some(session) = peer.live() else { return };
+        let Some(session) = self.peers[task as usize].as_deref_mut().and_then(Peer::live) else { return };
         let connection = &session.connection;
         if hello.mine == connection.mine() {
             return;
@@ -90,13 +89,17 @@ impl UdpTransport {
             }
             return;
         } else {
-            match (session.epoch == FIRST_CONTACT, hello.epoch == FIRST_CONTACT) {
-                (true, false) if hello.epoch == NO_EPOCH || connection.is_empty() => {
-                    session.begin_again(NO_EPOCH, process, &parameters, now);
-                    peer.standing = Standing::Rejoining;
+            let (first, unused) = (session.epoch == FIRST_CONTACT, connection.is_empty());
+            match (first, hello.epoch == FIRST_CONTACT) {
+                (true, false) if hello.epoch == NO_EPOCH || unused => {
+                    // The peer may be connected with the number that would be given up for an old hello.
+                    if !self.is_proven(task, hello, from) {
+                        return;
+                    }
+                    self.begin_again(task, now);
                 }
                 // The engine would forget what the packets that were accepted belong to.
-                (true, false) => {
+                (_, false) if hello.epoch != NO_EPOCH && !unused => {
                     self.note_claim(task, hello, from);
                     return;
                 }
@@ -115,8 +118,30 @@ impl UdpTransport {
         self.note(task, happened, was_opening, from);
     }
 
+    /// This task, which has begun with the job, rejoins a peer with which it has had no contact.
+    pub(super) fn begin_again(&mut self, task: Task, now: Nanos) {
+        let Self { peers, process, parameters, .. } = self;
+        let Some(peer) = peers[task as usize].as_deref_mut() else { return };
+        let Some(session) = &mut peer.session else { return };
+        session.begin_again(NO_EPOCH, *process, parameters, now);
+        peer.standing = Standing::Rejoining;
+    }
+
     fn own_hello(&self, epoch: u64) -> Hello {
         Hello { mine: 0, yours: 0, epoch, process: (self.process.pid, self.process.started) }
+    }
+
+    /// Whether the peer has this incarnation now: the hello is the reply to a challenge, which is sent otherwise.
+    fn is_proven(&mut self, task: Task, hello: &Hello, from: SocketAddr) -> bool {
+        let Some(session) = self.peer(task).and_then(|peer| peer.session.as_ref()) else { return false };
+        let numbers = [hello.mine, session.connection.mine()].map(u128::to_le_bytes);
+        let made = self.key.tag(&[&self.salt, &task.to_le_bytes(), &numbers[0], &numbers[1]]);
+        let challenge = u128::from_le_bytes(made) | 1;
+        if hello.yours != challenge {
+            let asked = Hello { mine: challenge, yours: hello.mine, ..self.own_hello(CHALLENGE) };
+            self.greetings.push((from, self.key.greet(self.me, task, &asked)));
+        }
+        hello.yours == challenge
     }
 
     /// A peer claims to have another incarnation of the connection than the one of which this task has accepted packets.
@@ -125,15 +150,10 @@ impl UdpTransport {
         if hello.epoch == CHALLENGE {
             return;
         }
-        let Some(session) = self.peer(task).and_then(|peer| peer.session.as_ref()) else { return };
-        let numbers = [hello.mine, session.connection.mine()].map(u128::to_le_bytes);
-        let made = self.key.tag(&[&self.salt, &task.to_le_bytes(), &numbers[0], &numbers[1]]);
-        let challenge = u128::from_le_bytes(made) | 1;
-        if hello.yours != challenge {
-            let asked = Hello { mine: challenge, yours: hello.mine, ..self.own_hello(CHALLENGE) };
-            self.greetings.push((from, self.key.greet(self.me, task, &asked)));
+        if !self.is_proven(task, hello, from) {
             return;
         }
+        let Some(session) = self.peer(task).and_then(|peer| peer.session.as_ref()) else { return };
         let same = session.connection.peer().is_none_or(|known| known.process == hello.process);
         if same && ![FIRST_CONTACT, NO_EPOCH].contains(&hello.epoch) {
             self.leave(task, Standing::HasParted);

@@ -40,6 +40,12 @@ impl Batch {
         !self.unsent.is_empty()
     }
 
+    /// Datagrams that wait for room in the device.
+    #[cfg(test)]
+    pub(super) fn waiting(&self) -> usize {
+        self.unsent.len()
+    }
+
     /// Sends what the session has to send now to `to`, until the device has no room. A hello is returned: it is not sealed with the
     /// session's keys, and goes elsewhere.
     pub(super) fn send(
@@ -93,10 +99,10 @@ impl Batch {
         unsent.extend(datagrams[taken..count].iter().map(|datagram| (datagram.to, datagram.parts.concat())));
     }
 
-    /// Sends one datagram that is complete, or keeps it until the device has room.
-    pub(super) fn send_one(&mut self, device: &mut dyn Device, to: SocketAddr, bytes: &[u8]) {
-        if self.is_blocked() || device.send(&[Datagram { to, parts: [bytes, &[], &[]] }]) == 0 {
-            self.unsent.push_back((to, bytes.to_vec()));
+    /// Sends a hello, if the device has room: a side that gets none sends its own again.
+    pub(super) fn send_now(&mut self, device: &mut dyn Device, to: SocketAddr, hello: &[u8]) {
+        if !self.is_blocked() {
+            device.send(&[Datagram { to, parts: [hello, &[], &[]] }]);
         }
     }
 

@@ -6,7 +6,7 @@ use super::endpoint::RETRY;
 use super::reliable::{Happened, Nanos, State};
 use super::seal::{Claim, Refused};
 use crate::base::clock::ticks;
-use crate::transport::Task;
+use crate::transport::{NO_EPOCH, Task};
 use std::net::SocketAddr;
 
 /// The time between two questions for peers that have died, and about how many of them is asked at a time.
@@ -32,7 +32,7 @@ impl UdpTransport {
         }
         self.batch.send_unsent(&mut *device);
         for (to, greeting) in std::mem::take(&mut self.greetings) {
-            self.batch.send_one(&mut *device, to, &greeting);
+            self.batch.send_now(&mut *device, to, &greeting);
         }
         self.device = Some(device);
         self.last_poll = ticks();
@@ -62,12 +62,22 @@ impl UdpTransport {
         for _ in 0..self.met.len().min(LOOKED_AT) {
             self.looked_at = (self.looked_at + 1) % self.met.len();
             let task = self.met[self.looked_at];
-            if self.directory.has_died(task) {
+            if self.is_present(task) && self.directory.has_died(task) {
                 self.leave(task, Standing::Dead("has ended without calling LAPI_Term".to_owned()));
                 self.touch(task);
             }
         }
         self.notify();
+    }
+
+    /// Whether the death of the peer's process is news: where a task that has parted from this one is to rejoin, it was an earlier process
+    /// that has died.
+    fn is_present(&self, task: Task) -> bool {
+        self.peer(task).is_some_and(|peer| match (&peer.standing, &peer.session) {
+            (Standing::Up, _) => true,
+            (Standing::Rejoining, Some(session)) => session.epoch == NO_EPOCH,
+            _ => false,
+        })
     }
 
     /// Serves a peer before anything else is waited for.
@@ -119,7 +129,7 @@ impl UdpTransport {
         }
     }
 
-    fn note_datagram(&mut self, now: Nanos, from: SocketAddr, bytes: &[u8]) {
+    pub(super) fn note_datagram(&mut self, now: Nanos, from: SocketAddr, bytes: &[u8]) {
         let known = |claim: &Claim| claim.from != self.me && (claim.from as usize) < self.peers.len();
         let Some(claim) = Claim::of(bytes).filter(known) else {
             self.refusals.forged += 1;

@@ -8,7 +8,7 @@ use crate::abi::LAPI_ERR_CSS_LOAD_FAILED;
 use crate::base::clock::test_deadline;
 use crate::error::{Error, Result};
 use crate::transport::conformance::{self, Served, served};
-use crate::transport::{Endpoint, Peers, Task};
+use crate::transport::{Endpoint, Outgoing, Peers, Piece, SendOutcome, Task};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -91,4 +91,35 @@ fn conforms_with_the_datagrams_of_an_ethernet() {
 #[test]
 fn conforms_with_short_datagrams_that_are_not_sealed() {
     conformance::suite(|tasks| ends(tasks, Security::None, 512));
+}
+
+mod contact;
+
+/// Offers a packet that is its number.
+fn send(end: &mut UdpTransport, to: Task, number: u64) -> SendOutcome {
+    let head = number.to_ne_bytes();
+    let packet =
+        Outgoing { head: &head, first: Piece::EMPTY, second: Piece::EMPTY.into(), copy_limit: usize::MAX };
+    // SAFETY: the pieces are empty.
+    unsafe { end.try_send(to, &packet) }
+}
+
+/// The next packet that has arrived: its sender and its number.
+fn take(end: &mut UdpTransport) -> Option<(Task, u64)> {
+    let packet = end.recv()?;
+    assert_eq!(packet.head_len, 8);
+    // SAFETY: a head of 8 bytes, aligned, readable until the packet is released.
+    let found = (packet.src, unsafe { packet.head.cast::<u64>().read() });
+    end.release(packet);
+    Some(found)
+}
+
+/// Serves the ends until something is so.
+fn serve_until(ends: &mut [UdpTransport], what: &str, mut so: impl FnMut(&mut [UdpTransport]) -> bool) {
+    let deadline = Instant::now() + test_deadline();
+    while !so(ends) {
+        ends.iter_mut().for_each(Endpoint::serve);
+        assert!(Instant::now() < deadline, "waited for {what}");
+        std::thread::yield_now();
+    }
 }

@@ -1,0 +1,206 @@
+//! First contact: with tasks that replace others, that end, and that are greeted by an old hello.
+
+use super::{Listed, ends_on, send, serve_until, settings, socket, take};
+use crate::base::clock::test_deadline;
+use crate::transport::udp::contact::CHALLENGE;
+use crate::transport::udp::device::{Datagram, Device};
+use crate::transport::udp::seal::{JobKey, Security};
+use crate::transport::udp::socket::Socket;
+use crate::transport::udp::{Directory, UdpTransport};
+use crate::transport::{Endpoint, NO_EPOCH, PeerState, Peers, SendOutcome, Task};
+use crate::wire::datagram::Hello;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::time::Instant;
+
+fn two() -> Vec<UdpTransport> {
+    ends_on(2, Security::Auth, 1472, |socket, _| Box::new(socket))
+}
+
+/// A hello of a task of the job, as a stranger may have recorded it.
+fn recorded(from: Task, to: Task, hello: &Hello) -> Vec<u8> {
+    JobKey::new(&[7; 16], Security::Auth).greet(from, to, hello).to_vec()
+}
+
+fn inject(end: &mut UdpTransport, datagram: &[u8]) {
+    let now = end.now();
+    end.note_datagram(now, (Ipv4Addr::LOCALHOST, 9).into(), datagram);
+    end.serve();
+}
+
+/// The other side waits for the hello of the process that has taken the place of another one.
+#[test]
+fn a_task_that_replaces_another_replies_to_a_task_that_greets_it_first() {
+    let mut ends = two();
+    ends[1].replaces_another();
+    assert!(matches!(send(&mut ends[0], 1, 5), SendOutcome::Sent));
+    serve_until(&mut ends, "a packet at first contact", |ends| take(&mut ends[1]) == Some((0, 5)));
+    assert!(matches!(send(&mut ends[1], 0, 6), SendOutcome::Sent));
+    serve_until(&mut ends, "a reply", |ends| take(&mut ends[0]) == Some((1, 6)));
+}
+
+/// A challenge that was recorded makes a peer known, and this task greets it as any other.
+#[test]
+fn a_peer_that_is_known_by_a_useless_hello_is_greeted() {
+    let mut ends = two();
+    let old = Hello { mine: 3, yours: 9, epoch: CHALLENGE, process: (1, 1) };
+    inject(&mut ends[0], &recorded(1, 0, &old));
+    ends[0].connect(1);
+    serve_until(&mut ends, "a connection", |ends| {
+        ends.iter().zip([1, 0]).all(|(end, peer)| end.met.contains(&peer) && end.absence(peer).is_none())
+    });
+}
+
+/// What was accepted arrives although the connection was not made when the task ended.
+#[test]
+fn packets_of_first_contact_arrive_when_the_sender_ends() {
+    let mut ends = two();
+    let mut last = ends.pop().expect("two ends");
+    assert!(matches!(send(&mut ends[0], 1, 5), SendOutcome::Sent));
+    let receiver = std::thread::spawn(move || {
+        let deadline = Instant::now() + test_deadline();
+        let mut found = None;
+        while found.is_none() || last.state(0) != PeerState::Closed {
+            found = take(&mut last).or(found);
+            assert!(Instant::now() < deadline, "found {found:?}, {:?}", last.state(0));
+            std::thread::yield_now();
+        }
+        found
+    });
+    ends[0].close();
+    assert_eq!(receiver.join().expect("the receiver"), Some((0, 5)));
+}
+
+/// The peer has the proof that this task lives, and awaits its end.
+#[test]
+fn a_peer_that_is_connected_learns_of_an_end_before_the_connection_is_made_here() {
+    let mut ends = two();
+    ends[1].connect(0);
+    ends[0].connect(1);
+    // Both have the other's number.
+    serve_until(&mut ends, "the numbers", |ends| {
+        let theirs = |end: &UdpTransport, peer| {
+            end.peer(peer)
+                .and_then(|peer| peer.session.as_ref())
+                .is_some_and(|own| own.connection.theirs() != 0)
+        };
+        theirs(&ends[0], 1) && theirs(&ends[1], 0)
+    });
+    let mut last = ends.pop().expect("two ends");
+    let receiver = std::thread::spawn(move || {
+        let deadline = Instant::now() + test_deadline();
+        while last.state(0) != PeerState::Closed {
+            last.serve();
+            assert!(Instant::now() < deadline, "{:?}", last.absence(0));
+            std::thread::yield_now();
+        }
+    });
+    ends[0].close();
+    receiver.join().expect("the receiver");
+}
+
+/// What was accepted for the process that began with the job, or for its first successor, is not for one that has purged this task.
+#[test]
+fn packets_of_first_contact_are_not_sent_to_a_task_that_has_purged_this_one() {
+    let mut ends = two();
+    assert!(matches!(send(&mut ends[0], 1, 5), SendOutcome::Sent));
+    // A successor has proven itself, and ends before the connection is made.
+    let now = ends[0].now();
+    ends[0].begin_again(1, now);
+    ends[1].rejoin(0, 8).expect("can rejoin");
+    serve_until(&mut ends, "the report that the peer has parted", |ends| {
+        assert_eq!(take(&mut ends[1]), None, "a packet for another incarnation");
+        ends[0].parted() == [1]
+    });
+}
+
+/// One has proven to the other that it lives, and does not know that yet. Then a hello of a former opening comes, in which the other was a
+/// process that had taken the place of another one.
+#[test]
+fn an_old_hello_does_not_part_two_tasks_that_connect() {
+    let mut ends = two();
+    ends[1].connect(0);
+    ends[0].connect(1);
+    ends[0].serve();
+    let deadline = Instant::now() + test_deadline();
+    while ends[1].absence(0).is_some() {
+        ends[1].serve();
+        assert!(Instant::now() < deadline, "the other side is never connected");
+    }
+    let old = Hello { mine: 3, yours: 0, epoch: NO_EPOCH, process: (1, 1) };
+    assert!(ends[0].absence(1).is_some(), "its hello is not received yet");
+    inject(&mut ends[0], &recorded(1, 0, &old));
+    serve_until(&mut ends, "a connection", |ends| {
+        assert_eq!((ends[0].state(1), ends[1].state(0)), (PeerState::Up, PeerState::Up));
+        ends[0].absence(1).is_none() && ends[0].due().is_none() && ends[1].due().is_none()
+    });
+    assert!(matches!(send(&mut ends[0], 1, 5), SendOutcome::Sent));
+    serve_until(&mut ends, "a packet", |ends| {
+        assert_eq!(ends[1].state(0), PeerState::Up);
+        take(&mut ends[1]) == Some((0, 5))
+    });
+}
+
+struct WithDead(Listed);
+
+impl Directory for WithDead {
+    fn address_of(&mut self, peer: Task) -> crate::error::Result<SocketAddr> {
+        self.0.address_of(peer)
+    }
+
+    fn has_died(&mut self, _: Task) -> bool {
+        true
+    }
+}
+
+/// The process that has died is not the one that is awaited.
+#[test]
+fn a_death_before_a_task_rejoins_is_no_news() {
+    let device = socket();
+    let listed = Listed(Arc::new(vec![device.local(); 2]));
+    let own = settings(0, 2, Security::Auth, 1472);
+    let mut end = UdpTransport::new(&own, Box::new(device), Box::new(WithDead(listed))).expect("an end");
+    end.rejoin(1, 8).expect("can rejoin");
+    end.look_for_deaths();
+    assert_eq!((end.state(1), end.absence(1)), (PeerState::Up, Some("has not rejoined yet".to_owned())));
+    end.part(1);
+    // A process that has taken the place of another one awaits those that began with the job.
+    end.peers[1] = None;
+    end.met.clear();
+    end.replaces_another();
+    end.connect(1);
+    end.next_look = 0;
+    end.look_for_deaths();
+    assert_eq!(end.state(1), PeerState::Dead);
+}
+
+/// Takes nothing.
+struct Full(Socket);
+
+impl Device for Full {
+    fn send(&mut self, _: &[Datagram<'_>]) -> usize {
+        0
+    }
+
+    fn receive(&mut self, take: &mut dyn FnMut(SocketAddr, &[u8])) -> usize {
+        self.0.receive(take)
+    }
+
+    fn event_fd(&self) -> BorrowedFd<'_> {
+        self.0.event_fd()
+    }
+}
+
+/// Recorded hellos cause replies, which need no memory while the device takes nothing.
+#[test]
+fn replies_to_hellos_do_not_pile_up() {
+    let mut ends = ends_on(2, Security::Auth, 1472, |socket, _| Box::new(Full(socket)));
+    assert!(matches!(send(&mut ends[0], 1, 5), SendOutcome::Sent));
+    let own = ends[0].peer(1).and_then(|peer| peer.session.as_ref()).expect("a session").connection.mine();
+    let asked = Hello { mine: 3, yours: own, epoch: CHALLENGE, process: (1, 1) };
+    for _ in 0..1_000 {
+        inject(&mut ends[0], &recorded(1, 0, &asked));
+    }
+    assert!(ends[0].batch.waiting() < 100, "{} datagrams wait", ends[0].batch.waiting());
+}
