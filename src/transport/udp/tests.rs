@@ -94,6 +94,7 @@ fn conforms_with_short_datagrams_that_are_not_sealed() {
 }
 
 mod contact;
+mod disturbed;
 
 /// Offers a packet that is its number.
 fn send(end: &mut UdpTransport, to: Task, number: u64) -> SendOutcome {
