@@ -62,11 +62,11 @@ pub struct Config {
     pub no_timeout: bool,
     /// How much to trace, 0 (nothing) to 5 (`MP_LAPI_TRACE_LEVEL`).
     pub trace_level: u32,
-    /// Packets received before they are acknowledged, 1 to 31 (`MP_ACK_THRESH`).
+    /// Datagrams of UDP received before they are acknowledged, 1 to 31 (`MP_ACK_THRESH`).
     pub ack_thresh: u32,
-    /// Time between two checks of what needs acknowledging or sending again (`MP_POLLING_INTERVAL`).
+    /// The longest time after which UDP sends something again (`MP_POLLING_INTERVAL`).
     pub polling_interval: Duration,
-    /// Polling loops between two checks of what needs sending again (`MP_RETRANSMIT_INTERVAL`).
+    /// Polling loops between two checks of what needs sending again (`MP_RETRANSMIT_INTERVAL`). Has no effect.
     pub retransmit_interval: u32,
     /// Number of retransmission buffers (`MP_REXMIT_BUF_CNT`, the attribute NUM_REX_BUFS).
     pub rexmit_buf_cnt: u32,
@@ -80,7 +80,7 @@ pub struct Config {
     pub buf_cp_size: u32,
     /// What protects datagrams (`LAPI_NET_SECURITY`).
     pub net_security: NetSecurity,
-    /// Bytes in a UDP packet (`MP_UDP_PACKET_SIZE`).
+    /// Bytes in a datagram of UDP, at most (`MP_UDP_PACKET_SIZE`).
     pub udp_packet_size: u32,
     /// How many messages to write, 0 (errors) to 6 (`MP_INFOLEVEL`).
     pub info_level: u32,

@@ -112,7 +112,7 @@ pub const VARIABLES: &[Variable] = &[
     ),
     var(
         "MP_EUIDEVICE",
-        "The network interface or domain to use, as libfabric names it; sn_all: all networks; sn_single: the best one.",
+        "The network interface to use, or the domain as libfabric names it; sn_all: all networks; sn_single: the best one.",
         "",
         Kind::Text,
         LAPI_ERR_CSS_LOAD_FAILED,
@@ -164,21 +164,21 @@ pub const VARIABLES: &[Variable] = &[
     var("MP_LAPI_TRACE_LEVEL", "How much to trace.", "0", Kind::Integer(0, 5), LAPI_ERR_UNKNOWN),
     var(
         "MP_ACK_THRESH",
-        "How many packets are received before they are acknowledged together.",
+        "How many datagrams of UDP are received before they are acknowledged together.",
         "30",
         Kind::Integer(1, 31),
         LAPI_ERR_UNKNOWN,
     ),
     var(
         "MP_POLLING_INTERVAL",
-        "Microseconds between two checks of what must be acknowledged or sent again.",
+        "Microseconds after which something that UDP has lost is sent again, at the latest.",
         "400000",
         Kind::Integer(10_001, INT_MAX),
         LAPI_ERR_UNKNOWN,
     ),
     var(
         "MP_RETRANSMIT_INTERVAL",
-        "Polling loops between two checks of what must be sent again.",
+        "Polling loops between two checks of what must be sent again; it has no effect.",
         "1000000",
         Kind::Integer(1000, INT_MAX),
         LAPI_ERR_UNKNOWN,
@@ -207,7 +207,7 @@ pub const VARIABLES: &[Variable] = &[
     ),
     var(
         "MP_UDP_PACKET_SIZE",
-        "Bytes in a UDP packet.",
+        "Bytes in a datagram of UDP; fewer where an interface of the tasks takes fewer.",
         "8192",
         Kind::Size(1024, 65_536),
         LAPI_ERR_UDP_PKT_SZ,
@@ -235,7 +235,7 @@ pub const VARIABLES: &[Variable] = &[
     ),
     var(
         "MP_LAPI_INET_ADDR",
-        "The internet addresses of this task, for UDP without a launcher.",
+        "The internet addresses at which tasks receive over UDP; unset: all that reach the other tasks.",
         "",
         Kind::Form("@COUNT:ADDRESS,ADAPTER[:ADDRESS,ADAPTER...]", form::is_network_statement),
         LAPI_ERR_NO_NETSTR_SET,

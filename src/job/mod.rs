@@ -23,5 +23,5 @@ pub mod secret;
 pub use connect::Connections;
 pub use hosts::Hosts;
 pub use identity::{Common, Identity};
-pub use join::{Joined, join, network_preferences};
+pub use join::{Joined, join, network_preferences, udp_interfaces};
 pub use openings::Openings;

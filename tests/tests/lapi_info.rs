@@ -52,15 +52,51 @@ fn it_tells_version_build_and_the_library_it_came_with() {
 }
 
 #[test]
-fn shared_memory_and_libfabric_are_built_and_udp_is_not() {
+fn every_transport_is_built() {
     let report = report(info());
     for transport in report["transports"].as_array().expect("a list") {
-        let built = transport["name"] != "UDP (MP_EUILIB=ip)";
-        assert_eq!(transport["built"], built, "{transport}");
+        assert_eq!(transport["built"], true, "{transport}");
         assert!(!transport["reason"].as_str().expect("a reason").is_empty());
-        assert_eq!(transport["checks"].as_array().expect("a list").is_empty(), !built);
+        assert!(!transport["checks"].as_array().expect("a list").is_empty(), "{transport}");
     }
     assert_eq!(named(&report["transports"], "shared memory")["usable"], true);
+}
+
+const UDP: &str = "UDP (MP_EUILIB=ip)";
+
+#[test]
+fn the_interfaces_that_udp_would_use_are_shown_with_those_passed_over() {
+    // The loopback is on every machine, and tasks of one machine may use it.
+    let job = || info().env("LAPI_USE_SHM", "no").env("MP_CHILD", "0").env("MP_PROCS", "2").arg("--json");
+    let report = |job: Job| json(&job.run());
+    let found = report(job().env("MP_EUILIB", "ip"));
+    let udp = named(&found["transports"], UDP);
+    assert_eq!((&udp["usable"], &udp["chosen"]), (&true.into(), &"lo".into()), "{udp}");
+    let lo = named(&udp["checks"], "interface")["detail"].as_str().expect("an interface");
+    assert!(lo.starts_with("lo, 127.0.0.1, network 127.0.0.0/8, datagrams of up to "), "{lo}");
+    assert_eq!(named(&found["transports"], FABRIC)["usable"], false, "{found}");
+
+    let udp = |job: Job| named(&report(job)["transports"], UDP).clone();
+    // Elsewhere it reaches nobody.
+    let passed_over = udp(info().arg("--json"))["passed_over"].as_array().expect("a list").clone();
+    let lo = passed_over.iter().find(|other| other["name"] == "lo, 127.0.0.1").expect("the loopback");
+    assert_eq!(lo["reason"], "reaches this machine only");
+    let by_fabric = udp(job().env("MP_EUILIB", "us"));
+    assert_eq!((&by_fabric["usable"], &by_fabric["reason"]), (&false.into(), &"MP_EUILIB is us".into()));
+
+    let refused = report(job().env("MP_EUILIB", "ip").env("MP_EUIDEVICE", "xy0"));
+    let udp = named(&refused["transports"], UDP);
+    assert_eq!((&udp["usable"], &udp["chosen"]), (&false.into(), &Value::Null), "{udp}");
+    let why = udp["reason"].as_str().expect("a reason");
+    assert!(
+        why.starts_with("udp: MP_EUIDEVICE=xy0: no such interface with an address is up; there are: "),
+        "{why}"
+    );
+    let problems = refused["problems"].as_array().expect("a list");
+    assert!(
+        problems.iter().any(|problem| problem.as_str().is_some_and(|text| text.contains(why))),
+        "{refused}"
+    );
 }
 
 const FABRIC: &str = "libfabric (MP_EUILIB=us)";

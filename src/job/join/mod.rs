@@ -10,6 +10,7 @@ mod shared_memory;
 mod udp;
 
 pub use fabric::network_preferences;
+pub use udp::udp_interfaces;
 
 use crate::abi::{LAPI_ERR_UNKNOWN, LAPI_SELF_DEV, LAPI_SHM_DEV, lapi_dev_t};
 use crate::base::thread::ThreadConfig;

@@ -25,11 +25,10 @@ pub(super) struct Own {
 }
 
 impl Own {
-    /// Opens the socket, on the interfaces that the user wants, or on all that reach the other tasks.
+    /// Opens the socket, on the interfaces of [`udp_interfaces`].
     pub(super) fn open(place: &Place<'_>) -> Result<Self> {
         let Place { config, identity, .. } = *place;
-        let all = interfaces().map_err(|reason| failed(format!("udp: no list of interfaces: {reason}")))?;
-        let interfaces = chosen(config, identity.is_on_one_machine(), all)?;
+        let interfaces = udp_interfaces(config, identity.is_on_one_machine())?;
         let reaches_this_host = interfaces.iter().all(|interface| interface.is_loopback);
         let address: IpAddr = match interfaces.first().map(|first| first.address) {
             Some(only) if reaches_this_host => only,
@@ -102,11 +101,23 @@ fn longest(cards: &[Card], network: &str) -> usize {
     cards.iter().filter_map(of).min().unwrap_or_default().into()
 }
 
+/// The interfaces on which a task receives over UDP: those that the user wants, or all that reach the other tasks.
+/// `one_machine`: all tasks of the job are on this machine.
+///
+/// # Errors
+/// `LAPI_ERR_CSS_LOAD_FAILED`: there is none; the detail names what is wanted and what there is.
+pub fn udp_interfaces(config: &Config, one_machine: bool) -> Result<Vec<Interface>> {
+    let all = interfaces().map_err(|reason| failed(format!("udp: no list of interfaces: {reason}")))?;
+    chosen(config, one_machine, all)
+}
+
 /// The interfaces that may be used: one family of addresses, since a socket has one.
 fn chosen(config: &Config, one_machine: bool, all: Vec<Interface>) -> Result<Vec<Interface>> {
     let device = config.euidevice.as_deref().filter(|device| !["sn_all", "sn_single"].contains(device));
     let stated: Vec<IpAddr> = config.inet_addr.as_deref().map(stated).unwrap_or_default();
-    let names: Vec<String> = all.iter().map(|interface| interface.name.clone()).collect();
+    let mut names: Vec<String> = all.iter().map(|interface| interface.name.clone()).collect();
+    names.sort();
+    names.dedup();
     let wanted = |interface: &Interface| match (device, stated.as_slice()) {
         (Some(device), _) => interface.name == device,
         (None, []) => interface.is_loopback == one_machine,
@@ -191,7 +202,9 @@ mod tests {
         let stated = [("MP_LAPI_INET_ADDR", "@2:198.51.100.1,eth1:192.0.2.1,eth0")];
         assert_eq!(found(&stated, false), ["eth0 192.0.2.1", "eth1 198.51.100.1"]);
         let error = names(&config(&[("MP_EUIDEVICE", "eth7")]), false).expect_err("no such interface");
-        assert!(error.detail.contains("MP_EUIDEVICE=eth7") && error.detail.contains("eth0"), "{error}");
+        let expected =
+            "udp: MP_EUIDEVICE=eth7: no such interface with an address is up; there are: eth0, eth1, lo";
+        assert_eq!(error.detail, expected);
     }
 
     /// What one task uses all do: the card says it.

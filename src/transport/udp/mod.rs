@@ -10,7 +10,7 @@
 //! sealed and given to the device in batches ([`outgoing`]). [`handshake`] says how connections are made, and what another
 //! incarnation of a peer means.
 //!
-//! No job uses this transport yet, and `MP_EUILIB=ip` is an error that says so.
+//! A job uses it with `MP_EUILIB=ip` (`src/job/join/udp.rs`): on which of the [`interfaces`], the tasks agree there.
 
 pub mod address;
 mod alarms;

@@ -41,13 +41,13 @@ pub(super) struct Transport {
     /// Why it is usable or not.
     pub(super) reason: String,
     pub(super) checks: Vec<Check>,
-    /// Of libfabric: what would be used; none when nothing can be.
+    /// Of UDP and libfabric: what would be used; none when nothing can be.
     pub(super) chosen: Option<String>,
-    /// Of libfabric: what would not be used, in the order of preference.
+    /// Of UDP and libfabric: what would not be used; providers in the order of preference.
     pub(super) passed_over: Vec<PassedOver>,
 }
 
-/// A provider with domain and fabric that would not be used.
+/// An interface, or a provider with domain and fabric, that would not be used.
 #[derive(Serialize)]
 pub(super) struct PassedOver {
     pub(super) name: String,

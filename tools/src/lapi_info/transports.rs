@@ -1,4 +1,4 @@
-//! The transports: shared memory, each part of it tried out; libfabric, with the provider that would be used; and what is not built.
+//! The transports: shared memory, each part of it tried out; UDP, with the interfaces that would be used; libfabric, with the provider.
 
 use std::io;
 use std::os::linux::net::SocketAddrExt;
@@ -6,10 +6,11 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 
 use openlapi::base::asymmetric_barrier;
 use openlapi::config::{Config, Euilib, ShmAttach, UseShm, process_env};
-use openlapi::job::network_preferences;
+use openlapi::job::{network_preferences, udp_interfaces};
 use openlapi::transport::fabric;
 use openlapi::transport::shm::Own;
 use openlapi::transport::shm::segment::Segment;
+use openlapi::transport::udp::interfaces::{Interface, interfaces};
 use rustix::process::{PidfdFlags, getpid, pidfd_open};
 
 use super::probe::{self, Outcome};
@@ -20,11 +21,16 @@ use super::report::{Check, PassedOver, Place, Transport};
 pub(super) fn all(place: Option<&Place>, problems: &mut Vec<String>) -> Vec<Transport> {
     let config = Config::from_env(&process_env).ok();
     let shared = shared_memory(config.as_ref());
-    let fabric = fabric(config.as_ref(), place);
+    let one_machine =
+        place.is_some_and(|place| place.tasks > 1 && place.tasks_on_this_machine == place.tasks);
+    let euilib = config.as_ref().and_then(|config| config.euilib);
+    let udp = udp(config.as_ref(), one_machine);
+    let fabric = fabric(config.as_ref(), one_machine);
     if let Some(place) = place.filter(|place| place.tasks > 1) {
         let uses_network = place.tasks_on_this_machine < place.tasks
             || config.as_ref().is_some_and(|config| config.use_shm == UseShm::No);
-        let (needed, what) = if uses_network { (&fabric, "the network") } else { (&shared, "shared memory") };
+        let network = if euilib == Some(Euilib::Ip) { &udp } else { &fabric };
+        let (needed, what) = if uses_network { (network, "the network") } else { (&shared, "shared memory") };
         let why = match needed.usable {
             false => Some(needed.reason.as_str()),
             true if uses_network && !place.exchange => Some("no launcher offers PMI, PMIx or Slurm"),
@@ -33,27 +39,69 @@ pub(super) fn all(place: Option<&Place>, problems: &mut Vec<String>) -> Vec<Tran
         let tasks = place.tasks;
         problems.extend(why.map(|why| format!("{what}, which this job of {tasks} tasks needs: {why}")));
     }
-    vec![shared, unbuilt("UDP (MP_EUILIB=ip)", "UDP between machines"), fabric]
+    vec![shared, udp, fabric]
 }
 
-fn unbuilt(name: &'static str, what: &str) -> Transport {
-    let reason = format!("{what}: not in this version");
+/// UDP, and the interfaces on which a task would receive here. Without a job on this machine alone, they reach other machines.
+fn udp(config: Option<&Config>, one_machine: bool) -> Transport {
+    let unset = |_: &str| None;
+    let chosen = match config {
+        Some(config) => udp_interfaces(config, one_machine),
+        // The environment is wrong: what would be used without it.
+        None => Config::from_env(&unset).and_then(|config| udp_interfaces(&config, one_machine)),
+    };
+    let by_fabric = config.is_some_and(|config| config.euilib == Some(Euilib::Us));
+    let (usable, reason) = match &chosen {
+        Ok(_) if by_fabric => (false, "MP_EUILIB is us".to_owned()),
+        Ok(used) => (true, format!("receives on {}", names(used))),
+        Err(error) => (false, error.detail.clone()),
+    };
+    let used = chosen.unwrap_or_default();
+    let mut checks: Vec<Check> = used.iter().map(interface).collect();
+    if checks.is_empty() {
+        checks.push(check("interface", true, Err(reason.clone())));
+    }
+    let all = interfaces().unwrap_or_default().into_iter();
+    let passed_over = all.filter(|other| !used.contains(other)).map(|other| PassedOver {
+        name: format!("{}, {}", other.name, other.address),
+        reason: why_not(&other, &used, one_machine),
+    });
     Transport {
-        name,
-        built: false,
-        usable: false,
+        name: "UDP (MP_EUILIB=ip)",
+        built: true,
+        usable,
         reason,
-        checks: Vec::new(),
-        chosen: None,
-        passed_over: Vec::new(),
+        checks,
+        chosen: if used.is_empty() { None } else { Some(names(&used)) },
+        passed_over: passed_over.collect(),
+    }
+}
+
+/// The names of interfaces, each once.
+fn names(interfaces: &[Interface]) -> String {
+    let mut names: Vec<&str> = interfaces.iter().map(|interface| interface.name.as_str()).collect();
+    names.dedup();
+    names.join(", ")
+}
+
+fn interface(interface: &Interface) -> Check {
+    let Interface { name, address, network, longest, .. } = interface;
+    let detail = format!("{name}, {address}, network {network}, datagrams of up to {longest} bytes");
+    check("interface", true, Ok(detail))
+}
+
+fn why_not(other: &Interface, used: &[Interface], one_machine: bool) -> &'static str {
+    let same = |used: &Interface| used.address.is_ipv4() == other.address.is_ipv4();
+    match used {
+        _ if other.is_loopback && !one_machine => "reaches this machine only",
+        [_, ..] if !used.iter().any(same) => "addresses of the other family are used",
+        _ => "another interface is used",
     }
 }
 
 /// libfabric and the provider that a task would use here. Without a job on this machine alone, the provider is one that reaches other
 /// machines.
-fn fabric(config: Option<&Config>, place: Option<&Place>) -> Transport {
-    let one_machine =
-        place.is_some_and(|place| place.tasks > 1 && place.tasks_on_this_machine == place.tasks);
+fn fabric(config: Option<&Config>, one_machine: bool) -> Transport {
     let version = fabric::version();
     let preview = version.clone().and_then(|_| {
         let preferences =

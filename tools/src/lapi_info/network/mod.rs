@@ -10,7 +10,7 @@ mod text;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use openlapi::config::{Config, process_env};
+use openlapi::config::{Config, Euilib, process_env};
 use openlapi::error::Result;
 use openlapi::job::host::Host;
 use openlapi::job::network_preferences;
@@ -96,6 +96,9 @@ fn check() -> Result<Option<Findings>> {
     lapi.close()?;
     let provider = || {
         let config = Config::from_env(&process_env).ok()?;
+        if config.euilib == Some(Euilib::Ip) {
+            return Some("udp".to_owned());
+        }
         fabric::preview(&network_preferences(&config, true)).ok().map(|choice| choice.provider)
     };
     Ok((me == 0).then(|| Findings { tasks, provider: provider(), hosts, pairs }))
