@@ -128,6 +128,17 @@ pub enum NetSecurity {
     None,
 }
 
+impl NetSecurity {
+    /// The value as the user writes it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Auth => "auth",
+            Self::Encrypt => "encrypt",
+            Self::None => "none",
+        }
+    }
+}
+
 /// The values of `MP_EUILIB`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Euilib {

@@ -35,5 +35,5 @@ pub use slurm::{Cluster, Node};
 pub use soak::Soak;
 pub use stage::{build_dir, stage, workspace};
 pub use transport::{
-    Transport, has_fabric, hosts, is_on_network, needs_copies, on_hosts, on_network, sharing,
+    Transport, has_fabric, hosts, is_on_network, needs_copies, on_hosts, on_network, reaches_by_keys, sharing,
 };

@@ -31,6 +31,11 @@ pub fn is_on_network() -> bool {
     wanted().is_some()
 }
 
+/// Whether the memory of peers is reached by keys now: over libfabric.
+pub fn reaches_by_keys() -> bool {
+    is_on_network() && provider() != "udp"
+}
+
 /// Whether jobs use the network now; then the test, whose expectation `why` explains, is skipped.
 pub fn on_network(what: &str, why: &str) -> bool {
     if is_on_network() {

@@ -130,32 +130,6 @@ fn shared_memory_alone_is_refused_on_two_hosts() {
 }
 
 #[test]
-fn a_selection_over_udp() {
-    if can("UDP on one machine") {
-        for (name, args) in SELECTION {
-            let job = job(name, 2, args).env("LAPI_USE_SHM", "no").env("TEST_TRANSPORT", "fabric");
-            passed(&job.env("MP_EUILIB", "ip").env("LAPI_NET_SECURITY", "encrypt").deadline(120).run(), 2);
-        }
-    }
-    let Some(hosts) = hosts("UDP between two hosts", false) else { return };
-    for (name, args) in SELECTION {
-        let job = job(name, 4, args).env("MP_EUILIB", "ip").env("MP_INFOLEVEL", "2");
-        let outcome = hybrid(&hosts, 4, job).deadline(120).run();
-        passed(&outcome, 4);
-        outcome.says("network: udp, datagrams of ");
-    }
-}
-
-#[test]
-fn a_device_that_udp_does_not_have_is_refused() {
-    let Some(hosts) = hosts("a device of UDP", false) else { return };
-    let job = refused(CSS_LOAD_FAILED, 2).env("MP_EUILIB", "ip").env("MP_EUIDEVICE", "xy0");
-    let outcome = hybrid(&hosts, 2, job).run();
-    passed(&outcome, 2);
-    outcome.says("udp: MP_EUIDEVICE=xy0: no such interface with an address is up; there are: ");
-}
-
-#[test]
 fn an_unknown_provider_is_refused() {
     let unknown = |tasks| refused(CSS_LOAD_FAILED, tasks).env("LAPI_FABRIC_PROVIDER", "psm9").deadline(15);
     let check = |outcome: &Outcome| {

@@ -6,7 +6,7 @@
 #[expect(dead_code, reason = "every job here chooses its transport")]
 mod ltest;
 
-use ltest::{job, passed};
+use ltest::{job, passed, program};
 use openlapi_tests::{Hosts, Job, Launcher, Layout, on_network, skipped};
 
 const CSS_LOAD_FAILED: u32 = 404;
@@ -134,6 +134,29 @@ fn the_death_of_a_task_is_reported() {
     let outcome = hybrid(&hosts, 4, job).run();
     let said = outcome.exited(137).stdout.lines().filter(|line| line.contains("PASS")).count();
     assert_eq!(said, 3, "{outcome}");
+}
+
+/// Without poe's file: the process of a neighbour is seen.
+#[test]
+fn the_death_of_a_neighbour_without_shared_memory_is_reported() {
+    if on_network("a death over UDP", "the test chooses the transport itself") {
+        return;
+    }
+    let job = job("failure/silence", 4, "killed").poe_arg("-on_death").poe_arg("continue");
+    let outcome = here(job).run();
+    let said = outcome.exited(137).stdout.lines().filter(|line| line.contains("PASS")).count();
+    assert_eq!(said, 3, "{outcome}");
+}
+
+#[test]
+fn tasks_with_different_protection_are_refused() {
+    let Some(hosts) = hosts("different LAPI_NET_SECURITY") else { return };
+    let script = "test $MP_CHILD = 0 && export LAPI_NET_SECURITY=encrypt; exec \"$@\"";
+    let shell = Job::new("/bin/sh").procs(2).arg("-c").arg(script).arg("sh").arg(program("init/init"));
+    let refused = shell.arg("code").arg(CSS_LOAD_FAILED.to_string()).env("MP_INFOLEVEL", "1");
+    let outcome = hybrid(&hosts, 2, refused).run();
+    passed(&outcome, 2);
+    outcome.says("provider udp with LAPI_NET_SECURITY=auth, task 0 has udp with LAPI_NET_SECURITY=encrypt");
 }
 
 #[test]

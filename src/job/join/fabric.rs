@@ -1,7 +1,7 @@
 //! libfabric as the network of a job: one endpoint of each task, or one for each rail.
 
 use super::Place;
-use super::network::{Agreed, groups, join};
+use super::agreed::{Agreed, groups, join};
 use super::rails::{self, process};
 use crate::base::process::Process;
 use crate::config::Config;

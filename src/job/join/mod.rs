@@ -3,6 +3,7 @@
 //! A job on one machine uses shared memory; LAPI_Init is local then. Otherwise the tasks exchange cards first ([`network`]), and
 //! those of one host use [`shared_memory`] between them unless LAPI_USE_SHM is `no`.
 
+mod agreed;
 mod fabric;
 mod network;
 mod rails;

@@ -1,21 +1,17 @@
 //! A job on several hosts: the tasks exchange cards, and each opens the transports that it needs.
 
+use super::agreed::{Agreed, failed, groups};
 use super::rails::{CARD, process};
 use super::{Joined, Place, fabric, shared_memory, udp};
-use crate::abi::{
-    LAPI_ERR_CSS_LOAD_FAILED, LAPI_ERR_SHM_SETUP, LAPI_ERR_UNKNOWN, LAPI_FABRIC_DEV, LAPI_SHM_DEV, UDP_DEV,
-};
+use crate::abi::{LAPI_ERR_SHM_SETUP, LAPI_ERR_UNKNOWN, LAPI_FABRIC_DEV, LAPI_SHM_DEV, UDP_DEV};
 use crate::base::process::Process;
 use crate::config::{self, Euilib, UseShm};
 use crate::error::{Error, Result};
 use crate::job::Hosts;
 use crate::job::exchange::{self, Exchange};
 use crate::job::host::{self, Host};
-use crate::job::hosts::numbered;
-use crate::job::secret::{Offer, Secret};
-use crate::transport::route::Route;
-use crate::transport::shm::ShmTransport;
-use crate::transport::{self, Transport};
+use crate::job::secret::Offer;
+use crate::transport;
 use crate::wire::card::Card;
 use crate::wire::frame::Task;
 use std::time::Instant;
@@ -100,32 +96,6 @@ impl Own {
     }
 }
 
-/// What the tasks have agreed upon, and what the network is joined with.
-pub(super) struct Agreed {
-    /// What all tasks have published.
-    pub(super) cards: Vec<Card>,
-    pub(super) exchange: Box<dyn Exchange>,
-    pub(super) secret: Secret,
-    /// Shared memory, where this task has neighbours.
-    pub(super) near: Option<ShmTransport>,
-    /// By task: whether it is on this host.
-    pub(super) here: Box<[bool]>,
-    /// The longest body of a packet between whatever tasks of the job, as shared memory has it.
-    pub(super) longest_body: usize,
-}
-
-/// The network, and shared memory where there is some.
-pub(super) fn join<F: Transport + 'static>(
-    far: F,
-    near: Option<ShmTransport>,
-    here: Box<[bool]>,
-) -> Result<Box<dyn Transport>> {
-    Ok(match near {
-        Some(near) => Box::new(Route::new(near, far, here)?),
-        None => Box::new(far),
-    })
-}
-
 fn no_exchange(place: &Place<'_>) -> Error {
     let Place { config, identity, .. } = *place;
     let detail = match (config.use_shm, identity.is_on_one_machine()) {
@@ -163,15 +133,6 @@ fn own_card(own: &Result<Own>) -> Card {
     }
 }
 
-/// The groups of tasks that see each other's processes, numbered: the group of each task.
-pub(super) fn groups(cards: &[Card]) -> Vec<u32> {
-    numbered(cards.iter().enumerate().map(|(task, card)| {
-        // One whose numbering is unknown is a group by itself.
-        let alone = if card.pid_namespace == 0 { task + 1 } else { 0 };
-        (card.host, card.pid_namespace, alone)
-    }))
-}
-
 /// The processes of the tasks that no launcher watches and this task sees, by task; see [`connect::Settings`].
 ///
 /// [`connect::Settings`]: crate::job::connect::Settings
@@ -193,11 +154,6 @@ fn read_all(exchange: &mut dyn Exchange, tasks: u32) -> Result<Vec<Card>> {
                 .ok_or_else(|| failed(format!("task {task} uses another version of the library")))
         })
         .collect()
-}
-
-#[cold]
-pub(super) fn failed(detail: impl Into<String>) -> Error {
-    Error::new(LAPI_ERR_CSS_LOAD_FAILED, detail)
 }
 
 /// All tasks have endpoints, and of one provider.

@@ -1,8 +1,9 @@
 //! UDP as the network of a job: one socket of each task, which receives at every address that the tasks may use.
 
 use super::Place;
-use super::network::{Agreed, failed, join};
+use super::agreed::{Agreed, failed, groups, join};
 use super::rails;
+use crate::base::process::Process;
 use crate::config::{Config, NetSecurity};
 use crate::error::Result;
 use crate::transport::fabric::Directory as _;
@@ -15,13 +16,11 @@ use crate::transport::{Task, Transport};
 use crate::wire::card::Card;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// What cards have as the provider.
-const PROVIDER: &str = "udp";
-
 /// The socket of this task, and where it receives.
 pub(super) struct Own {
     socket: Socket,
     interfaces: Vec<Interface>,
+    security: NetSecurity,
 }
 
 impl Own {
@@ -37,7 +36,7 @@ impl Own {
         };
         let socket = Socket::open(SocketAddr::new(address, 0), Options::default());
         let socket = socket.map_err(|reason| failed(format!("udp: no socket on {address}: {reason}")))?;
-        Ok(Self { socket, interfaces })
+        Ok(Self { socket, interfaces, security: config.net_security })
     }
 
     /// What the other tasks need to know.
@@ -47,7 +46,8 @@ impl Own {
             UdpAddress { at: SocketAddr::new(interface.address, port), longest: interface.longest }.encode()
         };
         Card {
-            provider: PROVIDER.to_owned(),
+            // Tasks with different modes would not understand each other.
+            provider: format!("udp with LAPI_NET_SECURITY={}", self.security.word()),
             addresses: self.interfaces.iter().map(address).collect(),
             networks: self.interfaces.iter().map(|interface| interface.network.clone()).collect(),
             ..card
@@ -65,7 +65,7 @@ impl Own {
             me: identity.task,
             tasks: identity.tasks,
             secret,
-            security: match config.net_security {
+            security: match self.security {
                 NetSecurity::Auth => Security::Auth,
                 NetSecurity::Encrypt => Security::Encrypt,
                 NetSecurity::None => Security::None,
@@ -81,8 +81,12 @@ impl Own {
                 false => format!("network: {network}"),
             },
         ];
+        let groups = groups(&cards);
+        let own = groups[identity.task as usize];
+        let process = |(card, group): (&Card, &u32)| (*group == own).then(|| rails::process(card));
+        let processes = cards.iter().zip(&groups).map(process).collect();
         let addresses = rails::Addresses::new(cards, exchange, common.len());
-        let directory = Box::new(OnNetwork(addresses.on(&network)));
+        let directory = Box::new(OnNetwork { addresses: addresses.on(&network), processes });
         let mut transport = UdpTransport::new(&settings, Box::new(self.socket), directory)?;
         if replaces {
             transport.replaces_another();
@@ -149,11 +153,15 @@ fn stated(statement: &str) -> Vec<IpAddr> {
 }
 
 /// The addresses of the other tasks' sockets.
-struct OnNetwork(rails::OnNetwork);
+struct OnNetwork {
+    addresses: rails::OnNetwork,
+    /// The processes that this task sees, by task.
+    processes: Box<[Option<Process>]>,
+}
 
 impl Directory for OnNetwork {
     fn address_of(&mut self, peer: Task) -> Result<SocketAddr> {
-        let bytes = self.0.address_of(peer)?;
+        let bytes = self.addresses.address_of(peer)?;
         let address = UdpAddress::decode(&bytes);
         address
             .map(|address| address.at)
@@ -161,7 +169,12 @@ impl Directory for OnNetwork {
     }
 
     fn has_died(&mut self, peer: Task) -> bool {
-        self.0.has_died(peer)
+        if self.addresses.has_died(peer) {
+            return true;
+        }
+        // The card may be that of a process that has taken the task's place.
+        let process = self.processes[peer as usize];
+        process.is_some_and(|first| self.addresses.process_of(peer).unwrap_or(first).is_gone())
     }
 }
 
