@@ -2,7 +2,7 @@
 
 mod ltest;
 
-use openlapi_tests::is_on_network;
+use openlapi_tests::reaches_by_keys;
 
 use ltest::{job, passed, run};
 

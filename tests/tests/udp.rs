@@ -59,9 +59,7 @@ fn a_selection_on_one_machine() {
         return;
     }
     for (name, args) in SELECTION {
-        for tasks in [2, 4] {
-            passed(&here(job(name, tasks, args)).run(), tasks);
-        }
+        passed(&here(job(name, 2, args)).run(), 2);
     }
 }
 
@@ -69,9 +67,7 @@ fn a_selection_on_one_machine() {
 fn a_selection_on_two_hosts() {
     let Some(hosts) = hosts("programs over UDP on two hosts") else { return };
     for (name, args) in SELECTION {
-        for tasks in [2, 4] {
-            passed(&hybrid(&hosts, tasks, job(name, tasks, args)).run(), tasks);
-        }
+        passed(&hybrid(&hosts, 4, job(name, 4, args)).run(), 4);
     }
     assert!(hosts.are_empty(), "left behind: {:?}", hosts.processes());
 }
@@ -80,9 +76,9 @@ fn a_selection_on_two_hosts() {
 #[test]
 fn packets_of_every_size() {
     let Some(hosts) = hosts("packets of UDP") else { return };
-    for size in ["1024", "1025", "4000", "65536"] {
+    for size in ["1024", "65536"] {
         for (name, args) in
-            [("data/sizes", "am 100000"), ("data/sizes", "put 100000"), ("handlers/headers", "bytes")]
+            [("data/sizes", "am 30000"), ("data/sizes", "put 30000"), ("handlers/headers", "bytes")]
         {
             let job = |tasks| job(name, tasks, args).env("MP_UDP_PACKET_SIZE", size);
             passed(&hybrid(&hosts, 2, job(2)).run(), 2);

@@ -205,9 +205,10 @@ impl UdpTransport {
         }
     }
 
-    /// Whether something is to be taken from this endpoint.
+    /// Whether something is to be taken from this endpoint. A peer that waits to be named is noted once, and keeps no thread from sleeping:
+    /// the engine may ask for it only then.
     pub(super) fn has_reports(&self) -> bool {
-        !self.ready.is_empty() || !self.back.is_empty()
+        !self.ready.is_empty()
     }
 
     /// Wakes a thread that sleeps, if it waits for something that has happened.

@@ -1,13 +1,13 @@
 //! First contact: with tasks that replace others, that end, and that are greeted by an old hello.
 
-use super::{Listed, ends_on, send, serve_until, settings, socket, take};
+use super::{Listed, ends_on, met, send, serve_until, settings, socket, take};
 use crate::base::clock::test_deadline;
 use crate::transport::udp::contact::CHALLENGE;
 use crate::transport::udp::device::{Datagram, Device};
 use crate::transport::udp::seal::{JobKey, Security};
 use crate::transport::udp::socket::Socket;
 use crate::transport::udp::{Directory, UdpTransport};
-use crate::transport::{Endpoint, NO_EPOCH, PeerState, Peers, SendOutcome, Task};
+use crate::transport::{Endpoint, NO_EPOCH, PeerState, Peers, SendOutcome, Task, Wakeup};
 use crate::wire::datagram::Hello;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::BorrowedFd;
@@ -203,4 +203,21 @@ fn replies_to_hellos_do_not_pile_up() {
         inject(&mut ends[0], &recorded(1, 0, &asked));
     }
     assert!(ends[0].batch.waiting() < 100, "{} datagrams wait", ends[0].batch.waiting());
+}
+
+/// The engine asks for such peers when it has slept.
+#[test]
+fn a_peer_that_waits_to_be_named_keeps_no_thread_from_sleeping() {
+    let mut ends = met(two());
+    for (end, peer) in ends.iter_mut().zip([1, 0]) {
+        end.part(peer);
+        end.rejoin(peer, 5).expect("can rejoin");
+    }
+    serve_until(&mut ends, "a connection", |ends| {
+        ends.iter().zip([1, 0]).all(|(end, peer)| end.absence(peer).is_none())
+    });
+    let armed = (0..100).any(|_| ends[0].arm());
+    assert!(armed, "it may never sleep");
+    ends[0].disarm();
+    assert_eq!((ends[0].rejoined(), ends[1].rejoined()), (Some((1, 5)), Some((0, 5))));
 }
