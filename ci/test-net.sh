@@ -10,6 +10,7 @@
 #
 #   TEST_PROVIDER='udp;ofi_rxd' TEST_PATIENCE=8 ci/test-net.sh hybrid -- data vectors
 #   TEST_PROVIDER=shm ci/test-net.sh fabric
+#   TEST_PROVIDER=udp ci/test-net.sh hybrid
 #
 # A test that a provider cannot pass says so, and is skipped with that provider.
 #
@@ -49,6 +50,9 @@ if [ -n "$all" ]; then
     TEST_PROVIDER=shm TEST_TRANSPORT=fabric run "fabric, shm" \
         --test counters --test dgsp --test env --test fence --test handlers --test init --test samples
     TEST_PROVIDER='udp;ofi_rxd' TEST_TRANSPORT=hybrid run "hybrid, udp;ofi_rxd" --test counters --test fence --test samples
+    # LAPI's own UDP; TEST_PROVIDER=udp ci/test-net.sh hybrid runs all files.
+    TEST_PROVIDER=udp TEST_TRANSPORT=hybrid run "hybrid, udp" \
+        --test data --test fence --test handlers --test recovery --test stress --test vectors
     echo "== test-net: what needs a network, with messages of 5 GiB"
     TEST_LONG=yes cargo test -p openlapi-tests --test network -- --test-threads 1 </dev/null || failed+=(network)
 fi

@@ -43,7 +43,7 @@ impl UdpTransport {
         let session = self.session(epoch);
         self.peers[task as usize] = Some(Box::new(Peer::new(standing, Some(session))));
         self.met.push(task);
-        // Also after a hello that says nothing: nobody else begins.
+        // Also after a hello that says nothing: the other side may wait for one of this side.
         self.touch(task);
     }
 
