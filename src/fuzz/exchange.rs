@@ -186,10 +186,7 @@ fn slurm(bytes: &[u8]) -> bool {
     if stage == 1 {
         let next = initiator.read(&changed(reply));
         assert!(!matches!(next, Ok(Next::Done(_))));
-        assert!(
-            change == 0 || !matches!(next, Ok(Next::Write(_))),
-            "values for one who does not know the key"
-        );
+        assert!(change == 0 || !matches!(next, Ok(Next::Write(_))), "values for a side without the key");
         return change == 0;
     }
     let Ok(Next::Write(sealed)) = initiator.read(&reply) else { panic!("values") };
@@ -209,7 +206,7 @@ fn slurm(bytes: &[u8]) -> bool {
     change == 0
 }
 
-/// Bytes of one who does not know the key, to both sides.
+/// Bytes of a stranger without the key, to both sides.
 fn strangers(bytes: &[u8]) {
     let mut responder = Responder::new([7; 16], Request { task: 0, ..request() });
     let (mut initiator, _) = Initiator::new([7; 16], request(), &values());

@@ -34,7 +34,7 @@ fn seal(bytes: &[u8]) -> bool {
         changed[at] ^= bits;
     }
     if security != Security::None {
-        assert!(opened(content).is_err(), "nobody else has the key");
+        assert!(opened(content).is_err(), "no other side has the key");
         // The last bytes may be cut off on the way.
         assert_eq!(opened(&sealed[..sealed.len() - 1]), Err(Refused::Forged));
         assert!(changed == sealed || opened(&changed).is_err());

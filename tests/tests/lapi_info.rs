@@ -77,7 +77,7 @@ fn the_interfaces_that_udp_would_use_are_shown_with_those_passed_over() {
     assert_eq!(named(&found["transports"], FABRIC)["usable"], false, "{found}");
 
     let udp = |job: Job| named(&report(job)["transports"], UDP).clone();
-    // Elsewhere it reaches nobody.
+    // Elsewhere it reaches no task.
     let passed_over = udp(info().arg("--json"))["passed_over"].as_array().expect("a list").clone();
     let lo = passed_over.iter().find(|other| other["name"] == "lo, 127.0.0.1").expect("the loopback");
     assert_eq!(lo["reason"], "reaches this machine only");

@@ -3,7 +3,7 @@
 //! * One call of the kernel sends or receives many datagrams (sendmmsg, recvmmsg), and where the kernel cuts and joins trains of
 //!   datagrams of one length (UDP_SEGMENT, UDP_GRO), one message of such a call is a train. Whether it does is found by trying.
 //! * Datagrams are not fragmented on the way (IP_PMTUDISC_PROBE): one that is too long for an interface is lost here and counted, one
-//!   that is too long for a link further away is lost there. Messages of routers change nothing, because anybody can make them.
+//!   that is too long for a link further away is lost there. Messages of routers change nothing, because any host can make them.
 //! * The socket is not connected: it receives from every address, and no error of one destination ends it.
 
 mod messages;
@@ -296,7 +296,7 @@ fn unbound(family: SocketAddr) -> rustix::io::Result<OwnedFd> {
     rustix::net::socket_with(family, SocketType::DGRAM, flags, Some(ipproto::UDP))
 }
 
-/// Asks for a buffer; the limit of the system holds for those who may not exceed it.
+/// Asks for a buffer; the limit of the system holds for processes that may not exceed it.
 fn receive_buffer(fd: &OwnedFd, wanted: usize) -> rustix::io::Result<usize> {
     if sockopt::set_socket_recv_buffer_size_force(fd, wanted).is_err() {
         sockopt::set_socket_recv_buffer_size(fd, wanted)?;
