@@ -1,5 +1,7 @@
 //! What leaves: packets cut into fragments, each kept until it is acknowledged; which of them are lost, and what may be sent now.
 
+mod loss;
+
 use super::buffers::{self, Buffer, Buffers};
 use super::congestion::Congestion;
 use super::pacer::Pacer;
@@ -311,43 +313,6 @@ impl Sender {
             self.first_packet += 1;
         }
         self.prune();
-    }
-
-    /// Forgets transmissions of fragments that have arrived or were sent again, from the front.
-    fn prune(&mut self) {
-        while let Some(&(transmission, number)) = self.order.front() {
-            let current = |piece: &Piece| piece.fate == Fate::InFlight && piece.transmission == transmission;
-            if self.piece(number).is_some_and(current) {
-                break;
-            }
-            self.order.pop_front();
-        }
-    }
-
-    /// Finds what is lost, in the order of transmission.
-    fn find_lost(&mut self, now: Nanos, statistics: &mut Statistics) {
-        self.loss = None;
-        let patience = self.round_trip.reordering();
-        self.prune();
-        while let Some(&(transmission, number)) = self.order.front().filter(|(at, _)| *at < self.highest) {
-            let Some(sent) = self.piece(number).map(|piece| piece.sent) else { break };
-            if transmission + self.reordered > self.highest && sent + patience > now {
-                self.loss = Some(sent + patience);
-                break;
-            }
-            self.lose(number);
-            self.congestion.note_loss(now, sent);
-            statistics.found_lost += 1;
-            self.prune();
-        }
-    }
-
-    fn lose(&mut self, number: u64) {
-        let Some(piece) = self.piece_mut(number) else { return };
-        piece.fate = Fate::Lost;
-        let len = piece.len as usize + OVERHEAD;
-        self.in_flight -= len;
-        self.lost.push_back(number);
     }
 
     fn set_pace(&mut self, now: Nanos) {
