@@ -55,6 +55,8 @@ mod parcel;
 pub mod rails;
 pub mod route;
 pub mod shm;
+mod sleeper;
+mod standing;
 pub mod udp;
 
 use crate::error::Result;

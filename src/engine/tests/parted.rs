@@ -50,6 +50,21 @@ fn part_alone(tasks: &[Arc<Task>], replaces: bool, waits: bool, rng: &mut Rng) {
     }
 }
 
+/// From seeds, runs `then` where task 0 has purged and resumed task 1, which may have taken the place of another process.
+fn after_parting(replaces: bool, then: impl Fn(&[Arc<Task>])) {
+    seeds(20, |seed| {
+        for waits in [true, false] {
+            let mut rng = Rng::new(seed);
+            let (ends, _, plan) = ends(3, &mut rng, seed);
+            println!("{plan:?}, waits: {waits}");
+            let tasks = job::open(ends, &habits(&mut rng));
+            part_alone(&tasks, replaces, waits, &mut rng);
+            then(&tasks);
+            job::close(tasks);
+        }
+    });
+}
+
 /// Tasks 0 and 1 connect again, and everything works between them and with task 2.
 fn meet_again(tasks: &[Arc<Task>]) {
     look(tasks);
@@ -63,58 +78,42 @@ fn meet_again(tasks: &[Arc<Task>]) {
 /// A program that has begun with the job does its part itself.
 #[test]
 fn a_task_that_was_purged_alone_learns_of_it_and_begins_again() {
-    seeds(20, |seed| {
-        for waits in [true, false] {
-            let mut rng = Rng::new(seed);
-            let (ends, _, plan) = ends(3, &mut rng, seed);
-            println!("{plan:?}, waits: {waits}");
-            let tasks = job::open(ends, &habits(&mut rng));
-            part_alone(&tasks, false, waits, &mut rng);
-            assert_eq!(enter(&tasks[0]).core().peers.standing(1), Standing::Rejoining);
-            purge(&tasks[1], 0);
-            resume(&tasks[1], 0);
-            meet_again(&tasks);
-            assert_eq!((tasks[0].reports(), tasks[2].reports()), (Vec::new(), Vec::new()));
-            job::close(tasks);
-        }
+    after_parting(false, |tasks| {
+        assert_eq!(enter(&tasks[0]).core().peers.standing(1), Standing::Rejoining);
+        purge(&tasks[1], 0);
+        resume(&tasks[1], 0);
+        meet_again(tasks);
+        assert_eq!((tasks[0].reports(), tasks[2].reports()), (Vec::new(), Vec::new()));
     });
 }
 
 /// A process that has taken the place of another one connects again without its program, once or more often.
 #[test]
 fn a_new_process_that_is_purged_is_connected_again() {
-    seeds(20, |seed| {
-        for waits in [true, false] {
-            let mut rng = Rng::new(seed);
-            let (ends, _, plan) = ends(3, &mut rng, seed);
-            println!("{plan:?}, waits: {waits}");
-            let tasks = job::open(ends, &habits(&mut rng));
-            part_alone(&tasks, true, waits, &mut rng);
-            for round in 0..2 {
-                if round != 0 {
-                    purge(&tasks[0], 1);
-                    resume(&tasks[0], 1);
-                    lost_peers::look_after_peers(&mut enter(&tasks[1]));
-                }
-                meet_again(&tasks);
+    after_parting(true, |tasks| {
+        for round in 0..2 {
+            if round != 0 {
+                purge(&tasks[0], 1);
+                resume(&tasks[0], 1);
+                lost_peers::look_after_peers(&mut enter(&tasks[1]));
             }
-            assert_eq!((tasks[0].reports(), tasks[2].reports()), (Vec::new(), Vec::new()));
-            // Its program has purged the other one now: that does its part itself from now on.
-            purge(&tasks[1], 0);
-            resume(&tasks[1], 0);
-            purge(&tasks[0], 1);
-            resume(&tasks[0], 1);
-            look(&tasks);
-            look(&tasks);
-            settle(&tasks);
-            all_is_well(&tasks, 1, 0);
-            purge(&tasks[0], 1);
-            resume(&tasks[0], 1);
-            lost_peers::look_after_peers(&mut enter(&tasks[1]));
-            look(&tasks);
-            assert_eq!(enter(&tasks[0]).core().peers.standing(1), Standing::Rejoining);
-            job::close(tasks);
+            meet_again(tasks);
         }
+        assert_eq!((tasks[0].reports(), tasks[2].reports()), (Vec::new(), Vec::new()));
+        // Its program has purged the other one now: that does its part itself from now on.
+        purge(&tasks[1], 0);
+        resume(&tasks[1], 0);
+        purge(&tasks[0], 1);
+        resume(&tasks[0], 1);
+        look(tasks);
+        look(tasks);
+        settle(tasks);
+        all_is_well(tasks, 1, 0);
+        purge(&tasks[0], 1);
+        resume(&tasks[0], 1);
+        lost_peers::look_after_peers(&mut enter(&tasks[1]));
+        look(tasks);
+        assert_eq!(enter(&tasks[0]).core().peers.standing(1), Standing::Rejoining);
     });
 }
 

@@ -1,10 +1,11 @@
 //! The end of LAPI for this task: what was sent arrives, and the peers that know this task are informed.
 
-use super::contact::{Peer, Standing};
+use super::contact::Peer;
 use super::own::Wants;
 use super::sockets::LostSockets;
 use super::{FabricTransport, PUBLISHED_BEFORE};
 use crate::transport::Task;
+use crate::transport::standing::Standing;
 use std::time::{Duration, Instant};
 
 /// How long the end waits for the peers, at most: one that is alive takes messages as soon as it gets a processor.

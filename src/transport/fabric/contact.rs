@@ -2,6 +2,7 @@
 
 use super::ofi::Address;
 use super::receive::Arrived;
+use crate::transport::standing::Standing;
 use crate::wire::network::Rejoin;
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -54,22 +55,6 @@ pub(super) struct Peer {
     /// It has rejoined, and [`crate::transport::Peers::rejoined`] has not named it yet: what is known of the connection before is still
     /// in use, so its packets wait.
     pub(super) unnamed: bool,
-}
-
-/// The state of the connection.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
-    Up,
-    /// It has ended LAPI.
-    Closed,
-    /// It cannot be reached: why.
-    Dead(String),
-    /// It has parted from this task, and lets it rejoin.
-    HasParted,
-    /// This task has parted from it.
-    Parted,
-    /// It may rejoin.
-    Rejoining,
 }
 
 impl Peer {

@@ -1,6 +1,6 @@
 //! Packets through the endpoint.
 
-use super::contact::{Peer, Standing};
+use super::contact::Peer;
 use super::ofi::{Device, Errno};
 use super::own::Wants;
 use super::remote::Accesses;
@@ -8,6 +8,7 @@ use super::send::{SENDS, write};
 use super::{COPY, FabricTransport, PUBLISHED_BEFORE, WINDOW};
 use crate::base::bytes::pad8;
 use crate::base::clock::ticks;
+use crate::transport::standing::Standing;
 use crate::transport::{Endpoint, Inbound, Limits, Outgoing, RemoteAccess, SendOutcome, Task, Ticket};
 use crate::wire::network::{FRAME, Frame, Kind};
 use std::time::{Duration, Instant};

@@ -30,18 +30,17 @@ use crate::abi::LAPI_ERR_CSS_LOAD_FAILED;
 use crate::base::process::Process;
 use crate::error::{Error, Result};
 use crate::transport::HEAD_MAX;
+use crate::transport::sleeper::Sleeper;
 use crate::wire::network::FRAME;
 use contact::Peer;
 use deaths::Watch;
 use ofi::{Device, Errno, Info, Slot};
 use receive::{Arrived, BUFFERS, Buffers};
 use remote::{Accesses, CHUNKS};
-use rustix::event::{EventfdFlags, epoll, eventfd};
 use send::{SENDS, Sends};
 use sockets::LostSockets;
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::os::fd::OwnedFd;
 
 pub use provider::{Choice, Preferences, RailPreferences, preview, version};
 
@@ -232,8 +231,6 @@ pub struct FabricTransport {
     /// When the completion queue was polled last, in ticks.
     last_poll: u64,
     armed: bool,
-    /// The completion queue is watched by `epoll`.
-    watching: bool,
     closed: bool,
     /// By task: whether packets to it go by another transport. It gets notices only. Empty: none does.
     elsewhere: Box<[bool]>,
@@ -248,8 +245,7 @@ pub struct FabricTransport {
     watch_changed: bool,
     /// Where this is one of several rails.
     rail: Option<Box<rail::RailSide>>,
-    event: OwnedFd,
-    epoll: OwnedFd,
+    sleeper: Sleeper,
 }
 
 impl FabricTransport {
@@ -267,11 +263,7 @@ impl FabricTransport {
         let longest = longest(device.info());
         let buffers = Buffers::new(&mut device, longest).map_err(memory)?;
         let sends = Sends::new(&mut device, BUFFERS, longest).map_err(memory)?;
-        let descriptor = |reason: rustix::io::Errno| failed(format!("no event descriptor: {reason}"));
-        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(descriptor)?;
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(descriptor)?;
-        epoll::add(&epoll, &event, epoll::EventData::new_u64(0), epoll::EventFlags::IN)
-            .map_err(descriptor)?;
+        let sleeper = Sleeper::new().map_err(|reason| failed(format!("no event descriptor: {reason}")))?;
         let window = WINDOW as usize;
         let max_body = longest - FRAME - HEAD_MAX;
         let limits = Limits {
@@ -313,7 +305,6 @@ impl FabricTransport {
             moved: false,
             last_poll: 0,
             armed: false,
-            watching: false,
             closed: false,
             elsewhere: Box::default(),
             replaces: false,
@@ -322,8 +313,7 @@ impl FabricTransport {
             watch: None,
             watch_changed: false,
             rail: None,
-            event,
-            epoll,
+            sleeper,
         })
     }
 

@@ -5,13 +5,14 @@
 //! kept. A message from a process that has ended meanwhile does no harm: its successor gets an echo that is not its own, and
 //! sends its tag again.
 
-use super::contact::{Peer, Standing};
+use super::contact::Peer;
 use super::own::Wants;
 use super::{FabricTransport, LONGEST, PUBLISHED_BEFORE, WINDOW};
 use crate::base::process::Process;
 use crate::error::Result;
 use crate::transport::rails::RailEvent;
-use crate::transport::{ConnectionView, Endpoint, HAS_PURGED, NO_EPOCH, PeerState, Peers, Task};
+use crate::transport::standing::Standing;
+use crate::transport::{ConnectionView, Endpoint, NO_EPOCH, PeerState, Peers, Task};
 use crate::wire::network::Rejoin;
 use std::collections::VecDeque;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -22,14 +23,7 @@ impl Peers for FabricTransport {
     }
 
     fn absence(&self, task: Task) -> Option<String> {
-        match &self.peer(task)?.standing {
-            Standing::Up => None,
-            Standing::Closed => Some("has ended LAPI".to_owned()),
-            Standing::Dead(why) => Some(why.clone()),
-            Standing::HasParted => Some(HAS_PURGED.to_owned()),
-            Standing::Parted => Some("has left the job".to_owned()),
-            Standing::Rejoining => Some("has not rejoined yet".to_owned()),
-        }
+        self.peer(task)?.standing.absence()
     }
 
     fn parted(&self) -> Vec<Task> {
@@ -133,11 +127,7 @@ impl FabricTransport {
     }
 
     pub(super) fn state_of(&self, task: Task) -> PeerState {
-        match self.peer(task).map(|peer| &peer.standing) {
-            None | Some(Standing::Up | Standing::Rejoining) => PeerState::Up,
-            Some(Standing::Closed) => PeerState::Closed,
-            Some(Standing::Dead(_) | Standing::HasParted | Standing::Parted) => PeerState::Dead,
-        }
+        self.peer(task).map_or(PeerState::Up, |peer| peer.standing.state())
     }
 
     /// First contact: enters the peer's address. Whether the peer is known now; one without an address is dead.

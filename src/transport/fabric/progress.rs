@@ -1,12 +1,13 @@
 //! What has happened: operations that have ended, messages that have arrived.
 
 use super::FabricTransport;
-use super::contact::{Peer, Standing};
+use super::contact::Peer;
 use super::ofi::{BATCH, Completion, Failure, Slot};
 use super::remote::Accesses;
 use crate::base::clock::ticks;
 use crate::transport::Task;
 use crate::transport::rails::RailEvent;
+use crate::transport::standing::Standing;
 use crate::wire::network::{FRAME, Frame, Kind};
 
 /// Batches that are taken out of the completion queue at a time.
@@ -138,7 +139,7 @@ impl FabricTransport {
             }
             Kind::Departure => self.note_departure(src, frame.body_len),
             Kind::DepartureSeen => self.note_departure_seen(src, frame.tag),
-            Kind::Kick => self.signal(),
+            Kind::Kick => self.sleeper.signal(),
             Kind::Credits | Kind::Hello | Kind::Rejoin | Kind::Notice | Kind::RailNote => {}
         }
     }
@@ -254,7 +255,7 @@ impl FabricTransport {
     #[inline]
     pub(super) fn notify(&mut self) {
         if self.armed && (self.noted || self.has_reports() || !self.device.wakes_sleepers()) {
-            self.signal();
+            self.sleeper.signal();
         }
     }
 }

@@ -5,6 +5,7 @@ use super::seal::{End, JobKey, Opener, Sealer};
 use crate::base::process::Process;
 use crate::base::random::random;
 use crate::transport::Task;
+use crate::transport::standing::Standing;
 use crate::wire::datagram::Hello;
 use std::net::SocketAddr;
 
@@ -37,22 +38,6 @@ pub(super) struct Peer {
     pub(super) touched: bool,
     /// It may be owed an acknowledgement.
     pub(super) owed: bool,
-}
-
-/// The state of the peer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
-    Up,
-    /// It has ended LAPI.
-    Closed,
-    /// It cannot be reached: why.
-    Dead(String),
-    /// It has parted from this task, and lets it rejoin.
-    HasParted,
-    /// This task has parted from it.
-    Parted,
-    /// It may rejoin.
-    Rejoining,
 }
 
 impl Peer {

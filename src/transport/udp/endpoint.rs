@@ -1,8 +1,8 @@
 //! Packets through the endpoint.
 
-use super::contact::Standing;
 use super::{Out, UdpTransport};
 use crate::base::clock::ticks;
+use crate::transport::standing::Standing;
 use crate::transport::{
     Endpoint, Inbound, Limits, Outgoing, RemoteAccess, Repeats, SendOutcome, Task, parcel,
 };

@@ -13,8 +13,9 @@
 //! rejoins it, as it would if it had replaced another process; this, too, after a challenge.
 
 use super::UdpTransport;
-use super::contact::{CHALLENGE, FIRST_CONTACT, Peer, Session, Standing};
+use super::contact::{CHALLENGE, FIRST_CONTACT, Peer, Session};
 use super::reliable::{Nanos, State};
+use crate::transport::standing::Standing;
 use crate::transport::{NO_EPOCH, Task};
 use crate::wire::datagram::Hello;
 use std::net::SocketAddr;

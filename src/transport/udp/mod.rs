@@ -33,18 +33,17 @@ use crate::abi::LAPI_ERR_CSS_LOAD_FAILED;
 use crate::base::process::Process;
 use crate::base::random::random;
 use crate::error::{Error, Result};
+use crate::transport::sleeper::Sleeper;
 use crate::wire::datagram::{HEADER, MAP};
 use alarms::Alarms;
 use contact::Peer;
 use device::Device;
 use outgoing::Batch;
 use reliable::{Arrived, Buffers, Nanos, Parameters};
-use rustix::event::{EventfdFlags, epoll, eventfd};
 use seal::{ENVELOPE, GREETING, JobKey, Security};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 /// The longest packet: 32 KiB of data, and 1 KiB for head and user header.
@@ -149,8 +148,6 @@ pub struct UdpTransport {
     /// When the device was asked last, in ticks.
     last_poll: u64,
     armed: bool,
-    /// The device is watched by `epoll`.
-    watching: bool,
     closed: bool,
     /// When it is asked next which peers have died, and about which of those in `met` first.
     next_look: Nanos,
@@ -159,8 +156,7 @@ pub struct UdpTransport {
     replaces: bool,
     process: Process,
     start: Instant,
-    event: OwnedFd,
-    epoll: OwnedFd,
+    sleeper: Sleeper,
 }
 
 impl UdpTransport {
@@ -173,13 +169,9 @@ impl UdpTransport {
         device: Box<dyn Device>,
         directory: Box<dyn Directory>,
     ) -> Result<Self> {
-        let descriptor = |reason: rustix::io::Errno| {
+        let sleeper = Sleeper::new().map_err(|reason| {
             Error::new(LAPI_ERR_CSS_LOAD_FAILED, format!("udp: no event descriptor: {reason}"))
-        };
-        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(descriptor)?;
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(descriptor)?;
-        epoll::add(&epoll, &event, epoll::EventData::new_u64(0), epoll::EventFlags::IN)
-            .map_err(descriptor)?;
+        })?;
         let parameters = parameters(settings);
         let content = parameters.unit + HEADER;
         let (unit, window) = (parameters.unit, usize::from(parameters.window));
@@ -217,15 +209,13 @@ impl UdpTransport {
             moved: false,
             last_poll: 0,
             armed: false,
-            watching: false,
             closed: false,
             next_look: 0,
             looked_at: 0,
             replaces: false,
             process: Process::own(),
             start: Instant::now(),
-            event,
-            epoll,
+            sleeper,
         })
     }
 

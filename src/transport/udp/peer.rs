@@ -1,32 +1,22 @@
 //! The peers: state, parting and rejoining.
 
-use super::contact::{Peer, Standing};
+use super::contact::Peer;
 use super::{UdpTransport, contact::Session};
 use crate::error::Result;
-use crate::transport::{ConnectionView, HAS_PURGED, PeerState, Peers, Task};
+use crate::transport::standing::Standing;
+use crate::transport::{ConnectionView, PeerState, Peers, Task};
 
 impl Peers for UdpTransport {
     fn state(&self, task: Task) -> PeerState {
-        match self.peer(task).map(|peer| &peer.standing) {
-            None | Some(Standing::Up | Standing::Rejoining) => PeerState::Up,
-            Some(Standing::Closed) => PeerState::Closed,
-            Some(Standing::Dead(_) | Standing::HasParted | Standing::Parted) => PeerState::Dead,
-        }
+        self.peer(task).map_or(PeerState::Up, |peer| peer.standing.state())
     }
 
     fn absence(&self, task: Task) -> Option<String> {
         let peer = self.peer(task)?;
-        match &peer.standing {
-            Standing::Up => {
-                let opening = peer.session.as_ref().is_some_and(Session::is_opening);
-                opening.then(|| "has not replied yet".to_owned())
-            }
-            Standing::Closed => Some("has ended LAPI".to_owned()),
-            Standing::Dead(why) => Some(why.clone()),
-            Standing::HasParted => Some(HAS_PURGED.to_owned()),
-            Standing::Parted => Some("has left the job".to_owned()),
-            Standing::Rejoining => Some("has not rejoined yet".to_owned()),
-        }
+        peer.standing.absence().or_else(|| {
+            let opening = peer.session.as_ref().is_some_and(Session::is_opening);
+            opening.then(|| "has not replied yet".to_owned())
+        })
     }
 
     fn parted(&self) -> Vec<Task> {

@@ -1,11 +1,12 @@
 //! What has happened: datagrams that have arrived, moments that have come.
 
 use super::UdpTransport;
-use super::contact::{Peer, Standing};
+use super::contact::Peer;
 use super::endpoint::RETRY;
 use super::reliable::{Happened, Nanos, State};
 use super::seal::{Claim, Refused};
 use crate::base::clock::ticks;
+use crate::transport::standing::Standing;
 use crate::transport::{NO_EPOCH, Task};
 use std::net::SocketAddr;
 
@@ -190,7 +191,7 @@ impl UdpTransport {
             self.leave(task, Standing::Closed);
         }
         if happened.kick {
-            self.signal();
+            self.sleeper.signal();
         }
         self.touch(task);
     }
@@ -215,7 +216,7 @@ impl UdpTransport {
     #[inline]
     pub(super) fn notify(&mut self) {
         if self.armed && (self.noted || self.has_reports()) {
-            self.signal();
+            self.sleeper.signal();
         }
     }
 }

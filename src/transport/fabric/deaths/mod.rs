@@ -10,10 +10,11 @@ mod simulation;
 mod successors;
 
 use super::FabricTransport;
-use super::contact::{Peer, Standing};
+use super::contact::Peer;
 use super::own::Wants;
 use crate::base::process::{Handle, Process};
 use crate::transport::rails::RailEvent;
+use crate::transport::standing::Standing;
 use crate::transport::{PeerState, Task};
 use crate::wire::network::{Content, FRAME, Frame, Kind, NOTICE, Notice};
 use ring::{Action, Ring};

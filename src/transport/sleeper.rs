@@ -1,0 +1,59 @@
+//! One descriptor on which the threads of a task sleep: over an event of the task's own and, while it is watched, a descriptor
+//! of the network.
+
+use crate::base::poll::is_event;
+use rustix::event::{EventfdFlags, epoll, eventfd};
+use rustix::io::Errno;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+pub(super) struct Sleeper {
+    event: OwnedFd,
+    epoll: OwnedFd,
+    /// The network's descriptor is watched by `epoll`.
+    watching: bool,
+}
+
+impl Sleeper {
+    pub(super) fn new() -> Result<Self, Errno> {
+        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        epoll::add(&epoll, &event, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
+        Ok(Self { event, epoll, watching: false })
+    }
+
+    /// Makes the descriptor readable, unless the program has closed the event.
+    pub(super) fn signal(&self) {
+        if is_event(self.event.as_fd()) {
+            // It fails only when the count is at its top: then the descriptor is readable already.
+            let _ = rustix::io::write(&self.event, &1_u64.to_ne_bytes());
+        }
+    }
+
+    /// Takes back the signals so far.
+    pub(super) fn clear(&self) {
+        if is_event(self.event.as_fd()) {
+            // Nothing to read means that there was no signal.
+            let _ = rustix::io::read(&self.event, &mut [0; 8]);
+        }
+    }
+
+    /// Watches `network`, or not any more. Whether that is so now; where there is nothing to watch, it is.
+    pub(super) fn watch(&mut self, network: Option<BorrowedFd<'_>>, wanted: bool) -> bool {
+        let Some(network) = network.filter(|_| self.watching != wanted) else { return true };
+        let done = if wanted {
+            epoll::add(&self.epoll, network, epoll::EventData::new_u64(1), epoll::EventFlags::IN)
+        } else {
+            epoll::delete(&self.epoll, network)
+        };
+        if done.is_ok() {
+            self.watching = wanted;
+        }
+        done.is_ok()
+    }
+}
+
+impl AsFd for Sleeper {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+}

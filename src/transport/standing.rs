@@ -1,0 +1,42 @@
+//! Where a peer stands, for a transport that keeps connections over a network.
+
+use super::{HAS_PURGED, PeerState};
+
+/// The state of the connection with a peer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    Up,
+    /// It has ended LAPI.
+    Closed,
+    /// It cannot be reached: why.
+    Dead(String),
+    /// It has parted from this task, and lets it rejoin.
+    HasParted,
+    /// This task has parted from it.
+    Parted,
+    /// It may rejoin.
+    Rejoining,
+}
+
+impl Standing {
+    /// What [`super::Peers::state`] returns for it.
+    pub(super) fn state(&self) -> PeerState {
+        match self {
+            Self::Up | Self::Rejoining => PeerState::Up,
+            Self::Closed => PeerState::Closed,
+            Self::Dead(_) | Self::HasParted | Self::Parted => PeerState::Dead,
+        }
+    }
+
+    /// Why nothing can be expected of the peer; none while it is up.
+    pub(super) fn absence(&self) -> Option<String> {
+        match self {
+            Self::Up => None,
+            Self::Closed => Some("has ended LAPI".to_owned()),
+            Self::Dead(why) => Some(why.clone()),
+            Self::HasParted => Some(HAS_PURGED.to_owned()),
+            Self::Parted => Some("has left the job".to_owned()),
+            Self::Rejoining => Some("has not rejoined yet".to_owned()),
+        }
+    }
+}
