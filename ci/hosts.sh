@@ -4,6 +4,7 @@
 #   hosts_make FOLDER            makes node0 (10.78.0.1) and node1 (10.78.0.2); 1 where this machine does not allow it: the file
 #                                FOLDER/why has the reason. FOLDER exists, and not below /tmp, which could be another one on the hosts
 #   hosts_run NUMBER COMMAND...  runs a command on a host
+#   hosts_lose PERCENT           each host loses this part of the datagrams that arrive; 0: none
 #   hosts_end                    ends the hosts
 #
 # FOLDER/hosts has the two names, FOLDER/ssh is a script in the place of ssh. Root makes namespaces; other users make them inside of
@@ -57,6 +58,12 @@ hosts_run() {
     shift
     # shellcheck disable=SC2046 # options
     nsenter "${hosts_user[@]}" $(hosts_namespaces "$number") "$@"
+}
+
+hosts_lose() {
+    local number rules="table inet loss; delete table inet loss"
+    [ "$1" -eq 0 ] || rules="$rules; table inet loss { chain input { type filter hook input priority 0; meta l4proto udp numgen random mod 100 < $1 drop; }; }"
+    for number in 0 1; do hosts_run $number env PATH="$PATH:/usr/sbin:/sbin" nft "$rules" || return 1; done
 }
 
 hosts_end() {

@@ -159,12 +159,12 @@ static void get_active(size_t size)
 }
 
 const struct pattern system_patterns[] = {
-    {"message", message_active, message_passive, 2, 1},
-    {"put_notify", put_notify_active, put_notify_passive, 2, 1},
-    {"message_stream", stream_active, stream_passive, 0, 1},
-    {"put_notify_stream", put_notify_stream_active, stream_passive, 0, 1},
-    {"put", put_active, NULL, 1, 1},
-    {"put_stream", put_stream_active, NULL, 0, 1},
-    {"get", get_active, NULL, 1, 0},
-    {NULL, NULL, NULL, 0, 0},
+    {"message", message_active, message_passive, 2, 1, 0},
+    {"put_notify", put_notify_active, put_notify_passive, 2, 1, 0},
+    {"message_stream", stream_active, stream_passive, 0, 1, 0},
+    {"put_notify_stream", put_notify_stream_active, stream_passive, 0, 1, 0},
+    {"put", put_active, NULL, 1, 1, 0},
+    {"put_stream", put_stream_active, NULL, 0, 1, 0},
+    {"get", get_active, NULL, 1, 0, 0},
+    {NULL, NULL, NULL, 0, 0, 0},
 };

@@ -141,7 +141,7 @@ int main(int argc, char **argv)
     memset(net_target, 0, LARGEST);
     for (const struct pattern *p = system_patterns; p->name; p++)
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes && strncmp(p->name, only, strlen(only)) == 0; i++)
-            if (size == 0 || size == sizes[i])
+            if ((size == 0 || size == sizes[i]) && (p->longest == 0 || sizes[i] <= p->longest))
                 figure(p, sizes[i], budget_us);
     system_meet();
     system_end();

@@ -1,7 +1,7 @@
 /*
  * What the programs of this folder have in common: two processes on two hosts, the sizes, and the way a figure is taken.
  *
- * Each system (LAPI, MPI, libfabric) implements the functions below and a list of patterns. Process 0 measures: it runs the
+ * Each system (LAPI, MPI, libfabric, sockets) implements the functions below and a list of patterns. Process 0 measures: it runs the
  * active part of a pattern, process 1 the passive one, and both meet after each batch. A figure is the median over batches.
  * After the last batch of a figure the process that has received data compares it. Process 0 prints
  *
@@ -27,6 +27,7 @@ struct pattern {
     void (*passive)(size_t size); /* one round on process 1; NULL: it waits in system_meet */
     int messages;                 /* a round has this number of operations; 0: the window */
     int receiver;                 /* the process that has the data at the end */
+    size_t longest;               /* sizes above it are left out; 0: none is */
 };
 
 /* LARGEST bytes each: what is sent, and what is received. */

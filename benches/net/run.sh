@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # Two tasks on two hosts, which are network namespaces of this machine: LAPI beside libfabric itself on the same provider, beside
-# fi_pingpong where it is installed, and beside MPICH and Open MPI on the same link. Prints the tables of docs/performance.md.
+# fi_pingpong where it is installed, and beside MPICH and Open MPI on the same link; LAPI over UDP beside datagrams and TCP, and,
+# where 1 % of the datagrams are lost, beside libfabric's udp;ofi_rxd. Prints the tables of docs/performance.md.
 #
 #   benches/net/run.sh            about 20 s for each round
 #   QUICK=1 benches/net/run.sh    one round, coarser
 #   MORE=1 benches/net/run.sh     adds its rounds to the results of the run before
 #   WRITE=1 benches/net/run.sh    also puts the tables into docs/performance.md
 #
-# ROUNDS is the number of rounds (5), ONLY the beginning of a pattern's name, SYSTEMS some of "raw lapi lapi_bulk mpich openmpi pingpong",
+# ROUNDS is the number of rounds (5), ONLY the beginning of a pattern's name, SYSTEMS some of "raw lapi lapi_bulk mpich openmpi pingpong
+# sockets udp lossy_udp lossy_rxd",
 # PROVIDER libfabric's provider (tcp;ofi_rxm). The other variables are described in ../common.sh.
 set -eu
 
@@ -20,7 +22,7 @@ report=$build/tables.md
 rounds=${ROUNDS:-5} ms=20
 [ "${QUICK:-0}" = 0 ] || { rounds=1 ms=8; }
 provider=${PROVIDER:-tcp;ofi_rxm}
-systems=${SYSTEMS:-raw lapi lapi_bulk mpich openmpi pingpong}
+systems=${SYSTEMS:-raw lapi lapi_bulk mpich openmpi pingpong sockets udp lossy_udp lossy_rxd}
 first=$(awk '$2 > most { most = $2 } END { print most + 1 }' "$raw")
 status=0
 
@@ -43,8 +45,11 @@ need_two_processors
 # shellcheck disable=SC2086 # options
 {
     "$stage/bin/mpcc_r" $cflags -o "$build/lapi" "$here/lapi.c" "$here/net_bench.c"
-    ! has raw || ${CC:-cc} $cflags -o "$build/raw" "$here/raw.c" "$here/net_bench.c" -lfabric ||
-        drop raw "libfabric-dev is not installed"
+    ${CC:-cc} $cflags -o "$build/sockets" "$here/sockets.c" "$here/net_bench.c"
+    if has raw || has lossy_rxd; then
+        ${CC:-cc} $cflags -o "$build/raw" "$here/raw.c" "$here/net_bench.c" -lfabric ||
+            { drop raw "libfabric-dev is not installed"; drop lossy_rxd "libfabric-dev is not installed"; }
+    fi
     for mpi in mpich openmpi; do
         if has $mpi && ! mpicc.$mpi $cflags -o "$build/$mpi" "$here/mpi.c" "$here/net_bench.c"; then
             drop $mpi "mpicc.$mpi is not installed"
@@ -60,21 +65,41 @@ launched() { # launched COMMAND...: on node0, with the variables of the launcher
         OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "$@"
 }
 
+both() { # both VARIABLE PROGRAM OPTION...: on both hosts; VARIABLE_RANK is the process, VARIABLE_PEER the address of the other one
+    local name=$1
+    shift
+    hosts_run 1 env "${name}_RANK=1" "${name}_PEER=10.78.0.1" "$@" &
+    hosts_run 0 env "${name}_RANK=0" "${name}_PEER=10.78.0.2" "$@"
+    wait $!
+}
+raw() { # raw PROVIDER OPTION...
+    rm -f "$work"/raw?
+    both RAW env RAW_PROVIDER="$1" RAW_DOMAIN=rail0 RAW_FOLDER="$work" "$build/raw" "${@:2}"
+}
+lapi() { # lapi VARIABLE=VALUE... -- OPTION...
+    local variables=()
+    while [ "$1" != -- ]; do variables+=("$1"); shift; done
+    shift
+    launched env "${variables[@]}" "$stage/bin/poe" "$build/lapi" "$@" -hostfile "$work/hosts" -launcher hydra -infolevel 0
+}
+lossy() { # lossy COMMAND...: with 1 % of the datagrams lost, for each of some sizes
+    local size status=0
+    hosts_lose 1 || return 1
+    for size in 4096 65536 1048576; do "$@" -t $ms -o message_stream -s $size || status=1; done
+    hosts_lose 0
+    return $status
+}
+
 # shellcheck disable=SC2086 # options
 run_system() {
     case $1 in
-    raw)
-        rm -f "$work"/raw?
-        hosts_run 1 env RAW_PROVIDER="$provider" RAW_DOMAIN=rail0 RAW_FOLDER="$work" RAW_RANK=1 "$build/raw" $options &
-        hosts_run 0 env RAW_PROVIDER="$provider" RAW_DOMAIN=rail0 RAW_FOLDER="$work" RAW_RANK=0 "$build/raw" $options
-        wait $!
-        ;;
-    lapi | lapi_bulk)
-        bulk=no
-        [ "$1" = lapi ] || bulk=yes
-        launched env LAPI_FABRIC_PROVIDER="$provider" MP_USE_BULK_XFER=$bulk MP_BULK_MIN_MSG_SIZE=64K \
-            "$stage/bin/poe" "$build/lapi" $options -hostfile "$work/hosts" -launcher hydra -infolevel 0
-        ;;
+    raw) raw "$provider" $options ;;
+    lapi) lapi LAPI_FABRIC_PROVIDER="$provider" MP_USE_BULK_XFER=no -- $options ;;
+    lapi_bulk) lapi LAPI_FABRIC_PROVIDER="$provider" MP_USE_BULK_XFER=yes MP_BULK_MIN_MSG_SIZE=64K -- $options ;;
+    sockets) both SOCKETS "$build/sockets" $options ;;
+    udp) lapi MP_EUILIB=ip -- $options ;;
+    lossy_udp) lossy lapi MP_EUILIB=ip -- ;;
+    lossy_rxd) lossy raw "udp;ofi_rxd" ;;
     # By the network only: UCX would find that both processes are on one machine.
     mpich) launched env UCX_TLS=tcp,self mpiexec.hydra -hosts node0,node1 -ppn 1 -n 2 "$build/mpich" $options ;;
     openmpi)

@@ -52,6 +52,31 @@ function table(title, pattern, lapi, rate,    i, s, cells, last) {
     }
 }
 
+# LAPI over UDP: two of its patterns beside one of another system.
+function udp_table(title, first, second, who, its, rate,    i, s, cells) {
+    printf "\n### %s\n\n| size | LAPI, active message | LAPI, put with target counter | %s | message / %s | put / %s |\n", title, its, its, its
+    printf "|---|---:|---:|---:|---:|---:|\n"
+    for (i = 1; i <= sizes; i++) {
+        s = size_of[i]
+        if (figure("udp", first, s) < 0 || figure(who, its, s) < 0) continue
+        cells = show(s, figure("udp", first, s), rate) " | " show(s, figure("udp", second, s), rate) " | " show(s, figure(who, its, s), rate)
+        printf "| %s | %s | %s | %s |\n", bytes(s), cells, quotient(s, ratio("udp", first, who, its, s), rate), \
+            quotient(s, ratio("udp", second, who, its, s), rate)
+    }
+}
+
+function lossy_table(title,    i, s, own, other) {
+    printf "\n### %s\n\n| size | LAPI over UDP | libfabric, udp;ofi_rxd | LAPI / libfabric |\n|---|---:|---:|---:|\n", title
+    for (i = 1; i <= sizes; i++) {
+        s = size_of[i]
+        own = figure("lossy_udp", "message_stream", s)
+        other = figure("lossy_rxd", "message_stream", s)
+        if (own < 0 && other < 0) continue
+        printf "| %s | %s | %s | %s |\n", bytes(s), show_rate(s, own), show_rate(s, other), \
+            quotient(s, ratio("lossy_udp", "message_stream", "lossy_rxd", "message_stream", s), 1)
+    }
+}
+
 NF == 5 {
     if (!($4 in known)) { known[$4] = 1; size_of[++sizes] = $4 }
     taken[$1, $2, $3, $4] = $5
@@ -66,4 +91,7 @@ END {
     table("Active messages, a window in flight, beside two-sided messages (MB/s)", "message_stream", "message_stream", 1)
     table("Puts with target counters, a window in flight, beside two-sided messages (MB/s)", "message_stream", "put_notify_stream", 1)
     table("Puts until they are complete, a window in flight, beside one-sided calls (MB/s)", "put_stream", "put_stream", 1)
+    udp_table("Over UDP, one way, beside a datagram (µs)", "message", "put_notify", "sockets", "datagram", 0)
+    udp_table("Over UDP, a window in flight, beside TCP (MB/s)", "message_stream", "put_notify_stream", "sockets", "message_stream", 1)
+    lossy_table("Active messages over UDP, a window in flight, 1 % of the datagrams lost (MB/s)")
 }
