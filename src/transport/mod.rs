@@ -53,6 +53,7 @@ pub(crate) mod forward;
 pub mod mem;
 mod parcel;
 pub mod rails;
+mod rest;
 pub mod route;
 pub mod shm;
 mod sleeper;

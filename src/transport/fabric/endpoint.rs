@@ -7,7 +7,6 @@ use super::remote::Accesses;
 use super::send::{SENDS, write};
 use super::{COPY, FabricTransport, PUBLISHED_BEFORE, WINDOW};
 use crate::base::bytes::pad8;
-use crate::base::clock::ticks;
 use crate::transport::standing::Standing;
 use crate::transport::{Endpoint, Inbound, Limits, Outgoing, RemoteAccess, SendOutcome, Task, Ticket};
 use crate::wire::network::{FRAME, Frame, Kind};
@@ -15,10 +14,6 @@ use std::time::{Duration, Instant};
 
 /// When something that had no room in the endpoint is tried again.
 const RETRY: Duration = Duration::from_millis(1);
-
-/// A poll that follows the one before within this many ticks, 10 to 50 microseconds, can be left out between two operations: a poll
-/// that finds nothing costs half a microsecond.
-const REST: u64 = 50_000;
 
 /// How long a recall waits for the endpoint to end what it has begun. A peer that takes nothing for longer is silent.
 const RECALL: Duration = Duration::from_millis(200);
@@ -55,7 +50,7 @@ impl Endpoint for FabricTransport {
             match self.device.inject(bytes, address) {
                 Ok(()) => {
                     peer.note_sent();
-                    self.moved = true;
+                    self.rest.note_packet();
                     return SendOutcome::Sent;
                 }
                 Err(errno) => return self.send_injected_later(task, words, errno),
@@ -93,7 +88,7 @@ impl Endpoint for FabricTransport {
             self.advance();
         }
         let arrived = self.ready.pop_front()?;
-        self.moved = true;
+        self.rest.note_packet();
         if let Some(peer) = self.peers[arrived.src as usize].as_deref_mut() {
             peer.waiting = peer.waiting.saturating_sub(1);
             peer.progress += 1;
@@ -171,12 +166,10 @@ impl Endpoint for FabricTransport {
 }
 
 impl FabricTransport {
-    /// Whether a poll can be left out: this task has sent or taken a packet since the last call, the last poll was a moment ago
-    /// and left nothing, and nothing waits for room. Calls that only look for packets are not affected: the second of them polls.
+    /// Whether a poll can be left out ([`Rest`](crate::transport::rest::Rest)): nothing waits for room, and the last poll has left nothing.
     #[inline]
     fn rests(&mut self) -> bool {
-        std::mem::take(&mut self.moved)
-            && ticks().wrapping_sub(self.last_poll) < REST
+        self.rest.take()
             && self.queued.is_empty()
             && !self.has_pending()
             && !self.accesses.wait()
@@ -245,7 +238,7 @@ impl FabricTransport {
             self.settle();
             return Some(SendOutcome::Gone);
         }
-        self.moved = true;
+        self.rest.note_packet();
         self.peer_mut(task)?.note_sent();
         None
     }

@@ -30,6 +30,7 @@ use crate::abi::LAPI_ERR_CSS_LOAD_FAILED;
 use crate::base::process::Process;
 use crate::error::{Error, Result};
 use crate::transport::HEAD_MAX;
+use crate::transport::rest::Rest;
 use crate::transport::sleeper::Sleeper;
 use crate::wire::network::FRAME;
 use contact::Peer;
@@ -226,10 +227,7 @@ pub struct FabricTransport {
     noted: bool,
     /// A packet was refused because all send buffers were in use.
     refused: bool,
-    /// A packet was sent or taken since [`Endpoint::recv`](super::Endpoint::recv) was called last.
-    moved: bool,
-    /// When the completion queue was polled last, in ticks.
-    last_poll: u64,
+    rest: Rest,
     armed: bool,
     closed: bool,
     /// By task: whether packets to it go by another transport. It gets notices only. Empty: none does.
@@ -302,8 +300,7 @@ impl FabricTransport {
             scratch: vec![0; longest.div_ceil(8)].into_boxed_slice(),
             noted: false,
             refused: false,
-            moved: false,
-            last_poll: 0,
+            rest: Rest::default(),
             armed: false,
             closed: false,
             elsewhere: Box::default(),

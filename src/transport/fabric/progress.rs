@@ -4,7 +4,6 @@ use super::FabricTransport;
 use super::contact::Peer;
 use super::ofi::{BATCH, Completion, Failure, Slot};
 use super::remote::Accesses;
-use crate::base::clock::ticks;
 use crate::transport::Task;
 use crate::transport::rails::RailEvent;
 use crate::transport::standing::Standing;
@@ -25,7 +24,7 @@ impl FabricTransport {
             Ok(0) => self.notify(),
             found => self.note_all(found),
         }
-        self.last_poll = ticks();
+        self.rest.note_poll();
         if !self.queued.is_empty() || self.has_pending() || self.accesses.wait() {
             self.send_waiting();
         }

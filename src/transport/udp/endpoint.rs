@@ -1,7 +1,6 @@
 //! Packets through the endpoint.
 
 use super::{Out, UdpTransport};
-use crate::base::clock::ticks;
 use crate::transport::standing::Standing;
 use crate::transport::{
     Endpoint, Inbound, Limits, Outgoing, RemoteAccess, Repeats, SendOutcome, Task, parcel,
@@ -10,10 +9,6 @@ use std::time::{Duration, Instant};
 
 /// When something that had no room in the device is tried again.
 pub(super) const RETRY: Duration = Duration::from_millis(1);
-
-/// A poll that follows the one before within this many ticks, 10 to 50 microseconds, can be left out between two operations: a poll
-/// that finds nothing is a system call.
-const REST: u64 = 50_000;
 
 impl Endpoint for UdpTransport {
     fn name(&self) -> &'static str {
@@ -39,7 +34,7 @@ impl Endpoint for UdpTransport {
         // SAFETY: the caller's promise.
         unsafe { parcel::write(&mut buffer, packet, false) };
         session.connection.push(now, buffer, packet.head.len(), len);
-        self.moved = true;
+        self.rest.note_packet();
         self.transmit(task, now);
         SendOutcome::Sent
     }
@@ -55,7 +50,7 @@ impl Endpoint for UdpTransport {
             let Some(session) = &mut peer.session else { continue };
             let Some(packet) = session.connection.take() else { continue };
             peer.taken += 1;
-            self.moved = true;
+            self.rest.note_packet();
             let out = self.out.insert(Out { from, connection: session.connection.mine(), packet });
             return Some(out.inbound());
         }
@@ -126,13 +121,10 @@ impl Endpoint for UdpTransport {
 }
 
 impl UdpTransport {
-    /// Whether a poll can be left out: this task has sent or taken a packet since the last call, the last poll was a moment ago, and
-    /// nothing waits for room. Calls that only look for packets are not affected: the second of them polls.
+    /// Whether a poll can be left out ([`Rest`](crate::transport::rest::Rest)): nothing waits for room.
     #[inline]
     fn rests(&mut self) -> bool {
-        std::mem::take(&mut self.moved)
-            && ticks().wrapping_sub(self.last_poll) < REST
-            && !self.batch.is_blocked()
+        self.rest.take() && !self.batch.is_blocked()
     }
 
     /// Why a packet of this length is not accepted.

@@ -33,6 +33,7 @@ use crate::abi::LAPI_ERR_CSS_LOAD_FAILED;
 use crate::base::process::Process;
 use crate::base::random::random;
 use crate::error::{Error, Result};
+use crate::transport::rest::Rest;
 use crate::transport::sleeper::Sleeper;
 use crate::wire::datagram::{HEADER, MAP};
 use alarms::Alarms;
@@ -143,10 +144,7 @@ pub struct UdpTransport {
     refusals: Refusals,
     /// Something has happened since the task was last armed that a sleeper waits for.
     noted: bool,
-    /// A packet was sent or taken since [`Endpoint::recv`](super::Endpoint::recv) was called last.
-    moved: bool,
-    /// When the device was asked last, in ticks.
-    last_poll: u64,
+    rest: Rest,
     armed: bool,
     closed: bool,
     /// When it is asked next which peers have died, and about which of those in `met` first.
@@ -206,8 +204,7 @@ impl UdpTransport {
             past: Repeats::default(),
             refusals: Refusals::default(),
             noted: false,
-            moved: false,
-            last_poll: 0,
+            rest: Rest::default(),
             armed: false,
             closed: false,
             next_look: 0,

@@ -5,7 +5,6 @@ use super::contact::Peer;
 use super::endpoint::RETRY;
 use super::reliable::{Happened, Nanos, State};
 use super::seal::{Claim, Refused};
-use crate::base::clock::ticks;
 use crate::transport::standing::Standing;
 use crate::transport::{NO_EPOCH, Task};
 use std::net::SocketAddr;
@@ -36,7 +35,7 @@ impl UdpTransport {
             self.batch.send_now(&mut *device, to, &greeting);
         }
         self.device = Some(device);
-        self.last_poll = ticks();
+        self.rest.note_poll();
         self.send_kicks(now);
         while let Some(task) = self.touched.pop() {
             if let Some(peer) = self.peer_mut(task) {

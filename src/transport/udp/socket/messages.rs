@@ -116,6 +116,8 @@ pub(super) struct Incoming {
     pieces: Box<[libc::iovec; INCOMING]>,
     /// [`LONGEST`] bytes for each message.
     bytes: Vec<u8>,
+    /// How many messages the next call asks for: where one comes at a time, to ask for more costs half as much again.
+    asked: usize,
 }
 
 // SAFETY: the pointers in it are made and used during one call of `receive`.
@@ -127,16 +129,17 @@ impl Incoming {
         let (headers, names, pieces) =
             unsafe { (Box::new(zeroed()), Box::new(zeroed()), Box::new(zeroed())) };
         let controls = Box::new([Control([0; 64]); INCOMING]);
-        Self { headers, names, controls, pieces, bytes: vec![0; INCOMING * LONGEST] }
+        Self { headers, names, controls, pieces, bytes: vec![0; INCOMING * LONGEST], asked: INCOMING }
     }
 
-    /// Receives as many messages as are there and have room; returns how many, at least one. Does not block. [`Self::message`] has
-    /// them until the next call.
+    /// Receives messages that are there and have room; returns how many, at least one. Does not block. [`Self::message`] has them until
+    /// the next call. There may be more when it returns as many as it has asked for: one, or [`INCOMING`] where there were several
+    /// lately.
     ///
     /// # Errors
     /// EAGAIN: none is there. Others have waited in the socket: the next call goes on.
     pub(super) fn receive(&mut self, socket: BorrowedFd<'_>) -> Result<usize, Errno> {
-        for (at, buffer) in self.bytes.chunks_exact_mut(LONGEST).enumerate() {
+        for (at, buffer) in self.bytes.chunks_exact_mut(LONGEST).take(self.asked).enumerate() {
             self.pieces[at] = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: LONGEST };
             let header = &mut self.headers[at].msg_hdr;
             header.msg_name = (&raw mut self.names[at]).cast();
@@ -151,9 +154,14 @@ impl Incoming {
         // SAFETY: each header points to a name, a piece, and a control of this object, and each piece to its own part of `bytes`.
         let received = unsafe {
             let headers = self.headers.as_mut_ptr();
-            libc::recvmmsg(socket.as_raw_fd(), headers, INCOMING as u32, flags as _, ptr::null_mut())
+            libc::recvmmsg(socket.as_raw_fd(), headers, self.asked as u32, flags as _, ptr::null_mut())
         };
-        usize::try_from(received).map_err(|_| last_error())
+        let received = usize::try_from(received).map_err(|_| last_error());
+        self.asked = match received {
+            Ok(count) if count >= self.asked.min(2) => INCOMING,
+            _ => 1,
+        };
+        received
     }
 
     /// One of the messages of the last call; `None` when it was cut, or names no address.
