@@ -8,7 +8,7 @@
 # make check-all  test, test-crowded, test-net, sanitize, interop, deb-test, soak (10 minutes), fuzz (1 minute each), and a summary
 # make loom       the models of the lock-free parts, in every order of their threads (part of make test)
 # make sanitize   unit tests and C programs under ThreadSanitizer and AddressSanitizer
-# make soak       every operation at once for SECONDS=60, while some of TASKS=8 are killed and replaced; SEED=n; HOSTS=2: on network namespaces, RAILS=2: with two links
+# make soak       every operation at once for SECONDS=60, while some of TASKS=8 are killed and replaced; SEED=n; HOSTS=2: on network namespaces, RAILS=2: with two links, NETWORK=udp LOSS=1: over UDP with loss
 # make interop    programs of 32 and of 64 bits in one job (make LIB32=yes builds, make install LIB32=yes installs for both)
 # make bench      measure, beside the peers; bench-net: between two hosts, which are network namespaces; bench-interrupt: interrupt mode; bench-instructions: the cost of small calls
 # make fuzz       feed everything that reads bytes from outside with anything, SECONDS=60 for each target
@@ -44,6 +44,8 @@ SECONDS ?= 60
 TASKS ?= 8
 HOSTS ?= 1
 RAILS ?= 1
+NETWORK ?= fabric
+LOSS ?= 0
 SEED ?=
 
 .PHONY: all library library32 compat catalogues interop deps demo demo-net test test-crowded test-net check-all loom sanitize soak bench bench-net bench-interrupt bench-instructions fuzz install uninstall stage \
@@ -133,7 +135,7 @@ sanitize:
 soak:
 	ci/deps.sh build
 	$(MAKE) stage
-	LAPI_STAGE="$(STAGE)" ci/soak.sh $(SECONDS) $(TASKS) $(HOSTS) $(RAILS) $(SEED)
+	LAPI_STAGE="$(STAGE)" ci/soak.sh SECONDS=$(SECONDS) TASKS=$(TASKS) HOSTS=$(HOSTS) RAILS=$(RAILS) NETWORK=$(NETWORK) LOSS=$(LOSS) $(if $(SEED),SEED=$(SEED))
 
 interop:
 	ci/deps.sh build test interop

@@ -143,7 +143,7 @@ impl Hosts {
     pub fn lose(&self, percent: u32) -> Result<(), String> {
         let rules = format!(
             "table inet loss {{ chain input {{ type filter hook input priority 0; \
-             meta l4proto udp numgen random mod 100 < {percent} drop; }} }}"
+             meta l4proto udp numgen random mod 100 < {percent} drop; }}; }}"
         );
         let script = format!("PATH=$PATH:/usr/sbin:/sbin; echo '{rules}' | nft -f -");
         (0..self.count()).try_for_each(|host| self.run(host, &["sh", "-c", &script]))

@@ -87,6 +87,18 @@ const PHASES: [&str; 10] = [
     "ending",
 ];
 
+/// What carries packets between the hosts of a soak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Network {
+    /// What LAPI chooses: libfabric.
+    Fabric,
+    /// LAPI over UDP.
+    Udp {
+        /// The part of the datagrams that is lost on arrival, in percent.
+        loss: u32,
+    },
+}
+
 /// The parameters of a soak.
 #[derive(Clone, Copy, Debug)]
 pub struct Soak {
@@ -100,6 +112,8 @@ pub struct Soak {
     pub hosts: usize,
     /// How many links, and rails of each task, there are between hosts.
     pub rails: usize,
+    /// What carries packets between the hosts.
+    pub network: Network,
 }
 
 impl Soak {
@@ -110,13 +124,17 @@ impl Soak {
     pub fn run(self) -> Result<String, String> {
         let mut driver =
             Driver::start(self).map_err(|error| format!("the soak cannot be started: {error}"))?;
-        let Self { seed, seconds, tasks, hosts, rails } = self;
+        let Self { seed, seconds, tasks, hosts, rails, network } = self;
+        let over = match network {
+            Network::Fabric => String::new(),
+            Network::Udp { loss } => format!(" NETWORK=udp LOSS={loss}"),
+        };
         driver.go().map_err(|what| {
             let said = fs::read_to_string(driver.dir.join("said")).unwrap_or_default();
             let end: Vec<&str> = said.lines().rev().take(60).collect();
             let end: String = end.iter().rev().map(|line| format!("{line}\n")).collect();
             format!(
-                "{what}\n{end}to repeat: make soak SEED={seed} SECONDS={seconds} TASKS={tasks} HOSTS={hosts} RAILS={rails}"
+                "{what}\n{end}to repeat: make soak SEED={seed} SECONDS={seconds} TASKS={tasks} HOSTS={hosts} RAILS={rails}{over}"
             )
         })
     }
@@ -159,7 +177,7 @@ impl Driver {
         let board = options.open(dir.join("board"))?;
         board.set_len(4096)?;
         File::create(dir.join("said"))?;
-        let places = (soak.hosts > 1).then(|| Places::new(soak.hosts, soak.rails, soak.tasks)).transpose()?;
+        let places = (soak.hosts > 1).then(|| Places::new(&soak)).transpose()?;
         let now = Instant::now();
         let mut driver = Self {
             soak,
@@ -415,7 +433,7 @@ impl Driver {
         let most = |kind: usize| {
             (0..self.soak.tasks).map(|task| self.get(word::MOST + 4 * task + kind)).max().unwrap_or(0)
         };
-        let Soak { seed, seconds, tasks, hosts, rails } = self.soak;
+        let Soak { seed, seconds, tasks, hosts, rails, .. } = self.soak;
         format!(
             "soak: seed {seed}, {seconds} s, {tasks} tasks, {hosts} hosts, {rails} rails, eras {}, deaths {}: {}{}at most in one task: {} \
              descriptors, {} mappings, {} threads, {} KiB",

@@ -12,6 +12,7 @@ use std::process::Command;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use openlapi::wire::board::{Word, size};
 
+use super::{Network, Soak};
 use crate::hosts::{Hosts, Layout};
 
 /// The lowest number of the file's descriptor in the tasks.
@@ -20,15 +21,19 @@ const FIRST_PLACE: i32 = 101;
 pub(super) struct Places {
     hosts: Hosts,
     rails: usize,
+    network: Network,
     file: File,
     tasks: usize,
 }
 
 impl Places {
-    /// `count` hosts with `rails` links between them, for `tasks` tasks.
-    pub(super) fn new(count: usize, rails: usize, tasks: usize) -> io::Result<Self> {
-        let layout = Layout { hosts: count, rails, own_tmp: false };
-        let hosts = Hosts::with(layout).map_err(io::Error::other)?;
+    /// The hosts of a soak, with the links between them.
+    pub(super) fn new(soak: &Soak) -> io::Result<Self> {
+        let Soak { hosts, rails, tasks, network, .. } = *soak;
+        let hosts = Hosts::with(Layout { hosts, rails, own_tmp: false }).map_err(io::Error::other)?;
+        if let Network::Udp { loss: loss @ 1.. } = network {
+            hosts.lose(loss).map_err(io::Error::other)?;
+        }
         // SAFETY: the name ends, and the call makes a descriptor that is owned by nothing else.
         let made = unsafe {
             let number = libc::memfd_create(c"lapi-job".as_ptr(), libc::MFD_CLOEXEC);
@@ -41,7 +46,7 @@ impl Places {
         // SAFETY: just made, and owned by nothing else.
         let file = File::from(unsafe { OwnedFd::from_raw_fd(number) });
         file.set_len(size(tasks as u32))?;
-        Ok(Self { hosts, rails, file, tasks })
+        Ok(Self { hosts, rails, network, file, tasks })
     }
 
     /// The command that starts the program as a task of the job with this number.
@@ -57,6 +62,9 @@ impl Places {
             .env("LAPI_JOB_FD", format!("{number}:{inode}@{partition}"));
         if self.rails > 1 {
             command.env("MP_EUIDEVICE", "sn_all");
+        }
+        if self.network != Network::Fabric {
+            command.env("MP_EUILIB", "ip");
         }
         // SAFETY: the closure makes one system call.
         unsafe {
