@@ -45,6 +45,7 @@
 
 #[cfg(test)]
 pub(crate) mod conformance;
+mod deaths;
 pub mod fabric;
 #[cfg(test)]
 pub mod faults;

@@ -156,6 +156,8 @@ pub enum Content {
     Watches = 4,
     /// The sender is this task, and knows that the receiver watches it.
     Watched = 5,
+    /// The sender is this task, and has ended LAPI. Over UDP only: other networks have [`Kind::Departure`].
+    Closed = 6,
 }
 
 /// What tasks are sent about the life of a task.
@@ -181,10 +183,10 @@ impl Notice {
 
     /// What follows a frame of the kind [`Kind::Notice`].
     pub fn decode(after: &[u8]) -> Option<Self> {
-        use Content::{Confirmed, Died, DiedConfirm, Watched, Watches};
+        use Content::{Closed, Confirmed, Died, DiedConfirm, Watched, Watches};
         let bytes: &[u8; NOTICE] = after.first_chunk()?;
         let word = |at: usize| u32::from_le_bytes(std::array::from_fn(|byte| bytes[4 * at + byte]));
-        let content = [Died, DiedConfirm, Confirmed, Watches, Watched];
+        let content = [Died, DiedConfirm, Confirmed, Watches, Watched, Closed];
         let content = content.into_iter().find(|content| *content as u32 == word(0))?;
         Some(Self { content, task: word(1), life: word(2) })
     }

@@ -83,8 +83,9 @@ impl Own {
         ];
         let groups = groups(&cards);
         let own = groups[identity.task as usize];
-        let process = |(card, group): (&Card, &u32)| (*group == own).then(|| rails::process(card));
-        let processes = cards.iter().zip(&groups).map(process).collect();
+        let all: Vec<Process> = cards.iter().map(rails::process).collect();
+        let processes = all.iter().zip(&groups).map(|(process, group)| (*group == own).then_some(*process));
+        let processes = processes.collect();
         let addresses = rails::Addresses::new(cards, exchange, common.len());
         let directory = Box::new(OnNetwork { addresses: addresses.on(&network), processes });
         let mut transport = UdpTransport::new(&settings, Box::new(self.socket), directory)?;
@@ -92,6 +93,10 @@ impl Own {
             transport.replaces_another();
         }
         transport.limit_job_body(longest_body);
+        transport.watch_others(groups, all);
+        if near.is_some() {
+            transport.leaves_to_another(here.clone());
+        }
         Ok((join(transport, near, here)?, notes))
     }
 }
@@ -175,6 +180,10 @@ impl Directory for OnNetwork {
         // The card may be that of a process that has taken the task's place.
         let process = self.processes[peer as usize];
         process.is_some_and(|first| self.addresses.process_of(peer).unwrap_or(first).is_gone())
+    }
+
+    fn process_of(&mut self, peer: Task) -> Option<Process> {
+        self.addresses.process_of(peer)
     }
 }
 

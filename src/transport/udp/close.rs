@@ -25,11 +25,14 @@ impl UdpTransport {
             }
         }
         self.acknowledge();
+        self.announce_end();
         let start = Instant::now();
         for turn in 0_u32.. {
             self.advance();
+            self.look_at_others(self.now());
             let passed = start.elapsed();
-            if passed > LINGER || self.met.iter().all(|&task| self.may_forget(task, passed)) {
+            let announced = passed > LINGER_FOR_CONFIRMATION || self.has_announced();
+            if passed > LINGER || announced && self.met.iter().all(|&task| self.may_forget(task, passed)) {
                 break;
             }
             if turn < 1000 {

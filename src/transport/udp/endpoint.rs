@@ -91,12 +91,15 @@ impl Endpoint for UdpTransport {
         }
         let retry = self.batch.is_blocked().then(|| Instant::now() + RETRY);
         let alarm = self.alarms.next().map(|at| self.start + Duration::from_nanos(at));
-        retry.into_iter().chain(alarm).min()
+        let news = self.watch.as_ref().and_then(|watch| watch.due());
+        let news = news.map(|at| self.start + Duration::from_nanos(at));
+        retry.into_iter().chain(alarm).chain(news).min()
     }
 
     fn serve(&mut self) {
         self.look_for_deaths();
         self.advance();
+        self.look_at_others(self.now());
     }
 
     fn settled(&self) -> bool {

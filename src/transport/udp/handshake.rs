@@ -15,6 +15,7 @@
 use super::UdpTransport;
 use super::contact::{CHALLENGE, FIRST_CONTACT, Peer, Session};
 use super::reliable::{Nanos, State};
+use crate::base::process::Process;
 use crate::transport::standing::Standing;
 use crate::transport::{NO_EPOCH, Task};
 use crate::wire::datagram::Hello;
@@ -71,6 +72,11 @@ impl UdpTransport {
                 return;
             }
             self.add(task);
+        }
+        let opening = self.peer(task).and_then(|peer| peer.session.as_ref()).is_some_and(Session::is_opening);
+        if opening && hello.epoch != CHALLENGE && !self.knows_process(task, hello.process, now) {
+            // It greets again, when the death of the one before was reported here.
+            return;
         }
         let Some(session) = self.peers[task as usize].as_deref_mut().and_then(Peer::live) else { return };
         let connection = &session.connection;
@@ -159,6 +165,7 @@ impl UdpTransport {
         if same && ![FIRST_CONTACT, NO_EPOCH].contains(&hello.epoch) {
             self.leave(task, Standing::HasParted);
         } else {
+            self.note_successor(task, hello.process, self.now());
             let why = "has ended without calling LAPI_Term, and another process has taken its place";
             self.leave(task, Standing::Dead(why.to_owned()));
         }
@@ -167,6 +174,13 @@ impl UdpTransport {
     /// The connection with a peer is made. What has proven it came from this address.
     pub(super) fn note_up(&mut self, task: Task, from: SocketAddr) {
         self.noted = true;
+        let process = self
+            .peer(task)
+            .and_then(|peer| peer.session.as_ref()?.connection.peer())
+            .map(|hello| hello.process);
+        if let Some((pid, started)) = process {
+            self.note_process(task, Process { pid, started }, self.now());
+        }
         let Some(peer) = self.peer_mut(task) else { return };
         (peer.address, peer.heard_at) = (Some(from), None);
         if peer.standing != Standing::Rejoining {

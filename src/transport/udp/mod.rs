@@ -16,6 +16,7 @@ pub mod address;
 mod alarms;
 mod close;
 mod contact;
+mod deaths;
 pub mod device;
 mod endpoint;
 mod handshake;
@@ -38,6 +39,7 @@ use crate::transport::sleeper::Sleeper;
 use crate::wire::datagram::{HEADER, MAP};
 use alarms::Alarms;
 use contact::Peer;
+use deaths::{Receipts, Watch};
 use device::Device;
 use outgoing::Batch;
 use reliable::{Arrived, Buffers, Nanos, Parameters};
@@ -87,6 +89,11 @@ pub trait Directory: Send {
     /// Whether the peer is known to have ended without LAPI_Term. Called some times in a second for some peers.
     fn has_died(&mut self, _peer: Task) -> bool {
         false
+    }
+
+    /// The process that the peer is now, as far as is known. Called some times in a second for peers that have died.
+    fn process_of(&mut self, _peer: Task) -> Option<Process> {
+        None
     }
 }
 
@@ -139,6 +146,7 @@ pub struct UdpTransport {
     owed: Vec<Task>,
     /// Greetings that are to be sent.
     greetings: Vec<(SocketAddr, [u8; GREETING])>,
+    receipts: Receipts,
     /// What former connections have counted.
     past: Repeats,
     refusals: Refusals,
@@ -153,6 +161,10 @@ pub struct UdpTransport {
     /// This process has taken the place of another one: the peers let it rejoin.
     replaces: bool,
     process: Process,
+    /// By task: whether packets to it go by another transport. Empty: none does.
+    elsewhere: Box<[bool]>,
+    /// The watch of the tasks for each other.
+    watch: Option<Box<Watch>>,
     start: Instant,
     sleeper: Sleeper,
 }
@@ -201,6 +213,7 @@ impl UdpTransport {
             touched: Vec::new(),
             owed: Vec::new(),
             greetings: Vec::new(),
+            receipts: Receipts::new(),
             past: Repeats::default(),
             refusals: Refusals::default(),
             noted: false,
@@ -211,6 +224,8 @@ impl UdpTransport {
             looked_at: 0,
             replaces: false,
             process: Process::own(),
+            elsewhere: Box::default(),
+            watch: None,
             start: Instant::now(),
             sleeper,
         })

@@ -4,7 +4,7 @@ use super::UdpTransport;
 use super::contact::Peer;
 use super::endpoint::RETRY;
 use super::reliable::{Happened, Nanos, State};
-use super::seal::{Claim, Refused};
+use super::seal::{ANNOUNCEMENT, Claim, Refused};
 use crate::transport::standing::Standing;
 use crate::transport::{NO_EPOCH, Task};
 use std::net::SocketAddr;
@@ -35,6 +35,7 @@ impl UdpTransport {
             self.batch.send_now(&mut *device, to, &greeting);
         }
         self.device = Some(device);
+        self.send_receipts();
         self.rest.note_poll();
         self.send_kicks(now);
         while let Some(task) = self.touched.pop() {
@@ -136,6 +137,12 @@ impl UdpTransport {
             return;
         };
         let task = claim.from;
+        if claim.number == 0 && bytes.len() == ANNOUNCEMENT {
+            if !self.note_announcement(now, task, bytes, from) {
+                self.refusals.forged += 1;
+            }
+            return;
+        }
         if claim.number == 0 {
             match self.key.greeting(self.me, bytes) {
                 Some(hello) => self.note_hello(now, task, &hello, from),

@@ -19,10 +19,12 @@
 
 mod hello;
 mod key;
+mod notice;
 mod replay;
 
 pub use hello::GREETING;
 pub use key::{End, JobKey, Opener, Sealer};
+pub use notice::{ANNOUNCEMENT, Announcement};
 pub use replay::{Seen, Window};
 
 use crate::wire::frame::Task;

@@ -94,6 +94,7 @@ fn conforms_with_short_datagrams_that_are_not_sealed() {
 }
 
 mod contact;
+mod deaths;
 mod disturbed;
 
 /// Offers a packet that is its number.

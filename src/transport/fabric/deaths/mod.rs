@@ -1,23 +1,18 @@
 //! The deaths of tasks: found by the tasks of the same host, which watch each other's processes, and made known to all by notices
-//! ([`ring`]).
-//!
-//! The process of the task that is watched is looked at when the transport is served, which a thread that waits, polls or serves does
-//! several times in a second.
+//! ([`crate::transport::deaths`]).
 
-mod ring;
-#[cfg(test)]
-mod simulation;
 mod successors;
 
 use super::FabricTransport;
 use super::contact::Peer;
 use super::own::Wants;
 use crate::base::process::{Handle, Process};
+use crate::transport::deaths::ring::{self, Action, Ring};
+use crate::transport::deaths::{Look, Watched};
 use crate::transport::rails::RailEvent;
 use crate::transport::standing::Standing;
 use crate::transport::{PeerState, Task};
 use crate::wire::network::{Content, FRAME, Frame, Kind, NOTICE, Notice};
-use ring::{Action, Ring};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -47,7 +42,7 @@ pub(super) struct Watch {
     ring: Ring,
     processes: Vec<Process>,
     /// The process of the watched task.
-    handle: Option<(Task, Handle)>,
+    watched: Watched,
     probes: Option<Probes>,
     /// Tasks that watch this one, or have.
     watchers: Vec<Task>,
@@ -88,7 +83,7 @@ impl FabricTransport {
         self.watch = Some(Box::new(Watch {
             ring: Ring::new(self.me, group_of, &lives),
             processes,
-            handle: None,
+            watched: Watched::default(),
             probes: None,
             watchers: Vec::new(),
             contacts: Vec::new(),
@@ -142,26 +137,18 @@ impl FabricTransport {
         loop {
             let Some(watch) = &mut self.watch else { return };
             let Some(task) = watch.ring.watched() else { return };
-            let mut ended = false;
-            match &mut watch.handle {
-                Some((watched, handle)) if *watched == task => ended = handle.has_ended(),
-                _ => match Handle::open(watch.processes[task as usize]) {
-                    Some(handle) => {
-                        watch.handle = Some((task, handle));
-                        let notice = Notice { content: Content::Watches, task, life: watch.ring.life(task) };
-                        self.send_notice(task, notice);
-                    }
-                    None => ended = true,
-                },
-            }
-            if !ended {
-                return;
+            match watch.watched.look(task, watch.processes[task as usize]) {
+                Look::Runs => return,
+                Look::Begun => {
+                    let notice = Notice { content: Content::Watches, task, life: watch.ring.life(task) };
+                    return self.send_notice(task, notice);
+                }
+                Look::Ended => {}
             }
             // What it has sent before, and perhaps its departure.
             self.advance();
             let Some(watch) = &mut self.watch else { return };
             if watch.ring.watched() == Some(task) {
-                watch.handle = None;
                 let now = watch.now();
                 watch.ring.ended(now);
             }
@@ -361,7 +348,7 @@ impl FabricTransport {
                     probes.replied = true;
                 }
             }
-            Content::Watches | Content::Watched => {}
+            Content::Watches | Content::Watched | Content::Closed => {}
         }
         self.watch_changed = true;
     }

@@ -1,8 +1,8 @@
 //! The processes that take the places of dead tasks: their deaths may be known here late, or not at all.
 
-use super::ring;
 use crate::base::process::Process;
 use crate::transport::Task;
+use crate::transport::deaths::ring;
 use crate::transport::fabric::FabricTransport;
 
 /// With how many cards a look compares what is known of the processes of peers.
@@ -97,7 +97,7 @@ impl FabricTransport {
             let now = watch.now();
             watch.processes[task as usize] = process;
             if watch.ring.life(task) != process.life() {
-                watch.handle.take_if(|(watched, _)| *watched == task);
+                watch.watched.forget(task);
                 watch.probes.take_if(|probes| probes.task == task);
                 watch.contacts.retain(|contact| *contact != task);
                 watch.ring.replaced(task, process.life(), now);

@@ -18,7 +18,7 @@ use std::time::Instant;
 const RECORDED: usize = 500;
 
 /// A device on such a network.
-struct Disturbed {
+pub(super) struct Disturbed {
     socket: Socket,
     rng: Rng,
     /// How probable each of the disturbances is.
@@ -29,7 +29,7 @@ struct Disturbed {
 }
 
 impl Disturbed {
-    fn new(socket: Socket, seed: u64, chance: f64) -> Self {
+    pub(super) fn new(socket: Socket, seed: u64, chance: f64) -> Self {
         Self { socket, rng: Rng::new(seed), chance, late: Vec::new(), recorded: Vec::new() }
     }
 }

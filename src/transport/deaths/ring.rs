@@ -25,7 +25,7 @@ const ATTEMPTS: u32 = 24;
 
 /// What a task is sent about the death of another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::transport::fabric) enum Notice {
+pub(in crate::transport) enum Notice {
     /// This incarnation of the task has died.
     Died { task: Task, life: u32, confirm: bool },
     /// The receiver's notice has arrived.
@@ -34,7 +34,7 @@ pub(in crate::transport::fabric) enum Notice {
 
 /// What is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::transport::fabric) enum Action {
+pub(in crate::transport) enum Action {
     Send(Task, Notice),
     /// The task has died: this is reported here.
     Report(Task),
@@ -76,7 +76,7 @@ struct Errand {
 }
 
 /// What one task knows.
-pub(in crate::transport::fabric) struct Ring {
+pub(in crate::transport) struct Ring {
     me: Task,
     known: Vec<Known>,
     /// The tasks of each group in ascending order, and the group of each task.
@@ -92,7 +92,7 @@ pub(in crate::transport::fabric) struct Ring {
 
 impl Ring {
     /// `group_of` numbers the groups from 0, and `lives` distinguishes the processes; each has an entry for every task.
-    pub(in crate::transport::fabric) fn new(me: Task, group_of: Vec<u32>, lives: &[u32]) -> Self {
+    pub(in crate::transport) fn new(me: Task, group_of: Vec<u32>, lives: &[u32]) -> Self {
         let count = group_of.iter().max().map_or(0, |last| last + 1);
         let mut groups = vec![Vec::new(); count as usize];
         for (task, group) in (0..).zip(&group_of) {
@@ -117,45 +117,45 @@ impl Ring {
     }
 
     /// The next thing to do.
-    pub(in crate::transport::fabric) fn next_action(&mut self) -> Option<Action> {
+    pub(in crate::transport) fn next_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
     }
 
     /// The task whose process this one watches.
-    pub(in crate::transport::fabric) fn watched(&self) -> Option<Task> {
+    pub(in crate::transport) fn watched(&self) -> Option<Task> {
         self.watched
     }
 
     /// The nearest living task before this one: it watches this task, as far as is known.
-    pub(in crate::transport::fabric) fn watcher(&self) -> Option<Task> {
+    pub(in crate::transport) fn watcher(&self) -> Option<Task> {
         let group = self.own_group();
         let at = group.partition_point(|&task| task < self.me);
         group[..at].iter().rev().chain(group[at..].iter().rev()).copied().find(|&task| self.lives(task))
     }
 
     /// Whether this task sees the other one's process.
-    pub(in crate::transport::fabric) fn is_in_own_group(&self, task: Task) -> bool {
+    pub(in crate::transport) fn is_in_own_group(&self, task: Task) -> bool {
         self.group_of[task as usize] == self.group_of[self.me as usize]
     }
 
-    pub(in crate::transport::fabric) fn life(&self, task: Task) -> u32 {
+    pub(in crate::transport) fn life(&self, task: Task) -> u32 {
         self.known[task as usize].life
     }
 
     /// The task of another host that this one probes over the network: the first that lives on the next host. The first living task of
     /// the host before it does that.
-    pub(in crate::transport::fabric) fn probed(&self) -> Option<Task> {
+    pub(in crate::transport) fn probed(&self) -> Option<Task> {
         let (_, next) = self.groups_after();
         next?.iter().copied().find(|&task| self.lives(task))
     }
 
     /// Whether a group has not confirmed yet that it knows of the death of this task.
-    pub(in crate::transport::fabric) fn spreads(&self, task: Task) -> bool {
+    pub(in crate::transport) fn spreads(&self, task: Task) -> bool {
         self.errands.iter().any(|errand| errand.dead == task && !errand.confirmed)
     }
 
     /// A task has died: this task has found that otherwise than by watching its process.
-    pub(in crate::transport::fabric) fn found_dead(&mut self, task: Task, now: Duration) {
+    pub(in crate::transport) fn found_dead(&mut self, task: Task, now: Duration) {
         if self.lives(task) {
             self.learn(task, now);
             // The tasks of its own group do the same, if one of them lives.
@@ -168,12 +168,12 @@ impl Ring {
     }
 
     /// The tasks that have died, of which no other process has taken the place.
-    pub(in crate::transport::fabric) fn dead(&self) -> Vec<Task> {
+    pub(in crate::transport) fn dead(&self) -> Vec<Task> {
         (0..self.known.len() as Task).filter(|&task| self.has_died(task)).collect()
     }
 
     /// The process of the watched task has ended.
-    pub(in crate::transport::fabric) fn ended(&mut self, now: Duration) {
+    pub(in crate::transport) fn ended(&mut self, now: Duration) {
         let Some(task) = self.watched else { return };
         if self.counts_as_dead {
             self.learn(task, now);
@@ -184,12 +184,12 @@ impl Ring {
     }
 
     /// The watched task has confirmed that it is watched.
-    pub(in crate::transport::fabric) fn is_open(&mut self, task: Task) {
+    pub(in crate::transport) fn is_open(&mut self, task: Task) {
         self.counts_as_dead |= self.watched == Some(task);
     }
 
     /// A task has ended LAPI.
-    pub(in crate::transport::fabric) fn closed(&mut self, task: Task, now: Duration) {
+    pub(in crate::transport) fn closed(&mut self, task: Task, now: Duration) {
         if self.lives(task) {
             self.known[task as usize].state = State::Closed;
             self.renew(task, now);
@@ -198,7 +198,7 @@ impl Ring {
     }
 
     /// A task was replaced: another process has its number.
-    pub(in crate::transport::fabric) fn replaced(&mut self, task: Task, life: u32, now: Duration) {
+    pub(in crate::transport) fn replaced(&mut self, task: Task, life: u32, now: Duration) {
         let known = &mut self.known[task as usize];
         if task != self.me && known.life != life {
             *known = Known { state: State::Lives, life, passed: false, spread: false };
@@ -207,7 +207,7 @@ impl Ring {
     }
 
     /// A notice has arrived.
-    pub(in crate::transport::fabric) fn note(&mut self, from: Task, notice: Notice, now: Duration) {
+    pub(in crate::transport) fn note(&mut self, from: Task, notice: Notice, now: Duration) {
         match notice {
             Notice::Confirmed { task, life } => {
                 let lives = self.lives(from);
@@ -235,7 +235,7 @@ impl Ring {
     }
 
     /// Gives notices that were not confirmed to others.
-    pub(in crate::transport::fabric) fn serve(&mut self, now: Duration) {
+    pub(in crate::transport) fn serve(&mut self, now: Duration) {
         let late = |errand: &Errand| !errand.confirmed && errand.due <= now;
         let mut at = 0;
         while at < self.errands.len() {
@@ -248,7 +248,7 @@ impl Ring {
     }
 
     /// When [`Self::serve`] is to be called.
-    pub(in crate::transport::fabric) fn due(&self) -> Option<Duration> {
+    pub(in crate::transport) fn due(&self) -> Option<Duration> {
         self.errands.iter().filter(|errand| !errand.confirmed).map(|errand| errand.due).min()
     }
 
@@ -256,12 +256,17 @@ impl Ring {
         &self.groups[self.group_of[self.me as usize] as usize]
     }
 
+    /// Whether this is another task that lives, as far as is known, and has not ended LAPI.
+    pub(in crate::transport) fn is_living(&self, task: Task) -> bool {
+        self.lives(task)
+    }
+
     fn lives(&self, task: Task) -> bool {
         task != self.me && self.known[task as usize].state == State::Lives
     }
 
     /// Whether the process of the task that is known here has died.
-    pub(in crate::transport::fabric) fn has_died(&self, task: Task) -> bool {
+    pub(in crate::transport) fn has_died(&self, task: Task) -> bool {
         self.known[task as usize].state == State::Died
     }
 

@@ -1,0 +1,45 @@
+//! What tasks are told about the life of a task: a [`Notice`] in an envelope whose tag every task of the job can make, as that of a
+//! hello. It is outside of any connection: tasks that have parted, or have had no contact, send it, too.
+//!
+//! What a notice says stays true, so that one that was recorded and is sent again does no harm.
+
+use super::key::JobKey;
+use super::{Claim, ENVELOPE, TAG};
+use crate::wire::frame::Task;
+use crate::wire::network::{NOTICE, Notice};
+
+/// How many bytes such a message has.
+pub const ANNOUNCEMENT: usize = ENVELOPE + NOTICE + 8;
+
+/// A notice, or the receipt for one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Announcement {
+    /// What is announced.
+    pub notice: Notice,
+    /// The sender has got this notice from the receiver.
+    pub is_receipt: bool,
+}
+
+impl JobKey {
+    /// An announcement as a datagram.
+    pub fn announce(&self, from: Task, to: Task, announcement: &Announcement) -> [u8; ANNOUNCEMENT] {
+        let claim = Claim { from, connection: 0, number: 0 }.bytes();
+        let mut datagram = [0; ANNOUNCEMENT];
+        datagram[..claim.len()].copy_from_slice(&claim);
+        datagram[ENVELOPE..][..NOTICE].copy_from_slice(&announcement.notice.encode());
+        datagram[ENVELOPE + NOTICE] = announcement.is_receipt.into();
+        let tag = self.tag(&[b"notice\0", &claim, &to.to_le_bytes(), &datagram[ENVELOPE..]]);
+        datagram[claim.len()..ENVELOPE].copy_from_slice(&tag);
+        datagram
+    }
+
+    /// The announcement in a datagram for task `to`; `None` when no task of the job has made it.
+    pub fn announcement(&self, to: Task, datagram: &[u8]) -> Option<Announcement> {
+        let datagram: &[u8; ANNOUNCEMENT] = datagram.try_into().ok()?;
+        let (envelope, content) = datagram.split_at(ENVELOPE);
+        let (claim, tag) = envelope.split_last_chunk::<TAG>()?;
+        let made = self.is_tag(&[b"notice\0", claim, &to.to_le_bytes(), content], tag);
+        let notice = Notice::decode(content).filter(|_| made)?;
+        Some(Announcement { notice, is_receipt: content[NOTICE] != 0 })
+    }
+}
