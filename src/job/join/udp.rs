@@ -15,6 +15,7 @@ use crate::transport::udp::{Directory, UdpSettings, UdpTransport};
 use crate::transport::{Task, Transport};
 use crate::wire::card::Card;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
 
 /// The socket of this task, and where it receives.
 pub(super) struct Own {
@@ -72,7 +73,7 @@ impl Own {
             },
             datagram,
             acknowledge_every: config.ack_thresh as u16,
-            longest_interval: config.polling_interval,
+            longest_interval: longest_interval(config),
         };
         let notes = vec![
             format!("network: udp, datagrams of {datagram} bytes; addresses by {}", exchange.name()),
@@ -99,6 +100,13 @@ impl Own {
         }
         Ok((join(transport, near, here)?, notes))
     }
+}
+
+/// The longest time after which something is sent again. MP_RETRANSMIT_INTERVAL counts polling loops: its default is taken for that of
+/// MP_POLLING_INTERVAL.
+fn longest_interval(config: &Config) -> Duration {
+    const LOOP: Duration = Duration::from_nanos(400);
+    config.polling_interval.min(LOOP * config.retransmit_interval)
 }
 
 /// The bytes of the longest datagram that every task uses, and its interface on a network takes; without a network, of every task's first.
@@ -227,6 +235,16 @@ mod tests {
         let expected =
             "udp: MP_EUIDEVICE=eth7: no such interface with an address is up; there are: eth0, eth1, lo";
         assert_eq!(error.detail, expected);
+    }
+
+    #[test]
+    fn both_variables_bound_the_time_after_which_something_is_sent_again() {
+        let found = |variables: &[(&str, &str)]| longest_interval(&config(variables)).as_micros();
+        assert_eq!(found(&[]), 400_000);
+        assert_eq!(found(&[("MP_RETRANSMIT_INTERVAL", "1000")]), 400);
+        assert_eq!(found(&[("MP_RETRANSMIT_INTERVAL", "2147483647")]), 400_000);
+        let both = [("MP_POLLING_INTERVAL", "20000"), ("MP_RETRANSMIT_INTERVAL", "100000")];
+        assert_eq!(found(&both), 20_000);
     }
 
     /// What one task uses all do: the card says it.
