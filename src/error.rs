@@ -201,7 +201,7 @@ pub static TABLE: &[Entry] = &[
     error(472, "LAPI_ERR_DGSP_REPS", "the DGSP has a GOSUB with negative reps"),
     error(473, "LAPI_ERR_DGSP_STACK", "the DGSP's GOSUBs nest deeper than its depth says"),
     error(474, "LAPI_ERR_OP_SZ", "size of lapi_rmw_t is neither 32 nor 64"),
-    error(475, "LAPI_ERR_UDP_PORT_INFO", "the udp_port pointer is null"),
+    error(475, "LAPI_ERR_UDP_PORT_INFO", "a UDP address and port are missing, or no task can receive there"),
     error(476, "LAPI_ERR_XFER_CMD", "there is no such transfer type"),
     error(477, "LAPI_ERR_UTIL_CMD", "there is no such utility type"),
     error(478, "LAPI_ERR_CATALOG_FAIL", "the message catalogue cannot be opened"),

@@ -1,5 +1,6 @@
 //! LAPI_Init and LAPI_Term.
 
+use super::udp::Extension;
 use crate::abi::*;
 use crate::base::machine::processors;
 use crate::base::thread::ThreadConfig;
@@ -36,13 +37,15 @@ pub struct Request {
     pub thread_config: ThreadConfig,
     /// LAPI_INTERRUPT_OFF was given in `protocol`.
     pub interrupts: bool,
+    /// add_info; the program's until LAPI_Init returns.
+    extend: *const lapi_extend_t,
 }
 
 impl Request {
     /// From lapi_info_t, for a handle and an instance (from 0).
     ///
     /// # Safety
-    /// `lapi_thread_attr` must be null or the program's structure, which is used until LAPI_Init returns.
+    /// `lapi_thread_attr` and `add_info` must be null or the program's structures, which are used until LAPI_Init returns.
     pub unsafe fn new(handle: lapi_handle_t, instance: usize, info: &lapi_info_t) -> Self {
         Self {
             handle,
@@ -54,6 +57,7 @@ impl Request {
             thread_config: unsafe { info.lapi_thread_attr.as_ref() }
                 .map_or(ThreadConfig::PLAIN, ThreadConfig::of),
             interrupts: info.protocol & LAPI_INTERRUPT_OFF == 0,
+            extend: info.add_info,
         }
     }
 }
@@ -98,8 +102,11 @@ fn open(
     config: &Config,
     identity: &Identity,
 ) -> Result<lapi_dev_t> {
-    let Joined { transport, device, hosts, notes, replaces } =
-        job::join(config, identity, request.instance, request.thread_config)?;
+    // SAFETY: the promise to Request::new.
+    let mut listing = unsafe { Extension::new(request.extend, request.handle, request.instance) };
+    let listing = listing.as_mut().map(|listing| listing as &mut dyn job::Listing);
+    let joined = job::join(config, identity, request.instance, request.thread_config, listing)?;
+    let Joined { transport, device, hosts, notes, replaces, addresses } = joined;
     if config.info_level >= 2 && identity.task == 0 {
         crate::error::log(format_args!(
             "OpenLAPI {}: {} tasks, transport {}, found by {}",
@@ -116,7 +123,7 @@ fn open(
     settings.timeout.store(900, Relaxed);
     settings.ack_threshold.store(config.ack_thresh as i32, Relaxed);
     settings.info_level.store(config.info_level as i32, Relaxed);
-    let options = options(config, identity, hosts, replaces, request);
+    let options = Options { addresses, ..options(config, identity, hosts, replaces, request) };
     context.open(request.handle, options, transport)?;
     let threads = request.completion_threads.clamp(1, MOST_COMPLETION_THREADS) as usize;
     let started = completion_threads::start(context, threads, request.thread_config)
@@ -163,6 +170,7 @@ fn options(config: &Config, identity: &Identity, hosts: Hosts, replaces: bool, r
         },
         level: request.level,
         replaces,
+        addresses: None,
         give_up: !config.no_timeout,
         wait_policy: WaitPolicy::new(here, processors, config.spin),
         error_handler: request.error_handler,

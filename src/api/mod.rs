@@ -17,6 +17,7 @@ pub mod put_get;
 pub mod recovery;
 pub mod request;
 pub mod rmw;
+pub mod udp;
 pub mod unbuilt;
 pub mod vector;
 

@@ -20,7 +20,7 @@ use std::time::Duration;
 use crate::abi::LAPI_ERR_BOTH_NETSTR_SET;
 use crate::error::{Error, Result};
 
-pub(crate) use form::common_tasks;
+pub(crate) use form::{common_tasks, secret};
 pub use table::{Kind, MAX_TASKS, VARIABLES, Variable, variable};
 pub(crate) use value::{given, number};
 

@@ -37,7 +37,7 @@ fn datagram(content: &[u8]) -> bool {
 fn headers() -> Vec<Seed> {
     let header = |kind| Header { kind, acknowledged: 3, echo: 4, room: 5, delay: NO_DELAY }.encode();
     let fragment = Fragment { number: 7, index: 1, count: 3, head_len: 48, packet_len: 70, urgent: true };
-    let hello = Hello { mine: 1, yours: 2, epoch: 3, process: (4, 5) };
+    let hello = Hello { mine: 1, yours: 2, epoch: 3, process: (4, 5), longest: 0, opening: 0 };
     vec![
         seed("data", [&header(Kind::Data(fragment))[..], &[1; 30]].concat()),
         seed("acknowledgement", [&header(Kind::Acknowledgement(2))[..], &[5; 16]].concat()),
@@ -93,7 +93,7 @@ mod action {
 
 impl Side {
     fn new(mine: u128, yours: u128) -> Self {
-        let hello = Hello { mine, yours, epoch: 0, process: (1, 1) };
+        let hello = Hello { mine, yours, epoch: 0, process: (1, 1), longest: 0, opening: 0 };
         let buffers = Buffers::new(PARAMETERS.unit, LONGEST);
         Self { connection: Connection::new(hello, &PARAMETERS, 0), buffers, taken: Vec::new() }
     }
@@ -163,7 +163,8 @@ fn reliable(bytes: &[u8]) -> bool {
             }
             action::HELLO => {
                 let [mine, yours] = [reader.byte(), reader.byte()].map(|number| u128::from(number % 4));
-                let hello = Hello { mine: mine.max(1), yours, epoch: 0, process: (1, 1) };
+                let hello =
+                    Hello { mine: mine.max(1), yours, epoch: 0, process: (1, 1), longest: 0, opening: 0 };
                 sides[at].connection.receive_hello(now, &hello);
             }
             action::PUSH => sides[at].push(now, 1 + usize::from(reader.byte()) % LONGEST),

@@ -3,9 +3,11 @@
 //! [`identity`] reads the environment, [`connect`] connects tasks when they first need each other, [`openings`]
 //! distinguishes the programs and contexts of one job that follow one another. [`exchange`] carries a few values of each task to the
 //! others at start-up, where a job has several machines: [`host`] finds which tasks share one, and [`secret`] what they all must know.
+//! Without a launcher the program gives the [`addresses`], and the user a [`key_file`].
 //! [`reporter`] is the line to the launcher for
 //! reports, and [`ended`] holds which tasks have ended, as the launcher reports them.
 
+pub mod addresses;
 mod board;
 mod channel;
 pub mod connect;
@@ -15,6 +17,7 @@ pub mod host;
 mod hosts;
 pub mod identity;
 mod join;
+pub mod key_file;
 mod name;
 mod openings;
 pub mod reporter;
@@ -23,5 +26,5 @@ pub mod secret;
 pub use connect::Connections;
 pub use hosts::Hosts;
 pub use identity::{Common, Identity};
-pub use join::{Joined, join, network_preferences, udp_interfaces};
+pub use join::{Joined, Listing, Way, join, network_preferences, udp_interfaces};
 pub use openings::Openings;

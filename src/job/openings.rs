@@ -53,6 +53,13 @@ impl Openings {
         count(before.unwrap_or_default()) + 1
     }
 
+    /// This process has taken the place of one that was in this opening, modulo 65,536: where the launcher does not count, the next one of
+    /// this process follows that.
+    pub fn adopt(&self, opening: u16) {
+        let counted = u64::from(self.job) << 32 | u64::from(opening);
+        COUNTS[self.instance as usize % COUNTS.len()].store(counted, Ordering::Release);
+    }
+
     /// The opening that was just counted has failed.
     pub fn take_back(&self, me: Task) {
         if let Some(before) = self.opened(me) {
@@ -143,6 +150,8 @@ mod tests {
         assert_eq!((openings.open(0), openings.open(0)), (1, 2));
         openings.take_back(0);
         assert_eq!((openings.open(0), openings.opened(0)), (2, None));
+        openings.adopt(9);
+        assert_eq!(openings.open(0), 10);
         assert_eq!(Openings::from_env(&none, "another one", 2, 15).open(0), 1);
     }
 }

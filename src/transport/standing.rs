@@ -6,6 +6,9 @@ use super::{HAS_PURGED, PeerState};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
     Up,
+    /// It may not have called LAPI_Init yet, or this task may have taken the place of a process that it knows: packets find no room before
+    /// the connection is made. With UDP and no launcher only.
+    Meeting,
     /// It has ended LAPI.
     Closed,
     /// It cannot be reached: why.
@@ -23,6 +26,7 @@ impl Standing {
     pub(super) fn state(&self) -> PeerState {
         match self {
             Self::Up | Self::Rejoining => PeerState::Up,
+            Self::Meeting => PeerState::Connecting,
             Self::Closed => PeerState::Closed,
             Self::Dead(_) | Self::HasParted | Self::Parted => PeerState::Dead,
         }
@@ -32,6 +36,7 @@ impl Standing {
     pub(super) fn absence(&self) -> Option<String> {
         match self {
             Self::Up => None,
+            Self::Meeting => Some("has not replied yet".to_owned()),
             Self::Closed => Some("has ended LAPI".to_owned()),
             Self::Dead(why) => Some(why.clone()),
             Self::HasParted => Some(HAS_PURGED.to_owned()),

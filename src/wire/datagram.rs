@@ -170,6 +170,10 @@ pub struct Hello {
     pub epoch: u64,
     /// The sender's process: its number, and when it was started.
     pub process: (u32, u64),
+    /// The bytes of the longest datagram that the sender takes.
+    pub longest: u16,
+    /// Which opening of LAPI in its job the sender is in, modulo 65,536.
+    pub opening: u16,
 }
 
 impl Hello {
@@ -180,6 +184,8 @@ impl Hello {
         bytes[16..32].copy_from_slice(&self.yours.to_le_bytes());
         bytes[32..40].copy_from_slice(&self.epoch.to_le_bytes());
         bytes[40..44].copy_from_slice(&self.process.0.to_le_bytes());
+        bytes[44..46].copy_from_slice(&self.longest.to_le_bytes());
+        bytes[46..48].copy_from_slice(&self.opening.to_le_bytes());
         bytes[48..].copy_from_slice(&self.process.1.to_le_bytes());
         bytes
     }
@@ -189,14 +195,16 @@ impl Hello {
         let bytes: &[u8; HELLO] = bytes.try_into().ok()?;
         let number = |at: usize| u128::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]));
         let long = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]));
-        let filled = long(40) >> 32 == 0;
+        let short = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
         let hello = Self {
             mine: number(0),
             yours: number(16),
             epoch: long(32),
             process: (long(40) as u32, long(48)),
+            longest: short(44),
+            opening: short(46),
         };
-        (filled && hello.mine != 0).then_some(hello)
+        (hello.mine != 0).then_some(hello)
     }
 }
 
@@ -332,14 +340,14 @@ mod tests {
 
     #[test]
     fn a_hello_is_decoded_as_encoded() {
-        let hello = Hello { mine: 1 << 127 | 5, yours: 7, epoch: u64::MAX - 1, process: (1 << 30, 1 << 40) };
+        let process = (1 << 30, 1 << 40);
+        let hello =
+            Hello { mine: 1 << 127 | 5, yours: 7, epoch: u64::MAX - 1, process, longest: 8192, opening: 3 };
         let bytes = hello.encode();
         assert_eq!(Hello::decode(&bytes), Some(hello));
         assert_eq!(Hello::decode(&bytes[..HELLO - 1]), None);
         assert_eq!(Hello::decode(&[&bytes[..], &[0]].concat()), None);
         assert_eq!(Hello::decode(&Hello { mine: 0, ..hello }.encode()), None);
-        let mut filled = bytes;
-        filled[45] = 1;
-        assert_eq!(Hello::decode(&filled), None);
+        assert_eq!(bytes[40..48], [0, 0, 0, 0x40, 0, 0x20, 3, 0]);
     }
 }

@@ -4,6 +4,7 @@ use crate::abi::{LAPI_err_hndlr_p, lapi_lib_t};
 use crate::engine::context::request::Policy;
 use crate::engine::context::waiters::WaitPolicy;
 use crate::job::Hosts;
+use crate::job::addresses::Addresses;
 use crate::transport::Task;
 use std::sync::atomic::{AtomicBool, AtomicI32};
 
@@ -55,6 +56,8 @@ pub struct Options {
     pub wait_policy: WaitPolicy,
     /// This process has taken the place of one that has died, as the launcher says.
     pub replaces: bool,
+    /// Where the tasks receive, if the program has said that: LAPI_ADD_UDP_DEST_PORT changes it.
+    pub addresses: Option<Addresses>,
     /// Whether a task that is silent for TIMEOUT seconds is given up.
     pub give_up: bool,
     /// The level of the library that the program is written for: lib_vers.

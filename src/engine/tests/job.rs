@@ -158,6 +158,7 @@ fn open_one(
         wait_policy: habits.wait_policy,
         level: LAST_LIB,
         replaces: false,
+        addresses: None,
         give_up: true,
         error_handler: handler,
         advertised: Advertised { rexmit_buffers: 128, rexmit_size: 16384, bulk_minimum: 0 },

@@ -1,22 +1,26 @@
 //! How a task joins its job: the transport to the other tasks, and which of them share its host.
 //!
 //! A job on one machine uses shared memory; LAPI_Init is local then. Otherwise the tasks exchange cards first ([`network`]), and
-//! those of one host use [`shared_memory`] between them unless LAPI_USE_SHM is `no`.
+//! those of one host use [`shared_memory`] between them unless LAPI_USE_SHM is `no`. Tasks that no launcher has started exchange
+//! nothing: the program itself knows their addresses ([`standalone`]).
 
 mod agreed;
 mod fabric;
 mod network;
 mod rails;
 mod shared_memory;
+mod standalone;
 mod udp;
 
 pub use fabric::network_preferences;
+pub use standalone::{Listing, Way};
 pub use udp::udp_interfaces;
 
 use crate::abi::{LAPI_ERR_UNKNOWN, LAPI_SELF_DEV, LAPI_SHM_DEV, lapi_dev_t};
 use crate::base::thread::ThreadConfig;
 use crate::config::{self, Config, UseShm};
 use crate::error::{Error, Result};
+use crate::job::addresses::Addresses;
 use crate::job::{Hosts, Identity, Openings};
 use crate::transport::Transport;
 use crate::transport::mem::{self, MemOptions};
@@ -33,6 +37,8 @@ pub struct Joined {
     pub notes: Vec<String>,
     /// This process has taken the place of one that has died, as the launcher says.
     pub replaces: bool,
+    /// The addresses of all tasks, where the program has given them.
+    pub addresses: Option<Addresses>,
 }
 
 /// What joining needs to know.
@@ -49,7 +55,7 @@ struct Place<'a> {
     replaces: bool,
 }
 
-/// Joins the job as `identity` says.
+/// Joins the job as `identity` says. `listing`: the addresses of the tasks, where the program has any.
 ///
 /// # Errors
 /// As the man page of LAPI_Init says; the detail names variable, task or limit.
@@ -58,6 +64,7 @@ pub fn join(
     identity: &Identity,
     instance: usize,
     thread_config: ThreadConfig,
+    listing: Option<&mut dyn Listing>,
 ) -> Result<Joined> {
     let (me, tasks, instance) = (identity.task, identity.tasks, instance as u32);
     if tasks == 1 {
@@ -71,6 +78,7 @@ pub fn join(
             hosts,
             notes: Vec::new(),
             replaces: false,
+            addresses: None,
         });
     }
     let openings = Openings::from_env(&config::process_env, &identity.key, tasks, instance);
@@ -78,7 +86,10 @@ pub fn join(
     let opening = rejoined.unwrap_or_else(|| openings.open(me));
     let replaces = rejoined.is_some();
     let place = Place { config, identity, instance, thread_config, openings, opening, replaces };
-    let joined = if config.use_shm == UseShm::No || !identity.is_on_one_machine() {
+    let listing = listing.filter(|_| standalone::is_meant(config, identity));
+    let joined = if let Some(listing) = listing {
+        standalone::open(&place, listing)
+    } else if config.use_shm == UseShm::No || !identity.is_on_one_machine() {
         network::open(&place)
     } else {
         on_one_machine(&place)
@@ -94,5 +105,6 @@ fn on_one_machine(place: &Place<'_>) -> Result<Joined> {
     let secret = place.config.job_secret.as_ref().map(|secret| secret.as_bytes());
     let transport = Box::new(shared_memory::open(place, tasks, secret, Box::default())?);
     let hosts = Hosts::one(task, tasks);
-    Ok(Joined { transport, device: LAPI_SHM_DEV, hosts, notes: Vec::new(), replaces: place.replaces })
+    let replaces = place.replaces;
+    Ok(Joined { transport, device: LAPI_SHM_DEV, hosts, notes: Vec::new(), replaces, addresses: None })
 }

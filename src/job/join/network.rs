@@ -3,7 +3,9 @@
 use super::agreed::{Agreed, failed, groups};
 use super::rails::{CARD, process};
 use super::{Joined, Place, fabric, shared_memory, udp};
-use crate::abi::{LAPI_ERR_SHM_SETUP, LAPI_ERR_UNKNOWN, LAPI_FABRIC_DEV, LAPI_SHM_DEV, UDP_DEV};
+use crate::abi::{
+    LAPI_ERR_NO_UDP_HNDLR, LAPI_ERR_SHM_SETUP, LAPI_ERR_UNKNOWN, LAPI_FABRIC_DEV, LAPI_SHM_DEV, UDP_DEV,
+};
 use crate::base::process::Process;
 use crate::config::{self, Euilib, UseShm};
 use crate::error::{Error, Result};
@@ -21,7 +23,7 @@ use std::time::Instant;
 ///
 /// # Errors
 /// `LAPI_ERR_CSS_LOAD_FAILED`: no launcher that can exchange cards, no provider, a task that cannot take part; the detail says
-/// which. `LAPI_ERR_SHM_SETUP`: LAPI_USE_SHM is `only`, and there is more than one host.
+/// which. `LAPI_ERR_NO_UDP_HNDLR`: no launcher, and UDP is wanted. `LAPI_ERR_SHM_SETUP`: LAPI_USE_SHM is `only`, and there is more than one host.
 pub(super) fn open(place: &Place<'_>) -> Result<Joined> {
     let Place { config, identity, instance, opening, .. } = *place;
     let deadline = Instant::now() + config.init_timeout;
@@ -47,7 +49,8 @@ pub(super) fn open(place: &Place<'_>) -> Result<Joined> {
     if hosts.count() == 1 && config.use_shm != UseShm::No {
         let transport = Box::new(shared_memory::open(place, here, Some(&secret), visible(place, &cards))?);
         let replaces = place.replaces;
-        return Ok(Joined { transport, device: LAPI_SHM_DEV, hosts, notes: Vec::new(), replaces });
+        let notes = Vec::new();
+        return Ok(Joined { transport, device: LAPI_SHM_DEV, hosts, notes, replaces, addresses: None });
     }
     if config.use_shm == UseShm::Only {
         let detail = format!("{} hosts for {} tasks, and LAPI_USE_SHM=only", hosts.count(), identity.tasks);
@@ -77,7 +80,7 @@ pub(super) fn open(place: &Place<'_>) -> Result<Joined> {
         }
     };
     let hosts = if config.use_shm == UseShm::No { hosts.without_shared_memory() } else { hosts };
-    Ok(Joined { transport, device, hosts, notes, replaces: place.replaces })
+    Ok(Joined { transport, device, hosts, notes, replaces: place.replaces, addresses: None })
 }
 
 /// The endpoints of this task on the network.
@@ -111,6 +114,12 @@ fn no_exchange(place: &Place<'_>) -> Error {
             identity.tasks
         ),
     };
+    if config.euilib == Some(Euilib::Ip) {
+        let detail = format!(
+            "{detail}; add_info of lapi_info_t, for the addresses of tasks without a launcher, is NULL"
+        );
+        return Error::new(LAPI_ERR_NO_UDP_HNDLR, detail);
+    }
     failed(detail)
 }
 

@@ -66,14 +66,13 @@ impl Own {
             me: identity.task,
             tasks: identity.tasks,
             secret,
-            security: match self.security {
-                NetSecurity::Auth => Security::Auth,
-                NetSecurity::Encrypt => Security::Encrypt,
-                NetSecurity::None => Security::None,
-            },
+            security: security(self.security),
             datagram,
             acknowledge_every: config.ack_thresh as u16,
             longest_interval: longest_interval(config),
+            // The exchange keeps openings apart, and finds tasks that do not come.
+            opening: 0,
+            patience: None,
         };
         let notes = vec![
             format!("network: udp, datagrams of {datagram} bytes; addresses by {}", exchange.name()),
@@ -109,6 +108,14 @@ fn longest_interval(config: &Config) -> Duration {
     config.polling_interval.min(LOOP * config.retransmit_interval)
 }
 
+pub(super) fn security(configured: NetSecurity) -> Security {
+    match configured {
+        NetSecurity::Auth => Security::Auth,
+        NetSecurity::Encrypt => Security::Encrypt,
+        NetSecurity::None => Security::None,
+    }
+}
+
 /// The bytes of the longest datagram that every task uses, and its interface on a network takes; without a network, of every task's first.
 fn longest(cards: &[Card], network: &str) -> usize {
     let of = |card: &Card| {
@@ -129,7 +136,7 @@ pub fn udp_interfaces(config: &Config, one_machine: bool) -> Result<Vec<Interfac
 }
 
 /// The interfaces that may be used: one family of addresses, since a socket has one.
-fn chosen(config: &Config, one_machine: bool, all: Vec<Interface>) -> Result<Vec<Interface>> {
+pub(super) fn chosen(config: &Config, one_machine: bool, all: Vec<Interface>) -> Result<Vec<Interface>> {
     let device = config.euidevice.as_deref().filter(|device| !["sn_all", "sn_single"].contains(device));
     let stated: Vec<IpAddr> = config.inet_addr.as_deref().map(stated).unwrap_or_default();
     let mut names: Vec<String> = all.iter().map(|interface| interface.name.clone()).collect();
@@ -160,7 +167,7 @@ fn chosen(config: &Config, one_machine: bool, all: Vec<Interface>) -> Result<Vec
 }
 
 /// The addresses in MP_LAPI_INET_ADDR, `@COUNT:ADDRESS,DEVICE:…`.
-fn stated(statement: &str) -> Vec<IpAddr> {
+pub(super) fn stated(statement: &str) -> Vec<IpAddr> {
     let instances = statement.split_once(':').map_or("", |(_, instances)| instances);
     instances.split(':').filter_map(|instance| instance.split(',').next()?.parse().ok()).collect()
 }

@@ -83,7 +83,11 @@ impl FabricTransport {
                         && (passed > LINGER_FOR_WATCHER || !self.sees_running(task))
             }
             Standing::Closed => peer.knows_departure || passed > LINGER_FOR_CLOSED,
-            Standing::Dead(_) | Standing::HasParted | Standing::Parted | Standing::Rejoining => true,
+            Standing::Dead(_)
+            | Standing::HasParted
+            | Standing::Parted
+            | Standing::Meeting
+            | Standing::Rejoining => true,
         })
     }
 }

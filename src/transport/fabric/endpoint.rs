@@ -199,7 +199,7 @@ impl FabricTransport {
                 peer.no_room = true;
                 Some(SendOutcome::NoRoom)
             }
-            Standing::Rejoining => Some(SendOutcome::NoRoom),
+            Standing::Meeting | Standing::Rejoining => Some(SendOutcome::NoRoom),
             Standing::Closed | Standing::Dead(_) | Standing::HasParted | Standing::Parted => {
                 Some(SendOutcome::Gone)
             }

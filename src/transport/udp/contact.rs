@@ -38,6 +38,10 @@ pub(super) struct Peer {
     pub(super) touched: bool,
     /// It may be owed an acknowledgement.
     pub(super) owed: bool,
+    /// When this task has first wanted something of it.
+    pub(super) wanted: Option<Nanos>,
+    /// A hello in its name has arrived that was made with another key.
+    pub(super) other_key: bool,
 }
 
 impl Peer {
@@ -54,12 +58,14 @@ impl Peer {
             alarm: None,
             touched: false,
             owed: false,
+            wanted: None,
+            other_key: false,
         }
     }
 
     /// The connection, where datagrams of it are still exchanged: a peer that has ended LAPI may not know that this task knows it.
     pub(super) fn live(&mut self) -> Option<&mut Session> {
-        let exchanges = matches!(self.standing, Standing::Up | Standing::Rejoining | Standing::Closed);
+        let exchanges = !matches!(self.standing, Standing::Dead(_) | Standing::HasParted | Standing::Parted);
         self.session.as_mut().filter(|_| exchanges)
     }
 
@@ -130,10 +136,10 @@ impl Session {
     }
 }
 
-/// What a side with a new number says at first.
+/// What a side with a new number says at first. What is the same for all peers is filled in when it is sent.
 fn hello(epoch: u64, process: Process) -> Hello {
     let mine = u128::from_le_bytes(random()) | 1;
-    Hello { mine, yours: 0, epoch, process: (process.pid, process.started) }
+    Hello { mine, yours: 0, epoch, process: (process.pid, process.started), longest: 0, opening: 0 }
 }
 
 /// The side of a connection that has drawn this number.

@@ -156,7 +156,7 @@ impl UdpTransport {
         let peer = self.peer_mut(task)?;
         match peer.standing {
             Standing::Up if room => None,
-            Standing::Up | Standing::Rejoining => {
+            Standing::Up | Standing::Meeting | Standing::Rejoining => {
                 peer.no_room = true;
                 if let Some(session) = &mut peer.session {
                     session.connection.await_room(now);
@@ -173,7 +173,9 @@ impl UdpTransport {
     /// Whether the peer has everything that was sent to it, and knows of this task's end when there is one.
     pub(super) fn has_everything(&self, task: Task) -> bool {
         self.peer(task).is_none_or(|peer| match (&peer.standing, &peer.session) {
-            (Standing::Up | Standing::Rejoining, Some(session)) => session.connection.is_settled(),
+            (Standing::Up | Standing::Meeting | Standing::Rejoining, Some(session)) => {
+                session.connection.is_settled()
+            }
             _ => true,
         })
     }

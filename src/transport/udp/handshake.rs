@@ -11,10 +11,13 @@
 //! The epoch in a hello tells first contact ([`FIRST_CONTACT`]) from a process that replaces another one ([`NO_EPOCH`]) and from
 //! a task that lets this one rejoin (any other). A task that has begun with the job, and is greeted by one of the latter two before it has had contact,
 //! rejoins it, as it would if it had replaced another process; this, too, after a challenge.
+//!
+//! Tasks without a launcher may be in different openings of LAPI at a time: first contact is made within one. A hello also says how long
+//! datagrams may be: the shorter length of both sides is used.
 
-use super::UdpTransport;
 use super::contact::{CHALLENGE, FIRST_CONTACT, Peer, Session};
 use super::reliable::{Nanos, State};
+use super::{UdpTransport, with_datagrams};
 use crate::base::process::Process;
 use crate::transport::standing::Standing;
 use crate::transport::{NO_EPOCH, Task};
@@ -33,14 +36,19 @@ impl UdpTransport {
                 self.leave(task, Standing::Dead(error.detail));
             }
         }
+        let now = self.now();
+        if let Some(peer) = self.peer_mut(task) {
+            peer.wanted.get_or_insert(now);
+        }
         true
     }
 
     /// A peer with which this task has had no contact yet.
-    fn add(&mut self, task: Task) {
-        let (standing, epoch) = match self.replaces {
-            true => (Standing::Rejoining, NO_EPOCH),
-            false => (Standing::Up, FIRST_CONTACT),
+    pub(super) fn add(&mut self, task: Task) {
+        let (standing, epoch) = match (self.replaces, self.patience) {
+            (true, _) => (Standing::Rejoining, NO_EPOCH),
+            (false, Some(_)) => (Standing::Meeting, FIRST_CONTACT),
+            (false, None) => (Standing::Up, FIRST_CONTACT),
         };
         let session = self.session(epoch);
         self.peers[task as usize] = Some(Box::new(Peer::new(standing, Some(session))));
@@ -58,8 +66,9 @@ impl UdpTransport {
     pub(super) fn greet(&mut self, task: Task, hello: &Hello) {
         let listed = self.directory.address_of(task).ok();
         let heard = self.peer(task).and_then(|peer| peer.heard_at).filter(|at| Some(*at) != listed);
+        let hello = Hello { longest: self.longest, opening: self.opening, ..*hello };
         let Some(device) = &mut self.device else { return };
-        let greeting = self.key.greet(self.me, task, hello);
+        let greeting = self.key.greet(self.me, task, &hello);
         for to in listed.into_iter().chain(heard) {
             self.batch.send_now(&mut **device, to, &greeting);
         }
@@ -98,12 +107,18 @@ impl UdpTransport {
         } else {
             let (first, unused) = (session.epoch == FIRST_CONTACT, connection.is_empty());
             match (first, hello.epoch == FIRST_CONTACT) {
+                // The peer has called LAPI_Term, and LAPI_Init again, or this task has: one of them is not ready yet.
+                (true, true) if hello.opening != self.opening => return,
                 (true, false) if hello.epoch == NO_EPOCH || unused => {
                     // The peer may be connected with the number that would be given up for an old hello.
                     if !self.is_proven(task, hello, from) {
                         return;
                     }
                     self.begin_again(task, now);
+                    if hello.epoch != NO_EPOCH && self.opening != hello.opening {
+                        self.opening = hello.opening;
+                        self.directory.note_opening(hello.opening);
+                    }
                 }
                 // The engine would forget what the packets that were accepted belong to.
                 (_, false) if hello.epoch != NO_EPOCH && !unused => {
@@ -115,11 +130,14 @@ impl UdpTransport {
                 _ => {}
             }
         }
-        let Self { peers, key, me, .. } = self;
+        let Self { peers, key, me, parameters, longest, .. } = self;
         let Some(peer) = peers[task as usize].as_deref_mut() else { return };
         peer.heard_at = Some(from);
         let Some(session) = &mut peer.session else { return };
         let was_opening = session.connection.state() == State::Opening;
+        if was_opening {
+            session.connection.agree(&with_datagrams(*parameters, hello.longest.min(*longest)));
+        }
         let happened = session.connection.receive_hello(now, hello);
         session.keys(key, *me, task);
         self.note(task, happened, was_opening, from);
@@ -135,7 +153,8 @@ impl UdpTransport {
     }
 
     fn own_hello(&self, epoch: u64) -> Hello {
-        Hello { mine: 0, yours: 0, epoch, process: (self.process.pid, self.process.started) }
+        let process = (self.process.pid, self.process.started);
+        Hello { mine: 0, yours: 0, epoch, process, longest: self.longest, opening: self.opening }
     }
 
     /// Whether the peer has this incarnation now: the hello is the reply to a challenge, which is sent otherwise.
@@ -174,15 +193,17 @@ impl UdpTransport {
     /// The connection with a peer is made. What has proven it came from this address.
     pub(super) fn note_up(&mut self, task: Task, from: SocketAddr) {
         self.noted = true;
-        let process = self
-            .peer(task)
-            .and_then(|peer| peer.session.as_ref()?.connection.peer())
-            .map(|hello| hello.process);
-        if let Some((pid, started)) = process {
-            self.note_process(task, Process { pid, started }, self.now());
+        let hello = self.peer(task).and_then(|peer| peer.session.as_ref()?.connection.peer());
+        if let Some((pid, started)) = hello.map(|hello| hello.process) {
+            let process = Process { pid, started };
+            self.note_process(task, process, self.now());
+            self.directory.note_process(task, process);
         }
         let Some(peer) = self.peer_mut(task) else { return };
         (peer.address, peer.heard_at) = (Some(from), None);
+        if peer.standing == Standing::Meeting {
+            peer.standing = Standing::Up;
+        }
         if peer.standing != Standing::Rejoining {
             return;
         }

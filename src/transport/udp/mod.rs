@@ -55,7 +55,7 @@ const LONGEST: usize = 33 << 10;
 /// Memory for what has arrived from a peer and was not released, in bytes; within the bounds of the fragments that a window has.
 const WINDOW: usize = 1 << 20;
 
-/// What a task needs to know of the job and of its settings. All of it but `me` is equal in all tasks.
+/// What a task needs to know of the job and of its settings. All of it but `me`, `datagram` and `opening` is equal in all tasks.
 #[derive(Clone, Debug)]
 pub struct UdpSettings {
     /// This task.
@@ -66,12 +66,16 @@ pub struct UdpSettings {
     pub secret: [u8; 16],
     /// What protects datagrams.
     pub security: Security,
-    /// Bytes of the longest datagram, without the headers of UDP and IP. At least [`SHORTEST`].
+    /// Bytes of the longest datagram that this task takes, without the headers of UDP and IP. At least [`SHORTEST`].
     pub datagram: usize,
     /// Datagrams that are acknowledged together, at most.
     pub acknowledge_every: u16,
     /// The longest time after which something is sent again.
     pub longest_interval: Duration,
+    /// Which opening of LAPI in the job this is, where tasks of several may meet.
+    pub opening: u32,
+    /// The tasks start on their own: after how long one that has not replied at first contact counts as dead. `None`: all of them are there.
+    pub patience: Option<Duration>,
 }
 
 /// The least that [`UdpSettings::datagram`] may be: with it the longest packet fits into the window.
@@ -95,6 +99,12 @@ pub trait Directory: Send {
     fn process_of(&mut self, _peer: Task) -> Option<Process> {
         None
     }
+
+    /// The peer that this task is connected with is this process.
+    fn note_process(&mut self, _peer: Task, _process: Process) {}
+
+    /// This task rejoins tasks that are in this opening, modulo 65,536.
+    fn note_opening(&mut self, _opening: u16) {}
 }
 
 /// What has arrived and had no effect.
@@ -120,7 +130,12 @@ pub struct UdpTransport {
     key: JobKey,
     /// Makes the numbers of challenges unpredictable.
     salt: [u8; 16],
+    /// Of connections with datagrams as long as this task takes them.
     parameters: Parameters,
+    /// The longest datagram that it takes.
+    longest: u16,
+    opening: u16,
+    patience: Option<Duration>,
     limits: Limits,
     /// None while it receives, and after the end.
     device: Option<Box<dyn Device>>,
@@ -182,7 +197,8 @@ impl UdpTransport {
         let sleeper = Sleeper::new().map_err(|reason| {
             Error::new(LAPI_ERR_CSS_LOAD_FAILED, format!("udp: no event descriptor: {reason}"))
         })?;
-        let parameters = parameters(settings);
+        let longest = settings.datagram.clamp(SHORTEST, socket::LONGEST) as u16;
+        let parameters = parameters(settings, longest);
         let content = parameters.unit + HEADER;
         let (unit, window) = (parameters.unit, usize::from(parameters.window));
         let max_body = LONGEST - HEAD_MAX;
@@ -191,6 +207,9 @@ impl UdpTransport {
             key: JobKey::new(&settings.secret, settings.security),
             salt: random(),
             parameters,
+            longest,
+            opening: settings.opening as u16,
+            patience: settings.patience,
             limits: Limits {
                 max_body,
                 job_body: max_body,
@@ -262,16 +281,23 @@ impl UdpTransport {
     }
 }
 
-/// What the tasks' connections have in common.
-fn parameters(settings: &UdpSettings) -> Parameters {
-    let unit = settings.datagram.clamp(SHORTEST, socket::LONGEST) - ENVELOPE - HEADER;
-    Parameters {
-        unit,
-        window: (WINDOW / unit).clamp(LONGEST.div_ceil(unit).max(32), 64 * MAP) as u16,
+/// What connections have whose datagrams are at most this long.
+fn parameters(settings: &UdpSettings, longest: u16) -> Parameters {
+    let common = Parameters {
+        unit: 1,
+        window: 0,
         acknowledge_every: settings.acknowledge_every.max(1),
         acknowledge_after: 500_000,
         longest_interval: settings.longest_interval.as_nanos() as Nanos,
-    }
+    };
+    with_datagrams(common, longest)
+}
+
+/// The same for datagrams of another length.
+fn with_datagrams(parameters: Parameters, longest: u16) -> Parameters {
+    let unit = usize::from(longest).max(SHORTEST) - ENVELOPE - HEADER;
+    let window = (WINDOW / unit).clamp(LONGEST.div_ceil(unit).max(32), 64 * MAP) as u16;
+    Parameters { unit, window, ..parameters }
 }
 
 const _: () =

@@ -27,7 +27,8 @@ impl Peers for UdpTransport {
 
     /// A peer from which something is awaited must know of this task, so that it reports its end.
     fn connect(&mut self, task: Task) {
-        if self.peer(task).is_none() && !self.closed && self.meet(task) {
+        let is_new = self.peer(task).is_none();
+        if !self.closed && self.meet(task) && is_new {
             let now = self.now();
             self.transmit(task, now);
         }

@@ -63,12 +63,37 @@ impl UdpTransport {
         for _ in 0..self.met.len().min(LOOKED_AT) {
             self.looked_at = (self.looked_at + 1) % self.met.len();
             let task = self.met[self.looked_at];
+            if let Some(why) = self.unanswered(task, now) {
+                self.leave(task, Standing::Dead(why));
+                self.touch(task);
+            }
             if self.is_present(task) && self.directory.has_died(task) {
                 self.leave(task, Standing::Dead("has ended without calling LAPI_Term".to_owned()));
                 self.touch(task);
             }
         }
         self.notify();
+    }
+
+    /// Why a peer that has never replied is given up; `None`: it is not.
+    fn unanswered(&mut self, task: Task, now: Nanos) -> Option<String> {
+        let patience = self.patience?;
+        let peer = self.peer(task).filter(|peer| peer.standing == Standing::Meeting)?;
+        let waited = now.saturating_sub(peer.wanted?);
+        if u128::from(waited) < patience.as_nanos() {
+            return None;
+        }
+        let other_key = peer.other_key;
+        let address = self.directory.address_of(task).map_or_else(|why| why.detail, |at| at.to_string());
+        let why = match other_key {
+            true => {
+                "messages in its name have come that were made with another secret (LAPI_JOB_SECRET or the key file), \
+                 LAPI_NET_SECURITY, LAPI_USE_SHM, MP_PARTITION, MP_PROCS or list of addresses"
+            }
+            false => "is it started, and are its address and port right?",
+        };
+        let seconds = patience.as_secs();
+        Some(format!("has not replied at {address} for {seconds} seconds (LAPI_INIT_TIMEOUT): {why}"))
     }
 
     /// Whether the death of the peer's process is news: where a task that has parted from this one is to rejoin, it was an earlier process
@@ -146,7 +171,13 @@ impl UdpTransport {
         if claim.number == 0 {
             match self.key.greeting(self.me, bytes) {
                 Some(hello) => self.note_hello(now, task, &hello, from),
-                None => self.refusals.forged += 1,
+                None => {
+                    self.refusals.forged += 1;
+                    // Nothing but the text of an error follows from it: anybody can make one.
+                    if let Some(peer) = self.peer_mut(task) {
+                        peer.other_key = true;
+                    }
+                }
             }
             return;
         }
@@ -205,7 +236,7 @@ impl UdpTransport {
     /// The peer has left.
     pub(super) fn leave(&mut self, task: Task, how: Standing) {
         let Some(peer) = self.peer_mut(task) else { return };
-        if matches!(peer.standing, Standing::Up | Standing::Rejoining) {
+        if matches!(peer.standing, Standing::Up | Standing::Meeting | Standing::Rejoining) {
             peer.standing = how;
             peer.no_room = false;
             self.noted = true;

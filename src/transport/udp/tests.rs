@@ -33,6 +33,8 @@ fn settings(me: Task, tasks: u32, security: Security, datagram: usize) -> UdpSet
         // The tests wait for acknowledgements.
         acknowledge_every: 1,
         longest_interval: Duration::from_millis(400),
+        opening: 1,
+        patience: None,
     }
 }
 
@@ -96,6 +98,7 @@ fn conforms_with_short_datagrams_that_are_not_sealed() {
 mod contact;
 mod deaths;
 mod disturbed;
+mod terms;
 
 /// Offers a packet that is its number.
 fn send(end: &mut UdpTransport, to: Task, number: u64) -> SendOutcome {

@@ -18,6 +18,7 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
+use openlapi::job::key_file;
 use report::{Build, Report};
 
 const HELP: &str = "\
@@ -25,9 +26,12 @@ lapi_info: the settings in effect on this machine, and what works for LAPI here
 
 usage: lapi_info [--json] [--verbose]
        lapi_info --network [--json]
+       lapi_info --make-key
 
   --json         for programs: one JSON object
   --network      as a job on several hosts: latency and bandwidth between them
+  --make-key     make the key file of this user, ~/.openlapi/key, unless there is one: the secret of jobs
+                 on several hosts that no launcher starts
   -v, --verbose  also what each variable means
   -h, --help     this text
   --version      the version
@@ -46,6 +50,7 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
         match argument.to_str() {
             Some("--json") => json = true,
             Some("--network") => network = true,
+            Some("--make-key") => return make_key(),
             Some("-v" | "--verbose") => verbose = true,
             Some("-h" | "--help") => return print(HELP, ExitCode::SUCCESS),
             Some("--version") => return print(&format!("lapi_info {VERSION}\n"), ExitCode::SUCCESS),
@@ -68,6 +73,22 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
         Ok(text) => print(&(text + "\n"), status),
         Err(error) => {
             eprintln!("lapi_info: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Makes the key file, and says where it is.
+fn make_key() -> ExitCode {
+    let Some(path) = key_file::path() else {
+        eprintln!("lapi_info: this user has no home directory");
+        return ExitCode::FAILURE;
+    };
+    let made = key_file::make(&path).map_err(|why| format!("{}: {why}", path.display()));
+    match made.and_then(|()| key_file::read(&path).map_err(|why| why.detail)) {
+        Ok(_) => print(&format!("{}\n", path.display()), ExitCode::SUCCESS),
+        Err(why) => {
+            eprintln!("lapi_info: {why}");
             ExitCode::FAILURE
         }
     }

@@ -183,6 +183,13 @@ impl Connection {
         (self.sender, self.closing, self.statistics) = (sender, closing, statistics);
     }
 
+    /// Cuts what was taken as the two sides have agreed, and has room accordingly. Nothing but hellos has gone between them.
+    pub fn agree(&mut self, parameters: &Parameters) {
+        debug_assert!(self.state == State::Opening);
+        self.sender.agree(parameters);
+        self.receiver.agree(parameters);
+    }
+
     /// The state.
     #[inline]
     pub fn state(&self) -> State {

@@ -93,6 +93,14 @@ impl Receiver {
         }
     }
 
+    /// Has room as these parameters say; nothing has arrived yet.
+    pub fn agree(&mut self, parameters: &Parameters) {
+        debug_assert!(self.top == 0);
+        if self.window != u64::from(parameters.window) {
+            *self = Self::new(parameters);
+        }
+    }
+
     /// All fragments before this number have arrived.
     pub fn next(&self) -> u64 {
         self.next

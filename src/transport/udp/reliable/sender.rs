@@ -144,6 +144,19 @@ impl Sender {
         }
     }
 
+    /// Cuts what was taken anew; nothing was sent yet. There may be more fragments than are kept otherwise: they are not longer together.
+    pub fn agree(&mut self, parameters: &Parameters) {
+        debug_assert!(self.unsent == 0 && self.first == 0);
+        if self.unit == parameters.unit && self.most == usize::from(parameters.window) {
+            return;
+        }
+        let former = std::mem::replace(self, Self::new(parameters));
+        (self.since, self.awaits_room) = (former.since, former.awaits_room);
+        for Packet { buffer, len, head_len, .. } in former.packets {
+            self.push(former.since, buffer, head_len.into(), len);
+        }
+    }
+
     /// How many fragments a packet of this length has.
     #[inline]
     fn fragments(&self, len: usize) -> usize {

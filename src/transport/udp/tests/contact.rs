@@ -44,7 +44,7 @@ fn a_task_that_replaces_another_replies_to_a_task_that_greets_it_first() {
 #[test]
 fn a_peer_that_is_known_by_a_useless_hello_is_greeted() {
     let mut ends = two();
-    let old = Hello { mine: 3, yours: 9, epoch: CHALLENGE, process: (1, 1) };
+    let old = Hello { mine: 3, yours: 9, epoch: CHALLENGE, process: (1, 1), longest: 0, opening: 0 };
     inject(&mut ends[0], &recorded(1, 0, &old));
     ends[0].connect(1);
     serve_until(&mut ends, "a connection", |ends| {
@@ -128,7 +128,7 @@ fn an_old_hello_does_not_part_two_tasks_that_connect() {
         ends[1].serve();
         assert!(Instant::now() < deadline, "the other side is never connected");
     }
-    let old = Hello { mine: 3, yours: 0, epoch: NO_EPOCH, process: (1, 1) };
+    let old = Hello { mine: 3, yours: 0, epoch: NO_EPOCH, process: (1, 1), longest: 0, opening: 0 };
     assert!(ends[0].absence(1).is_some(), "its hello is not received yet");
     inject(&mut ends[0], &recorded(1, 0, &old));
     serve_until(&mut ends, "a connection", |ends| {
@@ -198,7 +198,7 @@ fn replies_to_hellos_do_not_pile_up() {
     let mut ends = ends_on(2, Security::Auth, 1472, |socket, _| Box::new(Full(socket)));
     assert!(matches!(send(&mut ends[0], 1, 5), SendOutcome::Sent));
     let own = ends[0].peer(1).and_then(|peer| peer.session.as_ref()).expect("a session").connection.mine();
-    let asked = Hello { mine: 3, yours: own, epoch: CHALLENGE, process: (1, 1) };
+    let asked = Hello { mine: 3, yours: own, epoch: CHALLENGE, process: (1, 1), longest: 0, opening: 0 };
     for _ in 0..1_000 {
         inject(&mut ends[0], &recorded(1, 0, &asked));
     }

@@ -67,7 +67,7 @@ fn connection(mine: u128, yours: u128) -> Connection {
         acknowledge_after: MILLISECOND / 2,
         longest_interval: 400 * MILLISECOND,
     };
-    let hello = Hello { mine, yours, epoch: 1, process: (1, 1) };
+    let hello = Hello { mine, yours, epoch: 1, process: (1, 1), longest: 0, opening: 0 };
     let mut connection = Connection::new(hello, &parameters, 0);
     connection.receive_hello(0, &Hello { mine: yours, yours: mine, ..hello });
     connection

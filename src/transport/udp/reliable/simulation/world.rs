@@ -117,7 +117,7 @@ impl World {
         self.numbers += 1;
         let mine = u128::from(self.rng.next_u64()) << 64 | u128::from(self.numbers);
         let process = (task + 1, self.tasks[task as usize].life);
-        let hello = Hello { mine, yours: 0, epoch: self.numbers, process };
+        let hello = Hello { mine, yours: 0, epoch: self.numbers, process, longest: 0, opening: 0 };
         let connection = Connection::new(hello, &self.parameters, self.now);
         let Task { connections, buffers, .. } = &mut self.tasks[task as usize];
         if let Some(mut before) = connections.insert(peer, connection) {

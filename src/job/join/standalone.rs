@@ -1,0 +1,248 @@
+//! Tasks that no launcher has started, whose addresses the program gives (chapter 16 of the manual, docs/design/0020-standalone.md).
+//!
+//! LAPI_Init waits for no other task: what the tasks must agree upon is a part of their key, or agreed upon when two of them connect.
+
+use super::agreed::{failed, join};
+use super::{Joined, Place, on_one_machine, shared_memory, udp};
+use crate::abi::{
+    LAPI_ERR_NO_ENV_VAR, LAPI_ERR_NO_NETSTR_SET, LAPI_ERR_NO_UDP_HNDLR, LAPI_ERR_SHM_SETUP,
+    LAPI_ERR_UDP_PORT_INFO, LAPI_ERR_UDP_SOCKET, UDP_DEV,
+};
+use crate::base::process::Process;
+use crate::config::{self, Config, Euilib, NetSecurity, UseShm};
+use crate::error::{Error, Result};
+use crate::job::addresses::Addresses;
+use crate::job::exchange;
+use crate::job::hosts::numbered;
+use crate::job::secret::{self, Secret};
+use crate::job::{Hosts, Identity, Openings, key_file};
+use crate::transport::udp::interfaces::{Interface, interfaces};
+use crate::transport::udp::socket::{Options, Socket};
+use crate::transport::udp::{Directory, UdpSettings, UdpTransport};
+use crate::transport::{Task, Transport};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
+
+/// How the program gives addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// Not at all, although it has the structure for them.
+    Nothing,
+    /// By a list.
+    List,
+    /// By a handler.
+    Handler,
+}
+
+/// The addresses that the program gives.
+pub trait Listing {
+    /// How it gives them.
+    fn way(&self) -> Way;
+
+    /// The addresses, one for each task, as they are. `own` is where a socket of this task receives: for a handler.
+    ///
+    /// # Errors
+    /// `LAPI_ERR_USER_UDP_HNDLR_FAIL`: the handler has failed. `LAPI_ERR_UDP_PORT_INFO`: there are too few.
+    fn read(&mut self, identity: &Identity, own: Option<SocketAddrV4>) -> Result<Vec<SocketAddrV4>>;
+}
+
+/// Whether addresses of the program are used: no launcher has any.
+pub(super) fn is_meant(config: &Config, identity: &Identity) -> bool {
+    config.euilib != Some(Euilib::Us) && !exchange::is_offered(identity, &config::process_env)
+}
+
+/// Opens shared memory to the tasks of this host, and UDP to the others. Waits for none of them.
+///
+/// # Errors
+/// `LAPI_ERR_NO_UDP_HNDLR`, `LAPI_ERR_USER_UDP_HNDLR_FAIL`, `LAPI_ERR_UDP_PORT_INFO`: there are no addresses, or wrong ones.
+/// `LAPI_ERR_UDP_SOCKET`: this task cannot receive at its own. `LAPI_ERR_NO_ENV_VAR`: there is no secret. `LAPI_ERR_SHM_SETUP`:
+/// LAPI_USE_SHM is `only`, and there is another host. The detail says what to set.
+pub(super) fn open(place: &Place<'_>, listing: &mut dyn Listing) -> Result<Joined> {
+    let Place { config, identity, .. } = *place;
+    let all = interfaces().map_err(|reason| failed(format!("udp: no list of interfaces: {reason}")))?;
+    let early = match listing.way() {
+        Way::Nothing => {
+            let detail =
+                "set udp_hndlr or add_udp_addrs of lapi_extend_t, or add_info of lapi_info_t to NULL";
+            return Err(Error::new(LAPI_ERR_NO_UDP_HNDLR, detail));
+        }
+        Way::List => None,
+        Way::Handler => Some(early_socket(config, &all)?),
+    };
+    let local = early.as_ref().map(Socket::local);
+    let for_handler = local.and_then(|local| if let SocketAddr::V4(own) = local { Some(own) } else { None });
+    let listed = listing.read(identity, for_handler)?;
+    let is_here = |ip: Ipv4Addr| ip.is_loopback() || all.iter().any(|own| own.address == IpAddr::V4(ip));
+    let addresses = Addresses::new(listed, is_here)?;
+    let Some(own) = addresses.of(identity.task) else {
+        return Err(Error::new(LAPI_ERR_UDP_PORT_INFO, format!("task {} has no address", identity.task)));
+    };
+    check_own(config, identity, own, &all)?;
+    let one_host = addresses.are_on_one_host();
+    if one_host && config.use_shm != UseShm::No {
+        return Ok(Joined { addresses: Some(addresses), ..on_one_machine(place)? });
+    }
+    let keys = addresses.hosts();
+    let hosts = Hosts::new(identity.task, keys.iter());
+    if config.use_shm == UseShm::Only {
+        let detail = format!("{} hosts for {} tasks, and LAPI_USE_SHM=only", hosts.count(), identity.tasks);
+        return Err(Error::new(LAPI_ERR_SHM_SETUP, detail));
+    }
+    let secret = derived(place, &own_secret(config, one_host)?, &numbered(keys));
+    let socket = match early.filter(|_| local == Some(own.into())) {
+        Some(socket) => socket,
+        None => open_socket(own)?,
+    };
+    let shares = config.use_shm != UseShm::No;
+    let here = hosts.here().len() as u32;
+    let near = match shares && here != 1 {
+        true => Some(shared_memory::open(place, here, Some(&secret), Box::default())?),
+        false => None,
+    };
+    let own_interface = all.iter().find(|interface| interface.address == IpAddr::V4(*own.ip()));
+    let takes = own_interface.map_or(u16::MAX, |interface| interface.longest);
+    let settings = UdpSettings {
+        me: identity.task,
+        tasks: identity.tasks,
+        secret,
+        security: udp::security(config.net_security),
+        datagram: usize::from(takes).min(config.udp_packet_size as usize),
+        acknowledge_every: config.ack_thresh as u16,
+        longest_interval: config.polling_interval,
+        opening: place.opening,
+        patience: Some(config.init_timeout),
+    };
+    let here: Box<[bool]> = (0..identity.tasks).map(|task| hosts.is_here(task)).collect();
+    let directory = ByList {
+        addresses: addresses.clone(),
+        here: here.clone(),
+        processes: vec![Process::default(); identity.tasks as usize].into(),
+        openings: place.openings,
+    };
+    let mut far = UdpTransport::new(&settings, Box::new(socket), Box::new(directory))?;
+    if shares && hosts.count() < identity.tasks {
+        far.limit_job_body(shared_memory::longest_body(identity.tasks));
+    }
+    let transport: Box<dyn Transport> = join(far, near, here)?;
+    let notes = vec![format!(
+        "network: udp at {own}, datagrams of up to {} bytes; addresses of the program",
+        settings.datagram
+    )];
+    let hosts = if shares { hosts } else { hosts.without_shared_memory() };
+    let replaces = place.replaces;
+    Ok(Joined { transport, device: UDP_DEV, hosts, notes, replaces, addresses: Some(addresses) })
+}
+
+/// A socket whose address a handler may give to the other tasks.
+fn early_socket(config: &Config, all: &[Interface]) -> Result<Socket> {
+    let usable = |one_machine| {
+        let chosen = udp::chosen(config, one_machine, all.to_vec()).ok()?;
+        chosen.into_iter().find_map(|interface| match interface.address {
+            IpAddr::V4(ip) => Some(ip),
+            IpAddr::V6(_) => None,
+        })
+    };
+    // A device that this system does not have, such as en0, does not matter: the program gives the addresses.
+    let ip = usable(false).or_else(|| usable(true)).unwrap_or(Ipv4Addr::LOCALHOST);
+    open_socket(SocketAddrV4::new(ip, 0))
+}
+
+fn open_socket(at: SocketAddrV4) -> Result<Socket> {
+    Socket::open(at.into(), Options::default()).map_err(|reason| {
+        Error::new(LAPI_ERR_UDP_SOCKET, format!("this task cannot receive at {at}: {reason}"))
+    })
+}
+
+/// This task can receive where the list says.
+fn check_own(config: &Config, identity: &Identity, own: SocketAddrV4, all: &[Interface]) -> Result<()> {
+    let (task, ip) = (identity.task, IpAddr::V4(*own.ip()));
+    if !ip.is_loopback() && !all.iter().any(|interface| interface.address == ip) {
+        let there = all.iter().map(|interface| format!("{} {}", interface.name, interface.address));
+        let there = there.collect::<Vec<_>>().join(", ");
+        let detail =
+            format!("task {task} is to receive at {own}, which is no address of this host; it has {there}");
+        return Err(Error::new(LAPI_ERR_UDP_SOCKET, detail));
+    }
+    match config.inet_addr.as_deref() {
+        Some(statement) if !udp::stated(statement).contains(&ip) => {
+            let detail =
+                format!("MP_LAPI_INET_ADDR={statement} does not have {ip}, the address of task {task}");
+            Err(Error::new(LAPI_ERR_NO_NETSTR_SET, detail))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What the user's tasks know, and no other process.
+fn own_secret(config: &Config, one_host: bool) -> Result<Secret> {
+    let configured = config.job_secret.as_ref().and_then(|secret| secret.as_bytes().try_into().ok());
+    if let Some(secret) = configured {
+        return Ok(secret);
+    }
+    if config.net_security == NetSecurity::None {
+        return Ok(Secret::default());
+    }
+    let path = key_file::path();
+    if let Some(path) = &path {
+        if let Some(secret) = key_file::read(path)? {
+            return Ok(secret);
+        }
+        // All tasks of this job find it.
+        if one_host
+            && key_file::make(path).is_ok()
+            && let Some(secret) = key_file::read(path)?
+        {
+            return Ok(secret);
+        }
+    }
+    let file = path.map_or_else(String::new, |path| {
+        format!(", make the key file {} (lapi_info --make-key)", path.display())
+    });
+    Err(Error::new(
+        LAPI_ERR_NO_ENV_VAR,
+        format!(
+            "the tasks have no secret against strangers on the network: set LAPI_JOB_SECRET to the same 32 hexadecimal digits in \
+             all tasks{file}, or set LAPI_NET_SECURITY=none"
+        ),
+    ))
+}
+
+/// The job's secret: tasks that do not agree upon what follows have different ones.
+fn derived(place: &Place<'_>, secret: &Secret, hosts: &[u32]) -> Secret {
+    let Place { config, identity, instance, .. } = *place;
+    let partition = config::given(&config::process_env, "MP_PARTITION").unwrap_or_default();
+    let shares = config.use_shm != UseShm::No;
+    let hosts: Vec<u8> = hosts.iter().flat_map(|host| host.to_le_bytes()).collect();
+    let numbers = [identity.tasks, instance, shares.into()].map(u32::to_le_bytes).concat();
+    secret::derive(secret, &[b"standalone", partition.as_bytes(), &numbers, &hosts])
+}
+
+/// The addresses as the program has given them, and what the tasks of this host have said when they connected.
+struct ByList {
+    addresses: Addresses,
+    /// By task: whether it is on this host.
+    here: Box<[bool]>,
+    /// By task: its process, where this task sees it.
+    processes: Box<[Process]>,
+    openings: Openings,
+}
+
+impl Directory for ByList {
+    fn address_of(&mut self, peer: Task) -> Result<SocketAddr> {
+        let address = self.addresses.of(peer).map(SocketAddr::V4);
+        address.ok_or_else(|| failed(format!("task {peer} has no address")))
+    }
+
+    fn has_died(&mut self, peer: Task) -> bool {
+        self.processes[peer as usize].is_gone()
+    }
+
+    fn note_process(&mut self, peer: Task, process: Process) {
+        // One that seems to have ended, although it has just replied, has a number of another numbering.
+        let is_seen = self.here[peer as usize] && !process.is_gone();
+        self.processes[peer as usize] = if is_seen { process } else { Process::default() };
+    }
+
+    fn note_opening(&mut self, opening: u16) {
+        self.openings.adopt(opening);
+    }
+}

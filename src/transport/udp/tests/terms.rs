@@ -1,0 +1,161 @@
+//! Tasks that have not agreed upon anything before their first contact.
+
+use super::{Listed, send, serve_until, settings, socket, take};
+use crate::base::process::Process;
+use crate::error::Result;
+use crate::transport::udp::seal::Security;
+use crate::transport::udp::socket::Socket;
+use crate::transport::udp::{Directory, UdpSettings, UdpTransport};
+use crate::transport::{Endpoint, Outgoing, PeerState, Peers, Piece, SendOutcome, Task};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Two ends, each with settings of its own.
+fn two(change: impl Fn(&mut UdpSettings)) -> Vec<UdpTransport> {
+    let sockets = [socket(), socket()];
+    let listed = Arc::new(sockets.iter().map(Socket::local).collect::<Vec<_>>());
+    let ends = sockets.into_iter().zip(0..).map(|(socket, me)| {
+        let mut own = settings(me, 2, Security::Auth, 1472);
+        change(&mut own);
+        UdpTransport::new(&own, Box::new(socket), Box::new(Listed(listed.clone()))).expect("an end")
+    });
+    ends.collect()
+}
+
+/// Offers a packet whose body are these bytes.
+fn send_bytes(end: &mut UdpTransport, to: Task, body: &[u8]) -> SendOutcome {
+    let first = Piece { ptr: body.as_ptr(), len: body.len() };
+    let packet = Outgoing { head: &[1; 8], first, second: Piece::EMPTY.into(), copy_limit: usize::MAX };
+    // SAFETY: the body is readable during the call.
+    unsafe { end.try_send(to, &packet) }
+}
+
+fn take_bytes(end: &mut UdpTransport) -> Option<Vec<u8>> {
+    let packet = end.recv()?;
+    // SAFETY: readable until the packet is released.
+    let body = unsafe { std::slice::from_raw_parts(packet.body, packet.body_len) }.to_vec();
+    end.release(packet);
+    Some(body)
+}
+
+/// Both use the shorter length, also for packets that were accepted before it was known.
+#[test]
+fn datagrams_are_as_long_as_both_sides_take_them() {
+    for (one, other) in [(512, 65_000), (65_000, 512), (1472, 8972)] {
+        let mut ends = two(|own| own.datagram = if own.me == 0 { one } else { other });
+        let body =
+            |number: usize| (0..30_000 + number).map(|at| (at * 7 + number) as u8).collect::<Vec<u8>>();
+        for (at, peer) in [(0, 1), (1, 0)] {
+            for number in 0..7 {
+                assert!(matches!(send_bytes(&mut ends[at], peer, &body(number)), SendOutcome::Sent));
+            }
+        }
+        let mut found = [Vec::new(), Vec::new()];
+        serve_until(&mut ends, "what was accepted", |ends| {
+            for (end, found) in ends.iter_mut().zip(&mut found) {
+                found.extend(take_bytes(end));
+            }
+            ends.iter().all(Endpoint::settled)
+        });
+        for (end, found) in ends.iter_mut().zip(&mut found) {
+            found.extend(std::iter::from_fn(|| take_bytes(end)));
+            assert_eq!(found.len(), 7, "{one} and {other}");
+            found.sort_by_key(Vec::len);
+            assert!(found.iter().enumerate().all(|(number, own)| *own == body(number)), "{one} and {other}");
+        }
+    }
+}
+
+/// A task that has begun again does not meet the former context of another one.
+#[test]
+fn first_contact_is_made_within_one_opening() {
+    let mut ends = two(|own| own.opening = 2 - own.me);
+    ends.iter_mut().zip([1, 0]).for_each(|(end, peer)| end.connect(peer));
+    let hellos = |end: &UdpTransport, peer| {
+        let session = end.peer(peer).and_then(|peer| peer.session.as_ref()).expect("a session");
+        session.connection.theirs()
+    };
+    let mut turns = 0;
+    serve_until(&mut ends, "hellos in both directions", |ends| {
+        std::thread::sleep(Duration::from_millis(1));
+        assert_eq!((hellos(&ends[0], 1), hellos(&ends[1], 0)), (0, 0), "they have met");
+        turns += 1;
+        turns == 100
+    });
+    // The one that is slower is now in the same opening.
+    ends[1].opening = 2;
+    serve_until(&mut ends, "a connection", |ends| {
+        ends.iter().zip([1, 0]).all(|(end, peer)| end.absence(peer).is_none())
+    });
+}
+
+struct Noting(Listed, Arc<Mutex<(Vec<(Task, Process)>, Vec<u16>)>>);
+
+impl Directory for Noting {
+    fn address_of(&mut self, peer: Task) -> Result<SocketAddr> {
+        self.0.address_of(peer)
+    }
+
+    fn note_process(&mut self, peer: Task, process: Process) {
+        self.1.lock().expect("not poisoned").0.push((peer, process));
+    }
+
+    fn note_opening(&mut self, opening: u16) {
+        self.1.lock().expect("not poisoned").1.push(opening);
+    }
+}
+
+/// A process that begins anew takes the place of one that has died in a later opening.
+#[test]
+fn a_process_that_rejoins_is_in_the_opening_of_the_others() {
+    let sockets = [socket(), socket()];
+    let listed = Arc::new(sockets.iter().map(Socket::local).collect::<Vec<_>>());
+    let noted = Arc::default();
+    let ends = sockets.into_iter().zip(0..).map(|(socket, me)| {
+        let own = UdpSettings {
+            opening: 5 - 4 * me,
+            patience: Some(Duration::from_secs(60)),
+            ..settings(me, 2, Security::Auth, 1472)
+        };
+        let directory: Box<dyn Directory> = match me {
+            0 => Box::new(Listed(listed.clone())),
+            _ => Box::new(Noting(Listed(listed.clone()), Arc::clone(&noted))),
+        };
+        UdpTransport::new(&own, Box::new(socket), directory).expect("an end")
+    });
+    let mut ends: Vec<_> = ends.collect();
+    // It may be the successor of a process that the peer knows: nothing is accepted for that one.
+    assert!(matches!(send(&mut ends[1], 0, 5), SendOutcome::NoRoom));
+    assert_eq!(ends[1].state(0), PeerState::Connecting);
+    ends[0].part(1);
+    ends[0].rejoin(1, 8).expect("can rejoin");
+    serve_until(&mut ends, "the peer that rejoins", |ends| ends[0].rejoined().is_some());
+    serve_until(&mut ends, "the connection", |ends| ends[1].rejoined() == Some((0, 8)));
+    assert!(matches!(send(&mut ends[1], 0, 5), SendOutcome::Sent));
+    serve_until(&mut ends, "its packet", |ends| take(&mut ends[0]) == Some((1, 5)));
+    let noted = noted.lock().expect("not poisoned");
+    assert_eq!(*noted, (vec![(0, Process::own())], vec![5]));
+}
+
+#[test]
+fn a_peer_that_never_replies_is_given_up_when_it_is_wanted() {
+    let mut ends = two(|own| {
+        own.patience = Some(Duration::from_millis(50));
+        own.secret = [own.me as u8; 16];
+    });
+    let last = ends.pop().expect("two ends");
+    // What a stranger sends in its name gives no reason to wait for it.
+    ends[0].add(1);
+    serve_until(&mut ends, "the end of its patience", |ends| ends[0].now() > 200_000_000);
+    assert_eq!(ends[0].state(1), PeerState::Connecting);
+    ends.push(last);
+    assert!(matches!(send(&mut ends[0], 1, 5), SendOutcome::NoRoom));
+    ends[1].connect(0);
+    serve_until(&mut ends, "the end of both", |ends| {
+        ends[0].state(1) == PeerState::Dead && ends[1].state(0) == PeerState::Dead
+    });
+    let why = ends[0].absence(1).expect("a reason");
+    assert!(why.contains("127.0.0.1:") && why.contains("another secret"), "{why}");
+    assert_eq!(ends[1].refusals().replayed, 0);
+}

@@ -1,0 +1,342 @@
+//! Tasks on several hosts that no launcher has started, and whose addresses the program gives (the manual's chapter 16).
+//!
+//! Each host is a network namespace; the tasks are processes that the test starts one by one.
+
+mod ltest;
+
+use ltest::program;
+use nix::sys::signal::Signal;
+use openlapi_tests::{Hosts, Job, Layout, Outcome, Running, alive, eventually, on_network, skipped};
+use std::fs::{self, DirBuilder, Permissions};
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::PathBuf;
+
+const NO_NETSTR_SET: u32 = 407;
+const NO_UDP_HNDLR: u32 = 408;
+const USER_UDP_HNDLR_FAIL: u32 = 416;
+const SHM_SETUP: u32 = 439;
+const UDP_PORT_INFO: u32 = 475;
+const UDP_SOCKET: u32 = 481;
+const NO_ENV_VAR: u32 = 510;
+
+const SECRET: &str = "000102030405060708090a0b0c0d0e0f";
+const OTHER_SECRET: &str = "ff0102030405060708090a0b0c0d0e0f";
+
+/// Two hosts without a launcher, and a home directory that both see.
+struct Site {
+    hosts: Hosts,
+    home: PathBuf,
+}
+
+impl Site {
+    fn new(what: &str) -> Option<Self> {
+        if on_network(what, "the test chooses the transport itself") {
+            return None;
+        }
+        let hosts = Hosts::with(Layout { hosts: 2, rails: 1, own_tmp: false });
+        let hosts = hosts.map_err(|why| skipped(what, &why)).ok()?;
+        let home = hosts.folder().join("home");
+        fs::create_dir(&home).expect("a folder");
+        Some(Self { hosts, home })
+    }
+
+    fn address(&self, host: usize, port: u16) -> SocketAddrV4 {
+        SocketAddrV4::new(self.hosts.address(host, 0), port)
+    }
+
+    /// The addresses of tasks on these hosts, with the ports 7000 and so on.
+    fn list(&self, hosts: &[usize]) -> Vec<SocketAddrV4> {
+        (7000..).zip(hosts).map(|(port, host)| self.address(*host, port)).collect()
+    }
+
+    /// One of the tasks, on a host. Its variables are those that every user sets, and no secret.
+    fn task(&self, host: usize, task: usize, tasks: usize, args: &[&str]) -> Job {
+        let job = Job::direct(program("standalone/tasks"));
+        let job = args.iter().fold(job, Job::arg);
+        self.hosts
+            .inside(host, job)
+            .env("MP_CHILD", task.to_string())
+            .env("MP_PROCS", tasks.to_string())
+            .env("HOME", &self.home)
+            .env("MP_INFOLEVEL", "1")
+    }
+
+    /// All tasks of a job on these hosts, changed by `change`, with their outcomes.
+    fn run(
+        &self,
+        hosts: &[usize],
+        way: &str,
+        case: &str,
+        change: impl Fn(usize, Job) -> Job,
+    ) -> Vec<Outcome> {
+        let list = text(&self.list(hosts));
+        let start = |(task, host): (usize, &usize)| {
+            change(task, self.task(*host, task, hosts.len(), &[way, case, &list])).start()
+        };
+        let running: Vec<Running> = hosts.iter().enumerate().map(start).collect();
+        running.into_iter().map(Running::wait).collect()
+    }
+
+    /// A task alone, whose LAPI_Init returns this code, with what it writes.
+    fn refused(&self, way: &str, list: &str, code: u32, change: impl Fn(Job) -> Job) -> Outcome {
+        let task = self.task(0, 0, 2, &[way, "code", list, &code.to_string()]);
+        let outcome = change(task).run();
+        all_passed(std::slice::from_ref(&outcome));
+        outcome
+    }
+
+    fn write_key(&self, digits: &str, mode: u32) {
+        let folder = self.home.join(".openlapi");
+        let _ = DirBuilder::new().mode(0o700).create(&folder);
+        fs::write(folder.join("key"), digits).expect("a file");
+        fs::set_permissions(folder.join("key"), Permissions::from_mode(mode)).expect("a mode");
+    }
+}
+
+fn text(list: &[SocketAddrV4]) -> String {
+    list.iter().map(SocketAddrV4::to_string).collect::<Vec<_>>().join(",")
+}
+
+fn with_secret(job: Job) -> Job {
+    job.env("LAPI_JOB_SECRET", SECRET)
+}
+
+#[track_caller]
+fn all_passed(outcomes: &[Outcome]) {
+    for outcome in outcomes {
+        outcome.ok();
+        assert_eq!(outcome.stdout.matches("PASS").count(), 1, "every task prints one PASS\n{outcome}");
+    }
+}
+
+#[test]
+fn the_list_is_the_directory() {
+    let Some(site) = Site::new("a list of addresses") else { return };
+    for way in ["list", "unsized", "short"] {
+        all_passed(&site.run(&[0, 1], way, "all", |_, job| with_secret(job)));
+    }
+    // Several tasks on each host share memory there, or use the network there, too.
+    for shares in ["yes", "no"] {
+        let outcomes = site.run(&[0, 1, 1, 0, 1], "list", "all", |task, job| {
+            let job = with_secret(job).env("LAPI_USE_SHM", shares).env("MP_EUILIB", "ip");
+            if task == 0 { job.env("MP_INFOLEVEL", "2") } else { job }
+        });
+        all_passed(&outcomes);
+        outcomes[0].says(&format!("network: udp at {}", site.address(0, 7000)));
+    }
+    assert!(site.hosts.are_empty(), "left behind: {:?}", site.hosts.processes());
+}
+
+#[test]
+fn the_handler_of_the_program_gives_the_addresses() {
+    let Some(site) = Site::new("a handler for addresses") else { return };
+    all_passed(&site.run(&[0, 1, 1], "handler", "all", |_, job| with_secret(job)));
+    // One that distributes what LAPI has given it.
+    let folder = site.hosts.folder().join("exchange");
+    fs::create_dir(&folder).expect("a folder");
+    let start = |task: usize| {
+        let args = ["exchange", "all", folder.to_str().expect("text")];
+        with_secret(site.task(task % 2, task, 3, &args)).env("MP_EUIDEVICE", "en0").start()
+    };
+    let running: Vec<Running> = (0..3).map(start).collect();
+    all_passed(&running.into_iter().map(Running::wait).collect::<Vec<_>>());
+    let list = text(&site.list(&[0, 1]));
+    site.refused("fails", &list, USER_UDP_HNDLR_FAIL, with_secret).says("it has returned 17");
+}
+
+#[test]
+fn tasks_start_at_different_times_and_begin_again() {
+    let Some(site) = Site::new("tasks that start later") else { return };
+    let list = text(&site.list(&[0, 1]));
+    let start = |task: usize| with_secret(site.task(task, task, 2, &["list", "all", &list])).start();
+    let first = start(1);
+    // It has opened LAPI, and sends to a task that does not exist yet.
+    let socket = format!(":{:04X} ", 7001);
+    let table = format!("/proc/{}/net/udp", first.pid());
+    assert!(
+        eventually(|| fs::read_to_string(&table).is_ok_and(|text| text.contains(&socket))),
+        "its port is never bound: {:?}",
+        fs::read_to_string(&table)
+    );
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    assert!(alive(first.pid()), "it waits");
+    all_passed(&[start(0).wait(), first.wait()]);
+    all_passed(&site.run(&[0, 1, 1, 0], "list", "again", |_, job| with_secret(job)));
+    all_passed(
+        &site.run(&[0, 1, 1, 0], "list", "again", |_, job| with_secret(job).env("LAPI_USE_SHM", "no")),
+    );
+}
+
+/// Datagrams of different lengths: those of the shorter side are used.
+#[test]
+fn packet_sizes_may_differ() {
+    let Some(site) = Site::new("packet sizes that differ") else { return };
+    let outcomes = site.run(&[0, 1], "list", "all", |task, job| {
+        with_secret(job).env("MP_UDP_PACKET_SIZE", if task == 0 { "1024" } else { "8192" })
+    });
+    all_passed(&outcomes);
+}
+
+#[test]
+fn tasks_of_one_host_need_no_secret() {
+    let Some(site) = Site::new("tasks of one host") else { return };
+    // As the manual's program is: no secret, no key file, and nothing about shared memory.
+    all_passed(&site.run(&[0, 0, 0], "unsized", "all", |_, job| job));
+    assert!(!site.home.join(".openlapi").exists(), "shared memory needs no key file");
+    all_passed(&site.run(&[0, 0], "handler", "all", |_, job| job.env("LAPI_USE_SHM", "only")));
+    // By way of the network the library makes a key that no other user knows.
+    all_passed(&site.run(&[0, 0, 0], "list", "all", |_, job| job.env("LAPI_USE_SHM", "no")));
+    let made = fs::metadata(site.home.join(".openlapi/key")).expect("a key file");
+    assert_eq!(made.permissions().mode() & 0o777, 0o600);
+    // The addresses of one host may differ.
+    let loopback = |port| SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
+    let list = text(&[site.address(1, 7000), loopback(7001)]);
+    for shares in ["yes", "no"] {
+        let start = |task| site.task(1, task, 2, &["list", "all", &list]).env("LAPI_USE_SHM", shares).start();
+        let running = [start(0), start(1)];
+        all_passed(&running.map(Running::wait));
+    }
+}
+
+#[test]
+fn tasks_of_several_hosts_need_a_secret() {
+    let Some(site) = Site::new("a job's secret without a launcher") else { return };
+    let list = text(&site.list(&[0, 1]));
+    let outcome = site.refused("list", &list, NO_ENV_VAR, |job| job);
+    outcome.says("set LAPI_JOB_SECRET").says(".openlapi/key").says("LAPI_NET_SECURITY=none");
+    assert!(!site.home.join(".openlapi").exists(), "no key is made that the other host may not find");
+    all_passed(&site.run(&[0, 1], "list", "all", |_, job| job.env("LAPI_NET_SECURITY", "none")));
+    site.write_key(SECRET, 0o600);
+    all_passed(&site.run(&[0, 1], "list", "all", |_, job| job));
+    // The variable is the same secret, and goes first.
+    all_passed(&site.run(&[0, 1], "list", "all", |task, job| if task == 0 { with_secret(job) } else { job }));
+    for (digits, mode, why) in [
+        (SECRET, 0o644, "others may use it (mode 0644)"),
+        (SECRET, 0o620, "others may use it (mode 0620)"),
+        ("0001", 0o600, "does not have 32 hexadecimal digits"),
+    ] {
+        site.write_key(digits, mode);
+        let outcome = site.refused("list", &list, NO_ENV_VAR, |job| job);
+        outcome.says(why);
+        assert!(!outcome.stderr.contains(SECRET), "the secret is not shown\n{outcome}");
+        // Who has the variable needs no file.
+        all_passed(&site.run(&[0, 1], "list", "all", |_, job| with_secret(job)));
+    }
+}
+
+/// A task with another secret fails, and changes nothing: the right one may still come.
+#[test]
+fn a_task_with_another_secret_fails_and_harms_nothing() {
+    let Some(site) = Site::new("another secret") else { return };
+    let list = text(&site.list(&[0, 1]));
+    let right = with_secret(site.task(0, 0, 2, &["list", "all", &list])).start();
+    for (name, value) in
+        [("LAPI_JOB_SECRET", OTHER_SECRET), ("LAPI_NET_SECURITY", "encrypt"), ("MP_PARTITION", "other")]
+    {
+        let wrong = with_secret(site.task(1, 1, 2, &["list", "alone", &list])).env("LAPI_INIT_TIMEOUT", "2");
+        let outcome = wrong.env(name, value).run();
+        all_passed(std::slice::from_ref(&outcome));
+        outcome.says(&format!("has not replied at {}", site.address(0, 7000))).says("another secret");
+        outcome.says("LAPI_INIT_TIMEOUT");
+    }
+    assert!(alive(right.pid()), "the other task waits for the right one");
+    let last = with_secret(site.task(1, 1, 2, &["list", "all", &list])).start();
+    all_passed(&[right.wait(), last.wait()]);
+}
+
+#[test]
+fn a_task_that_never_comes_is_named() {
+    let Some(site) = Site::new("a task that never comes") else { return };
+    let list = text(&site.list(&[0, 1]));
+    let task = with_secret(site.task(0, 0, 2, &["list", "alone", &list])).env("LAPI_INIT_TIMEOUT", "1").run();
+    all_passed(std::slice::from_ref(&task));
+    task.says(&format!("task 1 has not replied at {}", site.address(1, 7001))).says("is it started");
+}
+
+/// Another process takes the place of a task that was killed, on another port of its host.
+#[test]
+fn a_task_is_replaced() {
+    let Some(site) = Site::new("replacement without a launcher") else { return };
+    for (hosts, shares) in [(vec![0, 1], "yes"), (vec![0, 1, 0], "yes"), (vec![0, 1, 1], "no")] {
+        let before = site.list(&hosts);
+        let mut after = before.clone();
+        after[1].set_port(7777);
+        let (place, before, after) = (after[1].to_string(), text(&before), text(&after));
+        let start = |task: usize, list: &str, again: &[&str]| {
+            let args = [&["list", "restart", list, &place], again].concat();
+            let job = site.task(hosts[task], task, hosts.len(), &args);
+            with_secret(job).env("LAPI_USE_SHM", shares).env("MP_PARTITION", "9").start()
+        };
+        let mut running: Vec<Running> = (0..hosts.len()).map(|task| start(task, &before, &[])).collect();
+        let first = running.remove(1).wait();
+        assert_eq!(first.signal, Some(Signal::SIGKILL as i32), "it is killed in the end\n{first}");
+        running.push(start(1, &after, &["again"]));
+        all_passed(&running.into_iter().map(Running::wait).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn a_destination_is_checked() {
+    let Some(site) = Site::new("LAPI_ADD_UDP_DEST_PORT") else { return };
+    let list = text(&site.list(&[0, 1]));
+    let start = |task: usize| {
+        let other = site.address(1 - task, 7009).to_string();
+        with_secret(site.task(task, task, 2, &["list", "util", &list, &other])).start()
+    };
+    let running = [start(0), start(1)];
+    all_passed(&running.map(Running::wait));
+}
+
+#[test]
+fn wrong_lists_are_refused() {
+    let Some(site) = Site::new("wrong lists") else { return };
+    let (one, other) = (site.address(0, 7000), site.address(1, 7001));
+    let stranger = SocketAddrV4::new(Ipv4Addr::new(203, 0, 113, 5), 7000);
+    let loopback = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 7001);
+    let zero = SocketAddrV4::new(*other.ip(), 0);
+    for (list, code, why) in [
+        (text(&[one]), UDP_PORT_INFO, "num_udp_addr is 1, and the job has 2 tasks".to_owned()),
+        (text(&[one, one]), UDP_PORT_INFO, format!("tasks 0 and 1 have the same address {one}")),
+        (text(&[one, zero]), UDP_PORT_INFO, format!("task 1 has {zero}")),
+        (text(&[other, loopback]), UDP_PORT_INFO, "which its own host alone reaches".to_owned()),
+        (
+            text(&[stranger, other]),
+            UDP_SOCKET,
+            format!("{stranger}, which is no address of this host; it has"),
+        ),
+    ] {
+        site.refused("list", &list, code, with_secret).says(&why);
+    }
+    let list = text(&[one, other]);
+    let outcome = site.refused("neither", &list, NO_UDP_HNDLR, with_secret);
+    outcome.says("udp_hndlr or add_udp_addrs");
+    site.refused("none", &list, NO_UDP_HNDLR, |job| {
+        with_secret(job).env("MP_EUILIB", "ip").env("LAPI_USE_SHM", "no")
+    });
+    site.refused("list", &list, SHM_SETUP, |job| with_secret(job).env("LAPI_USE_SHM", "only"));
+    let statement = format!("@1:{},rail0", other.ip());
+    let outcome = site
+        .refused("list", &list, NO_NETSTR_SET, |job| with_secret(job).env("MP_LAPI_INET_ADDR", &statement));
+    outcome.says(&format!("does not have {}", one.ip()));
+    let both = format!("@2:{},rail0:{},rail0", one.ip(), other.ip());
+    all_passed(&site.run(&[0, 1], "list", "all", |_, job| with_secret(job).env("MP_LAPI_INET_ADDR", &both)));
+}
+
+#[test]
+fn a_port_that_is_taken_is_refused() {
+    let Some(site) = Site::new("a port that is taken") else { return };
+    let list = text(&site.list(&[0, 1]));
+    // A task that waits for the other one keeps its port.
+    let holder = with_secret(site.task(0, 0, 2, &["list", "all", &list])).start();
+    let table = format!("/proc/{}/net/udp", holder.pid());
+    let socket = format!(":{:04X} ", 7000);
+    assert!(
+        eventually(|| fs::read_to_string(&table).is_ok_and(|text| text.contains(&socket))),
+        "it has no socket"
+    );
+    let outcome = site.refused("list", &list, UDP_SOCKET, with_secret);
+    outcome.says(&format!("cannot receive at {}", site.address(0, 7000))).says("in use");
+    let last = with_secret(site.task(1, 1, 2, &["list", "all", &list])).start();
+    all_passed(&[holder.wait(), last.wait()]);
+}
