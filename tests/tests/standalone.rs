@@ -258,7 +258,9 @@ fn a_task_that_never_comes_is_named() {
 #[test]
 fn a_task_is_replaced() {
     let Some(site) = Site::new("replacement without a launcher") else { return };
-    for (hosts, shares) in [(vec![0, 1], "yes"), (vec![0, 1, 0], "yes"), (vec![0, 1, 1], "no")] {
+    for (hosts, shares) in
+        [(vec![0, 1], "yes"), (vec![0, 1, 0], "yes"), (vec![0, 1, 1], "yes"), (vec![0, 1, 1], "no")]
+    {
         let before = site.list(&hosts);
         let mut after = before.clone();
         after[1].set_port(7777);

@@ -134,15 +134,16 @@ pub(super) fn open(place: &Place<'_>, listing: &mut dyn Listing) -> Result<Joine
 
 /// A socket whose address a handler may give to the other tasks.
 fn early_socket(config: &Config, all: &[Interface]) -> Result<Socket> {
-    let usable = |one_machine| {
+    // The program gives the addresses: a device that this system does not have, such as en0, is no error.
+    let any = Config { euidevice: None, ..config.clone() };
+    let usable = |config, one_machine| {
         let chosen = udp::chosen(config, one_machine, all.to_vec()).ok()?;
         chosen.into_iter().find_map(|interface| match interface.address {
             IpAddr::V4(ip) => Some(ip),
             IpAddr::V6(_) => None,
         })
     };
-    // A device that this system does not have, such as en0, does not matter: the program gives the addresses.
-    let ip = usable(false).or_else(|| usable(true)).unwrap_or(Ipv4Addr::LOCALHOST);
+    let ip = usable(config, false).or_else(|| usable(&any, false)).unwrap_or(Ipv4Addr::LOCALHOST);
     open_socket(SocketAddrV4::new(ip, 0))
 }
 

@@ -34,6 +34,11 @@ impl Peers for UdpTransport {
         }
     }
 
+    /// Packets to a peer that has not come yet wait for it.
+    fn is_open(&self, task: Task) -> bool {
+        matches!(self.state(task), PeerState::Up | PeerState::Connecting)
+    }
+
     fn progress(&self, task: Task) -> u64 {
         self.peer(task).map_or(0, |peer| {
             let granted = peer.session.as_ref().map_or(0, |session| session.connection.granted());

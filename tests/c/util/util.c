@@ -21,7 +21,8 @@ static int request(lapi_handle_t hndl, int type) {
 
 static void requests(int checked) {
     static const int none[] = {15, 16, 99, 1000000, INT32_MAX, -1, -2, INT32_MIN};
-    static const int later[] = {LAPI_REMOTE_RCXT, LAPI_XLATE_ADDRESS};
+    /* LAPI_ADD_UDP_DEST_PORT is for programs that have given LAPI_Init addresses, without a launcher. */
+    static const int later[] = {LAPI_REMOTE_RCXT, LAPI_XLATE_ADDRESS, LAPI_ADD_UDP_DEST_EXT, LAPI_ADD_UDP_DEST_PORT};
     size_t i;
     t_set(ERROR_CHK, checked);
     for (i = 0; i < sizeof none / sizeof *none; i++) RETURNS(request(t_hndl, none[i]), LAPI_ERR_UTIL_CMD);
@@ -44,6 +45,7 @@ static void handles(void) {
         RETURNS(request(wrong[i], LAPI_DGSP_UNPACK), LAPI_ERR_HNDL_INVALID);
         RETURNS(request(wrong[i], LAPI_REG_DDM_FUNC), LAPI_ERR_HNDL_INVALID);
         RETURNS(request(wrong[i], LAPI_GET_THREAD_FUNC), LAPI_ERR_HNDL_INVALID);
+        RETURNS(request(wrong[i], LAPI_ADD_UDP_DEST_PORT), LAPI_ERR_HNDL_INVALID);
         /* These do not use it: they have another error. */
         RETURNS(request(wrong[i], LAPI_REGISTER_DGSP), LAPI_ERR_DGSP);
         RETURNS(request(wrong[i], LAPI_RESERVE_DGSP), LAPI_ERR_DGSP);

@@ -7,6 +7,7 @@ mod folder;
 use attributes::{check_attributes, set_and_refused};
 use folder::{Folder, PAIRS, check_lines};
 use openlapi_tests as support;
+use std::path::Path;
 
 const ANY: &[usize] = &[1, 2, 3];
 
@@ -329,7 +330,7 @@ fn lock_sharing() {
 /// Tasks that a shell script starts one by one, with only variables.
 #[test]
 fn standalone() {
-    let folder = Folder::build("standalone", &["Sum"]);
+    let folder = Folder::build("standalone", &["Sum", "Udp"]);
     let expected = |task: usize, tasks: usize| {
         let mut lines = vec![format!("task {task}: has added {}", task + 1)];
         if task == 0 {
@@ -347,10 +348,45 @@ fn standalone() {
         assert!(outcome.ok().stderr.is_empty(), "{outcome}");
         check_lines(&outcome, "Sum", tasks, expected);
     }
+    standalone_on_hosts(&folder);
     for line in (0..2).flat_map(|task| expected(task, 2)) {
         assert!(folder.promises(&line), "the README does not show \"{line}\"");
     }
     folder.clean();
+}
+
+/// The same on two hosts, whose addresses the program knows, with a key that the user has made.
+fn standalone_on_hosts(folder: &Folder) {
+    let expected = |task: usize, tasks: usize| {
+        let sum = tasks * (tasks + 1) / 2;
+        vec![format!("task {task}: the numbers of all {tasks} tasks add up to {sum}")]
+    };
+    let run = |addresses: &[String], way: &str, rsh: &str, home: &Path| {
+        std::fs::write(folder.path().join("addresses"), addresses.join("\n") + "\n").expect("a file");
+        let job = support::Job::direct(folder.path().join("udp.sh")).dir(folder.path());
+        let outcome = job.arg("./Udp").arg("addresses").arg(way).env("RSH", rsh).env("HOME", home).run();
+        outcome.ok();
+        check_lines(&outcome, "Udp", addresses.len(), expected);
+    };
+    let loopback: Vec<String> = (7300..7303).map(|port| format!("127.0.0.1 {port}")).collect();
+    run(&loopback, "list", "false", folder.path());
+    match support::Hosts::new(2) {
+        Err(why) => support::skipped("samples/standalone on two hosts", &why),
+        Ok(hosts) => {
+            let key = support::Job::direct(support::stage().join("bin/lapi_info")).arg("--make-key");
+            key.env("HOME", hosts.folder()).run().ok();
+            let at = |task: u16| format!("{} {}", hosts.address(usize::from(task % 2), 0), 7300 + task);
+            let addresses: Vec<String> = (0..3).map(at).collect();
+            let ssh = hosts.ssh().display().to_string();
+            for way in ["list", "handler"] {
+                run(&addresses, way, &ssh, hosts.folder());
+            }
+        }
+    }
+    for line in (0..2).flat_map(|task| expected(task, 2)) {
+        assert!(folder.promises(&line), "the README does not show \"{line}\"");
+    }
+    std::fs::remove_file(folder.path().join("addresses")).expect("it was written");
 }
 
 /// Two programs of one source in one job; of 32 and 64 bits where there is a 32-bit library, of 64 bits both where not.
