@@ -8,7 +8,6 @@ use crate::abi::{
 use crate::engine::context::Held;
 use crate::error::{Error, Result};
 use crate::job::{Identity, Listing, Way};
-use std::net::{Ipv4Addr, SocketAddrV4};
 
 /// `lapi_extend_t` of the program.
 ///
@@ -32,7 +31,7 @@ impl Extension {
         (!structure.is_null()).then_some(Self { structure, handle, instance })
     }
 
-    fn list(&self, tasks: u32) -> Result<Vec<SocketAddrV4>> {
+    fn list(&self, tasks: u32) -> Result<Vec<lapi_udp_t>> {
         // SAFETY: the promise to `new`; the fields are read alone.
         let (list, listed) = unsafe { ((*self.structure).add_udp_addrs, (*self.structure).num_udp_addr) };
         // 0: the man page's own program does not set it.
@@ -41,15 +40,15 @@ impl Extension {
             return Err(Error::new(LAPI_ERR_UDP_PORT_INFO, detail));
         }
         // SAFETY: the promise to `new`: the list has an entry for each task.
-        Ok((0..tasks as usize).map(|task| address(unsafe { *list.add(task) })).collect())
+        Ok((0..tasks as usize).map(|task| unsafe { *list.add(task) }).collect())
     }
 
-    fn ask(&self, identity: &Identity, own: Option<SocketAddrV4>) -> Result<Vec<SocketAddrV4>> {
+    fn ask(&self, identity: &Identity, own: lapi_udp_t) -> Result<Vec<lapi_udp_t>> {
         // SAFETY: the promise to `new`; the field is read alone.
         let handler = unsafe { (*self.structure).udp_hndlr };
         let Identity { task, tasks, .. } = *identity;
         let mut handle = self.handle;
-        let mut local = own.map_or(lapi_udp_t { ip_addr: 0, port_no: 0 }, udp);
+        let mut local = own;
         let mut list = vec![lapi_udp_t { ip_addr: 0, port_no: 0 }; tasks as usize];
         let mut info = lapi_udpinfo_t {
             task_id: task,
@@ -62,7 +61,7 @@ impl Extension {
         let code =
             handler.map_or(0, |run| unsafe { run(&mut handle, &mut local, list.as_mut_ptr(), &mut info) });
         match code {
-            0 => Ok(list.into_iter().map(address).collect()),
+            0 => Ok(list),
             code => Err(Error::new(LAPI_ERR_USER_UDP_HNDLR_FAIL, format!("it has returned {code}"))),
         }
     }
@@ -79,7 +78,7 @@ impl Listing for Extension {
         }
     }
 
-    fn read(&mut self, identity: &Identity, own: Option<SocketAddrV4>) -> Result<Vec<SocketAddrV4>> {
+    fn read(&mut self, identity: &Identity, own: lapi_udp_t) -> Result<Vec<lapi_udp_t>> {
         match self.way() {
             Way::Handler => self.ask(identity, own),
             Way::List | Way::Nothing => self.list(identity.tasks),
@@ -109,16 +108,7 @@ pub unsafe fn add_destination(held: &mut Held<'_>, command: &mut lapi_add_udp_po
     let Some(port) = (unsafe { command.udp_port.as_ref() }) else {
         return Err(Error::new(LAPI_ERR_UDP_PORT_INFO, "udp_port is null"));
     };
-    addresses.change(task, address(*port))?;
+    addresses.change(task, *port)?;
     command.status = 0;
     Ok(())
-}
-
-/// What the program has in network order (the address) and in host order (the port).
-fn address(own: lapi_udp_t) -> SocketAddrV4 {
-    SocketAddrV4::new(Ipv4Addr::from(own.ip_addr.to_ne_bytes()), own.port_no)
-}
-
-fn udp(own: SocketAddrV4) -> lapi_udp_t {
-    lapi_udp_t { ip_addr: u32::from_ne_bytes(own.ip().octets()), port_no: own.port() }
 }

@@ -3,7 +3,7 @@
 //! Tasks with equal IP addresses share a host. All tasks of a job come to the same result from equal lists, and it does not change while
 //! the job runs: collective operations follow it.
 
-use crate::abi::LAPI_ERR_UDP_PORT_INFO;
+use crate::abi::{LAPI_ERR_UDP_PORT_INFO, lapi_udp_t};
 use crate::base::sync::Mutex;
 use crate::error::{Error, Result};
 use crate::wire::frame::Task;
@@ -25,7 +25,8 @@ impl Addresses {
     ///
     /// # Errors
     /// `LAPI_ERR_UDP_PORT_INFO`: no job can have such addresses; the detail names the tasks.
-    pub fn new(listed: Vec<SocketAddrV4>, is_here: impl Fn(Ipv4Addr) -> bool) -> Result<Self> {
+    pub fn new(listed: &[lapi_udp_t], is_here: impl Fn(Ipv4Addr) -> bool) -> Result<Self> {
+        let listed: Vec<SocketAddrV4> = listed.iter().copied().map(decode).collect();
         for (task, address) in listed.iter().enumerate() {
             check(task, *address)?;
         }
@@ -69,7 +70,8 @@ impl Addresses {
     ///
     /// # Errors
     /// `LAPI_ERR_UDP_PORT_INFO`: no task can receive there, another one does, or other tasks would share a host with it than before.
-    pub fn change(&self, task: Task, to: SocketAddrV4) -> Result<()> {
+    pub fn change(&self, task: Task, to: lapi_udp_t) -> Result<()> {
+        let to = decode(to);
         check(task as usize, to)?;
         let mut all = self.all.lock();
         let others = || all.iter().enumerate().filter(|(other, _)| *other != task as usize);
@@ -92,6 +94,16 @@ impl Addresses {
     }
 }
 
+/// An address as programs have it.
+pub fn encode(address: SocketAddrV4) -> lapi_udp_t {
+    lapi_udp_t { ip_addr: u32::from_ne_bytes(address.ip().octets()), port_no: address.port() }
+}
+
+/// The IP address is in network order, the port in that of the host.
+fn decode(address: lapi_udp_t) -> SocketAddrV4 {
+    SocketAddrV4::new(Ipv4Addr::from(address.ip_addr.to_ne_bytes()), address.port_no)
+}
+
 fn check(task: usize, address: SocketAddrV4) -> Result<()> {
     let ip = address.ip();
     if address.port() == 0 || ip.is_unspecified() || ip.is_multicast() || ip.is_broadcast() {
@@ -110,8 +122,9 @@ mod tests {
     use super::*;
 
     fn listed(text: &str) -> Result<Addresses> {
-        let all = text.split(' ').map(|address| address.parse().expect("an address")).collect();
-        Addresses::new(all, |ip| ip.is_loopback() || ip == Ipv4Addr::new(192, 0, 2, 1))
+        let all: Vec<_> =
+            text.split(' ').map(|address| encode(address.parse().expect("an address"))).collect();
+        Addresses::new(&all, |ip| ip.is_loopback() || ip == Ipv4Addr::new(192, 0, 2, 1))
     }
 
     fn why(result: Result<impl Sized>) -> String {
@@ -151,7 +164,7 @@ mod tests {
         let copy = some.clone();
         let to = |text: &str| text.parse::<SocketAddrV4>().expect("an address");
         for (task, address) in [(0, "192.0.2.1:7"), (1, "192.0.2.9:2"), (1, "192.0.2.77:2")] {
-            some.change(task, to(address)).expect("allowed");
+            some.change(task, encode(to(address))).expect("allowed");
             assert_eq!(copy.of(task), Some(to(address)));
         }
         for (task, address, text) in [
@@ -161,13 +174,13 @@ mod tests {
             (0, "192.0.2.1:2", "task 2 has the address 192.0.2.1:2"),
             (0, "192.0.2.1:0", "task 0 has 192.0.2.1:0"),
         ] {
-            let why = why(some.change(task, to(address)));
+            let why = why(some.change(task, encode(to(address))));
             assert!(why.contains(text), "{task} {address}: {why}");
         }
         assert_eq!(some.of(0), Some(to("192.0.2.1:7")));
         let one = listed("192.0.2.1:1 127.0.0.1:1").expect("all of this host");
-        one.change(0, to("127.0.0.1:9")).expect_err("the task had an address that others reach");
-        one.change(1, to("192.0.2.1:9")).expect("of this host");
-        one.change(1, to("192.0.2.2:9")).expect_err("not known to be of this host");
+        one.change(0, encode(to("127.0.0.1:9"))).expect_err("the task had an address that others reach");
+        one.change(1, encode(to("192.0.2.1:9"))).expect("of this host");
+        one.change(1, encode(to("192.0.2.2:9"))).expect_err("not known to be of this host");
     }
 }

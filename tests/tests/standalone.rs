@@ -2,6 +2,7 @@
 //!
 //! Each host is a network namespace; the tasks are processes that the test starts one by one.
 
+#[expect(dead_code, reason = "the tasks here are started one by one")]
 mod ltest;
 
 use ltest::program;
@@ -23,7 +24,7 @@ const NO_ENV_VAR: u32 = 510;
 const SECRET: &str = "000102030405060708090a0b0c0d0e0f";
 const OTHER_SECRET: &str = "ff0102030405060708090a0b0c0d0e0f";
 
-/// Two hosts without a launcher, and a home directory that both see.
+/// Some hosts without a launcher, and a home directory that all see.
 struct Site {
     hosts: Hosts,
     home: PathBuf,
@@ -31,10 +32,14 @@ struct Site {
 
 impl Site {
     fn new(what: &str) -> Option<Self> {
+        Self::on(2, what)
+    }
+
+    fn on(hosts: usize, what: &str) -> Option<Self> {
         if on_network(what, "the test chooses the transport itself") {
             return None;
         }
-        let hosts = Hosts::with(Layout { hosts: 2, rails: 1, own_tmp: false });
+        let hosts = Hosts::with(Layout { hosts, rails: 1, own_tmp: false });
         let hosts = hosts.map_err(|why| skipped(what, &why)).ok()?;
         let home = hosts.folder().join("home");
         fs::create_dir(&home).expect("a folder");
@@ -254,27 +259,39 @@ fn a_task_that_never_comes_is_named() {
     task.says(&format!("task 1 has not replied at {}", site.address(1, 7001))).says("is it started");
 }
 
-/// Another process takes the place of a task that was killed, on another port of its host.
+/// Another process takes the place of a task that was killed, on another port of its host, or on another host.
 #[test]
 fn a_task_is_replaced() {
-    let Some(site) = Site::new("replacement without a launcher") else { return };
-    for (hosts, shares) in
-        [(vec![0, 1], "yes"), (vec![0, 1, 0], "yes"), (vec![0, 1, 1], "yes"), (vec![0, 1, 1], "no")]
-    {
-        let before = site.list(&hosts);
+    let Some(site) = Site::on(3, "replacement without a launcher") else { return };
+    for (case, hosts, place, shares) in [
+        ("restart", &[0, 1][..], 1, "yes"),
+        ("restart", &[0, 1, 0], 1, "yes"),
+        ("restart", &[0, 1, 0], 2, "yes"),
+        ("restart", &[0, 1, 1], 1, "yes"),
+        ("restart", &[0, 1, 1], 1, "no"),
+        // Nothing but LAPI_ADD_UDP_DEST_PORT says where the new process is.
+        ("moved", &[0, 1, 0], 1, "yes"),
+        ("moved", &[0, 1, 0], 2, "yes"),
+        ("moved", &[0, 1, 1], 1, "yes"),
+        ("moved", &[0, 1, 1], 1, "no"),
+    ] {
+        let before = site.list(hosts);
         let mut after = before.clone();
-        after[1].set_port(7777);
-        let (place, before, after) = (after[1].to_string(), text(&before), text(&after));
-        let start = |task: usize, list: &str, again: &[&str]| {
-            let args = [&["list", "restart", list, &place], again].concat();
-            let job = site.task(hosts[task], task, hosts.len(), &args);
+        after[1] = site.address(place, 7777);
+        let (address, before, after) = (after[1].to_string(), text(&before), text(&after));
+        let dead = site.hosts.folder().join("dead");
+        let start = |host: usize, task: usize, list: &str, last: &str| {
+            let job = site.task(host, task, hosts.len(), &["list", case, list, &address, last]);
             with_secret(job).env("LAPI_USE_SHM", shares).env("MP_PARTITION", "9").start()
         };
-        let mut running: Vec<Running> = (0..hosts.len()).map(|task| start(task, &before, &[])).collect();
-        let first = running.remove(1).wait();
-        assert_eq!(first.signal, Some(Signal::SIGKILL as i32), "it is killed in the end\n{first}");
-        running.push(start(1, &after, &["again"]));
+        let first = |task: usize| start(hosts[task], task, &before, dead.to_str().expect("text"));
+        let mut running: Vec<Running> = (0..hosts.len()).map(first).collect();
+        let killed = running.remove(1).wait();
+        assert_eq!(killed.signal, Some(Signal::SIGKILL as i32), "it is killed in the end\n{killed}");
+        fs::write(&dead, "").expect("a file");
+        running.push(start(place, 1, &after, "again"));
         all_passed(&running.into_iter().map(Running::wait).collect::<Vec<_>>());
+        fs::remove_file(&dead).expect("it was written");
     }
 }
 

@@ -6,12 +6,12 @@ use super::agreed::{failed, join};
 use super::{Joined, Place, on_one_machine, shared_memory, udp};
 use crate::abi::{
     LAPI_ERR_NO_ENV_VAR, LAPI_ERR_NO_NETSTR_SET, LAPI_ERR_NO_UDP_HNDLR, LAPI_ERR_SHM_SETUP,
-    LAPI_ERR_UDP_PORT_INFO, LAPI_ERR_UDP_SOCKET, UDP_DEV,
+    LAPI_ERR_UDP_PORT_INFO, LAPI_ERR_UDP_SOCKET, UDP_DEV, lapi_udp_t,
 };
 use crate::base::process::Process;
 use crate::config::{self, Config, Euilib, NetSecurity, UseShm};
 use crate::error::{Error, Result};
-use crate::job::addresses::Addresses;
+use crate::job::addresses::{self, Addresses};
 use crate::job::exchange;
 use crate::job::hosts::numbered;
 use crate::job::secret::{self, Secret};
@@ -38,11 +38,11 @@ pub trait Listing {
     /// How it gives them.
     fn way(&self) -> Way;
 
-    /// The addresses, one for each task, as they are. `own` is where a socket of this task receives: for a handler.
+    /// The addresses, one for each task. `own` is where a socket of this task receives already, if there is a handler.
     ///
     /// # Errors
     /// `LAPI_ERR_USER_UDP_HNDLR_FAIL`: the handler has failed. `LAPI_ERR_UDP_PORT_INFO`: there are too few.
-    fn read(&mut self, identity: &Identity, own: Option<SocketAddrV4>) -> Result<Vec<SocketAddrV4>>;
+    fn read(&mut self, identity: &Identity, own: lapi_udp_t) -> Result<Vec<lapi_udp_t>>;
 }
 
 /// Whether addresses of the program are used: no launcher has any.
@@ -69,10 +69,13 @@ pub(super) fn open(place: &Place<'_>, listing: &mut dyn Listing) -> Result<Joine
         Way::Handler => Some(early_socket(config, &all)?),
     };
     let local = early.as_ref().map(Socket::local);
-    let for_handler = local.and_then(|local| if let SocketAddr::V4(own) = local { Some(own) } else { None });
+    let for_handler = match local {
+        Some(SocketAddr::V4(own)) => addresses::encode(own),
+        _ => lapi_udp_t { ip_addr: 0, port_no: 0 },
+    };
     let listed = listing.read(identity, for_handler)?;
     let is_here = |ip: Ipv4Addr| ip.is_loopback() || all.iter().any(|own| own.address == IpAddr::V4(ip));
-    let addresses = Addresses::new(listed, is_here)?;
+    let addresses = Addresses::new(&listed, is_here)?;
     let Some(own) = addresses.of(identity.task) else {
         return Err(Error::new(LAPI_ERR_UDP_PORT_INFO, format!("task {} has no address", identity.task)));
     };

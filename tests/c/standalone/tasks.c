@@ -18,7 +18,9 @@
  *   again     the same several times, each time with a new context
  *   code N    LAPI_Init returns N
  *   alone     task 0 needs task 1, with which no connection can be made
- *   restart A  task 1 is killed, and another process takes its place, at the address A; that one has the word "again" behind
+ *   restart A  task 1 is killed, and another process takes its place, at the address A; that one has the word "again" behind, and
+ *              sends first
+ *   moved A F  the same, but that one sends nothing before it has been sent something; the others know of the death when the file F exists
  *   util      the return codes of LAPI_ADD_UDP_DEST_PORT
  */
 #include "../common/ltest.h"
@@ -203,21 +205,26 @@ static void util_codes(const char *more) {
     t_fence();
 }
 
-/* Task 1 tells where it is in the life of the job, and dies at the end of the first part. */
-static void victim(int again) {
+static void send_to_all(int again) {
     int task;
     for (task = 0; task < t_tasks; task++) {
         if (task == 1) continue;
-        /* The new process speaks first. */
         t_fill(from, LARGE, (uint64_t)(again + 1));
         OK(LAPI_Put(t_hndl, (uint)task, LARGE, into[1], from, &arrived[1], NULL, &cmpl));
         t_wait_exact(&cmpl, 1);
     }
+}
+
+/* Task 1 dies at the end of the first part. */
+static void victim(int again, int first) {
+    int task;
+    if (first) send_to_all(again);
     for (task = 0; task < t_tasks; task++) {
         if (task == 1) continue;
         t_wait_exact(&arrived[task], 1);
         CHECK_FILLED(into[task], LARGE, (uint64_t)(100 * again + task));
     }
+    if (!first) send_to_all(again);
     if (!again) {
         t_wait_exact(&greeted, t_tasks - 1);
         kill(getpid(), SIGKILL);
@@ -225,7 +232,22 @@ static void victim(int again) {
     t_fence();
 }
 
-static void survivor(const char *more) {
+/* Waits until task 1 is known to have died: by what waits for it, or by a file that the test makes. */
+static void await_death(const char *file) {
+    int waited = 0;
+    if (file != NULL) {
+        for (; access(file, F_OK) != 0; usleep(1000)) CHECK_FOR(waited++ < 60000, "there is no %s", file);
+        return;
+    }
+    lost = -1;
+    while (lost != 1) {
+        if (LAPI_Put(t_hndl, 1, LARGE, into[t_me], from, NULL, NULL, NULL) != LAPI_SUCCESS) usleep(1000);
+        LAPI_Fence(t_hndl);
+    }
+    CHECK(code == LAPI_ERR_NO_CONNECTIVITY || code == LAPI_ERR_TIMEOUT);
+}
+
+static void survivor(const char *more, const char *file) {
     lapi_add_udp_port_t command;
     lapi_udp_t place = address(more, strlen(more));
     int again;
@@ -238,13 +260,7 @@ static void survivor(const char *more) {
         if (again) break;
         OK(LAPI_Put(t_hndl, 1, 0, NULL, NULL, &greeted, NULL, &cmpl));
         t_wait_exact(&cmpl, 1);
-        /* The death shows when something waits for the task: silence, or a successor that greets. */
-        lost = -1;
-        while (lost != 1) {
-            if (LAPI_Put(t_hndl, 1, LARGE, into[t_me], from, NULL, NULL, NULL) != LAPI_SUCCESS) usleep(1000);
-            LAPI_Fence(t_hndl);
-        }
-        CHECK(code == LAPI_ERR_NO_CONNECTIVITY || code == LAPI_ERR_TIMEOUT);
+        await_death(file);
         OK(LAPI_Purge_totask(t_hndl, 1));
         bzero(&command, sizeof command);
         command.Util_type = LAPI_ADD_UDP_DEST_PORT;
@@ -266,7 +282,7 @@ int main(int argc, char **argv) {
     way = argv[1];
     what = argv[2];
     more = argc > 4 ? argv[4] : "";
-    again = argc > 5;
+    again = argc > 5 && strcmp(argv[5], "again") == 0;
     tasks = atoi(getenv("MP_PROCS"));
     if (strcmp(way, "exchange") == 0) folder = argv[3];
     else read_addresses(argv[3]);
@@ -307,8 +323,11 @@ int main(int argc, char **argv) {
         t_pass();
         return 0;
     } else if (strcmp(what, "restart") == 0) {
-        if (t_me == 1) victim(again);
-        else survivor(more);
+        if (t_me == 1) victim(again, 1);
+        else survivor(more, NULL);
+    } else if (strcmp(what, "moved") == 0) {
+        if (t_me == 1) victim(again, 0);
+        else survivor(more, argv[5]);
     } else {
         CHECK_EQ(strcmp(what, "util"), 0);
         util_codes(more);

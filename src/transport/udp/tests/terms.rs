@@ -90,7 +90,14 @@ fn first_contact_is_made_within_one_opening() {
     });
 }
 
-struct Noting(Listed, Arc<Mutex<(Vec<(Task, Process)>, Vec<u16>)>>);
+/// What a directory is told.
+#[derive(Default)]
+struct Noted {
+    processes: Vec<(Task, Process)>,
+    openings: Vec<u16>,
+}
+
+struct Noting(Listed, Arc<Mutex<Noted>>);
 
 impl Directory for Noting {
     fn address_of(&mut self, peer: Task) -> Result<SocketAddr> {
@@ -98,11 +105,11 @@ impl Directory for Noting {
     }
 
     fn note_process(&mut self, peer: Task, process: Process) {
-        self.1.lock().expect("not poisoned").0.push((peer, process));
+        self.1.lock().expect("not poisoned").processes.push((peer, process));
     }
 
     fn note_opening(&mut self, opening: u16) {
-        self.1.lock().expect("not poisoned").1.push(opening);
+        self.1.lock().expect("not poisoned").openings.push(opening);
     }
 }
 
@@ -111,7 +118,7 @@ impl Directory for Noting {
 fn a_process_that_rejoins_is_in_the_opening_of_the_others() {
     let sockets = [socket(), socket()];
     let listed = Arc::new(sockets.iter().map(Socket::local).collect::<Vec<_>>());
-    let noted = Arc::default();
+    let noted: Arc<Mutex<Noted>> = Arc::default();
     let ends = sockets.into_iter().zip(0..).map(|(socket, me)| {
         let own = UdpSettings {
             opening: 5 - 4 * me,
@@ -135,7 +142,7 @@ fn a_process_that_rejoins_is_in_the_opening_of_the_others() {
     assert!(matches!(send(&mut ends[1], 0, 5), SendOutcome::Sent));
     serve_until(&mut ends, "its packet", |ends| take(&mut ends[0]) == Some((1, 5)));
     let noted = noted.lock().expect("not poisoned");
-    assert_eq!(*noted, (vec![(0, Process::own())], vec![5]));
+    assert_eq!((&*noted.processes, &*noted.openings), (&[(0, Process::own())][..], &[5][..]));
 }
 
 #[test]
