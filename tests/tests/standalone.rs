@@ -167,16 +167,23 @@ fn tasks_start_at_different_times_and_begin_again() {
     std::thread::sleep(std::time::Duration::from_secs(1));
     assert!(alive(first.pid()), "it waits");
     all_passed(&[start(0).wait(), first.wait()]);
-    all_passed(&site.run(&[0, 1, 1, 0], "list", "again", |_, job| with_secret(job)));
-    all_passed(
-        &site.run(&[0, 1, 1, 0], "list", "again", |_, job| with_secret(job).env("LAPI_USE_SHM", "no")),
-    );
+    for (shares, hosts) in [("yes", [0, 1, 1, 0, 0, 1, 0, 1]), ("no", [0, 1, 0, 1, 0, 1, 0, 1])] {
+        all_passed(&site.run(&hosts, "list", "again", |_, job| with_secret(job).env("LAPI_USE_SHM", shares)));
+    }
 }
 
-/// Datagrams of different lengths: those of the shorter side are used.
+/// Datagrams of different lengths: those of the shorter side are used. Longer ones do not arrive there.
 #[test]
 fn packet_sizes_may_differ() {
     let Some(site) = Site::new("packet sizes that differ") else { return };
+    let set_link = |host: usize, setting: &str| {
+        let script = format!("ip link set rail0 {setting}");
+        site.hosts.inside(host, Job::direct("/bin/sh").arg("-c").arg(script)).run().ok();
+    };
+    // A train of datagrams would pass the shorter link whole.
+    set_link(0, "gso_max_segs 1");
+    set_link(1, "mtu 1280");
+    all_passed(&site.run(&[0, 1], "list", "all", |_, job| with_secret(job)));
     let outcomes = site.run(&[0, 1], "list", "all", |task, job| {
         with_secret(job).env("MP_UDP_PACKET_SIZE", if task == 0 { "1024" } else { "8192" })
     });
