@@ -241,6 +241,43 @@ impl Drop for Channel {
     }
 }
 
+/// What owns one descriptor, that of a socket, which is in [`SOCKETS`] as long as it lives.
+pub(in crate::job) struct Inherited<T> {
+    owner: ManuallyDrop<T>,
+    descriptor: RawFd,
+}
+
+impl<T> Inherited<T> {
+    /// What `made` returns; `descriptor` names its socket.
+    pub(in crate::job) fn open(
+        made: impl FnOnce() -> io::Result<T>,
+        descriptor: impl FnOnce(&T) -> RawFd,
+    ) -> io::Result<Self> {
+        let mut all = sockets();
+        let owner = made()?;
+        let descriptor = descriptor(&owner);
+        all.insert(descriptor);
+        Ok(Self { owner: ManuallyDrop::new(owner), descriptor })
+    }
+
+    pub(in crate::job) fn get(&self) -> &T {
+        &self.owner
+    }
+
+    pub(in crate::job) fn get_mut(&mut self) -> &mut T {
+        &mut self.owner
+    }
+}
+
+impl<T> Drop for Inherited<T> {
+    fn drop(&mut self) {
+        let mut all = sockets();
+        all.remove(&self.descriptor);
+        // SAFETY: it is not used again.
+        unsafe { ManuallyDrop::drop(&mut self.owner) };
+    }
+}
+
 /// A socket that is in [`SOCKETS`].
 #[derive(Debug)]
 struct Socket(ManuallyDrop<OwnedFd>);

@@ -7,7 +7,7 @@ mod ltest;
 
 use ltest::program;
 use nix::sys::signal::Signal;
-use openlapi_tests::{Hosts, Job, Layout, Outcome, Running, alive, eventually, on_network, skipped};
+use openlapi_tests::{Hosts, Job, Layout, Outcome, Running, alive, eventually, on_network, skipped, stage};
 use std::fs::{self, DirBuilder, Permissions};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -172,6 +172,13 @@ fn tasks_start_at_different_times_and_begin_again() {
     }
 }
 
+/// A child of a task does not keep its port.
+#[test]
+fn a_port_is_not_inherited() {
+    let Some(site) = Site::new("forked children") else { return };
+    all_passed(&site.run(&[0, 1], "list", "forked", |_, job| with_secret(job)));
+}
+
 /// Datagrams of different lengths: those of the shorter side are used. Longer ones do not arrive there.
 #[test]
 fn packet_sizes_may_differ() {
@@ -276,11 +283,14 @@ fn a_task_is_replaced() {
         ("restart", &[0, 1, 0], 2, "yes"),
         ("restart", &[0, 1, 1], 1, "yes"),
         ("restart", &[0, 1, 1], 1, "no"),
+        ("restart", &[0, 0, 0], 0, "yes"),
+        ("restart", &[0, 0, 0], 0, "no"),
         // Nothing but LAPI_ADD_UDP_DEST_PORT says where the new process is.
         ("moved", &[0, 1, 0], 1, "yes"),
         ("moved", &[0, 1, 0], 2, "yes"),
         ("moved", &[0, 1, 1], 1, "yes"),
         ("moved", &[0, 1, 1], 1, "no"),
+        ("moved", &[0, 0], 0, "no"),
     ] {
         let before = site.list(hosts);
         let mut after = before.clone();
@@ -365,4 +375,20 @@ fn a_port_that_is_taken_is_refused() {
     outcome.says(&format!("cannot receive at {}", site.address(0, 7000))).says("in use");
     let last = with_secret(site.task(1, 1, 2, &["list", "all", &list])).start();
     all_passed(&[holder.wait(), last.wait()]);
+}
+
+#[test]
+fn the_key_file_is_made_once() {
+    let Some(site) = Site::new("lapi_info --make-key") else { return };
+    let make = || Job::direct(stage().join("bin/lapi_info")).arg("--make-key").env("HOME", &site.home).run();
+    let path = site.home.join(".openlapi/key");
+    assert_eq!(make().ok().stdout.trim_end(), path.to_str().expect("text"));
+    let key = fs::read_to_string(&path).expect("a key");
+    assert!(key.trim_end().len() == 32 && key.trim_end().bytes().all(|digit| digit.is_ascii_hexdigit()));
+    assert_eq!(fs::metadata(&path).expect("a file").permissions().mode() & 0o777, 0o600);
+    make().ok();
+    assert_eq!(fs::read_to_string(&path).expect("a key"), key, "it stays");
+    all_passed(&site.run(&[0, 1], "list", "all", |_, job| job));
+    fs::set_permissions(&path, Permissions::from_mode(0o644)).expect("a mode");
+    make().exited(1).says("others may use it (mode 0644)");
 }

@@ -7,6 +7,7 @@
 mod agreed;
 mod fabric;
 mod network;
+mod port;
 mod rails;
 mod shared_memory;
 mod standalone;

@@ -3,6 +3,7 @@
 //! LAPI_Init waits for no other task: what the tasks must agree upon is a part of their key, or agreed upon when two of them connect.
 
 use super::agreed::{failed, join};
+use super::port::Port;
 use super::{Joined, Place, on_one_machine, shared_memory, udp};
 use crate::abi::{
     LAPI_ERR_NO_ENV_VAR, LAPI_ERR_NO_NETSTR_SET, LAPI_ERR_NO_UDP_HNDLR, LAPI_ERR_SHM_SETUP,
@@ -17,7 +18,6 @@ use crate::job::hosts::numbered;
 use crate::job::secret::{self, Secret};
 use crate::job::{Hosts, Identity, Openings, key_file};
 use crate::transport::udp::interfaces::{Interface, interfaces};
-use crate::transport::udp::socket::{Options, Socket};
 use crate::transport::udp::{Directory, UdpSettings, UdpTransport};
 use crate::transport::{Task, Transport};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -66,9 +66,9 @@ pub(super) fn open(place: &Place<'_>, listing: &mut dyn Listing) -> Result<Joine
             return Err(Error::new(LAPI_ERR_NO_UDP_HNDLR, detail));
         }
         Way::List => None,
-        Way::Handler => Some(early_socket(config, &all)?),
+        Way::Handler => Some(early_port(config, &all)?),
     };
-    let local = early.as_ref().map(Socket::local);
+    let local = early.as_ref().map(Port::local);
     let for_handler = match local {
         Some(SocketAddr::V4(own)) => addresses::encode(own),
         _ => lapi_udp_t { ip_addr: 0, port_no: 0 },
@@ -93,7 +93,7 @@ pub(super) fn open(place: &Place<'_>, listing: &mut dyn Listing) -> Result<Joine
     let secret = derived(place, &own_secret(config, one_host)?, &numbered(keys));
     let socket = match early.filter(|_| local == Some(own.into())) {
         Some(socket) => socket,
-        None => open_socket(own)?,
+        None => open_port(own)?,
     };
     let shares = config.use_shm != UseShm::No;
     let here = hosts.here().len() as u32;
@@ -136,7 +136,7 @@ pub(super) fn open(place: &Place<'_>, listing: &mut dyn Listing) -> Result<Joine
 }
 
 /// A socket whose address a handler may give to the other tasks.
-fn early_socket(config: &Config, all: &[Interface]) -> Result<Socket> {
+fn early_port(config: &Config, all: &[Interface]) -> Result<Port> {
     // The program gives the addresses: a device that this system does not have, such as en0, is no error.
     let any = Config { euidevice: None, ..config.clone() };
     let usable = |config, one_machine| {
@@ -147,11 +147,11 @@ fn early_socket(config: &Config, all: &[Interface]) -> Result<Socket> {
         })
     };
     let ip = usable(config, false).or_else(|| usable(&any, false)).unwrap_or(Ipv4Addr::LOCALHOST);
-    open_socket(SocketAddrV4::new(ip, 0))
+    open_port(SocketAddrV4::new(ip, 0))
 }
 
-fn open_socket(at: SocketAddrV4) -> Result<Socket> {
-    Socket::open(at.into(), Options::default()).map_err(|reason| {
+fn open_port(at: SocketAddrV4) -> Result<Port> {
+    Port::open(at.into()).map_err(|reason| {
         Error::new(LAPI_ERR_UDP_SOCKET, format!("this task cannot receive at {at}: {reason}"))
     })
 }

@@ -21,6 +21,7 @@
  *   restart A  task 1 is killed, and another process takes its place, at the address A; that one has the word "again" behind, and
  *              sends first
  *   moved A F  the same, but that one sends nothing before it has been sent something; the others know of the death when the file F exists
+ *   forked    the same with a second context, while a child of the process lives
  *   util      the return codes of LAPI_ADD_UDP_DEST_PORT
  */
 #include "../common/ltest.h"
@@ -29,6 +30,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 
 enum { MOST = 16, LARGE = 200000, TIMES = 5 };
 
@@ -296,8 +298,10 @@ int main(int argc, char **argv) {
     CHECK_EQ(t_tasks, tasks);
     CHECK_EQ(asked, strcmp(way, "handler") == 0 || strcmp(way, "exchange") == 0);
     /* The program's again, as the man page says. */
-    memset(addresses, 0xee, strcmp(what, "util") == 0 || strcmp(what, "again") == 0 ? 0 : sizeof addresses);
-    memset(&room, 0x77, sizeof room);
+    if (strcmp(what, "util") != 0 && strcmp(what, "again") != 0 && strcmp(what, "forked") != 0) {
+        memset(addresses, 0xee, sizeof addresses);
+        memset(&room, 0x77, sizeof room);
+    }
     if (strcmp(what, "all") == 0) {
         everybody(1);
     } else if (strcmp(what, "again") == 0) {
@@ -314,6 +318,22 @@ int main(int argc, char **argv) {
             t_init_with(&info);
         }
         everybody(2);
+    } else if (strcmp(what, "forked") == 0) {
+        int status;
+        pid_t child = fork();
+        CHECK(child >= 0);
+        if (child == 0) {
+            sleep(60);
+            _exit(0);
+        }
+        everybody(1);
+        OK(LAPI_Term(t_hndl));
+        /* Its port is free. */
+        t_init_with(&info);
+        everybody(2);
+        CHECK_EQ(kill(child, SIGKILL), 0);
+        CHECK_EQ(waitpid(child, &status, 0), child);
+        CHECK(WIFSIGNALED(status));
     } else if (strcmp(what, "alone") == 0) {
         OK(LAPI_Put(t_hndl, (uint)(1 - t_me), 0, NULL, NULL, NULL, NULL, &cmpl));
         while (lost < 0) LAPI_Fence(t_hndl);
