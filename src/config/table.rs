@@ -320,7 +320,7 @@ pub const VARIABLES: &[Variable] = &[
         secret: true,
         ..var(
             "LAPI_JOB_SECRET",
-            "The secret of this job's tasks; made by poe.",
+            "The secret of this job's tasks; made by poe, and without a launcher by the user.",
             "",
             Kind::Form("32 hexadecimal digits", |text| form::secret(text).is_some()),
             LAPI_ERR_NO_ENV_VAR,
