@@ -164,9 +164,9 @@ pub trait Endpoint: Send {
         true
     }
 
-    /// What was sent again, and what has arrived again, where the transport counts it.
-    fn repeats(&self) -> Repeats {
-        Repeats::default()
+    /// What the transport has counted below the packets.
+    fn tally(&self) -> Tally {
+        Tally::default()
     }
 
     /// Reads and writes of peers' memory without their help, where the transport has that and the system allows it.
@@ -177,13 +177,29 @@ pub trait Endpoint: Send {
     fn close(&mut self);
 }
 
-/// What a task has sent again, and what it has dropped.
+/// What a transport counts that no packet of the protocol shows. A transport without a count leaves it 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Repeats {
+pub struct Tally {
     /// Packets that were sent again.
     pub sent_again: u64,
     /// Packets that had arrived before.
     pub duplicates: u64,
+    /// What was refused because no task of the job has made it, or not in this connection.
+    pub refused: u64,
+    /// Acknowledgements that were sent alone.
+    pub acknowledgements_sent: u64,
+    /// Acknowledgements that have arrived alone.
+    pub acknowledgements_received: u64,
+}
+
+impl std::ops::AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        self.sent_again += other.sent_again;
+        self.duplicates += other.duplicates;
+        self.refused += other.refused;
+        self.acknowledgements_sent += other.acknowledgements_sent;
+        self.acknowledgements_received += other.acknowledgements_received;
+    }
 }
 
 /// Lets one thread of a task sleep until something happens.

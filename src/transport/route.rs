@@ -5,7 +5,7 @@
 
 use super::{
     Access, AccessId, ConnectionView, Copy, Endpoint, Inbound, Key, Limits, Outgoing, PeerState, Peers,
-    Piece, Reach, RemoteAccess, Repeats, SendOutcome, Started, Task, Ticket, Transport, Wakeup,
+    Piece, Reach, RemoteAccess, Tally, SendOutcome, Started, Task, Ticket, Transport, Wakeup,
 };
 use crate::abi::LAPI_ERR_CSS_LOAD_FAILED;
 use crate::error::{Error, Result};
@@ -151,8 +151,8 @@ impl<N: Transport, F: Transport> Endpoint for Route<N, F> {
         self.near.settled() && self.far.settled()
     }
 
-    fn repeats(&self) -> Repeats {
-        self.far.repeats()
+    fn tally(&self) -> Tally {
+        self.far.tally()
     }
 
     fn remote(&mut self) -> Option<&mut dyn RemoteAccess> {

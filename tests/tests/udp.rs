@@ -112,6 +112,16 @@ fn what_is_lost_is_sent_again() {
 }
 
 #[test]
+fn statistics_of_both_sides_fit() {
+    let Some(hosts) = hosts("statistics of UDP") else { return };
+    passed(&hybrid(&hosts, 2, job("env/query", 2, "udp")).run(), 2);
+    if let Err(why) = hosts.lose(15) {
+        return skipped("statistics of UDP that loses datagrams", &why);
+    }
+    passed(&hybrid(&hosts, 2, job("env/query", 2, "udp-lossy")).run(), 2);
+}
+
+#[test]
 fn tasks_part_and_rejoin() {
     let Some(hosts) = hosts("recovery over UDP") else { return };
     passed(&hybrid(&hosts, 3, job("recovery/again", 3, "40 1")).run(), 3);

@@ -47,7 +47,7 @@ impl Held<'_> {
         let core = self.core();
         let fetched = core.transport.remote().map_or(0, |remote| remote.fetched());
         let peers = Path { bytes_sent: core.stats.peers.bytes_sent + fetched, ..core.stats.peers };
-        let network = Path { repeats: core.transport.repeats(), ..core.stats.network };
+        let network = Path { tally: core.transport.tally(), ..core.stats.network };
         Statistics { network, peers, local: core.stats.local }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::abi::lapi_statistics_t;
 use crate::job::Hosts;
-use crate::transport::{Repeats, Task};
+use crate::transport::{Tally, Task};
 
 /// Counts of one context.
 #[derive(Clone, Copy, Debug, Default)]
@@ -50,16 +50,19 @@ pub struct Path {
     pub bytes_received: u64,
     /// Copies across address spaces that the kernel refused, so that the data went by packets.
     pub refused: u64,
-    /// What the transport has sent again, and what has arrived again.
-    pub repeats: Repeats,
+    /// What the transport counts below the packets.
+    pub tally: Tally,
 }
 
 impl Path {
     /// As the program sees it.
     pub fn as_statistics(&self) -> lapi_statistics_t {
         lapi_statistics_t {
-            Tot_dup_pkt_cnt: self.repeats.duplicates,
-            Tot_retrans_pkt_cnt: self.refused + self.repeats.sent_again,
+            Tot_dup_pkt_cnt: self.tally.duplicates,
+            Tot_retrans_pkt_cnt: self.refused + self.tally.sent_again,
+            Tot_gho_pkt_cnt: self.tally.refused,
+            Tot_ack_send_cnt: self.tally.acknowledgements_sent,
+            Tot_ack_recv_cnt: self.tally.acknowledgements_received,
             Tot_pkt_sent_cnt: self.packets_sent,
             Tot_pkt_rcv_cnt: self.packets_received,
             Tot_data_sent: self.bytes_sent,

@@ -5,7 +5,7 @@ use super::peer::{Peer, State};
 use super::{Kept, Out, Rail, Rails};
 use crate::transport::parcel::Parcel;
 use crate::transport::{
-    Endpoint, Inbound, Limits, Outgoing, Piece, RemoteAccess, Repeats, SendOutcome, Task,
+    Endpoint, Inbound, Limits, Outgoing, Piece, RemoteAccess, Tally, SendOutcome, Task,
 };
 use crate::wire::rails::{HEAD, Head, Kind};
 use std::time::{Duration, Instant};
@@ -147,8 +147,8 @@ impl<T: Rail> Endpoint for Rails<T> {
         self.closed || !self.active.iter().any(waits) && self.rails.iter().all(Endpoint::settled)
     }
 
-    fn repeats(&self) -> Repeats {
-        self.repeats
+    fn tally(&self) -> Tally {
+        self.tally
     }
 
     fn remote(&mut self) -> Option<&mut dyn RemoteAccess> {
@@ -324,7 +324,7 @@ impl<T: Rail> Rails<T> {
         match arrival {
             Arrival::Next => {}
             Arrival::Duplicate => {
-                self.repeats.duplicates += 1;
+                self.tally.duplicates += 1;
                 // Its sender may have missed the acknowledgement.
                 self.look_after(src);
                 self.rails[rail].release(inbound);

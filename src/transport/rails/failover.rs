@@ -155,7 +155,7 @@ impl<T: Rail> Rails<T> {
                 let Some(peer) = self.peer_mut(task) else { return };
                 let again = peer.flow.lose(rail) as u64;
                 peer.asked = Duration::ZERO;
-                self.repeats.sent_again += again;
+                self.tally.sent_again += again;
                 self.look_after(task);
             }
             Action::Join(rail, generation) => {

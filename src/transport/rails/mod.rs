@@ -16,7 +16,7 @@ mod striping;
 mod wakeup;
 
 use super::parcel::Parcel;
-use super::{HEAD_MAX, Inbound, Limits, MIN_BODY, Repeats, Task, Transport};
+use super::{HEAD_MAX, Inbound, Limits, MIN_BODY, Tally, Task, Transport};
 use crate::abi::LAPI_ERR_CSS_LOAD_FAILED;
 use crate::error::{Error, Result};
 use crate::wire::rails::{Keys, NOTE, RAILS};
@@ -132,7 +132,7 @@ pub struct Rails<T> {
     /// The links that are up.
     up: u8,
     striping: Striping,
-    repeats: Repeats,
+    tally: Tally,
     spare: Vec<Vec<u64>>,
     /// Something that a sleeper waits for has happened since the task was last armed.
     noted: bool,
@@ -196,7 +196,7 @@ impl<T: Rail> Rails<T> {
             next_look: start,
             up: u8::MAX,
             striping: Striping::new(rails.len()),
-            repeats: Repeats::default(),
+            tally: Tally::default(),
             spare: Vec::new(),
             noted: false,
             armed: false,

@@ -4,8 +4,8 @@ use super::reliable::{Connection, Nanos, Parameters, State, Statistics};
 use super::seal::{End, JobKey, Opener, Sealer};
 use crate::base::process::Process;
 use crate::base::random::random;
-use crate::transport::Task;
 use crate::transport::standing::Standing;
+use crate::transport::{Tally, Task};
 use crate::wire::datagram::Hello;
 use std::net::SocketAddr;
 
@@ -131,8 +131,17 @@ impl Session {
         self.connection.theirs() != 0 || !self.connection.is_empty()
     }
 
-    pub(super) fn statistics(&self) -> Statistics {
-        self.connection.statistics()
+    /// What the connection has counted.
+    pub(super) fn tally(&self) -> Tally {
+        let Statistics { sent_again, duplicates, refused, acknowledgements, acknowledged, .. } =
+            self.connection.statistics();
+        Tally {
+            sent_again,
+            duplicates,
+            refused,
+            acknowledgements_sent: acknowledgements,
+            acknowledgements_received: acknowledged,
+        }
     }
 }
 

@@ -1,9 +1,9 @@
 //! Packets through the endpoint.
 
-use super::{Out, UdpTransport};
+use super::{Out, Refusals, UdpTransport};
 use crate::transport::standing::Standing;
 use crate::transport::{
-    Endpoint, Inbound, Limits, Outgoing, RemoteAccess, Repeats, SendOutcome, Task, parcel,
+    Endpoint, Inbound, Limits, Outgoing, RemoteAccess, SendOutcome, Tally, Task, parcel,
 };
 use std::time::{Duration, Instant};
 
@@ -106,12 +106,14 @@ impl Endpoint for UdpTransport {
         self.device.is_none() || self.met.iter().all(|&task| self.has_everything(task))
     }
 
-    fn repeats(&self) -> Repeats {
+    /// A datagram that was accepted before is a duplicate, whether the network or a stranger has sent it again.
+    fn tally(&self) -> Tally {
+        let Refusals { forged, replayed } = self.refusals;
+        let mut sum = Tally { refused: forged, duplicates: replayed, ..Tally::default() };
+        sum += self.past;
         let sessions = self.met.iter().filter_map(|&task| self.peer(task)?.session.as_ref());
-        sessions.map(|session| session.statistics()).fold(self.past, |sum, counted| Repeats {
-            sent_again: sum.sent_again + counted.sent_again,
-            duplicates: sum.duplicates + counted.duplicates,
-        })
+        sessions.for_each(|session| sum += session.tally());
+        sum
     }
 
     fn remote(&mut self) -> Option<&mut dyn RemoteAccess> {

@@ -29,7 +29,7 @@ pub mod seal;
 pub mod socket;
 mod wakeup;
 
-use super::{HEAD_MAX, Limits, MIN_BODY, Repeats, Task};
+use super::{HEAD_MAX, Limits, MIN_BODY, Tally, Task};
 use crate::abi::LAPI_ERR_CSS_LOAD_FAILED;
 use crate::base::process::Process;
 use crate::base::random::random;
@@ -163,7 +163,7 @@ pub struct UdpTransport {
     greetings: Vec<(SocketAddr, [u8; GREETING])>,
     receipts: Receipts,
     /// What former connections have counted.
-    past: Repeats,
+    past: Tally,
     refusals: Refusals,
     /// Something has happened since the task was last armed that a sleeper waits for.
     noted: bool,
@@ -233,7 +233,7 @@ impl UdpTransport {
             owed: Vec::new(),
             greetings: Vec::new(),
             receipts: Receipts::new(),
-            past: Repeats::default(),
+            past: Tally::default(),
             refusals: Refusals::default(),
             noted: false,
             rest: Rest::default(),

@@ -80,9 +80,7 @@ impl Peers for UdpTransport {
             }
         };
         if let Some(mut session) = peer.session.take() {
-            let counted = session.statistics();
-            self.past.sent_again += counted.sent_again;
-            self.past.duplicates += counted.duplicates;
+            self.past += session.tally();
             session.connection.abandon(&mut self.buffers);
         }
         peer.standing = Standing::Parted;

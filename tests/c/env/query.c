@@ -5,6 +5,8 @@
  *   attribute NUMBER VALUE    one attribute, as an environment variable has made it
  *   settable    the four attributes that LAPI_Senv sets, their ranges, and that there are no others
  *   statistics  bytes and packets counted where they go, here and there the same
+ *   udp         two tasks over UDP: every field of the two sides fits the other side's
+ *   udp-lossy   the same until the network has lost and repeated datagrams
  *   print       PRINT_STATISTICS
  */
 #include "../common/ltest.h"
@@ -208,6 +210,59 @@ static void counted(void) {
     }
 }
 
+/* What the other task has: each field of the statistics is one value. */
+static lapi_statistics_t of_other(lapi_statistics_t own) {
+    lapi_long_t values[9], both[2];
+    lapi_statistics_t other;
+    int i;
+    memcpy(values, &own, sizeof values);
+    for (i = 0; i < 9; i++) {
+        OK(LAPI_Address_init64(t_hndl, values[i], both));
+        values[i] = both[1 - t_me];
+    }
+    memcpy(&other, values, sizeof other);
+    return other;
+}
+
+/* Between two counts that a side makes, the other side makes one: what was sent before the first has arrived at it, and what has
+ * arrived at it was sent before the second. */
+static void reliable(int lossy) {
+    static char from[300000], to[300000];
+    void **tos = t_addresses(to);
+    lapi_statistics_t first, then, other;
+    int rounds = 0;
+    CHECK_EQ(t_tasks, 2);
+    do {
+        int again;
+        for (again = 0; again < 10; again++) OK(LAPI_Put(t_hndl, (uint)(1 - t_me), sizeof from, tos[1 - t_me], from, NULL, NULL, NULL));
+        t_fence();
+        first = statistics(QUERY_STATISTICS);
+        t_fence();
+        other = of_other(statistics(QUERY_STATISTICS));
+        t_fence();
+        then = statistics(QUERY_STATISTICS);
+        rounds += 1;
+        /* Every packet and byte arrives once. */
+        CHECK(other.Tot_pkt_rcv_cnt >= first.Tot_pkt_sent_cnt && other.Tot_pkt_rcv_cnt <= then.Tot_pkt_sent_cnt);
+        CHECK(other.Tot_data_rcv >= first.Tot_data_sent && other.Tot_data_rcv <= then.Tot_data_sent);
+        CHECK(first.Tot_data_sent >= (lapi_long_t)rounds * 10 * sizeof from);
+        /* Data in one direction alone is acknowledged by itself. */
+        CHECK(first.Tot_ack_send_cnt > 0 && first.Tot_ack_recv_cnt > 0);
+        CHECK(other.Tot_ack_recv_cnt <= then.Tot_ack_send_cnt);
+        CHECK_EQ(then.Tot_gho_pkt_cnt, 0);
+        /* The network makes no copies here: what comes twice was sent twice. */
+        CHECK(other.Tot_dup_pkt_cnt <= then.Tot_retrans_pkt_cnt);
+        /* Both sides end after the same round. */
+        again = lossy && (other.Tot_dup_pkt_cnt == 0 || other.Tot_retrans_pkt_cnt == 0);
+        CHECK_FOR(rounds < 2000, "after %d rounds: %llu sent again, %llu duplicates at the other side", rounds,
+                  then.Tot_retrans_pkt_cnt, other.Tot_dup_pkt_cnt);
+        lapi_long_t both[2];
+        OK(LAPI_Address_init64(t_hndl, (lapi_long_t)again, both));
+        lossy = both[0] || both[1];
+    } while (lossy);
+    CHECK_EQ(statistics(QUERY_SHM_STATISTICS).Tot_pkt_sent_cnt, 0);
+}
+
 static void print(void) {
     static char buffer[4096];
     int value = 4711;
@@ -229,6 +284,8 @@ int main(int argc, char **argv) {
     else if (strcmp(which, "attribute") == 0 && argc == 4) CHECK_EQ(t_query((lapi_query_t)atoi(argv[2])), atoi(argv[3]));
     else if (strcmp(which, "settable") == 0) settable();
     else if (strcmp(which, "statistics") == 0) counted();
+    else if (strcmp(which, "udp") == 0) reliable(0);
+    else if (strcmp(which, "udp-lossy") == 0) reliable(1);
     else if (strcmp(which, "print") == 0) print();
     else T_FAIL("there is no case \"%s\"", which);
     t_done();

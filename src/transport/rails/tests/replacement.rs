@@ -83,7 +83,7 @@ fn a_note_that_comes_before_the_peer_has_rejoined_is_no_contact() {
     let ends = [&mut survivor, &mut successor];
     assert_eq!(serve_until(ends, "no packet", |survivor, _| receive(survivor)), 6);
     for end in [&survivor, &successor] {
-        assert_eq!(end.repeats().sent_again, 0, "a rail was left");
+        assert_eq!(end.tally().sent_again, 0, "a rail was left");
     }
 }
 

@@ -71,6 +71,8 @@ pub struct Statistics {
     pub refused: u64,
     /// Acknowledgements that were sent alone.
     pub acknowledgements: u64,
+    /// Acknowledgements that have arrived alone.
+    pub acknowledged: u64,
 }
 
 /// The state of a connection.
@@ -380,7 +382,7 @@ impl Connection {
             Kind::Ping => self.receiver.hurry(),
             Kind::Close(number) => self.ends_at = Some(number),
             Kind::Closed => self.close_seen = self.closing,
-            Kind::Acknowledgement(_) => {}
+            Kind::Acknowledgement(_) => self.statistics.acknowledged += 1,
         }
         if self.ends_at == Some(self.receiver.next()) {
             self.confirm_end |= matches!(header.kind, Kind::Close(_)) || self.state != State::Closed;

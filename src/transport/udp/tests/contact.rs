@@ -4,14 +4,14 @@ use super::{Listed, ends_on, met, send, serve_until, settings, socket, take};
 use crate::base::clock::test_deadline;
 use crate::transport::udp::contact::CHALLENGE;
 use crate::transport::udp::device::{Datagram, Device};
-use crate::transport::udp::seal::{JobKey, Security};
+use crate::transport::udp::seal::{ENVELOPE, JobKey, Security};
 use crate::transport::udp::socket::Socket;
 use crate::transport::udp::{Directory, UdpTransport};
 use crate::transport::{Endpoint, NO_EPOCH, PeerState, Peers, SendOutcome, Task, Wakeup};
 use crate::wire::datagram::Hello;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::BorrowedFd;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 fn two() -> Vec<UdpTransport> {
@@ -27,6 +27,64 @@ fn inject(end: &mut UdpTransport, datagram: &[u8]) {
     let now = end.now();
     end.note_datagram(now, (Ipv4Addr::LOCALHOST, 9).into(), datagram);
     end.serve();
+}
+
+/// Keeps what it sends.
+struct Recording(Socket, Arc<Mutex<Vec<Vec<u8>>>>);
+
+impl Device for Recording {
+    fn send(&mut self, datagrams: &[Datagram<'_>]) -> usize {
+        let sent = self.0.send(datagrams);
+        let mut kept = self.1.lock().expect("no thread has panicked");
+        kept.extend(datagrams[..sent].iter().map(|datagram| datagram.parts.concat()));
+        sent
+    }
+
+    fn receive(&mut self, take: &mut dyn FnMut(SocketAddr, &[u8])) -> usize {
+        self.0.receive(take)
+    }
+
+    fn event_fd(&self) -> BorrowedFd<'_> {
+        self.0.event_fd()
+    }
+}
+
+/// What strangers send, and what is sent again, is counted, and changes nothing.
+#[test]
+fn what_is_refused_is_counted() {
+    let sent: [Arc<Mutex<Vec<Vec<u8>>>>; 2] = Default::default();
+    let device = |socket, task| Box::new(Recording(socket, sent[task as usize].clone())) as Box<dyn Device>;
+    let mut ends = met(ends_on(2, Security::Auth, 1472, device));
+    sent[1].lock().expect("unpoisoned").clear();
+    assert!(matches!(send(&mut ends[1], 0, 6), SendOutcome::Sent));
+    serve_until(&mut ends, "a packet", |ends| take(&mut ends[0]) == Some((1, 6)));
+    let sealed = sent[1].lock().expect("unpoisoned")[0].clone();
+    let before = ends[0].tally();
+    assert_eq!((before.refused, before.duplicates), (0, 0));
+    let stranger = JobKey::new(&[8; 16], Security::Auth);
+    let hello = Hello { mine: 3, yours: 0, epoch: NO_EPOCH, process: (1, 1) };
+    let mut changed = recorded(1, 0, &hello);
+    *changed.last_mut().expect("a hello") ^= 1;
+    let mut renumbered = sealed.clone();
+    renumbered[9] ^= 1;
+    let forged = [
+        &[][..],
+        &[7; 20],
+        &[7; 2000],
+        &stranger.greet(1, 0, &hello),
+        &changed,
+        &renumbered,
+        &sealed[..ENVELOPE - 1],
+    ];
+    forged.iter().for_each(|datagram| inject(&mut ends[0], datagram));
+    assert_eq!(ends[0].tally().refused, 7);
+    (0..3).for_each(|_| inject(&mut ends[0], &sealed));
+    let after = ends[0].tally();
+    assert_eq!((after.refused, after.duplicates), (7, 3));
+    assert_eq!(take(&mut ends[0]), None);
+    assert!(matches!(send(&mut ends[0], 1, 5), SendOutcome::Sent));
+    serve_until(&mut ends, "a packet", |ends| take(&mut ends[1]) == Some((0, 5)));
+    assert_eq!(ends[0].tally().refused, 7);
 }
 
 /// The other side waits for the hello of the process that has taken the place of another one.
