@@ -5,7 +5,7 @@
 
 use super::{
     Access, AccessId, ConnectionView, Copy, Endpoint, Inbound, Key, Limits, Outgoing, PeerState, Peers,
-    Piece, Reach, RemoteAccess, Tally, SendOutcome, Started, Task, Ticket, Transport, Wakeup,
+    Piece, Reach, RemoteAccess, SendOutcome, Started, Tally, Task, Ticket, Transport, Wakeup,
 };
 use crate::abi::LAPI_ERR_CSS_LOAD_FAILED;
 use crate::error::{Error, Result};

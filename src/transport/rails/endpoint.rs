@@ -4,9 +4,7 @@ use super::flow::{Arrival, WINDOW};
 use super::peer::{Peer, State};
 use super::{Kept, Out, Rail, Rails};
 use crate::transport::parcel::Parcel;
-use crate::transport::{
-    Endpoint, Inbound, Limits, Outgoing, Piece, RemoteAccess, Tally, SendOutcome, Task,
-};
+use crate::transport::{Endpoint, Inbound, Limits, Outgoing, Piece, RemoteAccess, SendOutcome, Tally, Task};
 use crate::wire::rails::{HEAD, Head, Kind};
 use std::time::{Duration, Instant};
 

@@ -2,6 +2,7 @@
 
 use super::reliable::{Connection, Nanos, Parameters, State, Statistics};
 use super::seal::{End, JobKey, Opener, Sealer};
+use super::whereabouts::Whereabouts;
 use crate::base::process::Process;
 use crate::base::random::random;
 use crate::transport::standing::Standing;
@@ -15,13 +16,16 @@ pub(super) const FIRST_CONTACT: u64 = u64::MAX;
 /// The epoch in a hello that only asks whether the other side lives and has the number that it names.
 pub(super) const CHALLENGE: u64 = u64::MAX - 1;
 
+/// The epoch in a hello by which a task asks, or tells, whether an address is one of the peer's.
+pub(super) const WHEREABOUTS: u64 = u64::MAX - 2;
+
 /// A peer.
 pub(super) struct Peer {
     pub(super) standing: Standing,
     /// The connection; none after this task has parted from the peer.
     pub(super) session: Option<Session>,
     /// Where its datagrams go.
-    pub(super) address: Option<SocketAddr>,
+    pub(super) whereabouts: Whereabouts,
     /// Where its last hello came from, while the connection is not made yet.
     pub(super) heard_at: Option<SocketAddr>,
     /// Nothing is taken from it now.
@@ -49,7 +53,7 @@ impl Peer {
         Self {
             standing,
             session,
-            address: None,
+            whereabouts: Whereabouts::default(),
             heard_at: None,
             held: false,
             unnamed: false,

@@ -2,9 +2,7 @@
 
 use super::{Out, Refusals, UdpTransport};
 use crate::transport::standing::Standing;
-use crate::transport::{
-    Endpoint, Inbound, Limits, Outgoing, RemoteAccess, SendOutcome, Tally, Task, parcel,
-};
+use crate::transport::{Endpoint, Inbound, Limits, Outgoing, RemoteAccess, SendOutcome, Tally, Task, parcel};
 use std::time::{Duration, Instant};
 
 /// When something that had no room in the device is tried again.

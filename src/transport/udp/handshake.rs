@@ -15,14 +15,15 @@
 //! Tasks without a launcher may be in different openings of LAPI at a time: first contact is made within one. A hello also says how long
 //! datagrams may be: the shorter length of both sides is used.
 
-use super::contact::{CHALLENGE, FIRST_CONTACT, Peer, Session};
-use super::reliable::{Nanos, State};
+use super::contact::{CHALLENGE, FIRST_CONTACT, Peer, Session, WHEREABOUTS};
+use super::reliable::{Connection, Nanos, State};
+use super::whereabouts::Whereabouts;
 use super::{UdpTransport, with_datagrams};
 use crate::base::process::Process;
 use crate::transport::standing::Standing;
 use crate::transport::{NO_EPOCH, Task};
 use crate::wire::datagram::Hello;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 impl UdpTransport {
     /// First contact: whether there is anything to send to the peer.
@@ -65,11 +66,12 @@ impl UdpTransport {
     /// Sends a hello of this side to where the peer may be.
     pub(super) fn greet(&mut self, task: Task, hello: &Hello) {
         let listed = self.directory.address_of(task).ok();
-        let heard = self.peer(task).and_then(|peer| peer.heard_at).filter(|at| Some(*at) != listed);
+        let known = self.peer(task).and_then(|peer| peer.whereabouts.used().or(peer.heard_at));
+        let known = known.filter(|at| Some(*at) != listed);
         let hello = Hello { longest: self.longest, opening: self.opening, ..*hello };
         let Some(device) = &mut self.device else { return };
         let greeting = self.key.greet(self.me, task, &hello);
-        for to in listed.into_iter().chain(heard) {
+        for to in listed.into_iter().chain(known) {
             self.batch.send_now(&mut **device, to, &greeting);
         }
     }
@@ -90,6 +92,10 @@ impl UdpTransport {
         let Some(session) = self.peers[task as usize].as_deref_mut().and_then(Peer::live) else { return };
         let connection = &session.connection;
         if hello.mine == connection.mine() {
+            return;
+        }
+        if hello.epoch == WHEREABOUTS {
+            self.note_whereabouts(task, hello, from);
             return;
         }
         if connection.state() != State::Opening {
@@ -132,15 +138,77 @@ impl UdpTransport {
         }
         let Self { peers, key, me, parameters, longest, .. } = self;
         let Some(peer) = peers[task as usize].as_deref_mut() else { return };
-        peer.heard_at = Some(from);
         let Some(session) = &mut peer.session else { return };
         let was_opening = session.connection.state() == State::Opening;
         if was_opening {
+            peer.heard_at = Some(from);
             session.connection.agree(&with_datagrams(*parameters, hello.longest.min(*longest)));
         }
         let happened = session.connection.receive_hello(now, hello);
         session.keys(key, *me, task);
-        self.note(task, happened, was_opening, from);
+        let proven = hello.yours == session.connection.mine();
+        self.note(task, happened, was_opening);
+        if proven {
+            self.note_source(now, task, from);
+        }
+    }
+
+    /// A datagram has been accepted that was made for this incarnation of the connection, and came from this address.
+    #[inline]
+    pub(super) fn note_source(&mut self, now: Nanos, task: Task, from: SocketAddr) {
+        let Some(peer) = self.peer_mut(task) else { return };
+        if !peer.whereabouts.is_settled() && peer.whereabouts.heard(now, from) {
+            self.ask_whereabouts(task, from);
+        }
+    }
+
+    /// Asks an address for the number that is sent there.
+    #[cold]
+    fn ask_whereabouts(&mut self, task: Task, at: SocketAddr) {
+        let Some(connection) = self.connection(task) else { return };
+        let yours = connection.theirs();
+        let mine = self.number_of(task, connection, at);
+        let question = Hello { mine, yours, ..self.own_hello(WHEREABOUTS) };
+        self.greetings.push((at, self.key.greet(self.me, task, &question)));
+    }
+
+    /// The peer asks whether the address at which it has sent this is one of this task's, or has replied to such a question.
+    #[cold]
+    fn note_whereabouts(&mut self, task: Task, hello: &Hello, from: SocketAddr) {
+        let Some(connection) = self.connection(task) else { return };
+        if hello.yours == connection.mine() {
+            let reply = Hello { mine: hello.yours, yours: hello.mine, ..self.own_hello(WHEREABOUTS) };
+            self.greetings.push((from, self.key.greet(self.me, task, &reply)));
+        } else if hello.mine == connection.theirs() && hello.yours == self.number_of(task, connection, from) {
+            let Some(peer) = self.peer_mut(task) else { return };
+            if peer.whereabouts.replied(from) {
+                self.touch(task);
+            }
+        }
+    }
+
+    fn connection(&self, task: Task) -> Option<&Connection> {
+        Some(&self.peer(task)?.session.as_ref()?.connection)
+    }
+
+    /// The number that an address gets, in one incarnation of the connection: nothing is kept of it.
+    fn number_of(&self, task: Task, connection: &Connection, at: SocketAddr) -> u128 {
+        let numbers = [connection.mine(), connection.theirs()].map(u128::to_le_bytes);
+        let port = at.port().to_le_bytes();
+        let address = match at.ip() {
+            IpAddr::V4(address) => address.to_ipv6_mapped(),
+            IpAddr::V6(address) => address,
+        };
+        let parts = [
+            &self.salt,
+            &b"whereabouts"[..],
+            &task.to_le_bytes(),
+            &numbers[0],
+            &numbers[1],
+            &address.octets(),
+            &port,
+        ];
+        u128::from_le_bytes(self.key.tag(&parts)) | 1
     }
 
     /// This task, which has begun with the job, rejoins a peer with which it has had no contact.
@@ -190,8 +258,8 @@ impl UdpTransport {
         }
     }
 
-    /// The connection with a peer is made. What has proven it came from this address.
-    pub(super) fn note_up(&mut self, task: Task, from: SocketAddr) {
+    /// The connection with a peer is made.
+    pub(super) fn note_up(&mut self, task: Task) {
         self.noted = true;
         let hello = self.peer(task).and_then(|peer| peer.session.as_ref()?.connection.peer());
         if let Some((pid, started)) = hello.map(|hello| hello.process) {
@@ -199,8 +267,9 @@ impl UdpTransport {
             self.note_process(task, process, self.now());
             self.directory.note_process(task, process);
         }
+        let listed = self.directory.address_of(task).ok();
         let Some(peer) = self.peer_mut(task) else { return };
-        (peer.address, peer.heard_at) = (Some(from), None);
+        (peer.whereabouts, peer.heard_at) = (Whereabouts::made(listed), None);
         if peer.standing == Standing::Meeting {
             peer.standing = Standing::Up;
         }

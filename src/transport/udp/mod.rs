@@ -28,6 +28,7 @@ pub mod reliable;
 pub mod seal;
 pub mod socket;
 mod wakeup;
+mod whereabouts;
 
 use super::{HEAD_MAX, Limits, MIN_BODY, Tally, Task};
 use crate::abi::LAPI_ERR_CSS_LOAD_FAILED;

@@ -1,6 +1,7 @@
 //! The peers: state, parting and rejoining.
 
 use super::contact::Peer;
+use super::whereabouts::Whereabouts;
 use super::{UdpTransport, contact::Session};
 use crate::error::Result;
 use crate::transport::standing::Standing;
@@ -84,7 +85,7 @@ impl Peers for UdpTransport {
             session.connection.abandon(&mut self.buffers);
         }
         peer.standing = Standing::Parted;
-        (peer.address, peer.heard_at) = (None, None);
+        (peer.whereabouts, peer.heard_at) = (Whereabouts::default(), None);
         (peer.held, peer.unnamed, peer.no_room) = (false, false, false);
     }
 

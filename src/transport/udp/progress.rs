@@ -118,7 +118,7 @@ impl UdpTransport {
     pub(super) fn transmit(&mut self, task: Task, now: Nanos) {
         let Self { peers, device, batch, alarms, .. } = self;
         let (Some(device), Some(peer)) = (device, peers[task as usize].as_deref_mut()) else { return };
-        let address = peer.address;
+        let address = peer.whereabouts.used();
         let Some(session) = peer.live() else {
             alarms.set(&mut peer.alarm, task, None);
             return;
@@ -205,11 +205,12 @@ impl UdpTransport {
         let was_opening = connection.state() == State::Opening;
         let theirs = connection.theirs();
         let happened = connection.receive(now, theirs, claim.number, content, buffers);
-        self.note(task, happened, was_opening, from);
+        self.note(task, happened, was_opening);
+        self.note_source(now, task, from);
     }
 
-    /// Notes what a datagram of a peer has brought, which came from this address.
-    pub(super) fn note(&mut self, task: Task, happened: Happened, was_opening: bool, from: SocketAddr) {
+    /// Notes what a datagram of a peer has brought.
+    pub(super) fn note(&mut self, task: Task, happened: Happened, was_opening: bool) {
         let Some(peer) = self.peers[task as usize].as_deref_mut() else { return };
         let state = peer.session.as_ref().map(|session| session.connection.state());
         if happened.packet && peer.hands_out() {
@@ -222,7 +223,7 @@ impl UdpTransport {
             self.noted |= std::mem::take(&mut peer.no_room);
         }
         if was_opening && state != Some(State::Opening) {
-            self.note_up(task, from);
+            self.note_up(task);
         }
         if state == Some(State::Closed) {
             self.leave(task, Standing::Closed);

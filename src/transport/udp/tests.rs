@@ -98,6 +98,7 @@ fn conforms_with_short_datagrams_that_are_not_sealed() {
 mod contact;
 mod deaths;
 mod disturbed;
+mod strangers;
 mod terms;
 
 /// Offers a packet that is its number.

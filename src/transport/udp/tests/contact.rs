@@ -62,7 +62,7 @@ fn what_is_refused_is_counted() {
     let before = ends[0].tally();
     assert_eq!((before.refused, before.duplicates), (0, 0));
     let stranger = JobKey::new(&[8; 16], Security::Auth);
-    let hello = Hello { mine: 3, yours: 0, epoch: NO_EPOCH, process: (1, 1) };
+    let hello = Hello { mine: 3, yours: 0, epoch: NO_EPOCH, process: (1, 1), longest: 0, opening: 0 };
     let mut changed = recorded(1, 0, &hello);
     *changed.last_mut().expect("a hello") ^= 1;
     let mut renumbered = sealed.clone();
