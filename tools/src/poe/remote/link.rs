@@ -10,6 +10,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::str::FromStr;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,6 +19,7 @@ use nix::ifaddrs::getifaddrs;
 use nix::sys::socket::{setsockopt, sockopt};
 
 use super::super::error::Error;
+use super::admission;
 
 /// What the launcher passes to each `poe --task`: a [`Link`].
 pub(super) const VARIABLE: &str = "POE_LINK";
@@ -41,8 +43,6 @@ pub(super) const KINDS: [Kind; 4] = [Kind::Control, Kind::Input, Kind::Output, K
 const ONE_ADDRESS: Duration = Duration::from_secs(3);
 /// How long a task tries to reach `poe`.
 const ALL_ADDRESSES: Duration = Duration::from_secs(30);
-/// How long a connection may take to send its first bytes.
-const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) const TOKEN: usize = 32;
 pub(super) const HEAD: usize = 8 + TOKEN + 4 + 1;
@@ -123,12 +123,18 @@ pub(super) fn admitted(bytes: &[u8; HEAD], token: &str) -> Option<(usize, Kind)>
 }
 
 /// Notes leave at once, and the end of the other machine is noticed.
-fn prepare(stream: &TcpStream) {
+pub(super) fn prepare(stream: &TcpStream) {
     let _ = stream.set_nodelay(true);
     let _ = setsockopt(stream, sockopt::KeepAlive, &true);
     let _ = setsockopt(stream, sockopt::TcpKeepIdle, &10);
     let _ = setsockopt(stream, sockopt::TcpKeepInterval, &5);
     let _ = setsockopt(stream, sockopt::TcpKeepCount, &4);
+}
+
+/// The connections of tasks, in the order in which they are made. The port is closed when this is dropped.
+pub(super) struct Arrivals {
+    pub connections: Receiver<(usize, Kind, Connection)>,
+    _open: Arc<()>,
 }
 
 /// Where the tasks of one job connect.
@@ -166,33 +172,16 @@ impl Listener {
     }
 
     /// Accepts the connections of `tasks` tasks, in a thread that ends when the result is dropped.
-    pub(super) fn listen(self, tasks: usize) -> Result<Receiver<(usize, Kind, Connection)>, Error> {
-        let (send, arrived) = channel();
-        let accept = move || {
-            // Twice as many as there should be: others may connect, but not without end.
-            for stream in self.socket.incoming().take(2 * KINDS.len() * tasks + 64) {
-                let Ok(mut stream) = stream else { return };
-                let (send, token) = (send.clone(), self.token.clone());
-                let greet = move || {
-                    let mut bytes = [0; HEAD];
-                    let _ = stream.set_read_timeout(Some(HELLO_TIMEOUT));
-                    if stream.read_exact(&mut bytes).is_err() {
-                        return;
-                    }
-                    let _ = stream.set_read_timeout(None);
-                    prepare(&stream);
-                    if let Some((task, kind)) = admitted(&bytes, &token) {
-                        let _ = send.send((task, kind, stream));
-                    }
-                };
-                let _ = thread::Builder::new().name("poe-hello".into()).spawn(greet);
-            }
-        };
+    pub(super) fn listen(self, tasks: usize) -> Result<Arrivals, Error> {
+        let (send, connections) = channel();
+        let open = Arc::new(());
+        let is_open = Arc::downgrade(&open);
+        let accept = move || admission::serve(&self.socket, &self.token, tasks, &send, &is_open);
         thread::Builder::new()
             .name("poe-listener".into())
             .spawn(accept)
             .map_err(|error| Error::system("cannot start the thread that listens for the tasks", error))?;
-        Ok(arrived)
+        Ok(Arrivals { connections, _open: open })
     }
 }
 
@@ -283,10 +272,60 @@ mod tests {
         wrong.token = "f".repeat(TOKEN);
         let _refused = wrong.connect(0, Kind::Control).expect("the port is open");
         let mut stream = link.connect(1, Kind::Input).expect("the port is open");
-        let (task, kind, mut other) = arrived.recv_timeout(HELLO_TIMEOUT).expect("it arrives");
+        let (task, kind, mut other) =
+            arrived.connections.recv_timeout(admission::HELLO_TIMEOUT).expect("it arrives");
         assert_eq!((task, kind), (1, Kind::Input));
         let list = vec![b"".to_vec(), b"two words".to_vec(), vec![0, 255]];
         write_list(&mut other, &list).expect("the other end is open");
         assert_eq!(read_list(&mut stream).expect("a list was written"), list);
+    }
+    /// More connections than any limit of this process, which say nothing, half of a head, or something else.
+    #[test]
+    fn strangers_do_not_keep_tasks_out() {
+        let listener = Listener::open().expect("a port is free");
+        let mut link = listener.link("X");
+        link.addresses = vec![Ipv4Addr::LOCALHOST.into()];
+        let port = link.port;
+        let arrived = listener.listen(1).expect("a thread can be started");
+        let wrong = head(&"f".repeat(TOKEN), 0, Kind::Control);
+        let mut kept = Vec::new();
+        for number in 0..600 {
+            let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("the port is open");
+            let bytes = match number % 4 {
+                0 => &wrong[..0],
+                1 => &wrong[..HEAD / 2],
+                2 => &wrong[..],
+                _ => &[b'x'; 100_000][..],
+            };
+            // It may be closed already.
+            let _ = stream.set_nonblocking(true).and_then(|()| stream.write_all(bytes));
+            kept.push(stream);
+        }
+        let mut streams: Vec<_> =
+            KINDS.iter().map(|kind| link.connect(0, *kind).expect("the port is open")).collect();
+        for _ in KINDS {
+            let (task, kind, mut other) =
+                arrived.connections.recv_timeout(admission::HELLO_TIMEOUT).expect("a task's connection");
+            assert_eq!(task, 0);
+            other.write_all(&[kind as u8]).expect("the other end is open");
+        }
+        for (stream, kind) in streams.iter_mut().zip(KINDS) {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).expect("a byte was written");
+            assert_eq!(byte[0], kind as u8);
+        }
+        // Those that say nothing are closed but for the last ones.
+        let open = kept.iter().filter(|stream| {
+            let read = (&**stream).read(&mut [0]);
+            read.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+        });
+        let open = open.count();
+        assert!(open <= 128 + KINDS.len(), "{open} strangers are connected");
+        drop(arrived);
+        let until = Instant::now() + admission::HELLO_TIMEOUT;
+        while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            assert!(Instant::now() < until, "the port stays open");
+            thread::sleep(Duration::from_millis(50));
+        }
     }
 }

@@ -17,6 +17,7 @@
 //! variable, with a token that admits to `poe`; the environment of a process can be read by its user only. The connections are
 //! not encrypted, as those of the launchers are not.
 
+mod admission;
 #[cfg(feature = "fuzz")]
 pub(super) mod fuzz;
 mod hub;
@@ -31,7 +32,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command as Program, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use nix::sys::prctl;
@@ -48,7 +49,7 @@ use super::signals::Signals;
 use super::streams::{Ours, stdin_is_not_ours};
 use super::supervisor::Supervisor;
 use launcher::Launcher;
-use link::{Connection, Kind, Link, Listener};
+use link::{Arrivals, Connection, Link, Listener};
 
 /// How often the start looks for signals and for the end of the launcher.
 const LOOK: Duration = Duration::from_millis(100);
@@ -166,7 +167,7 @@ impl Starting<'_> {
     /// Waits for the connections of all tasks, and returns those of each.
     fn gather(
         &mut self,
-        arrived: &Receiver<(usize, Kind, Connection)>,
+        arrived: &Arrivals,
         hosts: &[String],
         signals: &Signals,
         info_level: u8,
@@ -180,7 +181,7 @@ impl Starting<'_> {
             found.iter().position(|streams| streams.iter().any(Option::is_none))
         };
         while let Some(first) = missing(&found) {
-            match arrived.recv_timeout(LOOK) {
+            match arrived.connections.recv_timeout(LOOK) {
                 Ok((task, kind, stream)) => {
                     if let Some(streams) = found.get_mut(task) {
                         streams[kind as usize].get_or_insert(stream);
