@@ -15,6 +15,8 @@ pub const NONCE: usize = 16;
 pub const PROOF: usize = 32;
 /// The largest frame, in bytes: the table of the largest job with 4 KiB per task, and as much again.
 pub const LONGEST_FRAME: usize = 128 << 20;
+/// The largest frame with the values of one task: it is kept before its proof can be checked.
+pub const LONGEST_VALUES: usize = 256 << 10;
 /// The largest frame of a peer that has not proved anything yet.
 pub const LONGEST_FIRST_FRAME: usize = 256;
 

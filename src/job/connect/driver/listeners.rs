@@ -12,6 +12,8 @@ use std::time::Duration;
 const INTRODUCTION: Duration = Duration::from_secs(5);
 /// How long the listener rests when no descriptor is free for a connection.
 const REST: Duration = Duration::from_millis(20);
+/// Connections that are accepted before others are served: any user of the machine can make them.
+const AT_A_TIME: usize = 64;
 /// How often this task tries to listen under a name that another process has.
 const BETWEEN_BINDS: Duration = Duration::from_millis(50);
 
@@ -52,9 +54,9 @@ impl Driver {
         Ok(())
     }
 
-    /// Accepts all connections that wait at a listener.
+    /// Accepts connections that wait at a listener; what is left wakes the thread again, after it has served the others.
     pub(super) fn accept(&mut self, generation: u32) {
-        loop {
+        for _ in 0..AT_A_TIME {
             let Some(Some(listener)) = self.listeners.get(&generation) else { return };
             match listener.accept() {
                 Ok(Some(channel)) => {

@@ -106,10 +106,15 @@ fn ports(job: &[u8; 16]) -> impl Iterator<Item = u16> + use<> {
 impl Slurm {
     fn connect_to_task_0(&self, request: Request, deadline: Instant) -> Result<Vec<Values>> {
         let hosts = self.addresses()?;
+        // Another user's server may have one of the ports.
+        let mut refused = false;
         loop {
             for port in ports(&request.job) {
                 for host in &hosts {
                     let left = deadline.saturating_duration_since(Instant::now());
+                    if left.is_zero() && refused {
+                        return Err(self.other_secret());
+                    }
                     if left.is_zero() {
                         return Err(late(format!("Slurm: task 0 is not to be found on host {}", self.host)));
                     }
@@ -124,6 +129,7 @@ impl Slurm {
                         Err(Miss::Final(error)) => return Err(error),
                         // It may listen at the next port, or later.
                         Err(Miss::NotThere) => {}
+                        Err(Miss::OtherSecret) => refused = true,
                     }
                 }
             }
@@ -193,10 +199,10 @@ impl Slurm {
                 Ok(Next::Refuse(last)) => {
                     // So that task 0 knows, too.
                     let _ = stream.write_all(&last);
-                    return Err(Miss::Final(self.other_secret()));
+                    return Err(Miss::OtherSecret);
                 }
                 Ok(Next::Done(table)) => return Ok(table),
-                Err(Refusal::WrongKey) => return Err(Miss::Final(self.other_secret())),
+                Err(Refusal::WrongKey) => return Err(Miss::OtherSecret),
                 Err(_) => return Err(Miss::NotThere),
             }
         }
@@ -216,7 +222,9 @@ fn is_late(error: &std::io::Error) -> bool {
 enum Miss {
     /// Task 0 does not listen there, or not yet.
     NotThere,
-    /// It does, and this is the end.
+    /// It uses this protocol, and does not know the secret.
+    OtherSecret,
+    /// Task 0 listens there, and this is the end.
     Final(Error),
 }
 

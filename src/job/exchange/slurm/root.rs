@@ -15,8 +15,12 @@ use std::time::{Duration, Instant};
 
 /// How long a connection may take to give its values.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// Connections that are not tasks, at a time.
+/// Connections that have not proved to be tasks, at a time, beside those of the tasks. Where there are more, the oldest one is closed.
 const STRANGERS: usize = 64;
+/// Connections that are accepted before the others are served again.
+const AT_A_TIME: usize = 32;
+/// Reads of one connection before the others are served.
+const READS: usize = 8;
 /// The longest sleep.
 const LOOK_AROUND: Duration = Duration::from_millis(500);
 
@@ -49,9 +53,8 @@ pub(super) fn gather(request: Request, key: &Key, own: &Values, deadline: Instan
             return Err(late(format!("Slurm: only {come} of {tasks} tasks have come in time{why}")));
         }
         wait(&listener, &peers, deadline);
-        while peers.len() < tasks + STRANGERS
-            && let Ok((stream, _)) = listener.accept()
-        {
+        for _ in 0..AT_A_TIME {
+            let Ok((stream, _)) = listener.accept() else { break };
             if stream.set_nonblocking(true).is_ok() {
                 let responder = Responder::new(key.secret, request);
                 let end = Instant::now() + TIMEOUT;
@@ -71,6 +74,13 @@ pub(super) fn gather(request: Request, key: &Key, own: &Values, deadline: Instan
                 false
             }
         });
+        // A task has proved itself after two round trips: a stranger that says nothing is older.
+        let mut too_many = peers.len().saturating_sub(tasks + STRANGERS);
+        peers.retain(|peer| {
+            let closed = too_many != 0 && !peer.has_values;
+            too_many -= usize::from(closed);
+            !closed
+        });
     }
     drop(listener);
     let table: Vec<Values> = table.into_iter().flatten().collect();
@@ -83,7 +93,7 @@ impl Peer {
     /// Reads and writes what goes without waiting; puts the task's values into the table.
     fn serve(&mut self, table: &mut [Option<Values>]) -> std::result::Result<(), Option<Refusal>> {
         let mut bytes = [0; 16 << 10];
-        loop {
+        for _ in 0..READS {
             self.write()?;
             let got = match self.stream.read(&mut bytes) {
                 Ok(0) => return Err(None),
@@ -104,6 +114,7 @@ impl Peer {
                 },
             }
         }
+        Ok(())
     }
 
     fn write(&mut self) -> std::result::Result<(), Option<Refusal>> {

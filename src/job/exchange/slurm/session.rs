@@ -14,8 +14,8 @@
 use super::key::Secret;
 use crate::base::random::random;
 use crate::wire::exchange::{
-    LONGEST_FIRST_FRAME, LONGEST_FRAME, MAGIC, NONCE, PROOF, Request, Values, decode_table, decode_values,
-    encode_values, frame, take_frame,
+    LONGEST_FIRST_FRAME, LONGEST_FRAME, LONGEST_VALUES, MAGIC, NONCE, PROOF, Request, Values, decode_table,
+    decode_values, encode_values, frame, take_frame,
 };
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
@@ -162,7 +162,7 @@ impl Responder {
     /// It is no task of this job, or sends something else.
     pub fn read(&mut self, bytes: &[u8]) -> Result<Got, Refusal> {
         self.input.extend_from_slice(bytes);
-        let longest = if self.requested.is_some() { LONGEST_FRAME } else { LONGEST_FIRST_FRAME };
+        let longest = if self.requested.is_some() { LONGEST_VALUES } else { LONGEST_FIRST_FRAME };
         let Some(bytes) = take_frame(&mut self.input, longest).map_err(|_| Refusal::Stranger)? else {
             return Ok(Got::Read);
         };

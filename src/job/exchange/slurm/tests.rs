@@ -100,6 +100,82 @@ fn strangers_at_the_ports() {
     drop(silent);
 }
 
+/// Whoever knows the job's number knows the ports, and how a request begins.
+#[test]
+fn strangers_who_know_the_protocol() {
+    let job = job("hostile");
+    let tasks: Vec<Slurm> = (0..3).map(|number| task(number, 3, &job, 7)).collect();
+    let mut places = ports(&tasks[0].request.job);
+    // The first port is taken by a task 0 with another secret.
+    let first = TcpListener::bind(("0.0.0.0", places.next().expect("a port"))).expect("it is free");
+    let false_request = Request { fence: 1, task: 1, nonce: [9; 16], ..tasks[0].request };
+    let expected = Request { fence: 1, ..tasks[0].request };
+    let next = places.next().expect("a port");
+    let over = std::sync::atomic::AtomicBool::new(false);
+    let mut kept = Vec::new();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            first.set_nonblocking(true).expect("it is a socket");
+            while !over.load(std::sync::atomic::Ordering::Relaxed) {
+                let Ok((mut stream, _)) = first.accept() else {
+                    std::thread::sleep(Duration::from_millis(5));
+                    continue;
+                };
+                let mut responder = session::Responder::new([8; 16], expected);
+                let mut bytes = [0; 1024];
+                let _ = stream.set_nonblocking(false);
+                if let Ok(got) = stream.read(&mut bytes)
+                    && let Ok(session::Got::Write(reply)) = responder.read(&bytes[..got])
+                {
+                    let _ = stream.write_all(&reply);
+                    let _ = stream.read(&mut bytes);
+                }
+            }
+        });
+        let (one, others) = (tasks[0].request.task, tasks);
+        assert_eq!(one, 0);
+        let exchange = scope.spawn(|| {
+            at_once(others, |exchange| {
+                if exchange.request.task != 0 {
+                    // After the strangers.
+                    std::thread::sleep(Duration::from_millis(700));
+                }
+                exchange.fence(soon())
+            })
+        });
+        // Far more than are kept: silent, with a false request and values that never end, with a wrong proof.
+        let frame = crate::wire::exchange::frame;
+        for number in 0..300 {
+            let deadline = soon();
+            let mut stream = loop {
+                assert!(Instant::now() < deadline, "task 0 does not listen");
+                match TcpStream::connect(("127.0.0.1", next)) {
+                    Ok(stream) => break stream,
+                    Err(_) => std::thread::sleep(Duration::from_millis(5)),
+                }
+            };
+            let _ = stream.set_nonblocking(true);
+            let endless = [&(100_u32 << 20).to_le_bytes()[..], &[7; 60_000]].concat();
+            let _ = match number % 3 {
+                0 => Ok(()),
+                1 => stream.write_all(&[frame(&false_request.encode()), endless].concat()),
+                _ => stream.write_all(&[frame(&false_request.encode()), frame(&[5; 100])].concat()),
+            };
+            kept.push(stream);
+        }
+        let found = exchange.join().expect("no panic");
+        over.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert_eq!(found, [const { Ok(()) }; 3]);
+    });
+    // What is claimed before a proof takes no memory.
+    let mut responder = session::Responder::new([7; 16], expected);
+    assert!(matches!(
+        responder.read(&crate::wire::exchange::frame(&false_request.encode())),
+        Ok(session::Got::Write(_))
+    ));
+    assert_eq!(responder.read(&(100_u32 << 20).to_le_bytes()), Err(Refusal::Stranger));
+}
+
 #[test]
 fn another_secret_is_refused() {
     let job = job("secret");
