@@ -116,7 +116,8 @@ fn strangers_who_know_the_protocol() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             first.set_nonblocking(true).expect("it is a socket");
-            while !over.load(std::sync::atomic::Ordering::Relaxed) {
+            let deadline = soon();
+            while !over.load(std::sync::atomic::Ordering::Relaxed) && Instant::now() < deadline {
                 let Ok((mut stream, _)) = first.accept() else {
                     std::thread::sleep(Duration::from_millis(5));
                     continue;
