@@ -53,6 +53,8 @@ if [ -n "$all" ]; then
     # LAPI's own UDP; TEST_PROVIDER=udp ci/test-net.sh hybrid runs all files.
     TEST_PROVIDER=udp TEST_TRANSPORT=hybrid run "hybrid, udp" \
         --test data --test fence --test handlers --test recovery --test stress --test vectors
+    echo "== test-net: strangers beside jobs over UDP, with a million datagrams"
+    HOSTILE_DATAGRAMS=1000000 cargo test -p openlapi-tests --test hostile -- --test-threads 1 </dev/null || failed+=(hostile)
     echo "== test-net: what needs a network, with messages of 5 GiB"
     TEST_LONG=yes cargo test -p openlapi-tests --test network -- --test-threads 1 </dev/null || failed+=(network)
 fi

@@ -1,0 +1,152 @@
+//! Those who are not of a job, beside it: another user of the machine, and another host on the network. The job's data is exact, its
+//! memory bounded, and the attempts are in the statistics. `tests/src/bin/hostile.rs` has what they do, `tests/c/hostile/victim.c` the job.
+//!
+//! `HOSTILE_DATAGRAMS` is how many datagrams are injected; `ci/test-net.sh` sends a million.
+
+#[expect(dead_code, reason = "every job here chooses its transport")]
+mod ltest;
+
+use ltest::{job, passed};
+use openlapi_tests::{Hosts, Job, Launcher, Layout, Outcome, Running, eventually, on_network, skipped};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+const HOSTILE: &str = env!("CARGO_BIN_EXE_hostile");
+
+/// nobody
+const OTHER_USER: &str = "65534";
+
+/// Three hosts: the job is on two of them.
+fn hosts(what: &str) -> Option<Hosts> {
+    if on_network(what, "the test chooses the transport itself") {
+        return None;
+    }
+    if !nix::unistd::geteuid().is_root() {
+        skipped(what, "only root can be other users and send from other addresses");
+        return None;
+    }
+    if Launcher::Hydra.command().is_none() {
+        skipped(what, "mpiexec.hydra is not installed");
+        return None;
+    }
+    Hosts::with(Layout { hosts: 3, rails: 1, own_tmp: false }).map_err(|why| skipped(what, &why)).ok()
+}
+
+/// The job that works until the file exists: its tasks, two of each host or one.
+fn victim(hosts: &Hosts, tasks: usize) -> (Job, PathBuf) {
+    let stop = hosts.folder().join("stop");
+    let lines: String = (0..tasks).map(|task| format!("{}\n", hosts.name(2 * task / tasks))).collect();
+    let job = job("hostile/victim", tasks, "").arg(&stop).env("MP_EUILIB", "ip").deadline(300);
+    (hosts.poe_on(&hosts.host_file(&lines), job), stop)
+}
+
+fn hostile(hosts: &Hosts, host: usize, words: &str) -> Job {
+    let job = words.split_whitespace().fold(Job::direct(HOSTILE), Job::arg);
+    hosts.inside(host, job.deadline(300))
+}
+
+/// Ends the job, which must have succeeded, and returns what its tasks have refused, and what has come twice.
+fn ended(running: Running, stop: &PathBuf, tasks: usize) -> Vec<[u64; 2]> {
+    fs::write(stop, "").expect("a file can be written");
+    let outcome = running.wait();
+    passed(&outcome, tasks);
+    let mut counts = Vec::new();
+    for line in outcome.stdout.lines().filter(|line| line.contains("refused")) {
+        let number = |name: &str| {
+            let after = line.split_whitespace().skip_while(|word| *word != name).nth(1);
+            after.and_then(|number| number.parse().ok()).expect(line)
+        };
+        counts.push([number("refused"), number("duplicates")]);
+    }
+    assert_eq!(counts.len(), tasks, "{outcome}");
+    counts
+}
+
+fn said(outcome: &Outcome, name: &str) -> u64 {
+    let words = outcome.ok().stdout.split_whitespace().skip_while(|word| *word != name);
+    words.skip(1).next().and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{name}: {outcome}"))
+}
+
+/// Datagrams of the job that were recorded, also those by which its tasks connect, unchanged and changed, from another host and in the name of the
+/// tasks.
+#[test]
+fn injected_datagrams_change_nothing() {
+    let Some(hosts) = hosts("injected datagrams") else { return };
+    let count = std::env::var("HOSTILE_DATAGRAMS").unwrap_or_else(|_| "20000".to_owned());
+    let file = hosts.folder().join("recorded");
+    for (security, first) in [("auth", &count[..]), ("encrypt", "2000")] {
+        let recorder = hostile(&hosts, 0, &format!("record 400 {}", file.display())).start();
+        let (job, stop) = victim(&hosts, 2);
+        let running = job.env("LAPI_NET_SECURITY", security).start();
+        recorder.wait().ok();
+        let injected = hostile(&hosts, 2, &format!("inject {first} {}", file.display())).run();
+        assert!(said(&injected, "injected") > 0);
+        for [refused, duplicates] in ended(running, &stop, 2) {
+            eprintln!("{security}: refused {refused}, duplicates {duplicates}");
+            assert!(refused > 0, "injected datagrams were not counted");
+            assert!(duplicates > 0, "repeated datagrams were not counted");
+        }
+        fs::remove_file(stop).expect("it was written");
+    }
+    assert!(hosts.are_empty(), "left behind: {:?}", hosts.processes());
+}
+
+/// By the sockets at which tasks wait for others of their host, and by the kernel's ways to the memory of a process.
+#[test]
+fn another_user_does_not_reach_shared_memory() {
+    let Some(hosts) = hosts("another user") else { return };
+    let (job, stop) = victim(&hosts, 4);
+    let running = job.start();
+    let tasks = || {
+        let is_task = |pid: &i32| {
+            fs::read_to_string(format!("/proc/{pid}/comm"))
+                .is_ok_and(|name| name.starts_with("hostile-victim"))
+        };
+        hosts.processes().into_iter().filter(is_task).collect::<Vec<_>>()
+    };
+    let names = |host| hostile(&hosts, host, &format!("attach {OTHER_USER}")).run();
+    assert!(eventually(|| tasks().len() == 4 && said(&names(0), "names") >= 2), "{:?}", tasks());
+    let pids: Vec<String> = tasks().iter().map(i32::to_string).collect();
+    for host in [0, 1] {
+        let outcome = hostile(&hosts, host, &format!("attach {OTHER_USER} {}", pids.join(" "))).run();
+        assert!(said(&outcome, "connected") >= 100, "{outcome}");
+        assert_eq!(said(&outcome, "tried"), 20, "{outcome}");
+    }
+    ended(running, &stop, 4);
+    assert!(hosts.are_empty(), "left behind: {:?}", hosts.processes());
+}
+
+/// Connections of another user to the port of poe, before the tasks connect: more than there may be, silent, incomplete, endless and wrong.
+#[test]
+fn another_user_does_not_exhaust_the_port_of_poe() {
+    let Some(hosts) = hosts("the port of poe") else { return };
+    let [once, ready, said, ssh] =
+        ["once", "ready", "said", "guarded-ssh"].map(|name| hosts.folder().join(name));
+    // The tasks start when the connections are there.
+    let script = format!(
+        "#!/bin/sh\n\
+         if mkdir {once} 2>/dev/null; then {enter} {HOSTILE} ports {OTHER_USER} 500 {ready} poe >{said} 2>&1 & fi\n\
+         turns=0\n\
+         while [ ! -s {ready} ] && [ $turns -lt 600 ]; do sleep 0.1; turns=$((turns + 1)); done\n\
+         exec {real} \"$@\"\n",
+        once = once.display(),
+        enter = hosts.entrance(0).display(),
+        ready = ready.display(),
+        said = said.display(),
+        real = hosts.ssh().display(),
+    );
+    fs::write(&ssh, script).expect("a file can be written");
+    fs::set_permissions(&ssh, fs::Permissions::from_mode(0o700)).expect("it is ours");
+    let (job, stop) = victim(&hosts, 2);
+    fs::write(&stop, "").expect("a file can be written");
+    let outcome = job.env("HYDRA_LAUNCHER_EXEC", &ssh).run();
+    let attempts = fs::read_to_string(&said).unwrap_or_default();
+    fs::remove_file(&ready).unwrap_or_else(|error| panic!("{error}: {attempts}\n{outcome}"));
+    passed(&outcome, 2);
+    let connected = attempts.split_whitespace().skip_while(|word| *word != "connected").nth(1);
+    let connected: u32 =
+        connected.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{attempts}"));
+    assert!(connected >= 400, "{attempts}");
+    assert!(hosts.are_empty(), "left behind: {:?}", hosts.processes());
+}
