@@ -5,7 +5,7 @@ use crate::base::bytes::pad8;
 use crate::wire::frame::HEAD_MAX;
 use crate::wire::hello;
 use crate::wire::key::Key;
-use crate::wire::network::{self, Content, FRAME, Frame, NOTICE, Notice, Rejoin};
+use crate::wire::network::{self, Content, FRAME, Frame, NOTICE, Notice, Rejoin, TAG};
 use crate::wire::rails::{self, Keys, NOTE, Note, RAILS, Standing};
 
 /// The frames of a network, and the transport's own messages.
@@ -21,6 +21,7 @@ fn network(message: &[u8]) -> bool {
     let Some(frame) = Frame::decode(message) else { return false };
     let (bytes, after) = message.split_at(FRAME);
     assert_eq!(frame.encode(), bytes);
+    let after = if frame.kind.has_tag() { &after[..after.len() - TAG] } else { after };
     match frame.kind {
         network::Kind::Packet => {
             assert!(frame.head_len <= HEAD_MAX && frame.head_len % 8 == 0);
@@ -54,13 +55,15 @@ fn frames() -> Vec<Seed> {
     let rejoin = Rejoin { tag: 7, echo: 8, epoch: 9, process: (10, 11) };
     let notice = Notice { content: Content::DiedConfirm, task: 4, life: 77 };
     let rejoining = [&rejoin.encode()[..], b"address", &[0]].concat();
-    let mut seeds: Vec<Seed> = [Credits, Hello, Departure, DepartureSeen, Kick]
-        .map(|kind| seed(&format!("{kind:?}"), frame(kind, 0, 5)))
+    let tag = [7; TAG];
+    let mut seeds: Vec<Seed> = [Hello, Departure, DepartureSeen, Kick]
+        .map(|kind| seed(&format!("{kind:?}"), [&frame(kind, 0, 5)[..], &tag].concat()))
         .into();
+    seeds.push(seed("Credits", frame(Credits, 0, 5)));
     seeds.push(seed("Packet", [frame(Packet, 24, 5), vec![1; 24 + 8]].concat()));
-    seeds.push(seed("Rejoin", [frame(network::Kind::Rejoin, 0, 39), rejoining].concat()));
-    seeds.push(seed("Notice", [&frame(Death, 0, NOTICE as u32)[..], &notice.encode()].concat()));
-    seeds.push(seed("RailNote", [&frame(RailNote, 0, NOTE as u32)[..], &a_note().encode()].concat()));
+    seeds.push(seed("Rejoin", [frame(network::Kind::Rejoin, 0, 39), rejoining, tag.into()].concat()));
+    seeds.push(seed("Notice", [&frame(Death, 0, NOTICE as u32)[..], &notice.encode(), &tag].concat()));
+    seeds.push(seed("RailNote", [&frame(RailNote, 0, NOTE as u32)[..], &a_note().encode(), &tag].concat()));
     seeds
 }
 

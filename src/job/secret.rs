@@ -1,5 +1,5 @@
 //! The secret that the tasks of a job know, and no other process. `LAPI_JOB_SECRET`, set by the user or by poe in every task, wins;
-//! without it task 0 makes one, which the exchange at start-up carries. Tasks that disagree return an error.
+//! without it task 0 makes one, which the exchange at start-up carries, or a number from which it follows ([`Exchange::conceal`]). Tasks that disagree return an error.
 //!
 //! A task first offers what it has, then the exchange's fence follows, and then the task compares itself with task 0 and with the next
 //! task: two values are read however many tasks there are, and where any two tasks disagree, at least one task sees it. Others fail at
@@ -13,8 +13,7 @@ use crate::error::{Error, Result};
 use hmac::{Hmac, Mac};
 use sha2::{Digest, Sha256};
 
-/// A secret.
-pub type Secret = [u8; 16];
+pub use super::exchange::Secret;
 
 /// The key of the value in the exchange.
 const KEY: &str = "secret";
@@ -75,7 +74,7 @@ impl Offer {
                 _ => return Err(disagreement(format!("task {task} has published something else"))),
             }
         }
-        let secret = self.configured.or(made);
+        let secret = self.configured.or_else(|| made.map(|made| exchange.conceal(made)));
         secret.ok_or_else(|| disagreement("task 0 has published none".to_owned()))
     }
 }

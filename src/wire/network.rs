@@ -1,10 +1,13 @@
 //! The frame before each packet on a network, and the transport's own messages.
 //!
 //! A packet is a frame of 16 bytes, the head, and the body, padded to a multiple of 8 bytes, so that the next one in the same
-//! buffer is aligned. All numbers are little-endian.
+//! buffer is aligned. The transport's own messages end in a tag of 16 bytes, which is not among the bytes that the frame counts. All numbers are little-endian.
 
 use super::frame::{HEAD_MAX, Task};
 use super::rails::NOTE;
+
+/// The length in bytes of the tag behind each of the transport's own messages ([`Kind::has_tag`]).
+pub const TAG: usize = 16;
 
 /// The length of a frame in bytes.
 pub const FRAME: usize = 16;
@@ -34,6 +37,12 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Whether a tag of [`TAG`] bytes is the end of the message: of the transport's own messages all but credits, which packets carry, too.
+    #[inline]
+    pub fn has_tag(self) -> bool {
+        !matches!(self, Self::Packet | Self::Credits)
+    }
+
     fn of(number: u8) -> Option<Self> {
         use Kind::{Credits, Departure, DepartureSeen, Hello, Kick, Notice, Packet, RailNote, Rejoin};
         [Packet, Credits, Hello, Rejoin, Departure, DepartureSeen, Kick, Notice, RailNote]
@@ -90,12 +99,14 @@ impl Frame {
         };
         // The padded length of a body may have no place in 32 bits.
         let (len, body) = (after.len() as u64, u64::from(frame.body_len).next_multiple_of(8));
+        let (notice, note, tag) = (NOTICE as u64, NOTE as u64, TAG as u64);
         let fits = match frame.kind {
             Kind::Packet => frame.head_len <= HEAD_MAX && len == frame.head_len as u64 + body,
-            Kind::Rejoin => len >= REJOIN as u64 && len == body,
-            Kind::Notice => after.len() == NOTICE && frame.body_len as usize == NOTICE,
-            Kind::RailNote => after.len() == NOTE && frame.body_len as usize == NOTE,
-            _ => after.is_empty(),
+            Kind::Rejoin => len >= REJOIN as u64 + tag && len == body + tag,
+            Kind::Notice => len == notice + tag && u64::from(frame.body_len) == notice,
+            Kind::RailNote => len == note + tag && u64::from(frame.body_len) == note,
+            Kind::Credits => len == 0,
+            Kind::Hello | Kind::Departure | Kind::DepartureSeen | Kind::Kick => len == tag,
         };
         fits.then_some(frame)
     }
@@ -202,10 +213,10 @@ mod tests {
             (Kind::Packet, 48, 65_535, 48 + 65_536),
             (Kind::Packet, 8, 0, 8),
             (Kind::Credits, 0, 0, 0),
-            (Kind::Departure, 0, u32::MAX, 0),
-            (Kind::Rejoin, 0, 36, 40),
-            (Kind::Notice, 0, 16, 16),
-            (Kind::RailNote, 0, 48, 48),
+            (Kind::Departure, 0, u32::MAX, TAG),
+            (Kind::Rejoin, 0, 36, 40 + TAG),
+            (Kind::Notice, 0, 16, 16 + TAG),
+            (Kind::RailNote, 0, 48, 48 + TAG),
         ] {
             let frame =
                 Frame { kind, src: 0x0102_0304, tag: 0xa1b2_c3d4, credits: 0xfffe, head_len, body_len };

@@ -32,6 +32,9 @@ use crate::job::identity::{self, Identity};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
+/// A secret of the job.
+pub type Secret = [u8; 16];
+
 /// Published values of the tasks of a job.
 pub trait Exchange: Send {
     /// What carries the values; for messages.
@@ -54,6 +57,12 @@ pub trait Exchange: Send {
     /// # Errors
     /// `LAPI_ERR_CSS_LOAD_FAILED`: there is none, or the launcher has failed.
     fn lookup(&mut self, task: u32, key: &str) -> Result<Vec<u8>>;
+
+    /// A secret of the job that follows from a number that was published. Where processes outside of the job may see what is published, and the
+    /// tasks know something that these do not, the number alone does not reveal it.
+    fn conceal(&self, published: Secret) -> Secret {
+        published
+    }
 
     /// The same for a value that every task has published before the fence.
     ///

@@ -4,13 +4,12 @@ use super::Place;
 use super::agreed::{Agreed, groups, join};
 use super::rails::{self, process};
 use crate::base::process::Process;
-use crate::config::Config;
-use crate::error::Result;
+use crate::config::{Config, NetSecurity};
+use crate::error::{Result, log};
 use crate::transport::Transport;
 use crate::transport::fabric::{Fabric, FabricSettings, FabricTransport, Own, Preferences};
 use crate::transport::rails::Rails;
 use crate::wire::card::Card;
-use sha2::{Digest, Sha256};
 
 /// The endpoints of this task: at least one.
 pub(super) fn open(place: &Place<'_>) -> Result<Vec<Own>> {
@@ -56,6 +55,16 @@ fn notes(own: &[Own], exchange: &str) -> Vec<String> {
     notes
 }
 
+/// Who wants encryption learns that there is none here.
+fn warn(place: &Place<'_>) {
+    let Place { config, identity, .. } = *place;
+    if config.net_security == NetSecurity::Encrypt && identity.task == 0 && config.info_level > 0 {
+        log(format_args!(
+            "attention: LAPI_NET_SECURITY=encrypt: libfabric's packets are not encrypted; those of MP_EUILIB=ip are"
+        ));
+    }
+}
+
 /// What the other tasks need to know of these endpoints.
 pub(super) fn publish(own: &[Own], card: Card) -> Card {
     Card {
@@ -77,6 +86,7 @@ pub(super) fn join_all(
     let rails = rails::of_all(&cards);
     let own = rails::keep(own, &rails);
     rails::warn(place, &own);
+    warn(place);
     let notes = notes(&own, exchange.name());
     let groups = groups(&cards);
     let processes: Vec<Process> = cards.iter().map(process).collect();
@@ -85,7 +95,7 @@ pub(super) fn join_all(
     for own in own {
         links.push((own.network().to_owned(), own.interface().to_owned()));
         let directory = Box::new(addresses.on(own.network()));
-        let mut rail = FabricTransport::new(own, tag(&secret), directory)?;
+        let mut rail = FabricTransport::new(own, &secret, directory)?;
         if place.replaces {
             rail.replaces_another();
         }
@@ -109,10 +119,4 @@ pub(super) fn join_all(
         }
     };
     Ok((transport, notes))
-}
-
-/// What distinguishes the frames of this job: it follows from the secret, and does not reveal it.
-fn tag(secret: &[u8]) -> u64 {
-    let digest = Sha256::new().chain_update(b"LAPI frames\0").chain_update(secret).finalize();
-    digest.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }

@@ -8,7 +8,7 @@ use super::send::{SENDS, write};
 use super::{COPY, FabricTransport, PUBLISHED_BEFORE, WINDOW};
 use crate::base::bytes::pad8;
 use crate::transport::standing::Standing;
-use crate::transport::{Endpoint, Inbound, Limits, Outgoing, RemoteAccess, SendOutcome, Task, Ticket};
+use crate::transport::{Endpoint, Inbound, Limits, Outgoing, RemoteAccess, SendOutcome, Tally, Task, Ticket};
 use crate::wire::network::{FRAME, Frame, Kind};
 use std::time::{Duration, Instant};
 
@@ -154,6 +154,10 @@ impl Endpoint for FabricTransport {
                 && self.queued.is_empty()
                 && self.completed.is_empty()
                 && !self.has_pending())
+    }
+
+    fn tally(&self) -> Tally {
+        Tally { refused: self.foreign, ..Tally::default() }
     }
 
     fn remote(&mut self) -> Option<&mut dyn RemoteAccess> {

@@ -10,6 +10,7 @@
 
 mod close;
 mod contact;
+mod control;
 mod deaths;
 mod endpoint;
 mod filled;
@@ -34,6 +35,7 @@ use crate::transport::rest::Rest;
 use crate::transport::sleeper::Sleeper;
 use crate::wire::network::FRAME;
 use contact::Peer;
+use control::ControlKey;
 use deaths::Watch;
 use ofi::{Device, Errno, Info, Slot};
 use receive::{Arrived, BUFFERS, Buffers};
@@ -201,6 +203,9 @@ pub struct FabricTransport {
     published: Vec<u8>,
     /// The tag of frames at first contact.
     first_tag: u32,
+    control: ControlKey,
+    /// Messages that no task of the job has made.
+    foreign: u64,
     last_tag: u32,
     directory: Box<dyn Directory>,
     accesses: Accesses,
@@ -247,12 +252,11 @@ pub struct FabricTransport {
 }
 
 impl FabricTransport {
-    /// A task that has not had contact with any peer yet. `secret` follows from the job's: a task with another one is not
-    /// understood.
+    /// A task that has not had contact with any peer yet. `secret` is the job's: a task with another one is not understood.
     ///
     /// # Errors
     /// `LAPI_ERR_CSS_LOAD_FAILED`: memory cannot be registered, or no descriptor is left.
-    pub fn new(own: Own, secret: u64, directory: Box<dyn Directory>) -> Result<Self> {
+    pub fn new(own: Own, secret: &[u8], directory: Box<dyn Directory>) -> Result<Self> {
         let Own { settings, mut device, published, .. } = own;
         let FabricSettings { me, tasks, .. } = settings;
         let provider = device.info().provider();
@@ -271,8 +275,6 @@ impl FabricTransport {
             window,
             receive_buffer: window * max_body,
         };
-        // A tag that is never 0 and that the tags of rejoining tasks avoid: they are odd.
-        let first_tag = ((secret ^ secret >> 32) as u32) << 1 | 1 << 31;
         Ok(Self {
             inject: INJECT.min(device.info().inject_size()),
             lends: device.info().gathers() && !device.info().registers(),
@@ -283,7 +285,9 @@ impl FabricTransport {
             me,
             limits,
             published,
-            first_tag,
+            first_tag: control::first_tag(secret),
+            control: ControlKey::new(secret),
+            foreign: 0,
             last_tag: peer::tag_now(),
             directory,
             accesses: Accesses::new(BUFFERS + SENDS),

@@ -5,7 +5,10 @@ use super::FabricTransport;
 use super::contact::Peer;
 use super::ofi::Errno;
 use crate::transport::Task;
-use crate::wire::network::{Frame, Kind, REJOIN, Rejoin};
+use crate::wire::network::{FRAME, Frame, Kind, REJOIN, Rejoin, TAG};
+
+/// Bytes of the longest message of the transport's own that is injected.
+const SHORT: usize = 96;
 
 /// Bits of the messages that a peer is to be sent.
 pub(super) struct Wants;
@@ -65,7 +68,7 @@ impl FabricTransport {
             if peer.wants.get() & bit == 0 {
                 continue;
             }
-            match self.send_frame(peer, kind) {
+            match self.send_frame(task, peer, kind) {
                 Ok(()) => {
                     peer.wants.set(peer.wants.get() & !bit);
                     peer.hello_sent.set(peer.hello_sent.get() || bit == Wants::HELLO);
@@ -99,6 +102,7 @@ impl FabricTransport {
         message.extend(rejoin.encode());
         message.extend(&self.published);
         message.resize(message.len().next_multiple_of(8), 0);
+        message.extend(self.control.tag(task, &peer.published, &message));
         let words: Vec<u64> = message
             .chunks_exact(8)
             .map(|word| u64::from_ne_bytes(std::array::from_fn(|at| word[at])))
@@ -108,7 +112,7 @@ impl FabricTransport {
         }
     }
 
-    fn send_frame(&self, peer: &Peer, kind: Kind) -> Result<(), Errno> {
+    fn send_frame(&self, task: Task, peer: &Peer, kind: Kind) -> Result<(), Errno> {
         let Some(address) = peer.address else { return Ok(()) };
         let mut frame = Frame { kind, src: self.me, tag: peer.theirs, credits: 0, head_len: 0, body_len: 0 };
         match kind {
@@ -116,11 +120,31 @@ impl FabricTransport {
             Kind::Departure => frame.body_len = peer.sent,
             _ => {}
         }
-        self.device.inject(&frame.encode(), address)?;
         if kind == Kind::Credits {
+            self.device.inject(&frame.encode(), address)?;
             peer.owed.set(0);
+            return Ok(());
         }
-        Ok(())
+        self.inject_own::<0>(task, peer, &frame, &[])
+    }
+
+    /// Sends a short message of the transport's own, with its tag.
+    pub(super) fn inject_own<const LEN: usize>(
+        &self,
+        task: Task,
+        peer: &Peer,
+        frame: &Frame,
+        content: &[u8; LEN],
+    ) -> Result<(), Errno> {
+        let Some(address) = peer.address else { return Ok(()) };
+        const { assert!(FRAME + LEN + TAG <= SHORT) };
+        let mut message = [0; SHORT];
+        let (covered, len) = (FRAME + LEN, FRAME + LEN + TAG);
+        message[..FRAME].copy_from_slice(&frame.encode());
+        message[FRAME..covered].copy_from_slice(content);
+        let tag = self.control.tag(task, &peer.published, &message[..covered]);
+        message[covered..len].copy_from_slice(&tag);
+        self.device.inject(&message[..len], address)
     }
 
     /// Whether messages of the transport's own wait for room.

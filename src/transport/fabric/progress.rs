@@ -7,7 +7,7 @@ use super::remote::Accesses;
 use crate::transport::Task;
 use crate::transport::rails::RailEvent;
 use crate::transport::standing::Standing;
-use crate::wire::network::{FRAME, Frame, Kind};
+use crate::wire::network::{FRAME, Frame, Kind, TAG};
 
 /// Batches that are taken out of the completion queue at a time.
 const ROUNDS: u32 = 16;
@@ -90,14 +90,19 @@ impl FabricTransport {
 
     fn note_message(&mut self, slot: Slot, at: *const u8, len: usize) {
         let Some(message) = self.buffers.note(slot, at, len) else { return };
-        let Some(frame) = Frame::decode(message) else { return };
+        let Some(frame) = Frame::decode(message) else {
+            self.foreign += 1;
+            return;
+        };
         let src = frame.src;
-        if src == self.me || src as usize >= self.peers.len() {
+        let is_own = !frame.kind.has_tag() || self.control.admits(self.me, &self.published, message);
+        if src == self.me || src as usize >= self.peers.len() || !is_own {
+            self.foreign += 1;
             return;
         }
         if matches!(frame.kind, Kind::Rejoin | Kind::Notice | Kind::RailNote) {
             if frame.tag == self.first_tag {
-                let after = message[FRAME..].to_vec();
+                let after = message[FRAME..message.len() - TAG].to_vec();
                 self.note_outside(&frame, &after);
             }
             return;

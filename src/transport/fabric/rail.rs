@@ -5,7 +5,7 @@ use super::sockets::disconnect;
 use super::{FabricTransport, PUBLISHED_BEFORE};
 use crate::transport::rails::{OF_RAIL, Rail, RailEvent};
 use crate::transport::{Peers, Task};
-use crate::wire::network::{FRAME, Frame, Kind};
+use crate::wire::network::{Frame, Kind};
 use crate::wire::rails::NOTE;
 use std::collections::VecDeque;
 
@@ -54,7 +54,7 @@ impl Rail for FabricTransport {
         if self.closed || !self.meet(task) {
             return false;
         }
-        let Some(address) = self.peer(task).and_then(|peer| peer.address) else { return false };
+        let Some(peer) = self.peer(task).filter(|peer| peer.address.is_some()) else { return false };
         let frame = Frame {
             kind: Kind::RailNote,
             src: self.me,
@@ -63,10 +63,7 @@ impl Rail for FabricTransport {
             head_len: 0,
             body_len: NOTE as u32,
         };
-        let mut message = [0; FRAME + NOTE];
-        message[..FRAME].copy_from_slice(&frame.encode());
-        message[FRAME..].copy_from_slice(note);
-        self.device.inject(&message, address).is_ok()
+        self.inject_own(task, peer, &frame, note).is_ok()
     }
 
     fn event(&mut self) -> Option<RailEvent> {

@@ -3,6 +3,7 @@
 
 mod network;
 mod replacement;
+mod strangers;
 
 use super::{Directory, FabricTransport, Own, Preferences};
 use crate::base::clock::test_deadline;
@@ -169,7 +170,7 @@ fn a_death_that_the_launcher_knows_of_is_reported_by_a_rail_that_was_left() {
         .into_iter()
         .map(|own| {
             let directory = Launched(Published(published.clone()), died.clone());
-            let mut end = FabricTransport::new(own, 77, Box::new(directory)).expect("a transport");
+            let mut end = FabricTransport::new(own, &[7; 16], Box::new(directory)).expect("a transport");
             end.become_rail();
             end.watch_others(vec![0, 1], vec![Process::own(); 2]);
             end
@@ -215,7 +216,7 @@ fn a_death_of_a_process_that_is_not_known_yet() {
     let process = |started| Process { started, ..Process::own() };
     let (former, present) = (process(7), process(8));
     let own = own.into_iter().next().expect("an endpoint");
-    let mut end = FabricTransport::new(own, 77, Box::new(directory(present))).expect("a transport");
+    let mut end = FabricTransport::new(own, &[7; 16], Box::new(directory(present))).expect("a transport");
     end.watch_others(vec![0, 1, 2], vec![Process::own(), former, Process::own()]);
     let died = |process: Process| Notice { content: Content::Died, task: 1, life: process.life() }.encode();
     end.note_notice(2, &died(process(6)));
@@ -262,7 +263,7 @@ fn a_death_of_which_no_notice_comes_is_seen_on_the_card_of_the_successor() {
         .into_iter()
         .map(|own| {
             let directory = ReplacedLater(Published(published.clone()), replaced.clone(), processes);
-            let mut end = FabricTransport::new(own, 77, Box::new(directory)).expect("a transport");
+            let mut end = FabricTransport::new(own, &[7; 16], Box::new(directory)).expect("a transport");
             end.watch_others(vec![0, 1], vec![Process::own(), processes[0]]);
             end
         })

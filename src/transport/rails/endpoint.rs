@@ -146,7 +146,9 @@ impl<T: Rail> Endpoint for Rails<T> {
     }
 
     fn tally(&self) -> Tally {
-        self.tally
+        let mut sum = self.tally;
+        self.rails.iter().for_each(|rail| sum += rail.tally());
+        sum
     }
 
     fn remote(&mut self) -> Option<&mut dyn RemoteAccess> {

@@ -18,7 +18,8 @@ use crate::config::{Env, given};
 use crate::error::{Error, Result};
 use crate::job::identity::Identity;
 use crate::wire::exchange::{Request, Values};
-use key::Key;
+use hmac::{Hmac, Mac};
+use key::{Key, Secret};
 use session::{Initiator, Next, Refusal};
 use sha2::{Digest, Sha256};
 use std::io::{ErrorKind, Read, Write};
@@ -89,6 +90,14 @@ impl Exchange for Slurm {
             self.connect_to_task_0(request, deadline)?
         };
         Ok(())
+    }
+
+    /// What is published can be read on the network.
+    fn conceal(&self, published: Secret) -> Secret {
+        let mac = Hmac::<Sha256>::new_from_slice(&self.key.secret).expect("a key of any length is one");
+        let mac =
+            mac.chain_update(b"LAPI job secret\0").chain_update(self.request.job).chain_update(published);
+        *mac.finalize().into_bytes().first_chunk().expect("32 bytes")
     }
 
     fn lookup(&mut self, task: u32, key: &str) -> Result<Vec<u8>> {

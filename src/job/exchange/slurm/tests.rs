@@ -177,6 +177,29 @@ fn strangers_who_know_the_protocol() {
     assert_eq!(responder.read(&(100_u32 << 20).to_le_bytes()), Err(Refusal::Stranger));
 }
 
+/// Who reads what the tasks publish does not know their secret.
+#[test]
+fn the_jobs_secret_does_not_travel() {
+    let job = job("concealed");
+    let tasks: Vec<Slurm> = (0..3).map(|number| task(number, 3, &job, 7)).collect();
+    let found = at_once(tasks, |exchange| {
+        let (me, tasks) = (exchange.request.task, exchange.request.tasks);
+        let identity = Identity { task: me, tasks, ..Identity::alone() };
+        let offer = crate::job::secret::Offer::publish(exchange, &identity, None).expect("it is taken");
+        exchange.fence(soon()).expect("all come");
+        let secret = offer.agree(exchange, &identity).expect("they agree");
+        for (key, value) in exchange.table.iter().flatten() {
+            assert!(!value.windows(8).any(|part| part == &secret[..8]), "{key} reveals it");
+        }
+        secret
+    });
+    assert!(found.iter().all(|secret| *secret == found[0]));
+    // Whose key is another one, and who has seen the number, has another secret.
+    let (one, other) = (task(0, 3, &job, 7), task(0, 3, &job, 8));
+    assert_ne!(one.conceal([5; 16]), other.conceal([5; 16]));
+    assert_ne!(one.conceal([5; 16]), one.conceal([6; 16]));
+}
+
 #[test]
 fn another_secret_is_refused() {
     let job = job("secret");

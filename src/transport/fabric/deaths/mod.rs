@@ -12,7 +12,7 @@ use crate::transport::deaths::{Look, Watched};
 use crate::transport::rails::RailEvent;
 use crate::transport::standing::Standing;
 use crate::transport::{PeerState, Task};
-use crate::wire::network::{Content, FRAME, Frame, Kind, NOTICE, Notice};
+use crate::wire::network::{Content, Frame, Kind, NOTICE, Notice};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -264,8 +264,8 @@ impl FabricTransport {
             if *to != task || failed.is_some() {
                 return true;
             }
-            let address = self.peer(task).filter(|peer| !peer.has_left()).and_then(|peer| peer.address);
-            let Some(address) = address else { return false };
+            let peer = self.peer(task).filter(|peer| !peer.has_left() && peer.address.is_some());
+            let Some(peer) = peer else { return false };
             let frame = Frame {
                 kind: Kind::Notice,
                 src: self.me,
@@ -274,10 +274,7 @@ impl FabricTransport {
                 head_len: 0,
                 body_len: NOTICE as u32,
             };
-            let mut message = [0; FRAME + NOTICE];
-            message[..FRAME].copy_from_slice(&frame.encode());
-            message[FRAME..].copy_from_slice(&notice.encode());
-            failed = self.device.inject(&message, address).err();
+            failed = self.inject_own(task, peer, &frame, &notice.encode()).err();
             failed.is_some()
         });
         match failed {

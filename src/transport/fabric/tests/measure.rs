@@ -30,7 +30,9 @@ fn pair(provider: &str) -> Vec<FabricTransport> {
     let (own, published): (Vec<_>, Vec<_>) = open(2, provider).expect("endpoints").into_iter().unzip();
     let published = std::sync::Arc::new(published);
     let directory = || Box::new(super::network::Published(published.clone()));
-    own.into_iter().map(|own| FabricTransport::new(own, 77, directory()).expect("a transport")).collect()
+    own.into_iter()
+        .map(|own| FabricTransport::new(own, &[7; 16], directory()).expect("a transport"))
+        .collect()
 }
 
 fn ours(provider: &str) -> f64 {

@@ -59,6 +59,6 @@ pub(super) fn strangers(tasks: u32, preferences: &Preferences) -> Vec<FabricTran
     let (own, published): (Vec<Own>, Vec<Vec<u8>>) =
         open_as(tasks, preferences).expect("endpoints").into_iter().unzip();
     let published = Arc::new(published);
-    let join = |own| FabricTransport::new(own, 77, Box::new(Published(published.clone())));
+    let join = |own| FabricTransport::new(own, &[7; 16], Box::new(Published(published.clone())));
     own.into_iter().map(|own| join(own).expect("a transport")).collect()
 }

@@ -89,7 +89,7 @@ impl Directory for Latest {
 /// The end of a task with a rail in each directory.
 fn end(own: Vec<Own>, me: Task, directories: &[Latest], replaces: bool) -> Rails<FabricTransport> {
     let rails = own.into_iter().zip(directories).map(|(own, directory)| {
-        let mut rail = FabricTransport::new(own, 77, Box::new(directory.clone())).expect("a transport");
+        let mut rail = FabricTransport::new(own, &[7; 16], Box::new(directory.clone())).expect("a transport");
         if replaces {
             rail.replaces_another();
         }

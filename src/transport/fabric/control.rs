@@ -1,0 +1,81 @@
+//! What makes the transport's own messages those of the job: greetings, kicks, departures, notices of deaths, notes about rails, and what parted
+//! tasks send each other to rejoin. Behind each is a tag, which only tasks that know the job's secret can make.
+//!
+//! The tag covers the message, its receiver, and what that has published: the address of its endpoint. So what was recorded in another job with the same
+//! secret, or was meant for the process before, is refused; within a connection the messages say nothing new when they come again. Packets and
+//! credits have no such tag (docs/design/0018-network-security.md).
+
+use crate::transport::Task;
+use crate::wire::network::TAG;
+use hmac::{Hmac, Mac};
+use sha2::{Digest, Sha256};
+
+/// Makes and checks the tags.
+#[derive(Clone)]
+pub(super) struct ControlKey(Hmac<Sha256>);
+
+impl ControlKey {
+    pub(super) fn new(secret: &[u8]) -> Self {
+        let keyed = |key: &[u8]| Hmac::<Sha256>::new_from_slice(key).expect("a key of any length is one");
+        let key = keyed(secret).chain_update(b"OpenLAPI fabric\0control\0").finalize().into_bytes();
+        Self(keyed(&key))
+    }
+
+    fn mac(&self, to: Task, published: &[u8], message: &[u8]) -> Hmac<Sha256> {
+        let len = (published.len() as u64).to_le_bytes();
+        let mac = self.0.clone().chain_update(to.to_le_bytes()).chain_update(len);
+        mac.chain_update(published).chain_update(message)
+    }
+
+    /// The tag of a message to a task that has published this.
+    pub(super) fn tag(&self, to: Task, published: &[u8], message: &[u8]) -> [u8; TAG] {
+        let whole = self.mac(to, published, message).finalize().into_bytes();
+        *whole.first_chunk().expect("32 bytes")
+    }
+
+    /// Whether a message with its tag was made for this task, which has published this; in a time that does not depend on where it
+    /// differs.
+    pub(super) fn admits(&self, me: Task, published: &[u8], message: &[u8]) -> bool {
+        message
+            .split_last_chunk::<TAG>()
+            .is_some_and(|(message, tag)| self.mac(me, published, message).verify_truncated_left(tag).is_ok())
+    }
+}
+
+/// What distinguishes the frames of a job at first contact: it follows from the secret, and does not reveal it. Never 0, and even: the tags of
+/// tasks that rejoin are odd.
+pub(super) fn first_tag(secret: &[u8]) -> u32 {
+    let digest = Sha256::new().chain_update(b"LAPI frames\0").chain_update(secret).finalize();
+    let secret = digest.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+    ((secret ^ secret >> 32) as u32) << 1 | 1 << 31
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_admitted_where_it_was_meant_to_go() {
+        let key = ControlKey::new(&[7; 16]);
+        let message = [&b"message"[..], &key.tag(1, b"address", b"message")].concat();
+        assert!(key.admits(1, b"address", &message));
+        assert!(!key.admits(2, b"address", &message), "for another task");
+        assert!(!key.admits(1, b"another", &message), "for the process before");
+        assert!(!ControlKey::new(&[8; 16]).admits(1, b"address", &message), "of another job");
+        for at in 0..message.len() {
+            let mut changed = message.clone();
+            changed[at] ^= 1;
+            assert!(!key.admits(1, b"address", &changed), "byte {at}");
+            assert!(!key.admits(1, b"address", &message[..at]));
+        }
+    }
+
+    #[test]
+    fn the_first_tag_is_even_and_not_0() {
+        for secret in 0..100 {
+            let tag = first_tag(&[secret; 16]);
+            assert!(tag != 0 && tag % 2 == 0);
+        }
+        assert_ne!(first_tag(&[1; 16]), first_tag(&[2; 16]));
+    }
+}
