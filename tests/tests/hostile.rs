@@ -92,6 +92,43 @@ fn injected_datagrams_change_nothing() {
     assert!(hosts.are_empty(), "left behind: {:?}", hosts.processes());
 }
 
+/// Prints how fast the job is beside strangers, in turn with how fast it is alone: for docs/security.md, and not a condition.
+#[test]
+#[ignore = "measures"]
+fn speed_beside_injected_datagrams() {
+    let hosts = hosts("the job's speed").expect("what the test needs");
+    let file = hosts.folder().join("recorded");
+    let mut speeds = [Vec::new(), Vec::new()];
+    for turn in 0..40 {
+        let recorder = hostile(&hosts, 0, &format!("record 400 {}", file.display())).start();
+        let (job, stop) = victim(&hosts, 2);
+        let running = job.start();
+        recorder.wait().ok();
+        let attacked = turn % 2 == 1;
+        if attacked {
+            hostile(&hosts, 2, &format!("inject 25000 {} 10000", file.display())).run().ok();
+        } else {
+            std::thread::sleep(std::time::Duration::from_millis(2500));
+        }
+        fs::write(&stop, "").expect("a file can be written");
+        let outcome = running.wait();
+        passed(&outcome, 2);
+        fs::remove_file(stop).expect("it was written");
+        let number = |name: &str| {
+            let after = outcome.stdout.split_whitespace().skip_while(|word| *word != name).nth(1);
+            after.and_then(|number| number.parse::<f64>().ok()).expect(name)
+        };
+        speeds[usize::from(attacked)].push(number("rounds") / number("microseconds") * 1e6);
+    }
+    for (what, speeds) in ["alone", "beside strangers"].iter().zip(&mut speeds) {
+        eprintln!("{what}: {speeds:.0?} rounds a second");
+        speeds.sort_by(f64::total_cmp);
+    }
+    // Other work on the machine makes a job slower, never faster.
+    let best = |speeds: &[f64]| speeds.iter().rev().take(4).sum::<f64>() / 4.0;
+    eprintln!("ratio of the four best {:.2}", best(&speeds[1]) / best(&speeds[0]));
+}
+
 /// By the sockets at which tasks wait for others of their host, and by the kernel's ways to the memory of a process.
 #[test]
 fn another_user_does_not_reach_shared_memory() {

@@ -3,7 +3,7 @@
 //! | step | |
 //! |---|---|
 //! | `record COUNT FILE` | keeps datagrams of UDP that pass on this host's interfaces |
-//! | `inject COUNT FILE` | sends such datagrams to where they went, unchanged and changed, from this host's address and from that of the sender |
+//! | `inject COUNT FILE [RATE]` | sends, at most RATE in a second, such datagrams to where they went, unchanged and changed, from this host's address and from that of the sender |
 //! | `attach UID PID...` | as another user: connects to all sockets with abstract names, and tries to reach the memory of processes |
 //! | `ports UID COUNT READY NAME` | as another user: connects to all ports at which processes of that name listen; then writes to the file READY, and keeps the connections open until it is removed |
 
@@ -26,7 +26,8 @@ fn main() {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {
         ["record", count, file] => record(number(count), file),
-        ["inject", count, file] => inject(number(count), file),
+        ["inject", count, file] => inject(number(count), file, u64::MAX),
+        ["inject", count, file, rate] => inject(number(count), file, number(rate)),
         ["attach", uid, ref pids @ ..] => attach(number(uid), pids),
         ["ports", uid, count, ready, name] => ports(number(uid), number(count), ready, name),
         _ => panic!("hostile: no such step: {words:?}"),
@@ -130,7 +131,7 @@ impl Random {
     }
 }
 
-fn inject(count: u64, file: &str) {
+fn inject(count: u64, file: &str, rate: u64) {
     let all = recorded(file);
     let socket = UdpSocket::bind("0.0.0.0:0").expect("a socket");
     // SAFETY: as in `record`.
@@ -144,6 +145,10 @@ fn inject(count: u64, file: &str) {
     let start = Instant::now();
     for number in 0..count {
         assert!(start.elapsed() < 3 * DEADLINE, "only {number} of {count} were sent");
+        if rate != u64::MAX {
+            let at = Duration::from_nanos(1_000_000_000 / rate * number);
+            std::thread::sleep(at.saturating_sub(start.elapsed()));
+        }
         let one = &all[random.below(all.len())];
         let mut payload = one.payload.clone();
         match random.below(8) {
