@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `record COUNT FILE` | keeps datagrams of UDP that pass on this host's interfaces |
 //! | `inject COUNT FILE [RATE]` | sends, at most RATE in a second, such datagrams to where they went, unchanged and changed, from this host's address and from that of the sender |
+//! | `miss COUNT FILE RATE` | the same, to a port that is not the job's |
 //! | `attach UID PID...` | as another user: connects to all sockets with abstract names, and tries to reach the memory of processes |
 //! | `ports UID COUNT READY NAME` | as another user: connects to all ports at which processes of that name listen; then writes to the file READY, and keeps the connections open until it is removed |
 
@@ -26,8 +27,13 @@ fn main() {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {
         ["record", count, file] => record(number(count), file),
-        ["inject", count, file] => inject(number(count), file, u64::MAX),
-        ["inject", count, file, rate] => inject(number(count), file, number(rate)),
+        ["inject", count, file] => inject(number(count), &recorded(file), u64::MAX),
+        ["inject", count, file, rate] => inject(number(count), &recorded(file), number(rate)),
+        ["miss", count, file, rate] => {
+            let mut all = recorded(file);
+            all.iter_mut().for_each(|one| one.to.set_port(9));
+            inject(number(count), &all, number(rate));
+        }
         ["attach", uid, ref pids @ ..] => attach(number(uid), pids),
         ["ports", uid, count, ready, name] => ports(number(uid), number(count), ready, name),
         _ => panic!("hostile: no such step: {words:?}"),
@@ -131,8 +137,7 @@ impl Random {
     }
 }
 
-fn inject(count: u64, file: &str, rate: u64) {
-    let all = recorded(file);
+fn inject(count: u64, all: &[Datagram], rate: u64) {
     let socket = UdpSocket::bind("0.0.0.0:0").expect("a socket");
     // SAFETY: as in `record`.
     let raw = unsafe {
