@@ -5,16 +5,18 @@ use std::collections::VecDeque;
 use std::io::{ErrorKind, Read};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsFd;
-use std::sync::Weak;
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Weak};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use super::link::{Connection, HEAD, KINDS, Kind, admitted, prepare};
+use super::super::error::Error;
+use super::link::{Connection, HEAD, KINDS, Kind, Listener, admitted, prepare};
 
 /// How long a connection may take to send its first bytes.
-pub(super) const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
+const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 /// Connections that have not sent them yet, at a time, beside those of the tasks. Where there are more, the oldest one is closed: a
 /// task sends the bytes as soon as it is connected.
 const STRANGERS: usize = 128;
@@ -22,6 +24,27 @@ const STRANGERS: usize = 128;
 const AT_A_TIME: usize = 32;
 /// The longest sleep.
 const LOOK: Duration = Duration::from_millis(200);
+
+/// The connections of tasks, in the order in which they are made. The port is closed when this is dropped.
+pub(super) struct Arrivals {
+    pub connections: Receiver<(usize, Kind, Connection)>,
+    _open: Arc<()>,
+}
+
+impl Listener {
+    /// Accepts the connections of `tasks` tasks, in a thread that ends when the result is dropped.
+    pub(super) fn listen(self, tasks: usize) -> Result<Arrivals, Error> {
+        let (send, connections) = channel();
+        let open = Arc::new(());
+        let is_open = Arc::downgrade(&open);
+        let accept = move || serve(&self.socket, &self.token, tasks, &send, &is_open);
+        thread::Builder::new()
+            .name("poe-listener".into())
+            .spawn(accept)
+            .map_err(|error| Error::system("cannot start the thread that listens for the tasks", error))?;
+        Ok(Arrivals { connections, _open: open })
+    }
+}
 
 /// A connection whose first bytes are not complete.
 struct Stranger {
@@ -39,7 +62,7 @@ enum Whose {
 }
 
 /// Passes on the connections of `tasks` tasks, until `open` has no owner any more.
-pub(super) fn serve(
+fn serve(
     socket: &TcpListener,
     token: &str,
     tasks: usize,
@@ -113,6 +136,80 @@ impl Stranger {
                     None => Whose::Nobodys,
                 };
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::link::{TOKEN, head, read_list, write_list};
+    use super::*;
+    use std::io::{self, Write};
+    use std::net::Ipv4Addr;
+
+    #[test]
+    fn connections_arrive_by_task_and_kind() {
+        let listener = Listener::open().expect("a port is free");
+        let mut link = listener.link("X");
+        link.addresses = vec![Ipv4Addr::LOCALHOST.into()];
+        let arrived = listener.listen(2).expect("a thread can be started");
+        let mut wrong = link.clone();
+        wrong.token = "f".repeat(TOKEN);
+        let _refused = wrong.connect(0, Kind::Control).expect("the port is open");
+        let mut stream = link.connect(1, Kind::Input).expect("the port is open");
+        let (task, kind, mut other) = arrived.connections.recv_timeout(HELLO_TIMEOUT).expect("it arrives");
+        assert_eq!((task, kind), (1, Kind::Input));
+        let list = vec![b"".to_vec(), b"two words".to_vec(), vec![0, 255]];
+        write_list(&mut other, &list).expect("the other end is open");
+        assert_eq!(read_list(&mut stream).expect("a list was written"), list);
+    }
+    /// More connections than any limit of this process, which say nothing, half of a head, or something else.
+    #[test]
+    fn strangers_do_not_keep_tasks_out() {
+        let listener = Listener::open().expect("a port is free");
+        let mut link = listener.link("X");
+        link.addresses = vec![Ipv4Addr::LOCALHOST.into()];
+        let port = link.port;
+        let arrived = listener.listen(1).expect("a thread can be started");
+        let wrong = head(&"f".repeat(TOKEN), 0, Kind::Control);
+        let mut kept = Vec::new();
+        for number in 0..600 {
+            let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("the port is open");
+            let bytes = match number % 4 {
+                0 => &wrong[..0],
+                1 => &wrong[..HEAD / 2],
+                2 => &wrong[..],
+                _ => &[b'x'; 100_000][..],
+            };
+            // It may be closed already.
+            let _ = stream.set_nonblocking(true).and_then(|()| stream.write_all(bytes));
+            kept.push(stream);
+        }
+        let mut streams: Vec<_> =
+            KINDS.iter().map(|kind| link.connect(0, *kind).expect("the port is open")).collect();
+        for _ in KINDS {
+            let (task, kind, mut other) =
+                arrived.connections.recv_timeout(HELLO_TIMEOUT).expect("a task's connection");
+            assert_eq!(task, 0);
+            other.write_all(&[kind as u8]).expect("the other end is open");
+        }
+        for (stream, kind) in streams.iter_mut().zip(KINDS) {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).expect("a byte was written");
+            assert_eq!(byte[0], kind as u8);
+        }
+        // Those that say nothing are closed but for the last ones.
+        let open = kept.iter().filter(|stream| {
+            let read = (&**stream).read(&mut [0]);
+            read.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+        });
+        let open = open.count();
+        assert!(open <= 128 + KINDS.len(), "{open} strangers are connected");
+        drop(arrived);
+        let until = Instant::now() + HELLO_TIMEOUT;
+        while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            assert!(Instant::now() < until, "the port stays open");
+            thread::sleep(Duration::from_millis(50));
         }
     }
 }

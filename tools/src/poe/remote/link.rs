@@ -10,8 +10,6 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::str::FromStr;
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -19,7 +17,6 @@ use nix::ifaddrs::getifaddrs;
 use nix::sys::socket::{setsockopt, sockopt};
 
 use super::super::error::Error;
-use super::admission;
 
 /// What the launcher passes to each `poe --task`: a [`Link`].
 pub(super) const VARIABLE: &str = "POE_LINK";
@@ -51,9 +48,9 @@ const MAGIC: &[u8; 8] = b"POELINK1";
 /// Where `poe` listens, and what admits to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Link {
-    addresses: Vec<IpAddr>,
-    port: u16,
-    token: String,
+    pub addresses: Vec<IpAddr>,
+    pub port: u16,
+    pub token: String,
     /// The variable in which the launcher passes a task its number.
     pub rank_variable: String,
 }
@@ -131,16 +128,10 @@ pub(super) fn prepare(stream: &TcpStream) {
     let _ = setsockopt(stream, sockopt::TcpKeepCount, &4);
 }
 
-/// The connections of tasks, in the order in which they are made. The port is closed when this is dropped.
-pub(super) struct Arrivals {
-    pub connections: Receiver<(usize, Kind, Connection)>,
-    _open: Arc<()>,
-}
-
 /// Where the tasks of one job connect.
 pub(super) struct Listener {
-    socket: TcpListener,
-    token: String,
+    pub socket: TcpListener,
+    pub token: String,
 }
 
 impl Listener {
@@ -169,19 +160,6 @@ impl Listener {
             token: self.token.clone(),
             rank_variable: rank_variable.to_owned(),
         }
-    }
-
-    /// Accepts the connections of `tasks` tasks, in a thread that ends when the result is dropped.
-    pub(super) fn listen(self, tasks: usize) -> Result<Arrivals, Error> {
-        let (send, connections) = channel();
-        let open = Arc::new(());
-        let is_open = Arc::downgrade(&open);
-        let accept = move || admission::serve(&self.socket, &self.token, tasks, &send, &is_open);
-        thread::Builder::new()
-            .name("poe-listener".into())
-            .spawn(accept)
-            .map_err(|error| Error::system("cannot start the thread that listens for the tasks", error))?;
-        Ok(Arrivals { connections, _open: open })
     }
 }
 
@@ -259,73 +237,6 @@ mod tests {
             let mut wrong = bytes;
             wrong[at] ^= 0x40;
             assert_eq!(admitted(&wrong, token), None, "byte {at}");
-        }
-    }
-
-    #[test]
-    fn connections_arrive_by_task_and_kind() {
-        let listener = Listener::open().expect("a port is free");
-        let mut link = listener.link("X");
-        link.addresses = vec![Ipv4Addr::LOCALHOST.into()];
-        let arrived = listener.listen(2).expect("a thread can be started");
-        let mut wrong = link.clone();
-        wrong.token = "f".repeat(TOKEN);
-        let _refused = wrong.connect(0, Kind::Control).expect("the port is open");
-        let mut stream = link.connect(1, Kind::Input).expect("the port is open");
-        let (task, kind, mut other) =
-            arrived.connections.recv_timeout(admission::HELLO_TIMEOUT).expect("it arrives");
-        assert_eq!((task, kind), (1, Kind::Input));
-        let list = vec![b"".to_vec(), b"two words".to_vec(), vec![0, 255]];
-        write_list(&mut other, &list).expect("the other end is open");
-        assert_eq!(read_list(&mut stream).expect("a list was written"), list);
-    }
-    /// More connections than any limit of this process, which say nothing, half of a head, or something else.
-    #[test]
-    fn strangers_do_not_keep_tasks_out() {
-        let listener = Listener::open().expect("a port is free");
-        let mut link = listener.link("X");
-        link.addresses = vec![Ipv4Addr::LOCALHOST.into()];
-        let port = link.port;
-        let arrived = listener.listen(1).expect("a thread can be started");
-        let wrong = head(&"f".repeat(TOKEN), 0, Kind::Control);
-        let mut kept = Vec::new();
-        for number in 0..600 {
-            let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("the port is open");
-            let bytes = match number % 4 {
-                0 => &wrong[..0],
-                1 => &wrong[..HEAD / 2],
-                2 => &wrong[..],
-                _ => &[b'x'; 100_000][..],
-            };
-            // It may be closed already.
-            let _ = stream.set_nonblocking(true).and_then(|()| stream.write_all(bytes));
-            kept.push(stream);
-        }
-        let mut streams: Vec<_> =
-            KINDS.iter().map(|kind| link.connect(0, *kind).expect("the port is open")).collect();
-        for _ in KINDS {
-            let (task, kind, mut other) =
-                arrived.connections.recv_timeout(admission::HELLO_TIMEOUT).expect("a task's connection");
-            assert_eq!(task, 0);
-            other.write_all(&[kind as u8]).expect("the other end is open");
-        }
-        for (stream, kind) in streams.iter_mut().zip(KINDS) {
-            let mut byte = [0];
-            stream.read_exact(&mut byte).expect("a byte was written");
-            assert_eq!(byte[0], kind as u8);
-        }
-        // Those that say nothing are closed but for the last ones.
-        let open = kept.iter().filter(|stream| {
-            let read = (&**stream).read(&mut [0]);
-            read.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
-        });
-        let open = open.count();
-        assert!(open <= 128 + KINDS.len(), "{open} strangers are connected");
-        drop(arrived);
-        let until = Instant::now() + admission::HELLO_TIMEOUT;
-        while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok() {
-            assert!(Instant::now() < until, "the port stays open");
-            thread::sleep(Duration::from_millis(50));
         }
     }
 }

@@ -48,8 +48,9 @@ use super::settings::Settings;
 use super::signals::Signals;
 use super::streams::{Ours, stdin_is_not_ours};
 use super::supervisor::Supervisor;
+use admission::Arrivals;
 use launcher::Launcher;
-use link::{Arrivals, Connection, Link, Listener};
+use link::{Connection, Link, Listener};
 
 /// How often the start looks for signals and for the end of the launcher.
 const LOOK: Duration = Duration::from_millis(100);
