@@ -1,11 +1,54 @@
-//! The cheapest clock there is, for hints and for comparing one path with another.
+//! Time. The library reads a clock, and sleeps, by these functions alone: in a test the calling thread may be one of a simulation, whose
+//! time is virtual ([`super::simulation`]). Other builds have none of that.
+//!
+//! [`ticks`] is the cheapest clock there is, for hints and for comparing one path with another.
 
-use std::time::Duration;
+#[cfg(all(test, not(loom)))]
+use super::simulation;
+use std::time::{Duration, Instant};
+
+/// The present moment.
+#[inline]
+pub fn now() -> Instant {
+    #[cfg(all(test, not(loom)))]
+    if let Some(now) = simulation::now() {
+        return now;
+    }
+    Instant::now()
+}
+
+/// The time since a moment.
+#[inline]
+pub fn elapsed(since: Instant) -> Duration {
+    now().saturating_duration_since(since)
+}
+
+/// Lets the calling thread sleep.
+pub fn sleep(time: Duration) {
+    #[cfg(all(test, not(loom)))]
+    if simulation::pause(time) {
+        return;
+    }
+    std::thread::sleep(time);
+}
+
+/// Lets another thread have the processor.
+pub fn yield_now() {
+    #[cfg(all(test, not(loom)))]
+    if simulation::pause(Duration::from_micros(1)) {
+        return;
+    }
+    std::thread::yield_now();
+}
 
 /// Time in ticks of a constant rate that is not known exactly: between one and five for a nanosecond. The same clock in
 /// all processes of a machine.
 #[inline]
 pub fn ticks() -> u64 {
+    #[cfg(all(test, not(loom)))]
+    if let Some(ticks) = simulation::ticks() {
+        return ticks;
+    }
     #[cfg(target_arch = "x86_64")]
     // SAFETY: every x86-64 processor has the instruction, and Linux lets programs use it.
     return unsafe { core::arch::x86_64::_rdtsc() };
@@ -22,6 +65,10 @@ pub fn ticks() -> u64 {
 /// A moment in milliseconds, of a coarse clock: a few milliseconds old, never 0, and starting again every 49 days. For
 /// ages, by [`since`]; not for the path of a message.
 pub fn moment() -> u32 {
+    #[cfg(all(test, not(loom)))]
+    if let Some(ticks) = simulation::ticks() {
+        return ((ticks / 2_000_000) as u32).max(1);
+    }
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the structure lives during the call, which cannot fail for a clock that every Linux has.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &mut now) };

@@ -21,6 +21,8 @@ pub mod process;
 pub mod random;
 pub mod ring;
 pub mod rng;
+#[cfg(all(test, not(loom)))]
+pub(crate) mod simulation;
 pub mod slots;
 pub mod sync;
 #[cfg(not(loom))]

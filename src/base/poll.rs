@@ -2,6 +2,8 @@
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::{FileType, fstat};
+#[cfg(test)]
+use std::os::fd::AsRawFd;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
@@ -9,6 +11,16 @@ use std::time::Duration;
 pub fn await_readable(descriptors: &[BorrowedFd<'_>], at_most: Option<Duration>) -> Vec<bool> {
     let mut polled: Vec<_> =
         descriptors.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
+    #[cfg(test)]
+    if let Some(readable) = super::simulation::readable(at_most, || {
+        let _ = rustix::event::poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
+        let timers = descriptors.iter().map(|fd| super::simulation::timer_is_due(fd.as_raw_fd()));
+        let readable: Vec<bool> =
+            polled.iter().zip(timers).map(|(fd, due)| due || !fd.revents().is_empty()).collect();
+        (readable.contains(&true), readable)
+    }) {
+        return readable;
+    }
     let limit = at_most
         .map(|time| Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) });
     // An interrupted or failed wait is a wait that ended early: every caller checks again anyway.

@@ -5,6 +5,10 @@ use rustix::rand::{GetRandomFlags, getrandom};
 
 /// Random bytes that cannot be guessed.
 pub fn random<const N: usize>() -> [u8; N] {
+    #[cfg(test)]
+    if super::simulation::active() {
+        return std::array::from_fn(|_| super::simulation::random().unwrap_or_default() as u8);
+    }
     let mut bytes = [0; N];
     let mut filled = 0;
     while filled < N {

@@ -24,6 +24,9 @@ use loom::sync as library;
 #[cfg(not(any(loom, one_mapping)))]
 use std::sync as library;
 
+use super::clock::now;
+#[cfg(all(test, not(loom)))]
+use super::simulation;
 #[cfg(not(loom))]
 pub use crossbeam_queue::ArrayQueue;
 pub use futex::{Deadline, Futex, Wake};
@@ -39,7 +42,12 @@ use std::time::{Duration, Instant};
 pub struct Mutex<T>(library::Mutex<T>);
 
 /// Proof that a [`Mutex`] is held.
-pub struct MutexGuard<'a, T>(Option<library::MutexGuard<'a, T>>);
+pub struct MutexGuard<'a, T>(
+    Option<library::MutexGuard<'a, T>>,
+    /// Which one: a thread of a simulation waits without the library.
+    #[cfg(all(test, not(loom)))]
+    &'a Mutex<T>,
+);
 
 /// Where threads wait for something that a [`Mutex`] guards to change.
 #[derive(Debug, Default)]
@@ -62,7 +70,11 @@ impl<T> Mutex<T> {
 
     /// Takes the lock, waiting for it.
     pub fn lock(&self) -> MutexGuard<'_, T> {
-        MutexGuard(Some(self.0.lock().unwrap_or_else(PoisonError::into_inner)))
+        MutexGuard(
+            Some(self.0.lock().unwrap_or_else(PoisonError::into_inner)),
+            #[cfg(all(test, not(loom)))]
+            self,
+        )
     }
 }
 
@@ -95,12 +107,20 @@ impl Condvar {
 
     /// Waits to be notified; may also return without.
     pub fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
+        #[cfg(all(test, not(loom)))]
+        if simulation::active() {
+            return self.wait_simulated(guard, None);
+        }
         let held = guard.0.take().expect(HELD);
         guard.0 = Some(self.0.wait(held).unwrap_or_else(PoisonError::into_inner));
     }
 
     /// The same, but not for longer than `at_most`.
     pub fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, at_most: Duration) {
+        #[cfg(all(test, not(loom)))]
+        if simulation::active() {
+            return self.wait_simulated(guard, Some(at_most));
+        }
         let held = guard.0.take().expect(HELD);
         let (held, _) = self.0.wait_timeout(held, at_most).unwrap_or_else(PoisonError::into_inner);
         guard.0 = Some(held);
@@ -108,20 +128,32 @@ impl Condvar {
 
     /// The same; `false` when `until` has come.
     pub fn wait_until<T>(&self, guard: &mut MutexGuard<'_, T>, until: Instant) -> bool {
-        let left = until.saturating_duration_since(Instant::now());
+        let left = until.saturating_duration_since(now());
         if !left.is_zero() {
             self.wait_for(guard, left);
         }
-        Instant::now() < until
+        now() < until
+    }
+
+    /// No other thread of the simulation runs between the release of the lock and the wait.
+    #[cfg(all(test, not(loom)))]
+    fn wait_simulated<T>(&self, guard: &mut MutexGuard<'_, T>, at_most: Option<Duration>) {
+        guard.0 = None;
+        simulation::wait_on(std::ptr::from_ref(self).addr(), at_most);
+        guard.0 = guard.1.lock().0.take();
     }
 
     /// Wakes one that waits.
     pub fn notify_one(&self) {
+        #[cfg(all(test, not(loom)))]
+        simulation::wake(std::ptr::from_ref(self).addr(), 1);
         self.0.notify_one();
     }
 
     /// Wakes all that wait.
     pub fn notify_all(&self) {
+        #[cfg(all(test, not(loom)))]
+        simulation::wake(std::ptr::from_ref(self).addr(), u32::MAX);
         self.0.notify_all();
     }
 }

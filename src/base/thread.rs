@@ -2,14 +2,17 @@
 //! and signals blocked, so that the program's signal handlers run on the program's threads.
 
 use crate::abi::{LAPI_ERR_MEMORY_EXHAUSTED, com_thread_info_t, thread_init_func_p};
+use crate::base::clock::now;
 use crate::base::known_threads::note_thread;
+#[cfg(test)]
+use crate::base::simulation;
 use crate::base::sync::{Condvar, Futex, Mutex, Ordering};
 use crate::error::{Error, Result};
 use std::cell::Cell;
 use std::ffi::CString;
 use std::ptr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How the program wants threads to be made: lapi_thread_attr of lapi_info_t, copied.
 #[derive(Clone, Copy, Debug)]
@@ -78,7 +81,7 @@ impl Thread {
             self.detach();
             return true;
         }
-        let until = Instant::now() + at_most;
+        let until = now() + at_most;
         let mut ended = self.ended.yes.lock();
         while !*ended {
             if !self.ended.changed.wait_until(&mut ended, until) {
@@ -129,6 +132,17 @@ struct Start {
 /// same address in all tasks, whichever of its threads has run first.
 pub fn spawn(name: &str, thread_config: ThreadConfig, run: impl FnOnce() + Send + 'static) -> Result<Thread> {
     let (ended, ready) = (Arc::new(Ended::default()), Arc::new(Futex::new(0)));
+    #[cfg(test)]
+    if simulation::active() {
+        let end = ended.clone();
+        simulation::spawn(name, move || {
+            run();
+            *end.yes.lock() = true;
+            end.changed.notify_all();
+        });
+        // It is no thread of the C library's that could be joined.
+        return Ok(Thread { id: 0, detached: true, ended });
+    }
     let attributes = Attributes::of(thread_config.attributes);
     // SAFETY: all arguments are valid for the calls; `start` is taken back by the new thread, or here when there is none.
     unsafe {

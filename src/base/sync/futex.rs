@@ -1,5 +1,8 @@
 //! A word on which threads sleep: the kernel compares it and puts the thread to sleep in one step (futex(2)).
 
+use crate::base::clock::now;
+#[cfg(test)]
+use crate::base::simulation;
 use rustix::event::Timespec;
 use rustix::thread::futex::{self, Flags};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -60,6 +63,15 @@ impl Futex {
 
     /// Sleeps while the word has this value, until [`Self::wake`] chooses this thread, but not for longer than `at_most`.
     pub fn sleep(&self, value: u32, at_most: Option<Duration>) -> Wake {
+        #[cfg(test)]
+        if simulation::active() {
+            // No other thread of the simulation runs until this one waits.
+            if self.load(Ordering::Relaxed) != value {
+                return Wake::Changed;
+            }
+            let woken = simulation::wait_on(std::ptr::from_ref(self).addr(), at_most);
+            return if woken == Some(true) { Wake::Woken } else { Wake::TimedOut };
+        }
         let limit = at_most
             .map(|time| Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) });
         match futex::wait(&self.0, Flags::PRIVATE, value, limit.as_ref()) {
@@ -72,6 +84,10 @@ impl Futex {
 
     /// Wakes at most `count` threads that sleep on the word, those that have slept longest first; whether there was one.
     pub fn wake(&self, count: u32) -> bool {
+        #[cfg(test)]
+        if let Some(woken) = simulation::wake(std::ptr::from_ref(self).addr(), count) {
+            return woken;
+        }
         futex::wake(&self.0, Flags::PRIVATE, count).is_ok_and(|woken| woken != 0)
     }
 }
@@ -83,11 +99,11 @@ pub struct Deadline(Instant);
 impl Deadline {
     /// This much later than now.
     pub fn after(time: Duration) -> Self {
-        Self(Instant::now() + time)
+        Self(now() + time)
     }
 
     /// The time until then; `None` when it has come.
     pub fn left(&self) -> Option<Duration> {
-        Some(self.0.saturating_duration_since(Instant::now())).filter(|left| !left.is_zero())
+        Some(self.0.saturating_duration_since(now())).filter(|left| !left.is_zero())
     }
 }

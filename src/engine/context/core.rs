@@ -1,7 +1,7 @@
 //! What a context's lock guards. A thread of the engine that holds the lock reaches it by `Held::core`.
 
 use crate::abi::lapi_msg_state_t;
-use crate::base::clock::ticks;
+use crate::base::clock::{now, ticks};
 use crate::dgsp::DdmSlot;
 use crate::engine::context::addresses::Addresses;
 use crate::engine::context::counter;
@@ -169,7 +169,7 @@ impl Core {
             peers: Peers::new(tasks, options.replaces),
             watched: Watched::default(),
             liveness: Liveness::new(),
-            opened: Instant::now(),
+            opened: now(),
             last_look: 0,
             stats: Stats::default(),
             options,
@@ -256,7 +256,7 @@ impl Core {
     /// How long a thread may sleep at most, and for at most `limit`, until the transport must be served.
     pub fn until_due(&self, limit: Duration) -> Duration {
         let due = if self.keeps_time { self.transport.due() } else { None };
-        due.map_or(limit, |due| due.saturating_duration_since(Instant::now()).min(limit))
+        due.map_or(limit, |due| due.saturating_duration_since(now()).min(limit))
     }
 
     /// Whether there is work to be done at once.

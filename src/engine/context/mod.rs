@@ -31,6 +31,7 @@ pub mod waiters;
 use crate::abi::{
     LAPI_ERR_ALL_HNDL_IN_USE, LAPI_ERR_HNDL_INVALID, LAPI_VOID_HANDLE, lapi_err_t, lapi_handle_t,
 };
+use crate::base::clock::{self, elapsed};
 use crate::base::known_threads::this_thread;
 use crate::base::parking::Parking;
 use crate::engine::context::active_handler::Activity;
@@ -45,7 +46,7 @@ use crate::error::{Error, Result};
 use crate::transport::{Task, Transport};
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long a handler that has ended its context may take to return before the context can be opened again.
 const RETURN: Duration = Duration::from_secs(1);
@@ -103,16 +104,16 @@ impl Context {
     /// # Errors
     /// LAPI_ERR_ALL_HNDL_IN_USE: a handler that has ended the former context has not returned yet.
     pub fn open(&self, handle: lapi_handle_t, options: Options, transport: Box<dyn Transport>) -> Result<()> {
-        let until = Instant::now() + RETURN;
+        let until = clock::now() + RETURN;
         let mut held = Held { context: self, hold: self.lock.enter() };
         while held.try_core().is_some_and(|old| self.activity.busy() || !old.inside.is_empty()) {
-            if held.nested() || Instant::now() >= until {
+            if held.nested() || clock::now() >= until {
                 let detail =
                     "the handler that ended the former context of this instance has not returned yet";
                 return Err(Error::new(LAPI_ERR_ALL_HNDL_IN_USE, detail));
             }
             drop(held);
-            std::thread::sleep(Duration::from_micros(50));
+            clock::sleep(Duration::from_micros(50));
             held = Held { context: self, hold: self.lock.enter() };
         }
         // SAFETY: the lock is held, and no thread uses the former core, as was just checked.
@@ -437,11 +438,11 @@ const LAST_NOTICES: (Duration, Duration) = (Duration::from_millis(150), Duration
 
 /// The error may be the death of a task of which other hosts learn by this task only.
 fn last_notices(core: &mut Core) {
-    let start = Instant::now();
+    let start = clock::now();
     while core.transport.keeps_time()
-        && (start.elapsed() < LAST_NOTICES.0 || !core.transport.settled() && start.elapsed() < LAST_NOTICES.1)
+        && (elapsed(start) < LAST_NOTICES.0 || !core.transport.settled() && elapsed(start) < LAST_NOTICES.1)
     {
         core.transport.serve();
-        std::thread::sleep(Duration::from_millis(1));
+        clock::sleep(Duration::from_millis(1));
     }
 }

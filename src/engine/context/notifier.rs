@@ -121,6 +121,10 @@ impl Notifier {
 
 /// Lets the timer ring once after this time.
 pub(in crate::engine) fn set_timer(timer: BorrowedFd<'_>, after: Duration) {
+    #[cfg(test)]
+    if crate::base::simulation::set_timer(timer.as_raw_fd(), after) {
+        return;
+    }
     let value = Timespec { tv_sec: after.as_secs() as i64, tv_nsec: i64::from(after.subsec_nanos()) };
     let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
     // It can fail for wrong arguments only.

@@ -1,7 +1,7 @@
 //! The end of a context: LAPI_Term.
 
 use crate::abi::{LAPI_ERR_HNDL_INVALID, LAPI_ERR_TGT_PURGED};
-use crate::base::clock::moment;
+use crate::base::clock::{self, moment};
 use crate::base::known_threads::{note_thread, this_thread};
 use crate::engine::context::snapshot::SETTLING;
 use crate::engine::context::waiters::{WaitTarget, Waiter};
@@ -11,7 +11,7 @@ use crate::engine::progress::{dispatcher, lost_peers};
 use crate::engine::transfer::flow;
 use crate::error::{Error, Result};
 use crate::transport::PeerState;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// For how long what has found no room is still sent.
 const FLUSH: Duration = Duration::from_secs(5);
@@ -54,7 +54,7 @@ pub fn close(context: &Context, end_reports: EndReports) -> Result<()> {
     }
     while !held.core().inside.is_empty() {
         held.core().news = true;
-        held.unlocked(|| std::thread::sleep(Duration::from_micros(50)));
+        held.unlocked(|| clock::sleep(Duration::from_micros(50)));
     }
     drop(held);
     stop(context, end_reports);
@@ -82,11 +82,11 @@ pub fn stop(context: &Context, end_reports: EndReports) {
 /// Sends what waits, ends the completion handlers, and serves what has arrived.
 fn finish_sending(held: &mut Held<'_>) {
     give_up_the_awaited(held.core());
-    let until = Instant::now() + FLUSH;
+    let until = clock::now() + FLUSH;
     // What finds no room in all this time never will: the peer has stopped polling.
     let _ = wait_until(held, "LAPI_Term", |core| {
         let idle = !core.is_sending();
-        let late = || Instant::now() >= until && !awaits_a_late_task(core);
+        let late = || clock::now() >= until && !awaits_a_late_task(core);
         (idle || late()).then_some(())
     });
     let context = held.context();

@@ -1,12 +1,13 @@
 //! Collective operations as calls of the program make them: one at a time in each task.
 
 use crate::abi::LAPI_ERR_UNKNOWN;
+use crate::base::clock::now;
 use crate::engine::context::Held;
 use crate::engine::progress::dispatcher;
 use crate::engine::progress::wait::wait_until;
 use crate::error::{Error, Result};
 use crate::proto::collective::Failure;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// For how long a complete collective operation keeps sending its last packets.
 const LAST_PACKET: Duration = Duration::from_secs(1);
@@ -39,8 +40,8 @@ fn collective(held: &mut Held<'_>, call: &'static str, value: Option<u64>) -> Re
     if held.core().outbox.waiting() {
         // This task's part of the operation has found no room yet. Other tasks wait for it, and this task may not call
         // LAPI again soon.
-        let until = Instant::now() + LAST_PACKET;
-        wait_until(held, call, |core| (!core.outbox.waiting() || Instant::now() >= until).then_some(()))?;
+        let until = now() + LAST_PACKET;
+        wait_until(held, call, |core| (!core.outbox.waiting() || now() >= until).then_some(()))?;
     }
     let core = held.core();
     core.collective_turn = false;

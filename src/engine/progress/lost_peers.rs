@@ -4,7 +4,7 @@
 //! such peer. A thread that was woken by a packet checks only when the last check is some tenths of a second ago.
 
 use crate::abi::{INT_ERR, LAPI_ERR_NO_CONNECTIVITY, LAPI_ERR_TIMEOUT, TMR_ERR, lapi_err_t};
-use crate::base::clock::{moment, since, ticks};
+use crate::base::clock::{elapsed, moment, since, ticks};
 use crate::engine::context::direct_copy::DirectCopy;
 use crate::engine::context::peers::Standing;
 use crate::engine::context::{Core, Held};
@@ -213,7 +213,7 @@ fn check_liveness(held: &mut Held<'_>, awaited: &[Task]) {
     let timeout = Duration::from_secs(seconds.max(1) as u64);
     let (liveness, transport) = (&mut core.liveness, &core.transport);
     let progress = awaited.iter().map(|&peer| (peer, transport.progress(peer)));
-    for (peer, verdict) in liveness.look(core.opened.elapsed(), timeout, progress) {
+    for (peer, verdict) in liveness.look(elapsed(core.opened), timeout, progress) {
         if held.core().closing {
             return;
         }

@@ -7,7 +7,7 @@
 
 use crate::abi::{LAPI_ERR_HNDL_INVALID, LAPI_ERR_UNKNOWN};
 use crate::base::bell::{self, Cause};
-use crate::base::clock::moment;
+use crate::base::clock::{self, elapsed, moment};
 use crate::base::known_threads::{note_thread, this_thread};
 use crate::base::poll::await_events;
 use crate::engine::context::completion_queue::runs_handler;
@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::transport::Task;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A sleeper wakes at least this often and checks whether its peers still run; in a large crowd up to [`RAREST_LOOK`] times
 /// as seldom.
@@ -142,7 +142,7 @@ pub fn poll_once(held: &mut Held<'_>) -> bool {
     } else if core.options.wait_policy.crowded() {
         core.waiters.idle_polls = core.waiters.idle_polls.saturating_add(1);
         if core.waiters.idle_polls > core.options.wait_policy.spin {
-            held.unlocked(std::thread::yield_now);
+            held.unlocked(clock::yield_now);
         }
     }
     moved
@@ -173,11 +173,11 @@ pub(in crate::engine) fn throttle(held: &mut Held<'_>, tgt: Task) {
     path::kick_inattentive_peers(held.core());
     let excess = before - bound;
     let pause = (PAUSE * (1 + excess / EXCESS).min(1 << 20) as u32).min(LONGEST_PAUSE);
-    let begun = Instant::now();
-    while held.core().outbox.bytes(tgt) >= before && begun.elapsed() < pause && !held.core().closing {
+    let begun = clock::now();
+    while held.core().outbox.bytes(tgt) >= before && elapsed(begun) < pause && !held.core().closing {
         if !dispatcher::turn(held) {
-            let polled = begun.elapsed() < PAUSE;
-            held.unlocked(|| if polled { std::thread::yield_now() } else { std::thread::sleep(NAP) });
+            let polled = elapsed(begun) < PAUSE;
+            held.unlocked(|| if polled { clock::yield_now() } else { clock::sleep(NAP) });
         }
     }
 }
@@ -255,7 +255,7 @@ fn poll_until<T>(
         }
         let core = held.core();
         let waiting = core.waiters.waiting;
-        let (next, kick) = idle.add(&policy, waiting, Instant::now);
+        let (next, kick) = idle.add(&policy, waiting, clock::now);
         if kick {
             path::kick_inattentive_peers(core);
         }
@@ -264,7 +264,7 @@ fn poll_until<T>(
                 std::hint::spin_loop();
                 held.yield_lock();
             }
-            Next::Yield => held.unlocked(std::thread::yield_now),
+            Next::Yield => held.unlocked(clock::yield_now),
             Next::Sleep => {
                 let since = *listed.get_or_insert_with(|| list(held, what));
                 let woken = sleep(held, ready);

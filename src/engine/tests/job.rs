@@ -272,7 +272,8 @@ impl Task {
     }
 }
 
-fn describe(core: &mut Core) -> String {
+/// What is under way in a context.
+pub fn describe(core: &mut Core) -> String {
     format!(
         "{} operations in flight for {:?}, packets wait for {:?}, fences for {:?}, a collective for {:?}, {} transfers, \
          {} to itself, {} dropped, {} finished, {} wait ({} in the room{}{})",

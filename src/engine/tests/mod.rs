@@ -32,4 +32,5 @@ mod refusal;
 mod report;
 mod scale;
 mod silence;
+mod simulation;
 mod waiting;

@@ -2,8 +2,9 @@
 
 use super::UdpTransport;
 use super::contact::Peer;
+use crate::base::clock;
 use crate::transport::Task;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long the end waits for the peers, at most: one that is alive acknowledges as soon as it gets a processor.
 const LINGER: Duration = Duration::from_secs(2);
@@ -26,19 +27,19 @@ impl UdpTransport {
         }
         self.acknowledge();
         self.announce_end();
-        let start = Instant::now();
+        let start = clock::now();
         for turn in 0_u32.. {
             self.advance();
             self.look_at_others(self.now());
-            let passed = start.elapsed();
+            let passed = clock::elapsed(start);
             let announced = passed > LINGER_FOR_CONFIRMATION || self.has_announced();
             if passed > LINGER || announced && self.met.iter().all(|&task| self.may_forget(task, passed)) {
                 break;
             }
             if turn < 1000 {
-                std::thread::yield_now();
+                clock::yield_now();
             } else {
-                std::thread::sleep(Duration::from_micros(100));
+                clock::sleep(Duration::from_micros(100));
             }
         }
         self.watch(false);

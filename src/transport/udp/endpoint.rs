@@ -1,6 +1,7 @@
 //! Packets through the endpoint.
 
 use super::{Out, Refusals, UdpTransport};
+use crate::base::clock::now;
 use crate::transport::standing::Standing;
 use crate::transport::{Endpoint, Inbound, Limits, Outgoing, RemoteAccess, SendOutcome, Tally, Task, parcel};
 use std::time::{Duration, Instant};
@@ -85,9 +86,9 @@ impl Endpoint for UdpTransport {
     fn due(&self) -> Option<Instant> {
         self.device.as_ref()?;
         if !self.kicks.borrow().is_empty() || !self.touched.is_empty() {
-            return Some(Instant::now());
+            return Some(now());
         }
-        let retry = self.batch.is_blocked().then(|| Instant::now() + RETRY);
+        let retry = self.batch.is_blocked().then(|| now() + RETRY);
         let alarm = self.alarms.next().map(|at| self.start + Duration::from_nanos(at));
         let news = self.watch.as_ref().and_then(|watch| watch.due());
         let news = news.map(|at| self.start + Duration::from_nanos(at));

@@ -32,6 +32,7 @@ mod whereabouts;
 
 use super::{HEAD_MAX, Limits, MIN_BODY, Tally, Task};
 use crate::abi::LAPI_ERR_CSS_LOAD_FAILED;
+use crate::base::clock;
 use crate::base::process::Process;
 use crate::base::random::random;
 use crate::error::{Error, Result};
@@ -246,7 +247,7 @@ impl UdpTransport {
             process: Process::own(),
             elsewhere: Box::default(),
             watch: None,
-            start: Instant::now(),
+            start: clock::now(),
             sleeper,
         })
     }
@@ -254,6 +255,12 @@ impl UdpTransport {
     /// This process has taken the place of another one: packets to a peer find no room until the peer has let it rejoin.
     pub fn replaces_another(&mut self) {
         self.replaces = true;
+    }
+
+    /// This end is that of another process than the one that runs it.
+    #[cfg(test)]
+    pub(crate) fn acts_as(&mut self, process: Process) {
+        self.process = process;
     }
 
     /// Between some tasks of the job packets have bodies of at most `most` bytes.
@@ -268,7 +275,7 @@ impl UdpTransport {
 
     #[inline]
     fn now(&self) -> Nanos {
-        self.start.elapsed().as_nanos() as Nanos
+        clock::elapsed(self.start).as_nanos() as Nanos
     }
 
     #[inline]

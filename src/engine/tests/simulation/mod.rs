@@ -1,0 +1,151 @@
+//! Whole jobs over UDP in one process, from seeds: engine, protocol, reliable core and seal of every task, on a network and a clock that
+//! are simulated. docs/design/0021-simulation.md has the reasons.
+//!
+//! * [`scenario`]: what a seed stands for. [`network`]: links and devices. [`program`]: what the tasks do. [`model`]: what they may see.
+//!
+//! `make simulate SEEDS=n SEED=first` runs more seeds than the tests do; a failing test prints its seed.
+
+mod model;
+mod network;
+mod program;
+mod scenario;
+
+use crate::base::simulation::World;
+use model::Model;
+use network::Network;
+use scenario::{Event, Scenario};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Nothing may last longer.
+const END: u64 = 300_000_000_000;
+
+/// What a simulation has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Outcome {
+    trace: u64,
+    switches: u64,
+    datagrams: u64,
+    /// Nanoseconds of all tasks.
+    time: u64,
+}
+
+/// Runs a seed.
+fn simulate(seed: u64) -> Result<Outcome, String> {
+    let scenario = Scenario::new(seed);
+    let tasks = scenario.tasks;
+    let world = World::new(seed, END);
+    let network = Network::new(&world, seed, tasks, scenario.faults);
+    let model = Model::new(scenario, network.clone(), &world);
+    world.keep(model.clone());
+    let checked = model.clone();
+    world.on_step(move |task| checked.check(task));
+    let begun = world.now();
+    for task in 0..tasks {
+        begin(&world, &model, task);
+    }
+    for (at, event) in &model.scenario.events {
+        let (model, event) = (model.clone(), event.clone());
+        model.unrest.fetch_add(1, Ordering::Relaxed);
+        world.after(*at, move |world| happen(world, &model, &event));
+    }
+    let explained = model.clone();
+    world.on_failure(move || explained.describe());
+    let (trace, switches) = world.run()?;
+    model.verify();
+    if world.has_failed() {
+        return Err("see above".to_owned());
+    }
+    Ok(Outcome {
+        trace,
+        switches,
+        datagrams: network.carried(),
+        time: u64::from(tasks) * (world.now() - begun),
+    })
+}
+
+fn begin(world: &Arc<World>, model: &Arc<Model>, task: u32) {
+    let (model, device) = (model.clone(), model.network.device(task));
+    world.spawn(task, &format!("task {task}"), move || program::run(&model, task, device));
+}
+
+fn happen(world: &Arc<World>, model: &Arc<Model>, event: &Event) {
+    let calm = |model: &Model| _ = model.unrest.fetch_sub(1, Ordering::Relaxed);
+    match event {
+        Event::Cut { ways, time } => {
+            ways.iter().for_each(|&(from, to)| model.network.cut(from, to));
+            let (model, ways) = (model.clone(), ways.clone());
+            world.after(*time, move |_| {
+                ways.iter().for_each(|&(from, to)| model.network.heal(from, to));
+                calm(&model);
+            });
+        }
+        Event::Pause { task, time } => {
+            world.pause(*task, *time);
+            calm(model);
+        }
+        Event::Death { task, until_return, reported } => {
+            if !model.of(*task, |own| own.alive) || !world.runs(*task) {
+                return calm(model);
+            }
+            model.die(*task);
+            model.network.end(*task, *reported);
+            world.kill(*task);
+            let (model, task) = (model.clone(), *task);
+            world.after(*until_return, move |world| {
+                begin(world, &model, task);
+                calm(&model);
+            });
+        }
+        Event::Purge { task, peer } => {
+            model.of(*task, |own| own.wishes.push(*peer));
+            calm(model);
+        }
+    }
+}
+
+/// Runs seeds, and prints those that fail.
+fn simulate_all(seeds: impl Iterator<Item = u64>) {
+    let mut failed = Vec::new();
+    let (mut count, mut sum) = (0_u64, Outcome::default());
+    let begun = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    for seed in seeds {
+        count += 1;
+        match simulate(seed) {
+            Ok(outcome) => {
+                sum.time += outcome.time;
+                sum.switches += outcome.switches;
+                sum.datagrams += outcome.datagrams;
+            }
+            Err(what) => {
+                println!("SEED={seed}: {what}");
+                failed.push(seed);
+            }
+        }
+    }
+    let ended = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    let used = (ended.tv_sec - begun.tv_sec) as f64 + (ended.tv_nsec - begun.tv_nsec) as f64 / 1e9;
+    let simulated = sum.time as f64 / 1e9;
+    println!(
+        "{count} seeds: {simulated:.0} simulated task-seconds, {} datagrams, {} changes of thread in {used:.1} s of processor time: \
+         {:.0} task-seconds a second",
+        sum.datagrams,
+        sum.switches,
+        simulated / used
+    );
+    assert!(failed.is_empty(), "{} of {count} seeds failed: {failed:?}", failed.len());
+}
+
+#[test]
+fn whole_jobs() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    let (first, count) = (number("SEED").unwrap_or(1), number("SEEDS").unwrap_or(200));
+    simulate_all(first..first + count);
+}
+
+#[test]
+fn a_seed_gives_the_same_run() {
+    for seed in 1..=10 {
+        assert_eq!(simulate(seed), simulate(seed), "seed {seed}");
+    }
+}

@@ -1,0 +1,609 @@
+//! What each program may have seen: every operation, its memory at both ends, its counters, the calls of its handlers.
+//!
+//! An operation is *void* once one of its two tasks has died, or has parted from the other one, while it could have been under way
+//! between them: then it may have happened in part, but at most once. All others happen, once. What belongs to a void
+//! operation does not change any more where the program has purged the other task.
+
+use super::super::job::describe;
+use super::super::memory::{Division, Memory};
+use super::network::Network;
+use super::scenario::Scenario;
+use crate::base::rng::Rng;
+use crate::base::simulation::World;
+use crate::engine::context::Context;
+use crate::transport::{PeerState, Task};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+/// The kinds of operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    Put,
+    Get,
+    Am {
+        /// It has a completion handler, which runs so (LAPI_NORMAL, …).
+        handler: Option<u32>,
+        /// How many times its header handler refuses it.
+        drops: u32,
+        /// Its completion handler starts another operation.
+        goes_on: bool,
+    },
+    Rmw,
+}
+
+/// One operation.
+pub struct Op {
+    pub number: usize,
+    pub what: What,
+    pub from: Task,
+    pub to: Task,
+    /// The life of its origin, and the first life of the target that may see it.
+    pub from_life: u32,
+    pub to_life: u32,
+    /// The last life of the target that may see it.
+    pub last_life: AtomicU32,
+    /// The part of the program that has started it; none for what a handler has started.
+    pub phase: Option<u32>,
+    /// How often the origin had parted from the target when it was started.
+    pub incarnation: u32,
+    pub header: Memory,
+    pub origin: Memory,
+    pub target: Memory,
+    pub has: [bool; 3],
+    /// Target, origin, completion.
+    pub counters: [AtomicI32; 3],
+    pub offered: AtomicU32,
+    pub accepted: AtomicU32,
+    pub completed: AtomicU32,
+    pub void: AtomicBool,
+    /// What was seen last of it.
+    seen: Mutex<Seen>,
+}
+
+#[derive(Default)]
+struct Seen {
+    counters: [i32; 3],
+    /// The data was compared.
+    data: bool,
+    /// The memory at the origin was changed by the program, which it may.
+    spoilt: bool,
+    /// A call has waited for the completion counter, and subtracted one.
+    awaited: bool,
+    taken: bool,
+    /// What does not change any more: at the origin, at the target.
+    frozen: [Option<Vec<u64>>; 2],
+    settled: bool,
+}
+
+/// A task of the job.
+pub struct TaskState {
+    /// 1 for its first process.
+    pub life: u32,
+    pub alive: bool,
+    pub context: Weak<Context>,
+    /// Global fences that it has entered.
+    pub entered: u32,
+    pub finished: bool,
+    /// Peers that it is to purge without a reason.
+    pub wishes: Vec<Task>,
+    /// For each peer, how often it has died or parted from this task, and how much of that this task's program has acted upon.
+    pub partings: Vec<u32>,
+    pub handled: Vec<u32>,
+    /// The life of each peer for which messages are meant from now on, at least.
+    pub known: Vec<u32>,
+    /// Errors that were reported to the program, by peer.
+    pub reports: Vec<u32>,
+    /// What others add to, by life.
+    variables: BTreeMap<u32, Arc<AtomicU64>>,
+}
+
+struct State {
+    ops: Vec<Arc<Op>>,
+    open: Vec<usize>,
+    tasks: Vec<TaskState>,
+}
+
+/// The model of one simulation.
+pub struct Model {
+    pub scenario: Scenario,
+    pub network: Arc<Network>,
+    pub world: Weak<World>,
+    /// Events that have not begun, or are not over.
+    pub unrest: AtomicU32,
+    state: Mutex<State>,
+}
+
+impl Model {
+    pub fn new(scenario: Scenario, network: Arc<Network>, world: &Arc<World>) -> Arc<Self> {
+        let tasks = scenario.tasks as usize;
+        let task = || TaskState {
+            life: 0,
+            alive: false,
+            context: Weak::new(),
+            entered: 0,
+            finished: false,
+            wishes: Vec::new(),
+            partings: vec![0; tasks],
+            handled: vec![0; tasks],
+            known: vec![1; tasks],
+            reports: vec![0; tasks],
+            variables: BTreeMap::new(),
+        };
+        let state = State {
+            ops: Vec::new(),
+            open: Vec::new(),
+            tasks: std::iter::repeat_with(task).take(tasks).collect(),
+        };
+        let world = Arc::downgrade(world);
+        Arc::new(Self { scenario, network, world, unrest: AtomicU32::new(0), state: Mutex::new(state) })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads or changes what is known of a task.
+    pub fn of<T>(&self, task: Task, with: impl FnOnce(&mut TaskState) -> T) -> T {
+        with(&mut self.state().tasks[task as usize])
+    }
+
+    /// Notes that something is wrong, unless `right`.
+    pub fn expect(&self, right: bool, what: impl FnOnce() -> String) {
+        if !right && let Some(world) = self.world.upgrade() {
+            let what = what();
+            if !world.has_failed() {
+                println!("seed {}: {what}", self.scenario.seed);
+            }
+            world.fail(what);
+        }
+    }
+
+    pub fn op(&self, number: usize) -> Option<Arc<Op>> {
+        self.state().ops.get(number).cloned()
+    }
+
+    /// A process of the task begins. Returns its life.
+    pub fn begin(&self, task: Task, context: &Arc<Context>) -> u32 {
+        let state = &mut *self.state();
+        let dead = |peer: &TaskState| peer.life > 0 && !peer.alive;
+        let lives: Vec<u32> =
+            state.tasks.iter().map(|peer| peer.life.max(1) + u32::from(dead(peer))).collect();
+        let dead: Vec<u32> = state.tasks.iter().map(|peer| u32::from(dead(peer))).collect();
+        let own = &mut state.tasks[task as usize];
+        own.life += 1;
+        (own.alive, own.finished, own.context) = (true, false, Arc::downgrade(context));
+        // It acts upon those that are dead now.
+        own.handled = own.partings.iter().zip(dead).map(|(count, dead)| count.saturating_sub(dead)).collect();
+        own.handled[task as usize] = own.partings[task as usize];
+        (own.known, own.reports) = (lives, vec![0; own.reports.len()]);
+        own.wishes.clear();
+        own.life
+    }
+
+    /// The variable of a task's life that others add to.
+    pub fn variable(&self, task: Task, life: u32) -> Arc<AtomicU64> {
+        self.of(task, |own| own.variables.entry(life).or_default().clone())
+    }
+
+    /// Draws an operation of `from` and enters it.
+    pub fn draw(&self, rng: &mut Rng, from: Task, to: Task, incarnation: u32, phase: Option<u32>) -> Arc<Op> {
+        let scenario = &self.scenario;
+        let what = match rng.below(8) {
+            0..=2 => What::Put,
+            3 => What::Get,
+            4 => What::Rmw,
+            _ => {
+                let handlers = if scenario.completion_threads > 0 { 3 } else { 2 };
+                What::Am {
+                    handler: rng.chance(0.6).then(|| rng.below(handlers) as u32),
+                    drops: if rng.chance(0.1) { 1 + rng.below(2) as u32 } else { 0 },
+                    goes_on: phase.is_some() && rng.chance(0.2),
+                }
+            }
+        };
+        let len = match (what, rng.below(16)) {
+            (What::Rmw, _) => 8,
+            (_, 0) => 0,
+            (_, 1..=7) => rng.below(64),
+            (_, 8..=13) => rng.below(scenario.longest.min(3000)),
+            _ => rng.below(scenario.longest),
+        } as usize;
+        let division = match what {
+            What::Rmw => Division::Row(len),
+            _ if rng.chance(0.15) => Division::draw(rng, len),
+            _ => Division::Row(len),
+        };
+        let header = Memory::new(8 + if rng.chance(0.1) { 1016 } else { rng.below(50) as usize }, rng);
+        let (origin, target) = (Memory::divided(&division, rng), Memory::divided(&division, rng));
+        let replied = matches!(what, What::Get | What::Rmw);
+        let has = [rng.chance(0.6), replied || rng.chance(0.6), rng.chance(0.7)];
+        let state = &mut *self.state();
+        let number = state.ops.len().max(1);
+        match what {
+            What::Put | What::Am { .. } => origin.fill(number),
+            What::Get => target.fill(number),
+            What::Rmw => {}
+        }
+        header.fill_header(number);
+        let from_life = state.tasks[from as usize].life;
+        let op = Arc::new(Op {
+            number,
+            what,
+            from,
+            to,
+            from_life,
+            to_life: if to == from { from_life } else { state.tasks[from as usize].known[to as usize] },
+            last_life: AtomicU32::new(u32::MAX),
+            phase,
+            incarnation,
+            header,
+            origin,
+            target,
+            has,
+            counters: Default::default(),
+            offered: AtomicU32::new(0),
+            accepted: AtomicU32::new(0),
+            completed: AtomicU32::new(0),
+            void: AtomicBool::new(false),
+            seen: Mutex::default(),
+        });
+        if state.ops.is_empty() {
+            state.ops.push(op.clone());
+        }
+        state.ops.push(op.clone());
+        state.open.push(number);
+        op
+    }
+
+    /// The operation was not started after all.
+    pub fn withdraw(&self, op: &Op) {
+        op.void.store(true, Ordering::Relaxed);
+        op.seen().settled = true;
+        self.state().open.retain(|open| *open != op.number);
+    }
+
+    /// After a step of a task: what it and others may have seen.
+    pub fn check(&self, task: Task) {
+        let mut wrong = None;
+        let mut state = self.state();
+        let State { ops, open, .. } = &mut *state;
+        open.retain(|&number| {
+            let op = &ops[number];
+            if op.from != task && op.to != task {
+                return true;
+            }
+            if let Err(what) = op.check() {
+                wrong.get_or_insert(format!("{}: {what}", op.name()));
+            }
+            !op.seen().settled
+        });
+        drop(state);
+        self.expect(wrong.is_none(), || wrong.unwrap_or_default());
+    }
+
+    /// The operations that `wanted` finds, of those that are not over.
+    pub fn open(&self, wanted: impl Fn(&Op) -> bool) -> Vec<Arc<Op>> {
+        let state = self.state();
+        state.open.iter().map(|&number| &state.ops[number]).filter(|op| wanted(op)).cloned().collect()
+    }
+
+    /// All operations that `wanted` finds.
+    pub fn all(&self, wanted: impl Fn(&Op) -> bool) -> Vec<Arc<Op>> {
+        self.state().ops.iter().skip(1).filter(|op| wanted(op)).cloned().collect()
+    }
+
+    /// Whether a task is connected with a peer, and whether it awaits it, as it knows itself.
+    fn connection(&self, task: Task, peer: Task) -> (bool, bool) {
+        let context = self.of(task, |own| own.alive.then(|| own.context.clone()));
+        let Some(context) = context.and_then(|context| context.upgrade()) else { return (true, false) };
+        let Some(mut held) = context.try_enter() else { return (true, false) };
+        let transport = &held.core().transport;
+        let absence = transport.absence(peer);
+        let connected = transport.state(peer) == PeerState::Up && absence.is_none();
+        let has_met = transport.view(peer).is_some();
+        (connected && has_met, !has_met || absence.is_some_and(|absence| absence.contains("not rejoined")))
+    }
+
+    /// Whether the end of a connection by `task` ends what `peer` has begun: what it sends waits where it awaits the task itself.
+    fn is_lost_by(&self, peer: Task, task: Task, dies: bool) -> bool {
+        let (connected, awaits) = self.connection(peer, task);
+        // Where the connection is not made yet, what was accepted goes to the successor of a task that dies.
+        connected || !awaits && !dies
+    }
+
+    /// `task` has parted from `peer`, in this incarnation until now, or has died.
+    fn void_between(&self, task: Task, peer: Task, dies: bool) {
+        let connected = self.is_lost_by(peer, task, dies);
+        let state = self.state();
+        for op in state.open.iter().map(|&number| &state.ops[number]) {
+            let theirs = (op.from, op.to) == (peer, task);
+            if (op.from, op.to) == (task, peer) || theirs && connected {
+                op.void.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// The process of a task ends here.
+    pub fn die(&self, task: Task) {
+        for peer in (0..self.scenario.tasks).filter(|peer| *peer != task) {
+            self.void_between(task, peer, true);
+        }
+        let state = &mut *self.state();
+        let life = state.tasks[task as usize].life;
+        for op in state.open.iter().map(|&number| &state.ops[number]) {
+            if op.from == task && op.to == task {
+                op.void.store(true, Ordering::Relaxed);
+            }
+            if op.to == task && op.void.load(Ordering::Relaxed) {
+                op.last_life.fetch_min(life, Ordering::Relaxed);
+            }
+        }
+        for peer in (0..state.tasks.len()).filter(|peer| *peer != task as usize) {
+            state.tasks[peer].partings[task as usize] += 1;
+        }
+        state.tasks[task as usize].alive = false;
+    }
+
+    /// A program is about to purge a peer.
+    pub fn purges(&self, task: Task, peer: Task) {
+        self.void_between(task, peer, false);
+        let was_connected = self.is_lost_by(peer, task, false);
+        let state = &mut *self.state();
+        if was_connected {
+            state.tasks[peer as usize].partings[task as usize] += 1;
+        }
+        let life = state.tasks[peer as usize].life + u32::from(!state.tasks[peer as usize].alive);
+        let own = &mut state.tasks[task as usize];
+        own.handled[peer as usize] = own.partings[peer as usize];
+        own.known[peer as usize] = life;
+    }
+
+    /// It has purged the peer: what is void does not change here any more.
+    pub fn has_purged(&self, task: Task, peer: Task) {
+        let state = self.state();
+        for op in state.open.iter().map(|&number| &state.ops[number]) {
+            if op.void.load(Ordering::Relaxed) {
+                match (op.from, op.to) {
+                    (from, to) if (from, to) == (task, peer) => op.freeze(0),
+                    (from, to) if (from, to) == (peer, task) => op.freeze(1),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// The origin's library has begun a new incarnation of the connection by itself.
+    pub fn note_incarnation(&self, task: Task, peer: Task, incarnation: u32) {
+        let state = self.state();
+        for op in state.open.iter().map(|&number| &state.ops[number]) {
+            if (op.from, op.to) == (task, peer) && op.incarnation != incarnation {
+                op.void.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// What is checked when everything is over.
+    pub fn verify(&self) {
+        let ops = self.all(|_| true);
+        for op in &ops {
+            let void = op.void.load(Ordering::Relaxed);
+            let outcome = op.check().and_then(|()| op.verify(void));
+            self.expect(outcome.is_ok(), || format!("in the end {}: {outcome:?}", op.name()));
+        }
+        let variables = (0..self.scenario.tasks).flat_map(|task| {
+            let read =
+                |(life, variable): (&u32, &Arc<AtomicU64>)| (task, *life, variable.load(Ordering::Relaxed));
+            self.of(task, |own| own.variables.iter().map(read).collect::<Vec<_>>())
+        });
+        for (task, life, variable) in variables {
+            let here = |op: &&Arc<Op>| (op.to, op.to_life, op.what) == (task, life, What::Rmw);
+            let sure = |op: &&Arc<Op>| here(op) && !op.void.load(Ordering::Relaxed);
+            let count = |of: &dyn Fn(&&Arc<Op>) -> bool| ops.iter().filter(|op| of(op)).count() as u64;
+            let (done, started) = (count(&sure), count(&here));
+            self.expect((done..=started).contains(&variable), || {
+                format!("task {task}: {variable} additions of {done} to {started}")
+            });
+            let mut seen: Vec<u64> = ops.iter().filter(sure).map(|op| op.origin.number(true)).collect();
+            seen.sort_unstable();
+            let count = seen.len();
+            seen.dedup();
+            self.expect(seen.len() == count && seen.last().is_none_or(|last| *last < variable), || {
+                format!("task {task}: additions have found {seen:?}, and there were {variable}")
+            });
+        }
+    }
+
+    /// What is under way, for the message of a simulation that hangs.
+    pub fn describe(&self) -> String {
+        let state = self.state();
+        let tasks = state.tasks.iter().enumerate().map(|(task, own)| {
+            let context = own.context.upgrade();
+            let core = context.as_ref().and_then(|context| context.try_enter()).map(|mut held| {
+                let peers = (0..state.tasks.len() as Task).filter(|peer| *peer != task as Task);
+                let core = held.core();
+                let seen = peers.map(|peer| format!("{peer}: {:?}, {:?}, {:?}", core.transport.state(peer), core.transport.absence(peer), core.transport.view(peer)));
+                let seen = seen.collect::<Vec<_>>().join("; ");
+                format!("{}; due {:?}; {seen}", describe(core), core.transport.due())
+            });
+            format!(
+                "task {task}: life {}, alive {}, {} global fences, finished {}, partings {:?}, handled {:?}; {core:?}",
+                own.life, own.alive, own.entered, own.finished, own.partings, own.handled
+            )
+        });
+        let ops = state.open.iter().map(|&number| &state.ops[number]).map(|op| {
+            let [tgt, org, cmpl] = &op.counters;
+            format!(
+                "{}, void {}, counters {tgt:?} {org:?} {cmpl:?} of {:?}, arrived {}",
+                op.name(),
+                op.void.load(Ordering::Relaxed),
+                op.has,
+                op.arrived()
+            )
+        });
+        tasks.chain(ops).collect::<Vec<_>>().join("\n  ")
+    }
+}
+
+impl Op {
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the data is where it belongs.
+    pub fn arrived(&self) -> bool {
+        match self.what {
+            What::Put | What::Am { .. } => self.target.holds(self.number),
+            What::Get => self.origin.holds(self.number),
+            What::Rmw => self.counters[1].load(Ordering::Relaxed) == 1,
+        }
+    }
+
+    /// A call waits for the completion counter: it takes what the counter counts. Whether it is the first one.
+    pub fn await_completion(&self) -> bool {
+        !std::mem::replace(&mut self.seen().awaited, true)
+    }
+
+    /// The call has returned.
+    pub fn note_awaited(&self) {
+        self.seen().taken = true;
+    }
+
+    fn counted(&self, seen: &Seen) -> [i32; 3] {
+        let counters = self.counters.each_ref().map(|counter| counter.load(Ordering::Relaxed));
+        let [tgt, org, cmpl] = counters;
+        let cmpl = match (seen.awaited, seen.taken) {
+            (true, true) => cmpl + 1,
+            // It may have been counted, and not taken yet.
+            (true, false) => cmpl.max(1),
+            _ => cmpl,
+        };
+        [tgt, org, cmpl]
+    }
+
+    /// Compares it with what it may be now.
+    pub fn check(&self) -> Result<(), String> {
+        let seen = &mut *self.seen();
+        let counters = self.counted(seen);
+        let awaited = seen.awaited;
+        for at in 0..3 {
+            let (now, before) = (counters[at], seen.counters[at]);
+            if now < before || now > i32::from(self.has[at]) {
+                return Err(format!("counters {counters:?} after {:?}, of {:?}", seen.counters, self.has));
+            }
+        }
+        let [tgt, org, cmpl] = counters.map(|count| count == 1);
+        let completion = cmpl && !awaited;
+        let accepted = self.accepted.load(Ordering::Relaxed);
+        let completed = self.completed.load(Ordering::Relaxed);
+        let moves = match self.what {
+            What::Put | What::Am { .. } => tgt || completion || completed != 0,
+            What::Get | What::Rmw => org,
+        };
+        if moves && !seen.data {
+            if !self.arrived() {
+                return Err(format!("the counters {counters:?} say that the data is there, and it is not"));
+            }
+            seen.data = true;
+        }
+        if let What::Am { handler, .. } = self.what
+            && (tgt || completion)
+            && (accepted != 1 || completed != u32::from(handler.is_some()))
+        {
+            return Err(format!("complete after {accepted} and {completed} calls of its handlers"));
+        }
+        if completion && self.has[0] && !tgt && !matches!(self.what, What::Get | What::Rmw) {
+            return Err("its completion was counted before its arrival".to_owned());
+        }
+        if org && matches!(self.what, What::Put | What::Am { .. }) && !seen.spoilt {
+            // What is read from here from now on is wrong.
+            self.origin.fill(self.number + 1);
+            seen.spoilt = true;
+        }
+        for side in 0..2 {
+            if let Some(frozen) = &seen.frozen[side]
+                && *frozen != self.side(side)
+            {
+                return Err(format!("changed after its task was purged: {frozen:?}, {:?}", self.side(side)));
+            }
+        }
+        seen.counters = counters;
+        let all = (0..3).all(|at| !self.has[at] || !self.counts(at) || counters[at] == 1);
+        let handled = match self.what {
+            What::Am { handler, .. } => accepted == 1 && completed == u32::from(handler.is_some()),
+            _ => true,
+        };
+        let void = self.void.load(Ordering::Relaxed);
+        seen.settled = !void && all && handled && (seen.data || awaited || self.arrived());
+        Ok(())
+    }
+
+    /// Whether an operation of this kind raises this counter.
+    fn counts(&self, at: usize) -> bool {
+        match self.what {
+            What::Put | What::Am { .. } => true,
+            What::Get => at < 2,
+            What::Rmw => at == 1,
+        }
+    }
+
+    /// What there is of it at the origin (0) or the target.
+    fn side(&self, side: usize) -> Vec<u64> {
+        let count = |at: usize| self.counters[at].load(Ordering::Relaxed) as u64;
+        let calls = |count: &AtomicU32| u64::from(count.load(Ordering::Relaxed));
+        let there = |memory: &Memory| [u64::from(memory.holds(self.number)), u64::from(memory.untouched())];
+        let normal = matches!(self.what, What::Am { handler: Some(2), .. });
+        match (side, self.what) {
+            (0, What::Get) => [there(&self.origin), [count(1), count(2)]].concat(),
+            (0, _) => vec![count(1), count(2)],
+            // The data had arrived, and its completion handler waits for a thread.
+            (_, _) if normal => [vec![calls(&self.offered)], there(&self.target).to_vec()].concat(),
+            (_, What::Put | What::Am { .. }) => {
+                [vec![count(0), calls(&self.offered), calls(&self.completed)], there(&self.target).to_vec()]
+                    .concat()
+            }
+            (_, _) => vec![count(0)],
+        }
+    }
+
+    fn freeze(&self, side: usize) {
+        let now = self.side(side);
+        self.seen().frozen[side].get_or_insert(now);
+    }
+
+    fn verify(&self, void: bool) -> Result<(), String> {
+        let calls =
+            [&self.offered, &self.accepted, &self.completed].map(|count| count.load(Ordering::Relaxed));
+        let (most, handlers) = match self.what {
+            What::Am { handler, drops, .. } => ([drops + 1, 1, u32::from(handler.is_some())], true),
+            _ => ([0; 3], false),
+        };
+        if (0..3).any(|at| calls[at] > most[at]) || handlers && !void && calls != most {
+            return Err(format!("its handlers were called {calls:?} times, of {most:?}"));
+        }
+        if !self.origin.whole() || !self.target.whole() {
+            return Err("written beyond its end".to_owned());
+        }
+        if void {
+            return Ok(());
+        }
+        if !self.seen().settled {
+            return Err("is not complete".to_owned());
+        }
+        let moved = match self.what {
+            What::Put | What::Am { .. } => self.target.holds(self.number),
+            What::Get => self.origin.holds(self.number),
+            What::Rmw => true,
+        };
+        if moved { Ok(()) } else { Err("its data has changed".to_owned()) }
+    }
+
+    /// For messages to people.
+    pub fn name(&self) -> String {
+        let vector = if self.origin.vector().is_some() { " in a vector" } else { "" };
+        format!(
+            "operation {}, {:?} of {} bytes{vector} from {} (life {}) to {} (life {})",
+            self.number, self.what, self.origin.len, self.from, self.from_life, self.to, self.to_life
+        )
+    }
+}

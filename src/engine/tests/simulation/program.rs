@@ -1,0 +1,449 @@
+//! What the tasks of a simulation do: a program drawn from the seed, its handlers, and how it acts upon peers that have left.
+
+use super::super::job::{BULK_MINIMUM, SLEEPY};
+use super::super::memory::{Memory, bytes_of};
+use super::model::{Model, Op, What};
+use super::network::SimulatedDevice;
+use super::scenario::Scenario;
+use crate::abi::*;
+use crate::api::{active_message, fence, init, progress, put_get, recovery, rmw, vector};
+use crate::base::bytes::Piece;
+use crate::base::clock;
+use crate::base::process::Process;
+use crate::base::rng::Rng;
+use crate::base::simulation;
+use crate::base::thread::ThreadConfig;
+use crate::engine::context::peers::Standing;
+use crate::engine::context::request::{Get, Hint, Message, Places, Policy, Preference, Put};
+use crate::engine::context::settings::{Advertised, Options};
+use crate::engine::context::{Context, Held};
+use crate::engine::progress::{completion_threads, interrupt_thread};
+use crate::error::Result;
+use crate::job::Hosts;
+use crate::proto::content::Content;
+use crate::proto::outbox::SendDone;
+use crate::transport::Task;
+use crate::transport::udp::{UdpSettings, UdpTransport};
+use libc::{c_int, c_uint, c_ulong, c_void};
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// The state of a program.
+struct Program {
+    model: Arc<Model>,
+    me: Task,
+    context: Arc<Context>,
+    rng: Rng,
+    phase: u32,
+}
+
+/// The program of one process of a task, from LAPI_Init to LAPI_Term.
+pub fn run(model: &Arc<Model>, me: Task, device: SimulatedDevice) {
+    let context = Arc::new(Context::new());
+    let life = model.begin(me, &context);
+    open(model, me, life, device, &context);
+    let rng = Rng::stream(model.scenario.seed, 1000 + u64::from(me) + 100 * u64::from(life));
+    let mut program = Program { model: model.clone(), me, context, rng, phase: 0 };
+    program.play();
+    init::term(&program.context).expect("an open context");
+}
+
+fn open(model: &Arc<Model>, me: Task, life: u32, device: SimulatedDevice, context: &Arc<Context>) {
+    let Scenario { tasks, security, datagram, acknowledge_every, longest_interval, .. } = model.scenario;
+    let settings = UdpSettings {
+        me,
+        tasks,
+        secret: [7; 16],
+        security,
+        datagram,
+        acknowledge_every,
+        longest_interval: Duration::from_nanos(longest_interval),
+    };
+    let directory = Box::new(model.network.directory());
+    let mut end = UdpTransport::new(&settings, Box::new(device), directory).expect("an end");
+    end.acts_as(Process { pid: me + 1, started: life.into() });
+    if life > 1 {
+        end.replaces_another();
+    }
+    let options = Options {
+        me,
+        tasks,
+        hosts: Hosts::new(me, (0..tasks).map(|task| task % model.scenario.hosts)),
+        copy_limit: model.scenario.copy_limit,
+        buffers: usize::MAX,
+        lane_bytes: model.scenario.lane_bytes,
+        bulk: Policy { by_key: true, minimum: BULK_MINIMUM, preference: Preference::Auto, crowded: false },
+        wait_policy: SLEEPY,
+        level: LAST_LIB,
+        replaces: life > 1,
+        give_up: true,
+        error_handler: Some(reported),
+        advertised: Advertised { rexmit_buffers: 128, rexmit_size: 16384, bulk_minimum: 0 },
+    };
+    context.settings.timeout.store(model.scenario.timeout, Ordering::Relaxed);
+    context.settings.interrupts.store(model.scenario.notifier, Ordering::Relaxed);
+    context.open(me + 1, options, Box::new(end)).expect("a context that is not open");
+    let threads = model.scenario.completion_threads;
+    completion_threads::start(context, threads, ThreadConfig::PLAIN).expect("threads");
+    interrupt_thread::start(context, ThreadConfig::PLAIN).expect("a thread");
+}
+
+impl Program {
+    fn play(&mut self) {
+        let (phases, actions) = (self.model.scenario.phases, self.model.scenario.actions);
+        for phase in 0..phases {
+            self.phase = phase;
+            for _ in 0..actions {
+                self.act();
+                self.look();
+            }
+            if !self.model.scenario.has_partings() {
+                self.fence_of_all(phase);
+            }
+        }
+        self.settle();
+    }
+
+    fn enter(&self) -> Held<'_> {
+        self.context.enter().expect("an open context")
+    }
+
+    fn sleep(&mut self, most: u64) {
+        clock::sleep(Duration::from_nanos(self.rng.below(most) + 1));
+    }
+
+    fn act(&mut self) {
+        match self.rng.below(20) {
+            0..=11 => {
+                let to = self.rng.below(self.model.scenario.tasks.into()) as Task;
+                let mut held = self.context.enter().expect("an open context");
+                draw_and_start(&self.model, &mut self.rng, &mut held, (self.me, to), Some(self.phase));
+            }
+            12..=13 => self.fence(),
+            14..=15 => self.await_one(),
+            16 => self.sleep(20_000_000),
+            17 if self.rng.chance(0.1) => self.sleep(2_000_000_000),
+            _ => {
+                let times = self.rng.below(20);
+                for _ in 0..times {
+                    progress::probe(&mut self.enter());
+                    self.sleep(500_000);
+                }
+            }
+        }
+    }
+
+    /// Between two calls of the program: peers that have left, and what the library keeps.
+    fn look(&mut self) {
+        let me = self.me;
+        for peer in (0..self.model.scenario.tasks).filter(|peer| *peer != me) {
+            let mut held = self.context.enter().expect("an open context");
+            let core = held.core();
+            let incarnation = core.incarnation(peer);
+            let wanted = self.model.of(self.me, |own| {
+                let before = own.wishes.len();
+                own.wishes.retain(|wish| *wish != peer);
+                own.wishes.len() != before
+            });
+            let parted = core.transport.parted().contains(&peer) && core.peers.joined_at.is_none();
+            let kept = core.inbox.early_bytes(peer);
+            let view = core.transport.view(peer);
+            drop(held);
+            self.model.note_incarnation(self.me, peer, incarnation);
+            self.model
+                .expect(kept <= 8 << 20, || format!("task {} keeps {kept} bytes of task {peer}", self.me));
+            let full = view.filter(|view| view.in_flight > view.window);
+            self.model.expect(full.is_none(), || format!("task {} to task {peer}: {full:?}", self.me));
+            let behind = self.model.of(self.me, |own| {
+                own.reports[peer as usize] > 0 || own.partings[peer as usize] != own.handled[peer as usize]
+            });
+            let reported = self.model.of(self.me, |own| own.reports[peer as usize] > 0);
+            if wanted || reported || parted || behind && self.rng.chance(0.1) {
+                self.purge(peer);
+            }
+        }
+    }
+
+    /// Gives a peer up and lets it rejoin.
+    fn purge(&mut self, peer: Task) {
+        self.model.purges(self.me, peer);
+        self.model.of(self.me, |own| own.reports[peer as usize] = 0);
+        recovery::purge(&mut self.enter(), peer).expect("a purge");
+        self.model.has_purged(self.me, peer);
+        if self.rng.chance(0.3) {
+            self.sleep(3_000_000_000);
+        }
+        recovery::resume(&mut self.enter(), peer).expect("a task that may rejoin");
+    }
+
+    fn own(&self) -> Vec<Arc<Op>> {
+        let life = self.model.of(self.me, |own| own.life);
+        self.model.open(|op| (op.from, op.from_life) == (self.me, life) && !op.void.load(Ordering::Relaxed))
+    }
+
+    /// LAPI_Fence: the data of all operations that this task has started is in place.
+    fn fence(&mut self) {
+        let own = self.own();
+        let own: Vec<_> = own.into_iter().filter(|op| op.phase.is_some()).collect();
+        fence::fence(&mut self.enter()).expect("a fence");
+        for op in own {
+            // A peer that has gone ends the fence; it may not be known to the model that this task knows.
+            let counts =
+                self.model.of(self.me, |own| own.partings[op.to as usize] == own.handled[op.to as usize]);
+            let void = op.void.load(Ordering::Relaxed) || !counts;
+            self.model.expect(void || op.arrived(), || format!("after a fence, {} is under way", op.name()));
+        }
+    }
+
+    /// LAPI_Gfence: the same for all tasks.
+    fn fence_of_all(&mut self, phase: u32) {
+        self.model.of(self.me, |own| own.entered += 1);
+        fence::gfence(&mut self.enter()).expect("a global fence");
+        for task in 0..self.model.scenario.tasks {
+            let entered = self.model.of(task, |own| own.entered);
+            self.model.expect(entered > phase, || {
+                format!("task {} was through fence {phase} before task {task} had called", self.me)
+            });
+        }
+        let late = self.model.all(|op| op.phase.is_some_and(|of| of <= phase) && !op.arrived());
+        self.model
+            .expect(late.is_empty(), || format!("after a global fence, {} is under way", late[0].name()));
+    }
+
+    /// Waits for one operation: in the call, where nothing can part the tasks; by looking again and again.
+    fn await_one(&mut self) {
+        let own = self.own();
+        if own.is_empty() {
+            return;
+        }
+        let op = &own[self.rng.below(own.len() as u64) as usize];
+        let waits = op.has[2] && matches!(op.what, What::Put | What::Am { .. });
+        if waits && !self.model.scenario.has_partings() && op.await_completion() {
+            let counter = op.counters[2].as_ptr().addr();
+            // SAFETY: a counter of the model, which is there until the simulation is over.
+            let left = unsafe { progress::waitcntr(&mut self.enter(), counter, 1) }.expect("an open context");
+            op.note_awaited();
+            self.model.expect(left == 0, || format!("{left} is left of the completion of {}", op.name()));
+            return;
+        }
+        for _ in 0..200 {
+            if op.arrived() {
+                return;
+            }
+            self.poll(op);
+            self.look();
+        }
+    }
+
+    fn poll(&mut self, op: &Op) {
+        // SAFETY: as above.
+        unsafe { progress::getcntr(&mut self.enter(), op.counters[1].as_ptr().addr()) };
+        self.sleep(2_000_000);
+    }
+
+    /// Until everything is over everywhere.
+    fn settle(&mut self) {
+        let over = |program: &Self| program.own().is_empty();
+        let (mut longest, mut before) = (0, (false, 0, false));
+        loop {
+            progress::probe(&mut self.enter());
+            self.look();
+            let finished = over(self);
+            let calm = self.model.unrest.load(Ordering::Relaxed) == 0;
+            self.model.of(self.me, |own| own.finished = finished && own.handled == own.partings && calm);
+            let all = (0..self.model.scenario.tasks).all(|task| self.model.of(task, |own| own.finished));
+            let left = self.model.open(|op| !op.void.load(Ordering::Relaxed));
+            if all && left.is_empty() {
+                return;
+            }
+            let changes = (finished, left.len(), calm);
+            longest = if before == changes { (longest * 2).min(500_000_000) } else { 2_000_000 };
+            before = changes;
+            self.sleep(longest);
+        }
+    }
+}
+
+/// Draws an operation, and starts it.
+fn draw_and_start(
+    model: &Arc<Model>,
+    rng: &mut Rng,
+    held: &mut Held<'_>,
+    (me, to): (Task, Task),
+    phase: Option<u32>,
+) {
+    let incarnation = if me == to { 0 } else { held.core().incarnation(to) };
+    let standing = if me == to { Standing::Up } else { held.core().peers.standing(to) };
+    let op = model.draw(rng, me, to, incarnation, phase);
+    let outcome = start(model, &op, held);
+    if let Err(error) = outcome {
+        let may = model.of(me, |own| own.partings[to as usize] != own.handled[to as usize]);
+        let may = may || standing == Standing::Purged || op.void.load(Ordering::Relaxed);
+        model.expect(may, || format!("{}: {error}", op.name()));
+        model.withdraw(&op);
+    }
+}
+
+fn start(model: &Model, op: &Op, held: &mut Held<'_>) -> Result<()> {
+    let address = |at: usize| if op.has[at] { op.counters[at].as_ptr().addr() } else { 0 };
+    let (tgt, tgt_cntr, cmpl_cntr, hint) = (op.to, address(0) as u64, address(2), Hint::None);
+    let done = SendDone {
+        org_cntr: address(1),
+        bytes: op.origin.len as u64,
+        user: true,
+        ..SendDone::nothing(op.to)
+    };
+    let [origin, target] = [&op.origin, &op.target].map(Memory::vector);
+    let (local, remote, len) = (op.origin.ptr().addr(), op.target.ptr().addr() as u64, op.origin.len);
+    let places = Places::Contiguous { local, remote, len };
+    // SAFETY: all addresses are of the model's memory, which is there until the simulation is over.
+    unsafe {
+        match op.what {
+            What::Put => {
+                let put = Put { tgt, places, tgt_cntr, cmpl_cntr, done, hint };
+                if origin.is_none() {
+                    return put_get::put(held, &put);
+                }
+                let pair = vector::Pair { origin, target, contiguous: false };
+                vector::put(held, vector::PutRequest { pair, put: Put { places: Places::EMPTY, ..put } })
+            }
+            What::Get => {
+                let get =
+                    Get { tgt, places, tgt_cntr, org_cntr: address(1), handler: None, parameter: 0, hint };
+                if origin.is_none() {
+                    return put_get::get(held, &get);
+                }
+                let pair = vector::Pair { origin, target, contiguous: false };
+                vector::get(held, vector::GetRequest { pair, get: Get { places: Places::EMPTY, ..get } })
+            }
+            What::Am { .. } => {
+                let message = Message {
+                    tgt,
+                    handler: header_handler as *const () as u64,
+                    header: Piece { ptr: op.header.ptr(), len: op.header.len },
+                    data: Content::Piece(Piece { ptr: op.origin.ptr(), len: op.origin.len }),
+                    shape: None,
+                    atom: 0,
+                    tgt_cntr,
+                    cmpl_cntr,
+                    done,
+                    hint,
+                    copied: false,
+                };
+                match origin {
+                    Some(_) => vector::amsend(held, message, origin, false),
+                    None => active_message::amsend(held, &message),
+                }
+            }
+            What::Rmw => {
+                let one = 1_u64;
+                let var = model.variable(op.to, op.to_life).as_ptr() as u64;
+                let request = rmw::Request {
+                    tgt,
+                    op: FETCH_AND_ADD,
+                    size: 64,
+                    var,
+                    in_val: (&raw const one).addr(),
+                    previous: op.origin.ptr().addr(),
+                    done,
+                };
+                rmw::rmw(held, &request)
+            }
+        }
+    }
+}
+
+fn model() -> Arc<Model> {
+    simulation::here().expect("a thread of a simulation")
+}
+
+/// The task of a handler: its context has this handle.
+fn task(hndl: *mut lapi_handle_t) -> Task {
+    // SAFETY: the library gives a pointer to the handle, which is valid during the call.
+    unsafe { *hndl - 1 }
+}
+
+unsafe extern "C" fn reported(
+    hndl: *mut lapi_handle_t,
+    code: *mut c_int,
+    _: *mut lapi_err_t,
+    _: *mut c_int,
+    src: *mut c_int,
+) {
+    let (model, me) = (model(), task(hndl));
+    // SAFETY: the library gives pointers to values that live during the call.
+    let (code, src) = unsafe { (*code, *src as Task) };
+    let may = model.of(me, |own| {
+        own.reports[src as usize] += 1;
+        own.partings[src as usize] != own.handled[src as usize]
+    });
+    let right = [LAPI_ERR_NO_CONNECTIVITY, LAPI_ERR_TIMEOUT].contains(&code);
+    model.expect(may && right, || format!("error {code} of task {src} was reported to task {me}"));
+}
+
+unsafe extern "C" fn header_handler(
+    hndl: *mut lapi_handle_t,
+    uhdr: *mut c_void,
+    uhdr_len: *mut c_uint,
+    msg_len: *mut c_ulong,
+    comp_h: *mut compl_hndlr_p,
+    uinfo: *mut *mut c_void,
+) -> *mut c_void {
+    let (model, me) = (model(), task(hndl));
+    // SAFETY: the library gives these pointers for the time of the call; msg_len is the first field of the structure.
+    let (header, info) = unsafe {
+        let header = std::slice::from_raw_parts(uhdr.cast::<u8>(), *uhdr_len as usize);
+        (header, &mut *msg_len.cast::<lapi_return_info_t>())
+    };
+    let number = header.first_chunk().map_or(usize::MAX, |word| usize::from_ne_bytes(*word));
+    let Some(op) = model.op(number) else {
+        model.expect(false, || format!("task {me} was sent a header that says {number}"));
+        return ptr::null_mut();
+    };
+    let What::Am { handler, drops, .. } = op.what else {
+        model.expect(false, || format!("{}: a message", op.name()));
+        return ptr::null_mut();
+    };
+    let life = model.of(me, |own| own.life);
+    let lives = op.to_life..=op.last_life.load(Ordering::Relaxed);
+    let right = header.len() == op.header.len
+        && header[8..] == bytes_of(number, op.header.len)[8..]
+        && (info.msg_len as usize, info.src, me) == (op.target.len, op.from as c_int, op.to);
+    model.expect(right && lives.contains(&life), || {
+        format!("{}: arrived at task {me}, life {life} of {lives:?}, with {info:?}", op.name())
+    });
+    if op.offered.fetch_add(1, Ordering::Relaxed) < drops {
+        info.ctl_flags = LAPI_DROP_PKT;
+        return ptr::null_mut();
+    }
+    let times = op.accepted.fetch_add(1, Ordering::Relaxed) + 1;
+    model.expect(times == 1, || format!("{}: accepted {times} times", op.name()));
+    info.ctl_flags = LAPI_DELIVER_MSG;
+    if let Some(how) = handler {
+        info.ret_flags = [LAPI_SEND_REPLY, LAPI_LOCAL_STATE, LAPI_NORMAL][how as usize];
+    }
+    // SAFETY: the library's own variables, for the time of the call.
+    unsafe {
+        *comp_h = handler.map(|_| completed as compl_hndlr_t);
+        *uinfo = ptr::without_provenance_mut(number);
+    }
+    op.target.vector_ptr().unwrap_or(op.target.ptr().cast())
+}
+
+unsafe extern "C" fn completed(hndl: *mut lapi_handle_t, parameter: *mut c_void) {
+    let (model, me) = (model(), task(hndl));
+    let Some(op) = model.op(parameter.addr()) else { return };
+    let times = op.completed.fetch_add(1, Ordering::Relaxed) + 1;
+    model.expect(times == 1 && op.arrived(), || {
+        format!("{}: completed {times} times, its data is there: {}", op.name(), op.arrived())
+    });
+    // A thread in a handler cannot be ended.
+    let What::Am { goes_on: true, handler: Some(0), .. } = op.what else { return };
+    let context = model.of(me, |own| own.context.upgrade());
+    let Some(mut held) = context.as_ref().and_then(|context| context.enter().ok()) else { return };
+    let mut rng = Rng::stream(model.scenario.seed, 1 << 32 | op.number as u64);
+    let to = rng.below(model.scenario.tasks.into()) as Task;
+    draw_and_start(&model, &mut rng, &mut held, (me, to), None);
+}

@@ -1,0 +1,145 @@
+//! What a seed stands for: the tasks, their settings, what the network does, and what happens to whom.
+
+use super::network::Faults;
+use crate::base::rng::Rng;
+use crate::base::simulation::Nanos;
+use crate::transport::udp::seal::Security;
+
+const MILLISECOND: Nanos = 1_000_000;
+const SECOND: Nanos = 1_000_000_000;
+
+/// What happens at a moment.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// Some ways between tasks carry nothing for a time.
+    Cut { ways: Vec<(u32, u32)>, time: Nanos },
+    /// No thread of the task runs for a time.
+    Pause { task: u32, time: Nanos },
+    /// The process of the task ends; another one begins later. The launcher says so or not.
+    Death { task: u32, until_return: Nanos, reported: bool },
+    /// The task gives a peer up that lives, and lets it rejoin.
+    Purge { task: u32, peer: u32 },
+}
+
+/// Everything that follows from a seed.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    pub seed: u64,
+    pub tasks: u32,
+    /// Parts of the program, each of which ends with a global fence, if tasks neither die nor part.
+    pub phases: u32,
+    /// Actions in each of them.
+    pub actions: u32,
+    pub faults: Faults,
+    pub events: Vec<(Nanos, Event)>,
+    pub security: Security,
+    pub datagram: usize,
+    pub acknowledge_every: u16,
+    pub longest_interval: Nanos,
+    pub copy_limit: usize,
+    pub lane_bytes: usize,
+    /// TIMEOUT, in seconds.
+    pub timeout: i32,
+    /// There is a thread that serves messages while the program computes.
+    pub notifier: bool,
+    pub completion_threads: usize,
+    /// The longest message, in bytes.
+    pub longest: u64,
+    pub hosts: u32,
+}
+
+impl Scenario {
+    pub fn new(seed: u64) -> Self {
+        let mut rng = Rng::stream(seed, 4);
+        let tasks = 2 + rng.below(3) as u32 + if rng.chance(0.1) { rng.below(6) as u32 } else { 0 };
+        let security = [Security::Auth, Security::Auth, Security::None][rng.below(3) as usize];
+        let faults = faults(&mut rng, security);
+        let datagram = [512, 1024, 1472, 8972, 65_000][rng.below(5) as usize];
+        let mut scenario = Self {
+            seed,
+            tasks,
+            phases: 1 + rng.below(3) as u32,
+            actions: 4 + rng.below(24) as u32,
+            faults,
+            events: Vec::new(),
+            security,
+            datagram,
+            acknowledge_every: [1, 2, 30][rng.below(3) as usize],
+            longest_interval: [100, 400, 2000][rng.below(3) as usize] * MILLISECOND,
+            copy_limit: [0, 128, 4096][rng.below(3) as usize],
+            lane_bytes: [4 << 10, 64 << 10, 1 << 20][rng.below(3) as usize],
+            timeout: 900,
+            notifier: rng.chance(0.15),
+            completion_threads: rng.below(3) as usize,
+            longest: [200, 5_000, 100_000][rng.below(3) as usize],
+            hosts: 1 + rng.below(tasks.into()) as u32,
+        };
+        scenario.draw_events(&mut rng);
+        scenario
+    }
+
+    fn draw_events(&mut self, rng: &mut Rng) {
+        let tasks = u64::from(self.tasks);
+        let mut events = Vec::new();
+        let moment = |rng: &mut Rng| match rng.below(3) {
+            0 => rng.below(20 * MILLISECOND),
+            1 => rng.below(500 * MILLISECOND),
+            _ => rng.below(10 * SECOND),
+        };
+        for _ in 0..rng.below(4).saturating_sub(1) {
+            let (one, other) = (rng.below(tasks) as u32, rng.below(tasks) as u32);
+            let ways = match rng.below(3) {
+                0 => vec![(one, other)],
+                1 => vec![(one, other), (other, one)],
+                // A task that nobody reaches.
+                _ => (0..self.tasks).flat_map(|peer| [(one, peer), (peer, one)]).collect(),
+            };
+            events.push((moment(rng), Event::Cut { ways, time: rng.below(5 * SECOND) }));
+        }
+        for _ in 0..rng.below(4).saturating_sub(1) {
+            let time = if rng.chance(0.5) { rng.below(50 * MILLISECOND) } else { rng.below(4 * SECOND) };
+            events.push((moment(rng), Event::Pause { task: rng.below(tasks) as u32, time }));
+        }
+        if rng.chance(0.5) {
+            for _ in 0..1 + rng.below(3) {
+                let task = rng.below(tasks) as u32;
+                let until_return =
+                    if rng.chance(0.5) { rng.below(20 * MILLISECOND) } else { rng.below(6 * SECOND) };
+                events.push((moment(rng), Event::Death { task, until_return, reported: rng.chance(0.6) }));
+            }
+        }
+        if rng.chance(0.3) {
+            for _ in 0..1 + rng.below(3) {
+                let task = rng.below(tasks) as u32;
+                let peer = (task + 1 + rng.below(tasks - 1) as u32) % self.tasks;
+                events.push((moment(rng), Event::Purge { task, peer }));
+            }
+        }
+        self.events = events;
+        if rng.chance(0.5) {
+            self.timeout = 60;
+        }
+    }
+
+    /// Whether tasks die or part.
+    pub fn has_partings(&self) -> bool {
+        self.events.iter().any(|(_, event)| matches!(event, Event::Death { .. } | Event::Purge { .. }))
+    }
+}
+
+/// Up to 30 % of losses, and everything else.
+fn faults(rng: &mut Rng, security: Security) -> Faults {
+    let mut rate = |most: f64| if rng.chance(0.4) { 0.0 } else { most * rng.below(1000) as f64 / 1000.0 };
+    Faults {
+        lose: rate(0.3),
+        duplicate: rate(0.2),
+        // Without a tag the checksum of IP is all there is.
+        corrupt: if security == Security::None { 0.0 } else { rate(0.1) },
+        replay: rate(0.02),
+        late: rate(0.1),
+        delay: 10_000 + rate(5.0) as Nanos * MILLISECOND,
+        jitter: rate(3e6) as Nanos,
+        full: rate(0.1),
+        queue: [16, 64, 1024][rng.below(3) as usize],
+    }
+}
