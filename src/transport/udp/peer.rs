@@ -58,6 +58,8 @@ impl Peers for UdpTransport {
     fn view(&self, task: Task) -> Option<ConnectionView> {
         let peer = self.peer(task)?;
         let connection = &peer.session.as_ref()?.connection;
+        #[cfg(test)]
+        connection.check(&self.parameters);
         Some(ConnectionView {
             in_flight: connection.unacknowledged(),
             window: self.parameters.window.into(),
