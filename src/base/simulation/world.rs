@@ -244,7 +244,9 @@ impl World {
             return;
         }
         self.state().failure = Some(what.clone());
-        let more = self.explain.get().map(|explain| explain()).unwrap_or_default();
+        // What it would look at may be what is wrong.
+        let explain = || self.explain.get().map(|explain| explain()).unwrap_or_default();
+        let more = catch_unwind(AssertUnwindSafe(explain)).unwrap_or_default();
         let state = &mut *self.state();
         state.failure = Some(format!("at {:.6} s: {what}\n  {more}", self.now() as f64 / 1e9));
         state.end(|_| true);

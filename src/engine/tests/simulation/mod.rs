@@ -34,6 +34,9 @@ struct Outcome {
 fn simulate(seed: u64) -> Result<Outcome, String> {
     let scenario = Scenario::new(seed);
     let tasks = scenario.tasks;
+    if std::env::var_os("SIMULATION_LOG").is_some() {
+        println!("{scenario:#?}");
+    }
     let world = World::new(seed, END);
     let network = Network::new(&world, seed, tasks, scenario.faults);
     let model = Model::new(scenario, network.clone(), &world);
@@ -65,12 +68,14 @@ fn simulate(seed: u64) -> Result<Outcome, String> {
 }
 
 fn begin(world: &Arc<World>, model: &Arc<Model>, task: u32) {
+    model.log(|| format!("task {task} begins"));
     let (model, device) = (model.clone(), model.network.device(task));
     world.spawn(task, &format!("task {task}"), move || program::run(&model, task, device));
 }
 
 fn happen(world: &Arc<World>, model: &Arc<Model>, event: &Event) {
     let calm = |model: &Model| _ = model.unrest.fetch_sub(1, Ordering::Relaxed);
+    model.log(|| format!("{event:?}"));
     match event {
         Event::Cut { ways, time } => {
             ways.iter().for_each(|&(from, to)| model.network.cut(from, to));

@@ -14,7 +14,7 @@ use crate::engine::context::Context;
 use crate::transport::{PeerState, Task};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 /// The kinds of operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +57,8 @@ pub struct Op {
     pub accepted: AtomicU32,
     pub completed: AtomicU32,
     pub void: AtomicBool,
+    /// It was under way in a connection that has ended.
+    lost: AtomicBool,
     /// What was seen last of it.
     seen: Mutex<Seen>,
 }
@@ -90,6 +92,8 @@ pub struct TaskState {
     /// For each peer, how often it has died or parted from this task, and how much of that this task's program has acted upon.
     pub partings: Vec<u32>,
     pub handled: Vec<u32>,
+    /// The peers that have purged this task before there was contact: the task may learn of it at first contact.
+    pub warned: Vec<bool>,
     /// The life of each peer for which messages are meant from now on, at least.
     pub known: Vec<u32>,
     /// Errors that were reported to the program, by peer.
@@ -126,6 +130,7 @@ impl Model {
             wishes: Vec::new(),
             partings: vec![0; tasks],
             handled: vec![0; tasks],
+            warned: vec![false; tasks],
             known: vec![1; tasks],
             reports: vec![0; tasks],
             variables: BTreeMap::new(),
@@ -184,6 +189,22 @@ impl Model {
     /// The variable of a task's life that others add to.
     pub fn variable(&self, task: Task, life: u32) -> Arc<AtomicU64> {
         self.of(task, |own| own.variables.entry(life).or_default().clone())
+    }
+
+    /// Whether it is no wonder that a task finds a peer gone.
+    pub fn may_be_gone(&self, task: Task, peer: Task) -> bool {
+        let peer = peer as usize;
+        self.of(task, |own| own.warned[peer] || own.partings[peer] != own.handled[peer])
+    }
+
+    /// Prints what happens, if SIMULATION_LOG is set.
+    pub fn log(&self, what: impl FnOnce() -> String) {
+        static WANTED: OnceLock<bool> = OnceLock::new();
+        if *WANTED.get_or_init(|| std::env::var_os("SIMULATION_LOG").is_some())
+            && let Some(world) = self.world.upgrade()
+        {
+            println!("{:.6} {}", world.now() as f64 / 1e9, what());
+        }
     }
 
     /// Draws an operation of `from` and enters it.
@@ -246,6 +267,7 @@ impl Model {
             accepted: AtomicU32::new(0),
             completed: AtomicU32::new(0),
             void: AtomicBool::new(false),
+            lost: AtomicBool::new(false),
             seen: Mutex::default(),
         });
         if state.ops.is_empty() {
@@ -314,29 +336,35 @@ impl Model {
 
     /// `task` has parted from `peer`, in this incarnation until now, or has died.
     fn void_between(&self, task: Task, peer: Task, dies: bool) {
-        let connected = self.is_lost_by(peer, task, dies);
+        let (connected, may_be_lost) = (self.connection(peer, task).0, self.is_lost_by(peer, task, dies));
         let state = self.state();
         for op in state.open.iter().map(|&number| &state.ops[number]) {
-            let theirs = (op.from, op.to) == (peer, task);
-            if (op.from, op.to) == (task, peer) || theirs && connected {
-                op.void.store(true, Ordering::Relaxed);
-            }
+            let (own, theirs) = ((op.from, op.to) == (task, peer), (op.from, op.to) == (peer, task));
+            op.void.fetch_or(own || theirs && may_be_lost, Ordering::Relaxed);
+            op.lost.fetch_or(own || theirs && connected, Ordering::Relaxed);
         }
     }
 
     /// The process of a task ends here.
     pub fn die(&self, task: Task) {
         for peer in (0..self.scenario.tasks).filter(|peer| *peer != task) {
+            let connected = self.connection(peer, task).0;
             self.void_between(task, peer, true);
+            if !connected {
+                continue;
+            }
+            let state = self.state();
+            let life = state.tasks[task as usize].life;
+            for op in state.open.iter().map(|&number| &state.ops[number]) {
+                if (op.from, op.to) == (peer, task) {
+                    op.last_life.fetch_min(life, Ordering::Relaxed);
+                }
+            }
         }
         let state = &mut *self.state();
-        let life = state.tasks[task as usize].life;
         for op in state.open.iter().map(|&number| &state.ops[number]) {
             if op.from == task && op.to == task {
                 op.void.store(true, Ordering::Relaxed);
-            }
-            if op.to == task && op.void.load(Ordering::Relaxed) {
-                op.last_life.fetch_min(life, Ordering::Relaxed);
             }
         }
         for peer in (0..state.tasks.len()).filter(|peer| *peer != task as usize) {
@@ -350,6 +378,7 @@ impl Model {
         self.void_between(task, peer, false);
         let was_connected = self.is_lost_by(peer, task, false);
         let state = &mut *self.state();
+        state.tasks[peer as usize].warned[task as usize] = true;
         if was_connected {
             state.tasks[peer as usize].partings[task as usize] += 1;
         }
@@ -363,7 +392,7 @@ impl Model {
     pub fn has_purged(&self, task: Task, peer: Task) {
         let state = self.state();
         for op in state.open.iter().map(|&number| &state.ops[number]) {
-            if op.void.load(Ordering::Relaxed) {
+            if op.lost.load(Ordering::Relaxed) {
                 match (op.from, op.to) {
                     (from, to) if (from, to) == (task, peer) => op.freeze(0),
                     (from, to) if (from, to) == (peer, task) => op.freeze(1),
@@ -379,6 +408,7 @@ impl Model {
         for op in state.open.iter().map(|&number| &state.ops[number]) {
             if (op.from, op.to) == (task, peer) && op.incarnation != incarnation {
                 op.void.store(true, Ordering::Relaxed);
+                op.lost.store(true, Ordering::Relaxed);
             }
         }
     }

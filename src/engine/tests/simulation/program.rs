@@ -87,7 +87,9 @@ fn open(model: &Arc<Model>, me: Task, life: u32, device: SimulatedDevice, contex
     context.open(me + 1, options, Box::new(end)).expect("a context that is not open");
     let threads = model.scenario.completion_threads;
     completion_threads::start(context, threads, ThreadConfig::PLAIN).expect("threads");
-    interrupt_thread::start(context, ThreadConfig::PLAIN).expect("a thread");
+    if model.scenario.service {
+        interrupt_thread::start(context, ThreadConfig::PLAIN).expect("a thread");
+    }
 }
 
 impl Program {
@@ -168,6 +170,7 @@ impl Program {
 
     /// Gives a peer up and lets it rejoin.
     fn purge(&mut self, peer: Task) {
+        self.model.log(|| format!("task {} purges task {peer}", self.me));
         self.model.purges(self.me, peer);
         self.model.of(self.me, |own| own.reports[peer as usize] = 0);
         recovery::purge(&mut self.enter(), peer).expect("a purge");
@@ -175,6 +178,7 @@ impl Program {
         if self.rng.chance(0.3) {
             self.sleep(3_000_000_000);
         }
+        self.model.log(|| format!("task {} resumes task {peer}", self.me));
         recovery::resume(&mut self.enter(), peer).expect("a task that may rejoin");
     }
 
@@ -189,10 +193,8 @@ impl Program {
         let own: Vec<_> = own.into_iter().filter(|op| op.phase.is_some()).collect();
         fence::fence(&mut self.enter()).expect("a fence");
         for op in own {
-            // A peer that has gone ends the fence; it may not be known to the model that this task knows.
-            let counts =
-                self.model.of(self.me, |own| own.partings[op.to as usize] == own.handled[op.to as usize]);
-            let void = op.void.load(Ordering::Relaxed) || !counts;
+            // The end of a peer ends the fence.
+            let void = op.void.load(Ordering::Relaxed) || self.model.may_be_gone(self.me, op.to);
             self.model.expect(void || op.arrived(), || format!("after a fence, {} is under way", op.name()));
         }
     }
@@ -279,8 +281,8 @@ fn draw_and_start(
     let op = model.draw(rng, me, to, incarnation, phase);
     let outcome = start(model, &op, held);
     if let Err(error) = outcome {
-        let may = model.of(me, |own| own.partings[to as usize] != own.handled[to as usize]);
-        let may = may || standing == Standing::Purged || op.void.load(Ordering::Relaxed);
+        let may =
+            model.may_be_gone(me, to) || standing == Standing::Purged || op.void.load(Ordering::Relaxed);
         model.expect(may, || format!("{}: {error}", op.name()));
         model.withdraw(&op);
     }
@@ -375,10 +377,11 @@ unsafe extern "C" fn reported(
     let (model, me) = (model(), task(hndl));
     // SAFETY: the library gives pointers to values that live during the call.
     let (code, src) = unsafe { (*code, *src as Task) };
-    let may = model.of(me, |own| {
-        own.reports[src as usize] += 1;
-        own.partings[src as usize] != own.handled[src as usize]
-    });
+    model.of(me, |own| own.reports[src as usize] += 1);
+    model.log(|| format!("error {code} of task {src} is reported to task {me}"));
+    // A task that waits for one of whose death nobody is told lets others wait.
+    let silent = code == LAPI_ERR_TIMEOUT && model.scenario.has_silence();
+    let may = silent || model.may_be_gone(me, src);
     let right = [LAPI_ERR_NO_CONNECTIVITY, LAPI_ERR_TIMEOUT].contains(&code);
     model.expect(may && right, || format!("error {code} of task {src} was reported to task {me}"));
 }

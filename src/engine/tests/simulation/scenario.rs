@@ -42,6 +42,8 @@ pub struct Scenario {
     pub timeout: i32,
     /// There is a thread that serves messages while the program computes.
     pub notifier: bool,
+    /// There is a thread that serves the network at least.
+    pub service: bool,
     pub completion_threads: usize,
     /// The longest message, in bytes.
     pub longest: u64,
@@ -69,7 +71,8 @@ impl Scenario {
             copy_limit: [0, 128, 4096][rng.below(3) as usize],
             lane_bytes: [4 << 10, 64 << 10, 1 << 20][rng.below(3) as usize],
             timeout: 900,
-            notifier: rng.chance(0.15),
+            notifier: rng.chance(0.5),
+            service: rng.chance(0.2),
             completion_threads: rng.below(3) as usize,
             longest: [200, 5_000, 100_000][rng.below(3) as usize],
             hosts: 1 + rng.below(tasks.into()) as u32,
@@ -116,9 +119,14 @@ impl Scenario {
             }
         }
         self.events = events;
-        if rng.chance(0.5) {
+        if self.has_silence() || rng.chance(0.5) {
             self.timeout = 60;
         }
+    }
+
+    /// Whether a task dies and nobody is told: peers find it after TIMEOUT.
+    pub fn has_silence(&self) -> bool {
+        self.events.iter().any(|(_, event)| matches!(event, Event::Death { reported: false, .. }))
     }
 
     /// Whether tasks die or part.
