@@ -215,7 +215,7 @@ impl Outbox {
         }
         let copied = must_copy || buffered;
         let kept = if copied { body.len() } else { body.header.len };
-        if bytes.try_reserve_exact(kept).is_err() || lane.parked.try_reserve(1).is_err() {
+        if is_short(&done) || bytes.try_reserve_exact(kept).is_err() || lane.parked.try_reserve(1).is_err() {
             return self.no_memory(peer);
         }
         // SAFETY: the caller of `send` vouches for both pieces; there is room for them.
@@ -271,7 +271,8 @@ impl Outbox {
         let forwarded = self.forwards;
         let lane = self.lane_waits(peer);
         let lens = (first.map_or(0, |(_, header)| header.len), if how.copied { data.len() } else { 0 });
-        if header.try_reserve_exact(lens.0).is_err()
+        if is_short(&done)
+            || header.try_reserve_exact(lens.0).is_err()
             || bytes.try_reserve_exact(lens.1).is_err()
             || lane.streams.try_reserve(1).is_err()
         {
@@ -388,6 +389,16 @@ impl Outbox {
 #[cold]
 fn note_unfenced(unfenced: &mut TaskSet, peer: Task) {
     unfenced.insert(peer);
+}
+
+/// Whether a simulation lets the memory for a message of the program be exhausted.
+#[inline(always)]
+fn is_short(_done: &SendDone) -> bool {
+    #[cfg(all(test, not(loom)))]
+    if _done.user && crate::base::simulation::is_short() {
+        return true;
+    }
+    false
 }
 
 #[cfg(test)]

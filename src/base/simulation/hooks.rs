@@ -53,6 +53,11 @@ pub(crate) fn random() -> Option<u64> {
     SEAT.with_borrow(|seat| seat.as_ref().map(|(world, ..)| world.secret()))
 }
 
+/// Whether the system has no memory for something now.
+pub(crate) fn is_short() -> bool {
+    SEAT.with_borrow(|seat| seat.as_ref().is_some_and(|(world, ..)| world.is_short()))
+}
+
 /// Lets the calling thread wait. `None`: it is not one of a simulation. Otherwise whether it was woken before the time was over.
 pub(crate) fn block(on: On, at_most: Option<Duration>) -> Option<bool> {
     wait(on, at_most, true)

@@ -15,7 +15,8 @@ mod hooks;
 mod world;
 
 pub(crate) use hooks::{
-    active, here, now, pause, random, readable, set_timer, spawn, ticks, timer_is_due, wait_on, wake,
+    active, here, is_short, now, pause, random, readable, set_timer, spawn, ticks, timer_is_due, wait_on,
+    wake,
 };
 pub(crate) use world::{Nanos, World};
 

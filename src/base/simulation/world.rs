@@ -81,6 +81,8 @@ struct State {
     /// Threads that have not ended.
     living: usize,
     failure: Option<String>,
+    /// How often memory is refused.
+    shortage: f64,
     /// A number that differs when two runs differ.
     trace: u64,
     switches: u64,
@@ -117,6 +119,7 @@ impl World {
             timers: BTreeMap::new(),
             living: 0,
             failure: None,
+            shortage: 0.0,
             trace: 0,
             switches: 0,
         };
@@ -168,6 +171,16 @@ impl World {
 
     pub(super) fn secret(&self) -> u64 {
         self.secrets.lock().unwrap_or_else(PoisonError::into_inner).next_u64()
+    }
+
+    /// From now on memory is refused this often ([`super::is_short`]).
+    pub(crate) fn refuse_memory(&self, chance: f64) {
+        self.state().shortage = chance;
+    }
+
+    pub(super) fn is_short(&self) -> bool {
+        let state = &mut *self.state();
+        state.shortage > 0.0 && state.rng.chance(state.shortage)
     }
 
     /// Lets something happen this much later.

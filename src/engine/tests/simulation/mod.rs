@@ -40,6 +40,7 @@ fn simulate(seed: u64) -> Result<Outcome, String> {
     let world = World::new(seed, END);
     let network = Network::new(&world, seed, tasks, scenario.faults);
     let model = Model::new(scenario, network.clone(), &world);
+    world.refuse_memory(model.scenario.shortage);
     world.keep(model.clone());
     let checked = model.clone();
     world.on_step(move |task| checked.check(task));

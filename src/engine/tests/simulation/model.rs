@@ -59,6 +59,8 @@ pub struct Op {
     pub void: AtomicBool,
     /// It was under way in a connection that has ended.
     lost: AtomicBool,
+    /// Its call has failed: nothing of it happens.
+    withdrawn: AtomicBool,
     /// What was seen last of it.
     seen: Mutex<Seen>,
 }
@@ -194,7 +196,9 @@ impl Model {
     /// Whether it is no wonder that a task finds a peer gone.
     pub fn may_be_gone(&self, task: Task, peer: Task) -> bool {
         let peer = peer as usize;
-        self.of(task, |own| own.warned[peer] || own.partings[peer] != own.handled[peer])
+        self.of(task, |own| {
+            own.warned[peer] || own.reports[peer] > 0 || own.partings[peer] != own.handled[peer]
+        })
     }
 
     /// Prints what happens, if SIMULATION_LOG is set.
@@ -268,6 +272,7 @@ impl Model {
             completed: AtomicU32::new(0),
             void: AtomicBool::new(false),
             lost: AtomicBool::new(false),
+            withdrawn: AtomicBool::new(false),
             seen: Mutex::default(),
         });
         if state.ops.is_empty() {
@@ -281,6 +286,7 @@ impl Model {
     /// The operation was not started after all.
     pub fn withdraw(&self, op: &Op) {
         op.void.store(true, Ordering::Relaxed);
+        op.withdrawn.store(true, Ordering::Relaxed);
         op.seen().settled = true;
         self.state().open.retain(|open| *open != op.number);
     }
@@ -613,6 +619,12 @@ impl Op {
         }
         if !self.origin.whole() || !self.target.whole() {
             return Err("written beyond its end".to_owned());
+        }
+        let nothing =
+            calls == [0; 3] && self.counters.iter().all(|counter| counter.load(Ordering::Relaxed) == 0);
+        let at_target = matches!(self.what, What::Put | What::Am { .. });
+        if self.withdrawn.load(Ordering::Relaxed) && !(nothing && (!at_target || self.target.untouched())) {
+            return Err("its call has failed, and something of it has happened".to_owned());
         }
         if void {
             return Ok(());

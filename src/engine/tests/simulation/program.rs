@@ -106,6 +106,10 @@ impl Program {
             }
         }
         self.settle();
+        if self.model.scenario.has_partings() {
+            // All are together again.
+            (0..2).for_each(|_| self.fence_of_all_again());
+        }
     }
 
     fn enter(&self) -> Held<'_> {
@@ -214,6 +218,25 @@ impl Program {
             .expect(late.is_empty(), || format!("after a global fence, {} is under way", late[0].name()));
     }
 
+    /// The same when nothing is under way, and tasks have died or parted before.
+    fn fence_of_all_again(&mut self) {
+        self.model.of(self.me, |own| own.entered += 1);
+        let own = self.model.of(self.me, |own| own.entered);
+        let outcome = fence::gfence(&mut self.enter());
+        // A task that was purged before there was contact may learn of it only now.
+        let tasks = 0..self.model.scenario.tasks;
+        let surprised = tasks.clone().any(|task| self.model.of(task, |own| own.warned.contains(&true)));
+        if let Err(error) = outcome {
+            return self.model.expect(surprised, || format!("task {} in a global fence: {error}", self.me));
+        }
+        for task in tasks {
+            let entered = self.model.of(task, |own| own.entered);
+            self.model.expect(surprised || entered >= own, || {
+                format!("task {} was through fence {own} before task {task} had called", self.me)
+            });
+        }
+    }
+
     /// Waits for one operation: in the call, where nothing can part the tasks; by looking again and again.
     fn await_one(&mut self) {
         let own = self.own();
@@ -281,8 +304,11 @@ fn draw_and_start(
     let op = model.draw(rng, me, to, incarnation, phase);
     let outcome = start(model, &op, held);
     if let Err(error) = outcome {
-        let may =
-            model.may_be_gone(me, to) || standing == Standing::Purged || op.void.load(Ordering::Relaxed);
+        let no_memory = error.code == LAPI_ERR_MEMORY_EXHAUSTED && model.scenario.shortage > 0.0;
+        let may = no_memory
+            || model.may_be_gone(me, to)
+            || standing == Standing::Purged
+            || op.void.load(Ordering::Relaxed);
         model.expect(may, || format!("{}: {error}", op.name()));
         model.withdraw(&op);
     }
@@ -377,11 +403,11 @@ unsafe extern "C" fn reported(
     let (model, me) = (model(), task(hndl));
     // SAFETY: the library gives pointers to values that live during the call.
     let (code, src) = unsafe { (*code, *src as Task) };
+    // A task that waits for one of whose death nobody is told lets others wait.
+    let before = model.may_be_gone(me, src);
     model.of(me, |own| own.reports[src as usize] += 1);
     model.log(|| format!("error {code} of task {src} is reported to task {me}"));
-    // A task that waits for one of whose death nobody is told lets others wait.
-    let silent = code == LAPI_ERR_TIMEOUT && model.scenario.has_silence();
-    let may = silent || model.may_be_gone(me, src);
+    let may = before || code == LAPI_ERR_TIMEOUT && model.scenario.has_silence();
     let right = [LAPI_ERR_NO_CONNECTIVITY, LAPI_ERR_TIMEOUT].contains(&code);
     model.expect(may && right, || format!("error {code} of task {src} was reported to task {me}"));
 }

@@ -48,6 +48,8 @@ pub struct Scenario {
     /// The longest message, in bytes.
     pub longest: u64,
     pub hosts: u32,
+    /// How often there is no memory for a message that must wait.
+    pub shortage: f64,
 }
 
 impl Scenario {
@@ -76,6 +78,7 @@ impl Scenario {
             completion_threads: rng.below(3) as usize,
             longest: [200, 5_000, 100_000][rng.below(3) as usize],
             hosts: 1 + rng.below(tasks.into()) as u32,
+            shortage: if rng.chance(0.2) { rng.below(100) as f64 / 200.0 } else { 0.0 },
         };
         scenario.draw_events(&mut rng);
         scenario
@@ -118,20 +121,35 @@ impl Scenario {
                 events.push((moment(rng), Event::Purge { task, peer }));
             }
         }
-        self.events = events;
-        if self.has_silence() || rng.chance(0.5) {
-            self.timeout = 60;
+        if rng.chance(0.15) {
+            // Longer than TIMEOUT: the peers give each other up, one of them or both.
+            let task = rng.below(tasks) as u32;
+            let peer = (task + 1 + rng.below(tasks - 1) as u32) % self.tasks;
+            let ways = [vec![(task, peer)], vec![(task, peer), (peer, task)]][rng.below(2) as usize].clone();
+            events.push((moment(rng), Event::Cut { ways, time: 20 * SECOND + rng.below(20 * SECOND) }));
         }
+        self.events = events;
+        self.timeout = match () {
+            () if self.has_long_cut() => 15,
+            () if self.has_silence() || rng.chance(0.5) => 60,
+            () => 900,
+        };
     }
 
-    /// Whether a task dies and nobody is told: peers find it after TIMEOUT.
+    /// Whether tasks give others up after TIMEOUT: a task dies and nobody is told, or cannot be reached for long.
     pub fn has_silence(&self) -> bool {
-        self.events.iter().any(|(_, event)| matches!(event, Event::Death { reported: false, .. }))
+        let untold = |(_, event): &(Nanos, Event)| matches!(event, Event::Death { reported: false, .. });
+        self.has_long_cut() || self.events.iter().any(untold)
+    }
+
+    fn has_long_cut(&self) -> bool {
+        self.events.iter().any(|(_, event)| matches!(event, Event::Cut { time, .. } if *time >= 20 * SECOND))
     }
 
     /// Whether tasks die or part.
     pub fn has_partings(&self) -> bool {
-        self.events.iter().any(|(_, event)| matches!(event, Event::Death { .. } | Event::Purge { .. }))
+        let parts = |event: &Event| matches!(event, Event::Death { .. } | Event::Purge { .. });
+        self.has_long_cut() || self.events.iter().any(|(_, event)| parts(event))
     }
 }
 

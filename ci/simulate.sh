@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# Whole jobs over UDP, simulated from seeds: ci/simulate.sh SEEDS [FIRST]. A seed that fails is printed, and
+#
+#   SIMULATION_LOG=1 ci/simulate.sh 1 SEED
+#
+# runs it again, with what happens in it.
+set -eu
+cd "$(dirname "$0")/.."
+echo "== simulate: ${1:-200} seeds from ${2:-1}"
+SEEDS=${1:-200} SEED=${2:-1} cargo test --release -p openlapi --lib engine::tests::simulation::whole_jobs -- --nocapture </dev/null
