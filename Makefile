@@ -8,6 +8,7 @@
 # make check-all  test, test-crowded, test-net, sanitize, interop, deb-test, soak (10 minutes), fuzz (1 minute each), and a summary
 # make loom       the models of the lock-free parts, in every order of their threads (part of make test)
 # make sanitize   unit tests and C programs under ThreadSanitizer and AddressSanitizer
+# make simulate   whole jobs over UDP on a virtual clock, SEEDS=1000 from SEED=1: losses, partitions, deaths and returns (200 seeds are part of make test)
 # make soak       every operation at once for SECONDS=60, while some of TASKS=8 are killed and replaced; SEED=n; HOSTS=2: on network namespaces, RAILS=2: with two links, NETWORK=udp LOSS=1: over UDP with loss
 # make interop    programs of 32 and of 64 bits in one job (make LIB32=yes builds, make install LIB32=yes installs for both)
 # make bench      measure, beside the peers; bench-net: between two hosts, which are network namespaces; bench-interrupt: interrupt mode; bench-instructions: the cost of small calls
@@ -47,8 +48,9 @@ RAILS ?= 1
 NETWORK ?= fabric
 LOSS ?= 0
 SEED ?=
+SEEDS ?= 1000
 
-.PHONY: all library library32 compat catalogues interop deps demo demo-net test test-crowded test-net check-all loom sanitize soak bench bench-net bench-interrupt bench-instructions fuzz install uninstall stage \
+.PHONY: all library library32 compat catalogues interop deps demo demo-net test test-crowded test-net check-all loom sanitize simulate soak bench bench-net bench-interrupt bench-instructions fuzz install uninstall stage \
 	deb deb-test clean
 all: library compat catalogues $(if $(RELEASE32),library32)
 
@@ -131,6 +133,10 @@ sanitize:
 	ci/deps.sh build sanitize
 	$(MAKE) stage
 	LAPI_STAGE="$(STAGE)" ci/sanitize.sh
+
+simulate:
+	ci/deps.sh build
+	ci/simulate.sh $(SEEDS) $(or $(SEED),1)
 
 soak:
 	ci/deps.sh build

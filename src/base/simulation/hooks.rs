@@ -1,33 +1,17 @@
 //! What a thread of a simulation calls instead of the system.
 
-use super::world::{Nanos, On, World};
+use super::world::{AHEAD, DEAD, Nanos, On, SEAT};
 use std::any::Any;
-use std::cell::{Cell, RefCell};
 use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-thread_local! {
-    static SEAT: RefCell<Option<(Arc<World>, usize, u32)>> = const { RefCell::new(None) };
-    /// How far the clock of a thread that has been ended is ahead: it waits for nothing.
-    static AHEAD: Cell<Nanos> = const { Cell::new(0) };
-    static DEAD: Cell<bool> = const { Cell::new(false) };
-}
-
-pub(super) fn sit(seat: Option<(Arc<World>, usize, u32)>) {
-    SEAT.set(seat);
-}
-
-pub(super) fn note_death() {
-    DEAD.set(true);
-}
 
 /// Whether the calling thread is one of a simulation.
 pub(crate) fn active() -> bool {
     SEAT.with_borrow(Option::is_some)
 }
 
-/// What [`World::keep`] was given, in a thread of a simulation.
+/// What [`super::World::keep`] was given, in a thread of a simulation.
 pub(crate) fn here<T: Any + Send + Sync>() -> Option<Arc<T>> {
     let model = SEAT.with_borrow(|seat| seat.as_ref().and_then(|(world, ..)| world.model.get().cloned()));
     model.and_then(|model| model.downcast().ok())

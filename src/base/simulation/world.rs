@@ -1,8 +1,8 @@
 //! The threads of a simulation, its time, and its events.
 
-use super::hooks;
 use crate::base::rng::Rng;
 use std::any::Any;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::os::fd::RawFd;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -10,6 +10,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
+
+thread_local! {
+    /// The world of the calling thread, its number there, and its group.
+    pub(super) static SEAT: RefCell<Option<(Arc<World>, usize, u32)>> = const { RefCell::new(None) };
+    /// How far the clock of a thread that has been ended is ahead: it waits for nothing.
+    pub(super) static AHEAD: Cell<Nanos> = const { Cell::new(0) };
+    pub(super) static DEAD: Cell<bool> = const { Cell::new(false) };
+}
 
 /// Time since the beginning of the simulation, in nanoseconds.
 pub(crate) type Nanos = u64;
@@ -214,7 +222,7 @@ impl World {
         let (world, own) = (self.clone(), baton.clone());
         let body = move || {
             own.take();
-            hooks::sit(Some((world.clone(), number, group)));
+            SEAT.set(Some((world.clone(), number, group)));
             let outcome = if world.is_dying(number) { Ok(()) } else { catch_unwind(AssertUnwindSafe(run)) };
             if let Err(reason) = outcome
                 && !reason.is::<Killed>()
@@ -223,7 +231,7 @@ impl World {
                 let said = said.or_else(|| reason.downcast_ref::<String>().cloned());
                 world.fail(said.unwrap_or_else(|| "a panic".to_owned()));
             }
-            hooks::sit(None);
+            SEAT.set(None);
             world.leave(number);
         };
         let thread = std::thread::Builder::new().name(name.to_owned()).stack_size(512 << 10).spawn(body);
@@ -349,7 +357,7 @@ impl World {
             None => unreachable!("this thread can run at last"),
         }
         if self.is_dying(number) {
-            hooks::note_death();
+            DEAD.set(true);
             resume_unwind(Box::new(Killed));
         }
         let seat = &mut self.state().seats[number];

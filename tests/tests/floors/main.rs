@@ -60,6 +60,9 @@ const SOCKETS: &[&str] = &[
     "src/transport/rails/link_state.rs",
     "src/transport/fabric/sockets.rs",
 ];
+/// What runs in simulations of whole jobs: it reads the clock, and waits, by these functions of `base` alone.
+const SIMULATED: &[&str] = &["src/proto/", "src/engine/", "src/transport/udp/"];
+const CLOCK: &str = "src/base/clock.rs";
 /// What a socket begins with.
 const SOCKET_NAMES: &[&str] =
     &["UnixStream", "UnixListener", "UnixDatagram", "TcpStream", "TcpListener", "UdpSocket"];
@@ -91,6 +94,22 @@ fn the_core_of_a_context_is_private_to_the_engine() {
         .map(|(source, line)| format!("{}:{line}: .core() is private to {ENGINE}", source.file))
         .collect();
     assert!(found.is_empty(), "\n{}\n", found.join("\n"));
+}
+
+/// Simulations have a virtual clock, and threads that wait there.
+#[test]
+fn what_is_simulated_asks_one_clock() {
+    let sources: Vec<Source> =
+        sources("src").into_iter().filter(|source| source.stands_in(SIMULATED)).collect();
+    let clock = |source: &Source| source.paths().iter().any(|path| path.names.contains(&"clock".to_owned()));
+    assert!(sources.iter().filter(|source| clock(source)).count() > 10, "hardly a clock was found");
+    holds(&sources, clock_rules);
+    let elapsed = sources.iter().flat_map(|source| {
+        let lines = source.calls_of_method("elapsed");
+        lines.into_iter().map(move |line| format!("{}:{line}: .elapsed() asks the system", source.file))
+    });
+    let elapsed: Vec<String> = elapsed.collect();
+    assert!(elapsed.is_empty(), "\n{}\n", elapsed.join("\n"));
 }
 
 #[test]
@@ -196,6 +215,13 @@ fn room_rules(source: &Source, path: &PathUsed) -> Option<String> {
 
 fn level(module: &str) -> Option<usize> {
     FLOORS.iter().position(|floor| floor.contains(&module))
+}
+
+fn clock_rules(source: &Source, path: &PathUsed) -> Option<String> {
+    let last: Vec<&str> = path.names.iter().rev().take(2).map(String::as_str).collect();
+    let of_the_system = [["now", "Instant"], ["sleep", "thread"], ["yield_now", "thread"]];
+    let asks = of_the_system.iter().any(|names| last == names) && !source.stands_in(&[CLOCK]);
+    asks.then(|| format!("the time is that of {CLOCK}"))
 }
 
 fn capi_rules(_: &Source, path: &PathUsed) -> Option<String> {
@@ -357,4 +383,22 @@ fn a_circle_is_found() {
     assert_eq!(circles::circles(&deep), ["engine: a -> d -> a"]);
     let tests = files(&[(a, "use super::b;"), (b, "#[cfg(test)] use super::a;")]);
     assert!(circles::circles(&tests).is_empty());
+}
+
+#[test]
+fn a_clock_of_the_system_is_found() {
+    let texts = [
+        "fn f() { let now = std::time::Instant::now(); }",
+        "use std::time::Instant; fn f() { held.unlocked(Instant::now); }",
+        "fn f() { std::thread::sleep(TIME) }",
+        "use std::thread::yield_now;",
+    ];
+    for text in texts {
+        assert_eq!(judged("src/engine/progress/wait.rs", text, clock_rules).len(), 1, "{text}");
+        assert_eq!(judged(CLOCK, text, clock_rules), Vec::<String>::new());
+    }
+    assert_eq!(
+        judged("src/engine/progress/wait.rs", "use crate::base::clock::sleep;", clock_rules),
+        Vec::<String>::new()
+    );
 }
