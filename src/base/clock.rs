@@ -3,7 +3,8 @@
 //!
 //! [`ticks`] is the cheapest clock there is, for hints and for comparing one path with another.
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
+#[cfg(not(loom))]
 use super::simulation;
 use std::time::{Duration, Instant};
 

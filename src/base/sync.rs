@@ -25,7 +25,8 @@ use loom::sync as library;
 use std::sync as library;
 
 use super::clock::now;
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
+#[cfg(not(loom))]
 use super::simulation;
 #[cfg(not(loom))]
 pub use crossbeam_queue::ArrayQueue;
