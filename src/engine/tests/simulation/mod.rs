@@ -1,12 +1,14 @@
 //! Whole jobs over UDP in one process, from seeds: engine, protocol, reliable core and seal of every task, on a network and a clock that
 //! are simulated. docs/design/0021-simulation.md has the reasons.
 //!
-//! * [`scenario`]: what a seed stands for. [`network`]: links and devices. [`program`]: what the tasks do. [`model`]: what they may see.
+//! * [`scenario`]: what a seed stands for. [`network`]: links and devices. [`program`]: what the tasks do. [`op`]:
+//!   one operation, [`model`]: all of them, and what the tasks may see.
 //!
 //! `make simulate SEEDS=n SEED=first` runs more seeds than the tests do; a failing test prints its seed.
 
 mod model;
 mod network;
+mod op;
 mod program;
 mod scenario;
 

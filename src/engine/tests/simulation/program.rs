@@ -2,8 +2,9 @@
 
 use super::super::job::{BULK_MINIMUM, SLEEPY};
 use super::super::memory::{Memory, bytes_of};
-use super::model::{Model, Op, What};
+use super::model::Model;
 use super::network::SimulatedDevice;
+use super::op::{Op, What};
 use super::scenario::Scenario;
 use crate::abi::*;
 use crate::api::{active_message, fence, init, progress, put_get, recovery, rmw, vector};
