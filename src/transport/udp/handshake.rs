@@ -85,7 +85,10 @@ impl UdpTransport {
             self.add(task);
         }
         let opening = self.peer(task).and_then(|peer| peer.session.as_ref()).is_some_and(Session::is_opening);
-        if opening && hello.epoch != CHALLENGE && !self.knows_process(task, hello.process, now) {
+        if opening
+            && ![CHALLENGE, WHEREABOUTS].contains(&hello.epoch)
+            && !self.knows_process(task, hello.process, now)
+        {
             // It greets again, when the death of the one before was reported here.
             return;
         }
@@ -98,17 +101,20 @@ impl UdpTransport {
             self.note_whereabouts(task, hello, from);
             return;
         }
+        if hello.epoch == CHALLENGE && hello.yours == connection.mine() && !connection.is_confirmed() {
+            // Also when this side is up: as long as nothing that was sealed has arrived, the peer may have taken an older hello of this
+            // task for the proof of an earlier incarnation, and must learn of this one.
+            let epoch = session.epoch;
+            let reply = Hello { mine: hello.yours, yours: hello.mine, ..self.own_hello(epoch) };
+            self.greetings.push((from, self.key.greet(self.me, task, &reply)));
+            return;
+        }
         if connection.state() != State::Opening {
             if hello.mine != connection.theirs() {
                 self.note_claim(task, hello, from);
                 return;
             }
         } else if hello.epoch == CHALLENGE {
-            if hello.yours == connection.mine() {
-                let epoch = session.epoch;
-                let reply = Hello { mine: hello.yours, yours: hello.mine, ..self.own_hello(epoch) };
-                self.greetings.push((from, self.key.greet(self.me, task, &reply)));
-            }
             return;
         } else {
             let (first, unused) = (session.epoch == FIRST_CONTACT, connection.is_empty());

@@ -22,6 +22,9 @@ use std::sync::atomic::Ordering;
 /// Nothing may last longer.
 const END: u64 = 300_000_000_000;
 
+/// Seeds that have found a mistake. 1303: two tasks were connected with different incarnations of each other, for ever.
+const PINNED: &[u64] = &[1303];
+
 /// What a simulation has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Outcome {
@@ -148,7 +151,8 @@ fn simulate_all(seeds: impl Iterator<Item = u64>) {
 fn whole_jobs() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
     let (first, count) = (number("SEED").unwrap_or(1), number("SEEDS").unwrap_or(200));
-    simulate_all(first..first + count);
+    let pinned = PINNED.iter().copied().filter(|_| number("SEED").is_none());
+    simulate_all(pinned.chain(first..first + count));
 }
 
 #[test]

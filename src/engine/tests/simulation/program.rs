@@ -61,6 +61,8 @@ fn open(model: &Arc<Model>, me: Task, life: u32, device: SimulatedDevice, contex
         datagram,
         acknowledge_every,
         longest_interval: Duration::from_nanos(longest_interval),
+        opening: 0,
+        patience: None,
     };
     let directory = Box::new(model.network.directory());
     let mut end = UdpTransport::new(&settings, Box::new(device), directory).expect("an end");
@@ -82,6 +84,7 @@ fn open(model: &Arc<Model>, me: Task, life: u32, device: SimulatedDevice, contex
         give_up: true,
         error_handler: Some(reported),
         advertised: Advertised { rexmit_buffers: 128, rexmit_size: 16384, bulk_minimum: 0 },
+        addresses: None,
     };
     context.settings.timeout.store(model.scenario.timeout, Ordering::Relaxed);
     context.settings.interrupts.store(model.scenario.notifier, Ordering::Relaxed);

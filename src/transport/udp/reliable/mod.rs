@@ -192,6 +192,11 @@ impl Connection {
         self.receiver.agree(parameters);
     }
 
+    /// Whether the other side is known to have this side's number: something sealed has arrived.
+    pub fn is_confirmed(&self) -> bool {
+        self.confirmed
+    }
+
     /// The state.
     #[inline]
     pub fn state(&self) -> State {
