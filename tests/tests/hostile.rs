@@ -64,8 +64,8 @@ fn ended(running: Running, stop: &PathBuf, tasks: usize) -> Vec<[u64; 2]> {
 }
 
 fn said(outcome: &Outcome, name: &str) -> u64 {
-    let words = outcome.ok().stdout.split_whitespace().skip_while(|word| *word != name);
-    words.skip(1).next().and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{name}: {outcome}"))
+    let mut words = outcome.ok().stdout.split_whitespace().skip_while(|word| *word != name);
+    words.nth(1).and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{name}: {outcome}"))
 }
 
 /// Datagrams of the job that were recorded, also those by which its tasks connect, unchanged and changed, from another host and in the name of the

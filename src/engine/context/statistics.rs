@@ -67,7 +67,6 @@ impl Path {
             Tot_pkt_rcv_cnt: self.packets_received,
             Tot_data_sent: self.bytes_sent,
             Tot_data_rcv: self.bytes_received,
-            ..lapi_statistics_t::default()
         }
     }
 }
