@@ -3,7 +3,6 @@
 //!
 //! It has 32 hexadecimal digits. A file that somebody else may have read or written is refused.
 
-use super::secret::Secret;
 use crate::abi::LAPI_ERR_NO_ENV_VAR;
 use crate::base::random::random;
 use crate::config;
@@ -16,7 +15,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Its place in the home directory.
-const PLACE: &str = ".openlapi/key";
+pub(in crate::job) const PLACE: &str = ".openlapi/key";
 
 /// Bytes that are read of it: the digits, and the end of the line.
 const LONGEST: u64 = 64;
@@ -32,7 +31,7 @@ pub fn path() -> Option<PathBuf> {
 ///
 /// # Errors
 /// `LAPI_ERR_NO_ENV_VAR`: it may be known to others, or is no key file; the detail says what to do.
-pub fn read(path: &Path) -> Result<Option<Secret>> {
+pub fn read(path: &Path) -> Result<Option<[u8; 16]>> {
     let refused =
         |why: String| Error::new(LAPI_ERR_NO_ENV_VAR, format!("the key file {}: {why}", path.display()));
     // Not a device or pipe that would be waited for.

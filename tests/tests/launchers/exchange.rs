@@ -226,7 +226,7 @@ fn under_slurm() {
     ));
     let names: Vec<_> =
         fs::read_dir(&home.0).expect("a folder").flatten().map(|file| file.file_name()).collect();
-    assert_eq!(names, [".lapi-secret"], "the tasks have made the user's secret");
+    assert_eq!(names, [".openlapi"], "the tasks have made the user's key file");
 
     for way in ["pmi2", "pmix"] {
         if !cluster.knows(way) {

@@ -1,18 +1,12 @@
 //! What the tasks of a user prove to each other that they know. Slurm gives its tasks no secret, so it is `LAPI_JOB_SECRET` where that is
-//! set, and otherwise the file `.lapi-secret` in the user's home, which the first task that needs it makes: the hosts of a cluster have
-//! one home for a user. Who can read the file can act as that user anyway.
+//! set, and otherwise the user's [`key_file`], which the first task that needs it makes: the hosts of a cluster have one home for a user.
+//! Who can read the file can act as that user anyway.
 
 use super::super::failed;
-use crate::base::random::random;
-use crate::config::{Env, given};
-use crate::error::{Error, Result};
-use rustix::process::geteuid;
-use std::fs::{self, File, OpenOptions};
-use std::io::{ErrorKind, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
-
-const FILE: &str = ".lapi-secret";
+use crate::config::{self, Env, given};
+use crate::error::Result;
+use crate::job::key_file;
+use std::path::PathBuf;
 
 /// A secret.
 pub type Secret = [u8; 16];
@@ -29,73 +23,31 @@ pub struct Key {
 /// `LAPI_ERR_CSS_LOAD_FAILED`: there is none, or other users can read the file.
 pub fn of_this_task(env: &Env<'_>) -> Result<Key> {
     if let Some(secret) = given(env, "LAPI_JOB_SECRET") {
-        let secret = parse(&secret).ok_or_else(|| failed("LAPI_JOB_SECRET is not 32 hexadecimal digits"))?;
+        let secret =
+            config::secret(&secret).ok_or_else(|| failed("LAPI_JOB_SECRET is not 32 hexadecimal digits"))?;
         return Ok(Key { secret, source: "LAPI_JOB_SECRET".to_owned() });
     }
     let home = given(env, "HOME").map(PathBuf::from).filter(|home| home.is_absolute());
     let home = home.ok_or_else(|| failed("Slurm: set LAPI_JOB_SECRET or HOME: the tasks need a secret"))?;
-    let path = home.join(FILE);
-    let secret = from_file(&path)?;
-    Ok(Key { secret, source: format!("~/{FILE}") })
-}
-
-/// Reads the file; makes it when it is missing.
-fn from_file(path: &Path) -> Result<Secret> {
-    match read(path) {
-        Ok(secret) => secret,
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            make(path).map_err(|error| wrong(&format!("cannot be made: {error}")))?;
-            read(path).map_err(|error| wrong(&format!("cannot be read: {error}")))?
+    let path = home.join(key_file::PLACE);
+    let read = || key_file::read(&path).map_err(|error| failed(error.detail));
+    let secret = match read()? {
+        Some(secret) => secret,
+        None => {
+            key_file::make(&path)
+                .map_err(|error| failed(format!("{} cannot be made: {error}", path.display())))?;
+            read()?.ok_or_else(|| failed(format!("{} was made, and is not there", path.display())))?
         }
-        Err(error) => Err(wrong(&format!("cannot be read: {error}"))),
-    }
-}
-
-fn read(path: &Path) -> std::io::Result<Result<Secret>> {
-    let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
-    let found = file.metadata()?;
-    if !found.is_file() || found.uid() != geteuid().as_raw() || found.mode() & 0o077 != 0 {
-        return Ok(Err(wrong("must be a file of this user, with mode 0600")));
-    }
-    let mut text = String::new();
-    file.take(64).read_to_string(&mut text)?;
-    Ok(parse(text.trim()).ok_or_else(|| wrong("has not 32 hexadecimal digits")))
-}
-
-/// Makes the file as a whole or not at all: another task may make it at the same time, on another host.
-fn make(path: &Path) -> std::io::Result<()> {
-    let text: String = random::<16>().iter().map(|byte| format!("{byte:02x}")).collect();
-    let unique: String = random::<8>().iter().map(|byte| format!("{byte:02x}")).collect();
-    let fresh = path.with_extension(unique);
-    let mut file: File = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh)?;
-    let made = writeln!(file, "{text}").and_then(|()| file.sync_all()).and_then(|()| {
-        match fs::hard_link(&fresh, path) {
-            Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
-            _ => Ok(()),
-        }
-    });
-    let removed = fs::remove_file(&fresh);
-    made.and(removed)
-}
-
-fn parse(text: &str) -> Option<Secret> {
-    let mut secret = Secret::default();
-    let is_hex = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    for (at, byte) in secret.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(text.get(2 * at..2 * at + 2).filter(|_| is_hex)?, 16).ok()?;
-    }
-    Some(secret)
-}
-
-#[cold]
-fn wrong(why: &str) -> Error {
-    failed(format!("~/{FILE} {why}"))
+    };
+    Ok(Key { secret, source: format!("~/{}", key_file::PLACE) })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
+    use crate::base::random::random;
+    use std::fs;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
     struct Folder(PathBuf);
 
@@ -120,8 +72,9 @@ mod tests {
             tasks.into_iter().map(|task| task.join().expect("no panic").expect("a key").secret).collect()
         });
         assert!(keys.iter().all(|key| *key == keys[0] && *key != Secret::default()));
-        let path = folder.0.join(FILE);
-        assert_eq!(fs::read_dir(&folder.0).expect("a folder").count(), 1, "nothing else is left");
+        let path = folder.0.join(key_file::PLACE);
+        let beside = path.parent().expect("a folder");
+        assert_eq!(fs::read_dir(beside).expect("a folder").count(), 1, "nothing else is left");
         assert_eq!(fs::metadata(&path).expect("the file").mode() & 0o777, 0o600);
 
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).expect("it is ours");
