@@ -12,8 +12,16 @@ const LINGER: Duration = Duration::from_secs(2);
 /// How long it waits for a peer that is to get nothing else, and has not confirmed that it knows of the end: it may have ended, too.
 const LINGER_FOR_CONFIRMATION: Duration = Duration::from_millis(500);
 
+/// How long it waits for the receipts of those that watch this task: they may have ended LAPI without its knowledge.
+const LINGER_FOR_NOTICES: Duration = Duration::from_millis(100);
+
 impl UdpTransport {
     pub(super) fn end(&mut self) {
+        if !self.closed {
+            // A death that only this task can see.
+            self.advance();
+            self.look_at_others_now();
+        }
         if std::mem::replace(&mut self.closed, true) {
             return;
         }
@@ -32,7 +40,7 @@ impl UdpTransport {
             self.advance();
             self.look_at_others(self.now());
             let passed = clock::elapsed(start);
-            let announced = passed > LINGER_FOR_CONFIRMATION || self.has_announced();
+            let announced = passed > LINGER_FOR_NOTICES || self.has_announced();
             if passed > LINGER || announced && self.met.iter().all(|&task| self.may_forget(task, passed)) {
                 break;
             }

@@ -22,6 +22,9 @@ const BETWEEN_LOOKS: Nanos = 100_000_000;
 const FIRST_INTERVAL: Nanos = 20_000_000;
 const LONGEST_INTERVAL: Nanos = 1_000_000_000;
 
+/// The first interval of a notice that this task has ended LAPI: the end waits for the receipt.
+const FIRST_AT_END: Nanos = 5_000_000;
+
 /// A task that does not reply to so many notices, within about ten seconds, is silent.
 const ATTEMPTS: u32 = 15;
 
@@ -38,6 +41,8 @@ pub(super) struct Watch {
     watched: Watched,
     /// Tasks that watch this one, or have.
     watchers: Vec<Task>,
+    /// Tasks that were told that this one has ended LAPI.
+    told: Vec<Task>,
     /// Notices without a receipt.
     outgoing: Vec<Unconfirmed>,
     /// Deaths that are not reported here yet, and when they are at the latest.
@@ -88,6 +93,7 @@ impl UdpTransport {
             processes,
             watched: Watched::default(),
             watchers: Vec::new(),
+            told: Vec::new(),
             outgoing: Vec::new(),
             unreported: Vec::new(),
             next_look: 0,
@@ -103,6 +109,14 @@ impl UdpTransport {
 
     fn is_elsewhere(&self, task: Task) -> bool {
         self.elsewhere.get(task as usize).is_some_and(|elsewhere| *elsewhere)
+    }
+
+    /// The same as [`Self::look_at_others`], and at once.
+    pub(super) fn look_at_others_now(&mut self) {
+        if let Some(watch) = &mut self.watch {
+            watch.next_look = 0;
+        }
+        self.look_at_others(self.now());
     }
 
     /// Looks whether the watched process still runs, and whether others have taken the places of dead ones, but seldom; does what is to
@@ -128,10 +142,11 @@ impl UdpTransport {
 
     /// Watches the task that the ring says, and does what the ring wants done.
     fn follow_ring(&mut self, now: Nanos) {
-        while let Some(task) = self.has_ended() {
+        while let Some((task, life)) = self.has_ended() {
             // What it has sent before, and perhaps that it has ended LAPI.
-            self.advance();
-            if let Some(watch) = self.watch.as_mut().filter(|watch| watch.ring.watched() == Some(task)) {
+            self.take_all();
+            let same = |ring: &Ring| ring.watched() == Some(task) && ring.life(task) == life;
+            if let Some(watch) = self.watch.as_mut().filter(|watch| same(&watch.ring)) {
                 watch.ring.ended(Duration::from_nanos(now));
             }
         }
@@ -164,8 +179,10 @@ impl UdpTransport {
         due.into_iter().for_each(|(task, _)| self.note_death(task));
     }
 
-    /// The task that this one watches, when its process has ended.
-    fn has_ended(&mut self) -> Option<Task> {
+    /// The task that this one watches, and its life, when its process has ended. Not while datagrams are taken: what it has sent may be
+    /// among them.
+    fn has_ended(&mut self) -> Option<(Task, u32)> {
+        self.device.as_ref()?;
         let watch = self.watch.as_mut().filter(|_| !self.closed)?;
         if !std::mem::take(&mut watch.changed) {
             return None;
@@ -180,7 +197,7 @@ impl UdpTransport {
             Look::Ended => {
                 // The next one is looked at, too.
                 watch.changed = true;
-                return Some(task);
+                return Some((task, watch.ring.life(task)));
             }
         }
         None
@@ -196,8 +213,15 @@ impl UdpTransport {
                 let announcement = Announcement { notice: one.notice, is_receipt: false };
                 batch.send_now(&mut **device, address, &key.announce(*me, one.to, &announcement));
             }
-            one.next = now + (FIRST_INTERVAL << one.attempts.min(10)).min(LONGEST_INTERVAL);
+            let closing = one.notice.content == Content::Closed;
+            let first = if closing { FIRST_AT_END } else { FIRST_INTERVAL };
+            one.next = now + (first << one.attempts.min(10)).min(LONGEST_INTERVAL);
             one.attempts += 1;
+            let gone =
+                |task: Task| watch.ring.is_in_own_group(task) && watch.processes[task as usize].is_gone();
+            if closing && one.attempts > 1 && gone(one.to) {
+                one.attempts = ATTEMPTS;
+            }
         }
         watch.outgoing.retain(|one| one.attempts < ATTEMPTS);
     }
@@ -246,9 +270,13 @@ impl UdpTransport {
             }
             Content::Watched if from == task && life == watch.ring.life(task) => watch.ring.is_open(task),
             Content::Closed if from == task && life == watch.ring.life(task) => {
-                watch.ring.closed(task, time);
                 // It needs no notice of this task's end any more, and is not there to receive one.
                 watch.outgoing.retain(|one| one.to != from);
+                self.note_closed(task, now);
+                if closed {
+                    // Others are the neighbours now.
+                    self.announce_end();
+                }
             }
             Content::Watches | Content::Watched | Content::Closed => {}
         }
@@ -326,7 +354,9 @@ impl UdpTransport {
         watch.processes[task as usize] = process;
         watch.watched.forget(task);
         watch.watchers.retain(|watcher| *watcher != task);
-        watch.outgoing.retain(|one| one.to != task);
+        // It does not know of deaths of which the process before was told.
+        let stays = |content| matches!(content, Content::Died | Content::DiedConfirm);
+        watch.outgoing.retain(|one| one.to != task || stays(one.notice.content));
         watch.unreported.retain(|(dead, _)| *dead != task);
         watch.ring.replaced(task, process.life(), Duration::from_nanos(now));
         watch.changed = true;
@@ -355,6 +385,14 @@ impl UdpTransport {
         }
     }
 
+    /// The task has ended LAPI.
+    pub(super) fn note_closed(&mut self, task: Task, now: Nanos) {
+        if let Some(watch) = &mut self.watch {
+            watch.ring.closed(task, Duration::from_nanos(now));
+            watch.changed = true;
+        }
+    }
+
     /// This task ends LAPI: tells those that watch it, and the one that it watches, which may watch it next.
     pub(super) fn announce_end(&mut self) {
         let me = self.me;
@@ -364,7 +402,8 @@ impl UdpTransport {
         let neighbours =
             watch.watchers.iter().copied().chain(watch.ring.watcher()).chain(watch.ring.watched());
         for task in neighbours.collect::<Vec<_>>() {
-            if watch.ring.is_living(task) {
+            if watch.ring.is_living(task) && !watch.told.contains(&task) {
+                watch.told.push(task);
                 watch.send(task, own);
             }
         }

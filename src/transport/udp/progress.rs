@@ -16,16 +16,34 @@ const LOOKED_AT: usize = 64;
 /// Calls of the device for what has arrived, at a time: a flood does not keep the caller here.
 const ROUNDS: u32 = 16;
 
+/// The same for all that has arrived: a flood does not hide a death for ever.
+const ALL_ROUNDS: u32 = 4096;
+
 /// With fewer datagrams than this, a call of the device has probably taken all that were there.
 const FEW: usize = 8;
 
 impl UdpTransport {
     /// Takes note of everything that has arrived, and sends what is to be sent now.
     pub(super) fn advance(&mut self) {
-        let Some(mut device) = self.device.take() else { return };
-        let now = self.now();
+        self.advance_some();
+    }
+
+    /// Takes note of all that has arrived: what a process that has ended has sent before its end.
+    pub(super) fn take_all(&mut self) {
+        for _ in 0..ALL_ROUNDS {
+            if !self.advance_some() {
+                break;
+            }
+        }
+    }
+
+    /// [`Self::advance`]; whether something has arrived.
+    fn advance_some(&mut self) -> bool {
+        let Some(mut device) = self.device.take() else { return false };
+        let (now, mut any) = (self.now(), false);
         for _ in 0..ROUNDS {
             let taken = device.receive(&mut |from, bytes| self.note_datagram(now, from, bytes));
+            any |= taken != 0;
             if taken < FEW {
                 break;
             }
@@ -51,6 +69,7 @@ impl UdpTransport {
             self.transmit(task, now);
         }
         self.notify();
+        any
     }
 
     /// Asks which peers have died; but seldom, and about some of them at a time.
@@ -67,7 +86,12 @@ impl UdpTransport {
                 self.leave(task, Standing::Dead(why));
                 self.touch(task);
             }
-            if self.is_present(task) && self.directory.has_died(task) {
+            if !self.is_present(task) || !self.directory.has_died(task) {
+                continue;
+            }
+            // It may have ended LAPI before.
+            self.take_all();
+            if self.is_present(task) {
                 self.leave(task, Standing::Dead("has ended without calling LAPI_Term".to_owned()));
                 self.touch(task);
             }
@@ -227,6 +251,7 @@ impl UdpTransport {
         }
         if state == Some(State::Closed) {
             self.leave(task, Standing::Closed);
+            self.note_closed(task, self.now());
         }
         if happened.kick {
             self.sleeper.signal();
