@@ -111,7 +111,7 @@ fn strangers_who_know_the_protocol() {
     let false_request = Request { fence: 1, task: 1, nonce: [9; 16], ..tasks[0].request };
     let expected = Request { fence: 1, ..tasks[0].request };
     let next = places.next().expect("a port");
-    let over = std::sync::atomic::AtomicBool::new(false);
+    let [over, connected] = [const { std::sync::atomic::AtomicBool::new(false) }; 2];
     let mut kept = Vec::new();
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -137,11 +137,15 @@ fn strangers_who_know_the_protocol() {
         assert_eq!(one, 0);
         let exchange = scope.spawn(|| {
             at_once(others, |exchange| {
-                if exchange.request.task != 0 {
-                    // After the strangers.
-                    std::thread::sleep(Duration::from_millis(700));
+                // After the strangers.
+                let deadline = soon();
+                while exchange.request.task != 0
+                    && !connected.load(std::sync::atomic::Ordering::Relaxed)
+                    && Instant::now() < deadline
+                {
+                    std::thread::sleep(Duration::from_millis(5));
                 }
-                exchange.fence(soon())
+                exchange.fence(Instant::now() + Duration::from_secs(60))
             })
         });
         // Far more than are kept: silent, with a false request and values that never end, with a wrong proof.
@@ -164,6 +168,7 @@ fn strangers_who_know_the_protocol() {
             };
             kept.push(stream);
         }
+        connected.store(true, std::sync::atomic::Ordering::Relaxed);
         let found = exchange.join().expect("no panic");
         over.store(true, std::sync::atomic::Ordering::Relaxed);
         assert_eq!(found, [const { Ok(()) }; 3]);
