@@ -1,6 +1,7 @@
 //! What a thread of a simulation calls instead of the system.
 
 use super::world::{AHEAD, DEAD, Nanos, On, SEAT};
+use crate::base::process::Process;
 use std::any::Any;
 use std::os::fd::RawFd;
 use std::sync::Arc;
@@ -40,6 +41,11 @@ pub(crate) fn random() -> Option<u64> {
 /// Whether the system has no memory for something now.
 pub(crate) fn is_short() -> bool {
     SEAT.with_borrow(|seat| seat.as_ref().is_some_and(|(world, ..)| world.is_short()))
+}
+
+/// Whether a process of the simulation runs. `None`: the calling thread is not one of a simulation.
+pub(crate) fn runs(process: Process) -> Option<bool> {
+    SEAT.with_borrow(|seat| seat.as_ref().map(|(world, ..)| world.runs_process(process)))
 }
 
 /// Lets the calling thread wait. `None`: it is not one of a simulation. Otherwise whether it was woken before the time was over.

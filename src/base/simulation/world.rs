@@ -1,9 +1,10 @@
 //! The threads of a simulation, its time, and its events.
 
+use crate::base::process::Process;
 use crate::base::rng::Rng;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::RawFd;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -88,6 +89,8 @@ struct State {
     timers: BTreeMap<RawFd, Nanos>,
     /// Threads that have not ended.
     living: usize,
+    /// The processes that run: their numbers and starts.
+    processes: BTreeSet<(u32, u64)>,
     failure: Option<String>,
     /// How often memory is refused.
     shortage: f64,
@@ -126,6 +129,7 @@ impl World {
             paused: BTreeMap::new(),
             timers: BTreeMap::new(),
             living: 0,
+            processes: BTreeSet::new(),
             failure: None,
             shortage: 0.0,
             trace: 0,
@@ -286,6 +290,20 @@ impl World {
     /// Whether a group has threads that have not ended.
     pub(crate) fn runs(&self, group: u32) -> bool {
         self.state().seats.iter().any(|seat| seat.group == group && seat.status != Status::Ended)
+    }
+
+    /// A process begins or ends, as others of its machine see it.
+    pub(crate) fn note_process(&self, process: Process, runs: bool) {
+        let (processes, own) = (&mut self.state().processes, (process.pid, process.started));
+        if runs {
+            processes.insert(own)
+        } else {
+            processes.remove(&own)
+        };
+    }
+
+    pub(super) fn runs_process(&self, process: Process) -> bool {
+        self.state().processes.contains(&(process.pid, process.started))
     }
 
     /// Lets no thread of a group run for a time.

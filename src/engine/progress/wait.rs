@@ -341,7 +341,6 @@ fn sleep_on_descriptor<T>(held: &mut Held<'_>) -> Woken<T> {
         take_over(held);
         return Woken::Otherwise;
     }
-    core.waiters.on_descriptor = true;
     let longest = look_around(core);
     let at_most = match () {
         () if core.has_deferred() => DEFERRED_RETRY,
@@ -349,6 +348,14 @@ fn sleep_on_descriptor<T>(held: &mut Held<'_>) -> Woken<T> {
         () => longest,
     };
     let at_most = core.until_due(at_most);
+    if at_most.is_zero() {
+        // Taking packets does not do all that is due.
+        core.transport.disarm();
+        core.transport.serve();
+        lost_peers::look_when_due(held);
+        return Woken::Otherwise;
+    }
+    core.waiters.on_descriptor = true;
     let descriptor = core.transport.event_fd().as_raw_fd();
     let woken = held.unlocked(|| {
         // SAFETY: the transport lives as long as the core, and the core is not closed while `waiting` is not 0.

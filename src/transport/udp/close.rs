@@ -3,7 +3,8 @@
 use super::UdpTransport;
 use super::contact::Peer;
 use crate::base::clock;
-use crate::transport::Task;
+use crate::transport::standing::Standing;
+use crate::transport::{NO_EPOCH, Peers, Task};
 use std::time::Duration;
 
 /// How long the end waits for the peers, at most: one that is alive acknowledges as soon as it gets a processor.
@@ -25,10 +26,15 @@ impl UdpTransport {
         if std::mem::replace(&mut self.closed, true) {
             return;
         }
+        let awaiting = self.reply_to_those_that_rejoin();
         let now = self.now();
         for at in 0..self.met.len() {
             let task = self.met[at];
-            if let Some(session) = self.peer_mut(task).and_then(Peer::live).filter(|own| own.has_begun()) {
+            if let Some(session) = self
+                .peer_mut(task)
+                .and_then(Peer::live)
+                .filter(|own| own.has_begun() || awaiting.contains(&task))
+            {
                 session.connection.close(now);
                 self.touch(task);
             }
@@ -41,7 +47,9 @@ impl UdpTransport {
             self.look_at_others(self.now());
             let passed = clock::elapsed(start);
             let announced = passed > LINGER_FOR_NOTICES || self.has_announced();
-            if passed > LINGER || announced && self.met.iter().all(|&task| self.may_forget(task, passed)) {
+            if passed > LINGER
+                || announced && self.met.iter().all(|&task| self.may_forget(task, passed, &awaiting))
+            {
                 break;
             }
             if turn < 1000 {
@@ -60,13 +68,23 @@ impl UdpTransport {
         }
     }
 
+    /// Peers that have parted from this task wait until it rejoins them: they learn of the end by a connection that ends at once. Returns
+    /// them.
+    fn reply_to_those_that_rejoin(&mut self) -> Vec<Task> {
+        let awaits = |task: &Task| self.peer(*task).is_some_and(|peer| peer.standing == Standing::HasParted);
+        let mut awaiting: Vec<Task> = self.met.iter().copied().filter(awaits).collect();
+        awaiting.retain(|&task| self.rejoin(task, NO_EPOCH).is_ok());
+        awaiting
+    }
+
     /// Whether nothing is to be expected from a peer.
-    fn may_forget(&self, task: Task, passed: Duration) -> bool {
+    fn may_forget(&self, task: Task, passed: Duration, awaiting: &[Task]) -> bool {
         let session = self.peer(task).and_then(|peer| peer.session.as_ref());
         self.has_everything(task)
             || session.is_none_or(|session| {
                 let confirmed_late = passed > LINGER_FOR_CONFIRMATION && session.connection.is_empty();
-                !session.has_begun() || confirmed_late
+                let nothing_begun = !session.has_begun() && !awaiting.contains(&task);
+                nothing_begun || confirmed_late
             })
     }
 }

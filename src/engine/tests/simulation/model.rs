@@ -21,6 +21,8 @@ pub struct TaskState {
     /// Global fences that it has entered.
     pub entered: u32,
     pub finished: bool,
+    /// Its program has ended after an error in a global fence: others may still wait for it there.
+    pub gave_up: bool,
     /// Peers that it is to purge without a reason.
     pub wishes: Vec<Task>,
     /// For each peer, how often it has died or parted from this task, and how much of that this task's program has acted upon.
@@ -61,6 +63,7 @@ impl Model {
             context: Weak::new(),
             entered: 0,
             finished: false,
+            gave_up: false,
             wishes: Vec::new(),
             partings: vec![0; tasks],
             handled: vec![0; tasks],
@@ -111,7 +114,8 @@ impl Model {
         let dead: Vec<u32> = state.tasks.iter().map(|peer| u32::from(dead(peer))).collect();
         let own = &mut state.tasks[task as usize];
         own.life += 1;
-        (own.alive, own.finished, own.context) = (true, false, Arc::downgrade(context));
+        (own.alive, own.finished, own.gave_up) = (true, false, false);
+        own.context = Arc::downgrade(context);
         // It acts upon those that are dead now.
         own.handled = own.partings.iter().zip(dead).map(|(count, dead)| count.saturating_sub(dead)).collect();
         own.handled[task as usize] = own.partings[task as usize];
@@ -127,9 +131,10 @@ impl Model {
 
     /// Whether it is no wonder that a task finds a peer gone.
     pub fn may_be_gone(&self, task: Task, peer: Task) -> bool {
+        let gave_up = self.of(peer, |own| own.gave_up);
         let peer = peer as usize;
         self.of(task, |own| {
-            own.warned[peer] || own.reports[peer] > 0 || own.partings[peer] != own.handled[peer]
+            gave_up || own.warned[peer] || own.reports[peer] > 0 || own.partings[peer] != own.handled[peer]
         })
     }
 

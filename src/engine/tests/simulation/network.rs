@@ -1,17 +1,20 @@
 //! The network of a simulation: links that do to datagrams what real ones do, and the devices at their ends.
 
 use crate::abi::LAPI_ERR_CSS_LOAD_FAILED;
+use crate::base::process::Process;
 use crate::base::rng::Rng;
 use crate::base::simulation::{Nanos, World};
 use crate::error::{Error, Result};
 use crate::transport::Task;
 use crate::transport::udp::Directory;
 use crate::transport::udp::device::{Datagram, Device};
+use crate::transport::udp::seal::{Claim, ENVELOPE};
+use crate::wire::datagram::{Header, Hello};
 use rustix::event::{EventfdFlags, eventfd};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 
 /// What a link does.
 #[derive(Clone, Copy, Debug)]
@@ -42,8 +45,8 @@ struct Port {
 struct State {
     rng: Rng,
     ports: BTreeMap<SocketAddr, Port>,
-    /// By task: where its process receives, and that of the task that was listed last.
-    listed: Vec<Option<SocketAddr>>,
+    /// By task: where its last process receives, and which one it is.
+    listed: Vec<Option<(SocketAddr, Process)>>,
     /// The tasks whose last process is known to have died.
     dead: Vec<bool>,
     /// The ways that carry nothing: from a task to another one.
@@ -77,21 +80,30 @@ impl Network {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A device of a new process of the task, under a new address, which is listed at once.
-    pub fn device(self: &Arc<Self>, task: Task) -> SimulatedDevice {
+    /// A device of a new process of the task, under a new address. Both are listed at once.
+    pub fn device(self: &Arc<Self>, task: Task, process: Process) -> SimulatedDevice {
         let state = &mut *self.state();
         let own = SocketAddr::from((Ipv4Addr::LOCALHOST, state.next_port));
         state.next_port += 1;
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).expect("a descriptor");
         let readable = Arc::new(event);
         state.ports.insert(own, Port { task, queue: VecDeque::new(), readable: readable.clone() });
-        (state.listed[task as usize], state.dead[task as usize]) = (Some(own), false);
+        (state.listed[task as usize], state.dead[task as usize]) = (Some((own, process)), false);
         SimulatedDevice { network: self.clone(), task, own, readable }
     }
 
     /// The addresses, as a task looks them up.
     pub fn directory(self: &Arc<Self>) -> Listing {
         Listing(self.clone())
+    }
+
+    /// The processes that are listed.
+    pub fn processes(&self) -> Vec<Process> {
+        self.state()
+            .listed
+            .iter()
+            .map(|listed| listed.map(|(_, process)| process).unwrap_or_default())
+            .collect()
     }
 
     /// The process of a task has ended: nothing arrives there any more, and nothing leaves. The launcher reports it or not.
@@ -123,6 +135,7 @@ impl Network {
         let Some(world) = self.world.upgrade() else { return };
         let Faults { lose, duplicate, corrupt, replay, late, delay, jitter, .. } = self.faults;
         let mut copies = Vec::new();
+        let logged = wants_datagrams().then(|| name(&bytes));
         {
             let State { rng, ports, cut, carried, .. } = &mut *self.state();
             *carried += 1;
@@ -143,6 +156,10 @@ impl Network {
                     copies.push((rng.below(3_000_000_000), bytes));
                 }
             }
+        }
+        if let Some(name) = logged {
+            let times = copies.iter().map(|(time, _)| time / 1000).collect::<Vec<_>>();
+            println!("{:.6} {from} to {to}: {name}, arrives after {times:?} us", world.now() as f64 / 1e9);
         }
         for (time, bytes) in copies {
             let network = self.clone();
@@ -165,6 +182,25 @@ impl Network {
         };
         world.rouse(task);
     }
+}
+
+/// SIMULATION_LOG=datagrams shows each of them.
+fn wants_datagrams() -> bool {
+    static WANTED: LazyLock<bool> =
+        LazyLock::new(|| std::env::var("SIMULATION_LOG").is_ok_and(|what| what == "datagrams"));
+    *WANTED
+}
+
+/// A datagram, for the log.
+fn name(bytes: &[u8]) -> String {
+    let Some(claim) = Claim::of(bytes) else { return "?".to_owned() };
+    let what = match &bytes[ENVELOPE..] {
+        content if claim.number != 0 => {
+            format!("{} {:?}", claim.number, Header::decode(content).map(|(header, _)| header))
+        }
+        content => format!("{:x?}", Hello::decode(content)),
+    };
+    format!("{:x} {what}", claim.connection)
 }
 
 fn spoil(rng: &mut Rng, bytes: &mut Vec<u8>) {
@@ -233,7 +269,12 @@ pub struct Listing(Arc<Network>);
 impl Directory for Listing {
     fn address_of(&mut self, peer: Task) -> Result<SocketAddr> {
         let listed = self.0.state().listed[peer as usize];
-        listed.ok_or_else(|| Error::new(LAPI_ERR_CSS_LOAD_FAILED, "no address"))
+        let listed = listed.ok_or_else(|| Error::new(LAPI_ERR_CSS_LOAD_FAILED, "no address"))?;
+        Ok(listed.0)
+    }
+
+    fn process_of(&mut self, peer: Task) -> Option<Process> {
+        self.0.state().listed[peer as usize].map(|(_, process)| process)
     }
 
     fn has_died(&mut self, peer: Task) -> bool {

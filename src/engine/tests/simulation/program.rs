@@ -70,10 +70,12 @@ fn open(model: &Arc<Model>, me: Task, life: u32, device: SimulatedDevice, contex
     if life > 1 {
         end.replaces_another();
     }
+    let host_of = |task| task % model.scenario.hosts;
+    end.watch_others((0..tasks).map(host_of).collect(), model.network.processes());
     let options = Options {
         me,
         tasks,
-        hosts: Hosts::new(me, (0..tasks).map(|task| task % model.scenario.hosts)),
+        hosts: Hosts::new(me, (0..tasks).map(host_of)),
         copy_limit: model.scenario.copy_limit,
         buffers: usize::MAX,
         lane_bytes: model.scenario.lane_bytes,
@@ -229,10 +231,12 @@ impl Program {
         self.model.of(self.me, |own| own.entered += 1);
         let own = self.model.of(self.me, |own| own.entered);
         let outcome = fence::gfence(&mut self.enter());
-        // A task that was purged before there was contact may learn of it only now.
+        // A task that was purged before there was contact may learn of it only now, and end.
         let tasks = 0..self.model.scenario.tasks;
-        let surprised = tasks.clone().any(|task| self.model.of(task, |own| own.warned.contains(&true)));
+        let surprised =
+            tasks.clone().any(|task| self.model.of(task, |own| own.gave_up || own.warned.contains(&true)));
         if let Err(error) = outcome {
+            self.model.of(self.me, |own| own.gave_up = true);
             return self.model.expect(surprised, || format!("task {} in a global fence: {error}", self.me));
         }
         for task in tasks {

@@ -39,6 +39,11 @@ impl RoundTrip {
         if self.known { self.smoothed } else { INITIAL }
     }
 
+    /// The least that was measured; 0 before.
+    pub fn least(&self) -> Nanos {
+        self.least
+    }
+
     /// After this time without an acknowledgement something is sent again, besides what the receiver may wait.
     pub fn timeout(&self) -> Nanos {
         if self.known { self.smoothed + (4 * self.variation).max(GRANULARITY) } else { 3 * INITIAL }

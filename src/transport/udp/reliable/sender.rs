@@ -342,8 +342,8 @@ impl Sender {
     fn timer(&self) -> Option<Nanos> {
         let runs = self.in_flight != 0 || self.is_refused();
         let interval = (self.round_trip.timeout() + self.peer_delay) << self.ends.min(10);
-        // A way that is longer than the bound is not interrupted all the time.
-        let longest = self.longest.max(self.round_trip.timeout());
+        // A way that is longer than the bound is not interrupted all the time; a peer that seldom looks does not count as such.
+        let longest = self.longest.max(2 * self.round_trip.least());
         (runs && self.probes == 0 && !self.ping).then(|| self.since + interval.min(longest))
     }
 

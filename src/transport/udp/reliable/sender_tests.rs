@@ -115,6 +115,26 @@ fn the_timer_sends_two_again_and_waits_longer_each_time() {
     assert!(end.sender.is_empty() && end.sender.due(end.now).is_none());
 }
 
+/// The peer's program computes: what it acknowledges late was not long on the way.
+#[test]
+fn a_peer_that_looks_seldom_delays_no_repetition() {
+    let mut end = End::with(5);
+    end.send();
+    for (arrived, time) in [(1, 1), (2, 3000), (3, 3000), (4, 3000)] {
+        end.now += time * MILLISECOND;
+        assert!(end.report(arrived, arrived, 32, &[]));
+    }
+    assert!(end.sender.round_trip.timeout() > 1000 * MILLISECOND);
+    let due = end.sender.due(end.now).expect("the timer");
+    assert_eq!(due - end.now, PARAMETERS.longest_interval);
+    // A way that is as long as that is another matter.
+    let mut end = End::with(2);
+    end.send();
+    end.now += 1000 * MILLISECOND;
+    assert!(end.report(1, 1, 32, &[]));
+    assert!(end.sender.due(end.now).expect("the timer") - end.now > 1000 * MILLISECOND);
+}
+
 #[test]
 fn a_sender_without_room_asks_for_it() {
     let mut end = End::with(32);

@@ -158,6 +158,21 @@ fn a_peer_that_is_connected_learns_of_an_end_before_the_connection_is_made_here(
     receiver.join().expect("the receiver");
 }
 
+/// A task ends LAPI while a peer that has parted from it waits for it to rejoin.
+#[test]
+fn a_peer_that_waits_for_a_task_to_rejoin_learns_of_its_end() {
+    let mut ends = met(two());
+    ends[1].part(0);
+    ends[1].rejoin(0, 1).expect("it lives");
+    serve_until(&mut ends, "the parting", |ends| ends[0].parted() == [1]);
+    let mut other = ends.pop().expect("two ends");
+    let mut one = ends.pop().expect("two ends");
+    let end = std::thread::spawn(move || one.close());
+    let others = std::slice::from_mut(&mut other);
+    serve_until(others, "the end", |others| others[0].state(0) == PeerState::Closed);
+    end.join().expect("the end of the other one");
+}
+
 /// What was accepted for the process that began with the job, or for its first successor, is not for one that has purged this task.
 #[test]
 fn packets_of_first_contact_are_not_sent_to_a_task_that_has_purged_this_one() {
