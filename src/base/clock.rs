@@ -63,6 +63,16 @@ pub fn ticks() -> u64 {
     }
 }
 
+/// The time since the start of the machine, also while it slept: of two moments of one process the later one is greater.
+pub fn since_boot() -> Duration {
+    #[cfg(all(test, not(loom)))]
+    if let Some(ticks) = simulation::ticks() {
+        return Duration::from_nanos(ticks / 2);
+    }
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
+}
+
 /// A moment in milliseconds, of a coarse clock: a few milliseconds old, never 0, and starting again every 49 days. For
 /// ages, by [`since`]; not for the path of a message.
 pub fn moment() -> u32 {

@@ -12,6 +12,9 @@ pub const MAP: usize = 8;
 /// The length of a [`Hello`] in bytes.
 pub const HELLO: usize = 56;
 
+/// Random bits in the number that a task draws for a connection.
+const RANDOM: u32 = 80;
+
 /// [`Header::delay`] of a datagram that says nothing about that time.
 pub const NO_DELAY: u16 = u16::MAX;
 
@@ -162,7 +165,7 @@ impl Header {
 /// How a task connects: what it says about this connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hello {
-    /// The number that the sender has drawn for this connection; never 0.
+    /// The number that the sender has drawn for this connection ([`Hello::number`]); never 0.
     pub mine: u128,
     /// The one that the receiver has drawn, as far as the sender knows; 0 otherwise.
     pub yours: u128,
@@ -188,6 +191,17 @@ impl Hello {
         bytes[46..48].copy_from_slice(&self.opening.to_le_bytes());
         bytes[48..].copy_from_slice(&self.process.1.to_le_bytes());
         bytes
+    }
+
+    /// A number that was drawn at a moment: `order`, in its upper 48 bits, and random bits. It is not 0.
+    pub fn number(order: u64, random: u128) -> u128 {
+        u128::from(order) << RANDOM | random >> (128 - RANDOM) | 1
+    }
+
+    /// When the sender has drawn its number, in units of its own: of two hellos of a process the one with the greater order is about the
+    /// later incarnation. Not for numbers that answer something, which are only random.
+    pub fn order(&self) -> u64 {
+        (self.mine >> RANDOM) as u64
     }
 
     /// `None` when the bytes are not a hello.

@@ -3,8 +3,6 @@
 use super::reliable::{Connection, Nanos, Parameters, State, Statistics};
 use super::seal::{End, JobKey, Opener, Sealer};
 use super::whereabouts::Whereabouts;
-use crate::base::process::Process;
-use crate::base::random::random;
 use crate::transport::standing::Standing;
 use crate::transport::{Tally, Task};
 use crate::wire::datagram::Hello;
@@ -96,15 +94,14 @@ struct Keys {
 
 impl Session {
     /// A connection that is to be made, with a new number.
-    pub(super) fn new(epoch: u64, process: Process, parameters: &Parameters, now: Nanos) -> Self {
-        let connection = Connection::new(hello(epoch, process), parameters, now);
-        Self { connection, epoch, keys: None }
+    pub(super) fn new(hello: Hello, parameters: &Parameters, now: Nanos) -> Self {
+        Self { connection: Connection::new(hello, parameters, now), epoch: hello.epoch, keys: None }
     }
 
     /// Makes it a connection with another epoch and number, while it is opening: what was taken is sent in that one.
-    pub(super) fn begin_again(&mut self, epoch: u64, process: Process, parameters: &Parameters, now: Nanos) {
-        self.connection.begin_again(hello(epoch, process), parameters, now);
-        (self.epoch, self.keys) = (epoch, None);
+    pub(super) fn begin_again(&mut self, hello: Hello, parameters: &Parameters, now: Nanos) {
+        self.connection.begin_again(hello, parameters, now);
+        (self.epoch, self.keys) = (hello.epoch, None);
     }
 
     /// The keys of this side's number and that of the other side, as far as it is known.
@@ -147,12 +144,6 @@ impl Session {
             acknowledgements_received: acknowledged,
         }
     }
-}
-
-/// What a side with a new number says at first. What is the same for all peers is filled in when it is sent.
-fn hello(epoch: u64, process: Process) -> Hello {
-    let mine = u128::from_le_bytes(random()) | 1;
-    Hello { mine, yours: 0, epoch, process: (process.pid, process.started), longest: 0, opening: 0 }
 }
 
 /// The side of a connection that has drawn this number.

@@ -19,7 +19,9 @@ use super::contact::{CHALLENGE, FIRST_CONTACT, Peer, Session, WHEREABOUTS};
 use super::reliable::{Connection, Nanos, State};
 use super::whereabouts::Whereabouts;
 use super::{UdpTransport, with_datagrams};
+use crate::base::clock;
 use crate::base::process::Process;
+use crate::base::random::random;
 use crate::transport::standing::Standing;
 use crate::transport::{NO_EPOCH, Task};
 use crate::wire::datagram::Hello;
@@ -59,8 +61,17 @@ impl UdpTransport {
     }
 
     /// A connection that is to be made.
-    pub(super) fn session(&self, epoch: u64) -> Session {
-        Session::new(epoch, self.process, &self.parameters, self.now())
+    pub(super) fn session(&mut self, epoch: u64) -> Session {
+        let hello = self.first_hello(epoch);
+        Session::new(hello, &self.parameters, self.now())
+    }
+
+    /// What this side says at first in another incarnation of a connection, with a new number.
+    fn first_hello(&mut self, epoch: u64) -> Hello {
+        let order = (clock::since_boot().as_micros() as u64).max(self.last_order + 1);
+        self.last_order = order;
+        let mine = Hello::number(order, u128::from_le_bytes(random()));
+        Hello { mine, ..self.own_hello(epoch) }
     }
 
     /// Sends a hello of this side to where the peer may be.
@@ -99,6 +110,10 @@ impl UdpTransport {
         }
         if hello.epoch == WHEREABOUTS {
             self.note_whereabouts(task, hello, from);
+            return;
+        }
+        if hello.epoch != CHALLENGE && connection.has_heard_later(hello) {
+            // The network has reordered them, or repeats an old one.
             return;
         }
         if hello.epoch == CHALLENGE && hello.yours == connection.mine() && !connection.is_confirmed() {
@@ -219,10 +234,11 @@ impl UdpTransport {
 
     /// This task, which has begun with the job, rejoins a peer with which it has had no contact.
     pub(super) fn begin_again(&mut self, task: Task, now: Nanos) {
-        let Self { peers, process, parameters, .. } = self;
+        let hello = self.first_hello(NO_EPOCH);
+        let Self { peers, parameters, .. } = self;
         let Some(peer) = peers[task as usize].as_deref_mut() else { return };
         let Some(session) = &mut peer.session else { return };
-        session.begin_again(NO_EPOCH, *process, parameters, now);
+        session.begin_again(hello, parameters, now);
         peer.standing = Standing::Rejoining;
     }
 

@@ -178,6 +178,8 @@ pub struct UdpTransport {
     /// This process has taken the place of another one: the peers let it rejoin.
     replaces: bool,
     process: Process,
+    /// What the last number that was drawn has as its order.
+    last_order: u64,
     /// By task: whether packets to it go by another transport. Empty: none does.
     elsewhere: Box<[bool]>,
     /// The watch of the tasks for each other.
@@ -245,6 +247,7 @@ impl UdpTransport {
             looked_at: 0,
             replaces: false,
             process: Process::own(),
+            last_order: 0,
             elsewhere: Box::default(),
             watch: None,
             start: clock::now(),

@@ -218,6 +218,11 @@ impl Connection {
         self.peer.as_ref().filter(|_| self.state != State::Opening)
     }
 
+    /// Whether the same process has said something about a later incarnation before.
+    pub fn has_heard_later(&self, hello: &Hello) -> bool {
+        self.peer.is_some_and(|known| known.process == hello.process && hello.order() < known.order())
+    }
+
     /// What was counted.
     pub fn statistics(&self) -> Statistics {
         self.statistics

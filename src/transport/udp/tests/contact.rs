@@ -215,6 +215,31 @@ fn an_old_hello_does_not_part_two_tasks_that_connect() {
     });
 }
 
+/// A task has parted from another one twice. Its hello of the first time knows the other's number, and arrives after that of the second time,
+/// which does not.
+#[test]
+fn a_hello_that_was_overtaken_makes_no_connection() {
+    let mut ends = two();
+    let mine = |end: &UdpTransport| {
+        let own = end.peer(0).and_then(|peer| peer.session.as_ref()).expect("a session");
+        (own.connection.mine(), own.connection.theirs())
+    };
+    ends[1].rejoin(0, NO_EPOCH).expect("it may rejoin");
+    let number = |order| Hello::number(order, 5 << 90);
+    let say = |end: &mut UdpTransport, order, yours| {
+        let hello =
+            Hello { mine: number(order), yours, epoch: 1, process: (9, 9), longest: 1472, opening: 1 };
+        inject(end, &recorded(0, 1, &hello));
+    };
+    let own = mine(&ends[1]).0;
+    say(&mut ends[1], 9, 0);
+    say(&mut ends[1], 8, own);
+    assert_eq!(mine(&ends[1]), (own, number(9)));
+    assert!(ends[1].absence(0).is_some());
+    say(&mut ends[1], 9, own);
+    assert_eq!((mine(&ends[1]), ends[1].absence(0)), ((own, number(9)), None));
+}
+
 struct WithDead(Listed);
 
 impl Directory for WithDead {
