@@ -471,11 +471,12 @@ typedef struct lapi_extend_t {
   udp_init_hndlr *udp_hndlr;
   /* The addresses of all tasks, or null; read when udp_hndlr is null. */
   struct lapi_udp_t *add_udp_addrs;
-  /* The length of add_udp_addrs. */
+  /* The length of add_udp_addrs or add_udp_ext_addrs. With udp_ext_hndlr the number of tasks. */
   unsigned int num_udp_addr;
   /* Keeps the next field 8-aligned. */
   unsigned int pad;
-  /* The same with addresses of any family; read when both of the former are null. */
+  /* The same with addresses of any family; read when both of the former are null, and num_udp_addr is not less than the number of
+     tasks. */
   udp_init_ext_hndlr *udp_ext_hndlr;
   /* The same with addresses of any family; read when both of the former are null. */
   struct sockaddr_storage *add_udp_ext_addrs;
@@ -946,11 +947,11 @@ typedef struct lapi_reg_ddm_t {
 
 /* Gives a task a new UDP address. */
 typedef struct lapi_add_udp_port_t {
-  /* LAPI_ADD_UDP_DEST_PORT */
+  /* LAPI_ADD_UDP_DEST_PORT or LAPI_ADD_UDP_DEST_EXT */
   lapi_util_type_t Util_type;
   /* In: the task. */
   unsigned int tgt;
-  /* In: its address. */
+  /* In: its address; with LAPI_ADD_UDP_DEST_EXT a struct sockaddr_storage. */
   struct lapi_udp_t *udp_port;
   /* In: the instance. */
   unsigned int instance_no;

@@ -39,11 +39,12 @@ pub struct lapi_extend_t {
     pub udp_hndlr: udp_init_hndlr_p,
     /// The addresses of all tasks, or null; read when udp_hndlr is null.
     pub add_udp_addrs: *mut lapi_udp_t,
-    /// The length of add_udp_addrs.
+    /// The length of add_udp_addrs or add_udp_ext_addrs. With udp_ext_hndlr the number of tasks.
     pub num_udp_addr: c_uint,
     /// Keeps the next field 8-aligned.
     pub pad: c_uint,
-    /// The same with addresses of any family; read when both of the former are null.
+    /// The same with addresses of any family; read when both of the former are null, and num_udp_addr is not less than the number of
+    /// tasks.
     pub udp_ext_hndlr: udp_init_ext_hndlr_p,
     /// The same with addresses of any family; read when both of the former are null.
     pub add_udp_ext_addrs: *mut sockaddr_storage,

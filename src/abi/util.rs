@@ -146,11 +146,11 @@ pub struct lapi_unpack_dgsp_t {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct lapi_add_udp_port_t {
-    /// LAPI_ADD_UDP_DEST_PORT
+    /// LAPI_ADD_UDP_DEST_PORT or LAPI_ADD_UDP_DEST_EXT
     pub Util_type: lapi_util_type_t,
     /// In: the task.
     pub tgt: c_uint,
-    /// In: its address.
+    /// In: its address; with LAPI_ADD_UDP_DEST_EXT a struct sockaddr_storage.
     pub udp_port: *mut lapi_udp_t,
     /// In: the instance.
     pub instance_no: c_uint,

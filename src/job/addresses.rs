@@ -6,16 +6,66 @@
 use crate::abi::{LAPI_ERR_UDP_PORT_INFO, lapi_udp_t};
 use crate::base::sync::Mutex;
 use crate::error::{Error, Result};
+use crate::transport::udp::sockaddr;
 use crate::wire::frame::Task;
+use libc::sockaddr_storage;
 use std::collections::HashMap;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::mem::{size_of, zeroed};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::sync::Arc;
+
+/// One address, as programs have it in their structures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Address(SocketAddr);
+
+impl Address {
+    /// One of IPv4: the IP address is in network order, the port in that of the host.
+    pub fn of_four(address: lapi_udp_t) -> Self {
+        let ip = Ipv4Addr::from(address.ip_addr.to_ne_bytes());
+        Self(SocketAddrV4::new(ip, address.port_no).into())
+    }
+
+    /// The same; 0 for an address of IPv6.
+    pub fn four(self) -> lapi_udp_t {
+        match self.0 {
+            SocketAddr::V4(own) => {
+                lapi_udp_t { ip_addr: u32::from_ne_bytes(own.ip().octets()), port_no: own.port() }
+            }
+            SocketAddr::V6(_) => lapi_udp_t { ip_addr: 0, port_no: 0 },
+        }
+    }
+
+    /// That of a task, of any family.
+    ///
+    /// # Errors
+    /// `LAPI_ERR_UDP_PORT_INFO`: it is neither of IPv4 nor of IPv6.
+    pub fn of_any(task: Task, address: &sockaddr_storage) -> Result<Self> {
+        let found = sockaddr::read(address, size_of::<sockaddr_storage>() as _);
+        let family = address.ss_family;
+        found.map(Self).ok_or_else(|| {
+            wrong(format!("task {task} has an address of family {family}, and not of IPv4 or IPv6"))
+        })
+    }
+
+    /// The same.
+    pub fn any(self) -> sockaddr_storage {
+        // SAFETY: every field of the structure may be 0.
+        let mut address = unsafe { zeroed() };
+        sockaddr::write(&mut address, self.0);
+        address
+    }
+
+    /// Where a socket receives.
+    pub(super) fn of(address: SocketAddr) -> Self {
+        Self(address)
+    }
+}
 
 /// The addresses of all tasks. Copies share them.
 #[derive(Clone, Debug)]
 pub struct Addresses {
     /// By task.
-    all: Arc<Mutex<Vec<SocketAddrV4>>>,
+    all: Arc<Mutex<Vec<SocketAddr>>>,
     /// All tasks are on one host, although their addresses may differ.
     one_host: bool,
 }
@@ -25,10 +75,16 @@ impl Addresses {
     ///
     /// # Errors
     /// `LAPI_ERR_UDP_PORT_INFO`: no job can have such addresses; the detail names the tasks.
-    pub fn new(listed: &[lapi_udp_t], is_here: impl Fn(Ipv4Addr) -> bool) -> Result<Self> {
-        let listed: Vec<SocketAddrV4> = listed.iter().copied().map(decode).collect();
+    pub fn new(listed: &[Address], is_here: impl Fn(IpAddr) -> bool) -> Result<Self> {
+        let listed: Vec<SocketAddr> = listed.iter().map(|address| plain(address.0)).collect();
         for (task, address) in listed.iter().enumerate() {
             check(task, *address)?;
+        }
+        let family = |address: &SocketAddr| address.is_ipv4();
+        if let Some(other) = listed.iter().position(|address| family(address) != family(&listed[0])) {
+            let (first, other) =
+                (format!("task 0 has {}", listed[0]), format!("task {other} has {}", listed[other]));
+            return Err(wrong(format!("{first}, and {other}: a task reaches addresses of one family only")));
         }
         let mut tasks = HashMap::with_capacity(listed.len());
         for (task, address) in listed.iter().enumerate() {
@@ -36,7 +92,7 @@ impl Addresses {
                 return Err(wrong(format!("tasks {other} and {task} have the same address {address}")));
             }
         }
-        let one_host = listed.iter().all(|address| is_here(*address.ip()));
+        let one_host = listed.iter().all(|address| is_here(address.ip()));
         let own_only = listed.iter().position(|address| address.ip().is_loopback());
         if let (Some(task), false) = (own_only, one_host) {
             let address = listed[task];
@@ -48,7 +104,7 @@ impl Addresses {
     }
 
     /// Where a task receives.
-    pub fn of(&self, task: Task) -> Option<SocketAddrV4> {
+    pub fn of(&self, task: Task) -> Option<SocketAddr> {
         self.all.lock().get(task as usize).copied()
     }
 
@@ -58,10 +114,10 @@ impl Addresses {
     }
 
     /// What identifies the host of each task.
-    pub fn hosts(&self) -> Vec<Ipv4Addr> {
-        let host = |address: &SocketAddrV4| match self.one_host {
-            true => Ipv4Addr::LOCALHOST,
-            false => *address.ip(),
+    pub fn hosts(&self) -> Vec<IpAddr> {
+        let host = |address: &SocketAddr| match self.one_host {
+            true => Ipv4Addr::LOCALHOST.into(),
+            false => address.ip(),
         };
         self.all.lock().iter().map(host).collect()
     }
@@ -70,18 +126,21 @@ impl Addresses {
     ///
     /// # Errors
     /// `LAPI_ERR_UDP_PORT_INFO`: no task can receive there, another one does, or other tasks would share a host with it than before.
-    pub fn change(&self, task: Task, to: lapi_udp_t) -> Result<()> {
-        let to = decode(to);
+    pub fn change(&self, task: Task, to: Address) -> Result<()> {
+        let to = plain(to.0);
         check(task as usize, to)?;
         let mut all = self.all.lock();
         let others = || all.iter().enumerate().filter(|(other, _)| *other != task as usize);
         if let Some((other, _)) = others().find(|(_, address)| **address == to) {
             return Err(wrong(format!("task {other} has the address {to}")));
         }
-        let before = *all[task as usize].ip();
+        let before = all[task as usize].ip();
+        if before.is_ipv4() != to.is_ipv4() {
+            return Err(wrong(format!("task {task} was on {before}, and {to} is of another family")));
+        }
         let stays = match self.one_host {
             true => all.iter().any(|address| address.ip() == to.ip()),
-            false => others().all(|(_, other)| (*other.ip() == before) == (other.ip() == to.ip())),
+            false => others().all(|(_, other)| (other.ip() == before) == (other.ip() == to.ip())),
         };
         if !stays || (to.ip().is_loopback() && !before.is_loopback()) {
             return Err(wrong(format!(
@@ -94,19 +153,18 @@ impl Addresses {
     }
 }
 
-/// An address as programs have it.
-pub fn encode(address: SocketAddrV4) -> lapi_udp_t {
-    lapi_udp_t { ip_addr: u32::from_ne_bytes(address.ip().octets()), port_no: address.port() }
+/// Without what belongs to one link or message only. An IPv4 address that is written as one of IPv6 is what it is.
+fn plain(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
-/// The IP address is in network order, the port in that of the host.
-fn decode(address: lapi_udp_t) -> SocketAddrV4 {
-    SocketAddrV4::new(Ipv4Addr::from(address.ip_addr.to_ne_bytes()), address.port_no)
-}
-
-fn check(task: usize, address: SocketAddrV4) -> Result<()> {
+fn check(task: usize, address: SocketAddr) -> Result<()> {
     let ip = address.ip();
-    if address.port() == 0 || ip.is_unspecified() || ip.is_multicast() || ip.is_broadcast() {
+    let on_link = match ip {
+        IpAddr::V4(ip) => ip.is_broadcast(),
+        IpAddr::V6(ip) => ip.is_unicast_link_local(),
+    };
+    if address.port() == 0 || ip.is_unspecified() || ip.is_multicast() || on_link {
         return Err(wrong(format!("task {task} has {address}: no task can receive there")));
     }
     Ok(())
@@ -122,9 +180,10 @@ mod tests {
     use super::*;
 
     fn listed(text: &str) -> Result<Addresses> {
-        let all: Vec<_> =
-            text.split(' ').map(|address| encode(address.parse().expect("an address"))).collect();
-        Addresses::new(&all, |ip| ip.is_loopback() || ip == Ipv4Addr::new(192, 0, 2, 1))
+        let parsed = |address: &str| Address(address.parse().expect("an address"));
+        let all: Vec<Address> = text.split(' ').map(parsed).collect();
+        let here: [IpAddr; 2] = ["192.0.2.1", "2001:db8::1"].map(|ip| ip.parse().expect("an address"));
+        Addresses::new(&all, |ip| ip.is_loopback() || here.contains(&ip))
     }
 
     fn why(result: Result<impl Sized>) -> String {
@@ -136,11 +195,30 @@ mod tests {
     #[test]
     fn tasks_with_one_address_share_a_host() {
         let some = listed("192.0.2.1:1 192.0.2.9:1 192.0.2.1:2").expect("sound");
-        let [one, other] = [Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(192, 0, 2, 9)];
+        let [one, other] = [[192, 0, 2, 1], [192, 0, 2, 9]].map(IpAddr::from);
         assert_eq!((some.are_on_one_host(), some.hosts()), (false, vec![one, other, one]));
-        assert_eq!((some.of(2), some.of(3)), (Some(SocketAddrV4::new(one, 2)), None));
+        assert_eq!((some.of(2), some.of(3)), (Some(SocketAddr::new(one, 2)), None));
+        let some = listed("[2001:db8::1]:1 [2001:db8::9]:1 [2001:db8::1]:2").expect("sound");
+        let [one, other] = ["2001:db8::1", "2001:db8::9"].map(|ip| ip.parse::<IpAddr>().expect("an address"));
+        assert_eq!((some.are_on_one_host(), some.hosts()), (false, vec![one, other, one]));
+        let mapped = listed("[::ffff:192.0.2.9]:1 192.0.2.1:1").expect("both of IPv4");
+        assert_eq!(mapped.of(0), Some("192.0.2.9:1".parse().expect("an address")));
         let all = listed("192.0.2.1:1 127.0.0.1:1 127.0.0.2:1").expect("all of this host");
-        assert_eq!((all.are_on_one_host(), all.hosts()), (true, vec![Ipv4Addr::LOCALHOST; 3]));
+        assert_eq!((all.are_on_one_host(), all.hosts()), (true, vec![IpAddr::from(Ipv4Addr::LOCALHOST); 3]));
+    }
+
+    #[test]
+    fn addresses_are_those_of_the_program() {
+        let four = lapi_udp_t { ip_addr: u32::from_ne_bytes([192, 0, 2, 1]), port_no: 0x1234 };
+        let known = Address::of_four(four);
+        assert_eq!((known.0.to_string().as_str(), known.four()), ("192.0.2.1:4660", four));
+        assert_eq!(Address::of_any(0, &known.any()).expect("of IPv4"), known);
+        let six = Address("[2001:db8::1]:4660".parse().expect("an address"));
+        assert_eq!(Address::of_any(0, &six.any()).expect("of IPv6"), six);
+        assert_eq!(six.four(), lapi_udp_t { ip_addr: 0, port_no: 0 });
+        let mut other = six.any();
+        other.ss_family = libc::AF_UNIX as _;
+        assert!(why(Address::of_any(3, &other)).contains("task 3 has an address of family 1"));
     }
 
     #[test]
@@ -151,6 +229,14 @@ mod tests {
             ("192.0.2.1:1 224.0.0.1:1", "task 1 has 224.0.0.1:1"),
             ("192.0.2.1:1 255.255.255.255:1", "task 1 has 255.255.255.255:1"),
             ("192.0.2.1:1 192.0.2.9:1 192.0.2.1:1", "tasks 0 and 2 have the same address 192.0.2.1:1"),
+            ("[::]:1 [2001:db8::9]:1", "task 0 has [::]:1"),
+            ("[2001:db8::9]:1 [ff02::1]:1", "task 1 has [ff02::1]:1"),
+            ("[fe80::9]:1 [2001:db8::9]:1", "task 0 has [fe80::9]:1: no task can receive there"),
+            (
+                "192.0.2.1:1 [2001:db8::9]:1",
+                "task 0 has 192.0.2.1:1, and task 1 has [2001:db8::9]:1: a task reaches",
+            ),
+            ("[2001:db8::9]:1 [::1]:1", "task 1 has [::1]:1, which its own host alone reaches"),
             ("192.0.2.9:1 127.0.0.1:1", "task 1 has 127.0.0.1:1, which its own host alone reaches"),
         ] {
             let why = why(listed(list));
@@ -162,25 +248,26 @@ mod tests {
     fn a_task_is_replaced_where_the_same_tasks_share_its_host() {
         let some = listed("192.0.2.1:1 192.0.2.9:1 192.0.2.1:2").expect("sound");
         let copy = some.clone();
-        let to = |text: &str| text.parse::<SocketAddrV4>().expect("an address");
+        let to = |text: &str| Address(text.parse().expect("an address"));
         for (task, address) in [(0, "192.0.2.1:7"), (1, "192.0.2.9:2"), (1, "192.0.2.77:2")] {
-            some.change(task, encode(to(address))).expect("allowed");
-            assert_eq!(copy.of(task), Some(to(address)));
+            some.change(task, to(address)).expect("allowed");
+            assert_eq!(copy.of(task), Some(to(address).0));
         }
         for (task, address, text) in [
             (0, "192.0.2.5:7", "task 0 was on 192.0.2.1"),
             (1, "192.0.2.1:8", "task 1 was on 192.0.2.77"),
             (1, "127.0.0.1:7", "task 1 was on 192.0.2.77"),
+            (1, "[2001:db8::9]:8", "task 1 was on 192.0.2.77, and [2001:db8::9]:8 is of another family"),
             (0, "192.0.2.1:2", "task 2 has the address 192.0.2.1:2"),
             (0, "192.0.2.1:0", "task 0 has 192.0.2.1:0"),
         ] {
-            let why = why(some.change(task, encode(to(address))));
+            let why = why(some.change(task, to(address)));
             assert!(why.contains(text), "{task} {address}: {why}");
         }
-        assert_eq!(some.of(0), Some(to("192.0.2.1:7")));
+        assert_eq!(some.of(0), Some(to("192.0.2.1:7").0));
         let one = listed("192.0.2.1:1 127.0.0.1:1").expect("all of this host");
-        one.change(0, encode(to("127.0.0.1:9"))).expect_err("the task had an address that others reach");
-        one.change(1, encode(to("192.0.2.1:9"))).expect("of this host");
-        one.change(1, encode(to("192.0.2.2:9"))).expect_err("not known to be of this host");
+        one.change(0, to("127.0.0.1:9")).expect_err("the task had an address that others reach");
+        one.change(1, to("192.0.2.1:9")).expect("of this host");
+        one.change(1, to("192.0.2.2:9")).expect_err("not known to be of this host");
     }
 }

@@ -9,7 +9,7 @@ use ltest::program;
 use nix::sys::signal::Signal;
 use openlapi_tests::{Hosts, Job, Layout, Outcome, Running, alive, eventually, on_network, skipped, stage};
 use std::fs::{self, DirBuilder, Permissions};
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4, SocketAddrV6};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::PathBuf;
 
@@ -55,6 +55,28 @@ impl Site {
         (7000..).zip(hosts).map(|(port, host)| self.address(*host, port)).collect()
     }
 
+    /// Gives each host an address of IPv6, too. `None`: this system has none.
+    fn with_six(self, what: &str) -> Option<Self> {
+        for host in 0..self.hosts.count() {
+            let script = format!("ip -6 address add {}/64 dev rail0 nodad", self.six(host, 0).ip());
+            let outcome = self.hosts.inside(host, Job::direct("/bin/sh").arg("-c").arg(script)).run();
+            if outcome.status != Some(0) {
+                skipped(what, &format!("no IPv6: {outcome}"));
+                return None;
+            }
+        }
+        Some(self)
+    }
+
+    fn six(&self, host: usize, port: u16) -> SocketAddrV6 {
+        let ip = Ipv6Addr::new(0xfd00, 0x77, 0, 0, 0, 0, 0, host as u16 + 1);
+        SocketAddrV6::new(ip, port, 0, 0)
+    }
+
+    fn list_of_six(&self, hosts: &[usize]) -> Vec<SocketAddrV6> {
+        (7000..).zip(hosts).map(|(port, host)| self.six(*host, port)).collect()
+    }
+
     /// One of the tasks, on a host. Its variables are those that every user sets, and no secret.
     fn task(&self, host: usize, task: usize, tasks: usize, args: &[&str]) -> Job {
         let job = Job::direct(program("standalone/tasks"));
@@ -75,9 +97,20 @@ impl Site {
         case: &str,
         change: impl Fn(usize, Job) -> Job,
     ) -> Vec<Outcome> {
-        let list = text(&self.list(hosts));
+        self.run_with(hosts, &text(&self.list(hosts)), way, case, change)
+    }
+
+    /// The same with this list.
+    fn run_with(
+        &self,
+        hosts: &[usize],
+        list: &str,
+        way: &str,
+        case: &str,
+        change: impl Fn(usize, Job) -> Job,
+    ) -> Vec<Outcome> {
         let start = |(task, host): (usize, &usize)| {
-            change(task, self.task(*host, task, hosts.len(), &[way, case, &list])).start()
+            change(task, self.task(*host, task, hosts.len(), &[way, case, list])).start()
         };
         let running: Vec<Running> = hosts.iter().enumerate().map(start).collect();
         running.into_iter().map(Running::wait).collect()
@@ -99,8 +132,8 @@ impl Site {
     }
 }
 
-fn text(list: &[SocketAddrV4]) -> String {
-    list.iter().map(SocketAddrV4::to_string).collect::<Vec<_>>().join(",")
+fn text(list: &[impl ToString]) -> String {
+    list.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }
 
 fn with_secret(job: Job) -> Job {
@@ -169,6 +202,60 @@ fn tasks_start_at_different_times_and_begin_again() {
     all_passed(&[start(0).wait(), first.wait()]);
     for (shares, hosts) in [("yes", [0, 1, 1, 0, 0, 1, 0, 1]), ("no", [0, 1, 0, 1, 0, 1, 0, 1])] {
         all_passed(&site.run(&hosts, "list", "again", |_, job| with_secret(job).env("LAPI_USE_SHM", shares)));
+    }
+}
+
+/// By the fields for addresses of any family, also between an IPv6 network's hosts.
+#[test]
+fn addresses_may_be_of_ipv6() {
+    let what = "addresses of IPv6";
+    let Some(site) = Site::new(what).and_then(|site| site.with_six(what)) else { return };
+    let hosts = [0, 1, 1];
+    let (six, four) = (text(&site.list_of_six(&hosts)), text(&site.list(&hosts)));
+    for (way, list) in [("ext", &six), ("ext", &four), ("exthandler", &six), ("exthandler", &four)] {
+        let outcomes = site.run_with(&hosts, list, way, "all", |task, job| {
+            with_secret(job).env("MP_INFOLEVEL", if task == 0 { "2" } else { "1" })
+        });
+        all_passed(&outcomes);
+        let first = list.split(',').next().expect("an address");
+        outcomes[0].says(&format!("network: udp at {first}"));
+    }
+    all_passed(
+        &site.run_with(&[0, 1, 1], &six, "ext", "again", |_, job| with_secret(job).env("LAPI_USE_SHM", "no")),
+    );
+    let folder = site.hosts.folder().join("exchange");
+    fs::create_dir(&folder).expect("a folder");
+    let start = |task: usize| {
+        let args = ["extexchange", "all", folder.to_str().expect("text")];
+        with_secret(site.task(task % 2, task, 3, &args)).start()
+    };
+    let running: Vec<Running> = (0..3).map(start).collect();
+    all_passed(&running.into_iter().map(Running::wait).collect::<Vec<_>>());
+    // All on one host, as the manual's program has them: no secret is needed.
+    let one = text(&site.list_of_six(&[1, 1]));
+    for shares in ["yes", "no"] {
+        let start = |task| site.task(1, task, 2, &["ext", "all", &one]).env("LAPI_USE_SHM", shares).start();
+        all_passed(&[start(0), start(1)].map(Running::wait));
+    }
+}
+
+#[test]
+fn wrong_lists_of_any_family_are_refused() {
+    let what = "wrong lists of any family";
+    let Some(site) = Site::new(what).and_then(|site| site.with_six(what)) else { return };
+    let (one, other) = (site.six(0, 7000), site.six(1, 7001));
+    for (list, code, why) in [
+        (format!("{one},{one}"), UDP_PORT_INFO, format!("tasks 0 and 1 have the same address {one}")),
+        (format!("{one},{}", site.address(1, 7001)), UDP_PORT_INFO, "of one family only".to_owned()),
+        (format!("{one},[fe80::1]:7001"), UDP_PORT_INFO, "task 1 has [fe80::1]:7001".to_owned()),
+        (format!("{one},[::]:7001"), UDP_PORT_INFO, "task 1 has [::]:7001".to_owned()),
+        (format!("[2001:db8::5]:7000,{other}"), UDP_SOCKET, "no address of this host".to_owned()),
+    ] {
+        site.refused("ext", &list, code, with_secret).says(&why);
+    }
+    // One address for two tasks, or a structure whose fields behind the count may be anything.
+    for (way, list) in [("ext", one.to_string()), ("extshort", format!("{one},{other}"))] {
+        site.refused(way, &list, NO_UDP_HNDLR, with_secret).says("num_udp_addr to the number of tasks");
     }
 }
 
@@ -300,6 +387,32 @@ fn a_task_is_replaced() {
         let start = |host: usize, task: usize, list: &str, last: &str| {
             let job = site.task(host, task, hosts.len(), &["list", case, list, &address, last]);
             with_secret(job).env("LAPI_USE_SHM", shares).env("MP_PARTITION", "9").start()
+        };
+        let first = |task: usize| start(hosts[task], task, &before, dead.to_str().expect("text"));
+        let mut running: Vec<Running> = (0..hosts.len()).map(first).collect();
+        let killed = running.remove(1).wait();
+        assert_eq!(killed.signal, Some(Signal::SIGKILL as i32), "it is killed in the end\n{killed}");
+        fs::write(&dead, "").expect("a file");
+        running.push(start(place, 1, &after, "again"));
+        all_passed(&running.into_iter().map(Running::wait).collect::<Vec<_>>());
+        fs::remove_file(&dead).expect("it was written");
+    }
+}
+
+/// The same over IPv6: LAPI_ADD_UDP_DEST_EXT says where the new process is.
+#[test]
+fn a_task_is_replaced_over_ipv6() {
+    let what = "replacement over IPv6";
+    let Some(site) = Site::on(3, what).and_then(|site| site.with_six(what)) else { return };
+    for (hosts, place) in [(&[0, 1, 0][..], 2), (&[0, 1, 1], 1)] {
+        let before = site.list_of_six(hosts);
+        let mut after = before.clone();
+        after[1] = site.six(place, 7777);
+        let (address, before, after) = (after[1].to_string(), text(&before), text(&after));
+        let dead = site.hosts.folder().join("dead");
+        let start = |host: usize, task: usize, list: &str, last: &str| {
+            let job = site.task(host, task, hosts.len(), &["ext", "moved", list, &address, last]);
+            with_secret(job).start()
         };
         let first = |task: usize| start(hosts[task], task, &before, dead.to_str().expect("text"));
         let mut running: Vec<Running> = (0..hosts.len()).map(first).collect();

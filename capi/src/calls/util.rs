@@ -38,7 +38,7 @@ pub(crate) unsafe fn util(hndl: lapi_handle_t, util_cmd: *mut lapi_util_t) -> c_
                 lock_sharing::functions(&mut command.ThreadFunc);
                 Ok(())
             }),
-            LAPI_ADD_UDP_DEST_PORT => {
+            LAPI_ADD_UDP_DEST_PORT | LAPI_ADD_UDP_DEST_EXT => {
                 boundary::call(NAME, hndl, |held| udp::add_destination(held, &mut command.Udp))
             }
             other => boundary::call(NAME, hndl, |_| Err(unbuilt::utility(other))),

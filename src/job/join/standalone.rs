@@ -7,12 +7,12 @@ use super::port::Port;
 use super::{Joined, Place, on_one_machine, shared_memory, udp};
 use crate::abi::{
     LAPI_ERR_NO_ENV_VAR, LAPI_ERR_NO_NETSTR_SET, LAPI_ERR_NO_UDP_HNDLR, LAPI_ERR_SHM_SETUP,
-    LAPI_ERR_UDP_PORT_INFO, LAPI_ERR_UDP_SOCKET, UDP_DEV, lapi_udp_t,
+    LAPI_ERR_UDP_PORT_INFO, LAPI_ERR_UDP_SOCKET, UDP_DEV,
 };
 use crate::base::process::Process;
 use crate::config::{self, Config, Euilib, NetSecurity, UseShm};
 use crate::error::{Error, Result};
-use crate::job::addresses::{self, Addresses};
+use crate::job::addresses::{Address, Addresses};
 use crate::job::exchange;
 use crate::job::hosts::numbered;
 use crate::job::secret::{self, Secret};
@@ -20,7 +20,7 @@ use crate::job::{Hosts, Identity, Openings, key_file};
 use crate::transport::udp::interfaces::{Interface, interfaces};
 use crate::transport::udp::{Directory, UdpSettings, UdpTransport};
 use crate::transport::{Task, Transport};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// How the program gives addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,19 +30,22 @@ pub enum Way {
     /// By a list.
     List,
     /// By a handler.
-    Handler,
+    Handler {
+        /// It returns addresses of IPv4 and IPv6, and not of IPv4 alone.
+        any_family: bool,
+    },
 }
 
 /// The addresses that the program gives.
 pub trait Listing {
-    /// How it gives them.
-    fn way(&self) -> Way;
+    /// How it gives them, for a job of so many tasks.
+    fn way(&self, tasks: u32) -> Way;
 
     /// The addresses, one for each task. `own` is where a socket of this task receives already, if there is a handler.
     ///
     /// # Errors
     /// `LAPI_ERR_USER_UDP_HNDLR_FAIL`: the handler has failed. `LAPI_ERR_UDP_PORT_INFO`: there are too few.
-    fn read(&mut self, identity: &Identity, own: lapi_udp_t) -> Result<Vec<lapi_udp_t>>;
+    fn read(&mut self, identity: &Identity, own: Option<Address>) -> Result<Vec<Address>>;
 }
 
 /// Whether addresses of the program are used: no launcher has any.
@@ -59,22 +62,18 @@ pub(super) fn is_meant(config: &Config, identity: &Identity) -> bool {
 pub(super) fn open(place: &Place<'_>, listing: &mut dyn Listing) -> Result<Joined> {
     let Place { config, identity, .. } = *place;
     let all = interfaces().map_err(|reason| failed(format!("udp: no list of interfaces: {reason}")))?;
-    let early = match listing.way() {
+    let early = match listing.way(identity.tasks) {
         Way::Nothing => {
-            let detail =
-                "set udp_hndlr or add_udp_addrs of lapi_extend_t, or add_info of lapi_info_t to NULL";
+            let detail = "set udp_hndlr or add_udp_addrs of lapi_extend_t, or num_udp_addr to the number of tasks and udp_ext_hndlr or \
+                 add_udp_ext_addrs, or add_info of lapi_info_t to NULL";
             return Err(Error::new(LAPI_ERR_NO_UDP_HNDLR, detail));
         }
         Way::List => None,
-        Way::Handler => Some(early_port(config, &all)?),
+        Way::Handler { any_family } => Some(early_port(config, &all, any_family)?),
     };
     let local = early.as_ref().map(Port::local);
-    let for_handler = match local {
-        Some(SocketAddr::V4(own)) => addresses::encode(own),
-        _ => lapi_udp_t { ip_addr: 0, port_no: 0 },
-    };
-    let listed = listing.read(identity, for_handler)?;
-    let is_here = |ip: Ipv4Addr| ip.is_loopback() || all.iter().any(|own| own.address == IpAddr::V4(ip));
+    let listed = listing.read(identity, local.map(Address::of))?;
+    let is_here = |ip: IpAddr| ip.is_loopback() || all.iter().any(|own| own.address == ip);
     let addresses = Addresses::new(&listed, is_here)?;
     let Some(own) = addresses.of(identity.task) else {
         return Err(Error::new(LAPI_ERR_UDP_PORT_INFO, format!("task {} has no address", identity.task)));
@@ -91,7 +90,7 @@ pub(super) fn open(place: &Place<'_>, listing: &mut dyn Listing) -> Result<Joine
         return Err(Error::new(LAPI_ERR_SHM_SETUP, detail));
     }
     let secret = derived(place, &own_secret(config, one_host)?, &numbered(keys));
-    let socket = match early.filter(|_| local == Some(own.into())) {
+    let socket = match early.filter(|_| local == Some(own)) {
         Some(socket) => socket,
         None => open_port(own)?,
     };
@@ -101,7 +100,7 @@ pub(super) fn open(place: &Place<'_>, listing: &mut dyn Listing) -> Result<Joine
         true => Some(shared_memory::open(place, here, Some(&secret), Box::default())?),
         false => None,
     };
-    let own_interface = all.iter().find(|interface| interface.address == IpAddr::V4(*own.ip()));
+    let own_interface = all.iter().find(|interface| interface.address == own.ip());
     let takes = own_interface.map_or(u16::MAX, |interface| interface.longest);
     let settings = UdpSettings {
         me: identity.task,
@@ -136,29 +135,27 @@ pub(super) fn open(place: &Place<'_>, listing: &mut dyn Listing) -> Result<Joine
 }
 
 /// A socket whose address a handler may give to the other tasks.
-fn early_port(config: &Config, all: &[Interface]) -> Result<Port> {
+fn early_port(config: &Config, all: &[Interface], any_family: bool) -> Result<Port> {
     // The program gives the addresses: a device that this system does not have, such as en0, is no error.
     let any = Config { euidevice: None, ..config.clone() };
     let usable = |config, one_machine| {
         let chosen = udp::chosen(config, one_machine, all.to_vec()).ok()?;
-        chosen.into_iter().find_map(|interface| match interface.address {
-            IpAddr::V4(ip) => Some(ip),
-            IpAddr::V6(_) => None,
-        })
+        let usable = chosen.into_iter().find(|interface| any_family || interface.address.is_ipv4());
+        usable.map(|interface| interface.address)
     };
-    let ip = usable(config, false).or_else(|| usable(&any, false)).unwrap_or(Ipv4Addr::LOCALHOST);
-    open_port(SocketAddrV4::new(ip, 0))
+    let ip = usable(config, false).or_else(|| usable(&any, false)).unwrap_or(Ipv4Addr::LOCALHOST.into());
+    open_port(SocketAddr::new(ip, 0))
 }
 
-fn open_port(at: SocketAddrV4) -> Result<Port> {
-    Port::open(at.into()).map_err(|reason| {
+fn open_port(at: SocketAddr) -> Result<Port> {
+    Port::open(at).map_err(|reason| {
         Error::new(LAPI_ERR_UDP_SOCKET, format!("this task cannot receive at {at}: {reason}"))
     })
 }
 
 /// This task can receive where the list says.
-fn check_own(config: &Config, identity: &Identity, own: SocketAddrV4, all: &[Interface]) -> Result<()> {
-    let (task, ip) = (identity.task, IpAddr::V4(*own.ip()));
+fn check_own(config: &Config, identity: &Identity, own: SocketAddr, all: &[Interface]) -> Result<()> {
+    let (task, ip) = (identity.task, own.ip());
     if !ip.is_loopback() && !all.iter().any(|interface| interface.address == ip) {
         let there = all.iter().map(|interface| format!("{} {}", interface.name, interface.address));
         let there = there.collect::<Vec<_>>().join(", ");
@@ -232,8 +229,7 @@ struct ByList {
 
 impl Directory for ByList {
     fn address_of(&mut self, peer: Task) -> Result<SocketAddr> {
-        let address = self.addresses.of(peer).map(SocketAddr::V4);
-        address.ok_or_else(|| failed(format!("task {peer} has no address")))
+        self.addresses.of(peer).ok_or_else(|| failed(format!("task {peer} has no address")))
     }
 
     fn has_died(&mut self, peer: Task) -> bool {

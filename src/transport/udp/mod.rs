@@ -26,6 +26,7 @@ mod peer;
 mod progress;
 pub mod reliable;
 pub mod seal;
+pub mod sockaddr;
 pub mod socket;
 mod wakeup;
 mod whereabouts;

@@ -10,6 +10,8 @@
  *   short     add_udp_addrs, in a structure that ends behind num_udp_addr, at the end of readable memory
  *   fails     udp_hndlr, which returns 17
  *   neither   lapi_extend_t has neither
+ *   ext       add_udp_ext_addrs, with num_udp_addr; "extshort" without it, which does not count as a list
+ *   exthandler, extexchange   udp_ext_hndlr, as above
  *   none      there is no lapi_extend_t
  *
  * CASE is what happens then:
@@ -22,7 +24,9 @@
  *              sends first
  *   moved A F  the same, but that one sends nothing before it has been sent something; the others know of the death when the file F exists
  *   forked    the same with a second context, while a child of the process lives
- *   util      the return codes of LAPI_ADD_UDP_DEST_PORT
+ *   util      the return codes of LAPI_ADD_UDP_DEST_PORT and LAPI_ADD_UDP_DEST_EXT
+ *
+ * An address is 192.0.2.1:7000 or [2001:db8::1]:7000.
  */
 #include "../common/ltest.h"
 
@@ -35,6 +39,7 @@
 enum { MOST = 16, LARGE = 200000, TIMES = 5 };
 
 static lapi_udp_t addresses[MOST];
+static struct sockaddr_storage any[MOST];
 static uint listed;
 static const char *folder;
 static int asked, tasks;
@@ -58,11 +63,38 @@ static lapi_udp_t address(const char *text, size_t length) {
     return found;
 }
 
+static struct sockaddr_storage any_address(const char *text, size_t length) {
+    char copy[64], *port;
+    struct sockaddr_storage found;
+    struct sockaddr_in *four = (struct sockaddr_in *)&found;
+    struct sockaddr_in6 *six = (struct sockaddr_in6 *)&found;
+    CHECK(length < sizeof copy);
+    memcpy(copy, text, length);
+    copy[length] = 0;
+    bzero(&found, sizeof found);
+    port = strrchr(copy, ':');
+    CHECK(port != NULL);
+    *port++ = 0;
+    if (copy[0] == '[') {
+        CHECK(port[-2] == ']');
+        port[-2] = 0;
+        six->sin6_family = AF_INET6;
+        six->sin6_port = htons((in_port_t)atoi(port));
+        CHECK_EQ(inet_pton(AF_INET6, copy + 1, &six->sin6_addr), 1);
+    } else {
+        four->sin_family = AF_INET;
+        four->sin_port = htons((in_port_t)atoi(port));
+        CHECK_EQ(inet_pton(AF_INET, copy, &four->sin_addr), 1);
+    }
+    return found;
+}
+
 static void read_addresses(const char *text) {
     for (listed = 0; *text; listed++) {
         size_t length = strcspn(text, ",");
         CHECK(listed < MOST);
-        addresses[listed] = address(text, length);
+        any[listed] = any_address(text, length);
+        if (text[0] != '[') addresses[listed] = address(text, length);
         text += length + (text[length] == ',');
     }
 }
@@ -79,22 +111,33 @@ static int handler(lapi_handle_t *hndl, lapi_udp_t *local, lapi_udp_t *list, lap
     return 0;
 }
 
+static int any_handler(lapi_handle_t *hndl, struct sockaddr_storage *local, struct sockaddr_storage *list,
+                       lapi_udpinfo_t *info) {
+    uint task;
+    CHECK(hndl != NULL && (local->ss_family == AF_INET || local->ss_family == AF_INET6));
+    CHECK_EQ(info->task_id, atoi(getenv("MP_CHILD")));
+    CHECK_EQ(info->num_tasks, tasks);
+    asked++;
+    for (task = 0; task < info->num_tasks; task++) list[task] = any[task];
+    return 0;
+}
+
 static int failing(lapi_handle_t *hndl, lapi_udp_t *local, lapi_udp_t *list, lapi_udpinfo_t *info) {
     (void)hndl, (void)local, (void)list, (void)info;
     return 17;
 }
 
-static int exchanging(lapi_handle_t *hndl, lapi_udp_t *local, lapi_udp_t *list, lapi_udpinfo_t *info) {
+/* Gives this task's address, of `size` bytes, to the others, and gets theirs. */
+static void exchange(const void *local, void *list, size_t size, const lapi_udpinfo_t *info) {
     char name[256], temporary[300];
     uint task;
     FILE *file;
-    (void)hndl;
     asked++;
     snprintf(name, sizeof name, "%s/task%u", folder, info->task_id);
     snprintf(temporary, sizeof temporary, "%s.new", name);
     file = fopen(temporary, "w");
     CHECK(file != NULL);
-    CHECK_EQ(fwrite(local, sizeof *local, 1, file), 1);
+    CHECK_EQ(fwrite(local, size, 1, file), 1);
     CHECK_EQ(fclose(file), 0);
     CHECK_EQ(rename(temporary, name), 0);
     for (task = 0; task < info->num_tasks; task++) {
@@ -104,9 +147,21 @@ static int exchanging(lapi_handle_t *hndl, lapi_udp_t *local, lapi_udp_t *list, 
             CHECK_FOR(waited++ < 60000, "task %u has not written %s", task, name);
             usleep(1000);
         }
-        CHECK_EQ(fread(&list[task], sizeof list[task], 1, file), 1);
+        CHECK_EQ(fread((char *)list + task * size, size, 1, file), 1);
         fclose(file);
     }
+}
+
+static int exchanging(lapi_handle_t *hndl, lapi_udp_t *local, lapi_udp_t *list, lapi_udpinfo_t *info) {
+    (void)hndl;
+    exchange(local, list, sizeof *local, info);
+    return 0;
+}
+
+static int any_exchanging(lapi_handle_t *hndl, struct sockaddr_storage *local, struct sockaddr_storage *list,
+                          lapi_udpinfo_t *info) {
+    (void)hndl;
+    exchange(local, list, sizeof *local, info);
     return 0;
 }
 
@@ -141,6 +196,13 @@ static void prepare(const char *way, lapi_info_t *info, lapi_extend_t *room) {
     } else if (strcmp(way, "neither") == 0) {
         room->add_udp_addrs = NULL;
         room->num_udp_addr = 0;
+    } else if (strncmp(way, "ext", 3) == 0) {
+        room->add_udp_addrs = NULL;
+        room->num_udp_addr = strcmp(way, "extshort") == 0 ? 0 : strcmp(way, "ext") == 0 ? listed : (uint)tasks;
+        room->udp_ext_hndlr = strcmp(way, "exthandler") == 0    ? (udp_init_ext_hndlr *)any_handler
+                              : strcmp(way, "extexchange") == 0 ? (udp_init_ext_hndlr *)any_exchanging
+                                                                : NULL;
+        room->add_udp_ext_addrs = room->udp_ext_hndlr == NULL ? any : NULL;
     } else if (strcmp(way, "none") == 0) {
         info->add_info = NULL;
     } else if (strcmp(way, "short") == 0) {
@@ -181,6 +243,7 @@ static void everybody(uint64_t seed) {
 
 static void util_codes(const char *more) {
     lapi_add_udp_port_t command;
+    struct sockaddr_storage strange;
     lapi_udp_t other = address(more, strlen(more)), own = addresses[0];
     bzero(&command, sizeof command);
     command.Util_type = LAPI_ADD_UDP_DEST_PORT;
@@ -199,6 +262,21 @@ static void util_codes(const char *more) {
     other.ip_addr = t_me == 0 ? own.ip_addr : addresses[1].ip_addr;
     other.port_no = 9;
     RETURNS(LAPI_Util(t_hndl, (lapi_util_t *)&command), LAPI_ERR_UDP_PORT_INFO);
+    command.Util_type = LAPI_ADD_UDP_DEST_EXT;
+    bzero(&strange, sizeof strange);
+    command.udp_port = (lapi_udp_t *)&strange;
+    RETURNS(LAPI_Util(t_hndl, (lapi_util_t *)&command), LAPI_ERR_UDP_PORT_INFO);
+    strange.ss_family = AF_UNIX;
+    RETURNS(LAPI_Util(t_hndl, (lapi_util_t *)&command), LAPI_ERR_UDP_PORT_INFO);
+    strange = any_address("[2001:db8::1]:9", 15);
+    RETURNS(LAPI_Util(t_hndl, (lapi_util_t *)&command), LAPI_ERR_UDP_PORT_INFO);
+    command.udp_port = NULL;
+    RETURNS(LAPI_Util(t_hndl, (lapi_util_t *)&command), LAPI_ERR_UDP_PORT_INFO);
+    strange = any[1 - t_me];
+    command.udp_port = (lapi_udp_t *)&strange;
+    OK(LAPI_Util(t_hndl, (lapi_util_t *)&command));
+    command.Util_type = LAPI_ADD_UDP_DEST_PORT;
+    command.udp_port = &other;
     /* A connection that is up stays as it is. */
     t_fence();
     other = addresses[1 - t_me];
@@ -251,8 +329,10 @@ static void await_death(const char *file) {
 
 static void survivor(const char *more, const char *file) {
     lapi_add_udp_port_t command;
-    lapi_udp_t place = address(more, strlen(more));
+    struct sockaddr_storage place = any_address(more, strlen(more));
+    lapi_udp_t four;
     int again;
+    if (more[0] != '[') four = address(more, strlen(more));
     for (again = 0; again <= 1; again++) {
         t_fill(from, LARGE, (uint64_t)(100 * again + t_me));
         OK(LAPI_Put(t_hndl, 1, LARGE, into[t_me], from, &arrived[t_me], NULL, &cmpl));
@@ -265,9 +345,9 @@ static void survivor(const char *more, const char *file) {
         await_death(file);
         OK(LAPI_Purge_totask(t_hndl, 1));
         bzero(&command, sizeof command);
-        command.Util_type = LAPI_ADD_UDP_DEST_PORT;
+        command.Util_type = more[0] == '[' ? LAPI_ADD_UDP_DEST_EXT : LAPI_ADD_UDP_DEST_PORT;
         command.tgt = 1;
-        command.udp_port = &place;
+        command.udp_port = more[0] == '[' ? (lapi_udp_t *)&place : &four;
         OK(LAPI_Util(t_hndl, (lapi_util_t *)&command));
         OK(LAPI_Setcntr(t_hndl, &cmpl, 0));
         OK(LAPI_Resume_totask(t_hndl, 1));
@@ -286,7 +366,7 @@ int main(int argc, char **argv) {
     more = argc > 4 ? argv[4] : "";
     again = argc > 5 && strcmp(argv[5], "again") == 0;
     tasks = atoi(getenv("MP_PROCS"));
-    if (strcmp(way, "exchange") == 0) folder = argv[3];
+    if (strstr(way, "exchange") != NULL) folder = argv[3];
     else read_addresses(argv[3]);
     prepare(way, &info, &room);
     if (strcmp(what, "code") == 0) {
@@ -296,10 +376,11 @@ int main(int argc, char **argv) {
     }
     t_init_with(&info);
     CHECK_EQ(t_tasks, tasks);
-    CHECK_EQ(asked, strcmp(way, "handler") == 0 || strcmp(way, "exchange") == 0);
+    CHECK_EQ(asked, strstr(way, "handler") != NULL || strstr(way, "exchange") != NULL);
     /* The program's again, as the man page says. */
     if (strcmp(what, "util") != 0 && strcmp(what, "again") != 0 && strcmp(what, "forked") != 0) {
         memset(addresses, 0xee, sizeof addresses);
+        memset(any, 0xee, sizeof any);
         memset(&room, 0x77, sizeof room);
     }
     if (strcmp(what, "all") == 0) {

@@ -4,9 +4,10 @@
 //! kernel takes a train as one message with UDP_SEGMENT, and hands one over with UDP_GRO.
 
 use super::super::device::Datagram;
+use super::super::sockaddr;
 use rustix::io::Errno;
 use std::mem::{size_of, zeroed};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
 
@@ -77,7 +78,7 @@ impl Outgoing {
                 piece += 1;
             }
             let header = &mut self.headers[at].msg_hdr;
-            header.msg_namelen = set_name(&mut self.names[at], own[0].to);
+            header.msg_namelen = sockaddr::write(&mut self.names[at], own[0].to);
             header.msg_name = (&raw mut self.names[at]).cast();
             header.msg_iov = self.pieces[first..].as_mut_ptr();
             header.msg_iovlen = (piece - first) as _;
@@ -173,7 +174,7 @@ impl Incoming {
         if message.msg_hdr.msg_flags & (libc::MSG_TRUNC | libc::MSG_CTRUNC) != 0 {
             return None;
         }
-        let from = name(&self.names[at], message.msg_hdr.msg_namelen)?;
+        let from = sockaddr::read(&self.names[at], message.msg_hdr.msg_namelen)?;
         let bytes = &self.bytes[at * LONGEST..][..message.msg_len as usize];
         let control = &self.controls[at].0[..message.msg_hdr.msg_controllen];
         Some(Message { from, bytes, segment: segment(control) })
@@ -214,55 +215,6 @@ fn segment(control: &[u8]) -> usize {
     }
     let length = control[DATA..].first_chunk().map_or(0, |bytes| i32::from_ne_bytes(*bytes));
     usize::try_from(length).unwrap_or(0)
-}
-
-/// Writes an address; returns its length.
-fn set_name(name: &mut libc::sockaddr_storage, address: SocketAddr) -> libc::socklen_t {
-    match address {
-        SocketAddr::V4(address) => {
-            let name = ptr::from_mut(name).cast::<libc::sockaddr_in>();
-            // SAFETY: the storage is large enough and aligned for every kind of address.
-            unsafe {
-                (*name).sin_family = libc::AF_INET as libc::sa_family_t;
-                (*name).sin_port = address.port().to_be();
-                (*name).sin_addr.s_addr = u32::from(*address.ip()).to_be();
-            }
-            size_of::<libc::sockaddr_in>() as _
-        }
-        SocketAddr::V6(address) => {
-            let name = ptr::from_mut(name).cast::<libc::sockaddr_in6>();
-            // SAFETY: the same.
-            unsafe {
-                (*name).sin6_family = libc::AF_INET6 as libc::sa_family_t;
-                (*name).sin6_port = address.port().to_be();
-                (*name).sin6_flowinfo = address.flowinfo();
-                (*name).sin6_addr.s6_addr = address.ip().octets();
-                (*name).sin6_scope_id = address.scope_id();
-            }
-            size_of::<libc::sockaddr_in6>() as _
-        }
-    }
-}
-
-/// The address that the kernel has written.
-fn name(name: &libc::sockaddr_storage, len: libc::socklen_t) -> Option<SocketAddr> {
-    let len = len as usize;
-    match i32::from(name.ss_family) {
-        libc::AF_INET if len >= size_of::<libc::sockaddr_in>() => {
-            // SAFETY: the storage is large enough and aligned for every kind of address, and this one is of this kind.
-            let name = unsafe { &*ptr::from_ref(name).cast::<libc::sockaddr_in>() };
-            let ip = Ipv4Addr::from(u32::from_be(name.sin_addr.s_addr));
-            Some(SocketAddrV4::new(ip, u16::from_be(name.sin_port)).into())
-        }
-        libc::AF_INET6 if len >= size_of::<libc::sockaddr_in6>() => {
-            // SAFETY: the same.
-            let name = unsafe { &*ptr::from_ref(name).cast::<libc::sockaddr_in6>() };
-            let ip = Ipv6Addr::from(name.sin6_addr.s6_addr);
-            // The flow is not part of a peer's address.
-            Some(SocketAddrV6::new(ip, u16::from_be(name.sin6_port), 0, name.sin6_scope_id).into())
-        }
-        _ => None,
-    }
 }
 
 /// Makes the kernel join the datagrams of a train that arrive (UDP_GRO). Returns whether it can.
