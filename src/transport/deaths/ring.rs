@@ -20,6 +20,8 @@ use std::time::Duration;
 const TIMEOUT: Duration = Duration::from_millis(300);
 /// The longest time between two of these.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(5);
+/// For so long a notice that was confirmed is kept: the task that has confirmed it passes it on at once, unless it dies.
+const KEPT: Duration = Duration::from_secs(10);
 /// A group of which none confirms is silent as a whole.
 const ATTEMPTS: u32 = 24;
 
@@ -71,7 +73,7 @@ struct Errand {
     to: Task,
     confirmed: bool,
     attempts: u32,
-    /// Another task gets it then.
+    /// Another task gets it then; when it is confirmed, it is forgotten then.
     due: Duration,
 }
 
@@ -87,6 +89,8 @@ pub(in crate::transport) struct Ring {
     /// When the watched task ends and nothing was received from it, it has died (and has not ended LAPI before this task watched it).
     counts_as_dead: bool,
     errands: Vec<Errand>,
+    /// The tasks that have died, of which no other process has taken the place.
+    dead: VecDeque<Task>,
     actions: VecDeque<Action>,
 }
 
@@ -110,6 +114,7 @@ impl Ring {
             watched: None,
             counts_as_dead: true,
             errands: Vec::new(),
+            dead: VecDeque::new(),
             actions: VecDeque::new(),
         };
         ring.watched = ring.next_living();
@@ -167,9 +172,11 @@ impl Ring {
         }
     }
 
-    /// The tasks that have died, of which no other process has taken the place.
-    pub(in crate::transport) fn dead(&self) -> Vec<Task> {
-        (0..self.known.len() as Task).filter(|&task| self.has_died(task)).collect()
+    /// Some of the tasks that have died, of which no other process has taken the place: at most so many, in turn.
+    pub(in crate::transport) fn some_dead(&mut self, most: usize) -> Vec<Task> {
+        let some = most.min(self.dead.len());
+        self.dead.rotate_left(some);
+        self.dead.iter().rev().take(some).copied().collect()
     }
 
     /// The process of the watched task has ended.
@@ -202,6 +209,7 @@ impl Ring {
         let known = &mut self.known[task as usize];
         if task != self.me && known.life != life {
             *known = Known { state: State::Lives, life, passed: false, spread: false };
+            self.dead.retain(|dead| *dead != task);
             self.move_on(now);
         }
     }
@@ -215,7 +223,7 @@ impl Ring {
                 let own =
                     |errand: &&mut Errand| (errand.dead, errand.life, errand.group) == (task, life, group);
                 if let Some(errand) = self.errands.iter_mut().find(own).filter(|_| lives) {
-                    (errand.to, errand.confirmed) = (from, true);
+                    (errand.to, errand.confirmed, errand.due) = (from, true, now + KEPT);
                 }
             }
             Notice::Died { task, life, confirm } => {
@@ -234,8 +242,9 @@ impl Ring {
         }
     }
 
-    /// Gives notices that were not confirmed to others.
+    /// Gives notices that were not confirmed to others, and forgets those that were confirmed long ago.
     pub(in crate::transport) fn serve(&mut self, now: Duration) {
+        self.errands.retain(|errand| !errand.confirmed || now < errand.due);
         let late = |errand: &Errand| !errand.confirmed && errand.due <= now;
         let mut at = 0;
         while at < self.errands.len() {
@@ -250,6 +259,12 @@ impl Ring {
     /// When [`Self::serve`] is to be called.
     pub(in crate::transport) fn due(&self) -> Option<Duration> {
         self.errands.iter().filter(|errand| !errand.confirmed).map(|errand| errand.due).min()
+    }
+
+    /// Whether no notice to another group is kept.
+    #[cfg(test)]
+    pub(in crate::transport) fn is_idle(&self) -> bool {
+        self.errands.is_empty()
     }
 
     fn own_group(&self) -> &[Task] {
@@ -289,6 +304,7 @@ impl Ring {
         let known = &mut self.known[task as usize];
         if known.state == State::Lives {
             known.state = State::Died;
+            self.dead.push_back(task);
             self.actions.push_back(Action::Report(task));
             self.renew(task, now);
         }

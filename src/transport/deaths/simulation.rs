@@ -151,7 +151,7 @@ impl Simulation {
         if let Some(alone) = probed {
             ring.found_dead(alone, now);
         }
-        let dead = ring.dead();
+        let dead = ring.some_dead(2);
         self.collect(me);
         for task in dead {
             self.see_successor(me, task);
@@ -306,6 +306,8 @@ fn one_death_costs_few_messages() {
     // To its own host, and to one task of each other host, which confirms it and passes it on.
     let most = 6 + (hosts - 1) * (1 + 1 + 7);
     assert!(all.sent <= most, "{} messages", all.sent);
+    // In the end nothing of it is kept but that it has died.
+    assert!(all.rings.iter().flatten().all(|ring| ring.is_idle()));
 }
 
 #[test]
@@ -351,4 +353,25 @@ fn a_notice_is_sent_until_it_is_confirmed_also_when_the_task_was_replaced() {
     // What task 3 has confirmed it may not have passed on.
     ring.note(2, Notice::Died { task: 3, life: 13, confirm: false }, due);
     assert_eq!(sent(&mut ring), [2]);
+    // Later it has.
+    ring.note(2, Notice::Confirmed { task: 1, life: 11 }, due);
+    assert!(!ring.is_idle());
+    let late = due + Duration::from_secs(60);
+    ring.serve(late);
+    assert!(ring.is_idle());
+}
+
+/// Each of them is asked about in turn.
+#[test]
+fn the_dead_are_named_some_at_a_time() {
+    let mut ring = Ring::new(0, vec![0, 1, 1, 1, 1, 1], &[1; 6]);
+    let died = |task| Notice::Died { task, life: 1, confirm: false };
+    (1..5).for_each(|task| ring.note(5, died(task), Duration::ZERO));
+    let mut named: Vec<Task> = (0..2).flat_map(|_| ring.some_dead(2)).collect();
+    named.sort_unstable();
+    assert_eq!(named, [1, 2, 3, 4]);
+    ring.replaced(3, 2, Duration::ZERO);
+    let mut named = ring.some_dead(9);
+    named.sort_unstable();
+    assert_eq!(named, [1, 2, 4]);
 }

@@ -227,12 +227,12 @@ fn a_death_of_a_process_that_is_not_known_yet() {
         end.serve();
     }
     // The present one is known now.
-    let dead = |end: &FabricTransport| end.watch.as_ref().expect("a watch").dead();
-    assert_eq!(dead(&end), []);
+    let dead = |end: &mut FabricTransport| end.watch.as_mut().expect("a watch").dead();
+    assert_eq!(dead(&mut end), []);
     end.note_notice(2, &died(former));
-    assert_eq!(dead(&end), [], "a late notice");
+    assert_eq!(dead(&mut end), [], "a late notice");
     end.note_notice(2, &died(present));
-    assert_eq!(dead(&end), [1]);
+    assert_eq!(dead(&mut end), [1]);
 }
 
 /// A directory in which another process takes the place of task 1 at some time.

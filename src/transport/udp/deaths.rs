@@ -36,7 +36,7 @@ const REPORT_LATEST: Nanos = 300_000_000;
 
 /// What a task has to watch another one, and to send notices.
 pub(super) struct Watch {
-    ring: Ring,
+    pub(super) ring: Ring,
     processes: Vec<Process>,
     watched: Watched,
     /// Tasks that watch this one, or have.
@@ -129,7 +129,7 @@ impl UdpTransport {
             if let Some(task) = watch.ring.probed().filter(|&task| self.directory.has_died(task)) {
                 watch.ring.found_dead(task, Duration::from_nanos(now));
             }
-            for task in watch.ring.dead() {
+            for task in watch.ring.some_dead(COMPARED) {
                 if let Some(process) = self.directory.process_of(task) {
                     self.note_card(task, process, now);
                 }
@@ -268,19 +268,32 @@ impl UdpTransport {
                 let content = if closed { Content::Closed } else { Content::Watched };
                 watch.send(from, Notice { content, ..notice });
             }
-            Content::Watched if from == task && life == watch.ring.life(task) => watch.ring.is_open(task),
-            Content::Closed if from == task && life == watch.ring.life(task) => {
-                // It needs no notice of this task's end any more, and is not there to receive one.
-                watch.outgoing.retain(|one| one.to != from);
-                self.note_closed(task, now);
-                if closed {
-                    // Others are the neighbours now.
-                    self.announce_end();
+            Content::Watched | Content::Closed if from == task => {
+                // This task may have missed that another process has taken the place of the one that it knows.
+                self.note_unknown_life(from, task, life, now);
+                if self.watch.as_ref().is_some_and(|watch| watch.ring.life(task) == life) {
+                    self.note_neighbour(task, content, now);
                 }
             }
             Content::Watches | Content::Watched | Content::Closed => {}
         }
         true
+    }
+
+    /// A task of this host says that it knows that this one watches it, or that it has ended LAPI.
+    fn note_neighbour(&mut self, task: Task, content: Content, now: Nanos) {
+        let closed = self.closed;
+        let Some(watch) = &mut self.watch else { return };
+        if content == Content::Watched {
+            return watch.ring.is_open(task);
+        }
+        // It needs no notice of this task's end any more, and is not there to receive one.
+        watch.outgoing.retain(|one| one.to != task);
+        self.note_closed(task, now);
+        if closed {
+            // Others are the neighbours now.
+            self.announce_end();
+        }
     }
 
     /// A notice names another process of the task than the one that is known here. When the task's card shows another one, too, this task

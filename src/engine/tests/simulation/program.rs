@@ -49,6 +49,9 @@ pub fn run(model: &Arc<Model>, me: Task, device: SimulatedDevice) {
     let mut program = Program { model: model.clone(), me, context, rng, phase: 0 };
     program.play();
     init::term(&program.context).expect("an open context");
+    if let Some(world) = model.world.upgrade().filter(|_| model.scenario.processes_end) {
+        world.note_process(Process { pid: me + 1, started: life.into() }, false);
+    }
 }
 
 fn open(model: &Arc<Model>, me: Task, life: u32, device: SimulatedDevice, context: &Arc<Context>) {

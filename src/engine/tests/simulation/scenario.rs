@@ -48,6 +48,8 @@ pub struct Scenario {
     /// The longest message, in bytes.
     pub longest: u64,
     pub hosts: u32,
+    /// The process of a task ends with its program. Otherwise it goes on.
+    pub processes_end: bool,
     /// How often there is no memory for a message that must wait.
     pub shortage: f64,
 }
@@ -78,10 +80,40 @@ impl Scenario {
             completion_threads: rng.below(3) as usize,
             longest: [200, 5_000, 100_000][rng.below(3) as usize],
             hosts: 1 + rng.below(tasks.into()) as u32,
+            processes_end: false,
             shortage: if rng.chance(0.2) { rng.below(100) as f64 / 200.0 } else { 0.0 },
         };
         scenario.draw_events(&mut rng);
         scenario
+    }
+
+    /// Tasks of one host that do nothing but meet each other, on a network without faults. Their processes end when they have ended LAPI.
+    pub fn calm(seed: u64, tasks: u32) -> Self {
+        let drawn = Self::new(seed);
+        let faults = Faults {
+            lose: 0.0,
+            duplicate: 0.0,
+            corrupt: 0.0,
+            replay: 0.0,
+            late: 0.0,
+            delay: 10_000,
+            jitter: drawn.faults.jitter / 10,
+            full: 0.0,
+            queue: 1024,
+        };
+        let (phases, actions, shortage) = (1, 0, 0.0);
+        Self {
+            tasks,
+            hosts: 1,
+            phases,
+            actions,
+            shortage,
+            faults,
+            events: Vec::new(),
+            processes_end: true,
+            timeout: 900,
+            ..drawn
+        }
     }
 
     fn draw_events(&mut self, rng: &mut Rng) {

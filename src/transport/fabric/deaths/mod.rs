@@ -64,8 +64,8 @@ impl Watch {
     }
 
     #[cfg(test)]
-    pub(super) fn dead(&self) -> Vec<Task> {
-        self.ring.dead()
+    pub(super) fn dead(&mut self) -> Vec<Task> {
+        self.ring.some_dead(usize::MAX)
     }
 
     /// When it must be served, if a notice was not confirmed yet.

@@ -57,7 +57,7 @@ impl FabricTransport {
     /// of those with which this task has had contact, a few at a time: when two processes follow each other quickly, the tasks of their
     /// host may never have seen the first of them, so that no notice of its death is sent.
     pub(super) fn look_for_successors(&mut self) {
-        let dead = self.watch.as_ref().map(|watch| watch.ring.dead()).unwrap_or_default();
+        let dead = self.watch.as_mut().map(|watch| watch.ring.some_dead(COMPARED)).unwrap_or_default();
         for task in dead {
             if let Some(process) = self.directory.process_of(task) {
                 self.note_process(task, process);

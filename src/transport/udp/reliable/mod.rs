@@ -38,6 +38,8 @@ const OVERHEAD: usize = HEADER + 32 + 28;
 /// The first time between two hellos, and the longest.
 const FIRST_HELLO: Nanos = 20 * MILLISECOND;
 const LAST_HELLO: Nanos = 500 * MILLISECOND;
+/// The longest interval between two messages of the end, and between repetitions of what was sent before it: the end is not awaited for long.
+const LAST_CLOSE: Nanos = 100 * MILLISECOND;
 
 /// What both sides of a connection have in common, and how often they acknowledge.
 #[derive(Clone, Copy, Debug)]
@@ -296,6 +298,7 @@ impl Connection {
     pub fn close(&mut self, now: Nanos) {
         if !std::mem::replace(&mut self.closing, true) {
             (self.close_at, self.close_after) = (now, 0);
+            self.sender.limit_interval(LAST_CLOSE);
         }
     }
 
@@ -429,7 +432,7 @@ impl Connection {
                 None => {}
             }
             if self.closing && !self.close_seen && self.close_at <= now {
-                self.close_after = (2 * self.close_after).clamp(5 * MILLISECOND, 100 * MILLISECOND);
+                self.close_after = (2 * self.close_after).clamp(5 * MILLISECOND, LAST_CLOSE);
                 self.close_at = now + self.close_after;
                 return Some(self.header(now, Kind::Close(self.sender.end())));
             }

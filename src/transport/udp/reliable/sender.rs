@@ -151,10 +151,15 @@ impl Sender {
             return;
         }
         let former = std::mem::replace(self, Self::new(parameters));
-        (self.since, self.awaits_room) = (former.since, former.awaits_room);
+        (self.since, self.awaits_room, self.longest) = (former.since, former.awaits_room, former.longest);
         for Packet { buffer, len, head_len, .. } in former.packets {
             self.push(former.since, buffer, head_len.into(), len);
         }
+    }
+
+    /// What is lost is sent again at least this often from now on.
+    pub fn limit_interval(&mut self, most: Nanos) {
+        self.longest = self.longest.min(most);
     }
 
     /// How many fragments a packet of this length has.

@@ -135,6 +135,20 @@ fn a_peer_that_looks_seldom_delays_no_repetition() {
     assert!(end.sender.due(end.now).expect("the timer") - end.now > 1000 * MILLISECOND);
 }
 
+/// A task that ends is not there for long.
+#[test]
+fn what_is_lost_is_sent_again_more_often_at_the_end() {
+    let mut end = End::with(1);
+    end.send();
+    end.sender.limit_interval(50 * MILLISECOND);
+    for _ in 0..8 {
+        let due = end.sender.due(end.now).expect("the timer");
+        assert!(due - end.now <= 50 * MILLISECOND);
+        end.now = due;
+        assert_eq!(end.send(), [0]);
+    }
+}
+
 #[test]
 fn a_sender_without_room_asks_for_it() {
     let mut end = End::with(32);

@@ -164,6 +164,34 @@ fn a_death_is_reported_before_another_process_takes_the_place() {
     assert!(!ends[0].knows_process(1, of(&former), now), "a process that is no more");
 }
 
+/// What a process says that this task does not know yet is not lost: its card shows that it has taken the place of the one before.
+#[test]
+fn a_process_that_is_not_known_yet_ends_lapi() {
+    let (former, successor) = (Living::new(), Living::new());
+    let one = Arc::new(Mutex::new(former.process()));
+    let mut ends = ends_on(2, Security::Auth, 1472, |socket, _| Box::new(socket));
+    let addresses: Vec<SocketAddr> =
+        (0..2).map(|task| ends[0].directory.address_of(task).expect("an address")).collect();
+    ends[0].directory = Box::new(Cards { listed: Listed(Arc::new(addresses)), one: one.clone() });
+    ends[0].watch_others(vec![0, 0], vec![Process::own(), former.process()]);
+    let end = &mut ends[0];
+    let stranger = Process { pid: 1, started: 1 };
+    for (present, said, closed) in [
+        // The card shows another one than that which has ended LAPI.
+        (former.process(), stranger, false),
+        (successor.process(), successor.process(), true),
+    ] {
+        *one.lock() = present;
+        let notice = Notice { content: Content::Closed, task: 1, life: said.life() };
+        let datagram =
+            JobKey::new(&[7; 16], Security::Auth).announce(1, 0, &Announcement { notice, is_receipt: false });
+        let now = end.now();
+        end.note_datagram(now, (Ipv4Addr::LOCALHOST, 9).into(), &datagram);
+        let ring = &end.watch.as_ref().expect("a watch").ring;
+        assert_eq!((ring.life(1), ring.is_living(1)), (present.life(), !closed));
+    }
+}
+
 /// As a hello has it.
 fn of(living: &Living) -> (u32, u64) {
     let process = living.known;
