@@ -48,8 +48,19 @@ pub fn run(model: &Arc<Model>, me: Task, device: SimulatedDevice) {
     let rng = Rng::stream(model.scenario.seed, 1000 + u64::from(me) + 100 * u64::from(life));
     let mut program = Program { model: model.clone(), me, context, rng, phase: 0 };
     program.play();
+    if model.scenario.processes_end {
+        for _ in 0..program.rng.below(8) {
+            program.sleep(100_000_000);
+            progress::probe(&mut program.enter());
+        }
+    }
+    let begun = clock::now();
     init::term(&program.context).expect("an open context");
     if let Some(world) = model.world.upgrade().filter(|_| model.scenario.processes_end) {
+        let time = clock::elapsed(begun);
+        model.expect(time < Duration::from_millis(400), || {
+            format!("task {me} has taken {time:?} to end LAPI")
+        });
         world.note_process(Process { pid: me + 1, started: life.into() }, false);
     }
 }
