@@ -22,12 +22,9 @@ fn seal(bytes: &[u8]) -> bool {
     let changes: Vec<_> = (0..changes).map(|_| (usize::from(reader.short()), reader.byte())).collect();
     let content = reader.0;
     let (mut sealer, mut opener) = connected(security);
-    let mut opened = |datagram: &[u8]| {
-        let mut scratch = vec![0; datagram.len()];
-        opener.open(datagram, &mut scratch).map(<[u8]>::to_vec)
-    };
-    let mut scratch = vec![0; content.len()];
-    let sealed = sealer.seal(&mut [0; ENVELOPE], [content, &[]], &mut scratch).concat();
+    let mut opened = |datagram: &[u8]| opener.open(&mut datagram.to_vec()).map(<[u8]>::to_vec);
+    let mut sealed = vec![0; ENVELOPE + content.len()];
+    sealer.seal([content, &[]], &mut sealed);
     let mut changed = sealed.clone();
     for (at, bits) in changes {
         let at = at % changed.len();

@@ -2,6 +2,7 @@
 //! little-endian.
 
 use super::frame::HEAD_MAX;
+use std::ops::Range;
 
 /// The length of a header in bytes.
 pub const HEADER: usize = 40;
@@ -52,20 +53,17 @@ pub struct Fragment {
 }
 
 impl Fragment {
-    /// Where in the packet the fragment of `len` bytes begins, and how many bytes all fragments but the last one have; `None` when no packet can
-    /// be cut like that.
+    /// Which bytes of the packet a fragment of `len` bytes has; `None` when no packet is cut like that. All fragments of a packet are
+    /// equally long, and as short as their count allows: behind the end of the packet the last one has some bytes without a meaning.
     #[inline]
-    pub fn place(&self, len: usize) -> Option<(usize, usize)> {
+    pub fn place(&self, len: usize) -> Option<Range<usize>> {
         let (packet, count, index) = (self.packet_len as usize, self.count as usize, self.index as usize);
         if count == 1 {
-            return (index == 0 && len == packet).then_some((0, packet));
+            return (index == 0 && len == packet).then_some(0..packet);
         }
-        let last = index + 1 == count;
-        let unit = if last { packet.checked_sub(len)?.checked_div(count.checked_sub(1)?)? } else { len };
-        let fits = index < count && unit != 0 && packet.div_ceil(unit) == count;
-        let offset = index.checked_mul(unit)?;
-        let whole = if last { offset.checked_add(len)? == packet } else { len == unit };
-        (fits && whole).then_some((offset, unit))
+        let even =
+            index < count && len != 0 && len == packet.div_ceil(count) && packet.div_ceil(len) == count;
+        even.then(|| index * len..packet.min((index + 1) * len))
     }
 }
 
@@ -239,8 +237,9 @@ mod tests {
     fn headers_are_decoded_as_encoded() {
         for (kind, after) in [
             (Kind::Data(fragment(0, 1, 100)), 100),
-            (Kind::Data(fragment(0, 2, 1001)), 1000),
-            (Kind::Data(fragment(2, 3, 2001)), 1),
+            (Kind::Data(fragment(0, 2, 1001)), 501),
+            (Kind::Data(fragment(1, 2, 1001)), 501),
+            (Kind::Data(fragment(2, 3, 2001)), 667),
             (Kind::Data(fragment(2, 3, 3000)), 1000),
             (Kind::Data(Fragment { head_len: 0, urgent: false, ..fragment(0, 1, 0) }), 0),
             (Kind::Acknowledgement(0), 0),
@@ -273,7 +272,14 @@ mod tests {
         };
         refuses(Kind::Data(fragment(0, 0, 100)), 100);
         refuses(Kind::Data(fragment(1, 1, 100)), 100);
-        refuses(Kind::Data(fragment(2, 2, 1001)), 1);
+        refuses(Kind::Data(fragment(2, 2, 1001)), 501);
+        // A last fragment that is cut short, one that is filled up further than the others are long, and longer ones.
+        refuses(Kind::Data(fragment(1, 2, 1001)), 500);
+        refuses(Kind::Data(fragment(1, 2, 1001)), 502);
+        refuses(Kind::Data(fragment(0, 2, 1001)), 1000);
+        // Three fragments of two bytes have six: the third would have none of four, and the fourth less than none of five.
+        refuses(Kind::Data(Fragment { head_len: 0, ..fragment(2, 3, 4) }), 2);
+        refuses(Kind::Data(Fragment { head_len: 0, ..fragment(3, 4, 5) }), 2);
         refuses(Kind::Data(fragment(0, 2, 100)), 100);
         refuses(Kind::Data(fragment(0, 3, 100)), 99);
         refuses(Kind::Data(fragment(0, 2, 100)), 0);
@@ -282,7 +288,7 @@ mod tests {
         refuses(Kind::Data(fragment(1, 2, 100)), 101);
         refuses(Kind::Data(fragment(0, 1, 40)), 40);
         refuses(Kind::Data(Fragment { head_len: 56, ..fragment(0, 1, 100) }), 100);
-        refuses(Kind::Data(Fragment { number: 0, ..fragment(1, 2, 1001) }), 1);
+        refuses(Kind::Data(Fragment { number: 0, ..fragment(1, 2, 1001) }), 501);
         refuses(Kind::Data(Fragment { number: 1 << 63, ..fragment(0, 1, 100) }), 100);
         refuses(Kind::Acknowledgement(9), 72);
         let mut bytes = Header { acknowledged: 1 << 63, ..header(Kind::Ping) }.encode();
@@ -321,8 +327,11 @@ mod tests {
             let Some((header, after)) = Header::decode(&bytes) else { continue };
             accepted += 1;
             if let Kind::Data(fragment) = header.kind {
-                let (offset, unit) = fragment.place(after.len()).expect("a place");
-                assert!(offset + after.len() <= fragment.packet_len as usize && after.len() <= unit);
+                let range = fragment.place(after.len()).expect("a place");
+                assert!(range.start <= range.end && range.end <= fragment.packet_len as usize);
+                assert!(
+                    range.len() <= after.len() && after.len() < range.len() + usize::from(fragment.count)
+                );
                 assert!(fragment.index < fragment.count, "seed {seed}");
             }
             if !bytes[36..].is_empty() {
@@ -335,17 +344,17 @@ mod tests {
 
     #[test]
     fn the_fragments_of_a_packet_cover_it_once() {
-        for unit in [1, 7, 8, 100] {
+        for longest in [1, 7, 8, 100] {
             for packet_len in 1..300_u32 {
-                let count = packet_len.div_ceil(unit) as u16;
+                let count = packet_len.div_ceil(longest) as u16;
+                let len = packet_len.div_ceil(count.into()) as usize;
                 let mut next = 0;
                 for index in 0..count {
-                    let len = (packet_len - u32::from(index) * unit).min(unit) as usize;
                     let fragment = Fragment { index, count, packet_len, ..fragment(0, 1, 0) };
-                    let (offset, found) = fragment.place(len).expect("a place");
-                    assert_eq!(offset, next);
-                    assert!(count == 1 || index + 1 == count || found == unit as usize);
-                    next += len;
+                    let range = fragment.place(len).expect("a place");
+                    assert_eq!(range.start, next);
+                    assert!(range.len() == len || index + 1 == count && !range.is_empty());
+                    next = range.end;
                 }
                 assert_eq!(next, packet_len as usize);
             }

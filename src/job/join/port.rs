@@ -29,7 +29,7 @@ impl Device for Port {
         self.0.get_mut().send(datagrams)
     }
 
-    fn receive(&mut self, take: &mut dyn FnMut(SocketAddr, &[u8])) -> usize {
+    fn receive(&mut self, take: &mut dyn FnMut(SocketAddr, &mut [u8])) -> usize {
         self.0.get_mut().receive(take)
     }
 

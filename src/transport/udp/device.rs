@@ -4,25 +4,13 @@
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 
-/// A datagram to be sent: its bytes are those of the parts, one after another.
+/// A datagram to be sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Datagram<'a> {
     /// The address of the device that should receive it.
     pub to: SocketAddr,
-    /// Its bytes; parts may be empty.
-    pub parts: [&'a [u8]; 3],
-}
-
-impl Datagram<'_> {
-    /// How many bytes it has.
-    pub fn len(&self) -> usize {
-        self.parts.iter().map(|part| part.len()).sum()
-    }
-
-    /// Whether it has no bytes.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
+    /// Its bytes. Those of datagrams that are sent together best follow each other in memory.
+    pub bytes: &'a [u8],
 }
 
 /// Carries datagrams between addresses, and promises little:
@@ -34,13 +22,13 @@ impl Datagram<'_> {
 /// * **No waiting.** Neither method blocks, and neither allocates after its first calls.
 pub trait Device: Send {
     /// Sends the datagrams in order, and returns how many it has taken, from the first one. Fewer than all: no room now; the
-    /// others may be offered again a little later. The memory of the parts is free when this returns.
+    /// others may be offered again a little later. Their memory is free when this returns.
     fn send(&mut self, datagrams: &[Datagram<'_>]) -> usize;
 
     /// Passes datagrams that have arrived to `take`, each with the address that it names as its origin, and returns how many these
-    /// were. It takes a bounded number of them; 0 means that none is there. The bytes are valid during the call of `take`, and
-    /// start at any address.
-    fn receive(&mut self, take: &mut dyn FnMut(SocketAddr, &[u8])) -> usize;
+    /// were. It takes a bounded number of them; 0 means that none is there. The bytes are valid during the call of `take`, which may
+    /// change them, and start at any address.
+    fn receive(&mut self, take: &mut dyn FnMut(SocketAddr, &mut [u8])) -> usize;
 
     /// Readable while a datagram is there that was not received, and sometimes although there is none.
     fn event_fd(&self) -> BorrowedFd<'_>;

@@ -52,8 +52,8 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// The longest packet: 32 KiB of data, and 1 KiB for head and user header.
-const LONGEST: usize = 33 << 10;
+/// The longest packet: what the longest train of datagrams over Ethernet carries, which the kernel takes as one message. The same in all tasks.
+const LONGEST: usize = 44 * 1400;
 
 /// Memory for what has arrived from a peer and was not released, in bytes; within the bounds of the fragments that a window has.
 const WINDOW: usize = 1 << 20;
@@ -143,8 +143,6 @@ pub struct UdpTransport {
     /// None while it receives, and after the end.
     device: Option<Box<dyn Device>>,
     batch: Batch,
-    /// The content of one datagram that was opened.
-    opened: Box<[u8]>,
     directory: Box<dyn Directory>,
     peers: Vec<Option<Box<Peer>>>,
     /// The peers with which there has been contact, in the order of that.
@@ -223,8 +221,7 @@ impl UdpTransport {
                 receive_buffer: window * unit,
             },
             device: Some(device),
-            batch: Batch::new(if settings.security.copies() { content } else { 0 }),
-            opened: vec![0; 1 << 16].into_boxed_slice(),
+            batch: Batch::new(ENVELOPE + content),
             directory,
             peers: std::iter::repeat_with(|| None).take(settings.tasks as usize).collect(),
             met: Vec::new(),

@@ -179,7 +179,7 @@ impl UdpTransport {
         }
     }
 
-    pub(super) fn note_datagram(&mut self, now: Nanos, from: SocketAddr, bytes: &[u8]) {
+    pub(super) fn note_datagram(&mut self, now: Nanos, from: SocketAddr, bytes: &mut [u8]) {
         let known = |claim: &Claim| claim.from != self.me && (claim.from as usize) < self.peers.len();
         let Some(claim) = Claim::of(bytes).filter(known) else {
             self.refusals.forged += 1;
@@ -205,10 +205,10 @@ impl UdpTransport {
             }
             return;
         }
-        let Self { peers, key, me, opened, refusals, buffers, .. } = self;
+        let Self { peers, key, me, refusals, buffers, .. } = self;
         let session = peers[task as usize].as_deref_mut().and_then(Peer::live);
         let keys = session.and_then(|session| {
-            let opened = session.keys(key, *me, task).map(|(_, opener)| opener.open(bytes, opened));
+            let opened = session.keys(key, *me, task).map(|(_, opener)| opener.open(bytes));
             opened.map(|content| (content, &mut session.connection))
         });
         let Some((content, connection)) = keys else {

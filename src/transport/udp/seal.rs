@@ -49,13 +49,6 @@ pub enum Security {
     None,
 }
 
-impl Security {
-    /// Whether sealing writes the content to other memory, and so does opening: without it the content stays in place.
-    pub fn copies(self) -> bool {
-        self != Self::None
-    }
-}
-
 /// Why a datagram was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {

@@ -79,6 +79,8 @@ pub struct Socket {
     local: SocketAddr,
     granted: Granted,
     counts: Counts,
+    /// What the next call sends.
+    trains: Vec<Train>,
     outgoing: Outgoing,
     incoming: Incoming,
 }
@@ -118,7 +120,8 @@ impl Socket {
         rustix::net::bind(&fd, &local)?;
         let local = rustix::net::getsockname(&fd)?.try_into()?;
         let (outgoing, incoming) = (Outgoing::new(), Incoming::new());
-        Ok(Self { fd, local, granted, counts: Counts::default(), outgoing, incoming })
+        let trains = Vec::with_capacity(OUTGOING);
+        Ok(Self { fd, local, granted, counts: Counts::default(), trains, outgoing, incoming })
     }
 
     /// The address that it is bound to.
@@ -152,18 +155,17 @@ impl Socket {
         Ok((mtu as usize).saturating_sub(headers).min(LONGEST))
     }
 
-    /// The first datagrams as trains; returns how many trains these are. The first `singly` datagrams are trains of one.
-    fn trains(&self, datagrams: &[Datagram<'_>], singly: usize) -> ([Train; OUTGOING], usize) {
-        let (mut trains, mut count) = ([Train::default(); OUTGOING], 0);
+    /// Makes trains of the first datagrams. The first `singly` datagrams are trains of one.
+    fn couple(&mut self, datagrams: &[Datagram<'_>], singly: usize) {
+        let datagrams = &datagrams[..datagrams.len().min(OUTGOING)];
+        self.trains.clear();
         let mut at = 0;
-        while at < datagrams.len().min(OUTGOING) {
-            let left = &datagrams[at..datagrams.len().min(OUTGOING)];
+        while at < datagrams.len() {
             let most = if self.granted.cuts && at >= singly { TRAIN } else { 1 };
-            trains[count] = train(left, most);
-            at += trains[count].datagrams;
-            count += 1;
+            let train = train(&datagrams[at..], most);
+            at += train.datagrams;
+            self.trains.push(train);
         }
-        (trains, count)
     }
 
     /// What an error means for a message of `datagrams`, which was offered `tries` times before.
@@ -196,10 +198,11 @@ impl Device for Socket {
         let (mut taken, mut singly, mut tries) = (0, 0, 0);
         while taken < datagrams.len() {
             let left = &datagrams[taken..];
-            let (trains, count) = self.trains(left, singly);
-            let gone = match self.outgoing.send(self.fd.as_fd(), &trains[..count], left) {
-                Ok(sent) => trains[..sent].iter().map(|train| train.datagrams).sum(),
-                Err(error) => match self.judge(error, trains[0].datagrams, tries) {
+            self.couple(left, singly);
+            let first = self.trains[0].datagrams;
+            let gone = match self.outgoing.send(self.fd.as_fd(), &self.trains, left) {
+                Ok(sent) => self.trains[..sent].iter().map(|train| train.datagrams).sum(),
+                Err(error) => match self.judge(error, first, tries) {
                     Refusal::NoRoom => break,
                     Refusal::Again => {
                         // A signal that comes again and again is no error of the datagram.
@@ -207,10 +210,10 @@ impl Device for Socket {
                         continue;
                     }
                     Refusal::Singly => {
-                        singly = trains[0].datagrams;
+                        singly = first;
                         continue;
                     }
-                    Refusal::Lost => trains[0].datagrams,
+                    Refusal::Lost => first,
                 },
             };
             taken += gone;
@@ -220,7 +223,7 @@ impl Device for Socket {
         taken
     }
 
-    fn receive(&mut self, take: &mut dyn FnMut(SocketAddr, &[u8])) -> usize {
+    fn receive(&mut self, take: &mut dyn FnMut(SocketAddr, &mut [u8])) -> usize {
         let messages = 'received: {
             for _ in 0..PATIENCE {
                 match self.incoming.receive(self.fd.as_fd()) {
@@ -243,7 +246,7 @@ impl Device for Socket {
                 taken += 1;
                 continue;
             }
-            for datagram in message.bytes.chunks(message.segment) {
+            for datagram in message.bytes.chunks_mut(message.segment) {
                 take(message.from, datagram);
                 taken += 1;
             }
@@ -258,14 +261,14 @@ impl Device for Socket {
 
 /// The longest train that the datagrams begin with, of at most `most`.
 fn train(datagrams: &[Datagram<'_>], most: usize) -> Train {
-    let (to, segment) = (datagrams[0].to, datagrams[0].len());
+    let (to, segment) = (datagrams[0].to, datagrams[0].bytes.len());
     let single = Train { datagrams: 1, segment: 0 };
     if most == 1 || segment == 0 || segment * 2 > LONGEST {
         return single;
     }
     let mut count = 1;
     while count < datagrams.len().min(most).min(LONGEST / segment) && datagrams[count].to == to {
-        let len = datagrams[count].len();
+        let len = datagrams[count].bytes.len();
         if len == 0 || len > segment {
             break;
         }

@@ -236,13 +236,13 @@ impl Device for SimulatedDevice {
             }
         };
         for datagram in &datagrams[..taken] {
-            self.network.carry(self.task, self.own, datagram.to, datagram.parts.concat());
+            self.network.carry(self.task, self.own, datagram.to, datagram.bytes.to_vec());
         }
         taken
     }
 
-    fn receive(&mut self, take: &mut dyn FnMut(SocketAddr, &[u8])) -> usize {
-        let arrived: Vec<_> = {
+    fn receive(&mut self, take: &mut dyn FnMut(SocketAddr, &mut [u8])) -> usize {
+        let mut arrived: Vec<_> = {
             let state = &mut *self.network.state();
             let Some(port) = state.ports.get_mut(&self.own) else { return 0 };
             let some = port.queue.len().min(32);
@@ -252,7 +252,7 @@ impl Device for SimulatedDevice {
             // Nothing to read means that nothing has arrived since it was read.
             let _ = rustix::io::read(&self.readable, &mut [0; 8]);
         }
-        for (from, bytes) in &arrived {
+        for (from, bytes) in &mut arrived {
             take(*from, bytes);
         }
         arrived.len()

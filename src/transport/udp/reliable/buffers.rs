@@ -1,7 +1,12 @@
 //! Memory for packets, used again.
 
+use crate::wire::datagram::MAP;
+
 /// Buffers that are kept for later, of each of the two lengths, at most.
 const KEPT: usize = 64;
+
+/// Bytes of a buffer behind the longest packet that it takes: for each fragment of it one, since they are equally long.
+const BEHIND: usize = 64 * MAP;
 
 /// A buffer of words, so that what is in it begins at a multiple of 8.
 pub type Buffer = Box<[u64]>;
@@ -15,6 +20,7 @@ pub struct Buffers {
 
 #[derive(Debug)]
 struct Kept {
+    /// The longest packet, in words.
     words: usize,
     free: Vec<Buffer>,
 }
@@ -24,8 +30,13 @@ impl Kept {
         Self { words: bytes.div_ceil(8), free: Vec::with_capacity(KEPT) }
     }
 
+    /// What its buffers have, in words.
+    fn room(&self) -> usize {
+        self.words + BEHIND / 8
+    }
+
     fn take(&mut self) -> Buffer {
-        self.free.pop().unwrap_or_else(|| vec![0; self.words].into_boxed_slice())
+        self.free.pop().unwrap_or_else(|| vec![0; self.room()].into_boxed_slice())
     }
 }
 
@@ -54,8 +65,8 @@ impl Buffers {
     /// Gives one back.
     #[inline]
     pub fn give(&mut self, buffer: Buffer) {
-        let kept = if buffer.len() == self.short.words { &mut self.short } else { &mut self.long };
-        if kept.free.len() < KEPT && buffer.len() == kept.words {
+        let kept = if buffer.len() == self.short.room() { &mut self.short } else { &mut self.long };
+        if kept.free.len() < KEPT && buffer.len() == kept.room() {
             kept.free.push(buffer);
         }
     }

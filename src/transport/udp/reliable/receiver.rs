@@ -37,7 +37,6 @@ pub enum Accepted {
 struct Assembly {
     /// The number of its first fragment.
     first: u64,
-    unit: usize,
     count: u16,
     missing: u16,
     head_len: u8,
@@ -175,14 +174,13 @@ impl Receiver {
         payload: &[u8],
         buffers: &mut Buffers,
     ) -> Option<Option<Arrived>> {
-        let (offset, unit) = fragment.place(payload.len())?;
+        let range = fragment.place(payload.len())?;
         let len = fragment.packet_len as usize;
         let at = self.place(first);
         let place = &mut self.assemblies[at];
         if place.is_none() {
             *place = Some(Assembly {
                 first,
-                unit,
                 count: fragment.count,
                 missing: fragment.count,
                 head_len: fragment.head_len,
@@ -191,11 +189,12 @@ impl Receiver {
             });
         }
         let assembly = place.as_mut()?;
-        let known = (assembly.first, assembly.unit, assembly.count, assembly.head_len, assembly.len);
-        if known != (first, unit, fragment.count, fragment.head_len, len) {
+        let known = (assembly.first, assembly.count, assembly.head_len, assembly.len);
+        if known != (first, fragment.count, fragment.head_len, len) {
             return None;
         }
-        buffers::bytes_mut(&mut assembly.buffer)[offset..offset + payload.len()].copy_from_slice(payload);
+        let payload = &payload[..range.len()];
+        buffers::bytes_mut(&mut assembly.buffer)[range].copy_from_slice(payload);
         assembly.missing -= 1;
         if assembly.missing != 0 {
             return Some(None);

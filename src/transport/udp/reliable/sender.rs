@@ -1,5 +1,7 @@
 //! What leaves: packets cut into fragments, each kept until it is acknowledged; which of them are lost, and what may be sent now.
 
+#[cfg(any(test, feature = "fuzz"))]
+mod check;
 mod loss;
 
 use super::buffers::{self, Buffer, Buffers};
@@ -55,6 +57,8 @@ struct Packet {
     buffer: Buffer,
     len: usize,
     head_len: u8,
+    /// Bytes of each of its fragments.
+    unit: usize,
     count: u16,
     /// Its fragments that were not acknowledged.
     missing: u16,
@@ -182,28 +186,29 @@ impl Sender {
         }
     }
 
-    /// Takes a packet: `len` bytes of the buffer, `head_len` of them its head.
+    /// Takes a packet: `len` bytes of the buffer, `head_len` of them its head. All of its fragments are equally long, so that the kernel can
+    /// send them as one train, also with those of the next packet: zeros fill the last one up.
     #[inline]
-    pub fn push(&mut self, now: Nanos, buffer: Buffer, head_len: usize, len: usize) {
+    pub fn push(&mut self, now: Nanos, mut buffer: Buffer, head_len: usize, len: usize) {
         if self.pieces.is_empty() {
             self.since = now;
         }
         let count = self.fragments(len);
+        let unit = len.div_ceil(count);
+        buffers::bytes_mut(&mut buffer)[len..count * unit].fill(0);
         let packet = self.first_packet + self.packets.len() as u64;
-        for index in 0..count {
-            let len = (len - index * self.unit).min(self.unit) as u32;
-            let index = index as u16;
+        for index in 0..count as u16 {
             self.pieces.push_back(Piece {
                 packet,
                 index,
                 fate: Fate::Waiting,
-                len,
+                len: unit as u32,
                 transmission: 0,
                 sent: 0,
             });
         }
-        let count = count as u16;
-        self.packets.push_back(Packet { buffer, len, head_len: head_len as u8, count, missing: count });
+        let (head_len, count) = (head_len as u8, count as u16);
+        self.packets.push_back(Packet { buffer, len, head_len, unit, count, missing: count });
     }
 
     /// How many fragments the peer has, or has had, room for.
@@ -239,8 +244,8 @@ impl Sender {
     pub fn payload(&self, number: u64) -> Option<&[u8]> {
         let piece = self.piece(number).filter(|piece| piece.fate != Fate::Arrived)?;
         let packet = self.packets.get((piece.packet - self.first_packet) as usize)?;
-        let from = usize::from(piece.index) * self.unit;
-        Some(&buffers::bytes(&packet.buffer, packet.len)[from..from + piece.len as usize])
+        let from = usize::from(piece.index) * packet.unit;
+        Some(&buffers::bytes(&packet.buffer, from + packet.unit)[from..])
     }
 
     /// The estimate of the round trip.
@@ -474,29 +479,6 @@ impl Sender {
         self.order.clear();
         (self.in_flight, self.loss, self.probes) = (0, None, 0);
         (self.ping, self.awaits_room) = (false, false);
-    }
-
-    /// Panics unless its numbers agree and its memory is within bounds.
-    #[cfg(any(test, feature = "fuzz"))]
-    pub fn check(&self) {
-        let flying = self.pieces.iter().filter(|piece| piece.fate == Fate::InFlight);
-        assert_eq!(self.in_flight, flying.map(|piece| piece.len as usize + OVERHEAD).sum::<usize>());
-        let bound = self.most + 2 * MOST_REORDERED as usize;
-        assert!(
-            self.order.len() <= bound && self.lost.len() <= bound,
-            "{} {}",
-            self.order.len(),
-            self.lost.len()
-        );
-        assert!(
-            self.pieces.len() <= self.most.max(self.packets.front().map_or(0, |first| first.count.into()))
-        );
-        assert!(self.unsent >= self.first && self.unsent <= self.end() && self.unsent <= self.limit);
-        for (at, piece) in self.pieces.iter().enumerate() {
-            let waits = self.first + at as u64 >= self.unsent;
-            assert_eq!(waits, piece.fate == Fate::Waiting);
-            assert!(piece.fate != Fate::Lost || self.lost.contains(&(self.first + at as u64)));
-        }
     }
 }
 

@@ -54,6 +54,24 @@ impl End {
     }
 }
 
+/// What was in the buffer before, of a packet to another task, does not leave with the last fragment.
+#[test]
+fn fragments_are_equally_long_and_filled_up_with_zeros() {
+    for len in [1, 99, 100, 101, 201, 250, 299, 300, 997] {
+        let mut end = End::with(0);
+        let mut buffer = end.buffers.take(len).expect("a buffer");
+        buffers::bytes_mut(&mut buffer).fill(7);
+        end.sender.push(1, buffer, 0, len);
+        let numbers = end.send();
+        assert_eq!(numbers.len(), len.div_ceil(100));
+        let fragments: Vec<&[u8]> = numbers.iter().filter_map(|&at| end.sender.payload(at)).collect();
+        assert!(fragments.iter().all(|fragment| fragment.len() == len.div_ceil(numbers.len())), "{len}");
+        let whole = fragments.concat();
+        assert!(whole[..len].iter().all(|&byte| byte == 7) && whole[len..].iter().all(|&byte| byte == 0));
+        assert!(whole.len() - len < numbers.len(), "{len}");
+    }
+}
+
 /// A peer that says what no correct one does changes nothing.
 #[test]
 fn reports_about_what_was_never_sent_have_no_effect() {

@@ -170,38 +170,29 @@ impl Sealer {
         self.last = number - 1;
     }
 
-    /// Seals one datagram, whose content is that of both pieces, and returns its parts in the order in which they are sent. `envelope`
-    /// takes what is written before the content. Where the mode copies ([`Security::copies`]), the content is written to the start
-    /// of `scratch`, which is at least as long; otherwise `scratch` is not used, and may be empty.
+    /// Seals one datagram, whose content is that of both pieces, at the start of `place`; returns how long it is.
     ///
     /// # Panics
-    /// `scratch` is too short; or 2^64 - 1 datagrams were sealed, after which no number is new.
-    pub fn seal<'a>(
-        &mut self,
-        envelope: &'a mut [u8; ENVELOPE],
-        content: [&'a [u8]; 2],
-        scratch: &'a mut [u8],
-    ) -> [&'a [u8]; 3] {
+    /// `place` is shorter than [`ENVELOPE`] and the pieces; or 2^64 - 1 datagrams were sealed, after which no number is new.
+    #[inline]
+    pub fn seal(&mut self, [first, second]: [&[u8]; 2], place: &mut [u8]) -> usize {
         self.last = self.last.checked_add(1).expect("no number is used twice");
         let claim = Claim { from: self.from, connection: self.connection, number: self.last }.bytes();
+        let len = ENVELOPE + first.len() + second.len();
+        let (envelope, content) = place[..len].split_at_mut(ENVELOPE);
         let (before, tag) = envelope.split_at_mut(claim.len());
         before.copy_from_slice(&claim);
+        let (start, end) = content.split_at_mut(first.len());
+        start.copy_from_slice(first);
+        end.copy_from_slice(second);
         match &self.cipher {
-            Cipher::Constant(constant) => {
-                tag.copy_from_slice(constant);
-                [envelope, content[0], content[1]]
-            }
+            Cipher::Constant(constant) => tag.copy_from_slice(constant),
             Cipher::Keyed(key) => {
-                let [first, second] = content;
-                let scratch = &mut scratch[..first.len() + second.len()];
-                let (start, end) = scratch.split_at_mut(first.len());
-                start.copy_from_slice(first);
-                end.copy_from_slice(second);
-                let made = key.seal_in_place_separate_tag(nonce(self.last), Aad::from(claim), scratch);
+                let made = key.seal_in_place_separate_tag(nonce(self.last), Aad::from(claim), content);
                 tag.copy_from_slice(made.expect("a datagram is not too long to encrypt").as_ref());
-                [envelope, scratch, &[]]
             }
         }
+        len
     }
 }
 
@@ -225,16 +216,12 @@ impl Opener {
         self.connection
     }
 
-    /// The content of a datagram. Where the mode copies ([`Security::copies`]) it is at the start of `scratch`, which is at least as
-    /// long as the content ([`ENVELOPE`] less than the datagram); otherwise it is where it stands in the datagram, `scratch` is not
-    /// used, and may be empty.
+    /// The content of a datagram, decrypted in its place.
     ///
     /// # Errors
-    /// The datagram is not the peer's, or was opened before: nothing has changed, except what is in `scratch`.
-    ///
-    /// # Panics
-    /// `scratch` is too short.
-    pub fn open<'a>(&mut self, datagram: &'a [u8], scratch: &'a mut [u8]) -> Result<&'a [u8], Refused> {
+    /// The datagram is not the peer's, or was opened before: nothing has changed, except bytes of the datagram.
+    #[inline]
+    pub fn open<'a>(&mut self, datagram: &'a mut [u8]) -> Result<&'a [u8], Refused> {
         let claim = Claim::of(datagram).ok_or(Refused::Forged)?;
         if claim.from != self.from || claim.connection != self.connection {
             return Err(Refused::Forged);
@@ -242,18 +229,16 @@ impl Opener {
         if self.window.look(claim.number) != Seen::New {
             return Err(Refused::Replayed);
         }
-        let (envelope, content) = datagram.split_at(ENVELOPE);
+        let (envelope, content) = datagram.split_at_mut(ENVELOPE);
         let (before, tag) = envelope.split_at(ENVELOPE - TAG);
         let tag: [u8; TAG] = tag.try_into().expect("the rest of the envelope");
-        let content = match &self.cipher {
+        let content: &[u8] = match &self.cipher {
             // One comparison of all bytes: its time does not depend on where they differ.
             Cipher::Constant(own) if u128::from_ne_bytes(*own) == u128::from_ne_bytes(tag) => content,
             Cipher::Constant(_) => return Err(Refused::Forged),
             Cipher::Keyed(key) => {
-                let scratch = &mut scratch[..content.len()];
-                scratch.copy_from_slice(content);
                 let (nonce, before) = (nonce(claim.number), Aad::from(before));
-                let opened = key.open_in_place_separate_tag(nonce, before, Tag::from(tag), scratch, 0..);
+                let opened = key.open_in_place_separate_tag(nonce, before, Tag::from(tag), content, 0..);
                 opened.map_err(|_| Refused::Forged)?
             }
         };

@@ -25,7 +25,7 @@ fn recorded(from: Task, to: Task, hello: &Hello) -> Vec<u8> {
 
 fn inject(end: &mut UdpTransport, datagram: &[u8]) {
     let now = end.now();
-    end.note_datagram(now, (Ipv4Addr::LOCALHOST, 9).into(), datagram);
+    end.note_datagram(now, (Ipv4Addr::LOCALHOST, 9).into(), &mut datagram.to_vec());
     end.serve();
 }
 
@@ -36,11 +36,11 @@ impl Device for Recording {
     fn send(&mut self, datagrams: &[Datagram<'_>]) -> usize {
         let sent = self.0.send(datagrams);
         let mut kept = self.1.lock().expect("no thread has panicked");
-        kept.extend(datagrams[..sent].iter().map(|datagram| datagram.parts.concat()));
+        kept.extend(datagrams[..sent].iter().map(|datagram| datagram.bytes.to_vec()));
         sent
     }
 
-    fn receive(&mut self, take: &mut dyn FnMut(SocketAddr, &[u8])) -> usize {
+    fn receive(&mut self, take: &mut dyn FnMut(SocketAddr, &mut [u8])) -> usize {
         self.0.receive(take)
     }
 
@@ -281,7 +281,7 @@ impl Device for Full {
         0
     }
 
-    fn receive(&mut self, take: &mut dyn FnMut(SocketAddr, &[u8])) -> usize {
+    fn receive(&mut self, take: &mut dyn FnMut(SocketAddr, &mut [u8])) -> usize {
         self.0.receive(take)
     }
 

@@ -209,7 +209,7 @@ fn a_forged_notice_is_refused() {
     let genuine = JobKey::new(&[7; 16], Security::Auth).announce(3, 2, &announcement);
     for (datagram, refused, dead) in [(stranger, 1, false), (other, 2, false), (genuine, 2, true)] {
         let now = ends[2].now();
-        ends[2].note_datagram(now, (Ipv4Addr::LOCALHOST, 9).into(), &datagram);
+        ends[2].note_datagram(now, (Ipv4Addr::LOCALHOST, 9).into(), &mut datagram.clone());
         let ended = Instant::now() + Duration::from_millis(400);
         while Instant::now() < ended {
             ends[2].serve();

@@ -43,12 +43,12 @@ impl Device for Disturbed {
         self.socket.send(datagrams)
     }
 
-    fn receive(&mut self, take: &mut dyn FnMut(SocketAddr, &[u8])) -> usize {
+    fn receive(&mut self, take: &mut dyn FnMut(SocketAddr, &mut [u8])) -> usize {
         let Self { socket, rng, chance, late, recorded } = self;
         let mut taken = 0;
         let mut pass = |from: SocketAddr, bytes: &[u8]| {
             taken += 1;
-            take(from, bytes);
+            take(from, &mut bytes.to_vec());
         };
         let mut at = 0;
         while at < late.len() {

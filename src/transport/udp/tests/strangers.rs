@@ -89,11 +89,11 @@ impl OnNetwork {
 impl Device for OnNetwork {
     fn send(&mut self, datagrams: &[Datagram<'_>]) -> usize {
         let mut network = self.network();
-        datagrams.iter().for_each(|datagram| network.carry(self.own, datagram.to, datagram.parts.concat()));
+        datagrams.iter().for_each(|datagram| network.carry(self.own, datagram.to, datagram.bytes.to_vec()));
         datagrams.len()
     }
 
-    fn receive(&mut self, take: &mut dyn FnMut(SocketAddr, &[u8])) -> usize {
+    fn receive(&mut self, take: &mut dyn FnMut(SocketAddr, &mut [u8])) -> usize {
         let mut network = self.network();
         for (turns, from, to, bytes) in std::mem::take(&mut network.late) {
             match turns {
@@ -101,9 +101,9 @@ impl Device for OnNetwork {
                 _ => network.late.push((turns - 1, from, to, bytes)),
             }
         }
-        let arrived = network.arriving.remove(&self.own).unwrap_or_default();
+        let mut arrived = network.arriving.remove(&self.own).unwrap_or_default();
         drop(network);
-        arrived.iter().for_each(|(from, bytes)| take(*from, bytes));
+        arrived.iter_mut().for_each(|(from, bytes)| take(*from, bytes));
         arrived.len()
     }
 
