@@ -183,10 +183,10 @@ fn a_process_that_is_not_known_yet_ends_lapi() {
     ] {
         *one.lock() = present;
         let notice = Notice { content: Content::Closed, task: 1, life: said.life() };
-        let datagram =
+        let mut datagram =
             JobKey::new(&[7; 16], Security::Auth).announce(1, 0, &Announcement { notice, is_receipt: false });
         let now = end.now();
-        end.note_datagram(now, (Ipv4Addr::LOCALHOST, 9).into(), &datagram);
+        end.note_datagram(now, (Ipv4Addr::LOCALHOST, 9).into(), &mut datagram);
         let ring = &end.watch.as_ref().expect("a watch").ring;
         assert_eq!((ring.life(1), ring.is_living(1)), (present.life(), !closed));
     }
