@@ -1,5 +1,7 @@
-//! The secret that the tasks of a job know, and no other process. `LAPI_JOB_SECRET`, set by the user or by poe in every task, wins;
-//! without it task 0 makes one, which the exchange at start-up carries, or a number from which it follows ([`Exchange::conceal`]). Tasks that disagree return an error.
+//! The secret that the tasks of a job know, and no other process. It is another one in each opening of LAPI, so that nothing that was recorded
+//! in one is accepted in another one: task 0 draws a number, which the exchange at start-up carries. The secret follows from that and from
+//! `LAPI_JOB_SECRET`, set by the user or by poe in every task; without such a variable it is the number, or follows from it
+//! ([`Exchange::conceal`]). Tasks that disagree return an error.
 //!
 //! A task first offers what it has, then the exchange's fence follows, and then the task compares itself with task 0 and with the next
 //! task: two values are read however many tasks there are, and where any two tasks disagree, at least one task sees it. Others fail at
@@ -20,17 +22,18 @@ const KEY: &str = "secret";
 
 const UNSET: u8 = 0;
 const SET: u8 = 1;
-const MADE: u8 = 2;
 
 /// What this task has offered.
 #[derive(Debug)]
 pub struct Offer {
+    /// What the other tasks know of the secret in its environment. The number that task 0 has drawn comes after it.
     own: Vec<u8>,
     configured: Option<Secret>,
 }
 
 impl Offer {
-    /// Publishes what the others need to know of this task's secret; `configured` is that of its environment.
+    /// Publishes what the others need to know of this task's secret; `configured` is that of its environment. `replaces`: this process has
+    /// taken the place of another one, whose number the others use.
     ///
     /// # Errors
     /// Those of the exchange.
@@ -38,44 +41,55 @@ impl Offer {
         exchange: &mut dyn Exchange,
         identity: &Identity,
         configured: Option<Secret>,
+        replaces: bool,
     ) -> Result<Self> {
         let own = match configured {
             // Other processes may see the exchange.
             Some(secret) => [&[SET][..], &fingerprint(&secret)].concat(),
-            None if identity.task == 0 => [&[MADE][..], &random::<16>()].concat(),
             None => vec![UNSET],
         };
-        exchange.publish(KEY, &own)?;
+        let mut published = own.clone();
+        if identity.task == 0 {
+            let before = if replaces { exchange.lookup(0, KEY).ok() } else { None };
+            let before = before.as_deref().and_then(|before| before.split_last_chunk());
+            let drawn = before.filter(|(said, _)| *said == own).map_or_else(random, |(_, drawn)| *drawn);
+            published.extend_from_slice(&Secret::from(drawn));
+        }
+        exchange.publish(KEY, &published)?;
         Ok(Self { own, configured })
     }
 
-    /// The job's secret, after a fence of the exchange.
+    /// The job's secret in this opening, after a fence of the exchange.
     ///
     /// # Errors
     /// `LAPI_ERR_NO_ENV_VAR`: this task and another one have different secrets in their environments, or only one of them has one.
     pub fn agree(self, exchange: &mut dyn Exchange, identity: &Identity) -> Result<Secret> {
-        let mut made = None;
+        let mut drawn = None;
         for task in [0, (identity.task + 1) % identity.tasks] {
-            let its = if task == identity.task {
-                self.own.clone()
-            } else {
-                exchange.lookup_published(task, KEY)?
+            let its = exchange.lookup_published(task, KEY)?;
+            let said = match (task, its.split_last_chunk()) {
+                (0, Some((said, number))) => {
+                    drawn = Some(*number);
+                    said
+                }
+                _ => &its,
             };
-            match (its.split_first(), self.configured) {
-                (Some((&SET, _)), Some(_)) if its == self.own => {}
-                (Some((&SET, _)), Some(_)) => {
+            match (said, self.configured) {
+                (said, _) if said == self.own => {}
+                ([SET, ..], Some(_)) => {
                     let me = identity.task;
                     return Err(disagreement(format!("it differs between tasks {me} and {task}")));
                 }
-                (Some((&SET, _)), None) => return Err(disagreement(only(task, identity.task))),
-                (Some(_), Some(_)) => return Err(disagreement(only(identity.task, task))),
-                (Some((&MADE, secret)), None) if task == 0 => made = Secret::try_from(secret).ok(),
-                (Some((&UNSET, [])), None) if task != 0 => {}
+                ([SET, ..], None) => return Err(disagreement(only(task, identity.task))),
+                ([UNSET], Some(_)) => return Err(disagreement(only(identity.task, task))),
                 _ => return Err(disagreement(format!("task {task} has published something else"))),
             }
         }
-        let secret = self.configured.or_else(|| made.map(|made| exchange.conceal(made)));
-        secret.ok_or_else(|| disagreement("task 0 has published none".to_owned()))
+        let drawn: Secret = drawn.ok_or_else(|| disagreement("task 0 has published none".to_owned()))?;
+        Ok(match self.configured {
+            Some(configured) => derive(&configured, &[b"opening", &drawn]),
+            None => exchange.conceal(drawn),
+        })
     }
 }
 
@@ -108,32 +122,7 @@ fn disagreement(detail: String) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::HashMap;
-    use std::sync::{Arc, Mutex};
-    use std::time::Instant;
-
-    type Table = Arc<Mutex<HashMap<(u32, String), Vec<u8>>>>;
-
-    struct InMemory(u32, Table);
-
-    impl Exchange for InMemory {
-        fn name(&self) -> &'static str {
-            "memory"
-        }
-
-        fn publish(&mut self, key: &str, value: &[u8]) -> Result<()> {
-            self.1.lock().unwrap().insert((self.0, key.to_owned()), value.to_vec());
-            Ok(())
-        }
-
-        fn fence(&mut self, _: Instant) -> Result<()> {
-            Ok(())
-        }
-
-        fn lookup(&mut self, task: u32, key: &str) -> Result<Vec<u8>> {
-            Ok(self.1.lock().unwrap()[&(task, key.to_owned())].clone())
-        }
-    }
+    use crate::job::exchange::memory::{InMemory, Table};
 
     fn agreed(configured: &[Option<Secret>]) -> Vec<Result<Secret>> {
         let table = Table::default();
@@ -142,7 +131,7 @@ mod tests {
         let mut offers = Vec::new();
         for (task, configured) in configured.iter().enumerate() {
             let mut exchange = InMemory(task as u32, table.clone());
-            let offer = Offer::publish(&mut exchange, &identity(task as u32), *configured);
+            let offer = Offer::publish(&mut exchange, &identity(task as u32), *configured, false);
             offers.push((exchange, offer.expect("memory takes it")));
         }
         for value in table.lock().unwrap().values() {
@@ -175,9 +164,34 @@ mod tests {
         assert_ne!(other[0], Ok(secret));
     }
 
+    /// Each opening has its own.
     #[test]
-    fn one_that_the_user_has_set() {
-        assert_eq!(agreed(&[Some([7; 16]); 3]), [const { Ok([7; 16]) }; 3]);
+    fn one_that_follows_from_what_the_user_has_set() {
+        let of = |configured| {
+            let found = agreed(&[Some(configured); 3]);
+            assert!(found[0].is_ok() && found.iter().all(|own| *own == found[0]), "{found:?}");
+            found[0].clone().expect("they agree")
+        };
+        let found = [of([7; 16]), of([7; 16]), of([8; 16])];
+        assert!(found[0] != found[1] && found[0] != found[2] && !found.contains(&[7; 16]));
+    }
+
+    #[test]
+    fn a_process_that_takes_the_place_of_task_0_has_the_same() {
+        for configured in [None, Some([7; 16])] {
+            let table = Table::default();
+            let [identity, other] = [0, 1].map(|task| Identity { task, tasks: 2, ..Identity::alone() });
+            let (mut first, mut second) = (InMemory(0, table.clone()), InMemory(1, table));
+            let offer = |exchange: &mut InMemory, identity, replaces| {
+                Offer::publish(exchange, identity, configured, replaces).expect("memory takes it")
+            };
+            let offers = [offer(&mut first, &identity, false), offer(&mut second, &other, false)];
+            let [one, two] = offers;
+            let secret = one.agree(&mut first, &identity).expect("they agree");
+            assert_eq!(two.agree(&mut second, &other), Ok(secret));
+            let successor = offer(&mut first, &identity, true);
+            assert_eq!(successor.agree(&mut first, &identity), Ok(secret), "{configured:?}");
+        }
     }
 
     #[test]

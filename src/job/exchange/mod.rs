@@ -17,6 +17,8 @@
 
 mod at_exit;
 mod dynamic;
+#[cfg(test)]
+pub(in crate::job) mod memory;
 mod mpi;
 pub(crate) mod pieces;
 pub(crate) mod pmi1;

@@ -40,7 +40,7 @@ pub(super) fn open(place: &Place<'_>) -> Result<Joined> {
     }
     exchange.publish(CARD, &bytes)?;
     let configured = config.job_secret.as_ref().and_then(|secret| secret.as_bytes().try_into().ok());
-    let offer = Offer::publish(&mut *exchange, identity, configured)?;
+    let offer = Offer::publish(&mut *exchange, identity, configured, place.replaces)?;
     exchange.fence(deadline)?;
     let secret = offer.agree(&mut *exchange, identity)?;
     let cards = read_all(&mut *exchange, identity.tasks)?;

@@ -77,6 +77,12 @@ impl Watch {
         }
     }
 
+    /// Notices that have no receipt yet, each with the task to which it goes.
+    #[cfg(test)]
+    pub(super) fn unconfirmed(&self) -> impl Iterator<Item = (Task, Notice)> {
+        self.outgoing.iter().map(|one| (one.to, one.notice))
+    }
+
     fn notice(&self, content: Content, task: Task) -> Notice {
         Notice { content, task, life: self.ring.life(task) }
     }
@@ -205,12 +211,13 @@ impl UdpTransport {
 
     /// Sends the notices that are due.
     fn send_notices(&mut self, now: Nanos) {
+        let life = self.process.life();
         let Self { watch: Some(watch), device: Some(device), directory, key, batch, me, .. } = self else {
             return;
         };
         for one in watch.outgoing.iter_mut().filter(|one| one.next <= now) {
             if let Ok(address) = directory.address_of(one.to) {
-                let announcement = Announcement { notice: one.notice, is_receipt: false };
+                let announcement = Announcement { notice: one.notice, is_receipt: false, life };
                 batch.send_now(&mut **device, address, &key.announce(*me, one.to, &announcement));
             }
             let closing = one.notice.content == Content::Closed;
@@ -235,7 +242,9 @@ impl UdpTransport {
         datagram: &[u8],
         at: SocketAddr,
     ) -> bool {
-        let Some(Announcement { notice, is_receipt }) = self.key.announcement(self.me, datagram) else {
+        let Some(Announcement { notice, is_receipt, life: sender }) =
+            self.key.announcement(self.me, datagram)
+        else {
             return false;
         };
         let closed = self.closed;
@@ -244,10 +253,12 @@ impl UdpTransport {
             return true;
         };
         if is_receipt {
-            watch.outgoing.retain(|one| one.to != from || one.notice != notice);
+            // That of another process than the one that has the number now says nothing of this one.
+            let is_its = watch.ring.life(from) == sender;
+            watch.outgoing.retain(|one| !is_its || one.to != from || one.notice != notice);
             return true;
         }
-        let receipt = Announcement { notice, is_receipt: true };
+        let receipt = Announcement { notice, is_receipt: true, life: self.process.life() };
         self.receipts.push((at, self.key.announce(self.me, from, &receipt)));
         let Notice { content, task, life } = notice;
         let time = Duration::from_nanos(now);

@@ -108,7 +108,7 @@ fn read(exchange: &mut dyn Exchange, identity: &Identity, round: u32) -> Result<
 fn round(identity: &Identity, round: u32) -> Result<String, Error> {
     let mut exchange = open(identity)?.expect("the launcher offers an exchange");
     let exchange = &mut *exchange;
-    let offer = Offer::publish(exchange, identity, configured())?;
+    let offer = Offer::publish(exchange, identity, configured(), false)?;
     exchange.publish("addresses", &blob(identity.task, round))?;
     exchange.publish("host", &Host::of_this_task().id.to_le_bytes())?;
     exchange.fence(deadline())?;

@@ -98,8 +98,13 @@ impl<'a> Under<'a> {
 
     /// A secret of the user wins; tasks that disagree fail, as does a fence to which a task does not come.
     fn refuses(&self, disagreement: &str) {
-        let outcome = self.script(2, &format!("LAPI_JOB_SECRET={SECRET} exec \"$TASK\" round"));
-        assert_eq!(self.all(&outcome, 2, &["NAME 1, HERE, secret"]), [SECRET], "{outcome}");
+        // In each job another one follows from it.
+        let secrets = [0, 1].map(|_| {
+            let outcome = self.script(2, &format!("LAPI_JOB_SECRET={SECRET} exec \"$TASK\" round"));
+            self.all(&outcome, 2, &["NAME 1, HERE, secret"])
+        });
+        assert_eq!((secrets[0].len(), secrets[1].len()), (1, 1));
+        assert!(secrets[0] != secrets[1] && !secrets.concat().contains(&SECRET.to_owned()), "{secrets:?}");
         let other = SECRET.replace("77", "78");
         let outcome = self.script(
             2,

@@ -190,7 +190,8 @@ fn the_jobs_secret_does_not_travel() {
     let found = at_once(tasks, |exchange| {
         let (me, tasks) = (exchange.request.task, exchange.request.tasks);
         let identity = Identity { task: me, tasks, ..Identity::alone() };
-        let offer = crate::job::secret::Offer::publish(exchange, &identity, None).expect("it is taken");
+        let offer =
+            crate::job::secret::Offer::publish(exchange, &identity, None, false).expect("it is taken");
         exchange.fence(soon()).expect("all come");
         let secret = offer.agree(exchange, &identity).expect("they agree");
         for (key, value) in exchange.table.iter().flatten() {

@@ -1,7 +1,8 @@
 //! What tasks are told about the life of a task: a [`Notice`] in an envelope whose tag every task of the job can make, as that of a
 //! hello. It is outside of any connection: tasks that have parted, or have had no contact, send it, too.
 //!
-//! What a notice says stays true within an opening of LAPI, so that one that was recorded and is sent again does no harm there.
+//! What a notice says stays true within an opening of LAPI, so that one that was recorded and is sent again does no harm there; in another
+//! opening the job has another key. A receipt holds for the process that has sent it, which it names.
 
 use super::key::JobKey;
 use super::{Claim, ENVELOPE, TAG};
@@ -11,6 +12,9 @@ use crate::wire::network::{NOTICE, Notice};
 /// How many bytes such a message has.
 pub const ANNOUNCEMENT: usize = ENVELOPE + NOTICE + 8;
 
+/// Where the sender's life is.
+const LIFE: usize = ANNOUNCEMENT - ENVELOPE - 4;
+
 /// A notice, or the receipt for one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Announcement {
@@ -18,6 +22,8 @@ pub struct Announcement {
     pub notice: Notice,
     /// The sender has got this notice from the receiver.
     pub is_receipt: bool,
+    /// Distinguishes the process that sends it from others that have its number as a task.
+    pub life: u32,
 }
 
 impl JobKey {
@@ -28,6 +34,7 @@ impl JobKey {
         datagram[..claim.len()].copy_from_slice(&claim);
         datagram[ENVELOPE..][..NOTICE].copy_from_slice(&announcement.notice.encode());
         datagram[ENVELOPE + NOTICE] = announcement.is_receipt.into();
+        datagram[ENVELOPE + LIFE..].copy_from_slice(&announcement.life.to_le_bytes());
         let tag = self.tag(&[b"notice\0", &claim, &to.to_le_bytes(), &datagram[ENVELOPE..]]);
         datagram[claim.len()..ENVELOPE].copy_from_slice(&tag);
         datagram
@@ -40,6 +47,7 @@ impl JobKey {
         let (claim, tag) = envelope.split_last_chunk::<TAG>()?;
         let made = self.is_tag(&[b"notice\0", claim, &to.to_le_bytes(), content], tag);
         let notice = Notice::decode(content).filter(|_| made)?;
-        Some(Announcement { notice, is_receipt: content[NOTICE] != 0 })
+        let life = u32::from_le_bytes(*content.last_chunk()?);
+        Some(Announcement { notice, is_receipt: content[NOTICE] != 0, life })
     }
 }

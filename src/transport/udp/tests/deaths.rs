@@ -203,7 +203,7 @@ fn of(living: &Living) -> (u32, u64) {
 fn a_forged_notice_is_refused() {
     let (mut ends, one) = two_hosts(1);
     let notice = Notice { content: Content::Died, task: 1, life: one.process().life() };
-    let announcement = Announcement { notice, is_receipt: false };
+    let announcement = Announcement { notice, is_receipt: false, life: Process::own().life() };
     let stranger = JobKey::new(&[8; 16], Security::Auth).announce(3, 2, &announcement);
     let other = JobKey::new(&[7; 16], Security::Auth).announce(3, 0, &announcement);
     let genuine = JobKey::new(&[7; 16], Security::Auth).announce(3, 2, &announcement);
@@ -215,5 +215,26 @@ fn a_forged_notice_is_refused() {
             ends[2].serve();
         }
         assert_eq!((ends[2].refusals().forged, knows(&ends[2], 1)), (refused, dead));
+    }
+}
+
+/// A process that takes the place of one that has got a notice has not got it.
+#[test]
+fn the_receipt_of_a_former_process_is_not_that_of_its_successor() {
+    let (mut ends, mut one) = two_hosts(3);
+    one.end();
+    let news = |end: &UdpTransport| {
+        let watch = end.watch.as_ref().expect("it watches");
+        watch.unconfirmed().find(|(_, notice)| notice.task == 1 && notice.content != Content::Watches)
+    };
+    serve_until(&mut ends[..1], "a notice", |ends| news(&ends[0]).is_some());
+    let (to, notice) = news(&ends[0]).expect("it was there");
+    let (now, successor) = (ends[0].now(), Living::new());
+    ends[0].note_process(to, successor.process(), now);
+    for (process, still) in [(Process::own(), true), (successor.process(), false)] {
+        let receipt = Announcement { notice, is_receipt: true, life: process.life() };
+        let receipt = JobKey::new(&[7; 16], Security::Auth).announce(to, 0, &receipt);
+        ends[0].note_datagram(now, (Ipv4Addr::LOCALHOST, 9).into(), &receipt);
+        assert_eq!((news(&ends[0]).is_some(), ends[0].refusals().forged), (still, 0));
     }
 }
