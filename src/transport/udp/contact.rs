@@ -24,7 +24,7 @@ pub(super) struct Peer {
     pub(super) session: Option<Session>,
     /// Where its datagrams go.
     pub(super) whereabouts: Whereabouts,
-    /// Where its last hello came from, while the connection is not made yet.
+    /// Where its last hello came from, before the connection was made.
     pub(super) heard_at: Option<SocketAddr>,
     /// Nothing is taken from it now.
     pub(super) held: bool,
@@ -44,6 +44,10 @@ pub(super) struct Peer {
     pub(super) wanted: Option<Nanos>,
     /// A hello in its name has arrived that was made with another key.
     pub(super) other_key: bool,
+    /// In which other opening of LAPI it is, as its last hello says.
+    pub(super) other_opening: Option<u16>,
+    /// It was given up, since it had not replied for too long, and has not been heard of since.
+    pub(super) given_up: bool,
 }
 
 impl Peer {
@@ -62,6 +66,8 @@ impl Peer {
             owed: false,
             wanted: None,
             other_key: false,
+            other_opening: None,
+            given_up: false,
         }
     }
 

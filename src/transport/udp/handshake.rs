@@ -77,13 +77,15 @@ impl UdpTransport {
     /// Sends a hello of this side to where the peer may be.
     pub(super) fn greet(&mut self, task: Task, hello: &Hello) {
         let listed = self.directory.address_of(task).ok();
-        let known = self.peer(task).and_then(|peer| peer.whereabouts.used().or(peer.heard_at));
-        let known = known.filter(|at| Some(*at) != listed);
+        let known = self.peer(task).map(|peer| [peer.whereabouts.used(), peer.heard_at]).unwrap_or_default();
         let hello = Hello { longest: self.longest, opening: self.opening, ..*hello };
         let Some(device) = &mut self.device else { return };
         let greeting = self.key.greet(self.me, task, &hello);
-        for to in listed.into_iter().chain(known) {
-            self.batch.send_now(&mut **device, to, &greeting);
+        let all = [listed, known[0], known[1]];
+        for (at, to) in all.iter().enumerate() {
+            if let Some(to) = to.filter(|to| !all[..at].contains(&Some(*to))) {
+                self.batch.send_now(&mut **device, to, &greeting);
+            }
         }
     }
 
@@ -103,6 +105,7 @@ impl UdpTransport {
             // It greets again, when the death of the one before was reported here.
             return;
         }
+        self.note_late(task);
         let Some(session) = self.peers[task as usize].as_deref_mut().and_then(Peer::live) else { return };
         let connection = &session.connection;
         if hello.mine == connection.mine() {
@@ -135,7 +138,12 @@ impl UdpTransport {
             let (first, unused) = (session.epoch == FIRST_CONTACT, connection.is_empty());
             match (first, hello.epoch == FIRST_CONTACT) {
                 // The peer has called LAPI_Term, and LAPI_Init again, or this task has: one of them is not ready yet.
-                (true, true) if hello.opening != self.opening => return,
+                (true, true) if hello.opening != self.opening => {
+                    if let Some(peer) = self.peer_mut(task) {
+                        peer.other_opening = Some(hello.opening);
+                    }
+                    return;
+                }
                 (true, false) if hello.epoch == NO_EPOCH || unused => {
                     // The peer may be connected with the number that would be given up for an old hello.
                     if !self.is_proven(task, hello, from) {
@@ -171,6 +179,15 @@ impl UdpTransport {
         self.note(task, happened, was_opening);
         if proven {
             self.note_source(now, task, from);
+        }
+    }
+
+    /// A peer greets. If it was given up before it came, what waited for it has ended: the program must let it join.
+    fn note_late(&mut self, task: Task) {
+        let Some(peer) = self.peer_mut(task).filter(|peer| peer.given_up) else { return };
+        peer.given_up = false;
+        if let Standing::Dead(why) = &mut peer.standing {
+            why.push_str("; it has come since, and LAPI_Purge_totask and LAPI_Resume_totask let it join");
         }
     }
 
@@ -291,7 +308,7 @@ impl UdpTransport {
         }
         let listed = self.directory.address_of(task).ok();
         let Some(peer) = self.peer_mut(task) else { return };
-        (peer.whereabouts, peer.heard_at) = (Whereabouts::made(listed), None);
+        peer.whereabouts = Whereabouts::made(listed);
         if peer.standing == Standing::Meeting {
             peer.standing = Standing::Up;
         }

@@ -84,6 +84,9 @@ impl UdpTransport {
             let task = self.met[self.looked_at];
             if let Some(why) = self.unanswered(task, now) {
                 self.leave(task, Standing::Dead(why));
+                if let Some(peer) = self.peer_mut(task) {
+                    peer.given_up = true;
+                }
                 self.touch(task);
             }
             if !self.is_present(task) || !self.directory.has_died(task) {
@@ -107,16 +110,26 @@ impl UdpTransport {
         if u128::from(waited) < patience.as_nanos() {
             return None;
         }
-        let other_key = peer.other_key;
+        let (other_key, other_opening) = (peer.other_key, peer.other_opening);
         let address = self.directory.address_of(task).map_or_else(|why| why.detail, |at| at.to_string());
+        let seconds = patience.as_secs();
+        if let Some(its) = other_opening {
+            return Some(format!(
+                "is in its LAPI_Init number {its}, and this task in number {}, for {seconds} seconds (LAPI_INIT_TIMEOUT): tasks \
+                 communicate when they have called it equally often, and a process that has taken the place of another one after \
+                 LAPI_Purge_totask and LAPI_Resume_totask",
+                self.opening
+            ));
+        }
         let why = match other_key {
             true => {
                 "messages in its name have come that were made with another secret (LAPI_JOB_SECRET or the key file), \
                  LAPI_NET_SECURITY, LAPI_USE_SHM, MP_PARTITION, MP_PROCS or list of addresses"
             }
-            false => "is it started, and are its address and port right?",
+            false => {
+                "is it started, are its address and port right, and has it not given up this task before?"
+            }
         };
-        let seconds = patience.as_secs();
         Some(format!("has not replied at {address} for {seconds} seconds (LAPI_INIT_TIMEOUT): {why}"))
     }
 

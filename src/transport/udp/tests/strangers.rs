@@ -6,6 +6,7 @@ use crate::transport::udp::UdpTransport;
 use crate::transport::udp::contact::WHEREABOUTS;
 use crate::transport::udp::device::{Datagram, Device};
 use crate::transport::udp::seal::{Claim, ENVELOPE, Security};
+use crate::transport::udp::whereabouts::Whereabouts;
 use crate::transport::{Peers, SendOutcome, Task};
 use crate::wire::datagram::Hello;
 use rustix::event::{EventfdFlags, eventfd};
@@ -230,4 +231,23 @@ fn a_peer_that_is_not_where_it_is_listed_is_found_among_strangers() {
         exchange(seed, &mut ends, 100);
         assert_eq!(used(&ends), [1, 0].map(|peer| Some(of_task(peer))), "seed {seed}");
     }
+}
+
+/// Until the other side knows of the connection, too, it is greeted where it was heard, listed there or not.
+#[test]
+fn a_peer_is_greeted_where_it_was_heard_also_after_the_connection_is_made() {
+    let nowhere: SocketAddr = (Ipv4Addr::new(203, 0, 113, 1), 7000).into();
+    let (mut ends, network) = ends(2, 0.0, false, nowhere);
+    network.lock().expect("unpoisoned").delays = false;
+    ends[1].connect(0);
+    let made = |end: &UdpTransport| end.peer(1).is_some() && end.absence(1).is_none();
+    serve_until(&mut ends, "a connection", |ends| made(&ends[0]));
+    let peer = ends[0].peer(1).expect("it has greeted");
+    assert!(!peer.whereabouts.is_settled(), "it has proven nothing of its address");
+    let hello = Hello { mine: 3, yours: 9, epoch: 1, process: (1, 1), longest: 0, opening: 0 };
+    network.lock().expect("unpoisoned").arriving.clear();
+    ends[0].peer_mut(1).expect("it has greeted").whereabouts = Whereabouts::made(Some(nowhere));
+    ends[0].greet(1, &hello);
+    let arrived = network.lock().expect("unpoisoned").arriving.remove(&of_task(1)).unwrap_or_default();
+    assert_eq!(arrived.len(), 1);
 }

@@ -166,3 +166,68 @@ fn a_peer_that_never_replies_is_given_up_when_it_is_wanted() {
     assert!(why.contains("127.0.0.1:") && why.contains("another secret"), "{why}");
     assert_eq!(ends[1].refusals().replayed, 0);
 }
+
+/// Two tasks that wait for each other for a short time.
+fn impatient(change: impl Fn(&mut UdpSettings)) -> Vec<UdpTransport> {
+    two(|own| {
+        own.patience = Some(Duration::from_millis(50));
+        change(own);
+    })
+}
+
+/// A task that has begun again, and one that has not, learn that this is why they do not connect.
+#[test]
+fn the_error_names_openings_that_differ() {
+    let mut ends = impatient(|own| own.opening = 2 - own.me);
+    ends.iter_mut().zip([1, 0]).for_each(|(end, peer)| end.connect(peer));
+    serve_until(&mut ends, "the end of their patience", |ends| {
+        ends[0].state(1) == PeerState::Dead && ends[1].state(0) == PeerState::Dead
+    });
+    for (end, peer, text) in [
+        (&ends[0], 1, "number 1, and this task in number 2"),
+        (&ends[1], 0, "number 2, and this task in number 1"),
+    ] {
+        let why = end.absence(peer).expect("a reason");
+        assert!(why.contains(text) && why.contains("LAPI_INIT_TIMEOUT"), "{why}");
+    }
+    // One that was slower is no reason any more.
+    let mut ends = impatient(|own| own.opening = 2 - own.me);
+    ends[1].patience = Some(Duration::from_secs(60));
+    ends[0].patience = Some(Duration::from_secs(60));
+    ends.iter_mut().zip([1, 0]).for_each(|(end, peer)| end.connect(peer));
+    serve_until(&mut ends, "a hello", |ends| {
+        ends.iter()
+            .zip([1, 0])
+            .all(|(end, peer)| end.peer(peer).is_some_and(|peer| peer.other_opening.is_some()))
+    });
+    ends[1].opening = 2;
+    serve_until(&mut ends, "a connection", |ends| {
+        ends.iter().zip([1, 0]).all(|(end, peer)| end.absence(peer).is_none())
+    });
+}
+
+/// What waited for it has ended with an error: it stays so until the program lets it join, and the reason says that.
+#[test]
+fn a_peer_that_comes_after_it_was_given_up_joins_when_it_is_resumed() {
+    let mut ends = impatient(|_| ());
+    let mut last = ends.pop().expect("two ends");
+    last.patience = Some(Duration::from_secs(60));
+    ends[0].connect(1);
+    serve_until(&mut ends, "the end of its patience", |ends| ends[0].state(1) == PeerState::Dead);
+    let why = ends[0].absence(1).expect("a reason");
+    assert!(why.contains("is it started") && !why.contains("LAPI_Resume_totask"), "{why}");
+    assert!(matches!(send(&mut last, 0, 5), SendOutcome::NoRoom));
+    ends.push(last);
+    let told = |end: &UdpTransport| end.absence(1).is_some_and(|why| why.contains("it has come since"));
+    serve_until(&mut ends, "its hello", |ends| told(&ends[0]));
+    (0..100).for_each(|_| ends.iter_mut().for_each(Endpoint::serve));
+    assert_eq!((ends[0].state(1), ends[1].state(0)), (PeerState::Dead, PeerState::Connecting));
+    let why = ends[0].absence(1).expect("a reason");
+    assert_eq!(why.matches("LAPI_Resume_totask").count(), 1, "{why}");
+    ends[0].part(1);
+    ends[0].rejoin(1, 8).expect("can rejoin");
+    serve_until(&mut ends, "the peer that is resumed", |ends| ends[0].rejoined().is_some());
+    serve_until(&mut ends, "the connection", |ends| ends[1].rejoined() == Some((0, 8)));
+    assert!(matches!(send(&mut ends[1], 0, 5), SendOutcome::Sent));
+    serve_until(&mut ends, "its packet", |ends| take(&mut ends[0]) == Some((1, 5)));
+}
