@@ -183,8 +183,11 @@ fn a_process_that_is_not_known_yet_ends_lapi() {
     ] {
         *one.lock() = present;
         let notice = Notice { content: Content::Closed, task: 1, life: said.life() };
-        let mut datagram =
-            JobKey::new(&[7; 16], Security::Auth).announce(1, 0, &Announcement { notice, is_receipt: false });
+        let mut datagram = JobKey::new(&[7; 16], Security::Auth).announce(
+            1,
+            0,
+            &Announcement { notice, is_receipt: false, life: said.life() },
+        );
         let now = end.now();
         end.note_datagram(now, (Ipv4Addr::LOCALHOST, 9).into(), &mut datagram);
         let ring = &end.watch.as_ref().expect("a watch").ring;
@@ -233,8 +236,8 @@ fn the_receipt_of_a_former_process_is_not_that_of_its_successor() {
     ends[0].note_process(to, successor.process(), now);
     for (process, still) in [(Process::own(), true), (successor.process(), false)] {
         let receipt = Announcement { notice, is_receipt: true, life: process.life() };
-        let receipt = JobKey::new(&[7; 16], Security::Auth).announce(to, 0, &receipt);
-        ends[0].note_datagram(now, (Ipv4Addr::LOCALHOST, 9).into(), &receipt);
+        let mut receipt = JobKey::new(&[7; 16], Security::Auth).announce(to, 0, &receipt);
+        ends[0].note_datagram(now, (Ipv4Addr::LOCALHOST, 9).into(), &mut receipt);
         assert_eq!((news(&ends[0]).is_some(), ends[0].refusals().forged), (still, 0));
     }
 }
