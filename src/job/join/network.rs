@@ -86,14 +86,14 @@ pub(super) fn open(place: &Place<'_>) -> Result<Joined> {
 /// The endpoints of this task on the network.
 enum Own {
     Fabric(Vec<transport::fabric::Own>),
-    Udp(udp::Own),
+    Udp(Box<udp::Own>),
 }
 
 impl Own {
     /// Those of the network that MP_EUILIB names.
     fn open(place: &Place<'_>) -> Result<Self> {
         match place.config.euilib {
-            Some(Euilib::Ip) => udp::Own::open(place).map(Self::Udp),
+            Some(Euilib::Ip) => udp::Own::open(place).map(|own| Self::Udp(Box::new(own))),
             Some(Euilib::Us) | None => fabric::open(place).map(Self::Fabric),
         }
     }
