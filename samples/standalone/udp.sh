@@ -1,5 +1,5 @@
 #!/bin/sh
-# Starts the tasks of a job by hand, on several hosts: udp.sh PROGRAM FILE [list|handler]
+# Starts the tasks of a job by hand, on several hosts: udp.sh PROGRAM FILE [list|handler|any-list|any-handler]
 #
 # Each line of FILE has the IP address and the port of one task. The task is started there by $RSH (ssh when it is not set), in this
 # folder, which all hosts must have; a task at a loopback address is started here. The exit status is 0 when that of every task is 0.
@@ -15,7 +15,7 @@ task=0
 while read -r address port; do
     command="cd '$PWD' && MP_CHILD=$task MP_PROCS=$tasks MP_PARTITION=$partition exec '$program' '$file' $way"
     case $address in
-    127.*) sh -c "$command" < /dev/null & ;;
+    127.* | ::1) sh -c "$command" < /dev/null & ;;
     *) ${RSH:-ssh} "$address" "$command" < /dev/null & ;;
     esac
     started="$started $!"

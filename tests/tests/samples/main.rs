@@ -370,6 +370,13 @@ fn standalone_on_hosts(folder: &Folder) {
     };
     let loopback: Vec<String> = (7300..7303).map(|port| format!("127.0.0.1 {port}")).collect();
     run(&loopback, "list", "false", folder.path());
+    run(&loopback, "any-list", "false", folder.path());
+    if std::net::UdpSocket::bind("[::1]:0").is_ok() {
+        let six: Vec<String> = (7300..7303).map(|port| format!("::1 {port}")).collect();
+        for way in ["any-list", "any-handler"] {
+            run(&six, way, "false", folder.path());
+        }
+    }
     match support::Hosts::new(2) {
         Err(why) => support::skipped("samples/standalone on two hosts", &why),
         Ok(hosts) => {
