@@ -113,3 +113,16 @@ pub(crate) fn set_timer(timer: RawFd, after: Duration) -> bool {
 pub(crate) fn timer_is_due(timer: RawFd) -> bool {
     SEAT.with_borrow(|seat| seat.as_ref().is_some_and(|(world, ..)| world.timer_is_due(timer)))
 }
+
+/// A timer that may be one of the simulation's. When this is dropped its descriptor is about to be closed: another one gets the number.
+pub(crate) struct Timer(pub(crate) RawFd);
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        SEAT.with_borrow(|seat| {
+            if let Some((world, ..)) = seat {
+                world.forget_timer(self.0);
+            }
+        });
+    }
+}

@@ -15,7 +15,7 @@ mod hooks;
 mod world;
 
 pub(crate) use hooks::{
-    active, here, is_short, now, pause, random, readable, runs, set_timer, spawn, ticks, timer_is_due,
+    Timer, active, here, is_short, now, pause, random, readable, runs, set_timer, spawn, ticks, timer_is_due,
     wait_on, wake,
 };
 pub(crate) use world::{Nanos, World};

@@ -329,6 +329,10 @@ impl World {
         timers.get(&timer).is_some_and(|until| *until <= now) && timers.remove(&timer).is_some()
     }
 
+    pub(super) fn forget_timer(&self, timer: RawFd) {
+        self.state().timers.remove(&timer);
+    }
+
     /// Wakes at most `count` threads that wait for an address. Whether there was one.
     pub(super) fn wake(&self, address: usize, count: u32) -> bool {
         let state = &mut *self.state();

@@ -52,7 +52,11 @@ impl Notifier {
         let timer = Arc::new(timer);
         self.timer.store(timer.as_raw_fd(), Ordering::Relaxed);
         let (own, generation) = (timer.clone(), self.generation.load(Ordering::Relaxed));
-        let thread = thread::spawn("lapi-intr", thread_config, move || run(own.as_fd(), generation))?;
+        let thread = thread::spawn("lapi-intr", thread_config, move || {
+            #[cfg(test)]
+            let _timer = crate::base::simulation::Timer(own.as_raw_fd());
+            run(own.as_fd(), generation);
+        })?;
         *self.thread.lock() = Some((thread, timer));
         self.watch();
         Ok(())
