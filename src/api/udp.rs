@@ -58,7 +58,7 @@ impl Extension {
         let listed = unsafe { (*self.structure).num_udp_addr };
         // 0: the man page's own program does not set it.
         if listed != 0 && listed < tasks {
-            let detail = format!("num_udp_addr is {listed}, and the job has {tasks} tasks");
+            let detail = format!("num_udp_addr is {listed}, and the job has {tasks} tasks (MP_PROCS)");
             return Err(Error::new(LAPI_ERR_UDP_PORT_INFO, detail));
         }
         Ok(())

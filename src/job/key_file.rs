@@ -32,8 +32,11 @@ pub fn path() -> Option<PathBuf> {
 /// # Errors
 /// `LAPI_ERR_NO_ENV_VAR`: it may be known to others, or is no key file; the detail says what to do.
 pub fn read(path: &Path) -> Result<Option<[u8; 16]>> {
-    let refused =
-        |why: String| Error::new(LAPI_ERR_NO_ENV_VAR, format!("the key file {}: {why}", path.display()));
+    let refused = |why: String| {
+        let advice =
+            "remove it, and make another one (lapi_info --make-key), or set LAPI_JOB_SECRET in all tasks";
+        Error::new(LAPI_ERR_NO_ENV_VAR, format!("the key file {}: {why}; {advice}", path.display()))
+    };
     // Not a device or pipe that would be waited for.
     let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path);
     let file = match opened {
@@ -52,9 +55,7 @@ pub fn read(path: &Path) -> Result<Option<[u8; 16]>> {
         return Err(refused(format!("it belongs to user {}, and this is user {user}", about.uid())));
     }
     if mode & 0o077 != 0 {
-        return Err(refused(format!(
-            "others may use it (mode {mode:04o}); make another key, and keep it with mode 0600"
-        )));
+        return Err(refused(format!("others may use it (mode {mode:04o}), and it must have mode 0600")));
     }
     let mut text = String::new();
     let digits = file.take(LONGEST).read_to_string(&mut text).ok().and_then(|_| config::secret(text.trim()));
@@ -151,6 +152,9 @@ mod tests {
             let error = read(&home.key()).expect_err(why);
             assert_eq!(error.code, LAPI_ERR_NO_ENV_VAR);
             assert!(error.detail.contains(why) && !error.detail.contains(DIGITS), "{}", error.detail);
+            assert!(
+                error.detail.contains("lapi_info --make-key") && error.detail.contains("LAPI_JOB_SECRET")
+            );
         }
         home.write(DIGITS, 0o600);
         if geteuid().is_root() {

@@ -321,10 +321,11 @@ fn tasks_of_several_hosts_need_a_secret() {
         (SECRET, 0o644, "others may use it (mode 0644)"),
         (SECRET, 0o620, "others may use it (mode 0620)"),
         ("0001", 0o600, "does not have 32 hexadecimal digits"),
+        ("", 0o600, "does not have 32 hexadecimal digits"),
     ] {
         site.write_key(digits, mode);
         let outcome = site.refused("list", &list, NO_ENV_VAR, |job| job);
-        outcome.says(why);
+        outcome.says(why).says("lapi_info --make-key").says("LAPI_JOB_SECRET");
         assert!(!outcome.stderr.contains(SECRET), "the secret is not shown\n{outcome}");
         // Who has the variable needs no file.
         all_passed(&site.run(&[0, 1], "list", "all", |_, job| with_secret(job)));
@@ -349,6 +350,37 @@ fn a_task_with_another_secret_fails_and_harms_nothing() {
     assert!(alive(right.pid()), "the other task waits for the right one");
     let last = with_secret(site.task(1, 1, 2, &["list", "all", &list])).start();
     all_passed(&[right.wait(), last.wait()]);
+}
+
+#[test]
+fn a_secret_of_another_length_is_refused() {
+    let Some(site) = Site::new("LAPI_JOB_SECRET of another length") else { return };
+    let list = text(&site.list(&[0, 1]));
+    for secret in ["00", &SECRET[1..], &SECRET.repeat(2), "secret of mine"] {
+        let outcome = site.refused("list", &list, NO_ENV_VAR, |job| job.env("LAPI_JOB_SECRET", secret));
+        outcome.says("LAPI_JOB_SECRET").says("32 hexadecimal digits");
+        assert!(!outcome.stderr.contains(&format!("\"{secret}")), "it is shown\n{outcome}");
+    }
+    site.refused("list", &list, NO_ENV_VAR, |job| job.env("LAPI_JOB_SECRET", "")).says("have no secret");
+    fs::create_dir_all(site.home.join(".openlapi/key")).expect("a folder in its place");
+    site.refused("list", &list, NO_ENV_VAR, |job| job).says("it is no regular file");
+}
+
+/// Of two tasks one has called LAPI_Term, and LAPI_Init again, and the other one has not: both learn why they do not connect.
+#[test]
+fn openings_that_differ_are_named() {
+    let Some(site) = Site::new("a task that has begun again alone") else { return };
+    let list = text(&site.list(&[0, 1]));
+    let start = |task: usize, case: &str| {
+        with_secret(site.task(task, task, 2, &["list", case, &list])).env("LAPI_INIT_TIMEOUT", "2").start()
+    };
+    let running = [start(0, "ahead"), start(1, "alone")];
+    let outcomes = running.map(Running::wait);
+    all_passed(&outcomes);
+    outcomes[0]
+        .says("task 1 is in its LAPI_Init number 1, and this task in number 2")
+        .says("LAPI_INIT_TIMEOUT");
+    outcomes[1].says("task 0 is in its LAPI_Init number 2, and this task in number 1");
 }
 
 #[test]
@@ -452,7 +484,9 @@ fn wrong_lists_are_refused() {
         (
             text(&[stranger, other]),
             UDP_SOCKET,
-            format!("{stranger}, which is no address of this host; it has"),
+            format!(
+                "task 0 (MP_CHILD) is to receive at {stranger} (the program's list), which is no address of this host; it has"
+            ),
         ),
     ] {
         site.refused("list", &list, code, with_secret).says(&why);

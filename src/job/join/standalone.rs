@@ -159,8 +159,9 @@ fn check_own(config: &Config, identity: &Identity, own: SocketAddr, all: &[Inter
     if !ip.is_loopback() && !all.iter().any(|interface| interface.address == ip) {
         let there = all.iter().map(|interface| format!("{} {}", interface.name, interface.address));
         let there = there.collect::<Vec<_>>().join(", ");
-        let detail =
-            format!("task {task} is to receive at {own}, which is no address of this host; it has {there}");
+        let detail = format!(
+            "task {task} (MP_CHILD) is to receive at {own} (the program's list), which is no address of this host; it has {there}"
+        );
         return Err(Error::new(LAPI_ERR_UDP_SOCKET, detail));
     }
     match config.inet_addr.as_deref() {

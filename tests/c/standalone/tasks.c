@@ -20,6 +20,7 @@
  *   again     the same several times, each time with a new context
  *   code N    LAPI_Init returns N
  *   alone     task 0 needs task 1, with which no connection can be made
+ *   ahead     the same, after this task has called LAPI_Term and LAPI_Init again
  *   restart A  task 1 is killed, and another process takes its place, at the address A; that one has the word "again" behind, and
  *              sends first
  *   moved A F  the same, but that one sends nothing before it has been sent something; the others know of the death when the file F exists
@@ -378,7 +379,8 @@ int main(int argc, char **argv) {
     CHECK_EQ(t_tasks, tasks);
     CHECK_EQ(asked, strstr(way, "handler") != NULL || strstr(way, "exchange") != NULL);
     /* The program's again, as the man page says. */
-    if (strcmp(what, "util") != 0 && strcmp(what, "again") != 0 && strcmp(what, "forked") != 0) {
+    if (strcmp(what, "util") != 0 && strcmp(what, "again") != 0 && strcmp(what, "forked") != 0 &&
+        strcmp(what, "ahead") != 0) {
         memset(addresses, 0xee, sizeof addresses);
         memset(any, 0xee, sizeof any);
         memset(&room, 0x77, sizeof room);
@@ -415,7 +417,12 @@ int main(int argc, char **argv) {
         CHECK_EQ(kill(child, SIGKILL), 0);
         CHECK_EQ(waitpid(child, &status, 0), child);
         CHECK(WIFSIGNALED(status));
-    } else if (strcmp(what, "alone") == 0) {
+    } else if (strcmp(what, "alone") == 0 || strcmp(what, "ahead") == 0) {
+        if (strcmp(what, "ahead") == 0) {
+            OK(LAPI_Term(t_hndl));
+            prepare(way, &info, &room);
+            t_init_with(&info);
+        }
         OK(LAPI_Put(t_hndl, (uint)(1 - t_me), 0, NULL, NULL, NULL, NULL, &cmpl));
         while (lost < 0) LAPI_Fence(t_hndl);
         CHECK_EQ(lost, 1 - t_me);
