@@ -29,7 +29,8 @@ fn datagram(content: &[u8]) -> bool {
             assert!(range.start == usize::from(fragment.index) * after.len() && range.len() <= after.len());
         }
         Kind::Acknowledgement(words) => assert_eq!(after.len(), 8 * usize::from(words)),
-        Kind::Ping | Kind::Close(_) | Kind::Closed => assert!(after.is_empty()),
+        Kind::Probe(_) => {}
+        Kind::Ping | Kind::Close(_) | Kind::Closed | Kind::Reply(_) => assert!(after.is_empty()),
     }
     true
 }
@@ -44,6 +45,8 @@ fn headers() -> Vec<Seed> {
         seed("ping", header(Kind::Ping)),
         seed("close", header(Kind::Close(9))),
         seed("closed", header(Kind::Closed)),
+        seed("probe", [&header(Kind::Probe(9))[..], &[6; 20]].concat()),
+        seed("reply", header(Kind::Reply(9))),
         seed("hello", hello.encode()),
     ]
 }
@@ -54,6 +57,7 @@ const PARAMETERS: Parameters = Parameters {
     acknowledge_every: 3,
     acknowledge_after: 500_000,
     longest_interval: 400_000_000,
+    paths: 2,
 };
 
 /// The longest packet, in bytes.
@@ -98,8 +102,8 @@ impl Side {
         Self { connection: Connection::new(hello, &PARAMETERS, 0), buffers, taken: Vec::new() }
     }
 
-    fn receive(&mut self, now: u64, theirs: u128, transmission: u64, content: &[u8]) {
-        self.connection.receive(now, theirs, transmission, content, &mut self.buffers);
+    fn receive(&mut self, now: u64, theirs: u128, transmission: u64, path: u8, content: &[u8]) {
+        self.connection.receive(now, theirs, transmission, path, content, &mut self.buffers);
         while let Some(packet) = self.connection.take() {
             assert!(
                 packet.head_len <= packet.len
@@ -151,21 +155,21 @@ fn reliable(bytes: &[u8]) -> bool {
             action::BYTES => {
                 let len = usize::from(reader.byte());
                 forged += 1;
-                sides[at].receive(now, theirs, forged, reader.bytes(len));
+                sides[at].receive(now, theirs, forged, (forged % 2) as u8, reader.bytes(len));
             }
             action::FRAGMENT => {
                 let (content, number) = a_fragment(&mut reader);
-                sides[at].receive(now, theirs, number, &content);
+                sides[at].receive(now, theirs, number, (number % 2) as u8, &content);
             }
             action::HEADER => {
                 let (content, number) = a_header(&mut reader);
-                sides[at].receive(now, theirs, number, &content);
+                sides[at].receive(now, theirs, number, (number % 2) as u8, &content);
             }
             action::HELLO => {
                 let [mine, yours] = [reader.byte(), reader.byte()].map(|number| u128::from(number % 4));
                 let hello =
                     Hello { mine: mine.max(1), yours, epoch: 0, process: (1, 1), longest: 0, opening: 0 };
-                sides[at].connection.receive_hello(now, &hello);
+                sides[at].connection.receive_hello(now, &hello, yours as u8 % 2);
             }
             action::PUSH => sides[at].push(now, 1 + usize::from(reader.byte()) % LONGEST),
             action::WAIT => now += u64::from(reader.byte()).pow(2) * 10_000,
@@ -198,10 +202,10 @@ fn send(sides: &mut [Side; 2], at: usize, now: u64, lost: u8) {
         let content = sides[at].content(&sending);
         let Some(content) = content.filter(|_| lost >> (step % 8) & 1 == 0) else { continue };
         if let Content::Hello(hello) = &sending.content {
-            sides[other].connection.receive_hello(now, hello);
+            sides[other].connection.receive_hello(now, hello, sending.path);
         } else {
             assert!(Header::decode(&content).is_some(), "what is sent is sound");
-            sides[other].receive(now, at as u128 + 1, sending.transmission, &content);
+            sides[other].receive(now, at as u128 + 1, sending.transmission, sending.path, &content);
         }
     }
     panic!("it sends without end");

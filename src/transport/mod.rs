@@ -51,6 +51,7 @@ pub mod fabric;
 pub mod faults;
 #[cfg(test)]
 pub(crate) mod forward;
+pub mod link_state;
 pub mod mem;
 mod parcel;
 pub mod rails;

@@ -33,6 +33,10 @@ pub enum Kind {
     Close(u64),
     /// Nothing: the departure and all fragments before it have arrived.
     Closed,
+    /// Any bytes: the receiver is to reply with this number, by the path by which it has come.
+    Probe(u64),
+    /// Nothing: the probe with this number has arrived.
+    Reply(u64),
 }
 
 /// Which part of which packet a datagram carries.
@@ -87,6 +91,8 @@ const ACKNOWLEDGEMENT: u8 = 2;
 const PING: u8 = 3;
 const CLOSE: u8 = 4;
 const CLOSED: u8 = 5;
+const PROBE: u8 = 6;
+const REPLY: u8 = 7;
 
 impl Header {
     /// As bytes.
@@ -113,6 +119,14 @@ impl Header {
                 put(36, &[CLOSE]);
             }
             Kind::Closed => put(36, &[CLOSED]),
+            Kind::Probe(number) => {
+                put(0, &number.to_le_bytes());
+                put(36, &[PROBE]);
+            }
+            Kind::Reply(number) => {
+                put(0, &number.to_le_bytes());
+                put(36, &[REPLY]);
+            }
         }
         bytes
     }
@@ -137,6 +151,8 @@ impl Header {
             PING => Kind::Ping,
             CLOSE => Kind::Close(long(0)),
             CLOSED => Kind::Closed,
+            PROBE => Kind::Probe(long(0)),
+            REPLY => Kind::Reply(long(0)),
             _ => return None,
         };
         let fits = match kind {
@@ -152,7 +168,8 @@ impl Header {
             Kind::Acknowledgement(words) => {
                 usize::from(words) <= MAP && after.len() == 8 * usize::from(words)
             }
-            Kind::Ping | Kind::Close(_) | Kind::Closed => after.is_empty(),
+            Kind::Probe(_) => true,
+            Kind::Ping | Kind::Close(_) | Kind::Closed | Kind::Reply(_) => after.is_empty(),
         };
         let header = Self { kind, acknowledged: long(8), echo: long(16), room: short(28), delay: short(30) };
         // No connection has as many fragments: sums of these numbers do not overflow.
@@ -247,6 +264,7 @@ mod tests {
             (Kind::Ping, 0),
             (Kind::Close(u64::MAX), 0),
             (Kind::Closed, 0),
+            (Kind::Reply(1 << 60 | 3), 0),
         ] {
             let header = header(kind);
             let mut bytes = header.encode().to_vec();
@@ -256,6 +274,11 @@ mod tests {
             assert_eq!(Header::decode(&bytes), None, "longer than its header says: {kind:?}");
             bytes.truncate(HEADER - 1);
             assert_eq!(Header::decode(&bytes), None);
+        }
+        let probe = header(Kind::Probe(1 << 50 | 7));
+        for after in [0, 1, 1400] {
+            let bytes = [&probe.encode()[..], &vec![9; after]].concat();
+            assert_eq!(Header::decode(&bytes), Some((probe, &bytes[HEADER..])), "{after} bytes behind it");
         }
         let bytes = header(Kind::Data(fragment(1, 2, 1001))).encode();
         assert_eq!(bytes[..16], [9, 0, 0, 0, 0, 1, 0, 0, 6, 5, 4, 3, 2, 1, 0, 0]);
@@ -315,7 +338,7 @@ mod tests {
                 bytes[..field].fill(0);
                 bytes[0] = rng.below(4) as u8 * if rng.chance(0.5) { 1 } else { 16 };
             };
-            bytes[36] = rng.below(7) as u8;
+            bytes[36] = rng.below(9) as u8;
             for at in [24, 32, 34, 37] {
                 if rng.chance(0.8) {
                     let end = if at == 24 || at == 37 { 3 } else { 2 };

@@ -43,8 +43,8 @@ fn notes(own: &[Own], exchange: &str) -> Vec<String> {
     let choice = first.choice();
     let mut notes = vec![format!("network: {}; addresses by {exchange}", choice.chosen)];
     if own.len() > 1 {
-        let rails = own.iter().map(|rail| format!("{} ({})", rail.interface(), rail.network()));
-        notes.push(format!("network: {} rails: {}", own.len(), rails.collect::<Vec<_>>().join(", ")));
+        let rails = own.iter().map(|rail| (rail.network().to_owned(), rail.interface().to_owned()));
+        notes.push(format!("network: {}", rails::listed(&rails.collect::<Vec<_>>())));
     }
     let is_rail = |name: &String| {
         own.iter()
@@ -85,7 +85,7 @@ pub(super) fn join_all(
     let Agreed { cards, exchange, secret, near, here, longest_body } = agreed;
     let rails = rails::of_all(&cards);
     let own = rails::keep(own, &rails);
-    rails::warn(place, &own);
+    rails::warn(place, own.len(), own.first().map_or("", |own| own.network()));
     warn(place);
     let notes = notes(&own, exchange.name());
     let groups = groups(&cards);

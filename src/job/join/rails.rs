@@ -8,7 +8,7 @@ use crate::config::{Config, Instances};
 use crate::error::{self, Error, Result};
 use crate::job::exchange::Exchange;
 use crate::transport::fabric::{Directory, Own, RailPreferences};
-use crate::transport::rails::{LinkState, Links};
+use crate::transport::link_state::{LinkState, Links};
 use crate::wire::card::Card;
 use crate::wire::frame::Task;
 use crate::wire::rails::RAILS;
@@ -70,14 +70,20 @@ pub(super) fn keep(mut own: Vec<Own>, networks: &[String]) -> Vec<Own> {
     own
 }
 
+/// How rails are named: their networks and interfaces.
+pub(super) fn listed(rails: &[(String, String)]) -> String {
+    let names: Vec<String> =
+        rails.iter().map(|(network, interface)| format!("{interface} ({network})")).collect();
+    format!("{} rails: {}", rails.len(), names.join(", "))
+}
+
 /// Attention messages, when failover was asked for and is not possible.
-pub(super) fn warn(place: &Place<'_>, own: &[Own]) {
+pub(super) fn warn(place: &Place<'_>, rails: usize, network: &str) {
     let Place { config, identity, .. } = *place;
     let several = config.instances != Instances::Count(1) || on_all(config);
-    if !several || own.len() > 1 || identity.task != 0 || config.info_level < 1 {
+    if !several || rails > 1 || identity.task != 0 || config.info_level < 1 {
         return;
     }
-    let network = own.first().map_or("", |own| own.network());
     if is_named(config) {
         attention(NAMED_DEVICE, &format!("one rail, {network}"));
     } else {

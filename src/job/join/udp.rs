@@ -7,6 +7,7 @@ use crate::base::process::Process;
 use crate::config::{Config, NetSecurity};
 use crate::error::Result;
 use crate::transport::fabric::Directory as _;
+use crate::transport::udp::PATHS;
 use crate::transport::udp::address::UdpAddress;
 use crate::transport::udp::interfaces::{Interface, interfaces};
 use crate::transport::udp::seal::Security;
@@ -60,8 +61,9 @@ impl Own {
         let Place { config, identity, replaces, .. } = *place;
         let Agreed { cards, exchange, secret, near, here, longest_body } = agreed;
         let common = rails::of_all(&cards);
-        let network = common.first().cloned().unwrap_or_default();
-        let datagram = longest(&cards, &network);
+        let networks = used(config, &common);
+        rails::warn(place, networks.len(), &networks[0]);
+        let datagram = networks.iter().map(|network| longest(&cards, network)).min().unwrap_or_default();
         let settings = UdpSettings {
             me: identity.task,
             tasks: identity.tasks,
@@ -70,15 +72,24 @@ impl Own {
             datagram,
             acknowledge_every: config.ack_thresh as u16,
             longest_interval: longest_interval(config),
+            paths: networks.len() as u8,
             // The exchange keeps openings apart, and finds tasks that do not come.
             opening: 0,
             patience: None,
         };
+        let name = |network: &String| {
+            let interface = self.interfaces.iter().find(|interface| interface.network == *network);
+            (network.clone(), interface.map_or_else(String::new, |interface| interface.name.clone()))
+        };
+        let names: Vec<(String, String)> = networks.iter().map(name).collect();
         let notes = vec![
             format!("network: udp, datagrams of {datagram} bytes; addresses by {}", exchange.name()),
-            match common.is_empty() {
-                true => "network: no subnet that all tasks have; their first addresses are used".to_owned(),
-                false => format!("network: {network}"),
+            match *names.as_slice() {
+                _ if common.is_empty() => {
+                    "network: no subnet that all tasks have; their first addresses are used".to_owned()
+                }
+                [(ref network, _)] => format!("network: {network}"),
+                ref rails => format!("network: {}", rails::listed(rails)),
             },
         ];
         let groups = groups(&cards);
@@ -87,8 +98,13 @@ impl Own {
         let processes = all.iter().zip(&groups).map(|(process, group)| (*group == own).then_some(*process));
         let processes = processes.collect();
         let addresses = rails::Addresses::new(cards, exchange, common.len());
-        let directory = Box::new(OnNetwork { addresses: addresses.on(&network), processes });
+        let addresses = networks.iter().map(|network| addresses.on(network)).collect();
+        let directory = Box::new(OnNetworks { addresses, processes });
         let mut transport = UdpTransport::new(&settings, Box::new(self.socket), directory)?;
+        if names.len() > 1 {
+            let (links, names) = rails::links(place, names);
+            transport.follow_links(links, names);
+        }
         if replaces {
             transport.replaces_another();
         }
@@ -99,6 +115,18 @@ impl Own {
         }
         Ok((join(transport, near, here)?, notes))
     }
+}
+
+/// The networks by which the tasks reach each other, of those that all of them have: one, or with `MP_EUIDEVICE=sn_all` all. An empty name
+/// stands for their first addresses.
+fn used(config: &Config, common: &[String]) -> Vec<String> {
+    let mut networks = common.to_vec();
+    networks.dedup();
+    networks.truncate(if rails::preferences(config).all_networks { PATHS } else { 1 });
+    if networks.is_empty() {
+        networks.push(String::new());
+    }
+    networks
 }
 
 /// The longest time after which something is sent again. MP_RETRANSMIT_INTERVAL counts polling loops: its default is taken for that of
@@ -173,15 +201,20 @@ pub(super) fn stated(statement: &str) -> Vec<IpAddr> {
 }
 
 /// The addresses of the other tasks' sockets.
-struct OnNetwork {
-    addresses: rails::OnNetwork,
+struct OnNetworks {
+    /// By path: at least one.
+    addresses: Vec<rails::OnNetwork>,
     /// The processes that this task sees, by task.
     processes: Box<[Option<Process>]>,
 }
 
-impl Directory for OnNetwork {
+impl Directory for OnNetworks {
     fn address_of(&mut self, peer: Task) -> Result<SocketAddr> {
-        let bytes = self.addresses.address_of(peer)?;
+        self.address_on(peer, 0)
+    }
+
+    fn address_on(&mut self, peer: Task, path: u8) -> Result<SocketAddr> {
+        let bytes = self.addresses[usize::from(path)].address_of(peer)?;
         let address = UdpAddress::decode(&bytes);
         address
             .map(|address| address.at)
@@ -189,16 +222,16 @@ impl Directory for OnNetwork {
     }
 
     fn has_died(&mut self, peer: Task) -> bool {
-        if self.addresses.has_died(peer) {
+        if self.addresses[0].has_died(peer) {
             return true;
         }
         // The card may be that of a process that has taken the task's place.
         let process = self.processes[peer as usize];
-        process.is_some_and(|first| self.addresses.process_of(peer).unwrap_or(first).is_gone())
+        process.is_some_and(|first| self.addresses[0].process_of(peer).unwrap_or(first).is_gone())
     }
 
     fn process_of(&mut self, peer: Task) -> Option<Process> {
-        self.addresses.process_of(peer)
+        self.addresses[0].process_of(peer)
     }
 }
 
@@ -259,6 +292,17 @@ mod tests {
         assert_eq!(found(&[("MP_RETRANSMIT_INTERVAL", "2147483647")]), 400_000);
         let both = [("MP_POLLING_INTERVAL", "20000"), ("MP_RETRANSMIT_INTERVAL", "100000")];
         assert_eq!(found(&both), 20_000);
+    }
+
+    #[test]
+    fn all_networks_are_used_where_they_are_asked_for() {
+        let common = ["a", "b", "b", "c"].map(str::to_owned);
+        let of = |device: &str, common: &[String]| used(&config(&[("MP_EUIDEVICE", device)]), common);
+        assert_eq!(of("sn_all", &common), ["a", "b", "c"]);
+        assert_eq!(of("sn_single", &common), ["a"]);
+        assert_eq!(of("sn_all", &[]), [""]);
+        let many: Vec<String> = (0..12).map(|at| format!("{at:02}")).collect();
+        assert_eq!(of("sn_all", &many), many[..PATHS]);
     }
 
     /// What one task uses all do: the card says it.

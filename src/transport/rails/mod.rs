@@ -2,19 +2,19 @@
 //! others, without a packet lost or delivered twice.
 //!
 //! It is built only for a job with several rails; `docs/design/0015-rails.md` explains it. [`flow`] has the packets of each
-//! peer, [`agreement`] which rails both sides use, [`striping`] the accesses; none of them has a clock or a socket. [`LinkState`]
-//! follows the kernel's view of the interfaces.
+//! peer, [`agreement`] which rails both sides use, [`striping`] the accesses; none of them has a clock or a socket. [`Links`]
+//! are the kernel's view of the interfaces.
 
 mod agreement;
 mod endpoint;
 mod failover;
 mod flow;
-mod link_state;
 mod peer;
 mod remote;
 mod striping;
 mod wakeup;
 
+use super::link_state::Links;
 use super::parcel::Parcel;
 use super::{HEAD_MAX, Inbound, Limits, MIN_BODY, Tally, Task, Transport};
 use crate::abi::LAPI_ERR_CSS_LOAD_FAILED;
@@ -24,11 +24,9 @@ use flow::WINDOW;
 use peer::Peer;
 use rustix::event::epoll;
 use std::collections::VecDeque;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 use striping::Striping;
-
-pub use link_state::LinkState;
 
 /// What has happened on a rail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,17 +69,6 @@ pub trait Rail: Transport {
     /// Parts from the peer at once ([`super::Peers::part`]) and, unless the connection has `failed` by itself, cuts it: when both
     /// sides have done that, no byte that was under way before is placed. Other connections with the peer's host may be cut, too.
     fn leave(&mut self, peer: Task, failed: bool);
-}
-
-/// The state of the rails' links.
-pub trait Links: Send {
-    /// Which links are up, bit by bit, when that may have changed since the last call.
-    fn poll(&mut self) -> Option<u8>;
-
-    /// Becomes readable when [`Self::poll`] should be called.
-    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        None
-    }
 }
 
 /// How often links are looked at by a thread that does not sleep.

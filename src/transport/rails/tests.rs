@@ -3,12 +3,13 @@
 mod accesses;
 mod replacement;
 
-use super::{Links, Rail, RailEvent, Rails};
+use super::{Rail, RailEvent, Rails};
 use crate::base::clock::test_deadline;
 use crate::base::rng::Rng;
 use crate::error::Result;
 use crate::transport::conformance::{self, Served, served};
 use crate::transport::forward::forward;
+use crate::transport::link_state::Links;
 use crate::transport::mem::{self, MemOptions, MemTransport};
 use crate::transport::parcel::Parcel;
 use crate::transport::{

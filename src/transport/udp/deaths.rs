@@ -212,11 +212,15 @@ impl UdpTransport {
     /// Sends the notices that are due.
     fn send_notices(&mut self, now: Nanos) {
         let life = self.process.life();
-        let Self { watch: Some(watch), device: Some(device), directory, key, batch, me, .. } = self else {
+        let Self { watch: Some(watch), device: Some(device), directory, key, batch, me, parameters, .. } =
+            self
+        else {
             return;
         };
         for one in watch.outgoing.iter_mut().filter(|one| one.next <= now) {
-            if let Ok(address) = directory.address_of(one.to) {
+            // With each repetition by another path.
+            let path = one.attempts % u32::from(parameters.paths);
+            if let Ok(address) = directory.address_on(one.to, path as u8) {
                 let announcement = Announcement { notice: one.notice, is_receipt: false, life };
                 batch.send_now(&mut **device, address, &key.announce(*me, one.to, &announcement));
             }

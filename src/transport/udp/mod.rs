@@ -21,6 +21,7 @@ pub mod device;
 mod endpoint;
 mod handshake;
 pub mod interfaces;
+mod links;
 mod outgoing;
 mod peer;
 mod progress;
@@ -44,7 +45,9 @@ use alarms::Alarms;
 use contact::Peer;
 use deaths::{Receipts, Watch};
 use device::Device;
+use links::OwnLinks;
 use outgoing::Batch;
+pub use reliable::PATHS;
 use reliable::{Arrived, Buffers, Nanos, Parameters};
 use seal::{ENVELOPE, GREETING, JobKey, Security};
 use std::cell::RefCell;
@@ -77,6 +80,8 @@ pub struct UdpSettings {
     pub longest_interval: Duration,
     /// Which opening of LAPI in the job this is, where tasks of several may meet.
     pub opening: u32,
+    /// Paths between two tasks, from 1 to [`PATHS`]: each task has as many addresses. The same in all tasks.
+    pub paths: u8,
     /// The tasks start on their own: after how long one that has not replied at first contact counts as dead. `None`: all of them are there.
     pub patience: Option<Duration>,
 }
@@ -92,6 +97,14 @@ pub trait Directory: Send {
     /// # Errors
     /// None is known.
     fn address_of(&mut self, peer: Task) -> Result<SocketAddr>;
+
+    /// The same on one of the paths.
+    ///
+    /// # Errors
+    /// Those of [`Self::address_of`].
+    fn address_on(&mut self, peer: Task, _path: u8) -> Result<SocketAddr> {
+        self.address_of(peer)
+    }
 
     /// Whether the peer is known to have ended without LAPI_Term. Called some times in a second for some peers.
     fn has_died(&mut self, _peer: Task) -> bool {
@@ -181,6 +194,8 @@ pub struct UdpTransport {
     last_order: u64,
     /// By task: whether packets to it go by another transport. Empty: none does.
     elsewhere: Box<[bool]>,
+    /// The links of this task's interfaces, where there are several paths.
+    links: Option<OwnLinks>,
     /// The watch of the tasks for each other.
     watch: Option<Box<Watch>>,
     start: Instant,
@@ -247,6 +262,7 @@ impl UdpTransport {
             process: Process::own(),
             last_order: 0,
             elsewhere: Box::default(),
+            links: None,
             watch: None,
             start: clock::now(),
             sleeper,
@@ -298,6 +314,7 @@ fn parameters(settings: &UdpSettings, longest: u16) -> Parameters {
         acknowledge_every: settings.acknowledge_every.max(1),
         acknowledge_after: 500_000,
         longest_interval: settings.longest_interval.as_nanos() as Nanos,
+        paths: settings.paths.clamp(1, PATHS as u8),
     };
     with_datagrams(common, longest)
 }

@@ -4,6 +4,7 @@ use super::contact::Session;
 use super::device::{Datagram, Device};
 use super::reliable::{Connection, Content, Sending};
 use super::seal::Sealer;
+use super::whereabouts::Whereabouts;
 use crate::wire::datagram::Hello;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -42,19 +43,19 @@ impl Batch {
         self.unsent.len()
     }
 
-    /// Sends what the session has to send now to `to`, until the device has no room. A hello is returned: it is not sealed with the
+    /// Sends what the session has to send now to where the peer is, until the device has no room. A hello is returned: it is not sealed with the
     /// session's keys, and goes elsewhere.
     pub(super) fn send(
         &mut self,
         device: &mut dyn Device,
         session: &mut Session,
-        to: Option<SocketAddr>,
+        peer: &Whereabouts,
         now: u64,
     ) -> Option<Hello> {
         let (mut hello, mut more) = (None, true);
         while more && self.unsent.is_empty() {
             let (connection, mut sealer) = session.sealing();
-            let (mut ends, mut count, mut end) = ([0; BATCH], 0, 0);
+            let (mut ends, mut paths, mut count, mut end) = ([0; BATCH], [0; BATCH], 0, 0);
             while count < BATCH && end + self.longest <= self.sealed.len() {
                 match connection.transmit(now) {
                     Some(Sending { content: Content::Hello(own), .. }) => hello = Some(own),
@@ -62,7 +63,7 @@ impl Batch {
                         // Without keys there is no connection, and nothing but hellos.
                         let Some(sealer) = &mut sealer else { continue };
                         end += seal(connection, sealer, &sending, &mut self.sealed[end..]);
-                        ends[count] = end;
+                        (ends[count], paths[count]) = (end, sending.path);
                         count += 1;
                     }
                     None => {
@@ -71,29 +72,28 @@ impl Batch {
                     }
                 }
             }
-            if let Some(to) = to {
-                self.give(device, to, &ends[..count]);
-            }
+            self.give(device, peer, &ends[..count], &paths[..count]);
         }
         hello
     }
 
-    /// Gives what was sealed to the device; the datagrams end at these places.
-    fn give(&mut self, device: &mut dyn Device, to: SocketAddr, ends: &[usize]) {
+    /// Gives what was sealed to the device; the datagrams end at these places, and take these paths. Those to an unknown address are lost.
+    fn give(&mut self, device: &mut dyn Device, peer: &Whereabouts, ends: &[usize], paths: &[u8]) {
         let Self { sealed, unsent, .. } = self;
         match *ends {
             [] => {}
             // What most small messages are: the other way would take a tenth of a microsecond longer.
             [end] => {
-                let bytes = &sealed[..end];
+                let (bytes, Some(to)) = (&sealed[..end], peer.on(paths[0])) else { return };
                 if device.send(&[Datagram { to, bytes }]) == 0 {
                     unsent.push_back((to, bytes.to_vec()));
                 }
             }
             _ => {
-                let (mut datagrams, mut start) = ([Datagram { to, bytes: &[] }; BATCH], 0);
-                for (datagram, &end) in datagrams.iter_mut().zip(ends) {
-                    datagram.bytes = &sealed[start..end];
+                let Some(first) = peer.on(paths[0]) else { return };
+                let (mut datagrams, mut start) = ([Datagram { to: first, bytes: &[] }; BATCH], 0);
+                for ((datagram, &end), &path) in datagrams.iter_mut().zip(ends).zip(paths) {
+                    *datagram = Datagram { to: peer.on(path).unwrap_or(first), bytes: &sealed[start..end] };
                     start = end;
                 }
                 let datagrams = &datagrams[..ends.len()];

@@ -41,6 +41,7 @@ impl UdpTransport {
     fn advance_some(&mut self) -> bool {
         let Some(mut device) = self.device.take() else { return false };
         let (now, mut any) = (self.now(), false);
+        self.look_at_links(now);
         for _ in 0..ROUNDS {
             let taken = device.receive(&mut |from, bytes| self.note_datagram(now, from, bytes));
             any |= taken != 0;
@@ -155,12 +156,12 @@ impl UdpTransport {
     pub(super) fn transmit(&mut self, task: Task, now: Nanos) {
         let Self { peers, device, batch, alarms, .. } = self;
         let (Some(device), Some(peer)) = (device, peers[task as usize].as_deref_mut()) else { return };
-        let address = peer.whereabouts.used();
-        let Some(session) = peer.live() else {
+        if peer.live().is_none() {
             alarms.set(&mut peer.alarm, task, None);
             return;
-        };
-        let hello = batch.send(&mut **device, session, address, now);
+        }
+        let Peer { session: Some(session), whereabouts, .. } = peer else { return };
+        let hello = batch.send(&mut **device, session, whereabouts, now);
         let due = session.connection.due(now);
         // What is still due waits for room in the device.
         let next = due.map(|due| if due <= now { now + RETRY.as_nanos() as Nanos } else { due });
@@ -218,6 +219,7 @@ impl UdpTransport {
             }
             return;
         }
+        let path = self.path_from(task, from);
         let Self { peers, key, me, refusals, buffers, .. } = self;
         let session = peers[task as usize].as_deref_mut().and_then(Peer::live);
         let keys = session.and_then(|session| {
@@ -241,7 +243,7 @@ impl UdpTransport {
         };
         let was_opening = connection.state() == State::Opening;
         let theirs = connection.theirs();
-        let happened = connection.receive(now, theirs, claim.number, content, buffers);
+        let happened = connection.receive(now, theirs, claim.number, path, content, buffers);
         self.note(task, happened, was_opening);
         self.note_source(now, task, from);
     }

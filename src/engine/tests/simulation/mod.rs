@@ -99,11 +99,11 @@ fn happen(world: &Arc<World>, model: &Arc<Model>, event: &Event) {
     let calm = |model: &Model| _ = model.unrest.fetch_sub(1, Ordering::Relaxed);
     model.log(|| format!("{event:?}"));
     match event {
-        Event::Cut { ways, time } => {
-            ways.iter().for_each(|&(from, to)| model.network.cut(from, to));
-            let (model, ways) = (model.clone(), ways.clone());
+        Event::Cut { ways, paths, time } => {
+            ways.iter().for_each(|&(from, to)| model.network.cut(from, to, *paths));
+            let (model, ways, paths) = (model.clone(), ways.clone(), *paths);
             world.after(*time, move |_| {
-                ways.iter().for_each(|&(from, to)| model.network.heal(from, to));
+                ways.iter().for_each(|&(from, to)| model.network.heal(from, to, paths));
                 calm(&model);
             });
         }
@@ -134,14 +134,14 @@ fn happen(world: &Arc<World>, model: &Arc<Model>, event: &Event) {
     }
 }
 
-/// Runs seeds, and prints those that fail.
-fn simulate_all(seeds: impl Iterator<Item = u64>) {
+/// Runs the scenarios of seeds, and prints those that fail.
+fn simulate_all(seeds: impl Iterator<Item = u64>, scenario: fn(u64) -> Scenario) {
     let mut failed = Vec::new();
     let (mut count, mut sum) = (0_u64, Outcome::default());
     let begun = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     for seed in seeds {
         count += 1;
-        match simulate(seed) {
+        match play(scenario(seed)) {
             Ok(outcome) => {
                 sum.time += outcome.time;
                 sum.switches += outcome.switches;
@@ -168,10 +168,23 @@ fn simulate_all(seeds: impl Iterator<Item = u64>) {
 
 #[test]
 fn whole_jobs() {
+    let (is_usual, seeds) = seeds(200);
+    let pinned = PINNED.iter().copied().filter(|_| is_usual);
+    simulate_all(pinned.chain(seeds), Scenario::new);
+}
+
+/// The same jobs on several paths, which fail and return.
+#[test]
+fn whole_jobs_on_several_paths() {
+    let (_, seeds) = seeds(100);
+    simulate_all(seeds, Scenario::on_several_paths);
+}
+
+/// Whether these are the usual seeds, and which they are.
+fn seeds(usual: u64) -> (bool, std::ops::Range<u64>) {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
-    let (first, count) = (number("SEED").unwrap_or(1), number("SEEDS").unwrap_or(200));
-    let pinned = PINNED.iter().copied().filter(|_| number("SEED").is_none());
-    simulate_all(pinned.chain(first..first + count));
+    let (first, count) = (number("SEED"), number("SEEDS").unwrap_or(usual));
+    (first.is_none(), first.unwrap_or(1)..first.unwrap_or(1) + count)
 }
 
 /// The tasks of a host end LAPI, and their processes, one after the other or at once: none of them takes the end of another one for its death, or waits

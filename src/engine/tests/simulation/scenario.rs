@@ -11,8 +11,8 @@ const SECOND: Nanos = 1_000_000_000;
 /// What happens at a moment.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// Some ways between tasks carry nothing for a time.
-    Cut { ways: Vec<(u32, u32)>, time: Nanos },
+    /// Some ways between tasks carry nothing for a time, on the paths with these bits.
+    Cut { ways: Vec<(u32, u32)>, paths: u8, time: Nanos },
     /// No thread of the task runs for a time.
     Pause { task: u32, time: Nanos },
     /// The process of the task ends; another one begins later. The launcher says so or not.
@@ -34,6 +34,8 @@ pub struct Scenario {
     pub events: Vec<(Nanos, Event)>,
     pub security: Security,
     pub datagram: usize,
+    /// By how many paths two tasks reach each other.
+    pub paths: u8,
     pub acknowledge_every: u16,
     pub longest_interval: Nanos,
     pub copy_limit: usize,
@@ -70,6 +72,7 @@ impl Scenario {
             events: Vec::new(),
             security,
             datagram,
+            paths: 1,
             acknowledge_every: [1, 2, 30][rng.below(3) as usize],
             longest_interval: [100, 400, 2000][rng.below(3) as usize] * MILLISECOND,
             copy_limit: [0, 128, 4096][rng.below(3) as usize],
@@ -116,6 +119,33 @@ impl Scenario {
         }
     }
 
+    /// The same with several paths, some of which fail and return; in every second scenario one of them works all the time.
+    pub fn on_several_paths(seed: u64) -> Self {
+        let mut scenario = Self::new(seed);
+        let mut rng = Rng::stream(seed, 6);
+        scenario.paths = 2 + rng.below(3) as u8;
+        let (all, tasks) = (u8::MAX >> (8 - scenario.paths), u64::from(scenario.tasks));
+        let whole = if rng.chance(0.5) { 1 << rng.below(scenario.paths.into()) } else { 0 };
+        for _ in 0..rng.below(8) {
+            let longest = [20 * MILLISECOND, 500 * MILLISECOND, 5 * SECOND][rng.below(3) as usize];
+            let moment = rng.below(longest);
+            let (one, other) = (rng.below(tasks) as u32, rng.below(tasks) as u32);
+            let ways = match rng.below(4) {
+                0 => vec![(one, other)],
+                1 => vec![(one, other), (other, one)],
+                // The interface of a task.
+                2 => (0..scenario.tasks).flat_map(|peer| [(one, peer), (peer, one)]).collect(),
+                // A switch.
+                _ => (0..scenario.tasks)
+                    .flat_map(|from| (0..scenario.tasks).map(move |to| (from, to)))
+                    .collect(),
+            };
+            let paths = rng.next_u64() as u8 & all & !whole;
+            scenario.events.push((moment, Event::Cut { ways, paths, time: rng.below(3 * SECOND) }));
+        }
+        scenario
+    }
+
     fn draw_events(&mut self, rng: &mut Rng) {
         let tasks = u64::from(self.tasks);
         let mut events = Vec::new();
@@ -132,7 +162,7 @@ impl Scenario {
                 // A task that nobody reaches.
                 _ => (0..self.tasks).flat_map(|peer| [(one, peer), (peer, one)]).collect(),
             };
-            events.push((moment(rng), Event::Cut { ways, time: rng.below(5 * SECOND) }));
+            events.push((moment(rng), Event::Cut { ways, paths: u8::MAX, time: rng.below(5 * SECOND) }));
         }
         for _ in 0..rng.below(4).saturating_sub(1) {
             let time = if rng.chance(0.5) { rng.below(50 * MILLISECOND) } else { rng.below(4 * SECOND) };
@@ -158,7 +188,8 @@ impl Scenario {
             let task = rng.below(tasks) as u32;
             let peer = (task + 1 + rng.below(tasks - 1) as u32) % self.tasks;
             let ways = [vec![(task, peer)], vec![(task, peer), (peer, task)]][rng.below(2) as usize].clone();
-            events.push((moment(rng), Event::Cut { ways, time: 20 * SECOND + rng.below(20 * SECOND) }));
+            let time = 20 * SECOND + rng.below(20 * SECOND);
+            events.push((moment(rng), Event::Cut { ways, paths: u8::MAX, time }));
         }
         self.events = events;
         self.timeout = match () {

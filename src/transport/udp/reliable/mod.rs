@@ -12,15 +12,17 @@
 mod buffers;
 mod congestion;
 mod pacer;
+mod path;
 mod receiver;
 mod round_trip;
 mod sender;
 #[cfg(test)]
 mod simulation;
+mod transmit;
 
 use crate::wire::datagram::{HEADER, Header, Hello, Kind, MAP};
 use receiver::{Accepted, Receiver};
-use sender::{Next, Report, Sender};
+use sender::{Report, Sender};
 use std::collections::VecDeque;
 
 pub use buffers::{Buffer, Buffers, bytes, bytes_mut};
@@ -54,7 +56,12 @@ pub struct Parameters {
     pub acknowledge_after: Nanos,
     /// The longest time after which something is sent again.
     pub longest_interval: Nanos,
+    /// Paths between the two tasks, at least one and at most [`PATHS`]; the same on both sides.
+    pub paths: u8,
 }
+
+/// Paths of a connection, at most.
+pub const PATHS: usize = crate::wire::rails::RAILS;
 
 /// What a connection has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -95,6 +102,8 @@ pub struct Sending {
     pub transmission: u64,
     /// Its content.
     pub content: Content,
+    /// The path that it takes. A hello takes all.
+    pub path: u8,
 }
 
 /// The content of a datagram.
@@ -144,11 +153,16 @@ pub struct Connection {
     closing: bool,
     close_at: Nanos,
     close_after: Nanos,
+    closes: u32,
     /// The peer knows that this task has ended.
     close_seen: bool,
     /// The peer has ended, after this number of fragments.
     ends_at: Option<u64>,
     confirm_end: bool,
+    /// The path by which something has arrived last.
+    heard_by: u8,
+    /// By path: the number of a probe that has arrived and has no reply yet; 0: none.
+    probed: [u64; PATHS],
     statistics: Statistics,
 }
 
@@ -172,9 +186,12 @@ impl Connection {
             closing: false,
             close_at: 0,
             close_after: 0,
+            closes: 0,
             close_seen: false,
             ends_at: None,
             confirm_end: false,
+            heard_by: 0,
+            probed: [0; PATHS],
             statistics: Statistics::default(),
         }
     }
@@ -192,6 +209,18 @@ impl Connection {
         debug_assert!(self.state == State::Opening);
         self.sender.agree(parameters);
         self.receiver.agree(parameters);
+    }
+
+    /// What fits into one datagram takes this path while it works; both sides say the same.
+    pub fn prefer(&mut self, path: usize) {
+        self.sender.prefer(path);
+    }
+
+    /// The link of this task on a path has gone down or come up.
+    pub fn set_link(&mut self, now: Nanos, path: u8, up: bool) {
+        if self.state == State::Up {
+            self.sender.set_link(now, path, up);
+        }
     }
 
     /// Whether the other side is known to have this side's number: something sealed has arrived.
@@ -320,8 +349,8 @@ impl Connection {
         self.sender.payload(number)
     }
 
-    /// A hello of the peer has arrived.
-    pub fn receive_hello(&mut self, now: Nanos, hello: &Hello) -> Happened {
+    /// A hello of the peer has arrived by a path.
+    pub fn receive_hello(&mut self, now: Nanos, hello: &Hello, path: u8) -> Happened {
         let ours = hello.yours == self.hello.mine;
         if self.state != State::Opening {
             let known = hello.mine == self.hello.yours;
@@ -341,14 +370,14 @@ impl Connection {
         if !ours {
             return Happened::default();
         }
-        if let (Some(sent), 1) = (self.first_hello, self.hellos) {
-            self.sender.round_trip_mut().note(now.saturating_sub(sent), 0);
-        }
+        let sample = self.first_hello.filter(|_| self.hellos == 1).map(|sent| now.saturating_sub(sent));
+        self.sender.prove(now, path, sample);
+        self.heard_by = path;
         self.state = State::Up;
         Happened { progress: true, ..Happened::default() }
     }
 
-    /// The content of a datagram has arrived that was sealed for this connection, by the side that has the number `theirs`, as
+    /// The content of a datagram has arrived by a path that was sealed for this connection, by the side that has the number `theirs`, as
     /// its datagram `transmission`.
     #[inline]
     pub fn receive(
@@ -356,6 +385,7 @@ impl Connection {
         now: Nanos,
         theirs: u128,
         transmission: u64,
+        path: u8,
         content: &[u8],
         buffers: &mut Buffers,
     ) -> Happened {
@@ -367,9 +397,11 @@ impl Connection {
         if self.state == State::Opening {
             // Only the living peer has made a seal with this side's number.
             self.state = State::Up;
+            self.sender.prove(now, path, None);
             happened.progress = true;
         }
         self.confirmed = true;
+        self.heard_by = path;
         self.receiver.note(now, transmission);
         let report = Report {
             acknowledged: header.acknowledged,
@@ -396,6 +428,12 @@ impl Connection {
             Kind::Close(number) => self.ends_at = Some(number),
             Kind::Closed => self.close_seen = self.closing,
             Kind::Acknowledgement(_) => self.statistics.acknowledged += 1,
+            Kind::Probe(number) => {
+                if let Some(probed) = self.probed.get_mut(usize::from(path)) {
+                    *probed = number;
+                }
+            }
+            Kind::Reply(number) => happened.progress |= self.sender.note_reply(now, number),
         }
         if self.ends_at == Some(self.receiver.next()) {
             self.confirm_end |= matches!(header.kind, Kind::Close(_)) || self.state != State::Closed;
@@ -406,85 +444,6 @@ impl Connection {
             }
         }
         happened
-    }
-
-    /// What is to be sent now, if anything. Everything that is returned must be sealed and sent in this order; what the device does not
-    /// take is lost.
-    #[inline]
-    pub fn transmit(&mut self, now: Nanos) -> Option<Sending> {
-        if !self.confirmed
-            && self.state != State::Closed
-            && let Some(hello) = self.transmit_hello(now)
-        {
-            return Some(hello);
-        }
-        if self.state == State::Opening {
-            return None;
-        }
-        if std::mem::take(&mut self.confirm_end) {
-            return Some(self.header(now, Kind::Closed));
-        }
-        if self.state == State::Up {
-            let transmission = self.transmission + 1;
-            match self.sender.next(now, transmission, &mut self.statistics) {
-                Some(Next::Fragment(fragment)) => return Some(self.header(now, Kind::Data(fragment))),
-                Some(Next::Ping) => return Some(self.header(now, Kind::Ping)),
-                None => {}
-            }
-            if self.closing && !self.close_seen && self.close_at <= now {
-                self.close_after = (2 * self.close_after).clamp(5 * MILLISECOND, LAST_CLOSE);
-                self.close_at = now + self.close_after;
-                return Some(self.header(now, Kind::Close(self.sender.end())));
-            }
-        }
-        let due = self.receiver.due().is_some_and(|due| due <= now);
-        due.then(|| self.acknowledgement(now))
-    }
-
-    fn transmit_hello(&mut self, now: Nanos) -> Option<Sending> {
-        if self.hello_at > now {
-            return None;
-        }
-        self.hello_at = now + self.hello_after;
-        self.hello_after = (2 * self.hello_after).min(LAST_HELLO);
-        self.hellos += 1;
-        self.first_hello.get_or_insert(now);
-        Some(Sending { transmission: 0, content: Content::Hello(self.hello) })
-    }
-
-    fn header(&mut self, now: Nanos, kind: Kind) -> Sending {
-        let (acknowledged, echo, room, delay) = self.receiver.report(now, false);
-        let bytes = Header { kind, acknowledged, echo, room, delay }.encode();
-        self.transmission += 1;
-        let content = match kind {
-            Kind::Data(fragment) if fragment.packet_len != 0 => Content::Fragment(bytes, fragment.number),
-            _ => Content::Header(bytes),
-        };
-        Sending { transmission: self.transmission, content }
-    }
-
-    fn acknowledgement(&mut self, now: Nanos) -> Sending {
-        let (map, len) = self.receiver.map();
-        let (acknowledged, echo, room, delay) = self.receiver.report(now, true);
-        let kind = Kind::Acknowledgement((len / 8) as u8);
-        let bytes = Header { kind, acknowledged, echo, room, delay }.encode();
-        self.transmission += 1;
-        self.statistics.acknowledgements += 1;
-        Sending { transmission: self.transmission, content: Content::Map(bytes, map, len) }
-    }
-
-    /// When [`Self::transmit`] has something next, if nothing arrives before. A moment that has passed means: now.
-    pub fn due(&self, now: Nanos) -> Option<Nanos> {
-        let hello = (!self.confirmed && self.state != State::Closed).then_some(self.hello_at);
-        if self.state == State::Opening {
-            return hello;
-        }
-        let confirm = self.confirm_end.then_some(now);
-        let receive = self.receiver.due();
-        let up = self.state == State::Up;
-        let send = if up { self.sender.due(now) } else { None };
-        let close = (up && self.closing && !self.close_seen).then_some(self.close_at);
-        [hello, confirm, receive, send, close].into_iter().flatten().min()
     }
 
     /// Panics unless its parts agree and its memory is within bounds.

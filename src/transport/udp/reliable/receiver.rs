@@ -304,6 +304,7 @@ mod tests {
         acknowledge_every: 5,
         acknowledge_after: MILLISECOND,
         longest_interval: MILLISECOND,
+        paths: 1,
     };
 
     struct End {

@@ -2,19 +2,16 @@
 
 #[cfg(any(test, feature = "fuzz"))]
 mod check;
+mod choice;
 mod loss;
 
 use super::buffers::{self, Buffer, Buffers};
-use super::congestion::Congestion;
-use super::pacer::Pacer;
-use super::round_trip::RoundTrip;
+use super::path::{News, Path};
 use super::{Nanos, OVERHEAD, Parameters, Statistics};
 use crate::wire::datagram::{Fragment, NO_DELAY};
 use std::collections::VecDeque;
 
-/// A datagram is lost when one has arrived that was sent this many later, on a network that keeps the order.
-const REORDERED: u64 = 3;
-/// The same where the network was seen not to keep it, at most.
+/// A datagram is lost when one has arrived that was sent this many later, at most: on a network that was seen not to keep the order.
 const MOST_REORDERED: u64 = 64;
 
 /// Fragments that the timer sends again.
@@ -46,8 +43,12 @@ struct Piece {
     /// The number of its packet.
     packet: u64,
     index: u16,
+    len: u16,
     fate: Fate,
-    len: u32,
+    /// It was sent more than once.
+    again: bool,
+    /// By which path it was sent.
+    path: u8,
     transmission: u64,
     sent: Nanos,
 }
@@ -62,14 +63,18 @@ struct Packet {
     count: u16,
     /// Its fragments that were not acknowledged.
     missing: u16,
+    /// The path that its fragments use while that works.
+    path: u8,
 }
 
-/// What the sender wants to send.
+/// What the sender wants to send, and by which path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    Fragment(Fragment),
+    Fragment(Fragment, u8),
     /// The peer is to say whether it has room now.
-    Ping,
+    Ping(u8),
+    /// The peer is to reply by the same path, with this number.
+    Probe(u64, u8),
 }
 
 /// One direction of a connection, at its beginning.
@@ -89,35 +94,25 @@ pub struct Sender {
     /// Fragments before this number have room at the peer.
     limit: u64,
     lost: VecDeque<u64>,
-    /// What is in flight, by transmission: its number, and the fragment's.
-    order: VecDeque<(u64, u64)>,
-    in_flight: usize,
-    /// The highest transmission that has arrived.
-    highest: u64,
-    reordered: u64,
-    /// When something is found lost if nothing arrives before.
-    loss: Option<Nanos>,
-    /// The timer counts from this moment.
-    since: Nanos,
-    /// Consecutive ends of the timer.
-    ends: u32,
-    probes: u8,
-    ping: bool,
+    /// At least one.
+    paths: Box<[Path]>,
+    /// The path for what fits into one datagram, while it works.
+    home: usize,
+    /// A ping is to be sent, by this path.
+    ping: Option<u8>,
+    /// The path of the last ping.
+    pinged: u8,
     /// A packet found no room since the peer has said how much it has.
     awaits_room: bool,
-    /// The congestion window, or the pacer, has held something up since the last acknowledgement.
-    limited: bool,
+    /// The pacers hold up the next fragment until then.
     paced: Option<Nanos>,
-    round_trip: RoundTrip,
-    congestion: Congestion,
-    pacer: Pacer,
     peer_delay: Nanos,
     longest: Nanos,
 }
 
 impl Sender {
     pub fn new(parameters: &Parameters) -> Self {
-        let (most, datagram) = (usize::from(parameters.window), parameters.unit + OVERHEAD);
+        let most = usize::from(parameters.window);
         Self {
             unit: parameters.unit,
             most,
@@ -128,21 +123,12 @@ impl Sender {
             unsent: 0,
             limit: u64::from(parameters.window),
             lost: VecDeque::with_capacity(most),
-            order: VecDeque::with_capacity(2 * most),
-            in_flight: 0,
-            highest: 0,
-            reordered: REORDERED,
-            loss: None,
-            since: 0,
-            ends: 0,
-            probes: 0,
-            ping: false,
+            paths: (0..parameters.paths.max(1)).map(|_| Path::new(parameters)).collect(),
+            home: 0,
+            ping: None,
+            pinged: 0,
             awaits_room: false,
-            limited: false,
             paced: None,
-            round_trip: RoundTrip::default(),
-            congestion: Congestion::new(datagram, most),
-            pacer: Pacer::new(datagram),
             peer_delay: parameters.acknowledge_after,
             longest: parameters.longest_interval,
         }
@@ -155,9 +141,11 @@ impl Sender {
             return;
         }
         let former = std::mem::replace(self, Self::new(parameters));
-        (self.since, self.awaits_room, self.longest) = (former.since, former.awaits_room, former.longest);
+        let since = former.paths[0].since;
+        self.paths.iter_mut().zip(&former.paths).for_each(|(path, before)| path.agree(before));
+        (self.home, self.awaits_room, self.longest) = (former.home, former.awaits_room, former.longest);
         for Packet { buffer, len, head_len, .. } in former.packets {
-            self.push(former.since, buffer, head_len.into(), len);
+            self.push(since, buffer, head_len.into(), len);
         }
     }
 
@@ -182,7 +170,7 @@ impl Sender {
     /// A packet found no room: the peer is asked whether it has room when the timer ends, since what it says may be lost.
     pub fn await_room(&mut self, now: Nanos) {
         if !std::mem::replace(&mut self.awaits_room, true) && self.pieces.is_empty() {
-            self.since = now;
+            self.start(now);
         }
     }
 
@@ -191,7 +179,7 @@ impl Sender {
     #[inline]
     pub fn push(&mut self, now: Nanos, mut buffer: Buffer, head_len: usize, len: usize) {
         if self.pieces.is_empty() {
-            self.since = now;
+            self.start(now);
         }
         let count = self.fragments(len);
         let unit = len.div_ceil(count);
@@ -201,14 +189,24 @@ impl Sender {
             self.pieces.push_back(Piece {
                 packet,
                 index,
+                len: unit as u16,
                 fate: Fate::Waiting,
-                len: unit as u32,
+                again: false,
+                path: 0,
                 transmission: 0,
                 sent: 0,
             });
         }
         let (head_len, count) = (head_len as u8, count as u16);
-        self.packets.push_back(Packet { buffer, len, head_len, unit, count, missing: count });
+        self.packets.push_back(Packet { buffer, len, head_len, unit, count, missing: count, path: 0 });
+    }
+
+    /// There is something to wait for after a while without: the timers count from now.
+    fn start(&mut self, now: Nanos) {
+        for path in &mut self.paths {
+            path.since = now;
+            path.wake();
+        }
     }
 
     /// How many fragments the peer has, or has had, room for.
@@ -248,11 +246,6 @@ impl Sender {
         Some(&buffers::bytes(&packet.buffer, from + packet.unit)[from..])
     }
 
-    /// The estimate of the round trip.
-    pub fn round_trip_mut(&mut self) -> &mut RoundTrip {
-        &mut self.round_trip
-    }
-
     /// An acknowledgement has arrived. `last` is the number of the last transmission. Returns whether it says anything new.
     pub fn note(
         &mut self,
@@ -267,9 +260,9 @@ impl Sender {
             return false;
         }
         let before = (self.first, self.limit);
-        let mut arrived = Arrivals { bytes: 0, sent: 0, sample: None };
+        self.paths.iter_mut().for_each(|path| path.news = News::default());
         for number in self.first..report.acknowledged {
-            self.note_arrival(number, report.echo, &mut arrived);
+            self.note_arrival(number, report.echo);
         }
         for (at, byte) in report.map.iter().enumerate() {
             let mut bits = *byte;
@@ -277,48 +270,64 @@ impl Sender {
                 let number = report.acknowledged + 1 + 8 * at as u64 + u64::from(bits.trailing_zeros());
                 bits &= bits - 1;
                 if number < self.unsent {
-                    self.note_arrival(number, report.echo, &mut arrived);
+                    self.note_arrival(number, report.echo);
                 }
             }
         }
         self.drop_arrived(buffers);
         self.limit = self.limit.max(report.acknowledged + u64::from(report.room));
         self.awaits_room &= self.limit == before.1;
-        self.highest = self.highest.max(report.echo);
-        if let Some(sent) = arrived.sample.filter(|_| report.delay != NO_DELAY) {
-            self.round_trip.note(now.saturating_sub(sent), u64::from(report.delay) * 8_000);
-        }
-        if arrived.bytes != 0 {
-            if std::mem::take(&mut self.limited) {
-                let trip = self.round_trip.smoothed();
-                self.congestion.note_arrival(now, arrived.bytes, arrived.sent, trip);
+        let mut new = before != (self.first, self.limit);
+        let only = self.paths.len() == 1;
+        for at in 0..self.paths.len() {
+            let path = &mut self.paths[at];
+            if only {
+                path.highest = path.highest.max(report.echo);
             }
-            self.find_lost(now, statistics);
-            self.set_pace(now);
+            if let Some(sent) = path.news.sample.filter(|_| report.delay != NO_DELAY) {
+                path.round_trip.note(now.saturating_sub(sent), u64::from(report.delay) * 8_000);
+            }
+            let News { bytes, sent, sure, .. } = path.news;
+            if bytes != 0 {
+                new = true;
+                if std::mem::take(&mut path.limited) {
+                    path.congestion.note_arrival(now, bytes, sent, path.round_trip.smoothed());
+                }
+                self.find_lost(now, at, statistics);
+                self.paths[at].set_pace(now);
+            }
+            let room = before.1 != self.limit && usize::from(self.pinged) == at;
+            if sure || room || only && new {
+                self.paths[at].prove(now);
+            }
         }
-        let new = arrived.bytes != 0 || before != (self.first, self.limit);
         if new {
-            (self.ends, self.probes, self.ping, self.since) = (0, 0, false, now);
+            self.ping = None;
         }
         new
     }
 
-    fn note_arrival(&mut self, number: u64, echo: u64, arrived: &mut Arrivals) {
+    fn note_arrival(&mut self, number: u64, echo: u64) {
         let Some(piece) = self.piece_mut(number) else { return };
         let fate = std::mem::replace(&mut piece.fate, Fate::Arrived);
-        let (len, sent, packet) = (piece.len as usize + OVERHEAD, piece.sent, piece.packet);
-        let exact = piece.transmission == echo;
+        let Piece { len, sent, packet, transmission, again, path, .. } = *piece;
+        let (len, exact) = (usize::from(len) + OVERHEAD, transmission == echo);
+        let path = &mut self.paths[usize::from(path)];
         match fate {
             Fate::Arrived => return,
-            Fate::InFlight => self.in_flight -= len,
+            Fate::InFlight => path.in_flight -= len,
             // It was only late: this network reorders.
-            Fate::Lost if self.ends == 0 => self.reordered = (2 * self.reordered).min(MOST_REORDERED),
+            Fate::Lost if path.ends == 0 => path.reordered = (2 * path.reordered).min(MOST_REORDERED),
             Fate::Lost | Fate::Waiting => {}
         }
-        arrived.bytes += len;
-        arrived.sent = arrived.sent.max(sent);
+        path.news.bytes += len;
+        path.news.sent = path.news.sent.max(sent);
+        if exact || !again {
+            path.news.sure = true;
+            path.highest = path.highest.max(transmission);
+        }
         if exact {
-            arrived.sample = Some(sent);
+            path.news.sample = Some(sent);
         }
         if let Some(packet) = self.packets.get_mut((packet - self.first_packet) as usize) {
             packet.missing -= 1;
@@ -335,51 +344,48 @@ impl Sender {
             buffers.give(self.packets.pop_front().expect("looked at").buffer);
             self.first_packet += 1;
         }
-        self.prune();
+        (0..self.paths.len()).for_each(|path| self.prune(path));
     }
 
-    fn set_pace(&mut self, now: Nanos) {
-        let (window, trip) = (self.congestion.window(), self.round_trip.smoothed());
-        self.pacer.set(now, window, trip, self.congestion.is_starting());
+    /// Bytes in flight on all paths.
+    fn in_flight(&self) -> usize {
+        self.paths.iter().map(|path| path.in_flight).sum()
     }
 
     /// Whether the peer's room is all that is waited for.
     fn is_refused(&self) -> bool {
-        self.in_flight == 0 && self.lost.is_empty() && self.awaits_room
+        self.awaits_room && self.lost.is_empty() && self.in_flight() == 0
     }
 
-    /// When the timer ends.
-    fn timer(&self) -> Option<Nanos> {
-        let runs = self.in_flight != 0 || self.is_refused();
-        let interval = (self.round_trip.timeout() + self.peer_delay) << self.ends.min(10);
+    /// When the timer of a path ends.
+    fn timer(&self, at: usize) -> Option<Nanos> {
+        let path = &self.paths[at];
+        let runs = path.in_flight != 0 || (self.is_refused() && at == self.usual());
+        let interval = (path.round_trip.timeout() + self.peer_delay) << path.ends.min(10);
         // A way that is longer than the bound is not interrupted all the time; a peer that seldom looks does not count as such.
-        let longest = self.longest.max(2 * self.round_trip.least());
-        (runs && self.probes == 0 && !self.ping).then(|| self.since + interval.min(longest))
+        let longest = self.longest.max(2 * path.round_trip.least());
+        (runs && path.probes == 0 && self.ping.is_none()).then(|| path.since + interval.min(longest))
     }
 
-    /// Does what time demands.
-    fn advance(&mut self, now: Nanos, statistics: &mut Statistics) {
-        if self.loss.is_some_and(|at| at <= now) {
-            self.find_lost(now, statistics);
+    /// Does what time demands of a path.
+    fn advance(&mut self, now: Nanos, at: usize, statistics: &mut Statistics) {
+        if self.paths[at].loss.is_some_and(|loss| loss <= now) {
+            self.find_lost(now, at, statistics);
         }
-        if self.timer().is_some_and(|at| at <= now) {
-            self.ends += 1;
-            if self.is_refused() {
-                self.ping = true;
-                return;
-            }
-            if self.ends == 2 {
-                self.congestion.collapse(now);
-                self.set_pace(now);
-            }
-            self.probes = PROBES;
-            for _ in 0..PROBES {
-                self.prune();
-                let Some(&(_, number)) = self.order.front() else { break };
-                self.lose(number);
-            }
-            self.prune();
+        if self.timer(at).is_none_or(|end| end > now) {
+            return;
         }
+        let refused = self.is_refused();
+        self.note_end(now, at);
+        if refused {
+            (self.ping, self.pinged) = (Some(at as u8), at as u8);
+            return;
+        }
+        if self.paths[at].ends == 2 {
+            self.paths[at].congestion.collapse(now);
+            self.paths[at].set_pace(now);
+        }
+        self.lose_oldest(at);
     }
 
     /// The number of a fragment to be sent now: one that is lost, or the next.
@@ -396,45 +402,40 @@ impl Sender {
     /// What is to be sent now, as transmission `transmission`, if anything.
     #[inline]
     pub fn next(&mut self, now: Nanos, transmission: u64, statistics: &mut Statistics) -> Option<Next> {
-        self.advance(now, statistics);
-        if std::mem::take(&mut self.ping) {
-            self.since = now;
-            return Some(Next::Ping);
+        for at in 0..self.paths.len() {
+            self.advance(now, at, statistics);
+        }
+        if let Some(path) = self.ping.take() {
+            self.paths[usize::from(path)].since = now;
+            return Some(Next::Ping(path));
+        }
+        if let Some(path) = self.probe(now, transmission) {
+            return Some(Next::Probe(transmission, path));
         }
         self.paced = None;
         let Some(number) = self.candidate() else {
-            self.probes = 0;
+            self.paths.iter_mut().for_each(|path| path.probes = 0);
             return None;
         };
-        let len = self.piece(number)?.len as usize + OVERHEAD;
-        if self.probes != 0 {
-            self.probes -= 1;
-        } else {
-            if self.in_flight != 0 && self.in_flight + len > self.congestion.window() {
-                self.limited = true;
-                return None;
-            }
-            if let Err(later) = self.pacer.look(now) {
-                self.limited = true;
-                self.paced = Some(later);
-                return None;
-            }
-        }
-        self.pacer.spend(len);
-        Some(Next::Fragment(self.send(now, number, transmission, statistics)?))
+        let len = usize::from(self.piece(number)?.len) + OVERHEAD;
+        let path = self.choose(now, number, len)?;
+        self.paths[path].pacer.spend(len);
+        Some(Next::Fragment(self.send(now, number, path, transmission, statistics)?, path as u8))
     }
 
     fn send(
         &mut self,
         now: Nanos,
         number: u64,
+        at: usize,
         transmission: u64,
         statistics: &mut Statistics,
     ) -> Option<Fragment> {
         let piece = self.piece_mut(number)?;
         let again = piece.fate == Fate::Lost;
         (piece.fate, piece.transmission, piece.sent) = (Fate::InFlight, transmission, now);
-        let (index, serial, len) = (piece.index, piece.packet, piece.len as usize + OVERHEAD);
+        (piece.again, piece.path) = (again, at as u8);
+        let (index, serial, len) = (piece.index, piece.packet, usize::from(piece.len) + OVERHEAD);
         if again {
             self.lost.pop_front();
             statistics.sent_again += 1;
@@ -442,15 +443,16 @@ impl Sender {
             self.unsent = number + 1;
             statistics.sent += 1;
         }
-        self.in_flight += len;
-        self.order.push_back((transmission, number));
-        self.since = now;
+        let path = &mut self.paths[at];
+        path.in_flight += len;
+        path.order.push_back((transmission, number));
+        path.since = now;
+        // Nothing more can be sent until this is acknowledged.
+        let full = path.is_full(self.unit + OVERHEAD);
+        path.limited |= full;
         let packet = self.packets.get((serial - self.first_packet) as usize)?;
         let (count, head_len, packet_len) = (packet.count, packet.head_len, packet.len as u32);
-        // Nothing more can be sent until this is acknowledged.
-        let full = self.in_flight + self.unit + OVERHEAD > self.congestion.window();
         let urgent = again || full || self.unsent == self.limit;
-        self.limited |= full;
         Some(Fragment { number, index, count, head_len, packet_len, urgent })
     }
 
@@ -459,12 +461,14 @@ impl Sender {
         let mut lost = self.lost.iter().filter_map(|&number| self.piece(number));
         let lost = lost.find(|piece| piece.fate == Fate::Lost);
         let new = (self.unsent < self.limit.min(self.end())).then(|| self.piece(self.unsent)).flatten();
-        let fits = |piece: &Piece| {
-            self.in_flight == 0 || self.in_flight + piece.len as usize + OVERHEAD <= self.congestion.window()
-        };
-        let ready = self.ping || self.probes != 0 || lost.or(new).is_some_and(fits);
+        let fits = |piece: &Piece| self.fits(usize::from(piece.len) + OVERHEAD);
+        let ready = self.ping.is_some()
+            || self.paths.iter().any(|path| path.probes != 0)
+            || lost.or(new).is_some_and(fits);
         let send = ready.then(|| self.paced.unwrap_or(now));
-        [send, self.loss, self.timer()].into_iter().flatten().min()
+        let losses = self.paths.iter().filter_map(|path| path.loss);
+        let timers = (0..self.paths.len()).filter_map(|at| self.timer(at));
+        losses.chain(timers).chain(send).chain(self.probe_due()).min()
     }
 
     /// Nothing is to arrive any more.
@@ -476,19 +480,9 @@ impl Sender {
         self.pieces.clear();
         self.packets.drain(..).for_each(|packet| buffers.give(packet.buffer));
         self.lost.clear();
-        self.order.clear();
-        (self.in_flight, self.loss, self.probes) = (0, None, 0);
-        (self.ping, self.awaits_room) = (false, false);
+        self.paths.iter_mut().for_each(Path::abandon);
+        (self.ping, self.awaits_room) = (None, false);
     }
-}
-
-/// What one acknowledgement has shown.
-struct Arrivals {
-    bytes: usize,
-    /// When the latest of them was sent.
-    sent: Nanos,
-    /// When the transmission was sent that has caused the acknowledgement.
-    sample: Option<Nanos>,
 }
 
 #[cfg(test)]

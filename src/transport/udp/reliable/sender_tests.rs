@@ -9,6 +9,7 @@ const PARAMETERS: Parameters = Parameters {
     acknowledge_every: 5,
     acknowledge_after: MILLISECOND,
     longest_interval: 400 * MILLISECOND,
+    paths: 1,
 };
 
 struct End {
@@ -37,8 +38,8 @@ impl End {
         while let Some(next) = self.sender.next(self.now, self.transmission + 1, &mut self.statistics) {
             self.transmission += 1;
             numbers.extend(match next {
-                Next::Fragment(fragment) => Some(fragment.number),
-                Next::Ping => None,
+                Next::Fragment(fragment, _) => Some(fragment.number),
+                Next::Ping(_) | Next::Probe(..) => None,
             });
             self.sender.check();
         }
@@ -142,7 +143,7 @@ fn a_peer_that_looks_seldom_delays_no_repetition() {
         end.now += time * MILLISECOND;
         assert!(end.report(arrived, arrived, 32, &[]));
     }
-    assert!(end.sender.round_trip.timeout() > 1000 * MILLISECOND);
+    assert!(end.sender.paths[0].round_trip.timeout() > 1000 * MILLISECOND);
     let due = end.sender.due(end.now).expect("the timer");
     assert_eq!(due - end.now, PARAMETERS.longest_interval);
     // A way that is as long as that is another matter.

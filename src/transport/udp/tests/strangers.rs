@@ -164,7 +164,7 @@ fn seeds(usual: u64) -> std::ops::RangeInclusive<u64> {
 }
 
 fn used(ends: &[UdpTransport]) -> [Option<SocketAddr>; 2] {
-    [(0, 1), (1, 0)].map(|(me, peer)| ends[me].peer(peer).and_then(|peer| peer.whereabouts.used()))
+    [(0, 1), (1, 0)].map(|(me, peer)| ends[me].peer(peer).and_then(|peer| peer.whereabouts.on(0)))
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn a_peer_is_greeted_where_it_was_heard_also_after_the_connection_is_made() {
     assert!(!peer.whereabouts.is_settled(), "it has proven nothing of its address");
     let hello = Hello { mine: 3, yours: 9, epoch: 1, process: (1, 1), longest: 0, opening: 0 };
     network.lock().expect("unpoisoned").arriving.clear();
-    ends[0].peer_mut(1).expect("it has greeted").whereabouts = Whereabouts::made(Some(nowhere));
+    ends[0].peer_mut(1).expect("it has greeted").whereabouts = Whereabouts::made([Some(nowhere)].into());
     ends[0].greet(1, &hello);
     let arrived = network.lock().expect("unpoisoned").arriving.remove(&of_task(1)).unwrap_or_default();
     assert_eq!(arrived.len(), 1);

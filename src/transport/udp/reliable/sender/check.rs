@@ -6,15 +6,15 @@ use super::{Fate, MOST_REORDERED, Sender};
 impl Sender {
     /// Panics unless its numbers agree and its memory is within bounds.
     pub fn check(&self) {
-        let flying = self.pieces.iter().filter(|piece| piece.fate == Fate::InFlight);
-        assert_eq!(self.in_flight, flying.map(|piece| piece.len as usize + OVERHEAD).sum::<usize>());
         let bound = self.most + 2 * MOST_REORDERED as usize;
-        assert!(
-            self.order.len() <= bound && self.lost.len() <= bound,
-            "{} {}",
-            self.order.len(),
-            self.lost.len()
-        );
+        assert!(self.lost.len() <= bound, "{} are lost", self.lost.len());
+        for (at, path) in self.paths.iter().enumerate() {
+            let flying =
+                self.pieces.iter().filter(|own| own.fate == Fate::InFlight && usize::from(own.path) == at);
+            let bytes = flying.map(|piece| usize::from(piece.len) + OVERHEAD).sum::<usize>();
+            assert_eq!(path.in_flight, bytes, "path {at}");
+            assert!(path.order.len() <= bound, "path {at}: {}", path.order.len());
+        }
         assert!(
             self.pieces.len() <= self.most.max(self.packets.front().map_or(0, |first| first.count.into()))
         );

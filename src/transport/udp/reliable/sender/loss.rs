@@ -1,44 +1,66 @@
 //! What is lost: found by the transmissions that have arrived later, as in RFC 9002.
 
 use super::super::{Nanos, OVERHEAD, Statistics};
-use super::{Fate, Piece, Sender};
+use super::{Fate, PROBES, Path, Piece, Sender};
 
 impl Sender {
-    /// Forgets transmissions of fragments that have arrived or were sent again, from the front.
-    pub(super) fn prune(&mut self) {
-        while let Some(&(transmission, number)) = self.order.front() {
+    /// Forgets transmissions of fragments by a path that have arrived or were sent again, from the front.
+    pub(super) fn prune(&mut self, at: usize) {
+        while let Some(&(transmission, number)) = self.paths[at].order.front() {
             let current = |piece: &Piece| piece.fate == Fate::InFlight && piece.transmission == transmission;
             if self.piece(number).is_some_and(current) {
                 break;
             }
-            self.order.pop_front();
+            self.paths[at].order.pop_front();
         }
     }
 
-    /// Finds what is lost, in the order of transmission.
-    pub(super) fn find_lost(&mut self, now: Nanos, statistics: &mut Statistics) {
-        self.loss = None;
-        let patience = self.round_trip.reordering();
-        self.prune();
-        while let Some(&(transmission, number)) = self.order.front().filter(|(at, _)| *at < self.highest) {
+    /// Finds what is lost on a path, in the order of transmission.
+    pub(super) fn find_lost(&mut self, now: Nanos, at: usize, statistics: &mut Statistics) {
+        self.paths[at].loss = None;
+        let patience = self.paths[at].round_trip.reordering();
+        self.prune(at);
+        loop {
+            let Path { order, highest, reordered, .. } = &self.paths[at];
+            let Some(&(transmission, number)) = order.front().filter(|(sent, _)| sent < highest) else {
+                break;
+            };
+            let in_order = transmission + reordered > *highest;
             let Some(sent) = self.piece(number).map(|piece| piece.sent) else { break };
-            if transmission + self.reordered > self.highest && sent + patience > now {
-                self.loss = Some(sent + patience);
+            if in_order && sent + patience > now {
+                self.paths[at].loss = Some(sent + patience);
                 break;
             }
             self.lose(number);
-            self.congestion.note_loss(now, sent);
+            self.paths[at].congestion.note_loss(now, sent);
             statistics.found_lost += 1;
-            self.prune();
+            self.prune(at);
         }
     }
 
+    /// The timer of a path has ended: its oldest fragments are sent again, by another path if one works. At its second end all of them are,
+    /// if so.
+    pub(super) fn lose_oldest(&mut self, at: usize) {
+        let elsewhere = self.works_beside(at);
+        let count = if elsewhere && self.paths[at].ends > 1 { usize::MAX } else { PROBES.into() };
+        if !elsewhere {
+            let by = self.usual();
+            self.paths[by].probes = PROBES;
+        }
+        for _ in 0..count {
+            self.prune(at);
+            let Some(&(_, number)) = self.paths[at].order.front() else { break };
+            self.lose(number);
+        }
+        self.prune(at);
+    }
+
     /// A fragment counts as lost: it is sent again.
-    pub(super) fn lose(&mut self, number: u64) {
+    fn lose(&mut self, number: u64) {
         let Some(piece) = self.piece_mut(number) else { return };
         piece.fate = Fate::Lost;
-        let len = piece.len as usize + OVERHEAD;
-        self.in_flight -= len;
+        let (len, path) = (usize::from(piece.len) + OVERHEAD, usize::from(piece.path));
+        self.paths[path].in_flight -= len;
         self.lost.push_back(number);
     }
 }

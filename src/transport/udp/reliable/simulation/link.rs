@@ -46,10 +46,11 @@ pub struct Envelope {
     pub theirs: u128,
     pub mine: u128,
     pub transmission: u64,
+    pub path: u8,
 }
 
 /// Bytes of an envelope with its tag.
-const ENVELOPE: usize = 56;
+const ENVELOPE: usize = 57;
 
 fn tag(bytes: &[u8]) -> u64 {
     bytes.chunks(8).fold(bytes.len() as u64, |sum, chunk| {
@@ -66,6 +67,7 @@ pub fn seal(envelope: &Envelope, parts: [&[u8]; 2]) -> Bytes {
     bytes.extend(envelope.theirs.to_le_bytes());
     bytes.extend(envelope.mine.to_le_bytes());
     bytes.extend(envelope.transmission.to_le_bytes());
+    bytes.push(envelope.path);
     parts.into_iter().for_each(|part| bytes.extend_from_slice(part));
     let tag = tag(&bytes[8..]);
     bytes[..8].copy_from_slice(&tag.to_le_bytes());
@@ -81,7 +83,8 @@ pub fn open(bytes: &[u8]) -> Option<(Envelope, &[u8])> {
     let number = |at: usize| u128::from_le_bytes(std::array::from_fn(|byte| envelope[at + byte]));
     let long = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| envelope[at + byte]));
     let (from, to) = (long(8) as u32, (long(8) >> 32) as u32);
-    Some((Envelope { from, to, theirs: number(16), mine: number(32), transmission: long(48) }, content))
+    let (theirs, mine, transmission, path) = (number(16), number(32), long(48), envelope[56]);
+    Some((Envelope { from, to, theirs, mine, transmission, path }, content))
 }
 
 /// Datagrams on their way, by the time of their arrival.

@@ -6,7 +6,7 @@ use super::super::{
 };
 use super::link::{Bytes, Envelope, Faults, Network, open, seal};
 use crate::base::rng::Rng;
-use crate::wire::datagram::Hello;
+use crate::wire::datagram::{HELLO, Hello};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The longest packet, in fragments.
@@ -44,7 +44,7 @@ pub struct World {
     pub network: Network,
     pub tasks: Vec<Task>,
     /// Directions that carry nothing.
-    pub cut: BTreeSet<(u32, u32)>,
+    pub cut: BTreeSet<(u32, u32, u8)>,
     recorded: Vec<(u32, Bytes)>,
     records: BTreeMap<u64, Record>,
     packets: u64,
@@ -62,6 +62,7 @@ impl World {
             acknowledge_every: 1 + rng.below(31) as u16,
             acknowledge_after: MILLISECOND / 2,
             longest_interval: 400 * MILLISECOND,
+            paths: 1 + if rng.chance(0.5) { 0 } else { rng.below(3) as u8 },
         };
         let faults = Faults::random(&mut rng);
         let mut world = Self {
@@ -118,15 +119,43 @@ impl World {
         let mine = u128::from(self.rng.next_u64()) << 64 | u128::from(self.numbers);
         let process = (task + 1, self.tasks[task as usize].life);
         let hello = Hello { mine, yours: 0, epoch: self.numbers, process, longest: 0, opening: 0 };
-        let connection = Connection::new(hello, &self.parameters, self.now);
+        let mut connection = Connection::new(hello, &self.parameters, self.now);
+        connection.prefer((task + peer) as usize);
         let Task { connections, buffers, .. } = &mut self.tasks[task as usize];
         if let Some(mut before) = connections.insert(peer, connection) {
             before.abandon(buffers);
         }
     }
 
+    /// All tasks begin anew, with other parameters.
+    pub fn restart(&mut self) {
+        (0..self.count()).for_each(|task| self.replace(task));
+    }
+
     fn start(&mut self, task: u32) {
         (0..self.count()).filter(|&peer| peer != task).for_each(|peer| self.connect(task, peer));
+    }
+
+    /// A direction of all paths carries nothing from now on.
+    pub fn cut_all(&mut self, task: u32, peer: u32) {
+        self.cut.extend((0..self.parameters.paths).map(|path| (task, peer, path)));
+    }
+
+    /// A path of two tasks carries nothing, or is whole again. That it is down the system of the first one reports, or none does.
+    pub fn set_path(&mut self, task: u32, peer: u32, path: u8, up: bool, reported: bool) {
+        for (from, to) in [(task, peer), (peer, task)] {
+            let way = (from, to, path);
+            let connection = self.tasks[from as usize].connections.get_mut(&to).expect("a connection");
+            if up {
+                self.cut.remove(&way);
+                connection.set_link(self.now, path, true);
+            } else {
+                self.cut.insert(way);
+                if reported && from == task {
+                    connection.set_link(self.now, path, false);
+                }
+            }
+        }
     }
 
     /// The process ends, and another one takes its place.
@@ -175,23 +204,28 @@ impl World {
                 let mut envelope = Envelope {
                     from: task,
                     to: peer,
+                    path: sending.path,
                     theirs: connection.mine(),
                     mine: connection.theirs(),
                     transmission: sending.transmission,
                 };
-                let bytes = match &sending.content {
+                let (mut paths, greeting): (_, [u8; HELLO]);
+                paths = sending.path..sending.path + 1;
+                let parts: [&[u8]; 2] = match &sending.content {
                     Content::Hello(hello) => {
                         (envelope.theirs, envelope.mine) = (0, 0);
-                        seal(&envelope, [&hello.encode(), &[]])
+                        paths = 0..self.parameters.paths;
+                        greeting = hello.encode();
+                        [&greeting, &[]]
                     }
-                    Content::Header(header) => seal(&envelope, [header, &[]]),
+                    Content::Header(header) => [header, &[]],
                     Content::Fragment(header, number) => {
-                        let payload = connection.payload(*number).expect("it was just handed out");
-                        seal(&envelope, [header, payload])
+                        [header, connection.payload(*number).expect("it was just handed out")]
                     }
-                    Content::Map(header, map, len) => seal(&envelope, [header, &map[..*len]]),
+                    Content::Map(header, map, len) => [header, &map[..*len]],
                 };
-                if !self.cut.contains(&(task, peer)) {
+                for path in paths.filter(|&path| !self.cut.contains(&(task, peer, path))) {
+                    let bytes = seal(&Envelope { path, ..envelope }, parts);
                     self.network.send(&mut self.rng, self.now, &self.faults, peer, bytes);
                 }
             }
@@ -205,11 +239,12 @@ impl World {
         let Some(connection) = connections.get_mut(&envelope.from).filter(|_| envelope.to == to) else {
             return;
         };
-        let happened = if envelope.theirs == 0 {
+        let Envelope { path, theirs, transmission, .. } = envelope;
+        let happened = if theirs == 0 {
             let hello = Hello::decode(content).expect("what is sealed is sound");
-            connection.receive_hello(self.now, &hello)
+            connection.receive_hello(self.now, &hello, path)
         } else if envelope.mine == connection.mine() {
-            connection.receive(self.now, envelope.theirs, envelope.transmission, content, buffers)
+            connection.receive(self.now, theirs, transmission, path, content, buffers)
         } else {
             Happened::default()
         };

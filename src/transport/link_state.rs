@@ -1,10 +1,20 @@
-//! The links of the rails as the kernel sees them: rtnetlink reports each change.
+//! The links of several interfaces as the kernel sees them: rtnetlink reports each change.
 
-use super::Links;
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// The state of the links of several interfaces.
+pub trait Links: Send {
+    /// Which links are up, bit by bit, when that may have changed since the last call.
+    fn poll(&mut self) -> Option<u8>;
+
+    /// Becomes readable when [`Self::poll`] should be called.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+}
 
 /// Every change of a link is reported to this group of receivers.
 const RTMGRP_LINK: u32 = 1;
@@ -35,7 +45,7 @@ struct Report {
 }
 
 impl LinkState {
-    /// Follows the interfaces with these names: one for each rail, `None` for one that has none.
+    /// Follows the interfaces with these names: one for each interface, `None` for one that has none.
     ///
     /// # Errors
     /// The kernel has no rtnetlink, or refuses it.

@@ -1,0 +1,100 @@
+//! What a connection sends, and when.
+
+use super::sender::Next;
+use super::{Connection, Content, LAST_CLOSE, LAST_HELLO, MILLISECOND, Nanos, PATHS, Sending, State};
+use crate::wire::datagram::{Header, Kind};
+
+impl Connection {
+    /// What is to be sent now, if anything. Everything that is returned must be sealed and sent in this order; what the device does not
+    /// take is lost.
+    #[inline]
+    pub fn transmit(&mut self, now: Nanos) -> Option<Sending> {
+        if !self.confirmed
+            && self.state != State::Closed
+            && let Some(hello) = self.transmit_hello(now)
+        {
+            return Some(hello);
+        }
+        if self.state == State::Opening {
+            return None;
+        }
+        let heard_by = self.heard_by;
+        if std::mem::take(&mut self.confirm_end) {
+            return Some(self.header(now, Kind::Closed, heard_by));
+        }
+        if let Some(path) = self.probed.iter().position(|number| *number != 0) {
+            let number = std::mem::take(&mut self.probed[path]);
+            return Some(self.header(now, Kind::Reply(number), path as u8));
+        }
+        if self.state == State::Up {
+            let transmission = self.transmission + 1;
+            match self.sender.next(now, transmission, &mut self.statistics) {
+                Some(Next::Fragment(fragment, path)) => {
+                    return Some(self.header(now, Kind::Data(fragment), path));
+                }
+                Some(Next::Ping(path)) => return Some(self.header(now, Kind::Ping, path)),
+                Some(Next::Probe(number, path)) => return Some(self.header(now, Kind::Probe(number), path)),
+                None => {}
+            }
+            if self.closing && !self.close_seen && self.close_at <= now {
+                self.close_after = (2 * self.close_after).clamp(5 * MILLISECOND, LAST_CLOSE);
+                self.close_at = now + self.close_after;
+                let path = self.sender.turn(self.closes);
+                self.closes += 1;
+                return Some(self.header(now, Kind::Close(self.sender.end()), path));
+            }
+        }
+        let due = self.receiver.due().is_some_and(|due| due <= now);
+        due.then(|| self.acknowledgement(now))
+    }
+
+    fn transmit_hello(&mut self, now: Nanos) -> Option<Sending> {
+        if self.hello_at > now {
+            return None;
+        }
+        self.hello_at = now + self.hello_after;
+        self.hello_after = (2 * self.hello_after).min(LAST_HELLO);
+        self.hellos += 1;
+        self.first_hello.get_or_insert(now);
+        Some(Sending { transmission: 0, content: Content::Hello(self.hello), path: 0 })
+    }
+
+    fn header(&mut self, now: Nanos, kind: Kind, path: u8) -> Sending {
+        let (acknowledged, echo, room, delay) = self.receiver.report(now, false);
+        let bytes = Header { kind, acknowledged, echo, room, delay }.encode();
+        self.transmission += 1;
+        let content = match kind {
+            Kind::Data(fragment) if fragment.packet_len != 0 => Content::Fragment(bytes, fragment.number),
+            _ => Content::Header(bytes),
+        };
+        Sending { transmission: self.transmission, content, path }
+    }
+
+    fn acknowledgement(&mut self, now: Nanos) -> Sending {
+        let (map, len) = self.receiver.map();
+        let (acknowledged, echo, room, delay) = self.receiver.report(now, true);
+        let kind = Kind::Acknowledgement((len / 8) as u8);
+        let bytes = Header { kind, acknowledged, echo, room, delay }.encode();
+        self.transmission += 1;
+        self.statistics.acknowledgements += 1;
+        Sending {
+            transmission: self.transmission,
+            content: Content::Map(bytes, map, len),
+            path: self.heard_by,
+        }
+    }
+
+    /// When [`Self::transmit`] has something next, if nothing arrives before. A moment that has passed means: now.
+    pub fn due(&self, now: Nanos) -> Option<Nanos> {
+        let hello = (!self.confirmed && self.state != State::Closed).then_some(self.hello_at);
+        if self.state == State::Opening {
+            return hello;
+        }
+        let confirm = (self.confirm_end || self.probed != [0; PATHS]).then_some(now);
+        let receive = self.receiver.due();
+        let up = self.state == State::Up;
+        let send = if up { self.sender.due(now) } else { None };
+        let close = (up && self.closing && !self.close_seen).then_some(self.close_at);
+        [hello, confirm, receive, send, close].into_iter().flatten().min()
+    }
+}
