@@ -9,9 +9,27 @@ use std::time::Duration;
 use ltest::{job, passed};
 use openlapi_tests::{Hosts, Job, Launcher, Layout, has_fabric, on_network, skipped};
 
+/// What carries the packets between the hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Network {
+    Fabric,
+    Udp,
+}
+
+use Network::{Fabric, Udp};
+
+impl Network {
+    fn select(self, job: Job) -> Job {
+        match self {
+            Fabric => job.env("LAPI_FABRIC_PROVIDER", "tcp;ofi_rxm"),
+            Udp => job.env("MP_EUILIB", "ip"),
+        }
+    }
+}
+
 /// Two hosts with this number of links, or a loud end of the test.
-fn hosts(what: &str, rails: usize) -> Option<Hosts> {
-    if !has_fabric() {
+fn hosts(network: Network, what: &str, rails: usize) -> Option<Hosts> {
+    if network == Fabric && !has_fabric() {
         skipped(what, "libfabric.so.1 is not installed");
         return None;
     }
@@ -26,8 +44,8 @@ fn hosts(what: &str, rails: usize) -> Option<Hosts> {
 }
 
 /// The job of this many tasks, half of them on each host, with the variables of chapter 14.
-fn with_rails(hosts: &Hosts, tasks: usize, job: Job) -> Job {
-    let job = job.env("LAPI_FABRIC_PROVIDER", "tcp;ofi_rxm").env("MP_INFOLEVEL", "2");
+fn with_rails(network: Network, hosts: &Hosts, tasks: usize, job: Job) -> Job {
+    let job = network.select(job).env("MP_INFOLEVEL", "2");
     let job = job.env("MP_USE_BULK_XFER", "yes").env("MP_BULK_MIN_MSG_SIZE", "65536");
     hosts.place(tasks, job.env("MP_EUIDEVICE", "sn_all").env("MP_INSTANCES", "2").deadline(180))
 }
@@ -39,10 +57,9 @@ fn sent(hosts: &Hosts, host: usize, rail: usize) -> u64 {
     outcome.ok().stdout.trim().parse().expect("a number of bytes")
 }
 
-#[test]
-fn bulk_data_is_striped_over_all_rails() {
-    let Some(hosts) = hosts("striping", 2) else { return };
-    let outcome = with_rails(&hosts, 2, job("rails/load", 2, "2 3000000")).run();
+fn bulk_data_is_striped(network: Network) {
+    let Some(hosts) = hosts(network, "striping", 2) else { return };
+    let outcome = with_rails(network, &hosts, 2, job("rails/load", 2, "2 3000000")).run();
     passed(&outcome, 2);
     for text in ["2 rails: ", "rail0 (10.77.0.0/24)", "rail1 (10.77.1.0/24)"] {
         outcome.says(text);
@@ -54,13 +71,23 @@ fn bulk_data_is_striped_over_all_rails() {
     assert!(hosts.are_empty(), "left behind: {:?}", hosts.processes());
 }
 
+#[test]
+fn bulk_data_is_striped_over_all_rails() {
+    bulk_data_is_striped(Fabric);
+}
+
+#[test]
+fn bulk_data_is_striped_over_all_rails_of_udp() {
+    bulk_data_is_striped(Udp);
+}
+
 /// Long pieces of vectors, each striped over both rails, while links go down and come up.
 #[test]
 fn long_pieces_survive_links_that_go_down() {
-    let Some(hosts) = hosts("vectors on links that fail", 2) else { return };
+    let Some(hosts) = hosts(Fabric, "vectors on links that fail", 2) else { return };
     for kind in ["putv", "getv", "amv"] {
         let mut running =
-            with_rails(&hosts, 2, job("vectors/bulk", 2, &format!("{kind} none any 6"))).start();
+            with_rails(Fabric, &hosts, 2, job("vectors/bulk", 2, &format!("{kind} none any 6"))).start();
         running.lines(1);
         for (host, rail) in [(1, 1), (0, 0), (0, 1)] {
             hosts.set_link(host, rail, false);
@@ -77,78 +104,114 @@ fn long_pieces_survive_links_that_go_down() {
     assert!(hosts.are_empty(), "left behind: {:?}", hosts.processes());
 }
 
+fn links_go_down_and_come_up(network: Network, tasks: usize) {
+    let Some(hosts) = hosts(network, "links that fail under load", 2) else { return };
+    let mut running = with_rails(network, &hosts, tasks, job("rails/load", tasks, "8 3000000")).start();
+    running.lines(1);
+    for (host, rail) in [(1, 1), (0, 0), (1, 0), (0, 1), (0, 1), (1, 0)] {
+        sleep(Duration::from_millis(300));
+        hosts.set_link(host, rail, false);
+        sleep(Duration::from_millis(600));
+        hosts.set_link(host, rail, true);
+    }
+    let outcome = running.wait();
+    passed(&outcome, tasks);
+    for text in ["the link of rail rail0", "the link of rail rail1", "is down", "is up again"] {
+        outcome.says(text);
+    }
+    assert!(hosts.are_empty(), "left behind: {:?}", hosts.processes());
+}
+
 #[test]
 fn links_go_down_and_come_up_under_load() {
-    for tasks in [2, 4] {
-        let Some(hosts) = hosts("links that fail under load", 2) else { return };
-        let mut running = with_rails(&hosts, tasks, job("rails/load", tasks, "8 3000000")).start();
-        running.lines(1);
-        for (host, rail) in [(1, 1), (0, 0), (1, 0), (0, 1), (0, 1), (1, 0)] {
-            sleep(Duration::from_millis(300));
-            hosts.set_link(host, rail, false);
-            sleep(Duration::from_millis(600));
-            hosts.set_link(host, rail, true);
-        }
-        let outcome = running.wait();
-        passed(&outcome, tasks);
-        for text in ["the link of rail rail0", "the link of rail rail1", "is down", "is up again"] {
-            outcome.says(text);
-        }
-        assert!(hosts.are_empty(), "left behind: {:?}", hosts.processes());
+    [2, 4].into_iter().for_each(|tasks| links_go_down_and_come_up(Fabric, tasks));
+}
+
+#[test]
+fn links_of_udp_go_down_and_come_up_under_load() {
+    [2, 4].into_iter().for_each(|tasks| links_go_down_and_come_up(Udp, tasks));
+}
+
+/// A network that carries nothing although all links are up, as behind a switch that has failed: silence shows it.
+#[test]
+fn a_silent_rail_is_left() {
+    let Some(hosts) = hosts(Udp, "a silent rail", 2) else { return };
+    if let Err(why) = hosts.silence(1, 1, true) {
+        skipped("a silent rail", &why);
+        return;
     }
+    let mut running = with_rails(Udp, &hosts, 2, job("rails/load", 2, "4 3000000")).start();
+    running.lines(1);
+    for (rail, silent) in [(1, false), (0, true), (0, false), (1, true)] {
+        sleep(Duration::from_millis(800));
+        hosts.silence(1, rail, silent).expect("the first one has worked");
+    }
+    let outcome = running.wait();
+    passed(&outcome, 2);
+    assert!(!outcome.stderr.contains("is down"), "{outcome}");
 }
 
 /// A link that stays down from the middle of the job on: the rest goes over the other one.
 #[test]
 fn a_link_stays_down() {
-    let Some(hosts) = hosts("a link that stays down", 2) else { return };
-    let mut running = with_rails(&hosts, 2, job("rails/load", 2, "3 3000000")).start();
-    running.lines(1);
-    hosts.set_link(1, 1, false);
-    passed(&running.wait(), 2);
+    for network in [Fabric, Udp] {
+        let Some(hosts) = hosts(network, "a link that stays down", 2) else { return };
+        let mut running = with_rails(network, &hosts, 2, job("rails/load", 2, "3 3000000")).start();
+        running.lines(1);
+        hosts.set_link(1, 1, false);
+        passed(&running.wait(), 2);
+    }
 }
 
 #[test]
 fn attention_messages_say_when_there_is_no_failover() {
-    let Some(hosts) = hosts("attention messages about failover", 1) else { return };
-    let plain = || job("rails/load", 2, "0 1000").env("LAPI_FABRIC_PROVIDER", "tcp;ofi_rxm");
-    let verbose = || plain().env("MP_INFOLEVEL", "1").env("MP_INSTANCES", "2");
-    let outcome = hosts.place(2, verbose().env("MP_EUIDEVICE", "sn_all")).run();
-    passed(&outcome, 2);
-    outcome.says("attention: LAPI (485)");
-    let outcome = hosts.place(2, verbose().env("MP_EUIDEVICE", "rail0")).run();
-    passed(&outcome, 2);
-    outcome.says("attention: LAPI (490)");
-    let outcome = hosts.place(2, plain().env("MP_INFOLEVEL", "1")).run();
-    passed(&outcome, 2);
-    assert!(!outcome.stderr.contains("attention"), "{outcome}");
+    for network in [Fabric, Udp] {
+        let Some(hosts) = hosts(network, "attention messages about failover", 1) else { return };
+        let plain = || network.select(job("rails/load", 2, "0 1000"));
+        let verbose = || plain().env("MP_INFOLEVEL", "1").env("MP_INSTANCES", "2");
+        let outcome = hosts.place(2, verbose().env("MP_EUIDEVICE", "sn_all")).run();
+        passed(&outcome, 2);
+        outcome.says("attention: LAPI (485)");
+        let outcome = hosts.place(2, verbose().env("MP_EUIDEVICE", "rail0")).run();
+        passed(&outcome, 2);
+        outcome.says("attention: LAPI (490)");
+        let outcome = hosts.place(2, plain().env("MP_INFOLEVEL", "1")).run();
+        passed(&outcome, 2);
+        assert!(!outcome.stderr.contains("attention"), "{outcome}");
+    }
 }
 
 /// With one rail there is nothing to fall back on: what waits ends as for any task that is silent.
 #[test]
 fn the_only_link_stays_down() {
-    let Some(hosts) = hosts("the loss of the only link", 2) else { return };
-    // The launcher uses the first link.
-    let job = job("rails/cut", 2, "").env("LAPI_FABRIC_PROVIDER", "tcp;ofi_rxm").env("MP_EUIDEVICE", "rail1");
-    let mut running = hosts.place(2, job.deadline(120)).start();
-    running.lines(2);
-    hosts.set_link(1, 1, false);
-    passed(&running.wait(), 2);
+    for network in [Fabric, Udp] {
+        let Some(hosts) = hosts(network, "the loss of the only link", 2) else { return };
+        // The launcher uses the first link.
+        let job = network.select(job("rails/cut", 2, "")).env("MP_EUIDEVICE", "rail1");
+        let mut running = hosts.place(2, job.deadline(120)).start();
+        running.lines(2);
+        hosts.set_link(1, 1, false);
+        passed(&running.wait(), 2);
+    }
 }
 
 /// Purge and resume: the connections of all rails are made again.
 #[test]
 fn tasks_part_and_rejoin() {
-    let Some(hosts) = hosts("recovery with several rails", 2) else { return };
-    passed(&with_rails(&hosts, 3, job("recovery/again", 3, "40 1")).run(), 3);
+    for network in [Fabric, Udp] {
+        let Some(hosts) = hosts(network, "recovery with several rails", 2) else { return };
+        passed(&with_rails(network, &hosts, 3, job("recovery/again", 3, "40 1")).run(), 3);
+    }
 }
 
 /// The death of a process is not the failure of a rail.
 #[test]
 fn the_death_of_a_task_is_reported() {
-    let Some(hosts) = hosts("a death with several rails", 2) else { return };
-    let job = job("failure/silence", 4, "killed").poe_arg("-on_death").poe_arg("continue");
-    let outcome = with_rails(&hosts, 4, job).run();
-    let said = outcome.exited(137).stdout.lines().filter(|line| line.contains("PASS")).count();
-    assert_eq!(said, 3, "{outcome}");
+    for network in [Fabric, Udp] {
+        let Some(hosts) = hosts(network, "a death with several rails", 2) else { return };
+        let job = job("failure/silence", 4, "killed").poe_arg("-on_death").poe_arg("continue");
+        let outcome = with_rails(network, &hosts, 4, job).run();
+        let said = outcome.exited(137).stdout.lines().filter(|line| line.contains("PASS")).count();
+        assert_eq!(said, 3, "{outcome}");
+    }
 }

@@ -149,6 +149,27 @@ impl Hosts {
         (0..self.count()).try_for_each(|host| self.run(host, &["sh", "-c", &script]))
     }
 
+    /// From now on a rail of a host carries no datagrams of UDP, or does again. Its link stays up.
+    ///
+    /// # Errors
+    /// Those of [`Self::lose`].
+    pub fn silence(&self, host: usize, rail: usize, silent: bool) -> Result<(), String> {
+        let chain = |hook: &str, name: &str| {
+            format!(
+                "chain {hook} {{ type filter hook {hook} priority 0; {name} \"rail{rail}\" meta l4proto udp drop; }};"
+            )
+        };
+        let rules = match silent {
+            true => {
+                let (arrives, leaves) = (chain("input", "iifname"), chain("output", "oifname"));
+                format!("table inet silence{rail} {{ {arrives} {leaves} }}")
+            }
+            false => format!("delete table inet silence{rail}"),
+        };
+        let script = format!("PATH=$PATH:/usr/sbin:/sbin; echo '{rules}' | nft -f -");
+        self.run(host, &["sh", "-c", &script])
+    }
+
     /// The job on this host: `poe`, a launcher, or a program.
     pub fn inside(&self, host: usize, job: Job) -> Job {
         job.under(self.entrance(host))
