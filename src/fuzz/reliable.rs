@@ -53,6 +53,7 @@ fn headers() -> Vec<Seed> {
 
 const PARAMETERS: Parameters = Parameters {
     unit: 16,
+    base: 9,
     window: 12,
     acknowledge_every: 3,
     acknowledge_after: 500_000,
@@ -138,6 +139,7 @@ impl Side {
             Content::Header(header) => header.to_vec(),
             Content::Fragment(header, number) => [header, self.connection.payload(*number)?].concat(),
             Content::Map(header, map, len) => [&header[..], &map[..*len]].concat(),
+            Content::Padded(header, len) => [&header[..], &[0; PARAMETERS.unit][..*len]].concat(),
         })
     }
 }

@@ -19,11 +19,17 @@ pub struct Datagram<'a> {
 ///   for it: a datagram that the system refuses (too long for the path, no route, an unreachable port) is lost.
 /// * **Whole.** A datagram arrives as long as it was sent, or not at all. Its bytes may have been changed on the way.
 /// * **Strangers.** What arrives may come from any host, with any address of origin and any content.
-/// * **No waiting.** Neither method blocks, and neither allocates after its first calls.
+/// * **No waiting.** No method blocks, and none allocates after its first calls.
 pub trait Device: Send {
     /// Sends the datagrams in order, and returns how many it has taken, from the first one. Fewer than all: no room now; the
     /// others may be offered again a little later. Their memory is free when this returns.
     fn send(&mut self, datagrams: &[Datagram<'_>]) -> usize;
+
+    /// Sends a datagram that may be longer than the links on the way take: the system may send it in parts, of which all must arrive. Whether it
+    /// was taken, as by [`Self::send`].
+    fn send_in_parts(&mut self, datagram: &Datagram<'_>) -> bool {
+        self.send(std::slice::from_ref(datagram)) != 0
+    }
 
     /// Passes datagrams that have arrived to `take`, each with the address that it names as its origin, and returns how many these
     /// were. It takes a bounded number of them; 0 means that none is there. The bytes are valid during the call of `take`, which may

@@ -58,6 +58,9 @@ use std::time::{Duration, Instant};
 /// The longest packet: what the longest train of datagrams over Ethernet carries, which the kernel takes as one message. The same in all tasks.
 const LONGEST: usize = 44 * 1400;
 
+/// Bytes of a datagram that every path takes, without the headers of UDP and IP: what IPv6 promises, and tunnels leave of it.
+const BASE: usize = 1200;
+
 /// Memory for what has arrived from a peer and was not released, in bytes; within the bounds of the fragments that a window has.
 const WINDOW: usize = 1 << 20;
 
@@ -310,6 +313,7 @@ impl UdpTransport {
 fn parameters(settings: &UdpSettings, longest: u16) -> Parameters {
     let common = Parameters {
         unit: 1,
+        base: 1,
         window: 0,
         acknowledge_every: settings.acknowledge_every.max(1),
         acknowledge_after: 500_000,
@@ -322,8 +326,9 @@ fn parameters(settings: &UdpSettings, longest: u16) -> Parameters {
 /// The same for datagrams of another length.
 fn with_datagrams(parameters: Parameters, longest: u16) -> Parameters {
     let unit = usize::from(longest).max(SHORTEST) - ENVELOPE - HEADER;
-    let window = (WINDOW / unit).clamp(LONGEST.div_ceil(unit).max(32), 64 * MAP) as u16;
-    Parameters { unit, window, ..parameters }
+    let base = unit.min(BASE - ENVELOPE - HEADER);
+    let window = (WINDOW / unit).clamp(LONGEST.div_ceil(base).max(32), 64 * MAP) as u16;
+    Parameters { unit, base, window, ..parameters }
 }
 
 const _: () =

@@ -15,6 +15,12 @@ const TRAIN: usize = 1 << 16;
 /// The most datagrams that are given to the device at a time: as many as it makes a train of.
 const BATCH: usize = 64;
 
+/// What probes are filled up with.
+static PADDING: [u8; TRAIN] = [0; TRAIN];
+
+/// The way of a datagram, beside its path: it may be longer than the path takes.
+const IN_PARTS: u8 = 1 << 7;
+
 /// The datagrams of one call.
 pub(super) struct Batch {
     /// They, one after another.
@@ -22,7 +28,7 @@ pub(super) struct Batch {
     /// The longest datagram, in bytes.
     longest: usize,
     /// Datagrams that the device had no room for, in order. While there are some, no other ones are made.
-    unsent: VecDeque<(SocketAddr, Vec<u8>)>,
+    unsent: VecDeque<(SocketAddr, Vec<u8>, bool)>,
 }
 
 impl Batch {
@@ -55,7 +61,7 @@ impl Batch {
         let (mut hello, mut more) = (None, true);
         while more && self.unsent.is_empty() {
             let (connection, mut sealer) = session.sealing();
-            let (mut ends, mut paths, mut count, mut end) = ([0; BATCH], [0; BATCH], 0, 0);
+            let (mut ends, mut ways, mut count, mut end) = ([0; BATCH], [0; BATCH], 0, 0);
             while count < BATCH && end + self.longest <= self.sealed.len() {
                 match connection.transmit(now) {
                     Some(Sending { content: Content::Hello(own), .. }) => hello = Some(own),
@@ -63,7 +69,7 @@ impl Batch {
                         // Without keys there is no connection, and nothing but hellos.
                         let Some(sealer) = &mut sealer else { continue };
                         end += seal(connection, sealer, &sending, &mut self.sealed[end..]);
-                        (ends[count], paths[count]) = (end, sending.path);
+                        (ends[count], ways[count]) = (end, way(&sending));
                         count += 1;
                     }
                     None => {
@@ -72,34 +78,51 @@ impl Batch {
                     }
                 }
             }
-            self.give(device, peer, &ends[..count], &paths[..count]);
+            self.give(device, peer, &ends[..count], &ways[..count]);
         }
         hello
     }
 
-    /// Gives what was sealed to the device; the datagrams end at these places, and take these paths. Those to an unknown address are lost.
-    fn give(&mut self, device: &mut dyn Device, peer: &Whereabouts, ends: &[usize], paths: &[u8]) {
+    /// Gives what was sealed to the device; the datagrams end at these places, and take these ways. Those to an unknown address are lost.
+    fn give(&mut self, device: &mut dyn Device, peer: &Whereabouts, ends: &[usize], ways: &[u8]) {
+        if ways.iter().any(|way| way & IN_PARTS != 0) {
+            return self.give_singly(device, peer, ends, ways);
+        }
         let Self { sealed, unsent, .. } = self;
         match *ends {
             [] => {}
             // What most small messages are: the other way would take a tenth of a microsecond longer.
             [end] => {
-                let (bytes, Some(to)) = (&sealed[..end], peer.on(paths[0])) else { return };
+                let (bytes, Some(to)) = (&sealed[..end], peer.on(ways[0])) else { return };
                 if device.send(&[Datagram { to, bytes }]) == 0 {
-                    unsent.push_back((to, bytes.to_vec()));
+                    unsent.push_back((to, bytes.to_vec(), false));
                 }
             }
             _ => {
-                let Some(first) = peer.on(paths[0]) else { return };
+                let Some(first) = peer.on(ways[0]) else { return };
                 let (mut datagrams, mut start) = ([Datagram { to: first, bytes: &[] }; BATCH], 0);
-                for ((datagram, &end), &path) in datagrams.iter_mut().zip(ends).zip(paths) {
+                for ((datagram, &end), &path) in datagrams.iter_mut().zip(ends).zip(ways) {
                     *datagram = Datagram { to: peer.on(path).unwrap_or(first), bytes: &sealed[start..end] };
                     start = end;
                 }
                 let datagrams = &datagrams[..ends.len()];
                 let taken = device.send(datagrams);
-                unsent
-                    .extend(datagrams[taken..].iter().map(|datagram| (datagram.to, datagram.bytes.to_vec())));
+                let rest = datagrams[taken..].iter();
+                unsent.extend(rest.map(|datagram| (datagram.to, datagram.bytes.to_vec(), false)));
+            }
+        }
+    }
+
+    /// [`Self::give`] where some of them may have to be sent in parts.
+    #[cold]
+    fn give_singly(&mut self, device: &mut dyn Device, peer: &Whereabouts, ends: &[usize], ways: &[u8]) {
+        let mut start = 0;
+        for (&end, &way) in ends.iter().zip(ways) {
+            let (bytes, in_parts) = (&self.sealed[start..end], way & IN_PARTS != 0);
+            start = end;
+            let Some(to) = peer.on(way & !IN_PARTS) else { continue };
+            if !self.unsent.is_empty() || !send_one(device, Datagram { to, bytes }, in_parts) {
+                self.unsent.push_back((to, bytes.to_vec(), in_parts));
             }
         }
     }
@@ -113,13 +136,23 @@ impl Batch {
 
     /// Sends what had no room in the device.
     pub(super) fn send_unsent(&mut self, device: &mut dyn Device) {
-        while let Some((to, bytes)) = self.unsent.front() {
-            if device.send(&[Datagram { to: *to, bytes }]) == 0 {
+        while let Some((to, bytes, in_parts)) = self.unsent.front() {
+            if !send_one(device, Datagram { to: *to, bytes }, *in_parts) {
                 return;
             }
             self.unsent.pop_front();
         }
     }
+}
+
+/// Whether the device has taken the datagram.
+fn send_one(device: &mut dyn Device, datagram: Datagram<'_>, in_parts: bool) -> bool {
+    if in_parts { device.send_in_parts(&datagram) } else { device.send(&[datagram]) != 0 }
+}
+
+/// The way that a datagram takes.
+fn way(sending: &Sending) -> u8 {
+    sending.path | if sending.in_parts { IN_PARTS } else { 0 }
 }
 
 /// Seals a datagram of the connection; returns how long it is.
@@ -133,6 +166,7 @@ fn seal(connection: &Connection, sealer: &mut Sealer, sending: &Sending, place: 
         // It has not arrived: nothing was received since it was handed out.
         Content::Fragment(header, number) => [header, connection.payload(*number).unwrap_or_default()],
         Content::Map(header, map, len) => [header, &map[..*len]],
+        Content::Padded(header, len) => [header, &PADDING[..*len]],
     };
     sealer.seal(content, place)
 }

@@ -107,10 +107,8 @@ impl Socket {
         let fd = unbound(local)?;
         if local.is_ipv6() {
             sockopt::set_ipv6_v6only(&fd, true)?;
-            sockopt::set_ipv6_mtu_discover(&fd, sockopt::Ipv6PathMtuDiscovery::PROBE)?;
-        } else {
-            sockopt::set_ip_mtu_discover(&fd, sockopt::Ipv4PathMtuDiscovery::PROBE)?;
         }
+        allow_parts(&fd, local, false)?;
         let granted = Granted {
             receive_buffer: receive_buffer(&fd, options.receive_buffer)?,
             send_buffer: send_buffer(&fd, options.send_buffer)?,
@@ -223,6 +221,14 @@ impl Device for Socket {
         taken
     }
 
+    fn send_in_parts(&mut self, datagram: &Datagram<'_>) -> bool {
+        // Without it the datagram is lost, as any may be.
+        let _ = allow_parts(&self.fd, self.local, true);
+        let taken = self.send(std::slice::from_ref(datagram));
+        let _ = allow_parts(&self.fd, self.local, false);
+        taken != 0
+    }
+
     fn receive(&mut self, take: &mut dyn FnMut(SocketAddr, &mut [u8])) -> usize {
         let messages = 'received: {
             for _ in 0..PATIENCE {
@@ -256,6 +262,18 @@ impl Device for Socket {
 
     fn event_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
+    }
+}
+
+/// Lets the next datagrams be sent in parts, or not any more. IPv6 cuts them where they are sent only, and no link takes less than 1,280
+/// bytes there.
+fn allow_parts(fd: &OwnedFd, local: SocketAddr, allow: bool) -> rustix::io::Result<()> {
+    use sockopt::{Ipv4PathMtuDiscovery as V4, Ipv6PathMtuDiscovery as V6};
+    if local.is_ipv6() {
+        messages::limit_parts(fd.as_fd(), if allow { 1280 } else { 0 });
+        sockopt::set_ipv6_mtu_discover(fd, if allow { V6::DONT } else { V6::PROBE })
+    } else {
+        sockopt::set_ip_mtu_discover(fd, if allow { V4::DONT } else { V4::PROBE })
     }
 }
 

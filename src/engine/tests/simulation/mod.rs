@@ -107,6 +107,10 @@ fn happen(world: &Arc<World>, model: &Arc<Model>, event: &Event) {
                 calm(&model);
             });
         }
+        Event::Narrow { takes } => {
+            model.network.narrow(*takes);
+            calm(model);
+        }
         Event::Pause { task, time } => {
             world.pause(*task, *time);
             calm(model);

@@ -51,6 +51,8 @@ struct State {
     dead: Vec<bool>,
     /// The ways that carry nothing: from a task to another one, by the paths with these bits.
     cut: Vec<(Task, Task, u8)>,
+    /// Longer datagrams are lost, unless they are sent in parts.
+    takes: usize,
     next_port: u16,
     carried: u64,
 }
@@ -70,6 +72,7 @@ impl Network {
             listed: vec![None; tasks as usize],
             dead: vec![false; tasks as usize],
             cut: Vec::new(),
+            takes: usize::MAX,
             next_port: 1,
             carried: 0,
         };
@@ -124,6 +127,11 @@ impl Network {
         if let Some(at) = cut.iter().position(|way| *way == (from, to, paths)) {
             cut.swap_remove(at);
         }
+    }
+
+    /// Links take no longer datagrams from now on.
+    pub fn narrow(&self, takes: usize) {
+        self.state().takes = takes;
     }
 
     /// How many datagrams were sent.
@@ -239,23 +247,33 @@ pub struct SimulatedDevice {
     readable: Arc<OwnedFd>,
 }
 
-impl Device for SimulatedDevice {
-    fn send(&mut self, datagrams: &[Datagram<'_>]) -> usize {
-        let taken = {
+impl SimulatedDevice {
+    fn send_all(&mut self, datagrams: &[Datagram<'_>], in_parts: bool) -> usize {
+        let (taken, takes) = {
             let state = &mut *self.network.state();
             if !state.ports.contains_key(&self.own) {
                 // The process has ended.
                 return datagrams.len();
             }
             match state.rng.chance(self.network.faults.full) {
-                true => state.rng.below(datagrams.len() as u64 + 1) as usize,
-                false => datagrams.len(),
+                true => (state.rng.below(datagrams.len() as u64 + 1) as usize, state.takes),
+                false => (datagrams.len(), state.takes),
             }
         };
-        for datagram in &datagrams[..taken] {
+        for datagram in datagrams[..taken].iter().filter(|own| in_parts || own.bytes.len() <= takes) {
             self.network.carry(self.task, self.own, datagram.to, datagram.bytes.to_vec());
         }
         taken
+    }
+}
+
+impl Device for SimulatedDevice {
+    fn send(&mut self, datagrams: &[Datagram<'_>]) -> usize {
+        self.send_all(datagrams, false)
+    }
+
+    fn send_in_parts(&mut self, datagram: &Datagram<'_>) -> bool {
+        self.send_all(std::slice::from_ref(datagram), true) != 0
     }
 
     fn receive(&mut self, take: &mut dyn FnMut(SocketAddr, &mut [u8])) -> usize {

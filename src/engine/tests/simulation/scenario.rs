@@ -13,6 +13,8 @@ const SECOND: Nanos = 1_000_000_000;
 pub enum Event {
     /// Some ways between tasks carry nothing for a time, on the paths with these bits.
     Cut { ways: Vec<(u32, u32)>, paths: u8, time: Nanos },
+    /// Links take no longer datagrams from now on.
+    Narrow { takes: usize },
     /// No thread of the task runs for a time.
     Pause { task: u32, time: Nanos },
     /// The process of the task ends; another one begins later. The launcher says so or not.
@@ -119,7 +121,8 @@ impl Scenario {
         }
     }
 
-    /// The same with several paths, some of which fail and return; in every second scenario one of them works all the time.
+    /// The same with several paths, some of which fail and return; in every second scenario one of them works all the time. In some, links
+    /// take less than the tasks believe.
     pub fn on_several_paths(seed: u64) -> Self {
         let mut scenario = Self::new(seed);
         let mut rng = Rng::stream(seed, 6);
@@ -140,6 +143,11 @@ impl Scenario {
                     .flat_map(|from| (0..scenario.tasks).map(move |to| (from, to)))
                     .collect(),
             };
+            if rng.chance(0.3) {
+                // What every path takes, and what most datagrams have.
+                let takes = 1200 + rng.below(scenario.datagram as u64) as usize;
+                scenario.events.push((moment, Event::Narrow { takes }));
+            }
             let paths = rng.next_u64() as u8 & all & !whole;
             scenario.events.push((moment, Event::Cut { ways, paths, time: rng.below(3 * SECOND) }));
         }

@@ -11,6 +11,7 @@
 
 mod buffers;
 mod congestion;
+mod length;
 mod pacer;
 mod path;
 mod receiver;
@@ -46,8 +47,10 @@ const LAST_CLOSE: Nanos = 100 * MILLISECOND;
 /// What both sides of a connection have in common, and how often they acknowledge.
 #[derive(Clone, Copy, Debug)]
 pub struct Parameters {
-    /// Bytes of a packet in one datagram.
+    /// Bytes of a packet in one datagram, at most.
     pub unit: usize,
+    /// The same in a datagram that every link takes: `unit`, if that is less.
+    pub base: usize,
     /// Fragments that the receiver has room for: at most 64 times [`MAP`], and at least as many as the longest packet has.
     pub window: u16,
     /// Fragments that are acknowledged together, at most.
@@ -104,6 +107,8 @@ pub struct Sending {
     pub content: Content,
     /// The path that it takes. A hello takes all.
     pub path: u8,
+    /// It may be longer than a link on the way takes: the system is to send it in parts if it must.
+    pub in_parts: bool,
 }
 
 /// The content of a datagram.
@@ -117,6 +122,8 @@ pub enum Content {
     Fragment([u8; HEADER], u64),
     /// A header, and this number of bytes.
     Map([u8; HEADER], [u8; 8 * MAP], usize),
+    /// A header, and this number of bytes with any content.
+    Padded([u8; HEADER], usize),
 }
 
 /// What has happened by a datagram that has arrived.

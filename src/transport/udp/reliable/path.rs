@@ -5,6 +5,7 @@
 //! while there is something to send, and for a short while after that.
 
 use super::congestion::Congestion;
+use super::length::Length;
 use super::pacer::Pacer;
 use super::round_trip::RoundTrip;
 use super::{MILLISECOND, Nanos, OVERHEAD, Parameters};
@@ -38,6 +39,7 @@ pub struct Path {
     pub round_trip: RoundTrip,
     pub congestion: Congestion,
     pub pacer: Pacer,
+    pub length: Length,
     /// What is in flight on it, by transmission: its number, and the fragment's.
     pub order: VecDeque<(u64, u64)>,
     pub in_flight: usize,
@@ -75,6 +77,7 @@ impl Path {
             round_trip: RoundTrip::default(),
             congestion: Congestion::new(datagram, most),
             pacer: Pacer::new(datagram),
+            length: Length::new(parameters),
             order: VecDeque::with_capacity(2 * most),
             in_flight: 0,
             highest: 0,
@@ -132,19 +135,29 @@ impl Path {
 
     /// When it is to be probed; `busy`: there is something to send.
     pub fn probe_due(&self, busy: bool) -> Option<Nanos> {
+        if self.works() {
+            return self.length.due(busy);
+        }
         (!self.proven && self.link && (busy || self.unanswered < PROBES_WHILE_IDLE)).then_some(self.probe_at)
     }
 
-    /// It is probed now, with this number.
-    pub fn probed(&mut self, now: Nanos, number: u64) {
+    /// It is probed now, with this number; returns the length of the probe, beside what each datagram has.
+    pub fn probe(&mut self, now: Nanos, number: u64) -> Option<usize> {
+        if self.works() {
+            return self.length.probe(now, number, 2 * self.round_trip.timeout());
+        }
         self.probe = Some((number, now));
         self.probe_at = now + self.probe_after;
         self.probe_after = (2 * self.probe_after).min(LAST_PROBE);
         self.unanswered = self.unanswered.saturating_add(1);
+        Some(0)
     }
 
     /// The peer has replied to a probe with this number. Whether it was the last one.
     pub fn replied(&mut self, now: Nanos, number: u64) -> bool {
+        if self.length.replied(now, number) {
+            return true;
+        }
         let Some((_, sent)) = self.probe.take_if(|(own, _)| *own == number) else { return false };
         self.round_trip.note(now.saturating_sub(sent), 0);
         self.prove(now);

@@ -300,6 +300,7 @@ mod tests {
 
     const PARAMETERS: Parameters = Parameters {
         unit: 8,
+        base: 8,
         window: 8,
         acknowledge_every: 5,
         acknowledge_after: MILLISECOND,

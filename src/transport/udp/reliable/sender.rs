@@ -70,17 +70,19 @@ struct Packet {
 /// What the sender wants to send, and by which path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    Fragment(Fragment, u8),
+    /// It may be longer than the path takes, if the last part says so.
+    Fragment(Fragment, u8, bool),
     /// The peer is to say whether it has room now.
     Ping(u8),
-    /// The peer is to reply by the same path, with this number.
-    Probe(u64, u8),
+    /// The peer is to reply by the same path, with this number. So many bytes go with it.
+    Probe(u64, u8, usize),
 }
 
 /// One direction of a connection, at its beginning.
 #[derive(Debug)]
 pub struct Sender {
-    unit: usize,
+    /// The most bytes that a fragment ever has.
+    longest_unit: usize,
     /// Fragments that are kept, at most.
     most: usize,
     packets: VecDeque<Packet>,
@@ -114,7 +116,7 @@ impl Sender {
     pub fn new(parameters: &Parameters) -> Self {
         let most = usize::from(parameters.window);
         Self {
-            unit: parameters.unit,
+            longest_unit: parameters.unit,
             most,
             packets: VecDeque::with_capacity(most),
             first_packet: 0,
@@ -137,7 +139,7 @@ impl Sender {
     /// Cuts what was taken anew; nothing was sent yet. There may be more fragments than are kept otherwise: they are not longer together.
     pub fn agree(&mut self, parameters: &Parameters) {
         debug_assert!(self.unsent == 0 && self.first == 0);
-        if self.unit == parameters.unit && self.most == usize::from(parameters.window) {
+        if self.longest_unit == parameters.unit && self.most == usize::from(parameters.window) {
             return;
         }
         let former = std::mem::replace(self, Self::new(parameters));
@@ -157,7 +159,7 @@ impl Sender {
     /// How many fragments a packet of this length has.
     #[inline]
     fn fragments(&self, len: usize) -> usize {
-        len.div_ceil(self.unit).max(1)
+        len.div_ceil(self.unit()).max(1)
     }
 
     /// Whether a packet of this length can be taken now: this side has room for it, and the peer.
@@ -324,6 +326,7 @@ impl Sender {
         path.news.sent = path.news.sent.max(sent);
         if exact || !again {
             path.news.sure = true;
+            path.length.note_arrival(len - OVERHEAD);
             path.highest = path.highest.max(transmission);
         }
         if exact {
@@ -385,7 +388,7 @@ impl Sender {
             self.paths[at].congestion.collapse(now);
             self.paths[at].set_pace(now);
         }
-        self.lose_oldest(at);
+        self.lose_oldest(now, at);
     }
 
     /// The number of a fragment to be sent now: one that is lost, or the next.
@@ -409,8 +412,8 @@ impl Sender {
             self.paths[usize::from(path)].since = now;
             return Some(Next::Ping(path));
         }
-        if let Some(path) = self.probe(now, transmission) {
-            return Some(Next::Probe(transmission, path));
+        if let Some((path, padding)) = self.probe(now, transmission) {
+            return Some(Next::Probe(transmission, path, padding));
         }
         self.paced = None;
         let Some(number) = self.candidate() else {
@@ -420,7 +423,9 @@ impl Sender {
         let len = usize::from(self.piece(number)?.len) + OVERHEAD;
         let path = self.choose(now, number, len)?;
         self.paths[path].pacer.spend(len);
-        Some(Next::Fragment(self.send(now, number, path, transmission, statistics)?, path as u8))
+        let in_parts = len > self.paths[path].length.proven() + OVERHEAD;
+        let fragment = self.send(now, number, path, transmission, statistics)?;
+        Some(Next::Fragment(fragment, path as u8, in_parts))
     }
 
     fn send(
@@ -448,7 +453,7 @@ impl Sender {
         path.order.push_back((transmission, number));
         path.since = now;
         // Nothing more can be sent until this is acknowledged.
-        let full = path.is_full(self.unit + OVERHEAD);
+        let full = path.is_full(path.length.proven() + OVERHEAD);
         path.limited |= full;
         let packet = self.packets.get((serial - self.first_packet) as usize)?;
         let (count, head_len, packet_len) = (packet.count, packet.head_len, packet.len as u32);

@@ -5,6 +5,7 @@ use super::*;
 
 const PARAMETERS: Parameters = Parameters {
     unit: 100,
+    base: 100,
     window: 32,
     acknowledge_every: 5,
     acknowledge_after: MILLISECOND,
@@ -38,7 +39,7 @@ impl End {
         while let Some(next) = self.sender.next(self.now, self.transmission + 1, &mut self.statistics) {
             self.transmission += 1;
             numbers.extend(match next {
-                Next::Fragment(fragment, _) => Some(fragment.number),
+                Next::Fragment(fragment, ..) => Some(fragment.number),
                 Next::Ping(_) | Next::Probe(..) => None,
             });
             self.sender.check();

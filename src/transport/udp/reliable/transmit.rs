@@ -29,11 +29,19 @@ impl Connection {
         if self.state == State::Up {
             let transmission = self.transmission + 1;
             match self.sender.next(now, transmission, &mut self.statistics) {
-                Some(Next::Fragment(fragment, path)) => {
-                    return Some(self.header(now, Kind::Data(fragment), path));
+                Some(Next::Fragment(fragment, path, in_parts)) => {
+                    return Some(Sending { in_parts, ..self.header(now, Kind::Data(fragment), path) });
                 }
                 Some(Next::Ping(path)) => return Some(self.header(now, Kind::Ping, path)),
-                Some(Next::Probe(number, path)) => return Some(self.header(now, Kind::Probe(number), path)),
+                Some(Next::Probe(number, path, padding)) => {
+                    let probe = self.header(now, Kind::Probe(number), path);
+                    return Some(match probe.content {
+                        Content::Header(header) => {
+                            Sending { content: Content::Padded(header, padding), ..probe }
+                        }
+                        _ => probe,
+                    });
+                }
                 None => {}
             }
             if self.closing && !self.close_seen && self.close_at <= now {
@@ -56,7 +64,7 @@ impl Connection {
         self.hello_after = (2 * self.hello_after).min(LAST_HELLO);
         self.hellos += 1;
         self.first_hello.get_or_insert(now);
-        Some(Sending { transmission: 0, content: Content::Hello(self.hello), path: 0 })
+        Some(Sending { transmission: 0, content: Content::Hello(self.hello), path: 0, in_parts: false })
     }
 
     fn header(&mut self, now: Nanos, kind: Kind, path: u8) -> Sending {
@@ -67,7 +75,7 @@ impl Connection {
             Kind::Data(fragment) if fragment.packet_len != 0 => Content::Fragment(bytes, fragment.number),
             _ => Content::Header(bytes),
         };
-        Sending { transmission: self.transmission, content, path }
+        Sending { transmission: self.transmission, content, path, in_parts: false }
     }
 
     fn acknowledgement(&mut self, now: Nanos) -> Sending {
@@ -81,6 +89,7 @@ impl Connection {
             transmission: self.transmission,
             content: Content::Map(bytes, map, len),
             path: self.heard_by,
+            in_parts: false,
         }
     }
 

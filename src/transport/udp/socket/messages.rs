@@ -240,19 +240,24 @@ fn segment(control: &[u8]) -> usize {
 
 /// Makes the kernel join the datagrams of a train that arrive (UDP_GRO). Returns whether it can.
 pub(super) fn join_trains(socket: BorrowedFd<'_>) -> bool {
-    set(socket, libc::UDP_GRO, 1)
+    set(socket, libc::SOL_UDP, libc::UDP_GRO, 1)
 }
 
 /// Whether the kernel cuts trains (UDP_SEGMENT): one that does not know the option would send a train as one long datagram.
 pub(super) fn cuts_trains(socket: BorrowedFd<'_>) -> bool {
-    set(socket, libc::UDP_SEGMENT, 0)
+    set(socket, libc::SOL_UDP, libc::UDP_SEGMENT, 0)
 }
 
-fn set(socket: BorrowedFd<'_>, option: i32, value: i32) -> bool {
+/// Makes the parts into which IPv6 cuts datagrams no longer than this, with its own header; 0: as long as the link takes.
+pub(super) fn limit_parts(socket: BorrowedFd<'_>, bytes: i32) {
+    set(socket, libc::IPPROTO_IPV6, libc::IPV6_MTU, bytes);
+}
+
+fn set(socket: BorrowedFd<'_>, level: i32, option: i32, value: i32) -> bool {
     // SAFETY: the value is read during the call, and has the length given.
     let code = unsafe {
         let len = size_of::<i32>() as libc::socklen_t;
-        libc::setsockopt(socket.as_raw_fd(), libc::SOL_UDP, option, (&raw const value).cast(), len)
+        libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const value).cast(), len)
     };
     code == 0
 }

@@ -4,8 +4,8 @@
 //! tasks different ones. Each longer packet uses the path that is least full. When the chosen path has no room, the fragment takes another
 //! one that works. Where none works, all goes by home or, while its link is down, by another one whose link is up.
 
-use super::super::Nanos;
-use super::{Fate, Piece, Sender};
+use super::super::{Nanos, OVERHEAD};
+use super::{Fate, Path, Piece, Sender};
 
 impl Sender {
     /// The path that is called home.
@@ -70,35 +70,40 @@ impl Sender {
         self.paths[at].set_link(up, now);
         if !up && self.works_beside(at) {
             self.paths[at].ends = self.paths[at].ends.max(2);
-            self.lose_oldest(at);
+            self.lose_oldest(now, at);
         }
     }
 
-    /// The path that is to be probed now, if any: with the number of this transmission.
-    pub(super) fn probe(&mut self, now: Nanos, transmission: u64) -> Option<u8> {
-        if self.paths.len() == 1 {
-            return None;
-        }
+    /// The path that is to be probed now, if any, with the number of this transmission; and the length of the probe.
+    pub(super) fn probe(&mut self, now: Nanos, transmission: u64) -> Option<(u8, usize)> {
         let busy = !self.pieces.is_empty();
-        let at = self.paths.iter().position(|path| path.probe_due(busy).is_some_and(|at| at <= now))?;
-        self.paths[at].probed(now, transmission);
-        Some(at as u8)
+        let due = |path: &Path| path.probe_due(busy).is_some_and(|at| at <= now);
+        let at = self.paths.iter().position(due)?;
+        Some((at as u8, self.paths[at].probe(now, transmission)?))
     }
 
     /// When a path is to be probed next.
     pub(super) fn probe_due(&self) -> Option<Nanos> {
-        if self.paths.len() == 1 {
-            return None;
-        }
         let busy = !self.pieces.is_empty();
         self.paths.iter().filter_map(|path| path.probe_due(busy)).min()
     }
 
     /// Whether a path that would be used has room for a datagram of this length.
     pub(super) fn fits(&self, len: usize) -> bool {
-        let usual = self.usual();
-        let mut paths = self.paths.iter().enumerate();
-        paths.any(|(at, path)| (at == usual || path.works()) && !path.is_full(len))
+        if let [only] = &*self.paths {
+            return !only.is_full(len);
+        }
+        (0..self.paths.len()).any(|at| self.may_carry(at, len) && !self.paths[at].is_full(len))
+    }
+
+    /// Whether a path carries datagrams of this length: one that takes them as they are; where none does, any that works, in parts; and where
+    /// none works, the usual one.
+    fn may_carry(&self, at: usize, len: usize) -> bool {
+        let takes = |path: &Path| path.works() && path.length.proven() + OVERHEAD >= len;
+        match self.paths.iter().any(takes) {
+            true => takes(&self.paths[at]),
+            false => self.paths[at].works() || at == self.usual(),
+        }
     }
 
     /// The path by which a fragment is sent now; `None`: all are full, or held up by their pacers until `paced`.
@@ -112,12 +117,27 @@ impl Sender {
 
     fn choose_of_several(&mut self, now: Nanos, number: u64, len: usize) -> Option<usize> {
         let wanted = self.wanted(number)?;
-        if self.admits(now, wanted, len) {
-            return Some(wanted);
+        let others = (0..self.paths.len()).filter(|at| *at != wanted);
+        let mut all = std::iter::once(wanted).chain(others);
+        let chosen = all.find(|&at| self.may_carry(at, len) && self.admits(now, at, len))?;
+        self.paced = None;
+        Some(chosen)
+    }
+
+    /// How long the fragments of the next packet may be: as all paths take them that work.
+    #[inline]
+    pub(super) fn unit(&self) -> usize {
+        match &*self.paths {
+            [only] => only.length.proven(),
+            all => Self::unit_of_several(all),
         }
-        (0..self.paths.len())
-            .find(|&at| at != wanted && self.paths[at].works() && self.admits(now, at, len))
-            .inspect(|_| self.paced = None)
+    }
+
+    fn unit_of_several(paths: &[Path]) -> usize {
+        let lengths = |works: bool| {
+            paths.iter().filter(move |path| path.works() || !works).map(|path| path.length.proven()).min()
+        };
+        lengths(true).or_else(|| lengths(false)).unwrap_or(1)
     }
 
     /// The path that a fragment should take.

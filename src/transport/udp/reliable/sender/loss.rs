@@ -31,7 +31,7 @@ impl Sender {
                 self.paths[at].loss = Some(sent + patience);
                 break;
             }
-            self.lose(number);
+            self.lose(now, number);
             self.paths[at].congestion.note_loss(now, sent);
             statistics.found_lost += 1;
             self.prune(at);
@@ -40,7 +40,7 @@ impl Sender {
 
     /// The timer of a path has ended: its oldest fragments are sent again, by another path if one works. At its second end all of them are,
     /// if so.
-    pub(super) fn lose_oldest(&mut self, at: usize) {
+    pub(super) fn lose_oldest(&mut self, now: Nanos, at: usize) {
         let elsewhere = self.works_beside(at);
         let count = if elsewhere && self.paths[at].ends > 1 { usize::MAX } else { PROBES.into() };
         if !elsewhere {
@@ -50,17 +50,19 @@ impl Sender {
         for _ in 0..count {
             self.prune(at);
             let Some(&(_, number)) = self.paths[at].order.front() else { break };
-            self.lose(number);
+            self.lose(now, number);
         }
         self.prune(at);
     }
 
     /// A fragment counts as lost: it is sent again.
-    fn lose(&mut self, number: u64) {
+    fn lose(&mut self, now: Nanos, number: u64) {
         let Some(piece) = self.piece_mut(number) else { return };
         piece.fate = Fate::Lost;
-        let (len, path) = (usize::from(piece.len) + OVERHEAD, usize::from(piece.path));
-        self.paths[path].in_flight -= len;
+        let (len, path) = (usize::from(piece.len), usize::from(piece.path));
+        let path = &mut self.paths[path];
+        path.in_flight -= len + OVERHEAD;
+        path.length.note_loss(now, len);
         self.lost.push_back(number);
     }
 }

@@ -62,6 +62,7 @@ struct Link {
 fn connection(mine: u128, yours: u128) -> Connection {
     let parameters = Parameters {
         unit: UNIT,
+        base: UNIT,
         window: 512,
         acknowledge_every: 30,
         acknowledge_after: MILLISECOND / 2,
@@ -137,6 +138,7 @@ impl Link {
                             // The two ends know each other's numbers already.
                             Content::Hello(_) => vec![],
                             Content::Header(header) => header.to_vec(),
+                            Content::Padded(header, len) => [&header[..], &vec![0; len]].concat(),
                             Content::Map(header, map, len) => [&header[..], &map[..len]].concat(),
                             Content::Fragment(header, number) => {
                                 [&header[..], ends[end].payload(number).expect("it is there")].concat()

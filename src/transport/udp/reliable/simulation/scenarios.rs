@@ -2,7 +2,7 @@
 
 use super::super::{MILLISECOND, SECOND, State};
 use super::link::Faults;
-use super::world::World;
+use super::world::{LEAST, World};
 
 /// Seeds of each scenario: `UDP_SEEDS` in the environment asks for more, and `UDP_SEED` for one.
 fn seeds(usual: u64) -> std::ops::Range<u64> {
@@ -109,6 +109,29 @@ fn everything_arrives_while_one_path_works() {
             traffic(&mut world, 0.5);
         }
         // What is cut stays so.
+        world.settle();
+        assert!(world.arrived != 0);
+    });
+}
+
+/// Links take less than the tasks believe, and not always the same.
+#[test]
+fn everything_arrives_where_links_take_less() {
+    each_seed(1_000, |seed| {
+        let mut world = World::new(seed, 2);
+        world.parameters.base = LEAST.min(world.parameters.unit);
+        if seed % 2 == 0 {
+            world.faults = Faults { delay: MILLISECOND / 10, ..Faults::NONE };
+        }
+        world.restart();
+        for _ in 0..200 {
+            if world.rng.chance(0.03) {
+                let longest = world.parameters.unit as u64;
+                world.takes = LEAST + world.rng.below(longest) as usize;
+            }
+            traffic(&mut world, 0.5);
+        }
+        // It stays as it is.
         world.settle();
         assert!(world.arrived != 0);
     });

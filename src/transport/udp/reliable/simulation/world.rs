@@ -12,6 +12,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The longest packet, in fragments.
 pub const LONGEST: usize = 6;
 
+/// The shortest fragment that no link refuses.
+pub const LEAST: usize = 12;
+
 /// A packet that a connection has taken.
 struct Record {
     from: u32,
@@ -45,6 +48,8 @@ pub struct World {
     pub tasks: Vec<Task>,
     /// Directions that carry nothing.
     pub cut: BTreeSet<(u32, u32, u8)>,
+    /// Fragments that are longer are lost, unless they are sent in parts.
+    pub takes: usize,
     recorded: Vec<(u32, Bytes)>,
     records: BTreeMap<u64, Record>,
     packets: u64,
@@ -56,9 +61,11 @@ pub struct World {
 impl World {
     pub fn new(seed: u64, tasks: u32) -> Self {
         let mut rng = Rng::new(seed);
+        let unit = 16 + rng.below(48) as usize;
         let parameters = Parameters {
-            unit: 16 + rng.below(48) as usize,
-            window: (LONGEST as u64 + rng.below(40)) as u16,
+            unit,
+            base: if rng.chance(0.5) { unit } else { LEAST.min(unit) },
+            window: (LONGEST * 64 / LEAST) as u16 + rng.below(40) as u16,
             acknowledge_every: 1 + rng.below(31) as u16,
             acknowledge_after: MILLISECOND / 2,
             longest_interval: 400 * MILLISECOND,
@@ -74,6 +81,7 @@ impl World {
             network: Network::default(),
             tasks: Vec::new(),
             cut: BTreeSet::new(),
+            takes: usize::MAX,
             recorded: Vec::new(),
             records: BTreeMap::new(),
             packets: 0,
@@ -223,8 +231,12 @@ impl World {
                         [header, connection.payload(*number).expect("it was just handed out")]
                     }
                     Content::Map(header, map, len) => [header, &map[..*len]],
+                    Content::Padded(header, len) => [header, &[0; 64][..*len]],
                 };
-                for path in paths.filter(|&path| !self.cut.contains(&(task, peer, path))) {
+                // Acknowledgements are short on real links.
+                let is_long = matches!(sending.content, Content::Fragment(..) | Content::Padded(..));
+                let takes = sending.in_parts || !is_long || parts[1].len() <= self.takes;
+                for path in paths.filter(|&path| takes && !self.cut.contains(&(task, peer, path))) {
                     let bytes = seal(&Envelope { path, ..envelope }, parts);
                     self.network.send(&mut self.rng, self.now, &self.faults, peer, bytes);
                 }

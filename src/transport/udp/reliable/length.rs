@@ -1,0 +1,200 @@
+//! How long datagrams may be on a path: links on the way may take less than those at its ends, and drop what is longer without a word
+//! that can be believed. The search follows RFC 8899: a length is used when a probe of that length has had a reply.
+
+use super::{MILLISECOND, Nanos, OVERHEAD, Parameters, SECOND};
+
+/// Probes of one length without a reply, after which it counts as too long.
+const TRIES: u8 = 4;
+
+/// The search ends when no more than this many bytes are in doubt.
+const EXACT: usize = 32;
+
+/// The longest fragment over Ethernet, with IPv4: tried second, since most links are that.
+const ETHERNET: usize = 1500 - OVERHEAD;
+
+/// Longer fragments than every path takes that are lost one after the other: a link on the way may take less than before.
+const SUSPICIOUS: u8 = 4;
+
+/// After this time without success, or after a length has turned out to be too long, longer ones are tried again.
+const RAISE: Nanos = 10 * SECOND;
+
+/// The least time between two probes of a length.
+const LEAST_WAIT: Nanos = 10 * MILLISECOND;
+
+/// The search on one path. Lengths are those of fragments.
+#[derive(Clone, Debug)]
+pub struct Length {
+    /// Every path takes it.
+    base: usize,
+    /// No longer one is wanted.
+    most: usize,
+    /// The longest that has had a reply.
+    proven: usize,
+    /// The shortest that has had none.
+    failed: usize,
+    /// The one that is probed.
+    candidate: usize,
+    tries: u8,
+    at: Nanos,
+    /// The number of the last probe.
+    probe: u64,
+    /// Longer fragments than `base` that were lost since one has arrived.
+    lost: u8,
+}
+
+impl Length {
+    pub fn new(parameters: &Parameters) -> Self {
+        let Parameters { base, unit: most, .. } = *parameters;
+        let (proven, failed) = (base.min(most), most + 1);
+        Self { base: proven, most, proven, failed, candidate: most, tries: 0, at: 0, probe: 0, lost: 0 }
+    }
+
+    /// The longest fragment that may be sent.
+    #[inline]
+    pub fn proven(&self) -> usize {
+        self.proven
+    }
+
+    /// When the next probe is to be sent; `busy`: there is something to send. Otherwise only the longest length is tried.
+    pub fn due(&self, busy: bool) -> Option<Nanos> {
+        let begins = self.failed > self.most && self.tries < TRIES;
+        (self.proven < self.most && (busy || begins)).then_some(self.at)
+    }
+
+    /// The length of the probe that is to be sent now, with this number; `None`: there is nothing to try for a while. A reply is awaited for
+    /// `timeout`.
+    pub fn probe(&mut self, now: Nanos, number: u64, timeout: Nanos) -> Option<usize> {
+        if self.is_found() {
+            (self.failed, self.candidate, self.tries) = (self.most + 1, self.most, 0);
+        } else if self.tries == TRIES {
+            self.failed = self.candidate;
+            if self.is_found() {
+                self.at = now + RAISE;
+                return None;
+            }
+            self.choose();
+        }
+        self.tries += 1;
+        self.probe = number;
+        self.at = now + timeout.max(LEAST_WAIT);
+        Some(self.candidate)
+    }
+
+    /// A probe with this number has had a reply: whether it shows more than was known.
+    pub fn replied(&mut self, now: Nanos, number: u64) -> bool {
+        if number != self.probe || self.candidate <= self.proven {
+            return false;
+        }
+        self.proven = self.candidate;
+        if self.is_found() {
+            self.at = now + RAISE;
+        } else {
+            self.choose();
+            self.at = now;
+        }
+        true
+    }
+
+    /// A fragment of this length has arrived by the path.
+    #[inline]
+    pub fn note_arrival(&mut self, len: usize) {
+        if len > self.base {
+            self.lost = 0;
+        }
+    }
+
+    /// A fragment of this length was lost on the path.
+    pub fn note_loss(&mut self, now: Nanos, len: usize) {
+        if len <= self.base || self.proven == self.base {
+            return;
+        }
+        self.lost += 1;
+        if self.lost == SUSPICIOUS {
+            (self.proven, self.lost) = (self.base, 0);
+            (self.failed, self.candidate, self.tries, self.at) = (self.most + 1, self.most, 0, now);
+        }
+    }
+
+    /// Whether the longest length is known well enough.
+    fn is_found(&self) -> bool {
+        self.failed <= self.most && self.failed - self.proven <= EXACT
+    }
+
+    /// The next length that is tried.
+    fn choose(&mut self) {
+        let usual = self.failed == self.most && (self.proven + 1..self.failed).contains(&ETHERNET);
+        let between = self.proven + (self.failed - self.proven).div_ceil(2);
+        (self.candidate, self.tries) = (if usual { ETHERNET } else { between.min(self.most) }, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn search(base: usize, most: usize) -> Length {
+        let parameters = Parameters {
+            unit: most,
+            base,
+            window: 32,
+            acknowledge_every: 1,
+            acknowledge_after: MILLISECOND,
+            longest_interval: MILLISECOND,
+            paths: 1,
+        };
+        Length::new(&parameters)
+    }
+
+    /// Lets the search run until it rests, on a path that takes `limit`. Returns the probes that it has sent.
+    fn run(length: &mut Length, limit: usize, now: &mut Nanos) -> u64 {
+        let (mut number, end) = (*now, *now + RAISE / 2);
+        let first = number;
+        while let Some(at) = length.due(true).filter(|&at| at < end) {
+            *now = at.max(*now) + 1;
+            number += 1;
+            if let Some(tried) = length.probe(*now, number, 20 * MILLISECOND) {
+                assert!(tried > length.proven() && tried <= length.most);
+                if tried <= limit {
+                    assert!(length.replied(*now + MILLISECOND, number));
+                }
+            }
+        }
+        number - first
+    }
+
+    #[test]
+    fn the_longest_length_is_found() {
+        for (base, most) in [(1128, 1400), (1128, 8900), (1128, 65_000), (440, 440), (16, 60)] {
+            for limit in (base..=most + 1).step_by(7) {
+                let (mut length, mut now) = (search(base, most), SECOND);
+                let probes = run(&mut length, limit, &mut now);
+                let limit = limit.min(most);
+                assert!(
+                    length.proven() <= limit && length.proven() + EXACT >= limit,
+                    "{length:?} of {limit}"
+                );
+                assert!(probes < 60 && (limit < most || probes <= 1), "{probes} probes");
+            }
+        }
+    }
+
+    #[test]
+    fn a_link_that_takes_less_later_is_noticed_and_one_that_takes_more_again() {
+        let (mut length, mut now) = (search(1128, 8900), SECOND);
+        run(&mut length, 9_000, &mut now);
+        assert_eq!((length.proven(), length.due(true)), (8900, None));
+        for lost in 1..=SUSPICIOUS {
+            length.note_arrival(1128);
+            length.note_loss(now, 1128);
+            assert_eq!(length.proven(), 8900, "{lost}");
+            length.note_loss(now, 1129);
+        }
+        assert_eq!(length.proven(), 1128);
+        run(&mut length, 1400, &mut now);
+        assert_eq!(length.proven(), 1400);
+        assert_eq!(length.due(false), None, "nothing is tried while there is nothing to send");
+        now += RAISE;
+        run(&mut length, 9_000, &mut now);
+        assert_eq!(length.proven(), 8900);
+    }
+}
