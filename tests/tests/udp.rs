@@ -6,6 +6,9 @@
 #[expect(dead_code, reason = "every job here chooses its transport")]
 mod ltest;
 
+use std::thread::sleep;
+use std::time::Duration;
+
 use ltest::{job, passed, program};
 use openlapi_tests::{Hosts, Job, Launcher, Layout, on_network, skipped};
 
@@ -109,6 +112,35 @@ fn what_is_lost_is_sent_again() {
     ] {
         passed(&hybrid(&hosts, 4, job(name, 4, args)).run(), 4);
     }
+}
+
+/// A link on the way takes less than those at its ends, and says nothing.
+#[test]
+fn datagrams_fit_the_path() {
+    let Some(hosts) = hosts("a narrow path") else { return };
+    if let Err(why) = hosts.narrow(1300) {
+        return skipped("a narrow path", &why);
+    }
+    for (name, args) in
+        [("data/sizes", "put 262144"), ("data/sizes", "am 262144"), ("stress/storm", "7 300 300 1 65536")]
+    {
+        passed(&hybrid(&hosts, 4, job(name, 4, args)).run(), 4);
+    }
+}
+
+/// Links take less in the middle of a job, and later more again: what was cut before arrives, too.
+#[test]
+fn datagrams_follow_a_path_that_changes() {
+    let Some(hosts) = hosts("a path that changes") else { return };
+    hosts.set_mtu(0, 9000);
+    let mut running = hybrid(&hosts, 2, job("rails/load", 2, "5 3000000")).start();
+    running.lines(1);
+    for bytes in [1500, 1300, 9000, 1400] {
+        sleep(Duration::from_millis(700));
+        hosts.set_mtu(0, bytes);
+    }
+    passed(&running.wait(), 2);
+    assert!(hosts.are_empty(), "left behind: {:?}", hosts.processes());
 }
 
 #[test]

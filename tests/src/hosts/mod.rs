@@ -149,6 +149,32 @@ impl Hosts {
         (0..self.count()).try_for_each(|host| self.run(host, &["sh", "-c", &script]))
     }
 
+    /// From now on each host loses the datagrams of UDP that are longer than this when they arrive, in bytes with their headers: as behind a
+    /// link that takes no longer ones, and says nothing.
+    ///
+    /// # Errors
+    /// Those of [`Self::lose`].
+    pub fn narrow(&self, bytes: u32) -> Result<(), String> {
+        let rules = format!(
+            "table inet narrow {{ chain input {{ type filter hook input priority 0; \
+             meta l4proto udp meta length > {bytes} drop; }}; }}"
+        );
+        // Datagrams that travel together would count as one.
+        let rails = (0..self.layout.rails).map(|rail| format!("ip link set rail{rail} gso_max_segs 1 && "));
+        let script =
+            format!("PATH=$PATH:/usr/sbin:/sbin; {} echo '{rules}' | nft -f -", rails.collect::<String>());
+        (0..self.count()).try_for_each(|host| self.run(host, &["sh", "-c", &script]))
+    }
+
+    /// The links of a rail take no longer messages than this from now on, in bytes without the header of Ethernet.
+    pub fn set_mtu(&self, rail: usize, bytes: u32) {
+        for host in 0..self.count() {
+            let done =
+                self.run(host, &["ip", "link", "set", &format!("rail{rail}"), "mtu", &bytes.to_string()]);
+            done.unwrap_or_else(|why| panic!("rail{rail} of host {host} with {bytes} bytes: {why}"));
+        }
+    }
+
     /// From now on a rail of a host carries no datagrams of UDP, or does again. Its link stays up.
     ///
     /// # Errors

@@ -57,7 +57,7 @@ const SOCKETS: &[&str] = &[
     // Packets in datagrams.
     "src/transport/udp/",
     // The kernel's view of the links, and what the provider does with its sockets.
-    "src/transport/rails/link_state.rs",
+    "src/transport/link_state.rs",
     "src/transport/fabric/sockets.rs",
 ];
 /// What runs in simulations of whole jobs: it reads the clock, and waits, by these functions of `base` alone.

@@ -242,6 +242,26 @@ fn sockopt_recverr(socket: &Socket) {
     assert_eq!(code, 0);
 }
 
+/// What is longer than a link takes arrives whole when it may be sent in parts, and what follows is not cut.
+#[test]
+fn long_datagrams_arrive_in_parts() {
+    for (at, options) in kinds() {
+        let (mut from, mut to) = (open_with(at, options), open_with(at, options));
+        for (len, in_parts) in [(5_000, true), (1_000, false), (60_000, true), (9_000, false)] {
+            let bytes = filled(len as u64, len);
+            let datagram = Datagram { to: to.local(), bytes: &bytes };
+            assert!(if in_parts { from.send_in_parts(&datagram) } else { from.send(&[datagram]) == 1 });
+            let arrived = received(&mut to, 1);
+            assert!(arrived.len() == 1 && arrived[0].1 == bytes, "{at} {options:?}: {len} bytes");
+        }
+        let discovers = match at == V6 {
+            true => sockopt::ipv6_mtu_discover(&from.fd) == Ok(sockopt::Ipv6PathMtuDiscovery::PROBE),
+            false => sockopt::ip_mtu_discover(&from.fd) == Ok(sockopt::Ipv4PathMtuDiscovery::PROBE),
+        };
+        assert!(discovers, "{at}: parts are still allowed");
+    }
+}
+
 #[test]
 fn what_the_system_refuses_is_lost_and_counted() {
     let (mut from, mut to) = (open(V4), open(V4));
