@@ -114,6 +114,15 @@ fn what_is_lost_is_sent_again() {
     }
 }
 
+/// The program polls, and serves the network itself.
+#[test]
+fn no_thread_wakes_for_a_program_that_polls() {
+    if on_network("wake-ups of threads", "the test chooses the transport itself") {
+        return;
+    }
+    passed(&here(job("progress/polling", 2, "undisturbed")).run(), 2);
+}
+
 /// A link on the way takes less than those at its ends, and says nothing.
 #[test]
 fn datagrams_fit_the_path() {

@@ -141,12 +141,16 @@ fn decide(held: &mut Held<'_>, interval: &mut Duration, seen: &mut u64, called: 
 }
 
 /// The notifier runs no handler now. Where the transport has deadlines, it serves the transport nevertheless: the program
-/// may compute for long.
+/// may compute for long. A program that polls does that itself, and is only looked at.
 fn rest(held: &mut Held<'_>) -> Plan {
     held.context().notifier.note_rest();
     let core = held.core();
     if !core.keeps_time || core.closing {
         return Plan::Rest { at_most: None };
+    }
+    let waits = core.waiters.waiting != 0 && !core.waiters.on_descriptor;
+    if waits || ticks().wrapping_sub(core.last_poll) < LOOKING {
+        return Plan::Rest { at_most: Some(DOUBT) };
     }
     core.transport.serve();
     Plan::Rest { at_most: Some(core.until_due(BETWEEN_SERVICES)) }

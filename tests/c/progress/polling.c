@@ -5,10 +5,15 @@
  *   stops         LAPI_Gfence does not handle a message that was sent after it: the task can still register the handler
  *   yields        where there are more tasks than processors, polling calls give the processor away when nothing comes
  *   alone         where there are not, they never do
+ *   undisturbed   while a program polls, no thread of the library wakes for deadlines that the program itself keeps
  */
 #include "../common/ltest.h"
 
+#include <dirent.h>
 #include <sched.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 static volatile int handled;
 static long yields;
@@ -88,6 +93,58 @@ static long counted(const char *name) {
     return __atomic_load_n(&yields, __ATOMIC_RELAXED) - before;
 }
 
+/* How often threads of this process but the calling one have slept. */
+static long sleeps_of_others(void) {
+    DIR *tasks = opendir("/proc/self/task");
+    struct dirent *entry;
+    long sum = 0, own = syscall(SYS_gettid);
+    CHECK(tasks != NULL);
+    while ((entry = readdir(tasks)) != NULL) {
+        char path[300], line[200];
+        FILE *status;
+        long count;
+        if (atol(entry->d_name) == 0 || atol(entry->d_name) == own) continue;
+        snprintf(path, sizeof path, "/proc/self/task/%s/status", entry->d_name);
+        status = fopen(path, "r");
+        if (status == NULL) continue;
+        while (fgets(line, sizeof line, status) != NULL) {
+            if (sscanf(line, "voluntary_ctxt_switches: %ld", &count) == 1) sum += count;
+        }
+        fclose(status);
+    }
+    closedir(tasks);
+    return sum;
+}
+
+static double seconds(void) {
+    struct timespec at;
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    return (double)at.tv_sec + (double)at.tv_nsec * 1e-9;
+}
+
+static void undisturbed(void) {
+    static lapi_cntr_t tgt;
+    static long long word;
+    void **tgts = t_addresses(&tgt), **words = t_addresses(&word);
+    double start, passed;
+    long before, sleeps;
+    int round, value;
+    t_set(INTERRUPT_SET, 0);
+    t_fence();
+    before = sleeps_of_others();
+    start = seconds();
+    for (round = 0; round < 50000; round++) {
+        if (t_me == 1) OK(LAPI_Waitcntr(t_hndl, &tgt, 1, &value));
+        OK(LAPI_Put(t_hndl, 1 - t_me, sizeof word, words[1 - t_me], &word, tgts[1 - t_me], NULL, NULL));
+        if (t_me == 0) OK(LAPI_Waitcntr(t_hndl, &tgt, 1, &value));
+    }
+    passed = seconds() - start;
+    sleeps = sleeps_of_others() - before;
+    t_fence();
+    /* Once in a millisecond a thread looks whether the program polls, and may have to sleep for the lock as well. */
+    CHECK_FOR((double)sleeps < 20 + 2500 * passed, "%ld sleeps in %g seconds", sleeps, passed);
+}
+
 int main(int argc, char **argv) {
     const char *which = argc > 1 ? argv[1] : "";
     static const char *const calls[] = {"LAPI_Probe", "LAPI_Msgpoll", "LAPI_Getcntr"};
@@ -95,6 +152,7 @@ int main(int argc, char **argv) {
     t_init();
     if (strcmp(which, "served") == 0 && argc == 3) served(argv[2]);
     else if (strcmp(which, "stops") == 0) stops();
+    else if (strcmp(which, "undisturbed") == 0) undisturbed();
     else if (crowded || strcmp(which, "alone") == 0)
         for (i = 0; i < 3; i++) {
             long found;
