@@ -372,7 +372,7 @@ fn openings_that_differ_are_named() {
     let Some(site) = Site::new("a task that has begun again alone") else { return };
     let list = text(&site.list(&[0, 1]));
     let start = |task: usize, case: &str| {
-        with_secret(site.task(task, task, 2, &["list", case, &list])).env("LAPI_INIT_TIMEOUT", "2").start()
+        with_secret(site.task(task, task, 2, &["list", case, &list])).env("LAPI_INIT_TIMEOUT", "5").start()
     };
     let running = [start(0, "ahead"), start(1, "alone")];
     let outcomes = running.map(Running::wait);

@@ -36,8 +36,10 @@ pub struct Length {
     candidate: usize,
     tries: u8,
     at: Nanos,
-    /// The number of the last probe.
-    probe: u64,
+    /// The numbers of the probes of the candidate.
+    probes: [u64; TRIES as usize],
+    /// There are packets that are longer than what is proven.
+    wanted: bool,
     /// Longer fragments than `base` that were lost since one has arrived.
     lost: u8,
 }
@@ -46,7 +48,18 @@ impl Length {
     pub fn new(parameters: &Parameters) -> Self {
         let Parameters { base, unit: most, .. } = *parameters;
         let (proven, failed) = (base.min(most), most + 1);
-        Self { base: proven, most, proven, failed, candidate: most, tries: 0, at: 0, probe: 0, lost: 0 }
+        Self {
+            base: proven,
+            most,
+            proven,
+            failed,
+            candidate: most,
+            tries: 0,
+            at: 0,
+            probes: [0; TRIES as usize],
+            wanted: false,
+            lost: 0,
+        }
     }
 
     /// The longest fragment that may be sent.
@@ -55,10 +68,16 @@ impl Length {
         self.proven
     }
 
+    /// A packet is longer than what is proven.
+    #[inline]
+    pub fn want(&mut self) {
+        self.wanted = true;
+    }
+
     /// When the next probe is to be sent; `busy`: there is something to send. Otherwise only the longest length is tried.
     pub fn due(&self, busy: bool) -> Option<Nanos> {
         let begins = self.failed > self.most && self.tries < TRIES;
-        (self.proven < self.most && (busy || begins)).then_some(self.at)
+        (self.wanted && self.proven < self.most && (busy || begins)).then_some(self.at)
     }
 
     /// The length of the probe that is to be sent now, with this number; `None`: there is nothing to try for a while. A reply is awaited for
@@ -74,20 +93,20 @@ impl Length {
             }
             self.choose();
         }
+        self.probes[usize::from(self.tries)] = number;
         self.tries += 1;
-        self.probe = number;
         self.at = now + timeout.max(LEAST_WAIT);
         Some(self.candidate)
     }
 
     /// A probe with this number has had a reply: whether it shows more than was known.
     pub fn replied(&mut self, now: Nanos, number: u64) -> bool {
-        if number != self.probe || self.candidate <= self.proven {
+        if !self.probes[..usize::from(self.tries)].contains(&number) {
             return false;
         }
         self.proven = self.candidate;
-        if self.is_found() {
-            self.at = now + RAISE;
+        if self.is_found() || self.proven == self.most {
+            (self.at, self.tries) = (now + RAISE, 0);
         } else {
             self.choose();
             self.at = now;
@@ -142,7 +161,9 @@ mod tests {
             longest_interval: MILLISECOND,
             paths: 1,
         };
-        Length::new(&parameters)
+        let mut length = Length::new(&parameters);
+        length.want();
+        length
     }
 
     /// Lets the search run until it rests, on a path that takes `limit`. Returns the probes that it has sent.

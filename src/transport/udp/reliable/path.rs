@@ -17,6 +17,9 @@ pub const REORDERED: u64 = 3;
 /// The first time between two probes of a path that does not work, and the longest.
 const FIRST_PROBE: Nanos = 20 * MILLISECOND;
 const LAST_PROBE: Nanos = 250 * MILLISECOND;
+/// So many of the last probes are known, so that a reply counts that comes after the next probe has left.
+const KNOWN_PROBES: usize = 8;
+
 /// After so many probes, within about two seconds, a path is left alone until there is something to send.
 const PROBES_WHILE_IDLE: u32 = 10;
 
@@ -65,8 +68,8 @@ pub struct Path {
     probe_after: Nanos,
     /// Probes without a reply.
     unanswered: u32,
-    /// The number of the last probe, and when it was sent.
-    probe: Option<(u64, Nanos)>,
+    /// The numbers of the last probes, and when they were sent.
+    probed: [(u64, Nanos); KNOWN_PROBES],
 }
 
 impl Path {
@@ -78,7 +81,7 @@ impl Path {
             congestion: Congestion::new(datagram, most),
             pacer: Pacer::new(datagram),
             length: Length::new(parameters),
-            order: VecDeque::with_capacity(2 * most),
+            order: VecDeque::with_capacity(if parameters.paths == 1 { 2 * most } else { 0 }),
             in_flight: 0,
             highest: 0,
             reordered: REORDERED,
@@ -93,7 +96,7 @@ impl Path {
             probe_at: 0,
             probe_after: FIRST_PROBE,
             unanswered: 0,
-            probe: None,
+            probed: [(0, 0); KNOWN_PROBES],
         }
     }
 
@@ -146,19 +149,19 @@ impl Path {
         if self.works() {
             return self.length.probe(now, number, 2 * self.round_trip.timeout());
         }
-        self.probe = Some((number, now));
+        self.probed[self.unanswered as usize % KNOWN_PROBES] = (number, now);
         self.probe_at = now + self.probe_after;
         self.probe_after = (2 * self.probe_after).min(LAST_PROBE);
         self.unanswered = self.unanswered.saturating_add(1);
         Some(0)
     }
 
-    /// The peer has replied to a probe with this number. Whether it was the last one.
+    /// The peer has replied to a probe with this number. Whether it was one of the last of this path.
     pub fn replied(&mut self, now: Nanos, number: u64) -> bool {
         if self.length.replied(now, number) {
             return true;
         }
-        let Some((_, sent)) = self.probe.take_if(|(own, _)| *own == number) else { return false };
+        let Some(&(_, sent)) = self.probed.iter().find(|(own, _)| *own == number) else { return false };
         self.round_trip.note(now.saturating_sub(sent), 0);
         self.prove(now);
         true
@@ -191,5 +194,64 @@ impl Path {
     pub fn set_pace(&mut self, now: Nanos) {
         let (window, trip) = (self.congestion.window(), self.round_trip.smoothed());
         self.pacer.set(now, window, trip, self.congestion.is_starting());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path() -> Path {
+        let parameters = Parameters {
+            unit: 100,
+            base: 100,
+            window: 32,
+            acknowledge_every: 1,
+            acknowledge_after: MILLISECOND,
+            longest_interval: 400 * MILLISECOND,
+            paths: 2,
+        };
+        Path::new(&parameters)
+    }
+
+    /// The reply takes longer than the time to the next probe.
+    #[test]
+    fn a_path_with_a_long_way_works() {
+        let (mut path, mut now, mut number) = (path(), 0, 0);
+        let mut replies = VecDeque::new();
+        while !path.works() {
+            assert!(now < 5_000 * MILLISECOND, "{path:?}");
+            now += MILLISECOND;
+            if path.probe_due(true).is_some_and(|at| at <= now) {
+                number += 3;
+                assert_eq!(path.probe(now, number), Some(0));
+                replies.push_back((now + 900 * MILLISECOND, number));
+            }
+            while let Some((_, number)) = replies.pop_front_if(|(at, _)| *at <= now) {
+                assert!(!path.replied(now, number + 1), "the number of another path's probe");
+                path.replied(now, number);
+            }
+        }
+        assert!(path.round_trip.smoothed() >= 900 * MILLISECOND);
+    }
+
+    #[test]
+    fn a_path_is_probed_for_a_while_only_unless_there_is_something_to_send() {
+        let (mut path, mut probes) = (path(), 0);
+        let idle = |path: &mut Path, probes: &mut u64| {
+            while let Some(at) = path.probe_due(false) {
+                *probes += 1;
+                path.probe(at, *probes);
+            }
+        };
+        idle(&mut path, &mut probes);
+        assert_eq!(probes, u64::from(PROBES_WHILE_IDLE));
+        assert!(path.probe_due(true).is_some());
+        path.wake();
+        idle(&mut path, &mut probes);
+        assert_eq!(probes, 2 * u64::from(PROBES_WHILE_IDLE));
+        path.set_link(false, 0);
+        path.wake();
+        assert_eq!(path.probe_due(true), None, "its link is down");
     }
 }

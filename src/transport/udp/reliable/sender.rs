@@ -102,8 +102,8 @@ pub struct Sender {
     home: usize,
     /// A ping is to be sent, by this path.
     ping: Option<u8>,
-    /// The path of the last ping.
-    pinged: u8,
+    /// The path of the last ping, and its number.
+    pinged: Option<(u8, u64)>,
     /// A packet found no room since the peer has said how much it has.
     awaits_room: bool,
     /// The pacers hold up the next fragment until then.
@@ -128,7 +128,7 @@ impl Sender {
             paths: (0..parameters.paths.max(1)).map(|_| Path::new(parameters)).collect(),
             home: 0,
             ping: None,
-            pinged: 0,
+            pinged: None,
             awaits_room: false,
             paced: None,
             peer_delay: parameters.acknowledge_after,
@@ -184,6 +184,9 @@ impl Sender {
             self.start(now);
         }
         let count = self.fragments(len);
+        if count > 1 {
+            self.paths.iter_mut().for_each(|path| path.length.want());
+        }
         let unit = len.div_ceil(count);
         buffers::bytes_mut(&mut buffer)[len..count * unit].fill(0);
         let packet = self.first_packet + self.packets.len() as u64;
@@ -298,8 +301,8 @@ impl Sender {
                 self.find_lost(now, at, statistics);
                 self.paths[at].set_pace(now);
             }
-            let room = before.1 != self.limit && usize::from(self.pinged) == at;
-            if sure || room || only && new {
+            let pinged = self.pinged.is_some_and(|own| own == (at as u8, report.echo));
+            if sure || pinged || only && new {
                 self.paths[at].prove(now);
             }
         }
@@ -381,7 +384,7 @@ impl Sender {
         let refused = self.is_refused();
         self.note_end(now, at);
         if refused {
-            (self.ping, self.pinged) = (Some(at as u8), at as u8);
+            self.ping = Some(at as u8);
             return;
         }
         if self.paths[at].ends == 2 {
@@ -410,6 +413,7 @@ impl Sender {
         }
         if let Some(path) = self.ping.take() {
             self.paths[usize::from(path)].since = now;
+            self.pinged = Some((path, transmission));
             return Some(Next::Ping(path));
         }
         if let Some((path, padding)) = self.probe(now, transmission) {
@@ -421,7 +425,11 @@ impl Sender {
             return None;
         };
         let len = usize::from(self.piece(number)?.len) + OVERHEAD;
-        let path = self.choose(now, number, len)?;
+        let Some(path) = self.choose(now, number, len) else {
+            // One that may not be used has none.
+            self.paths.iter_mut().for_each(|path| path.probes = 0);
+            return None;
+        };
         self.paths[path].pacer.spend(len);
         let in_parts = len > self.paths[path].length.proven() + OVERHEAD;
         let fragment = self.send(now, number, path, transmission, statistics)?;
