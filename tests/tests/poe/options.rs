@@ -29,6 +29,14 @@ fn flags_may_stand_before_and_after_the_programs_arguments() {
 }
 
 #[test]
+fn the_number_of_tasks_has_the_names_of_other_launchers_before_the_program() {
+    for flag in ["-n", "-np"] {
+        let outcome = Job::poe().poe_arg(flag).poe_arg("3").poe_arg(task()).poe_arg("args").arg(flag).arg("5");
+        assert_eq!(outcome.run().ok().stdout.matches(&format!("{flag}\n")).count(), 3);
+    }
+}
+
+#[test]
 fn a_flag_wins_over_its_variable_and_reaches_the_tasks_as_one() {
     let outcome = job(1, &["env", "MP_PROCS", "MP_EUILIB", "MP_USE_BULK_XFER"]).env("MP_PROCS", "7");
     let outcome = outcome.env("MP_EUILIB", "us").poe_arg("-use_bulk_xfer").poe_arg("yes").run();

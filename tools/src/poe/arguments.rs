@@ -31,7 +31,7 @@ pub(super) fn parse(arguments: Vec<OsString>, variables: &Settings) -> Result<Re
             program.extend(rest);
             break;
         }
-        if let Some((flag, setting, attached)) = known_flag(word) {
+        if let Some((flag, setting, attached)) = known_flag(word, program.is_empty()) {
             let value = match attached {
                 Some(value) => value.to_owned(),
                 None => rest
@@ -59,12 +59,12 @@ pub(super) fn parse(arguments: Vec<OsString>, variables: &Settings) -> Result<Re
 }
 
 /// Recognizes `-flag` and `-flag=VALUE`: the flag with its dash, its setting, the value if it is attached.
-fn known_flag(word: &str) -> Option<(String, &'static Setting, Option<&str>)> {
+fn known_flag(word: &str, before_program: bool) -> Option<(String, &'static Setting, Option<&str>)> {
     let (name, value) = match word.strip_prefix('-')?.split_once('=') {
         Some((name, value)) => (name, Some(value)),
         None => (&word[1..], None),
     };
-    Some((format!("-{name}"), Setting::of_flag(name)?, value))
+    Some((format!("-{name}"), Setting::of_flag(name, before_program)?, value))
 }
 
 #[cfg(test)]
@@ -88,6 +88,15 @@ mod tests {
         assert_eq!(flags["MP_PROCS"], "4");
         assert_eq!(flags["MP_LABELIO"], "yes");
         assert_eq!(program, ["./prog", "-x", "1", "-procsx", "2"]);
+    }
+
+    #[test]
+    fn flags_that_programs_have_too_count_before_the_program_only() {
+        for flag in ["-n", "-np"] {
+            let (flags, program) = run(&[flag, "2", "./prog", flag, "3"], &[]);
+            assert_eq!(flags["MP_PROCS"], "2");
+            assert_eq!(program, ["./prog", flag, "3"]);
+        }
     }
 
     #[test]

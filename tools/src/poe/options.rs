@@ -51,12 +51,15 @@ pub(super) fn known_variables() -> Vec<&'static str> {
     of_library.chain(TABLE.iter().map(|setting| setting.variable)).collect()
 }
 
+/// The flags that count before the program only: many programs have flags of these names themselves.
+const BEFORE_PROGRAM: &[&str] = &["n", "np"];
+
 /// What the library's shared memory is made for.
 const MOST_TASKS: u64 = MAX_TASKS as u64;
 
 /// All settings, in the order of the help text.
 pub(super) static TABLE: &[Setting] = &[
-    setting(&["procs"], "MP_PROCS", Number(1, MOST_TASKS), "1", "how many tasks"),
+    setting(&["procs", "n", "np"], "MP_PROCS", Number(1, MOST_TASKS), "1", "how many tasks"),
     setting(&["nodes"], "MP_NODES", Number(1, MOST_TASKS), "", "how many machines"),
     setting(
         &["tasks_per_node"],
@@ -200,9 +203,10 @@ pub(super) static TABLE: &[Setting] = &[
 ];
 
 impl Setting {
-    /// The setting that a flag (without its dash) stands for.
-    pub(super) fn of_flag(flag: &str) -> Option<&'static Self> {
-        TABLE.iter().find(|setting| setting.flags.contains(&flag))
+    /// The setting that a flag (without its dash) stands for, before the program or among its arguments.
+    pub(super) fn of_flag(flag: &str, before_program: bool) -> Option<&'static Self> {
+        let counts = before_program || !BEFORE_PROGRAM.contains(&flag);
+        TABLE.iter().find(|setting| counts && setting.flags.contains(&flag))
     }
 
     /// The setting of a variable that `poe` itself reads: every such variable is in the table.
@@ -256,12 +260,14 @@ pub(super) fn help() -> String {
          usage: poe [flags] program [arguments and flags]\n\
          \x20      poe [flags] -cmdfile FILE\n\
          \n\
-         A flag is written -flag VALUE or -flag=VALUE. It wins over its variable, and the tasks get it as that\n\
-         variable. The exit status is 0 when every task's is, otherwise the highest; 128 + N for signal N.\n\n",
+         A flag is written -flag VALUE or -flag=VALUE, before the program or after it; those marked * only before it,\n\
+         because many programs have such flags themselves. A flag wins over its variable, and the tasks get it as\n\
+         that variable. The exit status is 0 when every task's is, otherwise the highest; 128 + N for signal N.\n\n",
     );
     for Setting { flags, variable, values, default, meaning } in TABLE {
+        let star = |flag| if BEFORE_PROGRAM.contains(flag) { "*" } else { "" };
         let flags: Vec<String> =
-            flags.iter().map(|flag| format!("-{flag} {}", values.placeholder())).collect();
+            flags.iter().map(|flag| format!("-{flag} {}{}", values.placeholder(), star(flag))).collect();
         let flags = if flags.is_empty() { String::from("(no flag)") } else { flags.join(", ") };
         text += &format!("  {flags}  [{variable}]\n        {meaning}");
         if let Checked(wanted, _) = values {
@@ -297,7 +303,7 @@ mod tests {
 
     #[test]
     fn a_wrong_value_is_named() {
-        let procs = Setting::of_flag("procs").expect("the flag exists");
+        let procs = Setting::of_flag("procs", false).expect("the flag exists");
         for wrong in ["0", "-1", "many", "", "1025", "1.5"] {
             let message = procs.check("-procs", wrong).expect_err(wrong).to_string();
             assert!(message.contains("-procs") && message.contains(wrong), "{message}");
