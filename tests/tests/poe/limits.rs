@@ -1,6 +1,6 @@
-//! Limits of the system: raised, or reported.
+//! Limits of the system: raised, or reported; and the time limit of a job.
 
-use openlapi_tests::{Job, stage};
+use openlapi_tests::{Job, Marked, stage};
 
 use crate::{early, job, refusing, sorted, task};
 
@@ -62,4 +62,22 @@ fn what_every_task_says_is_shown_once() {
     // The program's own messages are not changed.
     let outcome = Job::new(task()).procs(3).arg("lines").arg("1").arg("4").run();
     assert_eq!(sorted(&outcome.ok().stderr), ["aaa", "bbb", "ccc"]);
+}
+
+#[test]
+fn a_job_ends_at_its_time_limit_and_the_tasks_that_still_ran_are_named() {
+    let script = "if [ $MP_CHILD = 1 ]; then exit 3; fi; echo waits; exec sleep 100";
+    let job = |procs| Job::new("/bin/sh").procs(procs).arg("-c").arg(script).deadline(30);
+    let outcome = Marked::start(job(4).poe_arg("-timeout").poe_arg("2")).over();
+    assert_eq!(outcome.exited(124).stdout, "waits\n".repeat(3), "{outcome}");
+    outcome.says("poe: time limit of 2 s (-timeout) reached: tasks 0, 2, 3 still run; ending them\n");
+    // By the variable, of a task that does not react, and at the lowest message level.
+    let deaf = crate::job(1, &["deaf"]).deadline(30).env("MP_TIME_LIMIT", "1").env("MP_INFOLEVEL", "0");
+    let outcome = Marked::start(deaf).over();
+    outcome.exited(124).says("poe: time limit of 1 s (-timeout) reached: task 0 still runs; ending it\n");
+    // A job that ends before is not concerned; the commands of a file have the time together.
+    crate::job(2, &["leave", "0", "5"]).poe_arg("-timeout").poe_arg("60").run().exited(5);
+    let steps =
+        Job::poe().poe_arg("-timeout").poe_arg("3").stdin("sleep 1\nsleep 100\necho never\n").deadline(30);
+    assert_eq!(Marked::start(steps).over().exited(124).stdout, "");
 }

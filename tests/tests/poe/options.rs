@@ -31,7 +31,8 @@ fn flags_may_stand_before_and_after_the_programs_arguments() {
 #[test]
 fn the_number_of_tasks_has_the_names_of_other_launchers_before_the_program() {
     for flag in ["-n", "-np"] {
-        let outcome = Job::poe().poe_arg(flag).poe_arg("3").poe_arg(task()).poe_arg("args").arg(flag).arg("5");
+        let outcome =
+            Job::poe().poe_arg(flag).poe_arg("3").poe_arg(task()).poe_arg("args").arg(flag).arg("5");
         assert_eq!(outcome.run().ok().stdout.matches(&format!("{flag}\n")).count(), 3);
     }
 }
@@ -75,6 +76,8 @@ fn mistakes_are_refused_by_name() {
     };
     refused(&["-nonsense", "1"], "unknown flag -nonsense; see poe -h");
     refused(&["-procs", "0"], "-procs: \"0\"");
+    refused(&["-np", "0"], "-np: \"0\"");
+    refused(&["-timeout", "0"], "-timeout: \"0\" is not a number from 1");
     refused(&["-procs", "many"], "many");
     refused(&["-labelio", "maybe"], "yes or no");
     refused(&["-stdoutmode", "both"], "-stdoutmode");

@@ -4,6 +4,9 @@ use std::io;
 
 use nix::errno::Errno;
 
+/// The exit status of a job that has reached its time limit: that of timeout(1).
+pub(super) const LATE: u8 = 124;
+
 /// Why a job could not be run.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
@@ -19,6 +22,9 @@ pub(super) enum Error {
     /// A signal of the user ended the job before its tasks had started.
     #[error("ended by signal {signal} ({}) before all tasks had started", super::processes::signal_name(*.signal))]
     Ended { signal: i32 },
+    /// The time of the job was over before its tasks had started.
+    #[error("{limit} reached before all tasks had started")]
+    Late { limit: String },
 }
 
 impl Error {
@@ -37,6 +43,7 @@ impl Error {
             Self::Program { source, .. } if source.kind() == io::ErrorKind::NotFound => 127,
             Self::Program { .. } => 126,
             Self::Ended { signal } => 128 + *signal as u8,
+            Self::Late { .. } => LATE,
         }
     }
 }

@@ -18,7 +18,7 @@ use super::carrier::{Carrier, Style};
 use super::commands::Command;
 use super::ends::{Ends, Exit};
 use super::environment::Environment;
-use super::error::{Error, say};
+use super::error::{Error, LATE, say};
 use super::fold::tasks_named;
 use super::input;
 use super::limits;
@@ -30,6 +30,7 @@ use super::settings::Settings;
 use super::signals::Signals;
 use super::streams;
 use super::supervisor::{Note, Supervisor, Work};
+use super::time_limit::TimeLimit;
 
 /// How long tasks may take to end before they are killed.
 const GRACE: Duration = Duration::from_secs(5);
@@ -51,6 +52,7 @@ pub(super) fn run(
     hosts: Option<&[String]>,
     stdin_is_spent: bool,
     signals: &Signals,
+    limit: Option<TimeLimit>,
 ) -> Result<End, Error> {
     let tasks = commands.len();
     let ordered = settings.text("MP_STDOUTMODE")?.is_some_and(|mode| mode.eq_ignore_ascii_case("ordered"));
@@ -64,7 +66,7 @@ pub(super) fn run(
     let (supervisor, ours, sockets) = match hosts {
         Some(hosts) => {
             let (supervisor, ours) =
-                remote::start(settings, commands, hosts, &environment, stdin_is_spent, signals)?;
+                remote::start(settings, commands, hosts, &environment, stdin_is_spent, signals, limit)?;
             (supervisor, ours, (0..tasks).map(|_| None).collect())
         }
         None => {
@@ -107,6 +109,7 @@ pub(super) fn run(
         pids,
         status,
         ending,
+        limit,
         failure,
     };
     job.watch(signals, output)
@@ -135,6 +138,7 @@ struct Job<'a> {
     /// The highest so far; that of tasks that are being ended does not count.
     status: u8,
     ending: Option<Ending>,
+    limit: Option<TimeLimit>,
     failure: Option<Error>,
 }
 
@@ -341,7 +345,8 @@ impl Job<'_> {
 
     fn poll_timeout(&self) -> PollTimeout {
         let kill_at = self.ending.as_ref().and_then(|ending| ending.kill_at);
-        let next = kill_at.into_iter().chain(self.ends.due()).min();
+        let limit_at = self.limit.filter(|_| self.ending.is_none()).map(TimeLimit::at);
+        let next = kill_at.into_iter().chain(self.ends.due()).chain(limit_at).min();
         // Rounded up: a sleep that is too short would be one of many.
         next.map_or(PollTimeout::NONE, |next| {
             let left = next.saturating_duration_since(Instant::now());
@@ -356,16 +361,26 @@ impl Job<'_> {
         let late =
             self.ending.as_ref().and_then(|ending| ending.kill_at).is_some_and(|at| at <= Instant::now());
         if late {
-            let left: Vec<usize> = (0..self.pids.len()).filter(|task| self.pids[*task] != 0).collect();
-            // When the tasks have ended, what is left are processes that they started.
-            let (who, verb) = match left.len() {
-                0 => ("processes of the tasks".to_owned(), "run"),
-                1 => (tasks_named(&left), "runs"),
-                _ => (tasks_named(&left), "run"),
-            };
-            let them = if left.len() == 1 { "it" } else { "them" };
-            self.log(1, || format!("{who} still {verb} after {} s; killing {them}", GRACE.as_secs()));
+            let (run, them) = self.left();
+            self.log(1, || format!("{run} after {} s; killing {them}", GRACE.as_secs()));
             self.kill();
+        }
+        if let Some(limit) = self.limit.filter(|limit| limit.is_reached() && self.ending.is_none()) {
+            let (run, them) = self.left();
+            say(&format!("{limit} reached: {run}; ending {them}"));
+            self.status = LATE;
+            self.end(Signal::SIGTERM);
+        }
+    }
+
+    /// That the tasks that have not ended still run, and the pronoun for them.
+    fn left(&self) -> (String, &'static str) {
+        let left: Vec<usize> = (0..self.pids.len()).filter(|task| self.pids[*task] != 0).collect();
+        match left.len() {
+            // What is left are processes that the tasks started.
+            0 => ("processes of the tasks still run".to_owned(), "them"),
+            1 => (format!("{} still runs", tasks_named(&left)), "it"),
+            _ => (format!("{} still run", tasks_named(&left)), "them"),
         }
     }
 

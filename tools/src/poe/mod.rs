@@ -46,6 +46,7 @@ mod settings;
 mod signals;
 mod streams;
 mod supervisor;
+mod time_limit;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -55,11 +56,12 @@ use commands::Commands;
 use error::Error;
 use settings::Settings;
 use signals::Signals;
+use time_limit::TimeLimit;
 
 /// Runs `poe` with the arguments that follow its name, and returns the job's exit status.
 ///
 /// The status is 0 when every task's is, otherwise the highest; 128 + N when signal N ended the job, or one of
-/// its tasks; 1 when the job could not be started as asked, 126 or 127 when a program could not be executed or
+/// its tasks; 124 when it has reached its time limit; 1 when the job could not be started as asked, 126 or 127 when a program could not be executed or
 /// found.
 pub fn main(arguments: Vec<OsString>) -> ExitCode {
     match run(arguments) {
@@ -90,6 +92,7 @@ fn run(arguments: Vec<OsString>) -> Result<u8, Error> {
 }
 
 fn start(settings: &Settings, program: Vec<OsString>) -> Result<u8, Error> {
+    let limit = TimeLimit::of(settings)?;
     let several = commands::machines_asked(settings)?.is_some();
     let list = hosts::List::of(settings, several)?;
     hints::give(settings, &program, list.is_some())?;
@@ -101,7 +104,7 @@ fn start(settings: &Settings, program: Vec<OsString>) -> Result<u8, Error> {
     let signals = Signals::take()?;
     let mut highest = 0;
     for step in &steps {
-        let end = job::run(settings, step, hosts.as_deref(), stdin_is_spent, &signals)?;
+        let end = job::run(settings, step, hosts.as_deref(), stdin_is_spent, &signals, limit)?;
         highest = highest.max(end.status);
         if end.early {
             return Ok(end.status);

@@ -52,7 +52,7 @@ pub(super) fn known_variables() -> Vec<&'static str> {
 }
 
 /// The flags that count before the program only: many programs have flags of these names themselves.
-const BEFORE_PROGRAM: &[&str] = &["n", "np"];
+const BEFORE_PROGRAM: &[&str] = &["n", "np", "timeout"];
 
 /// What the library's shared memory is made for.
 const MOST_TASKS: u64 = MAX_TASKS as u64;
@@ -148,6 +148,13 @@ pub(super) static TABLE: &[Setting] = &[
         OneOf(&["end", "continue"]),
         "end",
         "when a task is ended by a signal or exits with 128 or above: end the job, or let the others go on",
+    ),
+    setting(
+        &["timeout"],
+        "MP_TIME_LIMIT",
+        Number(1, u32::MAX as u64),
+        "",
+        "seconds after which the job is ended; the exit status is then 124",
     ),
     setting(&["pulse"], "MP_PULSE", Number(0, u32::MAX as u64), "", "accepted and ignored"),
     setting(&["msg_api"], "MP_MSG_API", Text("API"), "lapi", "the interfaces that the tasks use"),

@@ -48,6 +48,7 @@ use super::settings::Settings;
 use super::signals::Signals;
 use super::streams::{Ours, stdin_is_not_ours};
 use super::supervisor::Supervisor;
+use super::time_limit::TimeLimit;
 use admission::Arrivals;
 use launcher::Launcher;
 use link::{Connection, Link, Listener};
@@ -71,6 +72,7 @@ pub(super) fn start(
     environment: &Environment,
     stdin_is_spent: bool,
     signals: &Signals,
+    limit: Option<TimeLimit>,
 ) -> Result<(Supervisor, Ours), Error> {
     let tasks = commands.len();
     let stdout = settings.parsed("MP_STDOUTMODE")?.unwrap_or(StdoutMode::Unordered);
@@ -90,7 +92,7 @@ pub(super) fn start(
     let mut starting =
         Starting { process: Some(spawn(&launcher, hosts, &link, signals)?), launcher: &launcher };
     let arrived = listener.listen(tasks)?;
-    let mut found = starting.gather(&arrived, hosts, signals, info_level)?;
+    let mut found = starting.gather(&arrived, hosts, signals, limit, info_level)?;
     let mut ours = Ours { sources: Vec::new(), inputs: Vec::new() };
     let mut controls = Vec::new();
     for (task, [control, input, output, error]) in found.drain(..).enumerate() {
@@ -171,6 +173,7 @@ impl Starting<'_> {
         arrived: &Arrivals,
         hosts: &[String],
         signals: &Signals,
+        limit: Option<TimeLimit>,
         info_level: u8,
     ) -> Result<Vec<[Connection; 4]>, Error> {
         let mut found: Vec<[Option<Connection>; 4]> = hosts.iter().map(|_| Default::default()).collect();
@@ -200,6 +203,10 @@ impl Starting<'_> {
                     self.end();
                     return Err(Error::Ended { signal: signal as i32 });
                 }
+            }
+            if let Some(limit) = limit.filter(|limit| limit.is_reached()) {
+                self.end();
+                return Err(Error::Late { limit: limit.to_string() });
             }
             let process = self.process.as_mut().expect("it runs");
             if let Ok(Some(status)) = process.try_wait() {
