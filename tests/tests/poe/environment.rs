@@ -1,12 +1,13 @@
 //! The environment and the descriptors of a task.
 
 use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt;
 
 use nix::sched::{CpuSet, sched_getaffinity};
 use nix::unistd::Pid;
 use openlapi_tests::{Job, compile_plain};
 
-use crate::{job, task};
+use crate::{file, job, task};
 
 #[test]
 fn a_task_knows_who_it_is() {
@@ -79,4 +80,25 @@ fn tasks_are_pinned_when_there_are_cores_for_all() {
     assert_eq!(places(&["-task_affinity", "yes"], mine.len() + 1), free);
     let each = places(&["-task_affinity", "CPU"], mine.len());
     assert_eq!(each, mine.iter().map(|processor| format!("{processor} ")).collect());
+}
+
+#[test]
+fn the_tasks_run_in_the_folder_that_is_asked_for() {
+    let folder = file("wdir/prog", "#!/bin/sh\npwd; echo $PWD\n");
+    std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o755)).expect("it is ours");
+    let folder = folder.parent().expect("it lies in a folder").to_owned();
+    let own = folder.parent().expect("it lies in a folder").to_owned();
+    let expected = format!("{0}\n{0}\n", folder.display()).repeat(2);
+    // Relative to the folder of poe; and the program relative to it.
+    let outcome = Job::new("./prog").dir(&own).procs(2).poe_arg("-wdir").poe_arg("wdir").run();
+    assert_eq!(outcome.ok().stdout, expected);
+    assert_eq!(Job::new("./prog").procs(2).env("MP_WDIR", &folder).run().ok().stdout, expected);
+    // Mistakes are named.
+    let refused = |wdir: &str, says: &str| {
+        Job::new("pwd").poe_arg("-wdir").poe_arg(wdir).run().exited(1).says(says);
+    };
+    refused("/no/such", "poe: -wdir /no/such: No such file or directory\n");
+    refused("/bin/sh", "poe: -wdir /bin/sh: Not a directory\n");
+    let outcome = Job::new("prog").poe_arg("-wdir").poe_arg(&folder).run();
+    outcome.exited(127).says("prog (did you mean ./prog?");
 }

@@ -102,6 +102,11 @@ fn tasks_on_other_hosts_have_the_variables_and_the_folder_of_poe() {
         }
         let folder = way.run("node0\nnode1\n", shell("pwd").dir(stage()));
         assert_eq!(folder.ok().stdout, format!("{0}\n{0}\n", stage().display()));
+        let folder = shell("pwd").dir(stage()).poe_arg("-wdir").poe_arg("bin");
+        assert_eq!(
+            way.run("node0\nnode1\n", folder).ok().stdout,
+            format!("{0}/bin\n{0}/bin\n", stage().display())
+        );
     });
 }
 

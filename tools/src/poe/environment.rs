@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::Read;
 
 use super::error::Error;
+use super::folder;
 use super::settings::Settings;
 
 /// The variables of the tasks of one job.
@@ -37,6 +38,13 @@ impl Environment {
             common.retain(|(known, _)| known != name);
             common.push((name.to_owned(), value));
         };
+        if settings.text("MP_WDIR")?.is_some() {
+            if let Some(folder) = folder::of(settings)?.to_str() {
+                set("PWD", folder.to_owned());
+                // Absolute, for a `poe` that a task starts.
+                set("MP_WDIR", folder.to_owned());
+            }
+        }
         set("MP_PROCS", tasks.to_string());
         set("MP_PARTITION", partition.to_string());
         set("LAPI_JOB_SECRET", secret);

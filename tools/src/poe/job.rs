@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
@@ -20,6 +20,7 @@ use super::ends::{Ends, Exit};
 use super::environment::Environment;
 use super::error::{Error, LATE, say};
 use super::fold::tasks_named;
+use super::folder;
 use super::input;
 use super::limits;
 use super::openings::Openings;
@@ -60,6 +61,7 @@ pub(super) fn run(
     let style = Style { labels: settings.yes("MP_LABELIO")?, ordered, fold: info_level <= 1 };
     let environment = Environment::new(settings, tasks, hosts)?;
     let open_files = limits::open_files(tasks)?;
+    let folder = if hosts.is_none() { folder::here(settings)? } else { None };
     // If the supervisor dies, its descendants become ours.
     prctl::set_child_subreaper(true)
         .map_err(|errno| Error::system("cannot become the subreaper of the tasks", errno))?;
@@ -81,8 +83,18 @@ pub(super) fn run(
             let (ours, streams) = streams::open(settings, tasks, stdin_is_spent)?;
             let (sockets, reports) = reports::open(tasks);
             let signal_mask = signals.before();
-            let work =
-                Work { commands, environment, streams, reports, affinity, signal_mask, open_files, openings };
+            let folder = folder.as_deref();
+            let work = Work {
+                commands,
+                folder,
+                environment,
+                streams,
+                reports,
+                affinity,
+                signal_mask,
+                open_files,
+                openings,
+            };
             let (supervisor, (ours, sockets)) = Supervisor::start(work, (ours, sockets))?;
             (supervisor, ours, sockets)
         }
@@ -98,8 +110,10 @@ pub(super) fn run(
     let ends = Ends::new(info_level);
     let (ending, failure) = (None, None);
     let status = 0;
+    let folder = folder.unwrap_or_default();
     let job = Job {
         commands,
+        folder,
         hosts,
         info_level,
         ends,
@@ -125,6 +139,8 @@ fn own(output: BorrowedFd<'_>) -> Result<File, Error> {
 
 struct Job<'a> {
     commands: &'a [Command],
+    /// Where relative paths of programs lead from; empty: the working directory of `poe`.
+    folder: PathBuf,
     /// The host of each task; `None`: all are here.
     hosts: Option<&'a [String]>,
     info_level: u8,
@@ -213,11 +229,12 @@ impl Job<'_> {
             }
             Ok(Note::NotStarted { task, errno }) => {
                 let program = self.program(task);
-                let is_folder = Errno::from_raw(errno) == Errno::EACCES && Path::new(&program).is_dir();
+                let is_folder =
+                    Errno::from_raw(errno) == Errno::EACCES && self.folder.join(&program).is_dir();
                 let errno = if is_folder { Errno::EISDIR as i32 } else { errno };
                 self.failure = Some(Error::Program {
                     source: io::Error::from_raw_os_error(errno),
-                    program: hint(&program).unwrap_or(program),
+                    program: hint(&self.folder, &program).unwrap_or(program),
                 });
             }
             Ok(Note::Randomized { errno }) => self.log(1, || {
@@ -408,7 +425,7 @@ impl Ending {
 }
 
 /// A program that is not on the PATH and lies in the working directory.
-fn hint(program: &str) -> Option<String> {
-    (!program.contains('/') && Path::new(program).is_file())
+fn hint(folder: &Path, program: &str) -> Option<String> {
+    (!program.contains('/') && folder.join(program).is_file())
         .then(|| format!("{program} (did you mean ./{program}? The working directory is not on the PATH)"))
 }

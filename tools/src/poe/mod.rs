@@ -25,6 +25,7 @@ mod ends;
 mod environment;
 mod error;
 mod fold;
+mod folder;
 #[cfg(feature = "fuzz")]
 #[doc(hidden)]
 pub mod fuzz;

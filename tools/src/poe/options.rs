@@ -52,7 +52,7 @@ pub(super) fn known_variables() -> Vec<&'static str> {
 }
 
 /// The flags that count before the program only: many programs have flags of these names themselves.
-const BEFORE_PROGRAM: &[&str] = &["n", "np", "timeout"];
+const BEFORE_PROGRAM: &[&str] = &["n", "np", "timeout", "wdir"];
 
 /// What the library's shared memory is made for.
 const MOST_TASKS: u64 = MAX_TASKS as u64;
@@ -96,6 +96,13 @@ pub(super) static TABLE: &[Setting] = &[
         Text("FILE"),
         "",
         "commands, one a line: mpmd, each for one task; spmd, each for all tasks, one after another",
+    ),
+    setting(
+        &["wdir"],
+        "MP_WDIR",
+        Text("DIR"),
+        "",
+        "the working directory of the tasks; a program with a relative path is looked for there",
     ),
     setting(&["labelio"], "MP_LABELIO", YesNo, "no", "put the task's number before each line"),
     setting(

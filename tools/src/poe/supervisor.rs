@@ -7,6 +7,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command as Program, Stdio};
 
 use nix::errno::Errno;
@@ -33,6 +34,8 @@ use super::streams::{Stdin, Theirs};
 pub(super) struct Work<'a> {
     /// One per task.
     pub commands: &'a [Command],
+    /// Their working directory; `None`: that of this process.
+    pub folder: Option<&'a Path>,
     pub environment: Environment,
     pub streams: Vec<Theirs>,
     /// Their ends of the sockets for reports.
@@ -176,6 +179,9 @@ impl Tasks {
                 })
                 .stdout(streams.stdout.map_or_else(Stdio::null, Stdio::from))
                 .stderr(streams.stderr);
+            if let Some(folder) = work.folder {
+                program.current_dir(folder);
+            }
             match &report {
                 Some(report) => program.env("LAPI_REPORT_FD", &report.value),
                 None => program.env_remove("LAPI_REPORT_FD"),

@@ -31,6 +31,7 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command as Program, Stdio};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
@@ -75,6 +76,7 @@ pub(super) fn start(
     limit: Option<TimeLimit>,
 ) -> Result<(Supervisor, Ours), Error> {
     let tasks = commands.len();
+    let folder = super::folder::of(settings)?;
     let stdout = settings.parsed("MP_STDOUTMODE")?.unwrap_or(StdoutMode::Unordered);
     let stdin = settings.parsed("MP_STDINMODE")?.unwrap_or(StdinMode::Only(0));
     super::streams::check(stdout, stdin, tasks)?;
@@ -107,10 +109,11 @@ pub(super) fn start(
         }
         ours.sources.push(Source { task, stream: Stream::Stderr, pipe: file(error), terminal: false });
     }
-    let orders = commands.iter().enumerate().map(|(task, command)| order(command, environment, task));
+    let orders =
+        commands.iter().enumerate().map(|(task, command)| order(&folder, command, environment, task));
     let process = starting.process.take().expect("it runs");
     let pid = Pid::from_raw(process.id() as i32);
-    let socket = hub::start(controls, orders.collect::<Result<_, _>>()?, pid)?;
+    let socket = hub::start(controls, orders.collect(), pid)?;
     Ok((Supervisor { pid, socket }, ours))
 }
 
@@ -119,9 +122,8 @@ fn file(stream: Connection) -> File {
 }
 
 /// What a task is to run: the folder, the number of words of the command, these words, and the variables.
-fn order(command: &Command, environment: &Environment, task: usize) -> Result<Vec<Vec<u8>>, Error> {
-    let folder = std::env::current_dir().map_err(|error| Error::system("the working directory", error))?;
-    let mut words = vec![folder.into_os_string().into_vec(), command.len().to_string().into_bytes()];
+fn order(folder: &Path, command: &Command, environment: &Environment, task: usize) -> Vec<Vec<u8>> {
+    let mut words = vec![folder.as_os_str().as_bytes().to_vec(), command.len().to_string().into_bytes()];
     words.extend(command.iter().map(|word| word.as_bytes().to_vec()));
     let forwarded = std::env::vars_os().filter(|(name, _)| is_forwarded(name));
     let own = environment.of(task).map(|(name, value)| (OsString::from(name), OsString::from(value)));
@@ -131,7 +133,7 @@ fn order(command: &Command, environment: &Environment, task: usize) -> Result<Ve
         variable.extend(value.as_bytes());
         variable
     }));
-    Ok(words)
+    words
 }
 
 /// Whether a variable of `poe` may be the tasks': those of launchers and of the login are not.
