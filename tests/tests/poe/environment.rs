@@ -102,3 +102,20 @@ fn the_tasks_run_in_the_folder_that_is_asked_for() {
     let outcome = Job::new("prog").poe_arg("-wdir").poe_arg(&folder).run();
     outcome.exited(127).says("prog (did you mean ./prog?");
 }
+
+#[test]
+fn the_tasks_get_variables_from_the_command_line() {
+    let names = ["ONE", "TWO", "THREE", "MP_INFOLEVEL"];
+    let job = names.iter().fold(job(1, &["env"]), Job::arg).arg("-x").arg("FOUR=4");
+    let exports = ["ONE=a b=c", "TWO", "THREE=", "MP_INFOLEVEL=3", "NOT_THERE"];
+    let job = exports.iter().fold(job, |job, export| job.poe_arg("-x").poe_arg(export));
+    let outcome = job.env("ONE", "0").env("TWO", "2").env("THREE", "3").run();
+    let expected = "ONE=a b=c\nTWO=2\nTHREE=\nMP_INFOLEVEL=3\n-x=(unset)\nFOUR=4=(unset)\n";
+    assert_eq!(outcome.ok().stdout, expected);
+    assert_eq!(outcome.stderr, "poe: warning: -x NOT_THERE: this variable is not set\n");
+    let refused = |export: &str, says: &str| {
+        Job::new(task()).poe_arg("-x").poe_arg(export).run().exited(1).says(says);
+    };
+    refused("=x", "poe: -x: \"=x\" is not VAR or VAR=VALUE");
+    refused("MP_CHILD=7", "poe: -x MP_CHILD: poe sets this variable itself");
+}

@@ -102,6 +102,12 @@ fn tasks_on_other_hosts_have_the_variables_and_the_folder_of_poe() {
         }
         let folder = way.run("node0\nnode1\n", shell("pwd").dir(stage()));
         assert_eq!(folder.ok().stdout, format!("{0}\n{0}\n", stage().display()));
+        // What is asked for wins over what the machine of the task has, and may be what is not forwarded otherwise.
+        let exported = shell("echo $HOME $DISPLAY $MINE $NEW").env("DISPLAY", "mine:7").env("MINE", "0");
+        let exported = ["HOME=/h", "DISPLAY", "MINE=1", "NEW=2"]
+            .iter()
+            .fold(exported, |job, export| job.poe_arg("-x").poe_arg(export));
+        assert_eq!(way.run("node0\nnode1\n", exported).ok().stdout, "/h mine:7 1 2\n".repeat(2));
         let folder = shell("pwd").dir(stage()).poe_arg("-wdir").poe_arg("bin");
         assert_eq!(
             way.run("node0\nnode1\n", folder).ok().stdout,

@@ -3,7 +3,8 @@
 use std::ffi::OsString;
 
 use super::error::Error;
-use super::options::Setting;
+use super::exports::Export;
+use super::options::{Setting, Values};
 use super::settings::{Flags, Settings};
 
 /// What the command line asks for.
@@ -14,6 +15,7 @@ pub(super) enum Request {
     /// A job. `program` is the program and its arguments; empty when there is none.
     Run {
         flags: Flags,
+        exports: Vec<Export>,
         program: Vec<OsString>,
     },
 }
@@ -23,6 +25,7 @@ pub(super) fn parse(arguments: Vec<OsString>, variables: &Settings) -> Result<Re
     let fence = variables.text("MP_FENCE")?;
     let all_to_program = variables.yes("MP_NOARGLIST")?;
     let mut flags = Flags::new();
+    let mut exports = Vec::new();
     let mut program = Vec::new();
     let mut rest = arguments.into_iter();
     while let Some(argument) = rest.next() {
@@ -39,6 +42,10 @@ pub(super) fn parse(arguments: Vec<OsString>, variables: &Settings) -> Result<Re
                     .and_then(|value| value.into_string().ok())
                     .ok_or_else(|| Error::asked(format!("{flag} needs a value")))?,
             };
+            if matches!(setting.values, Values::Export) {
+                exports.push(Export::parse(&value)?);
+                continue;
+            }
             setting.check(&flag, &value)?;
             flags.insert(setting.variable, value);
         } else if program.is_empty() && word.starts_with('-') {
@@ -55,7 +62,7 @@ pub(super) fn parse(arguments: Vec<OsString>, variables: &Settings) -> Result<Re
             }
         }
     }
-    Ok(Request::Run { flags, program })
+    Ok(Request::Run { flags, exports, program })
 }
 
 /// Recognizes `-flag` and `-flag=VALUE`: the flag with its dash, its setting, the value if it is attached.
@@ -74,7 +81,7 @@ mod tests {
     fn run(words: &[&str], variables: &[(&str, &str)]) -> (Flags, Vec<String>) {
         let words = words.iter().map(OsString::from).collect();
         match parse(words, &Settings::of(variables)).expect("the command line is right") {
-            Request::Run { flags, program } => {
+            Request::Run { flags, program, .. } => {
                 (flags, program.into_iter().map(|word| word.into_string().expect("UTF-8")).collect())
             }
             other => panic!("{other:?}"),

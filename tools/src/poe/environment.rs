@@ -53,6 +53,11 @@ impl Environment {
                 set(defaulted, value.to_owned());
             }
         }
+        for export in settings.exports() {
+            if let Some((name, value)) = export.resolve()? {
+                set(name, value);
+            }
+        }
         Ok(Self { tasks, common, hosts: hosts.map(<[String]>::to_vec) })
     }
 

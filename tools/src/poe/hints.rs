@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use super::commands::machines_asked;
 use super::error::{Error, say};
+use super::exports::Export;
 use super::options::{Setting, known_variables};
 use super::settings::Settings;
 use crate::spelling;
@@ -19,6 +20,7 @@ pub(super) fn give(settings: &Settings, program: &[OsString], on_hosts: bool) ->
     if let Some(asked) = machines_asked(settings)?.filter(|_| !on_hosts) {
         say(&format!("warning: {asked}: this machine serves for all; all tasks run here"));
     }
+    settings.exports().iter().try_for_each(Export::warn)?;
     let counted = ["MP_PROCS", "MP_NODES", "MP_TASKS_PER_NODE"].map(|name| settings.given(name));
     if !on_hosts && counted.iter().all(|given| matches!(given, Ok(None))) {
         if let Some(words) = near_miss(program) {

@@ -24,6 +24,7 @@ mod commands;
 mod ends;
 mod environment;
 mod error;
+mod exports;
 mod fold;
 mod folder;
 #[cfg(feature = "fuzz")]
@@ -88,7 +89,7 @@ fn run(arguments: Vec<OsString>) -> Result<u8, Error> {
     match arguments::parse(arguments, &fence)? {
         Request::Help => print(&options::help()),
         Request::Version => print(&format!("poe (OpenLAPI) {}\n", env!("CARGO_PKG_VERSION"))),
-        Request::Run { flags, program } => start(&settings(flags), program),
+        Request::Run { flags, exports, program } => start(&settings(flags).with_exports(exports), program),
     }
 }
 

@@ -12,6 +12,7 @@ use super::output::StdoutMode;
 pub(super) struct Setting {
     /// The flags without their dash; the first is the usual one. Some settings have a variable only.
     pub flags: &'static [&'static str],
+    /// Empty: it has a flag only.
     pub variable: &'static str,
     pub values: Values,
     /// The value when neither flag nor variable is given. Empty: none, or see the meaning.
@@ -31,9 +32,11 @@ pub(super) enum Values {
     Checked(&'static str, fn(&str) -> bool),
     /// Any text; the name is for the help.
     Text(&'static str),
+    /// A variable for the tasks. The flag may be given several times.
+    Export,
 }
 
-use Values::{Checked, Number, OneOf, Text, YesNo};
+use Values::{Checked, Export, Number, OneOf, Text, YesNo};
 
 const fn setting(
     flags: &'static [&'static str],
@@ -48,11 +51,12 @@ const fn setting(
 /// The variables of this table, and those of the library.
 pub(super) fn known_variables() -> Vec<&'static str> {
     let of_library = VARIABLES.iter().map(|variable| variable.name);
-    of_library.chain(TABLE.iter().map(|setting| setting.variable)).collect()
+    let of_poe = TABLE.iter().map(|setting| setting.variable).filter(|variable| !variable.is_empty());
+    of_library.chain(of_poe).collect()
 }
 
 /// The flags that count before the program only: many programs have flags of these names themselves.
-const BEFORE_PROGRAM: &[&str] = &["n", "np", "timeout", "wdir"];
+const BEFORE_PROGRAM: &[&str] = &["n", "np", "timeout", "wdir", "x"];
 
 /// What the library's shared memory is made for.
 const MOST_TASKS: u64 = MAX_TASKS as u64;
@@ -96,6 +100,13 @@ pub(super) static TABLE: &[Setting] = &[
         Text("FILE"),
         "",
         "commands, one a line: mpmd, each for one task; spmd, each for all tasks, one after another",
+    ),
+    setting(
+        &["x"],
+        "",
+        Export,
+        "",
+        "a variable for the tasks, also on other machines; without a value, as poe has it; may be repeated",
     ),
     setting(
         &["wdir"],
@@ -235,7 +246,7 @@ impl Setting {
             YesNo => value.eq_ignore_ascii_case("yes") || value.eq_ignore_ascii_case("no"),
             OneOf(words) => words.iter().any(|word| value.eq_ignore_ascii_case(word)),
             Checked(_, check) => check(value),
-            Text(_) => true,
+            Text(_) | Export => true,
         };
         if right {
             return Ok(());
@@ -252,6 +263,7 @@ impl Values {
             OneOf(words) => words.join(" or "),
             Checked(wanted, _) => (*wanted).to_owned(),
             Text(name) => (*name).to_owned(),
+            Export => EXPORT.to_owned(),
         }
     }
 
@@ -262,9 +274,13 @@ impl Values {
             OneOf(words) => words.join("|"),
             Checked(..) => "WHAT".to_owned(),
             Text(name) => (*name).to_owned(),
+            Export => EXPORT.to_owned(),
         }
     }
 }
+
+/// What a variable for the tasks is.
+const EXPORT: &str = "VAR[=VALUE]";
 
 /// The text of `poe -h`. Configure scripts look for the name in its first line.
 pub(super) fn help() -> String {
@@ -283,7 +299,8 @@ pub(super) fn help() -> String {
         let flags: Vec<String> =
             flags.iter().map(|flag| format!("-{flag} {}{}", values.placeholder(), star(flag))).collect();
         let flags = if flags.is_empty() { String::from("(no flag)") } else { flags.join(", ") };
-        text += &format!("  {flags}  [{variable}]\n        {meaning}");
+        let variable = if variable.is_empty() { String::new() } else { format!("  [{variable}]") };
+        text += &format!("  {flags}{variable}\n        {meaning}");
         if let Checked(wanted, _) = values {
             text += &format!("; {wanted}");
         }

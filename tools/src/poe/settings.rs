@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::str::FromStr;
 
 use super::error::Error;
+use super::exports::Export;
 use super::options::Setting;
 
 /// Values by variable, from flags.
@@ -14,6 +15,7 @@ pub(super) type Flags = HashMap<&'static str, String>;
 pub(super) struct Settings {
     flags: Flags,
     variables: HashMap<String, String>,
+    exports: Vec<Export>,
 }
 
 impl Settings {
@@ -25,7 +27,17 @@ impl Settings {
             })
             .filter(|(name, value)| name.starts_with("MP_") && !value.is_empty())
             .collect();
-        Self { flags, variables }
+        Self { flags, variables, exports: Vec::new() }
+    }
+
+    /// These with variables for the tasks.
+    pub(super) fn with_exports(self, exports: Vec<Export>) -> Self {
+        Self { exports, ..self }
+    }
+
+    /// The variables for the tasks, in the order in which they were given.
+    pub(super) fn exports(&self) -> &[Export] {
+        &self.exports
     }
 
     /// The flags' values, by variable: what the tasks get as variables.

@@ -50,7 +50,7 @@ fn link(bytes: &[u8]) -> bool {
 fn first_bytes() -> Vec<Seed> {
     let item = |text: &str| text.as_bytes().to_vec();
     let mut order = Vec::new();
-    let list = ["/dir", "2", "./a", "x=1", "A=b=c", "EMPTY="].map(item);
+    let list = ["/dir", "2", "./a", "x=1", "1", "A=b=c", "EMPTY="].map(item);
     write_list(&mut order, &list).expect("memory takes it");
     let mut note = Vec::new();
     Note::Exited { task: 3, status: 1 }.write(&mut note).expect("memory takes it");

@@ -121,13 +121,16 @@ fn file(stream: Connection) -> File {
     File::from(OwnedFd::from(stream))
 }
 
-/// What a task is to run: the folder, the number of words of the command, these words, and the variables.
+/// What a task is to run: the folder, the number of words of the command, these words, the number of variables of the
+/// job, these variables, and those of `poe`.
 fn order(folder: &Path, command: &Command, environment: &Environment, task: usize) -> Vec<Vec<u8>> {
     let mut words = vec![folder.as_os_str().as_bytes().to_vec(), command.len().to_string().into_bytes()];
     words.extend(command.iter().map(|word| word.as_bytes().to_vec()));
     let forwarded = std::env::vars_os().filter(|(name, _)| is_forwarded(name));
-    let own = environment.of(task).map(|(name, value)| (OsString::from(name), OsString::from(value)));
-    words.extend(forwarded.chain(own).map(|(name, value)| {
+    let own: Vec<(OsString, OsString)> =
+        environment.of(task).map(|(name, value)| (name.into(), value.into())).collect();
+    words.push(own.len().to_string().into_bytes());
+    words.extend(own.into_iter().chain(forwarded).map(|(name, value)| {
         let mut variable = name.into_vec();
         variable.push(b'=');
         variable.extend(value.as_bytes());

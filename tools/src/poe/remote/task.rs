@@ -114,7 +114,10 @@ fn copy(mut from: Connection, mut to: File) -> Result<(), Error> {
 pub(super) struct Order {
     folder: OsString,
     command: Command,
-    variables: Vec<(OsString, OsString)>,
+    /// Of the job.
+    own: Vec<(OsString, OsString)>,
+    /// Of `poe`.
+    forwarded: Vec<(OsString, OsString)>,
 }
 
 impl Order {
@@ -123,6 +126,7 @@ impl Order {
         let folder = list.next()?;
         let words = list.next()?.to_str()?.parse().ok()?;
         let command: Command = list.by_ref().take(words).collect();
+        let own = list.next()?.to_str()?.parse().ok()?;
         let variables = list.map(|variable| {
             let bytes = variable.as_bytes();
             let end = bytes.iter().skip(1).position(|byte| *byte == b'=')? + 1;
@@ -131,12 +135,14 @@ impl Order {
                 OsStr::from_bytes(&bytes[end + 1..]).to_owned(),
             ))
         });
-        let variables = variables.collect::<Option<_>>()?;
-        (!command.is_empty() && command.len() == words).then_some(Self { folder, command, variables })
+        let mut variables = variables.collect::<Option<Vec<_>>>()?;
+        let forwarded = (own <= variables.len()).then(|| variables.split_off(own))?;
+        let complete = !command.is_empty() && command.len() == words;
+        complete.then_some(Self { folder, command, own: variables, forwarded })
     }
 
-    /// Takes over the folder and the variables: those of `poe` and the library, and where to look for programs and libraries, in
-    /// any case; others where this machine has none.
+    /// Takes over the folder and the variables: those of the job in any case; of those of `poe` the settings of `poe` and the
+    /// library, and where to look for programs and libraries; others where this machine has none.
     fn apply(&self) -> Result<(), Error> {
         let wins = |name: &OsStr| {
             let name = name.to_string_lossy();
@@ -147,10 +153,13 @@ impl Order {
         // SAFETY: this process has one thread so far.
         unsafe {
             std::env::remove_var(link::VARIABLE);
-            for (name, value) in &self.variables {
+            for (name, value) in &self.forwarded {
                 if wins(name) || std::env::var_os(name).is_none() {
                     std::env::set_var(name, value);
                 }
+            }
+            for (name, value) in &self.own {
+                std::env::set_var(name, value);
             }
         }
         let folder = Path::new(&self.folder);
@@ -295,12 +304,20 @@ mod tests {
 
     #[test]
     fn an_order_is_read_as_it_was_written() {
-        let order = Order::parse(list(&["/dir", "2", "./a", "x=1", "A=b=c", "EMPTY="])).expect("it is right");
+        let order =
+            Order::parse(list(&["/dir", "2", "./a", "x=1", "1", "A=b=c", "EMPTY="])).expect("it is right");
         assert_eq!((order.folder, order.command), ("/dir".into(), vec!["./a".into(), "x=1".into()]));
-        assert_eq!(order.variables, [("A".into(), "b=c".into()), ("EMPTY".into(), "".into())]);
-        for wrong in
-            [&[][..], &["/dir"], &["/dir", "0"], &["/dir", "2", "./a"], &["/dir", "1", "./a", "novalue"]]
-        {
+        assert_eq!(order.own, [("A".into(), "b=c".into())]);
+        assert_eq!(order.forwarded, [("EMPTY".into(), "".into())]);
+        for wrong in [
+            &[][..],
+            &["/dir"],
+            &["/dir", "0"],
+            &["/dir", "2", "./a"],
+            &["/dir", "1", "./a"],
+            &["/dir", "1", "./a", "0", "novalue"],
+            &["/dir", "1", "./a", "2", "A=b"],
+        ] {
             assert!(Order::parse(list(wrong)).is_none(), "{wrong:?}");
         }
     }
