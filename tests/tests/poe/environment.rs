@@ -7,7 +7,7 @@ use nix::sched::{CpuSet, sched_getaffinity};
 use nix::unistd::Pid;
 use openlapi_tests::{Job, compile_plain};
 
-use crate::{file, job, task};
+use crate::{file, job, sorted, task};
 
 #[test]
 fn a_task_knows_who_it_is() {
@@ -118,4 +118,29 @@ fn the_tasks_get_variables_from_the_command_line() {
     };
     refused("=x", "poe: -x: \"=x\" is not VAR or VAR=VALUE");
     refused("MP_CHILD=7", "poe: -x MP_CHILD: poe sets this variable itself");
+}
+
+#[test]
+fn the_processors_of_each_task_are_reported() {
+    let outcome =
+        job(2, &["processors"]).poe_arg("-report_bindings").poe_arg("-labelio").poe_arg("yes").run();
+    let used = sorted(&outcome.ok().stdout);
+    let pinned =
+        used[0].split_once(':').map(|(_, list)| list) != used[1].split_once(':').map(|(_, list)| list);
+    let expected: Vec<String> = used
+        .iter()
+        .map(|line| {
+            let (task, list) = line.split_once(':').expect("a label");
+            let list: Vec<&str> = list.split_whitespace().collect();
+            let plural = if list.len() == 1 { "" } else { "s" };
+            let bound = if pinned { "bound to 1 core" } else { "not bound" };
+            format!("poe: task {}: {bound}, processor{plural} {}", task.trim(), list.join(", "))
+        })
+        .collect();
+    assert_eq!(sorted(&outcome.stderr), expected);
+    let outcome = job(1, &["args"]).poe_arg("-report_bindings").run();
+    outcome.ok().says("poe: task 0: not bound, processor");
+    let outcome =
+        job(2, &["args"]).env("MP_REPORT_BINDINGS", "yes").poe_arg("-report_bindings").poe_arg("no").run();
+    assert_eq!(outcome.ok().stderr, "");
 }

@@ -102,6 +102,10 @@ fn tasks_on_other_hosts_have_the_variables_and_the_folder_of_poe() {
         }
         let folder = way.run("node0\nnode1\n", shell("pwd").dir(stage()));
         assert_eq!(folder.ok().stdout, format!("{0}\n{0}\n", stage().display()));
+        let bound = way.run("node0\nnode1\n", shell(":").poe_arg("-report_bindings"));
+        for task in 0..2 {
+            bound.ok().says(&format!("poe: task {task} on node{task}: "));
+        }
         // What is asked for wins over what the machine of the task has, and may be what is not forwarded otherwise.
         let exported = shell("echo $HOME $DISPLAY $MINE $NEW").env("DISPLAY", "mine:7").env("MINE", "0");
         let exported = ["HOME=/h", "DISPLAY", "MINE=1", "NEW=2"]

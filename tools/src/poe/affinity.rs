@@ -7,7 +7,8 @@ use std::str::FromStr;
 use nix::sched::{CpuSet, sched_getaffinity};
 use nix::unistd::Pid;
 
-use super::error::say;
+use super::error::{Error, say};
+use super::settings::Settings;
 
 /// The request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,11 +43,36 @@ impl FromStr for Affinity {
     }
 }
 
+/// The processors of each of `tasks` tasks of this machine as the settings have it; empty when they are not pinned.
+pub(super) fn of(settings: &Settings, verbose: bool, tasks: usize) -> Result<Vec<CpuSet>, Error> {
+    let shared = settings.text("MP_CPU_USE")?.is_some_and(|cpu_use| cpu_use.eq_ignore_ascii_case("multiple"));
+    Ok(sets(settings.parsed("MP_TASK_AFFINITY")?, shared, verbose, tasks))
+}
+
+/// The same in words, for each of the tasks.
+pub(super) fn described(sets: &[CpuSet], tasks: usize) -> Vec<String> {
+    let cores = cores();
+    let text = |set: Option<&CpuSet>| {
+        let is_in = |cpu: &&usize| set.is_none_or(|set| set.is_set(**cpu) == Ok(true));
+        let mut processors: Vec<usize> = cores.iter().flatten().filter(is_in).copied().collect();
+        processors.sort_unstable();
+        let count = cores.iter().filter(|core| core.iter().any(|cpu| is_in(&cpu))).count();
+        let plural = |count| if count == 1 { "" } else { "s" };
+        let list: Vec<String> = processors.iter().map(usize::to_string).collect();
+        let list = format!("processor{} {}", plural(list.len()), list.join(", "));
+        match set {
+            Some(_) => format!("bound to {count} core{}, {list}", plural(count)),
+            None => format!("not bound, {list}"),
+        }
+    };
+    if sets.is_empty() { vec![text(None); tasks] } else { sets.iter().map(|set| text(Some(set))).collect() }
+}
+
 /// The processors of each of `tasks` tasks; empty when they are not pinned.
 ///
 /// By default each task of a job of several gets a core of its own, if there are enough cores that are not `shared`
 /// (MP_CPU_USE=multiple). A job of one task has nothing to gain. `verbose`: `poe` warns when it cannot do what was `asked`.
-pub(super) fn sets(asked: Option<Affinity>, shared: bool, verbose: bool, tasks: usize) -> Vec<CpuSet> {
+fn sets(asked: Option<Affinity>, shared: bool, verbose: bool, tasks: usize) -> Vec<CpuSet> {
     let affinity = match asked {
         Some(affinity) => affinity,
         None if tasks == 1 || shared => Affinity::Free,

@@ -27,7 +27,7 @@ pub(super) fn parse(arguments: Vec<OsString>, variables: &Settings) -> Result<Re
     let mut flags = Flags::new();
     let mut exports = Vec::new();
     let mut program = Vec::new();
-    let mut rest = arguments.into_iter();
+    let mut rest = arguments.into_iter().peekable();
     while let Some(argument) = rest.next() {
         let word = argument.to_str().unwrap_or("");
         if fence.is_some_and(|fence| fence == word) {
@@ -37,6 +37,10 @@ pub(super) fn parse(arguments: Vec<OsString>, variables: &Settings) -> Result<Re
         if let Some((flag, setting, attached)) = known_flag(word, program.is_empty()) {
             let value = match attached {
                 Some(value) => value.to_owned(),
+                None if matches!(setting.values, Values::Switch) => rest
+                    .next_if(|next| ["yes", "no"].iter().any(|word| next.eq_ignore_ascii_case(word)))
+                    .and_then(|value| value.into_string().ok())
+                    .unwrap_or_else(|| "yes".to_owned()),
                 None => rest
                     .next()
                     .and_then(|value| value.into_string().ok())
@@ -103,6 +107,19 @@ mod tests {
             let (flags, program) = run(&[flag, "2", "./prog", flag, "3"], &[]);
             assert_eq!(flags["MP_PROCS"], "2");
             assert_eq!(program, ["./prog", flag, "3"]);
+        }
+    }
+
+    #[test]
+    fn a_switch_needs_no_value() {
+        for (words, value) in [
+            (&["-report_bindings", "./prog"][..], "yes"),
+            (&["-report_bindings", "NO", "./prog"], "NO"),
+            (&["./prog", "-report_bindings=no"], "no"),
+            (&["./prog", "-report_bindings"], "yes"),
+        ] {
+            let (flags, program) = run(words, &[]);
+            assert_eq!((&*flags["MP_REPORT_BINDINGS"], &program[..]), (value, &["./prog".to_owned()][..]));
         }
     }
 

@@ -72,10 +72,12 @@ pub(super) fn run(
             (supervisor, ours, (0..tasks).map(|_| None).collect())
         }
         None => {
-            let shared =
-                settings.text("MP_CPU_USE")?.is_some_and(|cpu_use| cpu_use.eq_ignore_ascii_case("multiple"));
-            let asked = settings.parsed("MP_TASK_AFFINITY")?;
-            let affinity = affinity::sets(asked, shared, info_level > 0, tasks);
+            let affinity = affinity::of(settings, info_level > 0, tasks)?;
+            if settings.yes("MP_REPORT_BINDINGS")? {
+                for (task, binding) in affinity::described(&affinity, tasks).iter().enumerate() {
+                    say(&format!("task {task}: {binding}"));
+                }
+            }
             let partition = environment.of(0).find(|(name, _)| *name == "MP_PARTITION");
             let partition = partition.map(|(_, value)| value).unwrap_or_default();
             // Before the descriptors of all tasks: its number is low.

@@ -26,6 +26,8 @@ pub(super) enum Values {
     Number(u64, u64),
     /// yes or no.
     YesNo,
+    /// The same; the flag alone means yes.
+    Switch,
     /// One of these words, in either case.
     OneOf(&'static [&'static str]),
     /// What this function accepts; the text describes it.
@@ -36,7 +38,7 @@ pub(super) enum Values {
     Export,
 }
 
-use Values::{Checked, Export, Number, OneOf, Text, YesNo};
+use Values::{Checked, Export, Number, OneOf, Switch, Text, YesNo};
 
 const fn setting(
     flags: &'static [&'static str],
@@ -161,6 +163,13 @@ pub(super) static TABLE: &[Setting] = &[
         "multiple: other jobs share the cores",
     ),
     setting(
+        &["report_bindings"],
+        "MP_REPORT_BINDINGS",
+        Switch,
+        "no",
+        "write a line for each task: which processors it may use",
+    ),
+    setting(
         &["on_death"],
         "MP_ON_DEATH",
         OneOf(&["end", "continue"]),
@@ -243,7 +252,7 @@ impl Setting {
     pub(super) fn check(&self, said: &str, value: &str) -> Result<(), Error> {
         let right = match self.values {
             Number(least, most) => value.parse().is_ok_and(|number: u64| (least..=most).contains(&number)),
-            YesNo => value.eq_ignore_ascii_case("yes") || value.eq_ignore_ascii_case("no"),
+            YesNo | Switch => value.eq_ignore_ascii_case("yes") || value.eq_ignore_ascii_case("no"),
             OneOf(words) => words.iter().any(|word| value.eq_ignore_ascii_case(word)),
             Checked(_, check) => check(value),
             Text(_) | Export => true,
@@ -259,7 +268,7 @@ impl Values {
     fn wanted(&self) -> String {
         match self {
             Number(least, most) => format!("a number from {least} to {most}"),
-            YesNo => "yes or no".to_owned(),
+            YesNo | Switch => "yes or no".to_owned(),
             OneOf(words) => words.join(" or "),
             Checked(wanted, _) => (*wanted).to_owned(),
             Text(name) => (*name).to_owned(),
@@ -271,6 +280,7 @@ impl Values {
         match self {
             Number(..) => "N".to_owned(),
             YesNo => "yes|no".to_owned(),
+            Switch => "[yes|no]".to_owned(),
             OneOf(words) => words.join("|"),
             Checked(..) => "WHAT".to_owned(),
             Text(name) => (*name).to_owned(),

@@ -54,7 +54,8 @@ fn serve() -> Result<(), Error> {
     for kind in KINDS {
         streams.push(link.connect(number, kind).map_err(unreachable)?);
     }
-    let [mut control, input, output, error] = <[Connection; 4]>::try_from(streams).expect("one of each kind");
+    let [mut control, input, output, mut error] =
+        <[Connection; 4]>::try_from(streams).expect("one of each kind");
     let order = link::read_list(&mut control).map_err(|error| Error::system("poe has gone", error))?;
     let order =
         Order::parse(order).ok_or_else(|| Error::asked("poe on the other machine is another version"))?;
@@ -68,9 +69,14 @@ fn serve() -> Result<(), Error> {
     let discards =
         matches!(settings.parsed("MP_STDOUTMODE")?, Some(StdoutMode::Only(only)) if only != number);
     let (ours, theirs) = streams::of_one(&settings, discards)?;
-    let shared = settings.text("MP_CPU_USE")?.is_some_and(|cpu_use| cpu_use.eq_ignore_ascii_case("multiple"));
     let verbose = settings.info_level()? > 0 && place.index == 0;
-    let affinity = affinity::sets(settings.parsed("MP_TASK_AFFINITY")?, shared, verbose, place.count);
+    let affinity = affinity::of(&settings, verbose, place.count)?;
+    if settings.yes("MP_REPORT_BINDINGS")? {
+        let (host, binding) =
+            (gethostname().unwrap_or_default(), affinity::described(&affinity, place.count));
+        let line = format!("poe: task {number} on {}: {}\n", host.to_string_lossy(), binding[place.index]);
+        error.write_all(line.as_bytes()).map_err(|error| Error::system("poe has gone", error))?;
+    }
     let (openings, mirror) = share(place.tasks, number)?;
     let work = Work {
         commands: std::slice::from_ref(&order.command),
