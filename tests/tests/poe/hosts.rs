@@ -102,6 +102,11 @@ fn tasks_on_other_hosts_have_the_variables_and_the_folder_of_poe() {
         }
         let folder = way.run("node0\nnode1\n", shell("pwd").dir(stage()));
         assert_eq!(folder.ok().stdout, format!("{0}\n{0}\n", stage().display()));
+        let dry = way.run("node0\nnode1\n", shell("touch /tmp/never").poe_arg("-dry_run"));
+        for task in 0..2 {
+            let line = format!("task {task} on node{task}, bound by its host: sh -c 'touch /tmp/never'\n");
+            assert!(dry.ok().stdout.contains(&line), "{dry}");
+        }
         let bound = way.run("node0\nnode1\n", shell(":").poe_arg("-report_bindings"));
         for task in 0..2 {
             bound.ok().says(&format!("poe: task {task} on node{task}: "));

@@ -177,3 +177,44 @@ fn what_looks_like_a_mistake_gets_a_hint() {
     let quiet = Job::new(task()).arg("args").arg("-np").arg("4").env("MP_PROC", "2").env("MP_INFOLEVEL", "0");
     assert_eq!(quiet.run().ok().stderr, "");
 }
+
+#[test]
+fn a_dry_run_shows_the_job_and_starts_nothing() {
+    let made = file("dry_run/made", "");
+    fs::remove_file(&made).expect("it was made");
+    let saved = file("dry_run/saved", "as before");
+    let outcome = Job::new("touch")
+        .arg(&made)
+        .arg("two words")
+        .procs(2)
+        .dir("/tmp")
+        .env("LAPI_SPIN", "7")
+        .env("HOME", "/h");
+    let flags = "-dry_run -x MINE=1 -labelio yes -task_affinity no -save_hostfile".split_whitespace();
+    let outcome = flags.fold(outcome, Job::poe_arg).poe_arg(&saved).run();
+    let (lines, stdout) = (outcome.ok().stdout.lines().collect::<Vec<_>>(), &outcome.stdout);
+    assert_eq!(lines[0], "2 tasks, started by poe, in /tmp");
+    for task in 0..2 {
+        let line = lines.iter().find(|line| line.starts_with(&format!("task {task}, not bound, processor")));
+        let line = line.unwrap_or_else(|| panic!("{outcome}"));
+        assert!(line.ends_with(&format!(": touch {} 'two words'", made.display())), "{line}");
+    }
+    for line in [
+        "MP_CHILD=0",
+        "MP_CHILD=1",
+        "MP_COMMON_TASKS=1:0",
+        "MP_PROCS=2",
+        "MINE=1",
+        "LAPI_SPIN=7",
+        "MP_LABELIO=yes",
+    ] {
+        assert!(lines.contains(&&*format!("    {line}")), "{line}\n{outcome}");
+    }
+    assert!(lines.contains(&"    LAPI_JOB_SECRET=(another one in each job)"), "{outcome}");
+    assert!(!stdout.contains("HOME=") && !stdout.contains("MP_DRY_RUN"), "{outcome}");
+    assert!(!made.exists(), "a task was started");
+    assert_eq!(fs::read_to_string(saved).expect("it is there"), "as before");
+    // A request that would be refused is refused.
+    let refused = job(2, &["args"]).env("MP_DRY_RUN", "yes").poe_arg("-stdoutmode").poe_arg("2").run();
+    assert_eq!(refused.exited(1).says("the highest task number is 1").stdout, "");
+}

@@ -3,7 +3,7 @@
 use super::error::{Error, say};
 
 /// What `poe` itself sets for each task: a job with another value of one would not work.
-const OF_POE: &[&str] = &[
+pub(super) const OF_POE: &[&str] = &[
     "MP_CHILD",
     "MP_PROCS",
     "MP_COMMON_TASKS",

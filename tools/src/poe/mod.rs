@@ -21,6 +21,7 @@ mod affinity;
 mod arguments;
 mod carrier;
 mod commands;
+mod dry_run;
 mod ends;
 mod environment;
 mod error;
@@ -102,6 +103,9 @@ fn start(settings: &Settings, program: Vec<OsString>) -> Result<u8, Error> {
     let Commands { steps, stdin_is_spent } = commands::plan(settings, program, asked)?;
     let tasks = steps[0].len();
     let hosts = list.map(|list| list.place(settings, tasks)).transpose()?;
+    if settings.yes("MP_DRY_RUN")? {
+        return print(&dry_run::describe(settings, &steps, hosts.as_deref())?);
+    }
     hosts::save(settings, hosts.as_deref())?;
     let signals = Signals::take()?;
     let mut highest = 0;

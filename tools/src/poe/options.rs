@@ -163,6 +163,13 @@ pub(super) static TABLE: &[Setting] = &[
         "multiple: other jobs share the cores",
     ),
     setting(
+        &["dry_run"],
+        "MP_DRY_RUN",
+        Switch,
+        "no",
+        "print what would be started, where, bound to what, with which variables, and start nothing",
+    ),
+    setting(
         &["report_bindings"],
         "MP_REPORT_BINDINGS",
         Switch,

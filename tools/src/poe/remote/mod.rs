@@ -117,6 +117,11 @@ pub(super) fn start(
     Ok((Supervisor { pid, socket }, ours))
 }
 
+/// The name of the launcher that would start the tasks.
+pub(super) fn launcher(settings: &Settings) -> Result<String, Error> {
+    Ok(Launcher::choose(settings)?.name().to_owned())
+}
+
 fn file(stream: Connection) -> File {
     File::from(OwnedFd::from(stream))
 }
