@@ -149,3 +149,31 @@ fn many_short_outputs_are_not_lost_at_the_end() {
     let outcome = job(64, &["env", "MP_PROCS"]).run();
     assert_eq!(outcome.ok().stdout, "MP_PROCS=64\n".repeat(64));
 }
+
+#[test]
+fn each_task_has_files_of_its_own() {
+    let folder = openlapi_tests::build_dir().join("tests/poe_output/new");
+    let _ = std::fs::remove_dir_all(&folder);
+    let text = |name: &str| std::fs::read_to_string(folder.join(name)).expect(name);
+    for mode in ["unordered", "ordered"] {
+        let outcome = job(2, &["lines", "1000", "100"]).poe_arg("-output_dir").poe_arg(&folder);
+        let outcome = outcome.poe_arg("-labelio").poe_arg("yes").poe_arg("-stdoutmode").poe_arg(mode).run();
+        assert_eq!(outcome.ok().stdout.len(), 2 * 1000 * 104);
+        for (task, letter) in [(0, "a"), (1, "b")] {
+            let expected = format!("{}\n", letter.repeat(99)).repeat(1000);
+            assert!(
+                text(&format!("task{task}.out")) == expected && text(&format!("task{task}.err")) == expected
+            );
+        }
+    }
+    // The jobs of a command file write one after another.
+    let steps = Job::poe().env("MP_OUTPUT_DIR", &folder).stdin("echo first\necho second\n").run();
+    assert_eq!(steps.ok().stdout, "first\nsecond\n");
+    assert_eq!((&*text("task0.out"), &*text("task0.err")), ("first\nsecond\n", ""));
+    job(1, &["args"])
+        .poe_arg("-output_dir")
+        .poe_arg("/dev/null/x")
+        .run()
+        .exited(1)
+        .says("-output_dir: /dev/null/x: ");
+}

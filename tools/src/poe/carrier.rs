@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::path::PathBuf;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -15,12 +16,14 @@ use super::output::{Output, Source, Stream};
 use super::streams;
 
 /// How output is shown.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Style {
     pub labels: bool,
     pub ordered: bool,
     /// Messages of the library that several tasks write alike are shown once.
     pub fold: bool,
+    /// Where the output of each task is written to as well.
+    pub record: Option<PathBuf>,
 }
 
 /// An unfinished line is shown when nothing has arrived for this time: it may be a question to the user.
@@ -90,7 +93,7 @@ fn carry(
 ) -> io::Result<()> {
     let mut outputs = [Output::new(stdout, style.labels), Output::new(stderr, style.labels)];
     outputs[Stream::Stderr as usize].fold = style.fold.then(Fold::default);
-    let mut lanes = Lanes::new(sources, style.ordered)?;
+    let mut lanes = Lanes::new(sources, style.ordered, style.record.as_deref())?;
     let mut buffer = vec![0; 1 << 16];
     let mut summary_at: Option<Instant> = None;
     loop {
@@ -142,7 +145,7 @@ mod tests {
     fn carried(sources: Vec<Source>, labels: bool, ordered: bool) -> (String, String) {
         let mut files = [(); 2].map(|()| tempfile::tempfile().expect("a file can be made"));
         let [stdout, stderr] = [&files[0], &files[1]].map(|file| file.try_clone().expect("it can be shared"));
-        carry(sources, Style { labels, ordered, fold: true }, stdout, stderr, &mut |_| ())
+        carry(sources, Style { labels, ordered, fold: true, record: None }, stdout, stderr, &mut |_| ())
             .expect("nothing is lost");
         let texts = files.each_mut().map(|file| {
             let mut text = String::new();

@@ -25,6 +25,7 @@ use super::input;
 use super::limits;
 use super::openings::Openings;
 use super::processes::end_descendants;
+use super::record;
 use super::remote;
 use super::reports::{self, Gatherer};
 use super::settings::Settings;
@@ -58,7 +59,12 @@ pub(super) fn run(
     let tasks = commands.len();
     let ordered = settings.text("MP_STDOUTMODE")?.is_some_and(|mode| mode.eq_ignore_ascii_case("ordered"));
     let info_level = settings.info_level()?;
-    let style = Style { labels: settings.yes("MP_LABELIO")?, ordered, fold: info_level <= 1 };
+    let style = Style {
+        labels: settings.yes("MP_LABELIO")?,
+        ordered,
+        fold: info_level <= 1,
+        record: record::folder(settings)?,
+    };
     let environment = Environment::new(settings, tasks, hosts)?;
     let open_files = limits::open_files(tasks)?;
     let folder = if hosts.is_none() { folder::here(settings)? } else { None };

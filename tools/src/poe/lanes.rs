@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
@@ -12,6 +13,7 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTime
 use tempfile::SpooledTempFile;
 
 use super::output::{Output, Source, Stream};
+use super::record;
 
 /// An unfinished line is shown when it is longer than this.
 pub(super) const LONGEST_LINE: usize = 1 << 16;
@@ -36,10 +38,13 @@ pub(super) struct Lanes {
 }
 
 impl Lanes {
-    pub(super) fn new(sources: Vec<Source>, ordered: bool) -> io::Result<Self> {
+    pub(super) fn new(sources: Vec<Source>, ordered: bool, record: Option<&Path>) -> io::Result<Self> {
         let watch = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
-        let lanes: BTreeMap<usize, Lane> =
-            sources.into_iter().map(|source| Lane::new(source, ordered)).enumerate().collect();
+        let lanes = sources.into_iter().enumerate().map(|(number, source)| {
+            let record = record.map(|folder| record::open(folder, source.task, source.stream)).transpose()?;
+            Ok((number, Lane::new(source, ordered, record)))
+        });
+        let lanes: BTreeMap<usize, Lane> = lanes.collect::<io::Result<_>>()?;
         for (number, lane) in &lanes {
             watch.add(&lane.pipe, EpollEvent::new(EpollFlags::EPOLLIN, *number as u64))?;
         }
@@ -154,13 +159,15 @@ struct Lane {
     continues: bool,
     /// What arrived before this task's turn.
     held: Option<SpooledTempFile>,
+    /// The file to which all that arrives is written too.
+    record: Option<File>,
 }
 
 impl Lane {
-    fn new(Source { task, stream, pipe, terminal }: Source, ordered: bool) -> Self {
+    fn new(Source { task, stream, pipe, terminal }: Source, ordered: bool, record: Option<File>) -> Self {
         let held = (ordered && stream == Stream::Stdout).then(|| SpooledTempFile::new(SPOOL_IN_MEMORY));
         let (open, line, continues, parting) = (true, Vec::new(), false, None);
-        Self { task, stream, pipe, terminal, open, parting, line, continues, held }
+        Self { task, stream, pipe, terminal, open, parting, line, continues, held, record }
     }
 
     /// Whether something is to be done with it when nothing arrives for some time.
@@ -192,6 +199,10 @@ impl Lane {
             // A terminal whose other end is closed, for one.
             Err(_) => 0,
         };
+        if let Some(Err(error)) = self.record.as_mut().map(|record| record.write_all(&buffer[..length])) {
+            self.record = None;
+            output.lose(error);
+        }
         match &mut self.held {
             Some(held) => {
                 if let Err(error) = held.write_all(&buffer[..length]) {

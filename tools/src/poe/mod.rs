@@ -43,6 +43,7 @@ mod output;
 mod parked;
 mod processes;
 mod pty;
+mod record;
 mod remote;
 mod reports;
 mod settings;
@@ -106,6 +107,7 @@ fn start(settings: &Settings, program: Vec<OsString>) -> Result<u8, Error> {
     if settings.yes("MP_DRY_RUN")? {
         return print(&dry_run::describe(settings, &steps, hosts.as_deref())?);
     }
+    record::prepare(settings, tasks)?;
     hosts::save(settings, hosts.as_deref())?;
     let signals = Signals::take()?;
     let mut highest = 0;

@@ -133,6 +133,13 @@ pub(super) static TABLE: &[Setting] = &[
         "standard output of the tasks is a terminal: each line is shown when it is printed; no: a pipe",
     ),
     setting(
+        &["output_dir"],
+        "MP_OUTPUT_DIR",
+        Text("DIR"),
+        "",
+        "write the output of each task also to files in DIR, taskN.out and taskN.err",
+    ),
+    setting(
         &["stdinmode"],
         "MP_STDINMODE",
         Checked("all, none or a task", |text| text.parse::<StdinMode>().is_ok()),

@@ -91,7 +91,7 @@ fn serve() -> Result<(), Error> {
     };
     let (supervisor, (mut ours, mirror)) = Supervisor::start(work, (ours, mirror))?;
     copy(input, ours.inputs.pop().expect("it has an input"))?;
-    let style = Style { labels: false, ordered: false, fold: false };
+    let style = Style { labels: false, ordered: false, fold: false, record: None };
     let carrier = Carrier::start(ours.sources, style, file(output), file(error))?;
     Task { supervisor, control, mirror }.watch(&signals, carrier)
 }
