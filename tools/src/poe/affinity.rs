@@ -7,8 +7,7 @@ use std::str::FromStr;
 use nix::sched::{CpuSet, sched_getaffinity};
 use nix::unistd::Pid;
 
-use super::error::{Error, say};
-use super::settings::Settings;
+use super::error::say;
 
 /// The request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,13 +42,7 @@ impl FromStr for Affinity {
     }
 }
 
-/// The processors of each of `tasks` tasks of this machine as the settings have it; empty when they are not pinned.
-pub(super) fn of(settings: &Settings, verbose: bool, tasks: usize) -> Result<Vec<CpuSet>, Error> {
-    let shared = settings.text("MP_CPU_USE")?.is_some_and(|cpu_use| cpu_use.eq_ignore_ascii_case("multiple"));
-    Ok(sets(settings.parsed("MP_TASK_AFFINITY")?, shared, verbose, tasks))
-}
-
-/// The same in words, for each of the tasks.
+/// Such sets in words, for each of the tasks.
 pub(super) fn described(sets: &[CpuSet], tasks: usize) -> Vec<String> {
     let cores = cores();
     let text = |set: Option<&CpuSet>| {
@@ -72,7 +65,7 @@ pub(super) fn described(sets: &[CpuSet], tasks: usize) -> Vec<String> {
 ///
 /// By default each task of a job of several gets a core of its own, if there are enough cores that are not `shared`
 /// (MP_CPU_USE=multiple). A job of one task has nothing to gain. `verbose`: `poe` warns when it cannot do what was `asked`.
-fn sets(asked: Option<Affinity>, shared: bool, verbose: bool, tasks: usize) -> Vec<CpuSet> {
+pub(super) fn sets(asked: Option<Affinity>, shared: bool, verbose: bool, tasks: usize) -> Vec<CpuSet> {
     let affinity = match asked {
         Some(affinity) => affinity,
         None if tasks == 1 || shared => Affinity::Free,

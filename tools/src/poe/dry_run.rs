@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::affinity;
+use super::bindings;
 use super::commands::Command;
 use super::environment::Environment;
 use super::error::Error;
@@ -47,7 +48,7 @@ fn job(settings: &Settings, commands: &[Command], hosts: Option<&[String]>) -> R
         Some(_) => (folder::of(settings)?, Vec::new(), remote::launcher(settings)?),
         None => {
             let folder = folder::here(settings)?.map_or_else(|| folder::of(settings), Ok)?;
-            let sets = affinity::of(settings, settings.info_level()? > 0, tasks)?;
+            let sets = bindings::of(settings, settings.info_level()? > 0, tasks)?;
             (folder, affinity::described(&sets, tasks), "poe".to_owned())
         }
     };

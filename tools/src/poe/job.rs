@@ -14,6 +14,7 @@ use nix::sys::wait::waitpid;
 use openlapi::wire::launcher::How;
 
 use super::affinity;
+use super::bindings;
 use super::carrier::{Carrier, Style};
 use super::commands::Command;
 use super::ends::{Ends, Exit};
@@ -78,7 +79,7 @@ pub(super) fn run(
             (supervisor, ours, (0..tasks).map(|_| None).collect())
         }
         None => {
-            let affinity = affinity::of(settings, info_level > 0, tasks)?;
+            let affinity = bindings::of(settings, info_level > 0, tasks)?;
             if settings.yes("MP_REPORT_BINDINGS")? {
                 for (task, binding) in affinity::described(&affinity, tasks).iter().enumerate() {
                     say(&format!("task {task}: {binding}"));

@@ -19,6 +19,7 @@
 
 mod affinity;
 mod arguments;
+mod bindings;
 mod carrier;
 mod commands;
 mod dry_run;

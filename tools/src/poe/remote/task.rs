@@ -18,6 +18,7 @@ use nix::unistd::gethostname;
 use openlapi::wire::board::Word;
 
 use super::super::affinity;
+use super::super::bindings;
 use super::super::carrier::{Carrier, Style};
 use super::super::commands::Command;
 use super::super::environment::Environment;
@@ -70,7 +71,7 @@ fn serve() -> Result<(), Error> {
         matches!(settings.parsed("MP_STDOUTMODE")?, Some(StdoutMode::Only(only)) if only != number);
     let (ours, theirs) = streams::of_one(&settings, discards)?;
     let verbose = settings.info_level()? > 0 && place.index == 0;
-    let affinity = affinity::of(&settings, verbose, place.count)?;
+    let affinity = bindings::of(&settings, verbose, place.count)?;
     if settings.yes("MP_REPORT_BINDINGS")? {
         let (host, binding) =
             (gethostname().unwrap_or_default(), affinity::described(&affinity, place.count));
