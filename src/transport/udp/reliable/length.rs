@@ -18,6 +18,9 @@ const SUSPICIOUS: u8 = 4;
 /// After this time without success, or after a length has turned out to be too long, longer ones are tried again.
 const RAISE: Nanos = 10 * SECOND;
 
+/// The time between two rounds of probes to a peer of which nothing arrives.
+const SILENT: Nanos = 100 * MILLISECOND;
+
 /// The least time between two probes of a length.
 const LEAST_WAIT: Nanos = 10 * MILLISECOND;
 
@@ -40,6 +43,8 @@ pub struct Length {
     probes: [u64; TRIES as usize],
     /// There are packets that are longer than what is proven.
     wanted: bool,
+    /// Something has arrived by the path since the candidate was chosen: a peer that is silent says nothing of lengths.
+    heard: bool,
     /// Longer fragments than `base` that were lost since one has arrived.
     lost: u8,
 }
@@ -58,6 +63,7 @@ impl Length {
             at: 0,
             probes: [0; TRIES as usize],
             wanted: false,
+            heard: false,
             lost: 0,
         }
     }
@@ -85,6 +91,10 @@ impl Length {
     pub fn probe(&mut self, now: Nanos, number: u64, timeout: Nanos) -> Option<usize> {
         if self.is_found() {
             (self.failed, self.candidate, self.tries) = (self.most + 1, self.most, 0);
+        } else if self.tries == TRIES && !self.heard {
+            self.tries = 0;
+            self.at = now + SILENT;
+            return None;
         } else if self.tries == TRIES {
             self.failed = self.candidate;
             if self.is_found() {
@@ -104,7 +114,7 @@ impl Length {
         if !self.probes[..usize::from(self.tries)].contains(&number) {
             return false;
         }
-        self.proven = self.candidate;
+        (self.proven, self.heard) = (self.candidate, true);
         if self.is_found() || self.proven == self.most {
             (self.at, self.tries) = (now + RAISE, 0);
         } else {
@@ -117,6 +127,7 @@ impl Length {
     /// A fragment of this length has arrived by the path.
     #[inline]
     pub fn note_arrival(&mut self, len: usize) {
+        self.heard = true;
         if len > self.base {
             self.lost = 0;
         }
@@ -131,6 +142,7 @@ impl Length {
         if self.lost == SUSPICIOUS {
             (self.proven, self.lost) = (self.base, 0);
             (self.failed, self.candidate, self.tries, self.at) = (self.most + 1, self.most, 0, now);
+            self.heard = false;
         }
     }
 
@@ -143,7 +155,8 @@ impl Length {
     fn choose(&mut self) {
         let usual = self.failed == self.most && (self.proven + 1..self.failed).contains(&ETHERNET);
         let between = self.proven + (self.failed - self.proven).div_ceil(2);
-        (self.candidate, self.tries) = (if usual { ETHERNET } else { between.min(self.most) }, 0);
+        self.candidate = if usual { ETHERNET } else { between.min(self.most) };
+        (self.tries, self.heard) = (0, false);
     }
 }
 
@@ -173,6 +186,7 @@ mod tests {
         while let Some(at) = length.due(true).filter(|&at| at < end) {
             *now = at.max(*now) + 1;
             number += 1;
+            length.note_arrival(length.base);
             if let Some(tried) = length.probe(*now, number, 20 * MILLISECOND) {
                 assert!(tried > length.proven() && tried <= length.most);
                 if tried <= limit {
@@ -197,6 +211,20 @@ mod tests {
                 assert!(probes < 60 && (limit < most || probes <= 1), "{probes} probes");
             }
         }
+    }
+
+    /// A peer whose program computes replies to nothing, which says nothing of the path.
+    #[test]
+    fn silence_is_no_limit() {
+        let (mut length, mut now) = (search(1128, 8900), SECOND);
+        for number in 1..=101 {
+            now = length.due(true).expect("it goes on").max(now);
+            assert!(length.probe(now, number, 20 * MILLISECOND).is_none_or(|tried| tried == 8900));
+        }
+        assert!(now > 2 * SECOND, "it is not asked all the time");
+        // The program calls LAPI again.
+        length.note_arrival(100);
+        assert!(length.replied(now, 101) && length.proven() == 8900, "{length:?}");
     }
 
     #[test]
