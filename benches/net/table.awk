@@ -26,7 +26,7 @@ function ratio(who, pattern, other, its, size,    r, n, values) {
 }
 
 function show_time(us) { return us < 0 ? "-" : us < 100 ? sprintf("%.2f", us) : sprintf("%.0f", us) }
-function show_rate(size, us) { return us <= 0 ? "-" : sprintf("%.0f", size / us) }
+function show_rate(size, us) { return us <= 0 ? "-" : sprintf(size / us < 10 ? "%.2f" : "%.0f", size / us) }
 function show_ratio(r) { return r < 0 ? "-" : sprintf("%.2f", r) }
 function bytes(size) { return size >= 1048576 ? size / 1048576 " MiB" : size >= 1024 ? size / 1024 " KiB" : size " B" }
 
@@ -53,8 +53,8 @@ function table(title, pattern, lapi, rate,    i, s, cells, last) {
 }
 
 # LAPI over UDP: two of its patterns beside one of another system.
-function udp_table(title, first, second, who, its, rate,    i, s, cells) {
-    printf "\n### %s\n\n| size | LAPI, active message | LAPI, put with target counter | %s | message / %s | put / %s |\n", title, its, its, its
+function udp_table(title, first, second, who, its, called, rate,    i, s, cells) {
+    printf "\n### %s\n\n| size | LAPI, active message | LAPI, put with target counter | %s | message / %s | put / %s |\n", title, called, called, called
     printf "|---|---:|---:|---:|---:|---:|\n"
     for (i = 1; i <= sizes; i++) {
         s = size_of[i]
@@ -91,7 +91,7 @@ END {
     table("Active messages, a window in flight, beside two-sided messages (MB/s)", "message_stream", "message_stream", 1)
     table("Puts with target counters, a window in flight, beside two-sided messages (MB/s)", "message_stream", "put_notify_stream", 1)
     table("Puts until they are complete, a window in flight, beside one-sided calls (MB/s)", "put_stream", "put_stream", 1)
-    udp_table("Over UDP, one way, beside a datagram (µs)", "message", "put_notify", "sockets", "datagram", 0)
-    udp_table("Over UDP, a window in flight, beside TCP (MB/s)", "message_stream", "put_notify_stream", "sockets", "message_stream", 1)
+    udp_table("Over UDP, one way, beside a datagram (µs)", "message", "put_notify", "sockets", "datagram", "datagram", 0)
+    udp_table("Over UDP, a window in flight, beside TCP (MB/s)", "message_stream", "put_notify_stream", "sockets", "message_stream", "TCP", 1)
     lossy_table("Active messages over UDP, a window in flight, 1 % of the datagrams lost (MB/s)")
 }
