@@ -225,6 +225,11 @@ impl Program {
         }
     }
 
+    /// Whether the peer has purged this task while it may not have known.
+    fn was_warned(&self, peer: Task) -> bool {
+        self.model.of(self.me, |own| own.warned[peer as usize])
+    }
+
     /// LAPI_Gfence: the same for all tasks.
     fn fence_of_all(&mut self, phase: u32) {
         self.model.of(self.me, |own| own.entered += 1);
@@ -313,6 +318,10 @@ impl Program {
             longest = if before == changes { (longest * 2).min(500_000_000) } else { 2_000_000 };
             before = changes;
             self.sleep(longest);
+            // What has no completion counter is lost without a word where the target has purged this task: a fence reports it.
+            if longest == 500_000_000 && self.own().iter().any(|op| self.was_warned(op.to)) {
+                self.fence();
+            }
         }
     }
 }
