@@ -11,6 +11,7 @@
 #   TEST_PROVIDER='udp;ofi_rxd' TEST_PATIENCE=8 ci/test-net.sh hybrid -- data vectors
 #   TEST_PROVIDER=shm ci/test-net.sh fabric
 #   TEST_PROVIDER=udp ci/test-net.sh hybrid
+#   TEST_PROVIDER=udp TEST_LOSS=5 ci/test-net.sh hybrid       of the datagrams between the hosts 5 % are lost
 #
 # A test that a provider cannot pass says so, and is skipped with that provider.
 #

@@ -105,6 +105,9 @@ pub fn set(context: &Context, query: lapi_query_t, value: c_int) -> Result<()> {
         ACK_THRESHOLD => {
             within("ACK_THRESHOLD", ACK_THRESHOLDS)?;
             settings.ack_threshold.store(value, Relaxed);
+            if let Ok(mut held) = context.enter() {
+                held.acknowledge_every(value as u16);
+            }
         }
         _ => return Err(unknown(query)),
     }

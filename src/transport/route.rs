@@ -151,6 +151,11 @@ impl<N: Transport, F: Transport> Endpoint for Route<N, F> {
         self.near.settled() && self.far.settled()
     }
 
+    fn acknowledge_every(&mut self, datagrams: u16) {
+        self.near.acknowledge_every(datagrams);
+        self.far.acknowledge_every(datagrams);
+    }
+
     fn tally(&self) -> Tally {
         self.far.tally()
     }

@@ -74,6 +74,9 @@ impl Job {
             Some(Transport::Hybrid) if self.procs < 2 => (self.clone(), None),
             Some(Transport::Hybrid) => {
                 let hosts = Hosts::new(2).unwrap_or_else(|why| panic!("TEST_TRANSPORT=hybrid: {why}"));
+                if let Some(percent) = transport::loss() {
+                    hosts.lose(percent).unwrap_or_else(|why| panic!("TEST_LOSS={percent}: {why}"));
+                }
                 (hosts.place(self.procs, self.clone()), Some(hosts))
             }
         }

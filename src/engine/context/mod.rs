@@ -270,6 +270,11 @@ impl<'a> Held<'a> {
         self.context
     }
 
+    /// How many datagrams a transport acknowledges together from now on, at most (the attribute ACK_THRESHOLD).
+    pub fn acknowledge_every(&mut self, datagrams: u16) {
+        self.core().transport.acknowledge_every(datagrams);
+    }
+
     /// The core. The reference must be gone before a handler of the program is called.
     #[inline]
     pub(in crate::engine) fn core(&mut self) -> &mut Core {

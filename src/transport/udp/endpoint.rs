@@ -105,6 +105,16 @@ impl Endpoint for UdpTransport {
         self.device.is_none() || self.met.iter().all(|&task| self.has_everything(task))
     }
 
+    /// Goes through all peers that were met: no call that moves data does this.
+    fn acknowledge_every(&mut self, datagrams: u16) {
+        self.parameters.acknowledge_every = datagrams.max(1);
+        for peer in self.peers.iter_mut().flatten() {
+            if let Some(session) = &mut peer.session {
+                session.connection.acknowledge_every(datagrams.max(1));
+            }
+        }
+    }
+
     /// A datagram that was accepted before is a duplicate, whether the network or a stranger has sent it again.
     fn tally(&self) -> Tally {
         let Refusals { forged, replayed } = self.refusals;

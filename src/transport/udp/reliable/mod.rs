@@ -218,6 +218,17 @@ impl Connection {
         self.receiver.agree(parameters);
     }
 
+    /// From now on so many fragments are acknowledged together, at most.
+    pub fn acknowledge_every(&mut self, fragments: u16) {
+        self.receiver.acknowledge_every(fragments);
+    }
+
+    /// How many fragments are acknowledged together, at most.
+    #[cfg(test)]
+    pub fn acknowledges_every(&self) -> u16 {
+        self.receiver.acknowledges_every()
+    }
+
     /// What fits into one datagram takes this path while it works; both sides say the same.
     pub fn prefer(&mut self, path: usize) {
         self.sender.prefer(path);

@@ -100,6 +100,17 @@ impl Receiver {
         }
     }
 
+    /// From now on so many fragments are acknowledged together, at most.
+    pub fn acknowledge_every(&mut self, fragments: u16) {
+        self.every = fragments;
+        self.at_once |= self.owed >= fragments;
+    }
+
+    #[cfg(test)]
+    pub fn acknowledges_every(&self) -> u16 {
+        self.every
+    }
+
     /// All fragments before this number have arrived.
     pub fn next(&self) -> u64 {
         self.next
@@ -335,6 +346,17 @@ mod tests {
     }
 
     /// What a sender may not send has no effect, and takes no memory.
+    #[test]
+    fn so_many_fragments_are_acknowledged_together_as_was_said_last() {
+        let mut end = End::new();
+        for number in 0..4 {
+            end.accept(number, 0, 1);
+        }
+        assert!(!end.receiver.at_once, "after four of five");
+        end.receiver.acknowledge_every(3);
+        assert!(end.receiver.at_once, "after four of three");
+    }
+
     #[test]
     fn what_is_beyond_the_room_is_refused() {
         let mut end = End::new();

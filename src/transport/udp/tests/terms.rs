@@ -1,6 +1,6 @@
 //! Tasks that have not agreed upon anything before their first contact.
 
-use super::{Listed, send, serve_until, settings, socket, take};
+use super::{Listed, ends_on, met, send, serve_until, settings, socket, take};
 use crate::base::process::Process;
 use crate::error::Result;
 use crate::transport::udp::seal::Security;
@@ -232,4 +232,14 @@ fn a_peer_that_comes_after_it_was_given_up_joins_when_it_is_resumed() {
     serve_until(&mut ends, "the connection", |ends| ends[1].rejoined() == Some((0, 8)));
     assert!(matches!(send(&mut ends[1], 0, 5), SendOutcome::Sent));
     serve_until(&mut ends, "its packet", |ends| take(&mut ends[0]) == Some((1, 5)));
+}
+
+/// ACK_THRESHOLD acts on connections that there are, and on those that come.
+#[test]
+fn how_many_datagrams_are_acknowledged_together_can_change() {
+    let mut ends = met(ends_on(2, Security::Auth, 1472, |socket, _| Box::new(socket)));
+    ends[1].acknowledge_every(31);
+    assert_eq!(ends[1].parameters.acknowledge_every, 31);
+    let session = ends[1].peer(0).and_then(|peer| peer.session.as_ref()).expect("a connection");
+    assert_eq!(session.connection.acknowledges_every(), 31);
 }
