@@ -2,13 +2,15 @@
 
 use super::{Reader, Seed, Target, seed};
 use crate::transport::udp::seal::{ENVELOPE, End, JobKey, Opener, Refused, Sealer, Security};
+use sha2::{Digest, Sha256};
 
 /// What makes a datagram the job's own.
 pub const SEAL: Target = Target { name: "seal", feed: seal, seeds };
 
-/// The key of all inputs: an input that has once been refused is always refused.
-fn connected(security: Security) -> (Sealer, Opener) {
-    let key = JobKey::new(b"a secret of ours", security);
+/// Each input has a key of its own: a fuzzer that sees what is compared finds the tag of another one.
+fn connected(security: Security, input: &[u8]) -> (Sealer, Opener) {
+    let digest: [u8; 32] = Sha256::digest(input).into();
+    let key = JobKey::new(digest.first_chunk().expect("32 bytes"), security);
     let end = |task, epoch| End { task, epoch, nonce: [task as u8; 16] };
     let (a, b) = (end(3, 7 << 32 | 1), end(5, 9));
     (key.connect(&a, &b).0, key.connect(&b, &a).1)
@@ -21,7 +23,7 @@ fn seal(bytes: &[u8]) -> bool {
     let security = [Security::Auth, Security::Encrypt, Security::None][usize::from(mode % 3)];
     let changes: Vec<_> = (0..changes).map(|_| (usize::from(reader.short()), reader.byte())).collect();
     let content = reader.0;
-    let (mut sealer, mut opener) = connected(security);
+    let (mut sealer, mut opener) = connected(security, bytes);
     let mut opened = |datagram: &[u8]| opener.open(&mut datagram.to_vec()).map(<[u8]>::to_vec);
     let mut sealed = vec![0; ENVELOPE + content.len()];
     sealer.seal([content, &[]], &mut sealed);
