@@ -45,8 +45,9 @@ pub struct Length {
     wanted: bool,
     /// Something has arrived by the path since the candidate was chosen: a peer that is silent says nothing of lengths.
     heard: bool,
-    /// Longer fragments than `base` that were lost since one has arrived.
+    /// Fragments that were lost since one as long as the shortest of them has arrived.
     lost: u8,
+    shortest_lost: usize,
 }
 
 impl Length {
@@ -65,6 +66,7 @@ impl Length {
             wanted: false,
             heard: false,
             lost: 0,
+            shortest_lost: usize::MAX,
         }
     }
 
@@ -128,19 +130,21 @@ impl Length {
     #[inline]
     pub fn note_arrival(&mut self, len: usize) {
         self.heard = true;
-        if len > self.base {
-            self.lost = 0;
+        // What is longer than proven has come in parts.
+        if len >= self.shortest_lost && len <= self.proven {
+            (self.lost, self.shortest_lost) = (0, usize::MAX);
         }
     }
 
     /// A fragment of this length was lost on the path.
     pub fn note_loss(&mut self, now: Nanos, len: usize) {
-        if len <= self.base || self.proven == self.base {
+        if len <= self.base || len > self.proven {
             return;
         }
         self.lost += 1;
+        self.shortest_lost = self.shortest_lost.min(len);
         if self.lost == SUSPICIOUS {
-            (self.proven, self.lost) = (self.base, 0);
+            (self.proven, self.lost, self.shortest_lost) = (self.base, 0, usize::MAX);
             (self.failed, self.candidate, self.tries, self.at) = (self.most + 1, self.most, 0, now);
             self.heard = false;
         }
@@ -195,6 +199,32 @@ mod tests {
             }
         }
         number - first
+    }
+
+    #[test]
+    fn shorter_arrivals_do_not_hide_what_is_too_long() {
+        let (mut length, mut now) = (search(1000, 9000), 0);
+        run(&mut length, 9000, &mut now);
+        assert_eq!(length.proven(), 9000);
+        for _ in 0..3 {
+            length.note_loss(now, 9000);
+            length.note_arrival(1500);
+        }
+        length.note_loss(now, 9000);
+        assert_eq!(length.proven(), 1000, "four were lost, and none has arrived");
+        // As long ones arrive, what is lost is lost by chance.
+        run(&mut length, 9000, &mut now);
+        for _ in 0..20 {
+            length.note_loss(now, 9000);
+            length.note_arrival(9000);
+        }
+        assert_eq!(length.proven(), 9000);
+        // What was cut before, and goes in parts, says nothing.
+        (0..4).for_each(|_| length.note_loss(now, 9000));
+        assert_eq!(length.proven(), 1000);
+        (0..4).for_each(|_| length.note_loss(now, 9000));
+        length.note_arrival(9000);
+        assert_eq!(length.proven(), 1000);
     }
 
     #[test]

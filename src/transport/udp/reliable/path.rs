@@ -69,7 +69,7 @@ pub struct Path {
     /// Probes without a reply.
     unanswered: u32,
     /// The numbers of the last probes, and when they were sent.
-    probed: [(u64, Nanos); KNOWN_PROBES],
+    probed: [Option<(u64, Nanos)>; KNOWN_PROBES],
 }
 
 impl Path {
@@ -96,7 +96,7 @@ impl Path {
             probe_at: 0,
             probe_after: FIRST_PROBE,
             unanswered: 0,
-            probed: [(0, 0); KNOWN_PROBES],
+            probed: [None; KNOWN_PROBES],
         }
     }
 
@@ -149,7 +149,7 @@ impl Path {
         if self.works() {
             return self.length.probe(now, number, 2 * self.round_trip.timeout());
         }
-        self.probed[self.unanswered as usize % KNOWN_PROBES] = (number, now);
+        self.probed[self.unanswered as usize % KNOWN_PROBES] = Some((number, now));
         self.probe_at = now + self.probe_after;
         self.probe_after = (2 * self.probe_after).min(LAST_PROBE);
         self.unanswered = self.unanswered.saturating_add(1);
@@ -161,7 +161,9 @@ impl Path {
         if self.length.replied(now, number) {
             return true;
         }
-        let Some(&(_, sent)) = self.probed.iter().find(|(own, _)| *own == number) else { return false };
+        let Some(&(_, sent)) = self.probed.iter().flatten().find(|(own, _)| *own == number) else {
+            return false;
+        };
         self.round_trip.note(now.saturating_sub(sent), 0);
         self.prove(now);
         true

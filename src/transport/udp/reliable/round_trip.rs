@@ -8,6 +8,12 @@ const INITIAL: Nanos = 20 * MILLISECOND;
 /// The least that the timer allows for variation: threads are not woken more exactly than that.
 const GRANULARITY: Nanos = MILLISECOND;
 
+/// What fewer samples than this have in common may be a peer that has not looked.
+const ENOUGH: u8 = 4;
+
+/// No way is longer: between any two places on the ground, with a satellite or two between them.
+const LONGEST_WAY: Nanos = 2_000 * MILLISECOND;
+
 /// The estimate for one connection.
 #[derive(Clone, Debug, Default)]
 pub struct RoundTrip {
@@ -16,12 +22,15 @@ pub struct RoundTrip {
     variation: Nanos,
     latest: Nanos,
     least: Nanos,
+    /// Samples, as far as they matter.
+    samples: u8,
 }
 
 impl RoundTrip {
     /// A datagram was acknowledged `sample` after it was sent, of which the receiver has waited for `delay`.
     pub fn note(&mut self, sample: Nanos, delay: Nanos) {
         self.least = if self.known { self.least.min(sample) } else { sample };
+        self.samples = self.samples.saturating_add(1);
         // No delay makes the way shorter than it has ever been.
         let sample = if sample >= self.least + delay { sample - delay } else { sample };
         self.latest = sample;
@@ -39,9 +48,10 @@ impl RoundTrip {
         if self.known { self.smoothed } else { INITIAL }
     }
 
-    /// The least that was measured; 0 before.
-    pub fn least(&self) -> Nanos {
-        self.least
+    /// How long the way itself is, as far as it is known; 0 before. The program of a peer may look at its network after a long time only:
+    /// a few samples say nothing.
+    pub fn way(&self) -> Nanos {
+        if self.samples < ENOUGH { 0 } else { self.least.min(LONGEST_WAY) }
     }
 
     /// After this time without an acknowledgement something is sent again, besides what the receiver may wait.
@@ -70,6 +80,17 @@ mod tests {
         (0..200).for_each(|_| estimate.note(50 * MILLISECOND, 0));
         assert!(estimate.smoothed() > 49 * MILLISECOND, "{estimate:?}");
         assert_eq!(estimate.least, 100_000);
+    }
+
+    #[test]
+    fn a_peer_that_looks_late_makes_no_long_way() {
+        let mut estimate = RoundTrip::default();
+        (0..3).for_each(|_| estimate.note(30_000 * MILLISECOND, 0));
+        assert_eq!(estimate.way(), 0);
+        estimate.note(30_000 * MILLISECOND, 0);
+        assert_eq!(estimate.way(), LONGEST_WAY);
+        estimate.note(MILLISECOND, 0);
+        assert_eq!(estimate.way(), MILLISECOND);
     }
 
     #[test]

@@ -369,7 +369,7 @@ impl Sender {
         let runs = path.in_flight != 0 || (self.is_refused() && at == self.usual());
         let interval = (path.round_trip.timeout() + self.peer_delay) << path.ends.min(10);
         // A way that is longer than the bound is not interrupted all the time; a peer that seldom looks does not count as such.
-        let longest = self.longest.max(2 * path.round_trip.least());
+        let longest = self.longest.max(2 * path.round_trip.way());
         (runs && path.probes == 0 && self.ping.is_none()).then(|| path.since + interval.min(longest))
     }
 
@@ -385,6 +385,9 @@ impl Sender {
         self.note_end(now, at);
         if refused {
             self.ping = Some(at as u8);
+            // From now on the timer of this one runs.
+            let usual = self.usual();
+            self.paths[usual].since = now;
             return;
         }
         if self.paths[at].ends == 2 {

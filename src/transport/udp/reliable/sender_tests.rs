@@ -24,8 +24,18 @@ struct End {
 impl End {
     /// A sender with packets of one fragment each.
     fn with(packets: usize) -> Self {
+        Self::of(Sender::new(&PARAMETERS), packets)
+    }
+
+    /// The same with two paths, of which the first `working` work.
+    fn on_two_paths(packets: usize, working: u8) -> Self {
+        let mut sender = Sender::new(&Parameters { paths: 2, ..PARAMETERS });
+        (0..working).for_each(|path| sender.prove(1, path, None));
+        Self::of(sender, packets)
+    }
+
+    fn of(mut sender: Sender, packets: usize) -> Self {
         let mut buffers = Buffers::new(100, 1000);
-        let mut sender = Sender::new(&PARAMETERS);
         for _ in 0..packets {
             assert!(sender.has_room(100));
             sender.push(1, buffers.take(100).expect("a buffer"), 8, 100);
@@ -45,6 +55,21 @@ impl End {
             self.sender.check();
         }
         numbers
+    }
+
+    /// By which paths what may leave now does: fragments, and pings.
+    fn paths(&mut self) -> (Vec<u8>, Vec<u8>) {
+        let (mut fragments, mut pings) = (Vec::new(), Vec::new());
+        while let Some(next) = self.sender.next(self.now, self.transmission + 1, &mut self.statistics) {
+            self.transmission += 1;
+            match next {
+                Next::Fragment(_, path, _) => fragments.push(path),
+                Next::Ping(path) => pings.push(path),
+                Next::Probe(..) => {}
+            }
+            self.sender.check();
+        }
+        (fragments, pings)
     }
 
     fn report(&mut self, acknowledged: u64, echo: u64, room: u16, map: &[u8]) -> bool {
@@ -148,10 +173,12 @@ fn a_peer_that_looks_seldom_delays_no_repetition() {
     let due = end.sender.due(end.now).expect("the timer");
     assert_eq!(due - end.now, PARAMETERS.longest_interval);
     // A way that is as long as that is another matter.
-    let mut end = End::with(2);
+    let mut end = End::with(5);
     end.send();
     end.now += 1000 * MILLISECOND;
-    assert!(end.report(1, 1, 32, &[]));
+    for arrived in 1..5 {
+        assert!(end.report(arrived, arrived, 32, &[]));
+    }
     assert!(end.sender.due(end.now).expect("the timer") - end.now > 1000 * MILLISECOND);
 }
 
@@ -196,4 +223,51 @@ fn there_is_room_for_a_window_of_fragments() {
     end.sender.abandon(&mut end.buffers);
     assert!(end.sender.is_empty() && end.sender.due(2).is_none() && end.sender.payload(5).is_none());
     end.sender.check();
+}
+
+/// At the second end of its timer everything that a silent path has is sent by the one that works.
+#[test]
+fn what_a_silent_path_has_leaves_by_another() {
+    let mut end = End::on_two_paths(10, 2);
+    assert_eq!(end.paths().0, [0; 10]);
+    end.now += 100 * MILLISECOND;
+    assert_eq!(end.paths().0, [1; 2], "its timer has ended");
+    // They arrive.
+    end.report(0, 0, 32, &[]);
+    let arrived = end.transmission;
+    assert!(end.report(2, arrived, 32, &[]));
+    end.now += 200 * MILLISECOND;
+    assert_eq!(end.paths().0, [1; 8], "its timer has ended again");
+}
+
+/// A peer without room is asked by one path after the other, each after some time: they are not all doubted at once.
+#[test]
+fn a_peer_without_room_is_asked_by_one_path_at_a_time() {
+    let mut end = End::on_two_paths(4, 2);
+    end.send();
+    let last = end.transmission;
+    end.now += MILLISECOND;
+    assert!(end.report(4, last, 0, &[]));
+    end.sender.await_room(end.now);
+    end.now += 100 * MILLISECOND;
+    assert_eq!(end.paths().1, [0]);
+    assert_eq!(end.paths().1, [] as [u8; 0]);
+    end.now += 100 * MILLISECOND;
+    assert_eq!(end.paths().1, [1]);
+}
+
+/// Where no path works, each end of a timer costs what it allows to be sent, and no more.
+#[test]
+fn a_timer_that_has_ended_runs_again() {
+    let mut end = End::on_two_paths(10, 1);
+    assert_eq!(end.paths().0, [0; 10]);
+    for _ in 0..12 {
+        end.now += 500 * MILLISECOND;
+        end.paths();
+    }
+    end.sender.set_link(end.now, 0, false);
+    end.now += 500 * MILLISECOND;
+    let lost = |end: &End| end.sender.lost.len();
+    let (fragments, _) = end.paths();
+    assert!(fragments.len() + lost(&end) <= 4, "{fragments:?}, {}", lost(&end));
 }

@@ -27,9 +27,12 @@ impl Sender {
         working.or_else(|| all().find(|&at| self.paths[at].has_link())).unwrap_or(self.home)
     }
 
-    /// The path for a message that may be repeated: with each repetition another one.
+    /// The path for a message that may be repeated: with each repetition another one, of those whose link is up.
     pub fn turn(&self, repetition: u32) -> u8 {
-        ((self.usual() + repetition as usize) % self.paths.len()) as u8
+        let (usual, count) = (self.usual(), self.paths.len());
+        let up = || (usual..usual + count).map(|at| at % count).filter(|&at| self.paths[at].has_link());
+        let ups = up().count().max(1);
+        up().nth(repetition as usize % ups).unwrap_or(usual) as u8
     }
 
     /// Whether another path than this one works.
@@ -42,6 +45,7 @@ impl Sender {
         let several = self.paths.len() > 1;
         let path = &mut self.paths[at];
         path.ends += 1;
+        path.since = now;
         if several {
             path.doubt(now);
         }
@@ -78,8 +82,13 @@ impl Sender {
     pub(super) fn probe(&mut self, now: Nanos, transmission: u64) -> Option<(u8, usize)> {
         let busy = !self.pieces.is_empty();
         let due = |path: &Path| path.probe_due(busy).is_some_and(|at| at <= now);
-        let at = self.paths.iter().position(due)?;
-        Some((at as u8, self.paths[at].probe(now, transmission)?))
+        // A path that has nothing to try any more is due later.
+        while let Some(at) = self.paths.iter().position(due) {
+            if let Some(len) = self.paths[at].probe(now, transmission) {
+                return Some((at as u8, len));
+            }
+        }
+        None
     }
 
     /// When a path is to be probed next.
