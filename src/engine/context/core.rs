@@ -94,8 +94,8 @@ pub struct Core {
     pub liveness: Liveness,
     /// When the context was opened.
     pub opened: Instant,
-    /// When the peers' state was last checked, in ticks.
-    pub last_look: u64,
+    /// From when on a thread that never sleeps checks the peers' state, in ticks.
+    pub next_look: u64,
     /// The statistics.
     pub stats: Stats,
 }
@@ -170,7 +170,7 @@ impl Core {
             watched: Watched::default(),
             liveness: Liveness::new(),
             opened: now(),
-            last_look: 0,
+            next_look: 0,
             stats: Stats::default(),
             options,
             transport,

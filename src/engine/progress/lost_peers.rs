@@ -32,11 +32,10 @@ pub const FIRST_POSITION: u64 = NO_EPOCH + 1;
 const LEAVE: Duration = Duration::from_secs(1);
 /// A thread that never sleeps looks after its peers about this often, in ticks: some tenths of a second.
 const BETWEEN_LOOKS: u64 = 300_000_000;
-
 /// The same as [`look_after_peers`], unless that was done a moment ago: for threads that never sleep.
 #[cold]
 pub fn look_when_due(held: &mut Held<'_>) {
-    if ticks().wrapping_sub(held.core().last_look) >= BETWEEN_LOOKS {
+    if ticks() >= held.core().next_look {
         look_after_peers(held);
     }
 }
@@ -55,7 +54,7 @@ pub fn look_after_peers(held: &mut Held<'_>) {
         return;
     }
     let core = held.core();
-    core.last_look = ticks();
+    core.next_look = ticks() + BETWEEN_LOOKS;
     if core.peers.joined_at.is_some() {
         readmit(held);
     }

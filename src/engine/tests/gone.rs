@@ -1,9 +1,10 @@
 //! What must not be done, and not be kept, when a peer has died.
 
 use super::calls::{Extras, counter, enter, forever, get, put, send};
-use super::failure::lost;
+use super::failure::{code, lost};
 use super::job::{self, Habits};
 use super::recovery::later;
+use crate::abi::LAPI_ERR_NO_CONNECTIVITY;
 use crate::engine::context::request::Preference;
 use crate::engine::progress::lost_peers;
 use crate::transport::shm::in_process;
@@ -55,5 +56,23 @@ fn refused_messages_of_a_task_that_has_died_are_forgotten() {
     assert!(core.dropped.is_empty() && !core.has_deferred());
     assert_eq!(core.peers.kept(1), (0, 0));
     drop(held);
+    job::close(tasks);
+}
+
+/// The call returns an error, and no operation waits: the program may need nothing of that task any more, but its error handler
+/// runs as soon as a thread may run it.
+#[test]
+fn a_death_that_a_call_finds_first_is_reported_at_once() {
+    let (ends, fabric) = job::mortal_mem(2, 8, false);
+    let tasks = job::open(ends, &Habits::STEPPED);
+    lost_peers::look_after_peers(&mut enter(&tasks[0]));
+    fabric.kill(1);
+    let there = forever(8).as_mut_ptr();
+    assert_eq!(code(put(&tasks[0], 1, there, &[0; 8], Extras::default())), LAPI_ERR_NO_CONNECTIVITY);
+    lost_peers::look_when_due(&mut enter(&tasks[0]));
+    assert_eq!(tasks[0].reports(), [lost(0, 1)]);
+    assert_eq!(code(put(&tasks[0], 1, there, &[0; 8], Extras::default())), LAPI_ERR_NO_CONNECTIVITY);
+    lost_peers::look_after_peers(&mut enter(&tasks[0]));
+    assert_eq!(tasks[0].reports(), [lost(0, 1)], "once");
     job::close(tasks);
 }

@@ -200,8 +200,8 @@ fn a_sleeper_that_nothing_wakes_polls_once_for_each_check_and_lets_the_notifier_
             rested |= notifier.rests();
             // On a busy machine checks also come between the yields, before the first sleep.
             let yielded = core.activity > *first.get_or_insert(core.activity) + u64::from(YIELDS) + 4;
-            if core.last_look != last {
-                last = core.last_look;
+            if core.next_look != last {
+                last = core.next_look;
                 if yielded {
                     polls.push(core.activity);
                 }
@@ -239,7 +239,7 @@ fn those_that_packets_wake_look_after_their_peers_only_now_and_then() {
             let mut last = 0;
             let mut count = |core: &mut Core| {
                 looks.fetch_add(
-                    usize::from(std::mem::replace(&mut last, core.last_look) != core.last_look),
+                    usize::from(std::mem::replace(&mut last, core.next_look) != core.next_look),
                     Ordering::Relaxed,
                 );
                 (came.load(Ordering::Acquire) as usize == ROUNDS).then_some(())

@@ -169,7 +169,7 @@ unsafe fn expose(
         let core = held.core();
         registration::give_up(core, tgt, cookie);
         core.outbox.take_back(tgt);
-        return Err(not_sent(tgt, sent));
+        return Err(not_sent(core, tgt, sent));
     }
     Ok(())
 }
@@ -227,8 +227,9 @@ pub unsafe fn get(held: &mut Held<'_>, get: &Get) -> Result<()> {
 /// What a call returns that has asked the target for something that operation `cookie` waits for.
 fn requested(held: &mut Held<'_>, tgt: Task, cookie: u64, sent: Sent) -> Result<()> {
     if matches!(sent, Sent::Gone | Sent::NoMemory) {
-        registration::give_up(held.core(), tgt, cookie);
-        return Err(not_sent(tgt, sent));
+        let core = held.core();
+        registration::give_up(core, tgt, cookie);
+        return Err(not_sent(core, tgt, sent));
     }
     Ok(())
 }

@@ -177,7 +177,7 @@ pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Option<R
         let core = held.core();
         registration::give_up(core, tgt, cookie);
         core.outbox.take_back(tgt);
-        return Some(Err(not_sent(tgt, sent)));
+        return Some(Err(not_sent(core, tgt, sent)));
     }
     Some(Ok(()))
 }

@@ -75,10 +75,17 @@ fn refusal(core: &mut Core, tgt: Task) -> Error {
     if core.peers.standing(tgt) == Standing::Purged {
         return purged(tgt);
     }
+    note_death(core, tgt);
+    gone(tgt)
+}
+
+/// The next thread that may do so reports a death: a program whose calls fail may wait for nothing from that task any more.
+#[cold]
+fn note_death(core: &mut Core, tgt: Task) {
     if core.transport.state(tgt) == PeerState::Dead {
         core.peers.note_dropped(tgt, moment());
+        core.next_look = 0;
     }
-    gone(tgt)
 }
 
 #[cold]
@@ -99,10 +106,11 @@ pub(in crate::engine) fn gone(tgt: Task) -> Error {
 
 /// Why a message was not sent.
 #[cold]
-pub(in crate::engine) fn not_sent(tgt: Task, sent: Sent) -> Error {
+pub(in crate::engine) fn not_sent(core: &mut Core, tgt: Task, sent: Sent) -> Error {
     if sent == Sent::NoMemory {
         Error::new(LAPI_ERR_MEMORY_EXHAUSTED, "a message that must wait for room")
     } else {
+        note_death(core, tgt);
         gone(tgt)
     }
 }
@@ -179,7 +187,7 @@ pub(in crate::engine) fn started(
             let core = held.core();
             core.ops.remove(tgt, cookie);
             core.outbox.take_back(tgt);
-            return Err(not_sent(tgt, sent));
+            return Err(not_sent(core, tgt, sent));
         }
     }
     Ok(())
