@@ -374,8 +374,10 @@ fn openings_that_differ_are_named() {
     let start = |task: usize, case: &str| {
         with_secret(site.task(task, task, 2, &["list", case, &list])).env("LAPI_INIT_TIMEOUT", "5").start()
     };
-    let running = [start(0, "ahead"), start(1, "alone")];
-    let outcomes = running.map(Running::wait);
+    let mut first = start(0, "ahead");
+    // Task 1 must not meet the first context of task 0.
+    assert_eq!(first.lines(1)[0].trim(), "AHEAD");
+    let outcomes = [first, start(1, "alone")].map(Running::wait);
     all_passed(&outcomes);
     outcomes[0]
         .says("task 1 is in its LAPI_Init number 1, and this task in number 2")

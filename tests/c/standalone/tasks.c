@@ -422,6 +422,8 @@ int main(int argc, char **argv) {
             OK(LAPI_Term(t_hndl));
             prepare(way, &info, &room);
             t_init_with(&info);
+            puts("AHEAD");
+            fflush(stdout);
         }
         OK(LAPI_Put(t_hndl, (uint)(1 - t_me), 0, NULL, NULL, NULL, NULL, &cmpl));
         while (lost < 0) LAPI_Fence(t_hndl);

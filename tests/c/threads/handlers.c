@@ -110,7 +110,7 @@ static void where(void) {
 
 /* --- together, order, limits --- */
 
-static volatile int present, wanted, sequence, overlap;
+static volatile int present, wanted, sequence, overlap, arrivals;
 
 static void meeting(lapi_handle_t *hndl, void *info) {
     (void)hndl, (void)info;
@@ -132,11 +132,12 @@ static void in_order(lapi_handle_t *hndl, void *info) {
 
 static compl_hndlr_t *chosen;
 
+/* Messages may arrive in another order than they were sent in: completion handlers run in the order of header handlers. */
 static void *choose(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong *msg_len, compl_hndlr_t **comp_h,
                     void **uinfo) {
-    (void)hndl, (void)uhdr_len, (void)msg_len;
+    (void)hndl, (void)uhdr, (void)uhdr_len, (void)msg_len;
     *comp_h = chosen;
-    *uinfo = (void *)(intptr_t) * (int *)uhdr;
+    *uinfo = (void *)(intptr_t)arrivals++;
     return NULL;
 }
 
