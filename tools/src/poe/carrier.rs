@@ -26,8 +26,9 @@ pub(super) struct Style {
     pub record: Option<PathBuf>,
 }
 
-/// An unfinished line is shown when nothing has arrived for this time: it may be a question to the user.
-const QUIET_MILLISECONDS: u8 = 50;
+/// An unfinished line is shown when nothing has arrived for this time: it may be a question to the user. On a loaded machine a task may
+/// be interrupted for some time in the middle of a line.
+const QUIET_MILLISECONDS: u8 = 200;
 /// How long equal messages are collected before they are summarized.
 const COLLECT: Duration = Duration::from_millis(300);
 
