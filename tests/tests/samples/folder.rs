@@ -43,8 +43,10 @@ impl Folder {
             copy(&source, &path, &format!("{program}{}", ending.expect("a source in one of the languages")));
         }
         copy(&source, &path, "Makefile");
-        for script in files(&source, ".sh") {
-            copy(&source, &path, &format!("{script}.sh"));
+        for ending in [".sh", ".h"] {
+            for file in files(&source, ending) {
+                copy(&source, &path, &format!("{file}{ending}"));
+            }
         }
         let readme = fs::read_to_string(source.join("README")).expect("every folder has a README");
         let programs = programs.iter().map(|&program| program.to_owned()).collect();

@@ -327,6 +327,29 @@ fn lock_sharing() {
     folder.clean();
 }
 
+#[test]
+fn coll() {
+    let folder = Folder::build("coll", &["statistics"]);
+    folder.check("statistics", &[1, 2, 3, 10], |me, tasks| {
+        // As many as eight, in turn.
+        let count = |task: usize| 1 + task % 8;
+        let all: usize = (0..tasks).map(count).sum();
+        let values = (0..tasks).flat_map(|task| (0..count(task)).map(move |i| 0.5 * (task + i) as f64));
+        let (sum, most) =
+            values.fold((0.0, 0.0), |(sum, most): (f64, f64), value| (sum + value, most.max(value)));
+        let (count_here, mean) = (count(me), sum / all as f64);
+        let mut lines = vec![format!(
+            "task {me}: {count_here} of {all} measurements; mean {mean:.2}, from 0.00 to {most:.2}"
+        )];
+        if me == 0 {
+            lines.push(format!("task 0: measurements by task: {}", numbers((0..tasks).map(count))));
+        }
+        lines.push(format!("task {me}: the note says {}", 100 + (me + tasks - 1) % tasks));
+        lines
+    });
+    folder.clean();
+}
+
 /// Tasks that a shell script starts one by one, with only variables.
 #[test]
 fn standalone() {
