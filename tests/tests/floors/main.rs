@@ -11,8 +11,16 @@ mod tokens;
 use source::{PathUsed, Source, sources};
 
 /// All crates that have modules.
-const CRATES: &[&str] =
-    &["src", "capi/src", "fortran/src", "prof/src", "tools/src", "libfabric-sys/src", "tests/src"];
+const CRATES: &[&str] = &[
+    "src",
+    "capi/src",
+    "lapi/src",
+    "fortran/src",
+    "prof/src",
+    "tools/src",
+    "libfabric-sys/src",
+    "tests/src",
+];
 
 /// The floors of the core, from the ground up. A module uses its own floor and those below.
 const FLOORS: &[&[&str]] = &[
@@ -39,6 +47,8 @@ const ENGINE: &str = "src/engine/";
 
 /// What `capi` may use of the core.
 const CAPI: &[&str] = &["abi", "api", "error", "for_each_call"];
+/// What `lapi`, the Rust interface beside it, may use of all our crates.
+const LAPI: &[&str] = &["openlapi::abi", "openlapi::api", "openlapi::error"];
 /// What `fortran` may use of the core, beside `capi`.
 const FORTRAN: &[&str] = &["abi", "for_each_call"];
 /// What `prof` may use of all our crates: the core's types, table of calls and clock, and what a fuzz target is. The calls it finds by
@@ -128,6 +138,13 @@ fn the_c_interface_uses_the_calls_and_their_types() {
     let sources = sources("capi/src");
     assert!(sources.iter().flat_map(Source::paths).any(|path| path.names[0] == "openlapi"));
     holds(&sources, capi_rules);
+}
+
+#[test]
+fn the_rust_interface_stands_beside_the_c_interface() {
+    let sources = sources("lapi/src");
+    assert!(sources.iter().flat_map(Source::paths).any(|path| path.names[0] == "openlapi"));
+    holds(&sources, lapi_rules);
 }
 
 #[test]
@@ -232,6 +249,12 @@ fn capi_rules(_: &Source, path: &PathUsed) -> Option<String> {
     foreign.then(|| format!("capi uses of the core {CAPI:?} alone"))
 }
 
+fn lapi_rules(_: &Source, path: &PathUsed) -> Option<String> {
+    let allowed = |prefix: &&str| path.starts_with(&prefix.split("::").collect::<Vec<_>>());
+    let ours = path.names[0].starts_with("openlapi") || path.names[0] == "lapi_r";
+    (ours && !LAPI.iter().any(allowed)).then(|| format!("lapi uses {LAPI:?} alone"))
+}
+
 fn fortran_rules(_: &Source, path: &PathUsed) -> Option<String> {
     let ours = path.names[0].starts_with("openlapi");
     let allowed =
@@ -302,6 +325,8 @@ fn a_line_that_runs_up_is_found() {
     }
     assert_eq!(judged("src/calls/put.rs", "use openlapi::{abi::*, transport::shm};", capi_rules).len(), 1);
     assert_eq!(judged("src/calls/put.rs", "use openlapi::engine::context::Held;", capi_rules).len(), 1);
+    assert_eq!(judged("src/port.rs", "use openlapi::engine::context::Held;", lapi_rules).len(), 1);
+    assert_eq!(judged("src/port.rs", "use openlapi_capi::LAPI_Put;", lapi_rules).len(), 1);
     assert_eq!(judged("src/lib.rs", "pub use openlapi::api;", cdylib_rules).len(), 1);
     assert_eq!(
         judged("src/ddm.rs", "use openlapi::{abi::*, engine::context::Held};", fortran_rules).len(),

@@ -1,0 +1,482 @@
+//! What may be done with a context, by any thread and in handlers: queries, fences, progress, and the waits of all operations.
+
+use crate::places::Place;
+use openlapi::abi::*;
+use openlapi::api::env::{self, Value};
+use openlapi::api::{self, Held, address, fence, progress, recovery};
+use openlapi::error::{Error, Result};
+use std::any::Any;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+/// The number of header handlers that a context may have; their indices are 1 up to this, exclusive.
+pub const HANDLERS: usize = 64;
+
+/// What the counter of an operation is set to when its target is lost.
+const LOST: i32 = 1 << 30;
+
+/// The operations of an open [`Context`](crate::Context).
+///
+/// Windows and counters keep it; handlers get a reference to it. After the context has ended every call returns
+/// `LAPI_ERR_HNDL_INVALID`.
+pub struct Port {
+    context: Arc<api::Context>,
+    place: Place,
+    handle: lapi_handle_t,
+    ended: AtomicBool,
+    task: u32,
+    peers: Box<[Peer]>,
+    /// The number of the next collective object.
+    next: AtomicU64,
+    /// Collective calls consist of several steps, which must not mix with those of another thread.
+    turn: Mutex<()>,
+    /// Operations whose end a thread waits for: only when the program continues after a loss.
+    awaited: Option<Mutex<Vec<Awaited>>>,
+    handlers: [OnceLock<Box<dyn Any + Send + Sync>>; HANDLERS],
+}
+
+#[derive(Default)]
+struct Peer {
+    lost: AtomicBool,
+    purges: AtomicU32,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+struct Awaited {
+    task: u32,
+    cntr: usize,
+}
+
+/// Which counter of an operation is waited for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// The origin counter: the buffer may be used again; of a get, the data is there.
+    Reusable,
+    /// The completion counter: the data is in place at the target, and its completion handler has returned.
+    Complete,
+}
+
+/// The counters of one operation; the one that is not waited for is null.
+#[derive(Clone, Copy)]
+pub(crate) struct Counters {
+    pub origin: *mut lapi_cntr_t,
+    pub completion: *mut lapi_cntr_t,
+}
+
+impl Port {
+    /// Of task `task` of `tasks`. `continues`: the program has an error handler, so that it continues when a task is lost.
+    pub(crate) fn new(
+        context: Arc<api::Context>,
+        place: Place,
+        (task, tasks): (u32, u32),
+        continues: bool,
+    ) -> Self {
+        Self {
+            context,
+            handle: place.handle(),
+            place,
+            ended: AtomicBool::new(false),
+            task,
+            peers: (0..tasks).map(|_| Peer::default()).collect(),
+            next: AtomicU64::new(1),
+            turn: Mutex::new(()),
+            awaited: continues.then(Mutex::default),
+            handlers: [const { OnceLock::new() }; HANDLERS],
+        }
+    }
+
+    /// The number of this task.
+    pub fn task(&self) -> u32 {
+        self.task
+    }
+
+    /// The number of tasks of the job.
+    pub fn tasks(&self) -> u32 {
+        self.peers.len() as u32
+    }
+
+    /// Waits until the data of all operations that this task has started is in place (LAPI_Fence).
+    ///
+    /// # Errors
+    /// `LAPI_ERR_UNKNOWN`: called in a header handler.
+    pub fn fence(&self) -> Result<()> {
+        fence::fence(&mut self.enter_to_wait("a fence")?)
+    }
+
+    /// The same for all tasks, each of which must call it (LAPI_Gfence).
+    ///
+    /// # Errors
+    /// `LAPI_ERR_UNKNOWN`: called in a header handler, or another task is in another collective call.
+    pub fn gfence(&self) -> Result<()> {
+        let _turn = self.turn("a fence of all tasks")?;
+        fence::gfence(&mut self.enter()?)
+    }
+
+    /// Every task gives a number and gets those of all, by task (LAPI_Address_init64).
+    ///
+    /// # Errors
+    /// `LAPI_ERR_UNKNOWN`: called in a header handler, or another task is in another collective call.
+    pub fn exchange(&self, value: u64) -> Result<Vec<u64>> {
+        self.collectively(Kind::Exchange, 0, |step| step.exchange(value))
+    }
+
+    /// One round of the dispatcher: takes in what has arrived (LAPI_Probe).
+    pub fn probe(&self) -> Result<()> {
+        progress::probe(&mut self.enter()?);
+        Ok(())
+    }
+
+    /// The value of an attribute (LAPI_Qenv).
+    pub fn attribute(&self, attribute: Attribute) -> Result<i32> {
+        match env::query(&mut self.enter()?, attribute as lapi_query_t)? {
+            Value::Number(number) => Ok(number),
+            _ => Err(Error::from(LAPI_ERR_QUERY_TYPE)),
+        }
+    }
+
+    /// Sets one of the attributes that can be set (LAPI_Senv).
+    ///
+    /// # Errors
+    /// `LAPI_ERR_QUERY_TYPE`: it cannot be set. `LAPI_ERR_SET_VAL`: the value is out of its range.
+    pub fn set_attribute(&self, attribute: Attribute, value: i32) -> Result<()> {
+        drop(self.enter()?);
+        env::set(&self.context, attribute as lapi_query_t, value)
+    }
+
+    /// What went over the network, or over shared memory (`QUERY_STATISTICS`, `QUERY_SHM_STATISTICS`).
+    pub fn statistics(&self, shared_memory: bool) -> Result<lapi_statistics_t> {
+        let query = if shared_memory { QUERY_SHM_STATISTICS } else { QUERY_STATISTICS };
+        match env::query(&mut self.enter()?, query)? {
+            Value::Statistics(counts) => Ok(counts),
+            _ => Err(Error::from(LAPI_ERR_QUERY_TYPE)),
+        }
+    }
+
+    /// Gives a task up: what is under way with it ends here (LAPI_Purge_totask). Windows and counters that exist now refuse it for ever:
+    /// their memory there may be another process's when it rejoins.
+    pub fn purge(&self, task: u32) -> Result<()> {
+        recovery::purge(&mut self.enter()?, task)?;
+        self.peer(task)?.purges.fetch_add(1, Ordering::SeqCst);
+        self.lose(task);
+        Ok(())
+    }
+
+    /// Lets a task that was purged rejoin (LAPI_Resume_totask).
+    pub fn resume(&self, task: u32) -> Result<()> {
+        recovery::resume(&mut self.enter()?, task)?;
+        self.peer(task)?.lost.store(false, Ordering::SeqCst);
+        Ok(())
+    }
+
+    // What the other modules of this crate use.
+
+    pub(crate) fn context(&self) -> &Arc<api::Context> {
+        &self.context
+    }
+
+    pub(crate) fn handle(&self) -> lapi_handle_t {
+        self.handle
+    }
+
+    pub(crate) fn index(&self) -> usize {
+        self.place.index()
+    }
+
+    pub(crate) fn is_own(&self) -> bool {
+        self.place.is_own()
+    }
+
+    /// The context is closed: nothing of it uses memory of the program any more.
+    pub(crate) fn set_ended(&self) {
+        self.ended.store(true, Ordering::Release);
+    }
+
+    fn peer(&self, task: u32) -> Result<&Peer> {
+        let peers = &self.peers;
+        peers.get(task as usize).ok_or_else(|| {
+            Error::new(LAPI_ERR_TGT, format!("task {task}; the job has the tasks 0 to {}", peers.len() - 1))
+        })
+    }
+
+    /// How often the task was purged.
+    pub(crate) fn purges(&self, task: u32) -> Result<u32> {
+        Ok(self.peer(task)?.purges.load(Ordering::Relaxed))
+    }
+
+    /// Takes the lock for a call.
+    #[inline]
+    pub(crate) fn enter(&self) -> Result<Held<'_>> {
+        if !self.place.is_own() {
+            return Err(Error::new(
+                LAPI_ERR_HNDL_INVALID,
+                "the context belongs to the parent of this process",
+            ));
+        }
+        let held = self.context.enter()?;
+        if self.context.handle() != self.handle {
+            return Err(Error::new(LAPI_ERR_HNDL_INVALID, "the context has ended"));
+        }
+        Ok(held)
+    }
+
+    /// The same for a call that waits, which a header handler may not make.
+    #[inline]
+    pub(crate) fn enter_to_wait(&self, what: &str) -> Result<Held<'_>> {
+        let held = self.enter()?;
+        if held.in_handler() {
+            let detail =
+                format!("{what} in a header handler, which must not wait; wait in its completion handler");
+            return Err(Error::new(LAPI_ERR_UNKNOWN, detail));
+        }
+        Ok(held)
+    }
+
+    /// Starts an operation and waits until it no longer uses the memory of the caller.
+    ///
+    /// # Safety
+    /// `start` must start an operation with `task` that raises the counter it is given once, or return an error and start none.
+    #[inline]
+    pub(crate) unsafe fn perform(
+        &self,
+        task: u32,
+        until: Until,
+        start: impl FnOnce(&mut Held<'_>, Counters) -> Result<()>,
+    ) -> Result<()> {
+        let mut cntr = lapi_cntr_t::new(0);
+        let cntr = &raw mut cntr;
+        // SAFETY: the counter lives until `finish` has returned; the caller's promise.
+        unsafe {
+            self.start(task, cntr, until, start)?;
+            self.finish(task, cntr)
+        }
+    }
+
+    /// Starts an operation whose end [`Self::finish`] waits for.
+    ///
+    /// # Safety
+    /// As [`Self::perform`]; the counter must stay where it is until [`Self::finish`] has returned.
+    pub(crate) unsafe fn start(
+        &self,
+        task: u32,
+        cntr: *mut lapi_cntr_t,
+        until: Until,
+        start: impl FnOnce(&mut Held<'_>, Counters) -> Result<()>,
+    ) -> Result<()> {
+        let mut held = self.enter_to_wait("an operation that waits")?;
+        let awaited = Awaited { task, cntr: cntr as usize };
+        // The order with `lose`: it marks the task first and looks for operations then.
+        self.list(|list| list.push(awaited));
+        let none = std::ptr::null_mut();
+        let counters = match until {
+            Until::Reusable => Counters { origin: cntr, completion: none },
+            Until::Complete => Counters { origin: none, completion: cntr },
+        };
+        let started = if self.peer(task)?.lost.load(Ordering::SeqCst) {
+            Err(lost(task))
+        } else {
+            start(&mut held, counters)
+        };
+        if started.is_err() {
+            self.list(|list| list.retain(|other| *other != awaited));
+        }
+        started
+    }
+
+    /// Waits for the end of an operation. When this returns, even with an error, the operation uses no memory of the program.
+    ///
+    /// # Safety
+    /// The counter must be that of an operation that [`Self::start`] has started.
+    pub(crate) unsafe fn finish(&self, task: u32, cntr: *mut lapi_cntr_t) -> Result<()> {
+        // A defect of the core that unwinds would free memory that an operation still uses.
+        let bomb = AbortOnUnwind;
+        // SAFETY: the counter lives; the caller's promise.
+        let waited =
+            self.enter().and_then(|mut held| unsafe { progress::waitcntr(&mut held, cntr as usize, 1) });
+        if waited.is_err() {
+            // The context is being ended by another thread. Until that is done, data may still arrive.
+            // SAFETY: as above.
+            let cntr = unsafe { value(cntr) };
+            while !self.ended.load(Ordering::Acquire) && cntr.load(Ordering::Acquire) < 1 && self.is_own() {
+                std::thread::sleep(Duration::from_micros(50));
+            }
+        }
+        let awaited = Awaited { task, cntr: cntr as usize };
+        self.list(|list| list.retain(|other| *other != awaited));
+        std::mem::forget(bomb);
+        if waited? >= LOST - 1 { Err(lost(task)) } else { Ok(()) }
+    }
+
+    /// The core has ended all operations with a task. Those that threads wait for end with an error.
+    pub(crate) fn lose(&self, task: u32) {
+        let Ok(peer) = self.peer(task) else { return };
+        peer.lost.store(true, Ordering::SeqCst);
+        self.list(|list| {
+            for awaited in list.iter().filter(|awaited| awaited.task == task) {
+                // SAFETY: it lives as long as it is in the list.
+                unsafe { value(awaited.cntr as *mut lapi_cntr_t) }.store(LOST, Ordering::Release);
+            }
+        });
+        // Wakes the threads that wait, without the list: this makes progress, in which another task may be found lost.
+        let mut any = lapi_cntr_t::new(0);
+        // SAFETY: it lives during the call.
+        unsafe { progress::setcntr(&self.context, (&raw mut any) as usize, 0) };
+    }
+
+    fn list(&self, change: impl FnOnce(&mut Vec<Awaited>)) {
+        if let Some(awaited) = &self.awaited {
+            change(&mut awaited.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+    }
+
+    /// This thread's turn to make a collective call.
+    fn turn(&self, what: &str) -> Result<MutexGuard<'_, ()>> {
+        // A handler must not wait for the turn of a thread that waits for the dispatcher.
+        drop(self.enter_to_wait(what)?);
+        Ok(self.turn.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// A collective call of several steps. It begins only when all tasks make the same one: of this kind, with this number.
+    pub(crate) fn collectively<R>(
+        &self,
+        kind: Kind,
+        number: u64,
+        steps: impl FnOnce(&Step<'_>) -> Result<R>,
+    ) -> Result<R> {
+        let _turn = self.turn(kind.name())?;
+        let step = Step(self);
+        let tag = (kind as u64) << 56 | (number & ((1 << 56) - 1));
+        let tags = step.exchange(tag)?;
+        if let Some(other) = tags.iter().position(|other| *other != tag) {
+            let what = kind.name();
+            let detail =
+                format!("task {} is in {what}, task {other} in another collective call", self.task());
+            return Err(Error::new(LAPI_ERR_UNKNOWN, detail));
+        }
+        steps(&step)
+    }
+
+    pub(crate) fn handler(&self, index: usize) -> Option<&(dyn Any + Send + Sync)> {
+        self.handlers.get(index)?.get().map(|handler| &**handler)
+    }
+
+    /// Sets the header handler of an index, once.
+    pub(crate) fn set_handler(
+        &self,
+        index: u16,
+        handler: Box<dyn Any + Send + Sync>,
+        trampoline: hdr_hndlr_t,
+    ) -> Result<()> {
+        let index = usize::from(index);
+        if !(1..HANDLERS).contains(&index) {
+            let detail = format!("index {index}; indices are 1 to {}", HANDLERS - 1);
+            return Err(Error::new(LAPI_ERR_ADDR_HNDL_RANGE, detail));
+        }
+        self.handlers[index].set(handler).map_err(|_| {
+            Error::new(LAPI_ERR_ADDR_HNDL_RANGE, format!("index {index} has a handler already"))
+        })?;
+        address::set(&mut self.enter()?, index as i32, trampoline as usize)
+    }
+}
+
+impl fmt::Debug for Port {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Port")
+            .field("task", &self.task())
+            .field("tasks", &self.tasks())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a collective call is about.
+#[derive(Clone, Copy)]
+pub(crate) enum Kind {
+    Exchange = 1,
+    Window,
+    Counter,
+    Free,
+    Begin,
+    End,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Exchange => "an exchange",
+            Self::Window => "the making of a window",
+            Self::Counter => "the making of a counter",
+            Self::Free => "the freeing of a window",
+            Self::Begin => "the beginning of an exclusive access",
+            Self::End => "the end of an exclusive access",
+        }
+    }
+}
+
+/// The steps of one collective call.
+pub(crate) struct Step<'a>(&'a Port);
+
+impl Step<'_> {
+    pub fn exchange(&self, value: u64) -> Result<Vec<u64>> {
+        address::exchange(&mut self.0.enter()?, value)
+    }
+
+    pub fn gfence(&self) -> Result<()> {
+        fence::gfence(&mut self.0.enter()?)
+    }
+
+    /// A number that all tasks agree on, and that none of them has used.
+    pub fn number(&self) -> Result<u64> {
+        let proposed = self.exchange(self.0.next.load(Ordering::Relaxed))?;
+        let number = proposed.into_iter().max().unwrap_or(1);
+        self.0.next.store(number + 1, Ordering::Relaxed);
+        Ok(number)
+    }
+}
+
+/// An attribute of a context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+#[allow(missing_docs)] // the manual's names, which lapi(7) explains
+pub enum Attribute {
+    TaskId = TASK_ID,
+    NumTasks = NUM_TASKS,
+    MaxUserHeader = MAX_UHDR_SZ,
+    MaxData = MAX_DATA_SZ,
+    ErrorCheck = ERROR_CHK,
+    Timeout = TIMEOUT,
+    InterruptSet = INTERRUPT_SET,
+    MaxPorts = MAX_PORTS,
+    MaxPacket = MAX_PKT_SZ,
+    CopyLimit = BUF_CP_SIZE,
+    AckThreshold = ACK_THRESHOLD,
+    SharedMemoryTasks = QUERY_SHM_NUM_TASKS,
+    BulkTransfer = BULK_XFER,
+    BulkMinimum = BULK_MIN_MSG_SIZE,
+}
+
+/// The value of a counter, which the core changes atomically.
+///
+/// # Safety
+/// It must live as long as the result is used.
+unsafe fn value<'a>(cntr: *mut lapi_cntr_t) -> &'a AtomicI32 {
+    // SAFETY: the value is the counter's first field; the caller's promise.
+    unsafe { AtomicI32::from_ptr(cntr.cast()) }
+}
+
+struct AbortOnUnwind;
+
+impl Drop for AbortOnUnwind {
+    fn drop(&mut self) {
+        std::process::abort();
+    }
+}
+
+fn lost(task: u32) -> Error {
+    Error::new(LAPI_ERR_NO_CONNECTIVITY, format!("task {task} is lost, or was purged"))
+}
+
+/// The error of a window or counter that was made before a purge of the task.
+pub(crate) fn purged(task: u32) -> Error {
+    Error::new(LAPI_ERR_TGT_PURGED, format!("task {task} was purged since this window or counter was made"))
+}

@@ -1,0 +1,343 @@
+//! Windows: memory that other tasks read and write.
+
+use crate::counter::TargetCounter;
+use crate::owned::{drop_owned, into_raw};
+use crate::port::{Counters, Kind, Port, Until, purged};
+use bytemuck::Pod;
+use openlapi::abi::*;
+use openlapi::api::{put_get, request};
+use openlapi::error::{Error, Result};
+use std::alloc::{self, Layout};
+use std::fmt;
+use std::ops::Range;
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+
+/// Memory of each task that every task can put into and get from.
+///
+/// Other tasks may write into it at any time, so that there is no reference to its elements: they are copied in and out, each a
+/// volatile access, and any bytes are a value of their type. [`Window::exclusive`] gives a slice while no task accesses the window.
+///
+/// Dropping a window keeps its memory for the rest of the process, because another task may still write there; [`Window::free`]
+/// returns it, which all tasks do together.
+pub struct Window<T: Pod + Send + Sync> {
+    port: Arc<Port>,
+    base: NonNull<T>,
+    len: usize,
+    number: u64,
+    remote: Box<[Remote]>,
+    /// An exclusive access has begun, and not ended.
+    exclusive: bool,
+}
+
+/// The window of one task.
+struct Remote {
+    address: u64,
+    len: u64,
+    /// How often it had been purged: a process that takes its place has other memory there.
+    purges: u32,
+}
+
+// SAFETY: the memory is accessed by volatile copies of plain data and by the core, which may be done by any thread.
+unsafe impl<T: Pod + Send + Sync> Send for Window<T> {}
+// SAFETY: the same.
+unsafe impl<T: Pod + Send + Sync> Sync for Window<T> {}
+
+impl<T: Pod + Send + Sync> Window<T> {
+    /// Makes a window of `len` zeroed elements at this task. All tasks call this, each with its own length.
+    ///
+    /// # Errors
+    /// `LAPI_ERR_UNKNOWN`: called in a header handler, or another task makes another collective call, or a window of another type.
+    /// `LAPI_ERR_MEMORY_EXHAUSTED`.
+    pub fn new(port: &Arc<Port>, len: usize) -> Result<Self> {
+        let base = allocate::<T>(len)?;
+        let (number, addresses, lengths) =
+            port.collectively(Kind::Window, size_of::<T>() as u64, |step| {
+                Ok((step.number()?, step.exchange(base.as_ptr() as u64)?, step.exchange(len as u64)?))
+            })?;
+        let remote: Result<_> = (0u32..)
+            .zip(addresses.into_iter().zip(lengths))
+            .map(|(task, (address, len))| Ok(Remote { address, len, purges: port.purges(task)? }))
+            .collect();
+        Ok(Self { port: port.clone(), base, len, number, remote: remote?, exclusive: false })
+    }
+
+    /// The number of elements at this task.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether this task has none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The number of elements at a task.
+    ///
+    /// # Errors
+    /// `LAPI_ERR_TGT`: the job has no such task.
+    pub fn len_at(&self, task: u32) -> Result<usize> {
+        self.port.purges(task)?;
+        Ok(self.remote[task as usize].len as usize)
+    }
+
+    /// The element at `index` of this task.
+    ///
+    /// # Panics
+    /// If there is no such element.
+    #[track_caller]
+    pub fn read(&self, index: usize) -> T {
+        assert!(index < self.len, "element {index} of a window of {}", self.len);
+        // SAFETY: within the memory; any bytes are a `T`.
+        unsafe { self.base.as_ptr().add(index).read_volatile() }
+    }
+
+    /// Sets the element at `index` of this task.
+    ///
+    /// # Panics
+    /// If there is no such element.
+    #[track_caller]
+    pub fn write(&self, index: usize, value: T) {
+        assert!(index < self.len, "element {index} of a window of {}", self.len);
+        // SAFETY: within the memory.
+        unsafe { self.base.as_ptr().add(index).write_volatile(value) }
+    }
+
+    /// Copies elements of this task out.
+    ///
+    /// # Panics
+    /// If the range is not within the window.
+    #[track_caller]
+    pub fn to_vec(&self, range: Range<usize>) -> Vec<T> {
+        assert!(
+            range.start <= range.end && range.end <= self.len,
+            "elements {range:?} of a window of {}",
+            self.len
+        );
+        range.map(|index| self.read(index)).collect()
+    }
+
+    /// Copies elements into the window of this task, from `at` on.
+    ///
+    /// # Panics
+    /// If they are not within the window.
+    #[track_caller]
+    pub fn fill(&self, at: usize, values: &[T]) {
+        assert!(
+            at.checked_add(values.len()).is_some_and(|end| end <= self.len),
+            "{} elements from {at} on, of a window of {}",
+            values.len(),
+            self.len
+        );
+        (at..).zip(values).for_each(|(index, value)| self.write(index, *value));
+    }
+
+    /// Copies `data` to the window of `task`, from element `at` on (LAPI_Put). Returns when `data` may be changed; it is in place after a
+    /// fence, or when [`Self::put_complete`] is used instead.
+    ///
+    /// # Errors
+    /// `LAPI_ERR_TGT`, `LAPI_ERR_OFFSET_LEN`: no such task, or not so many elements there. `LAPI_ERR_TGT_PURGED`: the task was purged since
+    /// the window was made. `LAPI_ERR_NO_CONNECTIVITY`: it is lost. `LAPI_ERR_UNKNOWN`: called in a header handler, which may use
+    /// [`Self::put_owned`].
+    #[inline]
+    pub fn put(&self, task: u32, at: usize, data: &[T]) -> Result<()> {
+        self.put_until(task, at, data, Until::Reusable, 0)
+    }
+
+    /// The same, and returns when the data is in place.
+    ///
+    /// # Errors
+    /// As [`Self::put`].
+    pub fn put_complete(&self, task: u32, at: usize, data: &[T]) -> Result<()> {
+        self.put_until(task, at, data, Until::Complete, 0)
+    }
+
+    /// As [`Self::put`]; when the data is in place, the counter of the target is incremented.
+    ///
+    /// # Errors
+    /// As [`Self::put`].
+    pub fn put_notify(&self, task: u32, at: usize, data: &[T], counter: &TargetCounter) -> Result<()> {
+        self.put_until(task, at, data, Until::Reusable, counter.address(task)?)
+    }
+
+    fn put_until(&self, task: u32, at: usize, data: &[T], until: Until, counter: u64) -> Result<()> {
+        let remote = self.place(task, at, data.len())?;
+        // SAFETY: `data` is borrowed until `perform` returns, and the place is within the target's window.
+        unsafe {
+            self.port.perform(task, until, |held, counters| {
+                put_get::put(held, &request::put(&put_command(task, remote, data, counters, counter)))
+            })
+        }
+    }
+
+    /// The same as [`Self::put`] of data that is given away, so that the call does not wait: header handlers may use it.
+    ///
+    /// # Errors
+    /// As [`Self::put`].
+    pub fn put_owned(&self, task: u32, at: usize, data: Vec<T>) -> Result<()> {
+        let remote = self.place(task, at, data.len())?;
+        let mut held = self.port.enter()?;
+        let none = Counters { origin: ptr::null_mut(), completion: ptr::null_mut() };
+        let mut command = put_command(task, remote, &data, none, 0);
+        command.shdlr = Some(drop_owned);
+        command.sinfo = into_raw(data);
+        // SAFETY: the data lives until the send completion handler has run, or for ever if it never does.
+        unsafe { put_get::put(&mut held, &request::put(&command)) }
+    }
+
+    /// Copies elements of the window of `task`, from `at` on, to `into` (LAPI_Get). Returns when they are there.
+    ///
+    /// # Errors
+    /// As [`Self::put`].
+    #[inline]
+    pub fn get(&self, task: u32, at: usize, into: &mut [T]) -> Result<()> {
+        let remote = self.place(task, at, into.len())?;
+        // SAFETY: `into` is borrowed until `perform` returns, any bytes are a `T`, and the place is within the target's window.
+        unsafe {
+            self.port.perform(task, Until::Reusable, |held, counters| {
+                put_get::get(held, &request::get(&get_command(task, remote, into, counters)))
+            })
+        }
+    }
+
+    /// One element of the window of `task`.
+    ///
+    /// # Errors
+    /// As [`Self::put`].
+    pub fn get_one(&self, task: u32, at: usize) -> Result<T> {
+        let mut value = T::zeroed();
+        self.get(task, at, std::slice::from_mut(&mut value))?;
+        Ok(value)
+    }
+
+    /// Calls `access` with this task's memory while no task accesses the window. All tasks call this; it begins and ends with a fence of
+    /// all tasks.
+    ///
+    /// # Errors
+    /// `LAPI_ERR_UNKNOWN`: called in a header handler, or another task makes another collective call. When it has failed, or
+    /// `access` has panicked, this task can no longer use the window: others may be in their access.
+    pub fn exclusive<R>(&mut self, access: impl FnOnce(&mut [T]) -> R) -> Result<R> {
+        self.check_usable()?;
+        let (port, number) = (self.port.clone(), self.number);
+        self.exclusive = true;
+        // Every task has begun and borrows its window mutably, and after the fence nothing that was sent before is under way.
+        port.collectively(Kind::Begin, number, |step| step.gfence())?;
+        // SAFETY: zeroed or written by tasks, within the memory; no other access exists until all tasks have reached the end.
+        let result = access(unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr(), self.len) });
+        port.collectively(Kind::End, number, |_| Ok(()))?;
+        self.exclusive = false;
+        Ok(result)
+    }
+
+    /// Returns the memory. All tasks call this.
+    ///
+    /// # Errors
+    /// `LAPI_ERR_UNKNOWN`: called in a header handler, or another task makes another collective call; the memory is kept then.
+    pub fn free(self) -> Result<()> {
+        self.check_usable()?;
+        self.port.collectively(Kind::Free, self.number, |step| step.gfence())?;
+        if let Some(layout) = layout::<T>(self.len).filter(|layout| layout.size() != 0) {
+            // SAFETY: from `allocate`. Every task has given its window away, and nothing is under way.
+            unsafe { alloc::dealloc(self.base.as_ptr().cast(), layout) };
+        }
+        Ok(())
+    }
+
+    /// This task's memory.
+    ///
+    /// # Safety
+    /// No task, this one included, may write to the window while the slice is used.
+    pub unsafe fn as_slice(&self) -> &[T] {
+        // SAFETY: within the memory, any bytes are a `T`; the caller's promise.
+        unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.len) }
+    }
+
+    fn check_usable(&self) -> Result<()> {
+        if self.exclusive {
+            let detail =
+                "an exclusive access to this window has not ended; the window cannot be used any more";
+            return Err(Error::new(LAPI_ERR_UNKNOWN, detail));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn port(&self) -> &Arc<Port> {
+        &self.port
+    }
+
+    /// The address of `len` elements at `task`.
+    #[inline]
+    pub(crate) fn place(&self, task: u32, at: usize, len: usize) -> Result<u64> {
+        self.check_usable()?;
+        let purges = self.port.purges(task)?;
+        let remote = &self.remote[task as usize];
+        if purges != remote.purges {
+            return Err(purged(task));
+        }
+        let (from, count) = (at as u64, len as u64);
+        if from.checked_add(count).is_none_or(|end| end > remote.len) {
+            let detail = format!("{len} elements from {at} on; the window of task {task} has {}", remote.len);
+            return Err(Error::new(LAPI_ERR_OFFSET_LEN, detail));
+        }
+        Ok(remote.address + from * size_of::<T>() as u64)
+    }
+}
+
+impl<T: Pod + Send + Sync> fmt::Debug for Window<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Window").field("number", &self.number).field("len", &self.len).finish_non_exhaustive()
+    }
+}
+
+pub(crate) fn put_command<T>(
+    task: u32,
+    remote: u64,
+    data: &[T],
+    counters: Counters,
+    counter: u64,
+) -> lapi_put_t {
+    lapi_put_t {
+        Xfer_type: LAPI_PUT_XFER,
+        flags: 0,
+        tgt: task,
+        pad: 0,
+        tgt_addr: remote,
+        org_addr: data.as_ptr().cast_mut().cast(),
+        len: size_of_val(data) as _,
+        shdlr: None,
+        sinfo: ptr::null_mut(),
+        tgt_cntr: counter,
+        org_cntr: counters.origin,
+        cmpl_cntr: counters.completion,
+    }
+}
+
+pub(crate) fn get_command<T>(task: u32, remote: u64, into: &mut [T], counters: Counters) -> lapi_get_t {
+    lapi_get_t {
+        Xfer_type: LAPI_GET_XFER,
+        flags: 0,
+        tgt: task,
+        pad: 0,
+        tgt_addr: remote,
+        org_addr: into.as_mut_ptr().cast(),
+        len: size_of_val(into) as _,
+        tgt_cntr: 0,
+        org_cntr: counters.origin,
+        chndlr: None,
+        cinfo: ptr::null_mut(),
+    }
+}
+
+fn layout<T>(len: usize) -> Option<Layout> {
+    Layout::array::<T>(len).ok()?.align_to(64).ok()
+}
+
+fn allocate<T: Pod>(len: usize) -> Result<NonNull<T>> {
+    let exhausted = || Error::new(LAPI_ERR_MEMORY_EXHAUSTED, format!("a window of {len} elements"));
+    let layout = layout::<T>(len).ok_or_else(exhausted)?;
+    if layout.size() == 0 {
+        return Ok(NonNull::dangling());
+    }
+    // SAFETY: the size is not 0.
+    NonNull::new(unsafe { alloc::alloc_zeroed(layout) }.cast()).ok_or_else(exhausted)
+}

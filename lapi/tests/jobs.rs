@@ -1,0 +1,250 @@
+//! Jobs of several processes: each test starts itself under poe, and its tasks run the body.
+
+use lapi::{Accept, Context, TargetCounter, Window, codes};
+use openlapi_tests::{Job, Outcome};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+const IN_JOB: &str = "LAPI_RUST_TEST";
+
+/// Starts `test` with a number of tasks; `None` in a task, which is to run the body.
+fn start(test: &str, tasks: usize) -> Option<Outcome> {
+    if std::env::var_os(IN_JOB).is_some() {
+        return None;
+    }
+    let program = std::env::current_exe().expect("a program knows its path");
+    let job = Job::new(program).procs(tasks).arg(test).arg("--exact").arg("--nocapture").env(IN_JOB, "1");
+    Some(job.run())
+}
+
+/// Runs the body in each task of jobs of these numbers of tasks, all of which must succeed.
+fn job(test: &str, numbers: &[usize], body: impl Fn(Context)) {
+    for &tasks in numbers {
+        let Some(outcome) = start(test, tasks) else { return body(Context::open().expect("a context")) };
+        outcome.ok();
+        assert_eq!(outcome.stdout.matches("1 passed").count(), tasks, "{outcome}");
+    }
+}
+
+fn code<T: std::fmt::Debug>(result: lapi::Result<T>) -> i32 {
+    result.expect_err("the call is refused").code
+}
+
+#[test]
+fn puts_and_gets() {
+    job("puts_and_gets", &[1, 3], |context| {
+        let (me, tasks) = (context.task(), context.tasks());
+        let next = (me + 1) % tasks;
+        // Longer than a packet, and of another length at each task.
+        let window = Window::<u64>::new(&context, 100_000 + me as usize).unwrap();
+        let counter = TargetCounter::new(&context).unwrap();
+        let data: Vec<u64> = (0..100_000).map(|number| number << 8 | u64::from(me)).collect();
+        window.put_notify(next, 0, &data, &counter).unwrap();
+        assert_eq!(counter.wait(1).unwrap(), 0);
+        let before = u64::from((me + tasks - 1) % tasks);
+        assert_eq!((window.read(0), window.read(99_999)), (before, 99_999 << 8 | before));
+        context.gfence().unwrap();
+        let mut back = vec![0; data.len()];
+        window.get(next, 0, &mut back).unwrap();
+        assert!(back == data);
+        context.gfence().unwrap();
+        window.put_complete(next, 5, &[u64::MAX]).unwrap();
+        assert_eq!(window.get_one(next, 5).unwrap(), u64::MAX);
+        window.put_owned(next, 6, vec![7; 1000]).unwrap();
+        context.fence().unwrap();
+        assert_eq!(window.get_one(next, 1005).unwrap(), 7);
+        window.free().unwrap();
+    });
+}
+
+#[test]
+fn a_scope_waits() {
+    job("a_scope_waits", &[2], |context| {
+        let other = 1 - context.task();
+        let window = Window::<u8>::new(&context, 1 << 20).unwrap();
+        window.fill(0, &[context.task() as u8 + 1; 1000]);
+        window.write((1 << 20) - 1, 9);
+        context.gfence().unwrap();
+        let mut parts = vec![vec![0u8; 100_000]; 10];
+        context
+            .scope(|scope| {
+                for (number, part) in parts.iter_mut().enumerate() {
+                    scope.get(&window, other, number * 100_000, part).unwrap();
+                }
+            })
+            .unwrap();
+        assert_eq!(parts[0][..1001], [&[other as u8 + 1; 1000][..], &[0]].concat());
+        // A panic in it ends the scope no earlier.
+        let mut last = vec![0u8; 1 << 20];
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            context.scope(|scope| {
+                scope.get(&window, other, 0, &mut last).unwrap();
+                panic!("on purpose");
+            })
+        }));
+        assert!(panicked.is_err());
+        assert_eq!(last.last(), Some(&9));
+        window.free().unwrap();
+    });
+}
+
+#[test]
+fn remote_atomics() {
+    job("remote_atomics", &[1, 3], |context| {
+        let tasks = context.tasks();
+        let mut small = Window::<i32>::new(&context, 3).unwrap();
+        let wide = Window::<u64>::new(&context, 1).unwrap();
+        for _ in 0..50 {
+            small.fetch_add(0, 0, -1).unwrap();
+            wide.fetch_add(tasks - 1, 0, 1 << 40).unwrap();
+            loop {
+                let current = small.get_one(0, 1).unwrap();
+                if small.compare_and_swap(0, 1, current, current + 2).unwrap() {
+                    break;
+                }
+            }
+        }
+        small.fetch_or(0, 2, 1 << context.task()).unwrap();
+        let mine = small.exclusive(|numbers| numbers.to_vec()).unwrap();
+        if context.task() == 0 {
+            let tasks = tasks as i32;
+            assert_eq!(mine, [-50 * tasks, 100 * tasks, (1 << tasks) - 1]);
+            assert_eq!(small.swap(0, 0, 5).unwrap(), -50 * tasks);
+            assert_eq!(small.read(0), 5);
+        }
+        assert_eq!(wide.get_one(tasks - 1, 0).unwrap(), (50 * u64::from(tasks)) << 40);
+        small.free().unwrap();
+        wide.free().unwrap();
+    });
+}
+
+#[test]
+fn messages() {
+    job("messages", &[1, 3], |context| {
+        let (me, tasks) = (context.task(), context.tasks());
+        let (sender, received) = mpsc::channel();
+        context
+            .on_message(7, move |port, arrival| {
+                let (sender, source, header) = (sender.clone(), arrival.source, arrival.header.to_vec());
+                // The dispatcher runs it: what would wait is refused, and what need not wait is done.
+                assert_eq!(code(port.fence()), codes::LAPI_ERR_UNKNOWN);
+                assert_eq!(code(port.exchange(1)), codes::LAPI_ERR_UNKNOWN);
+                assert_eq!(code(port.send(source, 8, &[], &[])), codes::LAPI_ERR_UNKNOWN);
+                assert_eq!(code(port.scope(|_| ())), codes::LAPI_ERR_UNKNOWN);
+                port.send_owned(source, 8, header.clone(), vec![3; 5000]).unwrap();
+                Accept::then(move |_, data| sender.send((source, header, data)).unwrap())
+            })
+            .unwrap();
+        let replies = Arc::new(AtomicU32::new(0));
+        let count = replies.clone();
+        context
+            .on_message(8, move |_, arrival| {
+                assert_eq!((arrival.header, arrival.len), (&[1, 2, 3, 4][..], 5000));
+                count.fetch_add(1, Ordering::SeqCst);
+                Accept::done()
+            })
+            .unwrap();
+        context.gfence().unwrap();
+        for len in [0, 1, 200_000] {
+            let data = vec![me as u8; len];
+            context.send_complete((me + 1) % tasks, 7, &[1, 2, 3, 4], &data).unwrap();
+            let (source, header, data) = received.recv_timeout(Duration::from_secs(20)).unwrap();
+            assert_eq!((source, header), ((me + tasks - 1) % tasks, vec![1, 2, 3, 4]));
+            assert!(data == vec![source as u8; len]);
+        }
+        context.gfence().unwrap();
+        while replies.load(Ordering::SeqCst) < 3 {
+            context.probe().unwrap();
+        }
+    });
+}
+
+#[test]
+fn mistakes_are_errors() {
+    job("mistakes_are_errors", &[2], |context| {
+        let me = context.task();
+        let mut window = Window::<u16>::new(&context, 10).unwrap();
+        assert_eq!(code(window.put(2, 0, &[1])), codes::LAPI_ERR_TGT);
+        assert_eq!(code(window.put(1, 8, &[1, 2, 3])), codes::LAPI_ERR_OFFSET_LEN);
+        assert_eq!(code(window.get(0, usize::MAX, &mut [0, 0])), codes::LAPI_ERR_OFFSET_LEN);
+        assert_eq!(code(context.send(0, 0, &[], &[])), codes::LAPI_ERR_ADDR_HNDL_RANGE);
+        assert_eq!(code(context.send(0, 1, &[1, 2, 3], &[])), codes::LAPI_ERR_HDR_LEN);
+        assert_eq!(code(context.send(0, 1, &[0; 1028], &[])), codes::LAPI_ERR_UHDR_LEN);
+        context.on_message(1, |_, _| Accept::done()).unwrap();
+        assert_eq!(code(context.on_message(1, |_, _| Accept::done())), codes::LAPI_ERR_ADDR_HNDL_RANGE);
+        assert_eq!(code(context.on_message(64, |_, _| Accept::done())), codes::LAPI_ERR_ADDR_HNDL_RANGE);
+        // Collective calls that differ: no task continues.
+        let differs = if me == 0 { context.exchange(1).map(drop) } else { window.exclusive(|_| ()) };
+        assert_eq!(code(differs), codes::LAPI_ERR_UNKNOWN);
+        let types = if me == 0 {
+            Window::<u32>::new(&context, 1).map(drop)
+        } else {
+            Window::<u64>::new(&context, 1).map(drop)
+        };
+        let error = types.expect_err("windows of different types").to_string();
+        assert!(error.contains("another collective call"), "{error}");
+        // Task 1 was in an exclusive access that has failed.
+        assert_eq!(window.put(0, 0, &[1]).is_err(), me == 1);
+        let port = context.port();
+        drop(context);
+        assert_eq!(code(port.probe()), codes::LAPI_ERR_HNDL_INVALID);
+        assert_eq!(code(window.get_one(0, 0)), if me == 1 { 400 } else { codes::LAPI_ERR_HNDL_INVALID });
+    });
+}
+
+#[test]
+fn a_lost_task_is_an_error() {
+    let Some(outcome) = start("a_lost_task_is_an_error", 3) else {
+        let (sender, failures) = mpsc::channel();
+        let context = Context::builder()
+            .on_error(move |_, failure| sender.send(failure.clone()).unwrap())
+            .open()
+            .unwrap();
+        let window = Window::<u32>::new(&context, 1 << 20).unwrap();
+        context.gfence().unwrap();
+        match context.task() {
+            1 => {
+                // It dies while the others wait for it.
+                std::thread::sleep(Duration::from_millis(300));
+                std::process::exit(0);
+            }
+            _ => {
+                let mut data = vec![0; 1 << 20];
+                // Sooner or later one of these is under way.
+                let error = loop {
+                    if let Err(error) = window.get(1, 0, &mut data) {
+                        break error;
+                    }
+                };
+                assert_eq!(error.code, codes::LAPI_ERR_NO_CONNECTIVITY, "{error}");
+                let failure = failures.recv_timeout(Duration::from_secs(20)).unwrap();
+                assert_eq!((failure.task, failure.error.code), (1, codes::LAPI_ERR_NO_CONNECTIVITY));
+                assert_eq!(code(window.fetch_add(1, 0, 1)), codes::LAPI_ERR_NO_CONNECTIVITY);
+                context.purge(1).unwrap();
+                assert_eq!(code(window.get(1, 0, &mut data)), codes::LAPI_ERR_TGT_PURGED);
+                let other = 2 - context.task();
+                window.get(other, 0, &mut data).unwrap();
+                println!("survived");
+                // The other one may still get.
+                std::thread::sleep(Duration::from_millis(500));
+                return;
+            }
+        }
+    };
+    assert_eq!(outcome.stdout.matches("survived").count(), 2, "{outcome}");
+}
+
+#[test]
+fn a_panic_in_a_handler_ends_the_task() {
+    let Some(outcome) = start("a_panic_in_a_handler_ends_the_task", 1) else {
+        let context = Context::open().unwrap();
+        context.on_message(1, |_, _| panic!("in the header handler")).unwrap();
+        let _ =
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| context.send_complete(0, 1, &[], &[])));
+        println!("still here");
+        return;
+    };
+    assert!(outcome.stderr.contains("in the header handler"), "{outcome}");
+    assert!(!outcome.stdout.contains("still here"), "{outcome}");
+}
