@@ -77,6 +77,7 @@ mod owned;
 mod places;
 mod port;
 mod scope;
+mod vector;
 mod window;
 
 pub use atomic::Atomic;
