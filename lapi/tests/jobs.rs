@@ -1,6 +1,6 @@
 //! Jobs of several processes: each test starts itself under poe, and its tasks run the body.
 
-use lapi::{Accept, Context, TargetCounter, Window, codes};
+use lapi::{Accept, Attribute, Context, TargetCounter, Window, codes};
 use openlapi_tests::{Job, Outcome};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, mpsc};
@@ -76,16 +76,22 @@ fn a_scope_waits() {
             })
             .unwrap();
         assert_eq!(parts[0][..1001], [&[other as u8 + 1; 1000][..], &[0]].concat());
-        // A panic in it ends the scope no earlier.
-        let mut last = vec![0u8; 1 << 20];
-        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            context.scope(|scope| {
-                scope.get(&window, other, 0, &mut last).unwrap();
-                panic!("on purpose");
-            })
-        }));
-        assert!(panicked.is_err());
-        assert_eq!(last.last(), Some(&9));
+        // A panic in it ends the scope no earlier: task 1 does not reply for a while.
+        context.set_attribute(Attribute::InterruptSet, 0).unwrap();
+        context.gfence().unwrap();
+        if context.task() == 1 {
+            std::thread::sleep(Duration::from_millis(300));
+        } else {
+            let mut last = vec![0u8; 1 << 20];
+            let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                context.scope(|scope| {
+                    scope.get(&window, other, 0, &mut last).unwrap();
+                    panic!("on purpose");
+                })
+            }));
+            assert!(panicked.is_err());
+            assert_eq!(last.last(), Some(&9));
+        }
         window.free().unwrap();
     });
 }
