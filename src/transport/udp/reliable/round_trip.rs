@@ -11,7 +11,8 @@ const GRANULARITY: Nanos = MILLISECOND;
 /// What fewer samples than this have in common may be a peer that has not looked.
 const ENOUGH: u8 = 4;
 
-/// No way is longer: between any two places on the ground, with a satellite or two between them.
+/// No way is longer, between any two places on the ground with a satellite or two between them: what takes longer is a peer that has not
+/// looked, or a queue.
 const LONGEST_WAY: Nanos = 2_000 * MILLISECOND;
 
 /// The estimate for one connection.
@@ -29,6 +30,7 @@ pub struct RoundTrip {
 impl RoundTrip {
     /// A datagram was acknowledged `sample` after it was sent, of which the receiver has waited for `delay`.
     pub fn note(&mut self, sample: Nanos, delay: Nanos) {
+        let sample = sample.min(LONGEST_WAY);
         self.least = if self.known { self.least.min(sample) } else { sample };
         self.samples = self.samples.saturating_add(1);
         // No delay makes the way shorter than it has ever been.
@@ -51,7 +53,7 @@ impl RoundTrip {
     /// How long the way itself is, as far as it is known; 0 before. The program of a peer may look at its network after a long time only:
     /// a few samples say nothing.
     pub fn way(&self) -> Nanos {
-        if self.samples < ENOUGH { 0 } else { self.least.min(LONGEST_WAY) }
+        if self.samples < ENOUGH { 0 } else { self.least }
     }
 
     /// After this time without an acknowledgement something is sent again, besides what the receiver may wait.
@@ -89,6 +91,7 @@ mod tests {
         assert_eq!(estimate.way(), 0);
         estimate.note(30_000 * MILLISECOND, 0);
         assert_eq!(estimate.way(), LONGEST_WAY);
+        assert!(estimate.timeout() <= 3 * LONGEST_WAY && estimate.reordering() <= 2 * LONGEST_WAY);
         estimate.note(MILLISECOND, 0);
         assert_eq!(estimate.way(), MILLISECOND);
     }
