@@ -39,6 +39,17 @@ is_there() { # is_there HOW SOURCE TARGET: whether it is to be installed
     esac
 }
 
+page() { # page TARGET: a document as it is installed
+    local above=${1//[!\/]/} up=
+    # From its folder up to share.
+    while [ ${#above} -gt 1 ]; do
+        up+=../
+        above=${above#/}
+    done
+    sed -E -e "s#\]\((\.\./)*packaging/man/(man[0-9]/[^)]*)\)#](${up}man/\2)#g" \
+        -e 's#\[([^]]*)\]\((\.\./)*(samples|lapi|src|tests|tools|benches|fuzz|packaging|ci|LICENSE-)[^)]*\)#\1#g'
+}
+
 put() { # put PACKAGE HOW SOURCE TARGET
     local how=$2 source=$3 target=$to/$4
     if ! is_there "$how" "$source" "$target"; then
@@ -54,6 +65,11 @@ put() { # put PACKAGE HOW SOURCE TARGET
         ;;
     fill)
         sed -e "s|@PREFIX@|$PREFIX|g" -e "s|@VERSION@|$VERSION|g" "$source" >"$target.new"
+        chmod 644 "$target.new"
+        mv -f "$target.new" "$target"
+        ;;
+    page)
+        page "$4" <"$source" >"$target.new"
         chmod 644 "$target.new"
         mv -f "$target.new" "$target"
         ;;

@@ -328,6 +328,33 @@ fn lock_sharing() {
 }
 
 #[test]
+fn tutorial() {
+    let folder = Folder::build("tutorial", &["hello", "put", "message", "work"]);
+    let lines = |program: &str, tasks: usize, expected: &dyn Fn(usize) -> String| {
+        let outcome = folder.run(program, tasks);
+        let mut printed: Vec<_> = outcome.stdout.lines().map(str::to_owned).collect();
+        let mut wanted: Vec<_> = (0..tasks).map(expected).collect();
+        printed.sort_unstable();
+        wanted.sort_unstable();
+        assert_eq!(printed, wanted, "{program} with {tasks} tasks\n{outcome}");
+        if tasks == 2 {
+            wanted.iter().for_each(|line| assert!(folder.promises(line), "{program}: \"{line}\""));
+        }
+    };
+    for tasks in [1, 2, 4] {
+        lines("hello", tasks, &|me| format!("task {me} of {tasks}"));
+        lines("put", tasks, &|me| {
+            format!("task {me}: my neighbour has written {}", 100 + (me + tasks - 1) % tasks)
+        });
+        lines("message", tasks, &|me| format!("task {me} writes: {me} plus {me} is {}", 2 * me));
+        folder.check("work", &[tasks], |me, _| {
+            if me == 0 { vec!["task 0: 20 of 20 pieces are done".to_owned()] } else { Vec::new() }
+        });
+    }
+    folder.clean();
+}
+
+#[test]
 fn coll() {
     let folder = Folder::build("coll", &["statistics"]);
     folder.check("statistics", &[1, 2, 3, 10], |me, tasks| {

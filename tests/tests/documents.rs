@@ -1,0 +1,200 @@
+//! The documents: links lead somewhere, programs are those of the samples, messages and names are those of the code.
+
+use openlapi_tests::{Job, stage, workspace};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// All files below a folder with one of these endings.
+fn below(folder: &Path, endings: &[&str], found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())) {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            below(&path, endings, found);
+        } else if endings.iter().any(|ending| path.to_string_lossy().ends_with(ending)) {
+            found.push(path);
+        }
+    }
+}
+
+/// The documents of a folder that has README.md and docs, sources or installation.
+fn documents(folder: &Path) -> Vec<PathBuf> {
+    let mut found = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md"]
+        .map(|name| folder.join(name))
+        .to_vec();
+    below(&folder.join("docs"), &[".md"], &mut found);
+    assert!(found.len() > 20, "{found:?}");
+    found
+}
+
+/// A text without its code.
+fn prose(text: &str) -> String {
+    let mut code = false;
+    let mut lines = String::new();
+    for line in text.lines() {
+        let fence = line.trim_start().starts_with("```");
+        code ^= fence;
+        if !code && !fence {
+            lines.extend([line, "\n"]);
+        }
+    }
+    lines
+}
+
+/// The targets of a text's links.
+fn links(text: &str) -> Vec<String> {
+    let text = prose(text);
+    let after = text.split("](").skip(1);
+    after.map(|rest| rest.split(')').next().unwrap_or_default().trim().to_owned()).collect()
+}
+
+/// The anchors of a page's headings.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let headings = prose(text);
+    let headings = headings.lines().filter(|line| line.starts_with('#'));
+    let anchor = |heading: &str| {
+        let heading = heading.trim_start_matches('#').trim().to_lowercase();
+        let kept = heading.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+        kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+    };
+    headings.map(anchor).collect()
+}
+
+fn check_links(folder: &Path) {
+    let mut broken = Vec::new();
+    for page in documents(folder) {
+        let text = read(&page);
+        for link in links(&text).into_iter().filter(|link| !link.contains("://")) {
+            let (file, anchor) = link.split_once('#').unwrap_or((&link, ""));
+            let target =
+                if file.is_empty() { page.clone() } else { page.parent().expect("a folder").join(file) };
+            let leads = target.exists() && (anchor.is_empty() || anchors(&read(&target)).contains(anchor));
+            if !leads {
+                broken.push(format!("{}: {link}", page.display()));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "links that lead nowhere:\n{}", broken.join("\n"));
+}
+
+#[test]
+fn links_lead_somewhere() {
+    check_links(&workspace());
+}
+
+#[test]
+fn links_of_installed_documents_lead_somewhere() {
+    check_links(&stage().join("share/doc/openlapi"));
+}
+
+#[test]
+fn the_index_has_every_page() {
+    let docs = workspace().join("docs");
+    let index = links(&read(&docs.join("README.md")));
+    let pages = fs::read_dir(&docs).expect("the documents").map(|entry| entry.expect("an entry").file_name());
+    for page in pages.map(|name| name.to_string_lossy().into_owned()).filter(|name| name != "README.md") {
+        assert!(index.contains(&page), "docs/README.md has no line for {page}");
+    }
+}
+
+/// Each program is on the page as it is in the samples, where it is compiled and run.
+#[test]
+fn the_programs_of_the_tutorial_are_those_of_the_samples() {
+    let page = read(&workspace().join("docs/tutorial.md"));
+    let mut blocks: Vec<_> =
+        page.split("```c\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    for name in ["hello", "put", "message", "work"] {
+        let program = read(&workspace().join(format!("samples/tutorial/{name}.c")));
+        let found = blocks.iter().position(|block| *block == program);
+        blocks.remove(found.unwrap_or_else(|| panic!("docs/tutorial.md does not have {name}.c as it is")));
+    }
+    assert!(blocks.is_empty(), "{blocks:?}");
+}
+
+/// All texts of the library and of the tools, in one; what is filled in is `…`.
+fn messages() -> String {
+    let mut files = Vec::new();
+    below(&workspace().join("src"), &[".rs"], &mut files);
+    below(&workspace().join("tools/src"), &[".rs"], &mut files);
+    let mut text = String::new();
+    for file in files {
+        let source = read(&file);
+        let mut rest = source.as_str();
+        // A text goes on in the next line without its indentation.
+        while let Some((before, after)) = rest.split_once("\\\n") {
+            text.push_str(before);
+            rest = after.trim_start();
+        }
+        text.push_str(rest);
+        text.push('\n');
+    }
+    let mut filled = String::new();
+    let mut depth = 0;
+    for c in text.chars() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth > 0 => {
+                depth -= 1;
+                filled.push('…');
+            }
+            '\n' => {
+                depth = 0;
+                filled.push(c);
+            }
+            _ if depth == 0 => filled.push(c),
+            _ => {}
+        }
+    }
+    filled
+}
+
+#[test]
+fn the_messages_of_troubleshooting_exist() {
+    let page = read(&workspace().join("docs/troubleshooting.md"));
+    let headings: Vec<_> =
+        page.lines().filter_map(|line| line.strip_prefix("### `")?.strip_suffix('`')).collect();
+    assert!(headings.len() > 30, "{headings:?}");
+    let messages = messages();
+    for heading in headings {
+        for fragment in
+            heading.split('…').map(|part| part.trim_matches([' ', '"'])).filter(|part| part.len() > 6)
+        {
+            assert!(messages.contains(fragment), "no message has \"{fragment}\": {heading}");
+        }
+    }
+}
+
+/// Flags and variables on the page about porting are those that poe and the library know.
+#[test]
+fn the_flags_and_variables_of_porting_exist() {
+    let page = read(&workspace().join("docs/porting.md"));
+    let help = Job::direct(stage().join("bin/poe")).arg("-h").run();
+    let variables = Job::direct(stage().join("bin/lapi_info")).run();
+    let known = format!("{}{}", help.ok().stdout, variables.stdout);
+    let words = |text: &str| -> BTreeSet<String> {
+        text.split(|c: char| !(c.is_ascii_alphanumeric() || "_-".contains(c))).map(str::to_owned).collect()
+    };
+    let known = words(&known);
+    let (_, after) = page.split_once("## poe").expect("a part about poe");
+    let (flags, rest) = after.split_once("## Variables").expect("a part about variables");
+    for line in flags.lines().filter(|line| line.starts_with("| `-") || line.starts_with("| new:")) {
+        for flag in line.split('|').nth(1).unwrap_or_default().split('`').skip(1).step_by(2) {
+            let flag = flag.split(' ').next().unwrap_or_default();
+            assert!(known.contains(flag), "poe has no flag {flag}");
+        }
+    }
+    let (rows, _) = rest.split_once("\n## ").expect("a part after that");
+    let mut count = 0;
+    for name in
+        rows.split('`').skip(1).step_by(2).filter(|name| name.starts_with("MP_") || name.starts_with("LAPI_"))
+    {
+        let name = name.split('=').next().unwrap_or_default();
+        assert!(known.contains(name), "neither poe nor lapi_info has {name}");
+        count += 1;
+    }
+    assert!(count > 20, "{count}");
+}
