@@ -83,7 +83,7 @@ fn check_links(folder: &Path) {
 
 #[test]
 fn links_lead_somewhere() {
-    check_links(&workspace());
+    check_links(workspace());
 }
 
 #[test]
