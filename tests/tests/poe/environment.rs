@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use nix::sched::{CpuSet, sched_getaffinity};
 use nix::unistd::Pid;
-use openlapi_tests::{Job, compile_plain};
+use openlapi_tests::{Job, build_dir, compile, compile_plain, stage};
 
 use crate::{file, job, sorted, task};
 
@@ -63,11 +63,15 @@ fn nothing_of_poe_leaks_into_a_task() {
     assert!(more.len() == 2 && more.iter().all(|&number| number >= 100), "{more:?}\n{outcome}");
 }
 
+/// What this process may use.
+fn processors() -> Vec<usize> {
+    let mine = sched_getaffinity(Pid::from_raw(0)).expect("it can be asked");
+    (0..CpuSet::count()).filter(|processor| mine.is_set(*processor) == Ok(true)).collect()
+}
+
 #[test]
 fn tasks_are_pinned_when_there_are_cores_for_all() {
-    let mine = sched_getaffinity(Pid::from_raw(0)).expect("it can be asked");
-    let mine: Vec<usize> =
-        (0..CpuSet::count()).filter(|processor| mine.is_set(*processor) == Ok(true)).collect();
+    let mine = processors();
     let all: String = mine.iter().map(|processor| format!("{processor} ")).collect();
     let places = |flags: &[&str], tasks| -> BTreeSet<String> {
         let outcome = flags.iter().fold(job(tasks, &["processors"]), Job::poe_arg).run();
@@ -80,6 +84,55 @@ fn tasks_are_pinned_when_there_are_cores_for_all() {
     assert_eq!(places(&["-task_affinity", "yes"], mine.len() + 1), free);
     let each = places(&["-task_affinity", "CPU"], mine.len());
     assert_eq!(each, mine.iter().map(|processor| format!("{processor} ")).collect());
+}
+
+#[test]
+fn a_list_says_which_task_gets_which_processors() {
+    let mine = processors();
+    let list = mine.iter().rev().map(usize::to_string).collect::<Vec<_>>().join(",");
+    let place = |tasks: usize, list: &str| {
+        let job = job(tasks, &["processors"]).poe_arg("-labelio").poe_arg("yes");
+        job.poe_arg("-task_affinity").poe_arg(format!("LIST:{list}")).run()
+    };
+    let expected: Vec<String> =
+        mine.iter().rev().enumerate().map(|(task, cpu)| format!("{task:3}:{cpu} ")).collect();
+    assert_eq!(sorted(&place(mine.len(), &list).ok().stdout), expected);
+    place(mine.len() + 1, &list).exited(1).says("the list has processors for");
+    place(1, "1023").exited(1).says("poe: -task_affinity: poe may not use processor");
+    place(1, "0,x").exited(1).says("LIST:0,1,4-5");
+}
+
+#[test]
+fn a_job_leaves_the_cores_of_others_alone() {
+    let mine = processors();
+    let mut first = job(mine.len(), &["wait"]).poe_arg("-task_affinity").poe_arg("CPU").start();
+    first.lines(mine.len());
+    let said = |flags: &[&str]| {
+        let second = job(mine.len(), &["args"]).poe_arg("-report_bindings");
+        let outcome = flags.iter().fold(second, Job::poe_arg).run();
+        outcome.ok().stderr.clone()
+    };
+    assert_eq!(said(&[]).matches("not bound").count(), mine.len());
+    // It was asked for.
+    assert_eq!(said(&["-task_affinity", "CPU"]).matches(": bound to").count(), mine.len());
+    first.signal(nix::sys::signal::Signal::SIGTERM);
+    first.wait();
+}
+
+#[test]
+fn a_job_is_profiled_on_request() {
+    let folder = build_dir().join("tests/poe_profile");
+    let _ = std::fs::remove_dir_all(&folder);
+    let variables = job(2, &["env", "LD_PRELOAD", "LAPIPROF_OUT"]).poe_arg("-stdoutmode").poe_arg("0");
+    let outcome = variables.poe_arg("-profile").poe_arg(&folder).env("LD_PRELOAD", "libdl.so.2").run();
+    let library = stage().canonicalize().expect("the stage").join("lib/liblapiprof.so.1");
+    let expected =
+        format!("LD_PRELOAD={}:libdl.so.2\nLAPIPROF_OUT={}\n", library.display(), folder.display());
+    assert_eq!(outcome.ok().stdout, expected);
+    let program = compile("poe_profile", &["samples/tutorial/put.c"], &[]);
+    Job::new(program).procs(2).poe_arg("-profile").poe_arg(&folder).run().ok();
+    let page = std::fs::read_to_string(folder.join("report.html")).expect("the report");
+    assert!(page.contains("LAPI_Put"), "{page}");
 }
 
 #[test]

@@ -20,6 +20,31 @@ fn labels_stand_before_every_line_of_both_outputs() {
 }
 
 #[test]
+fn the_time_stands_before_every_line() {
+    let outcome =
+        job(2, &["lines", "10", "5"]).poe_arg("-labelio").poe_arg("yes").poe_arg("-timestamps").run();
+    for text in [&outcome.ok().stdout, &outcome.stderr] {
+        let mut lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 20, "{outcome}");
+        let is_time = |time: &str| {
+            let digits = time.bytes().map(|byte| if byte.is_ascii_digit() { b'0' } else { byte });
+            digits.eq("0000-00-00 00:00:00.000 ".bytes())
+        };
+        assert!(lines.iter().all(|line| line.get(..24).is_some_and(is_time)), "{outcome}");
+        lines.iter_mut().for_each(|line| *line = &line[24..]);
+        lines.sort_unstable();
+        assert_eq!(lines, [["  0:aaaa"; 10], ["  1:bbbb"; 10]].concat());
+    }
+    // The zone is that of poe.
+    let hour = |zone: &str| {
+        let outcome = job(1, &["lines", "1", "5"]).poe_arg("-timestamps").env("TZ", zone).run();
+        outcome.ok().stdout[11..13].parse::<i32>().expect("an hour")
+    };
+    let apart = (hour("XXX-5") - hour("UTC")).rem_euclid(24);
+    assert!((5..=6).contains(&apart), "{apart}");
+}
+
+#[test]
 fn ordered_output_comes_task_after_task() {
     let outcome = job(5, &["lines", "30000", "80"]).poe_arg("-stdoutmode").poe_arg("ordered").run();
     let expected: String =

@@ -7,10 +7,11 @@ use std::str::FromStr;
 use nix::sched::{CpuSet, sched_getaffinity};
 use nix::unistd::Pid;
 
-use super::error::say;
+use super::claims::Claims;
+use super::error::{Error, say};
 
 /// The request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Affinity {
     /// Tasks run where the kernel puts them. Memory domains and lists of them, which select adapters and memory
     /// on machines that `poe` does not know, mean this too.
@@ -19,6 +20,8 @@ pub(super) enum Affinity {
     Cores(usize),
     /// This number of processors (hardware threads) for each task.
     Processors(usize),
+    /// These processors for each task, in turn.
+    List(Vec<Vec<usize>>),
 }
 
 impl FromStr for Affinity {
@@ -27,6 +30,7 @@ impl FromStr for Affinity {
     fn from_str(text: &str) -> Result<Self, ()> {
         let text = text.to_ascii_lowercase();
         let (word, count) = match text.split_once(':') {
+            Some(("list", list)) => return each_list(list).map(Self::List).ok_or(()),
             Some((word, count)) => (word, count.parse().ok().filter(|count| *count > 0).ok_or(())?),
             None => (&*text, 1),
         };
@@ -40,6 +44,17 @@ impl FromStr for Affinity {
             _ => Err(()),
         }
     }
+}
+
+/// Reads `0,2,4-5`: an element for each task. No number of a processor has more than five digits.
+fn each_list(list: &str) -> Option<Vec<Vec<usize>>> {
+    let number = |text: &str| text.parse().ok().filter(|number: &usize| *number < CpuSet::count());
+    let element = |text: &str| {
+        let (first, last) = text.split_once('-').unwrap_or((text, text));
+        let range: Vec<usize> = (number(first)?..=number(last)?).collect();
+        (!range.is_empty()).then_some(range)
+    };
+    list.split(',').map(element).collect()
 }
 
 /// Such sets in words, for each of the tasks.
@@ -61,30 +76,76 @@ pub(super) fn described(sets: &[CpuSet], tasks: usize) -> Vec<String> {
     if sets.is_empty() { vec![text(None); tasks] } else { sets.iter().map(|set| text(Some(set))).collect() }
 }
 
+/// How the processors of a job are chosen.
+pub(super) struct Choice<'a> {
+    pub asked: Option<Affinity>,
+    /// Other jobs share the cores (MP_CPU_USE=multiple).
+    pub shared: bool,
+    /// `poe` warns when it cannot do what was asked.
+    pub verbose: bool,
+    /// What other jobs have taken, and this one takes; `None`: they are not looked at.
+    pub claims: Option<&'a mut Claims>,
+}
+
 /// The processors of each of `tasks` tasks; empty when they are not pinned.
 ///
-/// By default each task of a job of several gets a core of its own, if there are enough cores that are not `shared`
-/// (MP_CPU_USE=multiple). A job of one task has nothing to gain. `verbose`: `poe` warns when it cannot do what was `asked`.
-pub(super) fn sets(asked: Option<Affinity>, shared: bool, verbose: bool, tasks: usize) -> Vec<CpuSet> {
+/// By default each task of a job of several gets a core of its own, if there are enough cores that are not shared and that no
+/// other job has. A job of one task has nothing to gain.
+pub(super) fn sets(choice: Choice<'_>, tasks: usize) -> Result<Vec<CpuSet>, Error> {
+    let Choice { asked, shared, verbose, claims } = choice;
+    let insists = asked.is_some();
     let affinity = match asked {
         Some(affinity) => affinity,
         None if tasks == 1 || shared => Affinity::Free,
         None => Affinity::Cores(1),
     };
-    if affinity == Affinity::Free {
-        return Vec::new();
+    let all = cores();
+    let mut none = Claims::none();
+    let claims = claims.unwrap_or(&mut none);
+    let mut chosen = match &affinity {
+        Affinity::Free => return Ok(Vec::new()),
+        Affinity::List(list) => listed(list, &all, tasks)?,
+        _ => claims.take(|claims| {
+            let is_free = |core: &&Vec<usize>| !core.iter().any(|cpu| claims.are_taken(*cpu));
+            let free: Vec<Vec<usize>> = all.iter().filter(is_free).cloned().collect();
+            divide(&free, &affinity, tasks)
+        }),
+    };
+    if insists {
+        if chosen.is_empty() {
+            // Cores of other jobs, rather than none.
+            chosen = divide(&all, &affinity, tasks);
+        }
+        claims.hold(&chosen);
     }
-    let chosen = divide(&cores(), affinity, tasks);
-    if chosen.is_empty() && asked.is_some() && verbose {
+    if chosen.is_empty() && insists && verbose {
         say(&format!("warning: not enough processors for {tasks} tasks; no task is pinned"));
     }
-    chosen.iter().map(|processors| cpu_set(processors)).collect()
+    Ok(chosen.iter().map(|processors| cpu_set(processors)).collect())
+}
+
+/// The first elements of a list, when each task has one that `poe` may use.
+fn listed(list: &[Vec<usize>], cores: &[Vec<usize>], tasks: usize) -> Result<Vec<Vec<usize>>, Error> {
+    if list.len() < tasks {
+        let count = list.len();
+        return Err(Error::asked(format!(
+            "-task_affinity: the list has processors for {count} of {tasks} tasks"
+        )));
+    }
+    let list = &list[..tasks];
+    let missing = list.iter().flatten().find(|cpu| !cores.iter().flatten().any(|mine| mine == *cpu));
+    match missing {
+        Some(cpu) => {
+            Err(Error::asked(format!("-task_affinity: poe may not use processor {cpu} (see lapi_info)")))
+        }
+        None => Ok(list.to_vec()),
+    }
 }
 
 /// Divides the processors of `cores` among the tasks; empty when there are too few.
-fn divide(cores: &[Vec<usize>], affinity: Affinity, tasks: usize) -> Vec<Vec<usize>> {
-    let (units, each): (Vec<Vec<usize>>, usize) = match affinity {
-        Affinity::Free => return Vec::new(),
+fn divide(cores: &[Vec<usize>], affinity: &Affinity, tasks: usize) -> Vec<Vec<usize>> {
+    let (units, each): (Vec<Vec<usize>>, usize) = match *affinity {
+        Affinity::Free | Affinity::List(_) => return Vec::new(),
         Affinity::Cores(each) => (cores.to_vec(), each),
         Affinity::Processors(each) => {
             // First one thread of every core, so that tasks share a core only when they must.
@@ -154,6 +215,12 @@ mod tests {
             ("SNI", Some(Affinity::Free)),
             ("-1", Some(Affinity::Free)),
             ("0,2,1", Some(Affinity::Free)),
+            ("LIST:0,2-3", Some(Affinity::List(vec![vec![0], vec![2, 3]]))),
+            ("list:1", Some(Affinity::List(vec![vec![1]]))),
+            ("list:", None),
+            ("list:1,,2", None),
+            ("list:3-2", None),
+            ("list:99999", None),
             ("core:0", None),
             ("mcm:2", None),
             ("perhaps", None),
@@ -166,12 +233,27 @@ mod tests {
     #[test]
     fn each_task_gets_its_own() {
         let cores = [vec![0, 4], vec![1, 5], vec![2, 6], vec![3, 7]];
-        assert_eq!(divide(&cores, Affinity::Cores(1), 2), [vec![0, 4], vec![1, 5]]);
-        assert_eq!(divide(&cores, Affinity::Cores(2), 2), [vec![0, 4, 1, 5], vec![2, 6, 3, 7]]);
-        assert_eq!(divide(&cores, Affinity::Processors(1), 5), [vec![0], vec![1], vec![2], vec![3], vec![4]]);
-        assert!(divide(&cores, Affinity::Cores(1), 5).is_empty());
-        assert!(divide(&cores, Affinity::Cores(usize::MAX), 2).is_empty());
-        assert!(divide(&[], Affinity::Cores(1), 1).is_empty());
+        assert_eq!(divide(&cores, &Affinity::Cores(1), 2), [vec![0, 4], vec![1, 5]]);
+        assert_eq!(divide(&cores, &Affinity::Cores(2), 2), [vec![0, 4, 1, 5], vec![2, 6, 3, 7]]);
+        assert_eq!(
+            divide(&cores, &Affinity::Processors(1), 5),
+            [vec![0], vec![1], vec![2], vec![3], vec![4]]
+        );
+        assert!(divide(&cores, &Affinity::Cores(1), 5).is_empty());
+        assert!(divide(&cores, &Affinity::Cores(usize::MAX), 2).is_empty());
+        assert!(divide(&[], &Affinity::Cores(1), 1).is_empty());
+    }
+
+    #[test]
+    fn a_list_has_processors_for_every_task() {
+        let cores = [vec![0, 4], vec![1, 5]];
+        assert_eq!(
+            listed(&[vec![4], vec![0, 1], vec![9]], &cores, 2).expect("they exist"),
+            [vec![4], vec![0, 1]]
+        );
+        let said = |list: &[Vec<usize>]| listed(list, &cores, 2).expect_err("it is wrong").to_string();
+        assert!(said(&[vec![0]]).contains("for 1 of 2 tasks"));
+        assert!(said(&[vec![0], vec![1, 2]]).contains("processor 2"));
     }
 
     #[test]

@@ -12,13 +12,13 @@ use nix::sys::epoll::EpollTimeout;
 use super::error::Error;
 use super::fold::Fold;
 use super::lanes::Lanes;
-use super::output::{Output, Source, Stream};
+use super::output::{Output, Prefix, Source, Stream};
 use super::streams;
 
 /// How output is shown.
 #[derive(Clone, Debug)]
 pub(super) struct Style {
-    pub labels: bool,
+    pub prefix: Prefix,
     pub ordered: bool,
     /// Messages of the library that several tasks write alike are shown once.
     pub fold: bool,
@@ -92,7 +92,7 @@ fn carry(
     stderr: File,
     broken: &mut dyn FnMut(usize),
 ) -> io::Result<()> {
-    let mut outputs = [Output::new(stdout, style.labels), Output::new(stderr, style.labels)];
+    let mut outputs = [stdout, stderr].map(|to| Output::new(to, style.prefix));
     outputs[Stream::Stderr as usize].fold = style.fold.then(Fold::default);
     let mut lanes = Lanes::new(sources, style.ordered, style.record.as_deref())?;
     let mut buffer = vec![0; 1 << 16];
@@ -143,10 +143,11 @@ mod tests {
         Source { task, stream, pipe, terminal: false }
     }
 
-    fn carried(sources: Vec<Source>, labels: bool, ordered: bool) -> (String, String) {
+    fn carried(sources: Vec<Source>, label: bool, ordered: bool) -> (String, String) {
+        let prefix = Prefix { label, ..Prefix::default() };
         let mut files = [(); 2].map(|()| tempfile::tempfile().expect("a file can be made"));
         let [stdout, stderr] = [&files[0], &files[1]].map(|file| file.try_clone().expect("it can be shared"));
-        carry(sources, Style { labels, ordered, fold: true, record: None }, stdout, stderr, &mut |_| ())
+        carry(sources, Style { prefix, ordered, fold: true, record: None }, stdout, stderr, &mut |_| ())
             .expect("nothing is lost");
         let texts = files.each_mut().map(|file| {
             let mut text = String::new();

@@ -48,7 +48,7 @@ fn job(settings: &Settings, commands: &[Command], hosts: Option<&[String]>) -> R
         Some(_) => (folder::of(settings)?, Vec::new(), remote::launcher(settings)?),
         None => {
             let folder = folder::here(settings)?.map_or_else(|| folder::of(settings), Ok)?;
-            let sets = bindings::of(settings, settings.info_level()? > 0, tasks)?;
+            let sets = bindings::of(settings, settings.info_level()? > 0, tasks, None)?;
             (folder, affinity::described(&sets, tasks), "poe".to_owned())
         }
     };

@@ -6,6 +6,7 @@ use std::io::Read;
 
 use super::error::Error;
 use super::folder;
+use super::profile;
 use super::settings::Settings;
 
 /// The variables of the tasks of one job.
@@ -56,6 +57,14 @@ impl Environment {
         for export in settings.exports() {
             if let Some((name, value)) = export.resolve()? {
                 set(name, value);
+            }
+        }
+        if let Some(folder) = settings.text("MP_PROFILE")? {
+            let set_before =
+                common.iter().find(|(name, _)| name == profile::PRELOAD).map(|(_, value)| value.clone());
+            for (name, value) in profile::variables(folder, set_before)? {
+                common.retain(|(known, _)| known != name);
+                common.push((name.to_owned(), value));
             }
         }
         Ok(Self { tasks, common, hosts: hosts.map(<[String]>::to_vec) })

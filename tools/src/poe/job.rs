@@ -16,6 +16,7 @@ use openlapi::wire::launcher::How;
 use super::affinity;
 use super::bindings;
 use super::carrier::{Carrier, Style};
+use super::claims::Claims;
 use super::commands::Command;
 use super::ends::{Ends, Exit};
 use super::environment::Environment;
@@ -25,6 +26,7 @@ use super::folder;
 use super::input;
 use super::limits;
 use super::openings::Openings;
+use super::output::Prefix;
 use super::processes::end_descendants;
 use super::record;
 use super::remote;
@@ -61,7 +63,7 @@ pub(super) fn run(
     let ordered = settings.text("MP_STDOUTMODE")?.is_some_and(|mode| mode.eq_ignore_ascii_case("ordered"));
     let info_level = settings.info_level()?;
     let style = Style {
-        labels: settings.yes("MP_LABELIO")?,
+        prefix: Prefix { time: settings.yes("MP_TIMESTAMPS")?, label: settings.yes("MP_LABELIO")? },
         ordered,
         fold: info_level <= 1,
         record: record::folder(settings)?,
@@ -69,6 +71,7 @@ pub(super) fn run(
     let environment = Environment::new(settings, tasks, hosts)?;
     let open_files = limits::open_files(tasks)?;
     let folder = if hosts.is_none() { folder::here(settings)? } else { None };
+    let mut claims = Claims::open();
     // If the supervisor dies, its descendants become ours.
     prctl::set_child_subreaper(true)
         .map_err(|errno| Error::system("cannot become the subreaper of the tasks", errno))?;
@@ -79,7 +82,7 @@ pub(super) fn run(
             (supervisor, ours, (0..tasks).map(|_| None).collect())
         }
         None => {
-            let affinity = bindings::of(settings, info_level > 0, tasks)?;
+            let affinity = bindings::of(settings, info_level > 0, tasks, Some(&mut claims))?;
             if settings.yes("MP_REPORT_BINDINGS")? {
                 for (task, binding) in affinity::described(&affinity, tasks).iter().enumerate() {
                     say(&format!("task {task}: {binding}"));

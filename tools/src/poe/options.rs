@@ -119,6 +119,13 @@ pub(super) static TABLE: &[Setting] = &[
     ),
     setting(&["labelio"], "MP_LABELIO", YesNo, "no", "put the task's number before each line"),
     setting(
+        &["timestamps"],
+        "MP_TIMESTAMPS",
+        Switch,
+        "no",
+        "put the time of this machine before each line, before the task's number",
+    ),
+    setting(
         &["stdoutmode"],
         "MP_STDOUTMODE",
         Checked("unordered, ordered or a task", |text| text.parse::<StdoutMode>().is_ok()),
@@ -140,6 +147,13 @@ pub(super) static TABLE: &[Setting] = &[
         "write the output of each task also to files in DIR, taskN.out and taskN.err",
     ),
     setting(
+        &["profile"],
+        "MP_PROFILE",
+        Text("DIR"),
+        "",
+        "profile the job: the profiler is preloaded, and writes its report to DIR",
+    ),
+    setting(
         &["stdinmode"],
         "MP_STDINMODE",
         Checked("all, none or a task", |text| text.parse::<StdinMode>().is_ok()),
@@ -156,11 +170,11 @@ pub(super) static TABLE: &[Setting] = &[
     setting(
         &["task_affinity"],
         "MP_TASK_AFFINITY",
-        Checked("yes, no, CORE[:n], CPU[:n], MCM, SNI, -1 or a list", |text| {
+        Checked("yes, no, CORE[:n], CPU[:n], LIST:0,1,4-5, MCM, SNI, -1 or numbers", |text| {
             text.parse::<Affinity>().is_ok()
         }),
         "",
-        "pin each task; when not given: to a core of its own if there are enough cores",
+        "pin each task; when not given: to a core of its own if there are enough that no other job has",
     ),
     setting(
         &["cpu_use"],

@@ -7,6 +7,8 @@ use std::str::FromStr;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
+use jiff::ZonedDateTime;
+
 use super::fold::Fold;
 
 /// In which order standard output appears (MP_STDOUTMODE). Standard error is always shown at once.
@@ -48,11 +50,20 @@ pub(super) enum Stream {
     Stderr,
 }
 
+/// What is put before each line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Prefix {
+    /// The local time at which the line is shown (MP_TIMESTAMPS).
+    pub time: bool,
+    /// The number of the task (MP_LABELIO).
+    pub label: bool,
+}
+
 /// One of `poe`'s own outputs.
 pub(super) struct Output {
     to: File,
-    labels: bool,
-    /// Whose line has begun and not ended; known only where lines have labels.
+    prefix: Prefix,
+    /// Whose line has begun and not ended; known only where lines have a prefix.
     begun_by: Option<usize>,
     /// Shows equal messages once.
     pub(super) fold: Option<Fold>,
@@ -61,8 +72,8 @@ pub(super) struct Output {
 }
 
 impl Output {
-    pub(super) fn new(to: File, labels: bool) -> Self {
-        Self { to, labels, begun_by: None, fold: None, closed: false, result: Ok(()) }
+    pub(super) fn new(to: File, prefix: Prefix) -> Self {
+        Self { to, prefix, begun_by: None, fold: None, closed: false, result: Ok(()) }
     }
 
     /// Shows what a task wrote: lines, of which the first may continue one and the last may be unfinished.
@@ -95,9 +106,10 @@ impl Output {
     }
 
     fn put(&mut self, task: usize, bytes: &[u8]) {
-        if !self.labels {
+        if self.prefix == Prefix::default() {
             return self.write(bytes);
         }
+        let prefix = self.prefix.text(task);
         let mut text = Vec::with_capacity(bytes.len() + bytes.len() / 4 + 16);
         let mut continues = self.begun_by == Some(task);
         if self.begun_by.is_some() && !continues {
@@ -105,7 +117,7 @@ impl Output {
         }
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
             if !continues {
-                text.extend(format!("{task:3}:").as_bytes());
+                text.extend(prefix.as_bytes());
             }
             text.extend(line);
             continues = false;
@@ -148,6 +160,18 @@ impl Output {
     }
 }
 
+impl Prefix {
+    fn text(self, task: usize) -> String {
+        let time = if self.time {
+            ZonedDateTime::now().strftime("%Y-%m-%d %H:%M:%S.%3f ").to_string()
+        } else {
+            String::new()
+        };
+        let label = if self.label { format!("{task:3}:") } else { String::new() };
+        time + &label
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,7 +180,10 @@ mod tests {
     #[test]
     fn a_line_that_another_task_interrupts_is_labelled_again() {
         let file = tempfile::tempfile().expect("a file can be made");
-        let mut output = Output::new(file.try_clone().expect("it can be shared"), true);
+        let mut output = Output::new(
+            file.try_clone().expect("it can be shared"),
+            Prefix { label: true, ..Prefix::default() },
+        );
         output.show(0, b"name? ", false);
         output.show(1, b"hello\n", false);
         output.show(0, b"still ", false);

@@ -25,7 +25,7 @@ use super::super::environment::Environment;
 use super::super::error::{Error, say};
 use super::super::limits;
 use super::super::openings::Openings;
-use super::super::output::StdoutMode;
+use super::super::output::{Prefix, StdoutMode};
 use super::super::processes::end_descendants;
 use super::super::settings::{Flags, Settings};
 use super::super::signals::Signals;
@@ -71,7 +71,7 @@ fn serve() -> Result<(), Error> {
         matches!(settings.parsed("MP_STDOUTMODE")?, Some(StdoutMode::Only(only)) if only != number);
     let (ours, theirs) = streams::of_one(&settings, discards)?;
     let verbose = settings.info_level()? > 0 && place.index == 0;
-    let affinity = bindings::of(&settings, verbose, place.count)?;
+    let affinity = bindings::of(&settings, verbose, place.count, None)?;
     if settings.yes("MP_REPORT_BINDINGS")? {
         let (host, binding) =
             (gethostname().unwrap_or_default(), affinity::described(&affinity, place.count));
@@ -92,7 +92,7 @@ fn serve() -> Result<(), Error> {
     };
     let (supervisor, (mut ours, mirror)) = Supervisor::start(work, (ours, mirror))?;
     copy(input, ours.inputs.pop().expect("it has an input"))?;
-    let style = Style { labels: false, ordered: false, fold: false, record: None };
+    let style = Style { prefix: Prefix::default(), ordered: false, fold: false, record: None };
     let carrier = Carrier::start(ours.sources, style, file(output), file(error))?;
     Task { supervisor, control, mirror }.watch(&signals, carrier)
 }
