@@ -56,9 +56,9 @@ pub fn set_task(task: Option<u32>) {
     TASK.store(task.unwrap_or(UNKNOWN_TASK), Ordering::Relaxed);
 }
 
-/// Whether messages name a task.
-pub fn knows_task() -> bool {
-    TASK.load(Ordering::Relaxed) != UNKNOWN_TASK
+/// The task that messages name.
+pub fn task() -> Option<u32> {
+    Some(TASK.load(Ordering::Relaxed)).filter(|task| *task != UNKNOWN_TASK)
 }
 
 /// Writes a line to standard error, in one piece: `LAPI: task 3: ` and the message. A standard error that is closed or broken

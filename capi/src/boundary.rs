@@ -36,7 +36,7 @@ fn log(name: &str, handle: lapi_handle_t, error: Error) -> c_int {
     // A thread that calls while another one ends the handle has made no mistake.
     let race = error.code == LAPI_ERR_HNDL_INVALID && handles::ended_a_moment_ago(handle);
     if level >= if race { 2 } else { 1 } {
-        if !error::knows_task() {
+        if error::task().is_none() {
             // Then the message does not name it.
             let _ = init::identify();
         }

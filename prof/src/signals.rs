@@ -48,7 +48,18 @@ fn wanted(signal: c_int, before: &sigaction) -> bool {
     let default = before.sa_sigaction == libc::SIG_DFL;
     let ours = before.sa_sigaction == on_signal as *const () as usize;
     let ignored = before.sa_sigaction == libc::SIG_IGN;
-    default || (REQUESTS.contains(&signal) && !ours && !ignored)
+    default || of_library(before) || (REQUESTS.contains(&signal) && !ours && !ignored)
+}
+
+/// Whether LAPI has installed it: it describes a fault (LAPI_BACKTRACE), and ends the process.
+fn of_library(before: &sigaction) -> bool {
+    // SAFETY: the structure lives during the call; the text is the loader's.
+    unsafe {
+        let mut found: libc::Dl_info = std::mem::zeroed();
+        libc::dladdr(before.sa_sigaction as *const c_void, &mut found) != 0
+            && !found.dli_fname.is_null()
+            && !libc::strstr(found.dli_fname, c"liblapi_r".as_ptr()).is_null()
+    }
 }
 
 /// Async-signal-safe: atomics, system calls and the program's own handler.

@@ -79,6 +79,9 @@ pub fn init(context: &Arc<Context>, request: &Request) -> Result<lapi_dev_t> {
     }
     // From now on a report can show why this takes long.
     let report_config = ReportConfig { signal: config.report_signal, stall: config.stall_seconds };
+    if config.backtrace {
+        report::crash::install();
+    }
     let place = (identity.task, identity.tasks);
     report::thread::enlist(
         context,
@@ -90,7 +93,14 @@ pub fn init(context: &Arc<Context>, request: &Request) -> Result<lapi_dev_t> {
     );
     let opened = open(context, request, &config, &identity);
     match &opened {
-        Ok(_) => report::thread::ready(),
+        Ok(_) => {
+            report::thread::ready();
+            let waits =
+                |tasks: &Option<Vec<u32>>| tasks.as_ref().is_none_or(|tasks| tasks.contains(&identity.task));
+            if config.attach.as_ref().is_some_and(waits) {
+                report::attach::wait_for_debugger();
+            }
+        }
         Err(_) => report::thread::dismiss(context, true),
     }
     opened

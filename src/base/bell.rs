@@ -5,6 +5,7 @@
 //! program that has closed it and has another file there now is never written to. All is atomic, because a signal may come
 //! in the middle of anything, and because a child of fork must be able to forget it.
 
+use crate::base::loader::stay_loaded;
 use libc::c_int;
 use rustix::fs::fstat;
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -135,24 +136,12 @@ pub fn install_handler(signal: c_int) {
         if libc::sigaction(signal, ptr::null(), &mut now) != 0 || now.sa_sigaction != libc::SIG_DFL {
             return;
         }
-        stay_loaded();
+        stay_loaded(on_signal as *const libc::c_void);
         let mut ours: libc::sigaction = mem::zeroed();
         ours.sa_sigaction = on_signal as *const () as usize;
         ours.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK;
         if libc::sigaction(signal, &ours, ptr::null_mut()) == 0 {
             SIGNAL.store(signal, Ordering::Relaxed);
-        }
-    }
-}
-
-/// The handler's code must not be unmapped while a signal may come: a program that closes the library (dlclose) keeps it.
-fn stay_loaded() {
-    // SAFETY: the structure lives during the call; the name that it is given is the loader's own, and is only read.
-    unsafe {
-        let mut found: libc::Dl_info = mem::zeroed();
-        if libc::dladdr(on_signal as *const libc::c_void, &mut found) != 0 && !found.dli_fname.is_null() {
-            // Null in a program that has the library built in, which stays anyway.
-            libc::dlopen(found.dli_fname, libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE);
         }
     }
 }

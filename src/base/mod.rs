@@ -10,6 +10,8 @@ pub mod doorbell;
 #[cfg(not(loom))]
 pub mod known_threads;
 pub mod line;
+#[cfg(not(loom))]
+pub(crate) mod loader;
 pub mod lock;
 pub mod machine;
 pub mod parking;

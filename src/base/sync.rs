@@ -79,6 +79,23 @@ impl<T> Mutex<T> {
     }
 }
 
+impl<T> Mutex<T> {
+    /// Takes the lock if it is free.
+    pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        use std::sync::TryLockError;
+        let guard = match self.0.try_lock() {
+            Ok(guard) => guard,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        Some(MutexGuard(
+            Some(guard),
+            #[cfg(all(test, not(loom)))]
+            self,
+        ))
+    }
+}
+
 impl<T> Deref for MutexGuard<'_, T> {
     type Target = T;
 

@@ -55,6 +55,15 @@ pub(super) fn digits(text: &str) -> Option<u64> {
     if text.bytes().all(|digit| digit.is_ascii_digit()) { text.parse().ok() } else { None }
 }
 
+/// Some tasks, or all of them (`None`).
+pub(super) fn tasks(text: &str) -> Option<Option<Vec<u32>>> {
+    if text.eq_ignore_ascii_case("all") {
+        return Some(None);
+    }
+    let number = |text: &str| digits(text).and_then(|number| u32::try_from(number).ok());
+    text.split(',').map(number).collect::<Option<_>>().map(Some)
+}
+
 /// A signal by name (with SIG or without, in capitals or not) or number, `None` for the word none; nothing when it is
 /// neither, or a signal that cannot have a handler or means that the program is broken.
 pub(super) fn report_signal(text: &str) -> Option<Option<i32>> {

@@ -102,6 +102,10 @@ pub struct Config {
     pub stall_seconds: u32,
     /// The signal that makes a task report (`LAPI_REPORT_SIGNAL`).
     pub report_signal: Option<i32>,
+    /// Whether a fault is described (`LAPI_BACKTRACE`).
+    pub backtrace: bool,
+    /// The tasks that wait for a debugger (`MP_ATTACH`); `Some(None)`: all.
+    pub attach: Option<Option<Vec<u32>>>,
     /// What only the tasks of this job know (`LAPI_JOB_SECRET`).
     pub job_secret: Option<JobSecret>,
 }
@@ -290,6 +294,8 @@ impl Config {
             init_timeout: Duration::from_secs(value::setting(env, "LAPI_INIT_TIMEOUT")?),
             stall_seconds: value::small(env, "LAPI_STALL_SECONDS")?,
             report_signal: form::report_signal(&value::text(env, "LAPI_REPORT_SIGNAL")?).flatten(),
+            backtrace: value::yes(env, "LAPI_BACKTRACE")?,
+            attach: given(env, "MP_ATTACH").and_then(|text| form::tasks(&text)),
             job_secret: given(env, "LAPI_JOB_SECRET").and_then(|text| form::secret(&text)).map(JobSecret),
         })
     }

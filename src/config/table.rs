@@ -310,6 +310,20 @@ pub const VARIABLES: &[Variable] = &[
         Kind::Form("none, or the name or number of a signal", |text| form::report_signal(text).is_some()),
         LAPI_ERR_UNKNOWN,
     ),
+    var(
+        "LAPI_BACKTRACE",
+        "Whether a task that a fault ends says what it was doing, and its stack; poe sets yes.",
+        "no",
+        YES_NO,
+        LAPI_ERR_UNKNOWN,
+    ),
+    var(
+        "MP_ATTACH",
+        "The tasks in which LAPI_Init waits until a debugger is attached.",
+        "",
+        Kind::Form("all, or numbers of tasks with commas between them", |text| form::tasks(text).is_some()),
+        LAPI_ERR_UNKNOWN,
+    ),
     launcher(
         "LAPI_JOB_FD",
         TEXT,

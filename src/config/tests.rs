@@ -51,6 +51,8 @@ fn defaults() {
             init_timeout: Duration::from_secs(300),
             stall_seconds: 300,
             report_signal: Some(libc::SIGUSR2),
+            backtrace: false,
+            attach: None,
             job_secret: None,
         }
     );

@@ -1,6 +1,8 @@
 //! What each thread of a context waits for, for a user who asks why nothing moves: a snapshot of each context, rendered by `text`.
 //! A job without reports pays nothing for it.
 
+pub mod attach;
+pub mod crash;
 mod look;
 mod message;
 mod process;

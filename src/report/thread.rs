@@ -110,6 +110,20 @@ pub fn enlist(
     }
 }
 
+/// Does this with each open context, from the handler of a signal: nothing is done when another call has the lock.
+pub(super) fn with_contexts(mut does: impl FnMut(&Context)) {
+    let found = STATE.load(Ordering::Acquire);
+    // SAFETY: made from a box, and never freed once it is in `STATE`.
+    let Some(state) = (unsafe { found.as_ref() }).and_then(Mutex::try_lock) else { return };
+    for place in &state.places {
+        if let Some(context) = place.context.upgrade() {
+            does(&context);
+            // It may be the last one, and a handler must not free memory.
+            std::mem::forget(context);
+        }
+    }
+}
+
 /// A LAPI_Init has succeeded: the launcher learns of it.
 pub fn ready() {
     let socket = state().lock().socket.clone();

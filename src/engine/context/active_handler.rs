@@ -4,7 +4,9 @@
 //! the lock too: a report names the reason why the lock is not free.
 
 use crate::base::known_threads::this_thread;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use crate::transport::Inbound;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 /// What kind of handler runs with the context's lock held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +58,8 @@ pub struct Activity {
     handler: AtomicU64,
     /// How many handlers have begun: the same number means the same run.
     runs: AtomicU64,
+    /// The packet that the round handles; null: it does something else. Of a round that is over it may be an old one.
+    packet: AtomicPtr<Inbound>,
 }
 
 /// One run of a handler.
@@ -71,7 +75,12 @@ pub struct Run {
 
 impl Activity {
     pub(crate) const fn new() -> Self {
-        Self { thread: AtomicUsize::new(0), handler: AtomicU64::new(0), runs: AtomicU64::new(0) }
+        Self {
+            thread: AtomicUsize::new(0),
+            handler: AtomicU64::new(0),
+            runs: AtomicU64::new(0),
+            packet: AtomicPtr::new(ptr::null_mut()),
+        }
     }
 
     /// The calling thread begins a round of the dispatcher. `false`: a round is under way already, in this thread or in another
@@ -89,6 +98,18 @@ impl Activity {
     #[inline]
     pub(crate) fn end(&self) {
         self.thread.store(0, Ordering::Relaxed);
+    }
+
+    /// The round handles this packet now, and until it says otherwise.
+    #[inline]
+    pub(crate) fn handles(&self, packet: *const Inbound) {
+        self.packet.store(packet.cast_mut(), Ordering::Relaxed);
+    }
+
+    /// The packet that the calling thread handles, further up its stack: for the description of a fault.
+    pub fn packet(&self) -> Option<*const Inbound> {
+        let packet = self.packet.load(Ordering::Relaxed).cast_const();
+        (self.here() && !packet.is_null()).then_some(packet)
     }
 
     /// Calls a handler of the program, from inside of a round.

@@ -16,6 +16,7 @@ use crate::proto::collective::{Failure, Part};
 use crate::proto::content::Content;
 use crate::transport::{Inbound, PeerState};
 use crate::wire::packet::Head;
+use std::ptr;
 
 /// How many packets one round receives, so that sending has its turn.
 const BATCH: usize = 16;
@@ -62,6 +63,7 @@ fn receive<T>(held: &mut Held<'_>, ready: &mut impl FnMut(&mut Core) -> Option<T
         let Some(packet) = core.transport.recv() else { return (taken != 0, None) };
         core.path_to(packet.src).packets_received += 1;
         if !core.peers.is_quarantined(packet.src) {
+            held.context().activity.handles(&packet);
             handle(held, &packet);
         }
         let core = held.core();
@@ -79,6 +81,7 @@ fn receive<T>(held: &mut Held<'_>, ready: &mut impl FnMut(&mut Core) -> Option<T
 /// All work that no packet announces. Each step ends early when a handler has ended the context.
 #[cold]
 fn keep_going(held: &mut Held<'_>) -> bool {
+    held.context().activity.handles(ptr::null());
     let mut moved = pump(held.core());
     moved |= direct::step(held);
     moved |= loopback::deliver_queued(held);

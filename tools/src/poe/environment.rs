@@ -9,6 +9,9 @@ use super::folder;
 use super::profile;
 use super::settings::Settings;
 
+const BACKTRACE: &str = "LAPI_BACKTRACE";
+const NO_TIMEOUT: &str = "MP_DEBUG_NOTIMEOUT";
+
 /// The variables of the tasks of one job.
 pub(super) struct Environment {
     tasks: usize,
@@ -53,6 +56,13 @@ impl Environment {
             if let Some(value) = settings.text(defaulted)? {
                 set(defaulted, value.to_owned());
             }
+        }
+        if std::env::var_os(BACKTRACE).is_none() {
+            set(BACKTRACE, "yes".to_owned());
+        }
+        if settings.text("MP_ATTACH")?.is_some() && std::env::var_os(NO_TIMEOUT).is_none() {
+            // A task that a debugger has stopped is silent.
+            set(NO_TIMEOUT, "yes".to_owned());
         }
         for export in settings.exports() {
             if let Some((name, value)) = export.resolve()? {

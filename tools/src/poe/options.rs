@@ -154,6 +154,15 @@ pub(super) static TABLE: &[Setting] = &[
         "profile the job: the profiler is preloaded, and writes its report to DIR",
     ),
     setting(
+        &["attach"],
+        "MP_ATTACH",
+        Checked("all, or numbers of tasks with commas between them", |text| {
+            text == "all" || text.split(',').all(|number| number.parse::<u32>().is_ok())
+        }),
+        "",
+        "LAPI_Init of these tasks waits until a debugger is attached",
+    ),
+    setting(
         &["stdinmode"],
         "MP_STDINMODE",
         Checked("all, none or a task", |text| text.parse::<StdinMode>().is_ok()),

@@ -1,0 +1,367 @@
+//! What a task writes when a fault ends it (LAPI_BACKTRACE): the signal, what LAPI was doing for which task, and the stack.
+//!
+//! The handler is installed by the first LAPI_Init, for signals whose default action the program has not changed. It writes, gives
+//! the signal its default action back, and lets it come again, so that the exit status and a core file are what they would be
+//! without it. All that it calls may be called in a signal handler, but for two: `dladdr`, which takes the loader's lock, and
+//! `backtrace`, which has loaded its helper library when the handler was installed.
+
+use crate::base::loader::stay_loaded;
+use crate::engine::context::active_handler::{Activity, State};
+use crate::report::thread;
+use crate::transport::Inbound;
+use crate::wire::packet::{Head, RMW_WIDE};
+use libc::{c_int, c_void, siginfo_t};
+use std::fmt::{self, Write as _};
+use std::mem;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+const FAULTS: [c_int; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGABRT];
+/// The deepest stack that is shown.
+const FRAMES: usize = 48;
+/// For the handler, when the thread's own stack is exhausted.
+const STACK: usize = 64 << 10;
+/// A fault so near to the stack pointer is one of the stack.
+const NEAR: usize = 1 << 16;
+
+static INSTALLED: AtomicBool = AtomicBool::new(false);
+/// A thread is in the handler: one description is enough.
+static SPEAKING: AtomicBool = AtomicBool::new(false);
+
+/// Installs the handlers, once. The calling thread gets a stack for them if it has none.
+pub fn install() {
+    if INSTALLED.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    let mut frames = [ptr::null_mut(); 1];
+    // SAFETY: the array has room for the one frame; the structures live during the calls; the handler is made for signals.
+    unsafe {
+        libc::backtrace(frames.as_mut_ptr(), 1);
+        give_stack();
+        for signal in FAULTS {
+            let mut now: libc::sigaction = mem::zeroed();
+            if libc::sigaction(signal, ptr::null(), &mut now) != 0 || now.sa_sigaction != libc::SIG_DFL {
+                continue;
+            }
+            let mut ours: libc::sigaction = mem::zeroed();
+            ours.sa_sigaction = on_fault as *const () as usize;
+            ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+            libc::sigaction(signal, &ours, ptr::null_mut());
+        }
+    }
+    stay_loaded(on_fault as *const c_void);
+}
+
+/// # Safety
+/// None: the memory is never freed.
+unsafe fn give_stack() {
+    // SAFETY: the structures live during the calls, and the memory is the handler's for ever.
+    unsafe {
+        let mut now: libc::stack_t = mem::zeroed();
+        if libc::sigaltstack(ptr::null(), &mut now) == 0 && now.ss_flags & libc::SS_DISABLE != 0 {
+            let memory = Box::leak(vec![0_u8; STACK].into_boxed_slice());
+            let ours = libc::stack_t { ss_sp: memory.as_mut_ptr().cast(), ss_flags: 0, ss_size: STACK };
+            libc::sigaltstack(&ours, ptr::null_mut());
+        }
+    }
+}
+
+unsafe extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+    // SAFETY: what a handler gets.
+    let (code, registers) = unsafe { ((*info).si_code, Registers::of(context)) };
+    if SPEAKING.swap(true, Ordering::AcqRel) {
+        // Another thread writes, and ends the process; not for long if it cannot.
+        // SAFETY: sleep may be called in a handler.
+        unsafe { libc::sleep(5) };
+    } else {
+        // SAFETY: what a handler gets.
+        let address = (code > 0 && code != SI_KERNEL).then(|| unsafe { (*info).si_addr() } as usize);
+        describe(signal, address, code > 0, &registers);
+    }
+    // SAFETY: the structure lives during the call. The signal is blocked until this handler returns: then the same instruction
+    // raises it again, or it comes because it was sent.
+    unsafe {
+        let default: libc::sigaction = mem::zeroed();
+        libc::sigaction(signal, &default, ptr::null_mut());
+        if code <= 0 {
+            libc::raise(signal);
+        }
+    }
+}
+
+/// The kernel does not know the address: it is one that no process has.
+const SI_KERNEL: c_int = 0x80;
+
+fn describe(signal: c_int, address: Option<usize>, fault: bool, registers: &Registers) {
+    let mut line = Line::new();
+    let _ = write!(line, "signal {signal} ({})", name(signal));
+    if let (libc::SIGSEGV | libc::SIGBUS, true) = (signal, fault) {
+        let _ = match address {
+            Some(address) => write!(line, " at address {address:#x}"),
+            None => write!(line, " at an address that no process has"),
+        };
+    }
+    if address.is_some_and(|address| registers.stack.abs_diff(address) < NEAR) && signal == libc::SIGSEGV {
+        let _ = write!(line, ", near the end of the stack (ulimit -s)");
+    }
+    thread::with_contexts(|context| {
+        if context.activity.here() {
+            let _ = activity(&mut line, &context.activity);
+        }
+    });
+    line.end();
+    stack(registers);
+}
+
+/// What the thread does in a context.
+fn activity(line: &mut Line, activity: &Activity) -> fmt::Result {
+    match activity.state() {
+        State::Outside => Ok(()),
+        State::Handler(kind) => {
+            write!(line, ", in {} of the program", kind.name())?;
+            match activity.packet() {
+                // SAFETY: see below.
+                Some(packet) => write!(line, ", for a message of task {}", unsafe { (*packet).src }),
+                None => Ok(()),
+            }
+        }
+        State::Dispatching => match activity.packet() {
+            // SAFETY: this thread runs the dispatcher, further up its stack: the packet and its bytes are there until it returns.
+            Some(packet) => unsafe { operation(line, &*packet) },
+            None => write!(line, ", while LAPI makes progress"),
+        },
+    }
+}
+
+/// What a packet makes LAPI do.
+///
+/// # Safety
+/// The packet must not be released yet.
+unsafe fn operation(line: &mut Line, packet: &Inbound) -> fmt::Result {
+    let src = packet.src;
+    // SAFETY: the caller's promise.
+    let head = unsafe { std::slice::from_raw_parts(packet.head, packet.head_len) };
+    let counter = |line: &mut Line, counter: u64| match counter {
+        0 => Ok(()),
+        counter => write!(line, " (its target counter is at {counter:#x})"),
+    };
+    write!(line, ", while LAPI ")?;
+    match Head::decode(head) {
+        Some(Head::Put { addr, total, tgt_cntr, .. }) => {
+            let bytes = total.max(packet.body_len as u64);
+            write!(line, "stores {bytes} bytes at {addr:#x} for LAPI_Put of task {src}")?;
+            counter(line, tgt_cntr)
+        }
+        Some(Head::PutRequest { addr, total, tgt_cntr, .. }) => {
+            write!(line, "stores {total} bytes at {addr:#x} for LAPI_Put of task {src}")?;
+            counter(line, tgt_cntr)
+        }
+        Some(Head::Get { addr, len, tgt_cntr, .. }) => {
+            write!(line, "reads {len} bytes at {addr:#x} for LAPI_Get of task {src}")?;
+            counter(line, tgt_cntr)
+        }
+        Some(Head::Rmw { op, var, .. }) => {
+            let bits = if op & RMW_WIDE != 0 { 64 } else { 32 };
+            write!(line, "changes the {bits}-bit variable at {var:#x} for LAPI_Rmw of task {src}")
+        }
+        Some(Head::Vector { tgt_cntr, .. }) => {
+            write!(line, "serves a vector of task {src}")?;
+            counter(line, tgt_cntr)
+        }
+        Some(Head::Am { tgt_cntr, .. } | Head::Amv { tgt_cntr, .. }) => {
+            write!(line, "stores the data of an active message of task {src}")?;
+            counter(line, tgt_cntr)
+        }
+        Some(Head::Data { offset, .. }) => {
+            write!(line, "stores data of a message of task {src}, from its byte {offset} on")
+        }
+        Some(Head::Reply { offset, .. }) => {
+            write!(line, "stores data that task {src} was asked for, from byte {offset} on")
+        }
+        Some(Head::Done { .. } | Head::RmwReply { .. } | Head::Placed { .. } | Head::Written { .. }) => {
+            write!(line, "completes an operation with task {src}")
+        }
+        _ => write!(line, "handles a packet of task {src}"),
+    }
+}
+
+/// The frames from the interrupted one on, and how to find their lines.
+fn stack(registers: &Registers) {
+    let mut frames = [ptr::null_mut(); FRAMES];
+    // SAFETY: the array has that room.
+    let count =
+        unsafe { libc::backtrace(frames.as_mut_ptr(), FRAMES as c_int) }.clamp(0, FRAMES as c_int) as usize;
+    let frames = &frames[..count];
+    // This handler and what called it come first.
+    let first = frames.iter().position(|frame| *frame as usize == registers.instruction).unwrap_or(0);
+    let frames = &frames[first..];
+    let mut number = 0;
+    for same in frames.chunk_by(|one, next| one == next) {
+        let mut line = Line::new();
+        let _ = Place::of(same[0] as usize).write(&mut line, number);
+        if same.len() > 1 {
+            let _ = write!(line, ", {} times", same.len());
+        }
+        line.end();
+        number += same.len();
+    }
+    lines_of_program(frames);
+}
+
+/// The command that names the source lines of the program's own frames.
+fn lines_of_program(frames: &[*mut c_void]) {
+    let mut line = Line::new();
+    let mut program: *const libc::c_char = ptr::null();
+    for (number, frame) in frames.chunk_by(|one, next| one == next).map(|same| same[0]).enumerate() {
+        // The address is that of a return but for the first: the call is before it.
+        let place = Place::of(frame as usize - usize::from(number > 0));
+        if place.is_library || place.file.is_null() || !(program.is_null() || program == place.file) {
+            continue;
+        }
+        if program.is_null() {
+            program = place.file;
+            let _ = write!(line, "source lines: addr2line -Cfpie ");
+            line.text(program);
+        }
+        let _ = write!(line, " {:#x}", place.in_file);
+    }
+    if !program.is_null() {
+        line.end();
+    }
+}
+
+/// Where an address is.
+struct Place {
+    address: usize,
+    file: *const libc::c_char,
+    is_library: bool,
+    /// The address as the file has it.
+    in_file: usize,
+    function: *const libc::c_char,
+    offset: usize,
+}
+
+impl Place {
+    fn of(address: usize) -> Self {
+        // SAFETY: the structure lives during the call; the texts are the loader's, and stay.
+        let found = unsafe {
+            let mut found: libc::Dl_info = mem::zeroed();
+            (libc::dladdr(address as *const c_void, &mut found) != 0).then_some(found)
+        };
+        let Some(found) = found else {
+            return Self {
+                address,
+                file: ptr::null(),
+                is_library: true,
+                in_file: address,
+                function: ptr::null(),
+                offset: 0,
+            };
+        };
+        let base = found.dli_fbase as usize;
+        // In the header of an ELF file, which is mapped there: whether it has fixed addresses, and so is a program.
+        // SAFETY: the loader says that the file is mapped from there on.
+        let fixed = unsafe { (found.dli_fbase as *const u8).add(16).cast::<u16>().read_unaligned() } == 2;
+        // SAFETY: the text is the loader's.
+        let is_library = !fixed && !unsafe { libc::strstr(found.dli_fname, c".so".as_ptr()) }.is_null();
+        Self {
+            address,
+            file: found.dli_fname,
+            is_library,
+            in_file: if fixed { address } else { address - base },
+            function: found.dli_sname,
+            offset: address.wrapping_sub(found.dli_saddr as usize),
+        }
+    }
+
+    fn write(&self, line: &mut Line, number: usize) -> fmt::Result {
+        write!(line, "  #{number} {:#x}", self.address)?;
+        if !self.function.is_null() {
+            write!(line, " in ")?;
+            line.text(self.function);
+            write!(line, "+{:#x}", self.offset)?;
+        }
+        if self.file.is_null() {
+            return Ok(());
+        }
+        write!(line, " (")?;
+        line.text(self.file);
+        write!(line, "+{:#x})", self.in_file)
+    }
+}
+
+/// What the thread was doing.
+struct Registers {
+    instruction: usize,
+    stack: usize,
+}
+
+impl Registers {
+    /// # Safety
+    /// `context` is what a handler with SA_SIGINFO gets.
+    unsafe fn of(context: *mut c_void) -> Self {
+        // SAFETY: the caller's promise.
+        let registers = unsafe { &(*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs };
+        #[cfg(target_arch = "x86_64")]
+        let (instruction, stack) = (libc::REG_RIP, libc::REG_RSP);
+        #[cfg(target_arch = "x86")]
+        let (instruction, stack) = (libc::REG_EIP, libc::REG_ESP);
+        Self {
+            instruction: registers[instruction as usize] as usize,
+            stack: registers[stack as usize] as usize,
+        }
+    }
+}
+
+/// A line of a message, made without the heap. What is too long is cut off.
+struct Line {
+    bytes: [u8; 1024],
+    length: usize,
+}
+
+impl Line {
+    fn new() -> Self {
+        let mut line = Self { bytes: [0; 1024], length: 0 };
+        let _ = match crate::error::task() {
+            Some(task) => write!(line, "LAPI: task {task}: "),
+            None => write!(line, "LAPI: "),
+        };
+        line
+    }
+
+    fn text(&mut self, text: *const libc::c_char) {
+        // SAFETY: a text of the loader.
+        let text = unsafe { std::ffi::CStr::from_ptr(text) };
+        self.add(text.to_bytes());
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        // The last byte is for the end of the line.
+        let room = self.bytes.len() - 1 - self.length;
+        let bytes = &bytes[..bytes.len().min(room)];
+        self.bytes[self.length..self.length + bytes.len()].copy_from_slice(bytes);
+        self.length += bytes.len();
+    }
+
+    fn end(mut self) {
+        self.bytes[self.length] = b'\n';
+        let _ = rustix::io::write(rustix::stdio::stderr(), &self.bytes[..=self.length]);
+    }
+}
+
+impl fmt::Write for Line {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.add(text.as_bytes());
+        Ok(())
+    }
+}
+
+fn name(signal: c_int) -> &'static str {
+    match signal {
+        libc::SIGSEGV => "SIGSEGV",
+        libc::SIGBUS => "SIGBUS",
+        libc::SIGFPE => "SIGFPE",
+        libc::SIGILL => "SIGILL",
+        _ => "SIGABRT",
+    }
+}

@@ -1,0 +1,75 @@
+/*
+ * Tasks that a fault ends, each in its own way: crash CASE
+ *
+ *   put       task 0 puts 8 bytes to address 0x10 of task 1
+ *   counter   task 0 puts to task 1, with a target counter at address 0x18
+ *   get       task 0 gets from address 0x20 of task 1
+ *   rmw       task 0 adds to a variable at address 0x28 of task 1
+ *   handler   the header handler of a message of task 0 writes to address 0x30 in task 1
+ *   nowhere   it returns address 0x38 for the data of the message
+ *   own       task 1 writes to address 0x40 by itself
+ *   abort     task 1 calls abort
+ *   divide    task 1 divides by zero
+ *   stack     task 1 calls itself without end
+ *   handled   task 1 has a handler of its own, which exits with status 3
+ *   kill      task 1 sends itself SIGSEGV
+ */
+#include "../common/ltest.h"
+
+#include <signal.h>
+
+static lapi_cntr_t never, here;
+static volatile int zero;
+
+static void own(int number) {
+    (void)number;
+    _exit(3);
+}
+
+static void *header_handler(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong *len, compl_hndlr_t **compl, void **arg) {
+    (void)hndl, (void)uhdr_len, (void)len, (void)arg;
+    *compl = NULL;
+    if (*(int *)uhdr) return (void *)0x38;
+    *(volatile int *)0x30 = 1;
+    return NULL;
+}
+
+/* A function whose name no symbol table of a stripped program has. */
+static int down(int depth) {
+    volatile char much[4096];
+    much[0] = (char)depth;
+    return down(depth + 1) + much[0];
+}
+
+int main(int argc, char **argv) {
+    const char *which = argc > 1 ? argv[1] : "";
+    static long data, result, one = 1;
+    int header = strcmp(which, "nowhere") == 0;
+    if (strcmp(which, "handled") == 0) signal(SIGSEGV, own);
+    t_init();
+    t_fence();
+    if (t_me == 0) {
+        if (strcmp(which, "put") == 0)
+            OK(LAPI_Put(t_hndl, 1, sizeof data, (void *)0x10, &data, NULL, NULL, NULL));
+        if (strcmp(which, "counter") == 0)
+            OK(LAPI_Put(t_hndl, 1, sizeof data, &data, &data, (lapi_cntr_t *)0x18, NULL, NULL));
+        if (strcmp(which, "get") == 0)
+            OK(LAPI_Get(t_hndl, 1, sizeof data, (void *)0x20, &result, NULL, &here));
+        if (strcmp(which, "rmw") == 0)
+            OK(LAPI_Rmw64(t_hndl, FETCH_AND_ADD, 1, (long long *)0x28, (long long *)&one, NULL, NULL));
+        if (strcmp(which, "handler") == 0 || header)
+            OK(LAPI_Amsend(t_hndl, 1, (void *)header_handler, &header, sizeof header, &data, sizeof data, NULL, NULL, NULL));
+    } else if (strcmp(which, "own") == 0 || strcmp(which, "handled") == 0) {
+        *(volatile int *)0x40 = 1;
+    } else if (strcmp(which, "abort") == 0) {
+        abort();
+    } else if (strcmp(which, "divide") == 0) {
+        printf("%d\n", 100 / zero);
+    } else if (strcmp(which, "stack") == 0) {
+        printf("%d\n", down(0));
+    } else if (strcmp(which, "kill") == 0) {
+        kill(getpid(), SIGSEGV);
+    }
+    OK(LAPI_Waitcntr(t_hndl, &never, 1, NULL));
+    return 0;
+}

@@ -1,0 +1,128 @@
+//! What a task writes that a fault ends (LAPI_BACKTRACE), and LAPI_Init that waits for a debugger (MP_ATTACH).
+
+#[expect(dead_code, reason = "every job here is one that fails, or waits")]
+mod ltest;
+
+use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
+
+use ltest::{job, passed};
+use nix::sys::ptrace;
+use nix::sys::signal::Signal;
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::Pid;
+use openlapi_tests::{Outcome, Running, build_dir, is_installed, on_network, skipped, stage};
+
+fn crash(case: &str) -> Outcome {
+    job("report/crash", 2, case).run()
+}
+
+/// The status of the job, and what the line about the fault says.
+const CASES: &[(&str, i32, &str)] = &[
+    (
+        "put",
+        139,
+        "signal 11 (SIGSEGV) at address 0x10, while LAPI stores 8 bytes at 0x10 for LAPI_Put of task 0\n",
+    ),
+    ("counter", 139, "for LAPI_Put of task 0 (its target counter is at 0x18)\n"),
+    ("get", 139, "at address 0x20, while LAPI reads 8 bytes at 0x20 for LAPI_Get of task 0\n"),
+    ("rmw", 139, "while LAPI changes the 64-bit variable at 0x28 for LAPI_Rmw of task 0\n"),
+    ("handler", 139, "at address 0x30, in a header handler of the program, for a message of task 0\n"),
+    ("nowhere", 139, "at address 0x38, while LAPI stores the data of an active message of task 0\n"),
+    ("own", 139, "signal 11 (SIGSEGV) at address 0x40\n"),
+    ("abort", 134, "signal 6 (SIGABRT)\n"),
+    ("divide", 136, "signal 8 (SIGFPE)\n"),
+    ("stack", 139, ", near the end of the stack (ulimit -s)\n"),
+    ("kill", 139, "signal 11 (SIGSEGV)\n"),
+];
+
+#[test]
+fn a_fault_says_what_was_done_and_for_whom() {
+    if on_network("what a fault says", "the target may read and write for itself") {
+        return;
+    }
+    for (case, status, says) in CASES {
+        let outcome = crash(case);
+        outcome
+            .exited(*status)
+            .says(says)
+            .says("LAPI: task 1:   #0 0x")
+            .says("source lines: addr2line -Cfpie ");
+        assert_eq!(outcome.stderr.matches("LAPI: task 1: signal").count(), 1, "{outcome}");
+        // Task 0 has no fault.
+        assert!(!outcome.stderr.contains("LAPI: task 0: signal"), "{outcome}");
+    }
+    // Frames that repeat are one line.
+    crash("stack").says(" times\n");
+}
+
+#[test]
+fn the_command_names_the_source_line() {
+    if !is_installed("addr2line") {
+        return skipped("the lines of a fault", "addr2line is not installed");
+    }
+    let outcome = crash("own");
+    let command = outcome.stderr.lines().find_map(|line| line.split_once("source lines: "));
+    let (_, command) = command.unwrap_or_else(|| panic!("no command\n{outcome}"));
+    let lines = Command::new("sh").arg("-c").arg(command).output().expect("a shell");
+    let lines = String::from_utf8_lossy(&lines.stdout).into_owned();
+    assert!(
+        lines.lines().next().is_some_and(|line| line.contains("main at ") && line.contains("crash.c:")),
+        "{lines}"
+    );
+}
+
+#[test]
+fn a_program_may_have_its_own_handler_or_none() {
+    // The job goes on without task 1: its status is below 128.
+    let mut running = job("report/crash", 2, "handled").start();
+    await_line(&mut running, "exited with status 3");
+    running.signal(Signal::SIGTERM);
+    let outcome = running.wait();
+    assert!(!outcome.stderr.contains("signal 11"), "{outcome}");
+    let quiet = job("report/crash", 2, "own").env("LAPI_BACKTRACE", "no").run();
+    quiet.exited(139);
+    assert!(!quiet.stderr.contains("LAPI: task 1"), "{quiet}");
+    job("report/crash", 2, "own").env("LAPI_BACKTRACE", "perhaps").run().says("allowed: yes | no");
+}
+
+#[test]
+fn a_fault_of_a_job_with_a_profile_is_described_and_profiled() {
+    let folder = build_dir().join("tests/crash_profile");
+    let _ = std::fs::remove_dir_all(&folder);
+    let outcome = job("report/crash", 2, "own").poe_arg("-profile").poe_arg(&folder).run();
+    outcome.exited(139).says("LAPI: task 1: signal 11 (SIGSEGV) at address 0x40");
+    let merged = Command::new(stage().join("bin/lapi_prof")).arg("merge").arg(&folder).output();
+    let merged = merged.expect("lapi_prof");
+    assert!(merged.status.success(), "{merged:?}");
+    let report = std::fs::read_to_string(folder.join("report.json")).expect("the report");
+    assert!(report.contains("SIGSEGV"), "{report}");
+}
+
+#[test]
+fn init_waits_for_a_debugger() {
+    let mut running = job("counters/semantics", 2, "local").poe_arg("-attach").poe_arg("1").start();
+    let text = await_line(&mut running, "LAPI: task 1: LAPI_Init waits for a debugger (MP_ATTACH): gdb -p ");
+    let pid = text.split("gdb -p ").nth(1).and_then(|rest| rest.split(',').next()).expect("a process");
+    let pid = Pid::from_raw(pid.parse().expect("a number"));
+    assert_eq!(text.matches("waits for a debugger").count(), 1, "{text}");
+    // A debugger that attaches, lets the task go on, and sees its end.
+    ptrace::seize(pid, ptrace::Options::empty()).expect("it can be attached to");
+    assert_eq!(waitpid(pid, None), Ok(WaitStatus::Exited(pid, 0)));
+    passed(&running.wait(), 2);
+    let refused = job("counters/semantics", 1, "").poe_arg("-attach").poe_arg("some").run();
+    refused.exited(1).says("-attach: \"some\" is not all, or numbers of tasks");
+}
+
+/// Waits until standard error has a line with this, and returns all of it.
+fn await_line(running: &mut Running, part: &str) -> String {
+    for _ in 0..1200 {
+        let text = running.stderr_so_far();
+        if text.ends_with('\n') && text.contains(part) {
+            return text;
+        }
+        sleep(Duration::from_millis(25));
+    }
+    panic!("no line with \"{part}\"\n{}", running.stderr_so_far());
+}
