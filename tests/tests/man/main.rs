@@ -201,6 +201,61 @@ fn constants_and_types_stand_in_the_headers() {
     }
 }
 
+/// The fields of each structure and union that a text declares.
+fn structures(text: &str) -> BTreeMap<String, Vec<String>> {
+    let mut found = BTreeMap::new();
+    for declared in text.split("typedef ").skip(1) {
+        let Some(rest) = ["struct ", "union "].iter().find_map(|kind| declared.strip_prefix(kind)) else {
+            continue;
+        };
+        let Some((name, rest)) = rest.split_once(" {\n") else { continue };
+        let Some((body, _)) = rest.split_once(&format!("\n}} {name};")) else { continue };
+        let lines = body.lines().map(str::trim).filter(|line| line.ends_with(';') && !line.starts_with('}'));
+        found.insert(name.to_owned(), lines.map(|line| plain(line.trim_end_matches(';'))).collect());
+    }
+    found
+}
+
+/// A text without what stands in comments.
+fn without_comments(text: &str) -> String {
+    let parts = text.split("/*").enumerate();
+    parts
+        .map(|(at, part)| if at == 0 { part } else { part.split_once("*/").map_or("", |(_, rest)| rest) })
+        .collect()
+}
+
+#[test]
+fn structures_are_those_of_the_header() {
+    let header = structures(&without_comments(&source("include/lapi.h")));
+    let mut count = 0;
+    for page in ["LAPI_Xfer", "LAPI_Util"] {
+        let text = source(&format!("packaging/man/man3/{page}.3"));
+        // Another name of a field stands in a comment behind it.
+        let trimmed: String =
+            without_comments(&text).lines().map(|line| line.trim_end().to_owned() + "\n").collect();
+        let shown = structures(&trimmed);
+        for (name, fields) in &shown {
+            let known = header.get(name).unwrap_or_else(|| panic!("{page}: the header has no {name}"));
+            let others = text.lines().filter_map(|line| line.split_once("/* or ")?.1.split_once(" */"));
+            let others: Vec<&str> = others.map(|(name, _)| name).collect();
+            let known: Vec<&String> = known
+                .iter()
+                .filter(|field| fields.contains(field) || !others.contains(&name_of(field)))
+                .collect();
+            assert_eq!(fields.iter().collect::<Vec<_>>(), known, "{page}: {name}");
+            count += 1;
+        }
+        // What a request or a transfer may be is shown, if it is built.
+        let union = if page == "LAPI_Xfer" { "lapi_xfer_t" } else { "lapi_util_t" };
+        let unbuilt = ["lapi_hwxfer_t", "lapi_amx_t", "lapi_get_pvo_t", "lapi_remote_cxt_t"];
+        for member in &shown[union][1..] {
+            let (kind, _) = member.split_once(' ').expect("a type and a name");
+            assert!(shown.contains_key(kind) || unbuilt.contains(&kind), "{page} does not show {kind}");
+        }
+    }
+    assert!(count > 20, "{count}");
+}
+
 #[test]
 fn references_lead_to_pages() {
     let pages = pages("137");
