@@ -45,7 +45,10 @@ pub fn install() {
             }
             let mut ours: libc::sigaction = mem::zeroed();
             ours.sa_sigaction = on_fault as *const () as usize;
-            ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+            // Other faults are not those of a stack, and the stack for handlers may be small that a language's own runtime
+            // has given the thread.
+            let of_stack = matches!(signal, libc::SIGSEGV | libc::SIGBUS);
+            ours.sa_flags = libc::SA_SIGINFO | if of_stack { libc::SA_ONSTACK } else { 0 };
             libc::sigaction(signal, &ours, ptr::null_mut());
         }
     }

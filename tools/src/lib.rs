@@ -1,5 +1,7 @@
-//! The tools that come with the library. [`poe`] starts jobs, [`lapi_info`] shows the settings in effect.
+//! The tools that come with the library. [`poe`] starts jobs, [`lapi_info`] shows the settings in effect, [`lapi_perf`]
+//! measures.
 
 pub mod lapi_info;
+pub mod lapi_perf;
 pub mod poe;
 mod spelling;

@@ -10,6 +10,7 @@ use super::{Installation, is_there, output, workspace};
 const PROMISED: &[&str] = &[
     "bin/cc_r -> mpcc_r",
     "bin/lapi_info",
+    "bin/lapi_perf",
     "bin/lapi_prof",
     "bin/mpCC -> mpcc_r",
     "bin/mpCC_r -> mpcc_r",

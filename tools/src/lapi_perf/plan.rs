@@ -1,0 +1,255 @@
+//! What is measured, row after row: made from the options by task 0, and kept with the results.
+
+use serde::{Deserialize, Serialize};
+
+use super::catalog::{self, Operation, Test};
+use super::error::{Failure, Result};
+use super::options::{Mode, Options, Pairs};
+use super::sizes;
+
+/// The size of a block of vectors, and of a user header, when none is given.
+const BLOCK: u64 = 256;
+const HEADER: u64 = 32;
+/// Operations in flight when no number is given, and the bytes that they have at most.
+const WINDOW: u64 = 64;
+const WINDOW_BYTES: u64 = 16 << 20;
+/// Light-weight messages are shorter.
+const LIGHT: u64 = 128;
+/// What a put before a fence, and a variable of LAPI_Rmw64, have when no sizes are given.
+const WORD: u64 = 8;
+
+/// All rows, and what they have in common.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Plan {
+    pub(super) mode: Mode,
+    pub(super) pairs: u32,
+    pub(super) block: u64,
+    pub(super) header: u64,
+    pub(super) check: bool,
+    pub(super) interrupt: Option<bool>,
+    pub(super) error_check: Option<bool>,
+    pub(super) rows: Vec<Row>,
+}
+
+/// One row.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Row {
+    pub(super) test: String,
+    pub(super) size: u64,
+    pub(super) iterations: u64,
+    pub(super) warmup: u64,
+    pub(super) window: u64,
+}
+
+impl Row {
+    /// The test of this row; an error when a file names one that does not exist.
+    pub(super) fn test(&self) -> Result<&'static Test> {
+        Test::named(&self.test).ok_or_else(|| Failure::usage(format!("there is no test {}", self.test)))
+    }
+}
+
+impl Plan {
+    /// The rows that the options ask for in a job of so many tasks.
+    pub(super) fn of(options: &Options, tasks: u32) -> Result<Self> {
+        let tests = match &options.tests {
+            Some(tests) => tests.clone(),
+            None => catalog::choose(catalog::DEFAULT)?,
+        };
+        let mut plan = Self {
+            mode: options.mode.unwrap_or_default(),
+            pairs: 1,
+            block: options.block.unwrap_or(BLOCK),
+            header: options.header.unwrap_or(HEADER),
+            check: options.check,
+            interrupt: options.interrupt,
+            error_check: options.error_check,
+            rows: Vec::new(),
+        };
+        for test in tests {
+            for size in sizes_of(test, options.sizes.as_deref())? {
+                plan.rows.push(row(test, size, options));
+            }
+        }
+        plan.fit(options.pairs.unwrap_or(Pairs::Count(1)), tasks)?;
+        Ok(plan)
+    }
+
+    /// The same rows again, in a job of so many tasks.
+    pub(super) fn again(mut self, options: &Options, tasks: u32) -> Result<Self> {
+        self.check |= options.check;
+        self.interrupt = options.interrupt.or(self.interrupt);
+        self.error_check = options.error_check.or(self.error_check);
+        let pairs = Pairs::Count(self.pairs);
+        self.fit(pairs, tasks)?;
+        Ok(self)
+    }
+
+    /// Sets the number of pairs, and refuses what cannot be measured.
+    fn fit(&mut self, pairs: Pairs, tasks: u32) -> Result<()> {
+        if tasks < 2 {
+            return Err(Failure::usage(
+                "this is a job of one task, and there is nothing to measure between: poe lapi_perf ... -procs 2",
+            ));
+        }
+        let most = if self.mode == Mode::Incast { tasks - 1 } else { tasks / 2 };
+        self.pairs = match pairs {
+            Pairs::All => most,
+            Pairs::Count(count) if (1..=most).contains(&count) => count,
+            Pairs::Count(count) => {
+                let what = if self.mode == Mode::Incast { "origins beside task 0" } else { "pairs" };
+                return Err(Failure::usage(format!("-p {count}: a job of {tasks} tasks has {most} {what}")));
+            }
+        };
+        for row in &self.rows {
+            let test = row.test()?;
+            if self.mode == Mode::Incast && !test.takes_incast() {
+                return Err(Failure::usage(format!(
+                    "{}: the target sends to one origin, and -m incast has several; tests whose target takes no part: put_cmpl, put_cbw, \
+                     get, get_bw, am_cmpl, those of LAPI_Rmw, fence",
+                    test.name
+                )));
+            }
+            if test.is_strided() && row.size > self.block && row.size % self.block != 0 {
+                return Err(Failure::usage(format!(
+                    "{}: a strided vector has blocks of one size, and {} bytes are no multiple of {} (-b)",
+                    test.name, row.size, self.block
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// What one operation reaches over, at most.
+    pub(super) fn extent(&self) -> u64 {
+        let scattered = |row: &Row| row.test().is_ok_and(Test::is_scattered);
+        self.rows
+            .iter()
+            .map(|row| if scattered(row) { row.size * 2 } else { row.size })
+            .max()
+            .unwrap_or(0)
+            .max(WORD)
+    }
+
+    /// Whether any row has a user header.
+    pub(super) fn has_header(&self) -> bool {
+        self.rows.iter().any(|row| row.test().is_ok_and(|test| test.operation == Operation::AmHeader))
+    }
+}
+
+/// The sizes of a test, of those given.
+fn sizes_of(test: &Test, given: Option<&[u64]>) -> Result<Vec<u64>> {
+    let default = || sizes::list("-s", sizes::DEFAULT);
+    match test.operation {
+        Operation::Gfence => Ok(vec![0]),
+        // Sizes are about data, and most lists have none for these two.
+        Operation::Rmw(_) => {
+            let words: Vec<u64> =
+                given.unwrap_or(&[4, 8]).iter().copied().filter(|size| [4, 8].contains(size)).collect();
+            Ok(if words.is_empty() { vec![WORD] } else { words })
+        }
+        Operation::Fence => Ok(given.map_or(vec![WORD], <[u64]>::to_vec)),
+        Operation::AmLight => {
+            let all = given.map_or_else(default, |given| Ok(given.to_vec()))?;
+            let light: Vec<u64> = all.into_iter().filter(|size| *size < LIGHT).collect();
+            match light.is_empty() {
+                true => Err(Failure::usage(format!(
+                    "{}: none of the sizes (-s) is below {LIGHT} bytes",
+                    test.name
+                ))),
+                false => Ok(light),
+            }
+        }
+        _ => given.map_or_else(default, |given| Ok(given.to_vec())),
+    }
+}
+
+fn row(test: &Test, size: u64, options: &Options) -> Row {
+    let window = match test.is_latency() {
+        true => 1,
+        false => options.window.unwrap_or(WINDOW.min((WINDOW_BYTES / size.max(1)).max(1))),
+    };
+    let iterations = options.iterations.unwrap_or(match size {
+        0..=8192 => 10_000,
+        8193..=65_536 => 2_000,
+        65_537..=1_048_576 => 500,
+        _ => 100,
+    });
+    // A window is measured as a whole.
+    let iterations = iterations.next_multiple_of(window);
+    let warmup = options.warmup.unwrap_or(iterations / 10).next_multiple_of(window);
+    Row { test: test.name.to_owned(), size, iterations, warmup, window }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(tests: &str, change: impl Fn(&mut Options), tasks: u32) -> Result<Plan> {
+        let mut options =
+            Options { tests: Some(catalog::choose(tests).expect("tests")), ..Options::default() };
+        change(&mut options);
+        Plan::of(&options, tasks)
+    }
+
+    #[test]
+    fn every_test_has_rows() {
+        let plan = plan("all", |_| {}, 2).expect("a plan");
+        for test in catalog::TESTS {
+            let rows: Vec<&Row> = plan.rows.iter().filter(|row| row.test == test.name).collect();
+            assert!(!rows.is_empty(), "{}", test.name);
+            assert!(rows.iter().all(|row| row.iterations % row.window == 0 && row.warmup % row.window == 0));
+        }
+    }
+
+    #[test]
+    fn what_is_given_counts() {
+        let plan = plan(
+            "put_bw,add",
+            |options| {
+                options.sizes = Some(vec![4, 1 << 20]);
+                (options.iterations, options.warmup, options.window) = (Some(10), Some(0), Some(4));
+            },
+            8,
+        )
+        .expect("a plan");
+        let found: Vec<_> = plan
+            .rows
+            .iter()
+            .map(|row| (&*row.test, row.size, row.iterations, row.warmup, row.window))
+            .collect();
+        assert_eq!(found, [("put_bw", 4, 12, 0, 4), ("put_bw", 1 << 20, 12, 0, 4), ("add_lat", 4, 10, 0, 1)]);
+    }
+
+    #[test]
+    fn pairs_are_those_that_the_job_has() {
+        let pairs = |mode, pairs, tasks| {
+            plan("get", |options| (options.mode, options.pairs) = (Some(mode), Some(pairs)), tasks)
+                .map(|plan| plan.pairs)
+        };
+        assert_eq!(pairs(Mode::Far, Pairs::All, 5), Ok(2));
+        assert_eq!(pairs(Mode::Near, Pairs::Count(2), 4), Ok(2));
+        assert_eq!(pairs(Mode::Incast, Pairs::All, 5), Ok(4));
+        for (mode, count, tasks, said) in [
+            (Mode::Far, 3, 4, "-p 3: a job of 4 tasks has 2 pairs"),
+            (Mode::Incast, 4, 4, "-p 4: a job of 4 tasks has 3 origins"),
+            (Mode::Far, 1, 1, "a job of one task"),
+        ] {
+            let message = pairs(mode, Pairs::Count(count), tasks).expect_err(said).to_string();
+            assert!(message.contains(said), "{message}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_measured_is_refused() {
+        let said =
+            |tests: &str, change: fn(&mut Options)| plan(tests, change, 4).expect_err(tests).to_string();
+        assert!(
+            said("put_lat", |options| options.mode = Some(Mode::Incast))
+                .contains("put_lat: the target sends")
+        );
+        assert!(said("putv", |options| options.sizes = Some(vec![1000])).contains("no multiple of 256"));
+        assert!(said("amlw", |options| options.sizes = Some(vec![128])).contains("below 128"));
+        plan("putiov,dgsp,putv", |options| (options.sizes, options.block) = (Some(vec![1000]), Some(500)), 4)
+            .expect("it fits");
+    }
+}

@@ -1,0 +1,74 @@
+//! The results for people: a line for each row, as it is measured.
+
+use super::report::{Measured, Report};
+use super::sizes;
+
+/// What stands above the rows.
+pub(super) fn head(report: &Report) -> String {
+    let plan = &report.plan;
+    let pairs = if plan.pairs == 1 { "1 pair" } else { &format!("{} pairs", plan.pairs) };
+    let checked = if plan.check { ", data compared" } else { "" };
+    let mode = plan.mode.name();
+    format!(
+        "# lapi_perf {}: {} tasks, {pairs} ({mode}), {}, task 0 on {}{checked}\n\
+         # {}\n\
+         # times of one operation in µs; MB: 10^6 bytes\n\
+         {:<11} {:>7} {:>7} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n",
+        report.version,
+        report.tasks,
+        report.transport,
+        report.host,
+        report.library,
+        "test",
+        "size",
+        "window",
+        "median",
+        "mean",
+        "p99",
+        "max",
+        "MB/s",
+        "Mmsg/s"
+    )
+}
+
+pub(super) fn row(row: &Measured) -> String {
+    let latency = &row.latency_us;
+    let rate = row.mb_per_s.map_or("-".to_owned(), number);
+    let times = [latency.median, latency.mean, latency.p99, latency.max].map(number);
+    let wrong = if row.right == Some(false) { "  WRONG DATA" } else { "" };
+    format!(
+        "{:<11} {:>7} {:>7} {:>10} {:>10} {:>10} {:>10} {rate:>10} {:>10}{wrong}\n",
+        row.test,
+        sizes::text(row.size),
+        row.window,
+        times[0],
+        times[1],
+        times[2],
+        times[3],
+        number(row.messages_per_s / 1e6)
+    )
+}
+
+/// A number with three digits that count, and more only before the point.
+pub(super) fn number(value: f64) -> String {
+    match value.abs() {
+        0.0..1.0 => format!("{value:.3}"),
+        1.0..10.0 => format!("{value:.2}"),
+        10.0..100.0 => format!("{value:.1}"),
+        _ => format!("{value:.0}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_three_digits_that_count() {
+        for (value, text) in
+            [(0.1234, "0.123"), (1.234, "1.23"), (12.34, "12.3"), (123.4, "123"), (12345.0, "12345")]
+        {
+            assert_eq!(number(value), text);
+        }
+    }
+}
