@@ -36,11 +36,19 @@ pub(crate) fn if_complete(dir: &Path, own: &Part) -> Result<(), String> {
         Err(TryLockError::WouldBlock) => return Ok(()),
         Err(TryLockError::Error(error)) => return Err(failed(&error)),
     }
-    if is_newest(dir, own.tasks) {
+    let result = merge_newer(dir, own.tasks);
+    // Under the lock: a task that makes the file anew comes after the report, and finds it new.
+    let _ = fs::remove_file(&lock);
+    result
+}
+
+/// Merges unless the report is newer than all parts.
+fn merge_newer(dir: &Path, tasks: u32) -> Result<(), String> {
+    if is_newest(dir, tasks) {
         return Ok(());
     }
     let parts = part::parts(dir)?;
-    if parts.len() == own.tasks as usize {
+    if parts.len() == tasks as usize {
         write(dir, &parts)?;
     }
     Ok(())

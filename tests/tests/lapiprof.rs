@@ -112,6 +112,19 @@ fn check(report: &Value, tasks: u64, times: u64) {
     assert_eq!(sizes("am"), [[32, 7 * n]]);
     assert_eq!(sizes("rmw"), [[4, 6 * n], [8, n]]);
 
+    // Each task's time inside of LAPI by what it did, and what the numbers mean.
+    for task in list(report, "task") {
+        let classed = number(task, "waiting") + number(task, "moving");
+        assert!(number(task, "waiting") > 0 && number(task, "moving") > 0, "{task:#}");
+        assert!(classed <= number(task, "inside"), "{task:#}");
+    }
+    let findings: Vec<&str> = list(report, "findings").iter().filter_map(Value::as_str).collect();
+    assert!(findings[0].contains(" % of the time in LAPI is LAPI_"), "{findings:?}");
+    assert!(findings[1].ends_with("of their time in calls that wait or poll."), "{findings:?}");
+    let failed =
+        if errors == 1 { "1 call has failed; ".into() } else { format!("{errors} calls have failed; ") };
+    assert!(findings.iter().any(|said| said.starts_with(&failed)), "{findings:?}");
+
     // The calls over time are complete too.
     let counts = &report["timeline"]["counts"];
     for kind in ["put", "get", "am", "rmw"] {
@@ -181,6 +194,12 @@ fn the_report_says_what_the_program_did() {
             .sum();
         assert_eq!(check_trace(&out) + number(&report, "events_left_out"), everything);
         assert!(!out.join("report.json.new").exists());
+        assert!(!out.join(".merging").exists(), "the lock of the merge is left");
+        for task in list(&report, "task") {
+            let threads = number(task, "threads");
+            let plural = if threads == 1 { "" } else { "s" };
+            outcome.says(&format!("inside LAPI, in {threads} thread{plural}\n"));
+        }
     }
 }
 
@@ -300,6 +319,17 @@ fn a_task_that_dies_is_missing_in_the_report() {
 
     let nothing = Command::new(&tool).arg("merge").arg(out.join("nowhere")).output().expect("the tool runs");
     assert!(!nothing.status.success() && !nothing.stderr.is_empty());
+}
+
+#[test]
+fn the_tool_names_its_version() {
+    let tool = stage().join("bin/lapi_prof");
+    for flag in ["-V", "--version"] {
+        let said = Command::new(&tool).arg(flag).output().expect("the tool runs");
+        assert!(said.status.success(), "{said:?}");
+        let text = String::from_utf8_lossy(&said.stdout);
+        assert_eq!(text, format!("lapi_prof (OpenLAPI) {}\n", env!("CARGO_PKG_VERSION")));
+    }
 }
 
 #[test]

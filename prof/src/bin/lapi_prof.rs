@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: lapi_prof merge DIR
+       lapi_prof --help | --version
 
 Makes report.json, trace.json and report.html in DIR from the parts that the tasks of a job have written there
 (LAPIPROF_OUT=DIR). The last task to end does this by itself. Use this command when a job was interrupted, when a
@@ -24,6 +25,10 @@ fn main() -> ExitCode {
         },
         [flag] if flag == "-h" || flag == "--help" => {
             println!("{USAGE}");
+            ExitCode::SUCCESS
+        }
+        [flag] if flag == "-V" || flag == "--version" => {
+            println!("lapi_prof (OpenLAPI) {}", env!("CARGO_PKG_VERSION"));
             ExitCode::SUCCESS
         }
         _ => {

@@ -16,12 +16,13 @@ pub fn table(part: &Part) -> String {
     let time: u64 = calls.iter().map(|row| row.time).sum();
     let _ = writeln!(
         text,
-        "lapiprof: task {} of {}: {count} calls in {:.3} s, {:.3} s of it inside LAPI, all {} threads together",
+        "lapiprof: task {} of {}: {count} calls in {:.3} s, {:.3} s of it inside LAPI, in {} thread{}",
         part.task,
         part.tasks,
         seconds(part.wall),
         seconds(time),
-        part.threads
+        part.threads,
+        if part.threads == 1 { "" } else { "s" }
     );
     rows(&mut text, "call", "called from", &calls);
     if !handlers.is_empty() {

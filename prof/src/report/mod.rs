@@ -1,5 +1,6 @@
 //! The report of a job, as data, as a trace and as a page.
 
+mod findings;
 mod page;
 mod summary;
 mod trace;

@@ -1,5 +1,6 @@
 //! The report as data: DIR/report.json.
 
+use super::findings::findings;
 use crate::calls::Class;
 use crate::part::{Link, Moved, Part, SiteRow, SizeCount};
 use serde::Serialize;
@@ -23,6 +24,8 @@ pub struct Report {
     pub started: u64,
     /// From then on until the last part was made.
     pub wall: u64,
+    /// What the numbers mean, in sentences.
+    pub findings: Vec<String>,
     /// The tasks.
     pub task: Vec<Task>,
     /// Each call and kind of handler, over all places.
@@ -66,6 +69,10 @@ pub struct Task {
     pub calls: u64,
     /// How long those have taken; nested calls (in a handler, inside a call) are each counted in full.
     pub inside: u64,
+    /// How much of that in calls that wait or poll.
+    pub waiting: u64,
+    /// How much of that in calls that move data.
+    pub moving: u64,
     /// How long its handlers have run, as far as they could be timed.
     pub handlers: u64,
     /// How many events it has kept, at most `events_limit`.
@@ -101,8 +108,9 @@ impl Report {
             let rows = all().filter(|row| row.class == *kind);
             sizes.insert((*kind).to_owned(), rows.fold(Vec::new(), |sum, row| with_sizes(sum, &row.sizes)));
         }
-        Self {
+        let mut report = Self {
             tasks,
+            findings: Vec::new(),
             missing: (0..tasks).filter(|task| parts.iter().all(|part| part.task != *task)).collect(),
             interim: parts.iter().filter(|part| part.interim.is_some()).map(|part| part.task).collect(),
             program: parts.first().map_or_else(String::new, |part| part.program.clone()),
@@ -124,7 +132,9 @@ impl Report {
             timeline: timeline(parts, started, wall),
             events: parts.iter().map(|part| part.events.len() as u64).sum(),
             events_left_out: total(parts.iter().map(|part| part.events_left_out)),
-        }
+        };
+        report.findings = findings(&report);
+        report
     }
 
     /// `; no part of tasks 1, 2; interim parts of task 0`, or nothing.
@@ -145,6 +155,9 @@ impl Task {
     fn of(part: &Part) -> Self {
         let (handlers, calls): (Vec<&SiteRow>, Vec<&SiteRow>) =
             part.sites.iter().partition(|row| row.class == "handler");
+        let inside = |classes: &[&str]| {
+            total(calls.iter().filter(|row| classes.contains(&row.class.as_str())).map(|row| row.time))
+        };
         Self {
             task: part.task,
             host: part.host.clone(),
@@ -154,12 +167,19 @@ impl Task {
             threads: part.threads,
             calls: total(calls.iter().map(|row| row.count)),
             inside: total(calls.iter().map(|row| row.time)),
+            waiting: inside(&["wait"]),
+            moving: inside(&Class::NAMES[..Class::MOVING]),
             handlers: total(handlers.iter().map(|row| row.time)),
             events: part.events.len() as u64,
             events_limit: part.events_limit,
             events_left_out: part.events_left_out,
             untimed: part.untimed,
         }
+    }
+
+    /// How long the task was outside of LAPI; 0 when the calls of several threads, or nested calls, take longer than the task.
+    pub fn outside(&self) -> u64 {
+        self.wall.saturating_sub(self.inside)
     }
 }
 
