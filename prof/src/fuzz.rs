@@ -1,7 +1,7 @@
 //! What reads the parts of tasks, and what must hold of whatever it reads ([`openlapi::fuzz`]).
 
 use crate::part::{self, Event, Link, Moved, Part, SiteRow, SizeCount};
-use crate::report::{self, Report};
+use crate::report;
 use openlapi::fuzz::{Seed, Target, seed};
 
 /// The targets of the profiler.
@@ -16,7 +16,7 @@ fn part(bytes: &[u8]) -> bool {
     (next.task, next.interim) = (read.task.wrapping_add(1), Some("running".into()));
     let parts = part::of_last_job(vec![next, read]);
     assert!(parts.len() <= 2 && parts.iter().all(|part| part.task < part.tasks));
-    let report = Report::of(&parts);
+    let report = report::of(&parts);
     assert_eq!(report.task.len(), parts.len());
     let _ = report.incomplete_in_words();
     let trace: serde_json::Value = serde_json::from_str(&report::trace(&parts)).expect("JSON");
@@ -67,6 +67,7 @@ fn seeds() -> Vec<Seed> {
         events_limit: 10,
         events_left_out: 0,
         events: vec![Event { row: 0, thread: 0, start: 10, time: 5, peer: Some(1), bytes: 100 }],
+        thread_names: vec!["a".into()],
         untimed: 0,
     };
     vec![seed("part", serde_json::to_vec(&part).expect("a part can be written"))]

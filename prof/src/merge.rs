@@ -62,7 +62,7 @@ fn is_newest(dir: &Path, tasks: u32) -> bool {
 }
 
 fn write(dir: &Path, parts: &[Part]) -> Result<Report, String> {
-    let report = Report::of(parts);
+    let report = report::of(parts);
     let text = serde_json::to_string_pretty(&report).map_err(|error| error.to_string())?;
     part::write_whole(&dir.join("report.json"), text.as_bytes())?;
     part::write_whole(&dir.join("trace.json"), report::trace(parts).as_bytes())?;

@@ -1,6 +1,9 @@
-//! The names of addresses: from the dynamic linker, or else from the symbol table of the file.
+//! The names of addresses: from the dynamic linker, or else from the symbol table of the file; and their source lines, where
+//! the file has debug information.
 
-use object::{Object, ObjectKind, ObjectSymbol, SymbolKind};
+use addr2line::Context;
+use gimli::{Dwarf, EndianArcSlice, RunTimeEndian};
+use object::{Object, ObjectKind, ObjectSection, ObjectSymbol, SymbolKind};
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_void};
 use std::fs;
@@ -8,17 +11,21 @@ use std::mem::MaybeUninit;
 use std::path::Path;
 
 /// Names addresses; reads each file once.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Symbols {
     files: HashMap<String, File>,
+    /// What was asked before.
+    names: HashMap<(usize, usize), Name>,
 }
 
 /// The functions of a file, by address.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct File {
     /// Whether its addresses are those in memory: it is a program with a fixed place.
     fixed: bool,
     functions: Vec<Function>,
+    /// From its debug information.
+    lines: Option<Context<EndianArcSlice<RunTimeEndian>>>,
 }
 
 #[derive(Debug)]
@@ -35,6 +42,8 @@ pub struct Name {
     pub text: String,
     /// The file that contains it; empty when no file does.
     pub object: String,
+    /// `stencil.c:120`; empty when it is not known.
+    pub line: String,
 }
 
 impl Symbols {
@@ -49,8 +58,17 @@ impl Symbols {
     }
 
     fn name(&mut self, address: usize, back: usize) -> Name {
+        if let Some(name) = self.names.get(&(address, back)) {
+            return name.clone();
+        }
+        let name = self.look_up(address, back);
+        self.names.insert((address, back), name.clone());
+        name
+    }
+
+    fn look_up(&mut self, address: usize, back: usize) -> Name {
         if address == 0 {
-            return Name { text: "elsewhere".to_owned(), object: String::new() };
+            return Name { text: "elsewhere".to_owned(), ..Name::default() };
         }
         let raw = format!("{address:#x}");
         let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
@@ -58,14 +76,14 @@ impl Symbols {
         // SAFETY: it takes any address, and fills the structure in when it returns other than 0.
         let info = unsafe {
             if libc::dladdr(inside as *const c_void, info.as_mut_ptr()) == 0 {
-                return Name { text: raw, object: String::new() };
+                return Name { text: raw, ..Name::default() };
             }
             info.assume_init()
         };
         let path = text(info.dli_fname);
         let object = Path::new(&path).file_name().unwrap_or_default().to_string_lossy().into_owned();
         let found = if info.dli_sname.is_null() {
-            self.in_file(&path, info.dli_fbase as u64, inside as u64)
+            self.file(&path).function(info.dli_fbase as u64, inside as u64)
         } else {
             Some((text(info.dli_sname), info.dli_saddr as u64))
         };
@@ -74,19 +92,33 @@ impl Symbols {
             Some((name, begin)) => format!("{name}+{:#x}", address as u64 - begin),
             None => raw,
         };
-        Name { text, object }
+        let line = self.file(&path).line(info.dli_fbase as u64, inside as u64).unwrap_or_default();
+        Name { text, object, line }
     }
 
+    fn file(&mut self, path: &str) -> &File {
+        self.files.entry(path.to_owned()).or_insert_with(|| read(path).unwrap_or_default())
+    }
+}
+
+impl File {
     /// The function around an address, and where it begins.
-    fn in_file(&mut self, path: &str, base: u64, address: u64) -> Option<(String, u64)> {
-        let file = self.files.entry(path.to_owned()).or_insert_with(|| read(path).unwrap_or_default());
-        let base = if file.fixed { 0 } else { base };
+    fn function(&self, base: u64, address: u64) -> Option<(String, u64)> {
+        let base = if self.fixed { 0 } else { base };
         let at = address.checked_sub(base)?;
-        let next = file.functions.partition_point(|function| function.begin <= at);
-        let function = file.functions.get(next.checked_sub(1)?)?;
+        let next = self.functions.partition_point(|function| function.begin <= at);
+        let function = self.functions.get(next.checked_sub(1)?)?;
         // What is written in assembler may have no size.
         let inside = function.size == 0 || at - function.begin < function.size;
         inside.then(|| (function.name.clone(), function.begin + base))
+    }
+
+    /// The source line of an address, without the folder.
+    fn line(&self, base: u64, address: u64) -> Option<String> {
+        let at = address.checked_sub(if self.fixed { 0 } else { base })?;
+        let location = self.lines.as_ref()?.find_location(at).ok()??;
+        let file = Path::new(location.file?).file_name()?.to_string_lossy().into_owned();
+        Some(format!("{file}:{}", location.line?))
     }
 }
 
@@ -106,7 +138,18 @@ fn read(path: &str) -> Option<File> {
         })
         .collect();
     functions.sort_by_key(|function| function.begin);
-    Some(File { fixed: file.kind() == ObjectKind::Executable, functions })
+    Some(File { fixed: file.kind() == ObjectKind::Executable, functions, lines: lines(&file) })
+}
+
+fn lines(file: &object::File<'_>) -> Option<Context<EndianArcSlice<RunTimeEndian>>> {
+    file.section_by_name(".debug_line")?;
+    let endian = if file.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
+    let section = |id: gimli::SectionId| {
+        let data =
+            file.section_by_name(id.name()).and_then(|section| section.data().ok()).unwrap_or_default();
+        Ok::<_, gimli::Error>(EndianArcSlice::new(data.into(), endian))
+    };
+    Context::from_dwarf(Dwarf::load(section).ok()?).ok()
 }
 
 fn text(name: *const c_char) -> String {
@@ -130,5 +173,7 @@ mod tests {
         assert!(inside.text.ends_with("malloc+0x4") && inside.object.starts_with("libc"), "{inside:?}");
         assert_eq!(symbols.call(0x10).text, "0x10");
         assert_eq!(symbols.call(0).text, "elsewhere");
+        // Tests may be built without debug information.
+        assert!(named.line.is_empty() || named.line.starts_with("symbols.rs:"), "{named:?}");
     }
 }

@@ -146,10 +146,37 @@ fn check_trace(out: &Path) -> u64 {
         *before = begin;
         count += 1;
     }
+    check_arrows(&trace);
     for task in list(&trace["otherData"], "events_of_tasks") {
         assert!(number(task, "kept") <= number(task, "limit"), "{task}");
     }
     count
+}
+
+/// Threads have names; each arrow has two ends, on events of two tasks that have to do with each other, and goes forward.
+fn check_arrows(trace: &Value) {
+    let events = list(trace, "traceEvents");
+    let of = |phase: &str| events.iter().filter(|event| event["ph"] == phase).cloned().collect::<Vec<_>>();
+    assert!(events.iter().any(|event| event["name"] == "thread_name"), "no thread has a name");
+    let (starts, ends, spans) = (of("s"), of("f"), of("X"));
+    assert_eq!(starts.len(), ends.len());
+    // A span that begins there, or encloses the time.
+    let span = |at: &Value, class: &str| {
+        let time = at["ts"].as_f64().unwrap();
+        let found = spans.iter().find(|span| {
+            let (begin, time_of) = (span["ts"].as_f64().unwrap(), span["dur"].as_f64().unwrap());
+            let encloses = begin <= time + 0.01 && time <= begin + time_of + 0.01;
+            span["pid"] == at["pid"] && span["tid"] == at["tid"] && span["cat"] == class && encloses
+        });
+        found.unwrap_or_else(|| panic!("no {class} at {at}"))
+    };
+    for (start, end) in starts.iter().zip(&ends) {
+        assert!(start["id"] == end["id"] && start["ts"].as_f64() <= end["ts"].as_f64(), "{start} {end}");
+        let class = start["name"].as_str().unwrap();
+        let from = span(start, class);
+        assert_eq!(from["args"]["peer"], end["pid"], "{from}");
+        span(end, if class == "am" { "handler" } else { "wait" });
+    }
 }
 
 /// The page loads no other files, and contains the report.
@@ -187,6 +214,13 @@ fn the_report_says_what_the_program_did() {
         let report = json(&out.join("report.json"));
         check(&report, tasks as u64, 1);
         check_page(&out);
+        // The source lines are those of the program.
+        let lines: Vec<&str> = list(&report, "sites").iter().filter_map(|row| row["line"].as_str()).collect();
+        assert!(lines.iter().any(|line| line.starts_with("traffic.c:")), "{lines:?}");
+        let trace = json(&out.join("trace.json"));
+        let arrows = list(&trace, "traceEvents").iter().filter(|event| event["ph"] == "s");
+        // Each task sends four active messages, and more by other calls.
+        assert!(arrows.filter(|event| event["name"] == "am").count() >= 4 * tasks, "arrows");
         let everything: u64 = ["calls", "handlers"]
             .iter()
             .flat_map(|table| list(&report, table))

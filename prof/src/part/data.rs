@@ -46,6 +46,9 @@ pub struct Part {
     pub events_left_out: u64,
     /// The events, by thread and time.
     pub events: Vec<Event>,
+    /// The names of the threads, by their number in the events.
+    #[serde(default)]
+    pub thread_names: Vec<String>,
     /// How many handlers were not timed for want of room.
     pub untimed: u64,
 }
@@ -61,6 +64,9 @@ pub struct SiteRow {
     pub site: String,
     /// The file that holds it.
     pub object: String,
+    /// The source line, `stencil.c:120`; empty when it is not known.
+    #[serde(default)]
+    pub line: String,
     /// The address, `0x…`.
     pub address: String,
     /// How many.

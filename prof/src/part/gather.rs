@@ -8,8 +8,8 @@ use crate::record::{self, BINS, Count, EVENTS, NO_PEER, SIZES};
 use crate::symbols::Symbols;
 use std::collections::HashMap;
 use std::env;
-use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
+use std::sync::{Mutex, OnceLock};
 
 /// Everything until now. `interim`: why the part is made before the task ends.
 pub fn gather(interim: Option<&str>) -> Part {
@@ -34,6 +34,7 @@ pub fn gather(interim: Option<&str>) -> Part {
         events_limit: EVENTS.limit() as u64,
         events_left_out: record::all().map(|buffer| buffer.claim.left_out.get()).sum(),
         events: events(&span, &rows),
+        thread_names: thread_names(),
         sites,
         untimed: handlers::untimed(),
     }
@@ -79,7 +80,10 @@ fn program() -> String {
 
 /// The rows, and which of them an address and a call have.
 fn sites(span: &Span) -> (Vec<SiteRow>, HashMap<(usize, u16), u32>) {
-    let mut symbols = Symbols::default();
+    // Kept for the next part, and not waited for in the child of a fork, whose parent may have held it.
+    static KNOWN: Mutex<Option<Symbols>> = Mutex::new(None);
+    let (mut known, mut new) = (KNOWN.try_lock(), None);
+    let symbols = known.as_deref_mut().unwrap_or(&mut new).get_or_insert_default();
     let (mut rows, mut places) = (Vec::<SiteRow>::new(), HashMap::new());
     for (call, site) in record::all().flat_map(record::Buffer::sites) {
         let address = site.address.load(Ordering::Relaxed);
@@ -90,6 +94,7 @@ fn sites(span: &Span) -> (Vec<SiteRow>, HashMap<(usize, u16), u32>) {
                 class: Class::NAMES[call.class() as usize].to_owned(),
                 site: name.text,
                 object: name.object,
+                line: name.line,
                 address: format!("{address:#x}"),
                 ..SiteRow::default()
             });
@@ -106,6 +111,22 @@ fn sites(span: &Span) -> (Vec<SiteRow>, HashMap<(usize, u16), u32>) {
         }
     }
     (rows, places)
+}
+
+/// By number; an empty one for a buffer that no thread has had.
+fn thread_names() -> Vec<String> {
+    let mut names = Vec::new();
+    for buffer in record::all() {
+        let at = buffer.number() as usize;
+        if names.len() <= at {
+            names.resize(at + 1, String::new());
+        }
+        names[at] = buffer.name();
+    }
+    while names.last().is_some_and(String::is_empty) {
+        names.pop();
+    }
+    names
 }
 
 fn links(span: &Span) -> Vec<Link> {

@@ -7,8 +7,8 @@ mod gather;
 mod table;
 
 #[cfg(feature = "fuzz")]
-pub use data::{Event, FORMAT};
-pub use data::{Link, Moved, Part, SiteRow, SizeCount};
+pub use data::FORMAT;
+pub use data::{Event, Link, Moved, Part, SiteRow, SizeCount};
 pub use files::{count, parts, write, write_whole};
 #[cfg(feature = "fuzz")]
 pub use files::{of_last_job, parse};

@@ -46,7 +46,7 @@ fn rows(text: &mut String, what: &str, place: &str, rows: &[&SiteRow]) {
     for row in rows.iter().take(SHOWN) {
         let _ = writeln!(
             text,
-            "  {:<23} {:>10} {:>14} {:>11.3} {:>9.3} {:>9.1} {:>6}  {}{}",
+            "  {:<23} {:>10} {:>14} {:>11.3} {:>9.3} {:>9.1} {:>6}  {}{}{}",
             row.call,
             row.count,
             row.bytes,
@@ -54,6 +54,7 @@ fn rows(text: &mut String, what: &str, place: &str, rows: &[&SiteRow]) {
             row.time as f64 / 1e3 / row.count.max(1) as f64,
             row.longest as f64 / 1e3,
             row.errors,
+            if row.line.is_empty() { String::new() } else { format!("{} ", row.line) },
             row.site,
             if row.object.is_empty() { String::new() } else { format!(" ({})", row.object) }
         );

@@ -8,7 +8,7 @@ use crate::identity;
 use crate::memory;
 use std::cell::Cell;
 use std::ptr::{self, null_mut};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU16, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// How many buffers a process maps in advance.
 const SPARE: usize = 16;
@@ -27,6 +27,8 @@ pub struct Buffer {
     /// Whether a thread has ever had it.
     used: AtomicBool,
     number: AtomicU16,
+    /// The name of the thread that has it, or has had it last, as the system knows it: 16 bytes that end in a zero.
+    name: [AtomicU64; 2],
     /// The places that were called from, by hash.
     sites: [Site; SITES],
     /// Calls from places for which there was no room.
@@ -148,6 +150,7 @@ pub fn fork_child() {
 #[cold]
 fn first_call() -> Option<&'static Buffer> {
     let buffer = all().find(|buffer| buffer.take()).or_else(make)?;
+    buffer.note_name();
     MINE.set(buffer);
     // A thread that is ending already, and calls LAPI in a destructor, keeps its buffer for ever.
     let _ = RETURN.try_with(|_| ());
@@ -185,6 +188,21 @@ impl Buffer {
                 self.used.store(true, Ordering::Relaxed);
                 true
             }
+    }
+
+    fn note_name(&self) {
+        let mut name = [0_u64; 2];
+        // SAFETY: the system writes 16 bytes.
+        unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
+        self.name.iter().zip(name).for_each(|(place, word)| place.store(word, Ordering::Relaxed));
+    }
+
+    /// That name; empty when no thread has had this buffer.
+    pub fn name(&self) -> String {
+        let bytes: Vec<u8> =
+            self.name.iter().flat_map(|word| word.load(Ordering::Relaxed).to_ne_bytes()).collect();
+        let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+        String::from_utf8_lossy(&bytes[..end]).into_owned()
     }
 
     /// The number of this buffer, from 0: the thread's number in a trace.

@@ -1,6 +1,7 @@
 //! What the report's numbers mean, in sentences.
 
 use super::summary::Report;
+use crate::part::SiteRow;
 
 /// A task stands out when it spends this many times the median outside of LAPI, and
 const TIMES: f64 = 1.5;
@@ -16,8 +17,7 @@ pub fn findings(report: &Report) -> Vec<String> {
 fn most_time(report: &Report) -> Option<String> {
     let all = sum(report.sites.iter().map(|row| row.time));
     let row = report.sites.first().filter(|row| row.time != 0)?;
-    let place = if row.site.is_empty() { &row.address } else { &row.site };
-    Some(format!("{} of the time in LAPI is {} at {place}.", percent(row.time, all), row.call))
+    Some(format!("{} of the time in LAPI is {} at {}.", percent(row.time, all), row.call, place(row)))
 }
 
 /// How much of their time the tasks wait.
@@ -52,7 +52,11 @@ fn errors(report: &Report) -> Option<String> {
     let failed = sum(report.sites.iter().map(|row| row.errors));
     let row = report.sites.iter().max_by_key(|row| row.errors).filter(|row| row.errors != 0)?;
     let calls = if failed == 1 { "1 call has failed".into() } else { format!("{failed} calls have failed") };
-    Some(format!("{calls}; most often {} at {}.", row.call, row.site))
+    Some(format!("{calls}; most often {} at {}.", row.call, place(row)))
+}
+
+fn place(row: &SiteRow) -> &str {
+    [&row.line, &row.site, &row.address].into_iter().find(|name| !name.is_empty()).map_or("", String::as_str)
 }
 
 fn sum(numbers: impl Iterator<Item = u64>) -> u64 {

@@ -1,6 +1,5 @@
 //! The report as data: DIR/report.json.
 
-use super::findings::findings;
 use crate::calls::Class;
 use crate::part::{Link, Moved, Part, SiteRow, SizeCount};
 use serde::Serialize;
@@ -24,7 +23,7 @@ pub struct Report {
     pub started: u64,
     /// From then on until the last part was made.
     pub wall: u64,
-    /// What the numbers mean, in sentences.
+    /// What the numbers mean, in sentences; empty until [`super::of`] has added them.
     pub findings: Vec<String>,
     /// The tasks.
     pub task: Vec<Task>,
@@ -108,7 +107,7 @@ impl Report {
             let rows = all().filter(|row| row.class == *kind);
             sizes.insert((*kind).to_owned(), rows.fold(Vec::new(), |sum, row| with_sizes(sum, &row.sizes)));
         }
-        let mut report = Self {
+        Self {
             tasks,
             findings: Vec::new(),
             missing: (0..tasks).filter(|task| parts.iter().all(|part| part.task != *task)).collect(),
@@ -119,6 +118,7 @@ impl Report {
             task: parts.iter().map(Task::of).collect(),
             calls: together(calls().map(|row| SiteRow {
                 site: String::new(),
+                line: String::new(),
                 object: String::new(),
                 address: String::new(),
                 ..row.clone()
@@ -132,9 +132,7 @@ impl Report {
             timeline: timeline(parts, started, wall),
             events: parts.iter().map(|part| part.events.len() as u64).sum(),
             events_left_out: total(parts.iter().map(|part| part.events_left_out)),
-        };
-        report.findings = findings(&report);
-        report
+        }
     }
 
     /// `; no part of tasks 1, 2; interim parts of task 0`, or nothing.

@@ -1,7 +1,8 @@
 //! The trace, for Perfetto and chrome://tracing: DIR/trace.json, in the form of their "JSON Array" of complete events.
 
+use super::arrows::arrows;
 use crate::part::Part;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fmt::Write;
 
 /// The trace of all parts: tasks are processes there. Times in microseconds after the first LAPI_Init of all.
@@ -9,7 +10,7 @@ pub fn trace(parts: &[Part]) -> String {
     let started = parts.iter().map(|part| part.started).min().unwrap_or(0);
     let mut text = String::from("{\"displayTimeUnit\":\"ns\",\n\"traceEvents\":[");
     let mut separator = "\n";
-    let mut next = |text: &mut String, event: serde_json::Value| {
+    let mut next = |text: &mut String, event: Value| {
         let _ = write!(text, "{separator}{event}");
         separator = ",\n";
     };
@@ -18,9 +19,16 @@ pub fn trace(parts: &[Part]) -> String {
         next(&mut text, json!({"name": "process_name", "ph": "M", "pid": part.task, "args": {"name": name}}));
         let order = json!({"name": "process_sort_index", "ph": "M", "pid": part.task, "args": {"sort_index": part.task}});
         next(&mut text, order);
+        for (thread, name) in part.thread_names.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
+            let named = json!({"name": "thread_name", "ph": "M", "pid": part.task, "tid": thread, "args": {"name": name}});
+            next(&mut text, named);
+        }
         for event in &part.events {
             let Some(row) = part.sites.get(event.row as usize) else { continue };
             let mut about = json!({"site": row.site});
+            if !row.line.is_empty() {
+                about["line"] = json!(row.line);
+            }
             if let Some(peer) = event.peer {
                 about["peer"] = json!(peer);
                 about["bytes"] = json!(event.bytes);
@@ -37,6 +45,18 @@ pub fn trace(parts: &[Part]) -> String {
                 "args": about,
             });
             next(&mut text, complete);
+        }
+    }
+    for (number, arrow) in arrows(parts).into_iter().enumerate() {
+        for (phase, end) in [("s", arrow.from), ("f", arrow.to)] {
+            let (part, event) = (&parts[end.part], &parts[end.part].events[end.event]);
+            let at = (part.started - started).saturating_add(event.start);
+            let time = if phase == "f" { at.max(arrow.earliest - started) } else { at };
+            let event = json!({
+                "name": arrow.class, "cat": "message", "ph": phase, "bp": "e", "id": number, "pid": part.task, "tid": event.thread,
+                "ts": time as f64 / 1e3,
+            });
+            next(&mut text, event);
         }
     }
     let tasks: Vec<_> = parts

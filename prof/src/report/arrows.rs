@@ -1,0 +1,107 @@
+//! Which event of a target belongs to which event of an origin: the arrows of the trace.
+//!
+//! Events have no number of their message, which would cost the messages room. An active message leads to the next run of a header
+//! handler for the same origin that did not end before, which is right while handlers run in the order of the calls. A put leads to the call of the
+//! target that waited for it at the earliest: the first one that waits or polls and ends after the put has begun.
+
+use crate::part::{Event, Part};
+use std::collections::HashMap;
+
+/// More than that are no picture any more.
+const MOST: usize = 20_000;
+
+/// An event by its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub part: usize,
+    pub event: usize,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub struct Arrow {
+    /// `am` or `put`.
+    pub class: &'static str,
+    pub from: Place,
+    pub to: Place,
+    /// The arrow does not end before: the time at which the origin's call began, in ns since 1970.
+    pub earliest: u64,
+}
+
+/// The arrows of all messages whose other end is in the trace, by time.
+pub fn arrows(parts: &[Part]) -> Vec<Arrow> {
+    let by_task: HashMap<u32, usize> = parts.iter().enumerate().map(|(at, part)| (part.task, at)).collect();
+    let handlers = handlers(parts);
+    let waits: Vec<Vec<usize>> = parts.iter().map(waits).collect();
+    let mut found = Vec::new();
+    for (at, part) in parts.iter().enumerate() {
+        let mut counts: HashMap<u32, usize> = HashMap::new();
+        for event in by_time(part, |event| matches!(class(part, event), "am" | "put")) {
+            let (class, began) = (class(part, &part.events[event]), start(part, &part.events[event]));
+            let Some(peer) = part.events[event].peer else { continue };
+            let from = Place { part: at, event };
+            let to = if class == "am" {
+                handlers.get(&(peer, part.task)).and_then(|runs| {
+                    let next = counts.entry(peer).or_default();
+                    let ends = |run: &Place| end(&parts[run.part], &parts[run.part].events[run.event]);
+                    *next += runs[*next..].iter().take_while(|run| ends(run) < began).count();
+                    let run = runs.get(*next).copied()?;
+                    *next += 1;
+                    Some(run)
+                })
+            } else {
+                by_task.get(&peer).and_then(|target| {
+                    let (list, of) = (&waits[*target], &parts[*target]);
+                    let next = list.partition_point(|wait| end(of, &of.events[*wait]) <= began);
+                    Some(Place { part: *target, event: *list.get(next)? })
+                })
+            };
+            let class = if class == "am" { "am" } else { "put" };
+            found.extend(to.map(|to| Arrow { class, from, to, earliest: began }));
+        }
+    }
+    found.sort_by_key(|arrow| arrow.earliest);
+    found.truncate(MOST);
+    found
+}
+
+/// The runs of header handlers by target and origin, in the order of time.
+fn handlers(parts: &[Part]) -> HashMap<(u32, u32), Vec<Place>> {
+    let mut runs: HashMap<(u32, u32), Vec<Place>> = HashMap::new();
+    for (at, part) in parts.iter().enumerate() {
+        for event in by_time(part, |event| row(part, event).is_some_and(|call| call == "header handler")) {
+            if let Some(peer) = part.events[event].peer {
+                runs.entry((part.task, peer)).or_default().push(Place { part: at, event });
+            }
+        }
+    }
+    runs
+}
+
+/// The calls that wait or poll, by their end.
+fn waits(part: &Part) -> Vec<usize> {
+    let mut waits = by_time(part, |event| class(part, event) == "wait");
+    waits.sort_by_key(|event| end(part, &part.events[*event]));
+    waits
+}
+
+fn by_time(part: &Part, wanted: impl Fn(&Event) -> bool) -> Vec<usize> {
+    let mut found: Vec<usize> = (0..part.events.len()).filter(|at| wanted(&part.events[*at])).collect();
+    found.sort_by_key(|at| part.events[*at].start);
+    found
+}
+
+fn class<'a>(part: &'a Part, event: &Event) -> &'a str {
+    part.sites.get(event.row as usize).map_or("", |row| &row.class)
+}
+
+fn row<'a>(part: &'a Part, event: &Event) -> Option<&'a str> {
+    part.sites.get(event.row as usize).map(|row| &*row.call)
+}
+
+fn start(part: &Part, event: &Event) -> u64 {
+    part.started.saturating_add(event.start)
+}
+
+fn end(part: &Part, event: &Event) -> u64 {
+    start(part, event).saturating_add(event.time)
+}
