@@ -13,6 +13,7 @@
 # make interop    programs of 32 and of 64 bits in one job (make LIB32=yes builds, make install LIB32=yes installs for both)
 # make bench      measure, beside the peers; bench-net: between two hosts, which are network namespaces; bench-interrupt: interrupt mode; bench-instructions: the cost of small calls
 # make fuzz       feed everything that reads bytes from outside with anything, SECONDS=60 for each target
+# make wheel      the Python package openlapi, into the build folder's wheel
 # make install    PREFIX=/usr/local DESTDIR=
 # make uninstall  PREFIX=/usr/local DESTDIR=
 # make deb        Debian packages, into the build folder's deb; deb-test: installed, used and removed in a fresh Debian
@@ -50,7 +51,7 @@ LOSS ?= 0
 SEED ?=
 SEEDS ?= 1000
 
-.PHONY: all library library32 compat catalogues interop deps demo demo-net test test-crowded test-net check-all loom sanitize simulate soak bench bench-net bench-interrupt bench-instructions fuzz install uninstall stage \
+.PHONY: all library library32 compat catalogues interop deps demo demo-net test test-crowded test-net check-all loom sanitize simulate soak bench bench-net bench-interrupt bench-instructions fuzz wheel install uninstall stage \
 	deb deb-test clean
 all: library compat catalogues $(if $(RELEASE32),library32)
 
@@ -90,7 +91,7 @@ $(CATALOGS)/%/liblapi.cat: packaging/catalogs/%.msg
 	@if command -v gencat >/dev/null; then gencat $@ $<; else echo "== no gencat here: no catalogue from $<"; fi
 
 deps:
-	ci/deps.sh build test net slurm
+	ci/deps.sh build test python net slurm
 
 demo:
 	ci/deps.sh build
@@ -103,7 +104,7 @@ demo-net:
 	ci/demo-net.sh "$(STAGE)"
 
 test:
-	ci/deps.sh build test net slurm
+	ci/deps.sh build test python net slurm
 	ci/fmt.sh
 	ci/clippy.sh
 	ci/loom.sh
@@ -171,6 +172,10 @@ bench-instructions:
 fuzz:
 	ci/deps.sh build
 	fuzz/run.sh $(SECONDS)
+
+wheel:
+	ci/deps.sh build python
+	ci/wheel.sh
 
 # The same rules install into the build folder; demo, test and bench run from there.
 stage: all

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that are missing for the purposes named: build, test, net, slurm, bench, bench-net, sanitize, instructions, interop, deb.
+# Installs the Debian packages that are missing for the purposes named: build, test, python, net, slurm, bench, bench-net, sanitize, instructions, interop, deb.
 set -eu
 
 missing=()
@@ -41,6 +41,11 @@ for purpose in "$@"; do
         # Programs also find the library by these.
         need pkg-config command -v pkg-config
         need cmake command -v cmake
+        ;;
+    python)
+        # The Python package is built and tested in environments of its own, to which pip adds what it needs.
+        need python3 command -v python3
+        need python3-venv python3 -c 'import venv, ensurepip'
         ;;
     net)
         # Hosts that are network namespaces, and a launcher that starts tasks on them. About 1 s.

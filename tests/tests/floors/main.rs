@@ -17,6 +17,7 @@ const CRATES: &[&str] = &[
     "lapi/src",
     "fortran/src",
     "prof/src",
+    "python/src",
     "tools/src",
     "libfabric-sys/src",
     "tests/src",
@@ -55,6 +56,8 @@ const FORTRAN: &[&str] = &["abi", "for_each_call"];
 /// their names.
 const PROF: &[&str] =
     &["openlapi::abi", "openlapi::for_each_call", "openlapi::base::clock", "openlapi::fuzz"];
+/// What `python` may use of all our crates: the core's types and table of calls. The calls it finds by their names.
+const PYTHON: &[&str] = &["openlapi::abi", "openlapi::for_each_call"];
 /// What `cdylib` may use of all our crates.
 const CDYLIB: &[&str] = &["openlapi_capi", "openlapi_fortran"];
 
@@ -170,6 +173,13 @@ fn the_profiler_uses_the_types_alone() {
     holds(&sources, prof_rules);
 }
 
+#[test]
+fn the_python_package_uses_the_types_alone() {
+    let sources = sources("python/src");
+    assert!(sources.iter().flat_map(Source::paths).any(|path| path.names[0] == "openlapi"));
+    holds(&sources, python_rules);
+}
+
 fn holds(sources: &[Source], rules: fn(&Source, &PathUsed) -> Option<String>) {
     let broken: Vec<String> = sources.iter().flat_map(|source| source.violations(rules)).collect();
     assert!(broken.is_empty(), "\n{}\n", broken.join("\n"));
@@ -268,9 +278,18 @@ fn cdylib_rules(_: &Source, path: &PathUsed) -> Option<String> {
 }
 
 fn prof_rules(_: &Source, path: &PathUsed) -> Option<String> {
+    finds_calls_by_name("prof", PROF, path)
+}
+
+fn python_rules(_: &Source, path: &PathUsed) -> Option<String> {
+    finds_calls_by_name("python", PYTHON, path)
+}
+
+/// A crate that must not link the core has no more of our crates than this.
+fn finds_calls_by_name(who: &str, parts: &[&str], path: &PathUsed) -> Option<String> {
     let allowed = |prefix: &&str| path.starts_with(&prefix.split("::").collect::<Vec<_>>());
     let ours = path.names[0].starts_with("openlapi") || path.names[0] == "lapi_r";
-    (ours && !PROF.iter().any(allowed)).then(|| format!("prof uses {PROF:?} alone"))
+    (ours && !parts.iter().any(allowed)).then(|| format!("{who} uses {parts:?} alone"))
 }
 
 /// The rules that a file of this name and text breaks.
@@ -334,6 +353,7 @@ fn a_line_that_runs_up_is_found() {
     );
     assert_eq!(judged("src/real.rs", "use openlapi_capi::LAPI_Put;", prof_rules).len(), 1);
     assert_eq!(judged("src/wrap/plain.rs", "use openlapi::{abi::*, api::put_get};", prof_rules).len(), 1);
+    assert_eq!(judged("src/port.rs", "use openlapi::{abi::*, base::clock::ticks};", python_rules).len(), 1);
 }
 
 #[test]

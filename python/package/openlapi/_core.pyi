@@ -1,0 +1,148 @@
+from collections.abc import Buffer, Callable, Iterable, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+__version__: str
+
+class Error(Exception):
+    code: int
+    name: str
+
+class Window:
+    @property
+    def sizes(self) -> list[int]: ...
+    def free(self) -> None: ...
+
+class Counter:
+    @property
+    def value(self) -> int: ...
+    @property
+    def shared(self) -> bool: ...
+    def wait(self, value: int = 1) -> int: ...
+    def set(self, value: int) -> None: ...
+
+class Handler:
+    @property
+    def name(self) -> str: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+class Context:
+    @property
+    def task(self) -> int: ...
+    @property
+    def tasks(self) -> int: ...
+    @property
+    def closed(self) -> bool: ...
+    @property
+    def interrupts(self) -> bool: ...
+    @interrupts.setter
+    def interrupts(self, on: bool) -> None: ...
+    def fence(self) -> None: ...
+    def gfence(self) -> None: ...
+    def probe(self) -> None: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, kind: type[BaseException] | None, _value: BaseException | None, _traceback: TracebackType | None) -> None: ...
+    def window(self, buffer: Buffer) -> Window: ...
+    def counter(self, *, shared: bool = False) -> Counter: ...
+    def handler(
+        self,
+        function: Callable[[int, bytes, Any], object],
+        *,
+        into: Callable[[int, bytes, int], Buffer | None] | None = None,
+        name: str | None = None,
+    ) -> Handler: ...
+    def send(
+        self,
+        target: int,
+        handler: Handler,
+        header: Buffer | None = None,
+        data: Buffer | None = None,
+        *,
+        target_counter: Counter | None = None,
+        origin_counter: Counter | None = None,
+        completion_counter: Counter | None = None,
+    ) -> None: ...
+    def put(
+        self,
+        buffer: Buffer,
+        target: int,
+        window: Window,
+        offset: int = 0,
+        *,
+        target_counter: Counter | None = None,
+        origin_counter: Counter | None = None,
+        completion_counter: Counter | None = None,
+    ) -> None: ...
+    def get(
+        self,
+        buffer: Buffer,
+        target: int,
+        window: Window,
+        offset: int = 0,
+        *,
+        target_counter: Counter | None = None,
+        origin_counter: Counter | None = None,
+    ) -> None: ...
+    def putv(
+        self,
+        buffers: Iterable[Buffer],
+        target: int,
+        window: Window,
+        offsets: Sequence[int],
+        *,
+        target_counter: Counter | None = None,
+        origin_counter: Counter | None = None,
+        completion_counter: Counter | None = None,
+    ) -> None: ...
+    def getv(
+        self,
+        buffers: Iterable[Buffer],
+        target: int,
+        window: Window,
+        offsets: Sequence[int],
+        *,
+        target_counter: Counter | None = None,
+        origin_counter: Counter | None = None,
+    ) -> None: ...
+    def put_strided(
+        self,
+        buffer: Buffer,
+        target: int,
+        window: Window,
+        offset: int = 0,
+        *,
+        block: int,
+        count: int,
+        stride: int,
+        target_stride: int | None = None,
+        start: int = 0,
+        target_counter: Counter | None = None,
+        origin_counter: Counter | None = None,
+        completion_counter: Counter | None = None,
+    ) -> None: ...
+    def get_strided(
+        self,
+        buffer: Buffer,
+        target: int,
+        window: Window,
+        offset: int = 0,
+        *,
+        block: int,
+        count: int,
+        stride: int,
+        target_stride: int | None = None,
+        start: int = 0,
+        target_counter: Counter | None = None,
+        origin_counter: Counter | None = None,
+    ) -> None: ...
+    def fetch_and_add(self, target: int, window: Window, offset: int, value: int, *, bits: int = 64) -> int: ...
+    def fetch_and_or(self, target: int, window: Window, offset: int, value: int, *, bits: int = 64) -> int: ...
+    def swap(self, target: int, window: Window, offset: int, value: int, *, bits: int = 64) -> int: ...
+    def compare_and_swap(
+        self, target: int, window: Window, offset: int, expected: int, value: int, *, bits: int = 64
+    ) -> bool: ...
+
+def init(*, instance: int = 0, completion_threads: int = 1, interrupts: bool = True) -> Context: ...
+def close_all() -> None: ...
+def in_job() -> None: ...

@@ -1,0 +1,87 @@
+//! The memory of Python's objects: anything with the buffer protocol whose bytes lie one after the other.
+
+use pyo3::exceptions::{PyBufferError, PyTypeError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use std::mem::MaybeUninit;
+use std::ptr;
+
+/// The exported memory of an object. The object keeps it where it is until this is dropped, which needs Python's lock.
+pub struct Buffer {
+    view: ffi::Py_buffer,
+}
+
+// SAFETY: a view belongs to no thread; it is released with Python's lock held (`Drop`).
+unsafe impl Send for Buffer {}
+// SAFETY: shared references read its address and length, which do not change.
+unsafe impl Sync for Buffer {}
+
+impl Buffer {
+    /// Memory that is read.
+    #[inline]
+    pub fn readable(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Self> {
+        Self::new(object, ffi::PyBUF_SIMPLE, what)
+    }
+
+    /// Memory that is written.
+    #[inline]
+    pub fn writable(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Self> {
+        Self::new(object, ffi::PyBUF_WRITABLE, what)
+    }
+
+    #[inline]
+    fn new(object: &Bound<'_, PyAny>, flags: i32, what: &str) -> PyResult<Self> {
+        let mut view = MaybeUninit::<ffi::Py_buffer>::uninit();
+        // SAFETY: an object, with Python's lock held; the view is filled in when the call returns 0.
+        unsafe {
+            if ffi::PyObject_GetBuffer(object.as_ptr(), view.as_mut_ptr(), flags) != 0 {
+                return Err(refused(object, flags, what));
+            }
+            Ok(Self { view: view.assume_init() })
+        }
+    }
+
+    /// Where it begins.
+    #[inline]
+    pub fn address(&self) -> usize {
+        self.view.buf as usize
+    }
+
+    /// Its number of bytes.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.view.len as usize
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        // SAFETY: it was filled in by `new`, and is released once. Python's lock is held: buffers are dropped in calls of Python
+        // and in handlers that have taken the lock.
+        unsafe { ffi::PyBuffer_Release(ptr::from_mut(&mut self.view)) }
+    }
+}
+
+/// Why an object has no such buffer.
+#[cold]
+fn refused(object: &Bound<'_, PyAny>, flags: i32, what: &str) -> PyErr {
+    let py = object.py();
+    let raised = PyErr::fetch(py);
+    let kind = object.get_type();
+    // SAFETY: an object, with Python's lock held.
+    if unsafe { ffi::PyObject_CheckBuffer(object.as_ptr()) } == 0 {
+        return PyTypeError::new_err(format!(
+            "{what}: {kind} has no buffer; bytes, bytearray, memoryview, array.array and numpy arrays have one"
+        ));
+    }
+    // Which of the two is missing: contiguous memory may still be only readable.
+    let writable = flags & ffi::PyBUF_WRITABLE == ffi::PyBUF_WRITABLE;
+    if writable && Buffer::new(object, ffi::PyBUF_SIMPLE, what).is_ok() {
+        return PyBufferError::new_err(format!("{what}: the buffer of {kind} is read-only"));
+    }
+    PyBufferError::new_err(format!(
+        "{what}: {kind} has no contiguous buffer: {}. Copy it (numpy.ascontiguousarray), or use put_strided and get_strided of the \
+         array that it is a view of",
+        raised.value(py)
+    ))
+}

@@ -1,0 +1,35 @@
+//! The module `openlapi._core`: LAPI for Python.
+//!
+//! It calls the C interface of the library that is installed, which [`library`] opens at run time, so that a process has one library
+//! whatever else in it uses LAPI, and a profiler that is preloaded sees the calls. Every call into the library releases Python's
+//! lock: header handlers take it while they hold the lock of the context ([`message`]).
+
+mod buffer;
+mod cell;
+mod context;
+mod counter;
+mod error;
+mod library;
+mod message;
+mod open;
+mod port;
+mod transfer;
+mod window;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let error = module.py().get_type::<error::Error>();
+    // Where programs have it from.
+    error.setattr("__module__", "openlapi")?;
+    module.add("Error", error)?;
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<context::Context>()?;
+    module.add_class::<window::Window>()?;
+    module.add_class::<counter::Counter>()?;
+    module.add_class::<message::Handler>()?;
+    module.add_function(wrap_pyfunction!(context::init, module)?)?;
+    module.add_function(wrap_pyfunction!(context::close_all, module)?)?;
+    module.add_function(wrap_pyfunction!(context::in_job, module)?)
+}

@@ -1,0 +1,27 @@
+//! The contexts that are open, by their handles.
+
+use crate::port::{Port, lock};
+use openlapi::abi::lapi_handle_t;
+use std::sync::{Arc, Mutex};
+
+static OPEN: Mutex<Vec<Arc<Port>>> = Mutex::new(Vec::new());
+
+/// A context is open.
+pub fn add(port: Arc<Port>) {
+    lock(&OPEN).push(port);
+}
+
+/// It has ended.
+pub fn remove(handle: lapi_handle_t) {
+    lock(&OPEN).retain(|port| port.handle != handle);
+}
+
+/// The context that a handle stands for.
+pub fn of(handle: lapi_handle_t) -> Option<Arc<Port>> {
+    lock(&OPEN).iter().find(|port| port.handle == handle).cloned()
+}
+
+/// All of them.
+pub fn all() -> Vec<Arc<Port>> {
+    lock(&OPEN).clone()
+}

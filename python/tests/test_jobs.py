@@ -1,0 +1,44 @@
+"""What tasks do with each other."""
+
+import pytest
+
+
+@pytest.mark.parametrize("procs", [1, 2, 4])
+def test_data(job, procs):
+    assert job("data.py", procs, str(procs)).ok().out.count("all of it arrived") == procs
+
+
+def test_data_without_direct_copies(job):
+    """Long puts are in packets, so that they are under way when the call returns."""
+    job("data.py", 2, "2", env={"LAPI_SHM_ATTACH": "no"}).ok()
+
+
+@pytest.mark.parametrize("procs", [1, 2, 4])
+def test_atomics(job, procs):
+    assert job("atomics.py", procs).ok().out.count("are right") == procs
+
+
+@pytest.mark.parametrize("procs", [1, 2, 4])
+def test_messages(job, procs):
+    assert job("messages.py", procs).ok().out.count("were handled") == procs
+
+
+@pytest.mark.parametrize("procs", [1, 2])
+def test_threads(job, procs):
+    assert job("threads.py", procs).ok().out.count("took turns") == procs
+
+
+FAILURES = {
+    "exception": "KeyError: 'nobody catches this'",
+    "handler": "task 1: this exception left handler \"fail\"",
+    "small": "the buffer that `into` returns has 7 bytes; the message has 8",
+    "calls": "fence in `into` of a handler, which must not call LAPI",
+    "order": "another task registers a function of another name",
+    "kind": "another task is in another collective call",
+}
+
+
+@pytest.mark.parametrize("how", FAILURES)
+def test_a_task_that_fails_ends_the_job(job, how):
+    outcome = job("fails.py", 2, how)
+    assert outcome.status == 134 and FAILURES[how] in outcome.err, outcome
