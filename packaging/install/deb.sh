@@ -70,8 +70,8 @@ done
 examples=$out/liblapi-r-dev/usr/share/doc/liblapi-r-dev/examples
 mkdir -p "$examples"
 cp -r samples/. "$examples"
-# Samples in Rust need the crate, which no package has.
-rm -r "$examples/rust"
+# Samples in Rust and Python need the crate and the package for them, which no Debian package has.
+rm -r "$examples/rust" "$examples/python"
 find "$examples" -name .gitignore -delete
 
 mkdir -p "$out/liblapi-r1/DEBIAN"
