@@ -47,7 +47,7 @@ page() { # page TARGET: a document as it is installed
         above=${above#/}
     done
     sed -E -e "s#\]\((\.\./)*packaging/man/(man[0-9]/[^)]*)\)#](${up}man/\2)#g" \
-        -e 's#\[([^]]*)\]\((\.\./)*(samples|lapi|src|tests|tools|benches|fuzz|packaging|ci|LICENSE-)[^)]*\)#\1#g'
+        -e 's#\[([^]]*)\]\((\.\./)*(samples|lapi|python/|src|tests|tools|benches|fuzz|packaging|ci|LICENSE-)[^)]*\)#\1#g'
 }
 
 put() { # put PACKAGE HOW SOURCE TARGET

@@ -90,12 +90,12 @@ pub fn in_job(py: Python<'_>) {
 }
 
 fn close(py: Python<'_>, port: &Arc<Port>) -> PyResult<()> {
-    port.may_wait("close")?;
+    port.may_call("close")?;
     let (handle, term) = (port.handle, port.library.LAPI_Term);
     // SAFETY: any handle may be passed.
     let code = py.detach(|| unsafe { term(handle) });
     port.open.store(false, Ordering::SeqCst);
-    open::remove(handle);
+    open::remove(port);
     if code == LAPI_SUCCESS {
         port.release();
     }
@@ -110,7 +110,7 @@ impl Context {
         call: unsafe extern "C" fn(lapi_handle_t) -> c_int,
         what: &str,
     ) -> PyResult<()> {
-        self.port.may_wait(what)?;
+        self.port.may_call(what)?;
         let handle = self.port.handle;
         // SAFETY: any handle may be passed.
         check(py.detach(|| unsafe { call(handle) }), what)
@@ -178,7 +178,7 @@ impl Context {
 
     /// All tasks give a writable buffer, of any size, in which all of them put and get from then on.
     fn window(&self, py: Python<'_>, buffer: &Bound<'_, PyAny>) -> PyResult<Window> {
-        self.port.may_wait("window")?;
+        self.port.may_call("window")?;
         Window::new(py, &self.port, buffer)
     }
 
@@ -203,7 +203,7 @@ impl Context {
         into: Option<&Bound<'_, PyAny>>,
         name: Option<String>,
     ) -> PyResult<Handler> {
-        self.port.may_wait("handler")?;
+        self.port.may_call("handler")?;
         Handler::new(py, &self.port, function, into, name)
     }
 

@@ -80,7 +80,7 @@ impl Counter {
     /// Waits until the value is at least `value`, and subtracts that. Returns the value that is left.
     #[pyo3(signature = (value = 1))]
     fn wait(&self, py: Python<'_>, value: i32) -> PyResult<i32> {
-        self.port.may_wait("Counter.wait")?;
+        self.port.may_call("Counter.wait")?;
         if value < 0 {
             return Err(PyValueError::new_err(format!("Counter.wait: {value} is negative")));
         }

@@ -11,14 +11,14 @@ pub fn add(port: Arc<Port>) {
     lock(&OPEN).push(port);
 }
 
-/// It has ended.
-pub fn remove(handle: lapi_handle_t) {
-    lock(&OPEN).retain(|port| port.handle != handle);
+/// It has ended. The library may have given its handle to a new one since.
+pub fn remove(ended: &Arc<Port>) {
+    lock(&OPEN).retain(|port| !Arc::ptr_eq(port, ended));
 }
 
-/// The context that a handle stands for.
+/// The context that a handle stands for: the newest, for the same reason.
 pub fn of(handle: lapi_handle_t) -> Option<Arc<Port>> {
-    lock(&OPEN).iter().find(|port| port.handle == handle).cloned()
+    lock(&OPEN).iter().rev().find(|port| port.handle == handle).cloned()
 }
 
 /// All of them.

@@ -95,12 +95,6 @@ impl Port {
         Ok(())
     }
 
-    /// The same for a call that waits.
-    #[inline]
-    pub fn may_wait(&self, what: &str) -> PyResult<()> {
-        self.may_call(what)
-    }
-
     /// Refuses an object of another context.
     #[inline]
     pub fn same(self: &Arc<Self>, other: &Arc<Self>, what: &str) -> PyResult<()> {
@@ -130,7 +124,7 @@ impl Port {
         what: &str,
         run: impl FnOnce(&Step<'_, '_>) -> PyResult<R>,
     ) -> PyResult<R> {
-        self.may_wait(what)?;
+        self.may_call(what)?;
         let step = Step { port: self, py, what };
         let number = self.collectives.fetch_add(1, Ordering::SeqCst);
         step.agree(hash(what).wrapping_add(number), || {

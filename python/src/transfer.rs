@@ -207,7 +207,7 @@ pub fn get(
     remote: &Remote<'_, '_>,
     given: Given<'_, '_>,
 ) -> PyResult<()> {
-    port.may_wait("get")?;
+    port.may_call("get")?;
     let memory = Buffer::writable(buffer, "get")?;
     let (len, to) = (memory.len(), memory.address());
     let (target, from) = remote.place(port, remote.offset, len, "get")?;
@@ -384,7 +384,7 @@ pub fn atomic(
     bits: u32,
     what: &str,
 ) -> PyResult<i64> {
-    port.may_wait(what)?;
+    port.may_call(what)?;
     if bits != 32 && bits != 64 {
         return Err(PyValueError::new_err(format!("{what}: bits is {bits}; an integer has 32 or 64")));
     }

@@ -58,6 +58,13 @@ with openlapi.init() as lapi:
     assert all((mine[10_000 * i : 10_000 * (i + 1)] == i).all() for i in range(50))
     lapi.gfence()
 
+    # Counters and buffers that Python drops at once: the library still uses them.
+    for i in range(200):
+        lapi.put(bytes([i]) * 10_000, after, window, 10_000 * i, origin_counter=lapi.counter())
+    lapi.gfence()
+    assert all((mine[10_000 * i : 10_000 * (i + 1)] == i).all() for i in range(200))
+    lapi.gfence()
+
     # Other kinds of buffers.
     lapi.put(array.array("d", [1.5, 2.5]), after, window, 16)
     lapi.put(memoryview(b"abcdef")[2:4], after, window, 0)
@@ -78,6 +85,9 @@ with openlapi.init() as lapi:
     origin.wait()
     assert [bytes(piece) for piece in back] == [piece.tobytes() for piece in pieces]
     lapi.gfence()
+
+    lapi.putv([], after, window, [])
+    lapi.put_strided(b"", after, window, block=0, count=3, stride=0)
 
     # A column of a matrix, into another column and back.
     rows, columns = 50, 40

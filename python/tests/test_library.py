@@ -1,0 +1,42 @@
+"""One library in a process, whose calls a preloaded profiler sees."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+from conftest import launcher
+
+LIBRARY = pathlib.Path(launcher()).parent.parent / "lib"
+
+ONE = """
+import ctypes, sys
+def other():
+    return ctypes.CDLL({file!r})
+{first}
+import openlapi
+with openlapi.init() as lapi:
+    library = other()
+    text = ctypes.create_string_buffer(160)
+    assert library.LAPI_Msg_string(428, text) == 0 and b"LAPI_ERR_TGT" in text.value
+    files = {{line.split()[-1] for line in open("/proc/self/maps") if "liblapi_r" in line}}
+    assert len(files) == 1, files
+"""
+
+
+@pytest.mark.parametrize("file", ["liblapi_r.so.1", str(LIBRARY / "liblapi_r.so")])
+@pytest.mark.parametrize("first", ["", "other()"])
+def test_there_is_one_library(file, first):
+    code = ONE.format(file=file, first=first)
+    # A C extension that is linked with the library finds it by its name.
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(LIBRARY)}
+    ran = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=30)
+    assert (ran.returncode, ran.stderr) == (0, ""), ran
+
+
+def test_a_profiler_sees_the_calls(job, tmp_path):
+    environment = {"LD_PRELOAD": str(LIBRARY / "liblapiprof.so"), "LAPIPROF_OUT": str(tmp_path / "prof")}
+    job("data.py", 2, "2", env=environment)
+    report = (tmp_path / "prof" / "report.html").read_text()
+    assert "LAPI_Put" in report and "LAPI_Get" in report
