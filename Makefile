@@ -5,7 +5,7 @@
 # make test       everything that must hold: formatting, lints, all tests
 # make test-crowded  the tests of the library's behaviour with LAPI_SPIN=0, on 2 processors, with 16 tasks where any number will do
 # make test-net   the tests of the library's behaviour over the network: on this machine alone, and on two hosts (namespaces)
-# make check-all  test, test-crowded, test-net, sanitize, interop, deb-test, soak (10 minutes), fuzz (1 minute each), and a summary
+# make check-all  test, test-crowded, test-net, sanitize, interop, deb-test, site-test, soak (10 minutes), fuzz (1 minute each), and a summary
 # make loom       the models of the lock-free parts, in every order of their threads (part of make test)
 # make sanitize   unit tests and C programs under ThreadSanitizer and AddressSanitizer
 # make simulate   whole jobs over UDP on a virtual clock, SEEDS=1000 from SEED=1: losses, partitions, deaths and returns (200 seeds are part of make test)
@@ -14,6 +14,8 @@
 # make bench      measure, beside the peers; bench-net: between two hosts, which are network namespaces; bench-interrupt: interrupt mode; bench-instructions: the cost of small calls
 # make fuzz       feed everything that reads bytes from outside with anything, SECONDS=60 for each target
 # make wheel      the Python package openlapi, into the build folder's wheel
+# make site       the documents and man pages as a site, searchable and without a server, in the build folder's site; site-test: looked at in
+#                 a browser
 # make install    PREFIX=/usr/local DESTDIR=
 # make uninstall  PREFIX=/usr/local DESTDIR=
 # make deb        Debian packages, into the build folder's deb; deb-test: installed, used and removed in a fresh Debian
@@ -51,7 +53,7 @@ LOSS ?= 0
 SEED ?=
 SEEDS ?= 1000
 
-.PHONY: all library library32 compat catalogues interop deps demo demo-net test test-crowded test-net check-all loom sanitize simulate soak bench bench-net bench-interrupt bench-instructions fuzz wheel install uninstall stage \
+.PHONY: all library library32 compat catalogues interop deps demo demo-net test test-crowded test-net check-all loom sanitize simulate soak bench bench-net bench-interrupt bench-instructions fuzz wheel site site-test install uninstall stage \
 	deb deb-test clean
 all: library compat catalogues $(if $(RELEASE32),library32)
 
@@ -176,6 +178,14 @@ fuzz:
 wheel:
 	ci/deps.sh build python
 	ci/wheel.sh
+
+site: stage
+	ci/deps.sh site
+	ci/site.sh "$(STAGE)"
+
+site-test: site
+	ci/deps.sh browser
+	ci/site-test.sh "$(BUILD)/site"
 
 # The same rules install into the build folder; demo, test and bench run from there.
 stage: all

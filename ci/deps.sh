@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that are missing for the purposes named: build, test, python, net, slurm, bench, bench-net, sanitize, instructions, interop, deb.
+# Installs the Debian packages that are missing for the purposes named: build, test, python, site, browser, net, slurm, bench, bench-net, sanitize, instructions, interop, deb.
 set -eu
 
 missing=()
@@ -46,6 +46,13 @@ for purpose in "$@"; do
         # The Python package is built and tested in environments of its own, to which pip adds what it needs.
         need python3 command -v python3
         need python3-venv python3 -c 'import venv, ensurepip'
+        ;;
+    site)
+        # Man pages become pages of the site. mdbook is built by cargo (ci/site.sh).
+        need mandoc command -v mandoc
+        ;;
+    browser)
+        need chromium command -v chromium
         ;;
     net)
         # Hosts that are network namespaces, and a launcher that starts tasks on them. About 1 s.
