@@ -23,6 +23,8 @@ const FRAMES: usize = 48;
 const STACK: usize = 64 << 10;
 /// A fault so near to the stack pointer is one of the stack.
 const NEAR: usize = 1 << 16;
+/// How far above the stack pointer the packet is at most that a thread handles.
+const DEEP: usize = 1 << 20;
 
 static INSTALLED: AtomicBool = AtomicBool::new(false);
 /// A thread is in the handler: one description is enough.
@@ -109,26 +111,30 @@ fn describe(signal: c_int, address: Option<usize>, fault: bool, registers: &Regi
     }
     thread::with_contexts(|context| {
         if context.activity.here() {
-            let _ = activity(&mut line, &context.activity);
+            // A packet of an earlier round may have lain on a stack that is gone.
+            let packet = context.activity.packet().filter(|packet| {
+                (*packet as usize).checked_sub(registers.stack).is_some_and(|above| above < DEEP)
+            });
+            let _ = activity(&mut line, &context.activity, packet);
         }
     });
     line.end();
     stack(registers);
 }
 
-/// What the thread does in a context.
-fn activity(line: &mut Line, activity: &Activity) -> fmt::Result {
+/// What the thread does in a context, with the packet that it handles.
+fn activity(line: &mut Line, activity: &Activity, packet: Option<*const Inbound>) -> fmt::Result {
     match activity.state() {
         State::Outside => Ok(()),
         State::Handler(kind) => {
             write!(line, ", in {} of the program", kind.name())?;
-            match activity.packet() {
+            match packet {
                 // SAFETY: see below.
                 Some(packet) => write!(line, ", for a message of task {}", unsafe { (*packet).src }),
                 None => Ok(()),
             }
         }
-        State::Dispatching => match activity.packet() {
+        State::Dispatching => match packet {
             // SAFETY: this thread runs the dispatcher, further up its stack: the packet and its bytes are there until it returns.
             Some(packet) => unsafe { operation(line, &*packet) },
             None => write!(line, ", while LAPI makes progress"),
