@@ -21,7 +21,7 @@ pub fn of(handle: lapi_handle_t) -> Option<Arc<Port>> {
     lock(&OPEN).iter().rev().find(|port| port.handle == handle).cloned()
 }
 
-/// All of them.
+/// All that this process has opened.
 pub fn all() -> Vec<Arc<Port>> {
-    lock(&OPEN).clone()
+    lock(&OPEN).iter().filter(|port| port.is_own()).cloned().collect()
 }

@@ -28,6 +28,8 @@ pub struct Port {
     /// The longest user header.
     pub max_header: usize,
     pub open: AtomicBool,
+    /// The process that has opened it: a forked child has no contexts.
+    process: u32,
     /// The handlers of messages, by their numbers.
     pub handlers: Mutex<Vec<Arc<Entry>>>,
     /// How many collective objects were made.
@@ -73,11 +75,17 @@ impl Port {
             tasks,
             max_header,
             open: AtomicBool::new(true),
+            process: std::process::id(),
             handlers: Mutex::default(),
             collectives: AtomicU64::new(0),
             counters: Mutex::default(),
             windows: Mutex::default(),
         }
+    }
+
+    /// Whether this process has opened it, rather than its parent.
+    pub fn is_own(&self) -> bool {
+        self.process == std::process::id()
     }
 
     /// Refuses a call in a header handler, where the lock of the context is held, and after the end of the context.

@@ -206,3 +206,21 @@ def test_without_an_end_the_interpreter_ends():
     code = "import openlapi; lapi = openlapi.init(); w = lapi.window(bytearray(8)); lapi.handler(print)"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
     assert (ended.returncode, ended.stderr) == (0, ""), ended
+
+
+def test_a_forked_child_has_no_context():
+    code = """
+import os, openlapi
+lapi = openlapi.init()
+child = os.fork()
+if child:
+    assert os.waitpid(child, 0)[1] == 0
+    lapi.gfence()
+else:
+    lapi = openlapi.init(instance=2)
+    lapi.gfence()
+"""
+    # The library would write a line if the child ended the context of its parent.
+    environment = {**os.environ, "MP_INFOLEVEL": "1"}
+    ran = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=30)
+    assert (ran.returncode, ran.stderr) == (0, ""), ran
