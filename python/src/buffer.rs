@@ -3,6 +3,7 @@
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
+use std::ffi::CStr;
 use std::mem::MaybeUninit;
 use std::ptr;
 
@@ -23,10 +24,29 @@ impl Buffer {
         Self::new(object, ffi::PyBUF_SIMPLE, what)
     }
 
-    /// Memory that is written.
-    #[inline]
+    /// Memory that is written: not that of references to Python's objects, which would lead anywhere afterwards.
     pub fn writable(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Self> {
-        Self::new(object, ffi::PyBUF_WRITABLE, what)
+        let described = Self::new(object, ffi::PyBUF_WRITABLE | ffi::PyBUF_ND | ffi::PyBUF_FORMAT, what);
+        if let Ok(buffer) = &described
+            && buffer.has_references()
+        {
+            return Err(PyTypeError::new_err(format!(
+                "{what}: an array of Python objects holds references, which mean nothing to other tasks; give it a dtype of numbers"
+            )));
+        }
+        // Some types have no format, as numpy's times.
+        described.or_else(|_| Self::new(object, ffi::PyBUF_WRITABLE, what))
+    }
+
+    /// Whether its items, as far as they are described, are or contain references.
+    fn has_references(&self) -> bool {
+        if self.view.format.is_null() {
+            return false;
+        }
+        // SAFETY: a format is a C string, which lives as long as the view.
+        let format = unsafe { CStr::from_ptr(self.view.format) };
+        // The names of fields stand between colons.
+        format.to_bytes().split(|byte| *byte == b':').step_by(2).any(|types| types.contains(&b'O'))
     }
 
     #[inline]

@@ -65,6 +65,16 @@ def test_buffers_are_contiguous_and_writable(lapi, window):
     with pytest.raises(BufferError, match="read-only"):
         lapi.get(matrix, 0, window)
     lapi.put(matrix[:1], 0, window)
+    with pytest.raises(TypeError, match="window: an array of Python objects holds references"):
+        lapi.window(numpy.array([1, None]))
+    with pytest.raises(TypeError, match="get: an array of Python objects"):
+        lapi.get(numpy.zeros(2, [("number", "i8"), ("name", "O")]), 0, window)
+    lapi.get(numpy.zeros(2, [("One", "i8"), ("Other", "i8")]), 0, window)
+    # Types whose items have no format that Python knows.
+    times = numpy.zeros(2, "datetime64[s]")
+    lapi.put(numpy.ones(2, numpy.int64), 0, window)
+    lapi.get(times, 0, window)
+    assert times.astype(numpy.int64).tolist() == [1, 1]
 
 
 def test_strides_are_checked(lapi, window):
