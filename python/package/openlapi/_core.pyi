@@ -1,6 +1,16 @@
-from collections.abc import Buffer, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self, TypeAlias, final
+
+# collections.abc has it from Python 3.12 on; type checkers know this name everywhere.
+from typing_extensions import Buffer
+
+class _Array(Protocol):
+    """Arrays of numpy, whose hints have the buffer protocol from Python 3.12 on only."""
+    @property
+    def __array_interface__(self) -> dict[str, Any]: ...
+
+_Memory: TypeAlias = Buffer | _Array
 
 __version__: str
 
@@ -8,11 +18,13 @@ class Error(Exception):
     code: int
     name: str
 
+@final
 class Window:
     @property
     def sizes(self) -> list[int]: ...
     def free(self) -> None: ...
 
+@final
 class Counter:
     @property
     def value(self) -> int: ...
@@ -21,11 +33,13 @@ class Counter:
     def wait(self, value: int = 1) -> int: ...
     def set(self, value: int) -> None: ...
 
+@final
 class Handler:
     @property
     def name(self) -> str: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
+@final
 class Context:
     @property
     def task(self) -> int: ...
@@ -43,21 +57,21 @@ class Context:
     def close(self) -> None: ...
     def __enter__(self) -> Self: ...
     def __exit__(self, kind: type[BaseException] | None, _value: BaseException | None, _traceback: TracebackType | None) -> None: ...
-    def window(self, buffer: Buffer) -> Window: ...
+    def window(self, buffer: _Memory) -> Window: ...
     def counter(self, *, shared: bool = False) -> Counter: ...
     def handler(
         self,
         function: Callable[[int, bytes, Any], object],
         *,
-        into: Callable[[int, bytes, int], Buffer | None] | None = None,
+        into: Callable[[int, bytes, int], _Memory | None] | None = None,
         name: str | None = None,
     ) -> Handler: ...
     def send(
         self,
         target: int,
         handler: Handler,
-        header: Buffer | None = None,
-        data: Buffer | None = None,
+        header: _Memory | None = None,
+        data: _Memory | None = None,
         *,
         target_counter: Counter | None = None,
         origin_counter: Counter | None = None,
@@ -65,7 +79,7 @@ class Context:
     ) -> None: ...
     def put(
         self,
-        buffer: Buffer,
+        buffer: _Memory,
         target: int,
         window: Window,
         offset: int = 0,
@@ -76,7 +90,7 @@ class Context:
     ) -> None: ...
     def get(
         self,
-        buffer: Buffer,
+        buffer: _Memory,
         target: int,
         window: Window,
         offset: int = 0,
@@ -86,7 +100,7 @@ class Context:
     ) -> None: ...
     def putv(
         self,
-        buffers: Iterable[Buffer],
+        buffers: Iterable[_Memory],
         target: int,
         window: Window,
         offsets: Sequence[int],
@@ -97,7 +111,7 @@ class Context:
     ) -> None: ...
     def getv(
         self,
-        buffers: Iterable[Buffer],
+        buffers: Iterable[_Memory],
         target: int,
         window: Window,
         offsets: Sequence[int],
@@ -107,7 +121,7 @@ class Context:
     ) -> None: ...
     def put_strided(
         self,
-        buffer: Buffer,
+        buffer: _Memory,
         target: int,
         window: Window,
         offset: int = 0,
@@ -123,7 +137,7 @@ class Context:
     ) -> None: ...
     def get_strided(
         self,
-        buffer: Buffer,
+        buffer: _Memory,
         target: int,
         window: Window,
         offset: int = 0,
