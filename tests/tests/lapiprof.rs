@@ -126,11 +126,13 @@ fn check(report: &Value, tasks: u64, times: u64) {
     assert!(findings.iter().any(|said| said.starts_with(&failed)), "{findings:?}");
 
     // The calls over time are complete too.
-    let counts = &report["timeline"]["counts"];
+    let (counts, bytes) = (&report["timeline"]["counts"], &report["timeline"]["bytes"]);
     for kind in ["put", "get", "am", "rmw"] {
-        let over_time: u64 = list(counts, kind).iter().map(|count| count.as_u64().unwrap()).sum();
-        let by_calls: u64 = list(report, "links").iter().map(|link| moved(link, kind)[0]).sum();
-        assert_eq!(over_time, by_calls, "{kind}");
+        for (at, over_time) in [counts, bytes].into_iter().enumerate() {
+            let over_time: u64 = list(over_time, kind).iter().map(|count| count.as_u64().unwrap()).sum();
+            let by_calls: u64 = list(report, "links").iter().map(|link| moved(link, kind)[at]).sum();
+            assert_eq!(over_time, by_calls, "{kind}");
+        }
     }
 }
 

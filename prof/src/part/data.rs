@@ -4,7 +4,7 @@ use crate::calls::Class;
 use serde::{Deserialize, Serialize};
 
 /// The number of this form.
-pub const FORMAT: u32 = 3;
+pub const FORMAT: u32 = 4;
 
 /// All that a task has seen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,6 +40,8 @@ pub struct Part {
     pub stretch: u64,
     /// How many calls of each class began in which stretch.
     pub timeline: Vec<[u64; Class::COUNT]>,
+    /// How many bytes the calls of each class have moved that began in which stretch.
+    pub timeline_bytes: Vec<[u64; Class::MOVING]>,
     /// How many events there was room for.
     pub events_limit: u64,
     /// How many did not find room.
@@ -47,7 +49,6 @@ pub struct Part {
     /// The events, by thread and time.
     pub events: Vec<Event>,
     /// The names of the threads, by their number in the events.
-    #[serde(default)]
     pub thread_names: Vec<String>,
     /// How many handlers were not timed for want of room.
     pub untimed: u64,
@@ -65,7 +66,6 @@ pub struct SiteRow {
     /// The file that holds it.
     pub object: String,
     /// The source line, `stencil.c:120`; empty when it is not known.
-    #[serde(default)]
     pub line: String,
     /// The address, `0x…`.
     pub address: String,

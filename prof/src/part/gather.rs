@@ -15,7 +15,7 @@ use std::sync::{Mutex, OnceLock};
 pub fn gather(interim: Option<&str>) -> Part {
     let (about, span) = (about(), Span::now());
     let (sites, rows) = sites(&span);
-    let (stretch, timeline) = timeline(&span);
+    let (stretch, timeline, timeline_bytes) = timeline(&span);
     Part {
         format: FORMAT,
         job: about.job.clone(),
@@ -31,6 +31,7 @@ pub fn gather(interim: Option<&str>) -> Part {
         links: links(&span),
         stretch,
         timeline,
+        timeline_bytes,
         events_limit: EVENTS.limit() as u64,
         events_left_out: record::all().map(|buffer| buffer.claim.left_out.get()).sum(),
         events: events(&span, &rows),
@@ -173,17 +174,25 @@ fn add_sizes(sum: &mut Vec<SizeCount>, sizes: &[Count; SIZES]) {
     }
 }
 
-fn timeline(span: &Span) -> (u64, Vec<[u64; Class::COUNT]>) {
+/// The length of a stretch, and the calls and bytes in each.
+fn timeline(span: &Span) -> (u64, Vec<[u64; Class::COUNT]>, Vec<[u64; Class::MOVING]>) {
     let shift = record::all().map(|buffer| buffer.timeline.shift()).max().unwrap_or(0);
-    let mut sum = vec![[0; Class::COUNT]; BINS];
-    for counts in record::all().map(|buffer| buffer.timeline.counts(shift)) {
+    let calls = summed(record::all().map(|buffer| buffer.timeline.counts(shift)));
+    let bytes = summed(record::all().map(|buffer| buffer.timeline.bytes(shift)));
+    (span.ns(1 << shift).max(1), calls, bytes)
+}
+
+/// The sum over all threads, until the last stretch that has anything.
+fn summed<const N: usize>(threads: impl Iterator<Item = Vec<[u64; N]>>) -> Vec<[u64; N]> {
+    let mut sum = vec![[0; N]; BINS];
+    for counts in threads {
         for (sum, counts) in sum.iter_mut().zip(counts) {
             sum.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
         }
     }
     let used = sum.iter().rposition(|bin| bin.iter().any(|count| *count != 0)).map_or(0, |last| last + 1);
     sum.truncate(used);
-    (span.ns(1 << shift).max(1), sum)
+    sum
 }
 
 fn events(span: &Span, rows: &HashMap<(usize, u16), u32>) -> Vec<Event> {

@@ -115,7 +115,11 @@ pub fn record(seen: Seen) {
     // A call before the first LAPI_Init, when the clock has not begun, is counted but not entered in the timeline.
     let origin = identity::origin();
     if origin != 0 {
-        buffer.timeline.add(seen.start.saturating_sub(origin), class);
+        buffer.timeline.add(
+            seen.start.saturating_sub(origin),
+            class,
+            moved.map_or(0, |traffic| traffic.bytes),
+        );
     }
     EVENTS.add(&buffer.claim, buffer.number(), &seen);
 }

@@ -84,13 +84,15 @@ pub struct Task {
     pub untimed: u64,
 }
 
-/// Calls by time.
+/// Calls and bytes by time.
 #[derive(Clone, Debug, Serialize)]
 pub struct Timeline {
     /// The length of a stretch.
     pub stretch: u64,
     /// For each class, how many calls began in each stretch.
     pub counts: BTreeMap<&'static str, Vec<u64>>,
+    /// For each class that moves data, how many bytes the calls moved that began in each stretch.
+    pub bytes: BTreeMap<&'static str, Vec<u64>>,
 }
 
 impl Report {
@@ -236,19 +238,28 @@ fn with_sizes(mut sum: Vec<SizeCount>, more: &[SizeCount]) -> Vec<SizeCount> {
 fn timeline(parts: &[Part], started: u64, wall: u64) -> Timeline {
     let longest = parts.iter().map(|part| part.stretch).max().unwrap_or(1);
     let stretch = longest.max(wall / STRETCHES).max(1);
-    let mut counts: BTreeMap<_, _> =
-        Class::NAMES.into_iter().map(|name| (name, vec![0; (wall / stretch) as usize + 1])).collect();
+    let last = (wall / stretch) as usize;
+    let lines = |classes: usize| vec![vec![0; last + 1]; classes];
+    let (mut counts, mut bytes) = (lines(Class::COUNT), lines(Class::MOVING));
     for part in parts {
-        for (at, bin) in part.timeline.iter().enumerate() {
+        let place = |at: usize| {
             let begin = (part.started - started).saturating_add((at as u64).saturating_mul(part.stretch));
-            let middle = begin.saturating_add(part.stretch / 2);
-            for (name, count) in Class::NAMES.iter().zip(bin) {
-                let line = counts.get_mut(name).expect("every class has a line");
-                let last = line.len() - 1;
-                let place: &mut u64 = &mut line[((middle / stretch) as usize).min(last)];
-                *place = place.saturating_add(*count);
-            }
+            ((begin.saturating_add(part.stretch / 2) / stretch) as usize).min(last)
+        };
+        for (at, bin) in part.timeline.iter().enumerate() {
+            add_stretch(&mut counts, place(at), bin);
+        }
+        for (at, bin) in part.timeline_bytes.iter().enumerate() {
+            add_stretch(&mut bytes, place(at), bin);
         }
     }
-    Timeline { stretch, counts }
+    let named = |lines: Vec<Vec<u64>>| Class::NAMES.into_iter().zip(lines).collect();
+    Timeline { stretch, counts: named(counts), bytes: named(bytes) }
+}
+
+/// Adds the numbers of a stretch, one for each class, to the classes' lines.
+fn add_stretch(lines: &mut [Vec<u64>], at: usize, numbers: &[u64]) {
+    for (line, number) in lines.iter_mut().zip(numbers) {
+        line[at] = line[at].saturating_add(*number);
+    }
 }
