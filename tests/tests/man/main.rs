@@ -428,3 +428,19 @@ fn groff_has_no_complaint() {
         }
     }
 }
+
+#[test]
+fn every_variable_of_the_profiler_is_described() {
+    let settings = source("prof/src/settings.rs");
+    let (_, names) = settings.split_once("const NAMES:").expect("the names are in one list");
+    let (_, names) = names.split_once("= [").expect("a list");
+    let (names, _) = names.split_once(']').expect("its end");
+    let mut names: Vec<&str> = names.split(',').map(|name| name.trim().trim_matches('"')).collect();
+    let page = page("lapiprof", '7');
+    let section = page.section("ENVIRONMENT");
+    let names_of = section.iter().filter_map(|line| line.strip_prefix(".It Ev ")?.split(' ').next());
+    let mut described: Vec<&str> = names_of.collect();
+    names.sort_unstable();
+    described.sort_unstable();
+    assert_eq!(described, names);
+}
