@@ -64,7 +64,7 @@ title() { sed -n 's/^# *//p' "$1" | head -n 1 | tr -d '`'; }
     printf '%s\n' "${!pages[@]}" | sort -t. -k2,2n -k1,1f | while read -r page; do
         echo "- [${page%.*}(${page##*.})](man/$page.md)"
     done
-    echo "# For those who change it"
+    echo "# Development"
     echo "- [Architecture](ARCHITECTURE.md)"
     echo "- [Contributing](CONTRIBUTING.md)"
     for page in "$book"/src/docs/design/*.md; do

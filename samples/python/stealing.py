@@ -1,4 +1,4 @@
-"""Work stealing: all work is in one task at first, and who has none takes half of another one's.
+"""Work stealing: all work is in one task at first, and a task that has none takes half of another one's.
 
     poe python stealing.py [ITEMS] -procs 4
 
@@ -68,7 +68,7 @@ def main():
             item = take(lapi.task, one)
             if item:
                 lapi.fetch_and_add(0, window, SUM, work(item[0]))
-                # After the sum: who sees that all is done sees the whole sum.
+                # After the sum: a task that sees that all is done sees the whole sum.
                 lapi.fetch_and_add(0, window, DONE, 1)
                 worked += 1
                 continue

@@ -1,4 +1,4 @@
-//! One row: who does what, and how long it takes.
+//! One row: what each task does, and how long it takes.
 
 use std::time::Instant;
 
@@ -173,7 +173,7 @@ fn counters(test: &Test) -> Counters {
         Pattern::Collective => Counters::default(),
         _ if test.operation == Operation::Fence => Counters::default(),
         _ if !moves_to_target => Counters { origin: true, ..Counters::default() },
-        // The reply tells that the source may be used again.
+        // The reply shows that the source may be used again.
         Pattern::PingPong => Counters { target: true, ..Counters::default() },
         Pattern::Alone | Pattern::Window => Counters { completion: true, ..Counters::default() },
         Pattern::Acknowledged | Pattern::Both => Counters { target: true, origin: true, completion: false },

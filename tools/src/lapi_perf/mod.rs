@@ -103,7 +103,7 @@ fn measure(options: &Options) -> Result<u8> {
         Ok(old) => (plan(&task, options, old.as_ref()), old),
         Err(failure) => (Err(failure), None),
     };
-    // An answer for all: without a plan every task ends, and task 0 has said why.
+    // Without a plan every task ends, and task 0 has said why.
     let plan = agree(&task, plan)?;
     prepare(&mut task, &plan)?;
     let mut report = Report::new(task.library(), task.tasks, transport(&task, &plan)?, plan);

@@ -183,7 +183,7 @@ impl Task {
         self.checked("LAPI_Waitcntr", code)
     }
 
-    /// Waits until `count` light-weight messages have arrived, of which `LAPI_AM_LW_XFER` tells by its handler alone.
+    /// Waits until `count` light-weight messages have arrived, which `LAPI_AM_LW_XFER` reports by its handler alone.
     #[inline]
     pub(in crate::lapi_perf) fn wait_light(&self, count: u64) -> Result<()> {
         while !handlers::take_light(count) {
