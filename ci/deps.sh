@@ -36,6 +36,8 @@ for purpose in "$@"; do
         # The formatters of man pages check them for errors.
         need mandoc command -v mandoc
         need groff-base command -v groff
+        # poe -gdb.
+        need gdb command -v gdb
         # lapif.h and the calls from Fortran.
         need gfortran command -v gfortran
         # Programs also find the library by these.

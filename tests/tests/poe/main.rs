@@ -1,5 +1,6 @@
 //! `poe` as its users see it.
 
+mod debugger;
 mod early;
 mod ends;
 mod environment;

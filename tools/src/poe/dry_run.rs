@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use super::affinity;
 use super::bindings;
 use super::commands::Command;
+use super::debugger;
 use super::environment::Environment;
 use super::error::Error;
 use super::exports::OF_POE;
@@ -43,6 +44,7 @@ fn job(settings: &Settings, commands: &[Command], hosts: Option<&[String]>) -> R
     let stdin = settings.parsed("MP_STDINMODE")?.unwrap_or(StdinMode::Only(0));
     streams::check(stdout, stdin, tasks)?;
     limits::open_files(tasks)?;
+    debugger::task(settings, tasks, hosts)?;
     let environment = Environment::new(settings, tasks, hosts)?;
     let (folder, bindings, launcher) = match hosts {
         Some(_) => (folder::of(settings)?, Vec::new(), remote::launcher(settings)?),

@@ -60,7 +60,8 @@ impl Environment {
         if std::env::var_os(BACKTRACE).is_none() {
             set(BACKTRACE, "yes".to_owned());
         }
-        if settings.text("MP_ATTACH")?.is_some() && std::env::var_os(NO_TIMEOUT).is_none() {
+        let debugged = settings.text("MP_ATTACH")?.is_some() || settings.text("MP_GDB")?.is_some();
+        if debugged && std::env::var_os(NO_TIMEOUT).is_none() {
             // A task that a debugger has stopped is silent.
             set(NO_TIMEOUT, "yes".to_owned());
         }

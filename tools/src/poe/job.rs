@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl;
-use nix::sys::signal::{Signal, raise};
+use nix::sys::signal::{SigSet, Signal, raise};
 use nix::sys::wait::waitpid;
 use openlapi::wire::launcher::How;
 
@@ -18,6 +18,7 @@ use super::bindings;
 use super::carrier::{Carrier, Style};
 use super::claims::Claims;
 use super::commands::Command;
+use super::debugger::{self, Debugger};
 use super::ends::{Ends, Exit};
 use super::environment::Environment;
 use super::error::{Error, LATE, say};
@@ -68,6 +69,7 @@ pub(super) fn run(
         fold: info_level <= 1,
         record: record::folder(settings)?,
     };
+    let debugged = debugger::task(settings, tasks, hosts)?;
     let environment = Environment::new(settings, tasks, hosts)?;
     let open_files = limits::open_files(tasks)?;
     let folder = if hosts.is_none() { folder::here(settings)? } else { None };
@@ -96,8 +98,10 @@ pub(super) fn run(
             let (sockets, reports) = reports::open(tasks);
             let signal_mask = signals.before();
             let folder = folder.as_deref();
+            let held = debugged.map(|task| (task, debugger::held(&commands[task])));
             let work = Work {
                 commands,
+                held,
                 folder,
                 environment,
                 streams,
@@ -136,6 +140,7 @@ pub(super) fn run(
         status,
         ending,
         limit,
+        debugger: Debugger::of(debugged),
         failure,
     };
     job.watch(signals, output)
@@ -167,6 +172,7 @@ struct Job<'a> {
     status: u8,
     ending: Option<Ending>,
     limit: Option<TimeLimit>,
+    debugger: Debugger,
     failure: Option<Error>,
 }
 
@@ -183,21 +189,15 @@ impl Job<'_> {
     /// Looks after the job until its tasks and its output have ended.
     fn watch(mut self, signals: &Signals, mut output: Carrier) -> Result<End, Error> {
         let (mut kept, mut carried) = (true, false);
-        while kept || !carried {
-            let wanted = |wanted| if wanted { PollFlags::POLLIN } else { PollFlags::empty() };
-            let mut polled = [
-                PollFd::new(signals.as_fd(), PollFlags::POLLIN),
-                PollFd::new(self.supervisor.socket.as_fd(), wanted(kept)),
-                PollFd::new(output.as_fd(), wanted(!carried)),
+        while kept || !carried || self.debugger.runs() {
+            // A closed descriptor is always ready: what has ended is not polled.
+            let sources = [
+                Some(signals.as_fd()),
+                kept.then(|| self.supervisor.socket.as_fd()),
+                (!carried).then(|| output.as_fd()),
+                self.debugger.as_fd(),
             ];
-            // A closed descriptor is always ready.
-            let last = if carried { 2 } else { 3 };
-            let polled = if kept { &mut polled[..last] } else { &mut polled };
-            match poll(polled, self.poll_timeout()) {
-                Ok(_) | Err(Errno::EINTR) => {}
-                Err(errno) => return Err(Error::system("waiting for the tasks", errno)),
-            }
-            let ready: Vec<bool> = polled.iter().map(|polled| polled.any() == Some(true)).collect();
+            let [_, noted, broken, debugged] = self.wait_for(sources)?;
             while let Some(signal) = signals.next() {
                 if !kept && signal != Signal::SIGCONT {
                     // The tasks have ended, and what they wrote is not read: nothing is left to do.
@@ -205,10 +205,15 @@ impl Job<'_> {
                 }
                 self.pass_on(signal);
             }
-            if kept && ready[1] {
-                kept = self.take_note();
+            if noted {
+                kept = self.take_note(signals.before());
             }
-            if ready.get(2) == Some(&true) {
+            if debugged {
+                // It waits where the debugger could not attach.
+                let held = self.debugger.ended();
+                held.into_iter().for_each(|task| self.supervisor.signal_task(task, Signal::SIGCONT));
+            }
+            if broken {
                 match output.broken() {
                     Some(task) => self.supervisor.signal_task(task, Signal::SIGPIPE),
                     None => carried = true,
@@ -228,11 +233,27 @@ impl Job<'_> {
         }
     }
 
+    /// Waits until one of these is ready, or the next deadline is due: which are ready.
+    fn wait_for<const N: usize>(&self, sources: [Option<BorrowedFd<'_>>; N]) -> Result<[bool; N], Error> {
+        let mut polled: Vec<_> =
+            sources.iter().flatten().map(|source| PollFd::new(*source, PollFlags::POLLIN)).collect();
+        match poll(&mut polled, self.poll_timeout()) {
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(errno) => return Err(Error::system("waiting for the tasks", errno)),
+        }
+        let mut polled = polled.iter();
+        Ok(sources.map(|source| source.is_some() && polled.next().and_then(PollFd::any).unwrap_or_default()))
+    }
+
     /// Takes in one note of the supervisor; `false` when it was the last.
-    fn take_note(&mut self) -> bool {
+    fn take_note(&mut self, mask: SigSet) -> bool {
         match Note::read(&mut self.supervisor.socket) {
             Ok(Note::Started { task, pid }) => {
                 self.pids[task] = pid;
+                if let Err(error) = self.debugger.started(task, pid, mask) {
+                    self.failure = Some(error);
+                    self.kill();
+                }
                 self.reports.started(task, pid);
                 self.log(2, || {
                     let host = self.hosts.map(|hosts| format!(" on {}", hosts[task])).unwrap_or_default();
@@ -348,6 +369,7 @@ impl Job<'_> {
                 // A second signal: do not wait.
                 Some(_) => self.kill(),
                 None => {
+                    self.debugger.end(Signal::SIGTERM);
                     let how = if signal == Signal::SIGINT { "interrupted" } else { "ended" };
                     self.log(1, || format!("{how} ({signal}); ending all tasks"));
                     self.status = 128 + signal as u8;
@@ -367,13 +389,14 @@ impl Job<'_> {
     }
 
     fn kill(&mut self) {
+        self.debugger.end(Signal::SIGKILL);
         self.supervisor.signal(Signal::SIGKILL);
         let signal = self.ending.as_ref().map_or(Signal::SIGKILL, |ending| ending.signal);
         self.ending = Some(Ending { since: Instant::now(), signal, kill_at: None });
     }
 
     fn poll_timeout(&self) -> PollTimeout {
-        let kill_at = self.ending.as_ref().and_then(|ending| ending.kill_at);
+        let kill_at = self.kill_at();
         let limit_at = self.limit.filter(|_| self.ending.is_none()).map(TimeLimit::at);
         let next = kill_at.into_iter().chain(self.ends.due()).chain(limit_at).min();
         // Rounded up: a sleep that is too short would be one of many.
@@ -383,12 +406,17 @@ impl Job<'_> {
         })
     }
 
+    /// When the tasks that are left are killed; not while one of them is in a debugger.
+    fn kill_at(&self) -> Option<Instant> {
+        self.ending.as_ref().filter(|_| !self.debugger.runs()).and_then(|ending| ending.kill_at)
+    }
+
     fn serve_deadlines(&mut self) {
         if self.ends.due().is_some_and(|at| at <= Instant::now()) {
             self.ends.summarize();
         }
-        let late =
-            self.ending.as_ref().and_then(|ending| ending.kill_at).is_some_and(|at| at <= Instant::now());
+        // The user may look at a task that is to end.
+        let late = self.kill_at().is_some_and(|at| at <= Instant::now());
         if late {
             let (run, them) = self.left();
             self.log(1, || format!("{run} after {} s; killing {them}", GRACE.as_secs()));
@@ -398,6 +426,7 @@ impl Job<'_> {
             let (run, them) = self.left();
             say(&format!("{limit} reached: {run}; ending {them}"));
             self.status = LATE;
+            self.debugger.end(Signal::SIGTERM);
             self.end(Signal::SIGTERM);
         }
     }

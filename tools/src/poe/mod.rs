@@ -23,6 +23,7 @@ mod bindings;
 mod carrier;
 mod claims;
 mod commands;
+mod debugger;
 mod dry_run;
 mod ends;
 mod environment;
@@ -90,6 +91,9 @@ fn run(arguments: Vec<OsString>) -> Result<u8, Error> {
     let fence = settings(Default::default());
     if arguments.len() == 1 && arguments[0] == "--task" {
         return remote::task::run();
+    }
+    if arguments.first().is_some_and(|first| first == debugger::HELD) {
+        return debugger::hold(&arguments[1..]);
     }
     match arguments::parse(arguments, &fence)? {
         Request::Help => print(&options::help()),

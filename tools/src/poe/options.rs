@@ -163,6 +163,13 @@ pub(super) static TABLE: &[Setting] = &[
         "LAPI_Init of these tasks waits until a debugger is attached",
     ),
     setting(
+        &["gdb"],
+        "MP_GDB",
+        Number(0, MOST_TASKS - 1),
+        "",
+        "run this task under gdb, which gets the terminal and stops at the program's first instruction",
+    ),
+    setting(
         &["stdinmode"],
         "MP_STDINMODE",
         Checked("all, none or a task", |text| text.parse::<StdinMode>().is_ok()),

@@ -45,7 +45,10 @@ pub(super) fn open(
     let stdin_mode = settings.parsed("MP_STDINMODE")?.unwrap_or(StdinMode::Only(0));
     check(stdout_mode, stdin_mode, tasks)?;
     let mut terminals = settings.yes("MP_TTY")?;
-    let stdin_mode = if stdin_is_spent || stdin_is_not_ours() { StdinMode::None } else { stdin_mode };
+    // A debugger reads its commands there.
+    let is_taken = settings.text("MP_GDB")?.is_some();
+    let stdin_mode =
+        if stdin_is_spent || is_taken || stdin_is_not_ours() { StdinMode::None } else { stdin_mode };
     let mut ours = Ours { sources: Vec::new(), inputs: Vec::new() };
     let mut theirs = Vec::new();
     for task in 0..tasks {

@@ -34,6 +34,8 @@ use super::streams::{Stdin, Theirs};
 pub(super) struct Work<'a> {
     /// One per task.
     pub commands: &'a [Command],
+    /// The command of this task is this one instead.
+    pub held: Option<(usize, Command)>,
     /// Their working directory; `None`: that of this process.
     pub folder: Option<&'a Path>,
     pub environment: Environment,
@@ -167,6 +169,8 @@ impl Tasks {
                 Err(error) => return Err(not_started(task, error, socket)?),
             };
             let report = report.as_ref().and_then(|socket| HandOver::new(socket, place.as_ref()));
+            let held = work.held.as_ref().filter(|(held, _)| *held == task);
+            let command = held.map_or(command, |(_, command)| command);
             let mut program = Program::new(&command[0]);
             program
                 .args(&command[1..])

@@ -81,6 +81,7 @@ fn serve() -> Result<(), Error> {
     let (openings, mirror) = share(place.tasks, number)?;
     let work = Work {
         commands: std::slice::from_ref(&order.command),
+        held: None,
         folder: None,
         environment: Environment::inherited(),
         streams: vec![theirs],

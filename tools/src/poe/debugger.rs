@@ -1,0 +1,198 @@
+//! The debugger of one task (MP_GDB): gdb has the terminal of `poe`, and the task begins under it.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command as Program;
+use std::thread;
+
+use nix::errno::Errno;
+use nix::libc;
+use nix::sys::prctl;
+use nix::sys::signal::{SigSet, Signal, kill};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::{Pid, getpgrp, getpid, getppid, tcsetpgrp};
+
+use super::commands::Command;
+use super::error::Error;
+use super::settings::Settings;
+use super::streams;
+
+const GDB: &str = "gdb";
+
+/// The first argument of a `poe` that holds a program back for a debugger ([`hold`]).
+pub(super) const HELD: &str = "--held";
+
+/// How often a program that is held back looks for its debugger.
+const LOOK_MS: libc::c_long = 20;
+
+/// The task that is to run under a debugger, if there is to be one.
+pub(super) fn task(
+    settings: &Settings,
+    tasks: usize,
+    hosts: Option<&[String]>,
+) -> Result<Option<usize>, Error> {
+    let Some(task) = settings.parsed::<usize>("MP_GDB")? else { return Ok(None) };
+    if task >= tasks {
+        return Err(Error::asked(format!("-gdb {task}: the highest task number is {}", tasks - 1)));
+    }
+    if let Some(hosts) = hosts {
+        return Err(Error::asked(format!(
+            "-gdb {task}: the task runs on {}, and gdb would run here; -attach {task} lets it wait for a gdb there",
+            hosts[task]
+        )));
+    }
+    if !is_installed(std::env::var_os("PATH").as_deref()) {
+        return Err(Error::asked(format!("-gdb {task}: gdb is not installed")));
+    }
+    if streams::stdin_is_not_ours() {
+        return Err(Error::asked(format!("-gdb {task}: poe does not run in the foreground of its terminal")));
+    }
+    Ok(Some(task))
+}
+
+fn is_installed(path: Option<&OsStr>) -> bool {
+    path.is_some_and(|path| std::env::split_paths(path).any(|folder| folder.join(GDB).is_file()))
+}
+
+/// A command whose program begins when a debugger has attached to it.
+pub(super) fn held(command: &Command) -> Command {
+    ["/proc/self/exe".into(), OsString::from(HELD)].into_iter().chain(command.iter().cloned()).collect()
+}
+
+/// The process that a debugger attaches to: it becomes this program once it is traced, so that the debugger sees the
+/// program's first instruction. SIGCONT ends the wait: the debugger could not attach.
+pub(super) fn hold(command: &[OsString]) -> Result<u8, Error> {
+    let Some((program, arguments)) = command.split_first() else {
+        return Err(Error::asked(format!("{HELD} is for poe -gdb")));
+    };
+    // Where the system lets only ancestors attach.
+    let _ = rustix::process::set_ptracer(rustix::process::PTracer::Any);
+    let goes_on = SigSet::from(Signal::SIGCONT);
+    let failed = |errno: Errno| Error::system("waiting for gdb", errno);
+    let before = goes_on.thread_swap_mask(nix::sys::signal::SigmaskHow::SIG_BLOCK).map_err(failed)?;
+    while !is_traced() && !comes(&goes_on) {}
+    before.thread_set_mask().map_err(failed)?;
+    let source = Program::new(program).args(arguments).exec();
+    Err(Error::Program { program: program.to_string_lossy().into_owned(), source })
+}
+
+/// A process without this line cannot be asked: it does not wait.
+fn is_traced() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let tracer = status.lines().find_map(|line| line.strip_prefix("TracerPid:"));
+    tracer.is_none_or(|tracer| tracer.trim() != "0")
+}
+
+/// Waits a moment for one of these signals, which are blocked.
+fn comes(signals: &SigSet) -> bool {
+    let moment = libc::timespec { tv_sec: 0, tv_nsec: LOOK_MS * 1_000_000 };
+    // SAFETY: both live through the call; what came is not wanted.
+    unsafe { libc::sigtimedwait(signals.as_ref(), std::ptr::null_mut(), &raw const moment) > 0 }
+}
+
+/// The debugger of a job, if it has one.
+pub(super) struct Debugger {
+    task: Option<usize>,
+    running: Option<Running>,
+}
+
+struct Running {
+    task: usize,
+    gdb: Pid,
+    /// At its end of file the debugger has ended.
+    until: OwnedFd,
+}
+
+impl Debugger {
+    /// That of this task; it is not started.
+    pub(super) fn of(task: Option<usize>) -> Self {
+        Self { task, running: None }
+    }
+
+    /// Starts gdb when the process of its task is there, in the foreground of the terminal. Its first commands let it stop at
+    /// the program's first instruction.
+    pub(super) fn started(&mut self, task: usize, pid: i32, mask: SigSet) -> Result<(), Error> {
+        if self.task != Some(task) {
+            return Ok(());
+        }
+        let failed = |error: io::Error| Error::system("-gdb: cannot start gdb", error);
+        let (until, running) = streams::pipe()?;
+        let mut program = Program::new(GDB);
+        program
+            .args(["-q", "-p", &pid.to_string(), "-ex", "tcatch exec", "-ex", "continue"])
+            .process_group(0);
+        let poe = getpid();
+        // SAFETY: the closure makes system calls only; it neither allocates nor takes a lock.
+        unsafe {
+            program.pre_exec(move || {
+                prctl::set_pdeathsig(Signal::SIGKILL)?;
+                if getppid() != poe {
+                    return Err(Errno::ESRCH.into());
+                }
+                take_terminal(getpid());
+                Ok(mask.thread_set_mask()?)
+            });
+        }
+        let gdb = Pid::from_raw(program.spawn().map_err(failed)?.id() as i32);
+        self.running = Some(Running { task, gdb, until });
+        let watcher = thread::Builder::new().name("poe-debugger".to_owned()).spawn(move || {
+            watch(gdb);
+            drop(running);
+        });
+        watcher.map(drop).map_err(failed)
+    }
+
+    pub(super) fn runs(&self) -> bool {
+        self.running.is_some()
+    }
+
+    /// Readable when it has ended.
+    pub(super) fn as_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.running.as_ref().map(|running| running.until.as_fd())
+    }
+
+    /// Sends it a signal that ends it, if it runs: the program goes on without it.
+    pub(super) fn end(&self, signal: Signal) {
+        if let Some(running) = &self.running {
+            let _ = kill(running.gdb, signal);
+        }
+    }
+
+    /// Takes in that it has ended: `poe` has the terminal again. Returns its task, which is to begin now if it was not traced.
+    pub(super) fn ended(&mut self) -> Option<usize> {
+        self.running.take().map(|running| running.task)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        take_terminal(getpgrp());
+    }
+}
+
+/// Waits for the end of gdb. One that the terminal has stopped goes on: no shell knows it.
+fn watch(gdb: Pid) {
+    loop {
+        match waitpid(gdb, Some(WaitPidFlag::WUNTRACED)) {
+            Ok(WaitStatus::Stopped(..)) => {
+                let _ = kill(gdb, Signal::SIGCONT);
+            }
+            Err(Errno::EINTR) => {}
+            Ok(WaitStatus::Exited(..) | WaitStatus::Signaled(..)) | Err(_) => return,
+            Ok(_) => {}
+        }
+    }
+}
+
+/// Makes a process group the foreground of the terminal, if standard input is one.
+fn take_terminal(group: Pid) {
+    let refused = SigSet::from(Signal::SIGTTOU);
+    // From the background the call would stop this process.
+    let before = refused.thread_swap_mask(nix::sys::signal::SigmaskHow::SIG_BLOCK);
+    let _ = tcsetpgrp(io::stdin(), group);
+    if let Ok(before) = before {
+        let _ = before.thread_set_mask();
+    }
+}
