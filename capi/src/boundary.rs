@@ -3,7 +3,7 @@
 use crate::handles::{self, find};
 use libc::c_int;
 use openlapi::abi::{LAPI_ERR_HNDL_INVALID, LAPI_SUCCESS, lapi_handle_t};
-use openlapi::api::env::environment;
+use openlapi::api::env::{self, environment};
 use openlapi::api::{Held, init};
 use openlapi::error::{self, Error, Result};
 
@@ -32,7 +32,7 @@ pub fn code(name: &str, handle: lapi_handle_t, outcome: Result<()>) -> c_int {
 
 #[cold]
 fn log(name: &str, handle: lapi_handle_t, error: Error) -> c_int {
-    let level = find(handle).map_or_else(|_| level_of_environment(), |context| context.info_level());
+    let level = find(handle).map_or_else(|_| env::info_level(), |context| context.info_level());
     // A thread that calls while another one ends the handle has made no mistake.
     let race = error.code == LAPI_ERR_HNDL_INVALID && handles::ended_a_moment_ago(handle);
     if level >= if race { 2 } else { 1 } {
@@ -43,9 +43,4 @@ fn log(name: &str, handle: lapi_handle_t, error: Error) -> c_int {
         error::log(format_args!("{name}: {}", error.translated(&environment)));
     }
     error.code
-}
-
-/// Without an open context only the environment says how much to write.
-fn level_of_environment() -> i32 {
-    std::env::var("MP_INFOLEVEL").ok().and_then(|level| level.trim().parse().ok()).unwrap_or(0)
 }

@@ -2,7 +2,7 @@
 
 use super::MAX_UHDR;
 use crate::abi::*;
-use crate::config::Env;
+use crate::config::{self, Env};
 use crate::engine::context::queries::Statistics;
 use crate::engine::context::statistics::Path;
 use crate::engine::context::{ADDRESS_TABLE, Context, Held};
@@ -147,9 +147,15 @@ pub fn message(code: c_int, env: &Env<'_>) -> (String, Result<()>) {
     (text, outcome)
 }
 
+/// How many messages to write while there is no context (`MP_INFOLEVEL`); 1 when the value is not valid, so that the error that
+/// names it is seen.
+pub fn info_level() -> i32 {
+    config::info_level(&config::process_env).map_or(1, |level| level as i32)
+}
+
 /// The environment of this process, for [`message`] and [`Error::translated`].
 pub fn environment(name: &str) -> Option<String> {
-    crate::config::process_env(name)
+    config::process_env(name)
 }
 
 /// The manual has LAPI look for texts of the system's error numbers too.

@@ -34,6 +34,11 @@ pub fn process_env(name: &str) -> Option<String> {
     std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
 }
 
+/// How many messages to write, 0 (errors) to 6 (`MP_INFOLEVEL`).
+pub fn info_level(env: &Env<'_>) -> Result<u32> {
+    value::small(env, "MP_INFOLEVEL")
+}
+
 /// What the environment asks for. Every value is within its range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -276,7 +281,7 @@ impl Config {
                 _ => NetSecurity::Auth,
             },
             udp_packet_size: value::small(env, "MP_UDP_PACKET_SIZE")?,
-            info_level: value::small(env, "MP_INFOLEVEL")?,
+            info_level: info_level(env)?,
             instances: value::small_or_word(env, "MP_INSTANCES")?.map_or(Instances::Max, Instances::Count),
             network,
             inet_addr,

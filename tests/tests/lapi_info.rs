@@ -306,7 +306,7 @@ fn values_and_where_they_come_from() {
     assert_eq!((&spin["value"], &spin["source"]), (&"17".into(), &"environment".into()));
     assert_eq!(spin["default"], "auto");
     let level = named(&report["variables"], "MP_INFOLEVEL");
-    assert_eq!((&level["value"], &level["source"]), (&"0".into(), &"default".into()));
+    assert_eq!((&level["value"], &level["source"]), (&"1".into(), &"default".into()));
 }
 
 /// LAPI_Init refuses the values that are reported as refused, with the same code.

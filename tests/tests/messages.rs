@@ -269,10 +269,17 @@ fn messages_name_the_task() {
     let message = |task: u32| format!("LAPI: task {task}: LAPI_Fence: LAPI_ERR_HNDL_INVALID (417): ");
     let first = u32::from(!outcome.stderr.contains(&message(0)));
     outcome.says(&message(first)).says(&format!("poe: the same from task {} (", 1 - first));
-    // Without a launcher too, and when LAPI_Init fails.
-    said("ended").env("MP_INFOLEVEL", "1").run().ok().says("LAPI: task 0: LAPI_Fence: ");
-    let refused = said("nothing").env("MP_INFOLEVEL", "1").env("MP_ACK_THRESH", "0").run();
-    refused.says("LAPI: task 0: LAPI_Init: LAPI_ERR_UNKNOWN (400): ");
+}
+
+/// A launcher other than poe sets no level.
+#[test]
+fn messages_are_written_without_poe_too() {
+    said("ended").run().ok().says("LAPI: task 0: LAPI_Fence: ");
+    let refused = said("nothing").env("MP_ACK_THRESH", "0").run();
+    refused.says("LAPI: task 0: LAPI_Init: LAPI_ERR_UNKNOWN (400): ").says("MP_ACK_THRESH");
+    said("nothing").env("MP_INFOLEVEL", "much").run().says("MP_INFOLEVEL is \"much\"");
+    let quiet = said("ended").env("MP_INFOLEVEL", "0").run();
+    assert_eq!(quiet.ok().stderr, "", "{quiet}");
 }
 
 /// A thread that calls while another one ends the handle has made no mistake.
