@@ -261,15 +261,11 @@ static void bench_check(const char *name, const void *buffer, size_t size, uint3
     }
 }
 
-/* Messages in flight while bandwidth and rates are measured, and messages in one round. */
+/* Messages in flight while bandwidth and rates are measured: what lapi_perf has when no number is given. */
 static int window_of(size_t size)
 {
-    return size <= 8 * KIB ? 64 : size <= 64 * KIB ? 16 : size < MIB ? 8 : 4;
-}
-
-static int stream_of(size_t size)
-{
-    return size <= 8 * KIB ? 512 : size <= 64 * KIB ? 64 : size < MIB ? 32 : 8;
+    size_t fit = 16 * MIB / size;
+    return fit > 64 ? 64 : (int)fit;
 }
 
 static const size_t latency_sizes[] = {8, 64, 256, KIB, 8 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB};

@@ -48,7 +48,6 @@ ${CC:-cc} $cflags -o "$build/floor" "$root/benches/floor.c"
 
 lapi=no
 if [ -e "$stage/lib/liblapi_r.so" ]; then
-    "$stage/bin/mpcc_r" $cflags -o "$build/lapi_bench" "$root/benches/lapi_bench.c"
     lapi=yes
     library=$(fingerprint)
 else
@@ -81,14 +80,14 @@ for round in $(seq "$rounds"); do
     say "round $round of $rounds"
     measure floor "$round" "$build/floor" -t "$ms"
     if [ $lapi = yes ]; then
-        measure lapi "$round" "$stage/bin/poe" "$build/lapi_bench" -t "$ms" -i 0 -procs 2
+        measure lapi "$round" "$root/benches/lapi.sh" "$stage" off
     fi
     if [ $ucx = yes ]; then
         measure ucx_noattach "$round" env UCX_TLS=posix,sysv,self "$build/ucx_bench" -t "$ms"
         measure ucx_default "$round" env -u UCX_TLS "$build/ucx_bench" -t "$ms"
     fi
     if [ $lapi = yes ]; then
-        measure lapi_intr "$round" "$stage/bin/poe" "$build/lapi_bench" -t "$ms" -i 1 -procs 2
+        measure lapi_intr "$round" "$root/benches/lapi.sh" "$stage" on
     fi
     done_rounds=$round
     round_took=$(($(date +%s) - round_start))

@@ -1,5 +1,5 @@
 /*
- * The patterns of lapi_bench.c on UCX's ucp layer, as fast as its interface allows: one thread per
+ * The patterns of lapi_perf on UCX's ucp layer, as fast as its interface allows: one thread per
  * worker, no user header, no attributes beyond the callback, so that short messages take the inline path.
  *
  * Two processes, forked here and pinned. Which transports UCX uses is said by UCX_TLS. The target of put,
@@ -12,7 +12,7 @@
  *     put_notify    the data, a fence, then a put of an 8-byte flag that the receiver polls
  *     get, fetch_add          a round trip, while the target only moves its library
  *     barrier       each flushes what it sent, sends the other an active message, waits for the other's
- *     put_stream, get_stream, am_stream      a window of operations in flight; time per message
+ *     put_stream, get_stream, am_stream      a window of operations, until all are complete; time per message
  *
  * Options: -t ms-per-figure, -o name-prefix.
  */
@@ -237,19 +237,15 @@ static void barrier_round(size_t size)
 
 static void put_stream(size_t size)
 {
-    for (int i = 0; i < stream_of(size); i++) {
-        wait_pending(window_of(size) - 1);
+    for (int i = 0; i < window_of(size); i++)
         put(size);
-    }
     flush();
 }
 
 static void get_stream(size_t size)
 {
-    for (int i = 0; i < stream_of(size); i++) {
-        wait_pending(window_of(size) - 1);
+    for (int i = 0; i < window_of(size); i++)
         posted(ucp_get_nbx(ep, sink, size, at->theirs, at->rkey, &plain_send), "ucp_get_nbx");
-    }
     wait_pending(0);
 }
 
@@ -257,13 +253,11 @@ static void get_stream(size_t size)
 static void am_stream(size_t size)
 {
     if (b.rank == 0) {
-        for (int i = 0; i < stream_of(size); i++) {
-            wait_pending(window_of(size) - 1);
+        for (int i = 0; i < window_of(size); i++)
             send_am(AM_COPY, size);
-        }
         await(&signals, ++signals_due);
     } else {
-        copied_due += stream_of(size);
+        copied_due += window_of(size);
         await(&copied, copied_due);
         send_am(AM_SIGNAL, 0);
     }
@@ -327,8 +321,8 @@ static void measure_region(struct region *region, const char *suffix)
         bench_die("fetch_add: nothing was added");
     for (size_t i = 0; i < COUNT(stream_sizes); i++) {
         size_t size = stream_sizes[i];
-        one_sided(NAME("put_stream"), size, stream_of(size), put_stream);
-        one_sided(NAME("get_stream"), size, stream_of(size), get_stream);
+        one_sided(NAME("put_stream"), size, window_of(size), put_stream);
+        one_sided(NAME("get_stream"), size, window_of(size), get_stream);
     }
 }
 
@@ -343,7 +337,7 @@ static void run(void)
     }
     together("barrier", 0, 1, barrier_round);
     for (size_t i = 0; i < COUNT(stream_sizes); i++)
-        together("am_stream", stream_sizes[i], stream_of(stream_sizes[i]), am_stream);
+        together("am_stream", stream_sizes[i], window_of(stream_sizes[i]), am_stream);
     measure_region(&plain, "");
     measure_region(&alloc, "_alloc");
 }

@@ -70,6 +70,32 @@ fn every_transport_is_measured() {
     }
 }
 
+/// It is timed in shared memory alone.
+#[test]
+fn a_cache_line_is_timed_around_each_row() {
+    if is_on_network() {
+        return;
+    }
+    // A task that takes no part does not hold the pair up.
+    for (tasks, mode) in [(2, "far"), (3, "near")] {
+        let arguments = format!("-t put_seen,amread,gfence -s 8,1K -n 50 -m {mode} --cache-line --json");
+        let outcome = perf(tasks, &arguments).run();
+        let report: Value =
+            serde_json::from_str(&outcome.ok().stdout).unwrap_or_else(|why| panic!("{why}\n{outcome}"));
+        let results = report["results"].as_array().expect("results");
+        assert_eq!(results.len(), 5, "{outcome}");
+        for row in results {
+            let line = row["cache_line_ns"].as_array().expect("two times");
+            assert!(line.len() == 2 && line.iter().all(|time| time.as_f64().expect("a time") > 0.0), "{row}");
+        }
+    }
+    let table = perf(2, "-t put -s 8 -n 50 --cache-line").run();
+    assert!(table.ok().stdout.contains(" line, ns\n"), "{table}");
+    perf(4, "--cache-line -p 2").run().exited(2).says("between the two tasks of one pair");
+    let udp = perf(2, "--cache-line").poe_arg("-euilib").poe_arg("ip").env("LAPI_USE_SHM", "no").run();
+    udp.exited(2).says("share no memory here (transport: UDP)");
+}
+
 #[test]
 fn results_are_kept_and_compared() {
     let (json, plot) = (file("a.json"), file("a.svg"));
@@ -121,6 +147,7 @@ fn a_mistake_is_named_once_and_every_task_ends() {
     refused(3, "put_lat", "a test is named by -t");
     refused(1, "", "lapi_perf: this is a job of one task");
     refused(3, "-p 2", "-p 2: a job of 3 tasks has 1 pair");
+    refused(2, "-t put_seen -s 12", "put_seen: none of the sizes (-s) is a multiple of 8 bytes");
     refused(2, "-t am -m incast", "the target sends to one origin");
     refused(2, "-t amh -H 1M", "a user header has at most");
     refused(2, "--compare /no/such", "/no/such: No such file or directory");

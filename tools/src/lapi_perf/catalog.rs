@@ -7,6 +7,8 @@ use crate::spelling::nearest;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
     Put,
+    /// LAPI_Put without counters; its last 8 bytes are a number that the target polls.
+    PutSeen,
     /// LAPI_Putv of a strided vector.
     PutStrided,
     /// LAPI_Putv of a list of pieces.
@@ -16,6 +18,8 @@ pub(super) enum Operation {
     Am,
     /// LAPI_Amsend with a user header.
     AmHeader,
+    /// LAPI_Amsend; the handler reads the data where it has arrived, and drops the message.
+    AmRead,
     /// LAPI_AM_LW_XFER.
     AmLight,
     /// LAPI_Amsendv.
@@ -68,7 +72,8 @@ pub(super) struct Test {
 }
 
 use Operation::{
-    Am, AmHeader, AmLight, AmStrided, Dgsp, Fence, Get, GetStrided, Gfence, Put, PutPieces, PutStrided,
+    Am, AmHeader, AmLight, AmRead, AmStrided, Dgsp, Fence, Get, GetStrided, Gfence, Put, PutPieces, PutSeen,
+    PutStrided,
 };
 use Pattern::{Acknowledged, Alone, Both, Collective, PingPong, Window};
 
@@ -90,6 +95,13 @@ const CSWAP: Operation = Operation::Rmw(Rmw::CompareAndSwap);
 /// All tests, in the order of `--list`.
 pub(super) static TESTS: &[Test] = &[
     test("put_lat", &["put"], Put, PingPong, "LAPI_Put, in turn; the target waits on its target counter"),
+    test(
+        "put_seen",
+        &["ucp_put_lat", "ib_write_lat"],
+        PutSeen,
+        PingPong,
+        "LAPI_Put, in turn; the target polls the last 8 bytes of the data",
+    ),
     test("put_cmpl", &["osu_put_latency"], Put, Alone, "LAPI_Put until its completion counter"),
     test("put_bw", &[], Put, Acknowledged, "a window of LAPI_Put, then a reply"),
     test("put_cbw", &["osu_put_bw"], Put, Window, "a window of LAPI_Put until their completion counters"),
@@ -109,6 +121,13 @@ pub(super) static TESTS: &[Test] = &[
     test("am_bibw", &["osu_bibw"], Am, Both, "a window of LAPI_Amsend, both ways at once"),
     test("amh_lat", &["amh"], AmHeader, PingPong, "LAPI_Amsend with a user header (-H), in turn"),
     test("amh_bw", &[], AmHeader, Acknowledged, "a window of LAPI_Amsend with a user header"),
+    test(
+        "amread_lat",
+        &["amread"],
+        AmRead,
+        PingPong,
+        "LAPI_Amsend, in turn; the handler reads the data of up to 1K in place",
+    ),
     test(
         "amlw_lat",
         &["amlw"],

@@ -128,6 +128,7 @@ mod tests {
                 latency_us: Latency::of(&mut [*time]),
                 mb_per_s: Some(*size as f64 / time),
                 messages_per_s: 1e6 / time,
+                cache_line_ns: None,
                 right: None,
             })
             .collect();

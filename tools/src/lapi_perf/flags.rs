@@ -61,6 +61,12 @@ pub(crate) static FLAGS: &[Flag] = &[
     flag(Some('c'), "check", Nothing, "compare the data, byte by byte, before and after each timing"),
     flag(Some('i'), "interrupt", Value("on|off"), "INTERRUPT_SET; when not given, as LAPI_Init leaves it"),
     flag(Some('e'), "error-check", Value("on|off"), "ERROR_CHK; when not given, as LAPI_Init leaves it"),
+    flag(
+        None,
+        "cache-line",
+        Nothing,
+        "time a cache line between the two tasks too, before and after each row",
+    ),
     flag(None, "json", Maybe("FILE"), "write the results as JSON; without FILE in place of the table"),
     flag(None, "plot", Value("FILE"), "write a plot as SVG"),
     flag(

@@ -1,5 +1,6 @@
 //! One row: what each task does, and how long it takes.
 
+use std::cell::Cell;
 use std::time::Instant;
 
 use openlapi::base::clock::ticks;
@@ -54,6 +55,9 @@ struct Running<'task> {
     blocks: Blocks,
     window: u64,
     operation: Prepared<'task>,
+    /// The numbers in the last words that were sent and seen.
+    sent: Cell<u64>,
+    seen: Cell<u64>,
 }
 
 /// Measures a row. Collective; the result is in task 0.
@@ -69,8 +73,14 @@ pub(super) fn row(task: &Task, plan: &Plan, row: &Row) -> Result<Option<Measured
     let header = if test.operation == Operation::AmHeader { plan.header } else { 0 };
     let shape = Shape { operation: test.operation, size: row.size, blocks, header };
     let operation = Prepared::new(task, shape, (peer, slot), counters(test))?;
-    let running = Running { task, test, role, size: row.size, blocks, window: row.window, operation };
+    let (sent, seen) = (Cell::new(0), Cell::new(0));
+    let running =
+        Running { task, test, role, size: row.size, blocks, window: row.window, operation, sent, seen };
     running.reset_words(plan.mode);
+    if test.operation == Operation::PutSeen {
+        // No number of an earlier row is left.
+        task.memory.fill_data(0, row.size, |_| EMPTY);
+    }
     task.meet()?;
 
     let mut wrong = 0;
@@ -161,6 +171,7 @@ fn collect(
         latency_us: Latency::of(&mut times),
         mb_per_s: (row.size > 0).then(|| messages_per_s * row.size as f64 / 1e6),
         messages_per_s,
+        cache_line_ns: None,
         right: None,
     }))
 }
@@ -173,6 +184,9 @@ fn counters(test: &Test) -> Counters {
         Pattern::Collective => Counters::default(),
         _ if test.operation == Operation::Fence => Counters::default(),
         _ if !moves_to_target => Counters { origin: true, ..Counters::default() },
+        _ if test.operation == Operation::PutSeen || test.operation == Operation::AmRead => {
+            Counters::default()
+        }
         // The reply shows that the source may be used again.
         Pattern::PingPong => Counters { target: true, ..Counters::default() },
         Pattern::Alone | Pattern::Window => Counters { completion: true, ..Counters::default() },
@@ -197,12 +211,12 @@ impl Running<'_> {
             (Pattern::Collective, _) => self.timed(count, times, || self.operation.start()),
             (_, Role::Idle) => Ok(()),
             (Pattern::PingPong, Role::Origin { .. }) => self.timed(count, times, || {
-                self.operation.start()?;
-                self.arrived(1)
+                self.send()?;
+                self.arrived()
             }),
             (Pattern::PingPong, Role::Target { .. }) => (0..count).try_for_each(|_| {
-                self.arrived(1)?;
-                self.operation.start()
+                self.arrived()?;
+                self.send()
             }),
             (Pattern::Alone, Role::Origin { peer, .. }) => {
                 if self.test.operation == Operation::Fence {
@@ -243,12 +257,27 @@ impl Running<'_> {
         }
     }
 
-    /// Waits for messages of a ping-pong.
+    /// Sends the next message of a ping-pong.
     #[inline]
-    fn arrived(&self, count: u64) -> Result<()> {
+    fn send(&self) -> Result<()> {
+        if self.test.operation == Operation::PutSeen {
+            // Free again: the other side has seen the one before.
+            self.sent.set(self.sent.get() + 1);
+            self.task.memory.set_last_word(self.size, self.sent.get());
+        }
+        self.operation.start()
+    }
+
+    /// Waits for the next message of a ping-pong.
+    #[inline]
+    fn arrived(&self) -> Result<()> {
         match self.test.operation {
-            Operation::AmLight => self.task.wait_light(count),
-            _ => self.task.wait(Counter::Arrived, count),
+            Operation::AmLight | Operation::AmRead => self.task.wait_dropped(1),
+            Operation::PutSeen => {
+                self.seen.set(self.seen.get() + 1);
+                self.task.wait_seen(self.size, self.seen.get())
+            }
+            _ => self.task.wait(Counter::Arrived, 1),
         }
     }
 
@@ -288,12 +317,12 @@ impl Running<'_> {
             }
         };
         let extent = self.blocks.extent();
-        task.memory.fill_source(byte(task.me));
+        task.memory.fill_source(extent, byte(task.me));
         let slots = match self.role {
             Role::Target { origins, .. } if mode == Mode::Incast => origins,
             _ => 1,
         };
-        (0..slots).for_each(|slot| task.memory.fill_data(slot, |_| EMPTY));
+        (0..slots).for_each(|slot| task.memory.fill_data(slot, extent, |_| EMPTY));
         self.reset_words(mode);
         task.meet()?;
         run(self)?;
@@ -308,7 +337,9 @@ impl Running<'_> {
             _ if !receives => None,
             Operation::Rmw(rmw) => self.word_difference(rmw),
             // The message is dropped where it is counted.
-            Operation::Gfence | Operation::AmLight => None,
+            Operation::Gfence | Operation::AmLight | Operation::AmRead => None,
+            // The last word was polled.
+            Operation::PutSeen => self.data_difference(0, extent - 8, byte(from)),
             Operation::Am | Operation::AmHeader | Operation::AmStrided | Operation::Dgsp => {
                 self.data_difference(0, extent, byte(from))
             }

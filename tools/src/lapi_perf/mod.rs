@@ -27,7 +27,7 @@ use openlapi::job::Identity;
 
 use compare::Comparison;
 use error::{Failure, Result};
-use lapi::{Sizes, Task};
+use lapi::{CacheLine, Side, Sizes, Task};
 use measure::Role;
 use options::{Json, Mode, Options, Request};
 use plan::Plan;
@@ -35,6 +35,8 @@ use report::Report;
 
 /// The exit status when `--fail-above` has found a slower row.
 const SLOWER: u8 = 3;
+/// What carries messages within a host.
+const SHARED_MEMORY: &str = "shared memory";
 
 /// Runs `lapi_perf` with the arguments that follow its name, and returns the exit status: 0, 1 when the measurement failed or data
 /// arrived wrong, 2 when the arguments are invalid, 3 when `--fail-above` finds a slower row.
@@ -111,8 +113,13 @@ fn measure(options: &Options) -> Result<u8> {
     if shows_table {
         print(&table::head(&report))?;
     }
+    let line = cache_line(&task, &report)?;
     for row in report.plan.rows.clone() {
-        if let Some(result) = measure::row(&task, &report.plan, &row)? {
+        let before = line.as_ref().map(|line| line.time(&task)).transpose()?;
+        let result = measure::row(&task, &report.plan, &row)?;
+        let after = line.as_ref().map(|line| line.time(&task)).transpose()?;
+        if let Some(mut result) = result {
+            result.cache_line_ns = before.zip(after).map(<[f64; 2]>::from);
             if shows_table {
                 print(&table::row(&result))?;
             }
@@ -197,10 +204,30 @@ fn transport(task: &Task, plan: &Plan) -> Result<String> {
         Some(true) => 2,
     })?;
     Ok(match (all.contains(&2), all.contains(&1)) {
-        (true, true) => format!("shared memory and {}", task.network()),
+        (true, true) => format!("{SHARED_MEMORY} and {}", task.network()),
         (false, true) => task.network().to_owned(),
-        _ => "shared memory".to_owned(),
+        _ => SHARED_MEMORY.to_owned(),
     })
+}
+
+/// Collective: the cache line that is timed between the tasks of the pair, if it is.
+fn cache_line(task: &Task, report: &Report) -> Result<Option<CacheLine>> {
+    if !report.plan.cache_line {
+        return Ok(None);
+    }
+    if report.transport != SHARED_MEMORY {
+        task.leave()?;
+        return Err(Failure::usage(format!(
+            "--cache-line: the tasks of the pair share no memory here (transport: {})",
+            report.transport
+        )));
+    }
+    let side = match Role::of(task.me, task.tasks, report.plan.mode, report.plan.pairs) {
+        Role::Origin { .. } => Side::First,
+        Role::Target { origin, .. } => Side::Second(origin),
+        Role::Idle => Side::Neither,
+    };
+    CacheLine::share(task, side).map(Some)
 }
 
 /// What task 0 does with the results.

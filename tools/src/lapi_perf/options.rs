@@ -46,6 +46,7 @@ pub(super) struct Options {
     pub(super) check: bool,
     pub(super) interrupt: Option<bool>,
     pub(super) error_check: Option<bool>,
+    pub(super) cache_line: bool,
     pub(super) json: Option<Json>,
     pub(super) plot: Option<PathBuf>,
     pub(super) compare: Option<(PathBuf, Option<PathBuf>)>,
@@ -191,6 +192,7 @@ impl Options {
             "check" => self.check = true,
             "interrupt" => self.interrupt = Some(on_or_off(said, value)?),
             "error-check" => self.error_check = Some(on_or_off(said, value)?),
+            "cache-line" => self.cache_line = true,
             "json" => self.json = Some(first.map_or(Json::Output, |file| Json::File(file.into()))),
             "plot" => self.plot = Some(value.into()),
             "compare" => self.compare = Some((value.into(), values.next().map(PathBuf::from))),
@@ -212,7 +214,12 @@ impl Options {
         alone(self.fail_above.is_some(), "--fail-above")?;
         if let Some((_, Some(new))) = &self.compare {
             let measured = self.chooses_rows() || self.check || self.json.is_some() || self.plot.is_some();
-            if measured || self.interrupt.is_some() || self.error_check.is_some() || self.library.is_some() {
+            if measured
+                || self.cache_line
+                || self.interrupt.is_some()
+                || self.error_check.is_some()
+                || self.library.is_some()
+            {
                 return Err(Failure::usage(format!(
                     "--compare with two files measures nothing: leave {} out to measure, or the flags that say what to measure",
                     new.display()

@@ -15,6 +15,8 @@ const WINDOW: u64 = 64;
 const WINDOW_BYTES: u64 = 16 << 20;
 /// Light-weight messages are shorter.
 const LIGHT: u64 = 128;
+/// A message whose handler reads it in place arrives in one packet; every transport has packets of this size.
+const READ: u64 = 1024;
 /// What a put before a fence, and a variable of LAPI_Rmw64, have when no sizes are given.
 const WORD: u64 = 8;
 
@@ -28,6 +30,9 @@ pub(super) struct Plan {
     pub(super) check: bool,
     pub(super) interrupt: Option<bool>,
     pub(super) error_check: Option<bool>,
+    /// Times a cache line before and after each row.
+    #[serde(default)]
+    pub(super) cache_line: bool,
     pub(super) rows: Vec<Row>,
 }
 
@@ -63,6 +68,7 @@ impl Plan {
             check: options.check,
             interrupt: options.interrupt,
             error_check: options.error_check,
+            cache_line: options.cache_line,
             rows: Vec::new(),
         };
         for test in tests {
@@ -79,6 +85,7 @@ impl Plan {
         self.check |= options.check;
         self.interrupt = options.interrupt.or(self.interrupt);
         self.error_check = options.error_check.or(self.error_check);
+        self.cache_line |= options.cache_line;
         let pairs = Pairs::Count(self.pairs);
         self.fit(pairs, tasks)?;
         Ok(self)
@@ -96,10 +103,20 @@ impl Plan {
             Pairs::All => most,
             Pairs::Count(count) if (1..=most).contains(&count) => count,
             Pairs::Count(count) => {
-                let what = if self.mode == Mode::Incast { "origins beside task 0" } else { "pairs" };
+                let what = match (self.mode, most) {
+                    (Mode::Incast, 1) => "origin beside task 0",
+                    (Mode::Incast, _) => "origins beside task 0",
+                    (_, 1) => "pair",
+                    _ => "pairs",
+                };
                 return Err(Failure::usage(format!("-p {count}: a job of {tasks} tasks has {most} {what}")));
             }
         };
+        if self.cache_line && (self.pairs > 1 || self.mode == Mode::Incast) {
+            return Err(Failure::usage(
+                "--cache-line: a cache line is timed between the two tasks of one pair (-p 1, without -m incast)",
+            ));
+        }
         for row in &self.rows {
             let test = row.test()?;
             if self.mode == Mode::Incast && !test.takes_incast() {
@@ -138,7 +155,14 @@ impl Plan {
 
 /// The sizes of a test, of those given.
 fn sizes_of(test: &Test, given: Option<&[u64]>) -> Result<Vec<u64>> {
-    let default = || sizes::list("-s", sizes::DEFAULT);
+    let all = || given.map_or_else(|| sizes::list("-s", sizes::DEFAULT), |given| Ok(given.to_vec()));
+    let those = |fits: &dyn Fn(u64) -> bool, what: &str| {
+        let fitting: Vec<u64> = all()?.into_iter().filter(|size| fits(*size)).collect();
+        if fitting.is_empty() {
+            return Err(Failure::usage(format!("{}: none of the sizes (-s) is {what} bytes", test.name)));
+        }
+        Ok(fitting)
+    };
     match test.operation {
         Operation::Gfence => Ok(vec![0]),
         // Sizes are about data, and most lists have none for these two.
@@ -148,18 +172,10 @@ fn sizes_of(test: &Test, given: Option<&[u64]>) -> Result<Vec<u64>> {
             Ok(if words.is_empty() { vec![WORD] } else { words })
         }
         Operation::Fence => Ok(given.map_or(vec![WORD], <[u64]>::to_vec)),
-        Operation::AmLight => {
-            let all = given.map_or_else(default, |given| Ok(given.to_vec()))?;
-            let light: Vec<u64> = all.into_iter().filter(|size| *size < LIGHT).collect();
-            match light.is_empty() {
-                true => Err(Failure::usage(format!(
-                    "{}: none of the sizes (-s) is below {LIGHT} bytes",
-                    test.name
-                ))),
-                false => Ok(light),
-            }
-        }
-        _ => given.map_or_else(default, |given| Ok(given.to_vec())),
+        Operation::AmLight => those(&|size| size < LIGHT, &format!("below {LIGHT}")),
+        Operation::AmRead => those(&|size| size <= READ, &format!("at most {READ}")),
+        Operation::PutSeen => those(&|size| size > 0 && size % WORD == 0, &format!("a multiple of {WORD}")),
+        _ => all(),
     }
 }
 
@@ -249,6 +265,8 @@ mod tests {
         );
         assert!(said("putv", |options| options.sizes = Some(vec![1000])).contains("no multiple of 256"));
         assert!(said("amlw", |options| options.sizes = Some(vec![128])).contains("below 128"));
+        assert!(said("amread", |options| options.sizes = Some(vec![1025])).contains("at most 1024"));
+        assert!(said("put_seen", |options| options.sizes = Some(vec![0, 7, 12])).contains("a multiple of 8"));
         plan("putiov,dgsp,putv", |options| (options.sizes, options.block) = (Some(vec![1000]), Some(500)), 4)
             .expect("it fits");
     }

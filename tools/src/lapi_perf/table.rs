@@ -13,7 +13,7 @@ pub(super) fn head(report: &Report) -> String {
         "# lapi_perf {}: {} tasks, {pairs} ({mode}), {}, task 0 on {}{checked}\n\
          # {}\n\
          # times of one operation in µs; MB: 10^6 bytes\n\
-         {:<11} {:>7} {:>7} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n",
+         {:<11} {:>7} {:>7} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}{}\n",
         report.version,
         report.tasks,
         report.transport,
@@ -27,7 +27,8 @@ pub(super) fn head(report: &Report) -> String {
         "p99",
         "max",
         "MB/s",
-        "Mmsg/s"
+        "Mmsg/s",
+        if plan.cache_line { "     line, ns" } else { "" }
     )
 }
 
@@ -35,9 +36,11 @@ pub(super) fn row(row: &Measured) -> String {
     let latency = &row.latency_us;
     let rate = row.mb_per_s.map_or("-".to_owned(), number);
     let times = [latency.median, latency.mean, latency.p99, latency.max].map(number);
+    let line =
+        row.cache_line_ns.map_or(String::new(), |[before, after]| format!(" {before:>6.0}{after:>6.0}"));
     let wrong = if row.right == Some(false) { "  WRONG DATA" } else { "" };
     format!(
-        "{:<11} {:>7} {:>7} {:>10} {:>10} {:>10} {:>10} {rate:>10} {:>10}{wrong}\n",
+        "{:<11} {:>7} {:>7} {:>10} {:>10} {:>10} {:>10} {rate:>10} {:>10}{line}{wrong}\n",
         row.test,
         sizes::text(row.size),
         row.window,

@@ -1,7 +1,8 @@
 //! The header handlers, and what they know of the row that is being measured.
 
+use std::hint::black_box;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
 use nix::libc::{c_int, c_uint, c_ulong, c_void};
 use openlapi::abi::*;
@@ -10,21 +11,24 @@ use openlapi::abi::*;
 type Address = fn() -> *mut c_void;
 
 /// The index of each handler in LAPI_Addr_set's table, and its address.
-pub(super) const ALL: [(c_int, Address); 4] = [
+pub(super) const ALL: [(c_int, Address); 5] = [
     (PLAIN, || plain as hdr_hndlr_t as *mut c_void),
     (VECTOR, || vector as vhdr_hndlr_t as *mut c_void),
     (LIGHT, || light as hdr_hndlr_t as *mut c_void),
     (LAYOUT, || layout as hdr_hndlr_t as *mut c_void),
+    (READ, || read as hdr_hndlr_t as *mut c_void),
 ];
 
 /// The data goes to one place.
 pub(super) const PLAIN: c_int = 1;
 /// The data goes to a vector.
 pub(super) const VECTOR: c_int = 2;
-/// The message is looked at and dropped.
+/// The message is counted and dropped.
 pub(super) const LIGHT: c_int = 3;
 /// The data is laid out by a gather/scatter program.
 pub(super) const LAYOUT: c_int = 4;
+/// The data is read where it has arrived, and the message dropped.
+pub(super) const READ: c_int = 5;
 
 /// Where messages go.
 pub(super) struct Arrival {
@@ -35,22 +39,29 @@ pub(super) struct Arrival {
 
 /// Of the row that is being measured. Set before the tasks meet and cleared after they have met again.
 static ARRIVAL: AtomicPtr<Arrival> = AtomicPtr::new(ptr::null_mut());
-/// Light-weight messages that no wait has taken yet.
-static LIGHT_COUNT: AtomicU64 = AtomicU64::new(0);
+/// Messages that were dropped, and that no wait has taken yet.
+static DROPPED: AtomicU64 = AtomicU64::new(0);
+/// Whether a message to be read was not whole.
+static IN_PIECES: AtomicBool = AtomicBool::new(false);
 
 /// Lets the handlers use an arrival from now on; null for none.
 pub(super) fn expect(arrival: *mut Arrival) {
     ARRIVAL.store(arrival, Ordering::Release);
 }
 
-/// Takes `count` light-weight messages, when there are so many.
+/// Takes `count` dropped messages, when there are so many.
 #[inline]
-pub(super) fn take_light(count: u64) -> bool {
-    let enough = LIGHT_COUNT.load(Ordering::Acquire) >= count;
+pub(super) fn take_dropped(count: u64) -> bool {
+    let enough = DROPPED.load(Ordering::Acquire) >= count;
     if enough {
-        LIGHT_COUNT.fetch_sub(count, Ordering::AcqRel);
+        DROPPED.fetch_sub(count, Ordering::AcqRel);
     }
     enough
+}
+
+/// Whether a message could not be read, because only a part of it was there.
+pub(super) fn in_pieces() -> bool {
+    IN_PIECES.load(Ordering::Acquire)
 }
 
 fn arrival() -> &'static Arrival {
@@ -99,7 +110,31 @@ unsafe extern "C" fn light(
         *completion = None;
         (*length.cast::<lapi_return_info_t>()).ctl_flags = LAPI_BURY_MSG;
     }
-    LIGHT_COUNT.fetch_add(1, Ordering::AcqRel);
+    DROPPED.fetch_add(1, Ordering::AcqRel);
+    ptr::null_mut()
+}
+
+unsafe extern "C" fn read(
+    _: *mut lapi_handle_t,
+    _: *mut c_void,
+    _: *mut c_uint,
+    length: *mut c_ulong,
+    completion: *mut compl_hndlr_p,
+    _: *mut *mut c_void,
+) -> *mut c_void {
+    // SAFETY: as for `light`. Where there is a pointer, `msg_len` bytes are there.
+    unsafe {
+        *completion = None;
+        let info = &mut *length.cast::<lapi_return_info_t>();
+        let data = info.udata_one_pkt_ptr.cast::<u8>();
+        if data.is_null() {
+            IN_PIECES.store(info.msg_len > 0, Ordering::Release);
+        } else if info.msg_len > 0 {
+            black_box(data.add(info.msg_len as usize - 1).read_volatile());
+        }
+        info.ctl_flags = LAPI_BURY_MSG;
+    }
+    DROPPED.fetch_add(1, Ordering::AcqRel);
     ptr::null_mut()
 }
 

@@ -139,19 +139,40 @@ impl Memory {
         unsafe { self.at(Sizes::word(word)).cast::<[u64; 2]>().write_volatile(values) }
     }
 
-    /// Writes what is sent: the byte that `byte` gives for each offset.
-    pub(in crate::lapi_perf) fn fill_source(&self, byte: impl Fn(u64) -> u8) {
-        self.fill(self.sizes.source(), byte);
+    /// Reads the last 8 of the first `size` bytes where data of the first origin arrives.
+    #[inline]
+    pub(super) fn last_word(&self, size: u64) -> u64 {
+        // SAFETY: within the slot, and aligned.
+        unsafe { self.last(self.sizes.data(0), size).read_volatile() }
+    }
+
+    /// Writes the last 8 of the first `size` bytes of what is sent.
+    #[inline]
+    pub(in crate::lapi_perf) fn set_last_word(&self, size: u64, number: u64) {
+        // SAFETY: within the source, and aligned.
+        unsafe { self.last(self.sizes.source(), size).write_volatile(number) }
+    }
+
+    #[inline]
+    fn last(&self, start: u64, size: u64) -> *mut u64 {
+        assert!(size % 8 == 0 && (8..=self.sizes.extent).contains(&size), "no place for a number");
+        self.at(start + size - 8).cast()
+    }
+
+    /// Writes what is sent: the byte that `byte` gives for each offset below `length`.
+    pub(in crate::lapi_perf) fn fill_source(&self, length: u64, byte: impl Fn(u64) -> u8) {
+        self.fill(self.sizes.source(), length, byte);
     }
 
     /// Writes where data of an origin arrives.
-    pub(in crate::lapi_perf) fn fill_data(&self, slot: u64, byte: impl Fn(u64) -> u8) {
-        self.fill(self.sizes.data(slot), byte);
+    pub(in crate::lapi_perf) fn fill_data(&self, slot: u64, length: u64, byte: impl Fn(u64) -> u8) {
+        self.fill(self.sizes.data(slot), length, byte);
     }
 
-    fn fill(&self, offset: u64, byte: impl Fn(u64) -> u8) {
+    fn fill(&self, offset: u64, length: u64, byte: impl Fn(u64) -> u8) {
+        assert!(length <= self.sizes.extent, "more than a slot");
         let start = self.at(offset);
-        for at in 0..self.sizes.extent {
+        for at in 0..length {
             // SAFETY: each part that is filled has `extent` bytes.
             unsafe { start.add(at as usize).write_volatile(byte(at)) };
         }

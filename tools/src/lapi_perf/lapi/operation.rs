@@ -41,7 +41,7 @@ enum Call<'task> {
     Get,
     Putv { here: Vector, there: Vector },
     Getv { here: Vector, there: Vector },
-    Am { header: c_uint },
+    Am { handler: c_int, header: c_uint },
     AmLight,
     Amv { here: Vector },
     Dgsp { here: Program<'task> },
@@ -91,15 +91,16 @@ impl<'task> Prepared<'task> {
         };
         let vector = if operation == Operation::PutPieces { Vector::pieces } else { Vector::strided };
         let call = match operation {
-            Operation::Put => Call::Put,
+            Operation::Put | Operation::PutSeen => Call::Put,
             Operation::Fence => Call::PutAndFence,
             Operation::Get => Call::Get,
             Operation::PutStrided | Operation::PutPieces => {
                 Call::Putv { here: vector(here, blocks), there: vector(there, blocks) }
             }
             Operation::GetStrided => Call::Getv { here: vector(here, blocks), there: vector(there, blocks) },
-            Operation::Am => Call::Am { header: 0 },
-            Operation::AmHeader => Call::Am { header: header as c_uint },
+            Operation::Am => Call::Am { handler: handlers::PLAIN, header: 0 },
+            Operation::AmHeader => Call::Am { handler: handlers::PLAIN, header: header as c_uint },
+            Operation::AmRead => Call::Am { handler: handlers::READ, header: 0 },
             Operation::AmLight => Call::AmLight,
             Operation::AmStrided => Call::Amv { here: vector(here, blocks) },
             Operation::Dgsp => Call::Dgsp { here: Program::register(task, blocks)? },
@@ -161,8 +162,8 @@ impl<'task> Prepared<'task> {
                 Call::Getv { here, there } => {
                     ("LAPI_Getv", (calls.getv)(handle, tgt, there.as_ptr(), here.as_ptr(), target, origin))
                 }
-                Call::Am { header: length } => {
-                    let index = index(handlers::PLAIN);
+                Call::Am { handler, header: length } => {
+                    let index = index(*handler);
                     let code = (calls.amsend)(
                         handle,
                         tgt,

@@ -183,13 +183,34 @@ impl Task {
         self.checked("LAPI_Waitcntr", code)
     }
 
-    /// Waits until `count` light-weight messages have arrived, which `LAPI_AM_LW_XFER` reports by its handler alone.
+    /// LAPI_Probe.
     #[inline]
-    pub(in crate::lapi_perf) fn wait_light(&self, count: u64) -> Result<()> {
-        while !handlers::take_light(count) {
-            // SAFETY: the call takes a number.
-            let code = unsafe { (self.calls().probe)(self.handle) };
-            self.checked("LAPI_Probe", code)?;
+    pub(super) fn probe(&self) -> Result<()> {
+        // SAFETY: the call takes a number.
+        let code = unsafe { (self.calls().probe)(self.handle) };
+        self.checked("LAPI_Probe", code)
+    }
+
+    /// Waits until the handlers have dropped `count` messages: no counter is incremented for those.
+    #[inline]
+    pub(in crate::lapi_perf) fn wait_dropped(&self, count: u64) -> Result<()> {
+        while !handlers::take_dropped(count) {
+            self.probe()?;
+        }
+        if handlers::in_pieces() {
+            return Err(Failure::failed(format!(
+                "task {}: a message took more than one packet, and cannot be read in place: give smaller sizes (-s)",
+                self.me
+            )));
+        }
+        Ok(())
+    }
+
+    /// Waits until the last 8 bytes of the first `size` of the data are this number.
+    #[inline]
+    pub(in crate::lapi_perf) fn wait_seen(&self, size: u64, number: u64) -> Result<()> {
+        while self.memory.last_word(size) != number {
+            self.probe()?;
         }
         Ok(())
     }
