@@ -14,7 +14,7 @@ use libc::{c_int, c_void, siginfo_t};
 use std::fmt::{self, Write as _};
 use std::mem;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 const FAULTS: [c_int; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGABRT];
 /// The deepest stack that is shown.
@@ -27,8 +27,10 @@ const NEAR: usize = 1 << 16;
 const DEEP: usize = 1 << 20;
 
 static INSTALLED: AtomicBool = AtomicBool::new(false);
-/// A thread is in the handler: one description is enough.
-static SPEAKING: AtomicBool = AtomicBool::new(false);
+/// The thread that is in the handler, or 0: one description is enough.
+static SPEAKING: AtomicI32 = AtomicI32::new(0);
+/// The signal that it describes.
+static DESCRIBED: AtomicI32 = AtomicI32::new(0);
 
 /// Installs the handlers, once. The calling thread gets a stack for them if it has none.
 pub fn install() {
@@ -72,16 +74,27 @@ unsafe fn give_stack() {
 }
 
 unsafe extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
-    // SAFETY: what a handler gets.
-    let (code, registers) = unsafe { ((*info).si_code, Registers::of(context)) };
-    if SPEAKING.swap(true, Ordering::AcqRel) {
-        // Another thread writes, and ends the process; not for long if it cannot.
-        // SAFETY: sleep may be called in a handler.
-        unsafe { libc::sleep(5) };
-    } else {
-        // SAFETY: what a handler gets.
-        let address = (code > 0 && code != SI_KERNEL).then(|| unsafe { (*info).si_addr() } as usize);
-        describe(signal, address, code > 0, &registers);
+    // SAFETY: what a handler gets; a system call.
+    let (code, mut registers, thread) = unsafe { ((*info).si_code, Registers::of(context), libc::gettid()) };
+    match SPEAKING.compare_exchange(0, thread, Ordering::AcqRel, Ordering::Acquire) {
+        Ok(_) => {
+            DESCRIBED.store(signal, Ordering::Relaxed);
+            // A standard error that nobody reads must not end the process with another status.
+            ignore(libc::SIGPIPE);
+            // SAFETY: what a handler gets.
+            let address = (code > 0 && code != SI_KERNEL).then(|| unsafe { (*info).si_addr() } as usize);
+            let before = (registers.instruction, registers.stack);
+            describe(signal, address, code > 0, &mut registers);
+            // The same instruction is to raise the signal again.
+            registers.set(before.0, before.1);
+        }
+        // The description itself has failed.
+        Err(speaking) if speaking == thread => give_up(DESCRIBED.load(Ordering::Relaxed)),
+        Err(_) => {
+            // Another thread writes, and ends the process; not for long if it cannot.
+            // SAFETY: sleep may be called in a handler.
+            unsafe { libc::sleep(5) };
+        }
     }
     // SAFETY: the structure lives during the call. The signal is blocked until this handler returns: then the same instruction
     // raises it again, or it comes because it was sent.
@@ -94,10 +107,36 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut
     }
 }
 
+fn ignore(signal: c_int) {
+    // SAFETY: the structure lives during the call.
+    unsafe {
+        let mut ignored: libc::sigaction = mem::zeroed();
+        ignored.sa_sigaction = libc::SIG_IGN;
+        libc::sigaction(signal, &ignored, ptr::null_mut());
+    }
+}
+
+/// Ends the process with the signal that was to be described: the stack is damaged (a program that the compiler's guard of the
+/// stack has ended), and reading it was a fault of its own.
+fn give_up(signal: c_int) {
+    let mut line = Line::new();
+    let _ = write!(line, "  the stack cannot be read");
+    line.end();
+    // SAFETY: the structures live during the calls, which may be made in a handler.
+    unsafe {
+        let mut only: libc::sigset_t = mem::zeroed();
+        libc::sigaddset(&mut only, signal);
+        let default: libc::sigaction = mem::zeroed();
+        libc::sigaction(signal, &default, ptr::null_mut());
+        libc::raise(signal);
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, &only, ptr::null_mut());
+    }
+}
+
 /// The kernel does not know the address: it is one that no process has.
 const SI_KERNEL: c_int = 0x80;
 
-fn describe(signal: c_int, address: Option<usize>, fault: bool, registers: &Registers) {
+fn describe(signal: c_int, address: Option<usize>, fault: bool, registers: &mut Registers) {
     let mut line = Line::new();
     let _ = write!(line, "signal {signal} ({})", name(signal));
     if let (libc::SIGSEGV | libc::SIGBUS, true) = (signal, fault) {
@@ -195,7 +234,20 @@ unsafe fn operation(line: &mut Line, packet: &Inbound) -> fmt::Result {
 }
 
 /// The frames from the interrupted one on, and how to find their lines.
-fn stack(registers: &Registers) {
+fn stack(registers: &mut Registers) {
+    let mut number = 0;
+    let left = Place::of(registers.instruction).file.is_null();
+    if left {
+        // A call to where no code is, through a pointer that is not valid. The unwinder would read there: it
+        // begins at the caller.
+        let mut line = Line::new();
+        let _ = Place::of(registers.instruction).write(&mut line, number);
+        line.end();
+        number += 1;
+        if !registers.leave() {
+            return;
+        }
+    }
     let mut frames = [ptr::null_mut(); FRAMES];
     // SAFETY: the array has that room.
     let count =
@@ -204,7 +256,6 @@ fn stack(registers: &Registers) {
     // This handler and what called it come first.
     let first = frames.iter().position(|frame| *frame as usize == registers.instruction).unwrap_or(0);
     let frames = &frames[first..];
-    let mut number = 0;
     for same in frames.chunk_by(|one, next| one == next) {
         let mut line = Line::new();
         let _ = Place::of(same[0] as usize).write(&mut line, number);
@@ -214,16 +265,17 @@ fn stack(registers: &Registers) {
         line.end();
         number += same.len();
     }
-    lines_of_program(frames);
+    lines_of_program(frames, left);
 }
 
 /// The command that names the source lines of the program's own frames.
-fn lines_of_program(frames: &[*mut c_void]) {
+/// `returns`: the first of them is the address of a return too.
+fn lines_of_program(frames: &[*mut c_void], returns: bool) {
     let mut line = Line::new();
     let mut program: *const libc::c_char = ptr::null();
     for (number, frame) in frames.chunk_by(|one, next| one == next).map(|same| same[0]).enumerate() {
-        // The address is that of a return but for the first: the call is before it.
-        let place = Place::of(frame as usize - usize::from(number > 0));
+        // The address is that of a return, usually but for the first: the call is before it.
+        let place = Place::of(frame as usize - usize::from(returns || number > 0));
         if place.is_library || place.file.is_null() || !(program.is_null() || program == place.file) {
             continue;
         }
@@ -303,22 +355,42 @@ impl Place {
 struct Registers {
     instruction: usize,
     stack: usize,
+    context: *mut libc::ucontext_t,
 }
+
+#[cfg(target_arch = "x86_64")]
+const PLACES: (usize, usize) = (libc::REG_RIP as usize, libc::REG_RSP as usize);
+#[cfg(target_arch = "x86")]
+const PLACES: (usize, usize) = (libc::REG_EIP as usize, libc::REG_ESP as usize);
 
 impl Registers {
     /// # Safety
     /// `context` is what a handler with SA_SIGINFO gets.
     unsafe fn of(context: *mut c_void) -> Self {
+        let context = context.cast::<libc::ucontext_t>();
         // SAFETY: the caller's promise.
-        let registers = unsafe { &(*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs };
-        #[cfg(target_arch = "x86_64")]
-        let (instruction, stack) = (libc::REG_RIP, libc::REG_RSP);
-        #[cfg(target_arch = "x86")]
-        let (instruction, stack) = (libc::REG_EIP, libc::REG_ESP);
-        Self {
-            instruction: registers[instruction as usize] as usize,
-            stack: registers[stack as usize] as usize,
+        let registers = unsafe { &(*context).uc_mcontext.gregs };
+        Self { instruction: registers[PLACES.0] as usize, stack: registers[PLACES.1] as usize, context }
+    }
+
+    /// Returns from a function of which no instruction has run, if something has called it. For the unwinder alone:
+    /// the handler sets the registers back.
+    fn leave(&mut self) -> bool {
+        // SAFETY: a thread that called something has a stack. Of one that has none, this read is the fault that ends the process.
+        let caller = unsafe { (self.stack as *const usize).read_unaligned() };
+        if Place::of(caller).file.is_null() {
+            return false;
         }
+        self.instruction = caller;
+        self.set(caller, self.stack + size_of::<usize>());
+        true
+    }
+
+    /// The thread's registers.
+    fn set(&mut self, instruction: usize, stack: usize) {
+        // SAFETY: what the handler got, until it returns.
+        let registers = unsafe { &mut (*self.context).uc_mcontext.gregs };
+        (registers[PLACES.0], registers[PLACES.1]) = (instruction as _, stack as _);
     }
 }
 

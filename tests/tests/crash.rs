@@ -58,6 +58,29 @@ fn a_fault_says_what_was_done_and_for_whom() {
 }
 
 #[test]
+fn a_call_to_where_no_code_is_shows_its_caller() {
+    crash("wild")
+        .exited(139)
+        .says("LAPI: task 1: signal 11 (SIGSEGV) at address 0x48\n")
+        .says("LAPI: task 1:   #0 0x48\n")
+        .says("LAPI: task 1:   #1 0x")
+        .says("source lines: addr2line -Cfpie ");
+}
+
+#[test]
+fn a_stack_that_cannot_be_read_does_not_change_the_signal() {
+    crash("smashed")
+        .exited(134)
+        .says("signal 6 (SIGABRT)\n")
+        .says("LAPI: task 1:   the stack cannot be read\n");
+}
+
+#[test]
+fn a_standard_error_that_nobody_reads_does_not_change_the_signal() {
+    crash("closed").exited(139).says("was ended by signal 11 (SIGSEGV)");
+}
+
+#[test]
 fn the_command_names_the_source_line() {
     if !is_installed("addr2line") {
         return skipped("the lines of a fault", "addr2line is not installed");

@@ -8,6 +8,9 @@
  *   handler   the header handler of a message of task 0 writes to address 0x30 in task 1
  *   nowhere   it returns address 0x38 for the data of the message
  *   own       task 1 writes to address 0x40 by itself
+ *   wild      task 1 calls a function at address 0x48
+ *   closed    task 1 writes to address 0x40, and nobody reads its standard error
+ *   smashed   task 1 calls abort where its stack is overwritten
  *   abort     task 1 calls abort
  *   divide    task 1 divides by zero
  *   stack     task 1 calls itself without end
@@ -41,6 +44,21 @@ static int down(int depth) {
     return down(depth + 1) + much[0];
 }
 
+static void *volatile no_code = (void *)0x48;
+
+static int __attribute__((noinline)) wild(void) {
+    return ((int (*)(void))no_code)() + 1;
+}
+
+static void *volatile top;
+
+/* What the guard of the stack does, after the frames above were overwritten. */
+static void __attribute__((noinline)) smashed(void) {
+    volatile char *here = __builtin_frame_address(0);
+    for (int i = 0; here + i < (volatile char *)top; i++) here[i] = 0x41;
+    abort();
+}
+
 int main(int argc, char **argv) {
     const char *which = argc > 1 ? argv[1] : "";
     static long data, result, one = 1;
@@ -61,6 +79,17 @@ int main(int argc, char **argv) {
             OK(LAPI_Amsend(t_hndl, 1, (void *)header_handler, &header, sizeof header, &data, sizeof data, NULL, NULL, NULL));
     } else if (strcmp(which, "own") == 0 || strcmp(which, "handled") == 0) {
         *(volatile int *)0x40 = 1;
+    } else if (strcmp(which, "wild") == 0) {
+        printf("%d\n", wild());
+    } else if (strcmp(which, "closed") == 0) {
+        int ends[2];
+        if (pipe(ends) != 0 || dup2(ends[1], 2) != 2) return 1;
+        close(ends[0]);
+        close(ends[1]);
+        *(volatile int *)0x40 = 1;
+    } else if (strcmp(which, "smashed") == 0) {
+        top = (char *)__builtin_frame_address(0) + 32;
+        smashed();
     } else if (strcmp(which, "abort") == 0) {
         abort();
     } else if (strcmp(which, "divide") == 0) {
