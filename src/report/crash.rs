@@ -281,8 +281,12 @@ fn lines_of_program(frames: &[*mut c_void], returns: bool) {
         }
         if program.is_null() {
             program = place.file;
-            let _ = write!(line, "source lines: addr2line -Cfpie ");
+            // SAFETY: the loader's name of the file, which ends in a zero.
+            let has_blank = unsafe { !libc::strchr(program, c_int::from(b' ')).is_null() };
+            let quote = if has_blank { "'" } else { "" };
+            let _ = write!(line, "source lines: addr2line -Cfpie {quote}");
             line.text(program);
+            let _ = write!(line, "{quote}");
         }
         let _ = write!(line, " {:#x}", place.in_file);
     }

@@ -7,12 +7,12 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
-use ltest::{job, passed};
+use ltest::{job, passed, program};
 use nix::sys::ptrace;
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
-use openlapi_tests::{Outcome, Running, build_dir, is_installed, on_network, skipped, stage};
+use openlapi_tests::{Job, Outcome, Running, build_dir, is_installed, on_network, skipped, stage};
 
 fn crash(case: &str) -> Outcome {
     job("report/crash", 2, case).run()
@@ -85,7 +85,12 @@ fn the_command_names_the_source_line() {
     if !is_installed("addr2line") {
         return skipped("the lines of a fault", "addr2line is not installed");
     }
-    let outcome = crash("own");
+    // The path of the program may have a blank.
+    let folder = build_dir().join("tests/crash with a blank");
+    std::fs::create_dir_all(&folder).expect("the folder can be made");
+    let copy = folder.join("crash");
+    std::fs::copy(program("report/crash"), &copy).expect("it can be copied");
+    let outcome = Job::new(&copy).arg("own").procs(2).run();
     let command = outcome.stderr.lines().find_map(|line| line.split_once("source lines: "));
     let (_, command) = command.unwrap_or_else(|| panic!("no command\n{outcome}"));
     let lines = Command::new("sh").arg("-c").arg(command).output().expect("a shell");

@@ -191,7 +191,9 @@ fn take_terminal(group: Pid) {
     let refused = SigSet::from(Signal::SIGTTOU);
     // From the background the call would stop this process.
     let before = refused.thread_swap_mask(nix::sys::signal::SigmaskHow::SIG_BLOCK);
-    let _ = tcsetpgrp(io::stdin(), group);
+    // SAFETY: standard input stays open. Not io::stdin(), which allocates: this runs after fork.
+    let terminal = unsafe { BorrowedFd::borrow_raw(libc::STDIN_FILENO) };
+    let _ = tcsetpgrp(terminal, group);
     if let Ok(before) = before {
         let _ = before.thread_set_mask();
     }
