@@ -65,6 +65,7 @@ fn seeds() -> Vec<Seed> {
         stretch: 1000,
         timeline: vec![[1; 7]],
         timeline_bytes: vec![[100, 0, 0, 0]],
+        timeline_time: vec![[5, 0, 0, 0, 900, 20, 0]],
         events_limit: 10,
         events_left_out: 0,
         events: vec![Event { row: 0, thread: 0, start: 10, time: 5, peer: Some(1), bytes: 100 }],

@@ -47,7 +47,43 @@ fn row(report: &Value, table: &str, call: &str, place: &str) -> [u64; 2] {
 }
 
 /// The report says what the program did, in each of `times` handles.
+/// What the tasks did in the course of time is not more than the time that they had, and not less than they have waited.
+fn check_lanes(report: &Value) {
+    let lanes = &report["lanes"];
+    let (columns, stretch) = (number(lanes, "columns") as usize, number(lanes, "stretch") as f64);
+    let tasks = list(report, "task");
+    assert_eq!(list(lanes, "rows").len(), tasks.len());
+    for (row, task) in list(lanes, "rows").iter().zip(tasks) {
+        assert_eq!((number(row, "first"), number(row, "last")), (number(task, "task"), number(task, "task")));
+        let thousandths = |list: &Value| -> Vec<f64> {
+            let numbers: Vec<f64> =
+                list.as_array().expect("numbers").iter().map(|n| n.as_f64().expect("one") / 1e3).collect();
+            assert_eq!(numbers.len(), columns);
+            assert!(numbers.iter().all(|part| (0.0..=1.0).contains(part)), "{row}");
+            numbers
+        };
+        let ran = thousandths(&row["ran"]);
+        let sum_of =
+            |share: &[f64]| share.iter().zip(&ran).map(|(share, ran)| share * ran * stretch).sum::<f64>();
+        let wall = number(task, "wall") as f64;
+        // Each column is rounded to a thousandth.
+        let rounding = columns as f64 * stretch / 1e3;
+        assert!((ran.iter().sum::<f64>() * stretch - wall).abs() <= rounding, "{row}\n{task}");
+        let shares: Vec<Vec<f64>> =
+            row["share"].as_object().expect("classes").values().map(thousandths).collect();
+        let inside: f64 = shares.iter().map(|share| sum_of(share)).sum();
+        assert!(inside > 0.0 && inside <= wall + 8.0 * rounding, "{row}\n{task}");
+        if number(task, "threads") == 1 {
+            // What handlers do inside of calls is not counted twice here.
+            let all = (number(task, "inside") + number(task, "handlers")) as f64;
+            assert!(inside <= all + 8.0 * rounding, "{inside} ns of {all}\n{row}\n{task}");
+            assert!(inside >= number(task, "inside") as f64 - 8.0 * rounding, "{inside} ns\n{row}\n{task}");
+        }
+    }
+}
+
 fn check(report: &Value, tasks: u64, times: u64) {
+    check_lanes(report);
     assert_eq!(number(report, "tasks"), tasks);
     assert!(list(report, "missing").is_empty());
     assert_eq!(list(report, "task").len() as u64, tasks);

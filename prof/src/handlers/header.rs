@@ -2,7 +2,7 @@
 
 use super::{loans, not_timed};
 use crate::calls::Call;
-use crate::record::{Seen, Traffic, record};
+use crate::record::{Seen, Traffic, handler_begins, record_handler};
 use libc::{c_uint, c_ulong, c_void};
 use openlapi::abi::{LAPI_DROP_PKT, compl_hndlr_p, hdr_hndlr_t, lapi_handle_t, lapi_return_info_t};
 use openlapi::base::clock::ticks;
@@ -83,11 +83,15 @@ unsafe fn timed(
     let traffic = unsafe {
         Traffic { peer: (*info).src as u32, bytes: u64::from(*uhdr_len).saturating_add((*info).msg_len) }
     };
+    let around = handler_begins();
     let start = ticks();
     // SAFETY: the library's arguments.
     let buffer = unsafe { real(hndl, uhdr, uhdr_len, msg_len, comp_h, uinfo) };
     let end = ticks();
-    record(Seen { call: Call::HeaderHandler, site: handler, start, end, good: true, traffic: Some(traffic) });
+    record_handler(
+        Seen { call: Call::HeaderHandler, site: handler, start, end, good: true, traffic: Some(traffic) },
+        around,
+    );
     // SAFETY: as above. A message that is dropped comes again, and the completion handler of this time is never run.
     unsafe {
         if let Some(completion) = *comp_h

@@ -6,7 +6,7 @@
 
 use super::not_timed;
 use crate::calls::Call;
-use crate::record::{NO_PEER, Seen, Traffic, record};
+use crate::record::{NO_PEER, Seen, Traffic, handler_begins, record_handler};
 use libc::c_void;
 use openlapi::abi::{compl_hndlr_t, lapi_handle_t, lapi_sh_info_t, scompl_hndlr_t};
 use openlapi::base::clock::ticks;
@@ -59,17 +59,13 @@ unsafe extern "C" fn run_completion(hndl: *mut lapi_handle_t, loan: *mut c_void)
     let (handler, parameter) = take_back(loan);
     // SAFETY: lent as a completion handler.
     let real: compl_hndlr_t = unsafe { transmute(handler) };
+    let around = handler_begins();
     let start = ticks();
     // SAFETY: the library's handle, and the parameter that goes with the handler.
     unsafe { real(hndl, parameter) };
-    record(Seen {
-        call: Call::CompletionHandler,
-        site: handler,
-        start,
-        end: ticks(),
-        good: true,
-        traffic: None,
-    });
+    let seen =
+        Seen { call: Call::CompletionHandler, site: handler, start, end: ticks(), good: true, traffic: None };
+    record_handler(seen, around);
 }
 
 unsafe extern "C" fn run_send_completion(
@@ -82,11 +78,13 @@ unsafe extern "C" fn run_send_completion(
     let real: scompl_hndlr_t = unsafe { transmute(handler) };
     // SAFETY: the library's own structure, or null.
     let peer = unsafe { info.as_ref() }.map_or(NO_PEER, |info| info.src);
+    let around = handler_begins();
     let start = ticks();
     // SAFETY: the library's handle and structure, and the parameter that goes with the handler.
     unsafe { real(hndl, parameter, info) };
     let traffic = Some(Traffic { peer, bytes: 0 });
-    record(Seen { call: Call::SendHandler, site: handler, start, end: ticks(), good: true, traffic });
+    let seen = Seen { call: Call::SendHandler, site: handler, start, end: ticks(), good: true, traffic };
+    record_handler(seen, around);
 }
 
 fn lend(handler: usize, parameter: *mut c_void) -> Option<*mut c_void> {

@@ -4,7 +4,7 @@ use crate::calls::Class;
 use serde::{Deserialize, Serialize};
 
 /// The number of this form.
-pub const FORMAT: u32 = 4;
+pub const FORMAT: u32 = 5;
 
 /// All that a task has seen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,6 +42,9 @@ pub struct Part {
     pub timeline: Vec<[u64; Class::COUNT]>,
     /// How many bytes the calls of each class have moved that began in which stretch.
     pub timeline_bytes: Vec<[u64; Class::MOVING]>,
+    /// How long threads were in calls and handlers of each class in which stretch, in ns, less what ran inside of them; the sum
+    /// over all threads, which may be longer than the stretch.
+    pub timeline_time: Vec<[u64; Class::COUNT]>,
     /// How many events there was room for.
     pub events_limit: u64,
     /// How many did not find room.

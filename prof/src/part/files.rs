@@ -120,7 +120,8 @@ mod tests {
         let mut part = json!({"format": FORMAT, "job": "", "task": 0, "tasks": 2, "host": "", "pid": 1, "program": "",
             "interim": null, "started": 7, "wall": most, "threads": 1, "thread_names": ["main"], "sites": [site, site], "links": [link],
             "stretch": most, "timeline": [[most, 0, 0, 0, 0, 0, 0], [most, 0, 0, 0, 0, 0, 0]],
-            "timeline_bytes": [[most, most, most, most], [most, 0, 0, 0]], "events_limit": most,
+            "timeline_bytes": [[most, most, most, most], [most, 0, 0, 0]],
+            "timeline_time": [[most, most, most, most, most, most, most], [7, 0, 0, 0, most, 0, 0]], "events_limit": most,
             "events_left_out": most, "events": [event], "untimed": most});
         for (name, value) in changes {
             part[*name] = value.clone();

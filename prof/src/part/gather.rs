@@ -4,7 +4,7 @@ use super::data::{Event, FORMAT, Link, Moved, Part, SiteRow, SizeCount};
 use crate::calls::{Call, Class};
 use crate::handlers;
 use crate::identity::{self, Span};
-use crate::record::{self, BINS, Count, EVENTS, NO_PEER, SIZES};
+use crate::record::{self, BINS, Count, EVENTS, NO_PEER, SIZES, Timeline};
 use crate::symbols::Symbols;
 use std::collections::HashMap;
 use std::env;
@@ -15,7 +15,7 @@ use std::sync::{Mutex, OnceLock};
 pub fn gather(interim: Option<&str>) -> Part {
     let (about, span) = (about(), Span::now());
     let (sites, rows) = sites(&span);
-    let (stretch, timeline, timeline_bytes) = timeline(&span);
+    let stretches = stretches(&span);
     Part {
         format: FORMAT,
         job: about.job.clone(),
@@ -29,9 +29,10 @@ pub fn gather(interim: Option<&str>) -> Part {
         wall: span.wall,
         threads: record::threads() as u32,
         links: links(&span),
-        stretch,
-        timeline,
-        timeline_bytes,
+        stretch: stretches.length,
+        timeline: stretches.calls,
+        timeline_bytes: stretches.bytes,
+        timeline_time: stretches.time,
         events_limit: EVENTS.limit() as u64,
         events_left_out: record::all().map(|buffer| buffer.claim.left_out.get()).sum(),
         events: events(&span, &rows),
@@ -174,12 +175,24 @@ fn add_sizes(sum: &mut Vec<SizeCount>, sizes: &[Count; SIZES]) {
     }
 }
 
-/// The length of a stretch, and the calls and bytes in each.
-fn timeline(span: &Span) -> (u64, Vec<[u64; Class::COUNT]>, Vec<[u64; Class::MOVING]>) {
-    let shift = record::all().map(|buffer| buffer.timeline.shift()).max().unwrap_or(0);
-    let calls = summed(record::all().map(|buffer| buffer.timeline.counts(shift)));
-    let bytes = summed(record::all().map(|buffer| buffer.timeline.bytes(shift)));
-    (span.ns(1 << shift).max(1), calls, bytes)
+/// The length of a stretch, and the calls, bytes and time in each.
+struct Stretches {
+    length: u64,
+    calls: Vec<[u64; Class::COUNT]>,
+    bytes: Vec<[u64; Class::MOVING]>,
+    time: Vec<[u64; Class::COUNT]>,
+}
+
+fn stretches(span: &Span) -> Stretches {
+    let timelines = || record::all().map(|buffer| &buffer.timeline);
+    let shift = timelines().map(Timeline::shift).max().unwrap_or(0);
+    let ticks = summed(timelines().map(|timeline| timeline.ticks(shift)));
+    Stretches {
+        length: span.ns(1 << shift).max(1),
+        calls: summed(timelines().map(|timeline| timeline.calls(shift))),
+        bytes: summed(timelines().map(|timeline| timeline.bytes(shift))),
+        time: ticks.into_iter().map(|bin| bin.map(|ticks| span.ns(ticks))).collect(),
+    }
 }
 
 /// The sum over all threads, until the last stretch that has anything.

@@ -37,6 +37,10 @@ pub struct Buffer {
     peer_count: AtomicU32,
     /// When it called what.
     pub timeline: Timeline,
+    /// How long handlers have run in this thread since its last call ended: inside of the call that ends next.
+    pub handlers_inside: Count,
+    /// How long the calls have taken that ended in this thread since the handler began that it is in.
+    pub calls_inside: Count,
     /// The events that it may write.
     pub claim: Claim,
 }
@@ -151,6 +155,8 @@ pub fn fork_child() {
 fn first_call() -> Option<&'static Buffer> {
     let buffer = all().find(|buffer| buffer.take()).or_else(make)?;
     buffer.note_name();
+    // A thread before may have ended in a handler.
+    buffer.handlers_inside.take();
     MINE.set(buffer);
     // A thread that is ending already, and calls LAPI in a destructor, keeps its buffer for ever.
     let _ = RETURN.try_with(|_| ());

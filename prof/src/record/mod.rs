@@ -10,7 +10,8 @@ mod timeline;
 
 pub use buffer::{Buffer, all, fork_child, mine, reserve, threads};
 pub use events::{EVENTS, NO_PEER};
-pub use timeline::BINS;
+use timeline::Stay;
+pub use timeline::{BINS, Timeline};
 
 use crate::calls::{Call, Class};
 use crate::identity;
@@ -85,11 +86,52 @@ pub struct Seen {
     pub traffic: Option<Traffic>,
 }
 
-/// Records a call or handler that has ended in this thread.
+/// What a thread had run in the call, and in the handler around it, when a handler began inside of the call.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Around {
+    handlers: u64,
+    calls: u64,
+}
+
+/// Before a handler runs in this thread.
 #[inline]
+pub fn handler_begins() -> Around {
+    mine().map_or_else(Around::default, |buffer| Around {
+        handlers: buffer.handlers_inside.take(),
+        calls: buffer.calls_inside.take(),
+    })
+}
+
+/// Records a handler that has ended in this thread.
+pub fn record_handler(seen: Seen, around: Around) {
+    let Some(buffer) = mine() else { return };
+    let inside = buffer.calls_inside.take();
+    enter(buffer, &seen, inside);
+    buffer.calls_inside.add(around.calls);
+    buffer.handlers_inside.take();
+    buffer.handlers_inside.add(around.handlers.wrapping_add(seen.ticks()));
+}
+
+/// Records a call that has ended in this thread.
 pub fn record(seen: Seen) {
     let Some(buffer) = mine() else { return };
-    let ticks = seen.end.saturating_sub(seen.start);
+    // Handlers run inside of calls; in threads of LAPI's own, outside of all, and then calls are made inside of handlers only.
+    let inside = buffer.handlers_inside.take();
+    buffer.calls_inside.add(seen.ticks());
+    enter(buffer, &seen, inside);
+}
+
+impl Seen {
+    #[inline]
+    fn ticks(&self) -> u64 {
+        self.end.saturating_sub(self.start)
+    }
+}
+
+// In both functions above, so that a call of LAPI makes one call here.
+#[inline(always)]
+fn enter(buffer: &Buffer, seen: &Seen, inside: u64) {
+    let ticks = seen.ticks();
     let site = buffer.site(seen.site, seen.call);
     site.count.add(1);
     site.ticks.add(ticks);
@@ -115,13 +157,11 @@ pub fn record(seen: Seen) {
     // A call before the first LAPI_Init, when the clock has not begun, is counted but not entered in the timeline.
     let origin = identity::origin();
     if origin != 0 {
-        buffer.timeline.add(
-            seen.start.saturating_sub(origin),
-            class,
-            moved.map_or(0, |traffic| traffic.bytes),
-        );
+        let begin = seen.start.saturating_sub(origin);
+        let stay = Stay { begin, end: begin + ticks, inside };
+        buffer.timeline.add(stay, class, moved.map_or(0, |traffic| traffic.bytes));
     }
-    EVENTS.add(&buffer.claim, buffer.number(), &seen);
+    EVENTS.add(&buffer.claim, buffer.number(), seen);
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 mod arrows;
 mod findings;
+mod lanes;
 mod page;
 mod summary;
 mod trace;

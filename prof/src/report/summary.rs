@@ -1,5 +1,6 @@
 //! The report as data: DIR/report.json.
 
+use super::lanes::Lanes;
 use crate::calls::Class;
 use crate::part::{Link, Moved, Part, SiteRow, SizeCount};
 use serde::Serialize;
@@ -43,6 +44,8 @@ pub struct Report {
     pub sizes: BTreeMap<String, Vec<SizeCount>>,
     /// Calls in the course of time.
     pub timeline: Timeline,
+    /// What each task did in the course of time.
+    pub lanes: Lanes,
     /// How many events the trace has.
     pub events: u64,
     /// How many it left out.
@@ -132,6 +135,7 @@ impl Report {
             links: parts.iter().flat_map(|part| part.links.iter().cloned()).collect(),
             sizes,
             timeline: timeline(parts, started, wall),
+            lanes: Lanes::of(parts, started, wall),
             events: parts.iter().map(|part| part.events.len() as u64).sum(),
             events_left_out: total(parts.iter().map(|part| part.events_left_out)),
         }
