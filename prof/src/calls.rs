@@ -76,6 +76,12 @@ impl Call {
         CLASSES[self as usize]
     }
 
+    /// Whether it moves data.
+    #[inline]
+    pub const fn moves(self) -> bool {
+        (CLASSES[self as usize] as usize) < Class::MOVING
+    }
+
     const fn classify(self) -> Class {
         match self {
             Self::LAPI_Put | Self::LAPI_Putv | Self::XferPut | Self::XferPutv => Class::Put,

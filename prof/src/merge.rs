@@ -2,7 +2,8 @@
 
 use crate::part::{self, Part};
 use crate::report::{self, Report};
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, OpenOptions, TryLockError};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 /// Merges the parts in a folder, of all tasks or of some, and returns a sentence about the result.
@@ -29,7 +30,14 @@ pub(crate) fn if_complete(dir: &Path, own: &Part) -> Result<(), String> {
     }
     let lock = dir.join(".merging");
     let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", lock.display());
-    let file = File::create(&lock).map_err(|error| failed(&error))?;
+    // Not what a link of another user names; and nothing is lost if it is there.
+    let open = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .custom_flags(libc::O_NOFOLLOW)
+        .open(&lock);
+    let file = open.map_err(|error| failed(&error))?;
     match file.try_lock() {
         Ok(()) => {}
         // The task that has it has also seen that all parts were there.

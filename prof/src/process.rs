@@ -39,6 +39,7 @@ pub fn opened(task: u32, tasks: u32, sharing: impl FnOnce() -> Vec<u32>) {
     if first {
         identity::set(task, tasks, sharing());
         record::reserve();
+        record::set_period(settings::get().sample);
         if settings::get().out.is_some() {
             record::EVENTS.open(settings::get().events);
         }

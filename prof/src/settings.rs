@@ -9,10 +9,13 @@ use std::time::Duration;
 const EVENTS: usize = 100_000;
 /// After how many seconds a task writes its part again, unless LAPIPROF_INTERVAL is set.
 const INTERVAL: u64 = 30;
+/// Of how many short transfers one is timed, unless LAPIPROF_SAMPLE is set. A prime: transfers to several tasks in turn are all timed.
+const SAMPLE: u64 = 17;
 /// The most seconds that LAPIPROF_INTERVAL may name.
 const LONGEST: u64 = 86_400;
 /// All variables.
-const NAMES: [&str; 4] = ["LAPIPROF_OUT", "LAPIPROF_EVENTS", "LAPIPROF_INTERVAL", "LAPIPROF_TABLE"];
+const NAMES: [&str; 5] =
+    ["LAPIPROF_OUT", "LAPIPROF_EVENTS", "LAPIPROF_INTERVAL", "LAPIPROF_SAMPLE", "LAPIPROF_TABLE"];
 
 /// The values of the environment.
 #[derive(Debug)]
@@ -23,6 +26,8 @@ pub struct Settings {
     pub events: usize,
     /// LAPIPROF_INTERVAL: after which time a task writes its part again; `None`: only at its end.
     pub interval: Option<Duration>,
+    /// LAPIPROF_SAMPLE: of how many short transfers one is timed.
+    pub sample: u64,
     /// LAPIPROF_TABLE: which tasks print a table.
     pub table: Table,
     /// Messages about values that are not valid.
@@ -78,6 +83,7 @@ fn read(variable: &dyn Fn(&str) -> Option<String>) -> Settings {
     };
     let events = number("LAPIPROF_EVENTS", EVENTS as u64, 1 << 30) as usize;
     let interval = number("LAPIPROF_INTERVAL", INTERVAL, LONGEST);
+    let sample = number("LAPIPROF_SAMPLE", SAMPLE, 1000);
     let table = match set("LAPIPROF_TABLE").as_deref() {
         None | Some("all") => Table::All,
         Some("none") => Table::Never,
@@ -89,12 +95,12 @@ fn read(variable: &dyn Fn(&str) -> Option<String>) -> Settings {
         }),
     };
     let interval = (interval != 0).then(|| Duration::from_secs(interval));
-    Settings { out, events, interval, table, wrong }
+    Settings { out, events, interval, sample, table, wrong }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{EVENTS, INTERVAL, Table, read};
+    use super::{EVENTS, INTERVAL, SAMPLE, Table, read};
     use std::time::Duration;
 
     #[test]
@@ -111,10 +117,10 @@ mod tests {
             Some(value.to_owned())
         });
         assert_eq!((some.out, some.events, some.table), (Some("/x".into()), 0, Table::Task(3)));
-        assert_eq!(some.interval, None);
+        assert_eq!((some.interval, some.sample, none.sample), (None, 3, SAMPLE));
         assert!(!Table::Task(3).wanted(2) && Table::Task(3).wanted(3) && Table::All.wanted(7));
         let wrong = read(&|name| (name != "LAPIPROF_OUT").then(|| "many".to_owned()));
-        assert_eq!((wrong.events, wrong.table, wrong.wrong.len()), (EVENTS, Table::All, 3));
+        assert_eq!((wrong.events, wrong.table, wrong.wrong.len()), (EVENTS, Table::All, 4));
         assert_eq!(wrong.interval, Some(Duration::from_secs(INTERVAL)));
     }
 }

@@ -70,7 +70,8 @@ unsafe extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mu
     let before = unsafe { (*BEFORE.0.get())[signal as usize].assume_init_ref() };
     let ends = before.sa_sigaction == libc::SIG_DFL;
     if watcher::watches() {
-        watcher::ask(signal, ends);
+        // Of a fault, LAPI's own handler is replaced at most, which ends the process too.
+        watcher::ask(signal, ends || FAULTS.contains(&signal));
     }
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = errno };

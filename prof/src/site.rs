@@ -1,7 +1,9 @@
-//! Where a call comes from.
+//! Where a call comes from, and where it is recorded: two words of each thread.
 //!
 //! A function cannot see its return address in Rust. So each exported symbol is a few instructions that put the address
 //! away, in a word of the thread's own, and continue with the function proper with everything else unchanged.
+
+use libc::c_void;
 
 /// The address behind the call that has brought this thread here; only at the very beginning of a wrapper.
 #[inline(always)]
@@ -27,6 +29,59 @@ pub fn site() -> usize {
     0
 }
 
+/// What [`set_record`] has set in this thread; null before. Without the call into the loader that a thread-local variable of a shared
+/// library costs.
+#[inline(always)]
+#[cfg(target_arch = "x86_64")]
+pub fn record() -> *const c_void {
+    let record;
+    // SAFETY: reads the second word below.
+    unsafe {
+        std::arch::asm!(
+            "mov {record}, qword ptr [rip + lapiprof_site@GOTTPOFF]",
+            "mov {record}, qword ptr fs:[{record} + 8]",
+            record = out(reg) record,
+            options(nostack, preserves_flags, readonly),
+        );
+    }
+    record
+}
+
+/// Sets the second word of this thread.
+#[inline]
+#[cfg(target_arch = "x86_64")]
+pub fn set_record(record: *const c_void) {
+    // SAFETY: writes the second word below, which this function alone does.
+    unsafe {
+        std::arch::asm!(
+            "mov {word}, qword ptr [rip + lapiprof_site@GOTTPOFF]",
+            "mov qword ptr fs:[{word} + 8], {record}",
+            word = out(reg) _,
+            record = in(reg) record,
+            options(nostack, preserves_flags),
+        );
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+thread_local! {
+    static RECORD: std::cell::Cell<*const c_void> = const { std::cell::Cell::new(std::ptr::null()) };
+}
+
+/// What [`set_record`] has set in this thread; null before.
+#[inline(always)]
+#[cfg(not(target_arch = "x86_64"))]
+pub fn record() -> *const c_void {
+    RECORD.get()
+}
+
+/// Sets that word of this thread.
+#[inline]
+#[cfg(not(target_arch = "x86_64"))]
+pub fn set_record(record: *const c_void) {
+    RECORD.set(record);
+}
+
 #[cfg(target_arch = "x86_64")]
 std::arch::global_asm!(
     ".pushsection .tbss.lapiprof_site,\"awT\",@nobits",
@@ -34,9 +89,9 @@ std::arch::global_asm!(
     ".globl lapiprof_site",
     ".hidden lapiprof_site",
     ".type lapiprof_site,@object",
-    ".size lapiprof_site,8",
+    ".size lapiprof_site,16",
     "lapiprof_site:",
-    ".zero 8",
+    ".zero 16",
     ".popsection",
 );
 

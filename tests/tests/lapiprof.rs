@@ -371,6 +371,47 @@ fn the_trace_is_bounded() {
     }
 }
 
+/// Short transfers are not all timed, and all counted.
+#[test]
+fn what_is_not_timed_is_counted() {
+    let counted = |sample: &str| {
+        let out = folder(&format!("sample-{sample}"));
+        let perf = Job::new(stage().join("bin/lapi_perf")).procs(2).env("LD_PRELOAD", profiler());
+        let perf = ["-t", "put_lat,put_cbw,am_bw,add", "-s", "8,64", "-n", "6000"]
+            .iter()
+            .fold(perf, |job, word| job.arg(word));
+        let perf = perf.env("LAPIPROF_OUT", &out).env("LAPIPROF_EVENTS", "0").env("LAPIPROF_TABLE", "none");
+        perf.env("LAPIPROF_SAMPLE", sample).run().ok();
+        let report = json(&out.join("report.json"));
+        check_lanes(&report);
+        let mut counts = Vec::new();
+        for call in ["LAPI_Put", "LAPI_Amsend", "LAPI_Rmw64"] {
+            counts.push(row(&report, "calls", call, ""));
+            assert_eq!(row(&report, "sites", call, ""), row(&report, "calls", call, ""));
+        }
+        for link in list(&report, "links") {
+            counts.push([number(&link["put"], "count"), number(&link["put"], "bytes")]);
+            counts.push([number(&link["am"], "count"), number(&link["am"], "bytes")]);
+        }
+        let sum = |what: &str, class: &str| -> u64 {
+            list(&report["timeline"][what], class)
+                .iter()
+                .map(|number| number.as_u64().expect("a number"))
+                .sum()
+        };
+        // The course of time has all of them too.
+        assert_eq!([sum("counts", "put"), sum("bytes", "put")], counts[0]);
+        assert_eq!([sum("counts", "am"), sum("bytes", "am")], counts[1]);
+        let times = list(&report, "calls").iter().filter(|row| row["call"] == "LAPI_Put");
+        assert!(times.map(|row| number(row, "time")).sum::<u64>() > 0);
+        counts
+    };
+    let all = counted("1");
+    assert!(all[0][0] > 20_000, "{all:?}");
+    assert_eq!(counted("17"), all);
+    assert_eq!(counted("1000"), all);
+}
+
 #[test]
 fn a_task_that_dies_is_missing_in_the_report() {
     let out = folder("die");
@@ -420,6 +461,20 @@ fn a_forked_child_reports_nothing() {
     passed(&outcome, 2);
     assert_eq!(tables(&outcome), 2, "{outcome}");
     check(&json(&out.join("report.json")), 2, 1);
+}
+
+/// Names that another user can foresee are not followed.
+#[test]
+fn links_in_the_folder_are_not_written_through() {
+    let out = folder("links");
+    fs::create_dir_all(&out).expect("the folder can be made");
+    let kept = out.join("kept");
+    fs::write(&kept, "kept").expect("a file");
+    std::os::unix::fs::symlink(&kept, out.join(".merging")).expect("a link");
+    let outcome = job(1, "", &out).run();
+    passed(&outcome, 1);
+    outcome.says(".merging: Too many levels of symbolic links");
+    assert_eq!(fs::read_to_string(&kept).expect("the file"), "kept");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::data::{FORMAT, Part};
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 /// More tasks than any job has: the report names those that are missing one by one.
@@ -23,7 +23,13 @@ pub fn write(out: &Path, part: &Part) -> Result<(), String> {
 /// Writes a file under another name first.
 pub fn write_whole(path: &Path, text: &[u8]) -> Result<(), String> {
     let fresh = path.with_extension(format!("new{}", std::process::id()));
-    fs::write(&fresh, text)
+    // A process of this number may have left one. What another user puts in its place is not written to.
+    let _ = fs::remove_file(&fresh);
+    fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(&fresh)
+        .and_then(|mut file| file.write_all(text))
         .and_then(|()| fs::rename(&fresh, path))
         .map_err(|error| format!("{} cannot be written: {error}", path.display()))
 }

@@ -34,7 +34,7 @@ pub fn gather(interim: Option<&str>) -> Part {
         timeline_bytes: stretches.bytes,
         timeline_time: stretches.time,
         events_limit: EVENTS.limit() as u64,
-        events_left_out: record::all().map(|buffer| buffer.claim.left_out.get()).sum(),
+        events_left_out: left_out(),
         events: events(&span, &rows),
         thread_names: thread_names(),
         sites,
@@ -175,6 +175,15 @@ fn add_sizes(sum: &mut Vec<SizeCount>, sizes: &[Count; SIZES]) {
     }
 }
 
+/// The events that found no room, and the calls that are counted and will find none.
+fn left_out() -> u64 {
+    if EVENTS.limit() == 0 {
+        return 0;
+    }
+    let each = |buffer| record::pending(buffer).0.iter().sum::<u64>();
+    record::all().map(|buffer| buffer.claim.left_out.get() + each(buffer)).sum()
+}
+
 /// The length of a stretch, and the calls, bytes and time in each.
 struct Stretches {
     length: u64,
@@ -187,10 +196,19 @@ fn stretches(span: &Span) -> Stretches {
     let timelines = || record::all().map(|buffer| &buffer.timeline);
     let shift = timelines().map(Timeline::shift).max().unwrap_or(0);
     let ticks = summed(timelines().map(|timeline| timeline.ticks(shift)));
+    let mut calls = summed(timelines().map(|timeline| timeline.calls(shift)));
+    let mut bytes = summed(timelines().map(|timeline| timeline.bytes(shift)));
+    // Counted and not yet entered: they belong to the last stretch.
+    for (pending, pending_bytes) in record::all().map(record::pending) {
+        let add =
+            |sums: &mut [u64], more: &[u64]| sums.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+        calls.last_mut().into_iter().for_each(|last| add(last, &pending));
+        bytes.last_mut().into_iter().for_each(|last| add(last, &pending_bytes));
+    }
     Stretches {
         length: span.ns(1 << shift).max(1),
-        calls: summed(timelines().map(|timeline| timeline.calls(shift))),
-        bytes: summed(timelines().map(|timeline| timeline.bytes(shift))),
+        calls,
+        bytes,
         time: ticks.into_iter().map(|bin| bin.map(|ticks| span.ns(ticks))).collect(),
     }
 }

@@ -1,12 +1,13 @@
 //! The buffer of a thread, and the list of all.
 
 use super::events::Claim;
+use super::sampling::Rhythm;
 use super::timeline::Timeline;
 use super::{Count, SIZES};
 use crate::calls::{Call, Class};
 use crate::identity;
 use crate::memory;
-use std::cell::Cell;
+use crate::site;
 use std::ptr::{self, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
@@ -64,6 +65,8 @@ pub struct Site {
     pub longest: Count,
     /// How many of which size.
     pub sizes: [Count; SIZES],
+    /// Which of them are timed.
+    pub rhythm: Rhythm,
 }
 
 /// What was moved to or from one task.
@@ -90,8 +93,6 @@ static ALL: AtomicPtr<Buffer> = AtomicPtr::new(null_mut());
 static NEXT_NUMBER: AtomicU16 = AtomicU16::new(0);
 
 thread_local! {
-    /// No destructor of its own, so that it costs a load.
-    static MINE: Cell<*const Buffer> = const { Cell::new(ptr::null()) };
     /// Gives the buffer back when the thread ends.
     static RETURN: Return = const { Return };
 }
@@ -100,9 +101,9 @@ struct Return;
 
 impl Drop for Return {
     fn drop(&mut self) {
-        let buffer = MINE.replace(ptr::null());
-        // SAFETY: buffers are never freed.
-        if let Some(buffer) = unsafe { buffer.as_ref() } {
+        let buffer = known();
+        set(None);
+        if let Some(buffer) = buffer {
             buffer.taken.store(false, Ordering::Release);
         }
     }
@@ -111,9 +112,18 @@ impl Drop for Return {
 /// The buffer of this thread; `None` when memory is exhausted.
 #[inline]
 pub fn mine() -> Option<&'static Buffer> {
-    let buffer = MINE.get();
-    // SAFETY: buffers are never freed.
-    if let Some(buffer) = unsafe { buffer.as_ref() } { Some(buffer) } else { first_call() }
+    if let Some(buffer) = known() { Some(buffer) } else { first_call() }
+}
+
+/// The buffer of this thread; `None` when it has none yet.
+#[inline(always)]
+pub fn known() -> Option<&'static Buffer> {
+    // SAFETY: null, or what `set` was given.
+    unsafe { site::record().cast::<Buffer>().as_ref() }
+}
+
+fn set(buffer: Option<&'static Buffer>) {
+    site::set_record(buffer.map_or(ptr::null(), ptr::from_ref).cast());
 }
 
 /// All buffers, of threads that have ended too.
@@ -146,7 +156,7 @@ pub fn threads() -> usize {
 
 /// In the child of a fork: begins with no buffers. Those of the parent's threads stay in memory, unused.
 pub fn fork_child() {
-    MINE.set(ptr::null());
+    set(None);
     ALL.store(null_mut(), Ordering::Relaxed);
     NEXT_NUMBER.store(0, Ordering::Relaxed);
 }
@@ -157,7 +167,7 @@ fn first_call() -> Option<&'static Buffer> {
     buffer.note_name();
     // A thread before may have ended in a handler.
     buffer.handlers_inside.take();
-    MINE.set(buffer);
+    set(Some(buffer));
     // A thread that is ending already, and calls LAPI in a destructor, keeps its buffer for ever.
     let _ = RETURN.try_with(|_| ());
     Some(buffer)
@@ -220,8 +230,7 @@ impl Buffer {
     /// The entry for a call from a place.
     #[inline]
     pub fn site(&self, address: usize, call: Call) -> &Site {
-        let mixed = (address as u64 ^ ((call as u64) << 48)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let at = (mixed >> 32) as usize;
+        let at = place(address, call);
         for step in 0..REACH {
             let site = &self.sites[(at + step) % SITES];
             let found = site.call.load(Ordering::Relaxed);
@@ -237,6 +246,15 @@ impl Buffer {
         let site = &self.elsewhere[call as usize];
         site.call.store(call as u16, Ordering::Release);
         site
+    }
+
+    /// The entry for a call from a place, if it is the first that a search finds, as nearly all are.
+    #[inline(always)]
+    pub fn known_site(&self, address: usize, call: Call) -> Option<&Site> {
+        let site = &self.sites[place(address, call) % SITES];
+        let same = site.call.load(Ordering::Relaxed) == call as u16
+            && site.address.load(Ordering::Relaxed) == address;
+        same.then_some(site)
     }
 
     /// The entry for a task; none for one that does not exist.
@@ -276,6 +294,13 @@ impl Buffer {
     pub fn sites(&self) -> impl Iterator<Item = (Call, &Site)> {
         self.sites.iter().chain(&self.elsewhere).filter_map(|site| Some((site.call()?, site)))
     }
+}
+
+/// Where the search for an entry begins.
+#[inline(always)]
+fn place(address: usize, call: Call) -> usize {
+    let mixed = (address as u64 ^ ((call as u64) << 48)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed >> 32) as usize
 }
 
 impl Site {

@@ -78,15 +78,15 @@ impl Events {
         self.limit.load(Ordering::Relaxed)
     }
 
-    /// Keeps an event, or counts it as left out.
+    /// Keeps an event, or counts it as left out with those that it stands for.
     #[inline]
-    pub(super) fn add(&self, claim: &Claim, thread: u16, seen: &Seen) {
+    pub(super) fn add(&self, claim: &Claim, thread: u16, seen: &Seen, calls: u64) {
         let events = self.room();
         if events.is_empty() {
             return;
         }
         if claim.at.get() == claim.end.get() && !self.share(claim) {
-            claim.left_out.add(1);
+            claim.left_out.add(calls);
             return;
         }
         let event = &events[claim.at.get() as usize];
@@ -99,6 +99,13 @@ impl Events {
         event.peer.store(peer, Ordering::Relaxed);
         event.thread.store(thread, Ordering::Relaxed);
         event.call.store(seen.call as u16, Ordering::Release);
+    }
+
+    /// Whether a thread can still keep events.
+    #[inline]
+    pub(super) fn have_room(&self, claim: &Claim) -> bool {
+        let limit = self.limit.load(Ordering::Acquire);
+        limit != 0 && (claim.at.get() != claim.end.get() || self.next.load(Ordering::Relaxed) < limit)
     }
 
     /// All that are written.

@@ -6,12 +6,18 @@
 
 mod buffer;
 mod events;
+mod sampling;
 mod timeline;
+mod untimed;
 
 pub use buffer::{Buffer, all, fork_child, mine, reserve, threads};
+use buffer::{Moves, Site};
 pub use events::{EVENTS, NO_PEER};
+use sampling::Batch;
+pub use sampling::set_period;
 use timeline::Stay;
 pub use timeline::{BINS, Timeline};
+pub use untimed::{pending, untimed};
 
 use crate::calls::{Call, Class};
 use crate::identity;
@@ -39,11 +45,17 @@ impl Count {
         }
     }
 
+    /// Changes it; for the one thread that may.
+    #[inline]
+    pub fn set(&self, value: u64) {
+        self.0.store(value, Relaxed);
+    }
+
     /// Returns its value, and sets it to 0.
     #[inline]
     pub fn take(&self) -> u64 {
         let value = self.get();
-        self.0.store(0, Relaxed);
+        self.set(0);
         value
     }
 
@@ -130,38 +142,59 @@ impl Seen {
 
 // In both functions above, so that a call of LAPI makes one call here.
 #[inline(always)]
-fn enter(buffer: &Buffer, seen: &Seen, inside: u64) {
+fn enter(buffer: &'static Buffer, seen: &Seen, inside: u64) {
     let ticks = seen.ticks();
     let site = buffer.site(seen.site, seen.call);
-    site.count.add(1);
-    site.ticks.add(ticks);
-    site.longest.at_least(ticks);
-    if !seen.good {
-        site.errors.add(1);
-    }
     let class = seen.call.class();
-    let moved = seen.traffic.filter(|_| seen.good);
-    if let Some(traffic) = moved {
-        site.bytes.add(traffic.bytes);
-        site.sizes[size_class(traffic.bytes)].add(1);
-        if (class as usize) < Class::MOVING
-            && let Some(peer) = buffer.peer(traffic.peer)
-        {
-            let moves = &peer.moves[class as usize];
-            moves.count.add(1);
-            moves.bytes.add(traffic.bytes);
-            moves.ticks.add(ticks);
-            peer.sizes[size_class(traffic.bytes)].add(1);
-        }
+    let moves = count(buffer, site, class, seen.good, seen.traffic);
+    site.longest.at_least(ticks);
+    let batch = if (class as usize) < Class::MOVING {
+        let wanted = EVENTS.have_room(&buffer.claim);
+        site.rhythm.timed((site.count.get(), site.bytes.get()), ticks, wanted)
+    } else {
+        Batch { calls: 1, bytes: 0, estimate: 0 }
+    };
+    site.ticks.add(ticks.wrapping_add(batch.estimate));
+    if let Some(moves) = moves {
+        moves.ticks.add(ticks.wrapping_add(batch.estimate));
     }
     // A call before the first LAPI_Init, when the clock has not begun, is counted but not entered in the timeline.
     let origin = identity::origin();
     if origin != 0 {
         let begin = seen.start.saturating_sub(origin);
         let stay = Stay { begin, end: begin + ticks, inside };
-        buffer.timeline.add(stay, class, moved.map_or(0, |traffic| traffic.bytes));
+        buffer.timeline.add(stay, class, batch);
     }
-    EVENTS.add(&buffer.claim, buffer.number(), seen);
+    EVENTS.add(&buffer.claim, buffer.number(), seen, batch.calls);
+}
+
+/// Counts a call that has ended, and returns the entry of what it has moved to or from which task.
+#[inline(always)]
+fn count(
+    buffer: &'static Buffer,
+    site: &Site,
+    class: Class,
+    good: bool,
+    traffic: Option<Traffic>,
+) -> Option<&'static Moves> {
+    site.count.add(1);
+    if !good {
+        site.errors.add(1);
+        return None;
+    }
+    let traffic = traffic?;
+    let size = size_class(traffic.bytes);
+    site.bytes.add(traffic.bytes);
+    site.sizes[size].add(1);
+    if class as usize >= Class::MOVING {
+        return None;
+    }
+    let peer = buffer.peer(traffic.peer)?;
+    let moves = &peer.moves[class as usize];
+    moves.count.add(1);
+    moves.bytes.add(traffic.bytes);
+    peer.sizes[size].add(1);
+    Some(moves)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! how long the thread was in which calls and handlers.
 
 use super::Count;
+use super::sampling::Batch;
 use crate::calls::Class;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -41,9 +42,9 @@ pub struct Stay {
 }
 
 impl Timeline {
-    /// Enters a call, and the bytes that it has moved.
+    /// Enters a call, and those that it stands for, which ended shortly before it.
     #[inline]
-    pub fn add(&self, stay: Stay, class: Class, bytes: u64) {
+    pub fn add(&self, stay: Stay, class: Class, batch: Batch) {
         let mut shift = self.shift();
         while stay.end >> shift >= BINS as u64 {
             self.fold();
@@ -52,9 +53,10 @@ impl Timeline {
         let (first, last) = (stay.begin >> shift, stay.end >> shift);
         // Not a place behind the last one, whatever the two times are.
         let bin = &self.bins[first as usize % BINS];
-        bin.calls[class as usize].add(1);
+        bin.calls[class as usize].add(batch.calls);
+        bin.ticks[class as usize].add(batch.estimate);
         if (class as usize) < Class::MOVING {
-            bin.bytes[class as usize].add(bytes);
+            bin.bytes[class as usize].add(batch.bytes);
         }
         if first == last {
             bin.ticks[class as usize].add((stay.end - stay.begin).saturating_sub(stay.inside));
@@ -129,10 +131,14 @@ impl Bin {
 
 #[cfg(test)]
 mod tests {
-    use super::{BINS, FIRST, Stay, Timeline};
+    use super::{BINS, Batch, FIRST, Stay, Timeline};
     use crate::calls::Class;
 
     const LENGTH: u64 = 1 << FIRST;
+
+    fn moving(bytes: u64) -> Batch {
+        Batch { calls: 1, bytes, estimate: 0 }
+    }
 
     fn empty() -> Box<Timeline> {
         // SAFETY: it consists of atomics, for which zeroes are valid.
@@ -145,8 +151,8 @@ mod tests {
         let step = LENGTH / 2;
         for at in 0..8 * BINS as u64 {
             let stay = Stay { begin: at * step, end: at * step + 5, inside: 2 };
-            timeline.add(stay, Class::Put, at);
-            timeline.add(stay, Class::Wait, 7);
+            timeline.add(stay, Class::Put, moving(at));
+            timeline.add(stay, Class::Wait, moving(7));
         }
         assert_eq!(timeline.shift(), FIRST + 2);
         let calls = timeline.calls(timeline.shift());
@@ -167,20 +173,20 @@ mod tests {
             timeline.ticks(FIRST).iter().take(5).map(|bin| bin[class as usize]).collect()
         };
         // A handler in the first stretch and one in the third run inside of a wait from the first to the fourth.
-        timeline.add(Stay { begin: 10, end: 20, inside: 0 }, Class::Put, 0);
-        timeline.add(Stay { begin: 100, end: 130, inside: 0 }, Class::Handler, 0);
+        timeline.add(Stay { begin: 10, end: 20, inside: 0 }, Class::Put, moving(0));
+        timeline.add(Stay { begin: 100, end: 130, inside: 0 }, Class::Handler, moving(0));
         let third = 2 * LENGTH;
-        timeline.add(Stay { begin: third + 5, end: third + 1005, inside: 0 }, Class::Handler, 0);
-        timeline.add(Stay { begin: 50, end: 3 * LENGTH + 7, inside: 1030 }, Class::Wait, 0);
+        timeline.add(Stay { begin: third + 5, end: third + 1005, inside: 0 }, Class::Handler, moving(0));
+        timeline.add(Stay { begin: 50, end: 3 * LENGTH + 7, inside: 1030 }, Class::Wait, moving(0));
         assert_eq!(of(Class::Handler), [30, 0, 1000, 0, 0]);
         assert_eq!(of(Class::Wait), [LENGTH - 50 - 30, LENGTH, LENGTH - 1000, 7, 0]);
         assert_eq!(of(Class::Put), [10, 0, 0, 0, 0]);
         // What is said to have run inside is more than there was.
-        timeline.add(Stay { begin: 4 * LENGTH, end: 4 * LENGTH + 9, inside: 50 }, Class::Get, 0);
+        timeline.add(Stay { begin: 4 * LENGTH, end: 4 * LENGTH + 9, inside: 50 }, Class::Get, moving(0));
         assert_eq!(of(Class::Get), [0; 5]);
         // A call until long after makes stretches longer, and keeps the sum.
         let end = 1000 * BINS as u64 * LENGTH;
-        timeline.add(Stay { begin: 5 * LENGTH, end, inside: 0 }, Class::Other, 0);
+        timeline.add(Stay { begin: 5 * LENGTH, end, inside: 0 }, Class::Other, moving(0));
         let ticks = timeline.ticks(timeline.shift());
         assert_eq!(ticks.iter().map(|bin| bin[Class::Other as usize]).sum::<u64>(), end - 5 * LENGTH);
         assert_eq!(

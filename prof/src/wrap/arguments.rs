@@ -2,7 +2,7 @@
 
 use crate::calls::Call;
 use crate::real::Real;
-use crate::record::{Seen, Traffic, record};
+use crate::record::{Seen, Traffic, record, untimed};
 use libc::{c_int, c_longlong, c_uint, c_ulong, c_void};
 use openlapi::abi::*;
 use openlapi::base::clock::ticks;
@@ -42,6 +42,15 @@ pub trait Arguments: Copy {
     /// As the man page of the call.
     #[inline(always)]
     unsafe fn profiled(self, site: usize, traffic: Option<Traffic>) -> c_int {
+        if const { Self::CALL.moves() }
+            && let Some(untimed) = untimed(Self::CALL, site)
+        {
+            // SAFETY: the caller's promise.
+            let code = unsafe { self.make() };
+            untimed.ended(code == LAPI_SUCCESS, traffic);
+            return code;
+        }
+        // Not part of the time.
         Self::find();
         let start = ticks();
         // SAFETY: the caller's promise.

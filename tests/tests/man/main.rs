@@ -433,7 +433,7 @@ fn groff_has_no_complaint() {
 fn every_variable_of_the_profiler_is_described() {
     let settings = source("prof/src/settings.rs");
     let (_, names) = settings.split_once("const NAMES:").expect("the names are in one list");
-    let (_, names) = names.split_once("= [").expect("a list");
+    let (_, names) = names.split_once('=').and_then(|(_, list)| list.split_once('[')).expect("a list");
     let (names, _) = names.split_once(']').expect("its end");
     let mut names: Vec<&str> = names.split(',').map(|name| name.trim().trim_matches('"')).collect();
     let page = page("lapiprof", '7');
