@@ -10,7 +10,7 @@ const EVENTS: usize = 100_000;
 /// After how many seconds a task writes its part again, unless LAPIPROF_INTERVAL is set.
 const INTERVAL: u64 = 30;
 /// Of how many short transfers one is timed, unless LAPIPROF_SAMPLE is set. A prime: transfers to several tasks in turn are all timed.
-const SAMPLE: u64 = 17;
+const SAMPLE: u64 = 61;
 /// The most seconds that LAPIPROF_INTERVAL may name.
 const LONGEST: u64 = 86_400;
 /// All variables.

@@ -4,7 +4,7 @@ use super::data::{Event, FORMAT, Link, Moved, Part, SiteRow, SizeCount};
 use crate::calls::{Call, Class};
 use crate::handlers;
 use crate::identity::{self, Span};
-use crate::record::{self, BINS, Count, EVENTS, NO_PEER, SIZES, Timeline};
+use crate::record::{self, Alike, BINS, Count, EVENTS, NO_PEER, SIZES, Timeline};
 use crate::symbols::Symbols;
 use std::collections::HashMap;
 use std::env;
@@ -103,13 +103,15 @@ fn sites(span: &Span) -> (Vec<SiteRow>, HashMap<(usize, u16), u32>) {
             rows.len() as u32 - 1
         });
         let row = &mut rows[place as usize];
-        row.count += site.count.get();
+        let alike = site.alike();
+        row.count += site.count.get() + alike.calls;
         row.errors += site.errors.get();
-        row.bytes += site.bytes.get();
+        row.bytes += site.bytes.get() + alike.calls * alike.bytes;
         row.time += span.ns(site.ticks.get());
         row.longest = row.longest.max(span.ns(site.longest.get()));
         if (call.class() as usize) < Class::MOVING || call == Call::HeaderHandler {
             add_sizes(&mut row.sizes, &site.sizes);
+            add_size(&mut row.sizes, record::size_class(alike.bytes), alike.calls);
         }
     }
     (rows, places)
@@ -133,6 +135,11 @@ fn thread_names() -> Vec<String> {
 
 fn links(span: &Span) -> Vec<Link> {
     let mut links: Vec<Link> = Vec::new();
+    let alike: Vec<(Class, Alike)> = record::all()
+        .flat_map(record::Buffer::sites)
+        .map(|(call, site)| (call.class(), site.alike()))
+        .filter(|(_, alike)| alike.calls > 0)
+        .collect();
     for target in 0..identity::tasks() {
         let mut link: Option<Link> = None;
         for peer in record::all().filter_map(|buffer| buffer.peers().get(target as usize)) {
@@ -159,6 +166,17 @@ fn links(span: &Span) -> Vec<Link> {
             }
             add_sizes(&mut link.sizes, &peer.sizes);
         }
+        // The call that they are like has made the link.
+        for (class, alike) in alike.iter().filter(|(_, alike)| alike.peer == target) {
+            let Some(link) = &mut link else { break };
+            let sum =
+                [&mut link.put, &mut link.get, &mut link.am, &mut link.rmw].into_iter().nth(*class as usize);
+            if let Some(sum) = sum {
+                sum.count += alike.calls;
+                sum.bytes += alike.calls * alike.bytes;
+                add_size(&mut link.sizes, record::size_class(alike.bytes), alike.calls);
+            }
+        }
         links.extend(link);
     }
     links
@@ -166,7 +184,13 @@ fn links(span: &Span) -> Vec<Link> {
 
 /// Adds a histogram to one that names only the sizes that occur.
 fn add_sizes(sum: &mut Vec<SizeCount>, sizes: &[Count; SIZES]) {
-    for (class, count) in sizes.iter().map(Count::get).enumerate().filter(|(_, count)| *count != 0) {
+    for (class, count) in sizes.iter().map(Count::get).enumerate() {
+        add_size(sum, class, count);
+    }
+}
+
+fn add_size(sum: &mut Vec<SizeCount>, class: usize, count: u64) {
+    if count > 0 {
         let from = if class == 0 { 0 } else { 1 << (class - 1) };
         match sum.binary_search_by_key(&from, |size| size.from) {
             Ok(at) => sum[at].count += count,

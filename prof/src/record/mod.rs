@@ -17,7 +17,8 @@ use sampling::Batch;
 pub use sampling::set_period;
 use timeline::Stay;
 pub use timeline::{BINS, Timeline};
-pub use untimed::{pending, untimed};
+use untimed::settle;
+pub use untimed::{Alike, pending, untimed};
 
 use crate::calls::{Call, Class};
 use crate::identity;
@@ -146,6 +147,9 @@ fn enter(buffer: &'static Buffer, seen: &Seen, inside: u64) {
     let ticks = seen.ticks();
     let site = buffer.site(seen.site, seen.call);
     let class = seen.call.class();
+    if (class as usize) < Class::MOVING {
+        settle(buffer, site, class, seen.traffic);
+    }
     let moves = count(buffer, site, class, seen.good, seen.traffic);
     site.longest.at_least(ticks);
     let batch = if (class as usize) < Class::MOVING {

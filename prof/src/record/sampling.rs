@@ -33,6 +33,11 @@ pub struct Rhythm {
     pub(super) entered: Count,
     /// How many of their bytes.
     pub(super) entered_bytes: Count,
+    /// What the last timed call has moved, and to or from which task.
+    pub(super) peer: Count,
+    pub(super) bytes: Count,
+    /// How many calls after it have moved as much to or from the same task, and are counted here alone.
+    pub(super) alike: Count,
 }
 
 /// Calls that a timed one stands for, itself included.
