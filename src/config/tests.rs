@@ -41,7 +41,7 @@ fn defaults() {
             buf_cp_size: 128,
             net_security: NetSecurity::Auth,
             udp_packet_size: 8192,
-            info_level: 0,
+            info_level: 1,
             instances: Instances::Count(1),
             network: None,
             inet_addr: None,
