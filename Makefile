@@ -189,7 +189,7 @@ site-test: site
 
 # The same rules install into the build folder; demo, test and bench run from there.
 stage: all
-	@$(MAKE) install PREFIX="$(STAGE)" DESTDIR=
+	@$(MAKE) install PREFIX="$(STAGE)" DESTDIR= ADVICE=no
 
 # Installing builds only what was never built: root, who often installs, often has no Rust.
 install: $(BUILT) $(ARCHIVES) $(CATALOGUES)

@@ -82,7 +82,7 @@ put() { # put PACKAGE HOW SOURCE TARGET
 
 take() { # take PACKAGE HOW SOURCE TARGET
     rm -f "$to/$4"
-    # A folder is removed with its last file, except the shared folders bin, lib, include and share.
+    # A folder is removed with its last file; bin, lib, include and share, where other software is, by `clear` if at all.
     local folder=${4%/*}
     while [ "$folder" != "${folder%/*}" ]; do
         rmdir "$to/$folder" 2>/dev/null || break
@@ -94,9 +94,43 @@ list() { # list PACKAGE HOW SOURCE TARGET
     ! is_there "$2" "$3" "$to/$4" || echo "$1 $4"
 }
 
+# After an uninstall from a prefix of its own: the folders that are empty now. Those of the system stay.
+clear() {
+    case $PREFIX in / | /usr | /usr/local) return ;; esac
+    local folder
+    for folder in bin lib lib32 include share/man share .; do
+        rmdir "$to/$folder" 2>/dev/null || :
+    done
+    rmdir "$to" 2>/dev/null || :
+}
+
+# What a user does next, as far as the environment does not have it yet.
+advise() {
+    [ -z "${DESTDIR-}" ] && [ "${ADVICE-}" != no ] || return 0
+    case :$PATH: in
+    *:"$to/bin":*) ;;
+    *) echo "   for this shell: PATH=$to/bin:\$PATH" ;;
+    esac
+    echo "   next: man lapi; $to/share/doc/openlapi/docs/tutorial.md"
+}
+
+case $PREFIX in
+/*) ;;
+*)
+    echo "make: PREFIX=$PREFIX is not an absolute path" >&2
+    exit 2
+    ;;
+esac
+
 case ${1-} in
-install) each put ;;
-uninstall) each take ;;
+install)
+    each put
+    advise
+    ;;
+uninstall)
+    each take
+    clear
+    ;;
 list) each list ;;
 *)
     echo "usage: $0 install|uninstall|list" >&2

@@ -1,5 +1,6 @@
 //! LAPI_Init and LAPI_Term.
 
+use super::diagnostics;
 use super::udp::Extension;
 use crate::abi::*;
 use crate::base::machine::processors;
@@ -142,6 +143,7 @@ fn open(
         closing::stop(context, report::thread::dismiss);
         return Err(error);
     }
+    diagnostics::opened(context, config);
     Ok(device)
 }
 
@@ -150,6 +152,7 @@ fn open(
 /// # Errors
 /// LAPI_ERR_HNDL_INVALID: the context is closed, or another thread is closing it.
 pub fn term(context: &Context) -> Result<()> {
+    diagnostics::closing(context);
     closing::close(context, report::thread::dismiss)
 }
 

@@ -7,6 +7,7 @@ pub mod active_message;
 pub mod address;
 pub mod check;
 pub mod dgsp;
+mod diagnostics;
 pub mod env;
 pub mod fence;
 pub mod fork;

@@ -214,7 +214,7 @@ pub const VARIABLES: &[Variable] = &[
     ),
     var(
         "MP_INFOLEVEL",
-        "Which messages are written: 0 errors, 1 also warnings, 2 also information, 3 to 6 also diagnostics.",
+        "Which messages are written: 0 errors, 1 also warnings, 2 also information, 3 to 6 also what each task has, and has moved.",
         "1",
         Kind::Integer(0, 6),
         LAPI_ERR_UNKNOWN,

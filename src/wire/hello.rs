@@ -37,7 +37,7 @@ pub struct Hello {
     pub mark: u64,
     /// It takes part in asymmetric barriers.
     pub asymmetric: bool,
-    /// The address of its program, and that of its library.
+    /// The address of its program, 0 if that is not linked with the library; and the address of the library.
     pub maps: [u64; 2],
     /// The job's secret.
     pub secret: Vec<u8>,

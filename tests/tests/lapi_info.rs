@@ -48,7 +48,7 @@ fn it_tells_version_build_and_the_library_it_came_with() {
         stage().join("lib/liblapi_r.so.1").canonicalize().expect("the library")
     );
     let said = info().arg("--version").run();
-    assert_eq!(said.ok().stdout, format!("lapi_info {version}\n"));
+    assert_eq!(said.ok().stdout, format!("lapi_info (OpenLAPI) {version}\n"));
 }
 
 #[test]

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use openlapi_tests::{Job, build_dir, compile, stage, workspace};
+use openlapi_tests::{Job, build_dir, compile, on_network, stage, workspace};
 
 const TGT: &str = "LAPI_ERR_TGT (428): the target is not a task of the job";
 const TGT_IN_GERMAN: &str = "LAPI_ERR_TGT (428): das Ziel ist keine Task des Jobs";
@@ -300,6 +300,51 @@ fn an_error_without_a_handler_is_said_once() {
         assert_eq!(lines.len(), 1, "{outcome}");
         assert!(lines[0].starts_with("LAPI: task 0: LAPI_ERR_HDR_HNDLR_NULL (409): "), "{outcome}");
         assert!(lines[0].ends_with("no error handler is registered: this task ends"), "{outcome}");
+    }
+}
+
+/// Without poe the kernel places each task's memory elsewhere. That concerns a user whose program's own addresses differ.
+#[test]
+fn address_maps_that_differ_are_warned_of_where_the_program_moves() {
+    let files = ["tests/c/env/diagnosed.c"];
+    let (fixed, moving) =
+        (compile("env-diagnosed", &files, &[]), compile("env-diagnosed-pie", &files, &["-fPIE", "-pie"]));
+    let run = |program: &Path, level: &str| {
+        let one = |task: u32| format!("MP_CHILD={task} MP_COMMON_TASKS=1:{} {}", 1 - task, program.display());
+        let script = format!("{} & {} && wait $!", one(0), one(1));
+        let key = format!("maps-{level}-{}", std::process::id());
+        let job = Job::direct("/bin/sh").arg("-c").arg(script).env("MP_PROCS", "2").env("MP_PARTITION", key);
+        job.env("LAPI_USE_SHM", "only").env("MP_INFOLEVEL", level).run()
+    };
+    let (program, libraries) = ("attention: the address maps of tasks", "libraries, heap and stacks are not");
+    // This one uses addresses of the other task, and so cannot end well.
+    run(&moving, "1").says(program);
+    assert_eq!(run(&fixed, "1").ok().complaints(), "");
+    let more = run(&fixed, "2");
+    more.ok().says(libraries);
+    assert!(!more.stderr.contains(program), "{more}");
+}
+
+/// What a task has, and what it has moved.
+#[test]
+fn level_3_describes_each_task() {
+    let plain = compile("env-said", &["tests/c/env/said.c"], &[]);
+    let quiet = Job::new(plain).arg("nothing").procs(2).env("MP_INFOLEVEL", "2").run();
+    assert!(!quiet.ok().stderr.contains("uses processors"), "{quiet}");
+    let program = compile("env-diagnosed", &["tests/c/env/diagnosed.c"], &[]);
+    let outcome = Job::new(program).procs(2).env("MP_INFOLEVEL", "3").run();
+    outcome.ok();
+    for task in 0..2 {
+        outcome
+            .says(&format!("LAPI: task {task}: process "))
+            .says(&format!("LAPI: task {task}: a wait polls "))
+            .says(&format!("LAPI: task {task}: limits: "));
+    }
+    outcome.says(" uses processors ").says("2 of 2 tasks on this machine");
+    if !on_network("what a task has moved", "the data goes over the network") {
+        outcome
+            .says("LAPI: task 0: to tasks of this machine: 1000 bytes sent and 0 received, in ")
+            .says("LAPI: task 1: to tasks of this machine: 0 bytes sent and 1000 received, in ");
     }
 }
 

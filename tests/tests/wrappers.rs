@@ -106,10 +106,36 @@ fn libraries_come_only_where_something_is_linked() {
     // Options for dependencies do not prevent linking.
     assert!(shown("mpcc_r", &["-MD", "-MF", "a.d", "a.c"], &[]).contains("-llapi_r"));
     // Values of options are not input files.
-    for args in [&["--version"][..], &["-v"], &["-dumpmachine"], &["-o", "a"], &["-I", "dir"], &[]] {
+    for args in [&["--version"][..], &["-v"], &["-dumpmachine"], &["-o", "a"], &["-I", "dir"]] {
         let command = shown("mpcc_r", args, &[]);
         assert!(!command.contains("-llapi_r"), "{command}");
     }
+}
+
+#[test]
+fn a_query_prints_the_options_for_a_build_without_the_wrapper() {
+    let prefix = stage().display();
+    let flags = |query: &str| {
+        run_in(workspace(), &wrapper("mpcc_r"), &[query], &[]).ok().stdout.trim_end().to_owned()
+    };
+    assert_eq!(flags("-showme:compile"), format!("-fcommon -I{prefix}/include -pthread"));
+    let link = format!("-pthread -no-pie -L{prefix}/lib -Wl,-rpath,{prefix}/lib -llapi_r -laixcompat");
+    assert_eq!(flags("-showme:link"), link);
+    for query in ["-show", "-showme"] {
+        assert_eq!(flags(query), format!("cc -fcommon -I{prefix}/include {link}"));
+    }
+    assert_eq!(flags("-showme:version"), format!("mpcc_r (OpenLAPI) {}", env!("CARGO_PKG_VERSION")));
+
+    // What it prints is enough for the compiler alone.
+    let dir = folder("wrappers_query");
+    fs::write(
+        dir.join("a.c"),
+        "#include <lapi.h>\nint main(void) { return LAPI_Fence(0) == LAPI_SUCCESS; }\n",
+    )
+    .unwrap();
+    let (compile, link) = (flags("-showme:compile"), flags("-showme:link"));
+    let build = format!("cc {compile} -c a.c && cc a.o {link} -o a && ./a");
+    run_in(&dir, Path::new("/bin/sh"), &["-c", &build], &[]).ok();
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::Place;
 use crate::base::asymmetric_barrier;
+use crate::base::loader;
 use crate::base::process::Process;
 use crate::base::random::random;
 use crate::base::sync::{Condvar, Mutex};
@@ -106,8 +107,7 @@ fn hello(tasks: u32) -> Hello {
         landmark: landmark.address,
         mark: landmark.mark,
         asymmetric: asymmetric_barrier::pays_off(tasks),
-        // SAFETY: getauxval only returns a number: where the program's headers are.
-        maps: [unsafe { libc::getauxval(libc::AT_PHDR) } as u64, hello as *const () as u64],
+        maps: [loader::program_linked_with(c"liblapi"), hello as *const () as u64],
         ..Hello::default()
     }
 }

@@ -8,7 +8,7 @@ mod tree;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 use openlapi_tests::{stage, workspace};
 
@@ -40,16 +40,21 @@ impl Installation {
         installation
     }
 
-    /// Runs `make TARGET` with PREFIX and DESTDIR.
-    fn make(&self, target: &str) {
-        let output = Command::new("make")
+    /// Runs `make TARGET` with PREFIX and DESTDIR, and returns its output.
+    fn make(&self, target: &str) -> String {
+        let output = self.try_make(target);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    fn try_make(&self, target: &str) -> Output {
+        Command::new("make")
             .args([target, &format!("PREFIX={}", self.prefix), &format!("DESTDIR={}", self.destination)])
             .env_remove("MAKEFLAGS")
             .env_remove("MAKELEVEL")
             .current_dir(workspace())
             .output()
-            .expect("make can be run");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            .expect("make can be run")
     }
 
     /// Where the programs and the library are.

@@ -179,6 +179,38 @@ fn uninstall_leaves_what_was_there_before() {
     }
 }
 
+/// A prefix of its own is gone afterwards; what another program has put there is not.
+#[test]
+fn uninstall_removes_a_prefix_of_its_own() {
+    for other in [None, Some("lib/libother.so")] {
+        let installation = Installation::in_place(&format!("own-{}", other.is_some()));
+        if let Some(other) = other {
+            let path = installation.path().join(other);
+            fs::create_dir_all(path.parent().expect("it is in a folder")).expect("the folder can be made");
+            fs::write(path, "another's").expect("the file can be written");
+        }
+        let said = installation.make("install");
+        let bin = installation.path().join("bin");
+        assert!(said.contains(&format!("for this shell: PATH={}:$PATH", bin.display())), "{said}");
+        installation.make("uninstall");
+        let left: Vec<String> =
+            installation.tree().into_iter().filter(|line| line.contains("own/")).collect();
+        assert_eq!(left.len(), other.map_or(0, |_| 3), "{left:?}");
+    }
+}
+
+/// What is linked with the library looks for it there.
+#[test]
+fn a_relative_prefix_is_refused() {
+    let mut installation = Installation::new("relative", "/usr");
+    (installation.prefix, installation.destination) = ("some/folder".to_owned(), String::new());
+    let refused = installation.try_make("install");
+    assert!(!refused.status.success());
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(said.contains("PREFIX=some/folder is not an absolute path"), "{said}");
+    assert!(!workspace().join("some").exists());
+}
+
 /// Both names of the library, and an older version that an update leaves: the loader's link leads to the new one.
 #[test]
 fn an_update_takes_over_the_links() {

@@ -53,7 +53,9 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
             Some("--make-key") => return make_key(),
             Some("-v" | "--verbose") => verbose = true,
             Some("-h" | "--help") => return print(HELP, ExitCode::SUCCESS),
-            Some("--version") => return print(&format!("lapi_info {VERSION}\n"), ExitCode::SUCCESS),
+            Some("--version") => {
+                return print(&format!("lapi_info (OpenLAPI) {VERSION}\n"), ExitCode::SUCCESS);
+            }
             Some(probe::ARGUMENT) => return probe::child(),
             _ => {
                 eprintln!("lapi_info: unknown argument {}; see lapi_info --help", argument.to_string_lossy());

@@ -66,7 +66,7 @@ fn is_first() -> bool {
 fn run(arguments: Vec<OsString>) -> Result<u8> {
     match options::parse(arguments)? {
         Request::Help => print_once(&flags::help()),
-        Request::Version => print_once(&format!("lapi_perf {}\n", env!("CARGO_PKG_VERSION"))),
+        Request::Version => print_once(&format!("lapi_perf (OpenLAPI) {}\n", env!("CARGO_PKG_VERSION"))),
         Request::List => print_once(&catalog::list()),
         Request::Run(options) => match &options.compare {
             Some((old, Some(new))) => {

@@ -55,7 +55,7 @@ pub(super) fn parse(arguments: Vec<OsString>, variables: &Settings) -> Result<Re
         } else if program.is_empty() && word.starts_with('-') {
             match word {
                 "-h" | "-help" | "--help" => return Ok(Request::Help),
-                "-version" | "--version" => return Ok(Request::Version),
+                "-version" | "--version" | "-V" | "-v" => return Ok(Request::Version),
                 _ => return Err(Error::asked(format!("unknown flag {word}; see poe -h"))),
             }
         } else {

@@ -360,7 +360,7 @@ pub(super) fn help() -> String {
         }
         text += &if default.is_empty() { String::from("\n") } else { format!(" (default: {default})\n") };
     }
-    text + "  -h\n        this text\n  -version\n        the version\n"
+    text + "  -h, -help\n        this text\n  -V, -version\n        the version\n"
 }
 
 #[cfg(test)]

@@ -95,19 +95,22 @@ impl Driver {
     pub(super) fn compare_maps(&mut self, hello: &Hello) {
         let own = &self.place.hello;
         let first = own.task == 0 || hello.task == 0;
-        if self.place.info_level >= 1
-            && own.maps != hello.maps
-            && first
-            && own.task < 2
-            && hello.epoch == NO_EPOCH
-        {
-            log(format_args!(
-                "attention: the address maps of tasks {} and {} differ. A program that uses addresses of one task in \
-                 another without LAPI_Address_init needs them to agree: start it by poe, and link it with -no-pie \
-                 (mpcc_r does).",
-                own.task, hello.task
-            ));
-            self.place.hello.maps = hello.maps;
+        if own.maps == hello.maps || !first || own.task >= 2 || hello.epoch != NO_EPOCH {
+            return;
         }
+        let (one, other) = (own.task, hello.task);
+        if own.maps[0] != hello.maps[0] && self.place.info_level >= 1 {
+            log(format_args!(
+                "attention: the address maps of tasks {one} and {other} differ. A program that uses addresses of one task in \
+                 another without LAPI_Address_init needs them to agree: start it by poe, and link it with -no-pie \
+                 (mpcc_r does)."
+            ));
+        } else if self.place.info_level >= 2 {
+            log(format_args!(
+                "the program is at the same addresses in tasks {one} and {other}; libraries, heap and stacks are not: start it by poe \
+                 if it uses such addresses of one task in another without LAPI_Address_init"
+            ));
+        }
+        self.place.hello.maps = hello.maps;
     }
 }

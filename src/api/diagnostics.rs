@@ -1,0 +1,108 @@
+//! What a task reports about itself with MP_INFOLEVEL 3 and above: where it runs and how it waits, when it opens a context, and
+//! what it has moved and how, when it closes the context.
+
+use crate::api::Context;
+use crate::base::machine::processors;
+use crate::config::{Config, ShmBulk};
+use crate::error::log;
+use rustix::process::{Resource, getpid, getrlimit};
+use rustix::thread::{CpuSet, sched_getaffinity};
+use std::fmt::Write;
+
+/// From this level on.
+const LEVEL: i32 = 3;
+
+/// A context is open.
+pub fn opened(context: &Context, config: &Config) {
+    if context.info_level() < LEVEL {
+        return;
+    }
+    let Ok(mut held) = context.enter() else { return };
+    let packet = held.packet_size();
+    let options = held.options();
+    let (tasks, here) = (options.tasks, options.hosts.here().len());
+    let policy = options.wait_policy;
+    drop(held);
+    let host = rustix::system::uname();
+    log(format_args!(
+        "process {} on {} uses processors {} of {}; {here} of {tasks} tasks on this machine",
+        getpid().as_raw_nonzero(),
+        host.nodename().to_string_lossy(),
+        allowed_processors(),
+        processors(),
+    ));
+    log(format_args!(
+        "a wait polls {} times, yields the processor {} times, then sleeps; packets hold {packet} bytes; between tasks of this machine \
+         {}",
+        policy.spin,
+        policy.yields,
+        match config.shm_bulk {
+            ShmBulk::Auto => "longer data is copied by the kernel, or in packets where that is faster",
+            ShmBulk::Pipeline => "all data is copied in packets (LAPI_SHM_BULK)",
+            ShmBulk::Attach => "longer data is copied by the kernel (LAPI_SHM_BULK)",
+        }
+    ));
+    log(format_args!(
+        "limits: {} open files (ulimit -n), {} of locked memory (-l), {} of memory (-v), {} of stack (-s)",
+        Limit(Resource::Nofile, ""),
+        Limit(Resource::Memlock, " bytes"),
+        Limit(Resource::As, " bytes"),
+        Limit(Resource::Stack, " bytes"),
+    ));
+}
+
+/// A context is about to close.
+pub fn closing(context: &Context) {
+    if context.info_level() < LEVEL {
+        return;
+    }
+    let Ok(mut held) = context.enter() else { return };
+    let moved = held.statistics();
+    drop(held);
+    let paths =
+        [("tasks of this machine", moved.peers), ("other machines", moved.network), ("itself", moved.local)];
+    for (name, path) in paths {
+        if path.bytes_sent + path.bytes_received + path.packets_sent + path.packets_received == 0 {
+            continue;
+        }
+        let refused = match path.refused {
+            0 => String::new(),
+            copies => format!("; the kernel refused {copies} copies"),
+        };
+        log(format_args!(
+            "to {name}: {} bytes sent and {} received, in {} and {} packets{refused}",
+            path.bytes_sent, path.bytes_received, path.packets_sent, path.packets_received
+        ));
+    }
+}
+
+/// The processors that this thread may use, as a list of ranges.
+fn allowed_processors() -> String {
+    let Ok(set) = sched_getaffinity(None) else { return "(unknown)".to_owned() };
+    let mut list = String::new();
+    let mut next = 0;
+    while let Some(first) = (next..CpuSet::MAX_CPU).find(|&processor| set.is_set(processor)) {
+        next = (first..CpuSet::MAX_CPU).find(|&processor| !set.is_set(processor)).unwrap_or(CpuSet::MAX_CPU);
+        let comma = if list.is_empty() { "" } else { "," };
+        // Writing into a string does not fail.
+        let _ = match next - 1 {
+            last if last == first => write!(list, "{comma}{first}"),
+            last => write!(list, "{comma}{first}-{last}"),
+        };
+    }
+    list
+}
+
+/// The soft limit of a resource, and its unit.
+struct Limit(Resource, &'static str);
+
+impl std::fmt::Display for Limit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match getrlimit(self.0).current {
+            Some(limit) => write!(f, "{limit}{}", self.1),
+            None => f
+                .write_str("any number")
+                .and_then(|()| f.write_str(if self.1.is_empty() { "" } else { " of bytes" })),
+        }
+    }
+}
