@@ -125,7 +125,7 @@ fn a_task_that_does_not_come_to_the_fence() {
         &report,
         &[
             "  task 3 is not inside LAPI (",
-            "entered by tasks 0, 1, 2, not by task 3\n",
+            "entered by tasks 0-2, not by task 3\n",
             " and needs the packet of task 3\n",
         ],
     );

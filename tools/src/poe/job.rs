@@ -115,7 +115,7 @@ pub(super) fn run(
             (supervisor, ours, sockets)
         }
     };
-    let reports = Gatherer::start(sockets)?;
+    let reports = Gatherer::start(sockets, info_level >= 3)?;
     let output = Carrier::start(ours.sources, style, own(io::stdout().as_fd())?, own(io::stderr().as_fd())?)?;
     if !ours.inputs.is_empty() {
         input::copy_to_all(ours.inputs)?;

@@ -116,8 +116,8 @@ const NEWS: &[u8] = b"news";
 const END: &[u8] = b"end";
 
 impl Gatherer {
-    /// Starts it.
-    pub(super) fn start(sockets: Vec<Option<UnixDatagram>>) -> Result<Self, Error> {
+    /// Starts it. `complete`: reports have the details of every task.
+    pub(super) fn start(sockets: Vec<Option<UnixDatagram>>, complete: bool) -> Result<Self, Error> {
         let failed = |error| Error::system("cannot start the thread that makes reports", error);
         let board = Arc::new(Board::new(sockets));
         let (orders, notices) = UnixDatagram::pair().map_err(failed)?;
@@ -125,7 +125,7 @@ impl Gatherer {
         let shared = board.clone();
         let thread = thread::Builder::new()
             .name("poe-reports".into())
-            .spawn(move || Gathering::new(&shared).run(&watch, &notices))
+            .spawn(move || Gathering::new(&shared, complete).run(&watch, &notices))
             .map_err(failed)?;
         Ok(Self { orders, board, thread: Some(thread) })
     }
@@ -170,6 +170,7 @@ struct Current {
 
 struct Gathering<'a> {
     board: &'a Board,
+    complete: bool,
     /// How many reports there were.
     number: u64,
     current: Option<Current>,
@@ -179,8 +180,8 @@ struct Gathering<'a> {
 }
 
 impl<'a> Gathering<'a> {
-    fn new(board: &'a Board) -> Self {
-        Self { board, number: 0, current: None, quiet_until: Instant::now(), inform_at: None }
+    fn new(board: &'a Board, complete: bool) -> Self {
+        Self { board, complete, number: 0, current: None, quiet_until: Instant::now(), inform_at: None }
     }
 
     fn run(mut self, watch: &Epoll, orders: &UnixDatagram) {
@@ -288,7 +289,7 @@ impl<'a> Gathering<'a> {
                 text::Task { number, pid, report, state: text::state_of(process) }
             })
             .collect();
-        let _ = io::stderr().write_all(text::report(&current.cause, &tasks).as_bytes());
+        let _ = io::stderr().write_all(text::report(&current.cause, &tasks, self.complete).as_bytes());
         self.quiet_until = Instant::now() + QUIET;
     }
 }

@@ -8,8 +8,10 @@ use openlapi::wire::launcher::{Cause, Report};
 
 /// How many circles are named.
 const CIRCLES: usize = 4;
-/// How many tasks of a list are named.
+/// How many ranges of a list of tasks are named; a job of more tasks is summarized by their states.
 const NAMED: usize = 16;
+/// Of how many tasks in one state the details are shown.
+const EXAMPLES: usize = 2;
 
 /// The state of a task.
 pub(super) struct Task {
@@ -45,8 +47,8 @@ fn stall_seconds() -> u32 {
     config::Config::from_env(&config::process_env).map_or(300, |config| config.stall_seconds)
 }
 
-/// The whole report.
-pub(super) fn report(cause: &Cause, tasks: &[Task]) -> String {
+/// The whole report. `complete`: the details of every task, however many are in one state.
+pub(super) fn report(cause: &Cause, tasks: &[Task], complete: bool) -> String {
     let replied = tasks.iter().filter(|task| task.report.is_some()).count();
     let because = match cause {
         Cause::Stall => format!("no progress for {} s", stall_seconds()),
@@ -54,49 +56,121 @@ pub(super) fn report(cause: &Cause, tasks: &[Task]) -> String {
     };
     let mut text = format!("poe: job report ({because}): {replied} of {} tasks have replied\n", tasks.len());
     let mut add = |line: &str| text.extend(["  ", line, "\n"]);
-    tasks.iter().flat_map(sentences).for_each(|line| add(&line));
-    for line in collectives(tasks) {
-        add(&line);
-    }
-    for circle in circles(tasks).iter().take(CIRCLES) {
+    let (lines, missing) = collectives(tasks);
+    lines.iter().for_each(|line| add(line));
+    let circles = circles(tasks);
+    for circle in circles.iter().take(CIRCLES) {
         let links: Vec<String> = (0..circle.len())
             .map(|at| format!("task {} waits for task {}", circle[at], circle[(at + 1) % circle.len()]))
             .collect();
         add(&format!("a circle of waiting tasks: {}", links.join(", ")));
     }
+    let groups = groups(tasks);
+    groups.iter().flat_map(Group::lines).for_each(|line| add(&line));
+    let mut shown: BTreeSet<usize> = missing.into_iter().take(NAMED).collect();
+    shown.extend(circles.iter().take(CIRCLES).flatten());
+    shown.extend(groups.iter().flat_map(|group| group.tasks.iter().take(EXAMPLES)));
+    let mut left_out = 0;
     for task in tasks {
         if let Some(report) = &task.report {
+            if !complete && tasks.len() > NAMED && !shown.contains(&task.number) {
+                left_out += 1;
+                continue;
+            }
             let _ = writeln!(text, "--- task {} (pid {})", task.number, report.pid);
             for line in report.text.lines() {
                 let _ = writeln!(text, "  {line}");
             }
         }
     }
+    if left_out > 0 {
+        let _ = writeln!(
+            text,
+            "--- {left_out} more tasks, in the same states as those above (-infolevel 3: all)"
+        );
+    }
     text += "poe: end of the report\n";
     text
 }
 
-/// What a task does, in sentences.
-fn sentences(task: &Task) -> Vec<String> {
-    let number = task.number;
+/// What a task does, in clauses without a subject.
+fn clauses(task: &Task) -> Vec<String> {
     let state =
         task.state.map_or_else(String::new, |state| format!("{}, process state {state}", state_name(state)));
     match &task.report {
-        None if task.pid == 0 => vec![format!("task {number} has ended")],
-        None => vec![format!("task {number} has not replied ({state}, pid {})", task.pid)],
+        None if task.pid == 0 => vec!["has ended".to_owned()],
+        None => vec![format!("has not replied ({state}, pid {})", task.pid)],
         Some(report) => report
             .clauses
             .iter()
             .map(|clause| match clause.starts_with("is not inside LAPI") {
-                true => format!("task {number} {clause} ({state})"),
-                false => format!("task {number} {clause}"),
+                true => format!("{clause} ({state})"),
+                false => clause.clone(),
             })
             .collect(),
     }
 }
 
-/// Collective calls that some tasks are in and others have not entered.
-fn collectives(tasks: &[Task]) -> Vec<String> {
+/// Tasks in one state.
+struct Group {
+    clauses: Vec<String>,
+    /// Whether they wait for other tasks.
+    wait: bool,
+    tasks: Vec<usize>,
+}
+
+impl Group {
+    fn lines(&self) -> impl Iterator<Item = String> {
+        let subject = match self.tasks[..] {
+            [task] => format!("task {task}"),
+            _ => format!("{}: each", list(&self.tasks)),
+        };
+        self.clauses.iter().map(move |clause| format!("{subject} {clause}"))
+    }
+}
+
+/// The tasks by their state. In a job of few tasks each has lines of its own; in one of many, those that wait for no other task
+/// come first.
+fn groups(tasks: &[Task]) -> Vec<Group> {
+    let single = tasks.len() <= NAMED;
+    let collect = |name_awaited: bool| {
+        let mut groups: Vec<Group> = Vec::new();
+        let mut known: BTreeMap<Vec<String>, usize> = BTreeMap::new();
+        for task in tasks {
+            let mut clauses = clauses(task);
+            if !name_awaited {
+                clauses.iter_mut().for_each(|clause| omit_awaited(clause));
+            }
+            let wait = task.report.as_ref().is_some_and(|report| !report.awaited.is_empty());
+            match known.get(&clauses) {
+                Some(&at) if !single => groups[at].tasks.push(task.number),
+                _ => {
+                    known.insert(clauses.clone(), groups.len());
+                    groups.push(Group { clauses, wait, tasks: vec![task.number] });
+                }
+            }
+        }
+        groups
+    };
+    let mut groups = match collect(true) {
+        groups if single || groups.len() <= NAMED => groups,
+        _ => collect(false),
+    };
+    if !single {
+        groups.sort_by_key(|group| group.wait);
+    }
+    groups
+}
+
+/// `waits in CALL for task N` without the task.
+fn omit_awaited(clause: &mut String) {
+    if let Some(at) = clause.find(" for task") {
+        clause.replace_range(at.., " for other tasks");
+    }
+}
+
+/// Collective calls that some tasks are in and others have not entered, and these others.
+fn collectives(tasks: &[Task]) -> (Vec<String>, Vec<usize>) {
     let mut instances: BTreeMap<usize, Vec<(usize, u32, bool)>> = BTreeMap::new();
     for task in tasks {
         for collective in task.report.iter().flat_map(|report| &report.collectives) {
@@ -104,7 +178,7 @@ fn collectives(tasks: &[Task]) -> Vec<String> {
             instances.entry(collective.instance).or_default().push(place);
         }
     }
-    let mut lines = Vec::new();
+    let (mut lines, mut absent) = (Vec::new(), Vec::new());
     for (instance, places) in &instances {
         let Some(last) = places.iter().filter(|place| place.2).map(|place| place.1).max() else { continue };
         let (inside, missing): (Vec<_>, Vec<_>) = places.iter().partition(|place| place.1 >= last);
@@ -119,13 +193,30 @@ fn collectives(tasks: &[Task]) -> Vec<String> {
             numbers(&inside),
             numbers(&missing)
         ));
+        absent.extend(missing.iter().map(|place| place.0));
     }
-    lines
+    (lines, absent)
 }
 
+/// `tasks 0, 2-7 and 12`; of a long list the beginning.
 fn list(tasks: &[usize]) -> String {
-    let named: Vec<String> = tasks.iter().take(NAMED).map(usize::to_string).collect();
-    let more = match tasks.len().saturating_sub(NAMED) {
+    let mut ranges: Vec<(usize, usize)> = Vec::new();
+    for &task in tasks {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == task => *last = task,
+            _ => ranges.push((task, task)),
+        }
+    }
+    let named: Vec<String> = ranges
+        .iter()
+        .take(NAMED)
+        .map(|&(first, last)| match last - first {
+            0 => first.to_string(),
+            1 => format!("{first}, {last}"),
+            _ => format!("{first}-{last}"),
+        })
+        .collect();
+    let more = match ranges.iter().skip(NAMED).map(|(first, last)| last - first + 1).sum::<usize>() {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
@@ -186,7 +277,7 @@ mod tests {
         ];
         tasks.push(Task { number: 3, pid: 103, report: None, state: Some('T') });
         tasks.push(Task { number: 4, pid: 0, report: None, state: None });
-        let text = report(&Cause::Stall, &tasks);
+        let text = report(&Cause::Stall, &tasks, false);
         for line in [
             "poe: job report (no progress for 300 s): 3 of 5 tasks have replied",
             "  task 0 waits in LAPI_Gfence for task 1",
@@ -214,10 +305,62 @@ mod tests {
         assert_eq!(circles(&waiting(&[(0, &[1, 2]), (1, &[2]), (2, &[])])), Vec::<Vec<usize>>::new());
         let two = waiting(&[(0, &[1]), (1, &[0]), (2, &[3, 0]), (3, &[4]), (4, &[2])]);
         assert_eq!(circles(&two), vec![vec![0, 1], vec![2, 3, 4]]);
-        let text = report(&Cause::Signal, &two);
+        let text = report(&Cause::Signal, &two, false);
         assert!(
             text.contains("a circle of waiting tasks: task 0 waits for task 1, task 1 waits for task 0\n"),
             "{text}"
         );
+    }
+    #[test]
+    fn of_many_tasks_the_cause_comes_first_and_equal_states_are_one_line() {
+        let mut tasks: Vec<Task> = (0..64)
+            .map(|number| match number {
+                1 => task(1, "says is not inside LAPI\ncollective 0 1 out"),
+                0 => task(0, "says waits in LAPI_Gfence for task 1\nfor 1\ncollective 0 2 in"),
+                _ => task(number, "says waits in LAPI_Gfence for task 0\nfor 0\ncollective 0 2 in"),
+            })
+            .collect();
+        let text = report(&Cause::Signal, &tasks, false);
+        let expected = [
+            "poe: job report (requested): 64 of 64 tasks have replied",
+            "  collective call number 2: entered by tasks 0, 2-63, not by task 1",
+            "  task 1 is not inside LAPI (computing, process state R)",
+            "  task 0 waits in LAPI_Gfence for task 1",
+            "  tasks 2-63: each waits in LAPI_Gfence for task 0",
+            "--- task 0 (pid 100)",
+        ];
+        assert_eq!(text.lines().take(expected.len()).collect::<Vec<_>>(), expected);
+        assert!(
+            text.contains("\n--- 60 more tasks, in the same states as those above (-infolevel 3: all)\n"),
+            "{text}"
+        );
+        assert_eq!(text.matches("\n--- task ").count(), 4, "{text}");
+        let all = report(&Cause::Signal, &tasks, true);
+        assert_eq!(all.matches("\n--- task ").count(), 64, "{all}");
+
+        // Tasks that wait for many different ones are still one line.
+        for number in 2..64 {
+            tasks[number] = task(
+                number,
+                &format!("says waits in LAPI_Gfence for task {}\nfor 0\ncollective 0 2 in", number - 1),
+            );
+        }
+        let text = report(&Cause::Signal, &tasks, false);
+        assert!(text.contains("\n  tasks 0, 2-63: each waits in LAPI_Gfence for other tasks\n"), "{text}");
+    }
+
+    #[test]
+    fn lists_of_tasks() {
+        for (tasks, text) in [
+            (vec![3], "task 3"),
+            (vec![3, 4], "tasks 3, 4"),
+            (vec![0, 2, 3, 4, 9], "tasks 0, 2-4, 9"),
+            (
+                (0..40).step_by(2).collect(),
+                "tasks 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30 and 4 more",
+            ),
+        ] {
+            assert_eq!(list(&tasks), text);
+        }
     }
 }
