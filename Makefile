@@ -13,6 +13,7 @@
 # make interop    programs of 32 and of 64 bits in one job (make LIB32=yes builds, make install LIB32=yes installs for both)
 # make bench      measure, beside the peers; bench-net: between two hosts, which are network namespaces; bench-interrupt: interrupt mode; bench-instructions: the cost of small calls
 # make fuzz       feed everything that reads bytes from outside with anything, SECONDS=60 for each target
+# make crates     the crate lapi and those it needs, as packages for a registry, each built from what is in its package
 # make wheel      the Python package openlapi, into the build folder's wheel
 # make site       the documents and man pages as a site, searchable and without a server, in the build folder's site; site-test: looked at in
 #                 a browser
@@ -53,7 +54,7 @@ LOSS ?= 0
 SEED ?=
 SEEDS ?= 1000
 
-.PHONY: all library library32 compat catalogues interop deps demo demo-net test test-crowded test-net check-all loom sanitize simulate soak bench bench-net bench-interrupt bench-instructions fuzz wheel site site-test install uninstall stage \
+.PHONY: all library library32 compat catalogues interop deps demo demo-net test test-crowded test-net check-all loom sanitize simulate soak bench bench-net bench-interrupt bench-instructions fuzz crates wheel site site-test install uninstall stage \
 	deb deb-test clean
 all: library compat catalogues $(if $(RELEASE32),library32)
 
@@ -174,6 +175,11 @@ bench-instructions:
 fuzz:
 	ci/deps.sh build
 	fuzz/run.sh $(SECONDS)
+
+# Work that is not committed is not refused: the list of files is the same.
+crates:
+	ci/deps.sh build
+	cargo package --allow-dirty -p openlapi-libfabric-sys -p openlapi -p lapi
 
 wheel:
 	ci/deps.sh build python

@@ -1,6 +1,6 @@
 //! Remote atomics: LAPI_Rmw and LAPI_Rmw64 on the elements of a window.
 
-use crate::port::Until;
+use crate::port::{Port, Until};
 use crate::window::Window;
 use bytemuck::Pod;
 use openlapi::abi::*;
@@ -19,13 +19,27 @@ macro_rules! atomics {
 }
 atomics!(i32, u32, i64, u64);
 
+/// What an atomic operation does with a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Operation {
+    /// Adds, with wrap-around.
+    Add = FETCH_AND_ADD as u32,
+    /// Sets bits.
+    Or = FETCH_AND_OR as u32,
+    /// Replaces it.
+    Swap = SWAP as u32,
+    /// Replaces it if it has a certain value.
+    CompareAndSwap = COMPARE_AND_SWAP as u32,
+}
+
 impl<T: Atomic> Window<T> {
     /// Adds `value` to an element at `task`, with wrap-around; returns what it was before.
     ///
     /// # Errors
     /// As [`Window::put`].
     pub fn fetch_add(&self, task: u32, at: usize, value: T) -> Result<T> {
-        self.read_modify_write(FETCH_AND_ADD, task, at, [value, value])
+        self.change(Operation::Add, task, at, [value, value])
     }
 
     /// Sets the bits of `value` in an element at `task`; returns what it was before.
@@ -33,7 +47,7 @@ impl<T: Atomic> Window<T> {
     /// # Errors
     /// As [`Window::put`].
     pub fn fetch_or(&self, task: u32, at: usize, value: T) -> Result<T> {
-        self.read_modify_write(FETCH_AND_OR, task, at, [value, value])
+        self.change(Operation::Or, task, at, [value, value])
     }
 
     /// Sets an element at `task`; returns what it was before.
@@ -41,7 +55,7 @@ impl<T: Atomic> Window<T> {
     /// # Errors
     /// As [`Window::put`].
     pub fn swap(&self, task: u32, at: usize, value: T) -> Result<T> {
-        self.read_modify_write(SWAP, task, at, [value, value])
+        self.change(Operation::Swap, task, at, [value, value])
     }
 
     /// Sets an element at `task` to `new` if it is `current`; returns whether it was. LAPI does not tell what it was otherwise.
@@ -49,23 +63,44 @@ impl<T: Atomic> Window<T> {
     /// # Errors
     /// As [`Window::put`].
     pub fn compare_and_swap(&self, task: u32, at: usize, current: T, new: T) -> Result<bool> {
-        let swapped = self.read_modify_write(COMPARE_AND_SWAP, task, at, [current, new])?;
+        let swapped = self.change(Operation::CompareAndSwap, task, at, [current, new])?;
         Ok(bytemuck::bytes_of(&swapped).iter().any(|&byte| byte != 0))
     }
 
-    fn read_modify_write(&self, op: RMW_ops_t, task: u32, at: usize, mut values: [T; 2]) -> Result<T> {
+    fn change(&self, operation: Operation, task: u32, at: usize, values: [T; 2]) -> Result<T> {
         let remote = self.place(task, at, 1)?;
+        // SAFETY: the variable is an element of the target's window.
+        unsafe { self.port().change_at(operation, task, remote, values) }
+    }
+}
+
+impl Port {
+    /// Changes a number at an address of `task` atomically, and returns what it was before; of a compare-and-swap 1 or 0, which says whether
+    /// it was `values[0]` and is now `values[1]`. The others use `values[0]` alone.
+    ///
+    /// # Errors
+    /// As [`Window::put`].
+    ///
+    /// # Safety
+    /// At this address that task has a number of this type, aligned to its size, which stays there until this returns.
+    pub unsafe fn change_at<T: Atomic>(
+        &self,
+        operation: Operation,
+        task: u32,
+        address: u64,
+        mut values: [T; 2],
+    ) -> Result<T> {
         let mut previous = T::zeroed();
         let to = &raw mut previous;
-        // SAFETY: the values and the previous one live until `perform` returns, and the variable is an element of the target's window.
+        // SAFETY: the values and the previous one live until `perform` returns; the caller's promise.
         unsafe {
-            self.port().perform(task, Until::Reusable, |held, counters| {
+            self.perform(task, Until::Reusable, |held, counters| {
                 let command = lapi_rmw_t {
                     Xfer_type: LAPI_RMW_XFER,
-                    op,
+                    op: operation as RMW_ops_t,
                     tgt: task,
                     size: 8 * size_of::<T>() as u32,
-                    tgt_var: remote,
+                    tgt_var: address,
                     in_val: values.as_mut_ptr().cast(),
                     prev_tgt_val: to.cast(),
                     org_cntr: counters.origin,

@@ -72,17 +72,20 @@
 mod atomic;
 mod context;
 mod counter;
+mod dgsp;
 mod message;
 mod owned;
 mod places;
 mod port;
+mod raw;
 mod scope;
 mod vector;
 mod window;
 
-pub use atomic::Atomic;
+pub use atomic::{Atomic, Operation};
 pub use context::{Builder, Context, Failure};
 pub use counter::TargetCounter;
+pub use dgsp::{Dgsp, DgspBuilder};
 pub use message::{Accept, Arrival};
 pub use openlapi::abi::lapi_statistics_t as Statistics;
 pub use openlapi::error::{Error, Result};
@@ -93,9 +96,9 @@ pub use window::Window;
 /// LAPI's error numbers by name, for comparisons with [`Error::code`].
 pub mod codes {
     pub use openlapi::abi::{
-        LAPI_ERR_ADDR_HNDL_RANGE, LAPI_ERR_ALL_HNDL_IN_USE, LAPI_ERR_CNTR_VAL, LAPI_ERR_HDR_LEN,
-        LAPI_ERR_HNDL_INVALID, LAPI_ERR_MEMORY_EXHAUSTED, LAPI_ERR_NO_CONNECTIVITY, LAPI_ERR_OFFSET_LEN,
-        LAPI_ERR_QUERY_TYPE, LAPI_ERR_SET_VAL, LAPI_ERR_TGT, LAPI_ERR_TGT_PURGED, LAPI_ERR_TIMEOUT,
-        LAPI_ERR_UHDR_LEN, LAPI_ERR_UNKNOWN,
+        LAPI_ERR_ADDR_HNDL_RANGE, LAPI_ERR_ALL_HNDL_IN_USE, LAPI_ERR_CNTR_VAL, LAPI_ERR_DGSP_OTHER,
+        LAPI_ERR_DGSP_STACK, LAPI_ERR_HDR_LEN, LAPI_ERR_HNDL_INVALID, LAPI_ERR_MEMORY_EXHAUSTED,
+        LAPI_ERR_NO_CONNECTIVITY, LAPI_ERR_OFFSET_LEN, LAPI_ERR_QUERY_TYPE, LAPI_ERR_SET_VAL, LAPI_ERR_TGT,
+        LAPI_ERR_TGT_PURGED, LAPI_ERR_TIMEOUT, LAPI_ERR_UHDR_LEN, LAPI_ERR_UNKNOWN,
     };
 }

@@ -1,12 +1,15 @@
 //! Active messages: closures of the target run when a message arrives.
 
 use crate::context::with_port;
+use crate::dgsp::Dgsp;
 use crate::owned::{drop_owned, into_raw};
 use crate::port::{Counters, HANDLERS, Port, Until};
+use bytemuck::Pod;
 use libc::{c_uint, c_ulong, c_void};
 use openlapi::abi::*;
 use openlapi::api::{MAX_UHDR, active_message, request};
 use openlapi::error::{Error, Result};
+use std::mem::ManuallyDrop;
 use std::ptr;
 use std::sync::Arc;
 
@@ -25,6 +28,26 @@ pub struct Arrival<'a> {
 
 type Completion = Box<dyn FnOnce(&Arc<Port>, Vec<u8>) + Send>;
 
+impl Arrival<'_> {
+    /// The data is received into `into`, scattered by a program, and passed to `then`, as [`Accept::then`] does.
+    ///
+    /// # Errors
+    /// `LAPI_ERR_OFFSET_LEN`: the items of the message are not within `into`.
+    pub fn scatter<T: Pod + Send>(
+        &self,
+        layout: &Dgsp,
+        mut into: Vec<T>,
+        then: impl FnOnce(&Arc<Port>, Vec<T>) + Send + 'static,
+    ) -> Result<Accept> {
+        let room = size_of_val(&into[..]);
+        layout.check_bytes(self.len, room)?;
+        let at = into.as_mut_ptr().cast();
+        let kept = Parts::from(into);
+        let then = Box::new(move |port: &Arc<Port>| then(port, kept.into()));
+        Ok(Accept(Decision::Scatter(Scatter { layout: layout.clone(), at, room, then })))
+    }
+}
+
 /// What a header handler decides about its message.
 pub struct Accept(Decision);
 
@@ -32,6 +55,52 @@ enum Decision {
     Done,
     Again,
     Receive(Completion),
+    Scatter(Scatter),
+}
+
+/// Memory that a message is scattered to.
+struct Scatter {
+    layout: Dgsp,
+    at: *mut u8,
+    /// In bytes.
+    room: usize,
+    /// Owns the memory.
+    then: Box<dyn FnOnce(&Arc<Port>) + Send>,
+}
+
+// SAFETY: the memory is that of a `Vec` that may be sent, which `then` owns.
+unsafe impl Send for Scatter {}
+
+/// A `Vec` while the core writes to its elements.
+struct Parts<T> {
+    at: *mut T,
+    len: usize,
+    capacity: usize,
+}
+
+// SAFETY: as a `Vec`.
+unsafe impl<T: Send> Send for Parts<T> {}
+
+impl<T> From<Vec<T>> for Parts<T> {
+    fn from(owned: Vec<T>) -> Self {
+        let mut owned = ManuallyDrop::new(owned);
+        Self { at: owned.as_mut_ptr(), len: owned.len(), capacity: owned.capacity() }
+    }
+}
+
+impl<T> From<Parts<T>> for Vec<T> {
+    fn from(parts: Parts<T>) -> Self {
+        let parts = ManuallyDrop::new(parts);
+        // SAFETY: the parts of a `Vec`, which is made again once.
+        unsafe { Self::from_raw_parts(parts.at, parts.len, parts.capacity) }
+    }
+}
+
+impl<T> Drop for Parts<T> {
+    fn drop(&mut self) {
+        // SAFETY: the same; `into` does not get here.
+        drop(unsafe { Vec::from_raw_parts(self.at, self.len, self.capacity) });
+    }
 }
 
 impl Accept {
@@ -125,18 +194,7 @@ impl Counters {
 
 /// A message without counters, checked.
 pub(crate) fn message_command(task: u32, handler: u16, header: &[u8], data: &[u8]) -> Result<lapi_am_t> {
-    if !(1..HANDLERS).contains(&usize::from(handler)) {
-        let detail = format!("handler {handler}; indices are 1 to {}", HANDLERS - 1);
-        return Err(Error::new(LAPI_ERR_ADDR_HNDL_RANGE, detail));
-    }
-    if header.len() % 4 != 0 {
-        let detail = format!("a header of {} bytes, not a multiple of 4", header.len());
-        return Err(Error::new(LAPI_ERR_HDR_LEN, detail));
-    }
-    if header.len() > MAX_UHDR {
-        let detail = format!("a header of {} bytes; at most {MAX_UHDR}", header.len());
-        return Err(Error::new(LAPI_ERR_UHDR_LEN, detail));
-    }
+    check_header(handler, header)?;
     Ok(lapi_am_t {
         Xfer_type: LAPI_AM_XFER,
         flags: 0,
@@ -154,6 +212,23 @@ pub(crate) fn message_command(task: u32, handler: u16, header: &[u8], data: &[u8
         org_cntr: ptr::null_mut(),
         cmpl_cntr: ptr::null_mut(),
     })
+}
+
+/// The index of a handler, and the length of a header.
+pub(crate) fn check_header(handler: u16, header: &[u8]) -> Result<()> {
+    if !(1..HANDLERS).contains(&usize::from(handler)) {
+        let detail = format!("handler {handler}; indices are 1 to {}", HANDLERS - 1);
+        return Err(Error::new(LAPI_ERR_ADDR_HNDL_RANGE, detail));
+    }
+    if header.len() % 4 != 0 {
+        let detail = format!("a header of {} bytes, not a multiple of 4", header.len());
+        return Err(Error::new(LAPI_ERR_HDR_LEN, detail));
+    }
+    if header.len() > MAX_UHDR {
+        let detail = format!("a header of {} bytes; at most {MAX_UHDR}", header.len());
+        return Err(Error::new(LAPI_ERR_UHDR_LEN, detail));
+    }
+    Ok(())
 }
 
 /// A message that is being received: the core writes its data, and passes this to [`completed`].
@@ -198,6 +273,18 @@ unsafe extern "C" fn arrived<const INDEX: usize>(
                 parameter.write(receiving.cast());
                 return (*receiving).data.as_mut_ptr().cast();
             }
+            Decision::Scatter(scatter) => {
+                // It may have been made for another message.
+                if let Err(error) = scatter.layout.check_bytes(data, scatter.room) {
+                    panic!("a handler has returned what another message was to be scattered to: {error}");
+                }
+                (*info).dgsp_handle = scatter.layout.handle();
+                (*info).bytes = data as c_ulong;
+                let at = scatter.at;
+                completion.write(Some(scattered));
+                parameter.write(Box::into_raw(Box::new(scatter)).cast());
+                return at.cast();
+            }
         }
     }
     ptr::null_mut()
@@ -209,6 +296,14 @@ unsafe extern "C" fn completed(handle: *mut lapi_handle_t, parameter: *mut c_voi
     let Receiving { then, data } = *unsafe { Box::from_raw(parameter.cast::<Receiving>()) };
     // SAFETY: the core's handle.
     unsafe { with_port(handle, |port| then(port, data)) };
+}
+
+/// The completion handler of a message that was scattered.
+unsafe extern "C" fn scattered(handle: *mut lapi_handle_t, parameter: *mut c_void) {
+    // SAFETY: from `arrived`, and the core calls this once for each message.
+    let Scatter { then, .. } = *unsafe { Box::from_raw(parameter.cast::<Scatter>()) };
+    // SAFETY: the core's handle.
+    unsafe { with_port(handle, then) };
 }
 
 /// The bytes at an address; none for null.
