@@ -1,15 +1,13 @@
 //! Data gather/scatter programs: layouts of data that messages are gathered from and scattered to.
 
-use crate::message::check_header;
-use crate::port::{Port, Until};
+use crate::port::Port;
 use bytemuck::Pod;
 use libc::{c_int, c_long, c_ulong};
 use openlapi::abi::*;
-use openlapi::api::{dgsp, request};
+use openlapi::api::dgsp;
 use openlapi::error::{Error, Result};
 use std::fmt;
 use std::mem::offset_of;
-use std::ptr;
 use std::sync::Arc;
 
 /// A data gather/scatter program: which bytes of an item move, and in which order.
@@ -92,7 +90,8 @@ impl Dgsp {
         self.check_items(items, room)
     }
 
-    fn check_items(&self, items: usize, room: usize) -> Result<()> {
+    /// Whether so many items fit into memory of `room` bytes.
+    pub(crate) fn check_items(&self, items: usize, room: usize) -> Result<()> {
         match self.span(items) {
             Some(span) if span <= room => Ok(()),
             _ => Err(no_room(format!(
@@ -103,7 +102,7 @@ impl Dgsp {
     }
 
     /// The bytes of a message of so many items.
-    fn message_bytes(&self, items: usize) -> Result<usize> {
+    pub(crate) fn message_bytes(&self, items: usize) -> Result<usize> {
         let bytes = items.checked_mul(self.0.size).filter(|&bytes| bytes <= isize::MAX as usize);
         bytes.ok_or_else(|| no_room(format!("{items} items of {} bytes", self.0.size)))
     }
@@ -338,49 +337,6 @@ fn no_room(detail: String) -> Error {
 }
 
 impl Port {
-    /// Sends a message whose data is gathered from `items` items in `from` (LAPI_DGSP_XFER). Otherwise as [`Self::send`].
-    ///
-    /// # Errors
-    /// As [`Self::send`]. `LAPI_ERR_OFFSET_LEN`: the items are not within `from`.
-    pub fn send_gathered<T: Pod>(
-        &self,
-        task: u32,
-        handler: u16,
-        header: &[u8],
-        layout: &Dgsp,
-        items: usize,
-        from: &[T],
-    ) -> Result<()> {
-        check_header(handler, header)?;
-        layout.check_items(items, size_of_val(from))?;
-        let bytes = layout.message_bytes(items)?;
-        // SAFETY: header and items are borrowed until `perform` returns; the items are within `from`, and the program lives as long as `layout`.
-        unsafe {
-            self.perform(task, Until::Reusable, |held, counters| {
-                let command = lapi_amdgsp_t {
-                    Xfer_type: LAPI_DGSP_XFER,
-                    flags: 0,
-                    tgt: task,
-                    pad: 0,
-                    hdr_hdl: handler.into(),
-                    uhdr_len: header.len() as _,
-                    pad2: 0,
-                    uhdr: header.as_ptr().cast_mut().cast(),
-                    udata: from.as_ptr().cast_mut().cast(),
-                    udata_len: bytes as c_ulong,
-                    shdlr: None,
-                    sinfo: ptr::null_mut(),
-                    tgt_cntr: 0,
-                    org_cntr: counters.origin,
-                    cmpl_cntr: counters.completion,
-                    dgsp: layout.handle(),
-                    status: 0,
-                };
-                dgsp::amsend(held, request::dgsp_message(&command))
-            })
-        }
-    }
-
     /// The bytes of `items` items in `from`, one after the other (LAPI_DGSP_PACK).
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use crate::port::{Counters, HANDLERS, Port, Until};
 use bytemuck::Pod;
 use libc::{c_uint, c_ulong, c_void};
 use openlapi::abi::*;
-use openlapi::api::{MAX_UHDR, active_message, request};
+use openlapi::api::{MAX_UHDR, active_message, dgsp, request};
 use openlapi::error::{Error, Result};
 use std::mem::ManuallyDrop;
 use std::ptr;
@@ -182,6 +182,49 @@ impl Port {
         command.sinfo = into_raw((header, data));
         // SAFETY: header and data live until the send completion handler has run, or for ever if it never does.
         unsafe { active_message::amsend(&mut held, &request::active_message(&command)) }
+    }
+
+    /// Sends a message whose data is gathered from `items` items in `from` (LAPI_DGSP_XFER). Otherwise as [`Self::send`].
+    ///
+    /// # Errors
+    /// As [`Self::send`]. `LAPI_ERR_OFFSET_LEN`: the items are not within `from`.
+    pub fn send_gathered<T: Pod>(
+        &self,
+        task: u32,
+        handler: u16,
+        header: &[u8],
+        layout: &Dgsp,
+        items: usize,
+        from: &[T],
+    ) -> Result<()> {
+        check_header(handler, header)?;
+        layout.check_items(items, size_of_val(from))?;
+        let bytes = layout.message_bytes(items)?;
+        // SAFETY: header and items are borrowed until `perform` returns; the items are within `from`, and the program lives as long as `layout`.
+        unsafe {
+            self.perform(task, Until::Reusable, |held, counters| {
+                let command = lapi_amdgsp_t {
+                    Xfer_type: LAPI_DGSP_XFER,
+                    flags: 0,
+                    tgt: task,
+                    pad: 0,
+                    hdr_hdl: handler.into(),
+                    uhdr_len: header.len() as _,
+                    pad2: 0,
+                    uhdr: header.as_ptr().cast_mut().cast(),
+                    udata: from.as_ptr().cast_mut().cast(),
+                    udata_len: bytes as c_ulong,
+                    shdlr: None,
+                    sinfo: ptr::null_mut(),
+                    tgt_cntr: 0,
+                    org_cntr: counters.origin,
+                    cmpl_cntr: counters.completion,
+                    dgsp: layout.handle(),
+                    status: 0,
+                };
+                dgsp::amsend(held, request::dgsp_message(&command))
+            })
+        }
     }
 }
 
