@@ -24,13 +24,13 @@ atomics!(i32, u32, i64, u64);
 #[repr(u32)]
 pub enum Operation {
     /// Adds, with wrap-around.
-    Add = FETCH_AND_ADD as u32,
+    Add = FETCH_AND_ADD,
     /// Sets bits.
-    Or = FETCH_AND_OR as u32,
+    Or = FETCH_AND_OR,
     /// Replaces it.
-    Swap = SWAP as u32,
+    Swap = SWAP,
     /// Replaces it if it has a certain value.
-    CompareAndSwap = COMPARE_AND_SWAP as u32,
+    CompareAndSwap = COMPARE_AND_SWAP,
 }
 
 impl<T: Atomic> Window<T> {

@@ -65,8 +65,10 @@ struct Scatter {
     /// In bytes.
     room: usize,
     /// Owns the memory.
-    then: Box<dyn FnOnce(&Arc<Port>) + Send>,
+    then: Continuation,
 }
+
+type Continuation = Box<dyn FnOnce(&Arc<Port>) + Send>;
 
 // SAFETY: the memory is that of a `Vec` that may be sent, which `then` owns.
 unsafe impl Send for Scatter {}
@@ -263,7 +265,7 @@ pub(crate) fn check_header(handler: u16, header: &[u8]) -> Result<()> {
         let detail = format!("handler {handler}; indices are 1 to {}", HANDLERS - 1);
         return Err(Error::new(LAPI_ERR_ADDR_HNDL_RANGE, detail));
     }
-    if header.len() % 4 != 0 {
+    if !header.len().is_multiple_of(4) {
         let detail = format!("a header of {} bytes, not a multiple of 4", header.len());
         return Err(Error::new(LAPI_ERR_HDR_LEN, detail));
     }

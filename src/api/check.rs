@@ -77,7 +77,7 @@ pub fn header_fits(len: usize) -> Result<()> {
 /// The user header is as the man page demands.
 #[inline]
 pub fn header(address: usize, len: usize) -> Result<()> {
-    if len % 4 != 0 {
+    if !len.is_multiple_of(4) {
         return Err(Error::new(
             LAPI_ERR_HDR_LEN,
             format!("a user header of {len} bytes, not a multiple of 4"),

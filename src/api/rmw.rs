@@ -52,7 +52,7 @@ pub unsafe fn rmw(held: &mut Held<'_>, request: &Request) -> Result<()> {
         return Err(Error::new(LAPI_ERR_TGT_VAR_NULL, "a null address of the variable"));
     }
     let width = u64::from(request.size / 8);
-    if request.var % width != 0 {
+    if !request.var.is_multiple_of(width) {
         let detail = format!("tgt_var {:#x} is not a multiple of {width}", request.var);
         return Err(Error::new(LAPI_ERR_UNKNOWN, detail));
     }

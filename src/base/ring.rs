@@ -97,7 +97,11 @@ impl Layout {
     /// `at` must be aligned to 128 bytes and point to `geometry.bytes()` bytes that stay mapped, zero when the
     /// ring is first used.
     unsafe fn new(at: NonNull<u8>, geometry: Geometry) -> Self {
-        assert!(geometry.slots.is_power_of_two() && geometry.data % LINE == 0 && geometry.data <= MAX_DATA);
+        assert!(
+            geometry.slots.is_power_of_two()
+                && geometry.data.is_multiple_of(LINE)
+                && geometry.data <= MAX_DATA
+        );
         // SAFETY: the three areas follow one another inside the caller's region.
         unsafe {
             let slots = at.add(FIRST_SLOT);
@@ -204,7 +208,7 @@ impl Producer {
     /// The pieces must be readable.
     #[inline]
     pub unsafe fn push(&mut self, head: &[u8], first: Piece, second: Source<'_>) -> Result<(), Full> {
-        debug_assert!(head.len() % 8 == 0 && head.len() <= ROOM);
+        debug_assert!(head.len().is_multiple_of(8) && head.len() <= ROOM);
         if self.head - self.consumed >= self.ring.geometry.slots as u64 && !self.room_again() {
             return Err(Full);
         }

@@ -162,10 +162,10 @@ pub fn check_pair(org: Option<&Vector>, tgt: Option<&Vector>) -> Result<()> {
     let differ = |a: u64, b: u64, what: &str| {
         Err(Error::new(LAPI_ERR_VEC_LEN_DIFF, format!("{what}: {a} at the origin, {b} at the target")))
     };
-    if let (Some(from), Some(to)) = (org.template(), tgt.template()) {
-        if from.block != to.block {
-            return differ(from.block, to.block, "block size");
-        }
+    if let (Some(from), Some(to)) = (org.template(), tgt.template())
+        && from.block != to.block
+    {
+        return differ(from.block, to.block, "block size");
     }
     for (i, (from, to)) in org.pieces().zip(tgt.pieces()).enumerate() {
         if from.1 != to.1 {

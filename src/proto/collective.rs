@@ -199,7 +199,7 @@ impl Collectives {
         let (first, count) = self.rounds.values(round, at);
         let end = usize::try_from(offset).ok().and_then(|from| from.checked_add(len));
         let fits = end.is_some_and(|end| end <= count * VALUE);
-        if !fits || offset as usize % VALUE != 0 || len % VALUE != 0 {
+        if !fits || !(offset as usize).is_multiple_of(VALUE) || !len.is_multiple_of(VALUE) {
             return false;
         }
         let Some(entry) = self.entry(sequence, round) else { return true };

@@ -198,11 +198,11 @@ impl Lane {
         let ticket = unsafe { stream.send_one(link, peer, max_body) }?;
         self.since_stream = 0;
         ticket.into_iter().for_each(|ticket| lent.take(&mut stream.lent, peer, ticket));
-        if stream.sent == stream.data.len() {
-            if let Some(stream) = self.streams.pop_front() {
-                self.taken.change(stream.taken(), Taken::default());
-                finished.extend(stream.done.and_then(|done| follow(lent, stream.lent, done)));
-            }
+        if stream.sent == stream.data.len()
+            && let Some(stream) = self.streams.pop_front()
+        {
+            self.taken.change(stream.taken(), Taken::default());
+            finished.extend(stream.done.and_then(|done| follow(lent, stream.lent, done)));
         }
         Ok(())
     }

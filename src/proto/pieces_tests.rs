@@ -21,7 +21,7 @@ fn draw(rng: &mut Rng, total: u64) -> Layout {
         0 => return Layout::contiguous(at(start), total),
         1 => {
             let count = 1 + rng.below(12);
-            if total % count == 0 {
+            if total.is_multiple_of(count) {
                 let block = total / count;
                 return Layout::strided(at(start), block, block + rng.below(3), count);
             }

@@ -101,7 +101,7 @@ pub(super) unsafe fn write(to: &mut [u64], packet: &Outgoing<'_>, lent: bool) ->
     let head = packet.head.len();
     let body = if lent { pad8(packet.first.len) } else { packet.body_len() };
     assert!(
-        head % 8 == 0 && head + pad8(body) <= size_of_val(to),
+        head.is_multiple_of(8) && head + pad8(body) <= size_of_val(to),
         "a packet of {body} bytes is beyond the limit"
     );
     let at = to.as_mut_ptr().cast::<u8>();
@@ -121,7 +121,7 @@ pub(super) unsafe fn write(to: &mut [u64], packet: &Outgoing<'_>, lent: bool) ->
 /// Sets the bytes from `len` up to the next multiple of 8 to 0.
 #[inline]
 pub(super) fn clear_padding(buffer: &mut [u64], len: usize) {
-    if len % 8 != 0 {
+    if !len.is_multiple_of(8) {
         let word = &mut buffer[len / 8];
         let mask = (1_u64 << (len % 8 * 8)) - 1;
         *word = u64::from_le(*word) & mask;

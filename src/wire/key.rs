@@ -107,7 +107,7 @@ impl Part {
             end = from.wrapping_add(len);
             inside.then_some(Self { from, len, exposed: Exposed { addr, key: Key { key, offset } } })
         };
-        if words.is_empty() || words.len() % Self::WORDS != 0 {
+        if words.is_empty() || !words.len().is_multiple_of(Self::WORDS) {
             return None;
         }
         words.chunks_exact(Self::WORDS).map(part).collect()

@@ -44,7 +44,10 @@ fn look(consumer: &Consumer) -> Packet {
 /// Takes the next packet out: its head and its body.
 fn take(consumer: &mut Consumer) -> Option<(Vec<u8>, Vec<u8>)> {
     let packet = consumer.peek().expect("a ring in order")?;
-    assert!(packet.head.as_ptr() as usize % 8 == 0 && packet.body.as_ptr() as usize % 8 == 0);
+    assert!(
+        (packet.head.as_ptr() as usize).is_multiple_of(8)
+            && (packet.body.as_ptr() as usize).is_multiple_of(8)
+    );
     // SAFETY: the packet is valid until it is released.
     let (head, body) = unsafe {
         (

@@ -406,10 +406,10 @@ impl<'a> Held<'a> {
     #[inline]
     fn wake_waiting_threads(&mut self) {
         let context = self.context;
-        if let Some(core) = self.try_core() {
-            if core.news {
-                wake_sleepers(context, core);
-            }
+        if let Some(core) = self.try_core()
+            && core.news
+        {
+            wake_sleepers(context, core);
         }
     }
 }

@@ -101,7 +101,7 @@ impl Learnt {
         let number = class.messages;
         class.messages = class.messages.wrapping_add(1);
         if number < FIRST {
-            return if number % 2 == 0 { Way::Attach } else { Way::Packets };
+            return if number.is_multiple_of(2) { Way::Attach } else { Way::Packets };
         }
         let [filling, copy] = class.costs;
         // Both halves go on at the same time: the slower one decides. Nothing is known before a stream was tried.

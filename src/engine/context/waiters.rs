@@ -111,7 +111,7 @@ impl IdlePolls {
         self.count = self.count.saturating_add(1);
         let spin = policy.spins(waiting);
         let mut kick = self.count == KICK_AFTER;
-        if self.count % POLLS_BETWEEN_TIMES == 0 && self.count <= spin && !self.overtime {
+        if self.count.is_multiple_of(POLLS_BETWEEN_TIMES) && self.count <= spin && !self.overtime {
             let now = now();
             let time = now - *self.since.get_or_insert(now);
             kick |= time >= KICK_TIME;

@@ -22,12 +22,12 @@ fn run(context: &Context, generation: u32) {
             // The context was ended meanwhile, and may have been opened again: the message was the former one's.
             return;
         }
-        if let Some((delivery, incarnation)) = completion.then {
-            if let Some(mut held) = context.enter_closing() {
-                deliver::conclude_since(&mut held, delivery, incarnation);
-                held.core().news = true;
-                held.wake_waiters();
-            }
+        if let Some((delivery, incarnation)) = completion.then
+            && let Some(mut held) = context.enter_closing()
+        {
+            deliver::conclude_since(&mut held, delivery, incarnation);
+            held.core().news = true;
+            held.wake_waiters();
         }
         pool.finished(generation);
     }

@@ -27,10 +27,10 @@ pub unsafe fn read(held: &mut Held<'_>, cntr: usize) -> i32 {
 pub unsafe fn set(context: &Context, cntr: usize, value: i32) {
     // SAFETY: the caller's promise.
     unsafe { counter::set(cntr, value) };
-    if context.watching.load(Relaxed) {
-        if let Ok(mut held) = context.enter() {
-            held.core().watched.forget(cntr);
-        }
+    if context.watching.load(Relaxed)
+        && let Ok(mut held) = context.enter()
+    {
+        held.core().watched.forget(cntr);
     }
     counter_changed(context);
     if let Some(mut held) = context.try_enter() {

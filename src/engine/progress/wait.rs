@@ -53,10 +53,10 @@ const NAP: Duration = Duration::from_micros(100);
 /// A call that does not take the lock has changed a counter: wakes the threads that may wait for it.
 #[inline]
 pub(in crate::engine) fn counter_changed(context: &Context) {
-    if context.parking.occupied() {
-        if let Ok(mut held) = context.enter() {
-            held.core().news = true;
-        }
+    if context.parking.occupied()
+        && let Ok(mut held) = context.enter()
+    {
+        held.core().news = true;
     }
 }
 
@@ -132,7 +132,7 @@ pub fn poll_once(held: &mut Held<'_>) -> bool {
         // A thread that polls now will most likely poll again.
         core.set_polling(false);
     }
-    if core.activity % POLLS_BETWEEN_LOOKS == 0 {
+    if core.activity.is_multiple_of(POLLS_BETWEEN_LOOKS) {
         lost_peers::look_when_due(held);
     }
     let moved = dispatcher::turn(held);

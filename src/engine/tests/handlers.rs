@@ -146,7 +146,7 @@ fn flood(task: &Task, call: &Call<'_>) {
     if generations > 0 {
         flood_all(task, generations - 1);
     }
-    if call.len > 0 && generations % 2 == 0 {
+    if call.len > 0 && generations.is_multiple_of(2) {
         unsafe extern "C" fn completed(hndl: *mut lapi_handle_t, _: *mut c_void) {
             note(&job::task(hndl), 100);
         }

@@ -172,7 +172,7 @@ unsafe extern "C" fn header_handler(
     };
     let right = header.len() == sent.len
         && header[8..] == bytes_of(number, sent.len)[8..]
-        && uhdr.addr() % 8 == 0
+        && uhdr.addr().is_multiple_of(8)
         && info.msg_len as usize == op.target.len
         && info.src == op.from as c_int
         && task.me == op.to

@@ -141,7 +141,7 @@ fn deliver(held: &mut Held<'_>, message: &Message, header: Piece, data: &Content
         return receive::active_message(held, &arrived, header, Data::Local(data.clone(), message.atom));
     }
     match data.as_piece() {
-        Some(piece) if piece.ptr as usize % 8 == 0 => {
+        Some(piece) if (piece.ptr as usize).is_multiple_of(8) => {
             receive::active_message(held, &arrived, header, Data::Here(piece));
         }
         _ => {
@@ -163,7 +163,7 @@ fn deliver(held: &mut Held<'_>, message: &Message, header: Piece, data: &Content
 pub unsafe fn read_modify_write(op: u16, var: u64, value: u64, swap: u64) -> Option<u64> {
     let order = Ordering::SeqCst;
     let code = u32::from(op & !RMW_WIDE);
-    if var % if op & RMW_WIDE != 0 { 8 } else { 4 } != 0 {
+    if !var.is_multiple_of(if op & RMW_WIDE != 0 { 8 } else { 4 }) {
         return None;
     }
     if op & RMW_WIDE != 0 {

@@ -105,7 +105,7 @@ impl Layout {
     /// The position of the parent to which this task brings a subtree of this width.
     fn parent(&self, width: u64) -> Option<u32> {
         let away = u64::from(self.me - self.leader) % (width * u64::from(RADIX));
-        (away != 0 && away % width == 0).then_some(self.me.wrapping_sub(away as u32))
+        (away != 0 && away.is_multiple_of(width)).then_some(self.me.wrapping_sub(away as u32))
     }
 
     /// The distance in groups of the leader that comes after `at` others in the exchange of this reach.

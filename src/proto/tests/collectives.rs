@@ -118,7 +118,7 @@ impl Job {
                 self.outboxes[task as usize].pump(&mut self.network.link(task), &mut Vec::new());
             }
             steps += 1;
-            if steps % 16 == 0 || self.network.flying() == 0 {
+            if steps.is_multiple_of(16) || self.network.flying() == 0 {
                 let free = |task: &Task| {
                     !self.members[*task as usize].busy() && self.at[*task as usize] < self.rounds
                 };

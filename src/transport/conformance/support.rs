@@ -114,7 +114,7 @@ impl Sample {
 
     /// Which sample has arrived.
     pub(super) fn id_of(packet: &Inbound) -> u64 {
-        assert!(packet.head_len >= 8 && packet.head.addr() % 8 == 0, "{packet:?}");
+        assert!(packet.head_len >= 8 && packet.head.addr().is_multiple_of(8), "{packet:?}");
         // SAFETY: a head of 8 bytes or more, readable until the packet is released, aligned as just seen.
         unsafe { packet.head.cast::<u64>().read() }
     }
@@ -127,8 +127,11 @@ impl Sample {
             (self.head_len, self.outgoing().body_len()),
             "{self:?}"
         );
-        assert!(packet.head.addr() % 8 == 0, "the head of {packet:?} is not aligned");
-        assert!(packet.body_len == 0 || packet.body.addr() % 8 == 0, "the body of {packet:?} is not aligned");
+        assert!(packet.head.addr().is_multiple_of(8), "the head of {packet:?} is not aligned");
+        assert!(
+            packet.body_len == 0 || packet.body.addr().is_multiple_of(8),
+            "the body of {packet:?} is not aligned"
+        );
         // SAFETY: the packet has not been released, so its head is readable.
         let head = unsafe { std::slice::from_raw_parts(packet.head, packet.head_len) };
         assert_eq!(head, &self.head[..self.head_len], "the head of packet {}", self.id);

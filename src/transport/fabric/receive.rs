@@ -191,7 +191,7 @@ impl Buffers {
             body_len: frame.body_len,
             place: Place::Buffer(slot, at.wrapping_add(FRAME)),
         };
-        if at.addr() % 8 == 0 && self.list[slot].offset(at, FRAME).is_some() {
+        if at.addr().is_multiple_of(8) && self.list[slot].offset(at, FRAME).is_some() {
             self.list[slot].users += 1;
         } else {
             arrived.place = Place::Own(arrived.copy());

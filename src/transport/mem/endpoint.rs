@@ -57,7 +57,9 @@ impl Endpoint for MemTransport {
         let parcel =
             unsafe { Parcel::gather_or_lend(self.task, packet, spare.pop().unwrap_or_default(), ticket) };
         self.lent.extend(ticket.map(|ticket| (ticket, peer)));
-        if lose != 0 && (self.offered % lose == 0 || self.unsent.iter().any(|(_, to, _)| *to == peer)) {
+        if lose != 0
+            && (self.offered.is_multiple_of(lose) || self.unsent.iter().any(|(_, to, _)| *to == peer))
+        {
             drop(inbox);
             self.unsent.push_back((Instant::now() + RESEND, peer, parcel));
         } else {

@@ -219,7 +219,7 @@ impl RingMemory {
     /// Writes a word anywhere in the ring, as a task does whose memory is corrupt.
     #[cfg(test)]
     pub(super) fn write_word(&self, at: usize, word: u64) {
-        assert!(at % 8 == 0 && at + 8 <= self.geometry.bytes());
+        assert!(at.is_multiple_of(8) && at + 8 <= self.geometry.bytes());
         // SAFETY: inside of the mapping, and aligned; both ends use atomic operations on it.
         unsafe {
             let place = self.memory.base.as_ptr().cast::<u8>().add(at).cast::<u64>();

@@ -486,7 +486,7 @@ fn interop() {
 
 /// What a task prints where completion handlers add and send back.
 fn sums_by_handlers(me: usize) -> Vec<String> {
-    if me % 2 == 0 {
+    if me.is_multiple_of(2) {
         let mut lines = vec![format!("task {me}: completion handler: 6 sums from task {}", me + 1)];
         lines.extend(sums(me));
         lines

@@ -37,7 +37,7 @@ impl Role {
         match mode {
             Mode::Far if task < pairs => origin(task + half),
             Mode::Far if (half..half + pairs).contains(&task) => target(task - half),
-            Mode::Near if task / 2 < pairs && task % 2 == 0 => origin(task + 1),
+            Mode::Near if task / 2 < pairs && task.is_multiple_of(2) => origin(task + 1),
             Mode::Near if task / 2 < pairs => target(task - 1),
             Mode::Incast if task == 0 => Self::Target { origin: 1, origins: u64::from(pairs) },
             Mode::Incast if task <= pairs => Self::Origin { peer: 0, slot: u64::from(task - 1) },

@@ -71,9 +71,9 @@ fn range(flag: &str, least: &str, most: &str, factor: u64, sizes: &mut Vec<u64>)
 pub(super) fn text(size: u64) -> String {
     match size {
         0 => String::from("-"),
-        _ if size % (1 << 30) == 0 => format!("{}G", size >> 30),
-        _ if size % (1 << 20) == 0 => format!("{}M", size >> 20),
-        _ if size % (1 << 10) == 0 => format!("{}K", size >> 10),
+        _ if size.is_multiple_of(1 << 30) => format!("{}G", size >> 30),
+        _ if size.is_multiple_of(1 << 20) => format!("{}M", size >> 20),
+        _ if size.is_multiple_of(1 << 10) => format!("{}K", size >> 10),
         _ => size.to_string(),
     }
 }

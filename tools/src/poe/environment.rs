@@ -42,12 +42,12 @@ impl Environment {
             common.retain(|(known, _)| known != name);
             common.push((name.to_owned(), value));
         };
-        if settings.text("MP_WDIR")?.is_some() {
-            if let Some(folder) = folder::of(settings)?.to_str() {
-                set("PWD", folder.to_owned());
-                // Absolute, for a `poe` that a task starts.
-                set("MP_WDIR", folder.to_owned());
-            }
+        if settings.text("MP_WDIR")?.is_some()
+            && let Some(folder) = folder::of(settings)?.to_str()
+        {
+            set("PWD", folder.to_owned());
+            // Absolute, for a `poe` that a task starts.
+            set("MP_WDIR", folder.to_owned());
         }
         set("MP_PROCS", tasks.to_string());
         set("MP_PARTITION", partition.to_string());

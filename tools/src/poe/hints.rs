@@ -22,15 +22,16 @@ pub(super) fn give(settings: &Settings, program: &[OsString], on_hosts: bool) ->
     }
     settings.exports().iter().try_for_each(Export::warn)?;
     let counted = ["MP_PROCS", "MP_NODES", "MP_TASKS_PER_NODE"].map(|name| settings.given(name));
-    if !on_hosts && counted.iter().all(|given| matches!(given, Ok(None))) {
-        if let Some(words) = near_miss(program) {
-            let named = program[0].to_string_lossy();
-            say(&format!(
-                "hint: \"{}\" was passed to {named}, and one task was started; poe's flag is -procs {}",
-                words.join(" "),
-                words[1]
-            ));
-        }
+    if !on_hosts
+        && counted.iter().all(|given| matches!(given, Ok(None)))
+        && let Some(words) = near_miss(program)
+    {
+        let named = program[0].to_string_lossy();
+        say(&format!(
+            "hint: \"{}\" was passed to {named}, and one task was started; poe's flag is -procs {}",
+            words.join(" "),
+            words[1]
+        ));
     }
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let known = known_variables();

@@ -64,7 +64,7 @@ fn too_low(tasks: usize, needed: rlim_t, hard: rlim_t) -> String {
 fn grouped(number: rlim_t) -> String {
     let digits = number.to_string();
     digits.char_indices().fold(String::new(), |mut text, (at, digit)| {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);

@@ -286,12 +286,12 @@ impl FabricTransport {
                 if !self.is_elsewhere(task) {
                     self.lose(task, errno.text());
                 }
-                if let Some(watch) = self.watch.as_mut().filter(|_| ended) {
-                    if watch.probes.as_ref().is_some_and(|probes| probes.task == task && probes.replied) {
-                        let now = watch.now();
-                        watch.ring.found_dead(task, now);
-                        self.watch_changed = true;
-                    }
+                if let Some(watch) = self.watch.as_mut().filter(|_| ended)
+                    && watch.probes.as_ref().is_some_and(|probes| probes.task == task && probes.replied)
+                {
+                    let now = watch.now();
+                    watch.ring.found_dead(task, now);
+                    self.watch_changed = true;
                 }
             }
             failed => {

@@ -155,7 +155,7 @@ impl Memory {
 
     #[inline]
     fn last(&self, start: u64, size: u64) -> *mut u64 {
-        assert!(size % 8 == 0 && (8..=self.sizes.extent).contains(&size), "no place for a number");
+        assert!(size.is_multiple_of(8) && (8..=self.sizes.extent).contains(&size), "no place for a number");
         self.at(start + size - 8).cast()
     }
 

@@ -139,7 +139,7 @@ fn groups(tasks: &[Task]) -> Vec<Group> {
         for task in tasks {
             let mut clauses = clauses(task);
             if !name_awaited {
-                clauses.iter_mut().for_each(|clause| omit_awaited(clause));
+                clauses.iter_mut().for_each(omit_awaited);
             }
             let wait = task.report.as_ref().is_some_and(|report| !report.awaited.is_empty());
             match known.get(&clauses) {
@@ -339,11 +339,9 @@ mod tests {
         assert_eq!(all.matches("\n--- task ").count(), 64, "{all}");
 
         // Tasks that wait for many different ones are still one line.
-        for number in 2..64 {
-            tasks[number] = task(
-                number,
-                &format!("says waits in LAPI_Gfence for task {}\nfor 0\ncollective 0 2 in", number - 1),
-            );
+        for (number, waiting) in tasks.iter_mut().enumerate().skip(2) {
+            let head = format!("says waits in LAPI_Gfence for task {}\nfor 0\ncollective 0 2 in", number - 1);
+            *waiting = task(number, &head);
         }
         let text = report(&Cause::Signal, &tasks, false);
         assert!(text.contains("\n  tasks 0, 2-63: each waits in LAPI_Gfence for other tasks\n"), "{text}");
