@@ -119,7 +119,14 @@ impl fmt::Debug for Dgsp {
 
 /// Makes a [`Dgsp`]: its instructions move bytes in the order in which they are added.
 #[derive(Clone, Debug, Default)]
-pub struct DgspBuilder(Vec<Instruction>);
+pub struct DgspBuilder {
+    list: Vec<Instruction>,
+    /// How deep repeats nest.
+    depth: usize,
+}
+
+/// The deepest nesting; programs are read by recursion.
+const DEEPEST: usize = 100;
 
 #[derive(Clone, Debug)]
 enum Instruction {
@@ -132,19 +139,19 @@ impl DgspBuilder {
     /// Moves `len` bytes from byte `offset` of the item on (COPY).
     #[must_use]
     pub fn copy(mut self, offset: usize, len: usize) -> Self {
-        self.0.push(Instruction::Copy { offset, len });
+        self.list.push(Instruction::Copy { offset, len });
         self
     }
 
     /// Moves blocks, each of which is an offset and a length in bytes (MCOPY).
     #[must_use]
     pub fn blocks(mut self, blocks: &[(usize, usize)]) -> Self {
-        self.0.push(Instruction::Blocks(blocks.to_vec()));
+        self.list.push(Instruction::Blocks(blocks.to_vec()));
         self
     }
 
     /// Runs what `body` adds to an empty program `times` times: first with its offsets counted from byte `offset` on, then each time
-    /// from `stride` bytes further on (GOSUB). A negative stride goes backwards.
+    /// from `stride` bytes further on (GOSUB). A negative stride goes backwards. Repeats nest up to 100 deep.
     #[must_use]
     pub fn repeat(
         mut self,
@@ -153,30 +160,39 @@ impl DgspBuilder {
         stride: isize,
         body: impl FnOnce(DgspBuilder) -> DgspBuilder,
     ) -> Self {
-        let body = body(Self::default()).0;
-        self.0.push(Instruction::Repeat { times, offset, stride, body });
+        let body = body(Self::default());
+        self.depth = self.depth.max(body.depth + 1);
+        // Of a program that is too deep nothing is kept but that.
+        if body.depth < DEEPEST {
+            self.list.push(Instruction::Repeat { times, offset, stride, body: body.list });
+        }
         self
     }
 
     /// Registers the program (LAPI_REGISTER_DGSP). `extent`: the distance in bytes from one item to the next, for uses of several items.
     ///
     /// # Errors
-    /// `LAPI_ERR_DGSP_OTHER`: an item has bytes before its beginning, or more than memory can have. `LAPI_ERR_DGSP_STACK`,
+    /// `LAPI_ERR_DGSP_OTHER`: an item has bytes before its beginning, or farther from it than memory has. `LAPI_ERR_DGSP_STACK`,
     /// `LAPI_ERR_MEMORY_EXHAUSTED`: the program is too deep, or too long.
     pub fn build(self, extent: usize) -> Result<Dgsp> {
-        let Measure { size, low, high, depth } = measure(&self.0)?;
-        let too_far = || Error::new(LAPI_ERR_DGSP_OTHER, format!("an item has the bytes {low} to {high}"));
-        if low < 0 || isize::try_from(high).is_err() || isize::try_from(extent).is_err() {
-            return Err(too_far());
+        if self.depth > DEEPEST {
+            let detail = format!("repeats nest {} deep; at most {DEEPEST}", self.depth);
+            return Err(Error::new(LAPI_ERR_DGSP_STACK, detail));
+        }
+        let Measure { size, low, high, depth } = measure(&self.list)?;
+        if low < 0 || extent as i128 > FAR {
+            let detail =
+                format!("an item has the bytes {low} to {high}, and the next one begins at {extent}");
+            return Err(Error::new(LAPI_ERR_DGSP_OTHER, detail));
         }
         let mut code = Code(Vec::new());
-        code.routine(&self.0)?;
+        code.routine(&self.list)?;
         let descriptor = lapi_dgsp_descr_t {
             code: code.0.as_mut_ptr(),
             code_size: c_int::try_from(code.0.len()).map_err(|_| too_long())?,
             depth,
             density: LAPI_DGSM_SPARSE,
-            size: c_long::try_from(size).map_err(|_| too_far())?,
+            size: size as c_long,
             extent: extent as c_long,
             lext: low as c_long,
             rext: high as c_long,
@@ -203,8 +219,8 @@ struct Measure {
     depth: c_int,
 }
 
-/// More than any memory has, and far from the end of the numbers that count it.
-const FAR: i128 = 1 << 80;
+/// The largest distance and size in memory.
+const FAR: i128 = isize::MAX as i128;
 
 fn measure(list: &[Instruction]) -> Result<Measure> {
     let mut sum = Measure { depth: 1, ..Measure::default() };
@@ -214,9 +230,9 @@ fn measure(list: &[Instruction]) -> Result<Measure> {
         }
         (sum.low, sum.high) =
             if sum.size == 0 { (low, high) } else { (sum.low.min(low), sum.high.max(high)) };
-        sum.size += size;
+        sum.size = sum.size.saturating_add(size);
         if sum.size > FAR || sum.low < -FAR || sum.high > FAR {
-            return Err(Error::new(LAPI_ERR_DGSP_OTHER, "the program moves more bytes than memory has"));
+            return Err(out_of_reach());
         }
         Ok(())
     };
@@ -234,18 +250,27 @@ fn measure(list: &[Instruction]) -> Result<Measure> {
             Instruction::Repeat { times, offset, stride, body } => {
                 let body = measure(body)?;
                 depth = depth.max(body.depth + 1);
-                if *times > 0 {
-                    let (first, last) =
-                        (*offset as i128, *offset as i128 + *stride as i128 * (*times as i128 - 1));
-                    // A body is within FAR, so that none of these products is beyond an i128.
-                    let size = body.size.saturating_mul(*times as i128);
-                    add(size, first.min(last) + body.low, first.max(last) + body.high)?;
+                if *times > 0 && body.size > 0 {
+                    let times = *times as i128;
+                    let first = *offset as i128;
+                    let last = first.saturating_add((*stride as i128).saturating_mul(times - 1));
+                    let size = body.size.saturating_mul(times);
+                    let (low, high) = (first.min(last), first.max(last));
+                    // Where a repetition begins must be in reach too, not only what it moves.
+                    if low < -FAR || high > FAR {
+                        return Err(out_of_reach());
+                    }
+                    add(size, low + body.low, high + body.high)?;
                 }
             }
         }
     }
     sum.depth = depth;
     Ok(sum)
+}
+
+fn out_of_reach() -> Error {
+    Error::new(LAPI_ERR_DGSP_OTHER, "the program moves bytes farther away than memory has any")
 }
 
 /// The code of a program: ints, in which the fields of an instruction have the places that C gives them.
