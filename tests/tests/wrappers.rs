@@ -124,6 +124,9 @@ fn a_query_prints_the_options_for_a_build_without_the_wrapper() {
     for query in ["-show", "-showme"] {
         assert_eq!(flags(query), format!("cc -fcommon -I{prefix}/include {link}"));
     }
+    let given =
+        run_in(workspace(), &wrapper("mpcc_r"), &["-showme:compile", "-q32", "-O2", "a.c"], &[]).ok().stdout;
+    assert_eq!(given.trim_end(), format!("-m32 -fcommon -I{prefix}/include -pthread"));
     assert_eq!(flags("-showme:version"), format!("mpcc_r (OpenLAPI) {}", env!("CARGO_PKG_VERSION")));
 
     // What it prints is enough for the compiler alone.
