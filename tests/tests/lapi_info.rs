@@ -52,6 +52,37 @@ fn it_tells_version_build_and_the_library_it_came_with() {
 }
 
 #[test]
+fn it_tells_the_machine() {
+    let report = report(info());
+    assert_eq!(report["schema"], 1);
+    let machine = &report["machine"];
+    let allowed = machine["allowed"].as_array().expect("a list").len();
+    assert!(allowed > 0 && allowed as u64 <= machine["processors"].as_u64().expect("a number"), "{machine}");
+    assert!(machine["memory"].as_u64().expect("a number") > 1 << 28, "{machine}");
+    let pinned = Job::direct("taskset").arg("-c").arg("0").arg(stage().join("bin/lapi_info")).arg("--json");
+    assert_eq!(json(&pinned.run())["machine"]["allowed"], serde_json::json!([0]));
+    for limit in ["threads (ulimit -u)", "files (ulimit -f)"] {
+        named(&report["limits"], limit);
+    }
+}
+
+#[test]
+fn the_short_form_has_a_line_for_each_thing() {
+    let said = info().arg("--short").run();
+    let lines: Vec<&str> = said.ok().stdout.lines().collect();
+    assert_eq!(lines.len(), 5, "{said}");
+    assert!(lines[0].starts_with("OpenLAPI ") && lines[1].starts_with("shared memory: usable: "), "{said}");
+    assert_eq!(lines[4], "task 0 of 1, by no launcher");
+    let wrong = info().arg("--short").env("LAPI_SPIN", "fast").env("LAPI_SIPN", "1").run();
+    assert_eq!(wrong.status, Some(1), "{wrong}");
+    for line in ["LAPI_Init would fail here: ", "LAPI_SIPN is set and has no effect"] {
+        assert!(wrong.stdout.contains(line), "{wrong}");
+    }
+    let both = info().arg("--short").arg("--json").run();
+    both.exited(2).says("lapi_info: --short is given alone");
+}
+
+#[test]
 fn every_transport_is_built() {
     let report = report(info());
     for transport in report["transports"].as_array().expect("a list") {

@@ -60,8 +60,17 @@ pub(super) fn all() -> Vec<Limit> {
                 None => "too little for any shared memory".to_owned(),
             }
         }),
+        of_system(Resource::RLIMIT_NPROC, "threads (ulimit -u)", "threads", |soft| {
+            format!("of all processes of this user; a task has at least {THREADS}: {} tasks", soft / THREADS)
+        }),
+        of_system(Resource::RLIMIT_FSIZE, "files (ulimit -f)", "bytes", |_| {
+            "the longest file: profiles, and the output of poe -output_dir".to_owned()
+        }),
     ]
 }
+
+/// How many threads a task has at least: its own, and those that LAPI_Init starts.
+const THREADS: u64 = 4;
 
 /// The soft limit, with what it means when there is one.
 fn of_system(

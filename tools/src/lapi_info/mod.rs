@@ -5,6 +5,7 @@
 //! [`Report`] holds it, [`text`] writes it for people, `serde_json` for programs.
 
 mod limits;
+mod machine;
 mod network;
 mod place;
 mod probe;
@@ -24,10 +25,11 @@ use report::{Build, Report};
 const HELP: &str = "\
 lapi_info: the settings in effect on this machine, and what works for LAPI here
 
-usage: lapi_info [--json] [--verbose]
+usage: lapi_info [--short | --json] [--verbose]
        lapi_info --network [--json]
        lapi_info --make-key
 
+  --short        a line for the version, each transport and this process, and what is wrong
   --json         for programs: one JSON object
   --network      as a job on several hosts: latency and bandwidth between them
   --make-key     make the key file of this user, ~/.openlapi/key, unless there is one: the secret of jobs
@@ -45,10 +47,11 @@ Run it as the program would be run (poe lapi_info -procs 2, srun lapi_info) to s
 
 /// Runs `lapi_info` with the arguments that follow its name.
 pub fn main(arguments: Vec<OsString>) -> ExitCode {
-    let (mut json, mut verbose, mut network) = (false, false, false);
+    let (mut json, mut short, mut verbose, mut network) = (false, false, false, false);
     for argument in &arguments {
         match argument.to_str() {
             Some("--json") => json = true,
+            Some("--short") => short = true,
             Some("--network") => network = true,
             Some("--make-key") => return make_key(),
             Some("-v" | "--verbose") => verbose = true,
@@ -63,11 +66,18 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
             }
         }
     }
+    if short && (json || verbose || network) {
+        eprintln!("lapi_info: --short is given alone");
+        return ExitCode::from(2);
+    }
     if network {
         return network::main(json);
     }
     let report = report();
     let status = ExitCode::from(u8::from(!report.problems.is_empty()));
+    if short {
+        return print(&text::short(&report), status);
+    }
     if !json {
         return print(&text::write(&report, verbose), status);
     }
@@ -105,6 +115,7 @@ fn report() -> Report {
     let place = place::look(&mut problems);
     let transports = transports::all(place.as_ref(), &mut problems);
     Report {
+        schema: 1,
         version: VERSION,
         build: Build {
             commit: openlapi::config::build::COMMIT,
@@ -115,6 +126,7 @@ fn report() -> Report {
             rustc: env!("OPENLAPI_RUSTC"),
             library: library(),
         },
+        machine: machine::look(),
         transports,
         limits: limits::all(),
         variables,

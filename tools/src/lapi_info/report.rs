@@ -5,8 +5,11 @@ use serde::Serialize;
 /// Everything.
 #[derive(Serialize)]
 pub(super) struct Report {
+    /// Of this form; a field that is removed or changes its meaning makes another one.
+    pub(super) schema: u32,
     pub(super) version: &'static str,
     pub(super) build: Build,
+    pub(super) machine: Machine,
     pub(super) transports: Vec<Transport>,
     pub(super) limits: Vec<Limit>,
     pub(super) variables: Vec<Variable>,
@@ -30,6 +33,29 @@ pub(super) struct Build {
     pub(super) rustc: &'static str,
     /// Where it is installed, if this program is.
     pub(super) library: Option<String>,
+}
+
+/// The machine.
+#[derive(Serialize)]
+pub(super) struct Machine {
+    /// Those that are switched on.
+    pub(super) processors: u32,
+    /// Those that this process may use; empty when the kernel does not say.
+    pub(super) allowed: Vec<usize>,
+    /// In bytes.
+    pub(super) memory: Option<u64>,
+    /// Memory domains (NUMA nodes).
+    pub(super) domains: Vec<Domain>,
+}
+
+/// A memory domain.
+#[derive(Serialize)]
+pub(super) struct Domain {
+    pub(super) number: u32,
+    /// As the kernel writes it, such as `0-3,8`.
+    pub(super) processors: String,
+    /// In bytes.
+    pub(super) memory: Option<u64>,
 }
 
 /// A transport.

@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use super::report::{Build, Report, Source, Transport, Variable};
+use super::report::{Build, Domain, Machine, Report, Source, Transport, Variable};
+use crate::ranges::ranges;
 
 /// Columns up to this number of characters wide are aligned; longer cells exceed it.
 const WIDEST: usize = 28;
@@ -20,6 +21,9 @@ pub(super) fn write(report: &Report, verbose: bool) -> String {
             row(["library", build.library.as_deref().unwrap_or("not installed beside this program")]),
         ],
     );
+
+    let _ = writeln!(out, "\nMachine");
+    write_machine(&mut out, &report.machine);
 
     let _ = writeln!(out, "\nTransports");
     for transport in &report.transports {
@@ -73,6 +77,46 @@ pub(super) fn write(report: &Report, verbose: bool) -> String {
         }
     }
     out
+}
+
+/// A line for what matters most.
+pub(super) fn short(report: &Report) -> String {
+    let mut out = format!("OpenLAPI {}, {}\n", report.version, built(&report.build));
+    for transport in &report.transports {
+        let usable = if transport.usable { "usable" } else { "not usable" };
+        let _ = writeln!(out, "{}: {usable}: {}", transport.name, transport.reason);
+    }
+    if let Some(place) = &report.place {
+        let _ = writeln!(out, "task {} of {}, by {}", place.task, place.tasks, place.launcher);
+    }
+    for unknown in &report.unknown {
+        let _ = writeln!(out, "{} is set and has no effect", unknown.name);
+    }
+    for problem in &report.problems {
+        let _ = writeln!(out, "LAPI_Init would fail here: {problem}");
+    }
+    out
+}
+
+fn write_machine(out: &mut String, machine: &Machine) {
+    let memory = |bytes: Option<u64>| {
+        bytes.map_or_else(
+            || "unknown".to_owned(),
+            |bytes| format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30)),
+        )
+    };
+    let mut rows = vec![
+        row(["processors", &machine.processors.to_string()]),
+        row(["of this process", &ranges(&machine.allowed)]),
+        row(["memory", &memory(machine.memory)]),
+    ];
+    for Domain { number, processors, memory: bytes } in &machine.domains {
+        rows.push(row([
+            &format!("memory domain {number}"),
+            &format!("processors {processors}, {}", memory(*bytes)),
+        ]));
+    }
+    table(out, &rows);
 }
 
 /// When, from which commit and with which features.

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use openlapi::wire::launcher::{Ended, How, Stage};
 
 use super::error::say;
-use super::fold::tasks_named;
 use super::processes::signal_name;
+use crate::ranges::tasks_named;
 
 /// How long equal ends are collected before they are summarized.
 const COLLECT: Duration = Duration::from_millis(300);

@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 
 use openlapi::wire::launcher::WAITING_FOR_TASK;
 
+use crate::ranges::tasks_named;
+
 /// The lines that are folded: the library's own messages.
 const BEGINNING: &[u8] = b"LAPI: ";
 /// The number of different lines that are remembered; later ones are all shown.
@@ -96,32 +98,6 @@ fn common(line: &[u8]) -> Vec<u8> {
     awaited().unwrap_or_else(|| line.to_vec())
 }
 
-/// `task 3`, or `tasks 0, 2-7`, of numbers in ascending order.
-pub(super) fn tasks_named(tasks: &[usize]) -> String {
-    const MOST: usize = 16;
-    let mut runs: Vec<(usize, usize)> = Vec::new();
-    for &task in tasks {
-        match runs.last_mut() {
-            Some((_, last)) if *last + 1 == task => *last = task,
-            _ => runs.push((task, task)),
-        }
-    }
-    let texts: Vec<String> = runs
-        .iter()
-        .take(MOST)
-        .map(|(first, last)| match last - first {
-            0 => first.to_string(),
-            1 => format!("{first}, {last}"),
-            _ => format!("{first}-{last}"),
-        })
-        .collect();
-    let more = match runs.iter().skip(MOST).map(|(first, last)| last - first + 1).sum::<usize>() {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    format!("task{} {}{more}", if tasks.len() == 1 { "" } else { "s" }, texts.join(", "))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -166,13 +142,5 @@ mod tests {
         }
         assert!(fold.shows(5, b"LAPI: task 4: LAPI_Init: no\n"));
         assert_eq!(fold.summary(), "poe: the same from tasks 1-1023 (2 lines, LAPI: LAPI_Init: no)\n");
-    }
-
-    #[test]
-    fn lists_of_tasks_are_short() {
-        assert_eq!(tasks_named(&[3]), "task 3");
-        assert_eq!(tasks_named(&[0, 1, 3, 4, 5, 9]), "tasks 0, 1, 3-5, 9");
-        let odd: Vec<usize> = (0..100).map(|number| 2 * number).collect();
-        assert!(tasks_named(&odd).ends_with(", 30 and 84 more"));
     }
 }

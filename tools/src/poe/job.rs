@@ -22,7 +22,6 @@ use super::debugger::{self, Debugger};
 use super::ends::{Ends, Exit};
 use super::environment::Environment;
 use super::error::{Error, LATE, say};
-use super::fold::tasks_named;
 use super::folder;
 use super::input;
 use super::limits;
@@ -37,6 +36,7 @@ use super::signals::Signals;
 use super::streams;
 use super::supervisor::{Note, Supervisor, Work};
 use super::time_limit::TimeLimit;
+use crate::ranges::tasks_named;
 
 /// How long tasks may take to end before they are killed.
 const GRACE: Duration = Duration::from_secs(5);

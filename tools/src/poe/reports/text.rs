@@ -6,9 +6,12 @@ use std::fmt::Write as _;
 use openlapi::config;
 use openlapi::wire::launcher::{Cause, Report};
 
+use crate::ranges::tasks_named;
+
 /// How many circles are named.
 const CIRCLES: usize = 4;
-/// How many ranges of a list of tasks are named; a job of more tasks is summarized by their states.
+/// A job of more tasks is summarized by their states.
+/// As many of those that are missing have their details shown.
 const NAMED: usize = 16;
 /// Of how many tasks in one state the details are shown.
 const EXAMPLES: usize = 2;
@@ -123,7 +126,7 @@ impl Group {
     fn lines(&self) -> impl Iterator<Item = String> {
         let subject = match self.tasks[..] {
             [task] => format!("task {task}"),
-            _ => format!("{}: each", list(&self.tasks)),
+            _ => format!("{}: each", tasks_named(&self.tasks)),
         };
         self.clauses.iter().map(move |clause| format!("{subject} {clause}"))
     }
@@ -185,8 +188,9 @@ fn collectives(tasks: &[Task]) -> (Vec<String>, Vec<usize>) {
         if missing.is_empty() {
             continue;
         }
-        let numbers =
-            |places: &[&(usize, u32, bool)]| list(&places.iter().map(|place| place.0).collect::<Vec<_>>());
+        let numbers = |places: &[&(usize, u32, bool)]| {
+            tasks_named(&places.iter().map(|place| place.0).collect::<Vec<_>>())
+        };
         let of = if instances.len() > 1 { format!(" of instance {}", instance + 1) } else { String::new() };
         lines.push(format!(
             "collective call number {last}{of}: entered by {}, not by {}",
@@ -196,31 +200,6 @@ fn collectives(tasks: &[Task]) -> (Vec<String>, Vec<usize>) {
         absent.extend(missing.iter().map(|place| place.0));
     }
     (lines, absent)
-}
-
-/// `tasks 0, 2-7 and 12`; of a long list the beginning.
-fn list(tasks: &[usize]) -> String {
-    let mut ranges: Vec<(usize, usize)> = Vec::new();
-    for &task in tasks {
-        match ranges.last_mut() {
-            Some((_, last)) if *last + 1 == task => *last = task,
-            _ => ranges.push((task, task)),
-        }
-    }
-    let named: Vec<String> = ranges
-        .iter()
-        .take(NAMED)
-        .map(|&(first, last)| match last - first {
-            0 => first.to_string(),
-            1 => format!("{first}, {last}"),
-            _ => format!("{first}-{last}"),
-        })
-        .collect();
-    let more = match ranges.iter().skip(NAMED).map(|(first, last)| last - first + 1).sum::<usize>() {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    format!("task{} {}{more}", if tasks.len() == 1 { "" } else { "s" }, named.join(", "))
 }
 
 /// Circles of tasks each of which waits for the next, each beginning with its lowest task. Of circles that share a task not
@@ -345,20 +324,5 @@ mod tests {
         }
         let text = report(&Cause::Signal, &tasks, false);
         assert!(text.contains("\n  tasks 0, 2-63: each waits in LAPI_Gfence for other tasks\n"), "{text}");
-    }
-
-    #[test]
-    fn lists_of_tasks() {
-        for (tasks, text) in [
-            (vec![3], "task 3"),
-            (vec![3, 4], "tasks 3, 4"),
-            (vec![0, 2, 3, 4, 9], "tasks 0, 2-4, 9"),
-            (
-                (0..40).step_by(2).collect(),
-                "tasks 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30 and 4 more",
-            ),
-        ] {
-            assert_eq!(list(&tasks), text);
-        }
     }
 }
