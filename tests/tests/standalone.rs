@@ -394,6 +394,17 @@ fn a_task_that_never_comes_is_named() {
     task.says(&format!("task 1 has not replied at {}", site.address(1, 7001))).says("is it started");
 }
 
+/// The addresses are of UDP: with libfabric the task looks on this machine for the others.
+#[test]
+fn addresses_that_are_not_used_are_told() {
+    let Some(site) = Site::new("addresses that are not used") else { return };
+    let list = text(&site.list(&[0, 1]));
+    let job =
+        site.task(0, 0, 2, &["list", "alone", &list]).env("MP_EUILIB", "us").env("LAPI_INIT_TIMEOUT", "5");
+    let task = with_secret(job.env("MP_PARTITION", format!("unused-{}", std::process::id()))).run();
+    task.says("task 1 is not found: with MP_EUILIB=us the addresses in add_info");
+}
+
 /// Another process takes the place of a task that was killed, on another port of its host, or on another host.
 #[test]
 fn a_task_is_replaced() {

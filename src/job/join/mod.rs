@@ -19,7 +19,7 @@ pub use udp::udp_interfaces;
 
 use crate::abi::{LAPI_ERR_UNKNOWN, LAPI_SELF_DEV, LAPI_SHM_DEV, lapi_dev_t};
 use crate::base::thread::ThreadConfig;
-use crate::config::{self, Config, UseShm};
+use crate::config::{self, Config, Euilib, UseShm};
 use crate::error::{Error, Result};
 use crate::job::addresses::Addresses;
 use crate::job::{Hosts, Identity, Openings};
@@ -54,6 +54,8 @@ struct Place<'a> {
     opening: u32,
     /// This process joins it in the place of one that has died.
     replaces: bool,
+    /// The program gives addresses of UDP, which MP_EUILIB=us does not use.
+    ignores_addresses: bool,
 }
 
 /// Joins the job as `identity` says. `listing`: the addresses of the tasks, where the program has any.
@@ -86,7 +88,10 @@ pub fn join(
     let rejoined = openings.rejoin(me);
     let opening = rejoined.unwrap_or_else(|| openings.open(me));
     let replaces = rejoined.is_some();
-    let place = Place { config, identity, instance, thread_config, openings, opening, replaces };
+    let given = listing.as_ref().is_some_and(|listing| listing.way(tasks) != Way::Nothing);
+    let ignores_addresses = given && config.euilib == Some(Euilib::Us);
+    let place =
+        Place { config, identity, instance, thread_config, openings, opening, replaces, ignores_addresses };
     let listing = listing.filter(|_| standalone::is_meant(config, identity));
     let joined = if let Some(listing) = listing {
         standalone::open(&place, listing)

@@ -9,7 +9,7 @@ use crate::base::sync::{Condvar, Mutex};
 use crate::base::thread::{self, ThreadConfig};
 use crate::config::{self, ShmAttach};
 use crate::error::Result;
-use crate::job::{Connections, Identity, connect};
+use crate::job::{Connections, connect};
 use crate::transport::shm::remote::{self, CrossMemory};
 use crate::transport::shm::{Own, ShmTransport, segment};
 use crate::wire::hello::Hello;
@@ -45,7 +45,7 @@ pub(super) fn open(
         init_timeout: config.init_timeout,
         info_level: config.info_level as u8,
         processes,
-        hint: hint(identity),
+        hint: hint(place),
     };
     let connections = Connections::open(settings, site, |service| listen(service, thread_config))?;
     Ok(ShmTransport::new(own, asymmetric, memory, Box::new(connections)))
@@ -88,7 +88,13 @@ fn allow_open_files(tasks: u32) {
 }
 
 /// The possible mistake when another task is not found.
-fn hint(identity: &Identity) -> Option<String> {
+fn hint(place: &Place<'_>) -> Option<String> {
+    let identity = place.identity;
+    if place.ignores_addresses {
+        let detail = "with MP_EUILIB=us the addresses in add_info of lapi_info_t are not used, and all tasks without a launcher are \
+                      expected on this machine; MP_EUILIB=ip uses them";
+        return Some(detail.to_owned());
+    }
     let by_hand = config::process_env("MP_CHILD").is_some() && config::process_env("MP_PARTITION").is_none();
     by_hand.then(|| {
         format!(
