@@ -369,6 +369,7 @@ mod tests {
                 openings,
                 opening: 1,
                 replaces: false,
+                ignores_addresses: false,
             };
             let own = Own::open(&place).expect("the loopback interface");
             let at = own.socket.local();
