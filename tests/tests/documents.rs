@@ -107,10 +107,10 @@ fn the_programs_of_the_tutorial_are_those_of_the_samples() {
     let page = read(&workspace().join("docs/tutorial.md"));
     let mut blocks: Vec<_> =
         page.split("```c\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
-    for name in ["hello", "put", "message", "work"] {
-        let program = read(&workspace().join(format!("samples/tutorial/{name}.c")));
+    for name in ["hello.c", "check.h", "put.c", "message.c", "work.c"] {
+        let program = read(&workspace().join(format!("samples/tutorial/{name}")));
         let found = blocks.iter().position(|block| *block == program);
-        blocks.remove(found.unwrap_or_else(|| panic!("docs/tutorial.md does not have {name}.c as it is")));
+        blocks.remove(found.unwrap_or_else(|| panic!("docs/tutorial.md does not have {name} as it is")));
     }
     assert!(blocks.is_empty(), "{blocks:?}");
 }
