@@ -21,7 +21,7 @@ pub fn opened(context: &Context, config: &Config) {
     let packet = held.packet_size();
     let options = held.options();
     let (tasks, here) = (options.tasks, options.hosts.here().len());
-    let policy = options.wait_policy;
+    let (policy, shares) = (options.wait_policy, options.hosts.sharing().len() > 1);
     drop(held);
     let host = rustix::system::uname();
     log(format_args!(
@@ -32,14 +32,15 @@ pub fn opened(context: &Context, config: &Config) {
         processors(),
     ));
     log(format_args!(
-        "a wait polls {} times, yields the processor {} times, then sleeps; packets hold {packet} bytes; between tasks of this machine \
-         {}",
+        "a wait polls {} times, yields the processor {} times, then sleeps; packets hold {packet} bytes{}",
         policy.spin,
         policy.yields,
         match config.shm_bulk {
-            ShmBulk::Auto => "longer data is copied by the kernel, or in packets where that is faster",
-            ShmBulk::Pipeline => "all data is copied in packets (LAPI_SHM_BULK)",
-            ShmBulk::Attach => "longer data is copied by the kernel (LAPI_SHM_BULK)",
+            _ if !shares => "",
+            ShmBulk::Auto =>
+                "; in shared memory longer data is copied by the kernel, or in packets where that is faster",
+            ShmBulk::Pipeline => "; in shared memory all data is copied in packets (LAPI_SHM_BULK)",
+            ShmBulk::Attach => "; in shared memory longer data is copied by the kernel (LAPI_SHM_BULK)",
         }
     ));
     log(format_args!(
@@ -60,7 +61,7 @@ pub fn closing(context: &Context) {
     let moved = held.statistics();
     drop(held);
     let paths =
-        [("tasks of this machine", moved.peers), ("other machines", moved.network), ("itself", moved.local)];
+        [("by shared memory", moved.peers), ("over the network", moved.network), ("to itself", moved.local)];
     for (name, path) in paths {
         if path.bytes_sent + path.bytes_received + path.packets_sent + path.packets_received == 0 {
             continue;
@@ -70,7 +71,7 @@ pub fn closing(context: &Context) {
             copies => format!("; the kernel refused {copies} copies"),
         };
         log(format_args!(
-            "to {name}: {} bytes sent and {} received, in {} and {} packets{refused}",
+            "{name}: {} bytes sent and {} received, in {} and {} packets{refused}",
             path.bytes_sent, path.bytes_received, path.packets_sent, path.packets_received
         ));
     }

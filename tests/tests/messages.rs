@@ -343,8 +343,8 @@ fn level_3_describes_each_task() {
     outcome.says(" uses processors ").says("2 of 2 tasks on this machine");
     if !on_network("what a task has moved", "the data goes over the network") {
         outcome
-            .says("LAPI: task 0: to tasks of this machine: 1000 bytes sent and 0 received, in ")
-            .says("LAPI: task 1: to tasks of this machine: 0 bytes sent and 1000 received, in ");
+            .says("LAPI: task 0: by shared memory: 1000 bytes sent and 0 received, in ")
+            .says("LAPI: task 1: by shared memory: 0 bytes sent and 1000 received, in ");
     }
 }
 
