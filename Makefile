@@ -176,7 +176,7 @@ fuzz:
 	ci/deps.sh build
 	fuzz/run.sh $(SECONDS)
 
-# Work that is not committed is not refused: the list of files is the same.
+# --allow-dirty: the packages hold the files as they are, committed or not.
 crates:
 	ci/deps.sh build
 	cargo package --allow-dirty -p openlapi-libfabric-sys -p openlapi -p lapi

@@ -9,6 +9,8 @@ use openlapi::abi::{
     BYTE_DGSP, PredefinedDgsp, RMW_ops_t, lapi_cntr_t, lapi_handle_t, lapi_info_t, lapi_long_t,
     lapi_msg_info_t, lapi_query_t, lapi_util_t, lapi_vec_t, lapi_xfer_t,
 };
+use openlapi::api::{LONG_CALL_HOOK, LongCallHook};
+use std::sync::atomic::AtomicPtr;
 
 /// The table of calls as functions by both of their names.
 macro_rules! export {
@@ -45,3 +47,8 @@ openlapi::for_each_call!(export);
 /// The handle of contiguous bytes; in C, `extern const lapi_dg_handle_t LAPI_BYTE`.
 #[unsafe(no_mangle)]
 pub static LAPI_BYTE: &PredefinedDgsp = &BYTE_DGSP;
+
+/// For the profiler alone: what is called where a call may take long.
+#[unsafe(no_mangle)]
+#[allow(non_upper_case_globals, reason = "a name of the linker")]
+pub static lapi_long_call_hook: &AtomicPtr<LongCallHook> = &LONG_CALL_HOOK;

@@ -90,7 +90,7 @@ impl Dgsp {
         self.check_items(items, room)
     }
 
-    /// Whether so many items fit into memory of `room` bytes.
+    /// Whether `items` items fit into memory of `room` bytes.
     pub(crate) fn check_items(&self, items: usize, room: usize) -> Result<()> {
         match self.span(items) {
             Some(span) if span <= room => Ok(()),
@@ -101,7 +101,7 @@ impl Dgsp {
         }
     }
 
-    /// The bytes of a message of so many items.
+    /// The bytes of a message of `items` items.
     pub(crate) fn message_bytes(&self, items: usize) -> Result<usize> {
         let bytes = items.checked_mul(self.0.size).filter(|&bytes| bytes <= isize::MAX as usize);
         bytes.ok_or_else(|| no_room(format!("{items} items of {} bytes", self.0.size)))
@@ -325,7 +325,7 @@ impl Code {
         Ok(())
     }
 
-    /// Appends an instruction of so many ints; returns its index.
+    /// Appends an instruction of `ints` ints; returns its index.
     fn begin(&mut self, opcode: lapi_dgsm_opcode_t, ints: usize) -> usize {
         let at = self.0.len();
         self.0.resize(at + ints, 0);

@@ -136,7 +136,7 @@ impl<T: Pod + Send + Sync> Window<T> {
     /// fence, or when [`Self::put_complete`] is used instead.
     ///
     /// # Errors
-    /// `LAPI_ERR_TGT`, `LAPI_ERR_OFFSET_LEN`: no such task, or not so many elements there. `LAPI_ERR_TGT_PURGED`: the task was purged since
+    /// `LAPI_ERR_TGT`, `LAPI_ERR_OFFSET_LEN`: no such task, or fewer elements there. `LAPI_ERR_TGT_PURGED`: the task was purged since
     /// the window was made. `LAPI_ERR_NO_CONNECTIVITY`: it is lost. `LAPI_ERR_UNKNOWN`: called in a header handler, which may use
     /// [`Self::put_owned`].
     #[inline]

@@ -68,7 +68,8 @@ fn seeds() -> Vec<Seed> {
         timeline_time: vec![[5, 0, 0, 0, 900, 20, 0]],
         events_limit: 10,
         events_left_out: 0,
-        events: vec![Event { row: 0, thread: 0, start: 10, time: 5, peer: Some(1), bytes: 100 }],
+        events_to_come: 0,
+        events: vec![Event { row: 0, thread: 0, start: 10, time: 5, peer: Some(1), bytes: 100, calls: 1 }],
         thread_names: vec!["a".into()],
         untimed: 0,
     };

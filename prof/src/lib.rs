@@ -15,6 +15,7 @@ mod exit;
 pub mod fuzz;
 mod handlers;
 mod identity;
+mod long_calls;
 mod memory;
 pub mod merge;
 mod part;

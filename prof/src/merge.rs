@@ -45,7 +45,7 @@ pub(crate) fn if_complete(dir: &Path, own: &Part) -> Result<(), String> {
         Err(TryLockError::Error(error)) => return Err(failed(&error)),
     }
     let result = merge_newer(dir, own.tasks);
-    // Under the lock: a task that makes the file anew comes after the report, and finds it new.
+    // Under the lock: a task that makes the file again comes after the report, and finds it new.
     let _ = fs::remove_file(&lock);
     result
 }

@@ -3,7 +3,7 @@
 //! A task reports at its last LAPI_Term, or at exit. While handles are open, [`crate::watcher`] writes what the task has
 //! done so far, every few seconds and when a signal ends the process.
 
-use crate::{handlers, identity, merge, part, record, settings, signal_sets, signals, watcher};
+use crate::{handlers, identity, long_calls, merge, part, record, settings, signal_sets, signals, watcher};
 use std::ptr::{self, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
@@ -39,6 +39,7 @@ pub fn opened(task: u32, tasks: u32, sharing: impl FnOnce() -> Vec<u32>) {
     if first {
         identity::set(task, tasks, sharing());
         record::reserve();
+        long_calls::watch();
         record::set_period(settings::get().sample);
         if settings::get().out.is_some() {
             record::EVENTS.open(settings::get().events);

@@ -79,7 +79,7 @@ impl Cell {
         self.release();
     }
 
-    /// The program has set the value, while no operation was under way: counted anew.
+    /// The program has set the value, while no operation was under way: counted from there.
     pub fn restart(&self, value: i32) {
         self.consumed.store(0, Ordering::SeqCst);
         self.expected.store(u64::from(value.cast_unsigned()), Ordering::SeqCst);

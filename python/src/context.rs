@@ -81,7 +81,7 @@ pub fn close_all(py: Python<'_>) {
     }
 }
 
-/// Ends the process when a context with other tasks is open: after an exception that nobody has caught, so that they do not wait for this task.
+/// Ends the process when a context with other tasks is open: after an exception that was not caught, so that they do not wait for this task.
 #[pyfunction]
 pub fn in_job(py: Python<'_>) {
     if open::all().iter().any(|port| port.tasks > 1) {

@@ -257,7 +257,7 @@ unsafe extern "C" fn completed(_handle: *mut lapi_handle_t, parameter: *mut c_vo
     }
 }
 
-/// Ends the task because of an exception that nobody can catch. A task that went on would let others wait for ever for what the handler
+/// Ends the task because of an exception that no caller can catch. A task that went on would let others wait for ever for what the handler
 /// did not do.
 fn end(py: Python<'_>, raised: PyErr, place: &str, task: u32) -> ! {
     raised.display(py);

@@ -149,7 +149,7 @@ impl Port {
             counters.shared.push(cell);
             return;
         }
-        // Those that are used by nobody but this list, and that no operation will increment.
+        // Those that are used by this list alone, and that no operation will increment.
         let unused: Vec<_> = if counters.own.len() % 64 == 63 {
             let all = std::mem::take(&mut counters.own);
             let (unused, used) =

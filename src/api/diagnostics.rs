@@ -3,11 +3,11 @@
 
 use crate::api::Context;
 use crate::base::machine::processors;
+use crate::base::ranges::ranges;
 use crate::config::{Config, ShmBulk};
 use crate::error::log;
 use rustix::process::{Resource, getpid, getrlimit};
 use rustix::thread::{CpuSet, sched_getaffinity};
-use std::fmt::Write;
 
 /// From this level on.
 const LEVEL: i32 = 3;
@@ -80,18 +80,8 @@ pub fn closing(context: &Context) {
 /// The processors that this thread may use, as a list of ranges.
 fn allowed_processors() -> String {
     let Ok(set) = sched_getaffinity(None) else { return "(unknown)".to_owned() };
-    let mut list = String::new();
-    let mut next = 0;
-    while let Some(first) = (next..CpuSet::MAX_CPU).find(|&processor| set.is_set(processor)) {
-        next = (first..CpuSet::MAX_CPU).find(|&processor| !set.is_set(processor)).unwrap_or(CpuSet::MAX_CPU);
-        let comma = if list.is_empty() { "" } else { "," };
-        // Writing into a string does not fail.
-        let _ = match next - 1 {
-            last if last == first => write!(list, "{comma}{first}"),
-            last => write!(list, "{comma}{first}-{last}"),
-        };
-    }
-    list
+    let allowed: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&processor| set.is_set(processor)).collect();
+    ranges(&allowed)
 }
 
 /// The soft limit of a resource, and its unit.

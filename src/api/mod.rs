@@ -22,6 +22,7 @@ pub mod udp;
 pub mod unbuilt;
 pub mod vector;
 
+pub use crate::base::long_calls::{HOOK as LONG_CALL_HOOK, Hook as LongCallHook};
 pub use crate::engine::context::{Context, Held};
 
 /// The longest user header in bytes: MAX_UHDR_SZ.

@@ -13,6 +13,8 @@ pub mod line;
 #[cfg(not(loom))]
 pub(crate) mod loader;
 pub mod lock;
+#[cfg(not(loom))]
+pub mod long_calls;
 pub mod machine;
 pub mod parking;
 #[cfg(not(loom))]
@@ -21,6 +23,8 @@ pub mod poll;
 pub mod process;
 #[cfg(not(loom))]
 pub mod random;
+#[cfg(not(loom))]
+pub mod ranges;
 pub mod ring;
 pub mod rng;
 #[cfg(all(test, not(loom)))]

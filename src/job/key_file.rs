@@ -1,7 +1,7 @@
 //! The user's key file, `~/.openlapi/key`: a secret that tasks find without a variable, on every host that has the user's home
 //! directory.
 //!
-//! It has 32 hexadecimal digits. A file that somebody else may have read or written is refused.
+//! It has 32 hexadecimal digits. A file that another user may have read or written is refused.
 
 use crate::abi::LAPI_ERR_NO_ENV_VAR;
 use crate::base::random::random;

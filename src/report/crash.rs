@@ -79,7 +79,7 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut
     match SPEAKING.compare_exchange(0, thread, Ordering::AcqRel, Ordering::Acquire) {
         Ok(_) => {
             DESCRIBED.store(signal, Ordering::Relaxed);
-            // A standard error that nobody reads must not end the process with another status.
+            // A standard error without a reader must not end the process with another status.
             ignore(libc::SIGPIPE);
             // SAFETY: what a handler gets.
             let address = (code > 0 && code != SI_KERNEL).then(|| unsafe { (*info).si_addr() } as usize);

@@ -165,7 +165,7 @@ pub trait Endpoint: Send {
         true
     }
 
-    /// From now on a transport with acknowledgements of its own sends one for so many datagrams, at most (ACK_THRESHOLD).
+    /// From now on a transport with acknowledgements of its own sends one for this number of datagrams, at most (ACK_THRESHOLD).
     fn acknowledge_every(&mut self, _datagrams: u16) {}
 
     /// What the transport has counted below the packets.

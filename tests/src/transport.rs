@@ -16,7 +16,7 @@ fn provider() -> String {
     std::env::var("TEST_PROVIDER").unwrap_or_else(|_| "tcp;ofi_rxm".to_owned())
 }
 
-/// What `TEST_LOSS` says: of the datagrams between hosts so many in a hundred are lost.
+/// What `TEST_LOSS` says: the percentage of datagrams between hosts that are lost.
 pub fn loss() -> Option<u32> {
     let loss = std::env::var("TEST_LOSS").ok()?;
     Some(loss.parse().unwrap_or_else(|_| panic!("TEST_LOSS={loss} is no number")))

@@ -4,5 +4,4 @@
 pub mod lapi_info;
 pub mod lapi_perf;
 pub mod poe;
-mod ranges;
 mod spelling;

@@ -4,7 +4,7 @@ use crate::calls::Class;
 use serde::{Deserialize, Serialize};
 
 /// The number of this form.
-pub const FORMAT: u32 = 5;
+pub const FORMAT: u32 = 6;
 
 /// All that a task has seen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,8 +47,10 @@ pub struct Part {
     pub timeline_time: Vec<[u64; Class::COUNT]>,
     /// How many events there was room for.
     pub events_limit: u64,
-    /// How many did not find room.
+    /// How many calls those stand for that did not find room.
     pub events_left_out: u64,
+    /// How many calls came after the last event of their place, so that none stands for them.
+    pub events_to_come: u64,
     /// The events, by thread and time.
     pub events: Vec<Event>,
     /// The names of the threads, by their number in the events.
@@ -149,4 +151,18 @@ pub struct Event {
     pub peer: Option<u32>,
     /// How many bytes it has moved.
     pub bytes: u64,
+    /// How many calls of the place it stands for: itself, and those before it that have no event.
+    pub calls: u32,
+}
+
+#[cfg(test)]
+impl Part {
+    /// What a task of two has seen that did nothing.
+    pub fn empty(task: u32) -> Self {
+        let part = serde_json::json!({"format": FORMAT, "job": "", "task": task, "tasks": 2, "host": "", "pid": 1, "program": "",
+            "interim": null, "started": 0, "wall": 0, "threads": 1, "thread_names": ["main"], "sites": [], "links": [], "stretch": 1,
+            "timeline": [], "timeline_bytes": [], "timeline_time": [], "events_limit": 0, "events_left_out": 0,
+            "events_to_come": 0, "events": [], "untimed": 0});
+        serde_json::from_value(part).expect("a part")
+    }
 }

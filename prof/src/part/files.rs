@@ -122,13 +122,14 @@ mod tests {
             "errors": most, "bytes": most, "time": most, "longest": most, "sizes": sizes});
         let link = json!({"origin": 0, "target": 1, "network": true, "put": moved, "get": moved, "am": moved,
             "rmw": moved, "sizes": sizes});
-        let event = json!({"row": 0, "thread": 0, "start": most, "time": most, "peer": 1, "bytes": most});
+        let event =
+            json!({"row": 0, "thread": 0, "start": most, "time": most, "peer": 1, "bytes": most, "calls": 1});
         let mut part = json!({"format": FORMAT, "job": "", "task": 0, "tasks": 2, "host": "", "pid": 1, "program": "",
             "interim": null, "started": 7, "wall": most, "threads": 1, "thread_names": ["main"], "sites": [site, site], "links": [link],
             "stretch": most, "timeline": [[most, 0, 0, 0, 0, 0, 0], [most, 0, 0, 0, 0, 0, 0]],
             "timeline_bytes": [[most, most, most, most], [most, 0, 0, 0]],
             "timeline_time": [[most, most, most, most, most, most, most], [7, 0, 0, 0, most, 0, 0]], "events_limit": most,
-            "events_left_out": most, "events": [event], "untimed": most});
+            "events_left_out": most, "events_to_come": most, "events": [event], "untimed": most});
         for (name, value) in changes {
             part[*name] = value.clone();
         }

@@ -4,7 +4,7 @@ use super::data::{Event, FORMAT, Link, Moved, Part, SiteRow, SizeCount};
 use crate::calls::{Call, Class};
 use crate::handlers;
 use crate::identity::{self, Span};
-use crate::record::{self, Alike, BINS, Count, EVENTS, NO_PEER, SIZES, Timeline};
+use crate::record::{self, Alike, BINS, Count, EVENTS, NO_PEER, SIZES, Timeline, Traffic};
 use crate::symbols::Symbols;
 use std::collections::HashMap;
 use std::env;
@@ -35,6 +35,7 @@ pub fn gather(interim: Option<&str>) -> Part {
         timeline_time: stretches.time,
         events_limit: EVENTS.limit() as u64,
         events_left_out: left_out(),
+        events_to_come: to_come(),
         events: events(&span, &rows),
         thread_names: thread_names(),
         sites,
@@ -106,12 +107,15 @@ fn sites(span: &Span) -> (Vec<SiteRow>, HashMap<(usize, u16), u32>) {
         let alike = site.alike();
         row.count += site.count.get() + alike.calls;
         row.errors += site.errors.get();
-        row.bytes += site.bytes.get() + alike.calls * alike.bytes;
+        row.bytes += site.bytes.get();
         row.time += span.ns(site.ticks.get());
         row.longest = row.longest.max(span.ns(site.longest.get()));
         if (call.class() as usize) < Class::MOVING || call == Call::HeaderHandler {
             add_sizes(&mut row.sizes, &site.sizes);
-            add_size(&mut row.sizes, record::size_class(alike.bytes), alike.calls);
+        }
+        if let Some(Traffic { bytes, .. }) = alike.traffic {
+            row.bytes += alike.calls * bytes;
+            add_size(&mut row.sizes, record::size_class(bytes), alike.calls);
         }
     }
     (rows, places)
@@ -135,10 +139,12 @@ fn thread_names() -> Vec<String> {
 
 fn links(span: &Span) -> Vec<Link> {
     let mut links: Vec<Link> = Vec::new();
-    let alike: Vec<(Class, Alike)> = record::all()
+    let alike: Vec<(Class, u64, Traffic)> = record::all()
         .flat_map(record::Buffer::sites)
-        .map(|(call, site)| (call.class(), site.alike()))
-        .filter(|(_, alike)| alike.calls > 0)
+        .filter_map(|(call, site)| {
+            let Alike { calls, traffic } = site.alike();
+            Some((call.class(), calls, traffic.filter(|_| calls > 0)?))
+        })
         .collect();
     for target in 0..identity::tasks() {
         let mut link: Option<Link> = None;
@@ -167,14 +173,14 @@ fn links(span: &Span) -> Vec<Link> {
             add_sizes(&mut link.sizes, &peer.sizes);
         }
         // The call that they are like has made the link.
-        for (class, alike) in alike.iter().filter(|(_, alike)| alike.peer == target) {
+        for (class, calls, Traffic { bytes, .. }) in alike.iter().filter(|(.., moved)| moved.peer == target) {
             let Some(link) = &mut link else { break };
             let sum =
                 [&mut link.put, &mut link.get, &mut link.am, &mut link.rmw].into_iter().nth(*class as usize);
             if let Some(sum) = sum {
-                sum.count += alike.calls;
-                sum.bytes += alike.calls * alike.bytes;
-                add_size(&mut link.sizes, record::size_class(alike.bytes), alike.calls);
+                sum.count += calls;
+                sum.bytes += calls * bytes;
+                add_size(&mut link.sizes, record::size_class(*bytes), *calls);
             }
         }
         links.extend(link);
@@ -199,13 +205,14 @@ fn add_size(sum: &mut Vec<SizeCount>, class: usize, count: u64) {
     }
 }
 
-/// The events that found no room, and the calls that are counted and will find none.
+/// The calls that the events stand for that found no room.
 fn left_out() -> u64 {
-    if EVENTS.limit() == 0 {
-        return 0;
-    }
-    let each = |buffer| record::pending(buffer).0.iter().sum::<u64>();
-    record::all().map(|buffer| buffer.claim.left_out.get() + each(buffer)).sum()
+    record::all().map(|buffer| buffer.claim.left_out.get()).sum()
+}
+
+/// The calls after the last event of their place.
+fn to_come() -> u64 {
+    if EVENTS.limit() == 0 { 0 } else { record::all().flat_map(|buffer| record::pending(buffer).0).sum() }
 }
 
 /// The length of a stretch, and the calls, bytes and time in each.
@@ -266,6 +273,7 @@ fn events(span: &Span, rows: &HashMap<(usize, u16), u32>) -> Vec<Event> {
                 time: span.ns(event.ticks.load(Ordering::Relaxed)),
                 peer: (peer != NO_PEER).then_some(peer),
                 bytes: event.bytes.load(Ordering::Relaxed),
+                calls: event.calls.load(Ordering::Relaxed),
             })
         })
         .collect();

@@ -42,6 +42,8 @@ pub struct Buffer {
     pub handlers_inside: Count,
     /// How long the calls have taken that ended in this thread since the handler began that it is in.
     pub calls_inside: Count,
+    /// When the long part began of the call that this thread is in; 0: it has none so far. Calls that are timed do not clear it.
+    pub long_since: Count,
     /// The events that it may write.
     pub claim: Claim,
 }

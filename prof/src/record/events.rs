@@ -1,4 +1,7 @@
 //! The events of a trace: the task's first ones, in one piece of memory of which threads take shares.
+//!
+//! A place whose calls are all short enters one in a period ([`super::sampling`]): filling new memory with each of them would cost
+//! more than the calls do, and they would leave no room for what comes later.
 
 use super::{Count, Seen};
 use std::ptr::null_mut;
@@ -42,6 +45,8 @@ pub struct Event {
     call: AtomicU16,
     /// The number of the thread's buffer.
     pub thread: AtomicU16,
+    /// How many calls of the place it stands for: itself, and those before it that have no event.
+    pub calls: AtomicU32,
 }
 
 /// The share of a thread.
@@ -49,7 +54,7 @@ pub struct Event {
 pub struct Claim {
     at: Count,
     end: Count,
-    /// How many events found no place.
+    /// How many calls the events stand for that found no place.
     pub left_out: Count,
 }
 
@@ -78,7 +83,7 @@ impl Events {
         self.limit.load(Ordering::Relaxed)
     }
 
-    /// Keeps an event, or counts it as left out with those that it stands for.
+    /// Keeps an event that stands for `calls`, or counts these as left out.
     #[inline]
     pub(super) fn add(&self, claim: &Claim, thread: u16, seen: &Seen, calls: u64) {
         let events = self.room();
@@ -98,6 +103,7 @@ impl Events {
         event.bytes.store(bytes, Ordering::Relaxed);
         event.peer.store(peer, Ordering::Relaxed);
         event.thread.store(thread, Ordering::Relaxed);
+        event.calls.store(calls.try_into().unwrap_or(u32::MAX), Ordering::Relaxed);
         event.call.store(seen.call as u16, Ordering::Release);
     }
 

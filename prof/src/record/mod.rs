@@ -10,11 +10,11 @@ mod sampling;
 mod timeline;
 mod untimed;
 
-pub use buffer::{Buffer, all, fork_child, mine, reserve, threads};
+pub use buffer::{Buffer, all, fork_child, known, mine, reserve, threads};
 use buffer::{Moves, Site};
 pub use events::{EVENTS, NO_PEER};
-use sampling::Batch;
-pub use sampling::set_period;
+use sampling::{Batch, Timed};
+pub use sampling::{set_period, waits_are_noted};
 use timeline::Stay;
 pub use timeline::{BINS, Timeline};
 use untimed::settle;
@@ -119,7 +119,7 @@ pub fn handler_begins() -> Around {
 pub fn record_handler(seen: Seen, around: Around) {
     let Some(buffer) = mine() else { return };
     let inside = buffer.calls_inside.take();
-    enter(buffer, &seen, inside);
+    enter(buffer, &seen, inside, false);
     buffer.calls_inside.add(around.calls);
     buffer.handlers_inside.take();
     buffer.handlers_inside.add(around.handlers.wrapping_add(seen.ticks()));
@@ -127,11 +127,25 @@ pub fn record_handler(seen: Seen, around: Around) {
 
 /// Records a call that has ended in this thread.
 pub fn record(seen: Seen) {
-    let Some(buffer) = mine() else { return };
+    if let Some(buffer) = mine() {
+        end(buffer, seen, false);
+    }
+}
+
+/// The same for a call that was not to be timed, and was long.
+#[cold]
+fn record_noted(seen: Seen) {
+    if let Some(buffer) = mine() {
+        end(buffer, seen, true);
+    }
+}
+
+#[inline(always)]
+fn end(buffer: &'static Buffer, seen: Seen, noted: bool) {
     // Handlers run inside of calls; in threads of LAPI's own, outside of all, and then calls are made inside of handlers only.
     let inside = buffer.handlers_inside.take();
     buffer.calls_inside.add(seen.ticks());
-    enter(buffer, &seen, inside);
+    enter(buffer, &seen, inside, noted);
 }
 
 impl Seen {
@@ -141,22 +155,27 @@ impl Seen {
     }
 }
 
-// In both functions above, so that a call of LAPI makes one call here.
+// In the functions above, so that a call of LAPI makes one call here.
 #[inline(always)]
-fn enter(buffer: &'static Buffer, seen: &Seen, inside: u64) {
+fn enter(buffer: &'static Buffer, seen: &Seen, inside: u64, noted: bool) {
     let ticks = seen.ticks();
     let site = buffer.site(seen.site, seen.call);
     let class = seen.call.class();
-    if (class as usize) < Class::MOVING {
+    if seen.call.may_go_untimed() {
         settle(buffer, site, class, seen.traffic);
     }
     let moves = count(buffer, site, class, seen.good, seen.traffic);
     site.longest.at_least(ticks);
-    let batch = if (class as usize) < Class::MOVING {
-        let wanted = EVENTS.have_room(&buffer.claim);
-        site.rhythm.timed((site.count.get(), site.bytes.get()), ticks, wanted)
+    let batch = if seen.call.may_go_untimed() {
+        let each = match class {
+            // The arrows of the trace need each active message, for the target has each run of the handler.
+            Class::Am => EVENTS.have_room(&buffer.claim),
+            Class::Wait => !sampling::waits_noted(),
+            _ => false,
+        };
+        site.rhythm.timed((site.count.get(), site.bytes.get()), Timed { ticks, inside, noted }, each)
     } else {
-        Batch { calls: 1, bytes: 0, estimate: 0 }
+        Batch { calls: 1, bytes: 0, estimate: 0, alone: 0 }
     };
     site.ticks.add(ticks.wrapping_add(batch.estimate));
     if let Some(moves) = moves {

@@ -54,7 +54,7 @@ impl Timeline {
         // Not a place behind the last one, whatever the two times are.
         let bin = &self.bins[first as usize % BINS];
         bin.calls[class as usize].add(batch.calls);
-        bin.ticks[class as usize].add(batch.estimate);
+        bin.ticks[class as usize].add(batch.alone);
         if (class as usize) < Class::MOVING {
             bin.bytes[class as usize].add(batch.bytes);
         }
@@ -137,7 +137,7 @@ mod tests {
     const LENGTH: u64 = 1 << FIRST;
 
     fn moving(bytes: u64) -> Batch {
-        Batch { calls: 1, bytes, estimate: 0 }
+        Batch { calls: 1, bytes, estimate: 0, alone: 0 }
     }
 
     fn empty() -> Box<Timeline> {

@@ -2,7 +2,8 @@
 //!
 //! Events have no number of their message, which would cost the messages room. An active message leads to the next run of a header
 //! handler for the same origin that did not end before, which is right while handlers run in the order of the calls. A put leads to the call of the
-//! target that waited for it at the earliest: the first one that waits or polls and ends after the put has begun.
+//! target that waited for it at the earliest: the first one that waits or polls and ends after the put has begun. Where that one stands
+//! for others without an event, and began after the put, it may be one of those that waited; then the put has no arrow.
 
 use crate::part::{Event, Part};
 use std::collections::HashMap;
@@ -52,7 +53,10 @@ pub fn arrows(parts: &[Part]) -> Vec<Arrow> {
                 by_task.get(&peer).and_then(|target| {
                     let (list, of) = (&waits[*target], &parts[*target]);
                     let next = list.partition_point(|wait| end(of, &of.events[*wait]) <= began);
-                    Some(Place { part: *target, event: *list.get(next)? })
+                    let event = *list.get(next)?;
+                    let wait = &of.events[event];
+                    let certain = wait.calls == 1 || start(of, wait) <= began;
+                    certain.then_some(Place { part: *target, event })
                 })
             };
             let class = if class == "am" { "am" } else { "put" };
@@ -104,4 +108,31 @@ fn start(part: &Part, event: &Event) -> u64 {
 
 fn end(part: &Part, event: &Event) -> u64 {
     start(part, event).saturating_add(event.time)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Place, arrows};
+    use crate::part::{Event, Part, SiteRow};
+
+    fn part(task: u32, events: &[(&str, u64, u64, u32)]) -> Part {
+        let names = ["put", "wait"];
+        let sites = names.map(|class| SiteRow { class: class.to_owned(), ..SiteRow::default() }).to_vec();
+        let events = events.iter().map(|(class, start, time, calls)| {
+            let row = names.iter().position(|name| name == class).expect("a class") as u32;
+            let peer = (*class == "put").then_some(1 - task);
+            Event { row, thread: 0, start: *start, time: *time, peer, bytes: 8, calls: *calls }
+        });
+        Part { sites, events: events.collect(), ..Part::empty(task) }
+    }
+
+    #[test]
+    fn a_put_has_no_arrow_to_a_wait_that_stands_for_others_and_began_later() {
+        let origin = part(0, &[("put", 10, 2, 1), ("put", 30, 2, 61), ("put", 50, 2, 61), ("put", 99, 2, 1)]);
+        let target = part(1, &[("wait", 5, 10, 1), ("wait", 40, 5, 61), ("wait", 45, 20, 61)]);
+        let found: Vec<(Place, Place)> =
+            arrows(&[origin, target]).into_iter().map(|arrow| (arrow.from, arrow.to)).collect();
+        let arrow = |put, wait| (Place { part: 0, event: put }, Place { part: 1, event: wait });
+        assert_eq!(found, [arrow(0, 0), arrow(2, 2)]);
+    }
 }

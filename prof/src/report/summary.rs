@@ -48,7 +48,7 @@ pub struct Report {
     pub lanes: Lanes,
     /// How many events the trace has.
     pub events: u64,
-    /// How many it left out.
+    /// How many calls came later.
     pub events_left_out: u64,
 }
 
@@ -81,7 +81,7 @@ pub struct Task {
     pub events: u64,
     /// How many there was room for.
     pub events_limit: u64,
-    /// How many did not find room.
+    /// How many calls came later.
     pub events_left_out: u64,
     /// How many handlers were not timed for want of room.
     pub untimed: u64,

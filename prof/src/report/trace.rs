@@ -33,6 +33,9 @@ pub fn trace(parts: &[Part]) -> String {
                 about["peer"] = json!(peer);
                 about["bytes"] = json!(event.bytes);
             }
+            if event.calls > 1 {
+                about["stands_for"] = json!(event.calls);
+            }
             let name = if row.class == "handler" { &row.site } else { &row.call };
             let complete = json!({
                 "name": name,
@@ -62,7 +65,10 @@ pub fn trace(parts: &[Part]) -> String {
     let tasks: Vec<_> = parts
         .iter()
         .map(|part| {
-            json!({"task": part.task, "kept": part.events.len(), "limit": part.events_limit, "left_out": part.events_left_out})
+            json!({
+                "task": part.task, "kept": part.events.len(), "limit": part.events_limit, "left_out": part.events_left_out,
+                "to_come": part.events_to_come,
+            })
         })
         .collect();
     let _ = write!(text, "],\n\"otherData\":{}}}\n", json!({"events_of_tasks": tasks}));

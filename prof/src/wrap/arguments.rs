@@ -42,7 +42,7 @@ pub trait Arguments: Copy {
     /// As the man page of the call.
     #[inline(always)]
     unsafe fn profiled(self, site: usize, traffic: Option<Traffic>) -> c_int {
-        if const { Self::CALL.moves() }
+        if const { Self::CALL.may_go_untimed() }
             && let Some(untimed) = untimed(Self::CALL, site)
         {
             // SAFETY: the caller's promise.

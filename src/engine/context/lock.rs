@@ -8,6 +8,7 @@
 
 use crate::base::known_threads::this_thread;
 use crate::base::lock::RawLock;
+use crate::base::long_calls;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -45,8 +46,12 @@ impl OwnedLock {
     #[inline]
     pub fn enter(&self) -> Hold {
         let me = this_thread();
-        if self.owner.load(Ordering::Relaxed) == me {
+        let owner = self.owner.load(Ordering::Relaxed);
+        if owner == me {
             return self.enter_again();
+        }
+        if owner != 0 {
+            long_calls::begins();
         }
         self.raw.lock();
         self.owner.store(me, Ordering::Relaxed);

@@ -7,6 +7,7 @@
 //!
 //! A process with one context pays one load for this, in each call.
 
+use crate::base::long_calls;
 use crate::engine::context::active_handler::Kind;
 use crate::engine::context::lock::Hold;
 use crate::engine::context::{Context, Held};
@@ -54,6 +55,7 @@ impl Context {
         address: usize,
         handler: impl FnOnce() -> R,
     ) -> R {
+        long_calls::begins();
         if several() {
             let before = WITHIN.replace(self);
             let result = self.activity.run(kind, address, handler);

@@ -1,5 +1,7 @@
 //! Which threads wait in a context, where they sleep, and after how long.
 
+use crate::base::clock::ticks;
+use crate::base::long_calls;
 use std::time::{Duration, Instant};
 
 /// How long a thread polls before it sleeps, in polls.
@@ -85,6 +87,8 @@ pub enum Next {
 
 /// A thread that polls checks the time once in this many polls.
 const POLLS_BETWEEN_TIMES: u32 = 16;
+/// A call that has polled this often is long: a microsecond or two.
+const LONG: u32 = 4 * POLLS_BETWEEN_TIMES;
 /// A thread that has polled this often for the reply of a peer that does not look wakes that peer,
 const KICK_AFTER: u32 = 2000;
 /// or for this long.
@@ -101,6 +105,8 @@ pub struct IdlePolls {
     /// The time for polling in a tight loop is over.
     overtime: bool,
     kicked: bool,
+    /// The ticks at the first check.
+    ticks: u64,
 }
 
 impl IdlePolls {
@@ -114,6 +120,11 @@ impl IdlePolls {
         if self.count.is_multiple_of(POLLS_BETWEEN_TIMES) && self.count <= spin && !self.overtime {
             let now = now();
             let time = now - *self.since.get_or_insert(now);
+            match self.count {
+                POLLS_BETWEEN_TIMES => self.ticks = ticks(),
+                LONG => long_calls::since(self.ticks),
+                _ => {}
+            }
             kick |= time >= KICK_TIME;
             self.overtime = time >= policy.spin_time;
         }

@@ -7,6 +7,7 @@
 use crate::abi::{INT_ERR, LAPI_ERR_TGT_PURGED, LAPI_ERR_UNKNOWN};
 use crate::base::bytes::Piece;
 use crate::base::clock::moment;
+use crate::base::long_calls;
 use crate::engine::context::incoming::{ActiveMessage, Data, IncomingPut};
 use crate::engine::context::{Core, Held};
 use crate::engine::transfer::send::{account, broken, call_send_handler, refuse, send_control};
@@ -20,6 +21,9 @@ use std::ptr;
 
 /// How many packets one round receives, so that sending has its turn.
 const BATCH: usize = 16;
+
+/// A packet with at least this many bytes takes long to copy.
+const LONG_BODY: usize = 4096;
 
 /// One round. Returns whether anything moved. Does nothing when a round is under way already.
 #[inline]
@@ -62,6 +66,9 @@ fn receive<T>(held: &mut Held<'_>, ready: &mut impl FnMut(&mut Core) -> Option<T
         }
         let Some(packet) = core.transport.recv() else { return (taken != 0, None) };
         core.path_to(packet.src).packets_received += 1;
+        if packet.body_len >= LONG_BODY {
+            long_calls::begins();
+        }
         if !core.peers.is_quarantined(packet.src) {
             held.context().activity.handles(&packet);
             handle(held, &packet);

@@ -9,6 +9,7 @@ use crate::abi::{LAPI_ERR_HNDL_INVALID, LAPI_ERR_UNKNOWN};
 use crate::base::bell::{self, Cause};
 use crate::base::clock::{self, elapsed, moment};
 use crate::base::known_threads::{note_thread, this_thread};
+use crate::base::long_calls;
 use crate::base::poll::await_events;
 use crate::engine::context::completion_queue::runs_handler;
 use crate::engine::context::waiters::{IdlePolls, Next, WaitPolicy, WaitTarget, Waiter};
@@ -36,6 +37,8 @@ const EXPECTANT: Duration = Duration::from_millis(20);
 const POLLS_BETWEEN_LOOKS: u64 = 1 << 6;
 /// A thread that waits and is kept awake by arriving packets checks its peers once in this many polls.
 const BUSY_POLLS: u32 = 1 << 12;
+/// Its call is long after this many of them.
+const BUSY_WHILE: u32 = 4;
 
 /// How long a call pauses when what waits for room exceeds its bound, once more for each [`EXCESS`] bytes above it.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -142,6 +145,7 @@ pub fn poll_once(held: &mut Held<'_>) -> bool {
     } else if core.options.wait_policy.crowded() {
         core.waiters.idle_polls = core.waiters.idle_polls.saturating_add(1);
         if core.waiters.idle_polls > core.options.wait_policy.spin {
+            long_calls::begins();
             held.unlocked(clock::yield_now);
         }
     }
@@ -171,6 +175,7 @@ pub(in crate::engine) fn throttle(held: &mut Held<'_>, tgt: Task) {
     }
     lost_peers::look_when_due(held);
     path::kick_inattentive_peers(held.core());
+    long_calls::begins();
     let excess = before - bound;
     let pause = (PAUSE * (1 + excess / EXCESS).min(1 << 20) as u32).min(LONGEST_PAUSE);
     let begun = clock::now();
@@ -249,6 +254,9 @@ fn poll_until<T>(
         if moved || held.core().has_ready_work() {
             idle = IdlePolls::default();
             busy += 1;
+            if busy == BUSY_WHILE {
+                long_calls::begins();
+            }
             if busy % BUSY_POLLS == 0 {
                 lost_peers::look_when_due(held);
             }
@@ -264,8 +272,12 @@ fn poll_until<T>(
                 std::hint::spin_loop();
                 held.yield_lock();
             }
-            Next::Yield => held.unlocked(clock::yield_now),
+            Next::Yield => {
+                long_calls::begins();
+                held.unlocked(clock::yield_now);
+            }
             Next::Sleep => {
+                long_calls::begins();
                 let since = *listed.get_or_insert_with(|| list(held, what));
                 let woken = sleep(held, ready);
                 idle.woken(&policy, waiting, matches!(woken, Woken::ByTimeout));

@@ -3,6 +3,7 @@
 
 use crate::abi::LAPI_ERR_NO_CONNECTIVITY;
 use crate::base::clock::ticks;
+use crate::base::long_calls;
 use crate::engine::context::direct_copy::{ACCESSES, DirectCopy, Kind};
 use crate::engine::context::incoming::Then;
 use crate::engine::context::request::Marks;
@@ -63,6 +64,7 @@ fn advance(held: &mut Held<'_>, mut transfer: DirectCopy) {
         return start_accesses(held, transfer);
     }
     let before = ticks();
+    long_calls::begins();
     let slice = transfer.slice();
     let Some(remote) = core.transport.remote() else {
         return refused(held, transfer, &io::ErrorKind::Unsupported.into());

@@ -38,7 +38,7 @@ pub enum Way {
 
 /// The addresses that the program gives.
 pub trait Listing {
-    /// How it gives them, for a job of so many tasks.
+    /// How it gives them, for a job of this number of tasks.
     fn way(&self, tasks: u32) -> Way;
 
     /// The addresses, one for each task. `own` is where a socket of this task receives already, if there is a handler.

@@ -172,7 +172,7 @@ impl Ring {
         }
     }
 
-    /// Some of the tasks that have died, of which no other process has taken the place: at most so many, in turn.
+    /// Some of the tasks that have died, of which no other process has taken the place: at most `most`, in turn.
     pub(in crate::transport) fn some_dead(&mut self, most: usize) -> Vec<Task> {
         let some = most.min(self.dead.len());
         self.dead.rotate_left(some);

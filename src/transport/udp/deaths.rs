@@ -25,7 +25,7 @@ const LONGEST_INTERVAL: Nanos = 1_000_000_000;
 /// The first interval of a notice that this task has ended LAPI: the end waits for the receipt.
 const FIRST_AT_END: Nanos = 5_000_000;
 
-/// A task that does not reply to so many notices, within about ten seconds, is silent.
+/// A task that does not reply to this number of notices, within about ten seconds, is silent.
 const ATTEMPTS: u32 = 15;
 
 /// With how many cards a look compares what is known of the processes of peers.
@@ -41,8 +41,8 @@ pub(super) struct Watch {
     watched: Watched,
     /// Tasks that watch this one, or have.
     watchers: Vec<Task>,
-    /// Tasks that were told that this one has ended LAPI.
-    told: Vec<Task>,
+    /// Tasks that know that this one has ended LAPI.
+    informed: Vec<Task>,
     /// Notices without a receipt.
     outgoing: Vec<Unconfirmed>,
     /// Deaths that are not reported here yet, and when they are at the latest.
@@ -99,7 +99,7 @@ impl UdpTransport {
             processes,
             watched: Watched::default(),
             watchers: Vec::new(),
-            told: Vec::new(),
+            informed: Vec::new(),
             outgoing: Vec::new(),
             unreported: Vec::new(),
             next_look: 0,
@@ -382,7 +382,7 @@ impl UdpTransport {
         watch.processes[task as usize] = process;
         watch.watched.forget(task);
         watch.watchers.retain(|watcher| *watcher != task);
-        // It does not know of deaths of which the process before was told.
+        // It does not know of deaths that were reported to the process before.
         let stays = |content| matches!(content, Content::Died | Content::DiedConfirm);
         watch.outgoing.retain(|one| one.to != task || stays(one.notice.content));
         watch.unreported.retain(|(dead, _)| *dead != task);
@@ -430,14 +430,14 @@ impl UdpTransport {
         let neighbours =
             watch.watchers.iter().copied().chain(watch.ring.watcher()).chain(watch.ring.watched());
         for task in neighbours.collect::<Vec<_>>() {
-            if watch.ring.is_living(task) && !watch.told.contains(&task) {
-                watch.told.push(task);
+            if watch.ring.is_living(task) && !watch.informed.contains(&task) {
+                watch.informed.push(task);
                 watch.send(task, own);
             }
         }
     }
 
-    /// Whether those that watch this task know of its end, or cannot be told.
+    /// Whether those that watch this task know of its end, or cannot be reached.
     pub(super) fn has_announced(&self) -> bool {
         let waits = |one: &Unconfirmed| one.notice.content == Content::Closed;
         self.watch.as_ref().is_none_or(|watch| !watch.outgoing.iter().any(waits))

@@ -130,7 +130,7 @@ static void gatherings(lapi_coll_t *coll) {
     free(out);
 }
 
-/* Nobody is through before the last one has come. */
+/* No task is through before the last one has come. */
 static void barriers(lapi_coll_t *coll, lapi_coll_memory_t *came) {
     static long long round = 0, previous;
     long long one = 1;

@@ -9,7 +9,7 @@
  *   nowhere   it returns address 0x38 for the data of the message
  *   own       task 1 writes to address 0x40 by itself
  *   wild      task 1 calls a function at address 0x48
- *   closed    task 1 writes to address 0x40, and nobody reads its standard error
+ *   closed    task 1 writes to address 0x40, and its standard error has no reader
  *   smashed   task 1 calls abort where its stack is overwritten
  *   abort     task 1 calls abort
  *   divide    task 1 divides by zero

@@ -150,7 +150,7 @@ impl Terminal {
         let (sender, output) = channel();
         thread::spawn(move || {
             let mut bytes = [0; 4096];
-            // EIO: nobody has the terminal any more.
+            // EIO: no process has the terminal any more.
             while let Ok(count @ 1..) = reader.read(&mut bytes) {
                 let _ = sender.send(bytes[..count].to_vec());
             }

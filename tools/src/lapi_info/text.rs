@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::report::{Build, Domain, Machine, Report, Source, Transport, Variable};
-use crate::ranges::ranges;
+use openlapi::base::ranges::ranges;
 
 /// Columns up to this number of characters wide are aligned; longer cells exceed it.
 const WIDEST: usize = 28;

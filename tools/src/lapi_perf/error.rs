@@ -9,9 +9,9 @@ pub(super) enum Failure {
     /// It was tried, and failed.
     #[error("{0}")]
     Failed(String),
-    /// Task 0 has said why, and ends with this status.
-    #[error("task 0 has said why")]
-    Told(u8),
+    /// Task 0 has reported the cause, and ends with this status.
+    #[error("task 0 has reported the cause")]
+    Reported(u8),
 }
 
 impl Failure {

@@ -22,7 +22,7 @@ const EMPTY: u8 = 0xee;
 pub(super) enum Role {
     /// It starts operations to a task, and to a slot of its memory.
     Origin { peer: u32, slot: u64 },
-    /// So many origins have it as their target; the first of them.
+    /// The number of origins that have it as their target; the first of them.
     Target { origin: u32, origins: u64 },
     /// It waits for the others.
     Idle,

@@ -47,7 +47,7 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
             let (status, once) = match &failure {
                 Failure::Usage(_) => (2, true),
                 Failure::Failed(_) => (1, false),
-                Failure::Told(status) => return ExitCode::from(*status),
+                Failure::Reported(status) => return ExitCode::from(*status),
             };
             // All tasks have the same arguments: one of them says what is wrong with them.
             if !once || is_first() {
@@ -164,18 +164,18 @@ fn plan(task: &Task, options: &Options, old: Option<&Report>) -> Result<Option<P
 
 /// Collective: the plan of task 0 in all tasks, or its failure.
 fn agree(task: &Task, plan: Result<Option<Plan>>) -> Result<Plan> {
-    let told = match &plan {
+    let sent = match &plan {
         Ok(plan) => serde_json::to_vec(plan).map_err(|why| Failure::failed(why.to_string()))?,
         Err(Failure::Usage(_)) => b"2".to_vec(),
         Err(_) => b"1".to_vec(),
     };
-    let told = task.broadcast(&told)?;
-    if told.len() == 1 {
+    let sent = task.broadcast(&sent)?;
+    if sent.len() == 1 {
         task.leave()?;
-        let status = told[0] - b'0';
-        return Err(plan.err().unwrap_or(Failure::Told(status)));
+        let status = sent[0] - b'0';
+        return Err(plan.err().unwrap_or(Failure::Reported(status)));
     }
-    serde_json::from_slice(&told).map_err(|why| Failure::failed(format!("the plan of task 0: {why}")))
+    serde_json::from_slice(&sent).map_err(|why| Failure::failed(format!("the plan of task 0: {why}")))
 }
 
 /// Memory and settings for all rows.

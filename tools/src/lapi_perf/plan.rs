@@ -54,7 +54,7 @@ impl Row {
 }
 
 impl Plan {
-    /// The rows that the options ask for in a job of so many tasks.
+    /// The rows that the options ask for in a job of `tasks` tasks.
     pub(super) fn of(options: &Options, tasks: u32) -> Result<Self> {
         let tests = match &options.tests {
             Some(tests) => tests.clone(),
@@ -80,7 +80,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// The same rows again, in a job of so many tasks.
+    /// The same rows again, in a job of `tasks` tasks.
     pub(super) fn again(mut self, options: &Options, tasks: u32) -> Result<Self> {
         self.check |= options.check;
         self.interrupt = options.interrupt.or(self.interrupt);

@@ -7,7 +7,7 @@ use openlapi::wire::launcher::{Ended, How, Stage};
 
 use super::error::say;
 use super::processes::signal_name;
-use crate::ranges::tasks_named;
+use openlapi::base::ranges::tasks_named;
 
 /// How long equal ends are collected before they are summarized.
 const COLLECT: Duration = Duration::from_millis(300);

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use openlapi::wire::launcher::WAITING_FOR_TASK;
 
-use crate::ranges::tasks_named;
+use openlapi::base::ranges::tasks_named;
 
 /// The lines that are folded: the library's own messages.
 const BEGINNING: &[u8] = b"LAPI: ";

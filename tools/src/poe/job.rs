@@ -36,7 +36,7 @@ use super::signals::Signals;
 use super::streams;
 use super::supervisor::{Note, Supervisor, Work};
 use super::time_limit::TimeLimit;
-use crate::ranges::tasks_named;
+use openlapi::base::ranges::tasks_named;
 
 /// How long tasks may take to end before they are killed.
 const GRACE: Duration = Duration::from_secs(5);

@@ -438,7 +438,7 @@ unsafe extern "C" fn reported(
     let (model, me) = (model(), task(hndl));
     // SAFETY: the library gives pointers to values that live during the call.
     let (code, src) = unsafe { (*code, *src as Task) };
-    // A task that waits for one of whose death nobody is told lets others wait.
+    // A task that waits for one whose death is not reported lets others wait.
     let before = model.may_be_gone(me, src);
     model.of(me, |own| own.reports[src as usize] += 1);
     model.log(|| format!("error {code} of task {src} is reported to task {me}"));

@@ -167,7 +167,7 @@ impl Scenario {
             let ways = match rng.below(3) {
                 0 => vec![(one, other)],
                 1 => vec![(one, other), (other, one)],
-                // A task that nobody reaches.
+                // A task that no other reaches.
                 _ => (0..self.tasks).flat_map(|peer| [(one, peer), (peer, one)]).collect(),
             };
             events.push((moment(rng), Event::Cut { ways, paths: u8::MAX, time: rng.below(5 * SECOND) }));
@@ -207,7 +207,7 @@ impl Scenario {
         };
     }
 
-    /// Whether tasks give others up after TIMEOUT: a task dies and nobody is told, or cannot be reached for long.
+    /// Whether tasks give others up after TIMEOUT: a task dies without a report, or cannot be reached for long.
     pub fn has_silence(&self) -> bool {
         let untold = |(_, event): &(Nanos, Event)| matches!(event, Event::Death { reported: false, .. });
         self.has_long_cut() || self.events.iter().any(untold)

@@ -91,7 +91,8 @@ impl Driver {
         }
     }
 
-    /// Reports, once in the job, that addresses of one task are not valid in another.
+    /// Reports, once in the job, that addresses of one task are not valid in another: with a warning where the program itself lies elsewhere,
+    /// and at level 2 where only libraries, heap and stacks do.
     pub(super) fn compare_maps(&mut self, hello: &Hello) {
         let own = &self.place.hello;
         let first = own.task == 0 || hello.task == 0;

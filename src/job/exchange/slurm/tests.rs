@@ -100,7 +100,7 @@ fn strangers_at_the_ports() {
     drop(silent);
 }
 
-/// Whoever knows the job's number knows the ports, and how a request begins.
+/// A process that knows the job's number knows the ports, and how a request begins.
 #[test]
 fn strangers_who_know_the_protocol() {
     let job = job("hostile");

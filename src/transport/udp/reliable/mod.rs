@@ -218,7 +218,7 @@ impl Connection {
         self.receiver.agree(parameters);
     }
 
-    /// From now on so many fragments are acknowledged together, at most.
+    /// From now on at most this number of fragments are acknowledged together.
     pub fn acknowledge_every(&mut self, fragments: u16) {
         self.receiver.acknowledge_every(fragments);
     }

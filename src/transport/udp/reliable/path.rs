@@ -17,10 +17,10 @@ pub const REORDERED: u64 = 3;
 /// The first time between two probes of a path that does not work, and the longest.
 const FIRST_PROBE: Nanos = 20 * MILLISECOND;
 const LAST_PROBE: Nanos = 250 * MILLISECOND;
-/// So many of the last probes are known, so that a reply counts that comes after the next probe has left.
+/// The number of the last probes that are known, so that a reply counts that comes after the next probe has left.
 const KNOWN_PROBES: usize = 8;
 
-/// After so many probes, within about two seconds, a path is left alone until there is something to send.
+/// After this number of probes, within about two seconds, a path is left alone until there is something to send.
 const PROBES_WHILE_IDLE: u32 = 10;
 
 /// What one acknowledgement has shown of one path.

@@ -100,7 +100,7 @@ impl Receiver {
         }
     }
 
-    /// From now on so many fragments are acknowledged together, at most.
+    /// From now on at most this number of fragments are acknowledged together.
     pub fn acknowledge_every(&mut self, fragments: u16) {
         self.every = fragments;
         self.at_once |= self.owed >= fragments;

@@ -74,7 +74,7 @@ pub enum Next {
     Fragment(Fragment, u8, bool),
     /// The peer is to say whether it has room now.
     Ping(u8),
-    /// The peer is to reply by the same path, with this number. So many bytes go with it.
+    /// The peer is to reply by the same path, with this number. This number of bytes goes with it.
     Probe(u64, u8, usize),
 }
 
@@ -136,7 +136,7 @@ impl Sender {
         }
     }
 
-    /// Cuts what was taken anew; nothing was sent yet. There may be more fragments than are kept otherwise: they are not longer together.
+    /// Cuts again what was taken; nothing was sent yet. There may be more fragments than are kept otherwise: they are not longer together.
     pub fn agree(&mut self, parameters: &Parameters) {
         debug_assert!(self.unsent == 0 && self.first == 0);
         if self.longest_unit == parameters.unit && self.most == usize::from(parameters.window) {

@@ -1,4 +1,4 @@
-//! What tasks are told about the life of a task: a [`Notice`] in an envelope whose tag every task of the job can make, as that of a
+//! What tasks learn about the life of a task: a [`Notice`] in an envelope whose tag every task of the job can make, as that of a
 //! hello. It is outside of any connection: tasks that have parted, or have had no contact, send it, too.
 //!
 //! What a notice says stays true within an opening of LAPI, so that one that was recorded and is sent again does no harm there; in another

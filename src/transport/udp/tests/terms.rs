@@ -92,7 +92,7 @@ fn first_contact_is_made_within_one_opening() {
     });
 }
 
-/// What a directory is told.
+/// What is entered in a directory.
 #[derive(Default)]
 struct Noted {
     processes: Vec<(Task, Process)>,
@@ -115,7 +115,7 @@ impl Directory for Noting {
     }
 }
 
-/// A process that begins anew takes the place of one that has died in a later opening.
+/// A process that begins again takes the place of one that has died in a later opening.
 #[test]
 fn a_process_that_rejoins_is_in_the_opening_of_the_others() {
     let sockets = [socket(), socket()];
@@ -220,8 +220,8 @@ fn a_peer_that_comes_after_it_was_given_up_joins_when_it_is_resumed() {
     assert!(why.contains("is it started") && !why.contains("LAPI_Resume_totask"), "{why}");
     assert!(matches!(send(&mut last, 0, 5), SendOutcome::NoRoom));
     ends.push(last);
-    let told = |end: &UdpTransport| end.absence(1).is_some_and(|why| why.contains("it has come since"));
-    serve_until(&mut ends, "its hello", |ends| told(&ends[0]));
+    let reported = |end: &UdpTransport| end.absence(1).is_some_and(|why| why.contains("it has come since"));
+    serve_until(&mut ends, "its hello", |ends| reported(&ends[0]));
     (0..100).for_each(|_| ends.iter_mut().for_each(Endpoint::serve));
     assert_eq!((ends[0].state(1), ends[1].state(0)), (PeerState::Dead, PeerState::Connecting));
     let why = ends[0].absence(1).expect("a reason");

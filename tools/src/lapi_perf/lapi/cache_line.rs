@@ -19,7 +19,7 @@ const PAGE: NonZeroUsize = NonZeroUsize::new(4096).expect("not 0");
 /// Batches, of which the median counts, and round trips in each.
 const BATCHES: usize = 5;
 const ROUNDS: u64 = 400;
-/// The clock is read once in so many polls.
+/// The clock is read once in this number of polls.
 const POLLS: u64 = 1 << 16;
 const PATIENCE: Duration = Duration::from_secs(20);
 

@@ -49,7 +49,7 @@ pub(super) fn expect(arrival: *mut Arrival) {
     ARRIVAL.store(arrival, Ordering::Release);
 }
 
-/// Takes `count` dropped messages, when there are so many.
+/// Takes `count` dropped messages, when there are that many.
 #[inline]
 pub(super) fn take_dropped(count: u64) -> bool {
     let enough = DROPPED.load(Ordering::Acquire) >= count;

@@ -226,7 +226,7 @@ impl Task {
         self.checked("LAPI_Put", code)
     }
 
-    /// Copies memory of another task, which that task has told the address of and does not change meanwhile.
+    /// Copies memory of another task, whose address that task has sent, and which it does not change meanwhile.
     pub(in crate::lapi_perf) fn fetch(&self, from: u32, address: u64, into: &mut [u64]) -> Result<()> {
         if into.is_empty() {
             return Ok(());

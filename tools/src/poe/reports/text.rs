@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use openlapi::config;
 use openlapi::wire::launcher::{Cause, Report};
 
-use crate::ranges::tasks_named;
+use openlapi::base::ranges::tasks_named;
 
 /// How many circles are named.
 const CIRCLES: usize = 4;

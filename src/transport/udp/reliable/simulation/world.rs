@@ -135,7 +135,7 @@ impl World {
         }
     }
 
-    /// All tasks begin anew, with other parameters.
+    /// All tasks begin again, with other parameters.
     pub fn restart(&mut self) {
         (0..self.count()).for_each(|task| self.replace(task));
     }
@@ -336,7 +336,7 @@ impl World {
         }
     }
 
-    /// Somebody records a datagram, or sends one again.
+    /// A third party records a datagram, or sends one again.
     pub fn replay(&mut self) {
         if self.rng.chance(0.5)
             && let Some(datagram) = self.network.any()

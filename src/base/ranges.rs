@@ -4,7 +4,7 @@
 const MOST: usize = 16;
 
 /// `0, 2-7, 12`, of numbers in ascending order; of a long list the beginning, and how many more there are.
-pub(crate) fn ranges(numbers: &[usize]) -> String {
+pub fn ranges(numbers: &[usize]) -> String {
     let mut runs: Vec<(usize, usize)> = Vec::new();
     for &number in numbers {
         match runs.last_mut() {
@@ -29,7 +29,7 @@ pub(crate) fn ranges(numbers: &[usize]) -> String {
 }
 
 /// `task 3`, or `tasks 0, 2-7`.
-pub(crate) fn tasks_named(tasks: &[usize]) -> String {
+pub fn tasks_named(tasks: &[usize]) -> String {
     format!("task{} {}", if tasks.len() == 1 { "" } else { "s" }, ranges(tasks))
 }
 

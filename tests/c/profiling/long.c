@@ -1,0 +1,89 @@
+/*
+ * Thousands of short calls of one place, and a long one among them: task 0 waits or polls, and task 1 makes one of its calls long.
+ *
+ *   wait     nothing comes for 0.3 s
+ *   handler  a header handler runs for 0.3 s in the call
+ *   poll     the same in LAPI_Getcntr
+ *   copy     64 MiB arrive in packets, which the call copies
+ */
+#include "../common/ltest.h"
+
+#include <time.h>
+
+#define SHORT_CALLS 2000
+#define MUCH (64UL << 20)
+
+static lapi_cntr_t counter;
+static char word[8], *much;
+
+static void rest(long ms)
+{
+    struct timespec moment = {0, ms * 1000000};
+    nanosleep(&moment, NULL);
+}
+
+static void *on_message(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong *msg_len, compl_hndlr_t **done, void **info)
+{
+    (void)hndl, (void)uhdr, (void)uhdr_len, (void)msg_len;
+    rest(300);
+    *done = NULL;
+    *info = NULL;
+    return NULL;
+}
+
+/* The place: all calls of task 0 come from here. */
+__attribute__((noinline)) static void short_or_long(int polls)
+{
+    int value = 0;
+    if (!polls) {
+        OK(LAPI_Waitcntr(t_hndl, &counter, 1, NULL));
+        return;
+    }
+    while (value == 0)
+        OK(LAPI_Getcntr(t_hndl, &counter, &value));
+    OK(LAPI_Setcntr(t_hndl, &counter, value - 1));
+}
+
+static void short_ones(int polls)
+{
+    for (int i = 0; i < SHORT_CALLS; i++) {
+        OK(LAPI_Put(t_hndl, 0, sizeof word, word, word, &counter, NULL, NULL));
+        short_or_long(polls);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const char *how = argc > 1 ? argv[1] : "wait";
+    int polls = strcmp(how, "poll") == 0, handler = polls || strcmp(how, "handler") == 0;
+    int copies = strcmp(how, "copy") == 0;
+    t_init();
+    OK(LAPI_Senv(t_hndl, INTERRUPT_SET, 0));
+    much = copies ? calloc(1, MUCH) : word;
+    void *counters[2], *ready[2], *places[2], *handlers[2];
+    lapi_cntr_t begin = {0}, done = {0};
+    OK(LAPI_Address_init(t_hndl, &counter, counters));
+    OK(LAPI_Address_init(t_hndl, &begin, ready));
+    OK(LAPI_Address_init(t_hndl, much, places));
+    OK(LAPI_Address_init(t_hndl, (void *)on_message, handlers));
+    if (t_me == 0) {
+        short_ones(polls);
+        OK(LAPI_Put(t_hndl, 1, 0, NULL, NULL, ready[1], NULL, &done));
+        OK(LAPI_Waitcntr(t_hndl, &done, 1, NULL));
+        /* What task 1 sends is there when the call begins, and nothing takes it before. */
+        rest(50);
+        short_or_long(polls);
+        short_ones(polls);
+    } else {
+        OK(LAPI_Waitcntr(t_hndl, &begin, 1, NULL));
+        if (handler) {
+            OK(LAPI_Amsend(t_hndl, 0, handlers[0], NULL, 0, NULL, 0, counters[0], NULL, &done));
+        } else {
+            if (!copies)
+                rest(400);
+            OK(LAPI_Put(t_hndl, 0, copies ? MUCH : sizeof word, places[0], much, counters[0], NULL, &done));
+        }
+        OK(LAPI_Waitcntr(t_hndl, &done, 1, NULL));
+    }
+    t_pass();
+}

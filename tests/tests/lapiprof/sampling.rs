@@ -1,0 +1,95 @@
+//! Calls that are counted without being timed.
+
+use crate::checks::{calls_and_handlers, check_events, check_lanes};
+use crate::{folder, json, list, ltest, number, profiler, row};
+use ltest::passed;
+use openlapi_tests::{Job, stage};
+use serde_json::Value;
+
+/// Short transfers are not all timed, and all counted.
+#[test]
+fn what_is_not_timed_is_counted() {
+    let counted = |sample: &str, events: &str| {
+        let out = folder(&format!("sample-{sample}-{events}"));
+        let perf = Job::new(stage().join("bin/lapi_perf")).procs(2).env("LD_PRELOAD", profiler());
+        let perf = ["-t", "put_lat,put_cbw,am_bw,add", "-s", "8,64", "-n", "6000"]
+            .iter()
+            .fold(perf, |job, word| job.arg(word));
+        let perf =
+            perf.env("LAPIPROF_OUT", &out).env("LAPIPROF_EVENTS", events).env("LAPIPROF_TABLE", "none");
+        perf.env("LAPIPROF_SAMPLE", sample).run().ok();
+        let report = json(&out.join("report.json"));
+        if sample == "1" {
+            // Estimates of a busy machine may be more than the time that there was.
+            check_lanes(&report);
+        }
+        if events != "0" {
+            let [kept, stand_for] = check_events(&json(&out.join("trace.json")));
+            assert_eq!(stand_for, calls_and_handlers(&report));
+            // Puts and waits of a place where all are short are few; each active message and each handler is there.
+            let each = row(&report, "calls", "LAPI_Amsend", "")[0];
+            assert!(
+                kept > 2 * each && kept - 2 * each < (stand_for - 2 * each) / 2,
+                "{kept} {stand_for} {each}"
+            );
+        }
+        let mut counts = Vec::new();
+        for call in ["LAPI_Put", "LAPI_Amsend", "LAPI_Rmw64"] {
+            counts.push(row(&report, "calls", call, ""));
+            assert_eq!(row(&report, "sites", call, ""), row(&report, "calls", call, ""));
+        }
+        for link in list(&report, "links") {
+            counts.push([number(&link["put"], "count"), number(&link["put"], "bytes")]);
+            counts.push([number(&link["am"], "count"), number(&link["am"], "bytes")]);
+        }
+        let sum = |what: &str, class: &str| -> u64 {
+            list(&report["timeline"][what], class)
+                .iter()
+                .map(|number| number.as_u64().expect("a number"))
+                .sum()
+        };
+        // The course of time has all of them too.
+        assert_eq!([sum("counts", "put"), sum("bytes", "put")], counts[0]);
+        assert_eq!([sum("counts", "am"), sum("bytes", "am")], counts[1]);
+        let times = list(&report, "calls").iter().filter(|row| row["call"] == "LAPI_Put");
+        assert!(times.map(|row| number(row, "time")).sum::<u64>() > 0);
+        counts
+    };
+    let all = counted("1", "0");
+    assert!(all[0][0] > 20_000, "{all:?}");
+    assert_eq!(counted("61", "0"), all);
+    assert_eq!(counted("1000", "0"), all);
+    assert_eq!(counted("61", "1000000"), all);
+}
+
+/// Of a place whose calls are all short one in many is timed; the long one among them, too, whichever it is.
+#[test]
+fn a_long_call_among_short_ones_is_timed() {
+    for how in ["wait", "handler", "poll", "copy"] {
+        let out = folder(&format!("long-{how}"));
+        let job =
+            ltest::job("profiling/long", 2, how).env("LD_PRELOAD", profiler()).env("LAPIPROF_OUT", &out);
+        // The target copies what comes in packets.
+        let job = if how == "copy" { job.env("LAPI_SHM_BULK", "pipeline") } else { job };
+        passed(&job.env("LAPIPROF_EVENTS", "1000000").run(), 2);
+        let report = json(&out.join("report.json"));
+        let call = if how == "poll" { "LAPI_Getcntr" } else { "LAPI_Waitcntr" };
+        let rows = list(&report, "sites").iter();
+        let rows = rows
+            .filter(|row| row["call"] == call && row["site"].as_str().unwrap().starts_with("short_or_long"));
+        let rows: Vec<&Value> = rows.collect();
+        let sum = |what| rows.iter().map(|row| number(row, what)).sum::<u64>();
+        assert!(sum("count") >= 4000, "{how}: {rows:?}");
+        // Task 1 lets task 0 wait for 0.3 s, or its message does.
+        let longest = rows.iter().map(|row| number(row, "longest")).max().unwrap();
+        let least = if how == "copy" { 100_000 } else { 280_000_000 };
+        assert!(longest >= least && sum("time") >= least, "{how}: {rows:?}");
+        let trace = json(&out.join("trace.json"));
+        let [kept, stand_for] = check_events(&trace);
+        assert_eq!(stand_for, calls_and_handlers(&report));
+        assert!(kept < stand_for, "{how}: all {kept} calls were timed");
+        let long = list(&trace, "traceEvents").iter().filter(|event| event["name"] == call);
+        let long = long.filter(|event| event["dur"].as_f64().is_some_and(|dur| dur * 1e3 >= least as f64));
+        assert!(long.count() > 0, "{how}: the long call is not in the trace");
+    }
+}
