@@ -404,6 +404,9 @@ pub trait RemoteAccess {
     /// program at the other end may get a report of them. `key` is that of the peer's memory, in which all remote places
     /// lie, where the peer is reached by keys ([`Reach::Keyed`]); elsewhere it is ignored.
     ///
+    /// A peer that has ended, or has parted from this task ([`Peers::part`] has returned there), is not accessed, whether or not this task
+    /// knows of that.
+    ///
     /// # Errors
     /// The copies may have been made in part.
     ///

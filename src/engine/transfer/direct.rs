@@ -13,7 +13,7 @@ use crate::engine::transfer::{deliver, packets, registration, reply};
 use crate::proto::content::{Content, Sink};
 use crate::proto::inbox::Assembly;
 use crate::proto::outbox::{SendDone, Sent};
-use crate::transport::{Access, PeerState, Started, Task};
+use crate::transport::{Access, Started, Task};
 use crate::wire::packet::Head;
 use std::io;
 
@@ -56,10 +56,6 @@ fn take_reports(held: &mut Held<'_>) -> bool {
 
 fn advance(held: &mut Held<'_>, mut transfer: DirectCopy) {
     let core = held.core();
-    if transfer.copied == 0 && core.transport.state(transfer.peer) != PeerState::Up {
-        // The number of its process may mean another one by now, or another program.
-        return refused(held, transfer, &io::ErrorKind::NotConnected.into());
-    }
     if transfer.keyed.is_some() {
         return start_accesses(held, transfer);
     }

@@ -168,7 +168,7 @@ impl Site {
             segment: accepted.segment,
             _rings: [accepted.ring, offer.ring],
             event: accepted.event,
-            process: Process { life, pid: about.pid, landmark: about.landmark },
+            process: Process { life: Some(life), pid: about.pid, landmark: about.landmark },
             stuck_at: None,
             quiet: false,
             taken_before: 0,

@@ -51,7 +51,8 @@ pub(crate) fn selective_ends(tasks: u32) -> Vec<ShmTransport> {
 pub(crate) fn end_process(end: &mut ShmTransport, peer: Task) {
     let process = &mut end.peers.get_mut(peer).expect("a connection").process;
     let (here, _) = UnixStream::pair().expect("sockets");
-    (process.life, process.landmark.mark) = (Box::new(here), process.landmark.mark + 1);
+    process.life = Some(Box::new(here));
+    process.landmark.mark += 1;
 }
 
 /// Connects the tasks of one process.

@@ -150,11 +150,12 @@ impl ShmTransport {
         }
     }
 
-    /// Takes nothing from the peer any more and sends it nothing: it counts as dead. Its memory stays until no packet can be
-    /// in use.
+    /// Takes nothing from the peer any more and sends it nothing: it counts as dead. The peer starts no access to this task's
+    /// memory any more. Its own memory stays until no packet can be in use.
     #[cold]
     pub(super) fn disconnect(&mut self, task: Task) {
-        let Some(peer) = self.peers.take(task) else { return };
+        let Some(mut peer) = self.peers.take(task) else { return };
+        peer.process.life = None;
         self.polled.remove(task, peer.quiet);
         self.left.push(peer);
         self.held.retain(|&held| held != task);
@@ -170,18 +171,47 @@ pub type Life = Box<dyn AsFd + Send>;
 
 /// A peer's process.
 pub(super) struct Process {
-    pub(super) life: Life,
+    /// None once this task has parted from it.
+    pub(super) life: Option<Life>,
     pub(super) pid: i32,
     pub(super) landmark: Landmark,
 }
 
+/// What the channel to a peer shows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Channel {
+    Open,
+    /// The other end is closed.
+    Closed,
+    /// The program has closed its end here.
+    Unknown,
+}
+
 impl Process {
     /// Whether the other end of the channel is closed: the process has ended, has become another program, has closed its descriptors,
-    /// or has parted from this task.
+    /// or has parted from this task. Also when this program has closed its own end.
     fn is_cut(&self) -> bool {
+        self.channel() != Channel::Open
+    }
+
+    /// Whether its memory is not to be accessed: it has ended, has become another program, or has parted from this task.
+    pub(super) fn has_left(&self) -> bool {
+        match self.channel() {
+            Channel::Open => false,
+            Channel::Closed => true,
+            Channel::Unknown => !self.stands(),
+        }
+    }
+
+    fn channel(&self) -> Channel {
+        let Some(life) = &self.life else { return Channel::Closed };
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let mut polled = [PollFd::from_borrowed_fd(self.life.as_fd(), PollFlags::RDHUP)];
-        rustix::event::poll(&mut polled, Some(&now)).is_ok_and(|ready| ready > 0)
+        let mut polled = [PollFd::from_borrowed_fd(life.as_fd(), PollFlags::RDHUP)];
+        match rustix::event::poll(&mut polled, Some(&now)) {
+            Ok(1..) if polled[0].revents().contains(PollFlags::NVAL) => Channel::Unknown,
+            Ok(1..) => Channel::Closed,
+            _ => Channel::Open,
+        }
     }
 
     /// Whether the process has not ended, nor become another program.

@@ -5,8 +5,8 @@
 //! `ptrace_scope` forbids it. Whether it works is therefore tested by a real copy of a landmark, before the first copy to or
 //! from each peer.
 //!
-//! The kernel knows a peer by its process number, and such numbers are used again; a process may also become another program.
-//! A caller must look at the peer's state before each transfer.
+//! The kernel knows a peer by its process number, and such numbers are used again; a process may also become another program, or
+//! may have parted from this task. In each case the other end of the channel is closed, which is tested before each access.
 
 #[cfg(test)]
 mod tests;
@@ -163,6 +163,10 @@ impl RemoteAccess for ShmTransport {
         _key: Option<Key>,
         copies: &[Copy],
     ) -> io::Result<Started> {
+        // A task that has parted from this one need not have said so yet, and its memory is its own again.
+        if self.peer(peer).is_none_or(|peer| peer.process.has_left()) {
+            return Err(io::ErrorKind::NotConnected.into());
+        }
         let Some(memory) = &mut self.memory else { return Err(io::ErrorKind::Unsupported.into()) };
         // SAFETY: the caller's promise.
         unsafe { memory.copy(access, peer, copies) }.map(|()| Started::Done)

@@ -4,7 +4,9 @@ use super::in_process::{ends, selective_ends, star};
 use super::*;
 use crate::base::asymmetric_barrier;
 use crate::base::ring::FIRST_SLOT;
-use crate::transport::{Endpoint, Outgoing, PeerState, Peers, Piece, SendOutcome, Wakeup, conformance};
+use crate::transport::{
+    Access, Copy, Endpoint, Outgoing, PeerState, Peers, Piece, RemoteAccess, SendOutcome, Wakeup, conformance,
+};
 use std::collections::BTreeSet;
 use std::os::fd::AsFd;
 
@@ -93,6 +95,26 @@ fn the_memory_of_a_lost_peer_is_unmapped_under_constant_load() {
         ends[0].release(packet);
     }
     assert!(ends[0].left.is_empty());
+}
+
+/// From the moment at which a task has parted from a peer, the peer does not access the task's memory, though no report has reached it.
+#[test]
+fn memory_of_a_task_that_has_parted_is_not_accessed() {
+    let mut ends = ends(3);
+    let (mut there, mut here) = ([1_u8; 64], [2_u8; 64]);
+    let copy = Copy { remote: there.as_mut_ptr() as u64, local: here.as_mut_ptr(), len: 64 };
+    ends[0].part(1);
+    assert_eq!(ends[1].state(0), PeerState::Up, "nothing has reached it");
+    for (access, expected) in [(Access::Write, 2), (Access::Read, 3)] {
+        // SAFETY: both places live during the call.
+        let refused = unsafe { ends[1].start(access, 0, None, &[copy]) }.expect_err("refused");
+        assert_eq!(refused.kind(), std::io::ErrorKind::NotConnected);
+        assert_ne!(there, here);
+        // SAFETY: the same.
+        unsafe { ends[2].start(access, 0, None, &[copy]) }.expect("the third task may");
+        assert_eq!((there, here), ([expected; 64], [expected; 64]));
+        there.fill(3);
+    }
 }
 
 /// A task that finds no room and polls learns of room for many packets together; one that sleeps, of the first.
