@@ -10,7 +10,8 @@ use openlapi::abi::{
     lapi_msg_info_t, lapi_query_t, lapi_util_t, lapi_vec_t, lapi_xfer_t,
 };
 use openlapi::api::{LONG_CALL_HOOK, LongCallHook};
-use std::sync::atomic::AtomicPtr;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// The table of calls as functions by both of their names.
 macro_rules! export {
@@ -52,3 +53,35 @@ pub static LAPI_BYTE: &PredefinedDgsp = &BYTE_DGSP;
 #[unsafe(no_mangle)]
 #[allow(non_upper_case_globals, reason = "a name of the linker")]
 pub static lapi_long_call_hook: &AtomicPtr<LongCallHook> = &LONG_CALL_HOOK;
+
+/// For the profiler alone: called at the end of [`lapi_put_with_hook`] with its return code, which it returns; or null.
+#[unsafe(no_mangle)]
+#[allow(non_upper_case_globals, reason = "a name of the linker")]
+pub static lapi_put_hook: &AtomicPtr<PutHook> = &PUT_HOOK;
+
+static PUT_HOOK: AtomicPtr<PutHook> = AtomicPtr::new(null_mut());
+
+/// What [`lapi_put_hook`] points to.
+pub type PutHook = extern "C" fn(code: c_int) -> c_int;
+
+/// For the profiler alone: LAPI_Put, which ends with the hook. The profiler's own LAPI_Put jumps here without a return address of its
+/// own: what it would store beside the data of a put waits for the same room in the processor.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lapi_put_with_hook(
+    hndl: lapi_handle_t,
+    tgt: c_uint,
+    len: c_ulong,
+    tgt_addr: *mut c_void,
+    org_addr: *mut c_void,
+    tgt_cntr: *mut lapi_cntr_t,
+    org_cntr: *mut lapi_cntr_t,
+    cmpl_cntr: *mut lapi_cntr_t,
+) -> c_int {
+    // SAFETY: what the manual asks of the caller of LAPI_Put is what the call asks.
+    let code = unsafe { calls::put(hndl, tgt, len, tgt_addr, org_addr, tgt_cntr, org_cntr, cmpl_cntr) };
+    // SAFETY: null, or the profiler's constant.
+    match unsafe { PUT_HOOK.load(Ordering::Relaxed).as_ref() } {
+        Some(hook) => hook(code),
+        None => code,
+    }
+}

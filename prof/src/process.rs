@@ -40,6 +40,7 @@ pub fn opened(task: u32, tasks: u32, sharing: impl FnOnce() -> Vec<u32>) {
         identity::set(task, tasks, sharing());
         record::reserve();
         long_calls::watch();
+        record::repeated::watch();
         record::set_period(settings::get().sample);
         if settings::get().out.is_some() {
             record::EVENTS.open(settings::get().events);

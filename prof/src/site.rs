@@ -1,85 +1,99 @@
-//! Where a call comes from, and where it is recorded: two words of each thread.
+//! Where a call comes from, and where it is recorded: three words of each thread.
 //!
 //! A function cannot see its return address in Rust. So each exported symbol is a few instructions that put the address
 //! away, in a word of the thread's own, and continue with the function proper with everything else unchanged.
+//!
+//! The words are read without the call into the loader that a thread-local variable of a shared library costs.
 
 use libc::c_void;
 
-/// The address behind the call that has brought this thread here; only at the very beginning of a wrapper.
+/// The address behind the call that has brought this thread here; only at the very beginning of a wrapper. 0 where it is not known.
 #[inline(always)]
-#[cfg(target_arch = "x86_64")]
 pub fn site() -> usize {
-    let site;
-    // SAFETY: reads the word below.
-    unsafe {
-        std::arch::asm!(
-            "mov {site}, qword ptr [rip + lapiprof_site@GOTTPOFF]",
-            "mov {site}, qword ptr fs:[{site}]",
-            site = out(reg) site,
-            options(nostack, preserves_flags, readonly),
-        );
-    }
-    site
-}
-
-/// Nowhere: this is not known here.
-#[inline(always)]
-#[cfg(not(target_arch = "x86_64"))]
-pub fn site() -> usize {
-    0
-}
-
-/// What [`set_record`] has set in this thread; null before. Without the call into the loader that a thread-local variable of a shared
-/// library costs.
-#[inline(always)]
-#[cfg(target_arch = "x86_64")]
-pub fn record() -> *const c_void {
-    let record;
-    // SAFETY: reads the second word below.
-    unsafe {
-        std::arch::asm!(
-            "mov {record}, qword ptr [rip + lapiprof_site@GOTTPOFF]",
-            "mov {record}, qword ptr fs:[{record} + 8]",
-            record = out(reg) record,
-            options(nostack, preserves_flags, readonly),
-        );
-    }
-    record
-}
-
-/// Sets the second word of this thread.
-#[inline]
-#[cfg(target_arch = "x86_64")]
-pub fn set_record(record: *const c_void) {
-    // SAFETY: writes the second word below, which this function alone does.
-    unsafe {
-        std::arch::asm!(
-            "mov {word}, qword ptr [rip + lapiprof_site@GOTTPOFF]",
-            "mov qword ptr fs:[{word} + 8], {record}",
-            word = out(reg) _,
-            record = in(reg) record,
-            options(nostack, preserves_flags),
-        );
-    }
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-thread_local! {
-    static RECORD: std::cell::Cell<*const c_void> = const { std::cell::Cell::new(std::ptr::null()) };
+    word::load::<0>()
 }
 
 /// What [`set_record`] has set in this thread; null before.
 #[inline(always)]
-#[cfg(not(target_arch = "x86_64"))]
 pub fn record() -> *const c_void {
-    RECORD.get()
+    word::load::<8>() as *const c_void
 }
 
-/// Sets that word of this thread.
+/// Sets the second word of this thread.
 #[inline]
-#[cfg(not(target_arch = "x86_64"))]
 pub fn set_record(record: *const c_void) {
-    RECORD.set(record);
+    word::store::<8>(record as usize);
+}
+
+/// What [`set_repeated`] has set in this thread; null before, and always where calls are not compared with the one before.
+#[inline(always)]
+pub fn repeated() -> *const c_void {
+    word::load::<16>() as *const c_void
+}
+
+/// Sets the third word of this thread.
+#[inline]
+pub fn set_repeated(entry: *const c_void) {
+    word::store::<16>(entry as usize);
+}
+
+#[cfg(target_arch = "x86_64")]
+mod word {
+    /// Reads the word at this place.
+    #[inline(always)]
+    pub fn load<const AT: usize>() -> usize {
+        let word;
+        // SAFETY: reads one of the words below.
+        unsafe {
+            std::arch::asm!(
+                "mov {word}, qword ptr [rip + lapiprof_site@GOTTPOFF]",
+                "mov {word}, qword ptr fs:[{word} + {at}]",
+                word = out(reg) word,
+                at = const AT,
+                options(nostack, preserves_flags, readonly),
+            );
+        }
+        word
+    }
+
+    /// Writes it.
+    #[inline(always)]
+    pub fn store<const AT: usize>(value: usize) {
+        // SAFETY: writes one of the words below, which hold what this function was given.
+        unsafe {
+            std::arch::asm!(
+                "mov {word}, qword ptr [rip + lapiprof_site@GOTTPOFF]",
+                "mov qword ptr fs:[{word} + {at}], {value}",
+                word = out(reg) _,
+                value = in(reg) value,
+                at = const AT,
+                options(nostack, preserves_flags),
+            );
+        }
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+mod word {
+    use std::cell::Cell;
+
+    thread_local! {
+        static RECORD: Cell<usize> = const { Cell::new(0) };
+    }
+
+    /// Reads the second word; the others are not used here.
+    #[inline(always)]
+    pub fn load<const AT: usize>() -> usize {
+        if AT == 8 { RECORD.get() } else { 0 }
+    }
+
+    /// Writes it.
+    #[inline(always)]
+    pub fn store<const AT: usize>(value: usize) {
+        if AT == 8 {
+            RECORD.set(value);
+        }
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -89,15 +103,31 @@ std::arch::global_asm!(
     ".globl lapiprof_site",
     ".hidden lapiprof_site",
     ".type lapiprof_site,@object",
-    ".size lapiprof_site,16",
+    ".size lapiprof_site,24",
     "lapiprof_site:",
-    ".zero 16",
+    ".zero 24",
     ".popsection",
 );
 
 /// Exports a symbol that notes its caller and continues with a function of the same arguments.
 #[macro_export]
 macro_rules! exported {
+    // A put like the one before it does not come to the body.
+    (LAPI_Put, $body:path, ($($arg:ident: $kind:ty),*)) => {
+        /// The call of this name, profiled.
+        ///
+        /// # Safety
+        ///
+        /// What the manual asks of the caller.
+        #[cfg(target_arch = "x86_64")]
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        pub unsafe extern "C" fn LAPI_Put($($arg: $kind),*) -> ::libc::c_int {
+            $crate::put_like_the_last!($body)
+        }
+
+        $crate::exported!(@elsewhere LAPI_Put, $body, ($($arg: $kind),*));
+    };
     ($symbol:ident, $body:path, ($($arg:ident: $kind:ty),*)) => {
         /// The call of this name, profiled.
         ///
@@ -118,6 +148,9 @@ macro_rules! exported {
             )
         }
 
+        $crate::exported!(@elsewhere $symbol, $body, ($($arg: $kind),*));
+    };
+    (@elsewhere $symbol:ident, $body:path, ($($arg:ident: $kind:ty),*)) => {
         /// The call of this name, profiled.
         ///
         /// # Safety

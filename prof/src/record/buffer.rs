@@ -42,7 +42,7 @@ pub struct Buffer {
     pub handlers_inside: Count,
     /// How long the calls have taken that ended in this thread since the handler began that it is in.
     pub calls_inside: Count,
-    /// When the long part began of the call that this thread is in; 0: it has none so far. Calls that are timed do not clear it.
+    /// When the long part began of the call that this thread is in; 0: it has none so far.
     pub long_since: Count,
     /// The events that it may write.
     pub claim: Claim,
@@ -125,6 +125,7 @@ pub fn known() -> Option<&'static Buffer> {
 }
 
 fn set(buffer: Option<&'static Buffer>) {
+    site::set_repeated(ptr::null());
     site::set_record(buffer.map_or(ptr::null(), ptr::from_ref).cast());
 }
 
@@ -199,6 +200,18 @@ fn enlist(buffer: &'static Buffer) {
 }
 
 impl Buffer {
+    /// Whether the call that this thread is in has been long, or a handler has run inside of it.
+    #[inline(always)]
+    pub(super) fn is_marked(&self) -> bool {
+        self.long_since.get() != 0 || self.handlers_inside.get() != 0
+    }
+
+    /// Neither is so any more.
+    pub(super) fn clear_marks(&self) {
+        self.long_since.set(0);
+        self.handlers_inside.set(0);
+    }
+
     fn take(&self) -> bool {
         !self.taken.load(Ordering::Relaxed)
             && self.taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok()

@@ -6,6 +6,8 @@
 
 mod buffer;
 mod events;
+pub mod repeatable;
+pub mod repeated;
 mod sampling;
 mod timeline;
 mod untimed;
@@ -145,6 +147,10 @@ fn end(buffer: &'static Buffer, seen: Seen, noted: bool) {
     // Handlers run inside of calls; in threads of LAPI's own, outside of all, and then calls are made inside of handlers only.
     let inside = buffer.handlers_inside.take();
     buffer.calls_inside.add(seen.ticks());
+    if buffer.long_since.get() >= seen.start {
+        // What was noted was noted of this call, and not of one around it.
+        buffer.long_since.set(0);
+    }
     enter(buffer, &seen, inside, noted);
 }
 
@@ -163,6 +169,7 @@ fn enter(buffer: &'static Buffer, seen: &Seen, inside: u64, noted: bool) {
     let class = seen.call.class();
     if seen.call.may_go_untimed() {
         settle(buffer, site, class, seen.traffic);
+        repeatable::end_of_batch(site);
     }
     let moves = count(buffer, site, class, seen.good, seen.traffic);
     site.longest.at_least(ticks);

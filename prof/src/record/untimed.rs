@@ -3,7 +3,7 @@
 //! Those that are like the timed one before them are a single number until the next timed one.
 
 use super::buffer::{self, Buffer, Site};
-use super::{Seen, Traffic, count, record_noted, size_class};
+use super::{Seen, Traffic, count, record_noted, repeatable, size_class};
 use crate::calls::{Call, Class};
 use openlapi::base::clock::ticks;
 use std::sync::atomic::Ordering::Relaxed;
@@ -34,6 +34,11 @@ pub fn untimed(call: Call, address: usize) -> Option<Untimed> {
 }
 
 impl Untimed {
+    /// One that is in no handler.
+    pub(super) fn outermost(buffer: &'static Buffer, site: &'static Site, call: Call) -> Self {
+        Self { buffer, site, call, around: 0 }
+    }
+
     /// Counts it after it has ended.
     #[inline(always)]
     pub fn ended(self, good: bool, traffic: Option<Traffic>) {
@@ -56,6 +61,9 @@ impl Untimed {
         if left != 0 {
             rhythm.left.set(left - 1);
             if good && rhythm.like_the_last(traffic) {
+                if self.call == Call::LAPI_Put {
+                    repeatable::allow(self.site, self.around == 0);
+                }
                 return;
             }
             rhythm.others.add(1);
