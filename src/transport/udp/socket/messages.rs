@@ -6,6 +6,7 @@
 use super::super::device::Datagram;
 use super::super::sockaddr;
 use rustix::io::Errno;
+use rustix::net::SendFlags;
 use std::mem::{size_of, zeroed};
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -67,6 +68,11 @@ impl Outgoing {
         trains: &[Train],
         datagrams: &[Datagram<'_>],
     ) -> Result<usize, Errno> {
+        if let [Train { datagrams: 1, .. }] = trains {
+            // What most small messages are: it takes less time than a message with a header.
+            let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+            return rustix::net::sendto(socket, datagrams[0].bytes, flags, &datagrams[0].to).map(|_| 1);
+        }
         let (mut rest, mut piece) = (datagrams, 0);
         for (at, train) in trains.iter().enumerate() {
             let (own, others) = rest.split_at(train.datagrams);
@@ -123,6 +129,27 @@ pub(super) struct Message<'a> {
     pub(super) segment: usize,
 }
 
+/// How many messages a call asks for: where one comes at a time, to ask for more costs half as much again.
+#[derive(Debug, Default)]
+struct Demand {
+    several: bool,
+    /// The last call has received something.
+    found: bool,
+}
+
+impl Demand {
+    fn messages(&self) -> usize {
+        if self.several { INCOMING } else { 1 }
+    }
+
+    /// A call has received this number of messages. Two calls that find something, one after the other, show that there are several.
+    fn note(&mut self, received: usize) {
+        let again = self.found && !self.several;
+        self.found = received != 0;
+        self.several = received > 1 || self.found && again;
+    }
+}
+
 /// What recvmmsg needs of memory: about a megabyte, which takes pages only as far as messages fill it.
 pub(super) struct Incoming {
     headers: Box<[libc::mmsghdr; INCOMING]>,
@@ -131,8 +158,7 @@ pub(super) struct Incoming {
     pieces: Box<[libc::iovec; INCOMING]>,
     /// [`LONGEST`] bytes for each message.
     bytes: Vec<u8>,
-    /// How many messages the next call asks for: where one comes at a time, to ask for more costs half as much again.
-    asked: usize,
+    demand: Demand,
 }
 
 // SAFETY: the pointers in it are made and used during one call of `receive`.
@@ -144,7 +170,14 @@ impl Incoming {
         let (headers, names, pieces) =
             unsafe { (Box::new(zeroed()), Box::new(zeroed()), Box::new(zeroed())) };
         let controls = Box::new([Control([0; 64]); INCOMING]);
-        Self { headers, names, controls, pieces, bytes: vec![0; INCOMING * LONGEST], asked: INCOMING }
+        Self {
+            headers,
+            names,
+            controls,
+            pieces,
+            bytes: vec![0; INCOMING * LONGEST],
+            demand: Demand::default(),
+        }
     }
 
     /// Receives messages that are there and have room; returns how many, at least one. Does not block. [`Self::message`] has them until
@@ -154,7 +187,8 @@ impl Incoming {
     /// # Errors
     /// EAGAIN: none is there. Others have waited in the socket: the next call goes on.
     pub(super) fn receive(&mut self, socket: BorrowedFd<'_>) -> Result<usize, Errno> {
-        for (at, buffer) in self.bytes.chunks_exact_mut(LONGEST).take(self.asked).enumerate() {
+        let asked = self.demand.messages();
+        for (at, buffer) in self.bytes.chunks_exact_mut(LONGEST).take(asked).enumerate() {
             self.pieces[at] = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: LONGEST };
             let header = &mut self.headers[at].msg_hdr;
             header.msg_name = (&raw mut self.names[at]).cast();
@@ -168,21 +202,20 @@ impl Incoming {
         let flags = libc::MSG_DONTWAIT;
         // SAFETY: each header points to a name, a piece, and a control of this object, and each piece to its own part of `bytes`.
         let received = unsafe {
-            if self.asked == 1 {
+            if asked == 1 {
                 let message = &mut self.headers[0];
-                let len = libc::recvmsg(socket.as_raw_fd(), &raw mut message.msg_hdr, flags);
+                // The C library's function is a point at which a thread may be cancelled, and looks for that on each side of the call.
+                let header = &raw mut message.msg_hdr;
+                let len = libc::syscall(libc::SYS_recvmsg, socket.as_raw_fd(), header, flags);
                 message.msg_len = len as _;
                 if len < 0 { -1 } else { 1 }
             } else {
                 let headers = self.headers.as_mut_ptr();
-                libc::recvmmsg(socket.as_raw_fd(), headers, self.asked as u32, flags as _, ptr::null_mut())
+                libc::recvmmsg(socket.as_raw_fd(), headers, asked as u32, flags as _, ptr::null_mut())
             }
         };
         let received = usize::try_from(received).map_err(|_| last_error());
-        self.asked = match received {
-            Ok(count) if count >= self.asked.min(2) => INCOMING,
-            _ => 1,
-        };
+        self.demand.note(received.unwrap_or_default());
         received
     }
 
@@ -260,4 +293,34 @@ fn set(socket: BorrowedFd<'_>, level: i32, option: i32, value: i32) -> bool {
         libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const value).cast(), len)
     };
     code == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the calls ask for that receive these numbers of messages, and the one after them.
+    fn asked(received: &[usize]) -> Vec<usize> {
+        let mut demand = Demand::default();
+        let mut asked = vec![demand.messages()];
+        for &count in received {
+            demand.note(count);
+            asked.push(demand.messages());
+        }
+        asked
+    }
+
+    #[test]
+    fn one_message_is_asked_for_where_one_comes_at_a_time() {
+        assert_eq!(asked(&[1, 0, 1, 0, 0, 1, 0]), [1; 8]);
+    }
+
+    #[test]
+    fn many_are_asked_for_while_several_come() {
+        let many = INCOMING;
+        assert_eq!(
+            asked(&[1, 1, 9, many, 2, 1, 0, 1, 1, 0]),
+            [1, 1, many, many, many, many, 1, 1, 1, many, 1]
+        );
+    }
 }
