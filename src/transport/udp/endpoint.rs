@@ -72,8 +72,8 @@ impl Endpoint for UdpTransport {
     fn release(&mut self, _packet: Inbound) {
         let Some(Out { from, connection, packet }) = self.out.take() else { return };
         let session = self.peers[from as usize].as_deref_mut().and_then(|peer| peer.live());
-        if let Some(session) = session.filter(|session| session.connection.mine() == connection) {
-            session.connection.release(packet.fragments);
+        let session = session.filter(|session| session.connection.mine() == connection);
+        if session.is_some_and(|session| session.connection.release(packet.fragments)) {
             self.touch(from);
         }
         self.buffers.give(packet.buffer);

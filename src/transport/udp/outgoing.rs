@@ -2,7 +2,7 @@
 
 use super::contact::Session;
 use super::device::{Datagram, Device};
-use super::reliable::{Connection, Content, Sending};
+use super::reliable::{Connection, Content, Nanos, Sending};
 use super::seal::Sealer;
 use super::whereabouts::Whereabouts;
 use crate::wire::datagram::Hello;
@@ -49,37 +49,65 @@ impl Batch {
         self.unsent.len()
     }
 
-    /// Sends what the session has to send now to where the peer is, until the device has no room. A hello is returned: it is not sealed with the
-    /// session's keys, and goes elsewhere.
+    /// Sends what the session has to send now to where the peer is, until the device has no room. Returns a hello, which is not sealed with the
+    /// session's keys and goes elsewhere, and when there is something to send next.
+    #[inline]
     pub(super) fn send(
         &mut self,
         device: &mut dyn Device,
         session: &mut Session,
         peer: &Whereabouts,
-        now: u64,
-    ) -> Option<Hello> {
-        let (mut hello, mut more) = (None, true);
-        while more && self.unsent.is_empty() {
-            let (connection, mut sealer) = session.sealing();
-            let (mut ends, mut ways, mut count, mut end) = ([0; BATCH], [0; BATCH], 0, 0);
-            while count < BATCH && end + self.longest <= self.sealed.len() {
-                match connection.transmit(now) {
-                    Some(Sending { content: Content::Hello(own), .. }) => hello = Some(own),
-                    Some(sending) => {
-                        // Without keys there is no connection, and nothing but hellos.
-                        let Some(sealer) = &mut sealer else { continue };
-                        end += seal(connection, sealer, &sending, &mut self.sealed[end..]);
-                        (ends[count], ways[count]) = (end, way(&sending));
-                        count += 1;
-                    }
-                    None => {
-                        more = false;
-                        break;
-                    }
-                }
+        now: Nanos,
+    ) -> (Option<Hello>, Option<Nanos>) {
+        let (connection, mut sealer) = session.sealing();
+        let mut hello = None;
+        while self.unsent.is_empty() {
+            let Some(sending) = connection.transmit(now) else { break };
+            if let Content::Hello(own) = sending.content {
+                hello = Some(own);
+                continue;
             }
-            self.give(device, peer, &ends[..count], &ways[..count]);
+            // Without keys there is no connection, and nothing but hellos.
+            let Some(sealer) = &mut sealer else { continue };
+            let end = seal(connection, sealer, &sending, &mut self.sealed);
+            let due = connection.due(now);
+            if due.is_none_or(|due| due > now) {
+                // What most small messages are: one datagram.
+                self.give(device, peer, &[end], &[way(&sending)]);
+                return (hello, due);
+            }
+            let more = self.send_several(device, connection, sealer, peer, now, (end, way(&sending)));
+            hello = more.or(hello);
         }
+        (hello, connection.due(now))
+    }
+
+    /// Sends the datagram that was sealed first, which ends there and takes this way, with those that follow it, at most [`BATCH`] together.
+    #[inline(never)]
+    fn send_several(
+        &mut self,
+        device: &mut dyn Device,
+        connection: &mut Connection,
+        sealer: &mut Sealer,
+        peer: &Whereabouts,
+        now: Nanos,
+        first: (usize, u8),
+    ) -> Option<Hello> {
+        let (mut hello, mut ends, mut ways) = (None, [0; BATCH], [0; BATCH]);
+        let (mut count, mut end) = (1, first.0);
+        (ends[0], ways[0]) = first;
+        while count < BATCH && end + self.longest <= self.sealed.len() {
+            match connection.transmit(now) {
+                Some(Sending { content: Content::Hello(own), .. }) => hello = Some(own),
+                Some(sending) => {
+                    end += seal(connection, sealer, &sending, &mut self.sealed[end..]);
+                    (ends[count], ways[count]) = (end, way(&sending));
+                    count += 1;
+                }
+                None => break,
+            }
+        }
+        self.give(device, peer, &ends[..count], &ways[..count]);
         hello
     }
 

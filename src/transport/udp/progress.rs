@@ -61,13 +61,13 @@ impl UdpTransport {
             if let Some(peer) = self.peer_mut(task) {
                 peer.touched = false;
             }
-            self.transmit(task, now);
+            self.transmit_if_due(task, now);
         }
         while let Some(task) = self.alarms.due(now) {
             if let Some(peer) = self.peer_mut(task) {
                 peer.alarm = None;
             }
-            self.transmit(task, now);
+            self.transmit_if_due(task, now);
         }
         self.notify();
         any
@@ -152,6 +152,16 @@ impl UdpTransport {
         }
     }
 
+    /// [`Self::transmit`], for a peer to which most probably nothing is to be sent now.
+    fn transmit_if_due(&mut self, task: Task, now: Nanos) {
+        let Some(peer) = self.peers[task as usize].as_deref_mut() else { return };
+        let due = peer.live().map(|session| session.connection.due(now));
+        match due {
+            Some(due) if due.is_none_or(|due| due > now) => self.alarms.set(&mut peer.alarm, task, due),
+            _ => self.transmit(task, now),
+        }
+    }
+
     /// Sends what a peer is to be sent now, and notes when there is something next.
     pub(super) fn transmit(&mut self, task: Task, now: Nanos) {
         let Self { peers, device, batch, alarms, .. } = self;
@@ -161,8 +171,7 @@ impl UdpTransport {
             return;
         }
         let Peer { session: Some(session), whereabouts, .. } = peer else { return };
-        let hello = batch.send(&mut **device, session, whereabouts, now);
-        let due = session.connection.due(now);
+        let (hello, due) = batch.send(&mut **device, session, whereabouts, now);
         // What is still due waits for room in the device.
         let next = due.map(|due| if due <= now { now + RETRY.as_nanos() as Nanos } else { due });
         alarms.set(&mut peer.alarm, task, next);

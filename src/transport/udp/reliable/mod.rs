@@ -315,10 +315,11 @@ impl Connection {
         self.arrived.len()
     }
 
-    /// A packet that was taken is not needed any more. Its buffer goes back to [`Buffers`].
+    /// A packet that was taken is not needed any more. Its buffer goes back to [`Buffers`]. Returns whether the peer must know of the room at
+    /// once.
     #[inline]
-    pub fn release(&mut self, fragments: u16) {
-        self.receiver.release(fragments);
+    pub fn release(&mut self, fragments: u16) -> bool {
+        self.receiver.release(fragments)
     }
 
     /// How many fragments the peer has, or has had, room for: this grows when the peer's program takes packets.

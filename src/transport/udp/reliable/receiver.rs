@@ -235,13 +235,14 @@ impl Receiver {
         self.due.get_or_insert(now + self.delay);
     }
 
-    /// A packet was given back: there is room for as many fragments more.
+    /// A packet was given back: there is room for as many fragments more. Returns whether an acknowledgement must leave at once.
     #[inline]
-    pub fn release(&mut self, fragments: u16) {
+    pub fn release(&mut self, fragments: u16) -> bool {
         self.released += u64::from(fragments);
         let limit = self.limit();
         let used_up = self.top >= self.advertised && limit > self.advertised;
         self.at_once |= used_up || limit >= self.advertised + self.window / 4;
+        self.at_once
     }
 
     /// The peer waits for an acknowledgement.
@@ -339,9 +340,10 @@ mod tests {
             receiver.accept(0, fragment, &[number as u8; 8], buffers, |packet| packets.push(packet))
         }
 
-        fn release(&mut self) {
+        /// Whether the sender must know of it at once.
+        fn release(&mut self) -> bool {
             let packet = self.packets.pop().expect("a packet");
-            self.receiver.release(packet.fragments);
+            self.receiver.release(packet.fragments)
         }
     }
 
@@ -407,15 +409,15 @@ mod tests {
             end.accept(number, 0, 1);
         }
         end.receiver.report(0, true);
-        end.release();
-        assert_eq!(end.receiver.due(), None, "it has room still");
+        assert!(!end.release(), "it has room still");
+        assert_eq!(end.receiver.due(), None);
         end.accept(7, 0, 1);
         end.receiver.report(0, true);
         end.accept(8, 0, 1);
         end.receiver.report(0, true);
         assert_eq!(end.receiver.due(), None);
-        end.release();
-        assert_eq!(end.receiver.due(), Some(0), "it has used up what it knew of");
+        assert!(end.release(), "it has used up what it knew of");
+        assert_eq!(end.receiver.due(), Some(0));
     }
 
     #[test]

@@ -308,6 +308,8 @@ impl Sender {
         }
         if new {
             self.ping = None;
+            // The pace may be another one.
+            self.paced = None;
         }
         new
     }

@@ -271,3 +271,20 @@ fn a_timer_that_has_ended_runs_again() {
     let (fragments, _) = end.paths();
     assert!(fragments.len() + lost(&end) <= 4, "{fragments:?}, {}", lost(&end));
 }
+
+/// An acknowledgement changes the pace: what the pacer has held up is due at once, to be asked again.
+#[test]
+fn what_the_pacer_holds_up_is_looked_at_again_after_an_acknowledgement() {
+    let mut end = End::with(30);
+    assert_eq!(end.send().len(), 10);
+    end.now += 10 * MILLISECOND;
+    assert!(end.report(10, 10, 32, &[]));
+    let sent = end.send().len();
+    assert!((1..20).contains(&sent), "the pacer lets {sent} leave");
+    let held_up = end.sender.due(end.now).expect("some are left");
+    assert!(held_up > end.now + MILLISECOND / 2, "{held_up}");
+    end.now += MILLISECOND / 10;
+    assert_eq!(end.sender.due(end.now), Some(held_up), "nothing has changed");
+    assert!(end.report(12, 12, 32, &[]));
+    assert_eq!(end.sender.due(end.now), Some(end.now));
+}
