@@ -5,13 +5,20 @@
  *   handler  a header handler runs for 0.3 s in the call
  *   poll     the same in LAPI_Getcntr
  *   copy     64 MiB arrive in packets, which the call copies
+ *   put      the calls are puts, all with the same arguments; a few have no data and fail, and the last ones find no room, because task 1
+ *            makes no call until they have been long. Task 0 prints how many have succeeded
  */
 #include "../common/ltest.h"
 
+#include <signal.h>
 #include <time.h>
 
 #define SHORT_CALLS 2000
 #define MUCH (64UL << 20)
+#define FAILING 7
+#define PUT_BYTES 64
+/* In turn. */
+#define LONG_PUTS 20
 
 static lapi_cntr_t counter;
 static char word[8], *much;
@@ -52,11 +59,58 @@ static void short_ones(int polls)
     }
 }
 
+/* The place of all puts. */
+__attribute__((noinline)) static int put_to_1(void *place, void *data, lapi_cntr_t *done)
+{
+    return LAPI_Put(t_hndl, 1, PUT_BYTES, place, data, NULL, NULL, done);
+}
+
+static double now(void)
+{
+    struct timespec moment;
+    clock_gettime(CLOCK_MONOTONIC, &moment);
+    return moment.tv_sec + moment.tv_nsec * 1e-9;
+}
+
+static void puts_to_1(void *place, pid_t task_1)
+{
+    static char data[PUT_BYTES];
+    lapi_cntr_t done = {0};
+    int puts = 0, in_turn = 0;
+    for (int i = 0; i < SHORT_CALLS; i++) {
+        OK(put_to_1(place, data, &done));
+        OK(LAPI_Waitcntr(t_hndl, &done, 1, NULL));
+        if (i % 100 == 50 && i < FAILING * 100)
+            RETURNS(put_to_1(place, NULL, &done), LAPI_ERR_ORG_ADDR_NULL);
+    }
+    t_fence();
+    while (in_turn < LONG_PUTS) {
+        double begin = now();
+        OK(put_to_1(place, data, &done));
+        in_turn = now() - begin >= 1e-3 ? in_turn + 1 : 0;
+        CHECK(++puts < 1000000);
+    }
+    kill(task_1, SIGUSR1);
+    OK(LAPI_Waitcntr(t_hndl, &done, puts, NULL));
+    printf("puts %d\n", SHORT_CALLS + puts);
+}
+
+static void until_the_signal(const sigset_t *signals)
+{
+    int signal;
+    CHECK_EQ(sigwait(signals, &signal), 0);
+}
+
 int main(int argc, char **argv)
 {
     const char *how = argc > 1 ? argv[1] : "wait";
     int polls = strcmp(how, "poll") == 0, handler = polls || strcmp(how, "handler") == 0;
     int copies = strcmp(how, "copy") == 0;
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGUSR1);
+    /* Before LAPI starts threads. */
+    sigprocmask(SIG_BLOCK, &signals, NULL);
     t_init();
     OK(LAPI_Senv(t_hndl, INTERRUPT_SET, 0));
     much = copies ? calloc(1, MUCH) : word;
@@ -66,6 +120,22 @@ int main(int argc, char **argv)
     OK(LAPI_Address_init(t_hndl, &begin, ready));
     OK(LAPI_Address_init(t_hndl, much, places));
     OK(LAPI_Address_init(t_hndl, (void *)on_message, handlers));
+    if (strcmp(how, "put") == 0) {
+        static char window[PUT_BYTES];
+        void *processes[2];
+        OK(LAPI_Senv(t_hndl, ERROR_CHK, 1));
+        OK(LAPI_Address_init(t_hndl, window, places));
+        OK(LAPI_Address_init(t_hndl, (void *)(long)getpid(), processes));
+        if (t_me == 0) {
+            puts_to_1(places[1], (pid_t)(long)processes[1]);
+        } else {
+            t_fence();
+            until_the_signal(&signals);
+        }
+        t_fence();
+        t_pass();
+        return 0;
+    }
     if (t_me == 0) {
         short_ones(polls);
         OK(LAPI_Put(t_hndl, 1, 0, NULL, NULL, ready[1], NULL, &done));

@@ -62,6 +62,32 @@ fn what_is_not_timed_is_counted() {
     assert_eq!(counted("61", "1000000"), all);
 }
 
+/// Puts that are like the one before them are counted by one number. Those among them that fail, or find no room, are not like the others.
+#[test]
+fn puts_that_fail_or_are_long_are_found_among_repeated_ones() {
+    let run = |sample: &str| {
+        let out = folder(&format!("repeated-{sample}"));
+        let job =
+            ltest::job("profiling/long", 2, "put").env("LD_PRELOAD", profiler()).env("LAPIPROF_OUT", &out);
+        let outcome = job.env("LAPIPROF_SAMPLE", sample).env("MP_INFOLEVEL", "0").run();
+        passed(&outcome, 2);
+        let puts = outcome.stdout.lines().find_map(|line| line.strip_prefix("puts "));
+        let puts: u64 = puts.and_then(|puts| puts.parse().ok()).expect("a number of puts");
+        let report = json(&out.join("report.json"));
+        let rows = list(&report, "sites").iter();
+        let rows: Vec<&Value> = rows
+            .filter(|row| row["call"] == "LAPI_Put" && row["site"].as_str().unwrap().starts_with("put_to_1"))
+            .collect();
+        let sum = |what| rows.iter().map(|row| number(row, what)).sum::<u64>();
+        assert_eq!([sum("count"), sum("errors"), sum("bytes")], [puts + 7, 7, puts * 64], "{sample}");
+        // The last twenty pause for a millisecond at least; the profiler sees the pause, not what is before it.
+        let longest = rows.iter().map(|row| number(row, "longest")).max().unwrap();
+        assert!(longest >= 900_000 && sum("time") >= 18_000_000, "{sample}: {longest}, {}", sum("time"));
+    };
+    run("1");
+    run("61");
+}
+
 /// Of a place whose calls are all short one in many is timed; the long one among them, too, whichever it is.
 #[test]
 fn a_long_call_among_short_ones_is_timed() {
