@@ -54,20 +54,33 @@ pub static LAPI_BYTE: &PredefinedDgsp = &BYTE_DGSP;
 #[allow(non_upper_case_globals, reason = "a name of the linker")]
 pub static lapi_long_call_hook: &AtomicPtr<LongCallHook> = &LONG_CALL_HOOK;
 
-/// For the profiler alone: called at the end of [`lapi_put_with_hook`] with its return code, which it returns; or null.
+/// For the profiler alone: LAPI_Put that ends with a hook.
 #[unsafe(no_mangle)]
 #[allow(non_upper_case_globals, reason = "a name of the linker")]
-pub static lapi_put_hook: &AtomicPtr<PutHook> = &PUT_HOOK;
+pub static lapi_hooked_put: &HookedPut = &HOOKED_PUT;
 
-static PUT_HOOK: AtomicPtr<PutHook> = AtomicPtr::new(null_mut());
+static HOOKED_PUT: HookedPut = HookedPut { hook: AtomicPtr::new(null_mut()), put: hooked_put };
 
-/// What [`lapi_put_hook`] points to.
-pub type PutHook = extern "C" fn(code: c_int) -> c_int;
+/// See [`lapi_hooked_put`].
+#[repr(C)]
+pub struct HookedPut {
+    /// Called at the end of `put` with its return code, which it returns; or null.
+    hook: AtomicPtr<extern "C" fn(code: c_int) -> c_int>,
+    /// LAPI_Put with the hook. The profiler's own LAPI_Put jumps here, without a return address of its own: what it would store beside the
+    /// data of a put waits for the same room in the processor.
+    put: unsafe extern "C" fn(
+        lapi_handle_t,
+        c_uint,
+        c_ulong,
+        *mut c_void,
+        *mut c_void,
+        *mut lapi_cntr_t,
+        *mut lapi_cntr_t,
+        *mut lapi_cntr_t,
+    ) -> c_int,
+}
 
-/// For the profiler alone: LAPI_Put, which ends with the hook. The profiler's own LAPI_Put jumps here without a return address of its
-/// own: what it would store beside the data of a put waits for the same room in the processor.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn lapi_put_with_hook(
+unsafe extern "C" fn hooked_put(
     hndl: lapi_handle_t,
     tgt: c_uint,
     len: c_ulong,
@@ -80,7 +93,7 @@ pub unsafe extern "C" fn lapi_put_with_hook(
     // SAFETY: what the manual asks of the caller of LAPI_Put is what the call asks.
     let code = unsafe { calls::put(hndl, tgt, len, tgt_addr, org_addr, tgt_cntr, org_cntr, cmpl_cntr) };
     // SAFETY: null, or the profiler's constant.
-    match unsafe { PUT_HOOK.load(Ordering::Relaxed).as_ref() } {
+    match unsafe { HOOKED_PUT.hook.load(Ordering::Relaxed).as_ref() } {
         Some(hook) => hook(code),
         None => code,
     }

@@ -13,25 +13,28 @@ use super::untimed::Untimed;
 use crate::calls::Call;
 use libc::{c_int, c_void};
 use openlapi::abi::LAPI_SUCCESS;
-use std::ffi::CStr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 type Hook = extern "C" fn(c_int) -> c_int;
 
 static NOTE_END: Hook = note_end;
 
+/// What the library calls `lapi_hooked_put`.
+#[repr(C)]
+struct HookedPut {
+    hook: AtomicPtr<Hook>,
+    put: *mut c_void,
+}
+
 /// After the first LAPI_Init, by which the library is known.
 pub fn watch() {
-    let symbol = |name: &CStr| -> *mut c_void {
-        // SAFETY: the name is a C string.
-        unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }
-    };
-    let put = symbol(c"lapi_put_with_hook");
+    // SAFETY: the name is a C string.
+    let symbol = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"lapi_hooked_put".as_ptr()) };
     // SAFETY: null, or the library's variable of this type, which it never changes.
-    let hook = unsafe { symbol(c"lapi_put_hook").cast::<&'static AtomicPtr<Hook>>().as_ref() };
-    if let Some(hook) = hook {
-        hook.store((&raw const NOTE_END).cast_mut(), Ordering::Release);
-        PUT.store(put, Ordering::Release);
+    let hooked = unsafe { symbol.cast::<&'static HookedPut>().as_ref() };
+    if let Some(hooked) = hooked {
+        hooked.hook.store((&raw const NOTE_END).cast_mut(), Ordering::Release);
+        PUT.store(hooked.put, Ordering::Release);
     }
 }
 
