@@ -108,11 +108,19 @@ pub(crate) struct World {
     state: Mutex<State>,
     secrets: Mutex<Rng>,
     over: Condvar,
+    /// The processor time of the threads that have ended, in nanoseconds.
+    used: AtomicU64,
     /// Called by a thread of this group when it would wait: it has made a step.
     on_step: OnceLock<Box<dyn Fn(u32) + Send + Sync>>,
     explain: OnceLock<Box<dyn Fn() -> String + Send + Sync>>,
     /// What the user of the simulation keeps with it.
     pub(super) model: OnceLock<Arc<dyn Any + Send + Sync>>,
+}
+
+/// The processor time of the calling thread until now.
+pub(crate) fn thread_time() -> Duration {
+    let used = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(used.tv_sec as u64, used.tv_nsec as u32)
 }
 
 /// Says that a thread has been ended.
@@ -143,6 +151,7 @@ impl World {
             state: Mutex::new(state),
             secrets: Mutex::new(Rng::stream(seed, 2)),
             over: Condvar::new(),
+            used: AtomicU64::new(0),
             on_step: OnceLock::new(),
             explain: OnceLock::new(),
             model: OnceLock::new(),
@@ -236,6 +245,7 @@ impl World {
                 world.fail(said.unwrap_or_else(|| "a panic".to_owned()));
             }
             SEAT.set(None);
+            world.used.fetch_add(thread_time().as_nanos() as u64, Ordering::Relaxed);
             world.leave(number);
         };
         let thread = std::thread::Builder::new().name(name.to_owned()).stack_size(512 << 10).spawn(body);
@@ -261,6 +271,11 @@ impl World {
             Some(failure) => Err(failure),
             None => Ok((state.trace, state.switches)),
         }
+    }
+
+    /// The processor time of the threads that have ended.
+    pub(crate) fn used(&self) -> Duration {
+        Duration::from_nanos(self.used.load(Ordering::Relaxed))
     }
 
     /// Something is wrong: all threads end, and [`Self::run`] returns this, if it is the first.

@@ -2,7 +2,7 @@
 //! are simulated. docs/design/0021-simulation.md has the reasons.
 //!
 //! * [`scenario`]: what a seed stands for. [`network`]: links and devices. [`program`]: what the tasks do. [`op`]:
-//!   one operation, [`model`]: all of them, and what the tasks may see.
+//!   one operation, [`model`]: all of them, and what the tasks may see. [`workers`]: several seeds at a time.
 //!
 //! `make simulate SEEDS=n SEED=first` runs more seeds than the tests do; a failing test prints its seed.
 
@@ -11,14 +11,16 @@ mod network;
 mod op;
 mod program;
 mod scenario;
+mod workers;
 
 use crate::base::process::Process;
-use crate::base::simulation::World;
+use crate::base::simulation::{World, thread_time};
 use model::Model;
 use network::{Network, SimulatedDevice};
 use scenario::{Event, Scenario};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 /// Nothing may last longer.
 const END: u64 = 300_000_000_000;
@@ -43,26 +45,32 @@ struct Outcome {
 
 /// Runs a seed.
 fn simulate(seed: u64) -> Result<Outcome, String> {
-    play(Scenario::new(seed))
+    play(Scenario::new(seed)).0
 }
 
-fn play(scenario: Scenario) -> Result<Outcome, String> {
+/// Runs a scenario. Returns also the processor time of its threads.
+fn play(scenario: Scenario) -> (Result<Outcome, String>, Duration) {
+    let world = World::new(scenario.seed, END);
+    let outcome = play_in(&world, scenario);
+    (outcome, world.used())
+}
+
+fn play_in(world: &Arc<World>, scenario: Scenario) -> Result<Outcome, String> {
     let (seed, tasks) = (scenario.seed, scenario.tasks);
     if std::env::var_os("SIMULATION_LOG").is_some() {
         println!("{scenario:#?}");
     }
-    let world = World::new(seed, END);
-    let network = Network::new(&world, seed, tasks, scenario.faults);
-    let model = Model::new(scenario, network.clone(), &world);
+    let network = Network::new(world, seed, tasks, scenario.faults);
+    let model = Model::new(scenario, network.clone(), world);
     world.refuse_memory(model.scenario.shortage);
     world.keep(model.clone());
     let checked = model.clone();
     world.on_step(move |task| checked.check(task));
     let begun = world.now();
     // All are listed before the first one begins.
-    let devices: Vec<_> = (0..tasks).map(|task| network.device(task, process(&world, task, 1))).collect();
+    let devices: Vec<_> = (0..tasks).map(|task| network.device(task, process(world, task, 1))).collect();
     for (task, device) in (0..).zip(devices) {
-        begin(&world, &model, task, device);
+        begin(world, &model, task, device);
     }
     for (at, event) in &model.scenario.events {
         let (model, event) = (model.clone(), event.clone());
@@ -141,32 +149,38 @@ fn happen(world: &Arc<World>, model: &Arc<Model>, event: &Event) {
 }
 
 /// Runs the scenarios of seeds, and prints those that fail.
-fn simulate_all(seeds: impl Iterator<Item = u64>, scenario: fn(u64) -> Scenario) {
-    let mut failed = Vec::new();
-    let (mut count, mut sum) = (0_u64, Outcome::default());
-    let begun = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    for seed in seeds {
-        count += 1;
-        match play(scenario(seed)) {
+fn simulate_all(seeds: impl Iterator<Item = u64> + Send, scenario: fn(u64) -> Scenario) {
+    let begun = Instant::now();
+    let run = |seed| {
+        let before = thread_time();
+        let (outcome, used) = play(scenario(seed));
+        if let Err(what) = &outcome {
+            println!("SEED={seed}: {what}");
+        }
+        (outcome, used + thread_time() - before)
+    };
+    let (workers, outcomes) = workers::spread(seeds, run);
+    let count = outcomes.len();
+    let (mut failed, mut sum, mut used) = (Vec::new(), Outcome::default(), Duration::ZERO);
+    for (seed, (outcome, time)) in outcomes {
+        used += time;
+        match outcome {
             Ok(outcome) => {
                 sum.time += outcome.time;
                 sum.switches += outcome.switches;
                 sum.datagrams += outcome.datagrams;
             }
-            Err(what) => {
-                println!("SEED={seed}: {what}");
-                failed.push(seed);
-            }
+            Err(_) => failed.push(seed),
         }
     }
-    let ended = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    let used = (ended.tv_sec - begun.tv_sec) as f64 + (ended.tv_nsec - begun.tv_nsec) as f64 / 1e9;
-    let simulated = sum.time as f64 / 1e9;
+    let (simulated, lasted, used) =
+        (sum.time as f64 / 1e9, begun.elapsed().as_secs_f64(), used.as_secs_f64());
     println!(
-        "{count} seeds: {simulated:.0} simulated task-seconds, {} datagrams, {} changes of thread in {used:.1} s of processor time: \
-         {:.0} task-seconds a second",
+        "{count} seeds: {simulated:.0} simulated task-seconds, {} datagrams, {} changes of thread in {lasted:.1} s, {workers} seeds at a \
+         time: {:.0} task-seconds a second, {:.0} for each second of a processor",
         sum.datagrams,
         sum.switches,
+        simulated / lasted,
         simulated / used
     );
     assert!(failed.is_empty(), "{} of {count} seeds failed: {failed:?}", failed.len());
@@ -198,8 +212,9 @@ fn seeds(usual: u64) -> (bool, std::ops::Range<u64>) {
 /// long for those that are no more.
 #[test]
 fn tasks_that_end_at_once_do_not_wait_for_each_other() {
-    for seed in 1..=100 {
-        if let Err(what) = play(Scenario::calm(seed, 6)) {
+    let (_, outcomes) = workers::spread(1..=100, |seed| play(Scenario::calm(seed, 6)).0);
+    for (seed, outcome) in outcomes {
+        if let Err(what) = outcome {
             panic!("seed {seed}: {what}");
         }
     }
@@ -207,7 +222,8 @@ fn tasks_that_end_at_once_do_not_wait_for_each_other() {
 
 #[test]
 fn a_seed_gives_the_same_run() {
-    for seed in 1..=10 {
-        assert_eq!(simulate(seed), simulate(seed), "seed {seed}");
+    let (_, outcomes) = workers::spread(1..=10, |seed| (simulate(seed), simulate(seed)));
+    for (seed, (first, second)) in outcomes {
+        assert_eq!(first, second, "seed {seed}");
     }
 }

@@ -71,6 +71,9 @@ pub struct Op {
     seen: Mutex<Seen>,
 }
 
+/// What there is of an operation at one of its ends: counts, and whether its memory is written.
+type Side = [u64; 5];
+
 #[derive(Default)]
 struct Seen {
     counters: [i32; 3],
@@ -82,7 +85,7 @@ struct Seen {
     awaited: bool,
     taken: bool,
     /// What does not change any more: at the origin, at the target.
-    frozen: [Option<Vec<u64>>; 2],
+    frozen: [Option<Side>; 2],
     settled: bool,
 }
 
@@ -264,22 +267,22 @@ impl Op {
     }
 
     /// What there is of it at the origin (0) or the target.
-    fn side(&self, side: usize) -> Vec<u64> {
+    fn side(&self, side: usize) -> Side {
         let count = |at: usize| self.counters[at].load(Ordering::Relaxed) as u64;
         let calls = |count: &AtomicU32| u64::from(count.load(Ordering::Relaxed));
-        let there = |memory: &Memory| [u64::from(memory.holds(self.number)), u64::from(memory.untouched())];
-        let normal = matches!(self.what, What::Am { handler: Some(2), .. });
-        match (side, self.what) {
-            (0, What::Get) => [there(&self.origin), [count(1), count(2)]].concat(),
-            (0, _) => vec![count(1), count(2)],
+        let there = |memory: &Memory| (u64::from(memory.holds(self.number)), u64::from(memory.untouched()));
+        let (counts, memory) = match (side, self.what) {
+            (0, What::Get) => ([count(1), count(2), 0], Some(&self.origin)),
+            (0, _) => ([count(1), count(2), 0], None),
             // The data had arrived, and its completion handler waits for a thread.
-            (_, _) if normal => [vec![calls(&self.offered)], there(&self.target).to_vec()].concat(),
+            (_, What::Am { handler: Some(2), .. }) => ([calls(&self.offered), 0, 0], Some(&self.target)),
             (_, What::Put | What::Am { .. }) => {
-                [vec![count(0), calls(&self.offered), calls(&self.completed)], there(&self.target).to_vec()]
-                    .concat()
+                ([count(0), calls(&self.offered), calls(&self.completed)], Some(&self.target))
             }
-            (_, _) => vec![count(0)],
-        }
+            (_, _) => ([count(0), 0, 0], None),
+        };
+        let (holds, untouched) = memory.map_or((0, 0), there);
+        [counts[0], counts[1], counts[2], holds, untouched]
     }
 
     /// What there is of it on one side does not change any more.
