@@ -28,18 +28,20 @@ pub(super) struct Compiled {
     pub(super) depth: usize,
     /// Whether it has a CONTROL that can be reached. Then every copy has stayed visible.
     pub(super) controls: bool,
+    /// Whether one of these makes the function take what is copied.
+    pub(super) distributes: bool,
 }
 
 /// Compiles code. `strict` refuses also what would do no harm: see [`super::Program::compile`].
 pub(super) fn compile(code: Code<'_>, strict: bool) -> Result<Compiled> {
     let mut compiler = Compiler::new(code, strict, false);
     let (mut once, mut depth) = compiler.routine(0)?;
-    let controls = compiler.controls;
+    let (controls, distributes) = (compiler.controls, compiler.distributes);
     if controls {
         compiler = Compiler::new(code, strict, true);
         (once, depth) = compiler.routine(0)?;
     }
-    Ok(Compiled { once, depth, controls })
+    Ok(Compiled { once, depth, controls, distributes })
 }
 
 struct Compiler<'a> {
@@ -47,6 +49,7 @@ struct Compiler<'a> {
     strict: bool,
     exact: bool,
     controls: bool,
+    distributes: bool,
     /// The routines that are being compiled, outermost first.
     active: Vec<usize>,
     /// The compiled ones by their place, each with its depth.
@@ -58,7 +61,16 @@ struct Compiler<'a> {
 impl<'a> Compiler<'a> {
     fn new(code: Code<'a>, strict: bool, exact: bool) -> Self {
         let budget = code.0.len().saturating_mul(MAX_SHARING);
-        Self { code, strict, exact, controls: false, active: Vec::new(), done: HashMap::new(), budget }
+        Self {
+            code,
+            strict,
+            exact,
+            controls: false,
+            distributes: false,
+            active: Vec::new(),
+            done: HashMap::new(),
+            budget,
+        }
     }
 
     /// The routine at `start`, and how deep it nests.
@@ -126,6 +138,7 @@ impl<'a> Compiler<'a> {
                         return Err(Error::new(LAPI_ERR_DGSP_CTL, what));
                     }
                     self.controls = true;
+                    self.distributes |= operation > LAPI_DGSM_NO_CTL;
                     sequence.control(Control { operation, operand }).map_err(|_| too_far(at))?;
                     at = next;
                 }

@@ -155,7 +155,7 @@ impl Layout {
         if let Some(at) = program.contiguous(bytes) {
             return Ok(Self::contiguous(base.wrapping_offset(at), bytes));
         }
-        let function = function.filter(|_| program.has_control());
+        let function = function.filter(|_| program.distributes());
         Ok(Self(Kind::Program { program, base, len: bytes, function }))
     }
 

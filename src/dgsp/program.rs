@@ -29,6 +29,7 @@ pub struct Program {
     once: Part,
     depth: usize,
     controls: bool,
+    distributes: bool,
     /// The run at the start of the stream.
     first_run: (isize, u64),
 }
@@ -91,11 +92,11 @@ impl Program {
         if verify {
             verify::descriptor(descriptor, &compiled)?;
         }
-        let Compiled { once, depth, controls } = compiled;
+        let Compiled { once, depth, controls, distributes } = compiled;
         let stream = forever(descriptor.extent as i64, &once, controls);
         let first_run = first_run(&stream);
         let descriptor = lapi_dgsp_descr_t { code: code.as_ptr().cast_mut(), ..*descriptor };
-        Ok(Self { descriptor, _code: code, stream, once, depth, controls, first_run })
+        Ok(Self { descriptor, _code: code, stream, once, depth, controls, distributes, first_run })
     }
 
     /// The descriptor, for C to read. Valid as long as the program.
@@ -131,6 +132,11 @@ impl Program {
     /// Whether it has a CONTROL: then it may only scatter, by [`Program::scatter_ddm`].
     pub fn has_control(&self) -> bool {
         self.controls
+    }
+
+    /// Whether a CONTROL of it can make the function take what is copied. Without one that does, every byte is copied to its place.
+    pub fn distributes(&self) -> bool {
+        self.distributes
     }
 
     /// About how many runs the first `bytes` bytes of the stream consist of, rounded up.

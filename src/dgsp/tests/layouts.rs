@@ -258,6 +258,23 @@ fn programs_with_a_function() {
         layout.scatter(0, [1u8; 4].as_ptr(), 4);
     }
     assert_eq!(memory, [11, 11, 11, 11, 14, 14, 14, 14, 10, 10, 10, 10, 10, 10, 10, 10]);
+    let copy = Op::Copy { bytes: 4, offset: 0 };
+    // The function is registered, but no CONTROL lets it take anything.
+    let plain = Op::Control { operation: LAPI_DGSM_NO_CTL, operand: 7 };
+    let program = compiled(&mut simple(&[plain.clone(), copy.clone()], 4, 4, (0, 4)));
+    assert_eq!(code(Layout::target_program(program.clone(), base, 8, None)), LAPI_ERR_DGSP_CTL);
+    let layout = Layout::target_program(program, base, 8, Some(add)).unwrap();
+    assert_eq!(layout.function(), None);
+    // SAFETY: as above.
+    unsafe { layout.scatter(0, [3u8; 8].as_ptr(), 8) };
+    assert_eq!(memory, [3, 3, 3, 3, 3, 3, 3, 3, 10, 10, 10, 10, 10, 10, 10, 10]);
+    let takes = Op::Control { operation: 0, operand: 7 };
+    for ops in [[takes.clone(), copy.clone(), plain.clone()], [plain, takes, copy]] {
+        let program = compiled(&mut simple(&ops, 4, 4, (0, 4)));
+        assert!(
+            Layout::target_program(program, memory.as_mut_ptr(), 8, Some(add)).unwrap().function().is_some()
+        );
+    }
     let nothing = compiled(&mut simple(&[], 0, 0, (0, 0)));
     assert_eq!(code(Layout::target_program(nothing.clone(), base, 1, None)), LAPI_ERR_DGSP_OTHER);
     assert!(Layout::target_program(nothing, base, 0, None).unwrap().is_empty());
