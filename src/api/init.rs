@@ -13,6 +13,7 @@ use crate::engine::context::waiters::WaitPolicy;
 use crate::engine::progress::{closing, completion_threads, interrupt_thread};
 use crate::error::Result;
 use crate::job::{self, Hosts, Identity, Joined};
+use crate::proto::pieces;
 use crate::report::{self, thread::ReportConfig};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -180,6 +181,7 @@ fn options(config: &Config, identity: &Identity, hosts: Hosts, replaces: bool, r
                 ShmBulk::Attach => Preference::Attach,
             },
             crowded,
+            batch: pieces::MOST,
         },
         level: request.level,
         replaces,

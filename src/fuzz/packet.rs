@@ -48,6 +48,12 @@ fn keys(bytes: &[u8]) -> bool {
     parts.iter().for_each(|part| part.append_to(&mut again));
     assert_eq!(again, words);
     assert!(parts.iter().all(|part| part.len != 0 && part.exposed.has(part.len)));
+    // The same in two requests, one after the other.
+    let (first, second) = words.split_at(words.len() / Part::WORDS / 2 * Part::WORDS);
+    let known = Part::list(first, total).unwrap_or_default();
+    let end = known.last().map_or(0, |part| part.from + part.len);
+    let following = Part::list_from(second, end, total).expect("the second half");
+    assert_eq!([known, following].concat(), *parts);
     // Parts and rest are the message, each byte of it once.
     let ranges = pieces::ranges(&parts);
     let mut all: Vec<_> = pieces::reordered(&ranges, total).collect();

@@ -3,14 +3,16 @@
 //! The reply names its operation by a cookie. A cookie becomes invalid when its operation ends, so that a late or forged
 //! reply finds no operation.
 
+use crate::dgsp::Layout;
 use crate::proto::content::{Content, Sink};
-use crate::proto::pieces::{self, Range, Span};
+use crate::proto::pieces::{self, Batch, Range, Span};
 use crate::proto::send::SendDone;
 use crate::proto::tasks::TaskCounts;
 use crate::wire::frame::Task;
 use crate::wire::key;
 use slotmap::{Key, KeyData, SlotMap, new_key_type};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 new_key_type! {
     struct OpKey;
@@ -21,19 +23,27 @@ new_key_type! {
 pub struct Registered {
     /// The keys that the peer was sent.
     pub keys: Vec<key::Key>,
-    /// Bytes of memory.
+    /// Bytes of this memory.
     pub bytes: u64,
+    /// Bytes of the parts that were registered before these, and are not any more.
+    pub before: u64,
     /// The message's data, where parts of it are registered and not one piece that is all of it.
     pub divided: Option<Divided>,
 }
 
-/// The data of a message of which the target fetches parts.
+/// The data of a message of which the target accesses parts.
 #[derive(Clone, Debug)]
 pub struct Divided {
     /// All of it.
     pub data: Content,
-    /// The parts that are registered.
+    /// Where it lies at the target, if that is known here.
+    pub there: Option<Arc<Layout>>,
+    /// The parts that the target knows; those that touch are one range.
     pub parts: Vec<Range>,
+    /// The first byte of the parts that it does not know yet.
+    pub next: Option<u64>,
+    /// Whether parts are registered for accesses over one rail.
+    pub one_rail: bool,
     /// Packets hold whole multiples of this many bytes of all of it; 0: any number.
     pub atom: usize,
 }
@@ -65,7 +75,8 @@ pub enum Op {
     },
     /// A get.
     Get {
-        /// Where the data goes.
+        /// Where the data goes. With a registration of parts, packets bring the data in another order: see
+        /// [`Registered::reordered`].
         sink: Sink,
         /// How many bytes.
         len: u64,
@@ -95,13 +106,30 @@ impl Registered {
     /// What the target wants in packets: `bytes` bytes, those that are not registered or all of them; and the bytes of an atom.
     /// `None`: the message is contiguous.
     pub fn remaining(&self, bytes: u64) -> Option<(Content, usize)> {
-        let Divided { data, parts, atom } = self.divided.as_ref()?;
+        let Divided { data, parts, atom, .. } = self.divided.as_ref()?;
         let total = data.len() as u64;
         if bytes == total {
             return Some((data.clone(), *atom));
         }
         let rest = pieces::rest(parts.iter().copied(), total);
         Some((Content::from(Span::of_content(data).select(rest)), 0))
+    }
+
+    /// The next parts, which were registered instead of those before; or none, and the target asks for no others.
+    pub fn add(&mut self, next: Option<Box<Self>>, batch: Batch) {
+        if let (Some(divided), Some(next)) = (&mut self.divided, next) {
+            (self.keys, self.bytes) = (next.keys, next.bytes);
+            pieces::cover(&mut divided.parts, batch.ranges());
+            divided.next = batch.next;
+        }
+    }
+
+    /// Where the data of a get goes in the order in which packets carry it. From now on the target knows all parts, because it has
+    /// sent such a packet. `None`: it is known already, or nothing is divided.
+    pub fn reordered(&mut self) -> Option<Sink> {
+        let Divided { data, parts, .. } = self.divided.take()?;
+        let total = data.len() as u64;
+        Some(Sink::from(Span::of_content(&data).select(pieces::reordered(&parts, total))))
     }
 }
 

@@ -54,6 +54,21 @@ fn in_long_runs(places: &[&[usize]], least: usize) -> Vec<bool> {
     long
 }
 
+/// The same parts, a few at a time.
+fn in_batches(here: &Layout, there: Option<&Layout>, least: u64, rng: &mut Rng) -> Vec<(u64, Piece)> {
+    let (mut all, mut from) = (Vec::new(), 0);
+    loop {
+        let most = rng.below(4) as usize;
+        let Batch { parts, next } = divide(here, there, least, from, most);
+        assert!(parts.len() == most || parts.len() < most && next.is_none());
+        all.extend(parts);
+        match next {
+            Some(next) => from = next,
+            None => return all,
+        }
+    }
+}
+
 #[test]
 fn parts_are_what_is_long_at_both_ends() {
     seeds(600, |seed| {
@@ -63,10 +78,15 @@ fn parts_are_what_is_long_at_both_ends() {
         let both = rng.chance(0.7);
         let least = 1 + rng.below(40);
         if is_fine(&here, least) || both && is_fine(&there, least) {
-            assert!(divide(&here, both.then_some(&there), least).is_some_and(|parts| parts.is_empty()));
+            let batch = divide(&here, both.then_some(&there), least, 0, MOST);
+            assert!(batch.parts.is_empty() && batch.next.is_none());
             return;
         }
-        let parts = divide(&here, both.then_some(&there), least).expect("few parts");
+        let Batch { parts, next } = divide(&here, both.then_some(&there), least, 0, MOST);
+        assert_eq!(next, None, "few parts");
+        let place = |(from, piece): &(u64, Piece)| (*from, piece.ptr.addr(), piece.len);
+        let batches = in_batches(&here, both.then_some(&there), least, &mut rng);
+        assert!(batches.iter().map(place).eq(parts.iter().map(place)));
         let (ours, theirs) = (addresses(&here), addresses(&there));
         let places: &[&[usize]] = if both { &[&ours, &theirs] } else { &[&ours] };
         let wanted = in_long_runs(places, least as usize);
@@ -86,7 +106,12 @@ fn parts_are_what_is_long_at_both_ends() {
             .iter()
             .map(|(from, piece)| Part { from: *from, len: piece.len as u64, exposed: exposed(piece) })
             .collect();
+        let mut covered = Vec::new();
+        let (first, second) = parts.split_at(rng.below(parts.len() as u64 + 1) as usize);
+        [first, second].iter().for_each(|parts| cover(&mut covered, ranges(parts)));
+        assert!(covered.is_sorted_by(|one, next| one.0 + one.1 < next.0), "they are apart");
         let ranges = ranges(&parts);
+        assert_eq!(rest(covered.iter().copied(), total), rest(ranges.iter().copied(), total));
         let numbers = |ranges: Vec<Range>| {
             ranges.into_iter().flat_map(|(from, len)| from..from + len).collect::<Vec<_>>()
         };
@@ -105,16 +130,45 @@ fn parts_are_what_is_long_at_both_ends() {
 fn pieces_that_are_far_too_short_are_not_looked_at() {
     let at = |address: usize| without_provenance_mut::<u8>(address);
     let fine = Layout::strided(at(0x1000), 1, 2, 1 << 40);
-    assert_eq!(divide(&fine, None, 1000).map(|parts| parts.len()), Some(0));
-    let coarse = Layout::strided(at(0x1000), 1000, 1001, MOST as u64);
-    assert_eq!(divide(&coarse, None, 1000).map(|parts| parts.len()), Some(MOST));
-    let many = Layout::strided(at(0x1000), 1000, 1001, MOST as u64 + 1);
-    assert!(divide(&many, None, 1000).is_none(), "too many to register");
+    assert_eq!(divide(&fine, None, 1000, 0, MOST).bytes(), 0);
+    assert_eq!(divide(&fine, None, 1000, 0, MOST).next, None);
     let whole = Part { from: 0, len: 8000, exposed: Exposed { addr: 1, key: Key { key: 0, offset: 0 } } };
     for (block, long) in [(1000, true), (999, false), (10, false)] {
         let layout = Layout::strided(at(0x1000), block, block + 1, 8000 / block);
         assert_eq!(Span::new(Arc::new(layout)).is_long_in(&[whole], 1000), long, "{block}");
     }
+}
+
+/// Any number of places, in batches: each has as many parts as it may have, and no window cuts one.
+#[test]
+fn batches_have_as_many_parts_as_they_may_have() {
+    let at = |address: usize| without_provenance_mut::<u8>(address);
+    for (count, block) in
+        [(1, 1000), (MOST as u64, 1000), (MOST as u64 + 1, 1000), (1 << 40, 1000), (20_000, 64)]
+    {
+        let here = Layout::strided(at(0x1000), block, block + 1, count);
+        // Other boundaries, and all of it in one place.
+        for there in [None, Some(Layout::contiguous(at(0x10), block * count))] {
+            let (mut number, mut next) = (0, Some(0));
+            while let Some(from) = next.filter(|_| number < 50_000) {
+                let batch = divide(&here, there.as_ref(), block, from, MOST);
+                for (from, piece) in &batch.parts {
+                    let wanted = (number * block, 0x1000 + number * (block + 1), block);
+                    assert_eq!((*from, piece.ptr.addr() as u64, piece.len as u64), wanted);
+                    number += 1;
+                }
+                assert_eq!(batch.parts.len() as u64, (MOST as u64).min(count - from / block));
+                assert_eq!(batch.next, (number < count).then_some(number * block));
+                next = batch.next;
+            }
+            assert!(number == count || number >= 50_000);
+        }
+    }
+    // A part of more places at the other task than a window has.
+    let here = Layout::contiguous(at(0x1000), 3 * WINDOW * 1000);
+    let there = Layout::strided(at(0x1000), 1000, 1001, 3 * WINDOW);
+    assert_eq!(divide(&here, Some(&there), 1000, 0, 1).parts.len(), 1);
+    assert_eq!(divide(&here, Some(&there), 1000, 0, 1).bytes(), here.len());
 }
 
 /// A message longer than its places: what has none is left out.

@@ -99,7 +99,11 @@ impl Part {
     /// Reads the parts of a message of `total` bytes. `None` unless there are some, each of some bytes, in the order of the
     /// message, apart from each other, and inside of it.
     pub fn list(words: &[u64], total: u64) -> Option<Box<[Self]>> {
-        let mut end = 0;
+        Self::list_from(words, 0, total)
+    }
+
+    /// The same for parts that begin with byte `end` of the message or later ones: those before it are known.
+    pub fn list_from(words: &[u64], mut end: u64, total: u64) -> Option<Box<[Self]>> {
         let part = |words: &[u64]| {
             let &[from, len, addr, key, offset] = words else { return None };
             let inside = from >= end && len != 0 && from.checked_add(len)? <= total;
@@ -142,6 +146,10 @@ mod tests {
             assert_eq!(list(wrong, 50), None, "{why}");
         }
         assert_eq!(Part::list(&[0; 6], 50), None, "half of one");
+        let mut last = Vec::new();
+        parts[2].append_to(&mut last);
+        assert_eq!(Part::list_from(&last, 20, 50).as_deref(), Some(&parts[2..]));
+        assert_eq!(Part::list_from(&last, 21, 50), None, "it begins in what is known");
         let wrapping = Part { exposed: Exposed { addr: u64::MAX, ..parts[0].exposed }, ..parts[0] };
         assert_eq!(list(&[wrapping], 50), None, "beyond the end of memory");
     }

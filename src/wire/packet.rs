@@ -59,11 +59,12 @@ pub enum Head {
     /// `engine::transfer::vector_wire`), then, of a put that fits this packet, the data. What does not fit follows: the rest of the
     /// description as data of this message, the data of a put as data of the message with the next number. With
     /// [`VECTOR_BY_KEYS`] there are, before the description, one word with the number of parts of the data that the target
-    /// reads (a put) or writes (a get) in the origin's memory, and these ([`super::key::Part`]).
+    /// reads (a put) or writes (a get) in the origin's memory, and these ([`super::key::Part`]); with [`VECTOR_MORE`] they are
+    /// not all parts.
     Vector {
         /// Number of the message.
         id: u32,
-        /// [`VECTOR_PUT`] or [`VECTOR_GET`], plus [`VECTOR_BY_KEYS`] for bulk transfer.
+        /// [`VECTOR_PUT`] or [`VECTOR_GET`], plus [`VECTOR_BY_KEYS`] for bulk transfer, plus [`VECTOR_MORE`].
         op: u16,
         /// Words of the description, and of what is before it.
         words: u32,
@@ -205,6 +206,20 @@ pub enum Head {
         tgt_cntr: u64,
         /// Packets of the data hold whole atoms of a DGSP.
         atoms: bool,
+        /// These are not all parts: the target asks for more.
+        more: bool,
+    },
+    /// The target has made its accesses to the parts that it knows, and asks for those that follow.
+    NextParts {
+        /// The origin's operation.
+        cookie: u64,
+    },
+    /// The parts that follow. Body: the parts ([`super::key::Part`]); none, and no more of them: what was in no part goes in packets.
+    MoreParts {
+        /// The origin's operation.
+        cookie: u64,
+        /// These are not all.
+        more: bool,
     },
     /// The target needs the origin's memory no more.
     Fetched {
@@ -264,6 +279,8 @@ pub const VECTOR_PUT: u16 = 0;
 pub const VECTOR_GET: u16 = 1;
 /// In [`Head::Vector`]'s `op`: parts of the data are accessed by keys.
 pub const VECTOR_BY_KEYS: u16 = 0x100;
+/// In [`Head::Vector`]'s `op`: more parts follow when the target asks for them.
+pub const VECTOR_MORE: u16 = 0x200;
 
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) mod samples;

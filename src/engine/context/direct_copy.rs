@@ -8,10 +8,11 @@
 //! a copy is given to the transport whole, because no processor of this task makes it.
 
 use crate::dgsp::{Layout, overlaps};
+use crate::engine::context::incoming::Parts;
 use crate::engine::context::request::{Get, Marks, Places, Put};
 use crate::proto::content::Content;
 use crate::proto::outbox::SendDone;
-use crate::proto::pieces::{self, Span};
+use crate::proto::pieces::{self, Range, Span};
 use crate::transport::{Access, AccessId, Copy, Task};
 use crate::wire::key::{Exposed, Part};
 use std::io;
@@ -38,11 +39,15 @@ pub struct DirectCopy {
     pub(crate) keyed: Option<Box<Keyed>>,
 }
 
-/// The parts of a message that are accessed by keys.
+/// The parts of a message that are accessed by keys, of which the peer has registered one batch at a time.
 pub(crate) struct Keyed {
-    /// The parts, in order.
-    pub(crate) parts: Box<[Part]>,
-    /// How many of them were started whole, and how many bytes of the next one.
+    /// The parts of this batch, in order.
+    parts: Box<[Part]>,
+    /// The parts of this batch and of those before it; those that touch are one range.
+    covered: Vec<Range>,
+    /// What follows this batch.
+    following: Following,
+    /// How many parts of this batch were started whole, and how many bytes of the next one.
     started: usize,
     begun: u64,
     /// Bytes of one access, at most: a bounded number of places here, however many a part has.
@@ -55,15 +60,64 @@ pub(crate) struct Keyed {
     pub(crate) failed: Option<io::Error>,
 }
 
+/// What follows the parts of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Following {
+    /// No other batch.
+    Nothing,
+    /// Another batch, which the peer sends when it is asked.
+    Parts,
+    /// The same, and it was asked.
+    Awaited,
+}
+
 impl Keyed {
-    pub(crate) fn new(parts: Box<[Part]>, here: Span, total: u64) -> Box<Self> {
+    pub(crate) fn new(parts: Parts, here: Span, total: u64) -> Box<Self> {
         let most = here.bytes_in(PIECES as u64);
-        Box::new(Self { parts, started: 0, begun: 0, most, here, total, failed: None })
+        let mut keyed = Box::new(Self {
+            parts: Box::default(),
+            covered: Vec::new(),
+            following: Following::Nothing,
+            started: 0,
+            begun: 0,
+            most,
+            here,
+            total,
+            failed: None,
+        });
+        keyed.add(parts);
+        keyed
     }
 
     /// All of a message that is contiguous at both tasks.
     pub(crate) fn contiguous(exposed: Exposed, at: usize, len: u64) -> Box<Self> {
-        Self::new([Part { from: 0, len, exposed }].into(), Span::contiguous(at, len), len)
+        Self::new(Parts::one(Part { from: 0, len, exposed }), Span::contiguous(at, len), len)
+    }
+
+    /// The next batch, whose parts lie behind those that are known.
+    pub(crate) fn add(&mut self, Parts { list, more }: Parts) {
+        pieces::cover(&mut self.covered, pieces::ranges(&list));
+        (self.parts, self.started, self.begun) = (list, 0, 0);
+        self.following = if more { Following::Parts } else { Following::Nothing };
+    }
+
+    /// Whether another batch follows and is to be asked for, now that this one is over. Then it is waited for.
+    pub(crate) fn asks(&mut self) -> bool {
+        let asks = self.following == Following::Parts;
+        if asks {
+            self.following = Following::Awaited;
+        }
+        asks
+    }
+
+    /// Whether the peer was asked for the next batch.
+    pub(crate) fn awaits(&self) -> bool {
+        self.following == Following::Awaited
+    }
+
+    /// The end of the parts that are known.
+    pub(crate) fn end(&self) -> u64 {
+        self.covered.last().map_or(0, |(from, len)| from + len)
     }
 
     /// The next access: what it makes of a part, and the copies. A part without places here has no copies.
@@ -86,17 +140,17 @@ impl Keyed {
 
     /// Bytes of the message in no part: they go in packets.
     pub(crate) fn rest(&self) -> u64 {
-        self.total - self.parts.iter().map(|part| part.len).sum::<u64>()
+        self.total - self.covered.iter().map(|(_, len)| len).sum::<u64>()
     }
 
     /// Where these bytes lie.
     pub(crate) fn rest_places(&self) -> Layout {
-        self.here.select(pieces::rest(pieces::ranges(&self.parts), self.total))
+        self.here.select(pieces::rest(self.covered.iter().copied(), self.total))
     }
 
     /// The data of a get in the order in which packets carry it.
     pub(crate) fn reply(&self) -> Content {
-        Content::from(self.here.select(pieces::reordered(&pieces::ranges(&self.parts), self.total)))
+        Content::from(self.here.select(pieces::reordered(&self.covered, self.total)))
     }
 }
 
@@ -149,6 +203,19 @@ impl DirectCopy {
             Kind::Push { .. } | Kind::Serve { .. } => Access::Write,
             Kind::Fetch { .. } | Kind::Pull { .. } => Access::Read,
         }
+    }
+
+    /// Whether it continues only when something is reported, or has arrived.
+    pub(crate) fn waits(&self) -> bool {
+        !self.waits.is_empty() || self.keyed.as_ref().is_some_and(|keyed| keyed.awaits())
+    }
+
+    /// Whether it waits for parts of the peer's operation `cookie`.
+    pub(crate) fn awaits_parts(&self, peer: Task, cookie: u64) -> bool {
+        let (Kind::Pull { cookie: its, .. } | Kind::Serve { cookie: its, .. }) = self.kind else {
+            return false;
+        };
+        (self.peer, its) == (peer, cookie) && self.keyed.as_ref().is_some_and(|keyed| keyed.awaits())
     }
 
     /// Bytes in all.
@@ -207,7 +274,8 @@ mod tests {
             Part { from, len, exposed }
         };
         let parts = [part(1, 100_000), part(TOTAL / 2, TOTAL / 4)];
-        let mut keyed = Keyed::new(parts.into(), Span::new(Arc::new(layout)), TOTAL);
+        let all = Parts { list: parts.into(), more: false };
+        let mut keyed = Keyed::new(all, Span::new(Arc::new(layout)), TOTAL);
         let mut next = parts[0].from;
         for access in 0..500 {
             let (part, copies) = keyed.next().expect("another access");
@@ -236,7 +304,8 @@ mod tests {
         let pieces = (0..PIECES).map(|at| ((0x1000 + at * 100) as *mut u8, 64));
         for here in [Layout::contiguous(0x1000 as *mut u8, 64 << 10), Layout::pieces(pieces)] {
             let parts = [part(0, 32 << 10), part(32 << 10, 32 << 10)];
-            let mut keyed = Keyed::new(parts.into(), Span::new(Arc::new(here)), 64 << 10);
+            let all = Parts { list: parts.into(), more: false };
+            let mut keyed = Keyed::new(all, Span::new(Arc::new(here)), 64 << 10);
             let accesses: Vec<Part> = std::iter::from_fn(|| keyed.next()).map(|(part, _)| part).collect();
             assert_eq!(accesses, parts);
         }

@@ -53,10 +53,33 @@ pub enum Data {
     /// In the origin's memory, in parts: what is in none of them will be sent.
     Parts {
         /// The parts.
-        parts: Box<[Part]>,
+        parts: Parts,
         /// Bytes in all.
         total: u64,
     },
+}
+
+/// Parts of a message in the memory of its origin.
+#[derive(Clone, Debug)]
+pub struct Parts {
+    /// In the order of the message.
+    pub list: Box<[Part]>,
+    /// Whether others follow when they are asked for.
+    pub more: bool,
+}
+
+impl Parts {
+    /// This one alone.
+    pub fn one(part: Part) -> Self {
+        Self { list: [part].into(), more: false }
+    }
+
+    /// Those in a body, of a message of `total` bytes: they lie behind byte `end`. `None` when they are malformed.
+    pub fn read(body: Piece, more: bool, end: u64, total: u64) -> Option<Self> {
+        // SAFETY: a part of the body of a packet that is not released.
+        let words = unsafe { bytes::copy_aligned(body) };
+        Some(Self { list: Part::list_from(&words[..body.len / 8], end, total)?, more })
+    }
 }
 
 impl Data {
@@ -97,11 +120,13 @@ impl Data {
     }
 
     /// The same as the parts of data of `total` bytes that the origin has exposed. `None` when they are malformed.
-    pub fn as_parts(&self, total: u64) -> Option<Self> {
+    pub fn as_parts(&self, more: bool, total: u64) -> Option<Self> {
         let Self::Here(piece) = self else { return None };
-        // SAFETY: a part of the body of a packet that is not released.
-        let words = unsafe { bytes::copy_aligned(*piece) };
-        let parts = Part::list(&words[..piece.len / 8], total)?;
+        let parts = if more && piece.len == 0 {
+            Parts { list: Box::default(), more }
+        } else {
+            Parts::read(*piece, more, 0, total)?
+        };
         Some(Self::Parts { parts, total })
     }
 
@@ -225,7 +250,7 @@ impl Offers {
 impl Dropped {
     /// The bytes that it takes here.
     pub fn bytes(&self) -> usize {
-        let parts = if let Data::Parts { parts, .. } = &self.data { size_of_val(&**parts) } else { 0 };
+        let parts = if let Data::Parts { parts, .. } = &self.data { size_of_val(&*parts.list) } else { 0 };
         size_of::<Self>() + 8 * (self.header.len() + self.here.len()) + parts
     }
 

@@ -259,6 +259,8 @@ pub struct Policy {
     pub by_key: bool,
     /// The least number of bytes of such a message: MP_BULK_MIN_MSG_SIZE.
     pub minimum: usize,
+    /// How many parts of one message are registered at a time, at most.
+    pub batch: usize,
     /// What the program's environment wants.
     pub preference: Preference,
     /// There are more tasks than processors: the two sides of a stream would wait for each other's turn.

@@ -164,10 +164,10 @@ fn handle(held: &mut Held<'_>, packet: &Inbound) {
                 None => broken(held, src),
             }
         }
-        Some(Head::PartsToSend { id, uhdr_len, handler, shape, total, cookie, tgt_cntr, atoms }) => {
+        Some(Head::PartsToSend { id, uhdr_len, handler, shape, total, cookie, tgt_cntr, atoms, more }) => {
             let message = ActiveMessage { src, id: Some(id), handler, shape, atoms, tgt_cntr, cookie };
             match Data::in_packet(body, uhdr_len, 0)
-                .and_then(|(header, rest)| Some((header, rest.as_parts(total)?)))
+                .and_then(|(header, rest)| Some((header, rest.as_parts(more, total)?)))
             {
                 Some((header, data)) => receive::active_message(held, &message, header, data),
                 None => broken(held, src),
@@ -181,6 +181,8 @@ fn handle(held: &mut Held<'_>, packet: &Inbound) {
                 None => refuse(held, src, id),
             }
         }
+        Some(Head::NextParts { cookie }) => parts::next_wanted(held, src, cookie),
+        Some(Head::MoreParts { cookie, more }) => parts::more_parts(held, src, cookie, more, body),
         Some(head @ Head::Vector { .. }) => parts::vector_arrived(held, src, &head, body),
         Some(Head::Put { id, addr, tgt_cntr, cookie, total }) => {
             receive::put(held, &IncomingPut { src, id, addr, tgt_cntr, cookie, total }, body);

@@ -10,6 +10,7 @@ use crate::engine::context::waiters::WaitPolicy;
 use crate::engine::context::{Context, Core};
 use crate::engine::progress::{completion_threads, dispatcher, interrupt_thread, lost_peers};
 use crate::job::Hosts;
+use crate::proto::pieces::MOST;
 use crate::transport::faults::{FaultPlan, Faulty};
 use crate::transport::mem::{MemOptions, NetworkHandle, network};
 use crate::transport::shm::{ShmTransport, in_process};
@@ -55,6 +56,8 @@ pub struct Habits {
     pub completion_threads: usize,
     /// How many hosts there are. Consecutive tasks are on different ones.
     pub hosts: u32,
+    /// How many parts of one message are registered at a time.
+    pub batch: usize,
 }
 
 impl Habits {
@@ -66,6 +69,7 @@ impl Habits {
         notifier: false,
         completion_threads: 0,
         hosts: 1,
+        batch: MOST,
     };
     /// With all threads that a job has.
     pub const THREADED: Self = Self { notifier: true, completion_threads: 1, ..Self::STEPPED };
@@ -152,6 +156,7 @@ fn open_one(
         bulk: Policy {
             by_key: habits.preference != Preference::Packets,
             minimum: BULK_MINIMUM,
+            batch: habits.batch,
             preference: habits.preference,
             crowded: false,
         },

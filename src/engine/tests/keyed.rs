@@ -9,9 +9,18 @@ use std::sync::Arc;
 
 /// Two tasks, the handle of their network, and how their long messages go without a hint.
 pub fn two(options: MemOptions, preference: Preference) -> (Vec<Arc<Task>>, NetworkHandle) {
+    two_with(options, &Habits { preference, ..Habits::STEPPED })
+}
+
+/// The same, which register no more parts of a message than this at a time.
+pub fn two_in_batches(options: MemOptions, batch: usize) -> (Vec<Arc<Task>>, NetworkHandle) {
+    two_with(options, &Habits { batch, ..Habits::STEPPED })
+}
+
+fn two_with(options: MemOptions, habits: &Habits) -> (Vec<Arc<Task>>, NetworkHandle) {
     let ends = network(2, options);
     let handle = ends[0].handle();
-    (job::open(job::boxed(ends), &Habits { preference, copy_limit: 0, ..Habits::STEPPED }), handle)
+    (job::open(job::boxed(ends), &Habits { copy_limit: 0, ..*habits }), handle)
 }
 
 /// How many packets a task has sent and received.

@@ -9,9 +9,10 @@ use crate::abi::{FETCH_AND_ADD, INT_ERR, LAPI_ERR_UNKNOWN};
 use crate::base::bytes::Piece;
 use crate::engine::transfer::vector_wire;
 use crate::proto::outbox::Sent;
-use crate::transport::{Outgoing, SendOutcome};
+use crate::transport::mem::MemOptions;
+use crate::transport::{Access, Outgoing, SendOutcome};
 use crate::wire::key::{Exposed, Key, Part};
-use crate::wire::packet::{Head, RMW_WIDE, VECTOR_BY_KEYS, VECTOR_GET, VECTOR_PUT};
+use crate::wire::packet::{Head, RMW_WIDE, VECTOR_BY_KEYS, VECTOR_GET, VECTOR_MORE, VECTOR_PUT};
 use std::sync::Arc;
 
 const REPORT: Report = Report { code: LAPI_ERR_UNKNOWN, kind: INT_ERR, task: 0, src: 1 };
@@ -194,5 +195,80 @@ fn malformed_requests_are_dropped() {
     settle(&tasks);
     all_is_well(&tasks, 0, 1);
     all_is_well(&tasks, 1, 0);
+    job::close(tasks);
+}
+
+/// Parts that follow others: malformed ones are dropped, and the message goes on with those that are not.
+#[test]
+fn malformed_parts_that_follow_are_dropped() {
+    const COOKIE: u64 = 77;
+    let options = MemOptions { pending: false, ..job::KEYED };
+    let tasks = job::open(job::asynchronous(2, options), &Habits { copy_limit: 0, ..Habits::STEPPED });
+    let (here, there) = (forever(32), forever(32));
+    here.copy_from_slice(&[7; 32]);
+    let (from, to) =
+        (here.as_ptr().expose_provenance() as u64, there.as_mut_ptr().expose_provenance() as u64);
+    let mut held = enter(&tasks[0]);
+    let core = held.core();
+    let remote = core.transport.remote().expect("remote access");
+    // SAFETY: the memory lives for ever.
+    let key = unsafe { remote.register(1, Piece::of(here), Access::Read) }.expect("a key");
+    let numbers = [(); 2].map(|()| core.outbox.number(1));
+    drop(held);
+    let send = |head: &Head, words: &[u64]| {
+        // SAFETY: the words live until the call is over.
+        let sent = unsafe { vector_wire::send_words(&mut enter(&tasks[0]), 1, numbers[0], head, words) };
+        assert!(matches!(sent, Sent::Free | Sent::Queued));
+        (0..20).for_each(|step| _ = tasks[step % 2].step());
+    };
+    let parts = |parts: &[(u64, u64)]| {
+        let mut words = Vec::new();
+        for &(at, len) in parts {
+            Part { from: at, len, exposed: Exposed { addr: from + at, key } }.append_to(&mut words);
+        }
+        words
+    };
+    let reports = |task: usize| tasks[task].reports().len();
+    let copies = || enter(&tasks[1]).core().direct_copies.len();
+    let mut words = vec![1];
+    words.extend(parts(&[(0, 8)]));
+    words.extend([1, to, 16, 16, 2]);
+    let (op, count) = (VECTOR_PUT | VECTOR_BY_KEYS | VECTOR_MORE, words.len() as u32);
+    let [id, data] = numbers;
+    send(&Head::Vector { id, op, words: count, data, total: 32, cookie: COOKIE, tgt_cntr: 0 }, &words);
+    assert_eq!(
+        (reports(0), reports(1), copies()),
+        (1, 0, 1),
+        "it asks the operation, which is none, for more"
+    );
+    let wrong: [(&str, u64, bool, Vec<u64>); 7] = [
+        ("of no operation", COOKIE + 1, false, parts(&[(8, 8)])),
+        ("what is known", COOKIE, false, parts(&[(7, 8)])),
+        ("beyond the end", COOKIE, false, parts(&[(8, 8), (16, 17)])),
+        ("not in order", COOKIE, true, parts(&[(16, 8), (8, 8)])),
+        ("of no bytes", COOKIE, true, parts(&[(8, 0)])),
+        ("half of one", COOKIE, false, vec![8, 8]),
+        ("none, and more", COOKIE, true, Vec::new()),
+    ];
+    for (before, (what, cookie, more, words)) in wrong.into_iter().enumerate() {
+        send(&Head::MoreParts { cookie, more }, &words);
+        assert_eq!((reports(0), reports(1), copies()), (1, before + 1, 1), "{what}");
+    }
+    let mut wanted = [0; 32];
+    wanted[..8].fill(7);
+    assert_eq!(there, wanted, "what the request has");
+    send(&Head::MoreParts { cookie: COOKIE, more: true }, &parts(&[(8, 4), (20, 4)]));
+    wanted[8..12].fill(7);
+    wanted[20..24].fill(7);
+    assert_eq!((&*there, reports(0), reports(1), copies()), (&wanted[..], 2, 7, 1));
+    // The origin could not register others: the rest is to come in packets, of which this origin has no data.
+    send(&Head::MoreParts { cookie: COOKIE, more: false }, &[]);
+    assert_eq!((&*there, reports(0), reports(1), copies()), (&wanted[..], 3, 7, 0));
+    // No batch follows these any more.
+    send(&Head::MoreParts { cookie: COOKIE, more: false }, &parts(&[(24, 4)]));
+    assert_eq!((reports(1), copies()), (8, 0));
+    enter(&tasks[0]).core().transport.remote().expect("remote access").deregister(1, key);
+    purge(&tasks[0], 1);
+    purge(&tasks[1], 0);
     job::close(tasks);
 }

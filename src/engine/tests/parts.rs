@@ -4,7 +4,7 @@
 use super::calls::{as_the_header_says, counter, enter, forever, note_sent};
 use super::failure::LONG;
 use super::job::{self, BULK_MINIMUM, Habits, MAX_BODY, Task};
-use super::keyed::{End, packets_of, two};
+use super::keyed::{End, packets_of, two, two_in_batches};
 use super::recovery::{purge, settle};
 use crate::abi::*;
 use crate::api::{active_message, put_get};
@@ -16,9 +16,11 @@ use crate::engine::context::direct_copy::ACCESSES;
 use crate::engine::context::request::{Get, Hint, Layouts, Message, Places, Preference, Put};
 use crate::proto::content::Content;
 use crate::proto::outbox::SendDone;
+use crate::proto::pieces::MOST;
 use crate::proto::tests::seeds;
 use crate::transport::faults::FaultPlan;
 use crate::transport::mem::MemOptions;
+use crate::wire::key::Part;
 use libc::{c_uint, c_ulong, c_void};
 use std::ptr;
 use std::sync::Arc;
@@ -246,6 +248,11 @@ fn exchange(tasks: &[Arc<Task>], trial: &mut Trial, hint: Hint, what: &str) -> u
     packets_of(&tasks[0]) - before
 }
 
+/// How many parts are registered at a time.
+fn a_batch(rng: &mut Rng) -> usize {
+    [1, 2, 5, MOST][rng.below(4) as usize]
+}
+
 fn refused(tasks: &[Arc<Task>]) -> u64 {
     tasks.iter().map(|task| enter(task).core().stats.peers.refused).sum()
 }
@@ -259,7 +266,7 @@ fn every_byte_is_where_it_belongs() {
             capacity: [2, 8, 64][rng.below(3) as usize],
             ..job::KEYED
         };
-        let (tasks, handle) = two(options, Preference::Auto);
+        let (tasks, handle) = two_in_batches(options, a_batch(&mut rng));
         for _ in 0..4 {
             exchange(&tasks, &mut Trial::draw(seed, &mut rng), Hint::None, "as it is");
             assert_eq!(handle.registrations(), 0);
@@ -278,7 +285,7 @@ fn every_byte_is_where_it_belongs_without_order() {
             MemOptions { accesses: if rng.chance(0.5) { u64::MAX } else { rng.below(40) }, ..job::KEYED };
         let tasks = job::open(
             job::faulty(2, options, &FaultPlan::rough(seed)),
-            &Habits { copy_limit: 0, ..Habits::STEPPED },
+            &Habits { copy_limit: 0, batch: a_batch(&mut rng), ..Habits::STEPPED },
         );
         for _ in 0..3 {
             exchange(&tasks, &mut Trial::draw(seed, &mut rng), Hint::None, "without order");
@@ -298,7 +305,7 @@ fn data_arrives_when_registrations_are_refused_and_accesses_fail() {
             _ => (rng.below(60), rng.below(40)),
         };
         let options = MemOptions { registrations, accesses, pending: rng.chance(0.5), ..job::KEYED };
-        let (tasks, handle) = two(options, Preference::Auto);
+        let (tasks, handle) = two_in_batches(options, a_batch(&mut rng));
         for _ in 0..4 {
             exchange(&tasks, &mut Trial::draw(seed, &mut rng), Hint::None, "with failures");
             assert_eq!(handle.registrations(), 0);
@@ -380,25 +387,43 @@ fn a_bounded_number_of_accesses_is_under_way() {
     job::close(tasks);
 }
 
-/// More parts than a packet has room for: an active message goes in packets, a put and a get by key.
+/// More parts than may be registered at a time, and than the packet of an active message has room for: they are registered in
+/// batches, and all of them go by key.
 #[test]
-fn a_request_of_an_active_message_fits_a_packet() {
+fn any_number_of_parts_goes_by_key_in_batches() {
+    const ROOM: usize = (MAX_BODY - 16) / (Part::WORDS * 8);
     let mut rng = Rng::new(11);
-    let (tasks, handle) = two(job::KEYED, Preference::Auto);
-    let long = vec![MAX_BODY; 200];
-    let mut trial = Trial::new(1, &long, &[200 * MAX_BODY], &mut rng);
-    trial.start(&tasks[0], [(); 3].map(|()| counter()), Hint::None);
-    assert_eq!(handle.registrations(), 2 * 200);
-    settle(&tasks);
-    trial.check("many parts");
+    let (tasks, handle) = two(MemOptions { capacity: 64, ..job::KEYED }, Preference::Auto);
+    for (count, short) in [(200, 0), (MOST + 1, 0), (2500, 0), (1500, 90)] {
+        // Packets bring the short pieces, as few as they need.
+        let pieces: Vec<_> = (0..count).flat_map(|_| [MAX_BODY, short]).collect();
+        let total = pieces.iter().sum();
+        let whole = if short == 0 { vec![total] } else { pieces.clone() };
+        let mut trial = Trial::new(count, &pieces, &whole, &mut rng);
+        let before = packets_of(&tasks[0]);
+        trial.start(&tasks[0], [(); 3].map(|()| counter()), Hint::None);
+        let first = [count.min(MOST), ROOM];
+        assert_eq!(handle.registrations(), 2 * (first[0] + first[1]), "the first batches");
+        while !enter(&tasks[0]).core().ops.is_empty() {
+            assert!(handle.registrations() <= 4 * MOST, "of the four operations");
+            tasks.iter().for_each(|task| _ = task.step());
+        }
+        settle(&tasks);
+        trial.check("many parts");
+        assert_eq!((handle.registrations(), refused(&tasks)), (0, 0));
+        // Two packets of each batch, and those of the rest, of requests and of their ends.
+        let most = 4 * (2 * (count / ROOM) + count * short / MAX_BODY + count * 40 / MAX_BODY) as u64;
+        let packets = packets_of(&tasks[0]) - before;
+        assert!(packets < most + FEW, "{packets} packets, {count} long pieces");
+    }
     job::close(tasks);
 }
 
 /// After `steps` steps of a trial one task is given up, or dies: from then on neither task's program memory is written for
 /// it, and nothing stays registered.
-fn ends_after(steps: usize, end: End, pending: bool) {
+fn ends_after(steps: usize, end: End, pending: bool, batch: usize) {
     let mut rng = Rng::new(steps as u64);
-    let (tasks, handle) = two(MemOptions { pending, ..job::KEYED }, Preference::Auto);
+    let (tasks, handle) = two_in_batches(MemOptions { pending, ..job::KEYED }, batch);
     let lens: Vec<_> = (0..20).flat_map(|_| [2 * MAX_BODY, 90]).collect();
     let mut trial = Trial::new(steps, &lens, &lens, &mut rng);
     trial.start(&tasks[0], [(); 3].map(|()| counter()), Hint::None);
@@ -419,8 +444,8 @@ fn ends_after(steps: usize, end: End, pending: bool) {
     for step in 0..80 {
         tasks[step % 2].step();
     }
-    assert!(own.iter().all(|area| area.is_blank()), "{end:?} after {steps}, {pending}");
-    if end.is_overcome(&tasks, &handle, &[1, 2, 3], &format!("after {steps}, {pending}")) {
+    assert!(own.iter().all(|area| area.is_blank()), "{end:?} after {steps}, {pending}, {batch}");
+    if end.is_overcome(&tasks, &handle, &[1, 2, 3], &format!("after {steps}, {pending}, {batch}")) {
         exchange(&tasks, &mut Trial::new(3, &lens, &lens, &mut rng), Hint::None, "after the return");
     }
     assert_eq!(handle.registrations(), 0);
@@ -430,8 +455,8 @@ fn ends_after(steps: usize, end: End, pending: bool) {
 #[test]
 fn no_memory_is_touched_after_the_end_of_a_peer() {
     for end in End::ALL {
-        for steps in 0..24 {
-            [false, true].into_iter().for_each(|pending| ends_after(steps, end, pending));
+        for (steps, batch) in (0..24).map(|steps| (steps, MOST)).chain((0..60).map(|steps| (steps, 3))) {
+            [false, true].into_iter().for_each(|pending| ends_after(steps, end, pending, batch));
         }
     }
 }

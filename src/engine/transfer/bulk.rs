@@ -110,7 +110,7 @@ pub fn written(held: &mut Held<'_>, src: Task, cookie: u64) {
     else {
         return send::broken(held, src);
     };
-    *arrived += registered.bytes;
+    *arrived += registered.before + registered.bytes;
     if *arrived >= *len {
         reply::got(held, src, cookie);
     }

@@ -26,7 +26,7 @@ pub fn begin(held: &mut Held<'_>, transfer: DirectCopy) {
 pub fn step(held: &mut Held<'_>) -> bool {
     let reported = take_reports(held);
     let transfers = &mut held.core().direct_copies;
-    let Some(at) = transfers.iter().position(|transfer| transfer.waits.is_empty()) else { return reported };
+    let Some(at) = transfers.iter().position(|transfer| !transfer.waits()) else { return reported };
     if let Some(transfer) = transfers.remove(at) {
         advance(held, transfer);
     }
@@ -115,8 +115,34 @@ fn start_accesses(held: &mut Held<'_>, mut transfer: DirectCopy) {
     }
     match keyed.failed.take() {
         Some(reason) => refused(held, transfer, &reason),
+        None if keyed.asks() => ask_for_parts(held, transfer),
         None => finish(held, &transfer),
     }
+}
+
+/// The accesses to the parts of this batch are over: the peer may withdraw them, and sends the next ones.
+fn ask_for_parts(held: &mut Held<'_>, transfer: DirectCopy) {
+    let core = held.core();
+    let (Kind::Pull { cookie, .. } | Kind::Serve { cookie, .. }) = transfer.kind else {
+        unreachable!("only the peer's operations are divided")
+    };
+    let peer = transfer.peer;
+    await_parts(core, transfer);
+    send_control(core, peer, &Head::NextParts { cookie });
+}
+
+/// Takes out the copy that waits for parts of the peer's operation `cookie`.
+pub fn awaiting_parts(core: &mut Core, peer: Task, cookie: u64) -> Option<DirectCopy> {
+    let at = core.direct_copies.iter().position(|transfer| transfer.awaits_parts(peer, cookie))?;
+    let transfer = core.direct_copies.remove(at)?;
+    core.pending -= 1;
+    Some(transfer)
+}
+
+/// Keeps a copy until parts arrive for it.
+pub fn await_parts(core: &mut Core, transfer: DirectCopy) {
+    core.pending += 1;
+    core.direct_copies.push_back(transfer);
 }
 
 /// An access that was under way has failed.

@@ -109,6 +109,13 @@ pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Result<(
             // SAFETY: the caller's promise.
             return unsafe { expose(held, message, piece, registered) };
         }
+        if path == Path::Bulk && !fits {
+            // SAFETY: the caller's promise.
+            let asked = unsafe { parts::active_message(held, message) };
+            if let Some(outcome) = asked {
+                return outcome;
+            }
+        }
     } else if long && path::is_bulk(held.core(), tgt, len, message.hint) {
         // SAFETY: the caller's promise.
         let asked = unsafe { parts::active_message(held, message) };

@@ -10,6 +10,10 @@
 //! | get | [`Head::Vector`] with parts | the target writes, then [`Head::Written`] | replies | with both, which may come in any order |
 //! | active message | [`Head::PartsToSend`] | the target reads | as for a put | as for a put |
 //!
+//! A message with more parts than a request has room for is divided into batches: [`Head::NextParts`] asks for the next one when the
+//! accesses of one are over, and [`Head::MoreParts`], which is one packet, brings it. So a bounded part of the data is registered at a
+//! time, and the header handler of an active message runs on arrival of the first packet.
+//!
 //! The origin of a put or get knows both layouts, so a part is long at both. The origin of an active message does not know what
 //! its header handler returns: the target refuses the parts when they are cut into short pieces there. When a registration is
 //! refused, or an access fails, all data goes in packets, from its beginning.
@@ -17,10 +21,10 @@
 use crate::base::bytes::{Piece, pad8};
 use crate::dgsp::Layout;
 use crate::dgsp::description::layout_of;
-use crate::engine::context::Held;
 use crate::engine::context::direct_copy::{DirectCopy, Keyed};
-use crate::engine::context::incoming::{ActiveMessage, Delivery, Incoming, Then};
+use crate::engine::context::incoming::{ActiveMessage, Delivery, Incoming, Parts, Then};
 use crate::engine::context::request::{Get, Hint, Layouts, Marks, Message, Places, Put};
+use crate::engine::context::{Core, Held};
 use crate::engine::transfer::send::{self, broken, not_sent, refuse, send_control};
 use crate::engine::transfer::{assembly, bulk, deliver, direct, registration, vector_wire};
 use crate::error::Result;
@@ -28,30 +32,53 @@ use crate::proto::content::{Content, Sink};
 use crate::proto::inbox::Assembly;
 use crate::proto::ops::{Divided, Op, Registered};
 use crate::proto::outbox::{Body, SendDone, Sent};
-use crate::proto::pieces::{self, Range, Span};
+use crate::proto::pieces::{self, Batch, Span};
 use crate::transport::{Access, Task};
 use crate::wire::key::Part;
-use crate::wire::packet::{Head, VECTOR_BY_KEYS, VECTOR_GET, VECTOR_PUT};
+use crate::wire::packet::{Head, VECTOR_BY_KEYS, VECTOR_GET, VECTOR_MORE, VECTOR_PUT};
 use std::sync::Arc;
 
-/// The parts of `total` bytes of data that go by bulk transfer. `None`: they are too many, or too few bytes.
-fn parts_of(
+/// The first parts of data that go by bulk transfer, at most `most` of them. `None`: all parts together have too few bytes.
+fn first_parts(
     held: &mut Held<'_>,
     peer: Task,
-    here: &Layout,
-    there: Option<&Layout>,
+    (here, there): (&Layout, Option<&Layout>),
     hint: Hint,
-) -> Option<Vec<(u64, Piece)>> {
+    most: usize,
+) -> Option<Batch> {
     let core = held.core();
     let minimum = if hint.path() == Hint::Bulk { 1 } else { core.options.bulk.minimum as u64 };
-    let parts = pieces::divide(here, there, core.outbox.max_body_to(peer) as u64)?;
-    let bytes: u64 = parts.iter().map(|(_, piece)| piece.len as u64).sum();
-    (bytes >= minimum.max(1)).then_some(parts)
+    let least = core.outbox.max_body_to(peer) as u64;
+    let batch = core.options.bulk.batch;
+    let first = pieces::divide(here, there, least, 0, most.min(batch));
+    let (mut bytes, mut next) = (first.bytes(), first.next);
+    while bytes < minimum.max(1) {
+        let following = pieces::divide(here, there, least, next?, batch);
+        (bytes, next) = (bytes + following.bytes(), following.next);
+    }
+    Some(first)
 }
 
-/// Where the parts stand in the data.
-fn ranges_of(parts: &[(u64, Piece)]) -> Vec<Range> {
-    parts.iter().map(|(from, piece)| (*from, piece.len as u64)).collect()
+/// How many parts a packet has room for behind `before` bytes.
+fn room(core: &Core, before: usize) -> usize {
+    core.outbox.max_body().saturating_sub(before) / (Part::WORDS * 8)
+}
+
+/// Registers the first parts of a message, and adds their words to `words`. `None`: they cannot be registered.
+fn expose(
+    core: &mut Core,
+    peer: Task,
+    data: Content,
+    there: Option<&Arc<Layout>>,
+    batch: &Batch,
+    (access, hint, atom): (Access, Hint, usize),
+    words: &mut Vec<u64>,
+) -> Option<Box<Registered>> {
+    let one_rail = hint.is_one_rail();
+    let mut registered = registration::register_parts(core, peer, &batch.parts, access, one_rail, words)?;
+    let (parts, next) = (batch.ranges(), batch.next);
+    registered.divided = Some(Divided { data, there: there.cloned(), parts, next, one_rail, atom });
+    Some(registered)
 }
 
 /// The words of a request for a put or get: the parts, then the target's layout. Their number stands in the first.
@@ -59,6 +86,11 @@ fn request(parts: usize) -> Vec<u64> {
     let mut words = Vec::with_capacity(1 + parts * Part::WORDS);
     words.push(parts as u64);
     words
+}
+
+/// What [`Head::Vector`]'s `op` says of the parts.
+fn by_keys(batch: &Batch) -> u16 {
+    VECTOR_BY_KEYS | if batch.next.is_some() { VECTOR_MORE } else { 0 }
 }
 
 /// Asks the target to read the long pieces of a put. `None`: there are too few, or they cannot be registered.
@@ -69,12 +101,11 @@ pub unsafe fn put(held: &mut Held<'_>, put: &Put, marks: Marks) -> Option<Sent> 
     let Places::Layouts(layouts) = &put.places else { return None };
     let Layouts { local, remote, description } = &**layouts;
     let tgt = put.tgt;
-    let parts = parts_of(held, tgt, local, Some(remote), put.hint)?;
+    let batch = first_parts(held, tgt, (local, Some(remote)), put.hint, usize::MAX)?;
     let core = held.core();
-    let mut words = request(parts.len());
-    let mut registered = registration::register_parts(core, tgt, &parts, Access::Read, put.hint, &mut words)?;
-    let parts = ranges_of(&parts);
-    registered.divided = Some(Divided { data: Content::Scattered(local.clone()), parts, atom: 0 });
+    let (mut words, data) = (request(batch.parts.len()), Content::Scattered(local.clone()));
+    let how = (Access::Read, put.hint, 0);
+    let registered = expose(core, tgt, data, Some(remote), &batch, how, &mut words)?;
     words.extend(description);
     let second = core.outbox.number(tgt);
     let done = SendDone { bytes: local.len(), ..put.done };
@@ -82,7 +113,7 @@ pub unsafe fn put(held: &mut Held<'_>, put: &Put, marks: Marks) -> Option<Sent> 
     let cookie = bulk::begin(core, tgt, op, marks.cookie);
     let head = Head::Vector {
         id: marks.id,
-        op: VECTOR_PUT | VECTOR_BY_KEYS,
+        op: VECTOR_PUT | by_keys(&batch),
         words: words.len() as u32,
         data: second,
         total: local.len(),
@@ -110,17 +141,17 @@ pub fn get(
     let Places::Layouts(layouts) = &get.places else { return None };
     let Layouts { local, remote, description } = &**layouts;
     let tgt = get.tgt;
-    let parts = parts_of(held, tgt, local, Some(remote), get.hint)?;
+    let batch = first_parts(held, tgt, (local, Some(remote)), get.hint, usize::MAX)?;
     let core = held.core();
-    let mut words = request(parts.len());
-    let keys = registration::register_parts(core, tgt, &parts, Access::Write, get.hint, &mut words)?;
-    let here = Span::new(local.clone()).select(pieces::reordered(&ranges_of(&parts), local.len()));
-    let cookie = core.ops.insert(tgt, op(Sink::from(here), Some(keys)), true);
+    let (mut words, data) = (request(batch.parts.len()), Content::Scattered(local.clone()));
+    let how = (Access::Write, get.hint, 0);
+    let registered = expose(core, tgt, data, Some(remote), &batch, how, &mut words)?;
+    let cookie = core.ops.insert(tgt, op(get.places.local_sink(), Some(registered)), true);
     words.extend(description);
     let id = core.outbox.number(tgt);
     let head = Head::Vector {
         id,
-        op: VECTOR_GET | VECTOR_BY_KEYS,
+        op: VECTOR_GET | by_keys(&batch),
         words: words.len() as u32,
         data: 0,
         total: local.len(),
@@ -135,26 +166,20 @@ pub fn get(
     Some((cookie, sent))
 }
 
-/// Asks the target to read the long pieces of an active message. `None`: there are too few, they cannot be registered, or the
-/// request does not fit a packet.
+/// Asks the target to read the long pieces of an active message: the request is the packet for which the header handler runs, and has
+/// the parts that find room in it. `None`: there are too few, or they cannot be registered.
 ///
 /// # Safety
 /// The data must be readable until the message is done, the header during the call.
 pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Option<Result<()>> {
     let (tgt, total) = (message.tgt, message.data.len() as u64);
-    let parts = match &message.data {
-        Content::Piece(piece) => vec![(0, *piece)],
-        Content::Scattered(layout) => parts_of(held, tgt, layout, None, message.hint)?,
-    };
+    let here = Span::of_content(&message.data).into_layout();
+    let most = room(held.core(), pad8(message.header.len));
+    let batch = first_parts(held, tgt, (&here, None), message.hint, most)?;
     let core = held.core();
-    if pad8(message.header.len) + parts.len() * Part::WORDS * 8 > core.outbox.max_body() {
-        return None;
-    }
-    let mut words = Vec::with_capacity(parts.len() * Part::WORDS);
-    let mut registered =
-        registration::register_parts(core, tgt, &parts, Access::Read, message.hint, &mut words)?;
-    let parts = ranges_of(&parts);
-    registered.divided = Some(Divided { data: message.data.clone(), parts, atom: message.atom });
+    let mut words = Vec::with_capacity(batch.parts.len() * Part::WORDS);
+    let how = (Access::Read, message.hint, message.atom);
+    let registered = expose(core, tgt, message.data.clone(), None, &batch, how, &mut words)?;
     let id = core.outbox.number(tgt);
     let done = SendDone { bytes: total, ..message.done };
     let op = Op::rendezvous(done, message.cmpl_cntr, id, 0, Some(registered));
@@ -168,6 +193,7 @@ pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Option<R
         cookie,
         tgt_cntr: message.tgt_cntr,
         atoms: message.atom != 0,
+        more: batch.next.is_some(),
     };
     let words = Content::Piece(vector_wire::bytes_of(&words));
     let body = Body { header: message.header, data: &words };
@@ -180,6 +206,72 @@ pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Option<R
         return Some(Err(not_sent(core, tgt, sent)));
     }
     Some(Ok(()))
+}
+
+/// The target has made its accesses to the parts that it knows: registers the next ones instead. When that is refused, what is left
+/// goes in packets with the rest.
+pub fn next_wanted(held: &mut Held<'_>, src: Task, cookie: u64) {
+    let core = held.core();
+    let (registered, access) = match core.ops.get_mut(src, cookie) {
+        Some(Op::Rendezvous { registered, fetched: false, .. }) => (registered, Access::Read),
+        Some(Op::Get { registered, .. }) => (registered, Access::Write),
+        _ => return broken(held, src),
+    };
+    let known = registered.as_mut().and_then(|known| {
+        let Divided { data, there, next, one_rail, .. } = known.divided.as_mut()?;
+        let next = next.take()?;
+        known.before += std::mem::take(&mut known.bytes);
+        Some((std::mem::take(&mut known.keys), data.clone(), there.clone(), next, *one_rail))
+    });
+    let Some((keys, data, there, next, one_rail)) = known else { return broken(held, src) };
+    registration::withdraw_keys(core, src, &keys);
+    let least = core.outbox.max_body_to(src) as u64;
+    let here = Span::of_content(&data).into_layout();
+    let mut batch =
+        pieces::divide(&here, there.as_deref(), least, next, room(core, 0).min(core.options.bulk.batch));
+    let mut words = Vec::with_capacity(batch.parts.len() * Part::WORDS);
+    let more = registration::register_parts(core, src, &batch.parts, access, one_rail, &mut words);
+    if more.is_none() {
+        batch = Batch::default();
+    }
+    let following = batch.next.is_some();
+    if let Some(Op::Rendezvous { registered: Some(known), .. } | Op::Get { registered: Some(known), .. }) =
+        core.ops.get_mut(src, cookie)
+    {
+        known.add(more, batch);
+    }
+    let head = Head::MoreParts { cookie, more: following };
+    let words = Content::Piece(vector_wire::bytes_of(&words));
+    // SAFETY: parked, the words are copied.
+    let sent = unsafe { send::send(held, src, &head, Body::data(&words), true, SendDone::nothing(src)) };
+    if sent == Sent::NoMemory {
+        send::out_of_memory(src);
+    }
+}
+
+/// The parts have arrived that this task has asked for. Those that are malformed are dropped.
+pub fn more_parts(held: &mut Held<'_>, src: Task, cookie: u64, more: bool, body: Piece) {
+    let core = held.core();
+    let Some(mut transfer) = direct::awaiting_parts(core, src, cookie) else { return broken(held, src) };
+    let least = core.outbox.max_body_to(src) as u64;
+    let Some(keyed) = transfer.keyed.as_deref_mut() else { return };
+    let parts = if body.len == 0 && !more {
+        // The origin cannot register them.
+        Some(Parts { list: Box::default(), more })
+    } else {
+        Parts::read(body, more, keyed.end(), keyed.total)
+    };
+    let Some(parts) = parts else {
+        direct::await_parts(core, transfer);
+        return broken(held, src);
+    };
+    // The request had no room for a part: it was not known how long they are here.
+    let (first, refused) = (keyed.end() == 0, keyed.total);
+    if first && !keyed.here.is_long_in(&parts.list, least) {
+        return send_control(core, src, &Head::Fetched { cookie, refused });
+    }
+    keyed.add(parts);
+    direct::begin(held, transfer);
 }
 
 /// A packet with a vector's description has arrived, or the first one.
@@ -223,12 +315,13 @@ fn vector_known(held: &mut Held<'_>, src: Task, id: u32, incoming: &Incoming, he
 }
 
 /// The parts of a put or get, and the layout here. `None`: the request is malformed.
-fn requested(incoming: &Incoming) -> Option<(Box<[Part]>, Layout)> {
+fn requested(incoming: &Incoming) -> Option<(Parts, Layout)> {
     let (count, words) = incoming.words.split_first()?;
     let len = usize::try_from(*count).ok()?.checked_mul(Part::WORDS)?;
     let (parts, description) = words.split_at_checked(len)?;
     let layout = layout_of(description).filter(|layout| layout.len() == incoming.total)?;
-    Some((Part::list(parts, incoming.total)?, layout))
+    let more = incoming.op & VECTOR_MORE != 0;
+    Some((Parts { list: Part::list(parts, incoming.total)?, more }, layout))
 }
 
 /// The header handler of a message has given its places, some of which are no buffer, or the origin has exposed parts of it:
@@ -239,12 +332,12 @@ pub fn fetch(
     id: u32,
     sink: Sink,
     delivery: Delivery,
-    (parts, total): (Box<[Part]>, u64),
+    (parts, total): (Parts, u64),
 ) {
     let (src, cookie) = (message.src, message.cookie);
     let core = held.core();
     let least = core.outbox.max_body_to(src) as u64;
-    let here = Span::of_sink(&sink, total).filter(|here| here.is_long_in(&parts, least));
+    let here = Span::of_sink(&sink, total).filter(|here| here.is_long_in(&parts.list, least));
     core.inbox.begin(src, id, Assembly { sink, total, arrived: 0, then: Then::Deliver(delivery) });
     match here {
         Some(here) => {

@@ -4,7 +4,9 @@ use crate::base::bytes::{self, Piece};
 use crate::base::clock::{moment, ticks};
 use crate::engine::context::Held;
 use crate::engine::context::direct_copy::DirectCopy;
-use crate::engine::context::incoming::{ActiveMessage, Data, Delivery, Dropped, IncomingPut, Offers, Then};
+use crate::engine::context::incoming::{
+    ActiveMessage, Data, Delivery, Dropped, IncomingPut, Offers, Parts, Then,
+};
 use crate::engine::transfer::deliver::{delivered, scatter, take};
 use crate::engine::transfer::header_handler::{self, Verdict};
 use crate::engine::transfer::send::send_control;
@@ -62,7 +64,7 @@ fn deliver(held: &mut Held<'_>, message: &ActiveMessage, sink: Sink, delivery: D
             }
             if let Some(key) = key {
                 let part = Part { from: 0, len: total, exposed: Exposed { addr, key } };
-                return parts::fetch(held, message, id, sink, delivery, ([part].into(), total));
+                return parts::fetch(held, message, id, sink, delivery, (Parts::one(part), total));
             }
             let (buffer, core) = (sink.as_buffer(), held.core());
             let then = Then::Deliver(delivery);

@@ -20,24 +20,26 @@ pub fn register(
     access: Access,
     hint: Hint,
 ) -> Option<Box<Registered>> {
-    let key = register_one(core, peer, memory, access, hint)?;
-    Some(Box::new(Registered { keys: vec![key], bytes: memory.len as u64, divided: None }))
+    let key = register_one(core, peer, memory, access, hint.is_one_rail())?;
+    Some(Box::new(Registered { keys: vec![key], bytes: memory.len as u64, before: 0, divided: None }))
 }
 
-/// Registers the parts of a message for the accesses of `peer`, and adds the words that say so to `words`. `None`: one of them is
-/// refused, which was reported; then none is registered.
+/// Registers parts of a message for the accesses of `peer`, over one rail or all, and adds the words that say so to `words`.
+/// `None`: one of them is refused, which was reported; then none is registered, and the words are as they were.
 pub fn register_parts(
     core: &mut Core,
     peer: Task,
     parts: &[(u64, Piece)],
     access: Access,
-    hint: Hint,
+    one_rail: bool,
     words: &mut Vec<u64>,
 ) -> Option<Box<Registered>> {
-    let mut registered = Box::new(Registered { keys: Vec::new(), bytes: 0, divided: None });
+    let mut registered = Box::new(Registered { keys: Vec::new(), bytes: 0, before: 0, divided: None });
+    let known = words.len();
     for &(from, piece) in parts {
-        let Some(key) = register_one(core, peer, piece, access, hint) else {
+        let Some(key) = register_one(core, peer, piece, access, one_rail) else {
             withdraw(core, peer, Some(registered));
+            words.truncate(known);
             return None;
         };
         registered.keys.push(key);
@@ -48,12 +50,12 @@ pub fn register_parts(
     Some(registered)
 }
 
-fn register_one(core: &mut Core, peer: Task, memory: Piece, access: Access, hint: Hint) -> Option<Key> {
+fn register_one(core: &mut Core, peer: Task, memory: Piece, access: Access, one_rail: bool) -> Option<Key> {
     let remote = core.transport.remote()?;
     // SAFETY: the program leaves this memory alone until the operation is done. The registration is withdrawn before the
     // program gets a report of that, and by a recall when the operation ends without one.
     let registered = unsafe {
-        match hint.is_one_rail() {
+        match one_rail {
             true => remote.register_for_one_rail(peer, memory, access),
             false => remote.register(peer, memory, access),
         }
@@ -70,9 +72,15 @@ fn register_one(core: &mut Core, peer: Task, memory: Piece, access: Access, hint
 
 /// Withdraws what was registered for an operation with `peer`.
 pub fn withdraw(core: &mut Core, peer: Task, registered: Option<Box<Registered>>) {
-    let (Some(registered), Some(remote)) = (registered, core.transport.remote()) else { return };
-    for &key in &registered.keys {
-        remote.deregister(peer, key);
+    if let Some(registered) = registered {
+        withdraw_keys(core, peer, &registered.keys);
+    }
+}
+
+/// Withdraws what these keys name.
+pub fn withdraw_keys(core: &mut Core, peer: Task, keys: &[Key]) {
+    if let Some(remote) = core.transport.remote() {
+        keys.iter().for_each(|&key| remote.deregister(peer, key));
     }
 }
 

@@ -45,11 +45,14 @@ pub fn serve(held: &mut Held<'_>, data: &Content, cookie: u64, done: SendDone) {
 /// Data that was asked for.
 pub fn take_reply(held: &mut Held<'_>, src: Task, cookie: u64, offset: u64, body: Piece) {
     let core = held.core();
-    let Some(Op::Get { sink, len, arrived, .. }) = core.ops.get_mut(src, cookie) else {
+    let Some(Op::Get { sink, len, arrived, registered, .. }) = core.ops.get_mut(src, cookie) else {
         return send::broken(held, src);
     };
     if offset.checked_add(body.len as u64).is_none_or(|end| end > *len) {
         return send::broken(held, src);
+    }
+    if let Some(reordered) = registered.as_mut().and_then(|registered| registered.reordered()) {
+        *sink = reordered;
     }
     let sink = sink.clone();
     *arrived += body.len as u64;

@@ -30,6 +30,8 @@ mod kind {
     pub const PING: u8 = 21;
     pub const PONG: u8 = 22;
     pub const PARTS_TO_SEND: u8 = 24;
+    pub const NEXT_PARTS: u8 = 25;
+    pub const MORE_PARTS: u8 = 26;
 }
 
 const TGT_CNTR: u8 = 1;
@@ -37,6 +39,7 @@ const COOKIE: u8 = 2;
 const TOTAL: u8 = 4;
 const ATOMS: u8 = 8;
 const SHAPE: u8 = 16;
+const MORE: u8 = 32;
 
 /// A head as bytes.
 pub struct Encoded {
@@ -76,6 +79,11 @@ impl Encoded {
 fn flags(tgt_cntr: u64, cookie: u64, total: u64) -> u8 {
     let flag = |value: u64, flag: u8| if value == 0 { 0 } else { flag };
     flag(tgt_cntr, TGT_CNTR) | flag(cookie, COOKIE) | flag(total, TOTAL)
+}
+
+#[inline]
+fn more_flag(more: bool) -> u8 {
+    if more { MORE } else { 0 }
 }
 
 impl Head {
@@ -149,15 +157,20 @@ impl Head {
                     .word(cookie)
                     .optional(tgt_cntr)
             }
-            Head::PartsToSend { id, uhdr_len, handler, shape, total, cookie, tgt_cntr, atoms } => {
+            Head::PartsToSend { id, uhdr_len, handler, shape, total, cookie, tgt_cntr, atoms, more } => {
                 let shaped = if shape.is_some() { SHAPE } else { 0 };
-                let flags = flags(tgt_cntr, 0, 0) | shaped | if atoms { ATOMS } else { 0 };
+                let atoms = if atoms { ATOMS } else { 0 };
+                let flags = flags(tgt_cntr, 0, 0) | shaped | atoms | more_flag(more);
                 let start = Encoded::new(kind::PARTS_TO_SEND, flags, uhdr_len, id).word(handler);
                 let shaped = match shape {
                     Some(shape) => start.word(shape),
                     None => start,
                 };
                 shaped.word(total).word(cookie).optional(tgt_cntr)
+            }
+            Head::NextParts { cookie } => Encoded::new(kind::NEXT_PARTS, 0, 0, 0).word(cookie),
+            Head::MoreParts { cookie, more } => {
+                Encoded::new(kind::MORE_PARTS, more_flag(more), 0, 0).word(cookie)
             }
             Head::Fetched { cookie, refused } => {
                 Encoded::new(kind::FETCHED, flags(0, 0, refused), 0, 0).word(cookie).optional(refused)
@@ -267,7 +280,10 @@ impl Head {
                 cookie: words.next()?,
                 tgt_cntr: words.optional(flags & TGT_CNTR)?,
                 atoms: flags & ATOMS != 0,
+                more: flags & MORE != 0,
             },
+            kind::NEXT_PARTS => Head::NextParts { cookie: words.next()? },
+            kind::MORE_PARTS => Head::MoreParts { cookie: words.next()?, more: flags & MORE != 0 },
             kind::FETCHED => Head::Fetched { cookie: words.next()?, refused: words.optional(flags & TOTAL)? },
             kind::FENCE => Head::Fence { count: id },
             kind::FENCE_ACK => Head::FenceAck { count: id },
