@@ -21,7 +21,7 @@ use crate::proto::inbox::Inbox;
 use crate::proto::liveness::Liveness;
 use crate::proto::ops::Ops;
 use crate::proto::outbox::{Outbox, SendDone};
-use crate::transport::{Outgoing, Reach, SendOutcome, Task, Ticket, Transport};
+use crate::transport::{Outgoing, PeerState, Reach, SendOutcome, Task, Ticket, Transport};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -47,6 +47,8 @@ pub struct Core {
     pub direct_copies: VecDeque<DirectCopy>,
     /// How many of them wait until the transport reports a remote access.
     pub pending: usize,
+    /// Copies whose peer was asked for more parts. Nothing is to be done for them until it sends these.
+    pub awaiting_parts: Vec<DirectCopy>,
     /// The transport has deadlines: see [`crate::transport::Endpoint::due`].
     pub keeps_time: bool,
     /// Messages to oneself that a handler has sent.
@@ -147,6 +149,7 @@ impl Core {
             collective_turn: false,
             direct_copies: VecDeque::new(),
             pending: 0,
+            awaiting_parts: Vec::new(),
             keeps_time: transport.keeps_time(),
             to_self: VecDeque::new(),
             dropped: VecDeque::new(),
@@ -269,8 +272,13 @@ impl Core {
         !self.direct_copies.is_empty() || !self.to_self.is_empty() || !self.finished.is_empty()
     }
 
-    /// Whether the transport still needs this task for what was sent: messages, their reports, acknowledgements.
+    /// Whether the transport still needs this task for what was sent: messages, their reports, acknowledgements; or a peer does,
+    /// which was asked for more parts of a message. One that has left sends none.
     pub fn is_sending(&self) -> bool {
-        self.outbox.waiting() || self.has_work() || !self.transport.settled()
+        let is_up = |copy: &DirectCopy| self.transport.state(copy.peer) == PeerState::Up;
+        self.outbox.waiting()
+            || self.has_work()
+            || !self.transport.settled()
+            || self.awaiting_parts.iter().any(is_up)
     }
 }

@@ -45,8 +45,8 @@ pub(crate) struct Keyed {
     parts: Box<[Part]>,
     /// The parts of this batch and of those before it; those that touch are one range.
     covered: Vec<Range>,
-    /// What follows this batch.
-    following: Following,
+    /// Whether the peer sends another batch after this one, when it is asked.
+    more: bool,
     /// How many parts of this batch were started whole, and how many bytes of the next one.
     started: usize,
     begun: u64,
@@ -60,24 +60,13 @@ pub(crate) struct Keyed {
     pub(crate) failed: Option<io::Error>,
 }
 
-/// What follows the parts of a batch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Following {
-    /// No other batch.
-    Nothing,
-    /// Another batch, which the peer sends when it is asked.
-    Parts,
-    /// The same, and it was asked.
-    Awaited,
-}
-
 impl Keyed {
     pub(crate) fn new(parts: Parts, here: Span, total: u64) -> Box<Self> {
         let most = here.bytes_in(PIECES as u64);
         let mut keyed = Box::new(Self {
             parts: Box::default(),
             covered: Vec::new(),
-            following: Following::Nothing,
+            more: false,
             started: 0,
             begun: 0,
             most,
@@ -97,22 +86,12 @@ impl Keyed {
     /// The next batch, whose parts lie behind those that are known.
     pub(crate) fn add(&mut self, Parts { list, more }: Parts) {
         pieces::cover(&mut self.covered, pieces::ranges(&list));
-        (self.parts, self.started, self.begun) = (list, 0, 0);
-        self.following = if more { Following::Parts } else { Following::Nothing };
+        (self.parts, self.started, self.begun, self.more) = (list, 0, 0, more);
     }
 
-    /// Whether another batch follows and is to be asked for, now that this one is over. Then it is waited for.
-    pub(crate) fn asks(&mut self) -> bool {
-        let asks = self.following == Following::Parts;
-        if asks {
-            self.following = Following::Awaited;
-        }
-        asks
-    }
-
-    /// Whether the peer was asked for the next batch.
-    pub(crate) fn awaits(&self) -> bool {
-        self.following == Following::Awaited
+    /// Whether another batch is to be asked for when this one is over.
+    pub(crate) fn has_more(&self) -> bool {
+        self.more
     }
 
     /// The end of the parts that are known.
@@ -205,17 +184,19 @@ impl DirectCopy {
         }
     }
 
-    /// Whether it continues only when something is reported, or has arrived.
+    /// Whether it continues only when the transport reports an access.
     pub(crate) fn waits(&self) -> bool {
-        !self.waits.is_empty() || self.keyed.as_ref().is_some_and(|keyed| keyed.awaits())
+        !self.waits.is_empty()
     }
 
-    /// Whether it waits for parts of the peer's operation `cookie`.
-    pub(crate) fn awaits_parts(&self, peer: Task, cookie: u64) -> bool {
-        let (Kind::Pull { cookie: its, .. } | Kind::Serve { cookie: its, .. }) = self.kind else {
-            return false;
-        };
-        (self.peer, its) == (peer, cookie) && self.keyed.as_ref().is_some_and(|keyed| keyed.awaits())
+    /// Whether it belongs to the peer's operation `cookie`.
+    pub(crate) fn is_of(&self, peer: Task, cookie: u64) -> bool {
+        match self.kind {
+            Kind::Pull { cookie: its, .. } | Kind::Serve { cookie: its, .. } => {
+                (self.peer, its) == (peer, cookie)
+            }
+            Kind::Push { .. } | Kind::Fetch { .. } => false,
+        }
     }
 
     /// Bytes in all.

@@ -162,7 +162,12 @@ pub fn snapshot(held: &mut Held<'_>) -> Snapshot {
         operations: Few::of(core.ops.iter().map(|pending| operation(pending, core.ops.seen(pending)))),
         collective: (entered, round.map(|round| (round, core.collectives.awaited().collect()))),
         peers,
-        copies: Few::of(core.direct_copies.iter().map(|copy| (copy.peer, copy.copied, copy.len()))),
+        copies: Few::of(
+            core.direct_copies
+                .iter()
+                .chain(&core.awaiting_parts)
+                .map(|copy| (copy.peer, copy.copied, copy.len())),
+        ),
         assemblies: Few::of(core.inbox.assemblies().map(|(src, id, assembly)| Assembling {
             src,
             id,

@@ -366,6 +366,7 @@ pub fn abandon(core: &mut Core, peer: Task, code: i32) -> usize {
     finished.extend(copies.chain(without_reply));
     finished[from..].iter_mut().for_each(|done| done.error = code);
     core.direct_copies.retain(|transfer| transfer.peer != peer);
+    core.awaiting_parts.retain(|transfer| transfer.peer != peer);
     core.pending = core.direct_copies.iter().filter(|transfer| transfer.waits()).count();
     core.finished = finished;
     core.news = true;

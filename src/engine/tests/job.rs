@@ -287,7 +287,7 @@ pub fn describe(core: &mut Core) -> String {
         core.outbox.waiting_for().collect::<Vec<_>>(),
         core.outbox.unconfirmed(),
         core.collectives.awaited().collect::<Vec<_>>(),
-        core.direct_copies.len(),
+        core.direct_copies.len() + core.awaiting_parts.len(),
         core.to_self.len(),
         core.dropped.len(),
         core.finished.len(),

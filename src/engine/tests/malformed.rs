@@ -22,7 +22,7 @@ fn open() -> Vec<Arc<Task>> {
 }
 
 /// Task 1 sends this packet to task 0, which handles it.
-fn inject(tasks: &[Arc<Task>], head: &Head, body: &[u8]) {
+pub(super) fn inject(tasks: &[Arc<Task>], head: &Head, body: &[u8]) {
     let head = head.encode();
     let packet = Outgoing {
         head: head.as_bytes(),
@@ -229,7 +229,11 @@ fn malformed_parts_that_follow_are_dropped() {
         words
     };
     let reports = |task: usize| tasks[task].reports().len();
-    let copies = || enter(&tasks[1]).core().direct_copies.len();
+    let copies = || {
+        let mut held = enter(&tasks[1]);
+        let core = held.core();
+        core.direct_copies.len() + core.awaiting_parts.len()
+    };
     let mut words = vec![1];
     words.extend(parts(&[(0, 8)]));
     words.extend([1, to, 16, 16, 2]);

@@ -3,7 +3,7 @@
 //! * [`job`]: opens the contexts of a job, runs their threads, and prints the state of each when one hangs.
 //! * [`memory`]: the program's memory. [`plan`]: operations from a seed, and their expected results. [`program`]: the program
 //!   that runs them, with its handlers. [`mix`]: plans run in one thread and in many, over every transport.
-//! * [`bulk`]: long messages by keys; [`parts`]: those in many places; [`keyed`]: the tasks of both. [`calls`]: single operations.
+//! * [`bulk`]: long messages by keys; [`parts`]: those in many places; [`batches`]: those of many parts; [`keyed`]: the tasks of both. [`calls`]: single operations.
 //!   [`handlers`]: what header handlers can return. [`failure`]: tasks that die, tasks that leave; [`gone`]: what is not done
 //!   then. [`ending`]: LAPI_Term. [`silence`]: tasks that do not reply, and collective calls without them. [`refusal`]: copies
 //!   that the kernel refuses. [`waiting`]: threads that sleep. [`recovery`]: tasks that are given up and rejoin; [`parted`]: by
@@ -11,6 +11,7 @@
 //!
 //! `SEED=n` runs the seed that a failing test has printed, and only that; `SOAK=n` runs n times as many.
 
+mod batches;
 mod bulk;
 mod calls;
 mod ending;

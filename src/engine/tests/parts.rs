@@ -117,7 +117,7 @@ fn cut(total: usize, short: f64, rng: &mut Rng) -> Vec<usize> {
 }
 
 /// A put, a get, a message to a vector, and a message to a buffer, of one length. Each has an area at task 0 and one at task 1.
-struct Trial {
+pub(super) struct Trial {
     seed: usize,
     here: [Area; 4],
     there: [Area; 4],
@@ -131,7 +131,7 @@ const TO_BUFFER: usize = 3;
 
 impl Trial {
     /// With these pieces at both ends, apart from each other.
-    fn new(seed: usize, cut_here: &[usize], cut_there: &[usize], rng: &mut Rng) -> Self {
+    pub(super) fn new(seed: usize, cut_here: &[usize], cut_there: &[usize], rng: &mut Rng) -> Self {
         Self::with(seed, cut_here, cut_there, [false; 2], rng)
     }
 
@@ -176,7 +176,7 @@ impl Trial {
     }
 
     /// Starts the four operations from task 0 to task 1.
-    fn start(&mut self, task: &Task, [tgt, org, cmpl]: [&'static AtomicI32; 3], hint: Hint) {
+    pub(super) fn start(&mut self, task: &Task, [tgt, org, cmpl]: [&'static AtomicI32; 3], hint: Hint) {
         let address = |counter: &AtomicI32| counter.as_ptr().expose_provenance();
         let (tgt_cntr, cmpl_cntr) = (address(tgt) as u64, address(cmpl));
         let done = |bytes: u64, info| SendDone {
@@ -224,7 +224,7 @@ impl Trial {
         }
     }
 
-    fn check(&self, what: &str) {
+    pub(super) fn check(&self, what: &str) {
         for which in [PUT, GET, TO_VECTOR, TO_BUFFER] {
             let area = if which == GET { &self.here[GET] } else { &self.there[which] };
             assert!(area.holds(self.seed), "operation {which}, {what}, seed {}", self.seed);

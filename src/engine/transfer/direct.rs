@@ -115,7 +115,7 @@ fn start_accesses(held: &mut Held<'_>, mut transfer: DirectCopy) {
     }
     match keyed.failed.take() {
         Some(reason) => refused(held, transfer, &reason),
-        None if keyed.asks() => ask_for_parts(held, transfer),
+        None if keyed.has_more() => ask_for_parts(held, transfer),
         None => finish(held, &transfer),
     }
 }
@@ -133,16 +133,13 @@ fn ask_for_parts(held: &mut Held<'_>, transfer: DirectCopy) {
 
 /// Takes out the copy that waits for parts of the peer's operation `cookie`.
 pub fn awaiting_parts(core: &mut Core, peer: Task, cookie: u64) -> Option<DirectCopy> {
-    let at = core.direct_copies.iter().position(|transfer| transfer.awaits_parts(peer, cookie))?;
-    let transfer = core.direct_copies.remove(at)?;
-    core.pending -= 1;
-    Some(transfer)
+    let at = core.awaiting_parts.iter().position(|transfer| transfer.is_of(peer, cookie))?;
+    Some(core.awaiting_parts.swap_remove(at))
 }
 
 /// Keeps a copy until parts arrive for it.
 pub fn await_parts(core: &mut Core, transfer: DirectCopy) {
-    core.pending += 1;
-    core.direct_copies.push_back(transfer);
+    core.awaiting_parts.push(transfer);
 }
 
 /// An access that was under way has failed.

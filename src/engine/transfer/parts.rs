@@ -15,8 +15,9 @@
 //! time, and the header handler of an active message runs on arrival of the first packet.
 //!
 //! The origin of a put or get knows both layouts, so a part is long at both. The origin of an active message does not know what
-//! its header handler returns: the target refuses the parts when they are cut into short pieces there. When a registration is
-//! refused, or an access fails, all data goes in packets, from its beginning.
+//! its header handler returns: the target refuses the parts when they are cut into short pieces there. When a registration
+//! for the request is refused, or an access fails, all data goes in packets, from its beginning; when one of a later batch is refused,
+//! what is in no part before it.
 
 use crate::base::bytes::{Piece, pad8};
 use crate::dgsp::Layout;
