@@ -10,7 +10,7 @@
 #define IO LAPI_GEN_IOVECTOR
 #define STRIDED LAPI_GEN_STRIDED_XFER
 #define LONGEST_PACKET 40000 /* more than a packet of the network holds */
-enum { LONG, MIXED, MOSTLY_SHORT }; /* the lengths of pieces */
+enum { LONG, MIXED, MOSTLY_SHORT, MANY }; /* the lengths of pieces */
 
 static const struct {
     lapi_vectype_t type;
@@ -24,6 +24,7 @@ static const struct {
     {IO, 60, 0, 0, 0, MIXED, {SPREAD, SHUFFLED}},
     {IO, 60, 0, 0, 0, MIXED, {TOUCHING, SHUFFLED}},
     {IO, 600, 0, 0, 0, MOSTLY_SHORT, {SPREAD, SHUFFLED}},
+    {IO, 6000, 0, 0, 0, MANY, {SPREAD, SHUFFLED}}, /* 3,000 long pieces, in batches */
     {STRIDED, 17, 500001, 500009, 700000, LONG, {1, 3}},
     {STRIDED, 30, 262144, 262144, 262145, LONG, {0, 5}},
 };
@@ -38,7 +39,8 @@ static volatile int completed;
 static uint64_t mine, theirs;
 
 static ulong length(int how, uint i, uint64_t *seed) {
-    ulong len = 200000 + t_below(seed, 600000);
+    ulong len = (how == MANY ? 50000 : 200000) + t_below(seed, how == MANY ? 10000 : 600000);
+    if (how == MANY) return i % 2 ? t_below(seed, 200) : len;
     if (how == LONG) return len;
     if (how == MOSTLY_SHORT) return i % 40 == 7 ? len : t_below(seed, 3000);
     return i % 5 == 1 ? 0 : i % 2 ? t_below(seed, 3000) : len;
