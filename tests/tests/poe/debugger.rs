@@ -41,9 +41,12 @@ fn a_task_that_gdb_cannot_attach_to_goes_on() {
     let gdb = file("gdb_that_fails/gdb", "#!/bin/sh\necho \"gdb: $*\"\nexit 1\n");
     fs::set_permissions(&gdb, fs::Permissions::from_mode(0o755)).expect("it becomes a program");
     let path = format!("{}:/usr/bin:/bin", gdb.parent().expect("a folder").display());
-    let outcome = job(2, &["args", "x"]).poe_arg("-gdb").poe_arg("1").env("PATH", path).run();
-    assert!(outcome.ok().stdout.contains("gdb: -q -p "), "{outcome}");
-    assert_eq!(outcome.stdout.matches("x\n").count(), 2, "{outcome}");
+    // gdb may end before the task waits for it: seen on a busy machine only.
+    for _ in 0..10 {
+        let outcome = job(2, &["args", "x"]).poe_arg("-gdb").poe_arg("1").env("PATH", &path).run();
+        assert!(outcome.ok().stdout.contains("gdb: -q -p "), "{outcome}");
+        assert_eq!(outcome.stdout.matches("x\n").count(), 2, "{outcome}");
+    }
 }
 
 #[test]

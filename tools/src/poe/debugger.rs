@@ -24,6 +24,9 @@ const GDB: &str = "gdb";
 /// The first argument of a `poe` that holds a program back for a debugger ([`hold`]).
 pub(super) const HELD: &str = "--held";
 
+/// The signal by which a process that is held learns that no debugger comes.
+pub(super) const GOES_ON: Signal = Signal::SIGCONT;
+
 /// How often a program that is held back looks for its debugger.
 const LOOK_MS: libc::c_long = 20;
 
@@ -62,18 +65,17 @@ pub(super) fn held(command: &Command) -> Command {
 }
 
 /// The process that a debugger attaches to: it becomes this program once it is traced, so that the debugger sees the
-/// program's first instruction. SIGCONT ends the wait: the debugger could not attach.
+/// program's first instruction. [`GOES_ON`] ends the wait: the debugger could not attach. The process is started with this signal
+/// blocked, because the signal may come before this function runs; the program begins without that.
 pub(super) fn hold(command: &[OsString]) -> Result<u8, Error> {
     let Some((program, arguments)) = command.split_first() else {
         return Err(Error::asked(format!("{HELD} is for poe -gdb")));
     };
     // Where the system lets only ancestors attach.
     let _ = rustix::process::set_ptracer(rustix::process::PTracer::Any);
-    let goes_on = SigSet::from(Signal::SIGCONT);
-    let failed = |errno: Errno| Error::system("waiting for gdb", errno);
-    let before = goes_on.thread_swap_mask(nix::sys::signal::SigmaskHow::SIG_BLOCK).map_err(failed)?;
+    let goes_on = SigSet::from(GOES_ON);
     while !is_traced() && !comes(&goes_on) {}
-    before.thread_set_mask().map_err(failed)?;
+    goes_on.thread_unblock().map_err(|errno| Error::system("waiting for gdb", errno))?;
     let source = Program::new(program).args(arguments).exec();
     Err(Error::Program { program: program.to_string_lossy().into_owned(), source })
 }

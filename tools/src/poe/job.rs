@@ -211,7 +211,7 @@ impl Job<'_> {
             if debugged {
                 // It waits where the debugger could not attach.
                 let held = self.debugger.ended();
-                held.into_iter().for_each(|task| self.supervisor.signal_task(task, Signal::SIGCONT));
+                held.into_iter().for_each(|task| self.supervisor.signal_task(task, debugger::GOES_ON));
             }
             if broken {
                 match output.broken() {

@@ -22,6 +22,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::{ForkResult, Pid, fork, getpid, getppid, setsid};
 
 use super::commands::Command;
+use super::debugger;
 use super::environment::Environment;
 use super::error::Error;
 use super::openings::{self, Openings};
@@ -196,7 +197,10 @@ impl Tasks {
             };
             let inherited = openings.as_ref().map(Openings::numbers).unwrap_or_default();
             let affinity = work.affinity.get(task).copied();
-            let (mask, (soft, hard)) = (work.signal_mask, work.open_files);
+            let (mut mask, (soft, hard)) = (work.signal_mask, work.open_files);
+            if held.is_some() {
+                mask.add(debugger::GOES_ON);
+            }
             // SAFETY: the closure makes system calls only; it neither allocates nor takes a lock.
             unsafe {
                 program.pre_exec(move || {
