@@ -91,7 +91,8 @@ unsafe extern "C" fn hooked_put(
     cmpl_cntr: *mut lapi_cntr_t,
 ) -> c_int {
     // SAFETY: what the manual asks of the caller of LAPI_Put is what the call asks.
-    let code = unsafe { calls::put(hndl, tgt, len, tgt_addr, org_addr, tgt_cntr, org_cntr, cmpl_cntr) };
+    let code =
+        unsafe { calls::put_in::<1>(hndl, tgt, len, tgt_addr, org_addr, tgt_cntr, org_cntr, cmpl_cntr) };
     // SAFETY: null, or the profiler's constant.
     match unsafe { HOOKED_PUT.hook.load(Ordering::Relaxed).as_ref() } {
         Some(hook) => hook(code),

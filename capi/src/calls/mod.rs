@@ -23,7 +23,7 @@ pub(crate) use env::{msg_string, qenv, senv};
 pub(crate) use fence::{fence, gfence};
 pub(crate) use init::{init, term};
 pub(crate) use progress::{getcntr, msgpoll, probe, setcntr, waitcntr};
-pub(crate) use put_get::{get, put};
+pub(crate) use put_get::{get, put, put_in};
 pub(crate) use recovery::{nopoll_wait, purge_totask, resume_totask, setcntr_wstatus};
 pub(crate) use rmw::{rmw, rmw64};
 pub(crate) use util::util;

@@ -17,6 +17,22 @@ pub(crate) unsafe fn put(
     org_cntr: *mut lapi_cntr_t,
     cmpl_cntr: *mut lapi_cntr_t,
 ) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { put_in::<0>(hndl, tgt, len, tgt_addr, org_addr, tgt_cntr, org_cntr, cmpl_cntr) }
+}
+
+/// The same in the caller's own frame, where the arguments on the stack are read without being copied. Each `FRAME` has code of its own.
+#[inline(always)]
+pub(crate) unsafe fn put_in<const FRAME: u8>(
+    hndl: lapi_handle_t,
+    tgt: c_uint,
+    len: c_ulong,
+    tgt_addr: *mut c_void,
+    org_addr: *mut c_void,
+    tgt_cntr: *mut lapi_cntr_t,
+    org_cntr: *mut lapi_cntr_t,
+    cmpl_cntr: *mut lapi_cntr_t,
+) -> c_int {
     let put = request::put(&lapi_put_t {
         Xfer_type: LAPI_PUT_XFER,
         flags: 0,
