@@ -93,39 +93,42 @@ fn injected_datagrams_change_nothing() {
 }
 
 /// Prints how fast the job is while strangers send to it, in turn with how fast it is while they send to another port: for docs/security.md, and not a
-/// condition.
+/// condition. Strangers use the same processors: both times they work as much.
 #[test]
 #[ignore = "measures"]
 fn speed_beside_injected_datagrams() {
+    const SLICE: i64 = 100;
+    const RATE: i64 = 10_000;
+    const SLICES: i64 = 600;
     let hosts = hosts("the job's speed").expect("what the test needs");
-    let file = hosts.folder().join("recorded");
-    let mut speeds = [Vec::new(), Vec::new()];
-    for turn in 0..40 {
-        let recorder = hostile(&hosts, 0, &format!("record 400 {}", file.display())).start();
-        let (job, stop) = victim(&hosts, 2);
-        let running = job.start();
-        recorder.wait().ok();
-        let attacked = turn % 2 == 1;
-        // The strangers use the same processors: both times they work as much.
-        let step = if attacked { "inject" } else { "miss" };
-        hostile(&hosts, 2, &format!("{step} 25000 {} 10000", file.display())).run().ok();
-        fs::write(&stop, "").expect("a file can be written");
-        let outcome = running.wait();
-        passed(&outcome, 2);
-        fs::remove_file(stop).expect("it was written");
-        let number = |name: &str| {
-            let after = outcome.stdout.split_whitespace().skip_while(|word| *word != name).nth(1);
-            after.and_then(|number| number.parse::<f64>().ok()).expect(name)
-        };
-        speeds[usize::from(attacked)].push(number("rounds") / number("microseconds") * 1e6);
+    let (file, ends) = (hosts.folder().join("recorded"), hosts.folder().join("ends"));
+    let recorder = hostile(&hosts, 0, &format!("record 400 {}", file.display())).start();
+    let (job, stop) = victim(&hosts, 2);
+    let running = job.arg(&ends).start();
+    recorder.wait().ok();
+    let words = format!("alternate {} {} {RATE} {SLICE}", RATE * SLICE * SLICES / 1000, file.display());
+    let injected = hostile(&hosts, 2, &words).run();
+    ended(running, &stop, 2);
+    let began = said(&injected, "began") as i64;
+    let mut rounds = vec![0_u32; SLICES as usize];
+    for line in fs::read_to_string(ends).expect("task 0 has written it").lines() {
+        let passed = line.parse::<i64>().expect("microseconds") - began;
+        if let Some(slice) = rounds.get_mut((passed / (SLICE * 1000)) as usize).filter(|_| passed >= 0) {
+            *slice += 1;
+        }
     }
-    for (what, speeds) in ["to another port", "to the job"].iter().zip(&mut speeds) {
-        eprintln!("{what}: {speeds:.0?} rounds a second");
-        speeds.sort_by(f64::total_cmp);
-    }
-    // Other work on the machine makes a job slower, never faster.
-    let best = |speeds: &[f64]| speeds.iter().rev().take(4).sum::<f64>() / 4.0;
-    eprintln!("ratio of the four best {:.2}", best(&speeds[1]) / best(&speeds[0]));
+    let mut ratios: Vec<f64> =
+        rounds.chunks_exact(2).map(|pair| f64::from(pair[1]) / f64::from(pair[0].max(1))).collect();
+    ratios.sort_by(f64::total_cmp);
+    let of = |rest: usize| rounds.iter().skip(rest).step_by(2).sum::<u32>();
+    let at = |part: usize| ratios[ratios.len() * part / 4];
+    eprintln!(
+        "rounds: {} beside datagrams to another port, {} beside those to the job, ratio {:.3}",
+        of(0),
+        of(1),
+        f64::from(of(1)) / f64::from(of(0))
+    );
+    eprintln!("ratio of neighbours: median {:.3}, quarters {:.3} and {:.3}", at(2), at(1), at(3));
 }
 
 /// By the sockets at which tasks wait for others of their host, and by the kernel's ways to the memory of a process.

@@ -3,8 +3,8 @@
 //! | step | |
 //! |---|---|
 //! | `record COUNT FILE` | keeps datagrams of UDP that pass on this host's interfaces |
-//! | `inject COUNT FILE [RATE]` | sends, at most RATE in a second, such datagrams to where they went, unchanged and changed, from this host's address and from that of the sender |
-//! | `miss COUNT FILE RATE` | the same, to a port that is not the job's |
+//! | `inject COUNT FILE` | sends such datagrams to where they went, unchanged and changed, from this host's address and from that of the sender |
+//! | `alternate COUNT FILE RATE SLICE` | the same, at most RATE in a second, in turn for SLICE milliseconds to a port that is not the job's and to the job; `began` is when, in microseconds of the monotonic clock |
 //! | `attach UID PID...` | as another user: connects to all sockets with abstract names, and tries to reach the memory of processes |
 //! | `ports UID COUNT READY NAME` | as another user: connects to all ports at which processes of that name listen; then writes to the file READY, and keeps the connections open until it is removed |
 
@@ -27,12 +27,10 @@ fn main() {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {
         ["record", count, file] => record(number(count), file),
-        ["inject", count, file] => inject(number(count), &recorded(file), u64::MAX),
-        ["inject", count, file, rate] => inject(number(count), &recorded(file), number(rate)),
-        ["miss", count, file, rate] => {
-            let mut all = recorded(file);
-            all.iter_mut().for_each(|one| one.to.set_port(9));
-            inject(number(count), &all, number(rate));
+        ["inject", count, file] => inject(number(count), &recorded(file), u64::MAX, None),
+        ["alternate", count, file, rate, slice] => {
+            let slice = Duration::from_millis(number(slice));
+            inject(number(count), &recorded(file), number(rate), Some(slice));
         }
         ["attach", uid, ref pids @ ..] => attach(number(uid), pids),
         ["ports", uid, count, ready, name] => ports(number(uid), number(count), ready, name),
@@ -137,7 +135,8 @@ impl Random {
     }
 }
 
-fn inject(count: u64, all: &[Datagram], rate: u64) {
+/// With slices, each second one of them goes to the job, from the second one on.
+fn inject(count: u64, all: &[Datagram], rate: u64, slice: Option<Duration>) {
     let socket = UdpSocket::bind("0.0.0.0:0").expect("a socket");
     // SAFETY: as in `record`.
     let raw = unsafe {
@@ -148,13 +147,17 @@ fn inject(count: u64, all: &[Datagram], rate: u64) {
     let mut random = Random(0x5eed);
     let mut sent = 0_u64;
     let start = Instant::now();
+    println!("began {}", monotonic_microseconds());
     for number in 0..count {
         assert!(start.elapsed() < 3 * DEADLINE, "only {number} of {count} were sent");
         if rate != u64::MAX {
             let at = Duration::from_nanos(1_000_000_000 / rate * number);
             std::thread::sleep(at.saturating_sub(start.elapsed()));
         }
+        let past =
+            slice.is_some_and(|slice| (start.elapsed().as_nanos() / slice.as_nanos()).is_multiple_of(2));
         let one = &all[random.below(all.len())];
+        let to = if past { SocketAddrV4::new(*one.to.ip(), 9) } else { one.to };
         let mut payload = one.payload.clone();
         match random.below(8) {
             0 | 1 => {}
@@ -173,14 +176,24 @@ fn inject(count: u64, all: &[Datagram], rate: u64) {
             }
         }
         let done = if random.below(2) == 0 {
-            socket.send_to(&payload, one.to).is_ok()
+            socket.send_to(&payload, to).is_ok()
         } else {
-            send_as(&raw, one.from, one.to, &payload)
+            send_as(&raw, one.from, to, &payload)
         };
         sent += u64::from(done);
     }
     println!("injected {sent}");
     assert!(sent > count / 2, "{sent} of {count} were sent");
+}
+
+fn monotonic_microseconds() -> i64 {
+    // SAFETY: the pointer is to a value for which all zero is valid.
+    let now = unsafe {
+        let mut now: libc::timespec = std::mem::zeroed();
+        libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now);
+        now
+    };
+    now.tv_sec * 1_000_000 + now.tv_nsec / 1000
 }
 
 /// Sends a datagram whose source address is another host's.
