@@ -148,21 +148,21 @@ fn links(span: &Span) -> Vec<Link> {
         .collect();
     for target in 0..identity::tasks() {
         let mut link: Option<Link> = None;
+        let fresh = || Link {
+            origin: identity::task(),
+            target,
+            network: !identity::shares_memory(target),
+            put: Moved::default(),
+            get: Moved::default(),
+            am: Moved::default(),
+            rmw: Moved::default(),
+            sizes: Vec::new(),
+        };
         for peer in record::all().filter_map(|buffer| buffer.peers().get(target as usize)) {
             if peer.moves.iter().all(|moves| moves.count.get() == 0) {
                 continue;
             }
-            let nothing = Moved::default();
-            let link = link.get_or_insert_with(|| Link {
-                origin: identity::task(),
-                target,
-                network: !identity::shares_memory(target),
-                put: nothing,
-                get: nothing,
-                am: nothing,
-                rmw: nothing,
-                sizes: Vec::new(),
-            });
+            let link = link.get_or_insert_with(fresh);
             for (sum, moves) in
                 [&mut link.put, &mut link.get, &mut link.am, &mut link.rmw].into_iter().zip(&peer.moves)
             {
@@ -172,9 +172,9 @@ fn links(span: &Span) -> Vec<Link> {
             }
             add_sizes(&mut link.sizes, &peer.sizes);
         }
-        // The call that they are like has made the link.
         for (class, calls, Traffic { bytes, .. }) in alike.iter().filter(|(.., moved)| moved.peer == target) {
-            let Some(link) = &mut link else { break };
+            // The call that they are like may have failed, and has not made the link then.
+            let link = link.get_or_insert_with(fresh);
             let sum =
                 [&mut link.put, &mut link.get, &mut link.am, &mut link.rmw].into_iter().nth(*class as usize);
             if let Some(sum) = sum {

@@ -7,6 +7,7 @@
  *   copy     64 MiB arrive in packets, which the call copies
  *   put      the calls are puts, all with the same arguments; a few have no data and fail, and the last ones find no room, because task 1
  *            makes no call until they have been long. Task 0 prints how many have succeeded
+ *   failed   puts fail before the first one that succeeds
  */
 #include "../common/ltest.h"
 
@@ -95,6 +96,17 @@ static void puts_to_1(void *place, pid_t task_1)
     printf("puts %d\n", SHORT_CALLS + puts);
 }
 
+static void puts_that_fail(void *place)
+{
+    static char data[PUT_BYTES];
+    lapi_cntr_t done = {0};
+    for (int i = 0; i < SHORT_CALLS; i++)
+        RETURNS(put_to_1(place, NULL, &done), LAPI_ERR_ORG_ADDR_NULL);
+    for (int i = 0; i < FAILING; i++)
+        OK(put_to_1(place, data, &done));
+    OK(LAPI_Waitcntr(t_hndl, &done, FAILING, NULL));
+}
+
 static void until_the_signal(const sigset_t *signals)
 {
     int signal;
@@ -120,13 +132,16 @@ int main(int argc, char **argv)
     OK(LAPI_Address_init(t_hndl, &begin, ready));
     OK(LAPI_Address_init(t_hndl, much, places));
     OK(LAPI_Address_init(t_hndl, (void *)on_message, handlers));
-    if (strcmp(how, "put") == 0) {
+    if (strcmp(how, "put") == 0 || strcmp(how, "failed") == 0) {
         static char window[PUT_BYTES];
         void *processes[2];
         OK(LAPI_Senv(t_hndl, ERROR_CHK, 1));
         OK(LAPI_Address_init(t_hndl, window, places));
         OK(LAPI_Address_init(t_hndl, (void *)(long)getpid(), processes));
-        if (t_me == 0) {
+        if (strcmp(how, "failed") == 0) {
+            if (t_me == 0)
+                puts_that_fail(places[1]);
+        } else if (t_me == 0) {
             puts_to_1(places[1], (pid_t)(long)processes[1]);
         } else {
             t_fence();

@@ -88,6 +88,25 @@ fn puts_that_fail_or_are_long_are_found_among_repeated_ones() {
     run("61");
 }
 
+/// A call that is not timed may be the first to a task that succeeds.
+#[test]
+fn a_task_to_which_calls_have_failed_first_has_all_that_succeeded_later() {
+    let out = folder("failed");
+    let job =
+        ltest::job("profiling/long", 2, "failed").env("LD_PRELOAD", profiler()).env("LAPIPROF_OUT", &out);
+    passed(&job.env("LAPIPROF_SAMPLE", "1000").env("MP_INFOLEVEL", "0").run(), 2);
+    let report = json(&out.join("report.json"));
+    let moved: Vec<_> = list(&report, "links")
+        .iter()
+        .map(|link| {
+            [&link["origin"], &link["target"], &link["put"]["count"], &link["put"]["bytes"]]
+                .map(Value::as_u64)
+        })
+        .collect();
+    assert_eq!(moved, [[0, 1, 7, 7 * 64].map(Some)]);
+    assert_eq!(row(&report, "calls", "LAPI_Put", ""), [2007, 7 * 64]);
+}
+
 /// Of a place whose calls are all short one in many is timed; the long one among them, too, whichever it is.
 #[test]
 fn a_long_call_among_short_ones_is_timed() {
