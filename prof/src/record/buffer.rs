@@ -1,6 +1,7 @@
 //! The buffer of a thread, and the list of all.
 
 use super::events::Claim;
+use super::repeatable::Ended;
 use super::sampling::Rhythm;
 use super::timeline::Timeline;
 use super::{Count, SIZES};
@@ -44,6 +45,8 @@ pub struct Buffer {
     pub calls_inside: Count,
     /// When the long part began of the call that this thread is in; 0: it has none so far.
     pub long_since: Count,
+    /// The place whose puts were not timed until a while ago.
+    pub ended: Ended,
     /// The events that it may write.
     pub claim: Claim,
 }
@@ -204,12 +207,6 @@ impl Buffer {
     #[inline(always)]
     pub(super) fn is_marked(&self) -> bool {
         self.long_since.get() != 0 || self.handlers_inside.get() != 0
-    }
-
-    /// Neither is so any more.
-    pub(super) fn clear_marks(&self) {
-        self.long_since.set(0);
-        self.handlers_inside.set(0);
     }
 
     fn take(&self) -> bool {

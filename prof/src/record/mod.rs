@@ -40,6 +40,12 @@ impl Count {
         self.0.store(self.0.load(Relaxed).wrapping_add(more), Relaxed);
     }
 
+    /// Subtracts from it; for the one thread that may.
+    #[inline]
+    pub fn subtract(&self, less: u64) {
+        self.add(less.wrapping_neg());
+    }
+
     /// Raises it to `value` if it is below; for the one thread that may.
     #[inline]
     pub fn at_least(&self, value: u64) {
@@ -168,8 +174,8 @@ fn enter(buffer: &'static Buffer, seen: &Seen, inside: u64, noted: bool) {
     let site = buffer.site(seen.site, seen.call);
     let class = seen.call.class();
     if seen.call.may_go_untimed() {
+        repeatable::end_of_batch(buffer, site);
         settle(buffer, site, class, seen.traffic);
-        repeatable::end_of_batch(site);
     }
     let moves = count(buffer, site, class, seen.good, seen.traffic);
     site.longest.at_least(ticks);
@@ -225,6 +231,21 @@ fn count(
     moves.bytes.add(traffic.bytes);
     peer.sizes[size].add(1);
     Some(moves)
+}
+
+/// Takes a call back that [`settle`] has counted. What stands for it in the timeline and among the events keeps standing for it.
+fn uncount(buffer: &'static Buffer, site: &Site, class: Class, traffic: Traffic) {
+    let Traffic { peer, bytes } = traffic;
+    let size = size_class(bytes);
+    site.count.subtract(1);
+    site.bytes.subtract(bytes);
+    site.sizes[size].subtract(1);
+    if let Some(peer) = buffer.peer(peer) {
+        let moves = &peer.moves[class as usize];
+        moves.count.subtract(1);
+        moves.bytes.subtract(bytes);
+        peer.sizes[size].subtract(1);
+    }
 }
 
 #[cfg(test)]

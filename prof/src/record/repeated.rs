@@ -9,8 +9,9 @@
 
 use super::buffer::{Buffer, known};
 use super::repeatable::{PUT, allowed};
+use super::uncount;
 use super::untimed::Untimed;
-use crate::calls::Call;
+use crate::calls::{Call, Class};
 use libc::{c_int, c_void};
 use openlapi::abi::LAPI_SUCCESS;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -49,14 +50,17 @@ extern "C" fn note_end(code: c_int) -> c_int {
 /// It was not like the last one after all: it has failed, was long, or a handler ran inside.
 #[cold]
 fn unlike(buffer: &'static Buffer, code: c_int) -> c_int {
-    if let Some(site) = allowed() {
+    let (site, traffic) = if let Some(site) = allowed() {
         // It was counted as like the last one.
         site.rhythm.left.add(1);
-        Untimed::outermost(buffer, site, Call::LAPI_Put).ended(code == LAPI_SUCCESS, site.rhythm.last());
+        (site, site.rhythm.last())
     } else {
         // In a handler inside of it a put from the same place was timed, and this one was counted before that.
-        buffer.clear_marks();
-    }
+        let Some((site, traffic)) = buffer.ended.get() else { return code };
+        uncount(buffer, site, Class::Put, traffic);
+        (site, Some(traffic))
+    };
+    Untimed::outermost(buffer, site, Call::LAPI_Put).ended(code == LAPI_SUCCESS, traffic);
     code
 }
 

@@ -33,7 +33,7 @@ pub fn trace(parts: &[Part]) -> String {
                 about["peer"] = json!(peer);
                 about["bytes"] = json!(event.bytes);
             }
-            if event.calls > 1 {
+            if event.calls != 1 {
                 about["stands_for"] = json!(event.calls);
             }
             let name = if row.class == "handler" { &row.site } else { &row.call };

@@ -8,6 +8,8 @@
  *   put      the calls are puts, all with the same arguments; a few have no data and fail, and the last ones find no room, because task 1
  *            makes no call until they have been long. Task 0 prints how many have succeeded
  *   failed   puts fail before the first one that succeeds
+ *   inside   the calls are puts, all with the same arguments; inside of a few of them a header handler runs for 3 ms, which makes puts
+ *            from the same place. Task 0 prints how many puts there were, and how long those few have taken, in ns
  */
 #include "../common/ltest.h"
 
@@ -113,6 +115,57 @@ static void until_the_signal(const sigset_t *signals)
     CHECK_EQ(sigwait(signals, &signal), 0);
 }
 
+#define ROUNDS 10
+#define PUTS_INSIDE 100
+
+static void *window_of_1;
+static int made;
+
+static void *puts_inside(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong *msg_len, compl_hndlr_t **done, void **info)
+{
+    static char data[PUT_BYTES];
+    (void)hndl, (void)uhdr, (void)uhdr_len, (void)msg_len;
+    for (int i = 0; i < PUTS_INSIDE; i++, made++)
+        OK(put_to_1(window_of_1, data, NULL));
+    rest(3);
+    *done = NULL;
+    *info = NULL;
+    return NULL;
+}
+
+/* In each round a message of task 1 waits until task 0 makes a put, which receives it. */
+static void puts_around_puts(void **processes, void **handlers, const sigset_t *signals)
+{
+    static char data[PUT_BYTES];
+    static lapi_cntr_t go;
+    void **goes = t_addresses(&go);
+    double took = 0, begin;
+    for (int round = 0; round < ROUNDS; round++) {
+        t_fence();
+        if (t_me == 1) {
+            OK(LAPI_Waitcntr(t_hndl, &go, 1, NULL));
+            until_the_signal(signals);
+            OK(LAPI_Amsend(t_hndl, 0, handlers[0], NULL, 0, NULL, 0, NULL, NULL, NULL));
+            kill((pid_t)(long)processes[0], SIGUSR1);
+        } else {
+            for (int i = 0; i < SHORT_CALLS; i++, made++)
+                OK(put_to_1(window_of_1, data, NULL));
+            /* So that there is room for what follows: this task makes no call until the signal. */
+            OK(LAPI_Fence(t_hndl));
+            OK(LAPI_Put(t_hndl, 1, 0, NULL, NULL, goes[1], NULL, NULL));
+            kill((pid_t)(long)processes[1], SIGUSR1);
+            until_the_signal(signals);
+            begin = now();
+            OK(put_to_1(window_of_1, data, NULL));
+            took += now() - begin;
+            made++;
+        }
+    }
+    t_fence();
+    if (t_me == 0)
+        printf("puts %d took %.0f\n", made, took * 1e9);
+}
+
 int main(int argc, char **argv)
 {
     const char *how = argc > 1 ? argv[1] : "wait";
@@ -126,19 +179,22 @@ int main(int argc, char **argv)
     t_init();
     OK(LAPI_Senv(t_hndl, INTERRUPT_SET, 0));
     much = copies ? calloc(1, MUCH) : word;
-    void *counters[2], *ready[2], *places[2], *handlers[2];
+    void *counters[2], *ready[2], *places[2], *handlers[2], *processes[2];
     lapi_cntr_t begin = {0}, done = {0};
     OK(LAPI_Address_init(t_hndl, &counter, counters));
     OK(LAPI_Address_init(t_hndl, &begin, ready));
     OK(LAPI_Address_init(t_hndl, much, places));
     OK(LAPI_Address_init(t_hndl, (void *)on_message, handlers));
-    if (strcmp(how, "put") == 0 || strcmp(how, "failed") == 0) {
+    OK(LAPI_Address_init(t_hndl, (void *)(long)getpid(), processes));
+    if (strcmp(how, "put") == 0 || strcmp(how, "failed") == 0 || strcmp(how, "inside") == 0) {
         static char window[PUT_BYTES];
-        void *processes[2];
         OK(LAPI_Senv(t_hndl, ERROR_CHK, 1));
         OK(LAPI_Address_init(t_hndl, window, places));
-        OK(LAPI_Address_init(t_hndl, (void *)(long)getpid(), processes));
-        if (strcmp(how, "failed") == 0) {
+        window_of_1 = places[1];
+        if (strcmp(how, "inside") == 0) {
+            OK(LAPI_Address_init(t_hndl, (void *)puts_inside, handlers));
+            puts_around_puts(processes, handlers, &signals);
+        } else if (strcmp(how, "failed") == 0) {
             if (t_me == 0)
                 puts_that_fail(places[1]);
         } else if (t_me == 0) {

@@ -107,6 +107,46 @@ fn a_task_to_which_calls_have_failed_first_has_all_that_succeeded_later() {
     assert_eq!(row(&report, "calls", "LAPI_Put", ""), [2007, 7 * 64]);
 }
 
+/// A put is counted as like the one before it when it begins; then a handler inside of it makes puts from the same place, some of which
+/// are timed, and takes long.
+#[test]
+fn a_long_put_is_timed_when_puts_of_its_place_ran_inside() {
+    let run = |sample: &str| {
+        let out = folder(&format!("inside-{sample}"));
+        let job =
+            ltest::job("profiling/long", 2, "inside").env("LD_PRELOAD", profiler()).env("LAPIPROF_OUT", &out);
+        let job = job.env("LAPIPROF_EVENTS", "4000000").env("LAPIPROF_SAMPLE", sample);
+        let outcome = job.run();
+        passed(&outcome, 2);
+        let said = outcome.stdout.lines().find(|line| line.contains("puts ")).expect("a number of puts");
+        let said: Vec<u64> = said.split(' ').filter_map(|word| word.parse().ok()).collect();
+        let [puts, took] = said[..] else { panic!("{said:?}") };
+        let report = json(&out.join("report.json"));
+        let rows = list(&report, "sites").iter();
+        let rows: Vec<&Value> = rows
+            .filter(|row| row["call"] == "LAPI_Put" && row["site"].as_str().unwrap().starts_with("put_to_1"))
+            .collect();
+        let sum = |what| rows.iter().map(|row| number(row, what)).sum::<u64>();
+        assert_eq!([sum("count"), sum("bytes")], [puts, puts * 64], "{sample}");
+        // Among all puts are those without data from another place.
+        let all = row(&report, "calls", "LAPI_Put", "");
+        let moved: Vec<_> = list(&report, "links")
+            .iter()
+            .map(|link| [&link["origin"], &link["target"], &link["put"]["count"], &link["put"]["bytes"]])
+            .map(|numbers| numbers.map(|number| number.as_u64().expect("a number")))
+            .filter(|numbers| numbers[2] > 0)
+            .collect();
+        assert_eq!(moved, [[0, 1, all[0], all[1]]], "{sample}");
+        assert_eq!(check_events(&json(&out.join("trace.json")))[1], calls_and_handlers(&report));
+        let put_counts = list(&report["timeline"]["counts"], "put").iter().filter_map(Value::as_u64);
+        assert_eq!(put_counts.sum::<u64>(), all[0]);
+        // The profiler sees nearly all of each.
+        assert!(sum("time") > took / 2, "{sample}: {} of {took} ns", sum("time"));
+    };
+    run("1");
+    run("61");
+}
+
 /// Of a place whose calls are all short one in many is timed; the long one among them, too, whichever it is.
 #[test]
 fn a_long_call_among_short_ones_is_timed() {
