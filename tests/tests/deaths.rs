@@ -180,7 +180,8 @@ fn a_death_before_first_contact_is_found_without_poe() {
     if Launcher::Hydra.command().is_none() {
         return skipped(what, "mpiexec.hydra is not installed");
     }
-    let outcome = Marked::start(without_poe(&hosts, 4, "failure/unmet").arg("1")).over_soon();
+    let file = hosts.folder().join("victim");
+    let outcome = Marked::start(without_poe(&hosts, 4, "failure/unmet").arg("1").arg(file)).over_soon();
     let said = outcome.stdout.lines().filter(|line| line.contains("PASS")).count();
     assert_eq!(said, 3, "every survivor prints one PASS\n{outcome}");
 }

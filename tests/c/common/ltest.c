@@ -1,6 +1,7 @@
 #include "ltest.h"
 
 #include <stdarg.h>
+#include <sys/prctl.h>
 
 lapi_handle_t t_hndl;
 int t_me = -1, t_tasks;
@@ -81,6 +82,42 @@ void **t_addresses(void *mine) {
     OK(LAPI_Address_init(t_hndl, mine, table));
     CHECK_PTR(table[t_me], mine);
     return table;
+}
+
+void **t_processes(void) { return t_addresses((void *)(intptr_t)getpid()); }
+
+/* What every process can see of another one: the name of its first thread. */
+#define OUTSIDE "outside LAPI"
+
+void t_leaves(void) { CHECK_EQ(prctl(PR_SET_NAME, OUTSIDE), 0); }
+
+/* The first line of a file of the process; false when it has ended. */
+static int first_line(const void *process, const char *name, char *line, int size) {
+    char path[64];
+    FILE *file;
+    int read;
+    snprintf(path, sizeof path, "/proc/%d/%s", (int)(intptr_t)process, name);
+    file = fopen(path, "r");
+    if (file == NULL) return 0;
+    read = fgets(line, size, file) != NULL;
+    fclose(file);
+    return read;
+}
+
+void t_until_outside(void *process) {
+    char name[32] = "";
+    while (first_line(process, "comm", name, sizeof name) && strcmp(name, OUTSIDE "\n") != 0) usleep(1000);
+}
+
+char t_state_of(void *process) {
+    char line[512], *end;
+    if (!first_line(process, "stat", line, sizeof line)) return 'X';
+    end = strrchr(line, ')');
+    return end != NULL && end[1] != 0 ? end[2] : 'X';
+}
+
+void t_until_ended(void *process) {
+    while (t_state_of(process) != 'Z' && t_state_of(process) != 'X') usleep(1000);
 }
 
 /* Whether the harness has placed the tasks so. */

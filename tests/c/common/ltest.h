@@ -71,6 +71,16 @@ int t_rounds(int rounds);
 /* The tasks that share memory with this one according to how the harness has placed them: from *from to *to - 1. */
 void t_sharing(int task, int *from, int *to);
 
+/*
+ * A task is still in LAPI_Gfence for a moment when another one has returned from it, and can receive a message there. One that must find the
+ * task outside of LAPI waits until that task says so.
+ */
+void **t_processes(void);             /* The process numbers of all tasks, for the functions below */
+void t_leaves(void);                  /* This task, in its first thread, has made its last call, or its last one for now */
+void t_until_outside(void *process);  /* Until that task has said so */
+void t_until_ended(void *process);    /* Until its process has ended */
+char t_state_of(void *process);       /* Its state as /proc has it: T is stopped, Z has ended, and X is not there any more */
+
 /* Numbers from a seed (splitmix64). */
 uint64_t t_random(uint64_t *state);
 uint64_t t_below(uint64_t *state, uint64_t limit);

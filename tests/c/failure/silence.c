@@ -2,7 +2,7 @@
  * Tasks that are alive and do not reply: silence CASE
  *
  *   roles    four tasks: 0 has operations with all others, with TIMEOUT 10; 1 is stopped by a signal; 2 is merely slow, its
- *            completion handler takes longer than TIMEOUT; 3 computes without interrupts for as long
+ *            completion handler takes longer than TIMEOUT; 3 computes without interrupts until task 0 has given it up
  *   computes two tasks: 0 computes with interrupts on, and has no error handler; 1 is stopped
  *   probes   two tasks: 0 has interrupts off and calls LAPI_Probe regularly; 1 is stopped
  *   patient  two tasks, with MP_DEBUG_NOTIMEOUT: 1 is stopped for longer than TIMEOUT, and then continues
@@ -13,7 +13,6 @@
 
 #include <pthread.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <time.h>
 
 enum { SECONDS = 10, LONG = SECONDS + 4, LARGE = 1 << 20 };
@@ -21,7 +20,7 @@ enum { SECONDS = 10, LONG = SECONDS + 4, LARGE = 1 << 20 };
 static unsigned char area[LARGE], other[LARGE];
 static int variable, late_value;
 static lapi_cntr_t late, done, slow, never;
-static void **areas, **variables, **lates, **late_values, **pids, **handlers;
+static void **areas, **variables, **lates, **late_values, **processes, **handlers;
 
 static long now_ms(void) {
     struct timespec now;
@@ -114,36 +113,10 @@ static void refused(int tgt) {
 
 /* ---- stopped tasks ---- */
 
-static char state_of(int pid) {
-    char path[64], line[512], *end;
-    FILE *file;
-    snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    file = fopen(path, "r");
-    if (file == NULL) return 'X';
-    if (fgets(line, sizeof line, file) == NULL) line[0] = 0;
-    fclose(file);
-    end = strrchr(line, ')');
-    return end != NULL && end[1] != 0 ? end[2] : 'X';
-}
-
-static int pid_of(int task) { return (int)(intptr_t)pids[task]; }
+static int pid_of(int task) { return (int)(intptr_t)processes[task]; }
 
 static void until_stopped(int task) {
-    while (state_of(pid_of(task)) != 'T') usleep(1000);
-}
-
-/* A task that has called LAPI for the last time gives its thread this name, which the others can see. */
-#define COMPUTES "computes"
-
-static int computes(int task) {
-    char path[64], line[32] = "";
-    FILE *file;
-    snprintf(path, sizeof path, "/proc/%d/comm", pid_of(task));
-    file = fopen(path, "r");
-    CHECK(file != NULL);
-    CHECK(fgets(line, sizeof line, file) != NULL);
-    fclose(file);
-    return strcmp(line, COMPUTES "\n") == 0;
+    while (t_state_of(processes[task]) != 'T') usleep(1000);
 }
 
 static void *go_on_later(void *nothing) {
@@ -198,7 +171,7 @@ static void wants_something_of_all(void) {
     long start;
     int code;
     until_stopped(1);
-    while (!computes(3)) usleep(1000);
+    t_until_outside(processes[3]);
     /* To the stopped task every operation, more than its ring holds; to the busy one those to which it must reply. */
     put(1, LARGE);
     put(1, 8);
@@ -219,9 +192,10 @@ static void wants_something_of_all(void) {
     CHECK_FOR(failed >= 2, "%d read-modify-writes and puts have failed", failed);
     refused(1);
     refused(3);
+    kill(pid_of(3), SIGUSR1);
     /* Packets that the stopped task sends when it continues are dropped, also after it has exited. */
     kill(pid_of(1), SIGCONT);
-    while (state_of(pid_of(1)) != 'Z' && state_of(pid_of(1)) != 'X') OK(LAPI_Probe(t_hndl));
+    while (t_state_of(processes[1]) != 'Z' && t_state_of(processes[1]) != 'X') OK(LAPI_Probe(t_hndl));
     for (code = 0; code < 1000; code++) OK(LAPI_Probe(t_hndl));
     CHECK_EQ(t_value(&late), 0);
     CHECK_EQ(late_value, 0);
@@ -231,6 +205,11 @@ static void wants_something_of_all(void) {
     CHECK_EQ(was_reported(1), 1);
     CHECK_EQ(was_reported(2), 0);
     CHECK_EQ(was_reported(3), 1);
+}
+
+static void leave(int number) {
+    (void)number;
+    _exit(0);
 }
 
 static void roles(void) {
@@ -248,9 +227,9 @@ static void roles(void) {
         CHECK_FOR(code == LAPI_ERR_TIMEOUT || code == LAPI_ERR_NO_CONNECTIVITY, "LAPI_Gfence: %d", code);
         break;
     default:
-        CHECK(prctl(PR_SET_NAME, COMPUTES) == 0);
-        sleep(LONG);
-        _exit(0);
+        CHECK(signal(SIGUSR1, leave) != SIG_ERR);
+        t_leaves();
+        for (;;) pause();
     }
     OK(LAPI_Term(t_hndl));
     t_pass();
@@ -268,7 +247,7 @@ int main(int argc, char **argv) {
     lates = t_addresses(&late);
     late_values = t_addresses(&late_value);
     handlers = t_addresses((void *)header);
-    pids = t_addresses((void *)(intptr_t)getpid());
+    processes = t_processes();
     if (strcmp(which, "roles") == 0 ? t_me == 3 : strcmp(which, "probes") == 0 || (*which == 'k' && t_me == 1))
         t_set(INTERRUPT_SET, 0);
     t_fence();

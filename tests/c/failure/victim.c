@@ -62,13 +62,16 @@ int main(int argc, char **argv) {
         for (;;) OK(LAPI_Waitcntr(t_hndl, &tgt_cntr, 1, NULL));
     }
     if (strcmp(which, "owing") == 0 || strcmp(which, "gone") == 0) {
-        void **handlers = t_addresses((void *)never_run);
+        void **handlers = t_addresses((void *)never_run), **processes = t_processes();
         t_set(INTERRUPT_SET, 0);
         t_fence();
         if (t_me == 1 && strcmp(which, "gone") == 0) _exit(0);
-        if (t_me == 1)
+        if (t_me == 1) {
+            t_leaves();
             for (;;) pause();
-        usleep(100000); /* so that a task that exits has exited */
+        }
+        if (strcmp(which, "gone") == 0) t_until_ended(processes[1]);
+        else t_until_outside(processes[1]);
         OK(LAPI_Amsend(t_hndl, 1, handlers[1], NULL, 0, NULL, 0, NULL, NULL, &org_cntr));
         OK(LAPI_Waitcntr(t_hndl, &org_cntr, 1, NULL));
         T_FAIL("a message whose handler cannot run is complete");
