@@ -12,7 +12,7 @@
 
 static uint other;
 static char buffer[64];
-static lapi_cntr_t arrived, again;
+static lapi_cntr_t arrived;
 
 static void *header(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong *msg_len, compl_hndlr_t **comp_h,
                     void **uinfo) {
@@ -140,47 +140,56 @@ static void statuses(void) {
 
 struct waiter {
     lapi_cntr_t *cntr;
-    int code, left;
+    volatile int code;
+    int left;
+    pthread_t thread;
 };
 
 static void *wait_in_thread(void *of) {
     struct waiter *waiter = of;
-    waiter->code = LAPI_Nopoll_wait(t_hndl, waiter->cntr, 1, &waiter->left);
+    __atomic_store_n(&waiter->code, LAPI_Nopoll_wait(t_hndl, waiter->cntr, 1, &waiter->left), __ATOMIC_RELEASE);
     return NULL;
+}
+
+/* Of two threads one waits: the other one has been refused because of that. Returns the one that waits. */
+static struct waiter *one_that_waits(struct waiter two[2]) {
+    int i;
+    for (i = 0; i < 2; i++) CHECK_EQ(pthread_create(&two[i].thread, NULL, wait_in_thread, &two[i]), 0);
+    while (__atomic_load_n(&two[0].code, __ATOMIC_ACQUIRE) == -1 && __atomic_load_n(&two[1].code, __ATOMIC_ACQUIRE) == -1)
+        usleep(1000);
+    i = two[0].code == -1;
+    CHECK_EQ(two[i].code, LAPI_ERR_MULTIPLE_WAITERS);
+    CHECK_EQ(two[i].left, -1);
+    CHECK_EQ(pthread_join(two[i].thread, NULL), 0);
+    CHECK_EQ(two[1 - i].code, -1);
+    return &two[1 - i];
 }
 
 static void waiters(void) {
     static lapi_cntr_t unlisted, concerned, unconcerned;
-    struct waiter of[3] = {{&unlisted, -1, -1}, {&concerned, -1, -1}, {&unconcerned, -1, -1}};
+    static lapi_cntr_t *const cntrs[3] = {&unlisted, &concerned, &unconcerned};
+    struct waiter both[3][2], *of[3];
     uint list[2] = {other, (uint)t_me};
-    int status[2], code, i;
-    pthread_t threads[3];
+    int status[2], i;
     OK(LAPI_Setcntr_wstatus(t_hndl, &concerned, 2, list, status));
     OK(LAPI_Setcntr_wstatus(t_hndl, &unconcerned, 1, list + 1, status + 1));
-    for (i = 0; i < 3; i++) CHECK_EQ(pthread_create(&threads[i], NULL, wait_in_thread, &of[i]), 0);
     for (i = 0; i < 3; i++) {
-        /* Until the thread is there, this one would wait itself: for something that another thread brings. */
-        do {
-            OK(LAPI_Put(t_hndl, (uint)t_me, 0, NULL, NULL, &again, NULL, NULL));
-            OK(LAPI_Waitcntr(t_hndl, &again, 1, NULL));
-            usleep(1000);
-            code = of[i].cntr->cntr == 0 && of[i].code == -1 ? LAPI_SUCCESS : -1;
-        } while (code != LAPI_SUCCESS);
+        both[i][0] = both[i][1] = (struct waiter){.cntr = cntrs[i], .code = -1, .left = -1};
+        of[i] = one_that_waits(both[i]);
     }
-    usleep(100000);
     RETURNS(LAPI_Nopoll_wait(t_hndl, &unlisted, 1, NULL), LAPI_ERR_MULTIPLE_WAITERS);
     RETURNS(LAPI_Nopoll_wait(t_hndl, &unconcerned, 1, NULL), LAPI_ERR_MULTIPLE_WAITERS);
     OK(LAPI_Purge_totask(t_hndl, other));
-    CHECK_EQ(pthread_join(threads[0], NULL), 0);
-    CHECK_EQ(pthread_join(threads[1], NULL), 0);
-    CHECK_EQ(of[0].code, LAPI_ERR_TGT_PURGED);
-    CHECK_EQ(of[1].code, LAPI_ERR_TGT_PURGED);
+    CHECK_EQ(pthread_join(of[0]->thread, NULL), 0);
+    CHECK_EQ(pthread_join(of[1]->thread, NULL), 0);
+    CHECK_EQ(of[0]->code, LAPI_ERR_TGT_PURGED);
+    CHECK_EQ(of[1]->code, LAPI_ERR_TGT_PURGED);
     CHECK_EQ(status[0], LAPI_MSG_PURGED);
-    CHECK_EQ(of[2].code, -1);
+    CHECK_EQ(of[2]->code, -1);
     OK(LAPI_Put(t_hndl, (uint)t_me, 0, NULL, NULL, &unconcerned, NULL, NULL));
-    CHECK_EQ(pthread_join(threads[2], NULL), 0);
-    CHECK_EQ(of[2].code, LAPI_SUCCESS);
-    CHECK_EQ(of[2].left, 0);
+    CHECK_EQ(pthread_join(of[2]->thread, NULL), 0);
+    CHECK_EQ(of[2]->code, LAPI_SUCCESS);
+    CHECK_EQ(of[2]->left, 0);
     CHECK_EQ(status[1], LAPI_MSG_RECVD);
     /* The counter is free for another thread again. */
     OK(LAPI_Put(t_hndl, (uint)t_me, 0, NULL, NULL, &unlisted, NULL, NULL));
