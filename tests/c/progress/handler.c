@@ -7,11 +7,13 @@
  */
 #include "../common/ltest.h"
 
+#include <signal.h>
 #include <time.h>
 
 static lapi_cntr_t first, second;
 static volatile double used = -1;
 static int switched;
+static void **processes;
 
 static double processor_time(void) {
     struct timespec at;
@@ -24,6 +26,7 @@ static void on_error(lapi_handle_t *hndl, int *code, lapi_err_t *type, int *task
     (void)hndl, (void)type, (void)task, (void)src;
     CHECK_EQ(*code, LAPI_ERR_HDR_HNDLR_NULL);
     if (switched) t_set(INTERRUPT_SET, 1);
+    CHECK_EQ(kill((pid_t)(intptr_t)processes[0], SIGUSR1), 0);
     sleep(1);
     used = processor_time() - before;
 }
@@ -37,13 +40,19 @@ static void *wait_too(void *arg) {
 int main(int argc, char **argv) {
     lapi_info_t info;
     void **firsts, **seconds;
+    sigset_t begun;
+    int number;
     CHECK(argc == 2);
+    CHECK(sigemptyset(&begun) == 0 && sigaddset(&begun, SIGUSR1) == 0);
+    /* Before LAPI starts threads. */
+    CHECK_EQ(sigprocmask(SIG_BLOCK, &begun, NULL), 0);
     switched = strcmp(argv[1], "switched") == 0;
     bzero(&info, sizeof info);
     info.err_hndlr = on_error;
     t_init_with(&info);
     firsts = t_addresses(&first);
     seconds = t_addresses(&second);
+    processes = t_processes();
     t_set(INTERRUPT_SET, strcmp(argv[1], "interrupts") == 0);
     t_fence();
     if (t_me == 0) {
@@ -54,7 +63,8 @@ int main(int argc, char **argv) {
         xfer.Am.hdr_hdl = 7; /* which is not set there */
         xfer.Am.tgt = 1;
         OK(LAPI_Xfer(t_hndl, &xfer));
-        usleep(1200000); /* the message has waited for LAPI_Addr_set, and the handler has begun */
+        /* The message waits for LAPI_Addr_set; then the handler begins. */
+        CHECK_EQ(sigwait(&begun, &number), 0);
         OK(LAPI_Put(t_hndl, 1, 0, NULL, NULL, firsts[1], NULL, NULL));
         OK(LAPI_Put(t_hndl, 1, 0, NULL, NULL, seconds[1], NULL, NULL));
     } else {
