@@ -405,7 +405,8 @@ pub trait RemoteAccess {
     /// lie, where the peer is reached by keys ([`Reach::Keyed`]); elsewhere it is ignored.
     ///
     /// A peer that has ended, or has parted from this task ([`Peers::part`] has returned there), is not accessed, whether or not this task
-    /// knows of that.
+    /// knows of that. Where this task's processor makes the copies ([`Reach::Open`]), those of one call that had looked before may still be
+    /// made: the peer does not wait for them, because this process may have been stopped.
     ///
     /// # Errors
     /// The copies may have been made in part.
