@@ -112,14 +112,24 @@ fn report_finished(held: &mut Held<'_>) -> bool {
         // A purge is the program's own action, and may have happened since.
         let core = held.core();
         let lost = done.error != 0 && done.error != LAPI_ERR_TGT_PURGED;
-        let lost = lost && core.outbox.is_gone(done.peer);
-        if lost && core.transport.state(done.peer) == PeerState::Closed {
-            // The program gets a report later, unless it ends LAPI itself.
-            core.peers.note_dropped(done.peer, moment());
-        } else if lost && core.peers.lose(done.peer) {
-            let detail =
-                format!("task {} has left before everything that was sent to it had found room", done.peer);
-            held.context().report(held, INT_ERR, done.peer, &Error::new(done.error, detail));
+        if !lost || !core.outbox.is_gone(done.peer) || core.peers.is_down(done.peer) {
+            continue;
+        }
+        match core.transport.state(done.peer) {
+            PeerState::Up | PeerState::Connecting => {
+                core.peers.lose(done.peer);
+                let detail =
+                    format!("task {} has left before everything that was sent to it had found room", done.peer);
+                held.context().report(held, INT_ERR, done.peer, &Error::new(done.error, detail));
+            }
+            gone => {
+                // The program gets a report when all operations with that task have ended; of a task that has ended LAPI, unless
+                // this one does so, too.
+                core.peers.note_dropped(done.peer, moment());
+                if gone != PeerState::Closed {
+                    core.next_look = 0;
+                }
+            }
         }
     }
     // What handlers have added meanwhile is reported in the next round. The list keeps its memory.

@@ -1,14 +1,14 @@
 //! What must not be done, and not be kept, when a peer has died.
 
 use super::calls::{Extras, counter, enter, forever, get, put, send};
-use super::failure::{code, lost};
+use super::failure::{LONG, code, lost};
 use super::job::{self, Habits};
 use super::recovery::later;
 use crate::abi::LAPI_ERR_NO_CONNECTIVITY;
 use crate::engine::context::request::Preference;
 use crate::engine::progress::lost_peers;
 use crate::transport::shm::in_process;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The number of its process may mean another process by now: neither is anything copied from there, nor to it.
 #[test]
@@ -74,5 +74,29 @@ fn a_death_that_a_call_finds_first_is_reported_at_once() {
     assert_eq!(code(put(&tasks[0], 1, there, &[0; 8], Extras::default())), LAPI_ERR_NO_CONNECTIVITY);
     lost_peers::look_after_peers(&mut enter(&tasks[0]));
     assert_eq!(tasks[0].reports(), [lost(0, 1)], "once");
+    job::close(tasks);
+}
+
+/// A program may free the memory of its operations with a task when its error handler has learnt of that task's death. A message without
+/// room is the first to find the death here, while the beginning of a reply has arrived, and more of it is in the ring.
+#[test]
+fn nothing_of_a_dead_task_is_under_way_when_its_death_is_reported() {
+    static PENDING: AtomicUsize = AtomicUsize::new(usize::MAX);
+    let (ends, fabric) = job::mortal_mem(2, 8, false);
+    let habits = Habits { preference: Preference::Packets, ..Habits::STEPPED };
+    let tasks = job::open(ends, &habits);
+    let count = |task: &job::Task| {
+        PENDING.store(enter(task).core().ops.of(1).count(), Ordering::SeqCst);
+    };
+    assert!(tasks[0].on_report.set(count).is_ok());
+    get(&tasks[0], 1, forever(LONG), forever(LONG).as_mut_ptr(), Extras::default()).expect("a get");
+    tasks[1].step();
+    put(&tasks[0], 1, forever(LONG).as_mut_ptr(), forever(LONG), Extras::default()).expect("a put");
+    fabric.kill(1);
+    while tasks[0].reports().is_empty() {
+        tasks[0].step();
+        lost_peers::look_when_due(&mut enter(&tasks[0]));
+    }
+    assert_eq!((tasks[0].reports(), PENDING.load(Ordering::SeqCst)), (vec![lost(0, 1)], 0));
     job::close(tasks);
 }
