@@ -365,11 +365,17 @@ impl Port {
     /// The bytes of `items` items in `from`, one after the other (LAPI_DGSP_PACK).
     ///
     /// # Errors
-    /// `LAPI_ERR_OFFSET_LEN`: the items are not within `from`. `LAPI_ERR_HNDL_INVALID`.
+    /// `LAPI_ERR_OFFSET_LEN`: the items are not within `from`. `LAPI_ERR_MEMORY_EXHAUSTED`: there is no memory for the bytes.
+    /// `LAPI_ERR_HNDL_INVALID`.
     pub fn pack<T: Pod>(&self, layout: &Dgsp, items: usize, from: &[T]) -> Result<Vec<u8>> {
         drop(self.enter()?);
         layout.check_items(items, size_of_val(from))?;
-        let mut packed = vec![0; layout.message_bytes(items)?];
+        let bytes = layout.message_bytes(items)?;
+        let mut packed = Vec::new();
+        packed.try_reserve_exact(bytes).map_err(|_| {
+            Error::new(LAPI_ERR_MEMORY_EXHAUSTED, format!("{bytes} bytes of {items} packed items"))
+        })?;
+        packed.resize(bytes, 0);
         let mut request = lapi_pack_dgsp_t {
             Util_type: LAPI_DGSP_PACK,
             dgsp: layout.handle(),

@@ -158,6 +158,7 @@ fn huge_numbers_of_items_are_refused() {
         assert_eq!(same.span(usize::MAX), Some(8));
         assert_eq!(code(context.pack(&same, usize::MAX, &data)), codes::LAPI_ERR_OFFSET_LEN);
         assert_eq!(context.pack(&same, 2, &data).unwrap().len(), 16);
+        assert_eq!(code(context.pack(&same, 1 << 58, &data)), codes::LAPI_ERR_MEMORY_EXHAUSTED);
         let wide = Dgsp::builder().copy(0, 1).build(isize::MAX as usize).unwrap();
         assert_eq!((wide.span(3), wide.span(4)), (Some(usize::MAX), None));
         assert_eq!(code(context.send_gathered(0, 1, &[], &wide, 4, &data)), codes::LAPI_ERR_OFFSET_LEN);
