@@ -2,7 +2,7 @@
 
 use crate::context::with_port;
 use crate::dgsp::Dgsp;
-use crate::owned::{drop_owned, into_raw};
+use crate::owned::{drop_owned, into_raw, kept_if_started};
 use crate::port::{Counters, HANDLERS, Port, Until};
 use bytemuck::Pod;
 use libc::{c_uint, c_ulong, c_void};
@@ -182,8 +182,12 @@ impl Port {
         let mut held = self.enter()?;
         command.shdlr = Some(drop_owned);
         command.sinfo = into_raw((header, data));
-        // SAFETY: header and data live until the send completion handler has run, or for ever if it never does.
-        unsafe { active_message::amsend(&mut held, &request::active_message(&command)) }
+        // SAFETY: header and data live until the send completion handler has run, or for ever if it never does. A message that was
+        // refused is not under way.
+        unsafe {
+            let sent = active_message::amsend(&mut held, &request::active_message(&command));
+            kept_if_started(sent, command.sinfo)
+        }
     }
 
     /// Sends a message whose data is gathered from `items` items in `from` (LAPI_DGSP_XFER). Otherwise as [`Self::send`].

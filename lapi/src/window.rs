@@ -1,7 +1,7 @@
 //! Windows: memory that other tasks read and write.
 
 use crate::counter::TargetCounter;
-use crate::owned::{drop_owned, into_raw};
+use crate::owned::{drop_owned, into_raw, kept_if_started};
 use crate::port::{Counters, Kind, Port, Until, purged};
 use bytemuck::Pod;
 use openlapi::abi::*;
@@ -181,8 +181,9 @@ impl<T: Pod + Send + Sync> Window<T> {
         let mut command = put_command(task, remote, &data, none, 0);
         command.shdlr = Some(drop_owned);
         command.sinfo = into_raw(data);
-        // SAFETY: the data lives until the send completion handler has run, or for ever if it never does.
-        unsafe { put_get::put(&mut held, &request::put(&command)) }
+        // SAFETY: the data lives until the send completion handler has run, or for ever if it never does. A put that was refused is not
+        // under way.
+        unsafe { kept_if_started(put_get::put(&mut held, &request::put(&command)), command.sinfo) }
     }
 
     /// Copies elements of the window of `task`, from `at` on, to `into` (LAPI_Get). Returns when they are there.
