@@ -9,6 +9,7 @@ use openlapi::error::{Error, Result};
 use std::ops::Deref;
 use std::ptr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 type ErrorHandler = Box<dyn Fn(&Port, &Failure) + Send + Sync>;
 
@@ -152,8 +153,20 @@ pub(crate) unsafe fn with_port<R>(
     run: impl FnOnce(&Arc<Port>) -> R,
 ) -> Option<R> {
     // SAFETY: the caller's promise.
-    let owner = places::owner(unsafe { handle.read() })?;
-    owner.downcast_ref::<Owner>().map(|owner| run(&owner.port))
+    let (owner, handle) = unsafe { owner(handle)? };
+    let owner = owner.downcast_ref::<Owner>()?;
+    // A handler may have ended the context, and another one have been opened in its place.
+    (owner.port.handle() == handle).then(|| run(&owner.port))
+}
+
+/// The handle that the core has passed to a handler, and its owner.
+///
+/// # Safety
+/// As [`with_port`].
+unsafe fn owner(handle: *const lapi_handle_t) -> Option<(places::Owner, lapi_handle_t)> {
+    // SAFETY: the caller's promise. The end of the context changes it, in any thread.
+    let handle = unsafe { AtomicU32::from_ptr(handle.cast_mut()) }.load(Ordering::Relaxed);
+    (handle != LAPI_VOID_HANDLE).then(|| places::owner(handle))?.map(|owner| (owner, handle))
 }
 
 unsafe extern "C" fn failed(
@@ -164,8 +177,8 @@ unsafe extern "C" fn failed(
     source: *mut c_int,
 ) {
     // SAFETY: the core's pointers, which live during the call.
-    let (handle, code, task) = unsafe { (handle.read(), code.read(), source.read() as u32) };
-    let Some(owner) = places::owner(handle) else { return };
+    let (owner, code, task) = unsafe { (owner(handle), code.read(), source.read() as u32) };
+    let Some((owner, _)) = owner else { return };
     let Some(owner) = owner.downcast_ref::<Owner>() else { return };
     if matches!(code, LAPI_ERR_NO_CONNECTIVITY | LAPI_ERR_TIMEOUT) {
         owner.port.lose(task);

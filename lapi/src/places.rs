@@ -11,7 +11,8 @@ use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Once, PoisonError, RwLock};
 
-type Owner = Arc<dyn Any + Send + Sync>;
+/// What a handle stands for.
+pub type Owner = Arc<dyn Any + Send + Sync>;
 
 static TAKEN: [AtomicBool; INSTANCES] = [const { AtomicBool::new(false) }; INSTANCES];
 static OWNERS: [RwLock<Option<Owner>>; INSTANCES] = [const { RwLock::new(None) }; INSTANCES];
