@@ -70,6 +70,7 @@
 //! ```
 
 mod atomic;
+mod cells;
 mod context;
 mod counter;
 mod dgsp;

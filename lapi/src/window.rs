@@ -1,5 +1,6 @@
 //! Windows: memory that other tasks read and write.
 
+use crate::cells;
 use crate::counter::TargetCounter;
 use crate::owned::{drop_owned, into_raw, kept_if_started};
 use crate::port::{Counters, Kind, Port, Until, purged};
@@ -15,8 +16,8 @@ use std::sync::Arc;
 
 /// Memory of each task that every task can put into and get from.
 ///
-/// Other tasks may write into it at any time, so that there is no reference to its elements: they are copied in and out, each a
-/// volatile access, and any bytes are a value of their type. [`Window::exclusive`] gives a slice while no task accesses the window.
+/// Other tasks may write into it at any time, so that there is no reference to its elements: they are copied in and out by atomic
+/// accesses, and any bytes are a value of their type. [`Window::exclusive`] gives a slice while no task accesses the window.
 ///
 /// Dropping a window keeps its memory for the rest of the process, because another task may still write there; [`Window::free`]
 /// returns it, which all tasks do together.
@@ -38,7 +39,7 @@ struct Remote {
     purges: u32,
 }
 
-// SAFETY: the memory is accessed by volatile copies of plain data and by the core, which may be done by any thread.
+// SAFETY: the memory is accessed by atomic copies of plain data and by the core, which may be done by any thread.
 unsafe impl<T: Pod + Send + Sync> Send for Window<T> {}
 // SAFETY: the same.
 unsafe impl<T: Pod + Send + Sync> Sync for Window<T> {}
@@ -88,8 +89,8 @@ impl<T: Pod + Send + Sync> Window<T> {
     #[track_caller]
     pub fn read(&self, index: usize) -> T {
         assert!(index < self.len, "element {index} of a window of {}", self.len);
-        // SAFETY: within the memory; any bytes are a `T`.
-        unsafe { self.base.as_ptr().add(index).read_volatile() }
+        // SAFETY: within the memory, which is aligned; any bytes are a `T`.
+        unsafe { cells::load(self.base.as_ptr().add(index)) }
     }
 
     /// Sets the element at `index` of this task.
@@ -99,8 +100,8 @@ impl<T: Pod + Send + Sync> Window<T> {
     #[track_caller]
     pub fn write(&self, index: usize, value: T) {
         assert!(index < self.len, "element {index} of a window of {}", self.len);
-        // SAFETY: within the memory.
-        unsafe { self.base.as_ptr().add(index).write_volatile(value) }
+        // SAFETY: within the memory, which is aligned.
+        unsafe { cells::store(self.base.as_ptr().add(index), value) }
     }
 
     /// Copies elements of this task out.
