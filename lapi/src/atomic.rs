@@ -4,7 +4,7 @@ use crate::port::{Port, Until};
 use crate::window::Window;
 use bytemuck::Pod;
 use openlapi::abi::*;
-use openlapi::api::{request, rmw};
+use openlapi::api::{Held, request, rmw};
 use openlapi::error::Result;
 
 /// A number that LAPI changes atomically.
@@ -70,7 +70,7 @@ impl<T: Atomic> Window<T> {
     fn change(&self, operation: Operation, task: u32, at: usize, values: [T; 2]) -> Result<T> {
         let remote = self.place(task, at, 1)?;
         // SAFETY: the variable is an element of the target's window.
-        unsafe { self.port().change_at(operation, task, remote, values) }
+        unsafe { self.port().change_if(operation, task, remote, values, |held| self.check_life(held, task)) }
     }
 }
 
@@ -88,13 +88,30 @@ impl Port {
         operation: Operation,
         task: u32,
         address: u64,
+        values: [T; 2],
+    ) -> Result<T> {
+        // SAFETY: the caller's promise.
+        unsafe { self.change_if(operation, task, address, values, |_| Ok(())) }
+    }
+
+    /// The same, unless a check with the lock held refuses it.
+    ///
+    /// # Safety
+    /// As [`Self::change_at`], when the check allows it.
+    unsafe fn change_if<T: Atomic>(
+        &self,
+        operation: Operation,
+        task: u32,
+        address: u64,
         mut values: [T; 2],
+        check: impl FnOnce(&Held<'_>) -> Result<()>,
     ) -> Result<T> {
         let mut previous = T::zeroed();
         let to = &raw mut previous;
         // SAFETY: the values and the previous one live until `perform` returns; the caller's promise.
         unsafe {
             self.perform(task, Until::Reusable, |held, counters| {
+                check(held)?;
                 let command = lapi_rmw_t {
                     Xfer_type: LAPI_RMW_XFER,
                     op: operation as RMW_ops_t,

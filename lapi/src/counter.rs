@@ -13,6 +13,7 @@ use std::sync::Arc;
 pub struct TargetCounter {
     port: Arc<Port>,
     own: usize,
+    /// Its address in each task, and in which life of the task.
     remote: Box<[(u64, u32)]>,
 }
 
@@ -23,10 +24,10 @@ impl TargetCounter {
     /// `LAPI_ERR_UNKNOWN`: called in a header handler, or another task makes another collective call.
     pub fn new(port: &Arc<Port>) -> Result<Self> {
         let own = Box::into_raw(Box::new(lapi_cntr_t::new(0))) as usize;
-        let addresses = port.collectively(Kind::Counter, 0, |step| step.exchange(own as u64))?;
-        let remote: Result<_> =
-            (0u32..).zip(addresses).map(|(task, address)| Ok((address, port.purges(task)?))).collect();
-        Ok(Self { port: port.clone(), own, remote: remote? })
+        // The lives before the addresses: what is purged after this is refused.
+        let (lives, addresses) =
+            port.collectively(Kind::Counter, 0, |step| Ok((port.lives(), step.exchange(own as u64)?)))?;
+        Ok(Self { port: port.clone(), own, remote: addresses.into_iter().zip(lives).collect() })
     }
 
     /// The value of this task's counter. Makes progress (LAPI_Getcntr).
@@ -50,8 +51,8 @@ impl TargetCounter {
 
     /// The counter of a task.
     pub(crate) fn address(&self, task: u32) -> Result<u64> {
-        let purges = self.port.purges(task)?;
+        let life = self.port.life(task)?;
         let (address, then) = self.remote[task as usize];
-        if purges == then { Ok(address) } else { Err(purged(task)) }
+        if life == then { Ok(address) } else { Err(purged(task)) }
     }
 }

@@ -1,5 +1,7 @@
 //! What may be done with a context, by any thread and in handlers: queries, fences, progress, and the waits of all operations.
 
+mod collective;
+
 use crate::places::Place;
 use openlapi::abi::*;
 use openlapi::api::env::{self, Value};
@@ -8,8 +10,10 @@ use openlapi::error::{Error, Result};
 use std::any::Any;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
+
+pub(crate) use collective::Kind;
 
 /// The number of header handlers that a context may have; their indices are 1 up to this, exclusive.
 pub const HANDLERS: usize = 64;
@@ -27,7 +31,9 @@ pub struct Port {
     handle: lapi_handle_t,
     ended: AtomicBool,
     task: u32,
-    peers: Box<[Peer]>,
+    /// For each task, how often it was purged, or given up by a resume: windows, counters and operations of before have to do with
+    /// memory of a process that may be another one now. Changed with the context's lock held.
+    lives: Box<[AtomicU32]>,
     /// The number of the next collective object.
     next: AtomicU64,
     /// Collective calls consist of several steps, which must not mix with those of another thread.
@@ -37,15 +43,11 @@ pub struct Port {
     handlers: [OnceLock<Box<dyn Any + Send + Sync>>; HANDLERS],
 }
 
-#[derive(Default)]
-struct Peer {
-    lost: AtomicBool,
-    purges: AtomicU32,
-}
-
+/// An operation, in which life of its target it was started, and its counter.
 #[derive(Clone, Copy, PartialEq)]
 struct Awaited {
     task: u32,
+    life: u32,
     cntr: usize,
 }
 
@@ -79,7 +81,7 @@ impl Port {
             place,
             ended: AtomicBool::new(false),
             task,
-            peers: (0..tasks).map(|_| Peer::default()).collect(),
+            lives: (0..tasks).map(|_| AtomicU32::new(0)).collect(),
             next: AtomicU64::new(1),
             turn: Mutex::new(()),
             awaited: continues.then(Mutex::default),
@@ -94,7 +96,7 @@ impl Port {
 
     /// The number of tasks of the job.
     pub fn tasks(&self) -> u32 {
-        self.peers.len() as u32
+        self.lives.len() as u32
     }
 
     /// Waits until the data of all operations that this task has started is in place (LAPI_Fence).
@@ -156,18 +158,38 @@ impl Port {
 
     /// Gives a task up: what is under way with it ends here (LAPI_Purge_totask). Windows and counters that exist now refuse it for ever:
     /// their memory there may be another process's when it rejoins.
+    ///
+    /// Operations that other threads wait for end with an error only if the context has an error handler
+    /// ([`Builder::on_error`](crate::Builder::on_error)).
     pub fn purge(&self, task: u32) -> Result<()> {
-        recovery::purge(&mut self.enter()?, task)?;
-        self.peer(task)?.purges.fetch_add(1, Ordering::SeqCst);
-        self.lose(task);
+        let mut held = self.enter()?;
+        let life = self.life(task)?;
+        if task != self.task {
+            // Before the purge, in which handlers may run that release the lock.
+            self.end_life(task);
+        }
+        recovery::purge(&mut held, task)?;
+        self.end_awaited(task, life);
+        drop(held);
+        self.wake();
         Ok(())
     }
 
-    /// Lets a task that was purged rejoin (LAPI_Resume_totask).
+    /// Lets a task that was purged or lost rejoin (LAPI_Resume_totask). One that was lost is purged by this.
     pub fn resume(&self, task: u32) -> Result<()> {
-        recovery::resume(&mut self.enter()?, task)?;
-        self.peer(task)?.lost.store(false, Ordering::SeqCst);
-        Ok(())
+        let mut held = self.enter()?;
+        let life = self.life(task)?;
+        let lost = recovery::is_lost(&mut held, task)?;
+        if lost {
+            self.end_life(task);
+        }
+        let resumed = recovery::resume(&mut held, task);
+        if lost {
+            self.end_awaited(task, life);
+        }
+        drop(held);
+        self.wake();
+        resumed
     }
 
     // What the other modules of this crate use.
@@ -193,16 +215,29 @@ impl Port {
         self.ended.store(true, Ordering::Release);
     }
 
-    fn peer(&self, task: u32) -> Result<&Peer> {
-        let peers = &self.peers;
-        peers.get(task as usize).ok_or_else(|| {
-            Error::new(LAPI_ERR_TGT, format!("task {task}; the job has the tasks 0 to {}", peers.len() - 1))
-        })
+    /// Which life of the task this is. With the context's lock held it does not change.
+    #[inline]
+    pub(crate) fn life(&self, task: u32) -> Result<u32> {
+        match self.lives.get(task as usize) {
+            Some(life) => Ok(life.load(Ordering::Relaxed)),
+            None => Err(no_task(task, self.tasks())),
+        }
     }
 
-    /// How often the task was purged.
-    pub(crate) fn purges(&self, task: u32) -> Result<u32> {
-        Ok(self.peer(task)?.purges.load(Ordering::Relaxed))
+    /// The lives of all tasks.
+    pub(crate) fn lives(&self) -> Box<[u32]> {
+        self.lives.iter().map(|life| life.load(Ordering::Relaxed)).collect()
+    }
+
+    /// Refuses an operation with what was made in another life of its target. `held` shows that it is this life until the operation has
+    /// started: what is sent to a task that rejoins would reach another process.
+    #[inline]
+    pub(crate) fn check_life(&self, _held: &Held<'_>, task: u32, life: u32) -> Result<()> {
+        if self.life(task)? == life { Ok(()) } else { Err(purged(task)) }
+    }
+
+    fn end_life(&self, task: u32) {
+        self.lives[task as usize].fetch_add(1, Ordering::Relaxed);
     }
 
     /// Takes the lock for a call.
@@ -265,21 +300,19 @@ impl Port {
         start: impl FnOnce(&mut Held<'_>, Counters) -> Result<()>,
     ) -> Result<()> {
         let mut held = self.enter_to_wait("an operation that waits")?;
-        let awaited = Awaited { task, cntr: cntr as usize };
-        // The order with `lose`: it marks the task first and looks for operations then.
+        let awaited = Awaited { task, life: self.life(task)?, cntr: cntr as usize };
         self.list(|list| list.push(awaited));
         let none = std::ptr::null_mut();
         let counters = match until {
             Until::Reusable => Counters { origin: cntr, completion: none },
             Until::Complete => Counters { origin: none, completion: cntr },
         };
-        let started = if self.peer(task)?.lost.load(Ordering::SeqCst) {
-            Err(lost(task))
-        } else {
-            start(&mut held, counters)
-        };
+        // A defect of the core that unwinds would free the memory of an operation that it has started.
+        let bomb = AbortOnUnwind;
+        let started = start(&mut held, counters);
+        std::mem::forget(bomb);
         if started.is_err() {
-            self.list(|list| list.retain(|other| *other != awaited));
+            self.list(|list| list.retain(|other| other.cntr != awaited.cntr));
         }
         started
     }
@@ -302,23 +335,37 @@ impl Port {
                 std::thread::sleep(Duration::from_micros(50));
             }
         }
-        let awaited = Awaited { task, cntr: cntr as usize };
-        self.list(|list| list.retain(|other| *other != awaited));
+        self.list(|list| list.retain(|other| other.cntr != cntr as usize));
         std::mem::forget(bomb);
         if waited? >= LOST - 1 { Err(lost(task)) } else { Ok(()) }
     }
 
-    /// The core has ended all operations with a task. Those that threads wait for end with an error.
+    /// The core has reported a loss of the task: it has ended all operations of then, and those that threads wait for end with an error.
+    /// Another thread may have resumed the task since, which has done the same.
     pub(crate) fn lose(&self, task: u32) {
-        let Ok(peer) = self.peer(task) else { return };
-        peer.lost.store(true, Ordering::SeqCst);
+        // A context that has ended has no operations.
+        let Ok(mut held) = self.enter() else { return };
+        let Ok(life) = self.life(task) else { return };
+        if recovery::is_lost(&mut held, task) == Ok(true) {
+            self.end_awaited(task, life);
+        }
+        drop(held);
+        self.wake();
+    }
+
+    /// Ends the waits for the operations with a task of this life of it and of earlier ones. The core must have ended those, and the
+    /// context's lock be held since.
+    fn end_awaited(&self, task: u32, life: u32) {
         self.list(|list| {
-            for awaited in list.iter().filter(|awaited| awaited.task == task) {
+            for awaited in list.iter().filter(|awaited| awaited.task == task && awaited.life <= life) {
                 // SAFETY: it lives as long as it is in the list.
                 unsafe { value(awaited.cntr as *mut lapi_cntr_t) }.store(LOST, Ordering::Release);
             }
         });
-        // Wakes the threads that wait, without the list: this makes progress, in which another task may be found lost.
+    }
+
+    /// Wakes the threads that wait, without the list: this makes progress, in which another task may be found lost.
+    fn wake(&self) {
         let mut any = lapi_cntr_t::new(0);
         // SAFETY: it lives during the call.
         unsafe { progress::setcntr(&self.context, (&raw mut any) as usize, 0) };
@@ -328,33 +375,6 @@ impl Port {
         if let Some(awaited) = &self.awaited {
             change(&mut awaited.lock().unwrap_or_else(PoisonError::into_inner));
         }
-    }
-
-    /// This thread's turn to make a collective call.
-    fn turn(&self, what: &str) -> Result<MutexGuard<'_, ()>> {
-        // A handler must not wait for the turn of a thread that waits for the dispatcher.
-        drop(self.enter_to_wait(what)?);
-        Ok(self.turn.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// A collective call of several steps. It begins only when all tasks make the same one: of this kind, with this number.
-    pub(crate) fn collectively<R>(
-        &self,
-        kind: Kind,
-        number: u64,
-        steps: impl FnOnce(&Step<'_>) -> Result<R>,
-    ) -> Result<R> {
-        let _turn = self.turn(kind.name())?;
-        let step = Step(self);
-        let tag = (kind as u64) << 56 | (number & ((1 << 56) - 1));
-        let tags = step.exchange(tag)?;
-        if let Some(other) = tags.iter().position(|other| *other != tag) {
-            let what = kind.name();
-            let detail =
-                format!("task {} is in {what}, task {other} in another collective call", self.task());
-            return Err(Error::new(LAPI_ERR_UNKNOWN, detail));
-        }
-        steps(&step)
     }
 
     pub(crate) fn handler(&self, index: usize) -> Option<&(dyn Any + Send + Sync)> {
@@ -386,51 +406,6 @@ impl fmt::Debug for Port {
             .field("task", &self.task())
             .field("tasks", &self.tasks())
             .finish_non_exhaustive()
-    }
-}
-
-/// What a collective call is about.
-#[derive(Clone, Copy)]
-pub(crate) enum Kind {
-    Exchange = 1,
-    Window,
-    Counter,
-    Free,
-    Begin,
-    End,
-}
-
-impl Kind {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Exchange => "an exchange",
-            Self::Window => "the making of a window",
-            Self::Counter => "the making of a counter",
-            Self::Free => "the freeing of a window",
-            Self::Begin => "the beginning of an exclusive access",
-            Self::End => "the end of an exclusive access",
-        }
-    }
-}
-
-/// The steps of one collective call.
-pub(crate) struct Step<'a>(&'a Port);
-
-impl Step<'_> {
-    pub fn exchange(&self, value: u64) -> Result<Vec<u64>> {
-        address::exchange(&mut self.0.enter()?, value)
-    }
-
-    pub fn gfence(&self) -> Result<()> {
-        fence::gfence(&mut self.0.enter()?)
-    }
-
-    /// A number that all tasks agree on, and that none of them has used.
-    pub fn number(&self) -> Result<u64> {
-        let proposed = self.exchange(self.0.next.load(Ordering::Relaxed))?;
-        let number = proposed.into_iter().max().unwrap_or(1);
-        self.0.next.store(number + 1, Ordering::Relaxed);
-        Ok(number)
     }
 }
 
@@ -472,11 +447,20 @@ impl Drop for AbortOnUnwind {
     }
 }
 
+#[cold]
+fn no_task(task: u32, tasks: u32) -> Error {
+    Error::new(LAPI_ERR_TGT, format!("task {task}; the job has the tasks 0 to {}", tasks - 1))
+}
+
 fn lost(task: u32) -> Error {
     Error::new(LAPI_ERR_NO_CONNECTIVITY, format!("task {task} is lost, or was purged"))
 }
 
 /// The error of a window or counter that was made before a purge of the task.
+#[cold]
 pub(crate) fn purged(task: u32) -> Error {
     Error::new(LAPI_ERR_TGT_PURGED, format!("task {task} was purged since this window or counter was made"))
 }
+
+#[cfg(test)]
+mod tests;

@@ -57,13 +57,13 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         at: usize,
         data: &'scope [T],
     ) -> Result<()> {
-        self.put_with(window, task, at, data, 0)
+        self.put_with(window, task, at, data, None)
     }
 
     /// Starts [`Window::put_notify`].
     ///
     /// # Errors
-    /// As [`Window::put`].
+    /// As [`Self::put`].
     pub fn put_notify<T: Pod + Send + Sync>(
         &'scope self,
         window: &Window<T>,
@@ -72,7 +72,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         data: &'scope [T],
         counter: &TargetCounter,
     ) -> Result<()> {
-        self.put_with(window, task, at, data, counter.address(task)?)
+        self.put_with(window, task, at, data, Some(counter))
     }
 
     fn put_with<T: Pod + Send + Sync>(
@@ -81,12 +81,14 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         task: u32,
         at: usize,
         data: &'scope [T],
-        counter: u64,
+        counter: Option<&TargetCounter>,
     ) -> Result<()> {
         let remote = window.place(task, at, data.len())?;
+        let counter = window.counter(task, counter)?;
         // SAFETY: the data is borrowed until the scope has ended, and the place is within the target's window.
         unsafe {
             self.start(task, |held, counters| {
+                window.check_life(held, task)?;
                 put_get::put(held, &request::put(&put_command(task, remote, data, counters, counter)))
             })
         }
@@ -95,7 +97,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// Starts [`Window::get`].
     ///
     /// # Errors
-    /// As [`Window::put`].
+    /// As [`Self::put`].
     pub fn get<T: Pod + Send + Sync>(
         &'scope self,
         window: &Window<T>,
@@ -107,6 +109,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         // SAFETY: the memory is borrowed until the scope has ended, any bytes are a `T`, and the place is within the target's window.
         unsafe {
             self.start(task, |held, counters| {
+                window.check_life(held, task)?;
                 put_get::get(held, &request::get(&get_command(task, remote, into, counters)))
             })
         }

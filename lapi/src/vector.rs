@@ -6,7 +6,7 @@ use bytemuck::Pod;
 use libc::{c_ulong, c_void};
 use openlapi::abi::*;
 use openlapi::api::{request, vector};
-use openlapi::error::Result;
+use openlapi::error::{Error, Result};
 use std::ptr;
 
 impl<T: Pod + Send + Sync> Window<T> {
@@ -25,6 +25,7 @@ impl<T: Pod + Send + Sync> Window<T> {
         // within the target's window.
         unsafe {
             self.port().perform(task, Until::Reusable, |held, counters| {
+                self.check_life(held, task)?;
                 let command = lapi_putv_t {
                     Xfer_type: LAPI_PUTV_XFER,
                     flags: USE_TGT_VEC_TYPE,
@@ -59,6 +60,7 @@ impl<T: Pod + Send + Sync> Window<T> {
         // SAFETY: as in `put_blocks`; the blocks are apart, and any bytes are a `T`.
         unsafe {
             self.port().perform(task, Until::Reusable, |held, counters| {
+                self.check_life(held, task)?;
                 let command = lapi_getv_t {
                     Xfer_type: LAPI_GETV_XFER,
                     flags: USE_TGT_VEC_TYPE,
@@ -83,6 +85,9 @@ impl<T: Pod + Send + Sync> Window<T> {
         places: impl Iterator<Item = (usize, usize)>,
         origin: impl Iterator<Item = (u64, usize)>,
     ) -> Result<Lists> {
+        if u32::try_from(places.size_hint().0).is_err() {
+            return Err(Error::new(LAPI_ERR_VEC_NUM_DIFF, "more blocks than a vector counts"));
+        }
         let target: Result<Vec<u64>> = places.map(|(at, len)| self.place(task, at, len)).collect();
         let (origin, lengths) = origin.map(|(at, len)| (at as *mut c_void, len as c_ulong)).unzip();
         let target = target?.into_iter().map(|at| at as *mut c_void).collect();

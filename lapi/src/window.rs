@@ -6,7 +6,7 @@ use crate::owned::{drop_owned, into_raw, kept_if_started};
 use crate::port::{Counters, Kind, Port, Until, purged};
 use bytemuck::Pod;
 use openlapi::abi::*;
-use openlapi::api::{put_get, request};
+use openlapi::api::{Held, put_get, request};
 use openlapi::error::{Error, Result};
 use std::alloc::{self, Layout};
 use std::fmt;
@@ -35,8 +35,8 @@ pub struct Window<T: Pod + Send + Sync> {
 struct Remote {
     address: u64,
     len: u64,
-    /// How often it had been purged: a process that takes its place has other memory there.
-    purges: u32,
+    /// Which life of the task it was: a process that takes its place has other memory there.
+    life: u32,
 }
 
 // SAFETY: the memory is accessed by atomic copies of plain data and by the core, which may be done by any thread.
@@ -52,15 +52,16 @@ impl<T: Pod + Send + Sync> Window<T> {
     /// `LAPI_ERR_MEMORY_EXHAUSTED`.
     pub fn new(port: &Arc<Port>, len: usize) -> Result<Self> {
         let base = allocate::<T>(len)?;
-        let (number, addresses, lengths) =
+        let (lives, number, addresses, lengths) =
             port.collectively(Kind::Window, size_of::<T>() as u64, |step| {
-                Ok((step.number()?, step.exchange(base.as_ptr() as u64)?, step.exchange(len as u64)?))
+                // Before the others' addresses: what is purged after this is refused.
+                let lives = port.lives();
+                let number = step.number()?;
+                Ok((lives, number, step.exchange(base.as_ptr() as u64)?, step.exchange(len as u64)?))
             })?;
-        let remote: Result<_> = (0u32..)
-            .zip(addresses.into_iter().zip(lengths))
-            .map(|(task, (address, len))| Ok(Remote { address, len, purges: port.purges(task)? }))
-            .collect();
-        Ok(Self { port: port.clone(), base, len, number, remote: remote?, exclusive: false })
+        let remote = addresses.into_iter().zip(lengths).zip(lives);
+        let remote = remote.map(|((address, len), life)| Remote { address, len, life }).collect();
+        Ok(Self { port: port.clone(), base, len, number, remote, exclusive: false })
     }
 
     /// The number of elements at this task.
@@ -78,7 +79,7 @@ impl<T: Pod + Send + Sync> Window<T> {
     /// # Errors
     /// `LAPI_ERR_TGT`: the job has no such task.
     pub fn len_at(&self, task: u32) -> Result<usize> {
-        self.port.purges(task)?;
+        self.port.life(task)?;
         Ok(self.remote[task as usize].len as usize)
     }
 
@@ -142,7 +143,7 @@ impl<T: Pod + Send + Sync> Window<T> {
     /// [`Self::put_owned`].
     #[inline]
     pub fn put(&self, task: u32, at: usize, data: &[T]) -> Result<()> {
-        self.put_until(task, at, data, Until::Reusable, 0)
+        self.put_until(task, at, data, Until::Reusable, None)
     }
 
     /// The same, and returns when the data is in place.
@@ -150,7 +151,7 @@ impl<T: Pod + Send + Sync> Window<T> {
     /// # Errors
     /// As [`Self::put`].
     pub fn put_complete(&self, task: u32, at: usize, data: &[T]) -> Result<()> {
-        self.put_until(task, at, data, Until::Complete, 0)
+        self.put_until(task, at, data, Until::Complete, None)
     }
 
     /// As [`Self::put`]; when the data is in place, the counter of the target is incremented.
@@ -158,14 +159,23 @@ impl<T: Pod + Send + Sync> Window<T> {
     /// # Errors
     /// As [`Self::put`].
     pub fn put_notify(&self, task: u32, at: usize, data: &[T], counter: &TargetCounter) -> Result<()> {
-        self.put_until(task, at, data, Until::Reusable, counter.address(task)?)
+        self.put_until(task, at, data, Until::Reusable, Some(counter))
     }
 
-    fn put_until(&self, task: u32, at: usize, data: &[T], until: Until, counter: u64) -> Result<()> {
+    fn put_until(
+        &self,
+        task: u32,
+        at: usize,
+        data: &[T],
+        until: Until,
+        counter: Option<&TargetCounter>,
+    ) -> Result<()> {
         let remote = self.place(task, at, data.len())?;
+        let counter = self.counter(task, counter)?;
         // SAFETY: `data` is borrowed until `perform` returns, and the place is within the target's window.
         unsafe {
             self.port.perform(task, until, |held, counters| {
+                self.check_life(held, task)?;
                 put_get::put(held, &request::put(&put_command(task, remote, data, counters, counter)))
             })
         }
@@ -178,6 +188,7 @@ impl<T: Pod + Send + Sync> Window<T> {
     pub fn put_owned(&self, task: u32, at: usize, data: Vec<T>) -> Result<()> {
         let remote = self.place(task, at, data.len())?;
         let mut held = self.port.enter()?;
+        self.check_life(&held, task)?;
         let none = Counters { origin: ptr::null_mut(), completion: ptr::null_mut() };
         let mut command = put_command(task, remote, &data, none, 0);
         command.shdlr = Some(drop_owned);
@@ -197,6 +208,7 @@ impl<T: Pod + Send + Sync> Window<T> {
         // SAFETY: `into` is borrowed until `perform` returns, any bytes are a `T`, and the place is within the target's window.
         unsafe {
             self.port.perform(task, Until::Reusable, |held, counters| {
+                self.check_life(held, task)?;
                 put_get::get(held, &request::get(&get_command(task, remote, into, counters)))
             })
         }
@@ -267,13 +279,24 @@ impl<T: Pod + Send + Sync> Window<T> {
         &self.port
     }
 
+    /// Refuses an operation if `task` was purged after [`Self::place`] has looked.
+    #[inline]
+    pub(crate) fn check_life(&self, held: &Held<'_>, task: u32) -> Result<()> {
+        self.port.check_life(held, task, self.remote[task as usize].life)
+    }
+
+    /// The address of a counter at `task`, 0 for none. To be called after [`Self::place`], so that both are of one life of the task.
+    pub(crate) fn counter(&self, task: u32, counter: Option<&TargetCounter>) -> Result<u64> {
+        counter.map_or(Ok(0), |counter| counter.address(task))
+    }
+
     /// The address of `len` elements at `task`.
     #[inline]
     pub(crate) fn place(&self, task: u32, at: usize, len: usize) -> Result<u64> {
         self.check_usable()?;
-        let purges = self.port.purges(task)?;
+        let life = self.port.life(task)?;
         let remote = &self.remote[task as usize];
-        if purges != remote.purges {
+        if life != remote.life {
             return Err(purged(task));
         }
         let (from, count) = (at as u64, len as u64);

@@ -258,3 +258,26 @@ fn a_panic_in_a_handler_ends_the_task() {
     assert!(outcome.stderr.contains("in the header handler"), "{outcome}");
     assert!(!outcome.stdout.contains("still here"), "{outcome}");
 }
+
+/// The task that is resumed may be another process, whose memory is another one, too.
+#[test]
+fn a_window_is_refused_after_a_lost_task_is_resumed() {
+    let Some(outcome) = start("a_window_is_refused_after_a_lost_task_is_resumed", 2) else {
+        let context = Context::builder().on_error(|_, _| ()).open().unwrap();
+        let window = Window::<u32>::new(&context, 1 << 20).unwrap();
+        let counter = TargetCounter::new(&context).unwrap();
+        context.gfence().unwrap();
+        if context.task() == 1 {
+            std::process::exit(0);
+        }
+        let mut data = vec![0; 1 << 20];
+        while window.get(1, 0, &mut data).is_ok() {}
+        context.resume(1).unwrap();
+        assert_eq!(code(window.put_owned(1, 0, vec![1])), codes::LAPI_ERR_TGT_PURGED);
+        assert_eq!(code(window.put_notify(1, 0, &[1], &counter)), codes::LAPI_ERR_TGT_PURGED);
+        assert_eq!(code(window.get(1, 0, &mut data)), codes::LAPI_ERR_TGT_PURGED);
+        println!("refused");
+        return;
+    };
+    assert!(outcome.stdout.contains("refused"), "{outcome}");
+}

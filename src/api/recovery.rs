@@ -20,6 +20,13 @@ pub fn resume(held: &mut Held<'_>, task: Task) -> Result<()> {
     recovery::resume(held, task)
 }
 
+/// Whether the task has left or was given up, and the program has neither purged nor resumed it since. When the error handler is called
+/// for that, no operation with the task uses memory of the program any more.
+pub fn is_lost(held: &mut Held<'_>, task: Task) -> Result<bool> {
+    check::target(held, task)?;
+    Ok(recovery::is_lost(held, task))
+}
+
 fn other(held: &mut Held<'_>, task: Task) -> Result<()> {
     check::target(held, task)?;
     if held.options().me == task {

@@ -118,8 +118,10 @@ fn report_finished(held: &mut Held<'_>) -> bool {
         match core.transport.state(done.peer) {
             PeerState::Up | PeerState::Connecting => {
                 core.peers.lose(done.peer);
-                let detail =
-                    format!("task {} has left before everything that was sent to it had found room", done.peer);
+                let detail = format!(
+                    "task {} has left before everything that was sent to it had found room",
+                    done.peer
+                );
                 held.context().report(held, INT_ERR, done.peer, &Error::new(done.error, detail));
             }
             gone => {

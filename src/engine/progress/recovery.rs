@@ -52,3 +52,8 @@ pub fn resume(held: &mut Held<'_>, task: Task) -> Result<()> {
     held.wake_waiters();
     Ok(())
 }
+
+/// Whether the task has left or was given up, and the program has neither purged nor resumed it since.
+pub fn is_lost(held: &mut Held<'_>, task: Task) -> bool {
+    held.core().peers.standing(task) == Standing::Lost
+}
