@@ -49,8 +49,9 @@ impl TargetCounter {
         unsafe { progress::waitcntr(&mut self.port.enter_to_wait("a wait for a counter")?, self.own, value) }
     }
 
-    /// The counter of a task.
-    pub(crate) fn address(&self, task: u32) -> Result<u64> {
+    /// The counter of a task, for an operation of this context.
+    pub(crate) fn address(&self, port: &Port, task: u32) -> Result<u64> {
+        self.port.check_same(port, "the counter")?;
         let life = self.port.life(task)?;
         let (address, then) = self.remote[task as usize];
         if life == then { Ok(address) } else { Err(purged(task)) }

@@ -236,6 +236,15 @@ impl Port {
         if self.life(task)? == life { Ok(()) } else { Err(purged(task)) }
     }
 
+    /// Refuses an object of another context: its fences do not wait for operations of this one, and it has other lives of the tasks.
+    #[inline]
+    pub(crate) fn check_same(&self, other: &Port, what: &str) -> Result<()> {
+        if std::ptr::eq(self, other) {
+            return Ok(());
+        }
+        Err(Error::new(LAPI_ERR_HNDL_INVALID, format!("{what} belongs to another context")))
+    }
+
     fn end_life(&self, task: u32) {
         self.lives[task as usize].fetch_add(1, Ordering::Relaxed);
     }

@@ -49,7 +49,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// Starts [`Window::put`].
     ///
     /// # Errors
-    /// As [`Window::put`].
+    /// As [`Window::put`]. `LAPI_ERR_HNDL_INVALID`: the window belongs to another context.
     pub fn put<T: Pod + Send + Sync>(
         &'scope self,
         window: &Window<T>,
@@ -83,6 +83,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         data: &'scope [T],
         counter: Option<&TargetCounter>,
     ) -> Result<()> {
+        self.port.check_same(window.port(), "the window")?;
         let remote = window.place(task, at, data.len())?;
         let counter = window.counter(task, counter)?;
         // SAFETY: the data is borrowed until the scope has ended, and the place is within the target's window.
@@ -105,6 +106,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         at: usize,
         into: &'scope mut [T],
     ) -> Result<()> {
+        self.port.check_same(window.port(), "the window")?;
         let remote = window.place(task, at, into.len())?;
         // SAFETY: the memory is borrowed until the scope has ended, any bytes are a `T`, and the place is within the target's window.
         unsafe {

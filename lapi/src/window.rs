@@ -157,7 +157,7 @@ impl<T: Pod + Send + Sync> Window<T> {
     /// As [`Self::put`]; when the data is in place, the counter of the target is incremented.
     ///
     /// # Errors
-    /// As [`Self::put`].
+    /// As [`Self::put`]. `LAPI_ERR_HNDL_INVALID`: the counter belongs to another context.
     pub fn put_notify(&self, task: u32, at: usize, data: &[T], counter: &TargetCounter) -> Result<()> {
         self.put_until(task, at, data, Until::Reusable, Some(counter))
     }
@@ -287,7 +287,7 @@ impl<T: Pod + Send + Sync> Window<T> {
 
     /// The address of a counter at `task`, 0 for none. To be called after [`Self::place`], so that both are of one life of the task.
     pub(crate) fn counter(&self, task: u32, counter: Option<&TargetCounter>) -> Result<u64> {
-        counter.map_or(Ok(0), |counter| counter.address(task))
+        counter.map_or(Ok(0), |counter| counter.address(&self.port, task))
     }
 
     /// The address of `len` elements at `task`.

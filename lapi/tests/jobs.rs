@@ -259,6 +259,35 @@ fn a_panic_in_a_handler_ends_the_task() {
     assert!(!outcome.stdout.contains("still here"), "{outcome}");
 }
 
+/// Fences of one context do not wait for operations of another one, which would write to a window that is freed or lent out.
+#[test]
+fn contexts_do_not_share_windows_and_counters() {
+    let Some(outcome) = start("contexts_do_not_share_windows_and_counters", 2) else {
+        let one = Context::builder().instance(1).open().unwrap();
+        let two = Context::builder().instance(2).open().unwrap();
+        let (window, counter) =
+            (Window::<u64>::new(&one, 1 << 17).unwrap(), TargetCounter::new(&two).unwrap());
+        let (other, data) = (1 - one.task(), vec![1u64; 1 << 17]);
+        let mut into = [0];
+        two.scope(|scope| {
+            assert_eq!(code(scope.put(&window, other, 0, &data)), codes::LAPI_ERR_HNDL_INVALID);
+            assert_eq!(code(scope.get(&window, other, 0, &mut into)), codes::LAPI_ERR_HNDL_INVALID);
+        })
+        .unwrap();
+        one.scope(|scope| {
+            let refused = scope.put_notify(&window, other, 0, &data, &counter);
+            assert_eq!(code(refused), codes::LAPI_ERR_HNDL_INVALID);
+        })
+        .unwrap();
+        assert_eq!(code(window.put_notify(other, 0, &data, &counter)), codes::LAPI_ERR_HNDL_INVALID);
+        one.gfence().unwrap();
+        two.gfence().unwrap();
+        assert!((window.read(0), counter.get().unwrap()) == (0, 0));
+        return;
+    };
+    outcome.ok();
+}
+
 /// The task that is resumed may be another process, whose memory is another one, too.
 #[test]
 fn a_window_is_refused_after_a_lost_task_is_resumed() {
