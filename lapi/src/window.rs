@@ -9,6 +9,7 @@ use openlapi::abi::*;
 use openlapi::api::{Held, put_get, request};
 use openlapi::error::{Error, Result};
 use std::alloc::{self, Layout};
+use std::cell::Cell;
 use std::fmt;
 use std::ops::Range;
 use std::ptr::{self, NonNull};
@@ -49,19 +50,40 @@ impl<T: Pod + Send + Sync> Window<T> {
     ///
     /// # Errors
     /// `LAPI_ERR_UNKNOWN`: called in a header handler, or another task makes another collective call, or a window of another type.
-    /// `LAPI_ERR_MEMORY_EXHAUSTED`.
+    /// `LAPI_ERR_MEMORY_EXHAUSTED`, in all tasks: one of them has no memory for its elements.
     pub fn new(port: &Arc<Port>, len: usize) -> Result<Self> {
-        let base = allocate::<T>(len)?;
-        let (lives, number, addresses, lengths) =
-            port.collectively(Kind::Window, size_of::<T>() as u64, |step| {
-                // Before the others' addresses: what is purged after this is refused.
-                let lives = port.lives();
-                let number = step.number()?;
-                Ok((lives, number, step.exchange(base.as_ptr() as u64)?, step.exchange(len as u64)?))
-            })?;
-        let remote = addresses.into_iter().zip(lengths).zip(lives);
-        let remote = remote.map(|((address, len), life)| Remote { address, len, life }).collect();
-        Ok(Self { port: port.clone(), base, len, number, remote, exclusive: false })
+        let memory = allocate::<T>(len);
+        let known = Cell::new(false);
+        let made = port.collectively(Kind::Window, size_of::<T>() as u64, |step| {
+            // Before the others' addresses: what is purged after this is refused.
+            let lives = port.lives();
+            let number = step.number()?;
+            known.set(true);
+            let addresses = step.exchange(memory.as_ref().map_or(0, |base| base.as_ptr() as u64))?;
+            let lengths = step.exchange(len as u64)?;
+            Ok((number, addresses, lengths, lives))
+        });
+        let without = made.as_ref().ok().and_then(|(_, addresses, lengths, _)| {
+            let task = addresses.iter().position(|address| *address == 0)?;
+            Some(no_memory(&format!(" of task {task}"), lengths[task]))
+        });
+        match (memory, made, without) {
+            (Ok(base), Ok((number, addresses, lengths, lives)), None) => {
+                let remote = addresses.into_iter().zip(lengths).zip(lives);
+                let remote = remote.map(|((address, len), life)| Remote { address, len, life }).collect();
+                Ok(Self { port: port.clone(), base, len, number, remote, exclusive: false })
+            }
+            (memory, made, without) => {
+                // Where the others may have learnt of the memory, they know that one of them has none, or it is kept.
+                if let Ok(base) = memory
+                    && (without.is_some() || !known.get())
+                {
+                    // SAFETY: from `allocate`, and no task accesses it.
+                    unsafe { release(base, len) };
+                }
+                Err(without.or(made.err()).unwrap_or_else(|| no_memory("", len as u64)))
+            }
+        }
     }
 
     /// The number of elements at this task.
@@ -250,10 +272,8 @@ impl<T: Pod + Send + Sync> Window<T> {
     pub fn free(self) -> Result<()> {
         self.check_usable()?;
         self.port.collectively(Kind::Free, self.number, |step| step.gfence())?;
-        if let Some(layout) = layout::<T>(self.len).filter(|layout| layout.size() != 0) {
-            // SAFETY: from `allocate`. Every task has given its window away, and nothing is under way.
-            unsafe { alloc::dealloc(self.base.as_ptr().cast(), layout) };
-        }
+        // SAFETY: from `allocate`. Every task has given its window away, and nothing is under way.
+        unsafe { release(self.base, self.len) };
         Ok(())
     }
 
@@ -357,12 +377,27 @@ fn layout<T>(len: usize) -> Option<Layout> {
     Layout::array::<T>(len).ok()?.align_to(64).ok()
 }
 
+fn no_memory(of: &str, len: u64) -> Error {
+    Error::new(LAPI_ERR_MEMORY_EXHAUSTED, format!("a window{of} of {len} elements"))
+}
+
 fn allocate<T: Pod>(len: usize) -> Result<NonNull<T>> {
-    let exhausted = || Error::new(LAPI_ERR_MEMORY_EXHAUSTED, format!("a window of {len} elements"));
+    let exhausted = || no_memory("", len as u64);
     let layout = layout::<T>(len).ok_or_else(exhausted)?;
     if layout.size() == 0 {
         return Ok(NonNull::dangling());
     }
     // SAFETY: the size is not 0.
     NonNull::new(unsafe { alloc::alloc_zeroed(layout) }.cast()).ok_or_else(exhausted)
+}
+
+/// Returns the memory of a window.
+///
+/// # Safety
+/// It must be from [`allocate`] with this length, and no task may access it.
+unsafe fn release<T>(base: NonNull<T>, len: usize) {
+    if let Some(layout) = layout::<T>(len).filter(|layout| layout.size() != 0) {
+        // SAFETY: the caller's promise.
+        unsafe { alloc::dealloc(base.as_ptr().cast(), layout) };
+    }
 }

@@ -310,3 +310,15 @@ fn a_window_is_refused_after_a_lost_task_is_resumed() {
     };
     assert!(outcome.stdout.contains("refused"), "{outcome}");
 }
+
+/// The others would wait for it.
+#[test]
+fn all_tasks_learn_that_one_has_no_memory() {
+    job("all_tasks_learn_that_one_has_no_memory", &[2], |context| {
+        let len = if context.task() == 1 { 1 << 60 } else { 10 };
+        let error = Window::<u8>::new(&context, len).expect_err("a window without memory");
+        assert_eq!(error.code, codes::LAPI_ERR_MEMORY_EXHAUSTED);
+        assert!(error.to_string().contains("a window of task 1 of 1152921504606846976 elements"), "{error}");
+        Window::<u8>::new(&context, 10).unwrap().free().unwrap();
+    });
+}
