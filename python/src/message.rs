@@ -66,11 +66,20 @@ impl Handler {
             handlers.push(entry.clone());
             handlers.len() as u32 - 1
         };
-        port.collective(py, "handler", |step| {
-            step.agree(hash(&name), || {
+        // The number, too: messages name the handler by it.
+        let agreed = port.collective(py, "handler", |step| {
+            step.agree(hash(&name).wrapping_add(number.into()), || {
                 format!("another task registers a function of another name than {name:?} here; if it stands for the same, give both the same `name`")
             })
-        })?;
+        });
+        if let Err(refused) = agreed {
+            // In no task it is registered, so that the next one has its number everywhere.
+            let mut handlers = lock(&port.handlers);
+            let removed = handlers.pop_if(|last| Arc::ptr_eq(last, &entry));
+            drop(handlers);
+            drop(removed);
+            return Err(refused);
+        }
         Ok(Self { port: port.clone(), number, entry })
     }
 }
