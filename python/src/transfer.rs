@@ -188,6 +188,7 @@ pub fn put(
     port.may_call("put")?;
     let memory = Buffer::readable(buffer, "put")?;
     let (len, from) = (memory.len(), memory.address());
+    let _using = remote.window.get().using();
     let (target, to) = remote.place(port, remote.offset, len, "put")?;
     let counters = given.check(port, target)?;
     let (handle, call, counted) = (port.handle, port.library.LAPI_Put, counters.target);
@@ -210,6 +211,7 @@ pub fn get(
     port.may_call("get")?;
     let memory = Buffer::writable(buffer, "get")?;
     let (len, to) = (memory.len(), memory.address());
+    let _using = remote.window.get().using();
     let (target, from) = remote.place(port, remote.offset, len, "get")?;
     let counters = given.check(port, target)?;
     let (handle, call, counted) = (port.handle, port.library.LAPI_Get, counters.target);
@@ -264,6 +266,7 @@ pub fn vector(
         let (buffers, offsets) = (held.len(), offsets.len());
         return Err(PyValueError::new_err(format!("{what}: {buffers} buffers and {offsets} offsets")));
     }
+    let _using = remote.window.get().using();
     let target = port.target(remote.target, what)?;
     let there = held
         .iter()
@@ -322,6 +325,7 @@ pub fn strided(
             held.len()
         )));
     }
+    let _using = remote.window.get().using();
     let (target, to) = remote.place(port, remote.offset, there, what)?;
     let vectors = Vectors {
         kind: LAPI_GEN_STRIDED_XFER,
@@ -395,6 +399,7 @@ pub fn atomic(
         }
     }
     let bytes = (bits / 8) as usize;
+    let _using = remote.window.get().using();
     let (target, at) = remote.place(port, remote.offset, bytes, what)?;
     if at % bytes != 0 {
         return Err(PyValueError::new_err(format!(

@@ -1,13 +1,13 @@
 //! Windows: memory that all tasks give to each other.
 
 use crate::buffer::Buffer;
-use crate::error::{check, error};
+use crate::error::check;
 use crate::port::Port;
-use openlapi::abi::LAPI_ERR_UNKNOWN;
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 /// Memory of every task, in which all tasks put and get. Made by Context.window in all tasks.
 #[pyclass(frozen, module = "openlapi")]
@@ -16,7 +16,19 @@ pub struct Window {
     number: usize,
     addresses: Vec<u64>,
     sizes: Vec<u64>,
+    /// `free` has begun: no operation starts any more.
     freed: AtomicBool,
+    /// How many calls may still start an operation: they have looked before `free` began.
+    users: AtomicUsize,
+}
+
+/// A call that may start an operation with a window: `free` waits for it.
+pub struct Using<'a>(&'a Window);
+
+impl Drop for Using<'_> {
+    fn drop(&mut self) {
+        self.0.users.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 impl Window {
@@ -27,7 +39,21 @@ impl Window {
             Ok((step.exchange(memory.address() as u64)?, step.exchange(memory.len() as u64)?))
         })?;
         let number = port.keep_window(memory);
-        Ok(Self { port: port.clone(), number, addresses, sizes, freed: AtomicBool::new(false) })
+        Ok(Self {
+            port: port.clone(),
+            number,
+            addresses,
+            sizes,
+            freed: AtomicBool::new(false),
+            users: AtomicUsize::new(0),
+        })
+    }
+
+    /// To be called before [`Self::place`], and kept until the operation has started.
+    #[inline]
+    pub fn using(&self) -> Using<'_> {
+        self.users.fetch_add(1, Ordering::SeqCst);
+        Using(self)
     }
 
     /// The address of a range of bytes in a task.
@@ -41,7 +67,7 @@ impl Window {
         what: &str,
     ) -> PyResult<usize> {
         port.same(&self.port, "window")?;
-        if self.freed.load(Ordering::Relaxed) {
+        if self.freed.load(Ordering::SeqCst) {
             return Err(PyValueError::new_err(format!("{what}: the window is freed")));
         }
         let size = self.sizes[target as usize];
@@ -66,9 +92,33 @@ impl Window {
 
     /// Ends the window; all tasks call it. It waits until no operation uses the memory, and gives it back.
     fn free(&self, py: Python<'_>) -> PyResult<()> {
-        if self.freed.load(Ordering::Relaxed) {
+        if self.freed.swap(true, Ordering::SeqCst) {
             return Ok(());
         }
+        let ended = self.end_together(py);
+        if ended.is_err() {
+            // No task gives its memory back.
+            self.freed.store(false, Ordering::SeqCst);
+        }
+        ended
+    }
+
+    fn __repr__(&self) -> String {
+        let state = if self.freed.load(Ordering::Relaxed) { ", freed" } else { "" };
+        format!("<openlapi.Window of {} bytes in this task{state}>", self.sizes[self.port.task as usize])
+    }
+}
+
+impl Window {
+    /// Gives the memory back when no task accesses it.
+    fn end_together(&self, py: Python<'_>) -> PyResult<()> {
+        self.port.may_call("Window.free")?;
+        py.detach(|| {
+            // Operations of other threads that have begun before; those that begin now are refused.
+            while self.users.load(Ordering::SeqCst) != 0 {
+                std::thread::sleep(Duration::from_micros(50));
+            }
+        });
         let number = self.number as u64;
         self.port.collective(py, "Window.free", |step| {
             step.agree(number, || "another task frees another window".to_owned())
@@ -76,15 +126,7 @@ impl Window {
         let (handle, gfence) = (self.port.handle, self.port.library.LAPI_Gfence);
         // SAFETY: any handle may be passed.
         check(py.detach(|| unsafe { gfence(handle) }), "Window.free")?;
-        if self.freed.swap(true, Ordering::SeqCst) {
-            return Err(error(LAPI_ERR_UNKNOWN, "Window.free: two threads free the window"));
-        }
         drop(self.port.free_window(self.number));
         Ok(())
-    }
-
-    fn __repr__(&self) -> String {
-        let state = if self.freed.load(Ordering::Relaxed) { ", freed" } else { "" };
-        format!("<openlapi.Window of {} bytes in this task{state}>", self.sizes[self.port.task as usize])
     }
 }

@@ -1,5 +1,8 @@
-"""Collective calls that were refused leave nothing behind."""
+"""Collective calls that were refused leave nothing behind, and a window that is freed is used by no thread."""
 
+import threading
+
+import numpy
 import openlapi
 
 with openlapi.init() as lapi:
@@ -36,4 +39,27 @@ with openlapi.init() as lapi:
         done.wait()
     lapi.gfence()
     assert ran == ["second", "first"], ran
+
+    # A thread puts all the time, while the window is freed and its memory used for something else.
+    for round in range(20):
+        memory = numpy.zeros(1000)
+        window = lapi.window(memory)
+        ended = []
+
+        def putter():
+            ones = numpy.ones(1000)
+            try:
+                while True:
+                    lapi.put(ones, after, window)
+            except ValueError as error:
+                ended.append(str(error))
+
+        thread = threading.Thread(target=putter)
+        thread.start()
+        window.free()
+        memory[:] = 7
+        thread.join()
+        lapi.gfence()
+        assert ended == ["put: the window is freed"], ended
+        assert (memory == 7).all(), f"round {round}: a put came after the window was freed"
     print(f"task {me}: all is well")
