@@ -110,10 +110,12 @@ static void says_own(int sig) {
 }
 
 static void full(void) {
-    void **tos = t_addresses(to);
+    void **tos = t_addresses(to), **processes = t_processes();
     int i;
     t_set(INTERRUPT_SET, 0);
     t_fence();
+    if (t_me != 0) t_leaves();
+    else t_until_outside(processes[1]);
     ready();
     if (t_me != 0) outside();
     for (i = 0; i < MANY; i++) OK(LAPI_Put(t_hndl, 1, 500, tos[1], from, NULL, NULL, NULL));
