@@ -6,7 +6,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use openlapi_tests::{Job, Marked, descendants, eventually, stage};
 
-use crate::{job, task};
+use crate::{file, job, task};
 
 #[test]
 fn the_exit_status_is_the_highest() {
@@ -68,8 +68,10 @@ fn the_others_go_on_when_they_are_to() {
     // The same by the variable; and poe names a signal also at the lowest message level.
     let outcome = job(4).env("MP_ON_DEATH", "CONTINUE").poe_arg("-infolevel").poe_arg("0").run();
     assert_eq!(outcome.exited(139).says("SIGSEGV").stdout, "3 is done\n", "{outcome}");
-    let outcome = job(4).env("MP_ON_DEATH", "continue").poe_arg("-on_death").poe_arg("end").run();
-    assert_eq!(outcome.stdout, "", "the flag wins\n{outcome}");
+    let endless = script.replace("sleep 1;", "exec sleep 1000;");
+    let job_without_end = Job::new("/bin/sh").procs(4).arg("-c").arg(endless);
+    let outcome = job_without_end.env("MP_ON_DEATH", "continue").poe_arg("-on_death").poe_arg("end").run();
+    assert!(!outcome.timed_out && outcome.stdout.is_empty(), "the flag wins\n{outcome}");
     job(2).poe_arg("-on_death").poe_arg("ignore").run().exited(1).says("on_death");
 }
 
@@ -86,8 +88,13 @@ fn a_job_that_survives_deaths_ends_when_the_user_wants() {
 
 #[test]
 fn tasks_that_do_not_end_on_request_are_killed() {
-    let script = r#"if [ $MP_CHILD = 0 ]; then sleep 1; kill -SEGV $$; else exec "$0" deaf; fi"#;
-    let mut job = Marked::start(Job::new("/bin/sh").procs(3).arg("-c").arg(script).arg(task()));
+    let script = r#"if [ $MP_CHILD = 0 ]; then "$0" step "$1"; kill -SEGV $$; else exec "$0" deaf; fi"#;
+    let deaf = file("poe_all_are_deaf", "");
+    fs::remove_file(&deaf).expect("it was there");
+    let job = Job::new("/bin/sh").procs(3).arg("-c").arg(script).arg(task()).arg(&deaf);
+    let mut job = Marked::start(job);
+    job.running().lines(3);
+    fs::write(&deaf, "").expect("it can be written");
     job.over().exited(139).says("still run after 5 s; killing them");
 }
 
