@@ -2,13 +2,14 @@
 
 mod ltest;
 
+use std::cell::RefCell;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use ltest::{job, passed, program, run};
-use openlapi_tests::{Job, build_dir, has_fabric, on_hosts, on_network};
+use openlapi_tests::{Job, build_dir, eventually, has_fabric, on_hosts, on_network};
 
 const CSS_LOAD_FAILED: &str = "code 404";
 const MSG_API: &str = "code 406";
@@ -262,13 +263,15 @@ fn a_task_may_come_late() {
         let job = by_hand("plain 2").env("MP_CHILD", task).env("MP_PROCS", "3");
         job.env("MP_PARTITION", &key).env("MP_INFOLEVEL", "1").start()
     };
-    let mut running = vec![start("2"), start("0")];
-    std::thread::sleep(std::time::Duration::from_secs(12));
+    let running = RefCell::new(vec![start("2"), start("0")]);
+    let said = "waiting for task 1, which has not called LAPI_Init";
+    let is_said = || running.borrow_mut().iter_mut().any(|task| task.stderr_so_far().contains(said));
+    // After ten seconds.
+    assert!(eventually(&is_said) || eventually(&is_said), "neither says what it waits for");
+    let mut running = running.into_inner();
     running.push(start("1"));
     let outcomes: Vec<_> = running.into_iter().map(openlapi_tests::Running::wait).collect();
     outcomes.iter().for_each(|outcome| passed(outcome, 1));
-    let said = "waiting for task 1, which has not called LAPI_Init";
-    assert!(outcomes.iter().any(|outcome| outcome.stderr.contains(said)), "{outcomes:?}");
 }
 
 /// Two tasks of different users with one key must not become one job.
