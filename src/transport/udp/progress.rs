@@ -125,7 +125,7 @@ impl UdpTransport {
         let why = match other_key {
             true => {
                 "messages in its name have come that were made with another secret (LAPI_JOB_SECRET or the key file), \
-                 LAPI_NET_SECURITY, LAPI_USE_SHM, MP_PARTITION, MP_PROCS or list of addresses"
+                 version of the library, LAPI_NET_SECURITY, LAPI_USE_SHM, MP_PARTITION, MP_PROCS or list of addresses"
             }
             false => {
                 "is it started, are its address and port right, and has it not given up this task before?"

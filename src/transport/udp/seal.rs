@@ -11,12 +11,13 @@
 //! 32..    the content                             encrypted, except in the mode `none`
 //! ```
 //!
-//! The tag and the encryption are those of AES-256-GCM; the nonce is the number of the datagram. [`JobKey`] is what both tasks derive from the job's secret. Two tasks that connect exchange messages with [`JobKey::tag`], each
+//! The tag and the encryption are those of AEGIS-128X2; the nonce follows from the number of the datagram. [`JobKey`] is what both tasks derive from the job's secret. Two tasks that connect exchange messages with [`JobKey::tag`], each
 //! of which carries an [`End`]: the random bytes in it make the keys of every connection new, also where two jobs have the same
 //! secret. From the two ends follow a [`Sealer`] and an [`Opener`] ([`JobKey::connect`]), with a key for each direction.
 //!
 //! docs/design/0018-network-security.md has the reasons and the measurements.
 
+mod cipher;
 mod hello;
 mod key;
 mod notice;

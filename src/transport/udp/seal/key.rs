@@ -1,11 +1,15 @@
 //! Keys, and what is made with them.
 
+use super::cipher::{Cipher, MATERIAL};
 use super::{Claim, ENVELOPE, Refused, Security, Seen, TAG, Window};
 use crate::base::random::random;
 use crate::wire::frame::Task;
 use hmac::{Hmac, Mac};
-use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, Tag, UnboundKey};
 use sha2::Sha256;
+
+/// The version of all that is sent: it is raised when that changes. Tasks with different ones have no key in common, and refuse each other's
+/// hellos.
+const VERSION: u8 = 2;
 
 /// What is derived from the job's secret: makes and checks the messages by which two tasks connect, and the keys of their
 /// connection.
@@ -55,10 +59,14 @@ impl std::fmt::Debug for JobKey {
 impl JobKey {
     /// That of a job with this secret.
     pub fn new(secret: &[u8; 16], security: Security) -> Self {
+        Self::of_version(VERSION, secret, security)
+    }
+
+    pub(super) fn of_version(version: u8, secret: &[u8; 16], security: Security) -> Self {
         let derive = |purpose: &[u8]| {
             // Tasks with different modes have different keys: they do not connect.
             let mode = [security as u8];
-            let key = mac(&keyed(secret), &[b"OpenLAPI udp\0", purpose, &mode]);
+            let key = mac(&keyed(secret), &[b"OpenLAPI udp\0", &[version], purpose, &mode]);
             keyed(&key)
         };
         Self { security, tags: derive(b"connect\0"), keys: derive(b"data\0") }
@@ -112,34 +120,8 @@ fn updated(keyed: &Hmac<Sha256>, parts: &[&[u8]]) -> Hmac<Sha256> {
     mac
 }
 
-fn mac(keyed: &Hmac<Sha256>, parts: &[&[u8]]) -> [u8; 32] {
+fn mac(keyed: &Hmac<Sha256>, parts: &[&[u8]]) -> [u8; MATERIAL] {
     updated(keyed, parts).finalize().into_bytes().into()
-}
-
-/// What protects one direction of a connection.
-enum Cipher {
-    /// A constant tag.
-    Constant([u8; TAG]),
-    Keyed(Box<LessSafeKey>),
-}
-
-impl Cipher {
-    fn new(security: Security, key: &[u8; 32]) -> Self {
-        match security {
-            Security::None => Self::Constant(*key.first_chunk().expect("32 bytes")),
-            Security::Auth | Security::Encrypt => {
-                let key = UnboundKey::new(&AES_256_GCM, key).expect("32 bytes");
-                Self::Keyed(Box::new(LessSafeKey::new(key)))
-            }
-        }
-    }
-}
-
-/// The nonce of a datagram: its number, which a key is used for once.
-fn nonce(number: u64) -> Nonce {
-    let mut nonce = [0; NONCE_LEN];
-    nonce[NONCE_LEN - 8..].copy_from_slice(&number.to_be_bytes());
-    Nonce::assume_unique_for_key(nonce)
 }
 
 /// Seals what this task sends in one connection.
@@ -185,13 +167,7 @@ impl Sealer {
         let (start, end) = content.split_at_mut(first.len());
         start.copy_from_slice(first);
         end.copy_from_slice(second);
-        match &self.cipher {
-            Cipher::Constant(constant) => tag.copy_from_slice(constant),
-            Cipher::Keyed(key) => {
-                let made = key.seal_in_place_separate_tag(nonce(self.last), Aad::from(claim), content);
-                tag.copy_from_slice(made.expect("a datagram is not too long to encrypt").as_ref());
-            }
-        }
+        tag.copy_from_slice(&self.cipher.seal(self.last, &claim, content));
         len
     }
 }
@@ -231,17 +207,10 @@ impl Opener {
         }
         let (envelope, content) = datagram.split_at_mut(ENVELOPE);
         let (before, tag) = envelope.split_at(ENVELOPE - TAG);
-        let tag: [u8; TAG] = tag.try_into().expect("the rest of the envelope");
-        let content: &[u8] = match &self.cipher {
-            // One comparison of all bytes: its time does not depend on where they differ.
-            Cipher::Constant(own) if u128::from_ne_bytes(*own) == u128::from_ne_bytes(tag) => content,
-            Cipher::Constant(_) => return Err(Refused::Forged),
-            Cipher::Keyed(key) => {
-                let (nonce, before) = (nonce(claim.number), Aad::from(before));
-                let opened = key.open_in_place_separate_tag(nonce, before, Tag::from(tag), content, 0..);
-                opened.map_err(|_| Refused::Forged)?
-            }
-        };
+        let tag: &[u8; TAG] = tag.try_into().expect("the rest of the envelope");
+        if !self.cipher.open(claim.number, before, content, tag) {
+            return Err(Refused::Forged);
+        }
         self.window.accept(claim.number);
         Ok(content)
     }
