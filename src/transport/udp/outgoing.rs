@@ -70,9 +70,13 @@ impl Batch {
             // Without keys there is no connection, and nothing but hellos.
             let Some(sealer) = &mut sealer else { continue };
             let end = seal(connection, sealer, &sending, &mut self.sealed);
+            if connection.is_quiet(now) {
+                // What most small messages are: one datagram. When the next one is due is found while it is on its way.
+                self.give(device, peer, &[end], &[way(&sending)]);
+                return (hello, connection.due(now));
+            }
             let due = connection.due(now);
             if due.is_none_or(|due| due > now) {
-                // What most small messages are: one datagram.
                 self.give(device, peer, &[end], &[way(&sending)]);
                 return (hello, due);
             }

@@ -155,6 +155,11 @@ impl UdpTransport {
     /// [`Self::transmit`], for a peer to which most probably nothing is to be sent now.
     fn transmit_if_due(&mut self, task: Task, now: Nanos) {
         let Some(peer) = self.peers[task as usize].as_deref_mut() else { return };
+        // What has arrived is acknowledged after that time at the earliest, and the peer is served before.
+        let served = peer.alarm.is_some_and(|alarm| alarm <= now + self.parameters.acknowledge_after);
+        if served && peer.live().is_some_and(|session| session.connection.is_quiet(now)) {
+            return;
+        }
         let due = peer.live().map(|session| session.connection.due(now));
         match due {
             Some(due) if due.is_none_or(|due| due > now) => self.alarms.set(&mut peer.alarm, task, due),

@@ -1,6 +1,6 @@
 //! Spreads what is sent over the round trip: tokens that grow with time, one for each byte.
 
-use super::{MILLISECOND, Nanos, SECOND};
+use super::{MILLISECOND, Nanos};
 
 /// Datagrams that may always leave together.
 const BURST: usize = 16;
@@ -10,7 +10,7 @@ const BURST: usize = 16;
 pub struct Pacer {
     datagram: usize,
     tokens: f64,
-    /// Bytes in a second.
+    /// Bytes in a nanosecond.
     rate: f64,
     last: Nanos,
 }
@@ -25,14 +25,14 @@ impl Pacer {
     pub fn set(&mut self, now: Nanos, window: usize, round_trip: Nanos, is_starting: bool) {
         self.refill(now);
         let gain = if is_starting { 2.0 } else { 1.25 };
-        self.rate = gain * window as f64 * SECOND as f64 / round_trip.max(1) as f64;
+        self.rate = gain * window as f64 / round_trip.max(1) as f64;
     }
 
     fn refill(&mut self, now: Nanos) {
         let passed = now.saturating_sub(self.last) as f64;
         self.last = self.last.max(now);
-        let burst = ((BURST * self.datagram) as f64).max(self.rate * MILLISECOND as f64 / SECOND as f64);
-        let more = if passed == 0.0 { 0.0 } else { self.rate * passed / SECOND as f64 };
+        let burst = ((BURST * self.datagram) as f64).max(self.rate * MILLISECOND as f64);
+        let more = if passed == 0.0 { 0.0 } else { self.rate * passed };
         self.tokens = (self.tokens + more).min(burst);
     }
 
@@ -44,7 +44,7 @@ impl Pacer {
         }
         // Several datagrams at a time: a thread that sleeps for each of them wakes too often.
         let missing = (BURST / 4 * self.datagram) as f64 - self.tokens;
-        Err(now + (missing * SECOND as f64 / self.rate) as Nanos + 1)
+        Err(now + (missing / self.rate) as Nanos + 1)
     }
 
     /// A datagram has left.
@@ -55,6 +55,7 @@ impl Pacer {
 
 #[cfg(test)]
 mod tests {
+    use super::super::SECOND;
     use super::*;
 
     #[test]

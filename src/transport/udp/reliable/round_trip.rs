@@ -6,7 +6,7 @@ use super::{MILLISECOND, Nanos};
 const INITIAL: Nanos = 20 * MILLISECOND;
 
 /// The least that the timer allows for variation: threads are not woken more exactly than that.
-const GRANULARITY: Nanos = MILLISECOND;
+pub const GRANULARITY: Nanos = MILLISECOND;
 
 /// What fewer samples than this have in common may be a peer that has not looked.
 const ENOUGH: u8 = 4;

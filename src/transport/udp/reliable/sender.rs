@@ -7,6 +7,7 @@ mod loss;
 
 use super::buffers::{self, Buffer, Buffers};
 use super::path::{News, Path};
+use super::round_trip::GRANULARITY;
 use super::{Nanos, OVERHEAD, Parameters, Statistics};
 use crate::wire::datagram::{Fragment, NO_DELAY};
 use std::collections::VecDeque;
@@ -380,7 +381,9 @@ impl Sender {
         if self.paths[at].loss.is_some_and(|loss| loss <= now) {
             self.find_lost(now, at, statistics);
         }
-        if self.timer(at).is_none_or(|end| end > now) {
+        // No timer is shorter.
+        let shortest = self.longest.min(GRANULARITY);
+        if now < self.paths[at].since + shortest || self.timer(at).is_none_or(|end| end > now) {
             return;
         }
         let refused = self.is_refused();
@@ -472,6 +475,18 @@ impl Sender {
         let (count, head_len, packet_len) = (packet.count, packet.head_len, packet.len as u32);
         let urgent = again || full || self.unsent == self.limit;
         Some(Fragment { number, index, count, head_len, packet_len, urgent })
+    }
+
+    /// Whether [`Self::next`] has nothing now, unless a timer has ended; false also where a closer look is needed.
+    #[inline]
+    pub fn is_quiet(&self, now: Nanos) -> bool {
+        let [path] = &*self.paths else { return false };
+        self.unsent == self.end()
+            && self.lost.is_empty()
+            && self.ping.is_none()
+            && path.probes == 0
+            && path.loss.is_none()
+            && path.probe_due(!self.pieces.is_empty()).is_none_or(|due| due > now)
     }
 
     /// When [`Self::next`] has something next, if nothing arrives.

@@ -1,7 +1,7 @@
 //! What a connection sends, and when.
 
 use super::sender::Next;
-use super::{Connection, Content, LAST_CLOSE, LAST_HELLO, MILLISECOND, Nanos, PATHS, Sending, State};
+use super::{Connection, Content, LAST_CLOSE, LAST_HELLO, MILLISECOND, Nanos, Sending, State};
 use crate::wire::datagram::{Header, Kind};
 
 impl Connection {
@@ -93,13 +93,32 @@ impl Connection {
         }
     }
 
+    /// Whether [`Self::transmit`] has nothing now, unless a timer has ended: what costs less than [`Self::due`] shows it. Where that is not
+    /// enough, false.
+    #[inline]
+    pub fn is_quiet(&self, now: Nanos) -> bool {
+        self.confirmed
+            && self.state == State::Up
+            && !self.closing
+            && !self.confirm_end
+            && self.has_no_reply()
+            && self.receiver.due().is_none_or(|due| due > now)
+            && self.sender.is_quiet(now)
+    }
+
+    /// Whether no probe awaits its reply.
+    #[inline]
+    fn has_no_reply(&self) -> bool {
+        self.probed.iter().fold(0, |all, number| all | number) == 0
+    }
+
     /// When [`Self::transmit`] has something next, if nothing arrives before. A moment that has passed means: now.
     pub fn due(&self, now: Nanos) -> Option<Nanos> {
         let hello = (!self.confirmed && self.state != State::Closed).then_some(self.hello_at);
         if self.state == State::Opening {
             return hello;
         }
-        let confirm = (self.confirm_end || self.probed != [0; PATHS]).then_some(now);
+        let confirm = (self.confirm_end || !self.has_no_reply()).then_some(now);
         let receive = self.receiver.due();
         let up = self.state == State::Up;
         let send = if up { self.sender.due(now) } else { None };
