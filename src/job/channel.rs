@@ -244,20 +244,20 @@ impl Drop for Channel {
 /// What owns one descriptor, that of a socket, which is in [`SOCKETS`] as long as it lives.
 pub(in crate::job) struct Inherited<T> {
     owner: ManuallyDrop<T>,
-    descriptor: RawFd,
+    descriptors: Vec<RawFd>,
 }
 
 impl<T> Inherited<T> {
-    /// What `made` returns; `descriptor` names its socket.
+    /// What `made` returns; `descriptors` names its sockets.
     pub(in crate::job) fn open(
         made: impl FnOnce() -> io::Result<T>,
-        descriptor: impl FnOnce(&T) -> RawFd,
+        descriptors: impl FnOnce(&T) -> Vec<RawFd>,
     ) -> io::Result<Self> {
         let mut all = sockets();
         let owner = made()?;
-        let descriptor = descriptor(&owner);
-        all.insert(descriptor);
-        Ok(Self { owner: ManuallyDrop::new(owner), descriptor })
+        let descriptors = descriptors(&owner);
+        all.extend(&descriptors);
+        Ok(Self { owner: ManuallyDrop::new(owner), descriptors })
     }
 
     pub(in crate::job) fn get(&self) -> &T {
@@ -272,7 +272,9 @@ impl<T> Inherited<T> {
 impl<T> Drop for Inherited<T> {
     fn drop(&mut self) {
         let mut all = sockets();
-        all.remove(&self.descriptor);
+        for descriptor in &self.descriptors {
+            all.remove(descriptor);
+        }
         // SAFETY: it is not used again.
         unsafe { ManuallyDrop::drop(&mut self.owner) };
     }

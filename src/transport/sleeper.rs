@@ -1,4 +1,4 @@
-//! One descriptor on which the threads of a task sleep: over an event of the task's own and, while it is watched, a descriptor
+//! One descriptor on which the threads of a task sleep: over an event of the task's own and, while it is watched, the descriptors
 //! of the network.
 
 use crate::base::poll::is_event;
@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 pub(super) struct Sleeper {
     event: OwnedFd,
     epoll: OwnedFd,
-    /// The network's descriptor is watched by `epoll`.
+    /// The network's descriptors are watched by `epoll`.
     watching: bool,
 }
 
@@ -37,16 +37,27 @@ impl Sleeper {
         }
     }
 
-    /// Watches `network`, or not any more. Whether that is so now; where there is nothing to watch, it is.
-    pub(super) fn watch(&mut self, network: Option<BorrowedFd<'_>>, wanted: bool) -> bool {
-        let Some(network) = network.filter(|_| self.watching != wanted) else { return true };
-        let done = if wanted {
-            epoll::add(&self.epoll, network, epoll::EventData::new_u64(1), epoll::EventFlags::IN)
-        } else {
-            epoll::delete(&self.epoll, network)
+    /// Watches the descriptors of the network, or not any more: the same ones as before. Whether that is so now; where there is nothing to
+    /// watch, it is.
+    pub(super) fn watch<'a>(
+        &mut self,
+        network: impl IntoIterator<Item = BorrowedFd<'a>, IntoIter: Clone>,
+        wanted: bool,
+    ) -> bool {
+        if self.watching == wanted {
+            return true;
+        }
+        let network = network.into_iter();
+        let remove = |descriptor| epoll::delete(&self.epoll, descriptor);
+        let add = |descriptor| {
+            epoll::add(&self.epoll, descriptor, epoll::EventData::new_u64(1), epoll::EventFlags::IN)
         };
-        if done.is_ok() {
-            self.watching = wanted;
+        let done =
+            if wanted { network.clone().try_for_each(add) } else { network.clone().try_for_each(remove) };
+        match done {
+            Ok(()) => self.watching = wanted && network.clone().next().is_some(),
+            Err(_) if wanted => network.for_each(|descriptor| _ = remove(descriptor)),
+            Err(_) => {}
         }
         done.is_ok()
     }

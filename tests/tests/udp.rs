@@ -123,6 +123,23 @@ fn no_thread_wakes_for_a_program_that_polls() {
     passed(&here(job("progress/polling", 2, "undisturbed")).run(), 2);
 }
 
+/// Each task serves the peer that has most of the traffic by a socket of its own, and all others besides.
+#[test]
+fn every_peer_is_served_whichever_has_most_of_the_traffic() {
+    let cases = ["moves 400", "floods 400", "echoes 400"];
+    if on_network("traffic of several peers", "the test chooses the transport itself") {
+        return;
+    }
+    for case in cases {
+        passed(&here(job("progress/traffic", 4, case)).run(), 4);
+    }
+    let Some(hosts) = hosts("traffic of several peers") else { return };
+    for case in cases {
+        passed(&hybrid(&hosts, 4, job("progress/traffic", 4, case)).run(), 4);
+        passed(&hybrid(&hosts, 4, job("progress/traffic", 4, case).env("LAPI_USE_SHM", "no")).run(), 4);
+    }
+}
+
 /// A link on the way takes less than those at its ends, and says nothing.
 #[test]
 fn datagrams_fit_the_path() {

@@ -19,6 +19,7 @@ mod contact;
 mod deaths;
 pub mod device;
 mod endpoint;
+mod favourite;
 mod handshake;
 pub mod interfaces;
 mod links;
@@ -45,6 +46,7 @@ use alarms::Alarms;
 use contact::Peer;
 use deaths::{Receipts, Watch};
 use device::Device;
+use favourite::Favourite;
 use links::OwnLinks;
 use outgoing::Batch;
 pub use reliable::PATHS;
@@ -159,6 +161,8 @@ pub struct UdpTransport {
     /// None while it receives, and after the end.
     device: Option<Box<dyn Device>>,
     batch: Batch,
+    /// Which peer the device serves at less cost.
+    favourite: Favourite,
     directory: Box<dyn Directory>,
     peers: Vec<Option<Box<Peer>>>,
     /// The peers with which there has been contact, in the order of that.
@@ -240,6 +244,7 @@ impl UdpTransport {
             },
             device: Some(device),
             batch: Batch::new(ENVELOPE + content),
+            favourite: Favourite::default(),
             directory,
             peers: std::iter::repeat_with(|| None).take(settings.tasks as usize).collect(),
             met: Vec::new(),

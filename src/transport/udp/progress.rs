@@ -25,29 +25,38 @@ const FEW: usize = 8;
 impl UdpTransport {
     /// Takes note of everything that has arrived, and sends what is to be sent now.
     pub(super) fn advance(&mut self) {
-        self.advance_some();
+        self.advance_some(false);
+    }
+
+    /// The same where the next look may be long after: nothing that is there is left for it.
+    pub(super) fn advance_all(&mut self) {
+        self.advance_some(true);
     }
 
     /// Takes note of all that has arrived: what a process that has ended has sent before its end.
     pub(super) fn take_all(&mut self) {
         for _ in 0..ALL_ROUNDS {
-            if !self.advance_some() {
+            if !self.advance_some(true) {
                 break;
             }
         }
     }
 
-    /// [`Self::advance`]; whether something has arrived.
-    fn advance_some(&mut self) -> bool {
+    /// [`Self::advance`], or with `everything` [`Self::advance_all`]; whether something has arrived.
+    fn advance_some(&mut self, everything: bool) -> bool {
         let Some(mut device) = self.device.take() else { return false };
         let (now, mut any) = (self.now(), false);
         self.look_at_links(now);
         for _ in 0..ROUNDS {
-            let taken = device.receive(&mut |from, bytes| self.note_datagram(now, from, bytes));
+            let mut take = |from, bytes: &mut [u8]| self.note_datagram(now, from, bytes);
+            let taken = if everything { device.receive(&mut take) } else { device.poll(&mut take) };
             any |= taken != 0;
             if taken < FEW {
                 break;
             }
+        }
+        if let Some(favourite) = self.favourite.changed() {
+            device.prefer(favourite);
         }
         self.batch.send_unsent(&mut *device);
         for (to, greeting) in std::mem::take(&mut self.greetings) {
@@ -260,6 +269,9 @@ impl UdpTransport {
         let happened = connection.receive(now, theirs, claim.number, path, content, buffers);
         self.note(task, happened, was_opening);
         self.note_source(now, task, from);
+        let Self { peers, favourite, .. } = self;
+        let peer = peers[task as usize].as_deref();
+        favourite.note(from, || peer.is_some_and(|peer| peer.whereabouts.on(path) == Some(from)));
     }
 
     /// Notes what a datagram of a peer has brought.

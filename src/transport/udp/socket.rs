@@ -4,12 +4,15 @@
 //!   datagrams of one length (UDP_SEGMENT, UDP_GRO), one message of such a call is a train. Whether it does is found by trying.
 //! * Datagrams are not fragmented on the way (IP_PMTUDISC_PROBE): one that is too long for an interface is lost here and counted, one
 //!   that is too long for a link further away is lost there. Messages of routers change nothing, because any host can make them.
-//! * The socket is not connected: it receives from every address, and no error of one destination ends it.
+//! * The socket is not connected: it receives from every address, and no error of one destination ends it. A second one beside it is
+//!   connected to the peer that has most of the traffic ([`connected`]).
 
+mod connected;
 mod messages;
 
 use super::device::{Datagram, Device};
-use messages::{Incoming, OUTGOING, Outgoing, Train, cuts_trains, join_trains};
+use connected::Connected;
+use messages::{Demand, Incoming, OUTGOING, Outgoing, Train, cuts_trains, join_trains};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, sockopt};
 use std::io;
@@ -39,11 +42,13 @@ pub struct Options {
     pub send_buffer: usize,
     /// Use trains where the kernel has them.
     pub trains: bool,
+    /// Use a second socket for the peer that has most of the traffic.
+    pub connects: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { receive_buffer: 8 << 20, send_buffer: 2 << 20, trains: true }
+        Self { receive_buffer: 8 << 20, send_buffer: 2 << 20, trains: true, connects: true }
     }
 }
 
@@ -77,6 +82,9 @@ pub struct Counts {
 pub struct Socket {
     fd: OwnedFd,
     local: SocketAddr,
+    demand: Demand,
+    /// Where the system takes it.
+    connected: Option<Connected>,
     granted: Granted,
     counts: Counts,
     /// What the next call sends.
@@ -99,27 +107,28 @@ enum Refusal {
 
 impl Socket {
     /// Opens a socket that is bound to `local`; its port may be 0, for any that is free. One of IPv6 does not carry IPv4. No other
-    /// socket can be bound to the port while it is open.
+    /// socket can be bound to the port once this has returned, while it is open.
     ///
     /// # Errors
     /// The system's: there is no such address on this host, the port is in use, or no descriptor is left.
     pub fn open(local: SocketAddr, options: Options) -> io::Result<Self> {
-        let fd = unbound(local)?;
-        if local.is_ipv6() {
-            sockopt::set_ipv6_v6only(&fd, true)?;
-        }
-        allow_parts(&fd, local, false)?;
-        let granted = Granted {
-            receive_buffer: receive_buffer(&fd, options.receive_buffer)?,
-            send_buffer: send_buffer(&fd, options.send_buffer)?,
-            cuts: options.trains && cuts_trains(fd.as_fd()),
-            joins: options.trains && join_trains(fd.as_fd()),
-        };
+        let (fd, granted) = prepared(local, options)?;
         rustix::net::bind(&fd, &local)?;
         let local = rustix::net::getsockname(&fd)?.try_into()?;
-        let (outgoing, incoming) = (Outgoing::new(), Incoming::new());
-        let trains = Vec::with_capacity(OUTGOING);
-        Ok(Self { fd, local, granted, counts: Counts::default(), trains, outgoing, incoming })
+        let second = if options.connects { prepared(local, options).ok() } else { None };
+        Ok(Self {
+            connected: second
+                .filter(|(_, second)| *second == granted)
+                .and_then(|(second, _)| Connected::bind(&fd, second, local)),
+            fd,
+            local,
+            demand: Demand::default(),
+            granted,
+            counts: Counts::default(),
+            trains: Vec::with_capacity(OUTGOING),
+            outgoing: Outgoing::new(),
+            incoming: Incoming::new(),
+        })
     }
 
     /// The address that it is bound to.
@@ -157,6 +166,10 @@ impl Socket {
     fn couple(&mut self, datagrams: &[Datagram<'_>], singly: usize) {
         let datagrams = &datagrams[..datagrams.len().min(OUTGOING)];
         self.trains.clear();
+        if datagrams.len() == 1 {
+            self.trains.push(Train { datagrams: 1, segment: 0 });
+            return;
+        }
         let mut at = 0;
         while at < datagrams.len() {
             let most = if self.granted.cuts && at >= singly { TRAIN } else { 1 };
@@ -191,14 +204,45 @@ impl Socket {
     }
 }
 
-impl Device for Socket {
-    fn send(&mut self, datagrams: &[Datagram<'_>]) -> usize {
+impl Socket {
+    /// Sends the datagrams by the connected socket, if all of them go to its peer. Returns how many were taken, and whether there is room for
+    /// others: those are to be sent by the first socket.
+    #[inline]
+    fn send_connected(&mut self, datagrams: &[Datagram<'_>]) -> (usize, bool) {
+        let peer = self.connected.as_ref().and_then(Connected::peer);
+        if peer.is_none_or(|peer| datagrams.iter().any(|datagram| datagram.to != peer)) {
+            return (0, true);
+        }
+        let mut taken = 0;
+        while taken < datagrams.len() {
+            let left = &datagrams[taken..];
+            self.couple(left, 0);
+            let Some(own) = &mut self.connected else { break };
+            match self.outgoing.send(own.fd.as_fd(), &self.trains, left, true) {
+                Ok(sent) => {
+                    taken += self.trains[..sent].iter().map(|train| train.datagrams).sum::<usize>();
+                    own.note_sent();
+                }
+                Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) => return (taken, false),
+                Err(Errno::INTR) => {}
+                Err(_) => {
+                    self.counts.errors += 1;
+                    own.note_refused();
+                    break;
+                }
+            }
+        }
+        (taken, true)
+    }
+
+    /// Sends the datagrams by the first socket.
+    fn send_unconnected(&mut self, datagrams: &[Datagram<'_>]) -> usize {
         let (mut taken, mut singly, mut tries) = (0, 0, 0);
         while taken < datagrams.len() {
             let left = &datagrams[taken..];
             self.couple(left, singly);
             let first = self.trains[0].datagrams;
-            let gone = match self.outgoing.send(self.fd.as_fd(), &self.trains, left) {
+            let gone = match self.outgoing.send(self.fd.as_fd(), &self.trains, left, false) {
                 Ok(sent) => self.trains[..sent].iter().map(|train| train.datagrams).sum(),
                 Err(error) => match self.judge(error, first, tries) {
                     Refusal::NoRoom => break,
@@ -221,30 +265,28 @@ impl Device for Socket {
         taken
     }
 
-    fn send_in_parts(&mut self, datagram: &Datagram<'_>) -> bool {
-        // Without it the datagram is lost, as any may be.
-        let _ = allow_parts(&self.fd, self.local, true);
-        let taken = self.send(std::slice::from_ref(datagram));
-        let _ = allow_parts(&self.fd, self.local, false);
-        taken != 0
-    }
-
-    fn receive(&mut self, take: &mut dyn FnMut(SocketAddr, &mut [u8])) -> usize {
+    /// Passes on what has arrived at one of the two sockets; returns how many datagrams these were.
+    fn receive_from(&mut self, connected: bool, take: &mut dyn FnMut(SocketAddr, &mut [u8])) -> usize {
+        let Self { fd, demand, connected: second, counts, incoming, .. } = self;
+        let (fd, demand) = match second {
+            Some(second) if connected => (&second.fd, &mut second.demand),
+            _ => (&*fd, demand),
+        };
         let messages = 'received: {
             for _ in 0..PATIENCE {
-                match self.incoming.receive(self.fd.as_fd()) {
+                match incoming.receive(fd.as_fd(), demand) {
                     Ok(messages) => break 'received messages,
                     Err(Errno::AGAIN) => break,
                     Err(Errno::INTR) => {}
-                    Err(_) => self.counts.errors += 1,
+                    Err(_) => counts.errors += 1,
                 }
             }
             return 0;
         };
         let mut taken = 0;
         for at in 0..messages {
-            let Some(message) = self.incoming.message(at) else {
-                self.counts.unusable += 1;
+            let Some(message) = incoming.message(at) else {
+                counts.unusable += 1;
                 continue;
             };
             if message.segment == 0 || message.segment >= message.bytes.len() {
@@ -259,10 +301,77 @@ impl Device for Socket {
         }
         taken
     }
+}
+
+impl Device for Socket {
+    #[inline]
+    fn send(&mut self, datagrams: &[Datagram<'_>]) -> usize {
+        let (taken, has_room) = self.send_connected(datagrams);
+        if taken == datagrams.len() || !has_room {
+            return taken;
+        }
+        taken + self.send_unconnected(&datagrams[taken..])
+    }
+
+    fn send_in_parts(&mut self, datagram: &Datagram<'_>) -> bool {
+        // Without it the datagram is lost, as any may be.
+        let _ = allow_parts(&self.fd, self.local, true);
+        let taken = self.send_unconnected(std::slice::from_ref(datagram));
+        let _ = allow_parts(&self.fd, self.local, false);
+        taken != 0
+    }
+
+    fn receive(&mut self, take: &mut dyn FnMut(SocketAddr, &mut [u8])) -> usize {
+        let taken = self.receive_from(false, take);
+        if self.connected.is_some() { taken + self.receive_from(true, take) } else { taken }
+    }
+
+    /// Polls the socket on which most arrives each time, and the other one at least once in [`Connected::seldom`] calls: two system calls for
+    /// each poll would cost as much as the connected socket gains.
+    fn poll(&mut self, take: &mut dyn FnMut(SocketAddr, &mut [u8])) -> usize {
+        let Some(own) = &mut self.connected else { return self.receive_from(false, take) };
+        let (has_peer, looks) = (own.peer().is_some(), own.turns.is_next());
+        let taken = self.receive_from(has_peer, take);
+        if !looks {
+            return taken;
+        }
+        let others = self.receive_from(!has_peer, take);
+        if let Some(own) = &mut self.connected {
+            let seldom = own.seldom();
+            own.turns.note(others != 0, seldom);
+        }
+        taken + others
+    }
+
+    fn prefer(&mut self, peer: Option<SocketAddr>) {
+        if let Some(own) = self.connected.as_mut().filter(|own| own.peer() != peer) {
+            own.prefer(peer);
+        }
+    }
 
     fn event_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
+
+    fn other_event_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.connected.as_ref().map(|own| own.fd.as_fd())
+    }
+}
+
+/// A socket that is not bound yet, and what the system has granted.
+fn prepared(local: SocketAddr, options: Options) -> io::Result<(OwnedFd, Granted)> {
+    let fd = unbound(local)?;
+    if local.is_ipv6() {
+        sockopt::set_ipv6_v6only(&fd, true)?;
+    }
+    allow_parts(&fd, local, false)?;
+    let granted = Granted {
+        receive_buffer: receive_buffer(&fd, options.receive_buffer)?,
+        send_buffer: send_buffer(&fd, options.send_buffer)?,
+        cuts: options.trains && cuts_trains(fd.as_fd()),
+        joins: options.trains && join_trains(fd.as_fd()),
+    };
+    Ok((fd, granted))
 }
 
 /// Lets the next datagrams be sent in parts, or not any more. IPv6 cuts them where they are sent only, and no link takes less than 1,280

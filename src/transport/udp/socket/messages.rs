@@ -55,7 +55,7 @@ impl Outgoing {
     }
 
     /// Sends the trains, which consist of the first of these datagrams; returns how many trains the kernel has taken, at least one. Does
-    /// not block.
+    /// not block. `connected`: the socket is connected to the address of all of them.
     ///
     /// # Errors
     /// That of the first train, or one that has waited in the socket: none was taken.
@@ -67,10 +67,14 @@ impl Outgoing {
         socket: BorrowedFd<'_>,
         trains: &[Train],
         datagrams: &[Datagram<'_>],
+        connected: bool,
     ) -> Result<usize, Errno> {
         if let [Train { datagrams: 1, .. }] = trains {
             // What most small messages are: it takes less time than a message with a header.
             let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+            if connected {
+                return rustix::net::send(socket, datagrams[0].bytes, flags).map(|_| 1);
+            }
             return rustix::net::sendto(socket, datagrams[0].bytes, flags, &datagrams[0].to).map(|_| 1);
         }
         let (mut rest, mut piece) = (datagrams, 0);
@@ -92,8 +96,11 @@ impl Outgoing {
                 }
             }
             let header = &mut self.headers[at].msg_hdr;
-            header.msg_namelen = sockaddr::write(&mut self.names[at], own[0].to);
-            header.msg_name = (&raw mut self.names[at]).cast();
+            (header.msg_name, header.msg_namelen) = (ptr::null_mut(), 0);
+            if !connected {
+                header.msg_namelen = sockaddr::write(&mut self.names[at], own[0].to);
+                header.msg_name = (&raw mut self.names[at]).cast();
+            }
             header.msg_iov = self.pieces[first..].as_mut_ptr();
             header.msg_iovlen = (piece - first) as _;
             (header.msg_control, header.msg_controllen) = (ptr::null_mut(), 0);
@@ -129,9 +136,9 @@ pub(super) struct Message<'a> {
     pub(super) segment: usize,
 }
 
-/// How many messages a call asks for: where one comes at a time, to ask for more costs half as much again.
+/// How many messages a call on a socket asks for: where one comes at a time, to ask for more costs half as much again.
 #[derive(Debug, Default)]
-struct Demand {
+pub(super) struct Demand {
     several: bool,
     /// The last call has received something.
     found: bool,
@@ -158,7 +165,6 @@ pub(super) struct Incoming {
     pieces: Box<[libc::iovec; INCOMING]>,
     /// [`LONGEST`] bytes for each message.
     bytes: Vec<u8>,
-    demand: Demand,
 }
 
 // SAFETY: the pointers in it are made and used during one call of `receive`.
@@ -170,14 +176,7 @@ impl Incoming {
         let (headers, names, pieces) =
             unsafe { (Box::new(zeroed()), Box::new(zeroed()), Box::new(zeroed())) };
         let controls = Box::new([Control([0; 64]); INCOMING]);
-        Self {
-            headers,
-            names,
-            controls,
-            pieces,
-            bytes: vec![0; INCOMING * LONGEST],
-            demand: Demand::default(),
-        }
+        Self { headers, names, controls, pieces, bytes: vec![0; INCOMING * LONGEST] }
     }
 
     /// Receives messages that are there and have room; returns how many, at least one. Does not block. [`Self::message`] has them until
@@ -186,8 +185,8 @@ impl Incoming {
     ///
     /// # Errors
     /// EAGAIN: none is there. Others have waited in the socket: the next call goes on.
-    pub(super) fn receive(&mut self, socket: BorrowedFd<'_>) -> Result<usize, Errno> {
-        let asked = self.demand.messages();
+    pub(super) fn receive(&mut self, socket: BorrowedFd<'_>, demand: &mut Demand) -> Result<usize, Errno> {
+        let asked = demand.messages();
         for (at, buffer) in self.bytes.chunks_exact_mut(LONGEST).take(asked).enumerate() {
             self.pieces[at] = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: LONGEST };
             let header = &mut self.headers[at].msg_hdr;
@@ -215,7 +214,7 @@ impl Incoming {
             }
         };
         let received = usize::try_from(received).map_err(|_| last_error());
-        self.demand.note(received.unwrap_or_default());
+        demand.note(received.unwrap_or_default());
         received
     }
 

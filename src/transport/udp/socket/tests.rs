@@ -7,6 +7,8 @@ use crate::base::rng::Rng;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+mod pair;
+
 const V4: &str = "127.0.0.1:0";
 const V6: &str = "[::1]:0";
 
@@ -166,7 +168,7 @@ fn a_kernel_that_cuts_trains_also_joins_them() {
     let datagrams = [Datagram { to: to.local(), bytes: &bytes }; 50];
     assert_eq!(from.send(&datagrams), 50);
     await_readable(&[to.event_fd()], Some(test_deadline()));
-    let messages = to.incoming.receive(to.fd.as_fd()).expect("a message");
+    let messages = to.incoming.receive(to.fd.as_fd(), &mut to.demand).expect("a message");
     assert_eq!(messages, 1);
     let message = to.incoming.message(0).expect("it is whole");
     assert_eq!((message.bytes.len(), message.segment), (50_000, 1000));

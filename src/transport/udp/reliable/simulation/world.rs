@@ -206,9 +206,12 @@ impl World {
     pub fn serve(&mut self, task: u32) {
         let runs = self.tasks[task as usize].paused <= self.now;
         for peer in (0..self.count()).filter(|&peer| runs && peer != task) {
+            let mut quiet = false;
             loop {
                 let connection = self.tasks[task as usize].connections.get_mut(&peer).expect("a connection");
                 let Some(sending) = connection.transmit(self.now) else { break };
+                assert!(!quiet, "it has said that it has nothing now: {:?}", sending.content);
+                quiet = connection.is_quiet(self.now);
                 let mut envelope = Envelope {
                     from: task,
                     to: peer,
