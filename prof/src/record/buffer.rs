@@ -1,10 +1,9 @@
 //! The buffer of a thread, and the list of all.
 
 use super::events::Claim;
-use super::repeatable::Ended;
 use super::sampling::Rhythm;
 use super::timeline::Timeline;
-use super::{Count, SIZES};
+use super::{Count, SIZES, Traffic};
 use crate::calls::{Call, Class};
 use crate::identity;
 use crate::memory;
@@ -72,6 +71,29 @@ pub struct Site {
     pub sizes: [Count; SIZES],
     /// Which of them are timed.
     pub rhythm: Rhythm,
+}
+
+/// The place whose puts could be repeated ones until one of them was timed, and what each of them has moved.
+#[derive(Debug)]
+pub struct Ended {
+    site: AtomicPtr<Site>,
+    peer: Count,
+    bytes: Count,
+}
+
+impl Ended {
+    pub(super) fn set(&self, site: &Site, Traffic { peer, bytes }: Traffic) {
+        self.site.store(ptr::from_ref(site).cast_mut(), Ordering::Relaxed);
+        self.peer.set(u64::from(peer));
+        self.bytes.set(bytes);
+    }
+
+    /// Both; `None` when no such put was timed yet.
+    pub(super) fn get(&self) -> Option<(&'static Site, Traffic)> {
+        // SAFETY: null, or a place of this buffer, which is never freed.
+        let site = unsafe { self.site.load(Ordering::Relaxed).as_ref() }?;
+        Some((site, Traffic { peer: self.peer.get() as u32, bytes: self.bytes.get() }))
+    }
 }
 
 /// What was moved to or from one task.

@@ -2,7 +2,6 @@
 
 use super::buffer::{Buffer, Site};
 use super::sampling::Rhythm;
-use super::{Count, Traffic};
 use crate::site;
 use libc::c_void;
 use std::mem::offset_of;
@@ -38,32 +37,13 @@ pub fn allowed() -> Option<&'static Site> {
     unsafe { site::repeated().cast::<Site>().as_ref() }
 }
 
-/// The place whose puts were allowed last and are not any more, and what each of them has moved.
-#[derive(Debug)]
-pub struct Ended {
-    site: AtomicPtr<Site>,
-    peer: Count,
-    bytes: Count,
-}
-
-impl Ended {
-    /// Both; only when no place is [`allowed`].
-    pub fn get(&self) -> Option<(&'static Site, Traffic)> {
-        // SAFETY: null, or a place of this thread, which lives as long as the process.
-        let site = unsafe { self.site.load(Ordering::Relaxed).as_ref() }?;
-        Some((site, Traffic { peer: self.peer.get() as u32, bytes: self.bytes.get() }))
-    }
-}
-
 /// A put of the place is about to be counted that is timed: those before it are counted first.
 #[inline]
 pub fn end_of_batch(buffer: &Buffer, site: &Site) {
     if site::repeated() == ptr::from_ref(site).cast() {
         site::set_repeated(ptr::null());
-        if let Some(Traffic { peer, bytes }) = site.rhythm.last() {
-            buffer.ended.site.store(ptr::from_ref(site).cast_mut(), Ordering::Relaxed);
-            buffer.ended.peer.set(u64::from(peer));
-            buffer.ended.bytes.set(bytes);
+        if let Some(traffic) = site.rhythm.last() {
+            buffer.ended.set(site, traffic);
         }
     }
 }
