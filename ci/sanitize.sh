@@ -78,8 +78,6 @@ one_sanitizer() { # one_sanitizer KIND SHORT
         checked "$kind-unit-${unit%%:*}" instrumented "$kind" env TEST_PATIENCE=5 \
             cargo test --release --target "$target" -p openlapi --lib -- --test-threads 2 "${skip[@]}" "$unit"
     done
-    # What threads of a program in Rust do with a window at once.
-    checked "$kind-unit-lapi" instrumented "$kind" cargo test --release --target "$target" -p lapi --lib cells
 
     # An installation with the usual poe and wrappers, whose library is the instrumented one.
     rm -rf "$prefix"

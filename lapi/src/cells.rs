@@ -98,7 +98,7 @@ mod tests {
         check(1, [0u8; 0]);
     }
 
-    /// For ThreadSanitizer (`ci/sanitize.sh`): two threads of a task may use one element of a window.
+    /// Two threads of a task may use one element of a window. ThreadSanitizer reports a race here when the accesses are volatile ones.
     #[test]
     fn threads_may_load_and_store_at_once() {
         let mut element = [0u64; 2];
