@@ -65,6 +65,9 @@ fn what_cannot_be_debugged_is_refused() {
         asked("1").env("MP_HOSTFILE", hosts),
         "poe: -gdb 1: the task runs on two.invalid, and gdb would run here; -attach 1",
     );
+    let waiting = |tasks: &str| job(2, &["args", "x"]).poe_arg("-attach").poe_arg(tasks);
+    refused(waiting("0,2"), "poe: -attach 2: the highest task number is 1");
+    refused(waiting("2").poe_arg("-dry_run"), "poe: -attach 2: the highest task number is 1");
     let missing =
         openlapi_tests::Job::new("/nonexistent/program").procs(1).poe_arg("-gdb").poe_arg("0").run();
     missing.exited(127).says("poe: /nonexistent/program: No such file or directory");

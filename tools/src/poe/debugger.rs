@@ -55,6 +55,16 @@ pub(super) fn task(
     Ok(Some(task))
 }
 
+/// Refuses tasks that are to wait for a debugger (MP_ATTACH), and that the job does not have.
+pub(super) fn check_attached(settings: &Settings, tasks: usize) -> Result<(), Error> {
+    let named = settings.given("MP_ATTACH")?.unwrap_or_default();
+    let beyond = |number: &&str| number.parse().is_ok_and(|task: usize| task >= tasks);
+    match named.split(',').find(beyond) {
+        None => Ok(()),
+        Some(task) => Err(Error::asked(format!("-attach {task}: the highest task number is {}", tasks - 1))),
+    }
+}
+
 fn is_installed(path: Option<&OsStr>) -> bool {
     path.is_some_and(|path| std::env::split_paths(path).any(|folder| folder.join(GDB).is_file()))
 }

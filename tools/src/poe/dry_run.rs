@@ -44,6 +44,7 @@ fn job(settings: &Settings, commands: &[Command], hosts: Option<&[String]>) -> R
     let stdin = settings.parsed("MP_STDINMODE")?.unwrap_or(StdinMode::Only(0));
     streams::check(stdout, stdin, tasks)?;
     limits::open_files(tasks)?;
+    debugger::check_attached(settings, tasks)?;
     debugger::task(settings, tasks, hosts)?;
     let environment = Environment::new(settings, tasks, hosts)?;
     let (folder, bindings, launcher) = match hosts {

@@ -69,6 +69,7 @@ pub(super) fn run(
         fold: info_level <= 1,
         record: record::folder(settings)?,
     };
+    debugger::check_attached(settings, tasks)?;
     let debugged = debugger::task(settings, tasks, hosts)?;
     let environment = Environment::new(settings, tasks, hosts)?;
     let open_files = limits::open_files(tasks)?;
