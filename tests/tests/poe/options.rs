@@ -174,6 +174,10 @@ fn what_looks_like_a_mistake_gets_a_hint() {
     let outcome = Job::new(task()).arg("args").env("MP_PROC", "2").env("MP_INFOLVEL", "2").run();
     outcome.ok().says("hint: the variable MP_PROC has no effect; did you mean MP_PROCS?");
     outcome.says("did you mean MP_INFOLEVEL?");
+    let outcome = job(2, &["args", "-timeout", "600"]).run();
+    outcome.ok().says("hint: \"-timeout 600\" was passed to ").says("poe -timeout 600 ");
+    let limited = job(2, &["args", "-timeout", "600"]).env("MP_TIME_LIMIT", "60").run();
+    assert_eq!(limited.ok().stderr, "", "the job has a time limit");
     let quiet = Job::new(task()).arg("args").arg("-np").arg("4").env("MP_PROC", "2").env("MP_INFOLEVEL", "0");
     assert_eq!(quiet.run().ok().stderr, "");
 }

@@ -12,6 +12,8 @@ use crate::spelling;
 /// How other launchers, and hasty fingers, write `-procs`.
 const PROCS: &[&str] = &["n", "np", "c", "proc", "procs", "nproc", "nprocs", "ntasks", "numproc", "tasks"];
 
+const TIME_LIMIT: &str = "MP_TIME_LIMIT";
+
 /// Writes the hints and warnings about a request; `on_hosts`: for machines that are known.
 pub(super) fn give(settings: &Settings, program: &[OsString], on_hosts: bool) -> Result<(), Error> {
     if settings.info_level()? == 0 {
@@ -33,6 +35,16 @@ pub(super) fn give(settings: &Settings, program: &[OsString], on_hosts: bool) ->
             words[1]
         ));
     }
+    if let Some(words) = late_limit(program)
+        && matches!(settings.given(TIME_LIMIT), Ok(None))
+    {
+        let named = program[0].to_string_lossy();
+        say(&format!(
+            "hint: \"{}\" was passed to {named}; for a time limit of the job: poe -timeout {} {named}",
+            words.join(" "),
+            words[1]
+        ));
+    }
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let known = known_variables();
     for (name, meant) in names.filter_map(|name| misspelt(&name, &known).map(|meant| (name, meant))) {
@@ -43,6 +55,18 @@ pub(super) fn give(settings: &Settings, program: &[OsString], on_hosts: bool) ->
 
 /// The words among a program's arguments that look like a flag for the number of tasks, and that number.
 fn near_miss(program: &[OsString]) -> Option<[String; 2]> {
+    let more_than_one =
+        |value: &str| value != "1" && Setting::of_variable("MP_PROCS").check("", value).is_ok();
+    find_flag(program, PROCS, more_than_one)
+}
+
+/// The words among a program's arguments that are poe's flag for a time limit before the program only.
+fn late_limit(program: &[OsString]) -> Option<[String; 2]> {
+    find_flag(program, &["timeout"], |value| Setting::of_variable(TIME_LIMIT).check("", value).is_ok())
+}
+
+/// The first flag with one of these names, and its value if that is right.
+fn find_flag(program: &[OsString], names: &[&str], right: impl Fn(&str) -> bool) -> Option<[String; 2]> {
     let words: Vec<&str> = program.iter().skip(1).map(|word| word.to_str().unwrap_or("")).collect();
     let candidates = words.iter().enumerate().filter_map(|(at, word)| {
         let (flag, attached) = match word.split_once('=') {
@@ -51,8 +75,7 @@ fn near_miss(program: &[OsString]) -> Option<[String; 2]> {
         };
         let value = attached.or_else(|| words.get(at + 1).copied())?;
         let name = flag.strip_prefix("--").or_else(|| flag.strip_prefix('-'))?;
-        let tasks = Setting::of_variable("MP_PROCS").check("", value).is_ok() && value != "1";
-        (tasks && PROCS.contains(&name)).then(|| [flag.to_owned(), value.to_owned()])
+        (names.contains(&name) && right(value)).then(|| [flag.to_owned(), value.to_owned()])
     });
     candidates.into_iter().next()
 }
@@ -84,6 +107,18 @@ mod tests {
             (&["./a"], None),
         ] {
             assert_eq!(near(words).as_deref(), found, "{words:?}");
+        }
+    }
+
+    #[test]
+    fn a_time_limit_behind_the_program_is_noticed() {
+        let late = |words: &[&str]| {
+            late_limit(&words.iter().map(OsString::from).collect::<Vec<_>>()).map(|words| words.join(" "))
+        };
+        assert_eq!(late(&["./a", "x", "-timeout", "60"]).as_deref(), Some("-timeout 60"));
+        assert_eq!(late(&["./a", "--timeout=60"]).as_deref(), Some("--timeout 60"));
+        for words in [&["./a", "-timeout", "never"][..], &["./a", "-timeout"], &["./a", "timeout", "60"]] {
+            assert_eq!(late(words), None, "{words:?}");
         }
     }
 
