@@ -133,6 +133,9 @@ fn a_job_is_profiled_on_request() {
     Job::new(program).procs(2).poe_arg("-profile").poe_arg(&folder).run().ok();
     let page = std::fs::read_to_string(folder.join("report.html")).expect("the report");
     assert!(page.contains("LAPI_Put"), "{page}");
+    // Nothing is started whose report would be lost.
+    let lost = job(1, &["args", "x"]).poe_arg("-profile").poe_arg("/dev/null").run();
+    assert_eq!(lost.exited(1).says("poe: -profile: /dev/null: File exists").stdout, "");
 }
 
 #[test]

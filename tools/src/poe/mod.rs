@@ -115,6 +115,9 @@ fn start(settings: &Settings, program: Vec<OsString>) -> Result<u8, Error> {
         return print(&dry_run::describe(settings, &steps, hosts.as_deref())?);
     }
     record::prepare(settings, tasks)?;
+    if hosts.is_none() {
+        profile::prepare(settings)?;
+    }
     hosts::save(settings, hosts.as_deref())?;
     let signals = Signals::take()?;
     let mut highest = 0;

@@ -1,14 +1,26 @@
 //! A job with the profiler (MP_PROFILE): the library that is preloaded, and where its report goes.
 
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use super::error::Error;
+use super::settings::Settings;
 
 /// What the loader loads before all libraries of a program.
 pub(super) const PRELOAD: &str = "LD_PRELOAD";
 /// The folder of the report, for the profiler.
 const FOLDER: &str = "LAPIPROF_OUT";
 const LIBRARY: &str = "liblapiprof.so.1";
+
+/// Makes the folder of the report, and tries to write there: a job that ran for nothing would be profiled again.
+pub(super) fn prepare(settings: &Settings) -> Result<(), Error> {
+    let Some(folder) = settings.text("MP_PROFILE")?.map(PathBuf::from) else { return Ok(()) };
+    let trial = folder.join(format!(".poe-{}", std::process::id()));
+    let tried = fs::create_dir_all(&folder)
+        .and_then(|()| File::create_new(&trial))
+        .and_then(|_| fs::remove_file(&trial));
+    tried.map_err(|error| Error::system(format!("-profile: {}", folder.display()), error))
+}
 
 /// The variables of the tasks. `preloaded`: what they would have preloaded otherwise; `None`: what `poe` itself has.
 pub(super) fn variables(
