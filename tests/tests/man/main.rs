@@ -429,6 +429,19 @@ fn groff_has_no_complaint() {
     }
 }
 
+/// As `man` shows it: the string is set where groff's macros are loaded already, by .Dd, and not yet used, by .Dt.
+#[test]
+fn the_head_of_a_page_names_the_product() {
+    for page in pages("137") {
+        let Some(text) = complaints(Command::new("groff").args(["-mandoc", "-Tutf8", "-P-c"]), &page.path)
+        else {
+            return skipped("groff");
+        };
+        let head = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+        assert!(head.contains(" OpenLAPI "), "{}: {head}", page.path.display());
+    }
+}
+
 #[test]
 fn every_variable_of_the_profiler_is_described() {
     let settings = source("prof/src/settings.rs");
