@@ -267,7 +267,7 @@ fn a_task_may_come_late() {
     let said = "waiting for task 1, which has not called LAPI_Init";
     let is_said = || running.borrow_mut().iter_mut().any(|task| task.stderr_so_far().contains(said));
     // After ten seconds.
-    assert!(eventually(&is_said) || eventually(&is_said), "neither says what it waits for");
+    assert!(eventually(is_said) || eventually(is_said), "neither says what it waits for");
     let mut running = running.into_inner();
     running.push(start("1"));
     let outcomes: Vec<_> = running.into_iter().map(openlapi_tests::Running::wait).collect();

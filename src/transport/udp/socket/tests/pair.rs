@@ -66,7 +66,8 @@ fn whatever_is_preferred_everything_arrives_once_with_its_source() {
             while got.len() < sent.len() && Instant::now() < end {
                 to.poll(&mut |from, bytes| got.push((from, bytes.to_vec())));
             }
-            (sent.sort(), got.sort());
+            sent.sort();
+            got.sort();
             assert!(sent == got, "{at}, seed {seed}: {} of {}", got.len(), sent.len());
             assert_eq!(to.counts(), Counts::default());
         }
