@@ -236,8 +236,11 @@ fn a_lost_task_is_an_error() {
                 let other = 2 - context.task();
                 window.get(other, 0, &mut data).unwrap();
                 println!("survived");
-                // The other one may still get.
-                std::thread::sleep(Duration::from_millis(500));
+                // Neither leaves while the other one may still get.
+                window.fetch_add(other, 1, 1).unwrap();
+                while window.get_one(context.task(), 1).unwrap() == 0 {
+                    std::thread::yield_now();
+                }
                 return;
             }
         }
