@@ -489,6 +489,12 @@ impl Sender {
             && path.probe_due(!self.pieces.is_empty()).is_none_or(|due| due > now)
     }
 
+    /// Whether the timer of a path has ended, which [`Self::is_quiet`] does not look at.
+    #[cfg(test)]
+    pub fn timer_has_ended(&self, now: Nanos) -> bool {
+        (0..self.paths.len()).any(|at| self.timer(at).is_some_and(|end| end <= now))
+    }
+
     /// When [`Self::next`] has something next, if nothing arrives.
     pub fn due(&self, now: Nanos) -> Option<Nanos> {
         let mut lost = self.lost.iter().filter_map(|&number| self.piece(number));

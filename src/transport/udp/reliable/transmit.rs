@@ -106,6 +106,12 @@ impl Connection {
             && self.sender.is_quiet(now)
     }
 
+    /// Whether a timer has ended, which [`Self::is_quiet`] does not look at.
+    #[cfg(test)]
+    pub fn timer_has_ended(&self, now: Nanos) -> bool {
+        self.sender.timer_has_ended(now)
+    }
+
     /// Whether no probe awaits its reply.
     #[inline]
     fn has_no_reply(&self) -> bool {

@@ -211,7 +211,7 @@ impl World {
                 let connection = self.tasks[task as usize].connections.get_mut(&peer).expect("a connection");
                 let Some(sending) = connection.transmit(self.now) else { break };
                 assert!(!quiet, "it has said that it has nothing now: {:?}", sending.content);
-                quiet = connection.is_quiet(self.now);
+                quiet = connection.is_quiet(self.now) && !connection.timer_has_ended(self.now);
                 let mut envelope = Envelope {
                     from: task,
                     to: peer,
