@@ -19,12 +19,12 @@ mod contact;
 mod deaths;
 pub mod device;
 mod endpoint;
-mod favourite;
 mod handshake;
 pub mod interfaces;
 mod links;
 mod outgoing;
 mod peer;
+mod preferred_peer;
 mod progress;
 pub mod reliable;
 pub mod seal;
@@ -46,9 +46,9 @@ use alarms::Alarms;
 use contact::Peer;
 use deaths::{Receipts, Watch};
 use device::Device;
-use favourite::Favourite;
 use links::OwnLinks;
 use outgoing::Batch;
+use preferred_peer::PreferredPeer;
 pub use reliable::PATHS;
 use reliable::{Arrived, Buffers, Nanos, Parameters};
 use seal::{ENVELOPE, GREETING, JobKey, Security};
@@ -162,7 +162,7 @@ pub struct UdpTransport {
     device: Option<Box<dyn Device>>,
     batch: Batch,
     /// Which peer the device serves at less cost.
-    favourite: Favourite,
+    preferred_peer: PreferredPeer,
     directory: Box<dyn Directory>,
     peers: Vec<Option<Box<Peer>>>,
     /// The peers with which there has been contact, in the order of that.
@@ -244,7 +244,7 @@ impl UdpTransport {
             },
             device: Some(device),
             batch: Batch::new(ENVELOPE + content),
-            favourite: Favourite::default(),
+            preferred_peer: PreferredPeer::default(),
             directory,
             peers: std::iter::repeat_with(|| None).take(settings.tasks as usize).collect(),
             met: Vec::new(),

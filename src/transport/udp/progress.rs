@@ -55,8 +55,8 @@ impl UdpTransport {
                 break;
             }
         }
-        if let Some(favourite) = self.favourite.changed() {
-            device.prefer(favourite);
+        if let Some(preferred_peer) = self.preferred_peer.changed() {
+            device.prefer(preferred_peer);
         }
         self.batch.send_unsent(&mut *device);
         for (to, greeting) in std::mem::take(&mut self.greetings) {
@@ -269,9 +269,9 @@ impl UdpTransport {
         let happened = connection.receive(now, theirs, claim.number, path, content, buffers);
         self.note(task, happened, was_opening);
         self.note_source(now, task, from);
-        let Self { peers, favourite, .. } = self;
+        let Self { peers, preferred_peer, .. } = self;
         let peer = peers[task as usize].as_deref();
-        favourite.note(from, || peer.is_some_and(|peer| peer.whereabouts.on(path) == Some(from)));
+        preferred_peer.note(from, || peer.is_some_and(|peer| peer.whereabouts.on(path) == Some(from)));
     }
 
     /// Notes what a datagram of a peer has brought.

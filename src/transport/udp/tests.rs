@@ -99,7 +99,7 @@ fn conforms_with_short_datagrams_that_are_not_sealed() {
 mod contact;
 mod deaths;
 mod disturbed;
-mod favourite;
+mod preferred_peer;
 mod strangers;
 mod terms;
 

@@ -78,7 +78,7 @@ impl Connected {
         }
     }
 
-    /// How seldom the socket is polled on which less arrives: once in so many polls.
+    /// How seldom the socket is polled on which less arrives: once in this many polls.
     #[inline]
     pub(super) fn seldom(&self) -> u8 {
         if self.peer.is_some() { SELDOM } else { HARDLY_EVER }
@@ -108,7 +108,7 @@ impl Connected {
 pub(super) struct Turns {
     /// Polls that have left it out, one after another.
     left_out: u8,
-    /// It is looked at once in so many polls.
+    /// It is looked at once in this many polls.
     interval: u8,
 }
 
@@ -135,7 +135,7 @@ impl Turns {
 mod tests {
     use super::*;
 
-    /// Which of so many polls look at it that finds something in these.
+    /// Which of the polls look at it that finds something in these.
     fn looks(polls: usize, found: &[usize], seldom: u8) -> Vec<usize> {
         let mut turns = Turns::default();
         let looks = |poll: &usize| {

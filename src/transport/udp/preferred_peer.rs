@@ -9,14 +9,14 @@ const ENOUGH: u8 = 64;
 /// The address that has most of the traffic, by majority vote: each datagram that comes from the candidate is a vote for it, each other
 /// one a vote against it. So it costs one comparison for a datagram, however many peers there are.
 #[derive(Debug, Default)]
-pub(super) struct Favourite {
+pub(super) struct PreferredPeer {
     candidate: Option<SocketAddr>,
     votes: u8,
     preferred: Option<SocketAddr>,
     changed: bool,
 }
 
-impl Favourite {
+impl PreferredPeer {
     /// A datagram of a connection has come from there. `is_usual` says whether datagrams to the peer go there, too; others do not count.
     #[inline]
     pub(super) fn note(&mut self, from: SocketAddr, is_usual: impl FnOnce() -> bool) {
@@ -66,45 +66,45 @@ mod tests {
     }
 
     /// What changes when datagrams come from these ports.
-    fn changes(favourite: &mut Favourite, ports: impl IntoIterator<Item = u16>) -> Vec<Option<u16>> {
+    fn changes(preferred_peer: &mut PreferredPeer, ports: impl IntoIterator<Item = u16>) -> Vec<Option<u16>> {
         let ports = ports.into_iter();
         ports
             .filter_map(|port| {
-                favourite.note(address(port), || true);
-                favourite.changed().map(|address| address.map(|address| address.port()))
+                preferred_peer.note(address(port), || true);
+                preferred_peer.changed().map(|address| address.map(|address| address.port()))
             })
             .collect()
     }
 
     #[test]
     fn one_that_sends_most_is_preferred_until_others_do() {
-        let mut favourite = Favourite::default();
-        assert_eq!(changes(&mut favourite, [1; 63]), []);
-        assert_eq!(changes(&mut favourite, [1]), [Some(1)]);
-        assert_eq!(changes(&mut favourite, [1; 1000]), []);
+        let mut preferred_peer = PreferredPeer::default();
+        assert_eq!(changes(&mut preferred_peer, [1; 63]), []);
+        assert_eq!(changes(&mut preferred_peer, [1]), [Some(1)]);
+        assert_eq!(changes(&mut preferred_peer, [1; 1000]), []);
         let mixed = (0..3000).map(|at| if at % 3 == 0 { 2 + at % 7 } else { 1 });
-        assert_eq!(changes(&mut favourite, mixed), [], "it has two thirds");
-        assert_eq!(changes(&mut favourite, [2; 200]), [None, Some(2)]);
+        assert_eq!(changes(&mut preferred_peer, mixed), [], "it has two thirds");
+        assert_eq!(changes(&mut preferred_peer, [2; 200]), [None, Some(2)]);
     }
 
     #[test]
     fn none_of_several_that_send_as_much_is_preferred() {
-        let mut favourite = Favourite::default();
-        assert_eq!(changes(&mut favourite, (0..10_000).map(|at| at % 2)), []);
-        assert_eq!(changes(&mut favourite, (0..10_000).map(|at| at % 5)), []);
+        let mut preferred_peer = PreferredPeer::default();
+        assert_eq!(changes(&mut preferred_peer, (0..10_000).map(|at| at % 2)), []);
+        assert_eq!(changes(&mut preferred_peer, (0..10_000).map(|at| at % 5)), []);
     }
 
     /// The device is asked for another peer once in [`ENOUGH`] datagrams at most, and for none between.
     #[test]
     fn it_changes_seldom() {
         for seed in 0..50 {
-            let (mut rng, mut favourite) = (Rng::stream(0xfa40, seed), Favourite::default());
+            let (mut rng, mut preferred_peer) = (Rng::stream(0xfa40, seed), PreferredPeer::default());
             let mut ports = Vec::new();
             while ports.len() < 20_000 {
                 let (port, len) = (rng.below(3) as u16, 1 + rng.below(300) as usize);
                 ports.extend(std::iter::repeat_n(port, len));
             }
-            let made = changes(&mut favourite, ports.iter().copied());
+            let made = changes(&mut preferred_peer, ports.iter().copied());
             assert!(!made.is_empty() && made.len() <= 2 * ports.len() / usize::from(ENOUGH), "seed {seed}");
             assert!(made.windows(2).all(|two| two[0] != two[1]), "seed {seed}: {made:?}");
         }
@@ -112,9 +112,9 @@ mod tests {
 
     #[test]
     fn what_comes_from_elsewhere_does_not_count() {
-        let mut favourite = Favourite::default();
-        (0..1000).for_each(|_| favourite.note(address(1), || false));
-        assert_eq!(favourite.changed(), None);
-        assert_eq!(favourite.candidate, None);
+        let mut preferred_peer = PreferredPeer::default();
+        (0..1000).for_each(|_| preferred_peer.note(address(1), || false));
+        assert_eq!(preferred_peer.changed(), None);
+        assert_eq!(preferred_peer.candidate, None);
     }
 }

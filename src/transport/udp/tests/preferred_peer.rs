@@ -29,8 +29,8 @@ fn the_peer_that_has_most_of_the_traffic_is_preferred() {
             number += 1;
             exchange(&mut ends, 0, peer, number);
         }
-        assert_eq!(ends[0].favourite.preferred(), address(&mut ends, peer as Task));
-        assert!(ends[0].favourite.preferred().is_some());
+        assert_eq!(ends[0].preferred_peer.preferred(), address(&mut ends, peer as Task));
+        assert!(ends[0].preferred_peer.preferred().is_some());
     }
     for _ in 0..200 {
         for peer in [1, 2] {
@@ -107,7 +107,7 @@ fn the_successor_of_the_preferred_peer_is_heard() {
     let device = |socket, _| Box::new(socket) as Box<dyn Device>;
     let mut ends = met(ends_on(2, Security::Auth, 1472, device));
     (0..200).for_each(|number| exchange(&mut ends, 0, 1, number));
-    let address = ends[0].favourite.preferred().expect("the only peer");
+    let address = ends[0].preferred_peer.preferred().expect("the only peer");
     let listed: Vec<SocketAddr> =
         (0..2).map(|task| ends[0].directory.address_of(task).expect("listed")).collect();
     let gone = ends.pop().expect("two");
@@ -128,5 +128,5 @@ fn the_successor_of_the_preferred_peer_is_heard() {
         ends[0].absence(1).is_none() && ends[1].absence(0).is_none()
     });
     (0..200).for_each(|number| exchange(&mut ends, 0, 1, 1000 + number));
-    assert_eq!(ends[0].favourite.preferred(), Some(address));
+    assert_eq!(ends[0].preferred_peer.preferred(), Some(address));
 }
