@@ -135,10 +135,10 @@ impl Side {
 
     fn content(&self, sending: &Sending) -> Option<Vec<u8>> {
         Some(match &sending.content {
-            Content::Hello(hello) => hello.encode().to_vec(),
+            Content::Hello => self.connection.hello().encode().to_vec(),
             Content::Header(header) => header.to_vec(),
             Content::Fragment(header, number) => [header, self.connection.payload(*number)?].concat(),
-            Content::Map(header, map, len) => [&header[..], &map[..*len]].concat(),
+            Content::Map(header, len) => [&header[..], &self.connection.map()[..*len]].concat(),
             Content::Padded(header, len) => [&header[..], &[0; PARAMETERS.unit][..*len]].concat(),
         })
     }
@@ -203,8 +203,9 @@ fn send(sides: &mut [Side; 2], at: usize, now: u64, lost: u8) {
         let Some(sending) = sides[at].connection.transmit(now) else { return };
         let content = sides[at].content(&sending);
         let Some(content) = content.filter(|_| lost >> (step % 8) & 1 == 0) else { continue };
-        if let Content::Hello(hello) = &sending.content {
-            sides[other].connection.receive_hello(now, hello, sending.path);
+        if matches!(sending.content, Content::Hello) {
+            let hello = *sides[at].connection.hello();
+            sides[other].connection.receive_hello(now, &hello, sending.path);
         } else {
             assert!(Header::decode(&content).is_some(), "what is sent is sound");
             sides[other].receive(now, at as u128 + 1, sending.transmission, sending.path, &content);

@@ -98,35 +98,26 @@ impl Header {
     /// As bytes.
     #[inline]
     pub fn encode(&self) -> [u8; HEADER] {
-        let mut bytes = [0; HEADER];
-        let mut put = |at: usize, field: &[u8]| bytes[at..at + field.len()].copy_from_slice(field);
-        put(8, &self.acknowledged.to_le_bytes());
-        put(16, &self.echo.to_le_bytes());
-        put(28, &self.room.to_le_bytes());
-        put(30, &self.delay.to_le_bytes());
-        match self.kind {
+        let (number, packet_len, parts, kind) = match self.kind {
             Kind::Data(fragment) => {
-                put(0, &fragment.number.to_le_bytes());
-                put(24, &fragment.packet_len.to_le_bytes());
-                put(32, &fragment.index.to_le_bytes());
-                put(34, &fragment.count.to_le_bytes());
-                put(36, &[DATA, fragment.urgent.into(), fragment.head_len / 8]);
+                let Fragment { number, index, count, head_len, packet_len, urgent } = fragment;
+                let parts = u32::from(index) | u32::from(count) << 16;
+                (number, packet_len, parts, [DATA, urgent.into(), head_len / 8, 0])
             }
-            Kind::Acknowledgement(words) => put(36, &[ACKNOWLEDGEMENT, 0, 0, words]),
-            Kind::Ping => put(36, &[PING]),
-            Kind::Close(number) => {
-                put(0, &number.to_le_bytes());
-                put(36, &[CLOSE]);
-            }
-            Kind::Closed => put(36, &[CLOSED]),
-            Kind::Probe(number) => {
-                put(0, &number.to_le_bytes());
-                put(36, &[PROBE]);
-            }
-            Kind::Reply(number) => {
-                put(0, &number.to_le_bytes());
-                put(36, &[REPLY]);
-            }
+            Kind::Acknowledgement(words) => (0, 0, 0, [ACKNOWLEDGEMENT, 0, 0, words]),
+            Kind::Ping => (0, 0, 0, [PING, 0, 0, 0]),
+            Kind::Close(number) => (number, 0, 0, [CLOSE, 0, 0, 0]),
+            Kind::Closed => (0, 0, 0, [CLOSED, 0, 0, 0]),
+            Kind::Probe(number) => (number, 0, 0, [PROBE, 0, 0, 0]),
+            Kind::Reply(number) => (number, 0, 0, [REPLY, 0, 0, 0]),
+        };
+        let room = u64::from(self.room) << 32 | u64::from(self.delay) << 48;
+        let kind = u64::from(u32::from_le_bytes(kind)) << 32;
+        let words =
+            [number, self.acknowledged, self.echo, u64::from(packet_len) | room, u64::from(parts) | kind];
+        let mut bytes = [0; HEADER];
+        for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
+            place.copy_from_slice(&word.to_le_bytes());
         }
         bytes
     }
@@ -135,24 +126,24 @@ impl Header {
     #[inline]
     pub fn decode(content: &[u8]) -> Option<(Self, &[u8])> {
         let (bytes, after) = content.split_first_chunk::<HEADER>()?;
-        let long = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]));
-        let short = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
-        let [code, flags, head_words, map_words] = [36, 37, 38, 39].map(|at| bytes[at]);
+        let words: [u64; HEADER / 8] = bytemuck::pod_read_unaligned(bytes);
+        let [number, acknowledged, echo, lengths, parts] = words.map(u64::from_le);
+        let [code, flags, head_words, map_words] = ((parts >> 32) as u32).to_le_bytes();
         let kind = match code {
             DATA => Kind::Data(Fragment {
-                number: long(0),
-                index: short(32),
-                count: short(34),
+                number,
+                index: parts as u16,
+                count: (parts >> 16) as u16,
                 head_len: head_words.checked_mul(8)?,
-                packet_len: long(24) as u32,
+                packet_len: lengths as u32,
                 urgent: flags == 1,
             }),
             ACKNOWLEDGEMENT => Kind::Acknowledgement(map_words),
             PING => Kind::Ping,
-            CLOSE => Kind::Close(long(0)),
+            CLOSE => Kind::Close(number),
             CLOSED => Kind::Closed,
-            PROBE => Kind::Probe(long(0)),
-            REPLY => Kind::Reply(long(0)),
+            PROBE => Kind::Probe(number),
+            REPLY => Kind::Reply(number),
             _ => return None,
         };
         let fits = match kind {
@@ -171,7 +162,8 @@ impl Header {
             Kind::Probe(_) => true,
             Kind::Ping | Kind::Close(_) | Kind::Closed | Kind::Reply(_) => after.is_empty(),
         };
-        let header = Self { kind, acknowledged: long(8), echo: long(16), room: short(28), delay: short(30) };
+        let (room, delay) = ((lengths >> 32) as u16, (lengths >> 48) as u16);
+        let header = Self { kind, acknowledged, echo, room, delay };
         // No connection has as many fragments: sums of these numbers do not overflow.
         (fits && header.acknowledged < 1 << 63).then_some((header, after))
     }

@@ -33,6 +33,11 @@ impl Device for Port {
         self.0.get_mut().send(datagrams)
     }
 
+    #[inline]
+    fn send_train(&mut self, to: SocketAddr, bytes: &[u8], segment: usize) -> usize {
+        self.0.get_mut().send_train(to, bytes, segment)
+    }
+
     fn send_in_parts(&mut self, datagram: &Datagram<'_>) -> bool {
         self.0.get_mut().send_in_parts(datagram)
     }

@@ -4,6 +4,9 @@
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 
+/// The most datagrams of a train: what the first kernels with UDP_SEGMENT take.
+pub const TRAIN: usize = 64;
+
 /// A datagram to be sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Datagram<'a> {
@@ -24,6 +27,12 @@ pub trait Device: Send {
     /// Sends the datagrams in order, and returns how many it has taken, from the first one. Fewer than all: no room now; the
     /// others may be offered again a little later. Their memory is free when this returns.
     fn send(&mut self, datagrams: &[Datagram<'_>]) -> usize;
+
+    /// Sends the datagrams to one address that follow each other in `bytes`, at most [`TRAIN`]: each has `segment` bytes, and the last one at most
+    /// as many. Returns what [`Self::send`] does.
+    fn send_train(&mut self, to: SocketAddr, bytes: &[u8], segment: usize) -> usize {
+        list(to, bytes, segment, |datagrams| self.send(datagrams))
+    }
 
     /// Sends a datagram that may be longer than the links on the way take: the system may send it in parts, of which all must arrive. Whether it
     /// was taken, as by [`Self::send`].
@@ -52,4 +61,19 @@ pub trait Device: Send {
     fn other_event_fd(&self) -> Option<BorrowedFd<'_>> {
         None
     }
+}
+
+/// Makes a list of the datagrams of a train ([`Device::send_train`]).
+pub(super) fn list<R>(
+    to: SocketAddr,
+    bytes: &[u8],
+    segment: usize,
+    send: impl FnOnce(&[Datagram<'_>]) -> R,
+) -> R {
+    let (mut datagrams, mut count) = ([Datagram { to, bytes }; TRAIN], 0);
+    for (datagram, bytes) in datagrams.iter_mut().zip(bytes.chunks(segment)) {
+        datagram.bytes = bytes;
+        count += 1;
+    }
+    send(&datagrams[..count])
 }

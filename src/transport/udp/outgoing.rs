@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 const TRAIN: usize = 1 << 16;
 
 /// The most datagrams that are given to the device at a time: as many as it makes a train of.
-const BATCH: usize = 64;
+const BATCH: usize = super::device::TRAIN;
 
 /// What probes are filled up with.
 static PADDING: [u8; TRAIN] = [0; TRAIN];
@@ -63,8 +63,8 @@ impl Batch {
         let mut hello = None;
         while self.unsent.is_empty() {
             let Some(sending) = connection.transmit(now) else { break };
-            if let Content::Hello(own) = sending.content {
-                hello = Some(own);
+            if matches!(sending.content, Content::Hello) {
+                hello = Some(*connection.hello());
                 continue;
             }
             // Without keys there is no connection, and nothing but hellos.
@@ -98,14 +98,17 @@ impl Batch {
         first: (usize, u8),
     ) -> Option<Hello> {
         let (mut hello, mut ends, mut ways) = (None, [0; BATCH], [0; BATCH]);
-        let (mut count, mut end) = (1, first.0);
+        let (mut count, mut end, mut is_fragment) = (1, first.0, false);
         (ends[0], ways[0]) = first;
         while count < BATCH && end + self.longest <= self.sealed.len() {
-            match connection.transmit(now) {
-                Some(Sending { content: Content::Hello(own), .. }) => hello = Some(own),
+            let another = if is_fragment { connection.transmit_another(now) } else { None };
+            let sending = another.or_else(|| connection.transmit(now));
+            match sending {
+                Some(Sending { content: Content::Hello, .. }) => hello = Some(*connection.hello()),
                 Some(sending) => {
                     end += seal(connection, sealer, &sending, &mut self.sealed[end..]);
                     (ends[count], ways[count]) = (end, way(&sending));
+                    is_fragment = matches!(sending.content, Content::Fragment(..));
                     count += 1;
                 }
                 None => break,
@@ -132,6 +135,12 @@ impl Batch {
             }
             _ => {
                 let Some(first) = peer.on(ways[0]) else { return };
+                if let Some(segment) = segment(ends, ways) {
+                    let bytes = &sealed[..ends[ends.len() - 1]];
+                    let taken = device.send_train(first, bytes, segment);
+                    let rest = bytes.chunks(segment).skip(taken);
+                    return unsent.extend(rest.map(|bytes| (first, bytes.to_vec(), false)));
+                }
                 let (mut datagrams, mut start) = ([Datagram { to: first, bytes: &[] }; BATCH], 0);
                 for ((datagram, &end), &path) in datagrams.iter_mut().zip(ends).zip(ways) {
                     *datagram = Datagram { to: peer.on(path).unwrap_or(first), bytes: &sealed[start..end] };
@@ -182,6 +191,15 @@ fn send_one(device: &mut dyn Device, datagram: Datagram<'_>, in_parts: bool) -> 
     if in_parts { device.send_in_parts(&datagram) } else { device.send(&[datagram]) != 0 }
 }
 
+/// How long the datagrams are that end at these places, if all are equally long, but for a shorter last one, and take one way.
+#[inline]
+fn segment(ends: &[usize], ways: &[u8]) -> Option<usize> {
+    let (&segment, &last) = (ends.first()?, ends.last()?);
+    let before = ends.len() - 1;
+    let equal = ends[..before].iter().enumerate().all(|(at, end)| *end == (at + 1) * segment);
+    (equal && last <= (before + 1) * segment && ways.iter().all(|way| *way == ways[0])).then_some(segment)
+}
+
 /// The way that a datagram takes.
 fn way(sending: &Sending) -> u8 {
     sending.path | if sending.in_parts { IN_PARTS } else { 0 }
@@ -193,11 +211,11 @@ fn seal(connection: &Connection, sealer: &mut Sealer, sending: &Sending, place: 
     debug_assert_eq!(sealer.next_number(), sending.transmission);
     let content: [&[u8]; 2] = match &sending.content {
         // It goes elsewhere.
-        Content::Hello(_) => return 0,
+        Content::Hello => return 0,
         Content::Header(header) => [header, &[]],
         // It has not arrived: nothing was received since it was handed out.
         Content::Fragment(header, number) => [header, connection.payload(*number).unwrap_or_default()],
-        Content::Map(header, map, len) => [header, &map[..*len]],
+        Content::Map(header, len) => [header, &connection.map()[..*len]],
         Content::Padded(header, len) => [header, &PADDING[..*len]],
     };
     sealer.seal(content, place)

@@ -10,7 +10,7 @@
 mod connected;
 mod messages;
 
-use super::device::{Datagram, Device};
+use super::device::{self, Datagram, Device, TRAIN};
 use connected::Connected;
 use messages::{Demand, Incoming, OUTGOING, Outgoing, Train, cuts_trains, join_trains};
 use rustix::io::Errno;
@@ -26,9 +26,6 @@ pub const LONGEST: usize = 65_535 - HEADERS_V4;
 const HEADERS_V4: usize = 20 + 8;
 /// The same for IPv6.
 const HEADERS_V6: usize = 40 + 8;
-
-/// The most datagrams of a train: what the first kernels with UDP_SEGMENT take.
-const TRAIN: usize = 64;
 
 /// Errors in a row that have waited in the socket, after which a call gives up until the next one.
 const PATIENCE: usize = 16;
@@ -235,6 +232,28 @@ impl Socket {
         (taken, true)
     }
 
+    /// Sends a train by the connected socket as one message; whether it was taken, or there is no room. `None`: it is to be sent otherwise.
+    #[inline]
+    fn send_connected_train(&mut self, to: SocketAddr, bytes: &[u8], segment: usize) -> Option<bool> {
+        let own = self.connected.as_mut().filter(|own| own.peer() == Some(to))?;
+        if !self.granted.cuts || bytes.len() > LONGEST {
+            return None;
+        }
+        match self.outgoing.send_train(own.fd.as_fd(), bytes, segment as u16) {
+            Ok(()) => {
+                own.note_sent();
+                Some(true)
+            }
+            Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) => Some(false),
+            Err(Errno::INTR) => None,
+            Err(_) => {
+                self.counts.errors += 1;
+                own.note_refused();
+                None
+            }
+        }
+    }
+
     /// Sends the datagrams by the first socket.
     fn send_unconnected(&mut self, datagrams: &[Datagram<'_>]) -> usize {
         let (mut taken, mut singly, mut tries) = (0, 0, 0);
@@ -311,6 +330,15 @@ impl Device for Socket {
             return taken;
         }
         taken + self.send_unconnected(&datagrams[taken..])
+    }
+
+    #[inline]
+    fn send_train(&mut self, to: SocketAddr, bytes: &[u8], segment: usize) -> usize {
+        match self.send_connected_train(to, bytes, segment) {
+            Some(true) => bytes.len().div_ceil(segment),
+            Some(false) => 0,
+            None => device::list(to, bytes, segment, |datagrams| self.send(datagrams)),
+        }
     }
 
     fn send_in_parts(&mut self, datagram: &Datagram<'_>) -> bool {

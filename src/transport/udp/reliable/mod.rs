@@ -111,17 +111,17 @@ pub struct Sending {
     pub in_parts: bool,
 }
 
-/// The content of a datagram.
+/// The content of a datagram. What is seldom sent is not in it: it is moved for each fragment.
 #[derive(Clone, Copy, Debug)]
 pub enum Content {
-    /// How the connection is made. It is not sealed with the connection's keys.
-    Hello(Hello),
+    /// How the connection is made ([`Connection::hello`]). It is not sealed with the connection's keys.
+    Hello,
     /// A header alone.
     Header([u8; HEADER]),
     /// A header, and the fragment with this number ([`Connection::payload`]).
     Fragment([u8; HEADER], u64),
-    /// A header, and this number of bytes.
-    Map([u8; HEADER], [u8; 8 * MAP], usize),
+    /// A header, and this number of bytes of [`Connection::map`].
+    Map([u8; HEADER], usize),
     /// A header, and this number of bytes with any content.
     Padded([u8; HEADER], usize),
 }
@@ -170,6 +170,8 @@ pub struct Connection {
     heard_by: u8,
     /// By path: the number of a probe that has arrived and has no reply yet; 0: none.
     probed: [u64; PATHS],
+    /// What the last acknowledgement has as its map.
+    map: [u8; 8 * MAP],
     statistics: Statistics,
 }
 
@@ -199,6 +201,7 @@ impl Connection {
             confirm_end: false,
             heard_by: 0,
             probed: [0; PATHS],
+            map: [0; 8 * MAP],
             statistics: Statistics::default(),
         }
     }
@@ -366,6 +369,16 @@ impl Connection {
     #[inline]
     pub fn payload(&self, number: u64) -> Option<&[u8]> {
         self.sender.payload(number)
+    }
+
+    /// What this side says about itself now.
+    pub fn hello(&self) -> &Hello {
+        &self.hello
+    }
+
+    /// The map of the last acknowledgement, with as many bytes as that says.
+    pub fn map(&self) -> &[u8] {
+        &self.map
     }
 
     /// A hello of the peer has arrived by a path.

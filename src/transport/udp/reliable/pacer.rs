@@ -26,19 +26,28 @@ impl Pacer {
         self.refill(now);
         let gain = if is_starting { 2.0 } else { 1.25 };
         self.rate = gain * window as f64 / round_trip.max(1) as f64;
+        self.tokens = self.tokens.min(self.burst());
+    }
+
+    /// The most tokens.
+    fn burst(&self) -> f64 {
+        ((BURST * self.datagram) as f64).max(self.rate * MILLISECOND as f64)
     }
 
     fn refill(&mut self, now: Nanos) {
         let passed = now.saturating_sub(self.last) as f64;
         self.last = self.last.max(now);
-        let burst = ((BURST * self.datagram) as f64).max(self.rate * MILLISECOND as f64);
         let more = if passed == 0.0 { 0.0 } else { self.rate * passed };
-        self.tokens = (self.tokens + more).min(burst);
+        self.tokens = (self.tokens + more).min(self.burst());
     }
 
     /// Whether a datagram may leave now; otherwise when.
+    #[inline]
     pub fn look(&mut self, now: Nanos) -> Result<(), Nanos> {
-        self.refill(now);
+        // What leaves together does so at one moment.
+        if now > self.last {
+            self.refill(now);
+        }
         if self.tokens >= 0.0 {
             return Ok(());
         }

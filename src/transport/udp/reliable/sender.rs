@@ -161,7 +161,8 @@ impl Sender {
     /// How many fragments a packet of this length has.
     #[inline]
     fn fragments(&self, len: usize) -> usize {
-        len.div_ceil(self.unit()).max(1)
+        // What most packets are; a division takes longer.
+        if len <= self.unit() { 1 } else { len.div_ceil(self.unit()) }
     }
 
     /// Whether a packet of this length can be taken now: this side has room for it, and the peer.
@@ -189,7 +190,7 @@ impl Sender {
         if count > 1 {
             self.paths.iter_mut().for_each(|path| path.length.want());
         }
-        let unit = len.div_ceil(count);
+        let unit = if count == 1 { len } else { len.div_ceil(count) };
         buffers::bytes_mut(&mut buffer)[len..count * unit].fill(0);
         let packet = self.first_packet + self.packets.len() as u64;
         for index in 0..count as u16 {
@@ -418,6 +419,19 @@ impl Sender {
         if let Some((path, padding)) = self.probe(now, transmission) {
             return Some(Next::Probe(transmission, path, padding));
         }
+        let (fragment, path, in_parts) = self.next_fragment(now, transmission, statistics)?;
+        Some(Next::Fragment(fragment, path, in_parts))
+    }
+
+    /// The fragment that is to be sent now, if any, its path, and whether it may be longer than that takes. While [`Self::next`] has fragments at
+    /// one moment, it has nothing else.
+    #[inline]
+    pub fn next_fragment(
+        &mut self,
+        now: Nanos,
+        transmission: u64,
+        statistics: &mut Statistics,
+    ) -> Option<(Fragment, u8, bool)> {
         self.paced = None;
         let Some(number) = self.candidate() else {
             self.paths.iter_mut().for_each(|path| path.probes = 0);
@@ -432,9 +446,10 @@ impl Sender {
         self.paths[path].pacer.spend(len);
         let in_parts = len > self.paths[path].length.proven() + OVERHEAD;
         let fragment = self.send(now, number, path, transmission, statistics)?;
-        Some(Next::Fragment(fragment, path as u8, in_parts))
+        Some((fragment, path as u8, in_parts))
     }
 
+    #[inline]
     fn send(
         &mut self,
         now: Nanos,

@@ -56,6 +56,15 @@ impl Connection {
         due.then(|| self.acknowledgement(now))
     }
 
+    /// [`Self::transmit`], when that has returned a fragment at this moment: another fragment, if there is one, with less work.
+    #[inline]
+    pub fn transmit_another(&mut self, now: Nanos) -> Option<Sending> {
+        let transmission = self.transmission + 1;
+        let (fragment, path, in_parts) =
+            self.sender.next_fragment(now, transmission, &mut self.statistics)?;
+        Some(Sending { in_parts, ..self.header(now, Kind::Data(fragment), path) })
+    }
+
     fn transmit_hello(&mut self, now: Nanos) -> Option<Sending> {
         if self.hello_at > now {
             return None;
@@ -64,9 +73,10 @@ impl Connection {
         self.hello_after = (2 * self.hello_after).min(LAST_HELLO);
         self.hellos += 1;
         self.first_hello.get_or_insert(now);
-        Some(Sending { transmission: 0, content: Content::Hello(self.hello), path: 0, in_parts: false })
+        Some(Sending { transmission: 0, content: Content::Hello, path: 0, in_parts: false })
     }
 
+    #[inline]
     fn header(&mut self, now: Nanos, kind: Kind, path: u8) -> Sending {
         let (acknowledged, echo, room, delay) = self.receiver.report(now, false);
         let bytes = Header { kind, acknowledged, echo, room, delay }.encode();
@@ -80,6 +90,7 @@ impl Connection {
 
     fn acknowledgement(&mut self, now: Nanos) -> Sending {
         let (map, len) = self.receiver.map();
+        self.map = map;
         let (acknowledged, echo, room, delay) = self.receiver.report(now, true);
         let kind = Kind::Acknowledgement((len / 8) as u8);
         let bytes = Header { kind, acknowledged, echo, room, delay }.encode();
@@ -87,7 +98,7 @@ impl Connection {
         self.statistics.acknowledgements += 1;
         Sending {
             transmission: self.transmission,
-            content: Content::Map(bytes, map, len),
+            content: Content::Map(bytes, len),
             path: self.heard_by,
             in_parts: false,
         }

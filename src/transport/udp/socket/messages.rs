@@ -125,6 +125,31 @@ impl Outgoing {
     }
 }
 
+impl Outgoing {
+    /// Sends the datagrams that follow each other in `bytes`, of `segment` bytes each, as one train, by a socket that is connected. Does not block.
+    ///
+    /// # Errors
+    /// As for [`Self::send`].
+    #[inline]
+    pub(super) fn send_train(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        bytes: &[u8],
+        segment: u16,
+    ) -> Result<(), Errno> {
+        self.pieces[0] = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+        let header = &mut self.headers[0].msg_hdr;
+        (header.msg_name, header.msg_namelen) = (ptr::null_mut(), 0);
+        (header.msg_iov, header.msg_iovlen) = (&raw mut self.pieces[0], 1);
+        header.msg_controllen = set_segment(&mut self.controls[0], segment) as _;
+        header.msg_control = (&raw mut self.controls[0]).cast();
+        let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+        // SAFETY: the header points to the piece and the control, and the piece to bytes that are borrowed; the call only reads them.
+        let len = unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const self.headers[0].msg_hdr, flags) };
+        if len < 0 { Err(last_error()) } else { Ok(()) }
+    }
+}
+
 /// A message that has arrived.
 #[derive(Debug)]
 pub(super) struct Message<'a> {

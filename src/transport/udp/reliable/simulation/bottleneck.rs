@@ -136,10 +136,10 @@ impl Link {
                     while let Some(sending) = ends[end].transmit(now) {
                         let content = match sending.content {
                             // The two ends know each other's numbers already.
-                            Content::Hello(_) => vec![],
+                            Content::Hello => vec![],
                             Content::Header(header) => header.to_vec(),
                             Content::Padded(header, len) => [&header[..], &vec![0; len]].concat(),
-                            Content::Map(header, map, len) => [&header[..], &map[..len]].concat(),
+                            Content::Map(header, len) => [&header[..], &ends[end].map()[..len]].concat(),
                             Content::Fragment(header, number) => {
                                 [&header[..], ends[end].payload(number).expect("it is there")].concat()
                             }

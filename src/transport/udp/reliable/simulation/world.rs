@@ -223,17 +223,17 @@ impl World {
                 let (mut paths, greeting): (_, [u8; HELLO]);
                 paths = sending.path..sending.path + 1;
                 let parts: [&[u8]; 2] = match &sending.content {
-                    Content::Hello(hello) => {
+                    Content::Hello => {
                         (envelope.theirs, envelope.mine) = (0, 0);
                         paths = 0..self.parameters.paths;
-                        greeting = hello.encode();
+                        greeting = connection.hello().encode();
                         [&greeting, &[]]
                     }
                     Content::Header(header) => [header, &[]],
                     Content::Fragment(header, number) => {
                         [header, connection.payload(*number).expect("it was just handed out")]
                     }
-                    Content::Map(header, map, len) => [header, &map[..*len]],
+                    Content::Map(header, len) => [header, &connection.map()[..*len]],
                     Content::Padded(header, len) => [header, &[0; 64][..*len]],
                 };
                 // Acknowledgements are short on real links.

@@ -227,3 +227,45 @@ fn without_a_second_socket_all_is_as_with_it() {
     peer.send_to(&bytes[..9], own.local()).expect("it leaves");
     assert_eq!(received(&mut own, 1), [(address, vec![5; 9])]);
 }
+
+/// With trains and without, by the connected socket and by the first one, after an error that has waited, too.
+#[test]
+fn the_datagrams_of_a_train_arrive_as_they_were_cut() {
+    for (at, options) in kinds() {
+        let (mut from, mut to, other) = (open_with(at, options), open_with(at, options), open(at));
+        assert!(from.connected.is_some(), "{at}: no second socket");
+        let mut rng = Rng::stream(0x7a1b, 0);
+        for round in 0..60 {
+            let preferred = [None, Some(to.local()), Some(other.local())][round % 3];
+            from.prefer(preferred);
+            let (count, segment) = (2 + rng.below(40) as usize, 8 + rng.below(1400) as usize);
+            let last = 1 + rng.below(segment as u64) as usize;
+            let bytes = filled(round as u64, (count - 1) * segment + last);
+            let taken = from.send_train(to.local(), &bytes, segment);
+            assert_eq!(taken, count, "{at} {options:?}, round {round}");
+            let mut got: Vec<Vec<u8>> =
+                received(&mut to, count).into_iter().map(|(_, bytes)| bytes).collect();
+            let mut sent: Vec<Vec<u8>> = bytes.chunks(segment).map(<[u8]>::to_vec).collect();
+            got.sort();
+            sent.sort();
+            assert!(got == sent, "{at} {options:?}, round {round}: {} of {count}", got.len());
+        }
+        assert_eq!((from.counts(), to.counts()), (Counts::default(), Counts::default()));
+    }
+}
+
+/// Nothing receives at the address any more: the report of that waits in the connected socket.
+#[test]
+fn a_train_is_sent_in_spite_of_an_error_that_has_waited() {
+    let (mut from, to) = (pair(V4), open(V4));
+    let place = to.local();
+    from.prefer(Some(place));
+    drop(to);
+    let bytes = filled(1, 1000);
+    assert_eq!(from.send_train(place, &bytes, 100), 10);
+    let mut again = open_with(&place.to_string(), Options::default());
+    assert_eq!(from.send_train(place, &bytes, 100), 10);
+    let got = received(&mut again, 10);
+    assert!(got.len() == 10 && got.iter().all(|(source, _)| *source == from.local()));
+    assert!(from.counts().errors != 0 && from.counts().refused == 0, "{:?}", from.counts());
+}
