@@ -82,7 +82,7 @@ fn a_stack_that_cannot_be_read_does_not_change_the_signal() {
 }
 
 #[test]
-fn a_standard_error_that_nobody_reads_does_not_change_the_signal() {
+fn a_standard_error_without_a_reader_does_not_change_the_signal() {
     crash("closed").exited(139).says("was ended by signal 11 (SIGSEGV)");
 }
 

@@ -31,7 +31,7 @@ pub trait Device: Send {
     /// Sends the datagrams to one address that follow each other in `bytes`, at most [`TRAIN`]: each has `segment` bytes, and the last one at most
     /// as many. Returns what [`Self::send`] does.
     fn send_train(&mut self, to: SocketAddr, bytes: &[u8], segment: usize) -> usize {
-        list(to, bytes, segment, |datagrams| self.send(datagrams))
+        with_datagrams(to, bytes, segment, |datagrams| self.send(datagrams))
     }
 
     /// Sends a datagram that may be longer than the links on the way take: the system may send it in parts, of which all must arrive. Whether it
@@ -63,8 +63,8 @@ pub trait Device: Send {
     }
 }
 
-/// Makes a list of the datagrams of a train ([`Device::send_train`]).
-pub(super) fn list<R>(
+/// Calls `send` with the datagrams of a train ([`Device::send_train`]).
+pub(super) fn with_datagrams<R>(
     to: SocketAddr,
     bytes: &[u8],
     segment: usize,

@@ -10,13 +10,13 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 /// Memory for the datagrams of one call, in bytes: no train is longer.
-const TRAIN: usize = 1 << 16;
+const ROOM: usize = 1 << 16;
 
 /// The most datagrams that are given to the device at a time: as many as it makes a train of.
 const BATCH: usize = super::device::TRAIN;
 
 /// What probes are filled up with.
-static PADDING: [u8; TRAIN] = [0; TRAIN];
+static PADDING: [u8; ROOM] = [0; ROOM];
 
 /// The way of a datagram, beside its path: it may be longer than the path takes.
 const IN_PARTS: u8 = 1 << 7;
@@ -34,7 +34,7 @@ pub(super) struct Batch {
 impl Batch {
     /// For datagrams of up to `longest` bytes.
     pub(super) fn new(longest: usize) -> Self {
-        let room = TRAIN.min(BATCH * longest).max(longest);
+        let room = ROOM.min(BATCH * longest).max(longest);
         Self { sealed: vec![0; room].into_boxed_slice(), longest, unsent: VecDeque::new() }
     }
 

@@ -337,7 +337,7 @@ impl Device for Socket {
         match self.send_connected_train(to, bytes, segment) {
             Some(true) => bytes.len().div_ceil(segment),
             Some(false) => 0,
-            None => device::list(to, bytes, segment, |datagrams| self.send(datagrams)),
+            None => device::with_datagrams(to, bytes, segment, |datagrams| self.send(datagrams)),
         }
     }
 

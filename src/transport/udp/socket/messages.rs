@@ -123,9 +123,7 @@ impl Outgoing {
         };
         usize::try_from(sent).map_err(|_| last_error())
     }
-}
 
-impl Outgoing {
     /// Sends the datagrams that follow each other in `bytes`, of `segment` bytes each, as one train, by a socket that is connected. Does not block.
     ///
     /// # Errors
