@@ -24,12 +24,15 @@ fn commit() -> Option<String> {
     if !Path::new(".git").exists() {
         return None;
     }
-    let said = Command::new("git")
-        .args(["describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"])
-        .output()
-        .ok()
-        .filter(|said| said.status.success())?;
-    Some(String::from_utf8(said.stdout).ok()?.trim().to_owned())
+    let commit = git(&["rev-parse", "--short=12", "HEAD"])?;
+    let is_dirty = !git(&["status", "--porcelain", "--untracked-files=no"])?.is_empty();
+    Some(if is_dirty { format!("{commit}-dirty") } else { commit })
+}
+
+/// What git prints. It must not write its index: cargo would build everything again.
+fn git(arguments: &[&str]) -> Option<String> {
+    let said = Command::new("git").arg("--no-optional-locks").args(arguments).output().ok()?;
+    said.status.success().then(|| String::from_utf8(said.stdout).ok())?.map(|text| text.trim().to_owned())
 }
 
 /// When the library was built, or what SOURCE_DATE_EPOCH says, in seconds since 1970.
