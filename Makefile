@@ -109,9 +109,7 @@ demo-net:
 test:
 	ci/deps.sh build test python net slurm
 	ci/fmt.sh
-	ci/clippy.sh
-	ci/loom.sh
-	$(MAKE) stage
+	MAKE="$(MAKE)" ci/builds.sh
 	LAPI_STAGE="$(STAGE)" ci/test.sh
 	@echo "== make test: all of it passed"
 

@@ -1,0 +1,56 @@
+# shellcheck shell=bash
+# Sourced: runs commands side by side, in lanes.
+#
+#   lane NAME COMMAND...    begins a command
+#   lanes_end               waits for all; prints what each has written, whole, when it ends; fails if one has failed, and names it
+#
+# A signal that ends the script ends the lanes, and prints the last lines of those that have not ended.
+lane_logs=$(mktemp -d)
+declare -A lane_names=() lane_starts=()
+
+lane() {
+    local name=$1
+    shift
+    echo "== $name: begins; what it writes follows when it ends"
+    # A process group of its own, which can be ended as a whole, and whose programs do not ignore the keys of the terminal.
+    set -m
+    "$@" >"$lane_logs/$name" 2>&1 </dev/null &
+    set +m
+    lane_names[$!]=$name
+    lane_starts[$!]=$SECONDS
+}
+
+lanes_end() {
+    local process status failed=()
+    while [ ${#lane_names[@]} -ne 0 ]; do
+        status=0
+        wait -n -p process "${!lane_names[@]}" || status=$?
+        local name=${lane_names[$process]} seconds=$((SECONDS - lane_starts[$process]))
+        unset "lane_names[$process]"
+        echo "== $name: its output"
+        cat "$lane_logs/$name"
+        if [ "$status" -eq 0 ]; then
+            echo "== $name: passed after $seconds s"
+        else
+            echo "== $name: FAILED with status $status after $seconds s"
+            failed+=("$name")
+        fi
+    done
+    if [ ${#failed[@]} -ne 0 ]; then
+        echo "== failed: ${failed[*]}" >&2
+        return 1
+    fi
+}
+
+lanes_clean() {
+    local process
+    for process in "${!lane_names[@]}"; do
+        kill -TERM -- "-$process" 2>/dev/null || true
+        echo "== ${lane_names[$process]}: ended early; its last lines"
+        tail -n 50 "$lane_logs/${lane_names[$process]}" || true
+    done
+    rm -rf "$lane_logs"
+}
+trap lanes_clean EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
