@@ -4,9 +4,12 @@
 #   lane NAME COMMAND...    begins a command
 #   lanes_end               waits for all; prints what each has written, whole, when it ends; fails if one has failed, and names it
 #
+# Meanwhile the last line of each is printed once in a minute.
+#
 # A signal that ends the script ends the lanes, and prints the last lines of those that have not ended.
 lane_logs=$(mktemp -d)
 declare -A lane_names=() lane_starts=()
+lane_watch=
 
 lane() {
     local name=$1
@@ -20,8 +23,22 @@ lane() {
     lane_starts[$!]=$SECONDS
 }
 
+# The last line of each lane that has not ended: its log is removed when it was printed.
+lanes_watch() {
+    local log
+    while sleep 60; do
+        for log in "$lane_logs"/*; do
+            [ ! -f "$log" ] || echo "== ${log##*/}, after $SECONDS s: $(tail -n 1 "$log" | cut -c1-100)"
+        done
+    done
+}
+
 lanes_end() {
     local process status failed=()
+    set -m
+    lanes_watch &
+    set +m
+    lane_watch=$!
     while [ ${#lane_names[@]} -ne 0 ]; do
         status=0
         wait -n -p process "${!lane_names[@]}" || status=$?
@@ -29,6 +46,7 @@ lanes_end() {
         unset "lane_names[$process]"
         echo "== $name: its output"
         cat "$lane_logs/$name"
+        rm "$lane_logs/$name"
         if [ "$status" -eq 0 ]; then
             echo "== $name: passed after $seconds s"
         else
@@ -36,14 +54,21 @@ lanes_end() {
             failed+=("$name")
         fi
     done
+    lanes_watch_end
     if [ ${#failed[@]} -ne 0 ]; then
         echo "== failed: ${failed[*]}" >&2
         return 1
     fi
 }
 
+lanes_watch_end() {
+    [ -z "$lane_watch" ] || kill -TERM -- "-$lane_watch" 2>/dev/null || true
+    lane_watch=
+}
+
 lanes_clean() {
     local process
+    lanes_watch_end
     for process in "${!lane_names[@]}"; do
         kill -TERM -- "-$process" 2>/dev/null || true
         echo "== ${lane_names[$process]}: ended early; its last lines"
