@@ -191,9 +191,10 @@ impl Peers {
         true
     }
 
-    /// Whether the program has purged the peer at any time.
-    pub fn was_purged(&self, peer: Task) -> bool {
-        self.table[peer as usize].purged
+    /// Whether the library connects with a peer again that has parted from this task: where this task has taken the place of another process,
+    /// until the program purges the peer. Otherwise the program purges and resumes it.
+    pub fn connects_again(&self, peer: Task) -> bool {
+        self.joined_at.is_some() && !self.table[peer as usize].purged
     }
 
     /// What belongs to the peer until now counts no more.

@@ -98,7 +98,7 @@ fn readmit(held: &mut Held<'_>) {
         let incarnation = held.core().incarnation(peer);
         let purged = |held: &mut Held<'_>| {
             let core = held.core();
-            core.closing || core.peers.was_purged(peer) || core.incarnation(peer) != incarnation
+            core.closing || !core.peers.connects_again(peer) || core.incarnation(peer) != incarnation
         };
         if purged(held) || !drain(held, peer) || purged(held) {
             continue;

@@ -181,7 +181,7 @@ impl Program {
                 own.wishes.retain(|wish| *wish != peer);
                 own.wishes.len() != before
             });
-            let parted = core.transport.parted().contains(&peer) && core.peers.joined_at.is_none();
+            let parted = core.transport.parted().contains(&peer) && !core.peers.connects_again(peer);
             let kept = core.inbox.early_bytes(peer);
             let view = core.transport.view(peer);
             drop(held);
