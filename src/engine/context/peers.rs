@@ -354,6 +354,20 @@ mod tests {
     }
 
     #[test]
+    fn a_new_process_connects_again_until_its_program_purges_the_peer() {
+        let mut peers = Peers::new(3, true);
+        assert!(peers.connects_again(1) && peers.connects_again(2));
+        peers.purge(1);
+        peers.resume(1);
+        assert!(!peers.connects_again(1) && peers.connects_again(2));
+        assert!(!Peers::new(3, false).connects_again(1));
+        let mut late = Peers::new(3, false);
+        late.purge(1);
+        late.await_all(0);
+        assert!(!late.connects_again(1) && late.connects_again(2), "it has learnt late that it is one");
+    }
+
+    #[test]
     fn a_peer_without_progress_is_woken_ever_more_seldom() {
         let mut peers = Peers::new(2, false);
         let kicks = |peers: &mut Peers, progress, from: u64| {
