@@ -32,7 +32,9 @@
 //!   splits it, bounds what is in flight, and reports it once. Also when the peer leaves: an access that is under way then, and
 //!   cannot be made any more, has failed. Only what the task itself recalls ([`Endpoint::recall`]) is not reported.
 //! * **Keys.** Where the memory of a peer is reached by keys ([`Reach::Keyed`]), the peer registers it for this task and sends
-//!   the key. The key gives access to nothing else, and to nothing after the registration was withdrawn.
+//!   the key. The key gives access to nothing else, and to nothing after the registration was withdrawn; but where the owner's processor
+//!   stores what peers write, because the network has no card, the rest of a write that it had begun to receive may still be stored if the
+//!   peer lives and sends it later. What had arrived is stored before [`Peers::part`] returns.
 //! * **Departure.** A task that closes or drops its end is closed or dead for its peers, which are woken. Nothing that was
 //!   sent before two tasks parted ([`Peers::part`]) arrives after they have rejoined ([`Peers::rejoin`], on both sides).
 //! * **Limits per peer.** [`Endpoint::limits`], and what [`RemoteAccess`] reaches, may differ between peers; limits never
@@ -145,6 +147,12 @@ pub trait Endpoint: Send {
 
     /// Gives a packet back.
     fn release(&mut self, packet: Inbound);
+
+    /// Whether the endpoint has moved data since the last call of this that it reports nothing of, such as that of peers' accesses to this
+    /// task's memory: a thread that waits does not sleep then. Asked only where [`Self::keeps_time`].
+    fn has_worked(&mut self) -> bool {
+        false
+    }
 
     /// Whether [`Self::due`] can ever name a deadline. Never changes.
     fn keeps_time(&self) -> bool {
@@ -394,6 +402,12 @@ pub trait RemoteAccess {
     unsafe fn register_for_one_rail(&mut self, peer: Task, memory: Piece, access: Access) -> io::Result<Key> {
         // SAFETY: the caller's promise.
         unsafe { self.register(peer, memory, access) }
+    }
+
+    /// The key of all memory of the peer, by its addresses there, where the peer needs to register nothing for an access. `None`: the
+    /// peer's memory is not reached in that way, or not yet, or not any more.
+    fn standing_key(&mut self, _peer: Task) -> Option<Key> {
+        None
     }
 
     /// Withdraws one registration made for `peer`: after this call the memory is not accessed. Has no effect when

@@ -10,9 +10,14 @@ const REST: u64 = 50_000;
 /// first one that waits for the reply, which cannot have come yet.
 const POLLS: u8 = 3;
 
+/// How many accesses to peers' memory may be started without a poll between them. Their confirmations then come together.
+const ACCESSES: u8 = 8;
+
 #[derive(Default)]
 pub(super) struct Rest {
     polls: u8,
+    /// Accesses started since the last poll.
+    accesses: u8,
     /// When the network was polled last, in ticks.
     last: u64,
 }
@@ -24,19 +29,74 @@ impl Rest {
         self.polls = POLLS;
     }
 
+    /// An access to a peer's memory was started, which may have taken longer than the time for which polls can be left out.
+    pub(super) fn note_access(&mut self) {
+        self.note_access_at(ticks());
+    }
+
+    fn note_access_at(&mut self, now: u64) {
+        self.polls = POLLS;
+        if self.accesses < ACCESSES {
+            self.accesses += 1;
+            self.last = now;
+        }
+    }
+
     /// The network was polled.
     #[inline]
     pub(super) fn note_poll(&mut self) {
-        self.last = ticks();
+        self.note_poll_at(ticks());
+    }
+
+    #[inline]
+    fn note_poll_at(&mut self, now: u64) {
+        self.last = now;
+        self.accesses = 0;
     }
 
     /// Whether this poll can be left out. Calls that only look for packets are hardly affected.
     #[inline]
     pub(super) fn take(&mut self) -> bool {
+        self.polls != 0 && self.take_at(ticks())
+    }
+
+    #[inline]
+    fn take_at(&mut self, now: u64) -> bool {
         if self.polls == 0 {
             return false;
         }
         self.polls -= 1;
-        ticks().wrapping_sub(self.last) < REST
+        now.wrapping_sub(self.last) < REST
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each access takes longer than polls can be left out otherwise.
+    #[test]
+    fn polls_are_left_out_between_some_accesses() {
+        let (mut rest, mut left_out, mut now) = (Rest::default(), 0, 0);
+        for _ in 0..100 * u32::from(ACCESSES) + 100 {
+            now += 2 * REST;
+            rest.note_access_at(now);
+            match rest.take_at(now) {
+                true => left_out += 1,
+                false => rest.note_poll_at(now),
+            }
+        }
+        assert_eq!(left_out / 100, u32::from(ACCESSES), "accesses, and then one with a poll");
+    }
+
+    #[test]
+    fn a_packet_leaves_out_few_polls_and_for_a_short_time() {
+        let mut rest = Rest::default();
+        assert!(!rest.take_at(1), "nothing was sent");
+        rest.note_packet();
+        rest.note_poll_at(1);
+        assert_eq!((0..100).filter(|_| rest.take_at(2)).count(), usize::from(POLLS));
+        rest.note_packet();
+        assert!(!rest.take_at(1 + REST));
     }
 }

@@ -131,6 +131,11 @@ impl<N: Transport, F: Transport> Endpoint for Route<N, F> {
         if self.is_here(packet.src) { self.near.release(packet) } else { self.far.release(packet) }
     }
 
+    fn has_worked(&mut self) -> bool {
+        // Not `||`: both are asked.
+        self.near.has_worked() | self.far.has_worked()
+    }
+
     fn keeps_time(&self) -> bool {
         self.near.keeps_time() || self.far.keeps_time()
     }
@@ -282,6 +287,10 @@ impl<N: Transport, F: Transport> RemoteAccess for Route<N, F> {
             Some((_, remote)) => unsafe { remote.register_for_one_rail(peer, memory, access) },
             None => Err(io::ErrorKind::Unsupported.into()),
         }
+    }
+
+    fn standing_key(&mut self, peer: Task) -> Option<Key> {
+        self.remote_of(peer)?.1.standing_key(peer)
     }
 
     fn deregister(&mut self, peer: Task, key: Key) {

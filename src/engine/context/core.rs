@@ -3,6 +3,7 @@
 use crate::abi::lapi_msg_state_t;
 use crate::base::clock::{now, ticks};
 use crate::dgsp::DdmSlot;
+use crate::engine::context::accessed::Accessed;
 use crate::engine::context::addresses::Addresses;
 use crate::engine::context::counter;
 use crate::engine::context::counter_status::Watched;
@@ -49,6 +50,8 @@ pub struct Core {
     pub pending: usize,
     /// Copies whose peer was asked for more parts. Nothing is to be done for them until it sends these.
     pub awaiting_parts: Vec<DirectCopy>,
+    /// What was done in the memory of others that they do not know of.
+    pub accessed: Accessed,
     /// The transport has deadlines: see [`crate::transport::Endpoint::due`].
     pub keeps_time: bool,
     /// Messages to oneself that a handler has sent.
@@ -150,6 +153,7 @@ impl Core {
             direct_copies: VecDeque::new(),
             pending: 0,
             awaiting_parts: Vec::new(),
+            accessed: Accessed::default(),
             keeps_time: transport.keeps_time(),
             to_self: VecDeque::new(),
             dropped: VecDeque::new(),
@@ -273,12 +277,13 @@ impl Core {
     }
 
     /// Whether the transport still needs this task for what was sent: messages, their reports, acknowledgements; or a peer does,
-    /// which was asked for more parts of a message. One that has left sends none.
+    /// which was asked for more parts of a message, or is to hear of what was done in its memory. One that has left sends none.
     pub fn is_sending(&self) -> bool {
         let is_up = |copy: &DirectCopy| self.transport.state(copy.peer) == PeerState::Up;
         self.outbox.waiting()
             || self.has_work()
             || !self.transport.settled()
+            || !self.accessed.is_empty()
             || self.awaiting_parts.iter().any(is_up)
     }
 }

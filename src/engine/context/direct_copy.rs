@@ -13,7 +13,7 @@ use crate::engine::context::request::{Get, Marks, Places, Put};
 use crate::proto::content::Content;
 use crate::proto::outbox::SendDone;
 use crate::proto::pieces::{self, Range, Span};
-use crate::transport::{Access, AccessId, Copy, Task};
+use crate::transport::{Access, AccessId, Copy, Key, Task};
 use crate::wire::key::{Exposed, Part};
 use std::io;
 
@@ -138,6 +138,8 @@ impl Keyed {
 pub(crate) enum Kind {
     /// Our put.
     Push { marks: Marks, done: SendDone },
+    /// Our put, by the key of all memory of the target: operation `cookie`.
+    Write { cookie: u64, done: SendDone },
     /// Our get.
     Fetch { cookie: u64, tgt_cntr: u64 },
     /// The data of a put or an active message of the peer's.
@@ -150,6 +152,17 @@ impl DirectCopy {
     /// A put.
     pub fn push(put: &Put, marks: Marks) -> Self {
         Self::new(put.tgt, put.places.clone(), Kind::Push { marks, done: put.done })
+    }
+
+    /// A put of contiguous data, as operation `cookie`, by the key of all memory of the target.
+    pub(crate) fn write(put: &Put, cookie: u64, key: Key) -> Self {
+        let Places::Contiguous { local, remote: addr, len } = put.places else {
+            unreachable!("one place is written")
+        };
+        let done = SendDone { bytes: len as u64, ..put.done };
+        let keyed = Keyed::contiguous(Exposed { addr, key }, local, len as u64);
+        let copy = Self::new(put.tgt, put.places.clone(), Kind::Write { cookie, done });
+        Self { keyed: Some(keyed), ..copy }
     }
 
     /// A get, as operation `cookie`.
@@ -179,7 +192,7 @@ impl DirectCopy {
     /// What this task does in the peer's memory.
     pub(crate) fn access(&self) -> Access {
         match self.kind {
-            Kind::Push { .. } | Kind::Serve { .. } => Access::Write,
+            Kind::Push { .. } | Kind::Write { .. } | Kind::Serve { .. } => Access::Write,
             Kind::Fetch { .. } | Kind::Pull { .. } => Access::Read,
         }
     }
@@ -195,7 +208,7 @@ impl DirectCopy {
             Kind::Pull { cookie: its, .. } | Kind::Serve { cookie: its, .. } => {
                 (self.peer, its) == (peer, cookie)
             }
-            Kind::Push { .. } | Kind::Fetch { .. } => false,
+            Kind::Push { .. } | Kind::Write { .. } | Kind::Fetch { .. } => false,
         }
     }
 
@@ -207,7 +220,7 @@ impl DirectCopy {
     /// What follows at this task when the copy is given up.
     pub fn abandoned(&self) -> Option<SendDone> {
         match self.kind {
-            Kind::Push { done, .. } => Some(done),
+            Kind::Push { done, .. } | Kind::Write { done, .. } => Some(done),
             Kind::Fetch { .. } | Kind::Pull { .. } | Kind::Serve { .. } => None,
         }
     }

@@ -5,6 +5,7 @@
 //! because those may call LAPI again and come here by a `Held` of their own. The core is private to the engine: the calls of
 //! `api` use the engine's operations, and read single values ([`queries`]); reports use a [`snapshot`].
 
+pub mod accessed;
 pub mod active_handler;
 pub mod addresses;
 pub mod completion_queue;

@@ -6,7 +6,7 @@
 
 use crate::abi::{INT_ERR, LAPI_ERR_TGT_PURGED, LAPI_ERR_UNKNOWN};
 use crate::base::bytes::Piece;
-use crate::base::clock::moment;
+use crate::base::clock::{moment, ticks};
 use crate::base::long_calls;
 use crate::engine::context::incoming::{ActiveMessage, Data, IncomingPut};
 use crate::engine::context::{Core, Held};
@@ -43,6 +43,9 @@ pub fn turn_until<T>(
     }
     let (mut moved, value) = receive(held, ready);
     let core = held.core();
+    if !core.accessed.is_empty() && core.accessed.is_due(ticks()) && !core.closing {
+        direct::announce_accesses(core);
+    }
     if (core.outbox.waiting() || core.has_work() || core.has_deferred()) && !core.closing {
         moved |= keep_going(held);
     }
@@ -202,6 +205,7 @@ fn handle(held: &mut Held<'_>, packet: &Inbound) {
         Some(Head::Placed { id, bytes, tgt_cntr, cookie }) => {
             receive::placed(held, src, id, bytes, tgt_cntr, cookie);
         }
+        Some(Head::Accessed { id, written, read }) => receive::accessed(held, src, id, written, read),
         Some(Head::PutRequest { id, addr, total, cookie, tgt_cntr }) => {
             bulk::put_requested(held, &IncomingPut { src, id, addr, tgt_cntr, cookie, total }, body);
         }

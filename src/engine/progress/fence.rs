@@ -3,6 +3,7 @@
 use crate::engine::context::{Core, Held};
 use crate::engine::progress::wait::{make_progress, wait_until};
 use crate::engine::progress::{collective, message_poll};
+use crate::engine::transfer::direct;
 use crate::error::Result;
 use crate::transport::Task;
 
@@ -36,6 +37,12 @@ struct Asked {
 fn quiesce(held: &mut Held<'_>, call: &'static str) -> Result<bool> {
     let core = held.core();
     let epoch = core.ops.epochs().close();
+    if direct::accesses_alone(core) {
+        // Its targets are to hear of it, and the fence ends when they have.
+        wait_until(held, call, |core: &mut Core| core.ops.epochs().over(epoch).then_some(()))?;
+        direct::announce_accesses(held.core());
+    }
+    let core = held.core();
     let mut asked: Vec<Asked> = Vec::new();
     let (outbox, mut wire) = core.out();
     outbox.ask(&mut wire, |peer, count| asked.push(Asked { peer, count, incarnation: 0 }));

@@ -355,6 +355,7 @@ pub fn abandon(core: &mut Core, peer: Task, code: i32) -> usize {
     core.outbox.abandon(peer, code, &mut finished);
     core.inbox.abandon(peer);
     core.forget_dropped(peer);
+    core.accessed.forget(peer);
     let copies =
         core.direct_copies.iter().filter(|transfer| transfer.peer == peer).filter_map(DirectCopy::abandoned);
     let ended = core.ops.abandon(peer);

@@ -15,7 +15,7 @@ use crate::engine::context::completion_queue::runs_handler;
 use crate::engine::context::waiters::{IdlePolls, Next, WaitPolicy, WaitTarget, Waiter};
 use crate::engine::context::{Context, Core, Held};
 use crate::engine::progress::{dispatcher, lost_peers};
-use crate::engine::transfer::path;
+use crate::engine::transfer::{direct, path};
 use crate::error::{Error, Result};
 use crate::transport::Task;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -251,7 +251,7 @@ fn poll_until<T>(
             // The descriptor was readable though no packet had come: a peer may have left.
             lost_peers::look_after_peers(held);
         }
-        if moved || held.core().has_ready_work() {
+        if moved || held.core().has_ready_work() || has_worked(held.core()) {
             idle = IdlePolls::default();
             busy += 1;
             if busy == BUSY_WHILE {
@@ -293,6 +293,11 @@ fn poll_until<T>(
             }
         }
     }
+}
+
+/// Whether the transport serves peers of which it reports nothing here: a thread that slept would be woken for each of their accesses.
+fn has_worked(core: &mut Core) -> bool {
+    core.keeps_time && core.transport.has_worked()
 }
 
 /// How a sleep ended.
@@ -349,6 +354,7 @@ fn look_around(core: &Core) -> Duration {
 
 fn sleep_on_descriptor<T>(held: &mut Held<'_>) -> Woken<T> {
     let core = held.core();
+    direct::announce_accesses(core);
     if core.waiters.notifier_armed || !core.transport.arm() {
         take_over(held);
         return Woken::Otherwise;

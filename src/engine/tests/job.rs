@@ -340,12 +340,16 @@ pub const SHORT: MemOptions = MemOptions {
     remote: true,
     pending: false,
     keyed: false,
+    standing: false,
     registrations: u64::MAX,
     accesses: u64::MAX,
 };
 
 /// Memory is reached by keys, and accesses are reported later.
 pub const KEYED: MemOptions = MemOptions { keyed: true, pending: true, take: true, ..SHORT };
+
+/// The same, and each task has a key of all memory of each peer.
+pub const STANDING: MemOptions = MemOptions { standing: true, ..KEYED };
 
 /// A transport inside of the process with these options.
 pub fn asynchronous(tasks: u32, options: MemOptions) -> Ends {

@@ -51,6 +51,10 @@ over! {
     mem_keyed_at_once: Auto, |tasks, _| job::asynchronous(tasks, MemOptions { pending: false, ..job::KEYED });
     mem_keyed_refused: Auto, |tasks, seed| job::asynchronous(tasks, MemOptions { registrations: seed % 7, ..job::KEYED });
     mem_keyed_failing: Auto, |tasks, seed| job::asynchronous(tasks, MemOptions { accesses: seed % 7, ..job::KEYED });
+    mem_standing: Auto, |tasks, _| job::asynchronous(tasks, job::STANDING);
+    mem_standing_at_once: Auto, |tasks, _| job::asynchronous(tasks, MemOptions { pending: false, ..job::STANDING });
+    mem_standing_failing: Auto, |tasks, seed| job::asynchronous(tasks, MemOptions { accesses: seed % 7, ..job::STANDING });
+    faults_standing: Auto, |tasks, seed| job::faulty(tasks, job::STANDING, &FaultPlan::rough(seed));
     faults_keyed: Auto, |tasks, seed| job::faulty(tasks, job::KEYED, &FaultPlan::rough(seed));
     faults: Packets, |tasks, seed| job::faulty_mem(tasks, false, &FaultPlan::rough(seed));
     faults_in_order: Auto, |tasks, seed| job::faulty_mem(tasks, true, &FaultPlan { reorder: 0.0, ..FaultPlan::rough(seed) });

@@ -57,6 +57,7 @@ pub(super) fn ends(tasks: u32, rng: &mut Rng, seed: u64) -> (job::Ends, NetworkH
         take: rng.chance(0.5),
         pending: rng.chance(0.5),
         keyed: rng.chance(0.5),
+        standing: rng.chance(0.5),
         registrations: if rng.chance(0.7) { u64::MAX } else { rng.below(20) },
         accesses: if rng.chance(0.7) { u64::MAX } else { rng.below(20) },
         ..job::SHORT

@@ -4,9 +4,10 @@
 use crate::abi::LAPI_ERR_NO_CONNECTIVITY;
 use crate::base::clock::ticks;
 use crate::base::long_calls;
+use crate::engine::context::accessed;
 use crate::engine::context::direct_copy::{ACCESSES, DirectCopy, Kind};
 use crate::engine::context::incoming::Then;
-use crate::engine::context::request::Marks;
+use crate::engine::context::request::{Marks, Places};
 use crate::engine::context::{Core, Held};
 use crate::engine::transfer::send::{self, send_control};
 use crate::engine::transfer::{deliver, packets, registration, reply};
@@ -183,6 +184,15 @@ fn finish(held: &mut Held<'_>, transfer: &DirectCopy) {
             announce(held, transfer.peer, marks, transfer.len() as u64);
             send::finish(held, &done);
         }
+        Kind::Write { cookie, done } => {
+            let access = accessed::Access { target: transfer.peer, written: done.bytes, read: 0 };
+            held.core().accessed.note(access, ticks());
+            send::finish(held, &done);
+            // The program may have given the target up in its handler, and the operation with it.
+            if held.core().ops.get_mut(transfer.peer, cookie).is_some() {
+                reply::take_done(held, transfer.peer, cookie);
+            }
+        }
         Kind::Fetch { cookie, tgt_cntr } => {
             if let Some(remote) = held.core().transport.remote() {
                 remote.count_fetched(transfer.peer, transfer.len() as u64);
@@ -230,25 +240,39 @@ fn announce(held: &mut Held<'_>, peer: Task, marks: Marks, bytes: u64) {
     send_control(held.core(), peer, &Head::Placed { id, bytes, tgt_cntr, cookie });
 }
 
+/// Informs targets of what was done in their memory: their programs may look for receptions by LAPI_Msgpoll, and for statistics. They need not
+/// reply.
+#[cold]
+pub fn announce_accesses(core: &mut Core) {
+    while let Some(accessed::Access { target, written, read }) = core.accessed.take() {
+        if core.transport.is_open(target) && !core.peers.is_down(target) {
+            let id = core.outbox.number(target);
+            send_control(core, target, &Head::Accessed { id, written, read });
+        }
+    }
+}
+
+/// Whether this task accesses the memory of others, and they do not know of it yet.
+pub fn accesses_alone(core: &Core) -> bool {
+    let writes = |copy: &DirectCopy| matches!(copy.kind, Kind::Write { .. });
+    !core.accessed.is_empty() || core.direct_copies.iter().any(writes)
+}
+
 /// The copy was not made: the data goes in packets, from its beginning.
 #[cold]
 fn refused(held: &mut Held<'_>, transfer: DirectCopy, reason: &io::Error) {
     let core = held.core();
     core.path_to(transfer.peer).refused += 1;
-    if transfer.keyed.is_some() {
+    // Without a registration of its own, a failure says only that the peer has given this task up, or has not registered its memory.
+    if transfer.keyed.is_some() && !matches!(transfer.kind, Kind::Write { .. }) {
         registration::failed(core, transfer.peer, "access", transfer.len(), reason);
     }
     let peer = transfer.peer;
     match transfer.kind {
-        Kind::Push { marks, done } => {
-            // SAFETY: the program leaves its data alone until the put is done.
-            match unsafe { packets::put(held, peer, marks, &transfer.places, done) } {
-                Sent::Free => send::finish(held, &done),
-                Sent::Queued => {}
-                // Reported with the other send operations that are done.
-                Sent::NoMemory => send::out_of_memory(peer),
-                Sent::Gone => held.core().finished.push(SendDone { error: LAPI_ERR_NO_CONNECTIVITY, ..done }),
-            }
+        Kind::Push { marks, done } => put_in_packets(held, peer, marks, &transfer.places, done),
+        Kind::Write { cookie, done } => {
+            let marks = Marks { id: core.outbox.number(peer), tgt_cntr: 0, cookie };
+            put_in_packets(held, peer, marks, &transfer.places, done);
         }
         Kind::Fetch { cookie, tgt_cntr } => {
             // A peer that has gone meanwhile is reported when a call waits for the reply.
@@ -264,5 +288,18 @@ fn refused(held: &mut Held<'_>, transfer: DirectCopy, reason: &io::Error) {
             let data = transfer.keyed.as_ref().map_or(Content::EMPTY, |keyed| keyed.reply());
             reply::serve_get(held, peer, &data, cookie, tgt_cntr);
         }
+    }
+}
+
+/// Sends the data of a put that was not copied.
+#[cold]
+fn put_in_packets(held: &mut Held<'_>, peer: Task, marks: Marks, places: &Places, done: SendDone) {
+    // SAFETY: the program leaves its data alone until the put is done.
+    match unsafe { packets::put(held, peer, marks, places, done) } {
+        Sent::Free => send::finish(held, &done),
+        Sent::Queued => {}
+        // Reported with the other send operations that are done.
+        Sent::NoMemory => send::out_of_memory(peer),
+        Sent::Gone => held.core().finished.push(SendDone { error: LAPI_ERR_NO_CONNECTIVITY, ..done }),
     }
 }

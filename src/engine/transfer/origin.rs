@@ -59,6 +59,9 @@ unsafe fn put_long(held: &mut Held<'_>, put: &Put, marks: Marks) -> Sent {
         return Sent::Queued;
     }
     if path == Path::Bulk && !copies(held.core(), len) {
+        if let Some(sent) = write_all(held, put, marks) {
+            return sent;
+        }
         // SAFETY: the data is the caller's promise.
         let sent = unsafe {
             match put.places {
@@ -72,6 +75,23 @@ unsafe fn put_long(held: &mut Held<'_>, put: &Put, marks: Marks) -> Sent {
     }
     // SAFETY: the data is the caller's promise.
     unsafe { packets::put(held, tgt, marks, &put.places, put.done) }
+}
+
+/// Writes contiguous data of a put into the target's memory, by the key of all of it, if there is one. The target takes no part, so it
+/// must have nothing to do when the data is there. `None`: it must be asked.
+fn write_all(held: &mut Held<'_>, put: &Put, marks: Marks) -> Option<Sent> {
+    let (tgt, core) = (put.tgt, held.core());
+    let Places::Contiguous { .. } = put.places else { return None };
+    if marks.tgt_cntr != 0 {
+        return None;
+    }
+    let key = core.transport.remote()?.standing_key(tgt)?;
+    // It has no number at the target: a fence waits for the operation here.
+    core.outbox.take_back(tgt);
+    core.ops.remove(tgt, marks.cookie);
+    let cookie = core.ops.insert(tgt, Op::Completion { cmpl_cntr: put.cmpl_cntr }, true);
+    direct::begin(held, DirectCopy::write(put, cookie, key));
+    Some(Sent::Queued)
 }
 
 /// Starts an active message.

@@ -1,5 +1,6 @@
 //! Arriving messages: puts and active messages, and where their data goes.
 
+use crate::abi::LAPI_RECV_COMPLETE;
 use crate::base::bytes::{self, Piece};
 use crate::base::clock::{moment, ticks};
 use crate::engine::context::Held;
@@ -7,7 +8,7 @@ use crate::engine::context::direct_copy::DirectCopy;
 use crate::engine::context::incoming::{
     ActiveMessage, Data, Delivery, Dropped, IncomingPut, Offers, Parts, Then,
 };
-use crate::engine::transfer::deliver::{delivered, scatter, take};
+use crate::engine::transfer::deliver::{confirm, delivered, scatter, take};
 use crate::engine::transfer::header_handler::{self, Verdict};
 use crate::engine::transfer::send::send_control;
 use crate::engine::transfer::{assembly, direct, flow, parts};
@@ -105,6 +106,18 @@ pub fn put(held: &mut Held<'_>, put: &IncomingPut, body: Piece) {
 /// The origin has put `bytes` bytes where they belong by itself, or has taken them from here by itself (0).
 pub fn placed(held: &mut Held<'_>, src: Task, id: u32, bytes: u64, tgt_cntr: u64, cookie: u64) {
     delivered(held, Delivery::without_handler(src, id, tgt_cntr, cookie, bytes));
+}
+
+/// The origin has put bytes into this task's memory, and got bytes from there, by itself.
+pub fn accessed(held: &mut Held<'_>, src: Task, id: u32, written: u64, read: u64) {
+    let core = held.core();
+    let path = core.path_to(src);
+    path.bytes_received += written;
+    path.bytes_sent += read;
+    if written != 0 {
+        core.unreported |= LAPI_RECV_COMPLETE;
+    }
+    confirm(held, src, id);
 }
 
 /// More data of a message under way.

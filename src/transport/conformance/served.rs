@@ -91,7 +91,9 @@ impl<T: Transport> Drop for Served<T> {
 }
 
 impl<T: Transport> Endpoint for Served<T> {
-    forward!(name, limits, completed, recall, recv, hold, release, keeps_time, due, settled, close);
+    forward!(
+        name, limits, completed, recall, recv, hold, release, has_worked, keeps_time, due, settled, close
+    );
 
     /// A test that waits for acknowledgements does not wait for the thread.
     fn serve(&mut self) {
@@ -119,6 +121,10 @@ impl<T: Transport> RemoteAccess for Served<T> {
         let remote = end.remote().ok_or_else(|| io::Error::from(Errno::OPNOTSUPP))?;
         // SAFETY: the caller's promise.
         unsafe { remote.register(peer, memory, access) }
+    }
+
+    fn standing_key(&mut self, peer: Task) -> Option<Key> {
+        self.lock().remote()?.standing_key(peer)
     }
 
     fn deregister(&mut self, peer: Task, key: Key) {

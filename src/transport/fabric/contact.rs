@@ -2,6 +2,7 @@
 
 use super::ofi::Address;
 use super::receive::Arrived;
+use crate::transport::Key;
 use crate::transport::standing::Standing;
 use crate::wire::network::Rejoin;
 use std::cell::Cell;
@@ -31,6 +32,14 @@ pub(super) struct Peer {
     pub(super) no_room: bool,
     /// A message was sent to it or came from it in this connection: it is informed when this task ends LAPI.
     pub(super) met: bool,
+    /// Something has come from it in this connection: so it lets this task access its memory, if it does so at all.
+    pub(super) heard: bool,
+    /// The key of all memory of this task that it may use.
+    pub(super) own_key: Option<Key>,
+    /// The key of all of its memory, and the tag that it follows from.
+    pub(super) its_key: Option<(u32, Key)>,
+    /// An access to its memory has failed in this connection.
+    pub(super) has_refused: bool,
     /// The rails' owner has contact with it, by this rail or another one.
     pub(super) known: bool,
     /// Nothing is taken from it now.
@@ -73,6 +82,10 @@ impl Peer {
             queued: 0,
             no_room: false,
             met: false,
+            heard: false,
+            own_key: None,
+            its_key: None,
+            has_refused: false,
             known: false,
             held: false,
             aside: VecDeque::new(),
@@ -100,6 +113,7 @@ impl Peer {
         (self.no_room, self.met, self.held, self.knows_departure) = (false, false, false, false);
         self.departs_after = None;
         (self.unnamed, self.known) = (false, false);
+        (self.heard, self.has_refused) = (false, false);
         self.wants.set(0);
         self.hello_sent.set(false);
     }

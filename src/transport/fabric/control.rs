@@ -12,18 +12,25 @@ use sha2::{Digest, Sha256};
 
 /// Makes and checks the tags.
 #[derive(Clone)]
-pub(super) struct ControlKey(Hmac<Sha256>);
+pub(super) struct ControlKey {
+    control: Hmac<Sha256>,
+    /// Makes the keys of memory.
+    memory: Hmac<Sha256>,
+}
 
 impl ControlKey {
     pub(super) fn new(secret: &[u8]) -> Self {
         let keyed = |key: &[u8]| Hmac::<Sha256>::new_from_slice(key).expect("a key of any length is one");
-        let key = keyed(secret).chain_update(b"OpenLAPI fabric\0control\0").finalize().into_bytes();
-        Self(keyed(&key))
+        let derived = |purpose: &[u8]| {
+            let key = keyed(secret).chain_update(b"OpenLAPI fabric\0").chain_update(purpose).finalize();
+            keyed(&key.into_bytes())
+        };
+        Self { control: derived(b"control\0"), memory: derived(b"memory\0") }
     }
 
     fn mac(&self, to: Task, published: &[u8], message: &[u8]) -> Hmac<Sha256> {
         let len = (published.len() as u64).to_le_bytes();
-        let mac = self.0.clone().chain_update(to.to_le_bytes()).chain_update(len);
+        let mac = self.control.clone().chain_update(to.to_le_bytes()).chain_update(len);
         mac.chain_update(published).chain_update(message)
     }
 
@@ -31,6 +38,14 @@ impl ControlKey {
     pub(super) fn tag(&self, to: Task, published: &[u8], message: &[u8]) -> [u8; TAG] {
         let whole = self.mac(to, published, message).finalize().into_bytes();
         *whole.first_chunk().expect("32 bytes")
+    }
+
+    /// The key of all memory of `owner`, which has published this, for `user`, while the owner wants frames from it with this tag. Both
+    /// compute it, so it is not sent.
+    pub(super) fn memory_key(&self, owner: Task, published: &[u8], user: Task, tag: u32) -> u64 {
+        let numbers = [owner, user, tag].map(u32::to_le_bytes).concat();
+        let whole = self.memory.clone().chain_update(numbers).chain_update(published).finalize().into_bytes();
+        u64::from_le_bytes(*whole.first_chunk().expect("32 bytes"))
     }
 
     /// Whether a message with its tag was made for this task, which has published this; in a time that does not depend on where it
@@ -68,6 +83,21 @@ mod tests {
             assert!(!key.admits(1, b"address", &changed), "byte {at}");
             assert!(!key.admits(1, b"address", &message[..at]));
         }
+    }
+
+    #[test]
+    fn memory_has_another_key_for_each_owner_user_and_connection() {
+        let key = ControlKey::new(&[7; 16]);
+        let one = key.memory_key(1, b"address", 2, 3);
+        assert_eq!(one, ControlKey::new(&[7; 16]).memory_key(1, b"address", 2, 3));
+        let others = [
+            key.memory_key(2, b"address", 1, 3),
+            key.memory_key(1, b"another", 2, 3),
+            key.memory_key(1, b"address", 3, 3),
+            key.memory_key(1, b"address", 2, 4),
+            ControlKey::new(&[8; 16]).memory_key(1, b"address", 2, 3),
+        ];
+        assert!(!others.contains(&one));
     }
 
     #[test]

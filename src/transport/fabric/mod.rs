@@ -12,10 +12,12 @@ mod close;
 mod contact;
 mod control;
 mod deaths;
+mod effort;
 mod endpoint;
 mod filled;
 mod ofi;
 mod own;
+mod own_memory;
 mod peer;
 mod progress;
 mod provider;
@@ -37,6 +39,7 @@ use crate::wire::network::FRAME;
 use contact::Peer;
 use control::ControlKey;
 use deaths::Watch;
+use effort::Effort;
 use ofi::{Device, Errno, Info, Slot};
 use receive::{Arrived, BUFFERS, Buffers};
 use remote::{Accesses, CHUNKS};
@@ -233,6 +236,7 @@ pub struct FabricTransport {
     /// A packet was refused because all send buffers were in use.
     refused: bool,
     rest: Rest,
+    effort: Effort,
     armed: bool,
     closed: bool,
     /// By task: whether packets to it go by another transport. It gets notices only. Empty: none does.
@@ -305,6 +309,7 @@ impl FabricTransport {
             noted: false,
             refused: false,
             rest: Rest::default(),
+            effort: Effort::default(),
             armed: false,
             closed: false,
             elsewhere: Box::default(),

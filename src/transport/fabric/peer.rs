@@ -71,6 +71,7 @@ impl Peers for FabricTransport {
             return;
         }
         self.recall(task);
+        self.end_writes_of(task);
         self.drop_arrived(task);
         let fresh = self.fresh_tag();
         self.back.retain(|(back, _)| *back != task);
@@ -93,6 +94,7 @@ impl Peers for FabricTransport {
         let Some(peer) = self.peers[task as usize].as_deref_mut() else { return Ok(()) };
         peer.standing = Standing::Rejoining;
         peer.epoch = epoch;
+        self.open_memory(task);
         self.awaited.push(task);
         self.want(task, Wants::REJOIN);
         if let Some(hello) = self.peers[task as usize].as_ref().and_then(|peer| peer.hello) {
@@ -157,6 +159,7 @@ impl FabricTransport {
             self.awaited.push(task);
         }
         self.peers[task as usize] = Some(peer);
+        self.open_memory(task);
     }
 
     /// The tasks to which packets go by another transport: one entry for each task.
@@ -343,6 +346,7 @@ impl FabricTransport {
         let Some(peer) = self.peer_mut(task) else { return };
         peer.reset();
         (peer.mine, peer.theirs, peer.standing, peer.epoch) = (fresh, 0, Standing::Rejoining, NO_EPOCH);
+        self.open_memory(task);
         self.awaited.push(task);
     }
 

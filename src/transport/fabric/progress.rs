@@ -4,6 +4,7 @@ use super::FabricTransport;
 use super::contact::Peer;
 use super::ofi::{BATCH, Completion, Failure, Slot};
 use super::remote::Accesses;
+use crate::base::clock::ticks;
 use crate::transport::Task;
 use crate::transport::rails::RailEvent;
 use crate::transport::standing::Standing;
@@ -20,8 +21,12 @@ impl FabricTransport {
         if self.device.is_closed() {
             return;
         }
+        let before = ticks();
         match self.device.poll() {
-            Ok(0) => self.notify(),
+            Ok(0) => {
+                self.effort.note(ticks().wrapping_sub(before));
+                self.notify();
+            }
             found => self.note_all(found),
         }
         self.rest.note_poll();
@@ -78,7 +83,10 @@ impl FabricTransport {
 
     fn note_end(&mut self, slot: Slot) {
         if self.accesses.has(slot) {
-            self.accesses.end(&mut self.device, slot, None);
+            let peer = self.accesses.end(&mut self.device, slot, None);
+            if let Some(peer) = peer.and_then(|peer| self.peer_mut(peer)) {
+                peer.progress += 1;
+            }
             return;
         }
         let Some(send) = self.sends.end(slot) else { return };
@@ -123,7 +131,7 @@ impl FabricTransport {
             }
             return;
         }
-        peer.met = true;
+        (peer.met, peer.heard) = (true, true);
         if frame.credits != 0 {
             peer.in_flight = peer.in_flight.saturating_sub(frame.credits.into());
             peer.progress += u64::from(frame.credits);
@@ -178,7 +186,10 @@ impl FabricTransport {
         }
         if self.accesses.has(slot) {
             // The peer may have withdrawn the memory: that says nothing about the connection.
-            self.accesses.end(&mut self.device, slot, Some(failure.text));
+            let peer = self.accesses.end(&mut self.device, slot, Some(failure.text));
+            if let Some(peer) = peer.and_then(|peer| self.peer_mut(peer)) {
+                peer.has_refused = true;
+            }
             return;
         }
         let Some(send) = self.sends.end(slot) else { return };

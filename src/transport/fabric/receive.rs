@@ -9,8 +9,9 @@ use crate::wire::network::{FRAME, Frame};
 /// Buffers at a time, at most: each is posted, or holds messages that were not released.
 pub(super) const BUFFERS: usize = 128;
 
-/// Buffers that are made at the start.
-const FIRST: usize = 4;
+/// Buffers that are made at the start, and posted at a time, at most. Those that a burst has needed beside them are spare after it: the
+/// provider uses what is posted in turn, and with 40 of them each message was written to memory that no cache had.
+pub(super) const FIRST: usize = 4;
 /// With fewer of them posted, messages are moved, so that their buffers can be posted again.
 const POSTED: usize = 2;
 
@@ -78,6 +79,8 @@ struct Buffer {
     filled: Filled,
     /// Packets in it that were not released.
     users: u32,
+    /// It is in the list of those that may be posted.
+    spare: bool,
 }
 
 impl Buffer {
@@ -101,8 +104,9 @@ impl Buffer {
         Some(unsafe { std::slice::from_raw_parts(self.memory.as_ptr().cast::<u8>().add(offset), len) })
     }
 
+    /// Whether it can be posted, and is not spare yet.
     fn is_free(&self) -> bool {
-        !self.posted && self.users == 0 && self.filled.is_complete()
+        !self.posted && !self.spare && self.users == 0 && self.filled.is_complete()
     }
 }
 
@@ -111,6 +115,8 @@ pub(super) struct Buffers {
     list: Vec<Buffer>,
     /// Buffers that others have replaced: a place in them is not complete, which happens when its sender dies. No packet of these is kept.
     replaced: Vec<Buffer>,
+    /// Slots of buffers that can be posted. The last one was used last, and is posted first.
+    spare: Vec<Slot>,
     posted: usize,
     /// Bytes of the longest message.
     longest: usize,
@@ -119,7 +125,8 @@ pub(super) struct Buffers {
 impl Buffers {
     /// The first buffers, posted, for messages of up to `longest` bytes.
     pub(super) fn new(device: &mut Device, longest: usize) -> Result<Self, Errno> {
-        let mut buffers = Self { list: Vec::new(), replaced: Vec::new(), posted: 0, longest };
+        let mut buffers =
+            Self { list: Vec::new(), replaced: Vec::new(), spare: Vec::new(), posted: 0, longest };
         for _ in 0..FIRST {
             buffers.add(device)?;
         }
@@ -139,7 +146,7 @@ impl Buffers {
         } else {
             None
         };
-        Ok(Buffer { memory, region, posted: false, filled: Filled::UNUSED, users: 0 })
+        Ok(Buffer { memory, region, posted: false, filled: Filled::UNUSED, users: 0, spare: false })
     }
 
     fn post(&mut self, device: &Device, slot: Slot) -> Result<(), Errno> {
@@ -204,7 +211,9 @@ impl Buffers {
     pub(super) fn release(&mut self, device: &Device, arrived: Arrived) {
         if let Place::Buffer(slot, _) = arrived.place {
             self.list[slot].users -= 1;
-            self.post_again(device, slot);
+            if self.list[slot].is_free() {
+                self.reuse(device, slot);
+            }
         }
     }
 
@@ -235,15 +244,39 @@ impl Buffers {
         if std::mem::take(&mut self.list[slot].posted) {
             self.posted -= 1;
         }
-        self.post_again(device, slot);
+        self.reuse(device, slot);
     }
 
-    #[inline]
-    fn post_again(&mut self, device: &Device, slot: Slot) {
-        if self.list[slot].is_free() && !device.is_closed() {
-            // Without room now, it is posted when there are too few.
-            let _ = self.post(device, slot);
+    /// A buffer was used up, or is free now.
+    fn reuse(&mut self, device: &Device, slot: Slot) {
+        self.spare_if_free(slot);
+        self.post_spare(device);
+    }
+
+    fn spare_if_free(&mut self, slot: Slot) {
+        if self.list[slot].is_free() {
+            self.list[slot].spare = true;
+            self.spare.push(slot);
         }
+    }
+
+    /// Posts what is spare while few buffers are posted.
+    fn post_spare(&mut self, device: &Device) {
+        while self.posted < FIRST
+            && !device.is_closed()
+            && let Some(&slot) = self.spare.last()
+            // Without room now, it is posted when there are too few.
+            && self.post(device, slot).is_ok()
+        {
+            self.spare.pop();
+            self.list[slot].spare = false;
+        }
+    }
+
+    /// How many there are, and how many of them the endpoint has.
+    #[cfg(test)]
+    pub(super) fn count(&self) -> (usize, usize) {
+        (self.list.len(), self.posted)
     }
 
     /// Whether [`Self::provide`] must be called.
@@ -262,8 +295,9 @@ impl Buffers {
         in_hand: Option<&Arrived>,
     ) {
         for slot in 0..self.list.len() {
-            self.post_again(device, slot);
+            self.spare_if_free(slot);
         }
+        self.post_spare(device);
         if !self.are_few() || device.is_closed() || (self.list.len() < BUFFERS && self.add(device).is_ok()) {
             return;
         }
@@ -285,9 +319,7 @@ impl Buffers {
             && let Ok(other) = self.other(device)
         {
             self.replaced.push(std::mem::replace(&mut self.list[least], other));
-            // Without room now, it is posted when there are too few.
-            let _ = self.post(device, least);
         }
-        self.post_again(device, least);
+        self.reuse(device, least);
     }
 }

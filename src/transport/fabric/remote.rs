@@ -24,7 +24,7 @@ pub(super) struct Accesses {
     running: VecDeque<Running>,
     done: VecDeque<(Task, AccessId, io::Result<()>)>,
     /// By peer and key: a message of many parts has as many registrations, and each of them is withdrawn on its own.
-    registrations: BTreeSet<(Task, Key, Region)>,
+    pub(super) registrations: BTreeSet<(Task, Key, Region)>,
     next: u64,
 }
 
@@ -85,18 +85,18 @@ impl Accesses {
         !self.running.is_empty() && self.running.iter().any(|running| !running.copies.is_empty())
     }
 
-    /// A chunk has ended.
-    pub(super) fn end(&mut self, device: &mut Device, slot: Slot, failure: Option<String>) {
+    /// A chunk has ended: whose memory it was for.
+    pub(super) fn end(&mut self, device: &mut Device, slot: Slot, failure: Option<String>) -> Option<Task> {
         let at = slot - self.first;
         self.free.push(at as u16);
-        let Some(running) = self.running.iter_mut().find(|running| running.id == self.owners[at]) else {
-            return;
-        };
+        let running = self.running.iter_mut().find(|running| running.id == self.owners[at])?;
+        let peer = running.peer;
         running.under_way -= 1;
         if let Some(why) = failure {
             running.fail(io::Error::other(why));
         }
         self.report(device);
+        Some(peer)
     }
 
     /// Moves what is over to the reports.
@@ -190,6 +190,10 @@ impl RemoteAccess for FabricTransport {
         Ok(key)
     }
 
+    fn standing_key(&mut self, peer: Task) -> Option<Key> {
+        self.key_of_all(peer)
+    }
+
     fn deregister(&mut self, peer: Task, key: Key) {
         let registrations = &mut self.accesses.registrations;
         let found = registrations.range((peer, key, Region::FIRST)..).next();
@@ -244,6 +248,7 @@ impl RemoteAccess for FabricTransport {
         self.accesses.next += 1;
         self.accesses.running.push_back(running);
         self.start_chunks();
+        self.rest.note_access();
         self.notify();
         Ok(Started::Pending(id))
     }

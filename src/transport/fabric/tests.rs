@@ -1,7 +1,9 @@
 //! The endpoints of libfabric, tested against the contract of transports. The tasks are in this process, and reach each other by
 //! the loopback interface or, with the provider `shm`, by shared memory.
 
+mod bursts;
 mod network;
+mod own_memory;
 mod replacement;
 mod strangers;
 

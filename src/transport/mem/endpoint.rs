@@ -89,6 +89,7 @@ impl Endpoint for MemTransport {
         self.made.retain(|access| access.peer != peer);
         let me = self.task;
         self.network.withdraw(|registration| (registration.owner, registration.peer) == (me, peer));
+        self.network.close_memory(me, Some(peer));
     }
 
     fn keeps_time(&self) -> bool {

@@ -42,6 +42,8 @@ pub struct MemOptions {
     pub pending: bool,
     /// Memory is reached by keys: an access without the key of a present registration, or beyond its memory, fails.
     pub keyed: bool,
+    /// With keys: each task has a key of all memory of each peer.
+    pub standing: bool,
     /// How many registrations of each task succeed; all after that fail as if a limit had been reached.
     pub registrations: u64,
     /// How many accesses by key of each task succeed; all after that fail.
@@ -61,6 +63,7 @@ impl Default for MemOptions {
             remote: false,
             pending: false,
             keyed: false,
+            standing: false,
             registrations: u64::MAX,
             accesses: u64::MAX,
         }

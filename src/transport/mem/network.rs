@@ -6,7 +6,7 @@ use crate::base::sync::Mutex;
 use crate::transport::parcel::Parcel;
 use crate::transport::{PeerState, Task, Ticket};
 use rustix::event::{EventfdFlags, eventfd};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
@@ -25,6 +25,8 @@ pub(super) struct Network {
     /// The registered memory of all tasks, by key. Locked during an access by key, so that memory whose registration was
     /// withdrawn is not accessed.
     pub(super) registrations: Mutex<BTreeMap<u64, Registration>>,
+    /// (owner, peer): the peer may access all memory of the owner. Locked likewise.
+    pub(super) open: Mutex<BTreeSet<(Task, Task)>>,
 }
 
 /// One task lets another one rejoin.
@@ -46,6 +48,7 @@ impl Network {
             sleepers: AtomicUsize::new(0),
             rejoins: Mutex::default(),
             registrations: Mutex::default(),
+            open: Mutex::new((0..tasks).flat_map(|one| (0..tasks).map(move |other| (one, other))).collect()),
         }
     }
 
@@ -95,6 +98,13 @@ impl Network {
         }
     }
 
+    /// The peer may not access all memory of `owner` any more; `None`: no peer may.
+    pub(super) fn close_memory(&self, owner: Task, peer: Option<Task>) {
+        if self.options.standing {
+            self.open.lock().retain(|(of, to)| *of != owner || peer.is_some_and(|peer| *to != peer));
+        }
+    }
+
     pub(super) fn next_ticket(&self) -> u64 {
         self.tickets.fetch_add(1, Ordering::Relaxed)
     }
@@ -119,6 +129,7 @@ impl Network {
         }
         end.state.store(how as u8, Ordering::Release);
         self.withdraw(|registration| registration.owner == task);
+        self.close_memory(task, None);
         if how == PeerState::Dead {
             inbox.lanes.clear();
             inbox.ready.clear();

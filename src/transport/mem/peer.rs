@@ -103,6 +103,7 @@ impl MemTransport {
         if both {
             self.network.empty(peer, self.task);
             self.network.empty(self.task, peer);
+            self.network.open.lock().extend([(self.task, peer), (peer, self.task)]);
         }
     }
 }

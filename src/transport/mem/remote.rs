@@ -1,10 +1,15 @@
 //! Copies between the tasks of a network, all of which are in one address space.
 
 use super::MemTransport;
-use crate::transport::{Access, AccessId, Copy, Key, PeerState, Piece, Reach, RemoteAccess, Started, Task};
+use crate::transport::{
+    Access, AccessId, Copy, Key, PeerState, Peers, Piece, Reach, RemoteAccess, Started, Task,
+};
 use rustix::io::Errno;
 use std::io;
 use std::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
+
+/// The number of each task's key of all memory of a peer.
+const ALL: u64 = u64::MAX;
 
 impl RemoteAccess for MemTransport {
     fn reach(&mut self, _peer: Task) -> Reach {
@@ -42,6 +47,11 @@ impl RemoteAccess for MemTransport {
             registration.one_rail = true;
         }
         Ok(key)
+    }
+
+    fn standing_key(&mut self, peer: Task) -> Option<Key> {
+        let there = self.network.options.standing && self.state(peer) == PeerState::Up;
+        (there && self.reach(peer) == Reach::Keyed).then_some(Key { key: ALL, offset: 0 })
     }
 
     fn deregister(&mut self, peer: Task, key: Key) {
@@ -136,8 +146,17 @@ impl MemTransport {
         if self.accessed > self.network.options.accesses {
             return Err(Errno::IO.into());
         }
-        let registrations = self.network.registrations.lock();
         let key = key.ok_or_else(denied)?;
+        if key.key == ALL && self.network.options.standing {
+            let open = self.network.open.lock();
+            if !open.contains(&(peer, self.task)) {
+                return Err(denied());
+            }
+            // SAFETY: as for addresses alone; the owner has not withdrawn it, and does not while the list is locked.
+            copies.iter().for_each(|copy| unsafe { make_one(access, copy.remote, copy) });
+            return Ok(());
+        }
+        let registrations = self.network.registrations.lock();
         let registration = registrations.get(&key.key).ok_or_else(denied)?;
         if (registration.owner, registration.peer, registration.access) != (peer, self.task, access) {
             return Err(denied());

@@ -32,6 +32,7 @@ mod kind {
     pub const PARTS_TO_SEND: u8 = 24;
     pub const NEXT_PARTS: u8 = 25;
     pub const MORE_PARTS: u8 = 26;
+    pub const ACCESSED: u8 = 27;
 }
 
 const TGT_CNTR: u8 = 1;
@@ -126,6 +127,9 @@ impl Head {
                     .word(bytes)
                     .optional(tgt_cntr)
                     .optional(cookie)
+            }
+            Head::Accessed { id, written, read } => {
+                Encoded::new(kind::ACCESSED, 0, 0, id).word(written).word(read)
             }
             Head::PutRequest { id, addr, total, cookie, tgt_cntr } => {
                 Encoded::new(kind::PUT_REQUEST, flags(tgt_cntr, 0, 0), 0, id)
@@ -237,6 +241,7 @@ impl Head {
                 tgt_cntr: words.optional(flags & TGT_CNTR)?,
                 cookie: words.optional(flags & COOKIE)?,
             },
+            kind::ACCESSED => Head::Accessed { id, written: words.next()?, read: words.next()? },
             kind::PUT_REQUEST => Head::PutRequest {
                 id,
                 addr: words.next()?,

@@ -183,6 +183,13 @@ impl Info {
         self.domain().mr_mode as u32 & fi::FI_MR_VIRT_ADDR != 0
     }
 
+    /// Whether a registration may cover addresses without memory, so that it pins nothing and one of all addresses is possible; peers
+    /// name memory by an address or its distance from 0, and a key that the registering task chooses, of 64 bits.
+    pub(in crate::transport::fabric) fn registers_any_address(&self) -> bool {
+        let wishes = fi::FI_MR_ALLOCATED | fi::FI_MR_PROV_KEY | fi::FI_MR_ENDPOINT | fi::FI_MR_LOCAL;
+        self.domain().mr_mode as u32 & wishes == 0 && self.domain().mr_key_size >= 8
+    }
+
     /// Whether memory must be registered before messages are sent from it.
     pub(in crate::transport::fabric) fn registers(&self) -> bool {
         self.domain().mr_mode as u32 & fi::FI_MR_LOCAL != 0

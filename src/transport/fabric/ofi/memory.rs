@@ -40,12 +40,27 @@ impl Device {
                 return Err(errno);
             }
         }
+        Ok(self.keep(mr))
+    }
+
+    /// Registers all memory of this task for peers that have the key, where [`Info::registers_any_address`](super::Info).
+    pub(in crate::transport::fabric) fn register_all(&mut self, key: u64) -> Result<Region, Errno> {
+        let access = fi::FI_REMOTE_READ | fi::FI_REMOTE_WRITE;
+        let mut mr = ptr::null_mut();
+        let (from, len) = (ptr::null(), usize::MAX);
+        // SAFETY: nothing is accessed but what a task of the job, which alone has the key, names in an operation: the program's memory at
+        // this task, by the contract of the operation.
+        checked(unsafe { calls::mr_reg(self.domain, from, len, access.into(), key, 0, &raw mut mr) })?;
+        Ok(self.keep(mr))
+    }
+
+    fn keep(&mut self, mr: *mut fi::fid_mr) -> Region {
         if let Some(at) = self.free.pop() {
             self.regions[at] = mr;
-            return Ok(Region(at));
+            return Region(at);
         }
         self.regions.push(mr);
-        Ok(Region(self.regions.len() - 1))
+        Region(self.regions.len() - 1)
     }
 
     /// A key that no other region has, and that is hard to guess where keys are long.

@@ -1,0 +1,170 @@
+//! Puts by the key of all memory of the target: the target takes no part, and still every counter, every fence and the statistics are
+//! exact; no memory is written after the end of a connection.
+
+use super::calls::{Extras, counter, enter, forever, put};
+use super::job::{self, BULK_MINIMUM, Task};
+use super::keyed::{End, packets_of, two};
+use super::recovery::settle;
+use crate::abi::LAPI_RECV_COMPLETE;
+use crate::engine::context::request::{Hint, Preference};
+use crate::engine::progress::fence;
+use crate::transport::mem::MemOptions;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+const LEN: usize = BULK_MINIMUM;
+
+fn filled(seed: usize) -> &'static mut [u8] {
+    let data = forever(LEN);
+    data.iter_mut().enumerate().for_each(|(at, byte)| *byte = (at * 7 + at / 251 + seed) as u8 | 1);
+    data
+}
+
+/// Bytes that a task has sent to the others, and received.
+fn bytes_of(task: &Arc<Task>) -> (u64, u64) {
+    let mut held = enter(task);
+    let path = &held.core().stats.peers;
+    (path.bytes_sent, path.bytes_received)
+}
+
+#[test]
+fn a_put_without_a_target_counter_needs_nothing_of_the_target() {
+    for pending in [false, true] {
+        let (tasks, handle) = two(MemOptions { pending, ..job::STANDING }, Preference::Auto);
+        let (org, cmpl) = (counter(), counter());
+        let puts: Vec<_> = (0..100).map(|seed| (filled(seed), forever(LEN))).collect();
+        let mut there = Vec::new();
+        for (at, (data, to)) in puts.into_iter().enumerate() {
+            let cmpl = (at % 2 == 0).then_some(cmpl);
+            let extras = Extras { org_cntr: Some(org), cmpl_cntr: cmpl, reported: at, ..Extras::default() };
+            put(&tasks[0], 1, to.as_mut_ptr(), data, extras).expect("a put");
+            there.push((data, to));
+        }
+        // Only the origin makes progress.
+        while org.load(Ordering::SeqCst) != 100 {
+            tasks[0].step();
+        }
+        assert_eq!(cmpl.load(Ordering::SeqCst), 50);
+        assert!(there.iter().all(|(data, to)| data == to));
+        assert_eq!((handle.registrations(), packets_of(&tasks[1])), (0, 0));
+        assert!(enter(&tasks[0]).core().ops.is_empty());
+        job::close(tasks);
+    }
+}
+
+#[test]
+fn a_put_with_a_target_counter_raises_it() {
+    let (tasks, _) = two(job::STANDING, Preference::Auto);
+    let [tgt, org, cmpl] = [(); 3].map(|()| counter());
+    let (data, to) = (&*filled(1), forever(LEN));
+    let extras =
+        Extras { tgt_cntr: Some(tgt), org_cntr: Some(org), cmpl_cntr: Some(cmpl), ..Extras::default() };
+    put(&tasks[0], 1, to.as_mut_ptr(), data, extras).expect("a put");
+    settle(&tasks);
+    assert_eq!([tgt, org, cmpl].map(|counter| counter.load(Ordering::SeqCst)), [1, 1, 1]);
+    assert!(to == data);
+    job::close(tasks);
+}
+
+/// A program that looks for receptions, and calls nothing else, finds those of puts without counters.
+#[test]
+fn the_target_hears_of_each_reception() {
+    for pending in [false, true] {
+        let (tasks, _) = two(MemOptions { pending, ..job::STANDING }, Preference::Auto);
+        let (data, to) = (&*filled(1), forever(LEN));
+        for round in 1..4 {
+            put(&tasks[0], 1, to.as_mut_ptr(), data, Extras::default()).expect("a put");
+            settle(&tasks);
+            assert!(to == data);
+            assert_eq!(bytes_of(&tasks[1]).1, round * LEN as u64, "{pending}");
+            let unreported = std::mem::take(&mut enter(&tasks[1]).core().unreported);
+            assert_ne!(unreported & LAPI_RECV_COMPLETE, 0, "round {round}, {pending}");
+        }
+        job::close(tasks);
+    }
+}
+
+/// After a fence the data is there, and the target has counted it.
+#[test]
+fn a_fence_covers_what_the_target_does_not_know_of() {
+    for (pending, accesses) in [(false, u64::MAX), (true, u64::MAX), (true, 3), (false, 0)] {
+        let (tasks, _) = two(MemOptions { pending, accesses, ..job::STANDING }, Preference::Auto);
+        let all: Vec<_> = (0..10).map(|seed| (&*filled(seed), forever(LEN))).collect();
+        let mut all: Vec<_> = all.into_iter().collect();
+        for (data, to) in &mut all {
+            put(&tasks[0], 1, to.as_mut_ptr(), data, Extras::default()).expect("a put");
+        }
+        let over = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let target = scope.spawn(|| {
+                while !over.load(Ordering::SeqCst) {
+                    tasks[1].step();
+                    std::thread::yield_now();
+                }
+            });
+            fence::fence(&mut enter(&tasks[0])).expect("a fence");
+            assert!(all.iter().all(|(data, to)| data == to), "{pending}, {accesses}");
+            over.store(true, Ordering::SeqCst);
+            target.join().expect("the target");
+        });
+        let bytes = (10 * LEN) as u64;
+        assert_eq!((bytes_of(&tasks[0]).0, bytes_of(&tasks[1]).1), (bytes, bytes), "{pending}, {accesses}");
+        job::close(tasks);
+    }
+}
+
+/// Accesses fail from any moment on: the data goes in packets.
+#[test]
+fn data_arrives_when_accesses_fail() {
+    for accesses in 0..6 {
+        for pending in [false, true] {
+            let (tasks, _) = two(MemOptions { accesses, pending, ..job::STANDING }, Preference::Auto);
+            let [org, cmpl] = [(); 2].map(|()| counter());
+            let extras = Extras { org_cntr: Some(org), cmpl_cntr: Some(cmpl), ..Extras::default() };
+            let mut all: Vec<_> = (0..8).map(|seed| (&*filled(seed), forever(LEN))).collect();
+            for (data, to) in &mut all {
+                put(&tasks[0], 1, to.as_mut_ptr(), data, extras).expect("a put");
+            }
+            settle(&tasks);
+            assert_eq!([org, cmpl].map(|counter| counter.load(Ordering::SeqCst)), [8, 8]);
+            assert!(all.iter().all(|(data, to)| data == to), "{accesses}, {pending}");
+            let refused = enter(&tasks[0]).core().stats.peers.refused;
+            assert_eq!(refused, 8 - accesses, "{accesses}, {pending}");
+            job::close(tasks);
+        }
+    }
+}
+
+/// One task is given up, or dies: the memory of the other is not written any more.
+#[test]
+fn no_memory_is_written_after_the_end_of_a_connection() {
+    for end in End::ALL {
+        for (steps, pending) in (0..4).flat_map(|steps| [(steps, false), (steps, true)]) {
+            let (tasks, handle) = two(MemOptions { pending, ..job::STANDING }, Preference::Auto);
+            let (data, to) = (&*filled(steps), forever(LEN));
+            let extras =
+                Extras { org_cntr: Some(counter()), reported: 1, hint: Hint::Bulk, ..Extras::default() };
+            put(&tasks[0], 1, to.as_mut_ptr(), data, extras).expect("a put");
+            (0..steps).for_each(|step| _ = tasks[(step + 1) % 2].step());
+            end.happens(&tasks, &handle);
+            if end.survivor() == 1 {
+                to.fill(0x99);
+            }
+            (0..60).for_each(|step| _ = tasks[step % 2].step());
+            let what = format!("{end:?} after {steps}, {pending}");
+            assert!(end.survivor() == 0 || to.iter().all(|&byte| byte == 0x99), "{what}");
+            if end.is_overcome(&tasks, &handle, &[1], &what) {
+                // They access each other's memory as before.
+                let before = packets_of(&tasks[1]);
+                let (data, to, org) = (&*filled(7), forever(LEN), counter());
+                let extras = Extras { org_cntr: Some(org), ..Extras::default() };
+                put(&tasks[0], 1, to.as_mut_ptr(), data, extras).expect("a put");
+                while org.load(Ordering::SeqCst) != 1 {
+                    tasks[0].step();
+                }
+                assert!(to == data && packets_of(&tasks[1]) == before, "{what}");
+            }
+            job::close(tasks);
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! The key of all memory of a peer.
+
+use super::is_there;
+use super::network::{preferring, strangers, unserved};
+use crate::base::clock::test_deadline;
+use crate::transport::fabric::FabricTransport;
+use crate::transport::{Access, Copy, Endpoint, Key, PeerState, Peers, RemoteAccess, Started};
+use std::io;
+use std::ptr::with_exposed_provenance;
+use std::time::Instant;
+
+const LEN: usize = 3 << 20;
+
+/// The two tasks have heard of each other.
+fn acquainted(provider: &str) -> Vec<FabricTransport> {
+    let mut ends = unserved(2, &preferring(provider));
+    await_that(&mut ends, "they hear of each other", |ends| {
+        (0..2).all(|me| ends[me as usize].standing_key(1 - me).is_some())
+    });
+    ends
+}
+
+fn await_that(
+    ends: &mut [FabricTransport],
+    what: &str,
+    mut holds: impl FnMut(&mut [FabricTransport]) -> bool,
+) {
+    let deadline = Instant::now() + test_deadline();
+    while !holds(ends) {
+        assert!(Instant::now() < deadline, "{what}: never");
+        ends.iter_mut().for_each(Endpoint::serve);
+    }
+}
+
+/// Task 0 accesses memory of task 1, by this key.
+fn access(
+    ends: &mut [FabricTransport],
+    access: Access,
+    key: Key,
+    here: &mut [u8],
+    there: &mut [u8],
+) -> io::Result<()> {
+    let remote = there.as_mut_ptr().expose_provenance() as u64;
+    let copy = Copy { local: here.as_mut_ptr(), remote, len: here.len().min(there.len()) };
+    // SAFETY: both places live until the access is reported.
+    match unsafe { ends[0].start(access, 1, Some(key), &[copy]) }? {
+        Started::Done => Ok(()),
+        Started::Pending(id) => {
+            let mut outcome = None;
+            await_that(ends, "the access is reported", |ends| {
+                outcome = RemoteAccess::poll(&mut ends[0]);
+                outcome.is_some()
+            });
+            let (reported, outcome) = outcome.expect("a report");
+            assert_eq!(reported, id);
+            outcome
+        }
+    }
+}
+
+fn pattern(seed: usize) -> Vec<u8> {
+    (0..LEN).map(|at| (at * 7 + at / 251 + seed) as u8).collect()
+}
+
+/// Without an answer it is not known whether the peer has registered anything.
+#[test]
+fn a_stranger_has_no_key() {
+    if is_there("tcp;ofi_rxm") {
+        let mut ends = strangers(2, &preferring("tcp;ofi_rxm"));
+        assert_eq!(ends[0].standing_key(1), None);
+        ends[0].connect(1);
+        assert_eq!(ends[0].standing_key(1), None, "nothing has come from it");
+        assert_eq!(ends[0].standing_key(0), None, "itself");
+    }
+}
+
+#[test]
+fn memory_that_was_not_registered_is_written_and_read() {
+    for provider in ["tcp;ofi_rxm", "udp;ofi_rxd"] {
+        if !is_there(provider) {
+            continue;
+        }
+        let mut ends = acquainted(provider);
+        let key = ends[0].standing_key(1).expect("a key");
+        assert_ne!(Some(key), ends[1].standing_key(0), "each task has another key");
+        let (mut here, mut there) = (pattern(1), vec![0; LEN]);
+        access(&mut ends, Access::Write, key, &mut here, &mut there).expect("a write");
+        assert!(here == there, "{provider}");
+        there = pattern(2);
+        access(&mut ends, Access::Read, key, &mut here, &mut there).expect("a read");
+        assert!(here == there, "{provider}");
+    }
+}
+
+/// What a task has ended with a peer holds for the key as well: the memory is not accessed, and the next connection has another key.
+#[test]
+fn a_peer_that_was_given_up_accesses_nothing() {
+    if !is_there("tcp;ofi_rxm") {
+        return;
+    }
+    let mut ends = acquainted("tcp;ofi_rxm");
+    let former = ends[0].standing_key(1).expect("a key");
+    ends[1].part(0);
+    let (mut here, mut there) = (pattern(1), vec![9; LEN]);
+    access(&mut ends, Access::Write, former, &mut here, &mut there)
+        .expect_err("memory of a peer that has parted");
+    assert!(there.iter().all(|byte| *byte == 9));
+    assert_eq!(ends[0].standing_key(1), None, "an access was refused");
+    // They meet again.
+    ends[0].part(1);
+    assert_eq!(ends[0].standing_key(1), None);
+    ends[0].rejoin(1, 5).expect("can rejoin");
+    ends[1].rejoin(0, 6).expect("can rejoin");
+    await_that(&mut ends, "they rejoin", |ends| {
+        ends.iter_mut().for_each(|end| _ = end.rejoined());
+        (0..2).all(|me| ends[me as usize].state(1 - me) == PeerState::Up)
+    });
+    await_that(&mut ends, "one hears of the other", |ends| {
+        ends[1].kick(0);
+        ends[0].standing_key(1).is_some()
+    });
+    let key = ends[0].standing_key(1).expect("a key");
+    assert_ne!(key, former);
+    access(&mut ends, Access::Write, key, &mut here, &mut there).expect("a write");
+    assert!(here == there);
+    access(&mut ends, Access::Write, former, &mut here, &mut there)
+        .expect_err("the key of the former connection");
+}
+
+/// A provider has begun to receive a write when its origin dies, and the task gives that up: then nothing more is stored.
+#[test]
+fn the_rest_of_a_write_is_not_stored_later() {
+    for provider in ["tcp;ofi_rxm", "udp;ofi_rxd"] {
+        if !is_there(provider) {
+            continue;
+        }
+        let mut ends = acquainted(provider);
+        let key = ends[0].standing_key(1).expect("a key");
+        let here = vec![1; 64 << 20];
+        let mut there: Vec<u8> = vec![0; here.len()];
+        let remote = there.as_mut_ptr().expose_provenance();
+        let copy = Copy { local: here.as_ptr().cast_mut(), remote: remote as u64, len: here.len() };
+        // SAFETY: both places live until the endpoints are closed.
+        let started = unsafe { ends[0].start(Access::Write, 1, Some(key), &[copy]) };
+        assert!(matches!(started, Ok(Started::Pending(_))));
+        let stored = |at: usize| {
+            let at: *const u8 = with_exposed_provenance(remote + at);
+            // SAFETY: in the memory of `there`, which only the kernel and the provider write meanwhile.
+            unsafe { at.read_volatile() }
+        };
+        let all = || (0..here.len()).step_by(64).map(stored).filter(|byte| *byte == 1).count();
+        await_that(&mut ends, "the first bytes are stored", |_| stored(0) == 1);
+        drop(ends.remove(0));
+        ends[0].part(0);
+        let before = all();
+        assert!(before < here.len() / 64, "all of it was stored before the end: nothing is tested");
+        (0..2000).for_each(|_| ends[0].serve());
+        assert_eq!(all(), before, "{provider}");
+    }
+}
