@@ -73,6 +73,13 @@ pub enum Op {
         /// Whether the message is complete. On a transport without order this packet may come first.
         concluded: bool,
     },
+    /// A put that this task writes by itself.
+    Write {
+        /// What follows when it is in place. Its number of bytes is that of the data.
+        done: SendDone,
+        /// The completion counter, or 0.
+        cmpl_cntr: usize,
+    },
     /// A get.
     Get {
         /// Where the data goes. With a registration of parts, packets bring the data in another order: see
@@ -163,7 +170,7 @@ impl Op {
             Self::Rendezvous { registered, .. } | Self::Get { registered, .. } => {
                 registered.as_ref().map_or(0, |registered| registered.bytes)
             }
-            Self::Completion { .. } | Self::Rmw { .. } => 0,
+            Self::Completion { .. } | Self::Write { .. } | Self::Rmw { .. } => 0,
         }
     }
 }
@@ -178,7 +185,9 @@ impl Pending {
     pub fn counters(&self) -> [usize; 2] {
         match &self.op {
             Op::Completion { cmpl_cntr } => [*cmpl_cntr, 0],
-            Op::Rendezvous { done, cmpl_cntr, .. } => [*cmpl_cntr, done.org_cntr],
+            Op::Rendezvous { done, cmpl_cntr, .. } | Op::Write { done, cmpl_cntr } => {
+                [*cmpl_cntr, done.org_cntr]
+            }
             Op::Get { org_cntr, .. } => [*org_cntr, 0],
             Op::Rmw { done, .. } => [done.org_cntr, 0],
         }

@@ -226,7 +226,13 @@ unsafe fn operation(line: &mut Line, packet: &Inbound) -> fmt::Result {
         Some(Head::Reply { offset, .. }) => {
             write!(line, "stores data that task {src} was asked for, from byte {offset} on")
         }
-        Some(Head::Done { .. } | Head::RmwReply { .. } | Head::Placed { .. } | Head::Accessed { .. } | Head::Written { .. }) => {
+        Some(
+            Head::Done { .. }
+            | Head::RmwReply { .. }
+            | Head::Placed { .. }
+            | Head::Accessed { .. }
+            | Head::Written { .. },
+        ) => {
             write!(line, "completes an operation with task {src}")
         }
         _ => write!(line, "handles a packet of task {src}"),

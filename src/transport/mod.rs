@@ -362,6 +362,21 @@ pub enum Started {
     Pending(AccessId),
 }
 
+/// A copy that [`RemoteAccess::start_copy`] has started, and that has ended.
+#[derive(Debug)]
+pub struct EndedCopy {
+    /// Whose memory was at the other end.
+    pub peer: Task,
+    /// What the caller calls it.
+    pub cookie: u64,
+    /// Its direction.
+    pub access: Access,
+    /// The copy.
+    pub copy: Copy,
+    /// How it went.
+    pub outcome: io::Result<()>,
+}
+
 /// How the memory of a peer is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
@@ -404,6 +419,11 @@ pub trait RemoteAccess {
         unsafe { self.register(peer, memory, access) }
     }
 
+    /// Whether [`Self::standing_key`] can ever return one. Never changes.
+    fn has_standing_keys(&mut self) -> bool {
+        false
+    }
+
     /// The key of all memory of the peer, by its addresses there, where the peer needs to register nothing for an access. `None`: the
     /// peer's memory is not reached in that way, or not yet, or not any more.
     fn standing_key(&mut self, _peer: Task) -> Option<Key> {
@@ -435,6 +455,25 @@ pub trait RemoteAccess {
         key: Option<Key>,
         copies: &[Copy],
     ) -> io::Result<Started>;
+
+    /// Starts one copy by the peer's standing key, without memory of its own; [`Self::ended_copy`] reports it, with this cookie. What is said
+    /// of [`Self::start`] holds for it. `false`: it was not started, because there is no such key, or no room now, or it is too long.
+    ///
+    /// # Safety
+    /// As for [`Self::start`].
+    unsafe fn start_copy(&mut self, _access: Access, _peer: Task, _copy: Copy, _cookie: u64) -> bool {
+        false
+    }
+
+    /// The next of those copies that has ended; each is named once, unless it is recalled.
+    fn ended_copy(&mut self) -> Option<EndedCopy> {
+        None
+    }
+
+    /// How many of them were started and neither reported nor recalled.
+    fn unreported_copies(&mut self) -> usize {
+        0
+    }
 
     /// The next pending access that is done, and how it went; each is named once, unless it is recalled. An access that has failed
     /// reads and writes nothing more. One whose peer has closed or died fails, if it was not done before.

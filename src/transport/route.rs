@@ -4,8 +4,8 @@
 //! The two sides share nothing but the descriptor to sleep on, which is readable when either side's is.
 
 use super::{
-    Access, AccessId, ConnectionView, Copy, Endpoint, Inbound, Key, Limits, Outgoing, PeerState, Peers,
-    Piece, Reach, RemoteAccess, SendOutcome, Started, Tally, Task, Ticket, Transport, Wakeup,
+    Access, AccessId, ConnectionView, Copy, EndedCopy, Endpoint, Inbound, Key, Limits, Outgoing, PeerState,
+    Peers, Piece, Reach, RemoteAccess, SendOutcome, Started, Tally, Task, Ticket, Transport, Wakeup,
 };
 use crate::abi::LAPI_ERR_CSS_LOAD_FAILED;
 use crate::error::{Error, Result};
@@ -289,6 +289,11 @@ impl<N: Transport, F: Transport> RemoteAccess for Route<N, F> {
         }
     }
 
+    fn has_standing_keys(&mut self) -> bool {
+        self.near.remote().is_some_and(|remote| remote.has_standing_keys())
+            | self.far.remote().is_some_and(|remote| remote.has_standing_keys())
+    }
+
     fn standing_key(&mut self, peer: Task) -> Option<Key> {
         self.remote_of(peer)?.1.standing_key(peer)
     }
@@ -314,6 +319,22 @@ impl<N: Transport, F: Transport> RemoteAccess for Route<N, F> {
             Started::Pending(AccessId(own)) => Ok(Started::Pending(AccessId(side.number(own)))),
             Started::Done => Ok(Started::Done),
         }
+    }
+
+    unsafe fn start_copy(&mut self, access: Access, peer: Task, copy: Copy, cookie: u64) -> bool {
+        // SAFETY: the caller's promise.
+        self.remote_of(peer)
+            .is_some_and(|(_, remote)| unsafe { remote.start_copy(access, peer, copy, cookie) })
+    }
+
+    fn ended_copy(&mut self) -> Option<EndedCopy> {
+        let far = self.far.remote().and_then(|remote| remote.ended_copy());
+        far.or_else(|| self.near.remote()?.ended_copy())
+    }
+
+    fn unreported_copies(&mut self) -> usize {
+        let near = self.near.remote().map_or(0, |remote| remote.unreported_copies());
+        near + self.far.remote().map_or(0, |remote| remote.unreported_copies())
     }
 
     fn poll(&mut self) -> Option<(AccessId, io::Result<()>)> {

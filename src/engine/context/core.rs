@@ -48,6 +48,10 @@ pub struct Core {
     pub direct_copies: VecDeque<DirectCopy>,
     /// How many of them wait until the transport reports a remote access.
     pub pending: usize,
+    /// This task may have keys of all memory of others.
+    pub acts_alone: bool,
+    /// Puts and gets that this task makes alone, by one copy each, which the transport will report.
+    pub one_sided: usize,
     /// Copies whose peer was asked for more parts. Nothing is to be done for them until it sends these.
     pub awaiting_parts: Vec<DirectCopy>,
     /// What was done in the memory of others that they do not know of.
@@ -129,7 +133,7 @@ impl Link for Wire<'_> {
 
 impl Core {
     /// A core that moves nothing yet.
-    pub fn new(options: Options, transport: Box<dyn Transport>) -> Self {
+    pub fn new(options: Options, mut transport: Box<dyn Transport>) -> Self {
         let (me, tasks) = (options.me, options.tasks);
         // A message that is one packet is one between any two tasks of the job, too; long ones are cut for their peer. A
         // job of one task sends none.
@@ -152,6 +156,8 @@ impl Core {
             collective_turn: false,
             direct_copies: VecDeque::new(),
             pending: 0,
+            acts_alone: transport.remote().is_some_and(|remote| remote.has_standing_keys()),
+            one_sided: 0,
             awaiting_parts: Vec::new(),
             accessed: Accessed::default(),
             keeps_time: transport.keeps_time(),
@@ -283,6 +289,7 @@ impl Core {
         self.outbox.waiting()
             || self.has_work()
             || !self.transport.settled()
+            || self.one_sided != 0
             || !self.accessed.is_empty()
             || self.awaiting_parts.iter().any(is_up)
     }

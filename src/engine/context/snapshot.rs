@@ -245,7 +245,7 @@ fn awaited(core: &Core, waiter: &Waiter) -> Vec<Task> {
 
 fn operation(pending: &Pending, seen: u32) -> Operation {
     let kind = match &pending.op {
-        Op::Completion { cmpl_cntr } => Kind::Completion(*cmpl_cntr),
+        Op::Completion { cmpl_cntr } | Op::Write { cmpl_cntr, .. } => Kind::Completion(*cmpl_cntr),
         Op::Rendezvous { done, fetched, .. } => Kind::Rendezvous(done.bytes as usize, *fetched),
         Op::Get { len, arrived, .. } => Kind::Get(*arrived, *len),
         Op::Rmw { .. } => Kind::Rmw,

@@ -8,7 +8,7 @@ use crate::engine::context::waiters::{WaitTarget, Waiter};
 use crate::engine::context::{Context, Core, Held};
 use crate::engine::progress::wait::wait_until;
 use crate::engine::progress::{dispatcher, lost_peers};
-use crate::engine::transfer::{direct, flow};
+use crate::engine::transfer::{accessed, flow};
 use crate::error::{Error, Result};
 use crate::transport::PeerState;
 use std::time::Duration;
@@ -82,7 +82,7 @@ pub fn stop(context: &Context, end_reports: EndReports) {
 /// Sends what waits, ends the completion handlers, and serves what has arrived.
 fn finish_sending(held: &mut Held<'_>) {
     give_up_the_awaited(held.core());
-    direct::announce_accesses(held.core());
+    accessed::announce(held.core());
     let until = clock::now() + FLUSH;
     // What finds no room in all this time never will: the peer has stopped polling.
     let _ = wait_until(held, "LAPI_Term", |core| {

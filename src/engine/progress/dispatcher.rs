@@ -6,12 +6,12 @@
 
 use crate::abi::{INT_ERR, LAPI_ERR_TGT_PURGED, LAPI_ERR_UNKNOWN};
 use crate::base::bytes::Piece;
-use crate::base::clock::{moment, ticks};
+use crate::base::clock::moment;
 use crate::base::long_calls;
 use crate::engine::context::incoming::{ActiveMessage, Data, IncomingPut};
 use crate::engine::context::{Core, Held};
 use crate::engine::transfer::send::{account, broken, call_send_handler, refuse, send_control};
-use crate::engine::transfer::{bulk, direct, flow, loopback, parts, receive, reply};
+use crate::engine::transfer::{bulk, direct, flow, loopback, one_sided, parts, receive, reply};
 use crate::error::Error;
 use crate::proto::collective::{Failure, Part};
 use crate::proto::content::Content;
@@ -43,9 +43,10 @@ pub fn turn_until<T>(
     }
     let (mut moved, value) = receive(held, ready);
     let core = held.core();
-    if !core.accessed.is_empty() && core.accessed.is_due(ticks()) && !core.closing {
-        direct::announce_accesses(core);
+    if core.acts_alone {
+        moved |= one_sided::advance(held);
     }
+    let core = held.core();
     if (core.outbox.waiting() || core.has_work() || core.has_deferred()) && !core.closing {
         moved |= keep_going(held);
     }

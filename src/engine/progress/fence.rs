@@ -3,7 +3,7 @@
 use crate::engine::context::{Core, Held};
 use crate::engine::progress::wait::{make_progress, wait_until};
 use crate::engine::progress::{collective, message_poll};
-use crate::engine::transfer::direct;
+use crate::engine::transfer::{accessed, one_sided};
 use crate::error::Result;
 use crate::transport::Task;
 
@@ -37,10 +37,10 @@ struct Asked {
 fn quiesce(held: &mut Held<'_>, call: &'static str) -> Result<bool> {
     let core = held.core();
     let epoch = core.ops.epochs().close();
-    if direct::accesses_alone(core) {
+    if one_sided::is_active(core) {
         // Its targets are to hear of it, and the fence ends when they have.
         wait_until(held, call, |core: &mut Core| core.ops.epochs().over(epoch).then_some(()))?;
-        direct::announce_accesses(held.core());
+        accessed::announce(held.core());
     }
     let core = held.core();
     let mut asked: Vec<Asked> = Vec::new();

@@ -16,7 +16,7 @@ use crate::base::thread::ThreadConfig;
 use crate::engine::context::notifier::{WATCH_FIRST, set_timer};
 use crate::engine::context::{Context, Core, Held};
 use crate::engine::progress::{dispatcher, lost_peers};
-use crate::engine::transfer::direct;
+use crate::engine::transfer::accessed;
 use crate::error::Result;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::Arc;
@@ -129,7 +129,7 @@ fn decide(held: &mut Held<'_>, interval: &mut Duration, seen: &mut u64, called: 
         return Plan::Watch(DOUBT);
     }
     let core = held.core();
-    direct::announce_accesses(core);
+    accessed::announce(core);
     if core.has_ready_work()
         || core.waiters.waiting != 0
         || core.waiters.on_descriptor
@@ -155,7 +155,7 @@ fn rest(held: &mut Held<'_>) -> Plan {
         return Plan::Rest { at_most: Some(DOUBT) };
     }
     core.transport.serve();
-    direct::announce_accesses(core);
+    accessed::announce(core);
     Plan::Rest { at_most: Some(core.until_due(BETWEEN_SERVICES)) }
 }
 

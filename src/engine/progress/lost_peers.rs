@@ -327,7 +327,7 @@ fn pending(core: &Core, peer: Task, collective: bool) -> String {
     let (mut sends, mut gets, mut updates) = (0, 0, 0);
     for op in core.ops.of(peer) {
         match op {
-            Op::Completion { .. } | Op::Rendezvous { .. } => sends += 1,
+            Op::Completion { .. } | Op::Rendezvous { .. } | Op::Write { .. } => sends += 1,
             Op::Get { .. } => gets += 1,
             Op::Rmw { .. } => updates += 1,
         }
@@ -360,7 +360,9 @@ pub fn abandon(core: &mut Core, peer: Task, code: i32) -> usize {
         core.direct_copies.iter().filter(|transfer| transfer.peer == peer).filter_map(DirectCopy::abandoned);
     let ended = core.ops.abandon(peer);
     let without_reply = ended.iter().filter_map(|op| match op {
-        Op::Rendezvous { done, fetched: false, .. } | Op::Rmw { done, .. } => Some(*done),
+        Op::Rendezvous { done, fetched: false, .. } | Op::Write { done, .. } | Op::Rmw { done, .. } => {
+            Some(*done)
+        }
         _ => None,
     });
     let from = finished.len();
@@ -368,6 +370,7 @@ pub fn abandon(core: &mut Core, peer: Task, code: i32) -> usize {
     finished[from..].iter_mut().for_each(|done| done.error = code);
     core.direct_copies.retain(|transfer| transfer.peer != peer);
     core.awaiting_parts.retain(|transfer| transfer.peer != peer);
+    core.one_sided = core.transport.remote().map_or(0, |remote| remote.unreported_copies());
     core.pending = core.direct_copies.iter().filter(|transfer| transfer.waits()).count();
     core.finished = finished;
     core.news = true;

@@ -15,7 +15,7 @@ use crate::engine::context::completion_queue::runs_handler;
 use crate::engine::context::waiters::{IdlePolls, Next, WaitPolicy, WaitTarget, Waiter};
 use crate::engine::context::{Context, Core, Held};
 use crate::engine::progress::{dispatcher, lost_peers};
-use crate::engine::transfer::{direct, path};
+use crate::engine::transfer::{accessed, path};
 use crate::error::{Error, Result};
 use crate::transport::Task;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -354,7 +354,7 @@ fn look_around(core: &Core) -> Duration {
 
 fn sleep_on_descriptor<T>(held: &mut Held<'_>) -> Woken<T> {
     let core = held.core();
-    direct::announce_accesses(core);
+    accessed::announce(core);
     if core.waiters.notifier_armed || !core.transport.arm() {
         take_over(held);
         return Woken::Otherwise;

@@ -4,13 +4,12 @@
 use crate::abi::LAPI_ERR_NO_CONNECTIVITY;
 use crate::base::clock::ticks;
 use crate::base::long_calls;
-use crate::engine::context::accessed;
 use crate::engine::context::direct_copy::{ACCESSES, DirectCopy, Kind};
 use crate::engine::context::incoming::Then;
 use crate::engine::context::request::{Marks, Places};
 use crate::engine::context::{Core, Held};
 use crate::engine::transfer::send::{self, send_control};
-use crate::engine::transfer::{deliver, packets, registration, reply};
+use crate::engine::transfer::{accessed, deliver, packets, registration, reply};
 use crate::proto::content::{Content, Sink};
 use crate::proto::inbox::Assembly;
 use crate::proto::outbox::{SendDone, Sent};
@@ -185,8 +184,7 @@ fn finish(held: &mut Held<'_>, transfer: &DirectCopy) {
             send::finish(held, &done);
         }
         Kind::Write { cookie, done } => {
-            let access = accessed::Access { target: transfer.peer, written: done.bytes, read: 0 };
-            held.core().accessed.note(access, ticks());
+            accessed::note(held.core(), transfer.peer, (done.bytes, 0));
             send::finish(held, &done);
             // The program may have given the target up in its handler, and the operation with it.
             if held.core().ops.get_mut(transfer.peer, cookie).is_some() {
@@ -194,8 +192,11 @@ fn finish(held: &mut Held<'_>, transfer: &DirectCopy) {
             }
         }
         Kind::Fetch { cookie, tgt_cntr } => {
-            if let Some(remote) = held.core().transport.remote() {
-                remote.count_fetched(transfer.peer, transfer.len() as u64);
+            let (core, bytes) = (held.core(), transfer.len() as u64);
+            match core.transport.remote() {
+                _ if transfer.keyed.is_some() => accessed::note(core, transfer.peer, (0, bytes)),
+                Some(remote) => remote.count_fetched(transfer.peer, bytes),
+                None => {}
             }
             if tgt_cntr != 0 {
                 let id = held.core().outbox.number(transfer.peer);
@@ -240,31 +241,13 @@ fn announce(held: &mut Held<'_>, peer: Task, marks: Marks, bytes: u64) {
     send_control(held.core(), peer, &Head::Placed { id, bytes, tgt_cntr, cookie });
 }
 
-/// Informs targets of what was done in their memory: their programs may look for receptions by LAPI_Msgpoll, and for statistics. They need not
-/// reply.
-#[cold]
-pub fn announce_accesses(core: &mut Core) {
-    while let Some(accessed::Access { target, written, read }) = core.accessed.take() {
-        if core.transport.is_open(target) && !core.peers.is_down(target) {
-            let id = core.outbox.number(target);
-            send_control(core, target, &Head::Accessed { id, written, read });
-        }
-    }
-}
-
-/// Whether this task accesses the memory of others, and they do not know of it yet.
-pub fn accesses_alone(core: &Core) -> bool {
-    let writes = |copy: &DirectCopy| matches!(copy.kind, Kind::Write { .. });
-    !core.accessed.is_empty() || core.direct_copies.iter().any(writes)
-}
-
 /// The copy was not made: the data goes in packets, from its beginning.
 #[cold]
 fn refused(held: &mut Held<'_>, transfer: DirectCopy, reason: &io::Error) {
     let core = held.core();
     core.path_to(transfer.peer).refused += 1;
     // Without a registration of its own, a failure says only that the peer has given this task up, or has not registered its memory.
-    if transfer.keyed.is_some() && !matches!(transfer.kind, Kind::Write { .. }) {
+    if transfer.keyed.is_some() && !matches!(transfer.kind, Kind::Write { .. } | Kind::Fetch { .. }) {
         registration::failed(core, transfer.peer, "access", transfer.len(), reason);
     }
     let peer = transfer.peer;
@@ -293,7 +276,7 @@ fn refused(held: &mut Held<'_>, transfer: DirectCopy, reason: &io::Error) {
 
 /// Sends the data of a put that was not copied.
 #[cold]
-fn put_in_packets(held: &mut Held<'_>, peer: Task, marks: Marks, places: &Places, done: SendDone) {
+pub fn put_in_packets(held: &mut Held<'_>, peer: Task, marks: Marks, places: &Places, done: SendDone) {
     // SAFETY: the program leaves its data alone until the put is done.
     match unsafe { packets::put(held, peer, marks, places, done) } {
         Sent::Free => send::finish(held, &done),

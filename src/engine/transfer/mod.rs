@@ -5,10 +5,11 @@
 //! * [`send`]: how anything leaves this task. [`deliver`]: what follows when data is in its place.
 //! * [`assembly`]: messages of several packets. [`reply`]: replies, on both sides.
 //! * [`vector_wire`]: vectors in packets. [`packets`]: puts and gets in packets. [`direct`]: copies between the memory of two
-//!   tasks. [`registration`], [`bulk`], [`parts`]: long messages by keys, contiguous and in many places.
+//!   tasks. [`one_sided`]: puts and gets that the origin makes alone, of which targets hear by [`accessed`]. [`registration`], [`bulk`], [`parts`]: long messages by keys, contiguous and in many places.
 //! * [`receive`]: messages that come in. [`loopback`]: a task and itself.
 //! * [`origin`]: starts the program's operations.
 
+pub mod accessed;
 pub mod assembly;
 pub mod bulk;
 pub mod deliver;
@@ -16,6 +17,7 @@ pub mod direct;
 pub mod flow;
 pub mod header_handler;
 pub mod loopback;
+pub mod one_sided;
 pub mod origin;
 pub mod packets;
 pub mod parts;

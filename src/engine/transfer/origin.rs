@@ -8,7 +8,7 @@ use crate::engine::transfer::path::{self, Path};
 use crate::engine::transfer::send::{
     completion, copies, finish, not_sent, reachable, send, send_request, started, stream,
 };
-use crate::engine::transfer::{bulk, direct, loopback, packets, parts, registration, reply};
+use crate::engine::transfer::{bulk, direct, loopback, one_sided, packets, parts, registration, reply};
 use crate::error::Result;
 use crate::proto::content::Content;
 use crate::proto::ops::{Op, Registered};
@@ -213,10 +213,19 @@ pub unsafe fn get(held: &mut Held<'_>, get: &Get) -> Result<()> {
         return Ok(());
     }
     reachable(held, tgt)?;
+    if held.core().acts_alone && one_sided::get(held, get) {
+        return Ok(());
+    }
     let core = held.core();
     let path = path::choose(core, tgt, places.len(), places.piece(), get.hint);
+    let standing = match *places {
+        Places::Contiguous { .. } if path == Path::Bulk && get.tgt_cntr == 0 => {
+            core.transport.remote().and_then(|remote| remote.standing_key(tgt))
+        }
+        _ => None,
+    };
     let registered = match *places {
-        Places::Contiguous { local, len, .. } if path == Path::Bulk => {
+        Places::Contiguous { local, len, .. } if path == Path::Bulk && standing.is_none() => {
             registration::register(core, tgt, Piece { ptr: local as *const u8, len }, Access::Write, get.hint)
                 .map(|registered| (Exposed { addr: local as u64, key: registered.keys[0] }, registered))
         }
@@ -240,8 +249,8 @@ pub unsafe fn get(held: &mut Held<'_>, get: &Get) -> Result<()> {
         return requested(held, tgt, cookie, sent);
     }
     let cookie = held.core().ops.insert(tgt, op(places.local_sink(), registered), true);
-    if path == Path::Direct {
-        direct::begin(held, DirectCopy::fetch(get, cookie));
+    if path == Path::Direct || standing.is_some() {
+        direct::begin(held, DirectCopy::fetch(get, cookie, standing));
         return Ok(());
     }
     let sent = match exposed {

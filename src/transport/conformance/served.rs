@@ -3,8 +3,8 @@
 
 use crate::transport::forward::forward;
 use crate::transport::{
-    Access, AccessId, Copy, Endpoint, Key, Outgoing, Peers, Piece, Reach, RemoteAccess, SendOutcome, Started,
-    Task, Transport, Wakeup,
+    Access, AccessId, Copy, EndedCopy, Endpoint, Key, Outgoing, Peers, Piece, Reach, RemoteAccess,
+    SendOutcome, Started, Task, Transport, Wakeup,
 };
 use parking_lot::{Mutex, MutexGuard};
 use rustix::io::Errno;
@@ -123,6 +123,10 @@ impl<T: Transport> RemoteAccess for Served<T> {
         unsafe { remote.register(peer, memory, access) }
     }
 
+    fn has_standing_keys(&mut self) -> bool {
+        self.lock().remote().is_some_and(|remote| remote.has_standing_keys())
+    }
+
     fn standing_key(&mut self, peer: Task) -> Option<Key> {
         self.lock().remote()?.standing_key(peer)
     }
@@ -144,6 +148,19 @@ impl<T: Transport> RemoteAccess for Served<T> {
         let remote = end.remote().ok_or_else(|| io::Error::from(Errno::OPNOTSUPP))?;
         // SAFETY: the caller's promise.
         unsafe { remote.start(access, peer, key, copies) }
+    }
+
+    unsafe fn start_copy(&mut self, access: Access, peer: Task, copy: Copy, cookie: u64) -> bool {
+        // SAFETY: the caller's promise.
+        self.lock().remote().is_some_and(|remote| unsafe { remote.start_copy(access, peer, copy, cookie) })
+    }
+
+    fn ended_copy(&mut self) -> Option<EndedCopy> {
+        self.lock().remote()?.ended_copy()
+    }
+
+    fn unreported_copies(&mut self) -> usize {
+        self.lock().remote().map_or(0, |remote| remote.unreported_copies())
     }
 
     fn poll(&mut self) -> Option<(AccessId, io::Result<()>)> {

@@ -25,6 +25,7 @@ mod rail;
 mod receive;
 mod remote;
 mod send;
+mod single;
 mod sockets;
 mod wakeup;
 
@@ -44,6 +45,7 @@ use ofi::{Device, Errno, Info, Slot};
 use receive::{Arrived, BUFFERS, Buffers};
 use remote::{Accesses, CHUNKS};
 use send::{SENDS, Sends};
+use single::SINGLES;
 use sockets::LostSockets;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -140,8 +142,9 @@ impl Fabric {
         let provider = info.provider();
         let refused = |(what, errno): (&str, Errno)| failed(format!("{provider}: {what}: {}", errno.text()));
         let longest = longest(&info);
-        let mut device = Device::open(info, BUFFERS + SENDS + CHUNKS, longest, !settings.preferences.polls)
-            .map_err(refused)?;
+        let mut device =
+            Device::open(info, BUFFERS + SENDS + CHUNKS + SINGLES, longest, !settings.preferences.polls)
+                .map_err(refused)?;
         device.drop_wake_byte();
         let name = device.name().map_err(|errno| refused(("fi_getname", errno)))?;
         let published = publish(&device, &name);

@@ -187,8 +187,8 @@ impl FabricTransport {
         if self.accesses.has(slot) {
             // The peer may have withdrawn the memory: that says nothing about the connection.
             let peer = self.accesses.end(&mut self.device, slot, Some(failure.text));
-            if let Some(peer) = peer.and_then(|peer| self.peer_mut(peer)) {
-                peer.has_refused = true;
+            if let Some(peer) = peer {
+                self.note_refusal(peer);
             }
             return;
         }

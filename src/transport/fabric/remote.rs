@@ -3,7 +3,8 @@
 use super::FabricTransport;
 use super::contact::Peer;
 use super::ofi::{Device, Errno, Region, Slot};
-use crate::transport::{Access, AccessId, Copy, Key, Piece, Reach, RemoteAccess, Started, Task};
+use super::single::Singles;
+use crate::transport::{Access, AccessId, Copy, EndedCopy, Key, Piece, Reach, RemoteAccess, Started, Task};
 use rustix::io::Errno as System;
 use std::collections::{BTreeSet, VecDeque};
 use std::io;
@@ -23,6 +24,7 @@ pub(super) struct Accesses {
     owners: [u64; CHUNKS],
     running: VecDeque<Running>,
     done: VecDeque<(Task, AccessId, io::Result<()>)>,
+    pub(super) singles: Singles,
     /// By peer and key: a message of many parts has as many registrations, and each of them is withdrawn on its own.
     pub(super) registrations: BTreeSet<(Task, Key, Region)>,
     next: u64,
@@ -65,18 +67,19 @@ impl Accesses {
             owners: [0; CHUNKS],
             running: VecDeque::new(),
             done: VecDeque::new(),
+            singles: Singles::new(first + CHUNKS),
             registrations: BTreeSet::new(),
             next: 0,
         }
     }
 
-    /// Whether this is the slot of a chunk.
+    /// Whether this is the slot of a chunk, or of a single copy.
     pub(super) fn has(&self, slot: Slot) -> bool {
-        (self.first..self.first + CHUNKS).contains(&slot)
+        (self.first..self.first + CHUNKS).contains(&slot) || self.singles.has(slot)
     }
 
     pub(super) fn has_reports(&self) -> bool {
-        !self.done.is_empty()
+        !self.done.is_empty() || self.singles.have_ended()
     }
 
     /// Whether chunks wait for room.
@@ -85,8 +88,11 @@ impl Accesses {
         !self.running.is_empty() && self.running.iter().any(|running| !running.copies.is_empty())
     }
 
-    /// A chunk has ended: whose memory it was for.
+    /// A chunk or a single copy has ended: whose memory it was for.
     pub(super) fn end(&mut self, device: &mut Device, slot: Slot, failure: Option<String>) -> Option<Task> {
+        if self.singles.has(slot) {
+            return Some(self.singles.end(slot, failure));
+        }
         let at = slot - self.first;
         self.free.push(at as u16);
         let running = self.running.iter_mut().find(|running| running.id == self.owners[at])?;
@@ -115,6 +121,7 @@ impl Accesses {
     /// under way.
     pub(super) fn recall(&mut self, device: &mut Device, peer: Task) -> bool {
         self.done.retain(|(of, ..)| *of != peer);
+        self.singles.recall(peer);
         for running in self.running.iter_mut().filter(|running| running.peer == peer) {
             running.recalled = true;
             running.copies.clear();
@@ -137,6 +144,7 @@ impl Accesses {
             let why = running.failed.take().unwrap_or_else(|| System::SRCH.into());
             done.push_back((peer, AccessId(running.id), Err(why)));
         }
+        self.singles.give_up(peer);
     }
 
     fn withdraw(&mut self, device: &mut Device, peer: Task) -> bool {
@@ -146,7 +154,7 @@ impl Accesses {
             device.deregister(one.2);
         }
         self.report(device);
-        self.running.iter().any(|running| running.peer == peer)
+        self.running.iter().any(|running| running.peer == peer) || self.singles.use_memory_of(peer)
     }
 
     /// Withdraws what any peer may access, and forgets what is to be copied: the endpoint is closed.
@@ -156,6 +164,7 @@ impl Accesses {
         let regions = self.running.drain(..).flat_map(|running| running.regions);
         regions.for_each(|region| device.deregister(region));
         self.done.clear();
+        self.singles.clear();
     }
 
     /// The slots of what is under way with the peer.
@@ -164,6 +173,7 @@ impl Accesses {
         (0..CHUNKS)
             .filter(|at| !self.free.contains(&(*at as u16)) && of_peer(self.owners[*at]))
             .map(|at| self.first + at)
+            .chain(self.singles.slots_of(peer))
             .collect()
     }
 }
@@ -190,6 +200,11 @@ impl RemoteAccess for FabricTransport {
         Ok(key)
     }
 
+    fn has_standing_keys(&mut self) -> bool {
+        self.device.info().registers_any_address() && self.rail.is_none()
+    }
+
+    #[inline]
     fn standing_key(&mut self, peer: Task) -> Option<Key> {
         self.key_of_all(peer)
     }
@@ -251,6 +266,21 @@ impl RemoteAccess for FabricTransport {
         self.rest.note_access();
         self.notify();
         Ok(Started::Pending(id))
+    }
+
+    #[inline]
+    unsafe fn start_copy(&mut self, access: Access, peer: Task, copy: Copy, cookie: u64) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe { self.start_single(access, peer, copy, cookie) }
+    }
+
+    #[inline]
+    fn ended_copy(&mut self) -> Option<EndedCopy> {
+        self.accesses.singles.take()
+    }
+
+    fn unreported_copies(&mut self) -> usize {
+        self.accesses.singles.unreported()
     }
 
     fn poll(&mut self) -> Option<(AccessId, io::Result<()>)> {

@@ -2,7 +2,7 @@
 
 use super::MemTransport;
 use crate::transport::{
-    Access, AccessId, Copy, Key, PeerState, Peers, Piece, Reach, RemoteAccess, Started, Task,
+    Access, AccessId, Copy, EndedCopy, Key, PeerState, Peers, Piece, Reach, RemoteAccess, Started, Task,
 };
 use rustix::io::Errno;
 use std::io;
@@ -10,6 +10,9 @@ use std::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
 
 /// The number of each task's key of all memory of a peer.
 const ALL: u64 = u64::MAX;
+
+/// How many single copies may be under way.
+const SINGLES: usize = 4;
 
 impl RemoteAccess for MemTransport {
     fn reach(&mut self, _peer: Task) -> Reach {
@@ -49,6 +52,10 @@ impl RemoteAccess for MemTransport {
         Ok(key)
     }
 
+    fn has_standing_keys(&mut self) -> bool {
+        self.network.options.standing
+    }
+
     fn standing_key(&mut self, peer: Task) -> Option<Key> {
         let there = self.network.options.standing && self.state(peer) == PeerState::Up;
         (there && self.reach(peer) == Reach::Keyed).then_some(Key { key: ALL, offset: 0 })
@@ -70,15 +77,42 @@ impl RemoteAccess for MemTransport {
     ) -> io::Result<Started> {
         if self.network.options.pending {
             let id = AccessId(self.network.next_ticket());
-            self.accesses.push_back(Pending { id, access, peer, key, copies: copies.into() });
+            let single = None;
+            self.accesses.push_back(Pending { id, access, peer, key, copies: copies.into(), single });
             return Ok(Started::Pending(id));
         }
         // SAFETY: the caller's promise.
         unsafe { self.make(access, peer, key, copies) }.map(|()| Started::Done)
     }
 
+    unsafe fn start_copy(&mut self, access: Access, peer: Task, copy: Copy, cookie: u64) -> bool {
+        let Some(key) = self.standing_key(peer) else { return false };
+        if self.unreported_copies() == SINGLES {
+            return false;
+        }
+        let (id, single) = (AccessId(cookie), Some(cookie));
+        self.accesses.push_back(Pending { id, access, peer, key: Some(key), copies: [copy].into(), single });
+        if !self.network.options.pending {
+            self.make_accesses();
+        }
+        true
+    }
+
+    fn ended_copy(&mut self) -> Option<EndedCopy> {
+        let at = self.made.iter().position(|made| made.single.is_some())?;
+        let Made { peer, outcome, single, .. } = self.made.remove(at)?;
+        let (cookie, access, copy) = single?;
+        Some(EndedCopy { peer, cookie, access, copy, outcome })
+    }
+
+    fn unreported_copies(&mut self) -> usize {
+        self.accesses.iter().filter(|pending| pending.single.is_some()).count()
+            + self.made.iter().filter(|made| made.single.is_some()).count()
+    }
+
     fn poll(&mut self) -> Option<(AccessId, io::Result<()>)> {
-        self.made.pop_front().map(|access| (access.id, access.outcome))
+        let at = self.made.iter().position(|made| made.single.is_none())?;
+        self.made.remove(at).map(|access| (access.id, access.outcome))
     }
 }
 
@@ -100,6 +134,8 @@ pub(super) struct Pending {
     pub(super) peer: Task,
     key: Option<Key>,
     copies: Box<[Copy]>,
+    /// Of one copy that is reported by this cookie.
+    single: Option<u64>,
 }
 
 // SAFETY: the addresses are the program's; the code that starts an access promises that they are valid for it.
@@ -110,15 +146,21 @@ pub(super) struct Made {
     id: AccessId,
     pub(super) peer: Task,
     outcome: io::Result<()>,
+    /// Of one copy: its cookie, and what it was.
+    single: Option<(u64, Access, Copy)>,
 }
+
+// SAFETY: as for `Pending`; nothing is accessed any more.
+unsafe impl Send for Made {}
 
 impl MemTransport {
     /// Makes the accesses that were started.
     pub(super) fn make_accesses(&mut self) {
-        while let Some(Pending { id, access, peer, key, copies }) = self.accesses.pop_front() {
+        while let Some(Pending { id, access, peer, key, copies, single }) = self.accesses.pop_front() {
             // SAFETY: the promise of the caller of `start`, which holds until the access is reported.
             let outcome = unsafe { self.make(access, peer, key, &copies) };
-            self.made.push_back(Made { id, peer, outcome });
+            let single = single.map(|cookie| (cookie, access, copies[0]));
+            self.made.push_back(Made { id, peer, outcome, single });
         }
     }
 

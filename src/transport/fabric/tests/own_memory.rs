@@ -4,7 +4,9 @@ use super::is_there;
 use super::network::{preferring, strangers, unserved};
 use crate::base::clock::test_deadline;
 use crate::transport::fabric::FabricTransport;
+use crate::transport::fabric::single::SINGLES;
 use crate::transport::{Access, Copy, Endpoint, Key, PeerState, Peers, RemoteAccess, Started};
+use std::collections::BTreeSet;
 use std::io;
 use std::ptr::with_exposed_provenance;
 use std::time::Instant;
@@ -156,5 +158,85 @@ fn the_rest_of_a_write_is_not_stored_later() {
         assert!(before < here.len() / 64, "all of it was stored before the end: nothing is tested");
         (0..2000).for_each(|_| ends[0].serve());
         assert_eq!(all(), before, "{provider}");
+    }
+}
+
+/// Of each length, in both directions, as many at a time as there is room for.
+#[test]
+fn single_copies_are_reported_once() {
+    for provider in ["tcp;ofi_rxm", "udp;ofi_rxd"] {
+        if !is_there(provider) {
+            continue;
+        }
+        let mut ends = acquainted(provider);
+        let (mut here, mut there) = (pattern(1), pattern(2));
+        let (local, remote) = (here.as_mut_ptr(), there.as_mut_ptr().expose_provenance() as u64);
+        let copy = |at: usize, len| Copy { local: local.wrapping_add(at), remote: remote + at as u64, len };
+        // SAFETY: both places live until the copies are reported.
+        let start = |ends: &mut [FabricTransport], access, at, len, cookie| unsafe {
+            ends[0].start_copy(access, 1, copy(at, len), cookie)
+        };
+        assert!(!start(&mut ends, Access::Read, 0, LEN, 0), "it is too long");
+        for (round, len) in [1, 7, 64, 300, 4096, 16 << 10].into_iter().enumerate() {
+            let mut under_way: BTreeSet<u64> = (0..)
+                .take_while(|&cookie| {
+                    let access = [Access::Read, Access::Write][cookie as usize % 2];
+                    start(&mut ends, access, cookie as usize * 20_000, len, cookie)
+                })
+                .collect();
+            // The endpoint has less room for datagrams.
+            let all = under_way.len();
+            assert!(all == SINGLES || provider.starts_with("udp") && all > 0, "{provider}, {len}: {all}");
+            assert_eq!(ends[0].unreported_copies(), all);
+            let mut reported = Vec::new();
+            await_that(&mut ends, "all are reported", |ends| {
+                reported.extend(std::iter::from_fn(|| ends[0].ended_copy()));
+                reported.len() >= all
+            });
+            for ended in reported {
+                assert!(under_way.remove(&ended.cookie) && ended.peer == 1, "round {round}: {ended:?}");
+                let access = [Access::Read, Access::Write][ended.cookie as usize % 2];
+                assert!(ended.outcome.is_ok() && ended.access == access && ended.copy.len == len);
+                let place = ended.cookie as usize * 20_000..ended.cookie as usize * 20_000 + len;
+                assert!(here[place.clone()] == there[place.clone()], "{provider}, {len}");
+                // What was written and what was read stays that.
+                let from = if access == Access::Read { 2 } else { 1 };
+                assert_eq!(here[place.start], (place.start * 7 + place.start / 251 + from) as u8);
+            }
+            assert_eq!(ends[0].unreported_copies(), 0);
+        }
+    }
+}
+
+/// The owner has given the origin up: the copy fails, and none is started after it. One that is recalled is not reported.
+#[test]
+fn single_copies_end_with_the_connection() {
+    if !is_there("tcp;ofi_rxm") {
+        return;
+    }
+    for recalls in [false, true] {
+        let mut ends = acquainted("tcp;ofi_rxm");
+        let (mut here, mut there) = (pattern(1), vec![9; LEN]);
+        let remote = there.as_mut_ptr().expose_provenance() as u64;
+        let copy = Copy { local: here.as_mut_ptr(), remote, len: 100 };
+        ends[1].part(0);
+        // SAFETY: both places live until the copy is reported, or recalled.
+        assert!(unsafe { ends[0].start_copy(Access::Write, 1, copy, 5) });
+        if recalls {
+            ends[0].part(1);
+            (0..1000).for_each(|_| ends.iter_mut().for_each(Endpoint::serve));
+            assert!(ends[0].ended_copy().is_none() && ends[0].unreported_copies() == 0);
+        } else {
+            let mut ended = None;
+            await_that(&mut ends, "it is reported", |ends| {
+                ended = ends[0].ended_copy();
+                ended.is_some()
+            });
+            let ended = ended.expect("a report");
+            assert!(ended.outcome.is_err() && ended.cookie == 5 && ended.copy.len == 100);
+        }
+        // SAFETY: as above.
+        assert!(!unsafe { ends[0].start_copy(Access::Write, 1, copy, 6) });
+        assert!(there.iter().all(|byte| *byte == 9));
     }
 }
