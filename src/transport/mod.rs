@@ -375,7 +375,12 @@ pub struct EndedCopy {
     pub copy: Copy,
     /// How it went.
     pub outcome: io::Result<()>,
+    /// The data, where a write of a copy of it has failed.
+    pub data: Option<Box<[u8]>>,
 }
+
+/// Bytes of a write whose data [`RemoteAccess::start_copy`] copies, at most.
+pub const COPIED_MAX: usize = 128;
 
 /// How the memory of a peer is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -462,6 +467,14 @@ pub trait RemoteAccess {
     /// # Safety
     /// As for [`Self::start`].
     unsafe fn start_copy(&mut self, _access: Access, _peer: Task, _copy: Copy, _cookie: u64) -> bool {
+        false
+    }
+
+    /// The same for a write of at most [`COPIED_MAX`] bytes, of which it writes a copy: they may be changed at once.
+    ///
+    /// # Safety
+    /// The local place must be readable now.
+    unsafe fn write_copied(&mut self, _peer: Task, _copy: Copy, _cookie: u64) -> bool {
         false
     }
 

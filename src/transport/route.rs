@@ -327,6 +327,11 @@ impl<N: Transport, F: Transport> RemoteAccess for Route<N, F> {
             .is_some_and(|(_, remote)| unsafe { remote.start_copy(access, peer, copy, cookie) })
     }
 
+    unsafe fn write_copied(&mut self, peer: Task, copy: Copy, cookie: u64) -> bool {
+        // SAFETY: the caller's promise.
+        self.remote_of(peer).is_some_and(|(_, remote)| unsafe { remote.write_copied(peer, copy, cookie) })
+    }
+
     fn ended_copy(&mut self) -> Option<EndedCopy> {
         let far = self.far.remote().and_then(|remote| remote.ended_copy());
         far.or_else(|| self.near.remote()?.ended_copy())

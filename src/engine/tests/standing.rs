@@ -288,3 +288,154 @@ fn no_buffer_is_written_after_the_end_of_a_connection() {
         }
     }
 }
+
+/// A put of few bytes whose completion the program waits for, and no other counter, is a write. With another one the data of a packet is the
+/// program's at once, and the target raises its counter.
+#[test]
+fn a_short_put_is_a_write_when_only_its_completion_is_awaited() {
+    for (pending, len) in [(false, 1), (true, 1), (true, 100), (false, LEN / 2)] {
+        let (tasks, _) = two(MemOptions { pending, ..job::STANDING }, Preference::Auto);
+        let [tgt, org, cmpl] = [(); 3].map(|()| counter());
+        let mut there: Vec<_> = (0..20).map(|seed| (&filled(seed)[..len], forever(len))).collect();
+        for (data, to) in &mut there {
+            let extras = Extras { cmpl_cntr: Some(cmpl), ..Extras::default() };
+            put(&tasks[0], 1, to.as_mut_ptr(), data, extras).expect("a put");
+            if !pending {
+                assert_eq!(enter(&tasks[0]).core().one_sided, 0, "it is complete when the call returns");
+            }
+            if cmpl.load(Ordering::SeqCst) == 4 {
+                // More than the transport has room for follow.
+                assert_eq!(packets_of(&tasks[1]), 0);
+            }
+        }
+        settle(&tasks);
+        assert_eq!(cmpl.load(Ordering::SeqCst), 20);
+        assert!(there.iter().all(|(data, to)| data == to), "{len} bytes, {pending}");
+        assert_eq!(bytes_of(&tasks[1]).1, 20 * len as u64);
+        assert_ne!(enter(&tasks[1]).core().unreported & LAPI_RECV_COMPLETE, 0);
+        let only = Extras { cmpl_cntr: Some(cmpl), ..Extras::default() };
+        let (data, to) = (&filled(3)[..8], forever(8));
+        let others = [
+            Extras { tgt_cntr: Some(tgt), ..only },
+            Extras { org_cntr: Some(org), ..only },
+            Extras { reported: 7, ..only },
+            Extras { hint: Hint::Packets, ..only },
+        ];
+        for extras in others {
+            put(&tasks[0], 1, to.as_mut_ptr(), data, extras).expect("a put");
+            assert_eq!(enter(&tasks[0]).core().one_sided, 0);
+            settle(&tasks);
+            assert!(to == data);
+            to.fill(0);
+        }
+        put(&tasks[0], 1, to.as_mut_ptr(), &data[..0], only).expect("a put");
+        settle(&tasks);
+        assert_eq!([tgt, org, cmpl].map(|counter| counter.load(Ordering::SeqCst)), [1, 1, 25]);
+        job::close(tasks);
+    }
+}
+
+/// The origin is given up, or gives the target up, while its writes are under way.
+#[test]
+fn short_puts_end_with_the_connection() {
+    for end in End::ALL {
+        for steps in 0..4 {
+            let (tasks, handle) = two(job::STANDING, Preference::Auto);
+            let (data, to, cmpl) = (&filled(steps)[..64], forever(64), counter());
+            let extras = Extras { cmpl_cntr: Some(cmpl), ..Extras::default() };
+            put(&tasks[0], 1, to.as_mut_ptr(), data, extras).expect("a put");
+            (0..steps).for_each(|step| _ = tasks[(step + 1) % 2].step());
+            end.happens(&tasks, &handle);
+            if end.survivor() == 1 {
+                to.fill(0x99);
+            }
+            (0..60).for_each(|step| _ = tasks[step % 2].step());
+            let what = format!("{end:?} after {steps}");
+            assert!(end.survivor() == 0 || to.iter().all(|&byte| byte == 0x99), "{what}");
+            if end.survivor() == 0 {
+                assert_eq!(enter(&tasks[0]).core().one_sided, 0, "{what}");
+            }
+            if end.is_overcome(&tasks, &handle, &[], &what) {
+                let (before, cmpl) = (packets_of(&tasks[1]), counter());
+                let extras = Extras { cmpl_cntr: Some(cmpl), ..Extras::default() };
+                put(&tasks[0], 1, to.as_mut_ptr(), data, extras).expect("a put");
+                while cmpl.load(Ordering::SeqCst) != 1 {
+                    tasks[0].step();
+                }
+                assert!(to == data && packets_of(&tasks[1]) == before, "{what}");
+            }
+            job::close(tasks);
+        }
+    }
+}
+
+/// A fence ends when the data is there and the targets have heard of it; LAPI_Term, too.
+#[test]
+fn a_fence_covers_short_puts_and_gets() {
+    for (pending, accesses) in [(false, u64::MAX), (true, u64::MAX), (true, 3)] {
+        let (tasks, _) = two(MemOptions { pending, accesses, ..job::STANDING }, Preference::Auto);
+        let cmpl = counter();
+        let extras = Extras { cmpl_cntr: Some(cmpl), ..Extras::default() };
+        let mut there: Vec<_> = (0..3).map(|seed| (&filled(seed)[..64], forever(64))).collect();
+        for (data, to) in &mut there {
+            put(&tasks[0], 1, to.as_mut_ptr(), data, extras).expect("a put");
+        }
+        let (from, fetched) = to_be_fetched(64, 9);
+        get(&tasks[0], 1, from, fetched.as_mut_ptr(), Extras::default()).expect("a get");
+        let over = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let target = scope.spawn(|| {
+                while !over.load(Ordering::SeqCst) {
+                    tasks[1].step();
+                    std::thread::yield_now();
+                }
+            });
+            let outcome = fence::fence(&mut enter(&tasks[0]));
+            over.store(true, Ordering::SeqCst);
+            target.join().expect("the target");
+            outcome.expect("a fence");
+        });
+        assert!(there.iter().all(|(data, to)| data == to) && from == fetched, "{pending}, {accesses}");
+        let (sent, received) = bytes_of(&tasks[1]);
+        assert_eq!(received, 3 * 64, "{pending}, {accesses}");
+        // The bytes of a reply are counted when its memory is free.
+        assert!(sent == 64 || accesses == 3, "{pending}, {accesses}");
+        job::close(tasks);
+    }
+}
+
+/// Within the copy limit the data is the program's again when the call returns, whatever becomes of the write.
+#[test]
+fn data_within_the_copy_limit_may_be_changed_at_once() {
+    for (accesses, pending) in [(0, false), (0, true), (2, true), (u64::MAX, false), (u64::MAX, true)] {
+        let options = MemOptions { accesses, pending, ..job::STANDING };
+        let tasks = job::open(
+            job::asynchronous(2, options),
+            &job::Habits { copy_limit: 128, ..job::Habits::STEPPED },
+        );
+        let [org, cmpl] = [(); 2].map(|()| counter());
+        let mut there: Vec<_> = [1, 64, 128, 100, 128, 7].map(|len| (forever(len), forever(len))).into();
+        for (round, (data, to)) in there.iter_mut().enumerate() {
+            data.fill(round as u8 + 1);
+            let extras = Extras {
+                org_cntr: Some(org),
+                cmpl_cntr: Some(cmpl),
+                reported: round + 1,
+                ..Extras::default()
+            };
+            put(&tasks[0], 1, to.as_mut_ptr(), data, extras).expect("a put");
+            assert_eq!(org.load(Ordering::SeqCst), round as i32 + 1);
+            data.fill(0x77);
+        }
+        settle(&tasks);
+        for (round, (_, to)) in there.iter().enumerate() {
+            assert!(to.iter().all(|&byte| byte == round as u8 + 1), "{round}, {accesses}, {pending}");
+        }
+        assert_eq!([org, cmpl].map(|counter| counter.load(Ordering::SeqCst)), [6, 6]);
+        let reported: Vec<_> = tasks[0].reported.lock().iter().map(|(parameter, _)| *parameter).collect();
+        assert_eq!(reported, [1, 2, 3, 4, 5, 6], "{accesses}, {pending}");
+        let bytes = (1 + 64 + 128 + 100 + 128 + 7) as u64;
+        assert_eq!((bytes_of(&tasks[0]).0, bytes_of(&tasks[1]).1), (bytes, bytes));
+        job::close(tasks);
+    }
+}

@@ -3,15 +3,47 @@
 //!
 //! What is too long for one copy of the transport goes by [`direct`]. When a copy fails, the operation goes in packets.
 
+use crate::base::bytes::Piece;
 use crate::base::clock::ticks;
 use crate::engine::context::direct_copy::{DirectCopy, Kind};
-use crate::engine::context::request::{Get, Hint, Marks, Places, Preference};
+use crate::engine::context::request::{Get, Hint, Marks, Places, Preference, Put};
 use crate::engine::context::{Core, Held};
 use crate::engine::transfer::send::{self, completion};
 use crate::engine::transfer::{accessed, direct, packets, reply};
+use crate::proto::content::Content;
 use crate::proto::ops::Op;
-use crate::proto::outbox::Sent;
-use crate::transport::{Access, Copy, EndedCopy, Task};
+use crate::proto::outbox::{Body, SendDone, Sent};
+use crate::transport::{Access, COPIED_MAX, Copy, EndedCopy, RemoteAccess, Task};
+use crate::wire::packet::Head;
+
+/// Starts a put of contiguous data whose completion the program waits for: whether it was started. Data within the copy limit is the program's
+/// again when the call returns. So is that of a packet, in most cases; a program that wants to know when it is prefers one.
+#[inline]
+pub fn put(held: &mut Held<'_>, put: &Put) -> bool {
+    let Places::Contiguous { local, remote, len } = put.places else { return false };
+    if put.cmpl_cntr == 0 || put.tgt_cntr != 0 || !is_possible(held.core(), put.tgt, len, put.hint) {
+        return false;
+    }
+    let (core, cmpl_cntr) = (held.core(), put.cmpl_cntr);
+    let copy = Copy { local: local as *mut u8, remote, len };
+    let copies = send::copies(core, len);
+    let done = SendDone { bytes: len as u64, ..put.done };
+    if copies && len <= COPIED_MAX {
+        let op = Op::Completion { cmpl_cntr };
+        // SAFETY: the caller's data is readable now.
+        let started =
+            start(core, put.tgt, op, |remote, cookie| unsafe { remote.write_copied(put.tgt, copy, cookie) });
+        if started {
+            send::finish(held, &done);
+        }
+        return started;
+    }
+    let reports = done.org_cntr != 0 || done.handler != 0;
+    if copies || reports && len <= core.outbox.max_body_to(put.tgt) {
+        return false;
+    }
+    start_copy(core, Access::Write, put.tgt, copy, Op::Write { done, cmpl_cntr })
+}
 
 /// Starts a get of contiguous data: whether it was started.
 #[inline]
@@ -29,7 +61,7 @@ pub fn get(held: &mut Held<'_>, get: &Get) -> bool {
         info: get.parameter,
         registered: None,
     };
-    start(held.core(), Access::Read, get.tgt, Copy { local: local as *mut u8, remote, len }, op)
+    start_copy(held.core(), Access::Read, get.tgt, Copy { local: local as *mut u8, remote, len }, op)
 }
 
 /// Whether there is a key, and data to be moved, and the program lets it go otherwise than in packets.
@@ -41,13 +73,18 @@ fn is_possible(core: &mut Core, tgt: Task, len: usize, hint: Hint) -> bool {
         && core.transport.remote().is_some_and(|remote| remote.standing_key(tgt).is_some())
 }
 
+/// Starts a copy between the program's memory and the target's.
+#[inline]
+fn start_copy(core: &mut Core, access: Access, tgt: Task, copy: Copy, op: Op) -> bool {
+    // SAFETY: the program leaves its memory here alone until the operation is complete, or was given up, and the copy recalled.
+    start(core, tgt, op, |remote, cookie| unsafe { remote.start_copy(access, tgt, copy, cookie) })
+}
+
 /// Starts one copy for an operation, which a fence waits for here.
 #[inline]
-fn start(core: &mut Core, access: Access, tgt: Task, copy: Copy, op: Op) -> bool {
+fn start(core: &mut Core, tgt: Task, op: Op, copy: impl FnOnce(&mut dyn RemoteAccess, u64) -> bool) -> bool {
     let cookie = core.ops.insert(tgt, op, true);
-    // SAFETY: the program leaves its memory here alone until the operation is complete, or was given up, and the copy recalled.
-    let started =
-        core.transport.remote().is_some_and(|remote| unsafe { remote.start_copy(access, tgt, copy, cookie) });
+    let started = core.transport.remote().is_some_and(|remote| copy(remote, cookie));
     if started {
         core.one_sided += 1;
     } else {
@@ -93,11 +130,19 @@ fn take_ended(held: &mut Held<'_>) -> bool {
 fn written(held: &mut Held<'_>, ended: &EndedCopy) {
     let (peer, core) = (ended.peer, held.core());
     core.path_to(peer).packets_sent += 1;
-    let Some(Op::Write { done, cmpl_cntr }) = core.ops.remove(peer, ended.cookie) else { return };
-    accessed::note(core, peer, (done.bytes, 0));
-    send::finish(held, &done);
+    let cmpl_cntr = match core.ops.remove(peer, ended.cookie) {
+        Some(Op::Write { done, cmpl_cntr }) => {
+            send::finish(held, &done);
+            cmpl_cntr
+        }
+        // Its data was copied.
+        Some(Op::Completion { cmpl_cntr }) => cmpl_cntr,
+        _ => return,
+    };
+    let core = held.core();
+    accessed::note(core, peer, (ended.copy.len as u64, 0));
     // SAFETY: the program's counter.
-    unsafe { held.core().raise(cmpl_cntr, peer) };
+    unsafe { core.raise(cmpl_cntr, peer) };
 }
 
 /// A copy was not made: the operation goes in packets, from its beginning.
@@ -117,10 +162,24 @@ fn refused(held: &mut Held<'_>, ended: &EndedCopy) {
             }
         }
         Access::Write => {
-            let Some(Op::Write { done, cmpl_cntr }) = core.ops.remove(peer, cookie) else { return };
+            let (done, cmpl_cntr) = match core.ops.remove(peer, cookie) {
+                Some(Op::Write { done, cmpl_cntr }) => (done, cmpl_cntr),
+                Some(Op::Completion { cmpl_cntr }) => (SendDone::nothing(peer), cmpl_cntr),
+                _ => return,
+            };
             let id = core.outbox.number(peer);
-            let marks = Marks { id, tgt_cntr: 0, cookie: completion(held, peer, cmpl_cntr) };
-            direct::put_in_packets(held, peer, marks, &places, done);
+            let cookie = completion(held, peer, cmpl_cntr);
+            let Some(data) = &ended.data else {
+                let marks = Marks { id, tgt_cntr: 0, cookie };
+                return direct::put_in_packets(held, peer, marks, &places, done);
+            };
+            let head = Head::Put { id, addr: copy.remote, tgt_cntr: 0, cookie, total: 0 };
+            let content = Content::Piece(Piece::of(data));
+            // SAFETY: the data is copied when it has to wait.
+            let sent = unsafe { send::send(held, peer, &head, Body::data(&content), true, done) };
+            if sent == Sent::NoMemory {
+                send::out_of_memory(peer);
+            }
         }
     }
 }

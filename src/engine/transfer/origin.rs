@@ -30,6 +30,9 @@ pub unsafe fn put(held: &mut Held<'_>, put: &Put) -> Result<()> {
         return Ok(());
     }
     reachable(held, tgt)?;
+    if held.core().acts_alone && one_sided::put(held, put) {
+        return Ok(());
+    }
     let cookie = completion(held, tgt, put.cmpl_cntr);
     let core = held.core();
     let marks = Marks { id: core.outbox.number(tgt), tgt_cntr: put.tgt_cntr, cookie };

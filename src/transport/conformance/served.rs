@@ -155,6 +155,11 @@ impl<T: Transport> RemoteAccess for Served<T> {
         self.lock().remote().is_some_and(|remote| unsafe { remote.start_copy(access, peer, copy, cookie) })
     }
 
+    unsafe fn write_copied(&mut self, peer: Task, copy: Copy, cookie: u64) -> bool {
+        // SAFETY: the caller's promise.
+        self.lock().remote().is_some_and(|remote| unsafe { remote.write_copied(peer, copy, cookie) })
+    }
+
     fn ended_copy(&mut self) -> Option<EndedCopy> {
         self.lock().remote()?.ended_copy()
     }

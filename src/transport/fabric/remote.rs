@@ -271,7 +271,13 @@ impl RemoteAccess for FabricTransport {
     #[inline]
     unsafe fn start_copy(&mut self, access: Access, peer: Task, copy: Copy, cookie: u64) -> bool {
         // SAFETY: the caller's promise.
-        unsafe { self.start_single(access, peer, copy, cookie) }
+        unsafe { self.start_single(access, peer, copy, cookie, false) }
+    }
+
+    #[inline]
+    unsafe fn write_copied(&mut self, peer: Task, copy: Copy, cookie: u64) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe { self.start_single(Access::Write, peer, copy, cookie, true) }
     }
 
     #[inline]

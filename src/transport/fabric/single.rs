@@ -2,7 +2,7 @@
 
 use super::FabricTransport;
 use super::ofi::Slot;
-use crate::transport::{Access, Copy, EndedCopy, Task};
+use crate::transport::{Access, COPIED_MAX, Copy, EndedCopy, Task};
 use rustix::io::Errno as System;
 use std::collections::VecDeque;
 use std::io;
@@ -20,6 +20,8 @@ pub(super) struct Singles {
     first: Slot,
     free: Vec<u16>,
     list: Box<[Single; SINGLES]>,
+    /// The data of those that were copied.
+    copied: Box<[[u8; COPIED_MAX]; SINGLES]>,
     ended: VecDeque<EndedCopy>,
 }
 
@@ -30,6 +32,7 @@ struct Single {
     cookie: u64,
     access: Access,
     copy: Copy,
+    copied: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -47,10 +50,14 @@ impl Single {
         cookie: 0,
         access: Access::Read,
         copy: Copy { local: ptr::null_mut(), remote: 0, len: 0 },
+        copied: false,
     };
 
-    fn ended(&self, outcome: io::Result<()>) -> EndedCopy {
-        EndedCopy { peer: self.peer, cookie: self.cookie, access: self.access, copy: self.copy, outcome }
+    #[inline]
+    fn ended(&self, outcome: io::Result<()>, copied: &[u8; COPIED_MAX]) -> EndedCopy {
+        let Self { peer, cookie, access, copy, .. } = *self;
+        let data = (outcome.is_err() && self.copied).then(|| copied[..copy.len].into());
+        EndedCopy { peer, cookie, access, copy, outcome, data }
     }
 }
 
@@ -63,6 +70,7 @@ impl Singles {
             first,
             free: (0..SINGLES as u16).rev().collect(),
             list: Box::new([Single::NONE; SINGLES]),
+            copied: Box::new([[0; COPIED_MAX]; SINGLES]),
             ended: VecDeque::with_capacity(SINGLES),
         }
     }
@@ -73,12 +81,19 @@ impl Singles {
         (self.first..self.first + SINGLES).contains(&slot)
     }
 
-    /// The slot of another copy, if one is free.
+    /// The slot of another copy, if one is free, and where its data is to be.
     #[inline]
-    fn begin(&mut self, peer: Task, cookie: u64, access: Access, copy: Copy) -> Option<Slot> {
+    fn begin(
+        &mut self,
+        peer: Task,
+        cookie: u64,
+        access: Access,
+        copy: Copy,
+        copied: bool,
+    ) -> Option<(Slot, *mut u8)> {
         let at = usize::from(self.free.pop()?);
-        self.list[at] = Single { state: State::UnderWay, peer, cookie, access, copy };
-        Some(self.first + at)
+        self.list[at] = Single { state: State::UnderWay, peer, cookie, access, copy, copied };
+        Some((self.first + at, if copied { self.copied[at].as_mut_ptr() } else { copy.local }))
     }
 
     /// It was not started.
@@ -97,7 +112,8 @@ impl Singles {
         self.list[at].state = State::Free;
         self.free.push(at as u16);
         if single.state == State::UnderWay {
-            self.ended.push_back(single.ended(failure.map_or(Ok(()), |why| Err(io::Error::other(why)))));
+            let outcome = failure.map_or(Ok(()), |why| Err(io::Error::other(why)));
+            self.ended.push_back(single.ended(outcome, &self.copied[at]));
         }
         single.peer
     }
@@ -125,11 +141,12 @@ impl Singles {
 
     /// Those under way with the peer have failed, although the provider does not end them.
     pub(super) fn give_up(&mut self, peer: Task) {
-        let Self { list, ended, .. } = self;
-        let under_way = |single: &&mut Single| single.state == State::UnderWay && single.peer == peer;
-        for single in list.iter_mut().filter(under_way) {
-            ended.push_back(single.ended(Err(System::SRCH.into())));
-            single.state = State::Recalled;
+        let Self { list, ended, copied, .. } = self;
+        for (single, copied) in list.iter_mut().zip(copied.iter()) {
+            if single.state == State::UnderWay && single.peer == peer {
+                ended.push_back(single.ended(Err(System::SRCH.into()), copied));
+                single.state = State::Recalled;
+            }
         }
     }
 
@@ -155,10 +172,10 @@ impl Singles {
 }
 
 impl FabricTransport {
-    /// Starts a copy: whether it was started.
+    /// Starts a copy, of data that is copied itself if `copied`: whether it was started.
     ///
     /// # Safety
-    /// As for [`crate::transport::RemoteAccess::start_copy`].
+    /// As for [`crate::transport::RemoteAccess::start_copy`], or for [`crate::transport::RemoteAccess::write_copied`] if `copied`.
     #[inline]
     pub(super) unsafe fn start_single(
         &mut self,
@@ -166,17 +183,22 @@ impl FabricTransport {
         peer: Task,
         copy: Copy,
         cookie: u64,
+        copied: bool,
     ) -> bool {
-        if copy.len > LONGEST || self.closed {
+        if copy.len > if copied { COPIED_MAX } else { LONGEST } || self.closed {
             return false;
         }
         let Some(key) = self.key_of_all(peer) else { return false };
         let Some(address) = self.peer(peer).and_then(|peer| peer.address) else { return false };
-        let Some(slot) = self.accesses.singles.begin(peer, cookie, access, copy) else { return false };
+        let begun = self.accesses.singles.begin(peer, cookie, access, copy, copied);
+        let Some((slot, local)) = begun else { return false };
+        if copied {
+            // SAFETY: the caller's promise; the slot has room for the data.
+            unsafe { local.copy_from_nonoverlapping(copy.local, copy.len) };
+        }
         let there = (key.target(copy.remote), key.key);
-        // SAFETY: the caller's promise; the slot is free.
-        let started =
-            unsafe { self.device.access(access, (copy.local, copy.len), None, address, there, slot) };
+        // SAFETY: the caller's promise, or memory of the slot, which is free and used for nothing else until the operation has ended.
+        let started = unsafe { self.device.access(access, (local, copy.len), None, address, there, slot) };
         if let Err(errno) = started {
             self.accesses.singles.take_back(slot);
             if !errno.is_again() {

@@ -2,7 +2,8 @@
 
 use super::MemTransport;
 use crate::transport::{
-    Access, AccessId, Copy, EndedCopy, Key, PeerState, Peers, Piece, Reach, RemoteAccess, Started, Task,
+    Access, AccessId, COPIED_MAX, Copy, EndedCopy, Key, PeerState, Peers, Piece, Reach, RemoteAccess,
+    Started, Task,
 };
 use rustix::io::Errno;
 use std::io;
@@ -86,23 +87,22 @@ impl RemoteAccess for MemTransport {
     }
 
     unsafe fn start_copy(&mut self, access: Access, peer: Task, copy: Copy, cookie: u64) -> bool {
-        let Some(key) = self.standing_key(peer) else { return false };
-        if self.unreported_copies() == SINGLES {
-            return false;
-        }
-        let (id, single) = (AccessId(cookie), Some(cookie));
-        self.accesses.push_back(Pending { id, access, peer, key: Some(key), copies: [copy].into(), single });
-        if !self.network.options.pending {
-            self.make_accesses();
-        }
-        true
+        self.start_single(access, peer, copy, Single { cookie, data: None })
+    }
+
+    unsafe fn write_copied(&mut self, peer: Task, copy: Copy, cookie: u64) -> bool {
+        // SAFETY: the caller's promise.
+        let data: Box<[u8]> = unsafe { std::slice::from_raw_parts(copy.local, copy.len) }.into();
+        copy.len <= COPIED_MAX
+            && self.start_single(Access::Write, peer, copy, Single { cookie, data: Some(data) })
     }
 
     fn ended_copy(&mut self) -> Option<EndedCopy> {
         let at = self.made.iter().position(|made| made.single.is_some())?;
         let Made { peer, outcome, single, .. } = self.made.remove(at)?;
-        let (cookie, access, copy) = single?;
-        Some(EndedCopy { peer, cookie, access, copy, outcome })
+        let (Single { cookie, data }, access, copy) = single?;
+        let data = data.filter(|_| outcome.is_err());
+        Some(EndedCopy { peer, cookie, access, copy, outcome, data })
     }
 
     fn unreported_copies(&mut self) -> usize {
@@ -134,8 +134,13 @@ pub(super) struct Pending {
     pub(super) peer: Task,
     key: Option<Key>,
     copies: Box<[Copy]>,
-    /// Of one copy that is reported by this cookie.
-    single: Option<u64>,
+    single: Option<Single>,
+}
+
+/// Of an access that is one copy: its cookie, and the data of a write that was copied.
+pub(super) struct Single {
+    cookie: u64,
+    data: Option<Box<[u8]>>,
 }
 
 // SAFETY: the addresses are the program's; the code that starts an access promises that they are valid for it.
@@ -146,20 +151,38 @@ pub(super) struct Made {
     id: AccessId,
     pub(super) peer: Task,
     outcome: io::Result<()>,
-    /// Of one copy: its cookie, and what it was.
-    single: Option<(u64, Access, Copy)>,
+    /// Of one copy: what it was.
+    single: Option<(Single, Access, Copy)>,
 }
 
 // SAFETY: as for `Pending`; nothing is accessed any more.
 unsafe impl Send for Made {}
 
 impl MemTransport {
+    fn start_single(&mut self, access: Access, peer: Task, copy: Copy, single: Single) -> bool {
+        let Some(key) = self.standing_key(peer) else { return false };
+        if self.unreported_copies() == SINGLES {
+            return false;
+        }
+        let (id, copies) = (AccessId(single.cookie), [copy].into());
+        self.accesses.push_back(Pending { id, access, peer, key: Some(key), copies, single: Some(single) });
+        if !self.network.options.pending {
+            self.make_accesses();
+        }
+        true
+    }
+
     /// Makes the accesses that were started.
     pub(super) fn make_accesses(&mut self) {
         while let Some(Pending { id, access, peer, key, copies, single }) = self.accesses.pop_front() {
-            // SAFETY: the promise of the caller of `start`, which holds until the access is reported.
+            let mut copies = copies;
+            let asked = copies.first().copied();
+            if let Some(data) = single.as_ref().and_then(|single| single.data.as_ref()) {
+                copies[0].local = data.as_ptr().cast_mut();
+            }
+            // SAFETY: the promise of the caller of `start`, which holds until the access is reported; or the data was copied.
             let outcome = unsafe { self.make(access, peer, key, &copies) };
-            let single = single.map(|cookie| (cookie, access, copies[0]));
+            let single = single.zip(asked).map(|(single, copy)| (single, access, copy));
             self.made.push_back(Made { id, peer, outcome, single });
         }
     }

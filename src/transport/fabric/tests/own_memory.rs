@@ -5,7 +5,7 @@ use super::network::{preferring, strangers, unserved};
 use crate::base::clock::test_deadline;
 use crate::transport::fabric::FabricTransport;
 use crate::transport::fabric::single::SINGLES;
-use crate::transport::{Access, Copy, Endpoint, Key, PeerState, Peers, RemoteAccess, Started};
+use crate::transport::{Access, COPIED_MAX, Copy, Endpoint, Key, PeerState, Peers, RemoteAccess, Started};
 use std::collections::BTreeSet;
 use std::io;
 use std::ptr::with_exposed_provenance;
@@ -239,4 +239,50 @@ fn single_copies_end_with_the_connection() {
         assert!(!unsafe { ends[0].start_copy(Access::Write, 1, copy, 6) });
         assert!(there.iter().all(|byte| *byte == 9));
     }
+}
+
+/// It is what was there when the write began that is stored, and returned when the write fails.
+#[test]
+fn data_that_is_copied_may_be_changed_at_once() {
+    if !is_there("tcp;ofi_rxm") {
+        return;
+    }
+    let mut ends = acquainted("tcp;ofi_rxm");
+    let (mut here, there) = (vec![0_u8; COPIED_MAX], pattern(2));
+    let (local, remote) = (here.as_mut_ptr(), there.as_ptr().expose_provenance());
+    let copy = |at: usize, len| Copy { local, remote: (remote + at) as u64, len };
+    // SAFETY: the place here is readable, the one there lives until the endpoints are closed.
+    let write = |ends: &mut [FabricTransport], copy, cookie| unsafe { ends[0].write_copied(1, copy, cookie) };
+    assert!(!write(&mut ends, copy(0, COPIED_MAX + 1), 0), "it is too long");
+    for number in 0..SINGLES {
+        here.fill(number as u8);
+        assert!(write(&mut ends, copy(number * 200, 1 + number * 2), number as u64));
+    }
+    here.fill(0xee);
+    assert!(!write(&mut ends, copy(0, 1), 0), "there is no room");
+    let mut count = 0;
+    await_that(&mut ends, "all are reported", |ends| {
+        while let Some(ended) = ends[0].ended_copy() {
+            assert!(ended.outcome.is_ok() && ended.data.is_none());
+            count += 1;
+        }
+        count == SINGLES
+    });
+    for number in 0..SINGLES {
+        let at: *const u8 = with_exposed_provenance(remote + number * 200);
+        // SAFETY: in the memory of `there`, which is not written now.
+        let stored = unsafe { std::slice::from_raw_parts(at, 1 + number * 2) };
+        assert!(stored.iter().all(|byte| *byte == number as u8), "write {number}");
+    }
+    ends[1].part(0);
+    here.fill(7);
+    assert!(write(&mut ends, copy(0, 100), 5));
+    here.fill(0xee);
+    let mut failed = None;
+    await_that(&mut ends, "it is reported", |ends| {
+        failed = ends[0].ended_copy();
+        failed.is_some()
+    });
+    let failed = failed.expect("a report");
+    assert!(failed.outcome.is_err() && failed.data.as_deref() == Some(&[7; 100][..]));
 }
