@@ -18,7 +18,7 @@ use crate::wire::packet::Head;
 
 /// Starts a put of contiguous data whose completion the program waits for: whether it was started. Data within the copy limit is the program's
 /// again when the call returns. So is that of a packet, in most cases; a program that wants to know when it is prefers one.
-#[inline]
+#[inline(never)]
 pub fn put(held: &mut Held<'_>, put: &Put) -> bool {
     let Places::Contiguous { local, remote, len } = put.places else { return false };
     if put.cmpl_cntr == 0 || put.tgt_cntr != 0 || !is_possible(held.core(), put.tgt, len, put.hint) {
@@ -46,7 +46,7 @@ pub fn put(held: &mut Held<'_>, put: &Put) -> bool {
 }
 
 /// Starts a get of contiguous data: whether it was started.
-#[inline]
+#[inline(never)]
 pub fn get(held: &mut Held<'_>, get: &Get) -> bool {
     let Places::Contiguous { local, remote, len } = get.places else { return false };
     if get.tgt_cntr != 0 || !is_possible(held.core(), get.tgt, len, get.hint) {
@@ -94,7 +94,7 @@ fn start(core: &mut Core, tgt: Task, op: Op, copy: impl FnOnce(&mut dyn RemoteAc
 }
 
 /// Ends the operations whose copies have ended, and informs targets when it is time. Whether an operation has ended.
-#[inline]
+#[inline(never)]
 pub fn advance(held: &mut Held<'_>) -> bool {
     let core = held.core();
     let some = core.one_sided != 0 && take_ended(held);
