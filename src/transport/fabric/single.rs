@@ -11,8 +11,8 @@ use std::ptr;
 /// Copies under way at a time.
 pub(super) const SINGLES: usize = 64;
 
-/// The longest copy, in bytes.
-const LONGEST: usize = 1 << 20;
+/// The longest copy, in bytes: from 1 MiB on packets, which several processors carry at a time, are faster than one copy.
+const LONGEST: usize = 1 << 19;
 
 /// The copies that are under way, and those that have ended.
 pub(super) struct Singles {
