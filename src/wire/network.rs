@@ -126,6 +126,8 @@ pub struct Rejoin {
     pub epoch: u64,
     /// The sender's process: its number, and when it was started.
     pub process: (u32, u64),
+    /// The sender is not connected yet: the receiver, if it is, is to send its side again.
+    pub waits: bool,
 }
 
 impl Rejoin {
@@ -136,6 +138,7 @@ impl Rejoin {
         bytes[4..8].copy_from_slice(&self.echo.to_le_bytes());
         bytes[8..16].copy_from_slice(&self.epoch.to_le_bytes());
         bytes[16..20].copy_from_slice(&self.process.0.to_le_bytes());
+        bytes[20] = self.waits.into();
         bytes[24..].copy_from_slice(&self.process.1.to_le_bytes());
         bytes
     }
@@ -146,7 +149,8 @@ impl Rejoin {
         let number = |at: usize| u32::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]));
         let long = |at: usize| u64::from(number(at)) | u64::from(number(at + 4)) << 32;
         let process = (number(16), long(24));
-        Some((Self { tag: number(0), echo: number(4), epoch: long(8), process }, address))
+        let waits = bytes[20] != 0;
+        Some((Self { tag: number(0), echo: number(4), epoch: long(8), process, waits }, address))
     }
 }
 
@@ -245,7 +249,7 @@ mod tests {
     #[test]
     fn a_rejoin_is_decoded_as_encoded() {
         let process = (1 << 30, 1 << 40);
-        let rejoin = Rejoin { tag: 1 << 31, echo: 7, epoch: u64::MAX - 1, process };
+        let rejoin = Rejoin { tag: 1 << 31, echo: 7, epoch: u64::MAX - 1, process, waits: true };
         let mut bytes = rejoin.encode().to_vec();
         bytes.extend(b"address");
         assert_eq!(Rejoin::decode(&bytes), Some((rejoin, &b"address"[..])));

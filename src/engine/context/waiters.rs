@@ -100,11 +100,13 @@ const POLLS_AWAKE: u32 = 8;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct IdlePolls {
     count: u32,
-    /// The time at the first check.
-    since: Option<Instant>,
+    /// The time at the first check, and since when the thread polls in a tight loop: later when sleep was put off.
+    since: Option<(Instant, Instant)>,
     /// The time for polling in a tight loop is over.
     overtime: bool,
     kicked: bool,
+    /// Sleep is to be put off.
+    put_off: bool,
     /// The ticks at the first check.
     ticks: u64,
 }
@@ -113,20 +115,30 @@ impl IdlePolls {
     /// Counts one more, of a context in which `waiting` threads wait. Returns what the thread does next, and whether it is time to
     /// wake peers that do not poll, once.
     #[inline]
-    pub fn add(&mut self, policy: &WaitPolicy, waiting: u32, now: impl FnOnce() -> Instant) -> (Next, bool) {
+    pub fn add(&mut self, policy: &WaitPolicy, waiting: u32, now: impl Fn() -> Instant) -> (Next, bool) {
         self.count = self.count.saturating_add(1);
         let spin = policy.spins(waiting);
+        if self.count > spin && std::mem::take(&mut self.put_off) {
+            self.count = 1;
+            if let Some((_, spins_since)) = &mut self.since {
+                *spins_since = now();
+            }
+        }
         let mut kick = self.count == KICK_AFTER;
         if self.count.is_multiple_of(POLLS_BETWEEN_TIMES) && self.count <= spin && !self.overtime {
             let now = now();
-            let time = now - *self.since.get_or_insert(now);
+            let (since, spins_since) = self.since.get_or_insert((now, now));
+            if std::mem::take(&mut self.put_off) {
+                *spins_since = now;
+            }
+            let (time, spun) = (now - *since, now - *spins_since);
             match self.count {
                 POLLS_BETWEEN_TIMES => self.ticks = ticks(),
                 LONG => long_calls::since(self.ticks),
                 _ => {}
             }
             kick |= time >= KICK_TIME;
-            self.overtime = time >= policy.spin_time;
+            self.overtime = spun >= policy.spin_time;
         }
         kick &= !self.kicked;
         self.kicked |= kick;
@@ -141,6 +153,12 @@ impl IdlePolls {
             () => Next::Sleep,
         };
         (next, kick)
+    }
+
+    /// The poll before has found nothing for this thread, but has served peers: the thread polls in a tight loop as long as from now on.
+    #[inline]
+    pub fn put_off_sleep(&mut self) {
+        self.put_off = true;
     }
 
     /// The thread was woken: it polls a few times before it sleeps again; not at all when nothing had happened (`idle`).
@@ -281,6 +299,33 @@ mod tests {
             let most = |time: Duration| time.div_duration_f64(length) as u32 + 2 * POLLS_BETWEEN_TIMES;
             assert!(kicked.expect("peers are woken") <= most(KICK_TIME), "{micros}: {kicked:?}");
             assert!(yields <= most(SPIN_TIME) + 1 && sleeps == yields + usual.yields, "{micros}: {yields}");
+        }
+    }
+
+    /// It wakes its own peers as soon as others, and sleeps as long after the last poll that was of use.
+    #[test]
+    fn a_thread_that_serves_peers_does_not_sleep() {
+        for policy in [WaitPolicy::new(2, 2, None), WaitPolicy::new(2, 2, Some(5))] {
+            for micros in [1, 5, 100] {
+                let (length, begun) = (Duration::from_micros(micros), Instant::now());
+                let (mut idle, mut kicks, mut poll) = (IdlePolls::default(), Vec::new(), 0);
+                let mut add = |idle: &mut IdlePolls| {
+                    poll += 1;
+                    let (next, kick) = idle.add(&policy, 1, || begun + length * poll);
+                    kicks.extend(kick.then_some(poll));
+                    next
+                };
+                for _ in 0..30_000 {
+                    assert_eq!(add(&mut idle), Next::Poll, "{micros}");
+                    idle.put_off_sleep();
+                }
+                let asleep = (1..).find(|_| add(&mut idle) == Next::Sleep).expect("it sleeps at last");
+                let most = SPIN_TIME.div_duration_f64(length) as u32 + 3 * POLLS_BETWEEN_TIMES;
+                assert!(asleep <= most + policy.yields, "{micros}: {asleep}");
+                if policy.spin > POLLS_BETWEEN_TIMES {
+                    assert!(kicks.len() == 1 && kicks[0] <= KICK_AFTER, "{kicks:?}");
+                }
+            }
         }
     }
 

@@ -251,8 +251,15 @@ fn poll_until<T>(
             // The descriptor was readable though no packet had come: a peer may have left.
             lost_peers::look_after_peers(held);
         }
-        if moved || held.core().has_ready_work() || has_worked(held.core()) {
+        let moved = moved || held.core().has_ready_work();
+        if moved {
             idle = IdlePolls::default();
+        }
+        let served = serves_peers(held.core(), &policy);
+        if served {
+            idle.put_off_sleep();
+        }
+        if moved || served {
             busy += 1;
             if busy == BUSY_WHILE {
                 long_calls::begins();
@@ -295,9 +302,10 @@ fn poll_until<T>(
     }
 }
 
-/// Whether the transport serves peers of which it reports nothing here: a thread that slept would be woken for each of their accesses.
-fn has_worked(core: &mut Core) -> bool {
-    core.keeps_time && core.transport.has_worked()
+/// Whether the transport serves peers of which it reports nothing here: a thread that slept would be woken for each of their accesses. Where
+/// there are more tasks than processors, it sleeps nevertheless.
+fn serves_peers(core: &mut Core, policy: &WaitPolicy) -> bool {
+    core.keeps_time && !policy.crowded() && core.transport.has_worked()
 }
 
 /// How a sleep ended.

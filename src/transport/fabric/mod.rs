@@ -47,6 +47,7 @@ use remote::{Accesses, CHUNKS};
 use send::{SENDS, Sends};
 use single::SINGLES;
 use sockets::LostSockets;
+use std::time::Instant;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
@@ -248,6 +249,8 @@ pub struct FabricTransport {
     replaces: bool,
     /// Peers that may rejoin and have not yet.
     awaited: Vec<Task>,
+    /// When these are sent again what a message that was lost with a connection had said.
+    next_rejoin: Instant,
     process: Process,
     /// The watch of the tasks for each other.
     watch: Option<Box<Watch>>,
@@ -318,6 +321,7 @@ impl FabricTransport {
             elsewhere: Box::default(),
             replaces: false,
             awaited: Vec::new(),
+            next_rejoin: Instant::now(),
             process: Process::own(),
             watch: None,
             watch_changed: false,

@@ -5,6 +5,7 @@ use super::FabricTransport;
 use super::contact::Peer;
 use super::ofi::Errno;
 use crate::transport::Task;
+use crate::transport::standing::Standing;
 use crate::wire::network::{FRAME, Frame, Kind, REJOIN, Rejoin, TAG};
 
 /// Bytes of the longest message of the transport's own that is injected.
@@ -95,7 +96,8 @@ impl FabricTransport {
             return;
         }
         let process = (self.process.pid, self.process.started);
-        let rejoin = Rejoin { tag: peer.mine, echo: peer.theirs, epoch: peer.epoch, process };
+        let waits = peer.standing == Standing::Rejoining;
+        let rejoin = Rejoin { tag: peer.mine, echo: peer.theirs, epoch: peer.epoch, process, waits };
         let body_len = (REJOIN + self.published.len()) as u32;
         let frame = Frame { kind: Kind::Rejoin, src: me, tag, credits: 0, head_len: 0, body_len };
         let mut message = frame.encode().to_vec();

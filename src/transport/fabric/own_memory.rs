@@ -11,8 +11,10 @@ use crate::transport::Endpoint;
 use crate::transport::{Key, RemoteAccess, Task};
 use std::time::{Duration, Instant};
 
-/// When looks have stored nothing for this long, nothing is there that was to be stored.
+/// When looks have stored nothing for this long, nothing is there that was to be stored;
 const QUIET: Duration = Duration::from_millis(1);
+/// but after this many of them only, since others may have used the processor meanwhile.
+const LOOKS: u32 = 20;
 /// A peer that lives may write all the time: no longer than this.
 const LONGEST: Duration = Duration::from_millis(50);
 
@@ -48,11 +50,12 @@ impl FabricTransport {
             return;
         }
         let start = Instant::now();
-        let mut worked = start;
-        while worked.elapsed() < QUIET && start.elapsed() < LONGEST {
+        let (mut worked, mut looks) = (start, 0);
+        while (looks < LOOKS || worked.elapsed() < QUIET) && start.elapsed() < LONGEST {
             self.advance();
+            looks += 1;
             if self.effort.take() {
-                worked = Instant::now();
+                (worked, looks) = (Instant::now(), 0);
             }
         }
     }

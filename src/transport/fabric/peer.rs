@@ -15,7 +15,10 @@ use crate::transport::standing::Standing;
 use crate::transport::{ConnectionView, Endpoint, NO_EPOCH, PeerState, Peers, Task};
 use crate::wire::network::Rejoin;
 use std::collections::VecDeque;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// How often a peer that is awaited is sent the same message to rejoin.
+const REJOIN_AGAIN: Duration = Duration::from_millis(300);
 
 impl Peers for FabricTransport {
     fn state(&self, peer: Task) -> PeerState {
@@ -176,7 +179,8 @@ impl FabricTransport {
         self.replaces = true;
     }
 
-    /// Looks whether another process has taken the place of a peer that is awaited.
+    /// Looks whether another process has taken the place of a peer that is awaited. What this task has sent to rejoin may have been lost: an
+    /// access that was under way when the two parted makes the provider for TCP end the connection.
     pub(super) fn look_for_awaited(&mut self) {
         if self.awaited.is_empty() {
             return;
@@ -184,10 +188,16 @@ impl FabricTransport {
         let awaits = |peer: &Peer| peer.standing == Standing::Rejoining;
         let mut awaited = std::mem::take(&mut self.awaited);
         awaited.retain(|&task| self.peer(task).is_some_and(awaits));
+        let now = Instant::now();
+        let again = now >= self.next_rejoin;
+        if again {
+            self.next_rejoin = now + REJOIN_AGAIN;
+        }
         for &task in &awaited {
             let before = self.peer(task).and_then(|peer| peer.address);
             let _ = self.look_up(task);
-            if self.peer(task).and_then(|peer| peer.address) != before {
+            let address = self.peer(task).and_then(|peer| peer.address);
+            if address != before || again && self.sends.of(task).next().is_none() {
                 self.want(task, Wants::REJOIN);
                 self.send_own(task);
             }
@@ -317,7 +327,11 @@ impl FabricTransport {
         }
         let Some(peer) = self.peer_mut(task) else { return };
         if peer.is_up() && hello.tag == peer.theirs {
-            // It is connected already: this is the proof that the other side waited for.
+            // It is connected already: this is the proof that this task waited for, or the proof for the peer was lost.
+            if hello.waits {
+                self.want(task, Wants::REJOIN);
+                self.send_own(task);
+            }
             return;
         }
         peer.hello = Some(hello);

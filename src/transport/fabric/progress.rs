@@ -24,7 +24,7 @@ impl FabricTransport {
         let before = ticks();
         match self.device.poll() {
             Ok(0) => {
-                self.effort.note(ticks().wrapping_sub(before));
+                self.effort.note(before, ticks());
                 self.notify();
             }
             found => self.note_all(found),

@@ -88,10 +88,10 @@ impl Accesses {
         !self.running.is_empty() && self.running.iter().any(|running| !running.copies.is_empty())
     }
 
-    /// A chunk or a single copy has ended: whose memory it was for.
+    /// A chunk or a single copy has ended: whose memory it was for, if that is still of interest.
     pub(super) fn end(&mut self, device: &mut Device, slot: Slot, failure: Option<String>) -> Option<Task> {
         if self.singles.has(slot) {
-            return Some(self.singles.end(slot, failure));
+            return self.singles.end(slot, failure);
         }
         let at = slot - self.first;
         self.free.push(at as u16);
@@ -154,7 +154,7 @@ impl Accesses {
             device.deregister(one.2);
         }
         self.report(device);
-        self.running.iter().any(|running| running.peer == peer) || self.singles.use_memory_of(peer)
+        self.running.iter().any(|running| running.peer == peer) || self.singles.slots_of(peer).next().is_some()
     }
 
     /// Withdraws what any peer may access, and forgets what is to be copied: the endpoint is closed.

@@ -1,4 +1,8 @@
-//! Accesses of one copy by the key of all memory of a peer: each is one operation of the provider, and takes no memory.
+//! Accesses of one copy by the key of all memory of a peer: each is one operation of the provider, and takes no memory, once its buffers are
+//! as long as the program's data.
+//!
+//! What is read arrives in a buffer of the transport. A peer that was stopped may send it when this task has given it up long
+//! ago, and there is no way to end a read: the memory of the program is its own again then.
 
 use super::FabricTransport;
 use super::ofi::Slot;
@@ -14,14 +18,21 @@ pub(super) const SINGLES: usize = 64;
 /// The longest copy, in bytes: from 1 MiB on packets, which several processors carry at a time, are faster than one copy.
 const LONGEST: usize = 1 << 19;
 
+/// Bytes of all buffers for longer reads, at most.
+const BUFFERS: usize = 8 << 20;
+
 /// The copies that are under way, and those that have ended.
 pub(super) struct Singles {
     /// The first of the slots; the others follow.
     first: Slot,
     free: Vec<u16>,
     list: Box<[Single; SINGLES]>,
-    /// The data of those that were copied.
-    copied: Box<[[u8; COPIED_MAX]; SINGLES]>,
+    /// The data of copied writes, and of reads that are as short.
+    short: Box<[[u8; COPIED_MAX]; SINGLES]>,
+    /// The data of longer reads. A buffer is made or replaced when its slot is used for a read that is longer than those before.
+    long: Box<[Vec<u8>; SINGLES]>,
+    /// The bytes of these.
+    long_bytes: usize,
     ended: VecDeque<EndedCopy>,
 }
 
@@ -32,7 +43,7 @@ struct Single {
     cookie: u64,
     access: Access,
     copy: Copy,
-    copied: bool,
+    place: Place,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -41,6 +52,17 @@ enum State {
     UnderWay,
     /// Under way, and not to be reported.
     Recalled,
+    /// The same, and the provider has not ended it in time: it ends with the connection, or when the peer runs again.
+    GivenUp,
+}
+
+/// Where the data is here, while the copy is under way.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// In the memory of the program.
+    Program,
+    Short,
+    Long,
 }
 
 impl Single {
@@ -50,13 +72,18 @@ impl Single {
         cookie: 0,
         access: Access::Read,
         copy: Copy { local: ptr::null_mut(), remote: 0, len: 0 },
-        copied: false,
+        place: Place::Program,
     };
 
+    fn is_awaited(&self, peer: Task) -> bool {
+        matches!(self.state, State::UnderWay | State::Recalled) && self.peer == peer
+    }
+
     #[inline]
-    fn ended(&self, outcome: io::Result<()>, copied: &[u8; COPIED_MAX]) -> EndedCopy {
+    fn ended(&self, outcome: io::Result<()>, short: &[u8; COPIED_MAX]) -> EndedCopy {
         let Self { peer, cookie, access, copy, .. } = *self;
-        let data = (outcome.is_err() && self.copied).then(|| copied[..copy.len].into());
+        let copied = access == Access::Write && self.place == Place::Short;
+        let data = (outcome.is_err() && copied).then(|| short[..copy.len].into());
         EndedCopy { peer, cookie, access, copy, outcome, data }
     }
 }
@@ -70,7 +97,9 @@ impl Singles {
             first,
             free: (0..SINGLES as u16).rev().collect(),
             list: Box::new([Single::NONE; SINGLES]),
-            copied: Box::new([[0; COPIED_MAX]; SINGLES]),
+            short: Box::new([[0; COPIED_MAX]; SINGLES]),
+            long: Box::new([const { Vec::new() }; SINGLES]),
+            long_bytes: 0,
             ended: VecDeque::with_capacity(SINGLES),
         }
     }
@@ -81,7 +110,7 @@ impl Singles {
         (self.first..self.first + SINGLES).contains(&slot)
     }
 
-    /// The slot of another copy, if one is free, and where its data is to be.
+    /// The slot of another copy, if there is room, and where its data is to be.
     #[inline]
     fn begin(
         &mut self,
@@ -91,9 +120,40 @@ impl Singles {
         copy: Copy,
         copied: bool,
     ) -> Option<(Slot, *mut u8)> {
-        let at = usize::from(self.free.pop()?);
-        self.list[at] = Single { state: State::UnderWay, peer, cookie, access, copy, copied };
-        Some((self.first + at, if copied { self.copied[at].as_mut_ptr() } else { copy.local }))
+        let at = usize::from(*self.free.last()?);
+        let place = match access {
+            Access::Write if !copied => Place::Program,
+            _ if copy.len <= COPIED_MAX => Place::Short,
+            _ => Place::Long,
+        };
+        let local = match place {
+            Place::Program => copy.local,
+            Place::Short => self.short[at].as_mut_ptr(),
+            Place::Long => self.long_buffer(at, copy.len)?,
+        };
+        self.free.pop();
+        self.list[at] = Single { state: State::UnderWay, peer, cookie, access, copy, place };
+        Some((self.first + at, local))
+    }
+
+    /// The buffer of a slot for so many bytes, if there is room.
+    #[inline]
+    fn long_buffer(&mut self, at: usize, len: usize) -> Option<*mut u8> {
+        if self.long[at].len() < len {
+            self.lengthen(at, len)?;
+        }
+        Some(self.long[at].as_mut_ptr())
+    }
+
+    #[cold]
+    fn lengthen(&mut self, at: usize, len: usize) -> Option<()> {
+        let (before, len) = (self.long[at].len(), len.next_power_of_two());
+        if self.long_bytes - before + len > BUFFERS {
+            return None;
+        }
+        self.long[at] = vec![0; len];
+        self.long_bytes += len - before;
+        Some(())
     }
 
     /// It was not started.
@@ -104,18 +164,25 @@ impl Singles {
         self.free.push(at as u16);
     }
 
-    /// A copy has ended: with which peer.
+    /// A copy has ended: with which peer, if that is still of interest.
     #[inline]
-    pub(super) fn end(&mut self, slot: Slot, failure: Option<String>) -> Task {
+    pub(super) fn end(&mut self, slot: Slot, failure: Option<String>) -> Option<Task> {
         let at = slot - self.first;
         let single = self.list[at];
         self.list[at].state = State::Free;
         self.free.push(at as u16);
-        if single.state == State::UnderWay {
-            let outcome = failure.map_or(Ok(()), |why| Err(io::Error::other(why)));
-            self.ended.push_back(single.ended(outcome, &self.copied[at]));
+        if single.state != State::UnderWay {
+            return None;
         }
-        single.peer
+        if failure.is_none() && single.access == Access::Read {
+            let data = if single.place == Place::Short { &self.short[at][..] } else { &self.long[at] };
+            let data = &data[..single.copy.len];
+            // SAFETY: by the promise of the caller of `start_copy` the place is writable, since the copy was neither reported nor recalled.
+            unsafe { single.copy.local.copy_from_nonoverlapping(data.as_ptr(), data.len()) };
+        }
+        let outcome = failure.map_or(Ok(()), |why| Err(io::Error::other(why)));
+        self.ended.push_back(single.ended(outcome, &self.short[at]));
+        Some(single.peer)
     }
 
     #[inline]
@@ -136,33 +203,27 @@ impl Singles {
     /// Those of the peer are not reported.
     pub(super) fn recall(&mut self, peer: Task) {
         self.ended.retain(|ended| ended.peer != peer);
-        self.of(peer).for_each(|single| single.state = State::Recalled);
+        self.list.iter_mut().filter(|single| single.is_awaited(peer)).for_each(|single| single.state = State::Recalled);
     }
 
-    /// Those under way with the peer have failed, although the provider does not end them.
+    /// Those under way with the peer have failed, although the provider does not end them. They are not awaited any more.
     pub(super) fn give_up(&mut self, peer: Task) {
-        let Self { list, ended, copied, .. } = self;
-        for (single, copied) in list.iter_mut().zip(copied.iter()) {
-            if single.state == State::UnderWay && single.peer == peer {
-                ended.push_back(single.ended(Err(System::SRCH.into()), copied));
-                single.state = State::Recalled;
+        let Self { list, ended, short, .. } = self;
+        for (single, short) in list.iter_mut().zip(short.iter()).filter(|(single, _)| single.is_awaited(peer)) {
+            if single.state == State::UnderWay {
+                ended.push_back(single.ended(Err(System::SRCH.into()), short));
             }
+            single.state = State::GivenUp;
         }
     }
 
-    /// Whether some are under way with the peer.
-    pub(super) fn use_memory_of(&self, peer: Task) -> bool {
-        self.slots_of(peer).next().is_some()
-    }
-
-    /// The slots of those under way with the peer.
+    /// The slots of those under way with the peer whose end is awaited.
     pub(super) fn slots_of(&self, peer: Task) -> impl Iterator<Item = Slot> + '_ {
-        let of_peer = move |single: &Single| single.state != State::Free && single.peer == peer;
-        self.list.iter().enumerate().filter(move |(_, single)| of_peer(single)).map(|(at, _)| self.first + at)
-    }
-
-    fn of(&mut self, peer: Task) -> impl Iterator<Item = &mut Single> {
-        self.list.iter_mut().filter(move |single| single.state != State::Free && single.peer == peer)
+        self.list
+            .iter()
+            .enumerate()
+            .filter(move |(_, single)| single.is_awaited(peer))
+            .map(|(at, _)| self.first + at)
     }
 
     /// Nothing is reported any more.

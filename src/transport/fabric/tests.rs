@@ -301,7 +301,8 @@ fn a_peer_has_parted_when_its_own_process_sends_a_later_tag() {
     }
     let mut ends = network::unserved(2, &preferring("tcp;ofi_rxm"));
     let own = Process::own();
-    let rejoin = |tag, epoch| Rejoin { tag, echo: 0, epoch, process: (own.pid, own.started) };
+    let process = (own.pid, own.started);
+    let rejoin = |tag, epoch| Rejoin { tag, echo: 0, epoch, process, waits: true };
     let parted = |ends: &[FabricTransport]| {
         assert_eq!(ends[1].parted().len(), usize::from(ends[1].state(0) == PeerState::Dead));
         ends[1].state(0) == PeerState::Dead

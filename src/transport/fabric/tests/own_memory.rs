@@ -3,8 +3,10 @@
 use super::is_there;
 use super::network::{preferring, strangers, unserved};
 use crate::base::clock::test_deadline;
+use crate::base::process::Process;
 use crate::transport::fabric::FabricTransport;
 use crate::transport::fabric::single::SINGLES;
+use crate::transport::standing::Standing;
 use crate::transport::{Access, COPIED_MAX, Copy, Endpoint, Key, PeerState, Peers, RemoteAccess, Started};
 use std::collections::BTreeSet;
 use std::io;
@@ -111,16 +113,7 @@ fn a_peer_that_was_given_up_accesses_nothing() {
     // They meet again.
     ends[0].part(1);
     assert_eq!(ends[0].standing_key(1), None);
-    ends[0].rejoin(1, 5).expect("can rejoin");
-    ends[1].rejoin(0, 6).expect("can rejoin");
-    await_that(&mut ends, "they rejoin", |ends| {
-        ends.iter_mut().for_each(|end| _ = end.rejoined());
-        (0..2).all(|me| ends[me as usize].state(1 - me) == PeerState::Up)
-    });
-    await_that(&mut ends, "one hears of the other", |ends| {
-        ends[1].kick(0);
-        ends[0].standing_key(1).is_some()
-    });
+    rejoin(&mut ends);
     let key = ends[0].standing_key(1).expect("a key");
     assert_ne!(key, former);
     access(&mut ends, Access::Write, key, &mut here, &mut there).expect("a write");
@@ -206,6 +199,89 @@ fn single_copies_are_reported_once() {
             assert_eq!(ends[0].unreported_copies(), 0);
         }
     }
+}
+
+/// The owner of the memory is stopped, and runs again when the reader has given it up: the program has its memory back, and what was read
+/// comes too late. Neither that nor a second farewell waits for the copies again.
+#[test]
+fn a_read_that_was_given_up_changes_nothing_later() {
+    if !is_there("tcp;ofi_rxm") {
+        return;
+    }
+    for len in [8, 4096, 300_000] {
+        let mut ends = acquainted("tcp;ofi_rxm");
+        let (mut here, mut there) = (vec![5; LEN], pattern(2));
+        let remote = there.as_mut_ptr().expose_provenance() as u64;
+        let copy = Copy { local: here.as_mut_ptr(), remote, len };
+        for cookie in 0..3 {
+            // SAFETY: both places live until the endpoints are closed.
+            assert!(unsafe { ends[0].start_copy(Access::Read, 1, copy, cookie) });
+        }
+        // Only this end runs.
+        ends[0].part(1);
+        assert_eq!(ends[0].unreported_copies(), 0);
+        let awaited = |ends: &[FabricTransport]| ends[0].accesses.singles.slots_of(1).count();
+        assert_eq!(awaited(&ends), 0, "they are not awaited again");
+        (0..2000).for_each(|_| ends.iter_mut().for_each(Endpoint::serve));
+        assert!(ends[0].ended_copy().is_none());
+        assert!(here.iter().all(|byte| *byte == 5), "{len}");
+        // They meet again, and what is late has no effect on the new connection.
+        ends[1].part(0);
+        rejoin(&mut ends);
+        assert!(ends[0].standing_key(1).is_some());
+        // SAFETY: as above.
+        assert!(unsafe { ends[0].start_copy(Access::Read, 1, copy, 9) });
+        let mut ended = None;
+        await_that(&mut ends, "it is reported", |ends| {
+            ended = ends[0].ended_copy();
+            ended.is_some()
+        });
+        let ended = ended.expect("a report");
+        assert!(ended.outcome.is_ok() && ended.cookie == 9);
+        assert!(here[..len] == there[..len] && here[len..].iter().all(|byte| *byte == 5));
+    }
+}
+
+/// A write that the origin has given up reaches the owner when that has withdrawn the key: the provider ends the connection, and what
+/// was sent behind it to rejoin is lost.
+#[test]
+fn tasks_rejoin_although_a_late_write_ends_their_connection() {
+    if !is_there("tcp;ofi_rxm") {
+        return;
+    }
+    for len in [100, 200_000] {
+        let mut ends = acquainted("tcp;ofi_rxm");
+        ends.iter_mut().for_each(|end| end.watch_others(vec![0, 1], vec![Process::own(); 2]));
+        let (mut here, mut there) = (pattern(1), vec![9; LEN]);
+        let remote = there.as_mut_ptr().expose_provenance() as u64;
+        let copy = Copy { local: here.as_mut_ptr(), remote, len };
+        // SAFETY: both places live until the endpoints are closed.
+        assert!(unsafe { ends[0].start_copy(Access::Write, 1, copy, 5) });
+        ends[0].part(1);
+        ends[0].rejoin(1, 5).expect("can rejoin");
+        let key = ends[1].peer_mut(0).and_then(|peer| peer.own_key.take()).expect("a key");
+        ends[1].deregister(0, key);
+        ends[1].part(0);
+        rejoin(&mut ends);
+        assert!(there.iter().all(|byte| *byte == 9));
+    }
+}
+
+/// The two that have parted meet again, as far as they have not begun.
+fn rejoin(ends: &mut [FabricTransport]) {
+    for me in 0..2 {
+        if ends[me as usize].peer(1 - me).is_some_and(|peer| peer.standing == Standing::Parted) {
+            ends[me as usize].rejoin(1 - me, 5).expect("can rejoin");
+        }
+    }
+    await_that(ends, "they rejoin", |ends| {
+        ends.iter_mut().for_each(|end| _ = end.rejoined());
+        (0..2).all(|me| ends[me as usize].state(1 - me) == PeerState::Up)
+    });
+    await_that(ends, "one hears of the other", |ends| {
+        ends[1].kick(0);
+        ends[0].standing_key(1).is_some()
+    });
 }
 
 /// The owner has given the origin up: the copy fails, and none is started after it. One that is recalled is not reported.
