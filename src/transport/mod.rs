@@ -135,7 +135,9 @@ pub trait Endpoint: Send {
 
     /// Gives up what was taken for `peer`, and the remote accesses under way with it, and withdraws the registrations made for
     /// it: after this call no memory of the program is read or written for them, and none is reported. The packets may
-    /// arrive or not, and the accesses may have been made or not.
+    /// arrive or not, and the accesses may have been made or not. A network without a card cannot end what has begun with a peer that is
+    /// silent: a packet that was taken, and parts of at most 1 MiB of accesses that [`RemoteAccess::start`] has started, may still be
+    /// read or written if the peer continues later.
     fn recall(&mut self, _peer: Task) {}
 
     /// The next packet that has arrived, if any. It must be released before the next call.

@@ -27,6 +27,12 @@ fn other_threads_do_not_take_receptions_away() {
     run("progress/msgpoll", 2, "threads 300");
 }
 
+/// Of a put without a target counter, too, whether its origin goes on or computes.
+#[test]
+fn puts_are_receptions() {
+    [8, 100, 5000, 200_000].iter().for_each(|len| run("progress/msgpoll", 2, &format!("written {len} 30")));
+}
+
 #[test]
 fn every_call_serves_messages_in_polling_mode() {
     for call in [

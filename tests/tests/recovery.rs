@@ -33,6 +33,15 @@ fn tasks_give_each_other_up_and_begin_again() {
     }
 }
 
+/// What a stopped task sends when it continues reaches no memory that the program has back.
+#[test]
+fn a_stopped_task_is_given_up_and_continues() {
+    for (way, seed) in [("auto", 1), ("pipeline", 2), ("attach", 3)] {
+        let outcome = job("recovery/stopped", 3, &format!("2 {seed}")).env("LAPI_SHM_BULK", way).run();
+        passed(&outcome, 3);
+    }
+}
+
 /// A task that is purged and resumed by a living one learns of it when it waits for that one, and both begin again.
 #[test]
 fn a_task_that_was_purged_alone_learns_of_it() {

@@ -47,9 +47,9 @@ use remote::{Accesses, CHUNKS};
 use send::{SENDS, Sends};
 use single::SINGLES;
 use sockets::LostSockets;
-use std::time::Instant;
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::time::Instant;
 
 pub use provider::{Choice, Preferences, RailPreferences, preview, version};
 

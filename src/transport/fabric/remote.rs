@@ -154,7 +154,8 @@ impl Accesses {
             device.deregister(one.2);
         }
         self.report(device);
-        self.running.iter().any(|running| running.peer == peer) || self.singles.slots_of(peer).next().is_some()
+        self.running.iter().any(|running| running.peer == peer)
+            || self.singles.slots_of(peer).next().is_some()
     }
 
     /// Withdraws what any peer may access, and forgets what is to be copied: the endpoint is closed.

@@ -203,13 +203,17 @@ impl Singles {
     /// Those of the peer are not reported.
     pub(super) fn recall(&mut self, peer: Task) {
         self.ended.retain(|ended| ended.peer != peer);
-        self.list.iter_mut().filter(|single| single.is_awaited(peer)).for_each(|single| single.state = State::Recalled);
+        let of_peer = self.list.iter_mut().filter(|single| single.is_awaited(peer));
+        of_peer.for_each(|single| single.state = State::Recalled);
     }
 
     /// Those under way with the peer have failed, although the provider does not end them. They are not awaited any more.
     pub(super) fn give_up(&mut self, peer: Task) {
         let Self { list, ended, short, .. } = self;
-        for (single, short) in list.iter_mut().zip(short.iter()).filter(|(single, _)| single.is_awaited(peer)) {
+        for (single, short) in list.iter_mut().zip(short.iter()) {
+            if !single.is_awaited(peer) {
+                continue;
+            }
             if single.state == State::UnderWay {
                 ended.push_back(single.ended(Err(System::SRCH.into()), short));
             }

@@ -5,6 +5,7 @@
  *   pingpong MODE LEN WAIT ROUNDS
  *                       the manual's ping-pong (chapter 12). Before it polls, each side waits for its own message by WAIT:
  *                       none, org, cmpl or fence
+ *   written LEN ROUNDS  a put without a target counter is a reception, whatever its origin does when it is complete
  *   threads ROUNDS      one thread polls for receptions, others call LAPI_Waitcntr, LAPI_Fence and LAPI_Setcntr
  */
 #include "../common/ltest.h"
@@ -80,6 +81,30 @@ static void pingpong(const char *mode, ulong len, const char *wait, int rounds) 
     t_fence();
 }
 
+static void written(ulong len, int rounds) {
+    static lapi_cntr_t complete, next;
+    void **places = t_addresses(to), **nexts = t_addresses(&next);
+    int round;
+    t_set(INTERRUPT_SET, 0);
+    t_fence();
+    for (round = 0; round < rounds; round++) {
+        if (t_me == 0) {
+            t_fill(from, len, (uint64_t)round);
+            OK(LAPI_Put(t_hndl, 1, len, places[1], from, NULL, NULL, &complete));
+            t_wait_exact(&complete, 1);
+            /* By turns it goes on, computes, or calls LAPI. */
+            if (round % 3 == 1) usleep(20000);
+            if (round % 3 == 2) OK(LAPI_Fence(t_hndl));
+            t_wait_exact(&next, 1);
+        } else if (t_me == 1) {
+            poll_for_reception(100);
+            CHECK_FILLED(to, len, (uint64_t)round);
+            OK(LAPI_Put(t_hndl, 0, 0, NULL, NULL, nexts[0], NULL, NULL));
+        }
+    }
+    t_fence();
+}
+
 static volatile int stop;
 
 static void *disturb(void *what) {
@@ -121,6 +146,7 @@ int main(int argc, char **argv) {
     if (strcmp(which, "kept") == 0) kept();
     else if (strcmp(which, "pingpong") == 0 && argc == 6)
         pingpong(argv[2], strtoul(argv[3], NULL, 0), argv[4], atoi(argv[5]));
+    else if (strcmp(which, "written") == 0 && argc == 4) written(strtoul(argv[2], NULL, 0), atoi(argv[3]));
     else if (strcmp(which, "threads") == 0 && argc == 3) threads(atoi(argv[2]));
     else T_FAIL("there is no case \"%s\"", which);
     t_done();
