@@ -364,24 +364,22 @@ pub enum Started {
     Pending(AccessId),
 }
 
-/// A copy that [`RemoteAccess::start_copy`] has started, and that has ended.
+/// A write that [`RemoteAccess::start_write`] has started, and that has ended.
 #[derive(Debug)]
-pub struct EndedCopy {
+pub struct EndedWrite {
     /// Whose memory was at the other end.
     pub peer: Task,
     /// What the caller calls it.
     pub cookie: u64,
-    /// Its direction.
-    pub access: Access,
-    /// The copy.
+    /// What was to be written.
     pub copy: Copy,
     /// How it went.
     pub outcome: io::Result<()>,
-    /// The data, where a write of a copy of it has failed.
+    /// The data, where it was copied and the write has failed.
     pub data: Option<Box<[u8]>>,
 }
 
-/// Bytes of a write whose data [`RemoteAccess::start_copy`] copies, at most.
+/// Bytes that [`RemoteAccess::write_copied`] writes, at most.
 pub const COPIED_MAX: usize = 128;
 
 /// How the memory of a peer is reached.
@@ -463,16 +461,16 @@ pub trait RemoteAccess {
         copies: &[Copy],
     ) -> io::Result<Started>;
 
-    /// Starts one copy by the peer's standing key, without memory of its own; [`Self::ended_copy`] reports it, with this cookie. What is said
+    /// Starts a write by the peer's standing key, without memory of its own; [`Self::ended_write`] reports it, with this cookie. What is said
     /// of [`Self::start`] holds for it. `false`: it was not started, because there is no such key, or no room now, or it is too long.
     ///
     /// # Safety
     /// As for [`Self::start`].
-    unsafe fn start_copy(&mut self, _access: Access, _peer: Task, _copy: Copy, _cookie: u64) -> bool {
+    unsafe fn start_write(&mut self, _peer: Task, _copy: Copy, _cookie: u64) -> bool {
         false
     }
 
-    /// The same for a write of at most [`COPIED_MAX`] bytes, of which it writes a copy: they may be changed at once.
+    /// The same for at most [`COPIED_MAX`] bytes, of which it writes a copy: they may be changed at once.
     ///
     /// # Safety
     /// The local place must be readable now.
@@ -480,13 +478,13 @@ pub trait RemoteAccess {
         false
     }
 
-    /// The next of those copies that has ended; each is named once, unless it is recalled.
-    fn ended_copy(&mut self) -> Option<EndedCopy> {
+    /// The next of those writes that has ended; each is named once, unless it is recalled.
+    fn ended_write(&mut self) -> Option<EndedWrite> {
         None
     }
 
     /// How many of them were started and neither reported nor recalled.
-    fn unreported_copies(&mut self) -> usize {
+    fn unreported_writes(&mut self) -> usize {
         0
     }
 

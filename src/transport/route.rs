@@ -4,7 +4,7 @@
 //! The two sides share nothing but the descriptor to sleep on, which is readable when either side's is.
 
 use super::{
-    Access, AccessId, ConnectionView, Copy, EndedCopy, Endpoint, Inbound, Key, Limits, Outgoing, PeerState,
+    Access, AccessId, ConnectionView, Copy, EndedWrite, Endpoint, Inbound, Key, Limits, Outgoing, PeerState,
     Peers, Piece, Reach, RemoteAccess, SendOutcome, Started, Tally, Task, Ticket, Transport, Wakeup,
 };
 use crate::abi::LAPI_ERR_CSS_LOAD_FAILED;
@@ -321,10 +321,9 @@ impl<N: Transport, F: Transport> RemoteAccess for Route<N, F> {
         }
     }
 
-    unsafe fn start_copy(&mut self, access: Access, peer: Task, copy: Copy, cookie: u64) -> bool {
+    unsafe fn start_write(&mut self, peer: Task, copy: Copy, cookie: u64) -> bool {
         // SAFETY: the caller's promise.
-        self.remote_of(peer)
-            .is_some_and(|(_, remote)| unsafe { remote.start_copy(access, peer, copy, cookie) })
+        self.remote_of(peer).is_some_and(|(_, remote)| unsafe { remote.start_write(peer, copy, cookie) })
     }
 
     unsafe fn write_copied(&mut self, peer: Task, copy: Copy, cookie: u64) -> bool {
@@ -332,14 +331,14 @@ impl<N: Transport, F: Transport> RemoteAccess for Route<N, F> {
         self.remote_of(peer).is_some_and(|(_, remote)| unsafe { remote.write_copied(peer, copy, cookie) })
     }
 
-    fn ended_copy(&mut self) -> Option<EndedCopy> {
-        let far = self.far.remote().and_then(|remote| remote.ended_copy());
-        far.or_else(|| self.near.remote()?.ended_copy())
+    fn ended_write(&mut self) -> Option<EndedWrite> {
+        let far = self.far.remote().and_then(|remote| remote.ended_write());
+        far.or_else(|| self.near.remote()?.ended_write())
     }
 
-    fn unreported_copies(&mut self) -> usize {
-        let near = self.near.remote().map_or(0, |remote| remote.unreported_copies());
-        near + self.far.remote().map_or(0, |remote| remote.unreported_copies())
+    fn unreported_writes(&mut self) -> usize {
+        let near = self.near.remote().map_or(0, |remote| remote.unreported_writes());
+        near + self.far.remote().map_or(0, |remote| remote.unreported_writes())
     }
 
     fn poll(&mut self) -> Option<(AccessId, io::Result<()>)> {

@@ -101,15 +101,12 @@ pub enum Head {
         /// The origin's operation, when it wants to know of the completion, or 0.
         cookie: u64,
     },
-    /// What the origin has put into the target's memory, and got from there, without the target's help: of several operations together, whose
-    /// completion the origin knows.
+    /// What the origin has put into the target's memory without the target's help: several puts together, whose completion the origin knows.
     Accessed {
         /// Number of the message.
         id: u32,
         /// Bytes that were put there.
         written: u64,
-        /// Bytes that were read there.
-        read: u64,
     },
     /// More data of the message `id`. Body: data.
     Data {

@@ -1,11 +1,11 @@
-//! What this task has put into the memory of others, and got from there, without their help. They hear of it in time: of several
-//! operations together, because a packet for each would cost as much as the operation.
+//! What this task has put into the memory of others without their help. They hear of it in time: of several puts together, because a packet
+//! for each would cost as much as the put.
 
 use crate::transport::Task;
 
-/// Operations that are announced together, at most.
+/// Puts that are announced together, at most.
 const MOST: u32 = 256;
-/// They are announced when the last of them ended this many ticks ago, 30 to 150 microseconds: a program that goes on with such operations
+/// They are announced when the last of them ended this many ticks ago, 30 to 150 microseconds, and none is under way: a program that goes on
 /// has started another one by then.
 const QUIET: u64 = 150_000;
 /// And when the first one ended so many ticks ago, 0.5 to 3 milliseconds.
@@ -16,36 +16,31 @@ const LONGEST: u64 = 3_000_000;
 pub struct Accessed {
     /// In the order of tasks.
     list: Vec<Access>,
-    operations: u32,
-    /// When the first and the last operation ended, in ticks.
+    puts: u32,
+    /// When the first and the last put ended, in ticks.
     first: u64,
     last: u64,
 }
 
-/// What is to be announced to one task: bytes that were written there, and read.
+/// What is to be announced to one task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
     /// The task.
     pub target: Task,
     /// Bytes of puts.
     pub written: u64,
-    /// Bytes of gets.
-    pub read: u64,
 }
 
 impl Accessed {
-    /// A put, a get, or both, with this task has ended now.
+    /// Puts to this task have ended now.
     #[inline]
     pub fn note(&mut self, access: Access, now: u64) {
         if self.list.is_empty() {
-            (self.operations, self.first) = (0, now);
+            (self.puts, self.first) = (0, now);
         }
-        (self.operations, self.last) = (self.operations + 1, now);
+        (self.puts, self.last) = (self.puts + 1, now);
         match self.list.iter_mut().find(|entry| entry.target >= access.target) {
-            Some(entry) if entry.target == access.target => {
-                entry.written += access.written;
-                entry.read += access.read;
-            }
+            Some(entry) if entry.target == access.target => entry.written += access.written,
             _ => self.insert(access),
         }
     }
@@ -62,17 +57,22 @@ impl Accessed {
         self.list.is_empty()
     }
 
-    /// Whether it is time, if there is something.
+    /// Whether it is time, if there is something; `goes_on` while such puts are under way.
     #[inline]
-    pub fn is_due(&self, now: u64) -> bool {
-        self.operations >= MOST
-            || now.wrapping_sub(self.last) >= QUIET
+    pub fn is_due(&self, goes_on: bool, now: u64) -> bool {
+        self.puts >= MOST
+            || !goes_on && now.wrapping_sub(self.last) >= QUIET
             || now.wrapping_sub(self.first) >= LONGEST
     }
 
     /// What is to be announced to one of the tasks.
     pub fn take(&mut self) -> Option<Access> {
         self.list.pop()
+    }
+
+    /// All of it.
+    pub fn take_all(&mut self) -> Vec<Access> {
+        std::mem::take(&mut self.list)
     }
 
     /// Nothing is announced to this task.
@@ -87,47 +87,50 @@ mod tests {
 
     #[test]
     fn every_byte_is_announced_once() {
-        let (mut accessed, mut announced) = (Accessed::default(), [(0, 0); 3]);
+        let (mut accessed, mut announced) = (Accessed::default(), [0; 3]);
         let mut take = |accessed: &mut Accessed| {
-            while let Some(Access { target, written, read }) = accessed.take() {
-                let sum = &mut announced[target as usize];
-                (sum.0, sum.1) = (sum.0 + written, sum.1 + read);
+            while let Some(Access { target, written }) = accessed.take() {
+                announced[target as usize] += written;
             }
         };
-        for operation in 0..1000 {
-            let target = [2, 0, 1][operation % 3];
-            accessed.note(Access { target, written: operation as u64, read: 1 }, 0);
-            if operation % 100 == 0 {
+        for put in 0..1000 {
+            accessed.note(Access { target: [2, 0, 1][put % 3], written: put as u64 }, 0);
+            if put % 100 == 0 {
                 take(&mut accessed);
+            }
+            if put % 100 == 50 {
+                accessed.take_all().into_iter().for_each(|access| accessed.note(access, 0));
             }
         }
         accessed.forget(1);
         take(&mut accessed);
         assert!(accessed.is_empty());
         let bytes = |first: usize| (first..1000).step_by(3).sum::<usize>() as u64;
-        assert_eq!((announced[2], announced[0]), ((bytes(0), 334), (bytes(1), 333)));
-        assert!(announced[1].0 < bytes(2), "the rest was forgotten");
+        assert_eq!((announced[2], announced[0]), (bytes(0), bytes(1)));
+        assert!(announced[1] < bytes(2), "the rest was forgotten");
     }
 
     #[test]
     fn it_is_announced_when_no_other_follows_or_when_there_are_many() {
-        let access = Access { target: 1, written: 1, read: 0 };
+        let access = Access { target: 1, written: 1 };
         let mut accessed = Accessed::default();
         accessed.note(access, 1000);
-        assert!(!accessed.is_due(1000) && !accessed.is_due(999 + QUIET));
-        assert!(accessed.is_due(1000 + QUIET));
+        assert!(!accessed.is_due(false, 1000) && !accessed.is_due(false, 999 + QUIET));
+        assert!(accessed.is_due(false, 1000 + QUIET));
+        assert!(!accessed.is_due(true, 1000 + 2 * QUIET), "another one is under way");
+        assert!(accessed.is_due(true, 1000 + LONGEST));
         // One follows the other.
-        let (mut accessed, mut now, mut operations) = (Accessed::default(), 0, 0);
-        while !accessed.is_due(now) {
+        let (mut accessed, mut now, mut puts) = (Accessed::default(), 0, 0);
+        while !accessed.is_due(false, now) {
             accessed.note(access, now);
-            (now, operations) = (now + QUIET / 2, operations + 1);
+            (now, puts) = (now + QUIET / 2, puts + 1);
         }
-        assert_eq!(operations, LONGEST / (QUIET / 2));
+        assert_eq!(puts, LONGEST / (QUIET / 2));
         let mut accessed = Accessed::default();
         (0..MOST).for_each(|_| accessed.note(access, 0));
-        assert!(accessed.is_due(0));
+        assert!(accessed.is_due(true, 0));
         accessed.take();
         accessed.note(access, 1);
-        assert!(!accessed.is_due(1), "the count begins again");
+        assert!(!accessed.is_due(true, 1), "the count begins again");
     }
 }

@@ -50,11 +50,11 @@ pub struct Core {
     pub pending: usize,
     /// This task may have keys of all memory of others.
     pub acts_alone: bool,
-    /// Puts and gets that this task makes alone, by one copy each, which the transport will report.
+    /// Puts that this task makes alone, by one write each, which the transport will report.
     pub one_sided: usize,
     /// Copies whose peer was asked for more parts. Nothing is to be done for them until it sends these.
     pub awaiting_parts: Vec<DirectCopy>,
-    /// What was done in the memory of others that they do not know of.
+    /// What was put into the memory of others that they do not know of.
     pub accessed: Accessed,
     /// The transport has deadlines: see [`crate::transport::Endpoint::due`].
     pub keeps_time: bool,

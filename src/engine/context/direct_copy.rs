@@ -165,16 +165,9 @@ impl DirectCopy {
         Self { keyed: Some(keyed), ..copy }
     }
 
-    /// A get, as operation `cookie`; of contiguous data with the key of all memory of the target, if there is one.
-    pub fn fetch(get: &Get, cookie: u64, key: Option<Key>) -> Self {
-        let copy = Self::new(get.tgt, get.places.clone(), Kind::Fetch { cookie, tgt_cntr: get.tgt_cntr });
-        let keyed = key.map(|key| match get.places {
-            Places::Contiguous { local, remote: addr, len } => {
-                Keyed::contiguous(Exposed { addr, key }, local, len as u64)
-            }
-            Places::Layouts(_) => unreachable!("one place is read"),
-        });
-        Self { keyed, ..copy }
+    /// A get, as operation `cookie`.
+    pub fn fetch(get: &Get, cookie: u64) -> Self {
+        Self::new(get.tgt, get.places.clone(), Kind::Fetch { cookie, tgt_cntr: get.tgt_cntr })
     }
 
     /// The data of message `id` of `peer`, exposed as its operation `cookie`.

@@ -206,7 +206,7 @@ fn handle(held: &mut Held<'_>, packet: &Inbound) {
         Some(Head::Placed { id, bytes, tgt_cntr, cookie }) => {
             receive::placed(held, src, id, bytes, tgt_cntr, cookie);
         }
-        Some(Head::Accessed { id, written, read }) => receive::accessed(held, src, id, written, read),
+        Some(Head::Accessed { id, written }) => receive::accessed(held, src, id, written),
         Some(Head::PutRequest { id, addr, total, cookie, tgt_cntr }) => {
             bulk::put_requested(held, &IncomingPut { src, id, addr, tgt_cntr, cookie, total }, body);
         }

@@ -247,15 +247,15 @@ fn poll_until<T>(
         if core.closing {
             return Err(Error::new(LAPI_ERR_HNDL_INVALID, "the handle was ended while this call waited"));
         }
+        let served = serves_peers(core, &policy);
         if std::mem::take(&mut by_descriptor) && !moved {
-            // The descriptor was readable though no packet had come: a peer may have left.
-            lost_peers::look_after_peers(held);
+            // The descriptor was readable though no packet had come: a peer may have left, if it was not one that was served.
+            if served { lost_peers::look_when_due(held) } else { lost_peers::look_after_peers(held) }
         }
         let moved = moved || held.core().has_ready_work();
         if moved {
             idle = IdlePolls::default();
         }
-        let served = serves_peers(held.core(), &policy);
         if served {
             idle.put_off_sleep();
         }

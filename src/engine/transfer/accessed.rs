@@ -1,4 +1,4 @@
-//! The targets of puts and gets that this task has made alone hear of them: several together, in time.
+//! The targets of puts that this task has made alone hear of them: of several together, in time.
 
 use crate::base::clock::ticks;
 use crate::engine::context::Core;
@@ -7,19 +7,34 @@ use crate::engine::transfer::send::send_control;
 use crate::transport::Task;
 use crate::wire::packet::Head;
 
-/// So many bytes (written, read) of the target's memory were accessed.
+/// So many bytes of the target's memory were written.
 #[inline]
-pub fn note(core: &mut Core, target: Task, (written, read): (u64, u64)) {
-    core.accessed.note(Access { target, written, read }, ticks());
+pub fn note(core: &mut Core, target: Task, written: u64) {
+    core.accessed.note(Access { target, written }, ticks());
 }
 
-/// Informs targets of what was done in their memory: their programs may look for receptions by LAPI_Msgpoll, and for statistics. They need not
-/// reply.
+/// Informs targets of what was written to their memory: their programs may look for receptions by LAPI_Msgpoll, and for statistics. They
+/// need not reply.
 pub fn announce(core: &mut Core) {
-    while let Some(Access { target, written, read }) = core.accessed.take() {
-        if core.transport.is_open(target) && !core.peers.is_down(target) {
-            let id = core.outbox.number(target);
-            send_control(core, target, &Head::Accessed { id, written, read });
+    while let Some(access) = core.accessed.take() {
+        announce_to(core, access);
+    }
+}
+
+/// The same; those to which packets wait for room are informed later, of more puts together.
+pub fn announce_where_room(core: &mut Core) {
+    for Access { target, written } in core.accessed.take_all() {
+        if core.outbox.bytes(target) != 0 {
+            note(core, target, written);
+        } else {
+            announce_to(core, Access { target, written });
         }
+    }
+}
+
+fn announce_to(core: &mut Core, Access { target, written }: Access) {
+    if core.transport.is_open(target) && !core.peers.is_down(target) {
+        let id = core.outbox.number(target);
+        send_control(core, target, &Head::Accessed { id, written });
     }
 }

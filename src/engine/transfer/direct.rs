@@ -184,7 +184,7 @@ fn finish(held: &mut Held<'_>, transfer: &DirectCopy) {
             send::finish(held, &done);
         }
         Kind::Write { cookie, done } => {
-            accessed::note(held.core(), transfer.peer, (done.bytes, 0));
+            accessed::note(held.core(), transfer.peer, done.bytes);
             send::finish(held, &done);
             // The program may have given the target up in its handler, and the operation with it.
             if held.core().ops.get_mut(transfer.peer, cookie).is_some() {
@@ -192,11 +192,8 @@ fn finish(held: &mut Held<'_>, transfer: &DirectCopy) {
             }
         }
         Kind::Fetch { cookie, tgt_cntr } => {
-            let (core, bytes) = (held.core(), transfer.len() as u64);
-            match core.transport.remote() {
-                _ if transfer.keyed.is_some() => accessed::note(core, transfer.peer, (0, bytes)),
-                Some(remote) => remote.count_fetched(transfer.peer, bytes),
-                None => {}
+            if let Some(remote) = held.core().transport.remote() {
+                remote.count_fetched(transfer.peer, transfer.len() as u64);
             }
             if tgt_cntr != 0 {
                 let id = held.core().outbox.number(transfer.peer);
@@ -247,7 +244,7 @@ fn refused(held: &mut Held<'_>, transfer: DirectCopy, reason: &io::Error) {
     let core = held.core();
     core.path_to(transfer.peer).refused += 1;
     // Without a registration of its own, a failure says only that the peer has given this task up, or has not registered its memory.
-    if transfer.keyed.is_some() && !matches!(transfer.kind, Kind::Write { .. } | Kind::Fetch { .. }) {
+    if transfer.keyed.is_some() && !matches!(transfer.kind, Kind::Write { .. }) {
         registration::failed(core, transfer.peer, "access", transfer.len(), reason);
     }
     let peer = transfer.peer;

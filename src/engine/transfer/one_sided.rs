@@ -1,19 +1,23 @@
-//! Puts and gets that the origin makes alone, where it has a key of all memory of the target: a put is one write, a get is one read. The
-//! target need not be asked, and has nothing to do for them; it hears of them in time ([`Accessed`](crate::engine::context::accessed)).
+//! Puts that the origin makes alone, where it has a key of all memory of the target: a put is one write. The target need not be asked, and
+//! has nothing to do for it; it hears of it in time ([`Accessed`](crate::engine::context::accessed)).
 //!
-//! What is too long for one copy of the transport goes by [`direct`]. When a copy fails, the operation goes in packets.
+//! What is too long for one write of the transport goes by [`direct`]. When a write fails, the put goes in packets.
+//!
+//! A get is not made so. What a network without a card reads arrives whenever the target sends it, at the place that the read has named: also
+//! when the target was stopped, and the program has its memory back. And where the target cannot send it, because the program has named an
+//! address without memory, libfabric's provider for TCP gives the data of the next read to this one.
 
 use crate::base::bytes::Piece;
 use crate::base::clock::ticks;
 use crate::engine::context::direct_copy::{DirectCopy, Kind};
-use crate::engine::context::request::{Get, Hint, Marks, Places, Preference, Put};
+use crate::engine::context::request::{Hint, Marks, Places, Preference, Put};
 use crate::engine::context::{Core, Held};
 use crate::engine::transfer::send::{self, completion};
-use crate::engine::transfer::{accessed, direct, packets, reply};
+use crate::engine::transfer::{accessed, direct};
 use crate::proto::content::Content;
 use crate::proto::ops::Op;
 use crate::proto::outbox::{Body, SendDone, Sent};
-use crate::transport::{Access, COPIED_MAX, Copy, EndedCopy, RemoteAccess, Task};
+use crate::transport::{COPIED_MAX, Copy, EndedWrite, RemoteAccess, Task};
 use crate::wire::packet::Head;
 
 /// Starts a put of contiguous data whose completion the program waits for: whether it was started. Data within the copy limit is the program's
@@ -42,26 +46,10 @@ pub fn put(held: &mut Held<'_>, put: &Put) -> bool {
     if copies || reports && len <= core.outbox.max_body_to(put.tgt) {
         return false;
     }
-    start_copy(core, Access::Write, put.tgt, copy, Op::Write { done, cmpl_cntr })
-}
-
-/// Starts a get of contiguous data: whether it was started.
-#[inline(never)]
-pub fn get(held: &mut Held<'_>, get: &Get) -> bool {
-    let Places::Contiguous { local, remote, len } = get.places else { return false };
-    if get.tgt_cntr != 0 || !is_possible(held.core(), get.tgt, len, get.hint) {
-        return false;
-    }
-    let op = Op::Get {
-        sink: get.places.local_sink(),
-        len: len as u64,
-        arrived: 0,
-        org_cntr: get.org_cntr,
-        handler: get.handler.map_or(0, |handler| handler as usize),
-        info: get.parameter,
-        registered: None,
-    };
-    start_copy(held.core(), Access::Read, get.tgt, Copy { local: local as *mut u8, remote, len }, op)
+    // SAFETY: the program leaves its memory alone until the put is complete, or was given up, and the write recalled.
+    start(core, put.tgt, Op::Write { done, cmpl_cntr }, |remote, cookie| unsafe {
+        remote.start_write(put.tgt, copy, cookie)
+    })
 }
 
 /// Whether there is a key, and data to be moved, and the program lets it go otherwise than in packets.
@@ -73,18 +61,11 @@ fn is_possible(core: &mut Core, tgt: Task, len: usize, hint: Hint) -> bool {
         && core.transport.remote().is_some_and(|remote| remote.standing_key(tgt).is_some())
 }
 
-/// Starts a copy between the program's memory and the target's.
+/// Starts the write of an operation, which a fence waits for here.
 #[inline]
-fn start_copy(core: &mut Core, access: Access, tgt: Task, copy: Copy, op: Op) -> bool {
-    // SAFETY: the program leaves its memory here alone until the operation is complete, or was given up, and the copy recalled.
-    start(core, tgt, op, |remote, cookie| unsafe { remote.start_copy(access, tgt, copy, cookie) })
-}
-
-/// Starts one copy for an operation, which a fence waits for here.
-#[inline]
-fn start(core: &mut Core, tgt: Task, op: Op, copy: impl FnOnce(&mut dyn RemoteAccess, u64) -> bool) -> bool {
+fn start(core: &mut Core, tgt: Task, op: Op, write: impl FnOnce(&mut dyn RemoteAccess, u64) -> bool) -> bool {
     let cookie = core.ops.insert(tgt, op, true);
-    let started = core.transport.remote().is_some_and(|remote| copy(remote, cookie));
+    let started = core.transport.remote().is_some_and(|remote| write(remote, cookie));
     if started {
         core.one_sided += 1;
     } else {
@@ -93,14 +74,14 @@ fn start(core: &mut Core, tgt: Task, op: Op, copy: impl FnOnce(&mut dyn RemoteAc
     started
 }
 
-/// Ends the operations whose copies have ended, and informs targets when it is time. Whether an operation has ended.
+/// Ends the operations whose writes have ended, and informs targets when it is time. Whether an operation has ended.
 #[inline(never)]
 pub fn advance(held: &mut Held<'_>) -> bool {
     let core = held.core();
     let some = core.one_sided != 0 && take_ended(held);
     let core = held.core();
-    if !core.accessed.is_empty() && core.accessed.is_due(ticks()) && !core.closing {
-        accessed::announce(core);
+    if !core.accessed.is_empty() && core.accessed.is_due(core.one_sided != 0, ticks()) && !core.closing {
+        accessed::announce_where_room(core);
     }
     some
 }
@@ -109,17 +90,12 @@ fn take_ended(held: &mut Held<'_>) -> bool {
     let mut some = false;
     while held.core().one_sided != 0 && !held.core().closing {
         let core = held.core();
-        let Some(ended) = core.transport.remote().and_then(|remote| remote.ended_copy()) else { break };
+        let Some(ended) = core.transport.remote().and_then(|remote| remote.ended_write()) else { break };
         core.one_sided -= 1;
         some = true;
-        match (&ended.outcome, ended.access) {
-            (Ok(()), Access::Read) => {
-                core.path_to(ended.peer).packets_received += 1;
-                accessed::note(core, ended.peer, (0, ended.copy.len as u64));
-                reply::got(held, ended.peer, ended.cookie);
-            }
-            (Ok(()), Access::Write) => written(held, &ended),
-            (Err(_), _) => refused(held, &ended),
+        match ended.outcome {
+            Ok(()) => written(held, &ended),
+            Err(_) => refused(held, &ended),
         }
     }
     some
@@ -127,7 +103,7 @@ fn take_ended(held: &mut Held<'_>) -> bool {
 
 /// A put is in place.
 #[inline]
-fn written(held: &mut Held<'_>, ended: &EndedCopy) {
+fn written(held: &mut Held<'_>, ended: &EndedWrite) {
     let (peer, core) = (ended.peer, held.core());
     core.path_to(peer).packets_sent += 1;
     let cmpl_cntr = match core.ops.remove(peer, ended.cookie) {
@@ -140,54 +116,40 @@ fn written(held: &mut Held<'_>, ended: &EndedCopy) {
         _ => return,
     };
     let core = held.core();
-    accessed::note(core, peer, (ended.copy.len as u64, 0));
+    accessed::note(core, peer, ended.copy.len as u64);
     // SAFETY: the program's counter.
     unsafe { core.raise(cmpl_cntr, peer) };
 }
 
-/// A copy was not made: the operation goes in packets, from its beginning.
+/// A write has failed: the put goes in packets.
 #[cold]
-fn refused(held: &mut Held<'_>, ended: &EndedCopy) {
-    let EndedCopy { peer, cookie, access, copy, .. } = *ended;
+fn refused(held: &mut Held<'_>, ended: &EndedWrite) {
+    let EndedWrite { peer, cookie, copy, .. } = *ended;
     let core = held.core();
     core.path_to(peer).refused += 1;
-    let places = Places::Contiguous { local: copy.local as usize, remote: copy.remote, len: copy.len };
-    match access {
-        Access::Read => {
-            // A peer that has gone meanwhile is reported when a call waits for the reply.
-            if core.ops.get_mut(peer, cookie).is_some()
-                && packets::get(held, peer, 0, cookie, &places) == Sent::NoMemory
-            {
-                send::out_of_memory(peer);
-            }
-        }
-        Access::Write => {
-            let (done, cmpl_cntr) = match core.ops.remove(peer, cookie) {
-                Some(Op::Write { done, cmpl_cntr }) => (done, cmpl_cntr),
-                Some(Op::Completion { cmpl_cntr }) => (SendDone::nothing(peer), cmpl_cntr),
-                _ => return,
-            };
-            let id = core.outbox.number(peer);
-            let cookie = completion(held, peer, cmpl_cntr);
-            let Some(data) = &ended.data else {
-                let marks = Marks { id, tgt_cntr: 0, cookie };
-                return direct::put_in_packets(held, peer, marks, &places, done);
-            };
-            let head = Head::Put { id, addr: copy.remote, tgt_cntr: 0, cookie, total: 0 };
-            let content = Content::Piece(Piece::of(data));
-            // SAFETY: the data is copied when it has to wait.
-            let sent = unsafe { send::send(held, peer, &head, Body::data(&content), true, done) };
-            if sent == Sent::NoMemory {
-                send::out_of_memory(peer);
-            }
-        }
+    let (done, cmpl_cntr) = match core.ops.remove(peer, cookie) {
+        Some(Op::Write { done, cmpl_cntr }) => (done, cmpl_cntr),
+        Some(Op::Completion { cmpl_cntr }) => (SendDone::nothing(peer), cmpl_cntr),
+        _ => return,
+    };
+    let id = core.outbox.number(peer);
+    let cookie = completion(held, peer, cmpl_cntr);
+    let Some(data) = &ended.data else {
+        let places = Places::Contiguous { local: copy.local as usize, remote: copy.remote, len: copy.len };
+        let marks = Marks { id, tgt_cntr: 0, cookie };
+        return direct::put_in_packets(held, peer, marks, &places, done);
+    };
+    let head = Head::Put { id, addr: copy.remote, tgt_cntr: 0, cookie, total: 0 };
+    let content = Content::Piece(Piece::of(data));
+    // SAFETY: the data is copied when it has to wait.
+    let sent = unsafe { send::send(held, peer, &head, Body::data(&content), true, done) };
+    if sent == Sent::NoMemory {
+        send::out_of_memory(peer);
     }
 }
 
 /// Whether such operations are under way, or their targets do not know of them yet.
 pub fn is_active(core: &Core) -> bool {
-    let alone = |copy: &DirectCopy| {
-        copy.keyed.is_some() && matches!(copy.kind, Kind::Write { .. } | Kind::Fetch { .. })
-    };
+    let alone = |copy: &DirectCopy| matches!(copy.kind, Kind::Write { .. });
     core.one_sided != 0 || !core.accessed.is_empty() || core.direct_copies.iter().any(alone)
 }

@@ -216,19 +216,10 @@ pub unsafe fn get(held: &mut Held<'_>, get: &Get) -> Result<()> {
         return Ok(());
     }
     reachable(held, tgt)?;
-    if held.core().acts_alone && one_sided::get(held, get) {
-        return Ok(());
-    }
     let core = held.core();
     let path = path::choose(core, tgt, places.len(), places.piece(), get.hint);
-    let standing = match *places {
-        Places::Contiguous { .. } if path == Path::Bulk && get.tgt_cntr == 0 => {
-            core.transport.remote().and_then(|remote| remote.standing_key(tgt))
-        }
-        _ => None,
-    };
     let registered = match *places {
-        Places::Contiguous { local, len, .. } if path == Path::Bulk && standing.is_none() => {
+        Places::Contiguous { local, len, .. } if path == Path::Bulk => {
             registration::register(core, tgt, Piece { ptr: local as *const u8, len }, Access::Write, get.hint)
                 .map(|registered| (Exposed { addr: local as u64, key: registered.keys[0] }, registered))
         }
@@ -252,8 +243,8 @@ pub unsafe fn get(held: &mut Held<'_>, get: &Get) -> Result<()> {
         return requested(held, tgt, cookie, sent);
     }
     let cookie = held.core().ops.insert(tgt, op(places.local_sink(), registered), true);
-    if path == Path::Direct || standing.is_some() {
-        direct::begin(held, DirectCopy::fetch(get, cookie, standing));
+    if path == Path::Direct {
+        direct::begin(held, DirectCopy::fetch(get, cookie));
         return Ok(());
     }
     let sent = match exposed {

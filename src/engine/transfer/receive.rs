@@ -108,15 +108,11 @@ pub fn placed(held: &mut Held<'_>, src: Task, id: u32, bytes: u64, tgt_cntr: u64
     delivered(held, Delivery::without_handler(src, id, tgt_cntr, cookie, bytes));
 }
 
-/// The origin has put bytes into this task's memory, and got bytes from there, by itself.
-pub fn accessed(held: &mut Held<'_>, src: Task, id: u32, written: u64, read: u64) {
+/// The origin has put bytes into this task's memory by itself.
+pub fn accessed(held: &mut Held<'_>, src: Task, id: u32, written: u64) {
     let core = held.core();
-    let path = core.path_to(src);
-    path.bytes_received += written;
-    path.bytes_sent += read;
-    if written != 0 {
-        core.unreported |= LAPI_RECV_COMPLETE;
-    }
+    core.path_to(src).bytes_received += written;
+    core.unreported |= LAPI_RECV_COMPLETE;
     confirm(held, src, id);
 }
 

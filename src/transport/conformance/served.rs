@@ -3,7 +3,7 @@
 
 use crate::transport::forward::forward;
 use crate::transport::{
-    Access, AccessId, Copy, EndedCopy, Endpoint, Key, Outgoing, Peers, Piece, Reach, RemoteAccess,
+    Access, AccessId, Copy, EndedWrite, Endpoint, Key, Outgoing, Peers, Piece, Reach, RemoteAccess,
     SendOutcome, Started, Task, Transport, Wakeup,
 };
 use parking_lot::{Mutex, MutexGuard};
@@ -150,9 +150,9 @@ impl<T: Transport> RemoteAccess for Served<T> {
         unsafe { remote.start(access, peer, key, copies) }
     }
 
-    unsafe fn start_copy(&mut self, access: Access, peer: Task, copy: Copy, cookie: u64) -> bool {
+    unsafe fn start_write(&mut self, peer: Task, copy: Copy, cookie: u64) -> bool {
         // SAFETY: the caller's promise.
-        self.lock().remote().is_some_and(|remote| unsafe { remote.start_copy(access, peer, copy, cookie) })
+        self.lock().remote().is_some_and(|remote| unsafe { remote.start_write(peer, copy, cookie) })
     }
 
     unsafe fn write_copied(&mut self, peer: Task, copy: Copy, cookie: u64) -> bool {
@@ -160,12 +160,12 @@ impl<T: Transport> RemoteAccess for Served<T> {
         self.lock().remote().is_some_and(|remote| unsafe { remote.write_copied(peer, copy, cookie) })
     }
 
-    fn ended_copy(&mut self) -> Option<EndedCopy> {
-        self.lock().remote()?.ended_copy()
+    fn ended_write(&mut self) -> Option<EndedWrite> {
+        self.lock().remote()?.ended_write()
     }
 
-    fn unreported_copies(&mut self) -> usize {
-        self.lock().remote().map_or(0, |remote| remote.unreported_copies())
+    fn unreported_writes(&mut self) -> usize {
+        self.lock().remote().map_or(0, |remote| remote.unreported_writes())
     }
 
     fn poll(&mut self) -> Option<(AccessId, io::Result<()>)> {

@@ -40,6 +40,8 @@ pub(super) struct Peer {
     pub(super) its_key: Option<(u32, Key)>,
     /// An access to its memory has failed in this connection.
     pub(super) has_refused: bool,
+    /// A message could not be sent: the peer, or only the connection, has ended.
+    pub(super) broken: bool,
     /// The rails' owner has contact with it, by this rail or another one.
     pub(super) known: bool,
     /// Nothing is taken from it now.
@@ -86,6 +88,7 @@ impl Peer {
             own_key: None,
             its_key: None,
             has_refused: false,
+            broken: false,
             known: false,
             held: false,
             aside: VecDeque::new(),
@@ -113,7 +116,7 @@ impl Peer {
         (self.no_room, self.met, self.held, self.knows_departure) = (false, false, false, false);
         self.departs_after = None;
         (self.unnamed, self.known) = (false, false);
-        (self.heard, self.has_refused) = (false, false);
+        (self.heard, self.has_refused, self.broken) = (false, false, false);
         self.wants.set(0);
         self.hello_sent.set(false);
     }

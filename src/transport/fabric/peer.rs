@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How often a peer that is awaited is sent the same message to rejoin.
-const REJOIN_AGAIN: Duration = Duration::from_millis(300);
+const REJOIN_AGAIN: Duration = Duration::from_millis(100);
 
 impl Peers for FabricTransport {
     fn state(&self, peer: Task) -> PeerState {
@@ -343,6 +343,12 @@ impl FabricTransport {
                 self.note_parted(task, hello.epoch);
             }
         }
+        if self.has_come_back(task, &hello) {
+            // An access that was under way when the peer has parted from this task has ended the connection before.
+            if let Some(peer) = self.peer_mut(task) {
+                peer.standing = Standing::HasParted;
+            }
+        }
         if self.peer(task).is_some_and(|peer| peer.is_up() && !peer.is_known()) {
             self.await_first(task);
         }
@@ -370,6 +376,15 @@ impl FabricTransport {
             let later = peer.theirs == self.first_tag || is_later(hello.tag, peer.theirs);
             peer.is_up() && later && hello.epoch != NO_EPOCH && !self.is_rail_epoch(hello.epoch)
         })
+    }
+
+    /// Whether a peer that counts as dead only because a message could not be sent has sent this: it has parted from this task.
+    fn has_come_back(&self, task: Task, hello: &Rejoin) -> bool {
+        let (pid, started) = hello.process;
+        self.rail.is_none()
+            && hello.epoch != NO_EPOCH
+            && self.peer(task).is_some_and(|peer| peer.broken && matches!(peer.standing, Standing::Dead(_)))
+            && self.is_known_process(task, Process { pid, started })
     }
 
     /// The peer has parted from this task, and lets it rejoin: they connect when this task has done the same.

@@ -194,6 +194,9 @@ impl FabricTransport {
         }
         let Some(send) = self.sends.end(slot) else { return };
         // One that was sent before they parted says nothing about the peer.
+        if let Some(peer) = self.peer_mut(send.peer).filter(|peer| peer.is_up()) {
+            peer.broken = true;
+        }
         self.lose(send.peer, failure.text);
     }
 

@@ -4,7 +4,7 @@ use super::FabricTransport;
 use super::contact::Peer;
 use super::ofi::{Device, Errno, Region, Slot};
 use super::single::Singles;
-use crate::transport::{Access, AccessId, Copy, EndedCopy, Key, Piece, Reach, RemoteAccess, Started, Task};
+use crate::transport::{Access, AccessId, Copy, EndedWrite, Key, Piece, Reach, RemoteAccess, Started, Task};
 use rustix::io::Errno as System;
 use std::collections::{BTreeSet, VecDeque};
 use std::io;
@@ -43,6 +43,8 @@ struct Running {
     failed: Option<io::Error>,
     /// It is not reported.
     recalled: bool,
+    /// The provider has not ended it in time: it is not awaited any more.
+    given_up: bool,
 }
 
 // SAFETY: the addresses are the program's; the code that starts an access promises that they are valid for it.
@@ -51,6 +53,11 @@ unsafe impl Send for Running {}
 impl Running {
     fn is_over(&self) -> bool {
         self.under_way == 0 && self.copies.is_empty()
+    }
+
+    /// Whether it is under way with the peer, and its end is awaited.
+    fn is_awaited(&self, peer: Task) -> bool {
+        self.peer == peer && !self.given_up
     }
 
     fn fail(&mut self, why: io::Error) {
@@ -96,13 +103,13 @@ impl Accesses {
         let at = slot - self.first;
         self.free.push(at as u16);
         let running = self.running.iter_mut().find(|running| running.id == self.owners[at])?;
-        let peer = running.peer;
+        let peer = (!running.recalled).then_some(running.peer);
         running.under_way -= 1;
         if let Some(why) = failure {
             running.fail(io::Error::other(why));
         }
         self.report(device);
-        Some(peer)
+        peer
     }
 
     /// Moves what is over to the reports.
@@ -139,8 +146,11 @@ impl Accesses {
     /// The provider does not end what is under way with a peer that has left, though the connection was cut: it is reported as failed.
     pub(super) fn give_up(&mut self, peer: Task) {
         let Self { running, done, .. } = self;
-        for running in running.iter_mut().filter(|running| running.peer == peer && !running.recalled) {
-            running.recalled = true;
+        for running in running.iter_mut().filter(|running| running.is_awaited(peer)) {
+            running.given_up = true;
+            if std::mem::replace(&mut running.recalled, true) {
+                continue;
+            }
             let why = running.failed.take().unwrap_or_else(|| System::SRCH.into());
             done.push_back((peer, AccessId(running.id), Err(why)));
         }
@@ -154,7 +164,7 @@ impl Accesses {
             device.deregister(one.2);
         }
         self.report(device);
-        self.running.iter().any(|running| running.peer == peer)
+        self.running.iter().any(|running| running.is_awaited(peer))
             || self.singles.slots_of(peer).next().is_some()
     }
 
@@ -170,7 +180,8 @@ impl Accesses {
 
     /// The slots of what is under way with the peer.
     pub(super) fn of(&self, peer: Task) -> Vec<Slot> {
-        let of_peer = |id: u64| self.running.iter().any(|running| running.id == id && running.peer == peer);
+        let of_peer =
+            |id: u64| self.running.iter().any(|running| running.id == id && running.is_awaited(peer));
         (0..CHUNKS)
             .filter(|at| !self.free.contains(&(*at as u16)) && of_peer(self.owners[*at]))
             .map(|at| self.first + at)
@@ -240,6 +251,7 @@ impl RemoteAccess for FabricTransport {
             under_way: 0,
             failed: None,
             recalled: false,
+            given_up: false,
         };
         for copy in copies.iter().filter(|copy| copy.len != 0) {
             let region = if self.device.info().registers() {
@@ -270,23 +282,23 @@ impl RemoteAccess for FabricTransport {
     }
 
     #[inline]
-    unsafe fn start_copy(&mut self, access: Access, peer: Task, copy: Copy, cookie: u64) -> bool {
+    unsafe fn start_write(&mut self, peer: Task, copy: Copy, cookie: u64) -> bool {
         // SAFETY: the caller's promise.
-        unsafe { self.start_single(access, peer, copy, cookie, false) }
+        unsafe { self.start_single(peer, copy, cookie, false) }
     }
 
     #[inline]
     unsafe fn write_copied(&mut self, peer: Task, copy: Copy, cookie: u64) -> bool {
         // SAFETY: the caller's promise.
-        unsafe { self.start_single(Access::Write, peer, copy, cookie, true) }
+        unsafe { self.start_single(peer, copy, cookie, true) }
     }
 
     #[inline]
-    fn ended_copy(&mut self) -> Option<EndedCopy> {
+    fn ended_write(&mut self) -> Option<EndedWrite> {
         self.accesses.singles.take()
     }
 
-    fn unreported_copies(&mut self) -> usize {
+    fn unreported_writes(&mut self) -> usize {
         self.accesses.singles.unreported()
     }
 

@@ -2,7 +2,7 @@
 
 use super::MemTransport;
 use crate::transport::{
-    Access, AccessId, COPIED_MAX, Copy, EndedCopy, Key, PeerState, Peers, Piece, Reach, RemoteAccess,
+    Access, AccessId, COPIED_MAX, Copy, EndedWrite, Key, PeerState, Peers, Piece, Reach, RemoteAccess,
     Started, Task,
 };
 use rustix::io::Errno;
@@ -86,26 +86,25 @@ impl RemoteAccess for MemTransport {
         unsafe { self.make(access, peer, key, copies) }.map(|()| Started::Done)
     }
 
-    unsafe fn start_copy(&mut self, access: Access, peer: Task, copy: Copy, cookie: u64) -> bool {
-        self.start_single(access, peer, copy, Single { cookie, data: None })
+    unsafe fn start_write(&mut self, peer: Task, copy: Copy, cookie: u64) -> bool {
+        self.start_single(peer, copy, Single { cookie, data: None })
     }
 
     unsafe fn write_copied(&mut self, peer: Task, copy: Copy, cookie: u64) -> bool {
         // SAFETY: the caller's promise.
         let data: Box<[u8]> = unsafe { std::slice::from_raw_parts(copy.local, copy.len) }.into();
-        copy.len <= COPIED_MAX
-            && self.start_single(Access::Write, peer, copy, Single { cookie, data: Some(data) })
+        copy.len <= COPIED_MAX && self.start_single(peer, copy, Single { cookie, data: Some(data) })
     }
 
-    fn ended_copy(&mut self) -> Option<EndedCopy> {
+    fn ended_write(&mut self) -> Option<EndedWrite> {
         let at = self.made.iter().position(|made| made.single.is_some())?;
         let Made { peer, outcome, single, .. } = self.made.remove(at)?;
-        let (Single { cookie, data }, access, copy) = single?;
+        let (Single { cookie, data }, copy) = single?;
         let data = data.filter(|_| outcome.is_err());
-        Some(EndedCopy { peer, cookie, access, copy, outcome, data })
+        Some(EndedWrite { peer, cookie, copy, outcome, data })
     }
 
-    fn unreported_copies(&mut self) -> usize {
+    fn unreported_writes(&mut self) -> usize {
         self.accesses.iter().filter(|pending| pending.single.is_some()).count()
             + self.made.iter().filter(|made| made.single.is_some()).count()
     }
@@ -137,7 +136,7 @@ pub(super) struct Pending {
     single: Option<Single>,
 }
 
-/// Of an access that is one copy: its cookie, and the data of a write that was copied.
+/// Of a write by the standing key: its cookie, and the data if that was copied.
 pub(super) struct Single {
     cookie: u64,
     data: Option<Box<[u8]>>,
@@ -151,21 +150,22 @@ pub(super) struct Made {
     id: AccessId,
     pub(super) peer: Task,
     outcome: io::Result<()>,
-    /// Of one copy: what it was.
-    single: Option<(Single, Access, Copy)>,
+    /// Of a write by the standing key: what it was.
+    single: Option<(Single, Copy)>,
 }
 
 // SAFETY: as for `Pending`; nothing is accessed any more.
 unsafe impl Send for Made {}
 
 impl MemTransport {
-    fn start_single(&mut self, access: Access, peer: Task, copy: Copy, single: Single) -> bool {
+    fn start_single(&mut self, peer: Task, copy: Copy, single: Single) -> bool {
         let Some(key) = self.standing_key(peer) else { return false };
-        if self.unreported_copies() == SINGLES {
+        if self.unreported_writes() == SINGLES {
             return false;
         }
         let (id, copies) = (AccessId(single.cookie), [copy].into());
-        self.accesses.push_back(Pending { id, access, peer, key: Some(key), copies, single: Some(single) });
+        let (access, key) = (Access::Write, Some(key));
+        self.accesses.push_back(Pending { id, access, peer, key, copies, single: Some(single) });
         if !self.network.options.pending {
             self.make_accesses();
         }
@@ -182,7 +182,7 @@ impl MemTransport {
             }
             // SAFETY: the promise of the caller of `start`, which holds until the access is reported; or the data was copied.
             let outcome = unsafe { self.make(access, peer, key, &copies) };
-            let single = single.zip(asked).map(|(single, copy)| (single, access, copy));
+            let single = single.zip(asked);
             self.made.push_back(Made { id, peer, outcome, single });
         }
     }

@@ -128,9 +128,7 @@ impl Head {
                     .optional(tgt_cntr)
                     .optional(cookie)
             }
-            Head::Accessed { id, written, read } => {
-                Encoded::new(kind::ACCESSED, 0, 0, id).word(written).word(read)
-            }
+            Head::Accessed { id, written } => Encoded::new(kind::ACCESSED, 0, 0, id).word(written),
             Head::PutRequest { id, addr, total, cookie, tgt_cntr } => {
                 Encoded::new(kind::PUT_REQUEST, flags(tgt_cntr, 0, 0), 0, id)
                     .word(addr)
@@ -241,7 +239,7 @@ impl Head {
                 tgt_cntr: words.optional(flags & TGT_CNTR)?,
                 cookie: words.optional(flags & COOKIE)?,
             },
-            kind::ACCESSED => Head::Accessed { id, written: words.next()?, read: words.next()? },
+            kind::ACCESSED => Head::Accessed { id, written: words.next()? },
             kind::PUT_REQUEST => Head::PutRequest {
                 id,
                 addr: words.next()?,
