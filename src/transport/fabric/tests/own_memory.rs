@@ -212,10 +212,8 @@ fn writes_that_were_given_up_are_not_awaited_again() {
         let chunks = Copy { remote: remote + len as u64, local: here.as_mut_ptr().wrapping_add(len), len };
         let key = ends[0].standing_key(1);
         // SAFETY: as above.
-        assert!(matches!(
-            unsafe { ends[0].start(Access::Write, 1, key, &[chunks]) },
-            Ok(Started::Pending(_))
-        ));
+        let started = unsafe { ends[0].start(Access::Write, 1, key, &[chunks]) };
+        assert!(matches!(started, Ok(Started::Pending(_))));
         // Only this end runs.
         ends[0].part(1);
         assert_eq!(ends[0].unreported_writes(), 0);
