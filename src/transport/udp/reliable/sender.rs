@@ -365,7 +365,9 @@ impl Sender {
 
     /// Whether the peer's room is all that is waited for.
     fn is_refused(&self) -> bool {
-        self.awaits_room && self.lost.is_empty() && self.in_flight() == 0
+        // The list may have fragments that have arrived after all.
+        let is_lost = |&number: &u64| self.piece(number).is_some_and(|piece| piece.fate == Fate::Lost);
+        self.awaits_room && self.in_flight() == 0 && !self.lost.iter().any(is_lost)
     }
 
     /// Does what time demands of a path.

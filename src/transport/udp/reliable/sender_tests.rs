@@ -213,6 +213,25 @@ fn a_sender_without_room_asks_for_it() {
     assert_eq!(end.send(), [4]);
 }
 
+/// Fragments that counted as lost have arrived after all, and with them all that was sent.
+#[test]
+fn a_sender_without_room_asks_for_it_although_it_has_lost_something_before() {
+    let mut end = End::with(10);
+    end.sender.limit = 10;
+    assert_eq!(end.send().len(), 10);
+    end.now += MILLISECOND;
+    // The last five have arrived.
+    end.report(0, 10, 10, &[0xf0, 1]);
+    assert!(!end.sender.lost.is_empty());
+    end.report(10, 10, 0, &[]);
+    assert!(end.sender.is_empty() && !end.sender.has_room(1));
+    end.sender.await_room(end.now);
+    end.now = end.sender.due(end.now).expect("the timer");
+    let before = end.transmission;
+    assert_eq!(end.send(), [0; 0]);
+    assert_eq!(end.transmission, before + 1, "a ping");
+}
+
 #[test]
 fn there_is_room_for_a_window_of_fragments() {
     let mut end = End::with(32);
