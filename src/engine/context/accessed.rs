@@ -8,7 +8,7 @@ const MOST: u32 = 256;
 /// They are announced when the last of them ended this many ticks ago, 30 to 150 microseconds, and none is under way: a program that goes on
 /// has started another one by then.
 const QUIET: u64 = 150_000;
-/// And when the first one ended so many ticks ago, 0.5 to 3 milliseconds.
+/// And when the first one ended this many ticks ago, 0.5 to 3 milliseconds.
 const LONGEST: u64 = 3_000_000;
 
 /// What is to be announced.
@@ -65,13 +65,8 @@ impl Accessed {
             || now.wrapping_sub(self.first) >= LONGEST
     }
 
-    /// What is to be announced to one of the tasks.
-    pub fn take(&mut self) -> Option<Access> {
-        self.list.pop()
-    }
-
-    /// All of it.
-    pub fn take_all(&mut self) -> Vec<Access> {
+    /// What is to be announced, which nothing else remembers.
+    pub fn take(&mut self) -> Vec<Access> {
         std::mem::take(&mut self.list)
     }
 
@@ -89,7 +84,7 @@ mod tests {
     fn every_byte_is_announced_once() {
         let (mut accessed, mut announced) = (Accessed::default(), [0; 3]);
         let mut take = |accessed: &mut Accessed| {
-            while let Some(Access { target, written }) = accessed.take() {
+            for Access { target, written } in accessed.take() {
                 announced[target as usize] += written;
             }
         };
@@ -99,7 +94,7 @@ mod tests {
                 take(&mut accessed);
             }
             if put % 100 == 50 {
-                accessed.take_all().into_iter().for_each(|access| accessed.note(access, 0));
+                accessed.take().into_iter().for_each(|access| accessed.note(access, 0));
             }
         }
         accessed.forget(1);

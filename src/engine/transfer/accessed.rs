@@ -16,14 +16,14 @@ pub fn note(core: &mut Core, target: Task, written: u64) {
 /// Informs targets of what was written to their memory: their programs may look for receptions by LAPI_Msgpoll, and for statistics. They
 /// need not reply.
 pub fn announce(core: &mut Core) {
-    while let Some(access) = core.accessed.take() {
+    for access in core.accessed.take() {
         announce_to(core, access);
     }
 }
 
 /// The same; those to which packets wait for room are informed later, of more puts together.
 pub fn announce_where_room(core: &mut Core) {
-    for Access { target, written } in core.accessed.take_all() {
+    for Access { target, written } in core.accessed.take() {
         if core.outbox.bytes(target) != 0 {
             note(core, target, written);
         } else {

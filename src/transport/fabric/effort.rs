@@ -49,7 +49,7 @@ impl Effort {
 mod tests {
     use super::*;
 
-    /// Looks of this many ticks, one after the other, with so many between them: of how many something was said.
+    /// Looks of this many ticks, one after the other, with `pause` ticks between them: for each, whether it has done something.
     fn looks(effort: &mut Effort, count: u64, ticks: u64, pause: u64) -> Vec<bool> {
         let begin = effort.last;
         let look = |round: u64| {

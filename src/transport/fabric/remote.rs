@@ -80,7 +80,7 @@ impl Accesses {
         }
     }
 
-    /// Whether this is the slot of a chunk, or of a single copy.
+    /// Whether this is the slot of a chunk, or of a single write.
     pub(super) fn has(&self, slot: Slot) -> bool {
         (self.first..self.first + CHUNKS).contains(&slot) || self.singles.has(slot)
     }
@@ -95,7 +95,7 @@ impl Accesses {
         !self.running.is_empty() && self.running.iter().any(|running| !running.copies.is_empty())
     }
 
-    /// A chunk or a single copy has ended: whose memory it was for, if that is still of interest.
+    /// A chunk or a single write has ended: whose memory it was for, if that is still of interest.
     pub(super) fn end(&mut self, device: &mut Device, slot: Slot, failure: Option<String>) -> Option<Task> {
         if self.singles.has(slot) {
             return self.singles.end(slot, failure);

@@ -65,7 +65,7 @@ impl Single {
     }
 }
 
-// SAFETY: the addresses are the program's; the code that starts a copy promises that they are valid for it.
+// SAFETY: the addresses are the program's; the code that starts a write promises that they are valid for it.
 unsafe impl Send for Singles {}
 
 impl Singles {
