@@ -5,7 +5,8 @@
 #                                FOLDER/why has the reason. FOLDER exists, and not below /tmp, which could be another one on the hosts
 #   hosts_run NUMBER COMMAND...  runs a command on a host
 #   hosts_lose PERCENT           each host loses this part of the datagrams that arrive; 0: none
-#   hosts_end                    ends the hosts
+#   hosts_clear                  ends all that runs on the hosts
+#   hosts_end                    ends the hosts, and all that runs there
 #
 # FOLDER/hosts has the two names, FOLDER/ssh is a script in the place of ssh. Root makes namespaces; other users make them inside of
 # a user namespace, where the system allows it.
@@ -66,8 +67,23 @@ hosts_lose() {
     for number in 0 1; do hosts_run $number env PATH="$PATH:/usr/sbin:/sbin" nft "$rules" || return 1; done
 }
 
+# Ends all that runs on the hosts: a program whose peer has failed may wait for it without end.
+hosts_clear() {
+    local pid net process
+    for pid in "${hosts_pids[@]}"; do
+        net=$(readlink "/proc/$pid/ns/net" 2>/dev/null) || continue
+        # It may not have left this machine's network yet.
+        [ "$net" != "$(readlink /proc/self/ns/net)" ] || continue
+        for process in /proc/[0-9]*; do
+            case " ${hosts_pids[*]} " in *" ${process#/proc/} "*) continue ;; esac
+            [ "$(readlink "$process/ns/net" 2>/dev/null)" != "$net" ] || kill -KILL "${process#/proc/}" 2>/dev/null || true
+        done
+    done
+}
+
 hosts_end() {
     local pid
+    hosts_clear
     for pid in "${hosts_pids[@]}"; do kill -KILL "$pid" 2>/dev/null || true; done
 }
 

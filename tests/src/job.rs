@@ -23,6 +23,7 @@ pub struct Job {
     pub(crate) procs: usize,
     pub(crate) env: Vec<(OsString, Option<OsString>)>,
     pub(crate) stdin: Vec<u8>,
+    pub(crate) stdin_ends: bool,
     dir: PathBuf,
     pub(crate) deadline: Duration,
 }
@@ -50,6 +51,7 @@ impl Job {
             procs: 1,
             env: Vec::new(),
             stdin: Vec::new(),
+            stdin_ends: true,
             dir: workspace().to_owned(),
             deadline: Duration::from_secs(60),
         }
@@ -110,6 +112,12 @@ impl Job {
     /// The standard input; empty unless given.
     pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.stdin = bytes.into();
+        self
+    }
+
+    /// The standard input does not end before the job.
+    pub fn stdin_stays_open(mut self) -> Self {
+        self.stdin_ends = false;
         self
     }
 

@@ -1,10 +1,10 @@
 //! Runs a job, and never longer than its deadline.
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{ExitStatus, Stdio};
+use std::process::{ChildStdin, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill, killpg};
@@ -46,6 +46,8 @@ pub struct Running {
     stdout: Stream,
     stderr: Stream,
     over: bool,
+    /// What writes the input, and then has the pipe, which stays open as long as this is here.
+    _stdin: Option<JoinHandle<io::Result<ChildStdin>>>,
     /// The hosts that were made for this job. They end after it.
     _hosts: Option<Hosts>,
 }
@@ -89,7 +91,8 @@ impl Job {
         let mut stdin = child.stdin.take().expect("stdin is a pipe");
         let bytes = self.stdin.clone();
         // A program that does not read its input closes the pipe: this is allowed.
-        thread::spawn(move || stdin.write_all(&bytes));
+        let writer = thread::spawn(move || stdin.write_all(&bytes).map(|()| stdin));
+        let stdin = if self.stdin_ends { None } else { Some(writer) };
         let stdout = Stream::read(child.stdout.take().expect("stdout is a pipe"));
         let stderr = Stream::read(child.stderr.take().expect("stderr is a pipe"));
         let pid = child.id() as i32;
@@ -102,6 +105,7 @@ impl Job {
             stdout,
             stderr,
             over: false,
+            _stdin: stdin,
             _hosts: hosts,
         }
     }

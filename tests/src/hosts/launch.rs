@@ -74,7 +74,8 @@ impl Hosts {
         let job = match launcher {
             Launcher::Hydra => {
                 let job = job.arg("-launcher").arg("ssh").arg("-launcher-exec").arg(self.ssh());
-                job.arg("-hosts").arg(hosts)
+                // It ends by SIGPIPE if its input ends after the tasks, and before it has noticed their end.
+                job.stdin_stays_open().arg("-hosts").arg(hosts)
             }
             Launcher::OpenMpi => {
                 let job = self.for_open_mpi(job).arg("--bind-to").arg("none");
