@@ -3,7 +3,8 @@
 # LAPI_STAGE names the installation to test; without it `make stage` is run by the first test that needs it.
 #
 # They run side by side, since those with real processes often wait: for a death to be noticed, for a link, for a launcher. The unit
-# tests get the time that the others leave. Deadlines, which only tests that hang reach, are twice as long.
+# tests get the time that the others leave. The lanes take about equally long. Deadlines, which only tests that hang reach, are twice as
+# long.
 set -eu
 cd "$(dirname "$0")/.."
 . ci/lanes.sh
@@ -12,22 +13,25 @@ export TEST_PATIENCE=${TEST_PATIENCE-2}
 unit=(openlapi openlapi_tools lapiprof)
 # Tests that wait more than they compute, one at a time.
 waiting=(deaths launchers network rails survive)
+# The Python package: in the lane of the unit tests, which would be the shortest.
+python=(python)
 
 # All lanes select the same packages and targets; cargo would build others with other features. The runner selects among their programs.
 tests() { cargo test --workspace --tests --no-fail-fast --config "target.'cfg(all())'.runner = '$PWD/ci/runner.sh'" "$@"; }
 unit_tests() {
     local failed=
+    TESTS_ONLY=${python[*]} tests || failed=yes
     renice -n 10 -p $BASHPID >/dev/null
     TESTS_ONLY=${unit[*]} tests || failed=yes
     cargo test --workspace --doc --no-fail-fast || failed=yes
     [ -z "$failed" ]
 }
 waiting_tests() { TESTS_ONLY=${waiting[*]} tests -- --test-threads 1; }
-other_tests() { TESTS_EXCEPT="${unit[*]} ${waiting[*]}" tests; }
+other_tests() { TESTS_EXCEPT="${unit[*]} ${python[*]} ${waiting[*]}" tests; }
 
 echo "== test"
 cargo test --workspace --no-run </dev/null
 lane "tests that wait" waiting_tests
 lane "other tests" other_tests
-lane "unit tests" unit_tests
+lane "Python, unit tests" unit_tests
 lanes_end
