@@ -12,26 +12,26 @@ export TEST_PATIENCE=${TEST_PATIENCE-2}
 # Unit tests that take long.
 unit=(openlapi openlapi_tools lapiprof)
 # Tests that wait more than they compute, one at a time.
-waiting=(deaths launchers network rails survive)
-# The Python package: in the lane of the unit tests, which would be the shortest.
-python=(python)
+waiting=(deaths launchers network rails)
+# Some, one at a time, in the lane of the unit tests, which would be the shortest.
+before_unit=(python survive)
 
 # All lanes select the same packages and targets; cargo would build others with other features. The runner selects among their programs.
 tests() { cargo test --workspace --tests --no-fail-fast --config "target.'cfg(all())'.runner = '$PWD/ci/runner.sh'" "$@"; }
 unit_tests() {
     local failed=
-    TESTS_ONLY=${python[*]} tests || failed=yes
+    TESTS_ONLY=${before_unit[*]} tests -- --test-threads 1 || failed=yes
     renice -n 10 -p $BASHPID >/dev/null
     TESTS_ONLY=${unit[*]} tests || failed=yes
     cargo test --workspace --doc --no-fail-fast || failed=yes
     [ -z "$failed" ]
 }
 waiting_tests() { TESTS_ONLY=${waiting[*]} tests -- --test-threads 1; }
-other_tests() { TESTS_EXCEPT="${unit[*]} ${python[*]} ${waiting[*]}" tests; }
+other_tests() { TESTS_EXCEPT="${unit[*]} ${before_unit[*]} ${waiting[*]}" tests; }
 
 echo "== test"
 cargo test --workspace --no-run </dev/null
 lane "tests that wait" waiting_tests
 lane "other tests" other_tests
-lane "Python, unit tests" unit_tests
+lane "unit tests and some others" unit_tests
 lanes_end

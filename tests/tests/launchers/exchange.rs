@@ -89,8 +89,17 @@ impl<'a> Under<'a> {
 
     /// Another program of the same tasks.
     fn serves_a_second_program(&self) {
+        let script = || self.script(2, "\"$TASK\" round | sed 's/: /: first /' && \"$TASK\" round");
+        // Seen with PMIx 4.2 on a busy machine, in one of a hundred jobs: both tasks of the second program are in the fence, and it ends
+        // with an error, or never (docs/launchers.md).
+        let lost = |outcome: &Outcome| {
+            let said = |text| outcome.stderr.contains(text);
+            self.name == "PMIx"
+                && (said("PMIx_Fence: PARTIAL SUCCESS") || said("PMIx: not all tasks have come"))
+        };
         for _ in 0..3 {
-            let outcome = self.script(2, "\"$TASK\" round | sed 's/: /: first /' && \"$TASK\" round");
+            let first = script();
+            let outcome = if lost(&first) { script() } else { first };
             let secrets = self.all(&outcome, 2, &["first NAME 1, HERE, secret", "NAME 1, HERE, secret"]);
             assert_ne!(secrets[0], secrets[1], "nothing is left of the first one\n{outcome}");
         }
