@@ -71,7 +71,7 @@ both() { # both VARIABLE PROGRAM OPTION...: on both hosts; VARIABLE_RANK is the 
     hosts_run 1 env "${name}_RANK=1" "${name}_PEER=10.78.0.1" "$@" &
     local other=$!
     if ! hosts_run 0 env "${name}_RANK=0" "${name}_PEER=10.78.0.2" "$@"; then
-        pkill -KILL -P "$other" || true           # waits for the one that has failed
+        hosts_clear                               # the other one waits for the one that has failed
         return 1
     fi
     wait "$other"
