@@ -50,7 +50,9 @@ pub struct Config {
     pub euidevice: Option<String>,
     /// Which provider of libfabric is wanted (`LAPI_FABRIC_PROVIDER`).
     pub fabric_provider: Option<String>,
-    /// Which of its domains (`LAPI_FABRIC_DOMAIN`).
+    /// Whether small packets of a stream go together, where each packet is a system call (`LAPI_COALESCE`).
+    pub coalesce: bool,
+    /// Which of libfabric's domains (`LAPI_FABRIC_DOMAIN`).
     pub fabric_domain: Option<String>,
     /// Threads are not woken by the network, and look once a millisecond (`LAPI_FABRIC_WAIT`).
     pub fabric_polls: bool,
@@ -256,6 +258,7 @@ impl Config {
             },
             euidevice: given(env, "MP_EUIDEVICE"),
             fabric_provider: given(env, "LAPI_FABRIC_PROVIDER"),
+            coalesce: value::word(env, "LAPI_COALESCE")? == "yes",
             fabric_domain: given(env, "LAPI_FABRIC_DOMAIN"),
             fabric_polls: value::word(env, "LAPI_FABRIC_WAIT")? == "poll",
             use_shm: match value::word(env, "LAPI_USE_SHM")? {

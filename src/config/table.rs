@@ -126,6 +126,13 @@ pub const VARIABLES: &[Variable] = &[
     ),
     var("LAPI_FABRIC_DOMAIN", "The domain of the provider to use.", "", Kind::Text, LAPI_ERR_CSS_LOAD_FAILED),
     var(
+        "LAPI_COALESCE",
+        "Whether small packets of a stream to one task go together, where each packet is a system call.",
+        "yes",
+        Kind::Word(&["yes", "no"]),
+        LAPI_ERR_UNKNOWN,
+    ),
+    var(
         "LAPI_FABRIC_WAIT",
         "Whether waiting threads sleep until the network wakes them, or look once a millisecond.",
         "sleep",

@@ -47,6 +47,7 @@ pub const TARGETS: &[Target] = &[
     network::HELLO,
     network::NETWORK,
     network::RAIL_MESSAGES,
+    packet::COALESCED,
     packet::DESCRIPTION,
     packet::KEYS,
     packet::PACKET,

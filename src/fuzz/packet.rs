@@ -4,12 +4,16 @@ use super::{Reader, Seed, Target, seed};
 use crate::dgsp::Layout;
 use crate::dgsp::description::{describe_layout, is_memory, layout_of};
 use crate::proto::pieces;
+use crate::wire::coalesced;
 use crate::wire::frame::HEAD_MAX;
 use crate::wire::key::{Exposed, Key, Part};
 use crate::wire::packet::{Head, samples};
 
 /// The heads of packets.
 pub const PACKET: Target = Target { name: "packet", feed: packet, seeds: heads };
+
+/// Several packets in one.
+pub const COALESCED: Target = Target { name: "coalesced", feed: coalesced, seeds: bundles };
 
 /// The keys of registered memory, and the parts of a message.
 pub const KEYS: Target = Target { name: "keys", feed: keys, seeds: parts };
@@ -29,6 +33,37 @@ fn packet(bytes: &[u8]) -> bool {
 fn heads() -> Vec<Seed> {
     let name = |head: &Head| format!("{head:?}").split(' ').next().unwrap_or_default().to_owned();
     samples::heads(u64::MAX - 5).iter().map(|head| (name(head), head.encode().as_bytes().to_vec())).collect()
+}
+
+fn coalesced(bytes: &[u8]) -> bool {
+    let words = Reader(bytes).longs();
+    let (mut at, mut packets) = (0, 0);
+    while let Some(place) = coalesced::place(&words, at) {
+        assert!(place.head == at + 1 && place.head_len.is_multiple_of(8) && place.head_len <= HEAD_MAX);
+        assert!(place.body == place.head + place.head_len / 8 && place.end <= words.len());
+        assert!(place.body_len <= (place.end - place.body) * 8 && place.end > at);
+        assert_eq!(place.end - at, coalesced::words(place.head_len, place.body_len));
+        assert_eq!(words[at], coalesced::lengths(place.head_len, place.body_len));
+        (at, packets) = (place.end, packets + 1);
+    }
+    packets != 0 && at == words.len()
+}
+
+fn bundles() -> Vec<Seed> {
+    let bundle = |name: &str, lens: &[(usize, usize)]| {
+        let mut words = Vec::new();
+        for (head_len, body_len) in lens {
+            let end = words.len() + coalesced::words(*head_len, *body_len);
+            words.push(coalesced::lengths(*head_len, *body_len));
+            words.resize(end, 0x0706_0504_0302_0100);
+        }
+        seed(name, words.iter().flat_map(|word: &u64| word.to_le_bytes()).collect::<Vec<u8>>())
+    };
+    vec![
+        bundle("one", &[(8, 0)]),
+        bundle("some", &[(16, 8), (48, 1), (8, 0), (24, 17)]),
+        bundle("many", &[(16, 8); 20]),
+    ]
 }
 
 /// The input: the number of bytes of the message, then the words of its parts.

@@ -211,7 +211,9 @@ impl<T: Transport> Faulty<T> {
 }
 
 impl<T: Transport> Endpoint for Faulty<T> {
-    forward!(name, completed, recall, hold, has_worked, keeps_time, due, settled, remote);
+    forward!(
+        name, completed, recall, hold, has_worked, keeps_time, coalesces, holds_back, due, settled, remote
+    );
 
     fn limits(&self, peer: Task) -> Limits {
         let inner = self.inner.limits(peer);

@@ -48,6 +48,16 @@ macro_rules! forward {
             self.inner().keeps_time()
         }
     };
+    (coalesces) => {
+        fn coalesces(&self) -> bool {
+            self.inner().coalesces()
+        }
+    };
+    (holds_back) => {
+        fn holds_back(&self) -> bool {
+            self.inner().holds_back()
+        }
+    };
     (due) => {
         fn due(&self) -> Option<std::time::Instant> {
             self.inner().due()
@@ -61,6 +71,11 @@ macro_rules! forward {
     (settled) => {
         fn settled(&self) -> bool {
             self.inner().settled()
+        }
+    };
+    (acknowledge_every) => {
+        fn acknowledge_every(&mut self, datagrams: u16) {
+            self.inner_mut().acknowledge_every(datagrams)
         }
     };
     (remote) => {

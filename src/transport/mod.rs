@@ -21,7 +21,7 @@
 //! * **Time.** [`Endpoint::due`] names the next moment at which something must be sent again or acknowledged. A thread that waits
 //!   wakes by then; and where the program computes with INTERRUPT_SET off, the library's own thread serves the endpoint
 //!   without running the program's handlers. It looks every few milliseconds, so that a deadline nearer than that may be
-//!   served as much late.
+//!   served as much late; but within a fraction of one while packets wait for others ([`Endpoint::holds_back`]).
 //! * **Ending.** LAPI_Term waits, as long as it waits for anything, until the endpoint has [`Endpoint::settled`].
 //!   [`Endpoint::close`] lingers for what is left.
 //! * **Sleeping.** Between [`Wakeup::arm`] (which returned `true`) and [`Wakeup::disarm`], an arriving packet, room after
@@ -45,13 +45,13 @@
 //!   (descriptions of vectors, values of collective operations) has the byte order of the machine, so that the tasks of a
 //!   job run on machines of one byte order.
 
+pub mod coalescing;
 #[cfg(test)]
 pub(crate) mod conformance;
 mod deaths;
 pub mod fabric;
 #[cfg(test)]
 pub mod faults;
-#[cfg(test)]
 pub(crate) mod forward;
 pub mod link_state;
 pub mod mem;
@@ -158,6 +158,17 @@ pub trait Endpoint: Send {
 
     /// Whether [`Self::due`] can ever name a deadline. Never changes.
     fn keeps_time(&self) -> bool {
+        false
+    }
+
+    /// Whether packets that were accepted can ever wait here for others ([`Self::holds_back`]). Never changes.
+    fn coalesces(&self) -> bool {
+        false
+    }
+
+    /// Whether packets that were accepted wait for others, to be sent with them. Without these they are sent by the second of two calls of
+    /// [`Self::recv`] between which nothing is sent, by [`Self::serve`], which is due then, or by [`Wakeup::arm`].
+    fn holds_back(&self) -> bool {
         false
     }
 
@@ -462,7 +473,8 @@ pub trait RemoteAccess {
     ) -> io::Result<Started>;
 
     /// Starts a write by the peer's standing key, without memory of its own; [`Self::ended_write`] reports it, with this cookie. What is said
-    /// of [`Self::start`] holds for it. `false`: it was not started, because there is no such key, or no room now, or it is too long.
+    /// of [`Self::start`] holds for it. `false`: it was not started, because there is no such key, or no room now, or it is too long, or
+    /// a packet is better now.
     ///
     /// # Safety
     /// As for [`Self::start`].

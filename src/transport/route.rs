@@ -140,6 +140,14 @@ impl<N: Transport, F: Transport> Endpoint for Route<N, F> {
         self.near.keeps_time() || self.far.keeps_time()
     }
 
+    fn coalesces(&self) -> bool {
+        self.near.coalesces() || self.far.coalesces()
+    }
+
+    fn holds_back(&self) -> bool {
+        self.near.holds_back() || self.far.holds_back()
+    }
+
     fn due(&self) -> Option<Instant> {
         match (self.near.due(), self.far.due()) {
             (Some(near), Some(far)) => Some(near.min(far)),

@@ -2,6 +2,7 @@
 
 pub mod board;
 pub mod card;
+pub mod coalesced;
 pub mod datagram;
 pub mod exchange;
 pub mod frame;

@@ -75,6 +75,28 @@ fn a_selection_on_two_hosts() {
     assert!(hosts.are_empty(), "left behind: {:?}", hosts.processes());
 }
 
+/// Small messages that follow each other leave together: also when their sender makes no other call, over UDP and over libfabric, with
+/// interrupts and without, and when each is sent alone.
+#[test]
+fn bursts_whose_sender_computes() {
+    if on_network("bursts of small messages", "the test chooses the transport itself") {
+        return;
+    }
+    for (at, (network, interrupts, coalesce)) in
+        [("ip", 0, "yes"), ("ip", 1, "yes"), ("us", 0, "yes"), ("us", 1, "yes"), ("ip", 0, "no")]
+            .iter()
+            .enumerate()
+    {
+        let folder = std::env::temp_dir().join(format!("lapi-bursts-{}-{at}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let args = format!("{interrupts} 40 {}", folder.display());
+        let job =
+            here(job("progress/burst", 2, &args)).env("MP_EUILIB", network).env("LAPI_COALESCE", coalesce);
+        passed(&job.run(), 2);
+        std::fs::remove_dir_all(&folder).expect("it can be removed");
+    }
+}
+
 /// Packets that are as short as they may be, so that user headers of 1,024 bytes have several; and those as long as a datagram.
 #[test]
 fn packets_of_every_size() {

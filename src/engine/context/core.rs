@@ -50,6 +50,10 @@ pub struct Core {
     pub pending: usize,
     /// This task may have keys of all memory of others.
     pub acts_alone: bool,
+    /// The transport may send packets later, together with others.
+    pub coalesces: bool,
+    /// One of the two.
+    pub attends_network: bool,
     /// Puts that this task makes alone, by one write each, which the transport will report.
     pub one_sided: usize,
     /// Copies whose peer was asked for more parts. Nothing is to be done for them until it sends these.
@@ -137,6 +141,7 @@ impl Core {
         let (me, tasks) = (options.me, options.tasks);
         // A message that is one packet is one between any two tasks of the job, too; long ones are cut for their peer. A
         // job of one task sends none.
+        let acts_alone = transport.remote().is_some_and(|remote| remote.has_standing_keys());
         let others = (0..tasks).filter(|&peer| peer != me || tasks == 1);
         let limits = others.map(|peer| transport.limits(peer));
         let shortest = limits.clone().map(|limits| limits.job_body).min().unwrap_or(0);
@@ -156,7 +161,9 @@ impl Core {
             collective_turn: false,
             direct_copies: VecDeque::new(),
             pending: 0,
-            acts_alone: transport.remote().is_some_and(|remote| remote.has_standing_keys()),
+            acts_alone,
+            coalesces: transport.coalesces(),
+            attends_network: acts_alone || transport.coalesces(),
             one_sided: 0,
             awaiting_parts: Vec::new(),
             accessed: Accessed::default(),

@@ -2,6 +2,7 @@
 //! to check the program or to end. What it does is in [`crate::engine::progress::interrupt_thread`].
 
 use crate::abi::LAPI_ERR_MEMORY_EXHAUSTED;
+use crate::base::clock::ticks;
 use crate::base::sync::Mutex;
 use crate::base::thread::{self, Thread, ThreadConfig};
 use crate::error::{Error, Result};
@@ -16,6 +17,11 @@ use std::time::Duration;
 /// How long the program may be silent before the notifier arms the transport, at first.
 pub(in crate::engine) const WATCH_FIRST: Duration = Duration::from_micros(200);
 
+/// How soon the notifier looks at a program that has left packets that wait for others.
+pub(in crate::engine) const SOON: Duration = Duration::from_millis(1);
+/// It is told so again after this many ticks, 0.2 to 1 milliseconds: while a stream lasts, it is not woken.
+const SOON_TICKS: u64 = 1_000_000;
+
 const RESTING: u8 = 0;
 const WATCHING: u8 = 1;
 
@@ -27,6 +33,8 @@ pub struct Notifier {
     state: AtomicU8,
     /// A thread of an earlier generation ends.
     generation: AtomicU64,
+    /// When it was told to look soon, in ticks.
+    told: AtomicU64,
 }
 
 impl Notifier {
@@ -36,6 +44,7 @@ impl Notifier {
             timer: AtomicI32::new(-1),
             state: AtomicU8::new(RESTING),
             generation: AtomicU64::new(0),
+            told: AtomicU64::new(0),
         }
     }
 
@@ -94,7 +103,17 @@ impl Notifier {
         }
     }
 
-    /// The same, if it rests.
+    /// Makes the notifier look at the program in [`SOON`], unless it was told so just before. It costs a system call now and then.
+    pub fn look_soon(&self) {
+        let (timer, now) = (self.timer.load(Ordering::Relaxed), ticks());
+        if timer >= 0 && now.wrapping_sub(self.told.load(Ordering::Relaxed)) > SOON_TICKS {
+            self.told.store(now, Ordering::Relaxed);
+            // SAFETY: as in `watch`.
+            set_timer(unsafe { BorrowedFd::borrow_raw(timer) }, SOON);
+        }
+    }
+
+    /// The same as [`Self::watch`], if it rests.
     pub(in crate::engine) fn watch_if_idle(&self) {
         if self.state.load(Ordering::Relaxed) == RESTING {
             self.watch();

@@ -13,7 +13,7 @@
 use crate::base::clock::ticks;
 use crate::base::poll::{await_events, is_event};
 use crate::base::thread::ThreadConfig;
-use crate::engine::context::notifier::{WATCH_FIRST, set_timer};
+use crate::engine::context::notifier::{SOON, WATCH_FIRST, set_timer};
 use crate::engine::context::{Context, Core, Held};
 use crate::engine::progress::{dispatcher, lost_peers};
 use crate::engine::transfer::accessed;
@@ -115,7 +115,7 @@ fn decide(held: &mut Held<'_>, interval: &mut Duration, seen: &mut u64, called: 
         notifier.note_watch();
         // The program may poll so seldom that it rarely checks by itself.
         lost_peers::look_when_due(held);
-        return Plan::Watch(next);
+        return Plan::Watch(if held.core().transport.holds_back() { SOON } else { next });
     }
     *interval = WATCH_FIRST;
     disarm(held);
@@ -152,7 +152,7 @@ fn rest(held: &mut Held<'_>) -> Plan {
     }
     let waits = core.waiters.waiting != 0 && !core.waiters.on_descriptor;
     if waits || ticks().wrapping_sub(core.last_poll) < LOOKING {
-        return Plan::Rest { at_most: Some(DOUBT) };
+        return Plan::Rest { at_most: Some(if core.transport.holds_back() { SOON } else { DOUBT }) };
     }
     core.transport.serve();
     accessed::announce(core);

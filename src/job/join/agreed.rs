@@ -6,6 +6,7 @@ use crate::job::exchange::Exchange;
 use crate::job::hosts::numbered;
 use crate::job::secret::Secret;
 use crate::transport::Transport;
+use crate::transport::coalescing::Coalescing;
 use crate::transport::route::Route;
 use crate::transport::shm::ShmTransport;
 use crate::wire::card::Card;
@@ -24,12 +25,14 @@ pub(super) struct Agreed {
     pub(super) longest_body: usize,
 }
 
-/// The network, and shared memory where there is some.
+/// The network, and shared memory where there is some. With `coalesces`, small packets of a stream leave together.
 pub(super) fn join<F: Transport + 'static>(
     far: F,
+    coalesces: bool,
     near: Option<ShmTransport>,
     here: Box<[bool]>,
 ) -> Result<Box<dyn Transport>> {
+    let far = Coalescing::new(far, coalesces);
     Ok(match near {
         Some(near) => Box::new(Route::new(near, far, here)?),
         None => Box::new(far),

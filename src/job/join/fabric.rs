@@ -91,6 +91,7 @@ pub(super) fn join_all(
     let groups = groups(&cards);
     let processes: Vec<Process> = cards.iter().map(process).collect();
     let addresses = rails::Addresses::new(cards, exchange, rails.len());
+    let coalesces = place.config.coalesce && own.iter().all(|own| own.choice().sends_by_system_calls());
     let (mut far, mut links) = (Vec::new(), Vec::new());
     for own in own {
         links.push((own.network().to_owned(), own.interface().to_owned()));
@@ -108,14 +109,14 @@ pub(super) fn join_all(
     let transport = match far.pop() {
         Some(mut one) if far.is_empty() => {
             one.limit_job_body(longest_body);
-            join(one, near, here)?
+            join(one, coalesces, near, here)?
         }
         last => {
             far.extend(last);
             let (states, names) = rails::links(place, links);
             let mut far = Rails::new(far, identity.task, identity.tasks, states, names)?;
             far.limit_job_body(longest_body);
-            join(far, near, here)?
+            join(far, coalesces, near, here)?
         }
     };
     Ok((transport, notes))

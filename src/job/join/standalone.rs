@@ -125,7 +125,7 @@ pub(super) fn open(place: &Place<'_>, listing: &mut dyn Listing) -> Result<Joine
     if shares && hosts.count() < identity.tasks {
         far.limit_job_body(shared_memory::longest_body(identity.tasks));
     }
-    let transport: Box<dyn Transport> = join(far, near, here)?;
+    let transport: Box<dyn Transport> = join(far, config.coalesce, near, here)?;
     let notes = vec![format!(
         "network: udp at {own}, datagrams of up to {} bytes; addresses of the program",
         settings.datagram

@@ -113,7 +113,7 @@ impl Own {
         if near.is_some() {
             transport.leaves_to_another(here.clone());
         }
-        Ok((join(transport, near, here)?, notes))
+        Ok((join(transport, config.coalesce, near, here)?, notes))
     }
 }
 

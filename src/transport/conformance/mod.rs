@@ -39,22 +39,32 @@ pub(crate) fn suite<T: Transport>(make: impl Fn(u32) -> Vec<T>) {
     partings::suite(&make);
 }
 
-/// The same without tasks that part, for a transport whose ends cannot do that inside one process.
+/// The same for ends that a thread serves ([`served`]), and which so are not dropped: [`has_left_when_dropped`] is left out.
+pub(crate) fn served_suite<T: Transport>(make: impl Fn(u32) -> Vec<T>) {
+    connected_until_closed(&make);
+    partings::suite(&make);
+}
+
+/// The same as [`suite`] without tasks that part, for a transport whose ends cannot do that inside one process.
 pub(crate) fn connected<T: Transport>(make: impl Fn(u32) -> Vec<T>) {
-    says_what_it_is(&make);
-    carries_every_size(&make);
-    carries_every_split(&make);
-    keeps_a_packet_in_place(&make);
-    delivers_each_packet_once(&make);
-    changes_nothing_without_room(&make);
-    reports_polling(&make);
-    shows_progress(&make);
-    closes(&make);
     has_left_when_dropped(&make);
-    events::suite(&make);
-    later::suite(&make);
-    remote::suite(&make);
-    storm::suite(&make);
+    connected_until_closed(&make);
+}
+
+fn connected_until_closed<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
+    says_what_it_is(make);
+    carries_every_size(make);
+    carries_every_split(make);
+    keeps_a_packet_in_place(make);
+    delivers_each_packet_once(make);
+    changes_nothing_without_room(make);
+    reports_polling(make);
+    shows_progress(make);
+    closes(make);
+    events::suite(make);
+    later::suite(make);
+    remote::suite(make);
+    storm::suite(make);
 }
 
 /// Traffic and remote access, for a transport that is disturbed all the time: it need not let a task sleep.
@@ -321,7 +331,7 @@ fn closes<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
 }
 
 /// A task that drops its end without closing it has left as well: no peer may wait for it for ever.
-fn has_left_when_dropped<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
+pub(crate) fn has_left_when_dropped<T: Transport>(make: &impl Fn(u32) -> Vec<T>) {
     let mut ends = make(3);
     let max = ends[0].limits(1).max_body;
     // One peer has seen it before, the other has not.

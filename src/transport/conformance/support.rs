@@ -200,12 +200,15 @@ impl Ledger {
     }
 }
 
-/// Serves an endpoint until what it has sent is with its peers, or it has no deadline.
+/// Serves an endpoint until what it has sent is with its peers, or has no room, or it has no deadline.
 pub(super) fn catch_up<T: Transport>(end: &mut T) {
     while let Some(due) = end.due().filter(|_| !end.settled()) {
         // An endpoint may be served earlier; most then have nothing left to do.
         std::thread::sleep(due.saturating_duration_since(Instant::now()).min(Duration::from_micros(50)));
         end.serve();
+        if end.holds_back() {
+            break;
+        }
     }
 }
 

@@ -45,12 +45,22 @@ pub struct Choice {
     pub passed_over: Vec<(String, &'static str)>,
 }
 
+impl Choice {
+    /// Whether each message is a system call.
+    pub fn sends_by_system_calls(&self) -> bool {
+        BY_SYSTEM_CALLS.contains(&self.provider.as_str())
+    }
+}
+
 /// Providers in the order of preference. Those of hardware come first: they are there only where the hardware is.
 const RANKING: &[&str] = &["psm3", "cxi", "efa", "verbs;ofi_rxm", "opx", "tcp;ofi_rxm"];
 
 /// How the fabrics of `psm3` begin where it has no card and uses the kernel's sockets, as it does from libfabric 2.x on. Every machine
 /// has those, so it is no sign of hardware, and a host of the job with an older libfabric has no such provider.
 const PSM3_OVER_SOCKETS: &[&str] = &["TCP-", "UDP-"];
+
+/// Providers that send each message by a system call. `net` is what older libfabrics call one of them.
+const BY_SYSTEM_CALLS: &[&str] = &["tcp;ofi_rxm", "tcp", "net;ofi_rxm", "net", "sockets", "udp;ofi_rxd"];
 
 /// Providers that are used only when they are named, and why.
 const ONLY_WHEN_NAMED: &[(&str, &str)] = &[

@@ -207,6 +207,12 @@ fn whole_jobs_on_several_paths() {
     simulate_all(pinned.chain(seeds), Scenario::on_several_paths);
 }
 
+/// The same jobs with tasks that send small packets together.
+#[test]
+fn whole_jobs_that_coalesce() {
+    simulate_all(seeds(100).1, Scenario::coalescing);
+}
+
 /// Whether these are the usual seeds, and which they are.
 fn seeds(usual: u64) -> (bool, std::ops::Range<u64>) {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());

@@ -24,6 +24,7 @@ use crate::job::Hosts;
 use crate::proto::content::Content;
 use crate::proto::outbox::SendDone;
 use crate::transport::Task;
+use crate::transport::coalescing::Coalescing;
 use crate::transport::udp::{UdpSettings, UdpTransport};
 use libc::{c_int, c_uint, c_ulong, c_void};
 use std::ptr;
@@ -88,6 +89,8 @@ fn open(model: &Arc<Model>, me: Task, life: u32, device: SimulatedDevice, contex
     }
     let host_of = |task| task % model.scenario.hosts;
     end.watch_others((0..tasks).map(host_of).collect(), model.network.processes());
+    let mut rng = Rng::stream(model.scenario.seed, 2000 + u64::from(me) + 100 * u64::from(life));
+    let end = Coalescing::new(end, rng.chance(model.scenario.coalesces));
     let options = Options {
         me,
         tasks,

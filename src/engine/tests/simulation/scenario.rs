@@ -56,6 +56,8 @@ pub struct Scenario {
     pub processes_end: bool,
     /// How often there is no memory for a message that must wait.
     pub shortage: f64,
+    /// How often the process of a task sends small packets together.
+    pub coalesces: f64,
 }
 
 impl Scenario {
@@ -87,6 +89,7 @@ impl Scenario {
             hosts: 1 + rng.below(tasks.into()) as u32,
             processes_end: false,
             shortage: if rng.chance(0.2) { rng.below(100) as f64 / 200.0 } else { 0.0 },
+            coalesces: 0.0,
         };
         scenario.draw_events(&mut rng);
         scenario
@@ -119,6 +122,12 @@ impl Scenario {
             timeout: 900,
             ..drawn
         }
+    }
+
+    /// The same with tasks most of which send small packets together, on several paths in every third scenario.
+    pub fn coalescing(seed: u64) -> Self {
+        let scenario = if seed.is_multiple_of(3) { Self::on_several_paths(seed) } else { Self::new(seed) };
+        Self { coalesces: 0.8, ..scenario }
     }
 
     /// The same with several paths, some of which fail and return; in every second scenario one of them works all the time. In some, links

@@ -1,0 +1,129 @@
+//! Packets.
+
+use super::Coalescing;
+use super::incoming::Incoming;
+use crate::base::clock::{now, ticks, yield_now};
+use crate::transport::forward::forward;
+use crate::transport::{Endpoint, Inbound, Outgoing, RemoteAccess, SendOutcome, Tally, Task, Transport};
+use std::time::{Duration, Instant};
+
+/// How long the end waits for room for what was not sent.
+const LINGER: Duration = Duration::from_millis(200);
+
+impl<T: Transport> Endpoint for Coalescing<T> {
+    forward!(name, limits, completed, recall, has_worked, acknowledge_every);
+
+    #[inline]
+    unsafe fn try_send(&mut self, peer: Task, packet: &Outgoing<'_>) -> SendOutcome {
+        let now = ticks();
+        let Self { inner, outgoing, .. } = self;
+        let streams = outgoing.streams_to(peer, now);
+        // SAFETY: the caller's promise.
+        if streams && unsafe { outgoing.add(inner, peer, packet, now) } {
+            if outgoing.is_full(now) {
+                outgoing.send(inner);
+            }
+            return SendOutcome::Sent;
+        }
+        if outgoing.some_wait() {
+            let none_waits = outgoing.send(inner);
+            // SAFETY: the caller's promise.
+            if none_waits && streams && unsafe { outgoing.add(inner, peer, packet, now) } {
+                return SendOutcome::Sent;
+            }
+            // What waits for the same peer is before it.
+            if outgoing.waits_for() == Some(peer) {
+                return SendOutcome::NoRoom;
+            }
+        }
+        // SAFETY: the caller's promise.
+        let outcome = unsafe { inner.try_send(peer, packet) };
+        outgoing.note_sent(outcome.accepted().is_ok());
+        outcome
+    }
+
+    #[inline]
+    fn recv(&mut self) -> Option<Inbound> {
+        loop {
+            if self.incoming.has_some() {
+                return self.incoming.next();
+            }
+            if self.outgoing.some_wait() {
+                if !self.outgoing.is_idle() {
+                    return None;
+                }
+                self.outgoing.learn(ticks());
+                self.outgoing.send(&mut self.inner);
+            }
+            let packet = self.inner.recv()?;
+            if !Incoming::is_bundle(&packet) {
+                return Some(packet);
+            }
+            self.incoming.take(&packet);
+            self.inner.release(packet);
+        }
+    }
+
+    fn hold(&mut self, peer: Task, held: bool) {
+        self.incoming.hold(peer, held);
+        self.inner.hold(peer, held);
+    }
+
+    #[inline]
+    fn release(&mut self, packet: Inbound) {
+        if !self.incoming.release() {
+            self.inner.release(packet);
+        }
+    }
+
+    fn coalesces(&self) -> bool {
+        self.outgoing.coalesces()
+    }
+
+    #[inline]
+    fn holds_back(&self) -> bool {
+        self.outgoing.some_wait()
+    }
+
+    fn keeps_time(&self) -> bool {
+        self.outgoing.coalesces() || self.inner.keeps_time()
+    }
+
+    fn due(&self) -> Option<Instant> {
+        match (self.outgoing.due(), self.inner.due()) {
+            (Some(own), Some(inner)) => Some(own.min(inner)),
+            (own, inner) => own.or(inner),
+        }
+    }
+
+    fn serve(&mut self) {
+        if self.outgoing.some_wait() {
+            self.outgoing.learn(ticks());
+        }
+        self.outgoing.send(&mut self.inner);
+        self.inner.serve();
+    }
+
+    fn settled(&self) -> bool {
+        !self.outgoing.some_wait() && self.inner.settled()
+    }
+
+    fn tally(&self) -> Tally {
+        let mut tally = self.inner.tally();
+        tally.refused += self.incoming.malformed;
+        tally
+    }
+
+    fn remote(&mut self) -> Option<&mut dyn RemoteAccess> {
+        if self.inner.remote().is_some() { Some(self) } else { None }
+    }
+
+    fn close(&mut self) {
+        let deadline = now() + LINGER;
+        while !self.outgoing.send(&mut self.inner) && now() < deadline {
+            self.inner.serve();
+            yield_now();
+        }
+        self.inner.close();
+    }
+}

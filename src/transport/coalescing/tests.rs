@@ -1,0 +1,248 @@
+use super::*;
+use crate::base::bytes::Piece;
+use crate::transport::conformance::{self, Served, served};
+use crate::transport::faults::{FaultPlan, Faulty};
+use crate::transport::mem::{MemOptions, MemTransport, network};
+use crate::transport::{Endpoint, Outgoing, Peers, SendOutcome, Task, Wakeup};
+
+type End = Coalescing<MemTransport>;
+
+fn always<T: Transport>(ends: Vec<T>) -> Vec<Coalescing<T>> {
+    ends.into_iter().map(Coalescing::always).collect()
+}
+
+/// A task that is served from time to time, as in a job: a bundle that has found no room is sent later.
+fn always_served<T: Transport + 'static>(ends: Vec<T>) -> Vec<Served<Coalescing<T>>> {
+    served(always(ends))
+}
+
+/// As jobs have it, and with packets that always wait.
+#[test]
+fn conforms() {
+    let plain = MemOptions { remote: true, ..MemOptions::default() };
+    let later = MemOptions { take: true, pending: true, ..plain };
+    for options in [plain, later] {
+        let streams = |end| Coalescing::new(end, true);
+        let streams = |tasks| network(tasks, options).into_iter().map(streams).collect();
+        conformance::served_suite(|tasks| served(streams(tasks)));
+        conformance::served_suite(|tasks| always_served(network(tasks, options)));
+        conformance::has_left_when_dropped(&|tasks| always(network(tasks, options)));
+    }
+}
+
+#[test]
+fn conforms_with_keys() {
+    let keyed = MemOptions { remote: true, keyed: true, pending: true, ..MemOptions::default() };
+    conformance::served_suite(|tasks| always_served(network(tasks, keyed)));
+    conformance::checks_keys(|tasks| always(network(tasks, keyed)));
+}
+
+/// Bundles find no room, are late, overtake each other, and are refused.
+#[test]
+fn conforms_when_it_is_disturbed() {
+    for options in [
+        MemOptions { capacity: 2, ..MemOptions::default() },
+        MemOptions { lose: 31, ..MemOptions::default() },
+    ] {
+        conformance::disturbed(|tasks| always_served(network(tasks, options)));
+    }
+    for max_body in [1024, 2_043] {
+        let options = MemOptions { capacity: 3, max_body, ..MemOptions::default() };
+        conformance::disturbed(|tasks| always_served(network(tasks, options)));
+    }
+    for seed in [1, 0x5eed, u64::MAX] {
+        let plan = FaultPlan::rough(seed);
+        eprintln!("{plan}");
+        conformance::disturbed(|tasks| {
+            always_served(Faulty::join(network(tasks, MemOptions::default()), &plan))
+        });
+    }
+}
+
+/// Ends whose next packets to task 0, and from there to task 1, wait.
+fn ends(tasks: Task, options: MemOptions) -> Vec<End> {
+    let mut ends = always(network(tasks, options));
+    for (from, to) in (1..tasks).map(|from| (from, 0)).chain([(0, 1)]) {
+        assert_eq!(send(&mut ends[from as usize], to, 99, 8), SendOutcome::Sent);
+        assert_eq!(take(&mut ends[to as usize]), Some((99, 8)));
+    }
+    ends
+}
+
+fn pair(options: MemOptions) -> Vec<End> {
+    ends(2, options)
+}
+
+fn send(end: &mut End, peer: Task, value: u64, len: usize) -> SendOutcome {
+    let body = vec![value as u8; len];
+    let head = value.to_le_bytes();
+    let first = Piece::of(&body);
+    let packet = Outgoing { head: &head, first, second: Piece::EMPTY.into(), copy_limit: usize::MAX };
+    // SAFETY: all of it lives during the call.
+    unsafe { end.try_send(peer, &packet) }
+}
+
+fn take(end: &mut End) -> Option<(u64, usize)> {
+    let packet = end.recv()?;
+    // SAFETY: heads have 8 bytes here, and both are readable until the release.
+    let (head, body) = unsafe {
+        let body: &[u8] =
+            if packet.body_len == 0 { &[] } else { std::slice::from_raw_parts(packet.body, packet.body_len) };
+        (packet.head.cast::<u64>().read(), body)
+    };
+    assert!(body.iter().all(|byte| *byte == head as u8));
+    let len = body.len();
+    end.release(packet);
+    Some((head, len))
+}
+
+fn all(end: &mut End) -> Vec<u64> {
+    let mut idle = 0;
+    let mut all = Vec::new();
+    while idle < 3 {
+        match take(end) {
+            Some((value, _)) => all.push(value),
+            None => idle += 1,
+        }
+    }
+    all
+}
+
+#[test]
+fn packets_wait_until_the_task_only_looks() {
+    let mut ends = pair(MemOptions::default());
+    for value in 0..5 {
+        assert_eq!(send(&mut ends[0], 1, value, 8), SendOutcome::Sent);
+        assert!(ends[0].recv().is_none());
+    }
+    assert!(ends[0].holds_back() && !ends[0].settled() && ends[0].due().is_some());
+    assert!(take(&mut ends[1]).is_none(), "nothing has left");
+    assert!(ends[0].recv().is_none());
+    assert!(!ends[0].holds_back() && ends[0].settled() && ends[0].due().is_none());
+    assert_eq!(all(&mut ends[1]), [0, 1, 2, 3, 4]);
+}
+
+#[test]
+fn what_waits_leaves_before_a_sleep_and_when_the_thread_serves() {
+    let mut ends = pair(MemOptions::default());
+    send(&mut ends[0], 1, 1, 8);
+    assert!(ends[0].arm());
+    ends[0].disarm();
+    assert_eq!(all(&mut ends[1]), [1]);
+    send(&mut ends[0], 1, 2, 8);
+    ends[0].serve();
+    assert_eq!(all(&mut ends[1]), [2]);
+    send(&mut ends[0], 1, 3, 8);
+    ends[0].close();
+    assert_eq!(all(&mut ends[1]), [3]);
+}
+
+#[test]
+fn order_is_kept_with_packets_of_all_lengths_and_without_room() {
+    let mut ends = pair(MemOptions { capacity: 3, ..MemOptions::default() });
+    let (mut sent, mut got) = (0, Vec::new());
+    let lens = [0, 1, 8, 100, 2048, 2049, 5000, 64, 0];
+    while got.len() < 2000 {
+        while sent < 2000
+            && send(&mut ends[0], 1, sent, lens[sent as usize % lens.len()]) == SendOutcome::Sent
+        {
+            sent += 1;
+        }
+        assert!(ends[0].recv().is_none());
+        while let Some((value, len)) = take(&mut ends[1]) {
+            assert_eq!(len, lens[value as usize % lens.len()]);
+            got.push(value);
+        }
+    }
+    assert!(got.iter().copied().eq(0..2000));
+}
+
+/// No packet of a peer that is held back is handed out, also of a bundle that was begun; others are.
+#[test]
+fn a_bundle_is_held_back_in_the_middle() {
+    let mut ends = ends(3, MemOptions::default());
+    for value in 0..4 {
+        send(&mut ends[1], 0, value, 8);
+    }
+    ends[1].serve();
+    assert_eq!(take(&mut ends[0]), Some((0, 8)));
+    ends[0].hold(1, true);
+    for value in 10..13 {
+        send(&mut ends[2], 0, value, 8);
+    }
+    ends[2].serve();
+    assert_eq!(all(&mut ends[0]), [10, 11, 12]);
+    assert!(ends[0].arm(), "what is held back does not keep a task awake");
+    ends[0].disarm();
+    ends[0].hold(1, false);
+    assert!(!ends[0].arm());
+    assert_eq!(all(&mut ends[0]), [1, 2, 3]);
+}
+
+/// A bundle of which a packet is in hand is gone with its peer, and so is what waits for the peer.
+#[test]
+fn nothing_is_left_of_a_peer_that_has_parted() {
+    let mut ends = pair(MemOptions::default());
+    for value in 0..4 {
+        send(&mut ends[1], 0, value, 8);
+    }
+    ends[1].serve();
+    send(&mut ends[0], 1, 9, 8);
+    assert!(ends[0].recv().is_none(), "it has just sent something");
+    ends[0].serve();
+    send(&mut ends[0], 1, 10, 8);
+    ends[0].recv();
+    let packet = ends[0].recv().expect("the first one");
+    send(&mut ends[0], 1, 11, 8);
+    ends[0].part(1);
+    ends[0].release(packet);
+    assert!(!ends[0].holds_back());
+    assert_eq!(all(&mut ends[0]), []);
+}
+
+/// A peer counts as up while packets of it are left.
+#[test]
+fn a_peer_leaves_after_its_packets() {
+    let mut ends = pair(MemOptions::default());
+    for value in 0..3 {
+        send(&mut ends[1], 0, value, 8);
+    }
+    ends[1].close();
+    assert_eq!(take(&mut ends[0]), Some((0, 8)));
+    assert_eq!(ends[0].state(1), crate::transport::PeerState::Up);
+    assert_eq!(all(&mut ends[0]), [1, 2]);
+    assert_eq!(ends[0].state(1), crate::transport::PeerState::Closed);
+}
+
+/// A task that does not send bundles understands those of its peers.
+#[test]
+fn one_side_may_send_packets_alone() {
+    let mut ends = network(2, MemOptions { capacity: 100, ..MemOptions::default() }).into_iter();
+    let mut ends = [Coalescing::always(ends.next().unwrap()), Coalescing::new(ends.next().unwrap(), false)];
+    for value in 0..100 {
+        assert_eq!(send(&mut ends[0], 1, value, 8), SendOutcome::Sent);
+        assert_eq!(send(&mut ends[1], 0, value, 8), SendOutcome::Sent);
+        assert!(!ends[1].holds_back() && !ends[1].coalesces());
+    }
+    ends[0].serve();
+    for end in &mut ends {
+        assert!(all(end).into_iter().eq(0..100));
+    }
+}
+
+/// What no task sends changes nothing, and is counted.
+#[test]
+fn a_bundle_of_something_else_is_counted() {
+    let bodies: [&[u64]; 4] = [&[], &[8], &[8 | 800 << 32, 1, 2], &[u64::MAX, 5, 6, 7]];
+    let mut ends = network(2, MemOptions::default()).into_iter();
+    let (mut from, mut to) = (ends.next().unwrap(), Coalescing::always(ends.next().unwrap()));
+    for words in bodies {
+        let first = Piece { ptr: words.as_ptr().cast(), len: size_of_val(words) };
+        let head = &crate::wire::coalesced::HEAD;
+        let packet = Outgoing { head, first, second: Piece::EMPTY.into(), copy_limit: usize::MAX };
+        // SAFETY: all of it lives during the call.
+        assert_eq!(unsafe { from.try_send(1, &packet) }, SendOutcome::Sent);
+    }
+    assert_eq!(all(&mut to), []);
+    assert_eq!(to.tally().refused, 3, "one was empty");
+}
