@@ -21,7 +21,7 @@
 //! * **Time.** [`Endpoint::due`] names the next moment at which something must be sent again or acknowledged. A thread that waits
 //!   wakes by then; and where the program computes with INTERRUPT_SET off, the library's own thread serves the endpoint
 //!   without running the program's handlers. It looks every few milliseconds, so that a deadline nearer than that may be
-//!   served as much late; but within a fraction of one while packets wait for others ([`Endpoint::holds_back`]).
+//!   served as much late; mostly after one or two while packets wait for others ([`Endpoint::holds_back`]).
 //! * **Ending.** LAPI_Term waits, as long as it waits for anything, until the endpoint has [`Endpoint::settled`].
 //!   [`Endpoint::close`] lingers for what is left.
 //! * **Sleeping.** Between [`Wakeup::arm`] (which returned `true`) and [`Wakeup::disarm`], an arriving packet, room after

@@ -4,7 +4,7 @@
 //! A task that cannot take part publishes why: the others end LAPI_Init with that reason instead of waiting.
 
 /// Changes whenever the content changes, or what tasks send each other over a network.
-const VERSION: u32 = 0x4c43_0004;
+const VERSION: u32 = 0x4c43_0005;
 
 /// The longest card, in bytes.
 pub const LONGEST: usize = 4080;

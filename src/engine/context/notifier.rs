@@ -113,6 +113,11 @@ impl Notifier {
         }
     }
 
+    /// The notifier sets its timer itself, so that what it was told is over.
+    pub(in crate::engine) fn forget_told(&self) {
+        self.told.store(0, Ordering::Relaxed);
+    }
+
     /// The same as [`Self::watch`], if it rests.
     pub(in crate::engine) fn watch_if_idle(&self) {
         if self.state.load(Ordering::Relaxed) == RESTING {

@@ -78,6 +78,7 @@ fn run(context: &Context, timer: BorrowedFd<'_>, generation: u64) {
         let descriptor = unsafe { BorrowedFd::borrow_raw(descriptor) };
         let ready = match plan {
             Plan::Watch(interval) => {
+                context.notifier.forget_told();
                 set_timer(timer, interval);
                 await_events([timer, descriptor], None)
             }

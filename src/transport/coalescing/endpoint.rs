@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 const LINGER: Duration = Duration::from_millis(200);
 
 impl<T: Transport> Endpoint for Coalescing<T> {
-    forward!(name, limits, completed, recall, has_worked, acknowledge_every);
+    forward!(name, limits, completed, has_worked, acknowledge_every);
 
     #[inline]
     unsafe fn try_send(&mut self, peer: Task, packet: &Outgoing<'_>) -> SendOutcome {
@@ -26,6 +26,7 @@ impl<T: Transport> Endpoint for Coalescing<T> {
             return SendOutcome::Sent;
         }
         if outgoing.some_wait() {
+            outgoing.learn(now);
             let none_waits = outgoing.send(inner);
             // SAFETY: the caller's promise.
             if none_waits && streams && unsafe { outgoing.add(inner, peer, packet, now) } {
@@ -42,16 +43,19 @@ impl<T: Transport> Endpoint for Coalescing<T> {
         outcome
     }
 
+    /// What waits for the peer is given up, too: it would block what waits for others as long as the peer has no room.
+    fn recall(&mut self, peer: Task) {
+        self.outgoing.forget(peer);
+        self.inner.recall(peer);
+    }
+
     #[inline]
     fn recv(&mut self) -> Option<Inbound> {
         loop {
             if self.incoming.has_some() {
                 return self.incoming.next();
             }
-            if self.outgoing.some_wait() {
-                if !self.outgoing.is_idle() {
-                    return None;
-                }
+            if self.outgoing.some_wait() && self.outgoing.is_idle() {
                 self.outgoing.learn(ticks());
                 self.outgoing.send(&mut self.inner);
             }
@@ -124,6 +128,7 @@ impl<T: Transport> Endpoint for Coalescing<T> {
             self.inner.serve();
             yield_now();
         }
+        self.outgoing.end();
         self.inner.close();
     }
 }

@@ -115,7 +115,8 @@ impl Incoming {
     /// Whether there is a packet of this peer.
     #[inline]
     pub(super) fn has_from(&self, peer: Task) -> bool {
-        self.bundles.iter().any(|bundle| bundle.src == peer)
+        let in_hand = self.out.iter().filter(|bundle| bundle.at < bundle.words.len());
+        self.bundles.iter().chain(in_hand).any(|bundle| bundle.src == peer)
     }
 
     /// Whether there is a packet that is taken now.

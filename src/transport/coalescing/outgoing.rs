@@ -66,8 +66,9 @@ pub(super) struct Outbound {
 struct Bundle {
     peer: Task,
     packets: u32,
-    /// When the first one came, in ticks.
+    /// When the first and the last one came, in ticks.
     begun: u64,
+    last: u64,
     /// Words in use, and how many can be.
     used: usize,
     room: usize,
@@ -78,7 +79,7 @@ impl Outbound {
     pub(super) fn new(rule: Rule) -> Self {
         let words = if rule.sends == u32::MAX { 0 } else { WORDS };
         let words = vec![0; words].into_boxed_slice();
-        let bundle = Bundle { peer: 0, packets: 0, begun: 0, used: 0, room: 0, words };
+        let bundle = Bundle { peer: 0, packets: 0, begun: 0, last: 0, used: 0, room: 0, words };
         Self {
             rule,
             sends: rule.sends,
@@ -122,11 +123,14 @@ impl Outbound {
         }
     }
 
-    /// What waits is sent now because the task looks for packets, or because the library's own thread does. A program that leaves packets,
-    /// and computes, is to do that seldom.
+    /// What waits is to be sent now although it is not full: how long ago was the last packet put into it? A program that leaves packets, and
+    /// computes, is to do that seldom.
     #[inline]
     pub(super) fn learn(&mut self, now: u64) {
-        if now.wrapping_sub(self.ended) < self.rule.age {
+        if self.blocked || !self.some_wait() {
+            return;
+        }
+        if now.wrapping_sub(self.bundle.last) < self.rule.age {
             self.sends = self.sends.saturating_sub(1).max(self.rule.least);
         } else {
             self.sends = self.sends.saturating_mul(4).saturating_add(4).min(MOST_SENDS);
@@ -171,7 +175,7 @@ impl Outbound {
         // SAFETY: the caller's promise.
         unsafe { parcel::write(&mut to[1..], packet, false) };
         bundle.used += words;
-        bundle.packets += 1;
+        (bundle.packets, bundle.last) = (bundle.packets + 1, now);
         self.fresh = true;
         true
     }
@@ -215,6 +219,12 @@ impl Outbound {
     /// informs a task that sleeps.
     pub(super) fn due(&self) -> Option<Instant> {
         self.some_wait().then(|| if self.blocked { now() + RETRY } else { now() })
+    }
+
+    /// Nothing waits any more, now and later.
+    pub(super) fn end(&mut self) {
+        (self.rule, self.sends) = (NEVER, NEVER.sends);
+        (self.bundle.packets, self.blocked) = (0, false);
     }
 
     /// What waits for this peer is not sent any more.

@@ -188,19 +188,36 @@ fn nothing_is_left_of_a_peer_that_has_parted() {
     }
     ends[1].serve();
     send(&mut ends[0], 1, 9, 8);
-    assert!(ends[0].recv().is_none(), "it has just sent something");
-    ends[0].serve();
-    send(&mut ends[0], 1, 10, 8);
-    ends[0].recv();
     let packet = ends[0].recv().expect("the first one");
     send(&mut ends[0], 1, 11, 8);
+    assert!(ends[0].holds_back());
     ends[0].part(1);
     ends[0].release(packet);
     assert!(!ends[0].holds_back());
     assert_eq!(all(&mut ends[0]), []);
 }
 
-/// A peer counts as up while packets of it are left.
+/// A peer without room that is given up does not keep what is sent to others, nor the end.
+#[test]
+fn what_waits_for_room_is_given_up_with_its_peer() {
+    for ended in [false, true] {
+        let mut ends = pair(MemOptions { capacity: 1, ..MemOptions::default() });
+        send(&mut ends[0], 1, 1, 8);
+        ends[0].serve();
+        send(&mut ends[0], 1, 2, 8);
+        send(&mut ends[0], 1, 3, 8);
+        ends[0].serve();
+        assert!(ends[0].holds_back() && !ends[0].settled(), "there is no room");
+        if ended {
+            ends[0].close()
+        } else {
+            ends[0].recall(1)
+        }
+        assert!(!ends[0].holds_back() && ends[0].settled() && ends[0].due().is_none());
+    }
+}
+
+/// A peer counts as up while packets of it are left, also while one of them is in hand.
 #[test]
 fn a_peer_leaves_after_its_packets() {
     let mut ends = pair(MemOptions::default());
@@ -208,7 +225,9 @@ fn a_peer_leaves_after_its_packets() {
         send(&mut ends[1], 0, value, 8);
     }
     ends[1].close();
-    assert_eq!(take(&mut ends[0]), Some((0, 8)));
+    let packet = ends[0].recv().expect("the first one");
+    assert_eq!(ends[0].state(1), crate::transport::PeerState::Up);
+    ends[0].release(packet);
     assert_eq!(ends[0].state(1), crate::transport::PeerState::Up);
     assert_eq!(all(&mut ends[0]), [1, 2]);
     assert_eq!(ends[0].state(1), crate::transport::PeerState::Closed);
