@@ -118,6 +118,12 @@ pub(super) unsafe fn write(to: &mut [u64], packet: &Outgoing<'_>, lent: bool) ->
     head + body
 }
 
+/// The words of a message as the bytes that are sent.
+pub(super) fn bytes_of(words: &[u64]) -> &[u8] {
+    // SAFETY: bytes have no alignment and every value.
+    unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) }
+}
+
 /// Sets the bytes from `len` up to the next multiple of 8 to 0.
 #[inline]
 pub(super) fn clear_padding(buffer: &mut [u64], len: usize) {

@@ -52,7 +52,7 @@ pub struct Core {
     pub acts_alone: bool,
     /// The transport may send packets later, together with others.
     pub coalesces: bool,
-    /// One of the two.
+    /// A round of the dispatcher looks at the network for one of these two.
     pub attends_network: bool,
     /// Puts that this task makes alone, by one write each, which the transport will report.
     pub one_sided: usize,

@@ -19,7 +19,7 @@ pub(in crate::engine) const WATCH_FIRST: Duration = Duration::from_micros(200);
 
 /// How soon the notifier looks at a program that has left packets that wait for others.
 pub(in crate::engine) const SOON: Duration = Duration::from_millis(1);
-/// It is told so again after this many ticks, 0.2 to 1 milliseconds: while a stream lasts, it is not woken.
+/// Its timer is set for that again after this many ticks, 0.2 to 1 milliseconds: while a stream lasts, it is not woken.
 const SOON_TICKS: u64 = 1_000_000;
 
 const RESTING: u8 = 0;
@@ -33,8 +33,8 @@ pub struct Notifier {
     state: AtomicU8,
     /// A thread of an earlier generation ends.
     generation: AtomicU64,
-    /// When it was told to look soon, in ticks.
-    told: AtomicU64,
+    /// When its timer was set by [`Self::look_soon`], in ticks.
+    soon_set: AtomicU64,
 }
 
 impl Notifier {
@@ -44,7 +44,7 @@ impl Notifier {
             timer: AtomicI32::new(-1),
             state: AtomicU8::new(RESTING),
             generation: AtomicU64::new(0),
-            told: AtomicU64::new(0),
+            soon_set: AtomicU64::new(0),
         }
     }
 
@@ -103,19 +103,19 @@ impl Notifier {
         }
     }
 
-    /// Makes the notifier look at the program in [`SOON`], unless it was told so just before. It costs a system call now and then.
+    /// Makes the notifier look at the program in [`SOON`], unless its timer was set so just before. It costs a system call now and then.
     pub fn look_soon(&self) {
         let (timer, now) = (self.timer.load(Ordering::Relaxed), ticks());
-        if timer >= 0 && now.wrapping_sub(self.told.load(Ordering::Relaxed)) > SOON_TICKS {
-            self.told.store(now, Ordering::Relaxed);
+        if timer >= 0 && now.wrapping_sub(self.soon_set.load(Ordering::Relaxed)) > SOON_TICKS {
+            self.soon_set.store(now, Ordering::Relaxed);
             // SAFETY: as in `watch`.
             set_timer(unsafe { BorrowedFd::borrow_raw(timer) }, SOON);
         }
     }
 
-    /// The notifier sets its timer itself, so that what it was told is over.
-    pub(in crate::engine) fn forget_told(&self) {
-        self.told.store(0, Ordering::Relaxed);
+    /// The notifier sets its timer itself: [`Self::look_soon`] sets it the next time.
+    pub(in crate::engine) fn forget_soon(&self) {
+        self.soon_set.store(0, Ordering::Relaxed);
     }
 
     /// The same as [`Self::watch`], if it rests.

@@ -78,7 +78,7 @@ fn run(context: &Context, timer: BorrowedFd<'_>, generation: u64) {
         let descriptor = unsafe { BorrowedFd::borrow_raw(descriptor) };
         let ready = match plan {
             Plan::Watch(interval) => {
-                context.notifier.forget_told();
+                context.notifier.forget_soon();
                 set_timer(timer, interval);
                 await_events([timer, descriptor], None)
             }
@@ -153,7 +153,7 @@ fn rest(held: &mut Held<'_>) -> Plan {
     }
     let waits = core.waiters.waiting != 0 && !core.waiters.on_descriptor;
     if waits || ticks().wrapping_sub(core.last_poll) < LOOKING {
-        return Plan::Rest { at_most: Some(if core.transport.holds_back() { SOON } else { DOUBT }) };
+        return Plan::Rest { at_most: Some(DOUBT) };
     }
     core.transport.serve();
     accessed::announce(core);

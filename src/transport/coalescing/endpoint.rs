@@ -15,8 +15,12 @@ impl<T: Transport> Endpoint for Coalescing<T> {
 
     #[inline]
     unsafe fn try_send(&mut self, peer: Task, packet: &Outgoing<'_>) -> SendOutcome {
-        let now = ticks();
         let Self { inner, outgoing, .. } = self;
+        if !outgoing.coalesces() {
+            // SAFETY: the caller's promise.
+            return unsafe { inner.try_send(peer, packet) };
+        }
+        let now = ticks();
         let streams = outgoing.streams_to(peer, now);
         // SAFETY: the caller's promise.
         if streams && unsafe { outgoing.add(inner, peer, packet, now) } {
@@ -94,16 +98,11 @@ impl<T: Transport> Endpoint for Coalescing<T> {
     }
 
     fn due(&self) -> Option<Instant> {
-        match (self.outgoing.due(), self.inner.due()) {
-            (Some(own), Some(inner)) => Some(own.min(inner)),
-            (own, inner) => own.or(inner),
-        }
+        self.outgoing.due().into_iter().chain(self.inner.due()).min()
     }
 
     fn serve(&mut self) {
-        if self.outgoing.some_wait() {
-            self.outgoing.learn(ticks());
-        }
+        self.outgoing.learn(ticks());
         self.outgoing.send(&mut self.inner);
         self.inner.serve();
     }

@@ -110,7 +110,7 @@ impl Outbound {
         self.run = if follows { self.run.saturating_add(1) } else { 0 };
         self.peer = peer;
         self.ended = now;
-        self.run >= self.sends && self.coalesces()
+        self.run >= self.sends
     }
 
     /// It was sent by itself: whether it was accepted.
@@ -193,11 +193,13 @@ impl Outbound {
             return true;
         }
         let Bundle { peer, packets, used, .. } = self.bundle;
+        // One packet is sent as it is.
         let words = &self.bundle.words[..used];
         let single = coalesced::place(words, 0).filter(|_| packets == 1);
         let (head, body, len) = match single {
-            // SAFETY: bytes have no alignment and every value.
-            Some(one) => (bytes_of(&words[one.head..one.body]), &words[one.body..one.end], one.body_len),
+            Some(one) => {
+                (parcel::bytes_of(&words[one.head..one.body]), &words[one.body..one.end], one.body_len)
+            }
             None => (&coalesced::HEAD[..], words, size_of_val(words)),
         };
         let first = Piece { ptr: body.as_ptr().cast(), len };
@@ -215,8 +217,7 @@ impl Outbound {
         }
     }
 
-    /// When what waits is to be sent, if something does: without room the peer's progress decides that, of which the transport inside
-    /// informs a task that sleeps.
+    /// When what waits is to be sent, if something does: now, or, if it has found no room, when it is tried again at the latest.
     pub(super) fn due(&self) -> Option<Instant> {
         self.some_wait().then(|| if self.blocked { now() + RETRY } else { now() })
     }
@@ -246,12 +247,6 @@ impl Bundle {
         (self.peer, self.begun, self.used) = (peer, now, 0);
         self.room = room.min(self.words.len());
     }
-}
-
-/// Words as bytes.
-fn bytes_of(words: &[u64]) -> &[u8] {
-    // SAFETY: bytes have no alignment and every value.
-    unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) }
 }
 
 const _: () = assert!(coalesced::HEAD.len() <= HEAD_MAX);

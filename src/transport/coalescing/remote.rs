@@ -12,7 +12,7 @@ impl<T: Transport> Coalescing<T> {
     /// Whether a write of this length goes as a packet.
     #[inline]
     fn prefers_packet(&mut self, peer: Task, len: usize) -> bool {
-        len <= LONGEST && self.outgoing.streams_to(peer, ticks())
+        self.outgoing.coalesces() && len <= LONGEST && self.outgoing.streams_to(peer, ticks())
     }
 
     fn access<R>(&mut self, nothing: R, access: impl FnOnce(&mut dyn RemoteAccess) -> R) -> R {

@@ -7,6 +7,7 @@ use super::remote::Accesses;
 use super::send::{SENDS, write};
 use super::{COPY, FabricTransport, PUBLISHED_BEFORE, WINDOW};
 use crate::base::bytes::pad8;
+use crate::transport::parcel::bytes_of;
 use crate::transport::standing::Standing;
 use crate::transport::{Endpoint, Inbound, Limits, Outgoing, RemoteAccess, SendOutcome, Tally, Task, Ticket};
 use crate::wire::network::{FRAME, Frame, Kind};
@@ -332,10 +333,4 @@ impl FabricTransport {
         self.next_ticket += 1;
         Ticket(self.next_ticket)
     }
-}
-
-/// The words of a message as the bytes that are sent.
-fn bytes_of(words: &[u64]) -> &[u8] {
-    // SAFETY: bytes have no alignment and every value.
-    unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) }
 }
