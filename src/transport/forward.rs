@@ -53,9 +53,9 @@ macro_rules! forward {
             self.inner().coalesces()
         }
     };
-    (holds_back) => {
-        fn holds_back(&self) -> bool {
-            self.inner().holds_back()
+    (holds_back_since) => {
+        fn holds_back_since(&self) -> Option<u64> {
+            self.inner().holds_back_since()
         }
     };
     (due) => {
@@ -111,6 +111,12 @@ macro_rules! forward {
     (state) => {
         fn state(&self, peer: $crate::transport::Task) -> $crate::transport::PeerState {
             self.inner().state(peer)
+        }
+    };
+    (is_open) => {
+        #[inline]
+        fn is_open(&self, peer: $crate::transport::Task) -> bool {
+            self.inner().is_open(peer)
         }
     };
     (absence) => {

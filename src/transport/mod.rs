@@ -21,7 +21,7 @@
 //! * **Time.** [`Endpoint::due`] names the next moment at which something must be sent again or acknowledged. A thread that waits
 //!   wakes by then; and where the program computes with INTERRUPT_SET off, the library's own thread serves the endpoint
 //!   without running the program's handlers. It looks every few milliseconds, so that a deadline nearer than that may be
-//!   served as much late; mostly after one or two while packets wait for others ([`Endpoint::holds_back`]).
+//!   served as much late; mostly after one or two while packets wait for others ([`Endpoint::holds_back_since`]).
 //! * **Ending.** LAPI_Term waits, as long as it waits for anything, until the endpoint has [`Endpoint::settled`].
 //!   [`Endpoint::close`] lingers for what is left.
 //! * **Sleeping.** Between [`Wakeup::arm`] (which returned `true`) and [`Wakeup::disarm`], an arriving packet, room after
@@ -161,15 +161,15 @@ pub trait Endpoint: Send {
         false
     }
 
-    /// Whether packets that were accepted can ever wait here for others ([`Self::holds_back`]). Never changes.
+    /// Whether packets that were accepted can ever wait here for others ([`Self::holds_back_since`]). Never changes.
     fn coalesces(&self) -> bool {
         false
     }
 
-    /// Whether packets that were accepted wait for others, to be sent with them. Without these they are sent by the second of two calls of
-    /// [`Self::recv`] between which nothing is sent, by [`Self::serve`], which is due then, or by [`Wakeup::arm`].
-    fn holds_back(&self) -> bool {
-        false
+    /// Since when, in ticks, packets that were accepted wait for others, to be sent with them. Without these they are sent by the second of
+    /// two calls of [`Self::recv`] between which nothing is sent, by [`Self::serve`], which is due then, or by [`Wakeup::arm`].
+    fn holds_back_since(&self) -> Option<u64> {
+        None
     }
 
     /// When the endpoint must be served next, at the latest: something must be sent again or acknowledged then.

@@ -144,8 +144,8 @@ impl<N: Transport, F: Transport> Endpoint for Route<N, F> {
         self.near.coalesces() || self.far.coalesces()
     }
 
-    fn holds_back(&self) -> bool {
-        self.near.holds_back() || self.far.holds_back()
+    fn holds_back_since(&self) -> Option<u64> {
+        self.near.holds_back_since().into_iter().chain(self.far.holds_back_since()).min()
     }
 
     fn due(&self) -> Option<Instant> {

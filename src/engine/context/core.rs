@@ -52,8 +52,6 @@ pub struct Core {
     pub acts_alone: bool,
     /// The transport may send packets later, together with others.
     pub coalesces: bool,
-    /// A round of the dispatcher looks at the network for one of these two.
-    pub attends_network: bool,
     /// Puts that this task makes alone, by one write each, which the transport will report.
     pub one_sided: usize,
     /// Copies whose peer was asked for more parts. Nothing is to be done for them until it sends these.
@@ -163,7 +161,6 @@ impl Core {
             pending: 0,
             acts_alone,
             coalesces: transport.coalesces(),
-            attends_network: acts_alone || transport.coalesces(),
             one_sided: 0,
             awaiting_parts: Vec::new(),
             accessed: Accessed::default(),

@@ -366,7 +366,7 @@ impl<'a> Held<'a> {
     /// Runs something without the lock in any case. Calls further up the stack have no reference into the core out, since
     /// only handlers lead from them to here.
     fn without_lock<R>(&mut self, run: impl FnOnce() -> R) -> R {
-        self.wake_waiting_threads();
+        self.prepare_to_leave();
         self.step_out();
         // SAFETY: this thread holds the lock, and takes it again before this value can be used.
         unsafe { self.context.lock.leave() };
@@ -385,7 +385,7 @@ impl<'a> Held<'a> {
         if self.hold == Hold::Nested {
             return;
         }
-        self.wake_waiting_threads();
+        self.prepare_to_leave();
         if self.hold == Hold::Within {
             // SAFETY: this value took the lock.
             unsafe { self.context.lock.leave() }
@@ -403,14 +403,14 @@ impl<'a> Held<'a> {
         }
     }
 
-    /// Wakes the waiting threads.
+    /// What is to be done before another thread can have the lock.
     #[inline]
-    fn wake_waiting_threads(&mut self) {
+    fn prepare_to_leave(&mut self) {
         let context = self.context;
         if let Some(core) = self.try_core()
-            && core.news
+            && (core.news | core.coalesces)
         {
-            wake_sleepers(context, core);
+            hand_over(context, core);
         }
     }
 }
@@ -421,14 +421,24 @@ impl Drop for Held<'_> {
         if self.hold != Hold::Taken {
             return self.give_back();
         }
-        self.wake_waiting_threads();
+        self.prepare_to_leave();
         // SAFETY: this value took the lock.
         unsafe { self.context.lock.leave() }
     }
 }
 
-/// Wakes the sleeping threads, since something has changed.
+/// Wakes the sleeping threads, if something has changed, and lets the notifier send what waits for other packets: the program may compute
+/// from now on.
 #[cold]
+fn hand_over(context: &Context, core: &mut Core) {
+    if core.news {
+        wake_sleepers(context, core);
+    }
+    if let Some(since) = core.transport.holds_back_since() {
+        context.notifier.look_soon(since);
+    }
+}
+
 fn wake_sleepers(context: &Context, core: &mut Core) {
     core.news = false;
     if core.waiters.on_descriptor {

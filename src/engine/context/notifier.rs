@@ -19,7 +19,7 @@ pub(in crate::engine) const WATCH_FIRST: Duration = Duration::from_micros(200);
 
 /// How soon the notifier looks at a program that has left packets that wait for others.
 pub(in crate::engine) const SOON: Duration = Duration::from_millis(1);
-/// Its timer is set for that again after this many ticks, 0.2 to 1 milliseconds: while a stream lasts, it is not woken.
+/// Its timer is set for that again after this many ticks at the earliest, 0.2 to 1 milliseconds: while a stream lasts, it is not woken.
 const SOON_TICKS: u64 = 1_000_000;
 
 const RESTING: u8 = 0;
@@ -33,7 +33,7 @@ pub struct Notifier {
     state: AtomicU8,
     /// A thread of an earlier generation ends.
     generation: AtomicU64,
-    /// When its timer was set by [`Self::look_soon`], in ticks.
+    /// When its timer was set for [`SOON`] or earlier, in ticks.
     soon_set: AtomicU64,
 }
 
@@ -103,19 +103,26 @@ impl Notifier {
         }
     }
 
-    /// Makes the notifier look at the program in [`SOON`], unless its timer was set so just before. It costs a system call now and then.
-    pub fn look_soon(&self) {
-        let (timer, now) = (self.timer.load(Ordering::Relaxed), ticks());
-        if timer >= 0 && now.wrapping_sub(self.soon_set.load(Ordering::Relaxed)) > SOON_TICKS {
+    /// Makes the notifier look at the program in [`SOON`], or before, because packets have waited since then, in ticks. It costs a system
+    /// call for the first packets that wait, and for others now and then. The lock must be held.
+    pub(in crate::engine) fn look_soon(&self, since: u64) {
+        let (timer, set) = (self.timer.load(Ordering::Relaxed), self.soon_set.load(Ordering::Relaxed));
+        // A timer that was set afterwards is not moved: then these packets would wait for longer.
+        if timer < 0 || set >= since {
+            return;
+        }
+        let now = ticks();
+        if now.wrapping_sub(set) > SOON_TICKS {
             self.soon_set.store(now, Ordering::Relaxed);
             // SAFETY: as in `watch`.
             set_timer(unsafe { BorrowedFd::borrow_raw(timer) }, SOON);
         }
     }
 
-    /// The notifier sets its timer itself: [`Self::look_soon`] sets it the next time.
-    pub(in crate::engine) fn forget_soon(&self) {
-        self.soon_set.store(0, Ordering::Relaxed);
+    /// The notifier's thread sets its timer. The lock must be held.
+    pub(in crate::engine) fn look_in(&self, timer: BorrowedFd<'_>, after: Duration) {
+        self.soon_set.store(if after <= SOON { ticks() } else { 0 }, Ordering::Relaxed);
+        set_timer(timer, after);
     }
 
     /// The same as [`Self::watch`], if it rests.
@@ -148,7 +155,7 @@ impl Notifier {
 }
 
 /// Lets the timer ring once after this time.
-pub(in crate::engine) fn set_timer(timer: BorrowedFd<'_>, after: Duration) {
+fn set_timer(timer: BorrowedFd<'_>, after: Duration) {
     #[cfg(test)]
     if crate::base::simulation::set_timer(timer.as_raw_fd(), after) {
         return;

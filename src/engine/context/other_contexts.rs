@@ -100,7 +100,7 @@ fn let_go(context: *const Context) {
     let context = unsafe { &*context };
     if context.lock.mine() && !LET_GO.replace(true) {
         let mut held = std::mem::ManuallyDrop::new(Held { context, hold: Hold::Nested });
-        held.wake_waiting_threads();
+        held.prepare_to_leave();
         held.step_out();
         // SAFETY: this thread holds the lock. No frame further up has a reference into the core: only a handler leads here.
         unsafe { context.lock.leave() };

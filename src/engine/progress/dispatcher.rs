@@ -43,8 +43,8 @@ pub fn turn_until<T>(
     }
     let (mut moved, value) = receive(held, ready);
     let core = held.core();
-    if core.attends_network {
-        moved |= attend_network(held);
+    if core.acts_alone {
+        moved |= one_sided::advance(held);
     }
     let core = held.core();
     if (core.outbox.waiting() || core.has_work() || core.has_deferred()) && !core.closing {
@@ -87,17 +87,6 @@ fn receive<T>(held: &mut Held<'_>, ready: &mut impl FnMut(&mut Core) -> Option<T
         }
     }
     (true, None)
-}
-
-/// What a network may need in each round.
-fn attend_network(held: &mut Held<'_>) -> bool {
-    let context = held.context();
-    let core = held.core();
-    if core.coalesces && core.transport.holds_back() {
-        // The program may compute from now on.
-        context.notifier.look_soon();
-    }
-    core.acts_alone && one_sided::advance(held)
 }
 
 /// All work that no packet announces. Each step ends early when a handler has ended the context.

@@ -13,7 +13,7 @@
 use crate::base::clock::ticks;
 use crate::base::poll::{await_events, is_event};
 use crate::base::thread::ThreadConfig;
-use crate::engine::context::notifier::{SOON, WATCH_FIRST, set_timer};
+use crate::engine::context::notifier::{SOON, WATCH_FIRST};
 use crate::engine::context::{Context, Core, Held};
 use crate::engine::progress::{dispatcher, lost_peers};
 use crate::engine::transfer::accessed;
@@ -69,6 +69,10 @@ fn run(context: &Context, timer: BorrowedFd<'_>, generation: u64) {
         let Some(mut held) = context.enter_closing() else { return };
         let plan = decide(&mut held, &mut interval, &mut seen, called);
         let descriptor = held.core().transport.event_fd().as_raw_fd();
+        if let Plan::Watch(interval) = plan {
+            // A thread that leaves packets sets it, too, and not before this one has: it needs the lock.
+            context.notifier.look_in(timer, interval);
+        }
         drop(held);
         if ended() {
             // Possibly by a handler that this thread itself ran: the core may be taken out now.
@@ -77,11 +81,7 @@ fn run(context: &Context, timer: BorrowedFd<'_>, generation: u64) {
         // SAFETY: the transport lives as long as the core, and the context ends this thread before the core.
         let descriptor = unsafe { BorrowedFd::borrow_raw(descriptor) };
         let ready = match plan {
-            Plan::Watch(interval) => {
-                context.notifier.forget_soon();
-                set_timer(timer, interval);
-                await_events([timer, descriptor], None)
-            }
+            Plan::Watch(_) => await_events([timer, descriptor], None),
             Plan::Sleep { at_most } => await_events([timer, descriptor], Some(at_most)),
             Plan::Rest { at_most } => [await_events([timer], at_most)[0], false],
         };
@@ -116,7 +116,8 @@ fn decide(held: &mut Held<'_>, interval: &mut Duration, seen: &mut u64, called: 
         notifier.note_watch();
         // The program may poll so seldom that it rarely checks by itself.
         lost_peers::look_when_due(held);
-        return Plan::Watch(if held.core().transport.holds_back() { SOON } else { next });
+        let leaves_packets = held.core().transport.holds_back_since().is_some();
+        return Plan::Watch(if leaves_packets { SOON } else { next });
     }
     *interval = WATCH_FIRST;
     disarm(held);

@@ -29,15 +29,14 @@ impl<T: Transport> Endpoint for Coalescing<T> {
             }
             return SendOutcome::Sent;
         }
-        if outgoing.some_wait() {
+        if outgoing.is_before(peer) {
             outgoing.learn(now);
             let none_waits = outgoing.send(inner);
             // SAFETY: the caller's promise.
             if none_waits && streams && unsafe { outgoing.add(inner, peer, packet, now) } {
                 return SendOutcome::Sent;
             }
-            // What waits for the same peer is before it.
-            if outgoing.waits_for() == Some(peer) {
+            if outgoing.waits_for(peer) {
                 return SendOutcome::NoRoom;
             }
         }
@@ -56,12 +55,15 @@ impl<T: Transport> Endpoint for Coalescing<T> {
     #[inline]
     fn recv(&mut self) -> Option<Inbound> {
         loop {
-            if self.incoming.has_some() {
-                return self.incoming.next();
-            }
-            if self.outgoing.some_wait() && self.outgoing.is_idle() {
+            let is_at_hand = self.incoming.has_some();
+            let waited =
+                if is_at_hand { self.outgoing.has_waited_long() } else { self.outgoing.has_waited() };
+            if waited {
                 self.outgoing.learn(ticks());
                 self.outgoing.send(&mut self.inner);
+            }
+            if is_at_hand {
+                return self.incoming.next();
             }
             let packet = self.inner.recv()?;
             if !Incoming::is_bundle(&packet) {
@@ -89,8 +91,8 @@ impl<T: Transport> Endpoint for Coalescing<T> {
     }
 
     #[inline]
-    fn holds_back(&self) -> bool {
-        self.outgoing.some_wait()
+    fn holds_back_since(&self) -> Option<u64> {
+        self.outgoing.waits_since()
     }
 
     fn keeps_time(&self) -> bool {

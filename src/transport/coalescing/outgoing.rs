@@ -14,20 +14,20 @@ const PACKETS: u32 = 64;
 /// Bytes of the body of a packet that may wait, at most: one that is longer gains little.
 pub(super) const LONGEST: usize = 2048;
 
-/// So many packets of a stream are sent at once, at most, where the program has left packets that waited.
-const MOST_SENDS: u32 = 1000;
+/// How many packets of a stream are sent alone, at most, where the program has left packets that waited.
+const MOST_ALONE: u32 = 1000;
 
 /// A bundle with less room than this, in words, is full.
 const LITTLE: usize = 16;
 
-/// When a bundle without room is tried again.
-const RETRY: Duration = Duration::from_millis(1);
+/// When a bundle without room is tried again at the latest. The packet by which the peer makes room wakes this task before.
+const RETRY: Duration = Duration::from_millis(10);
 
 /// What makes packets a stream.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rule {
-    /// How many packets of a stream are sent at once, at first, and at least.
-    sends: u32,
+    /// How many packets of a stream are sent alone, at first, and at least.
+    alone: u32,
     least: u32,
     /// How soon a packet follows the one before, in ticks.
     gap: u64,
@@ -36,30 +36,32 @@ pub(super) struct Rule {
 }
 
 /// A packet follows within 2 to 10 microseconds, and waits for 12 to 60.
-pub(super) const STREAMS: Rule = Rule { sends: 4, least: 1, gap: 10_000, age: 60_000 };
+pub(super) const STREAMS: Rule = Rule { alone: 4, least: 1, gap: 10_000, age: 60_000 };
 
 /// No packet waits.
-pub(super) const NEVER: Rule = Rule { sends: u32::MAX, least: u32::MAX, gap: 0, age: 0 };
+pub(super) const NEVER: Rule = Rule { alone: u32::MAX, least: u32::MAX, gap: 0, age: 0 };
 
 /// Each packet waits but the first one to a peer.
 #[cfg(test)]
-pub(super) const ALWAYS: Rule = Rule { sends: 1, least: 1, gap: u64::MAX, age: u64::MAX };
+pub(super) const ALWAYS: Rule = Rule { alone: 1, least: 1, gap: u64::MAX, age: u64::MAX };
 
 /// What leaves this task.
 pub(super) struct Outbound {
     rule: Rule,
-    /// How many packets of a stream are sent at once, by what the program has done so far.
-    sends: u32,
-    /// To whom the last operation was sent, and when it had been sent, in ticks.
+    /// How many packets of a stream are sent alone, by what the program has done so far.
+    alone: u32,
+    /// To which peer the last operation was sent, and when it had been sent, in ticks.
     peer: Task,
-    ended: u64,
+    sent: u64,
     /// How many in a row followed each other so.
     run: u32,
+    /// Whether several in a row were sent alone, and the task has not looked for packets since.
+    unjudged: bool,
     bundle: Bundle,
     /// The bundle found no room.
     blocked: bool,
     /// Whether a packet was put into the bundle since the task looked for packets.
-    fresh: bool,
+    added: bool,
 }
 
 /// Packets that wait, for one peer.
@@ -77,24 +79,26 @@ struct Bundle {
 
 impl Outbound {
     pub(super) fn new(rule: Rule) -> Self {
-        let words = if rule.sends == u32::MAX { 0 } else { WORDS };
+        let words = if rule.alone == NEVER.alone { 0 } else { WORDS };
         let words = vec![0; words].into_boxed_slice();
         let bundle = Bundle { peer: 0, packets: 0, begun: 0, last: 0, used: 0, room: 0, words };
         Self {
             rule,
-            sends: rule.sends,
+            alone: rule.alone,
             peer: Task::MAX,
-            ended: 0,
+            sent: 0,
             run: 0,
+            unjudged: false,
             bundle,
             blocked: false,
-            fresh: false,
+            added: false,
         }
     }
 
     /// Whether packets can ever wait.
+    #[inline]
     pub(super) fn coalesces(&self) -> bool {
-        self.rule.sends != u32::MAX
+        self.rule.alone != NEVER.alone
     }
 
     /// Whether some wait.
@@ -103,21 +107,46 @@ impl Outbound {
         self.bundle.packets != 0
     }
 
+    /// Since when, in ticks.
+    #[inline]
+    pub(super) fn waits_since(&self) -> Option<u64> {
+        self.some_wait().then_some(self.bundle.begun)
+    }
+
+    /// Whether some wait for this peer.
+    #[inline]
+    pub(super) fn waits_for(&self, peer: Task) -> bool {
+        self.some_wait() && self.bundle.peer == peer
+    }
+
+    /// Whether what waits is to leave before a packet to this peer. While a bundle has no room, packets to other peers leave alone.
+    #[inline]
+    pub(super) fn is_before(&self, peer: Task) -> bool {
+        self.some_wait() && (!self.blocked || self.bundle.peer == peer)
+    }
+
     /// An operation begins that is sent to this peer: whether it belongs to a stream whose packets wait for each other.
     #[inline]
     pub(super) fn streams_to(&mut self, peer: Task, now: u64) -> bool {
-        let follows = peer == self.peer && now.wrapping_sub(self.ended) < self.rule.gap;
+        let follows = peer == self.peer && now.wrapping_sub(self.sent) < self.rule.gap;
         self.run = if follows { self.run.saturating_add(1) } else { 0 };
         self.peer = peer;
-        self.ended = now;
-        self.run >= self.sends
+        self.sent = now;
+        self.run >= self.alone
     }
 
-    /// It was sent by itself: whether it was accepted.
+    /// A write was refused, so that a packet is sent instead: it is counted then.
+    #[inline]
+    pub(super) fn count_later(&mut self) {
+        self.run = self.run.saturating_sub(1);
+    }
+
+    /// It was sent alone: whether it was accepted.
     #[inline]
     pub(super) fn note_sent(&mut self, accepted: bool) {
         if accepted {
-            self.ended = ticks();
+            self.sent = ticks();
+            self.unjudged |= self.run != 0;
         } else {
             self.run = 0;
         }
@@ -131,16 +160,30 @@ impl Outbound {
             return;
         }
         if now.wrapping_sub(self.bundle.last) < self.rule.age {
-            self.sends = self.sends.saturating_sub(1).max(self.rule.least);
+            self.was_awaited();
         } else {
-            self.sends = self.sends.saturating_mul(4).saturating_add(4).min(MOST_SENDS);
+            self.alone = self.alone.saturating_mul(4).saturating_add(4).min(MOST_ALONE);
         }
     }
 
-    /// The task looks for packets: whether those that wait have waited long enough, since it has sent nothing after it had looked before.
+    /// The task has looked for packets at once after a stream.
     #[inline]
-    pub(super) fn is_idle(&mut self) -> bool {
-        !std::mem::take(&mut self.fresh)
+    fn was_awaited(&mut self) {
+        self.alone = self.alone.saturating_sub(1).max(self.rule.least);
+    }
+
+    /// The task looks for packets, and has to look at the network for them: whether those that wait are to be sent first, because it has
+    /// sent nothing since it looked before, or because they have waited for long.
+    #[inline]
+    pub(super) fn has_waited(&mut self) -> bool {
+        if self.unjudged {
+            self.unjudged = false;
+            if ticks().wrapping_sub(self.sent) < self.rule.age {
+                self.was_awaited();
+            }
+        }
+        let added = std::mem::take(&mut self.added);
+        if added { self.has_waited_long() } else { self.some_wait() }
     }
 
     /// Puts a packet into the bundle, if it has a place there.
@@ -176,15 +219,26 @@ impl Outbound {
         unsafe { parcel::write(&mut to[1..], packet, false) };
         bundle.used += words;
         (bundle.packets, bundle.last) = (bundle.packets + 1, now);
-        self.fresh = true;
+        self.added = true;
         true
     }
 
     /// Whether the bundle is to be sent now, because it is full or has waited for long.
     #[inline]
     pub(super) fn is_full(&self, now: u64) -> bool {
-        let Bundle { packets, begun, used, room, .. } = self.bundle;
-        packets >= PACKETS || used + LITTLE > room || now.wrapping_sub(begun) > self.rule.age
+        let Bundle { packets, used, room, .. } = self.bundle;
+        packets >= PACKETS || used + LITTLE > room || self.is_old(now)
+    }
+
+    #[inline]
+    fn is_old(&self, now: u64) -> bool {
+        now.wrapping_sub(self.bundle.begun) > self.rule.age
+    }
+
+    /// Whether some have waited for long.
+    #[inline]
+    pub(super) fn has_waited_long(&self) -> bool {
+        self.some_wait() && self.is_old(ticks())
     }
 
     /// Sends what waits: whether nothing waits any more.
@@ -224,7 +278,7 @@ impl Outbound {
 
     /// Nothing waits any more, now and later.
     pub(super) fn end(&mut self) {
-        (self.rule, self.sends) = (NEVER, NEVER.sends);
+        (self.rule, self.alone) = (NEVER, NEVER.alone);
         (self.bundle.packets, self.blocked) = (0, false);
     }
 
@@ -234,11 +288,6 @@ impl Outbound {
             (self.bundle.packets, self.blocked) = (0, false);
         }
         self.run = 0;
-    }
-
-    /// For whom packets wait.
-    pub(super) fn waits_for(&self) -> Option<Task> {
-        self.some_wait().then_some(self.bundle.peer)
     }
 }
 
@@ -250,3 +299,89 @@ impl Bundle {
 }
 
 const _: () = assert!(coalesced::HEAD.len() <= HEAD_MAX);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GAP: u64 = 100;
+    const LONG: u64 = 1 << 40;
+    const RULE: Rule = Rule { alone: 4, least: 1, gap: GAP, age: LONG };
+
+    /// Sends a burst of packets, as [`super::super::Coalescing`] does. Returns how many would have waited.
+    fn burst(outgoing: &mut Outbound, packets: u32) -> u32 {
+        let mut waiting = 0;
+        for nth in 0..packets {
+            // The first one follows no other, and the others at once, whatever the clock shows.
+            let now = outgoing.sent.wrapping_add(if nth == 0 { GAP } else { 1 });
+            if outgoing.streams_to(1, now) {
+                outgoing.bundle.peer = 1;
+                outgoing.bundle.packets += 1;
+                outgoing.bundle.last = ticks();
+                waiting += 1;
+            } else {
+                outgoing.note_sent(true);
+            }
+        }
+        waiting
+    }
+
+    /// The task looks for packets: it has sent all that it sends now.
+    fn look(outgoing: &mut Outbound) {
+        if outgoing.has_waited() {
+            outgoing.learn(ticks());
+            outgoing.bundle.packets = 0;
+        }
+    }
+
+    /// The next burst finds what has waited for longer than it should.
+    fn compute(outgoing: &mut Outbound) {
+        let long_ago = ticks().wrapping_sub(LONG + 1);
+        (outgoing.bundle.last, outgoing.sent) = (long_ago, long_ago);
+        outgoing.learn(ticks());
+        outgoing.bundle.packets = 0;
+    }
+
+    #[test]
+    fn a_program_that_awaits_each_burst_waits_for_nearly_all() {
+        let mut outgoing = Outbound::new(RULE);
+        let waiting: Vec<u32> = (0..6)
+            .map(|_| {
+                let waiting = burst(&mut outgoing, 16);
+                look(&mut outgoing);
+                waiting
+            })
+            .collect();
+        assert!(waiting[0] < waiting[5] && waiting[5] == 15, "{waiting:?}");
+    }
+
+    #[test]
+    fn bursts_that_are_left_leave_at_once_after_a_few() {
+        let mut outgoing = Outbound::new(RULE);
+        let mut late = 0;
+        for _ in 0..1000 {
+            late += u32::from(burst(&mut outgoing, 16) != 0);
+            compute(&mut outgoing);
+        }
+        assert!(late <= 2, "{late}");
+    }
+
+    /// A moment in which the processor did something else is no lesson for ever, also when no packet waits any more.
+    #[test]
+    fn what_was_learnt_fades_where_bursts_are_awaited() {
+        let mut outgoing = Outbound::new(RULE);
+        for _ in 0..3 {
+            outgoing.bundle.packets = 1;
+            compute(&mut outgoing);
+        }
+        assert!(outgoing.alone > 300);
+        let bursts = (0..)
+            .take_while(|_| {
+                let waiting = burst(&mut outgoing, 16);
+                look(&mut outgoing);
+                waiting != 15
+            })
+            .count();
+        assert!(bursts < 500, "{bursts}");
+    }
+}

@@ -9,10 +9,14 @@ use crate::transport::{
 use std::io;
 
 impl<T: Transport> Coalescing<T> {
-    /// Whether a write of this length goes as a packet.
+    /// Whether a write of this length is to be a packet, which the caller sends then.
     #[inline]
     fn prefers_packet(&mut self, peer: Task, len: usize) -> bool {
-        self.outgoing.coalesces() && len <= LONGEST && self.outgoing.streams_to(peer, ticks())
+        let prefers = self.outgoing.coalesces() && len <= LONGEST && self.outgoing.streams_to(peer, ticks());
+        if prefers {
+            self.outgoing.count_later();
+        }
+        prefers
     }
 
     fn access<R>(&mut self, nothing: R, access: impl FnOnce(&mut dyn RemoteAccess) -> R) -> R {

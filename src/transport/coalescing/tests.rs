@@ -3,7 +3,7 @@ use crate::base::bytes::Piece;
 use crate::transport::conformance::{self, Served, served};
 use crate::transport::faults::{FaultPlan, Faulty};
 use crate::transport::mem::{MemOptions, MemTransport, network};
-use crate::transport::{Endpoint, Outgoing, Peers, SendOutcome, Task, Wakeup};
+use crate::transport::{Endpoint, Outgoing, PeerState, Peers, SendOutcome, Task, Wakeup};
 
 type End = Coalescing<MemTransport>;
 
@@ -115,10 +115,10 @@ fn packets_wait_until_the_task_only_looks() {
         assert_eq!(send(&mut ends[0], 1, value, 8), SendOutcome::Sent);
         assert!(ends[0].recv().is_none());
     }
-    assert!(ends[0].holds_back() && !ends[0].settled() && ends[0].due().is_some());
+    assert!(ends[0].holds_back_since().is_some() && !ends[0].settled() && ends[0].due().is_some());
     assert!(take(&mut ends[1]).is_none(), "nothing has left");
     assert!(ends[0].recv().is_none());
-    assert!(!ends[0].holds_back() && ends[0].settled() && ends[0].due().is_none());
+    assert!(ends[0].holds_back_since().is_none() && ends[0].settled() && ends[0].due().is_none());
     assert_eq!(all(&mut ends[1]), [0, 1, 2, 3, 4]);
 }
 
@@ -190,10 +190,10 @@ fn nothing_is_left_of_a_peer_that_has_parted() {
     send(&mut ends[0], 1, 9, 8);
     let packet = ends[0].recv().expect("the first one");
     send(&mut ends[0], 1, 11, 8);
-    assert!(ends[0].holds_back());
+    assert!(ends[0].holds_back_since().is_some());
     ends[0].part(1);
     ends[0].release(packet);
-    assert!(!ends[0].holds_back());
+    assert!(ends[0].holds_back_since().is_none());
     assert_eq!(all(&mut ends[0]), []);
 }
 
@@ -207,30 +207,52 @@ fn what_waits_for_room_is_given_up_with_its_peer() {
         send(&mut ends[0], 1, 2, 8);
         send(&mut ends[0], 1, 3, 8);
         ends[0].serve();
-        assert!(ends[0].holds_back() && !ends[0].settled(), "there is no room");
+        assert!(ends[0].holds_back_since().is_some() && !ends[0].settled(), "there is no room");
         if ended {
             ends[0].close()
         } else {
             ends[0].recall(1)
         }
-        assert!(!ends[0].holds_back() && ends[0].settled() && ends[0].due().is_none());
+        assert!(ends[0].holds_back_since().is_none() && ends[0].settled() && ends[0].due().is_none());
     }
 }
 
-/// A peer counts as up while packets of it are left, also while one of them is in hand.
+/// A peer that has ended is seen as such at once, and what has come from it still arrives: as for a transport without bundles.
 #[test]
-fn a_peer_leaves_after_its_packets() {
+fn packets_of_a_peer_that_has_left_arrive() {
     let mut ends = pair(MemOptions::default());
     for value in 0..3 {
         send(&mut ends[1], 0, value, 8);
     }
     ends[1].close();
     let packet = ends[0].recv().expect("the first one");
-    assert_eq!(ends[0].state(1), crate::transport::PeerState::Up);
+    assert_eq!((ends[0].state(1), ends[0].is_open(1)), (PeerState::Closed, false));
     ends[0].release(packet);
-    assert_eq!(ends[0].state(1), crate::transport::PeerState::Up);
     assert_eq!(all(&mut ends[0]), [1, 2]);
-    assert_eq!(ends[0].state(1), crate::transport::PeerState::Closed);
+}
+
+/// While the bundle for one peer has no room, packets to others leave alone and at once, and it keeps its place.
+#[test]
+fn a_bundle_without_room_does_not_delay_others() {
+    let mut ends = ends(3, MemOptions { capacity: 1, ..MemOptions::default() });
+    assert_eq!(send(&mut ends[0], 1, 1, 8), SendOutcome::Sent);
+    ends[0].serve();
+    assert_eq!(send(&mut ends[0], 1, 2, 8), SendOutcome::Sent);
+    assert_eq!(send(&mut ends[0], 1, 3, 8), SendOutcome::Sent);
+    ends[0].serve();
+    assert!(ends[0].holds_back_since().is_some(), "there is no room");
+    let due = ends[0].due().expect("it is tried again");
+    assert!(due > std::time::Instant::now(), "and not without end");
+    for value in 10..15 {
+        assert_eq!(send(&mut ends[0], 2, value, 8), SendOutcome::Sent);
+        assert_eq!(take(&mut ends[2]), Some((value, 8)));
+    }
+    assert_eq!(send(&mut ends[0], 1, 4, 3000), SendOutcome::NoRoom, "it is behind those that wait");
+    assert_eq!(take(&mut ends[1]), Some((1, 8)));
+    ends[0].serve();
+    assert_eq!(all(&mut ends[1]), [2, 3]);
+    assert_eq!(send(&mut ends[0], 1, 4, 3000), SendOutcome::Sent);
+    assert_eq!(take(&mut ends[1]), Some((4, 3000)));
 }
 
 /// A task that does not send bundles understands those of its peers.
@@ -241,7 +263,7 @@ fn one_side_may_send_packets_alone() {
     for value in 0..100 {
         assert_eq!(send(&mut ends[0], 1, value, 8), SendOutcome::Sent);
         assert_eq!(send(&mut ends[1], 0, value, 8), SendOutcome::Sent);
-        assert!(!ends[1].holds_back() && !ends[1].coalesces());
+        assert!(ends[1].holds_back_since().is_none() && !ends[1].coalesces());
     }
     ends[0].serve();
     for end in &mut ends {

@@ -3,7 +3,7 @@
 use super::Coalescing;
 use crate::error::Result;
 use crate::transport::forward::forward;
-use crate::transport::{ConnectionView, PeerState, Peers, Task, Transport, Wakeup};
+use crate::transport::{ConnectionView, Peers, Task, Transport, Wakeup};
 
 impl<T: Transport> Wakeup for Coalescing<T> {
     forward!(disarm, event_fd, wake);
@@ -15,16 +15,7 @@ impl<T: Transport> Wakeup for Coalescing<T> {
 }
 
 impl<T: Transport> Peers for Coalescing<T> {
-    forward!(absence, parted, connect, progress, kick, set_polling, polls, rejoined);
-
-    /// A peer from which there are packets has not left yet.
-    fn state(&self, peer: Task) -> PeerState {
-        if self.incoming.has_from(peer) { PeerState::Up } else { self.inner.state(peer) }
-    }
-
-    fn is_open(&self, peer: Task) -> bool {
-        self.incoming.has_from(peer) || self.inner.is_open(peer)
-    }
+    forward!(state, absence, parted, connect, is_open, progress, kick, set_polling, polls, rejoined);
 
     fn view(&self, peer: Task) -> Option<ConnectionView> {
         let view = self.inner.view(peer)?;

@@ -92,7 +92,7 @@ impl<T: Transport> Drop for Served<T> {
 
 impl<T: Transport> Endpoint for Served<T> {
     forward!(
-        name, limits, completed, recall, recv, hold, release, has_worked, keeps_time, coalesces, holds_back,
+        name, limits, completed, recall, recv, hold, release, has_worked, keeps_time, coalesces, holds_back_since,
         due, settled, close
     );
 
