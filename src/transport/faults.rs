@@ -212,7 +212,17 @@ impl<T: Transport> Faulty<T> {
 
 impl<T: Transport> Endpoint for Faulty<T> {
     forward!(
-        name, completed, recall, hold, has_worked, keeps_time, coalesces, holds_back_since, due, settled, remote
+        name,
+        completed,
+        recall,
+        hold,
+        has_worked,
+        keeps_time,
+        coalesces,
+        holds_back_since,
+        due,
+        settled,
+        remote
     );
 
     fn limits(&self, peer: Task) -> Limits {

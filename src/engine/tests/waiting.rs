@@ -11,6 +11,8 @@ use crate::engine::context::Core;
 use crate::engine::context::request::Preference;
 use crate::engine::context::waiters::WaitPolicy;
 use crate::engine::progress::wait::wait_until;
+use crate::transport::coalescing::Coalescing;
+use crate::transport::mem::{MemOptions, network};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 
@@ -258,6 +260,35 @@ fn those_that_packets_wake_look_after_their_peers_only_now_and_then() {
         assert!(looks <= allowed, "{looks} looks at {ROUNDS} packets, in a time for {allowed}");
         job::close(tasks);
     }
+}
+
+/// A program sends a burst of which the end waits for more packets, and computes on; its notifier had gone to sleep before.
+#[test]
+fn what_waits_for_more_packets_leaves_though_the_program_computes_and_the_notifier_sleeps() {
+    let options = MemOptions { remote: false, ..job::SHORT };
+    let ends = network(2, options).into_iter().map(Coalescing::always).collect();
+    let tasks = job::open(job::boxed(ends), &Habits { wait_policy: ASLEEP, ..Habits::THREADED });
+    let [came, through] = [counter(), counter()];
+    in_threads(&tasks, 1, move |task, _| {
+        for round in 1..=ROUNDS as i32 {
+            task.stage(format!("round {round}"));
+            if task.me == 1 {
+                wait(task, came, 3).expect("a burst");
+                through.store(round, Ordering::Release);
+                continue;
+            }
+            while !enter(task).core().waiters.notifier_armed {
+                std::thread::sleep(std::time::Duration::from_micros(50));
+            }
+            for _ in 0..3 {
+                put(task, 1, forever(8).as_mut_ptr(), &*forever(8), extras(came)).expect("a put");
+            }
+            while through.load(Ordering::Acquire) != round {
+                std::thread::sleep(std::time::Duration::from_micros(50));
+            }
+        }
+    });
+    job::close(tasks);
 }
 
 #[test]

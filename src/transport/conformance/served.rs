@@ -92,8 +92,20 @@ impl<T: Transport> Drop for Served<T> {
 
 impl<T: Transport> Endpoint for Served<T> {
     forward!(
-        name, limits, completed, recall, recv, hold, release, has_worked, keeps_time, coalesces, holds_back_since,
-        due, settled, close
+        name,
+        limits,
+        completed,
+        recall,
+        recv,
+        hold,
+        release,
+        has_worked,
+        keeps_time,
+        coalesces,
+        holds_back_since,
+        due,
+        settled,
+        close
     );
 
     /// A test that waits for acknowledgements does not wait for the thread.
