@@ -128,7 +128,7 @@ pub const VARIABLES: &[Variable] = &[
     var(
         "LAPI_COALESCE",
         "Whether small packets of a stream to one task go together, where each packet is a system call.",
-        "no",
+        "yes",
         Kind::Word(&["yes", "no"]),
         LAPI_ERR_UNKNOWN,
     ),

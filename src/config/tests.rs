@@ -45,7 +45,7 @@ fn defaults() {
             instances: Instances::Count(1),
             network: None,
             inet_addr: None,
-            coalesce: false,
+            coalesce: true,
             shm_attach: ShmAttach::Yes,
             shm_bulk: ShmBulk::Auto,
             spin: None,
@@ -95,7 +95,7 @@ fn words_and_numbers() {
     assert_eq!(with("MP_INSTANCES", "4").instances, Instances::Count(4));
     assert_eq!(with("LAPI_SHM_ATTACH", "deny").shm_attach, ShmAttach::Deny);
     assert_eq!(with("LAPI_SHM_ATTACH", "no").shm_attach, ShmAttach::No);
-    assert!(with("LAPI_COALESCE", "yes").coalesce);
+    assert!(!with("LAPI_COALESCE", "no").coalesce);
     assert_eq!(with("LAPI_SHM_BULK", "pipeline").shm_bulk, ShmBulk::Pipeline);
     assert_eq!(with("LAPI_SHM_BULK", "attach").shm_bulk, ShmBulk::Attach);
     assert_eq!(with("LAPI_SPIN", "0").spin, Some(0));

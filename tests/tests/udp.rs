@@ -82,10 +82,16 @@ fn bursts_whose_sender_computes() {
     if on_network("bursts of small messages", "the test chooses the transport itself") {
         return;
     }
-    for (at, (network, interrupts, coalesce)) in
-        [("ip", 0, "yes"), ("ip", 1, "yes"), ("us", 0, "yes"), ("us", 1, "yes"), ("ip", 0, "no")]
-            .iter()
-            .enumerate()
+    for (at, (network, interrupts, coalesce)) in [
+        ("ip", 0, "yes"),
+        ("ip", 1, "yes"),
+        ("us", 0, "yes"),
+        ("us", 1, "yes"),
+        ("ip", 0, "no"),
+        ("us", 1, "no"),
+    ]
+    .iter()
+    .enumerate()
     {
         let folder = std::env::temp_dir().join(format!("lapi-bursts-{}-{at}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder");

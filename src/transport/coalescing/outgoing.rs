@@ -5,14 +5,14 @@ use crate::transport::{HEAD_MAX, Outgoing, Piece, SendOutcome, Task, Transport, 
 use crate::wire::coalesced;
 use std::time::{Duration, Instant};
 
-/// Words of a bundle, at most.
-const WORDS: usize = 2048;
+/// Words of a bundle, at most: 64 KiB. It is a packet of the network, and mostly has to be shorter for that.
+const WORDS: usize = 8192;
 
 /// Packets of a bundle, at most.
 const PACKETS: u32 = 64;
 
-/// Bytes of the body of a packet that may wait, at most: one that is longer gains little.
-pub(super) const LONGEST: usize = 2048;
+/// Bytes of the body of a packet that may wait, at most: one that is longer gains less than its copies cost.
+pub(super) const LONGEST: usize = 8192;
 
 /// How many packets of a stream are sent alone, at most, where the program has left packets that waited.
 const MOST_ALONE: u32 = 1000;

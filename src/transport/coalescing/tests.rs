@@ -139,9 +139,9 @@ fn what_waits_leaves_before_a_sleep_and_when_the_thread_serves() {
 
 #[test]
 fn order_is_kept_with_packets_of_all_lengths_and_without_room() {
-    let mut ends = pair(MemOptions { capacity: 3, ..MemOptions::default() });
+    let mut ends = pair(MemOptions { capacity: 3, max_body: 33_000, ..MemOptions::default() });
     let (mut sent, mut got) = (0, Vec::new());
-    let lens = [0, 1, 8, 100, 2048, 2049, 5000, 64, 0];
+    let lens = [0, 1, 8, 100, 2048, 8192, 8193, 64, 20_000, 0];
     while got.len() < 2000 {
         while sent < 2000
             && send(&mut ends[0], 1, sent, lens[sent as usize % lens.len()]) == SendOutcome::Sent
@@ -234,7 +234,7 @@ fn packets_of_a_peer_that_has_left_arrive() {
 /// While the bundle for one peer has no room, packets to others leave alone and at once, and it keeps its place.
 #[test]
 fn a_bundle_without_room_does_not_delay_others() {
-    let mut ends = ends(3, MemOptions { capacity: 1, ..MemOptions::default() });
+    let mut ends = ends(3, MemOptions { capacity: 1, max_body: 33_000, ..MemOptions::default() });
     assert_eq!(send(&mut ends[0], 1, 1, 8), SendOutcome::Sent);
     ends[0].serve();
     assert_eq!(send(&mut ends[0], 1, 2, 8), SendOutcome::Sent);
@@ -247,12 +247,12 @@ fn a_bundle_without_room_does_not_delay_others() {
         assert_eq!(send(&mut ends[0], 2, value, 8), SendOutcome::Sent);
         assert_eq!(take(&mut ends[2]), Some((value, 8)));
     }
-    assert_eq!(send(&mut ends[0], 1, 4, 3000), SendOutcome::NoRoom, "it is behind those that wait");
+    assert_eq!(send(&mut ends[0], 1, 4, 9000), SendOutcome::NoRoom, "it is behind those that wait");
     assert_eq!(take(&mut ends[1]), Some((1, 8)));
     ends[0].serve();
     assert_eq!(all(&mut ends[1]), [2, 3]);
-    assert_eq!(send(&mut ends[0], 1, 4, 3000), SendOutcome::Sent);
-    assert_eq!(take(&mut ends[1]), Some((4, 3000)));
+    assert_eq!(send(&mut ends[0], 1, 4, 9000), SendOutcome::Sent);
+    assert_eq!(take(&mut ends[1]), Some((4, 9000)));
 }
 
 /// A task that does not send bundles understands those of its peers.
