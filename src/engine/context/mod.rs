@@ -385,6 +385,13 @@ impl<'a> Held<'a> {
         if self.hold == Hold::Nested {
             return;
         }
+        if self.hold != Hold::Within
+            && let Some(core) = self.try_core()
+            && core.transport.holds_back_since().is_some()
+        {
+            // While the program keeps the lock the notifier cannot send what waits for other packets.
+            core.transport.serve();
+        }
         self.prepare_to_leave();
         if self.hold == Hold::Within {
             // SAFETY: this value took the lock.
