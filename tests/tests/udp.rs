@@ -103,6 +103,19 @@ fn bursts_whose_sender_computes() {
     }
 }
 
+/// A program in polling mode that makes no calls but such that are refused learns of the death.
+#[test]
+fn a_refused_call_reports_the_death_that_it_has_found() {
+    if on_network("calls to a task that has died", "the test chooses the transport itself") {
+        return;
+    }
+    for (network, fences) in [("ip", "0"), ("ip", "1"), ("us", "0"), ("us", "1")] {
+        let job = here(job("failure/refused", 2, fences)).env("MP_EUILIB", network);
+        let outcome = job.poe_arg("-on_death").poe_arg("continue").run();
+        assert!(outcome.exited(137).stdout.contains("PASS 0"), "the survivor passes\n{outcome}");
+    }
+}
+
 /// Packets that are as short as they may be, so that user headers of 1,024 bytes have several; and those as long as a datagram.
 #[test]
 fn packets_of_every_size() {

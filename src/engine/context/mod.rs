@@ -35,7 +35,7 @@ use crate::abi::{
 use crate::base::clock::{self, elapsed};
 use crate::base::known_threads::this_thread;
 use crate::base::parking::Parking;
-use crate::engine::context::active_handler::Activity;
+use crate::engine::context::active_handler::{Activity, Kind, State};
 pub use crate::engine::context::addresses::ADDRESS_TABLE;
 use crate::engine::context::completion_queue::Completions;
 use crate::engine::context::conditions::Conditions;
@@ -383,14 +383,14 @@ impl<'a> Held<'a> {
     #[inline(never)]
     fn give_back(&mut self) {
         if self.hold == Hold::Nested {
+            // A header handler is short, and its messages may be the replies to a stream.
+            if self.context.activity.state() != State::Handler(Kind::Header) {
+                self.send_held_back();
+            }
             return;
         }
-        if self.hold != Hold::Within
-            && let Some(core) = self.try_core()
-            && core.transport.holds_back_since().is_some()
-        {
-            // While the program keeps the lock the notifier cannot send what waits for other packets.
-            core.transport.serve();
+        if self.hold != Hold::Within {
+            self.send_held_back();
         }
         self.prepare_to_leave();
         if self.hold == Hold::Within {
@@ -407,6 +407,17 @@ impl<'a> Held<'a> {
             } else {
                 context.lock.leave();
             }
+        }
+    }
+
+    /// Sends what waits for other packets: the program keeps the lock, perhaps for long, so that the notifier cannot.
+    #[inline]
+    pub(in crate::engine) fn send_held_back(&mut self) {
+        if let Some(core) = self.try_core()
+            && core.coalesces
+            && core.transport.holds_back_since().is_some()
+        {
+            core.transport.serve();
         }
     }
 

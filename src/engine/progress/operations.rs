@@ -2,7 +2,7 @@
 
 use crate::engine::context::Held;
 use crate::engine::context::request::{Get, Message, Put, Rmw};
-use crate::engine::progress::{dispatcher, wait};
+use crate::engine::progress::{dispatcher, lost_peers, wait};
 use crate::engine::transfer::origin;
 use crate::error::Result;
 use crate::transport::Task;
@@ -14,9 +14,8 @@ use crate::transport::Task;
 #[inline]
 pub unsafe fn put(held: &mut Held<'_>, put: &Put) -> Result<()> {
     // SAFETY: the caller's promise.
-    unsafe { origin::put(held, put) }?;
-    finish(held, put.tgt);
-    Ok(())
+    let started = unsafe { origin::put(held, put) };
+    conclude(held, put.tgt, started)
 }
 
 /// A get.
@@ -26,9 +25,8 @@ pub unsafe fn put(held: &mut Held<'_>, put: &Put) -> Result<()> {
 #[inline]
 pub unsafe fn get(held: &mut Held<'_>, get: &Get) -> Result<()> {
     // SAFETY: the caller's promise.
-    unsafe { origin::get(held, get) }?;
-    finish(held, get.tgt);
-    Ok(())
+    let started = unsafe { origin::get(held, get) };
+    conclude(held, get.tgt, started)
 }
 
 /// An active message.
@@ -38,9 +36,8 @@ pub unsafe fn get(held: &mut Held<'_>, get: &Get) -> Result<()> {
 #[inline]
 pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Result<()> {
     // SAFETY: the caller's promise.
-    unsafe { origin::active_message(held, message) }?;
-    finish(held, message.tgt);
-    Ok(())
+    let started = unsafe { origin::active_message(held, message) };
+    conclude(held, message.tgt, started)
 }
 
 /// A read-modify-write.
@@ -49,9 +46,20 @@ pub unsafe fn active_message(held: &mut Held<'_>, message: &Message) -> Result<(
 /// The addresses must be as LAPI_Rmw wants them, at both tasks.
 pub unsafe fn rmw(held: &mut Held<'_>, rmw: &Rmw) -> Result<()> {
     // SAFETY: the caller's promise.
-    unsafe { origin::rmw(held, rmw) }?;
-    finish(held, rmw.tgt);
-    Ok(())
+    let started = unsafe { origin::rmw(held, rmw) };
+    conclude(held, rmw.tgt, started)
+}
+
+/// The end of a call that sends to `tgt`. A death that a refused call has found is reported now: the program may make no call that looks
+/// for it.
+#[inline]
+fn conclude(held: &mut Held<'_>, tgt: Task, started: Result<()>) -> Result<()> {
+    if started.is_ok() {
+        finish(held, tgt);
+    } else if held.core().next_look == 0 && !held.in_handler() {
+        lost_peers::look_after_peers(held);
+    }
+    started
 }
 
 /// The end of a call that sends to `tgt`: one round of the dispatcher, unless a handler made the call; and when what waits for

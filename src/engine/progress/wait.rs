@@ -158,6 +158,10 @@ pub fn poll_once(held: &mut Held<'_>) -> bool {
 pub fn make_progress(held: &mut Held<'_>) {
     if held.context().activity.thread() == 0 {
         dispatcher::turn(held);
+        if held.core().next_look == 0 {
+            // A death is to be reported.
+            lost_peers::look_after_peers(held);
+        }
         held.wake_waiters();
     }
 }

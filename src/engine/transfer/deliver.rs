@@ -80,6 +80,7 @@ fn complete_by_handler(held: &mut Held<'_>, delivery: Delivery, handler: compl_h
         let queued = context.completions.push(completion);
         return flow::queued(held, delivery.src, queued);
     }
+    held.send_held_back();
     context.run_handler(Kind::Completion, handler as usize, || {
         // SAFETY: the program's own completion handler, with the parameter that its header handler gave; no reference
         // into the core is out.

@@ -55,13 +55,15 @@ pub(super) struct Outbound {
     sent: u64,
     /// How many in a row followed each other so.
     run: u32,
-    /// Whether several in a row were sent alone, and the task has not looked for packets since.
+    /// Whether packets in a row were sent alone, and it is not known yet whether the task waits after them.
     unjudged: bool,
+    /// Whether it has looked for packets again and again just after them.
+    waits: bool,
     bundle: Bundle,
     /// The bundle found no room.
     blocked: bool,
-    /// Whether a packet was put into the bundle since the task looked for packets.
-    added: bool,
+    /// Whether a packet was sent, or put into the bundle, since the task looked for packets.
+    fresh: bool,
 }
 
 /// Packets that wait, for one peer.
@@ -89,9 +91,10 @@ impl Outbound {
             sent: 0,
             run: 0,
             unjudged: false,
+            waits: false,
             bundle,
             blocked: false,
-            added: false,
+            fresh: false,
         }
     }
 
@@ -130,6 +133,13 @@ impl Outbound {
     pub(super) fn streams_to(&mut self, peer: Task, now: u64) -> bool {
         let follows = peer == self.peer && now.wrapping_sub(self.sent) < self.rule.gap;
         self.run = if follows { self.run.saturating_add(1) } else { 0 };
+        if self.waits {
+            self.waits = false;
+            // In the middle of a stream it has only looked.
+            if !follows {
+                self.was_awaited();
+            }
+        }
         self.peer = peer;
         self.sent = now;
         self.run >= self.alone
@@ -146,7 +156,8 @@ impl Outbound {
     pub(super) fn note_sent(&mut self, accepted: bool) {
         if accepted {
             self.sent = ticks();
-            self.unjudged |= self.run != 0;
+            self.fresh = true;
+            self.unjudged = self.run != 0;
         } else {
             self.run = 0;
         }
@@ -166,7 +177,7 @@ impl Outbound {
         }
     }
 
-    /// The task has looked for packets at once after a stream.
+    /// The task has waited at once after a stream.
     #[inline]
     fn was_awaited(&mut self) {
         self.alone = self.alone.saturating_sub(1).max(self.rule.least);
@@ -176,14 +187,15 @@ impl Outbound {
     /// sent nothing since it looked before, or because they have waited for long.
     #[inline]
     pub(super) fn has_waited(&mut self) -> bool {
+        // Each call that sends looks once.
+        if std::mem::take(&mut self.fresh) {
+            return self.has_waited_long();
+        }
         if self.unjudged {
             self.unjudged = false;
-            if ticks().wrapping_sub(self.sent) < self.rule.age {
-                self.was_awaited();
-            }
+            self.waits = ticks().wrapping_sub(self.sent) < self.rule.age;
         }
-        let added = std::mem::take(&mut self.added);
-        if added { self.has_waited_long() } else { self.some_wait() }
+        self.some_wait()
     }
 
     /// Puts a packet into the bundle, if it has a place there.
@@ -219,7 +231,7 @@ impl Outbound {
         unsafe { parcel::write(&mut to[1..], packet, false) };
         bundle.used += words;
         (bundle.packets, bundle.last) = (bundle.packets + 1, now);
-        self.added = true;
+        self.fresh = true;
         true
     }
 
@@ -317,20 +329,25 @@ mod tests {
             if outgoing.streams_to(1, now) {
                 outgoing.bundle.peer = 1;
                 outgoing.bundle.packets += 1;
-                outgoing.bundle.last = ticks();
+                (outgoing.bundle.begun, outgoing.bundle.last) = (ticks(), ticks());
+                outgoing.fresh = true;
                 waiting += 1;
             } else {
                 outgoing.note_sent(true);
             }
+            // Each call that sends looks for packets once.
+            assert!(!outgoing.has_waited());
         }
         waiting
     }
 
-    /// The task looks for packets: it has sent all that it sends now.
+    /// The program waits: it has sent all that it sends now.
     fn look(outgoing: &mut Outbound) {
-        if outgoing.has_waited() {
-            outgoing.learn(ticks());
-            outgoing.bundle.packets = 0;
+        for _ in 0..3 {
+            if outgoing.has_waited() {
+                outgoing.learn(ticks());
+                outgoing.bundle.packets = 0;
+            }
         }
     }
 
