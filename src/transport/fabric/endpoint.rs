@@ -5,7 +5,7 @@ use super::ofi::{Device, Errno};
 use super::own::Wants;
 use super::remote::Accesses;
 use super::send::{SENDS, write};
-use super::{COPY, FabricTransport, PUBLISHED_BEFORE, WINDOW};
+use super::{COPY, FabricTransport, INJECT, PUBLISHED_BEFORE, WINDOW};
 use crate::base::bytes::pad8;
 use crate::transport::parcel::bytes_of;
 use crate::transport::standing::Standing;
@@ -247,6 +247,7 @@ impl FabricTransport {
             self.settle();
             return Some(SendOutcome::Gone);
         }
+        self.inject = INJECT.min(self.device.info().inject_size());
         self.rest.note_packet();
         self.peer_mut(task)?.note_sent();
         None

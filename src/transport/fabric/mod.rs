@@ -202,7 +202,8 @@ pub struct FabricTransport {
     buffers: Buffers,
     me: Task,
     limits: Limits,
-    /// Messages of up to this number of bytes are injected.
+    /// Packets of up to this number of bytes are injected; none before one has been posted. The first message that is posted makes a provider
+    /// get its memory for those, which takes `ofi_rxm` some 20 ms: that is to be the first packet, and not one in the middle of a stream.
     inject: usize,
     /// Messages are sent from the program's memory, when they are longer than [`COPY`].
     lends: bool,
@@ -286,7 +287,7 @@ impl FabricTransport {
             receive_buffer: window * max_body,
         };
         Ok(Self {
-            inject: INJECT.min(device.info().inject_size()),
+            inject: 0,
             lends: device.info().gathers() && !device.info().registers(),
             lost_sockets: LostSockets::default(),
             device,
