@@ -220,6 +220,7 @@ impl<T: Transport> Endpoint for Faulty<T> {
         keeps_time,
         coalesces,
         holds_back_since,
+        send_held_back,
         due,
         settled,
         remote

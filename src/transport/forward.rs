@@ -58,6 +58,11 @@ macro_rules! forward {
             self.inner().holds_back_since()
         }
     };
+    (send_held_back) => {
+        fn send_held_back(&mut self) {
+            self.inner_mut().send_held_back()
+        }
+    };
     (due) => {
         fn due(&self) -> Option<std::time::Instant> {
             self.inner().due()

@@ -167,10 +167,14 @@ pub trait Endpoint: Send {
     }
 
     /// Since when, in ticks, packets that were accepted wait for others, to be sent with them. Without these they are sent by the second of
-    /// two calls of [`Self::recv`] between which nothing is sent, by [`Self::serve`], which is due then, or by [`Wakeup::arm`].
+    /// two calls of [`Self::recv`] between which nothing is sent, by [`Self::send_held_back`], by [`Self::serve`], which is due then, or by
+    /// [`Wakeup::arm`].
     fn holds_back_since(&self) -> Option<u64> {
         None
     }
+
+    /// Sends what waits for others now, if there is room.
+    fn send_held_back(&mut self) {}
 
     /// When the endpoint must be served next, at the latest: something must be sent again or acknowledged then.
     fn due(&self) -> Option<Instant> {

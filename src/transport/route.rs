@@ -144,6 +144,11 @@ impl<N: Transport, F: Transport> Endpoint for Route<N, F> {
         self.near.coalesces() || self.far.coalesces()
     }
 
+    fn send_held_back(&mut self) {
+        self.near.send_held_back();
+        self.far.send_held_back();
+    }
+
     fn holds_back_since(&self) -> Option<u64> {
         self.near.holds_back_since().into_iter().chain(self.far.holds_back_since()).min()
     }

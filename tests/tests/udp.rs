@@ -103,6 +103,23 @@ fn bursts_whose_sender_computes() {
     }
 }
 
+/// What an error handler sends leaves while it runs.
+#[test]
+fn an_error_handler_sends_and_computes() {
+    if on_network("an error handler that sends", "the test chooses the transport itself") {
+        return;
+    }
+    for (at, (network, interrupts)) in [("ip", 0), ("ip", 1), ("us", 0), ("us", 1)].iter().enumerate() {
+        let file = std::env::temp_dir().join(format!("lapi-last-words-{}-{at}", std::process::id()));
+        let args = format!("{interrupts} {}", file.display());
+        let job = here(job("progress/last_words", 3, &args)).env("MP_EUILIB", network);
+        let outcome = job.poe_arg("-on_death").poe_arg("continue").run();
+        let passes = outcome.exited(137).stdout.lines().filter(|line| line.contains("PASS")).count();
+        assert_eq!(passes, 2, "both others pass\n{outcome}");
+        std::fs::remove_file(&file).expect("task 1 has made it");
+    }
+}
+
 /// A program in polling mode that makes no calls but such that are refused learns of the death.
 #[test]
 fn a_refused_call_reports_the_death_that_it_has_found() {

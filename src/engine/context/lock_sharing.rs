@@ -90,8 +90,11 @@ fn not_held(context: &Context) -> Refusal {
 /// The lock was just taken for the program, under this handle.
 fn keep(context: &Context, handle: lapi_handle_t) -> Result<(), Refusal> {
     // SAFETY: this thread holds the lock, and is not inside of a call.
-    if unsafe { context.serves(handle) } {
-        return Ok(());
+    unsafe {
+        if context.serves(handle) {
+            context.keep_for_program();
+            return Ok(());
+        }
     }
     context.lock.unlock();
     Err(Refusal::Ended)

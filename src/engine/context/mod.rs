@@ -155,6 +155,18 @@ impl Context {
         self.handle.as_ptr()
     }
 
+    /// The program keeps the lock from now on, perhaps for long: what waits for other packets is sent, which the notifier cannot do.
+    ///
+    /// # Safety
+    /// The calling thread must hold the lock, and no reference into the core may be out.
+    pub(in crate::engine) unsafe fn keep_for_program(&self) {
+        // SAFETY: the caller's promise.
+        let core = unsafe { (*self.core.get()).as_deref_mut() };
+        if let Some(core) = core.filter(|core| core.coalesces) {
+            core.transport.send_held_back();
+        }
+    }
+
     /// Whether the context is open, and this is its handle.
     ///
     /// # Safety
@@ -389,9 +401,6 @@ impl<'a> Held<'a> {
             }
             return;
         }
-        if self.hold != Hold::Within {
-            self.send_held_back();
-        }
         self.prepare_to_leave();
         if self.hold == Hold::Within {
             // SAFETY: this value took the lock.
@@ -403,6 +412,7 @@ impl<'a> Held<'a> {
         unsafe {
             context.lock.yield_to_others();
             if context.serves(handle) {
+                context.keep_for_program();
                 context.lock.give_back();
             } else {
                 context.lock.leave();
@@ -410,14 +420,14 @@ impl<'a> Held<'a> {
         }
     }
 
-    /// Sends what waits for other packets: the program keeps the lock, perhaps for long, so that the notifier cannot.
+    /// Sends what waits for other packets: the program gets the lock, perhaps for long, so that the notifier cannot.
     #[inline]
     pub(in crate::engine) fn send_held_back(&mut self) {
         if let Some(core) = self.try_core()
             && core.coalesces
             && core.transport.holds_back_since().is_some()
         {
-            core.transport.serve();
+            core.transport.send_held_back();
         }
     }
 

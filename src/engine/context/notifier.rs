@@ -17,8 +17,8 @@ use std::time::Duration;
 /// How long the program may be silent before the notifier arms the transport, at first.
 pub(in crate::engine) const WATCH_FIRST: Duration = Duration::from_micros(200);
 
-/// How soon the notifier looks at a program that has left packets that wait for others.
-pub(in crate::engine) const SOON: Duration = Duration::from_millis(1);
+/// How soon the notifier sends what a program has left that waits for others.
+const SOON: Duration = Duration::from_millis(1);
 /// Its timer is set for that again after this many ticks at the earliest, 0.2 to 1 milliseconds: while a stream lasts, it is not woken.
 const SOON_TICKS: u64 = 1_000_000;
 
@@ -33,7 +33,7 @@ pub struct Notifier {
     state: AtomicU8,
     /// A thread of an earlier generation ends.
     generation: AtomicU64,
-    /// When its timer was set for [`SOON`] or earlier, in ticks.
+    /// When its timer was set for [`SOON`], in ticks, if its thread has not looked since.
     soon_set: AtomicU64,
 }
 
@@ -121,8 +121,13 @@ impl Notifier {
 
     /// The notifier's thread sets its timer. The lock must be held.
     pub(in crate::engine) fn look_in(&self, timer: BorrowedFd<'_>, after: Duration) {
-        self.soon_set.store(if after <= SOON { ticks() } else { 0 }, Ordering::Relaxed);
+        self.soon_set.store(if after == SOON { ticks() } else { 0 }, Ordering::Relaxed);
         set_timer(timer, after);
+    }
+
+    /// The notifier's thread sleeps without its timer. The lock must be held.
+    pub(in crate::engine) fn look_not(&self) {
+        self.soon_set.store(0, Ordering::Relaxed);
     }
 
     /// The same as [`Self::watch`], if it rests.
@@ -164,4 +169,49 @@ fn set_timer(timer: BorrowedFd<'_>, after: Duration) {
     let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
     // It can fail for wrong arguments only.
     let _ = timerfd_settime(timer, TimerfdTimerFlags::empty(), &once);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::time::timerfd_gettime;
+
+    fn with_timer() -> (Notifier, OwnedFd) {
+        let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK).expect("a timer");
+        let notifier = Notifier::new();
+        notifier.timer.store(timer.as_raw_fd(), Ordering::Relaxed);
+        (notifier, timer)
+    }
+
+    fn left(timer: &OwnedFd) -> Duration {
+        let value = timerfd_gettime(timer).expect("a timer").it_value;
+        Duration::new(value.tv_sec as u64, value.tv_nsec as u32)
+    }
+
+    fn stop(timer: &OwnedFd) {
+        set_timer(timer.as_fd(), Duration::ZERO);
+    }
+
+    /// Whatever the thread has done just before, packets that wait from now on have a timer.
+    #[test]
+    fn packets_have_a_timer_after_the_thread_has_gone_to_sleep() {
+        let (notifier, timer) = with_timer();
+        for before in [Duration::from_micros(1), WATCH_FIRST, 2 * WATCH_FIRST, SOON] {
+            notifier.look_in(timer.as_fd(), before);
+            stop(&timer);
+            notifier.look_not();
+            notifier.look_soon(ticks());
+            assert!(left(&timer) > Duration::ZERO, "after {before:?}");
+        }
+    }
+
+    #[test]
+    fn the_timer_is_not_moved_while_the_same_packets_wait() {
+        let (notifier, timer) = with_timer();
+        let since = ticks();
+        notifier.look_soon(since);
+        stop(&timer);
+        notifier.look_soon(since);
+        assert_eq!(left(&timer), Duration::ZERO);
+    }
 }

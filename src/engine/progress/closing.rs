@@ -98,6 +98,8 @@ fn finish_sending(held: &mut Held<'_>) {
     held.core().waiters.settling = None;
     flow::release_all(held.core());
     serve_last(held);
+    // A peer may wait for it, and other threads of this task may yet take a while to end.
+    held.core().transport.send_held_back();
 }
 
 /// Whether something is to be sent to a task that has not called LAPI_Init yet: as long as it may come, nothing of it is lost.

@@ -13,7 +13,7 @@
 use crate::base::clock::ticks;
 use crate::base::poll::{await_events, is_event};
 use crate::base::thread::ThreadConfig;
-use crate::engine::context::notifier::{SOON, WATCH_FIRST};
+use crate::engine::context::notifier::WATCH_FIRST;
 use crate::engine::context::{Context, Core, Held};
 use crate::engine::progress::{dispatcher, lost_peers};
 use crate::engine::transfer::accessed;
@@ -69,9 +69,10 @@ fn run(context: &Context, timer: BorrowedFd<'_>, generation: u64) {
         let Some(mut held) = context.enter_closing() else { return };
         let plan = decide(&mut held, &mut interval, &mut seen, called);
         let descriptor = held.core().transport.event_fd().as_raw_fd();
-        if let Plan::Watch(interval) = plan {
-            // A thread that leaves packets sets it, too, and not before this one has: it needs the lock.
-            context.notifier.look_in(timer, interval);
+        // A thread that leaves packets sets the timer, too, and not before this one has: it needs the lock.
+        match plan {
+            Plan::Watch(interval) => context.notifier.look_in(timer, interval),
+            Plan::Sleep { .. } | Plan::Rest { .. } => context.notifier.look_not(),
         }
         drop(held);
         if ended() {
@@ -98,6 +99,10 @@ fn run(context: &Context, timer: BorrowedFd<'_>, generation: u64) {
 fn decide(held: &mut Held<'_>, interval: &mut Duration, seen: &mut u64, called: bool) -> Plan {
     let context = held.context();
     let notifier = &context.notifier;
+    // The thread that has left it may compute, in the program or in an error handler, whatever this thread may do otherwise.
+    if held.core().coalesces {
+        held.core().transport.send_held_back();
+    }
     if !context.settings.interrupts.load(Ordering::Relaxed) || held.core().closing {
         if held.core().waiters.notifier_armed {
             disarm(held);
@@ -116,8 +121,7 @@ fn decide(held: &mut Held<'_>, interval: &mut Duration, seen: &mut u64, called: 
         notifier.note_watch();
         // The program may poll so seldom that it rarely checks by itself.
         lost_peers::look_when_due(held);
-        let leaves_packets = held.core().transport.holds_back_since().is_some();
-        return Plan::Watch(if leaves_packets { SOON } else { next });
+        return Plan::Watch(next);
     }
     *interval = WATCH_FIRST;
     disarm(held);

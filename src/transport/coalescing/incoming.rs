@@ -37,6 +37,10 @@ impl Incoming {
 
     /// Copies a bundle, whose packets are handed out from now on.
     pub(super) fn take(&mut self, packet: &Inbound) {
+        if !packet.body_len.is_multiple_of(8) {
+            self.malformed += 1;
+            return;
+        }
         let mut words = self.spare.take().unwrap_or_default();
         words.clear();
         words.reserve(packet.body_len / 8);
@@ -110,6 +114,12 @@ impl Incoming {
         if let Some(out) = self.out.as_mut().filter(|out| out.src == peer) {
             out.at = out.words.len();
         }
+    }
+
+    /// How far the packets of this peer's bundles were handed out, in words.
+    pub(super) fn handed_out_of(&self, peer: Task) -> u64 {
+        let bundles = self.bundles.iter().chain(&self.out);
+        bundles.filter(|bundle| bundle.src == peer).map(|bundle| bundle.at as u64).sum()
     }
 
     /// Whether there is a packet of this peer.

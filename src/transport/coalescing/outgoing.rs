@@ -167,14 +167,16 @@ impl Outbound {
     /// computes, is to do that seldom.
     #[inline]
     pub(super) fn learn(&mut self, now: u64) {
-        if self.blocked || !self.some_wait() {
-            return;
-        }
-        if now.wrapping_sub(self.bundle.last) < self.rule.age {
-            self.was_awaited();
-        } else {
+        if self.was_left(now) {
             self.alone = self.alone.saturating_mul(4).saturating_add(4).min(MOST_ALONE);
+        } else if self.some_wait() && !self.blocked {
+            self.was_awaited();
         }
+    }
+
+    /// Whether packets wait that the program has left for long.
+    pub(super) fn was_left(&self, now: u64) -> bool {
+        self.some_wait() && !self.blocked && now.wrapping_sub(self.bundle.last) >= self.rule.age
     }
 
     /// The task has waited at once after a stream.

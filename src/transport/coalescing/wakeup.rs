@@ -15,7 +15,12 @@ impl<T: Transport> Wakeup for Coalescing<T> {
 }
 
 impl<T: Transport> Peers for Coalescing<T> {
-    forward!(state, absence, parted, connect, is_open, progress, kick, set_polling, polls, rejoined);
+    forward!(state, absence, parted, connect, is_open, kick, set_polling, polls, rejoined);
+
+    /// Packets of a bundle count one by one: the handlers of a long one may take a while.
+    fn progress(&self, peer: Task) -> u64 {
+        self.inner.progress(peer).wrapping_add(self.incoming.handed_out_of(peer))
+    }
 
     fn view(&self, peer: Task) -> Option<ConnectionView> {
         let view = self.inner.view(peer)?;

@@ -103,6 +103,7 @@ impl<T: Transport> Endpoint for Served<T> {
         keeps_time,
         coalesces,
         holds_back_since,
+        send_held_back,
         due,
         settled,
         close
