@@ -65,7 +65,9 @@ impl<T: Transport> Endpoint for Coalescing<T> {
             if is_at_hand {
                 return self.incoming.next();
             }
-            let packet = self.inner.recv()?;
+            let packet = self.inner.recv();
+            self.outgoing.touch();
+            let packet = packet?;
             if !Incoming::is_bundle(&packet) {
                 return Some(packet);
             }

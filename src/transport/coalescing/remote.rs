@@ -20,7 +20,9 @@ impl<T: Transport> Coalescing<T> {
     }
 
     fn access<R>(&mut self, nothing: R, access: impl FnOnce(&mut dyn RemoteAccess) -> R) -> R {
-        self.inner.remote().map_or(nothing, access)
+        let result = self.inner.remote().map_or(nothing, access);
+        self.outgoing.touch();
+        result
     }
 }
 
