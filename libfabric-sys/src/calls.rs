@@ -112,6 +112,18 @@ pub unsafe fn setopt(
     unsafe { call!(endpoint, ops.setopt(&raw mut (*endpoint).fid, level, option, value, len)) }
 }
 
+/// Reads an option of an endpoint.
+pub unsafe fn getopt(
+    endpoint: *mut fid_ep,
+    level: c_int,
+    option: c_int,
+    value: *mut c_void,
+    len: *mut usize,
+) -> c_int {
+    // SAFETY: the module's promise.
+    unsafe { call!(endpoint, ops.getopt(&raw mut (*endpoint).fid, level, option, value, len)) }
+}
+
 /// Gives an operation up, if the provider can.
 pub unsafe fn cancel(endpoint: *mut fid_ep, context: *mut c_void) -> isize {
     // SAFETY: the module's promise.

@@ -143,7 +143,7 @@ impl Fabric {
         let provider = info.provider();
         let refused = |(what, errno): (&str, Errno)| failed(format!("{provider}: {what}: {}", errno.text()));
         let longest = longest(&info);
-        let mut device =
+        let device =
             Device::open(info, BUFFERS + SENDS + CHUNKS + SINGLES, longest, !settings.preferences.polls)
                 .map_err(refused)?;
         device.drop_wake_byte();

@@ -8,7 +8,7 @@ mod wake_byte;
 pub(super) use info::{Info, list};
 
 use libfabric_sys::bindings as fi;
-use libfabric_sys::{Library, calls};
+use libfabric_sys::{Library, calls, version};
 use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
@@ -21,6 +21,10 @@ const MR_MODE: u32 =
 
 /// The entries that are taken out of the completion queue at a time.
 pub(super) const BATCH: usize = 16;
+
+/// From this version on FI_OPT_MIN_MULTI_RECV is set before the endpoint is enabled: `shm` ignores it later. `shm` of 1.17 to 1.20 has no
+/// place for it before, and crashes.
+const LEAST_IS_SET_BEFORE: u32 = version(1, 21);
 
 /// The pieces of one message.
 pub(super) const PIECES: usize = 3;
@@ -99,7 +103,7 @@ pub(super) struct Device {
     entries: Box<[fi::fi_cq_data_entry; BATCH]>,
     /// The descriptor of the completion queue, where the provider has one.
     wait: Option<RawFd>,
-    /// What ends in a call of this task does not make the descriptor readable: see [`wake_byte`].
+    /// What ends in a call of this task may not make the descriptor readable: see [`wake_byte`].
     is_silent: bool,
     next_key: u64,
 }
@@ -148,6 +152,7 @@ impl Device {
             unsafe { Box::new(MaybeUninit::<[fi::fi_cq_data_entry; BATCH]>::zeroed().assume_init()) };
         // SAFETY: null pointers.
         let context = || UnsafeCell::new(unsafe { MaybeUninit::<fi::fi_context2>::zeroed().assume_init() });
+        let is_silent = wake_byte::may_be_silent(&info.provider());
         let mut device = Self {
             info,
             fabric: ptr::null_mut(),
@@ -160,7 +165,7 @@ impl Device {
             contexts: std::iter::repeat_with(context).take(slots).collect(),
             entries,
             wait: None,
-            is_silent: false,
+            is_silent,
             next_key: 0,
         };
         device.open_all(longest, sleeps)?;
@@ -191,19 +196,44 @@ impl Device {
             checked(calls::bind(ep, self.av.cast(), 0)).map_err(named("fi_ep_bind"))?;
             let both = u64::from(fi::FI_TRANSMIT) | u64::from(fi::FI_RECV);
             checked(calls::bind(ep, self.cq.cast(), both)).map_err(named("fi_ep_bind"))?;
+            let set_before = self.info.library.version() >= LEAST_IS_SET_BEFORE;
+            if set_before {
+                self.set_least(longest).map_err(named("fi_setopt"))?;
+            }
             checked(calls::control(ep, fi::FI_ENABLE as c_int, ptr::null_mut()))
                 .map_err(named("fi_enable"))?;
-            // Not before: the provider shm of libfabric 1.17 has no place for it until the endpoint is enabled.
-            let least = (&raw const longest).cast();
-            checked(calls::setopt(
-                self.ep,
-                fi::FI_OPT_ENDPOINT as c_int,
-                fi::FI_OPT_MIN_MULTI_RECV as c_int,
-                least,
-                size_of::<usize>(),
-            ))
-            .map_err(named("fi_setopt"))
+            if !set_before {
+                self.set_least(longest).map_err(named("fi_setopt"))?;
+            }
+            if self.least().is_some_and(|least| least < longest) {
+                return Err(("fi_setopt has no effect", Errno(fi::FI_EOPNOTSUPP as c_int)));
+            }
         }
+        Ok(())
+    }
+
+    /// A buffer for messages ends when it has less room than this.
+    ///
+    /// # Safety
+    /// The endpoint is open, and not in use.
+    unsafe fn set_least(&self, bytes: usize) -> Result<(), Errno> {
+        let (level, option) = (fi::FI_OPT_ENDPOINT as c_int, fi::FI_OPT_MIN_MULTI_RECV as c_int);
+        // SAFETY: the caller's promise; reads the number.
+        checked(unsafe {
+            calls::setopt(self.ep, level, option, (&raw const bytes).cast(), size_of::<usize>())
+        })
+    }
+
+    /// That room, as the provider knows it, if it says so.
+    ///
+    /// # Safety
+    /// The endpoint is open.
+    unsafe fn least(&self) -> Option<usize> {
+        let (level, option) = (fi::FI_OPT_ENDPOINT as c_int, fi::FI_OPT_MIN_MULTI_RECV as c_int);
+        let (mut bytes, mut len) = (0_usize, size_of::<usize>());
+        // SAFETY: the caller's promise; writes the number, and its length.
+        let code = unsafe { calls::getopt(self.ep, level, option, (&raw mut bytes).cast(), &raw mut len) };
+        (code == 0 && len == size_of::<usize>()).then_some(bytes)
     }
 
     /// # Safety
