@@ -36,7 +36,7 @@ impl Device {
 
 /// Whether what ends in a call of this task may leave the descriptor of the completion queue as it is, with this provider.
 pub(super) fn may_be_silent(provider: &str) -> bool {
-    matches!(provider, "tcp" | "tcp;ofi_rxm")
+    matches!(provider, "tcp" | "tcp;ofi_rxm" | "net" | "net;ofi_rxm")
 }
 
 /// Takes the socket out of the set. The queue's set has the set of the connections as a member, which has no other member than the
