@@ -21,19 +21,19 @@ impl<T: Transport> Endpoint for Coalescing<T> {
             return unsafe { inner.try_send(peer, packet) };
         }
         let now = ticks();
+        outgoing.judge_at(now);
         let streams = outgoing.streams_to(peer, now);
         // SAFETY: the caller's promise.
         if streams && unsafe { outgoing.add(inner, peer, packet, now) } {
             if outgoing.is_full(now) {
-                outgoing.send(inner);
+                outgoing.send_between(inner);
             }
             return SendOutcome::Sent;
         }
         if outgoing.is_before(peer) {
-            outgoing.learn(now);
-            let none_waits = outgoing.send(inner);
+            let none_waits = outgoing.send_between(inner);
             // SAFETY: the caller's promise.
-            if none_waits && streams && unsafe { outgoing.add(inner, peer, packet, now) } {
+            if none_waits && streams && unsafe { outgoing.add(inner, peer, packet, ticks()) } {
                 return SendOutcome::Sent;
             }
             if outgoing.waits_for(peer) {
@@ -56,17 +56,14 @@ impl<T: Transport> Endpoint for Coalescing<T> {
     fn recv(&mut self) -> Option<Inbound> {
         loop {
             let is_at_hand = self.incoming.has_some();
-            let waited =
-                if is_at_hand { self.outgoing.has_waited_long() } else { self.outgoing.has_waited() };
-            if waited {
-                self.outgoing.learn(ticks());
+            if self.outgoing.look(is_at_hand) {
                 self.outgoing.send(&mut self.inner);
             }
             if is_at_hand {
                 return self.incoming.next();
             }
             let packet = self.inner.recv();
-            self.outgoing.touch();
+            self.outgoing.note_look(packet.is_some());
             let packet = packet?;
             if !Incoming::is_bundle(&packet) {
                 return Some(packet);
@@ -97,11 +94,8 @@ impl<T: Transport> Endpoint for Coalescing<T> {
         self.outgoing.waits_since()
     }
 
-    /// That nothing waits for long here is no lesson: whether the program computes now is not known.
     fn send_held_back(&mut self) {
-        if self.outgoing.was_left(ticks()) {
-            self.outgoing.learn(ticks());
-        }
+        self.outgoing.judge();
         self.outgoing.send(&mut self.inner);
     }
 
@@ -114,7 +108,7 @@ impl<T: Transport> Endpoint for Coalescing<T> {
     }
 
     fn serve(&mut self) {
-        self.outgoing.learn(ticks());
+        self.outgoing.judge();
         self.outgoing.send(&mut self.inner);
         self.inner.serve();
     }

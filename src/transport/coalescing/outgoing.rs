@@ -59,11 +59,15 @@ pub(super) struct Outbound {
     unjudged: bool,
     /// Whether it has looked for packets again and again just after them.
     waits: bool,
+    /// What the task did after this stream, or in the middle of it, has been learnt.
+    learnt: bool,
     bundle: Bundle,
     /// The bundle found no room.
     blocked: bool,
     /// Whether a packet was sent, or put into the bundle, since the task looked for packets.
     fresh: bool,
+    /// The last look has found a packet.
+    found: bool,
 }
 
 /// Packets that wait, for one peer.
@@ -92,9 +96,11 @@ impl Outbound {
             run: 0,
             unjudged: false,
             waits: false,
+            learnt: false,
             bundle,
             blocked: false,
             fresh: false,
+            found: false,
         }
     }
 
@@ -133,13 +139,11 @@ impl Outbound {
     pub(super) fn streams_to(&mut self, peer: Task, now: u64) -> bool {
         let follows = peer == self.peer && now.wrapping_sub(self.sent) < self.rule.gap;
         self.run = if follows { self.run.saturating_add(1) } else { 0 };
-        if self.waits {
-            self.waits = false;
-            // In the middle of a stream it has only looked.
-            if !follows {
-                self.was_awaited();
-            }
+        // In the middle of a stream it has only looked.
+        if std::mem::take(&mut self.waits) && !follows {
+            self.was_awaited();
         }
+        self.learnt &= follows;
         self.peer = peer;
         self.sent = now;
         self.run >= self.alone
@@ -164,6 +168,13 @@ impl Outbound {
         }
     }
 
+    /// A look at the network has ended.
+    #[inline]
+    pub(super) fn note_look(&mut self, found: bool) {
+        self.found = found;
+        self.touch();
+    }
+
     /// The task is at work on its transport, which may have taken long: it has not left what waits.
     #[inline]
     pub(super) fn touch(&mut self) {
@@ -172,40 +183,55 @@ impl Outbound {
         }
     }
 
-    /// What waits is to be sent now although it is not full: how long ago was the task last at work here? A program that leaves packets, and
-    /// computes, is to do that seldom.
+    /// The task is at work on its transport again: if it has left what waits for long, it computes, and is to leave packets seldom. To be
+    /// called before [`Self::touch`].
     #[inline]
-    pub(super) fn learn(&mut self, now: u64) {
-        if self.was_left(now) {
-            self.alone = self.alone.saturating_mul(4).saturating_add(4).min(MOST_ALONE);
-        } else if self.some_wait() && !self.blocked {
-            self.was_awaited();
+    pub(super) fn judge(&mut self) {
+        if self.some_wait() {
+            self.judge_at(ticks());
         }
     }
 
-    /// Whether packets wait that the program has left for long.
-    pub(super) fn was_left(&self, now: u64) -> bool {
-        self.some_wait() && !self.blocked && now.wrapping_sub(self.bundle.touched) >= self.rule.age
+    #[inline]
+    pub(super) fn judge_at(&mut self, now: u64) {
+        let waits = self.some_wait() && !self.blocked;
+        if waits && now.wrapping_sub(self.bundle.touched) >= self.rule.age {
+            self.alone = self.alone.saturating_mul(4).saturating_add(4).min(MOST_ALONE);
+            (self.learnt, self.bundle.touched) = (true, now);
+        }
     }
 
-    /// The task has waited at once after a stream. Ten such streams make up for one that it has left: the processor may have done something
-    /// else then.
+    /// The task has waited at once after a stream, or in the middle of it. Ten such streams make up for one that it has left: the processor
+    /// may have done something else then.
     #[inline]
     fn was_awaited(&mut self) {
-        self.alone = (self.alone - self.alone.div_ceil(8)).max(self.rule.least);
+        if !std::mem::replace(&mut self.learnt, true) {
+            self.alone = (self.alone - self.alone.div_ceil(8)).max(self.rule.least);
+        }
     }
 
-    /// The task looks for packets, and has to look at the network for them: whether those that wait are to be sent first, because it has
-    /// sent nothing since it looked before, or because they have waited for long.
+    /// The task looks for packets, and has to look at the network for them unless some are `at_hand`: whether those that wait are to be sent
+    /// first, because it has sent nothing since it looked before, or because they have waited for long.
     #[inline]
-    pub(super) fn has_waited(&mut self) -> bool {
+    pub(super) fn look(&mut self, at_hand: bool) -> bool {
         // Each call that sends looks once.
-        if std::mem::take(&mut self.fresh) {
-            return self.has_waited_long();
+        let fresh = if at_hand { true } else { std::mem::take(&mut self.fresh) };
+        if !self.some_wait() && (fresh || !self.unjudged) {
+            return false;
         }
-        if self.unjudged {
-            self.unjudged = false;
-            self.waits = ticks().wrapping_sub(self.sent) < self.rule.age;
+        let now = ticks();
+        self.judge_at(now);
+        if fresh {
+            return self.some_wait() && self.is_old(now);
+        }
+        // A call that has found a packet looks for more.
+        if !self.found {
+            if std::mem::take(&mut self.unjudged) {
+                self.waits = now.wrapping_sub(self.sent) < self.rule.age;
+            }
+            if self.some_wait() && !self.blocked {
+                self.was_awaited();
+            }
         }
         self.some_wait()
     }
@@ -259,10 +285,12 @@ impl Outbound {
         now.wrapping_sub(self.bundle.begun) > self.rule.age
     }
 
-    /// Whether some have waited for long.
+    /// Sends what waits in the middle of a stream. The network may take long for it, which the next packet can do nothing about.
     #[inline]
-    pub(super) fn has_waited_long(&self) -> bool {
-        self.some_wait() && self.is_old(ticks())
+    pub(super) fn send_between(&mut self, inner: &mut impl Transport) -> bool {
+        let none_waits = self.send(inner);
+        self.sent = ticks();
+        none_waits
     }
 
     /// Sends what waits: whether nothing waits any more.
@@ -348,7 +376,7 @@ mod tests {
                 outgoing.note_sent(true);
             }
             // Each call that sends looks for packets once.
-            assert!(!outgoing.has_waited());
+            assert!(!outgoing.look(false));
         }
         waiting
     }
@@ -356,8 +384,7 @@ mod tests {
     /// The program waits: it has sent all that it sends now.
     fn look(outgoing: &mut Outbound) {
         for _ in 0..3 {
-            if outgoing.has_waited() {
-                outgoing.learn(ticks());
+            if outgoing.look(false) {
                 outgoing.bundle.packets = 0;
             }
         }
@@ -367,7 +394,7 @@ mod tests {
     fn compute(outgoing: &mut Outbound) {
         let long_ago = ticks().wrapping_sub(LONG + 1);
         (outgoing.bundle.touched, outgoing.sent) = (long_ago, long_ago);
-        outgoing.learn(ticks());
+        outgoing.judge();
         outgoing.bundle.packets = 0;
     }
 
@@ -419,10 +446,50 @@ mod tests {
         let mut outgoing = Outbound::new(RULE);
         assert_ne!(burst(&mut outgoing, 16), 0);
         outgoing.bundle.touched = ticks().wrapping_sub(LONG + 1);
-        assert!(outgoing.was_left(ticks()));
         outgoing.touch();
-        assert!(!outgoing.was_left(ticks()));
+        outgoing.judge();
+        assert_eq!(outgoing.alone, 4);
         look(&mut outgoing);
+        assert_eq!(outgoing.alone, 3);
+    }
+
+    /// What has been left is so for good, whatever the task does next.
+    #[test]
+    fn what_was_left_has_not_been_awaited_as_well() {
+        let mut outgoing = Outbound::new(RULE);
+        assert_ne!(burst(&mut outgoing, 16), 0);
+        outgoing.bundle.touched = ticks().wrapping_sub(LONG + 1);
+        for _ in 0..3 {
+            outgoing.judge();
+            outgoing.touch();
+        }
+        look(&mut outgoing);
+        assert_eq!(outgoing.alone, 20);
+    }
+
+    #[test]
+    fn a_call_that_finds_packets_does_not_wait() {
+        let mut outgoing = Outbound::new(RULE);
+        for _ in 0..10 {
+            burst(&mut outgoing, 16);
+            outgoing.note_look(true);
+            assert!(outgoing.look(false));
+            outgoing.bundle.packets = 0;
+            outgoing.note_look(false);
+        }
+        assert_eq!(outgoing.alone, 4);
+    }
+
+    /// A task may look in the middle of a stream as often as it likes.
+    #[test]
+    fn a_stream_counts_once() {
+        let mut outgoing = Outbound::new(RULE);
+        for _ in 0..10 {
+            outgoing.streams_to(1, outgoing.sent.wrapping_add(1));
+            outgoing.note_sent(true);
+            (outgoing.bundle.packets, outgoing.bundle.begun) = (1, ticks());
+            look(&mut outgoing);
+        }
         assert_eq!(outgoing.alone, 3);
     }
 

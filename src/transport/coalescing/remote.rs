@@ -12,6 +12,7 @@ impl<T: Transport> Coalescing<T> {
     /// Whether a write of this length is to be a packet, which the caller sends then.
     #[inline]
     fn prefers_packet(&mut self, peer: Task, len: usize) -> bool {
+        self.outgoing.judge();
         let prefers = self.outgoing.coalesces() && len <= LONGEST && self.outgoing.streams_to(peer, ticks());
         if prefers {
             self.outgoing.count_later();
@@ -20,6 +21,7 @@ impl<T: Transport> Coalescing<T> {
     }
 
     fn access<R>(&mut self, nothing: R, access: impl FnOnce(&mut dyn RemoteAccess) -> R) -> R {
+        self.outgoing.judge();
         let result = self.inner.remote().map_or(nothing, access);
         self.outgoing.touch();
         result

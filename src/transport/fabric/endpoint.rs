@@ -117,7 +117,9 @@ impl Endpoint for FabricTransport {
     fn release(&mut self, _packet: Inbound) {
         let Some(arrived) = self.out.take() else { return };
         let (src, tag) = (arrived.src, arrived.tag);
-        self.buffers.release(&self.device, arrived);
+        if self.buffers.release(&self.device, arrived) {
+            self.notify();
+        }
         let Some(peer) = self.peers[src as usize].as_deref_mut() else { return };
         if tag != peer.mine || !peer.is_up() {
             return;
@@ -232,6 +234,7 @@ impl FabricTransport {
             self.settle();
             return SendOutcome::Gone;
         }
+        self.notify();
         if !self.sends.has_free() {
             self.refused = true;
             return SendOutcome::NoRoom;
@@ -267,17 +270,15 @@ impl FabricTransport {
             Err(errno) if errno.is_again() => {
                 peer.queued += 1;
                 self.queued.push_back(slot);
-                Ok(())
             }
             Err(errno) => {
                 self.sends.end(slot);
-                Err(errno)
+                return Err(errno);
             }
-            Ok(()) => {
-                self.notify();
-                Ok(())
-            }
+            Ok(()) => {}
         }
+        self.notify();
+        Ok(())
     }
 
     /// Ends what is under way with a peer: what was taken for it is not reported, and `end` says what becomes of the accesses. It

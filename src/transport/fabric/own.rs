@@ -60,6 +60,7 @@ impl FabricTransport {
         if let Some(why) = self.try_send_own(task) {
             self.lose(task, why);
         }
+        self.notify();
     }
 
     /// The same; returns why the peer is lost, if it is.

@@ -279,13 +279,20 @@ impl FabricTransport {
         let Self { ready, buffers, device, peers, .. } = self;
         let mut kept = VecDeque::with_capacity(ready.len());
         for arrived in ready.drain(..) {
-            if arrived.src == task { buffers.release(device, arrived) } else { kept.push_back(arrived) }
+            if arrived.src == task {
+                buffers.release(device, arrived);
+            } else {
+                kept.push_back(arrived);
+            }
         }
         *ready = kept;
         if let Some(peer) = peers[task as usize].as_deref_mut() {
             peer.waiting = 0;
-            peer.aside.drain(..).for_each(|arrived| buffers.release(device, arrived));
+            for arrived in peer.aside.drain(..) {
+                buffers.release(device, arrived);
+            }
         }
+        self.notify();
     }
 
     /// A tag that this task has not used for any peer, and that no former process with its number has used lately.

@@ -206,15 +206,16 @@ impl Buffers {
         arrived
     }
 
-    /// The packet is not needed any more.
+    /// The packet is not needed any more. Whether a buffer was given to the endpoint, which may have put messages there that had waited for one.
     #[inline]
-    pub(super) fn release(&mut self, device: &Device, arrived: Arrived) {
-        if let Place::Buffer(slot, _) = arrived.place {
-            self.list[slot].users -= 1;
-            if self.list[slot].is_free() {
-                self.reuse(device, slot);
-            }
+    pub(super) fn release(&mut self, device: &Device, arrived: Arrived) -> bool {
+        let Place::Buffer(slot, _) = arrived.place else { return false };
+        self.list[slot].users -= 1;
+        let is_free = self.list[slot].is_free();
+        if is_free {
+            self.reuse(device, slot);
         }
+        is_free
     }
 
     /// The endpoint has reported the end of a buffer, with the message of `with.1` bytes at `with.0`, or alone.

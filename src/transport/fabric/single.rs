@@ -191,7 +191,9 @@ impl FabricTransport {
             unsafe { self.device.access(Access::Write, (local, copy.len), None, address, there, slot) };
         if let Err(errno) = started {
             self.accesses.singles.take_back(slot);
-            if !errno.is_again() {
+            if errno.is_again() {
+                self.notify();
+            } else {
                 self.note_refusal(peer);
             }
             return false;

@@ -22,8 +22,8 @@ const MR_MODE: u32 =
 /// The entries that are taken out of the completion queue at a time.
 pub(super) const BATCH: usize = 16;
 
-/// From this version on FI_OPT_MIN_MULTI_RECV is set before the endpoint is enabled: `shm` ignores it later. `shm` of 1.17 to 1.20 has no
-/// place for it before, and crashes.
+/// From this version on FI_OPT_MIN_MULTI_RECV is set before the endpoint is enabled: `shm` ignores it later. `shm` and `efa` of 1.17 to 1.20
+/// have no place for it before, and crash.
 const LEAST_IS_SET_BEFORE: u32 = version(1, 21);
 
 /// The pieces of one message.
@@ -202,10 +202,12 @@ impl Device {
             }
             checked(calls::control(ep, fi::FI_ENABLE as c_int, ptr::null_mut()))
                 .map_err(named("fi_enable"))?;
-            if !set_before {
+            let is_less = |device: &Self| device.least().is_some_and(|least| least < longest);
+            // A provider may also begin with its own number here.
+            if !set_before || is_less(self) {
                 self.set_least(longest).map_err(named("fi_setopt"))?;
             }
-            if self.least().is_some_and(|least| least < longest) {
+            if is_less(self) {
                 return Err(("fi_setopt has no effect", Errno(fi::FI_EOPNOTSUPP as c_int)));
             }
         }
@@ -224,7 +226,7 @@ impl Device {
         })
     }
 
-    /// That room, as the provider knows it, if it says so.
+    /// That room, as the provider knows it, if it says so. With `shm` it is what counts; others may say what they were told.
     ///
     /// # Safety
     /// The endpoint is open.
