@@ -140,7 +140,7 @@ int main(int argc, char **argv)
     for (size_t at = 0; at < LARGEST; at++)
         net_source[at] = (unsigned char)(at * 7 + at / 251 + rank);
     memset(net_target, 0, LARGEST);
-    /* A fresh connection over TCP carries messages of 4 KiB and more in 3 us less than one that has carried some thousands, whoever sends
+    /* A fresh connection over TCP carries messages of 4 KiB and more in 3 us less than one that has carried some thousands, whichever side sends
      * them: no figure is that of a fresh one. */
     for (size_t i = 0; sizes[i] <= 16 * KIB; i++)
         figure(system_patterns, sizes[i], budget_us, 0);

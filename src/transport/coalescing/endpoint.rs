@@ -21,7 +21,6 @@ impl<T: Transport> Endpoint for Coalescing<T> {
             return unsafe { inner.try_send(peer, packet) };
         }
         let now = ticks();
-        outgoing.judge_at(now);
         let streams = outgoing.streams_to(peer, now);
         // SAFETY: the caller's promise.
         if streams && unsafe { outgoing.add(inner, peer, packet, now) } {

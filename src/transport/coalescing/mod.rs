@@ -1,7 +1,7 @@
 //! Small packets of a stream to one peer that are sent as one packet: on networks where each packet is a system call, and so takes longer
 //! than everything else that is done for it.
 //!
-//! The first packets of a stream are sent at once, and each packet that is not part of a stream. A packet that follows others to the same
+//! The first packets of a stream ([`stream`]) are sent at once, and each packet that is not part of one. A packet that follows others to the same
 //! peer at once is put into a *bundle* ([`outgoing`]), and so are those after it. The bundle is sent when it is full, when the task looks for
 //! packets and does not send between two looks, when it sends something else, before it sleeps, and at the latest when
 //! [`Endpoint::due`](super::Endpoint::due) says: at once, so that the library's own thread sends what a program leaves that computes.
@@ -13,6 +13,7 @@ mod endpoint;
 mod incoming;
 mod outgoing;
 mod remote;
+mod stream;
 mod wakeup;
 
 use self::incoming::Incoming;
@@ -29,14 +30,14 @@ pub struct Coalescing<T> {
 impl<T: Transport> Coalescing<T> {
     /// With `coalesces`, this task sends packets together; bundles of its peers are always understood.
     pub fn new(inner: T, coalesces: bool) -> Self {
-        let rule = if coalesces { outgoing::STREAMS } else { outgoing::NEVER };
+        let rule = if coalesces { stream::STREAMS } else { stream::NEVER };
         Self { inner, outgoing: Outbound::new(rule), incoming: Incoming::default() }
     }
 
     /// Each packet after the first one to a peer waits for others that may follow, however much later.
     #[cfg(test)]
     pub(crate) fn always(inner: T) -> Self {
-        Self { outgoing: Outbound::new(outgoing::ALWAYS), ..Self::new(inner, true) }
+        Self { outgoing: Outbound::new(stream::ALWAYS), ..Self::new(inner, true) }
     }
 
     fn inner(&self) -> &T {

@@ -1,5 +1,6 @@
-//! Which packets wait for others, and the bundle that they wait in.
+//! What leaves this task, and the bundle of the packets that wait.
 
+use super::stream::{NEVER, Rule, Stream, Waiting};
 use crate::base::clock::{now, ticks};
 use crate::transport::{HEAD_MAX, Outgoing, Piece, SendOutcome, Task, Transport, parcel};
 use crate::wire::coalesced;
@@ -14,69 +15,26 @@ const PACKETS: u32 = 64;
 /// Bytes of the body of a packet that may wait, at most: one that is longer gains less than its copies cost.
 pub(super) const LONGEST: usize = 8192;
 
-/// How many packets of a stream are sent alone, at most, where the program has left packets that waited.
-const MOST_ALONE: u32 = 1000;
-
 /// A bundle with less room than this, in words, is full.
 const LITTLE: usize = 16;
 
 /// When a bundle without room is tried again at the latest. The packet by which the peer makes room wakes this task before.
 const RETRY: Duration = Duration::from_millis(10);
 
-/// What makes packets a stream.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Rule {
-    /// How many packets of a stream are sent alone, at first, and at least.
-    alone: u32,
-    least: u32,
-    /// How soon a packet follows the one before, in ticks.
-    gap: u64,
-    /// How long packets wait while others follow, in ticks.
-    age: u64,
-}
-
-/// A packet follows within 2 to 10 microseconds, and waits for 12 to 60.
-pub(super) const STREAMS: Rule = Rule { alone: 4, least: 1, gap: 10_000, age: 60_000 };
-
-/// No packet waits.
-pub(super) const NEVER: Rule = Rule { alone: u32::MAX, least: u32::MAX, gap: 0, age: 0 };
-
-/// Each packet waits but the first one to a peer.
-#[cfg(test)]
-pub(super) const ALWAYS: Rule = Rule { alone: 1, least: 1, gap: u64::MAX, age: u64::MAX };
-
 /// What leaves this task.
 pub(super) struct Outbound {
-    rule: Rule,
-    /// How many packets of a stream are sent alone, by what the program has done so far.
-    alone: u32,
-    /// To which peer the last operation was sent, and when it had been sent, in ticks.
-    peer: Task,
-    sent: u64,
-    /// How many in a row followed each other so.
-    run: u32,
-    /// Whether packets in a row were sent alone, and it is not known yet whether the task waits after them.
-    unjudged: bool,
-    /// Whether it has looked for packets again and again just after them.
-    waits: bool,
-    /// What the task did after this stream, or in the middle of it, has been learnt.
-    learnt: bool,
+    stream: Stream,
     bundle: Bundle,
     /// The bundle found no room.
     blocked: bool,
-    /// Whether a packet was sent, or put into the bundle, since the task looked for packets.
-    fresh: bool,
-    /// The last look has found a packet.
-    found: bool,
 }
 
 /// Packets that wait, for one peer.
 struct Bundle {
     peer: Task,
     packets: u32,
-    /// When the first one came, and when this task was last at work on its transport, in ticks.
+    /// When the first one came, in ticks.
     begun: u64,
-    touched: u64,
     /// Words in use, and how many can be.
     used: usize,
     room: usize,
@@ -85,35 +43,28 @@ struct Bundle {
 
 impl Outbound {
     pub(super) fn new(rule: Rule) -> Self {
-        let words = if rule.alone == NEVER.alone { 0 } else { WORDS };
+        let stream = Stream::new(rule);
+        let words = if stream.coalesces() { WORDS } else { 0 };
         let words = vec![0; words].into_boxed_slice();
-        let bundle = Bundle { peer: 0, packets: 0, begun: 0, touched: 0, used: 0, room: 0, words };
-        Self {
-            rule,
-            alone: rule.alone,
-            peer: Task::MAX,
-            sent: 0,
-            run: 0,
-            unjudged: false,
-            waits: false,
-            learnt: false,
-            bundle,
-            blocked: false,
-            fresh: false,
-            found: false,
-        }
+        let bundle = Bundle { peer: 0, packets: 0, begun: 0, used: 0, room: 0, words };
+        Self { stream, bundle, blocked: false }
     }
 
     /// Whether packets can ever wait.
     #[inline]
     pub(super) fn coalesces(&self) -> bool {
-        self.rule.alone != NEVER.alone
+        self.stream.coalesces()
     }
 
     /// Whether some wait.
     #[inline]
     pub(super) fn some_wait(&self) -> bool {
         self.bundle.packets != 0
+    }
+
+    #[inline]
+    fn waiting(&self) -> Option<Waiting> {
+        self.some_wait().then_some(Waiting { begun: self.bundle.begun, blocked: self.blocked })
     }
 
     /// Since when, in ticks.
@@ -137,54 +88,23 @@ impl Outbound {
     /// An operation begins that is sent to this peer: whether it belongs to a stream whose packets wait for each other.
     #[inline]
     pub(super) fn streams_to(&mut self, peer: Task, now: u64) -> bool {
-        let follows = peer == self.peer && now.wrapping_sub(self.sent) < self.rule.gap;
-        self.run = if follows { self.run.saturating_add(1) } else { 0 };
-        // In the middle of a stream it has only looked.
-        if std::mem::take(&mut self.waits) && !follows {
-            self.was_awaited();
-        }
-        self.learnt &= follows;
-        self.peer = peer;
-        self.sent = now;
-        self.run >= self.alone
+        self.judge_at(now);
+        self.stream.has(peer, now)
     }
 
     /// A write was refused, so that a packet is sent instead: it is counted then.
     #[inline]
     pub(super) fn count_later(&mut self) {
-        self.run = self.run.saturating_sub(1);
+        self.stream.count_later();
     }
 
     /// It was sent alone: whether it was accepted.
     #[inline]
     pub(super) fn note_sent(&mut self, accepted: bool) {
-        if accepted {
-            self.sent = ticks();
-            self.bundle.touched = self.sent;
-            self.fresh = true;
-            self.unjudged = self.run != 0;
-        } else {
-            self.run = 0;
-        }
+        if accepted { self.stream.note_sent() } else { self.stream.end() }
     }
 
-    /// A look at the network has ended.
-    #[inline]
-    pub(super) fn note_look(&mut self, found: bool) {
-        self.found = found;
-        self.touch();
-    }
-
-    /// The task is at work on its transport, which may have taken long: it has not left what waits.
-    #[inline]
-    pub(super) fn touch(&mut self) {
-        if self.some_wait() {
-            self.bundle.touched = ticks();
-        }
-    }
-
-    /// The task is at work on its transport again: if it has left what waits for long, it computes, and is to leave packets seldom. To be
-    /// called before [`Self::touch`].
+    /// The task is at work on its transport again. To be called before anything else is done.
     #[inline]
     pub(super) fn judge(&mut self) {
         if self.some_wait() {
@@ -193,47 +113,32 @@ impl Outbound {
     }
 
     #[inline]
-    pub(super) fn judge_at(&mut self, now: u64) {
-        let waits = self.some_wait() && !self.blocked;
-        if waits && now.wrapping_sub(self.bundle.touched) >= self.rule.age {
-            self.alone = self.alone.saturating_mul(4).saturating_add(4).min(MOST_ALONE);
-            (self.learnt, self.bundle.touched) = (true, now);
+    fn judge_at(&mut self, now: u64) {
+        if let Some(waiting) = self.waiting() {
+            self.stream.judge(waiting, now);
         }
     }
 
-    /// The task has waited at once after a stream, or in the middle of it. Ten such streams make up for one that it has left: the processor
-    /// may have done something else then.
+    /// The task was at work on its transport, which may have taken long.
     #[inline]
-    fn was_awaited(&mut self) {
-        if !std::mem::replace(&mut self.learnt, true) {
-            self.alone = (self.alone - self.alone.div_ceil(8)).max(self.rule.least);
+    pub(super) fn touch(&mut self) {
+        if self.some_wait() {
+            self.stream.touch();
         }
     }
 
-    /// The task looks for packets, and has to look at the network for them unless some are `at_hand`: whether those that wait are to be sent
-    /// first, because it has sent nothing since it looked before, or because they have waited for long.
+    /// The task looks for packets: whether what waits is to be sent first.
     #[inline]
     pub(super) fn look(&mut self, at_hand: bool) -> bool {
-        // Each call that sends looks once.
-        let fresh = if at_hand { true } else { std::mem::take(&mut self.fresh) };
-        if !self.some_wait() && (fresh || !self.unjudged) {
-            return false;
-        }
-        let now = ticks();
-        self.judge_at(now);
-        if fresh {
-            return self.some_wait() && self.is_old(now);
-        }
-        // A call that has found a packet looks for more.
-        if !self.found {
-            if std::mem::take(&mut self.unjudged) {
-                self.waits = now.wrapping_sub(self.sent) < self.rule.age;
-            }
-            if self.some_wait() && !self.blocked {
-                self.was_awaited();
-            }
-        }
-        self.some_wait()
+        let waiting = self.waiting();
+        self.stream.look(at_hand, waiting)
+    }
+
+    /// A look at the network has ended.
+    #[inline]
+    pub(super) fn note_look(&mut self, found: bool) {
+        self.stream.note_look(found);
+        self.touch();
     }
 
     /// Puts a packet into the bundle, if it has a place there.
@@ -268,28 +173,23 @@ impl Outbound {
         // SAFETY: the caller's promise.
         unsafe { parcel::write(&mut to[1..], packet, false) };
         bundle.used += words;
-        (bundle.packets, bundle.touched) = (bundle.packets + 1, now);
-        self.fresh = true;
+        bundle.packets += 1;
+        self.stream.note_held_back(now);
         true
     }
 
     /// Whether the bundle is to be sent now, because it is full or has waited for long.
     #[inline]
     pub(super) fn is_full(&self, now: u64) -> bool {
-        let Bundle { packets, used, room, .. } = self.bundle;
-        packets >= PACKETS || used + LITTLE > room || self.is_old(now)
+        let Bundle { packets, begun, used, room, .. } = self.bundle;
+        packets >= PACKETS || used + LITTLE > room || self.stream.rule().is_old(begun, now)
     }
 
-    #[inline]
-    fn is_old(&self, now: u64) -> bool {
-        now.wrapping_sub(self.bundle.begun) > self.rule.age
-    }
-
-    /// Sends what waits in the middle of a stream. The network may take long for it, which the next packet can do nothing about.
+    /// Sends what waits, in the middle of a stream.
     #[inline]
     pub(super) fn send_between(&mut self, inner: &mut impl Transport) -> bool {
         let none_waits = self.send(inner);
-        self.sent = ticks();
+        self.stream.note_bundle();
         none_waits
     }
 
@@ -313,7 +213,8 @@ impl Outbound {
         // SAFETY: the bundle lives, and is not changed meanwhile.
         match unsafe { inner.try_send(peer, &packet) } {
             SendOutcome::NoRoom => {
-                (self.run, self.blocked) = (0, true);
+                self.blocked = true;
+                self.stream.end();
                 false
             }
             SendOutcome::Sent | SendOutcome::Taken(_) | SendOutcome::Gone => {
@@ -330,7 +231,7 @@ impl Outbound {
 
     /// Nothing waits any more, now and later.
     pub(super) fn end(&mut self) {
-        (self.rule, self.alone) = (NEVER, NEVER.alone);
+        self.stream = Stream::new(NEVER);
         (self.bundle.packets, self.blocked) = (0, false);
     }
 
@@ -339,7 +240,7 @@ impl Outbound {
         if self.bundle.peer == peer {
             (self.bundle.packets, self.blocked) = (0, false);
         }
-        self.run = 0;
+        self.stream.end();
     }
 }
 
@@ -351,156 +252,3 @@ impl Bundle {
 }
 
 const _: () = assert!(coalesced::HEAD.len() <= HEAD_MAX);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const GAP: u64 = 100;
-    const LONG: u64 = 1 << 40;
-    const RULE: Rule = Rule { alone: 4, least: 1, gap: GAP, age: LONG };
-
-    /// Sends a burst of packets, as [`super::super::Coalescing`] does. Returns how many would have waited.
-    fn burst(outgoing: &mut Outbound, packets: u32) -> u32 {
-        let mut waiting = 0;
-        for nth in 0..packets {
-            // The first one follows no other, and the others at once, whatever the clock shows.
-            let now = outgoing.sent.wrapping_add(if nth == 0 { GAP } else { 1 });
-            if outgoing.streams_to(1, now) {
-                outgoing.bundle.peer = 1;
-                outgoing.bundle.packets += 1;
-                (outgoing.bundle.begun, outgoing.bundle.touched) = (ticks(), ticks());
-                outgoing.fresh = true;
-                waiting += 1;
-            } else {
-                outgoing.note_sent(true);
-            }
-            // Each call that sends looks for packets once.
-            assert!(!outgoing.look(false));
-        }
-        waiting
-    }
-
-    /// The program waits: it has sent all that it sends now.
-    fn look(outgoing: &mut Outbound) {
-        for _ in 0..3 {
-            if outgoing.look(false) {
-                outgoing.bundle.packets = 0;
-            }
-        }
-    }
-
-    /// The next burst finds what has waited for longer than it should.
-    fn compute(outgoing: &mut Outbound) {
-        let long_ago = ticks().wrapping_sub(LONG + 1);
-        (outgoing.bundle.touched, outgoing.sent) = (long_ago, long_ago);
-        outgoing.judge();
-        outgoing.bundle.packets = 0;
-    }
-
-    #[test]
-    fn a_program_that_awaits_each_burst_waits_for_nearly_all() {
-        let mut outgoing = Outbound::new(RULE);
-        let waiting: Vec<u32> = (0..6)
-            .map(|_| {
-                let waiting = burst(&mut outgoing, 16);
-                look(&mut outgoing);
-                waiting
-            })
-            .collect();
-        assert!(waiting[0] < waiting[5] && waiting[5] == 15, "{waiting:?}");
-    }
-
-    #[test]
-    fn bursts_that_are_left_leave_at_once_after_a_few() {
-        let mut outgoing = Outbound::new(RULE);
-        let mut late = 0;
-        for _ in 0..1000 {
-            late += u32::from(burst(&mut outgoing, 16) != 0);
-            compute(&mut outgoing);
-        }
-        assert!(late <= 2, "{late}");
-    }
-
-    /// A moment in which the processor did something else is no lesson for ever, also when no packet waits any more.
-    #[test]
-    fn what_was_learnt_fades_where_bursts_are_awaited() {
-        let mut outgoing = Outbound::new(RULE);
-        for _ in 0..3 {
-            outgoing.bundle.packets = 1;
-            compute(&mut outgoing);
-        }
-        assert!(outgoing.alone > 300);
-        let bursts = (0..)
-            .take_while(|_| {
-                let waiting = burst(&mut outgoing, 16);
-                look(&mut outgoing);
-                waiting != 15
-            })
-            .count();
-        assert!(bursts < 50, "{bursts}");
-    }
-
-    #[test]
-    fn a_task_that_was_at_work_on_its_transport_has_left_nothing() {
-        let mut outgoing = Outbound::new(RULE);
-        assert_ne!(burst(&mut outgoing, 16), 0);
-        outgoing.bundle.touched = ticks().wrapping_sub(LONG + 1);
-        outgoing.touch();
-        outgoing.judge();
-        assert_eq!(outgoing.alone, 4);
-        look(&mut outgoing);
-        assert_eq!(outgoing.alone, 3);
-    }
-
-    /// What has been left is so for good, whatever the task does next.
-    #[test]
-    fn what_was_left_has_not_been_awaited_as_well() {
-        let mut outgoing = Outbound::new(RULE);
-        assert_ne!(burst(&mut outgoing, 16), 0);
-        outgoing.bundle.touched = ticks().wrapping_sub(LONG + 1);
-        for _ in 0..3 {
-            outgoing.judge();
-            outgoing.touch();
-        }
-        look(&mut outgoing);
-        assert_eq!(outgoing.alone, 20);
-    }
-
-    #[test]
-    fn a_call_that_finds_packets_does_not_wait() {
-        let mut outgoing = Outbound::new(RULE);
-        for _ in 0..10 {
-            burst(&mut outgoing, 16);
-            outgoing.note_look(true);
-            assert!(outgoing.look(false));
-            outgoing.bundle.packets = 0;
-            outgoing.note_look(false);
-        }
-        assert_eq!(outgoing.alone, 4);
-    }
-
-    /// A task may look in the middle of a stream as often as it likes.
-    #[test]
-    fn a_stream_counts_once() {
-        let mut outgoing = Outbound::new(RULE);
-        for _ in 0..10 {
-            outgoing.streams_to(1, outgoing.sent.wrapping_add(1));
-            outgoing.note_sent(true);
-            (outgoing.bundle.packets, outgoing.bundle.begun) = (1, ticks());
-            look(&mut outgoing);
-        }
-        assert_eq!(outgoing.alone, 3);
-    }
-
-    #[test]
-    fn one_burst_in_twelve_may_be_left() {
-        let mut outgoing = Outbound::new(RULE);
-        let mut waiting = 0;
-        for nth in 0..1200 {
-            waiting += burst(&mut outgoing, 16);
-            if nth % 12 == 0 { compute(&mut outgoing) } else { look(&mut outgoing) }
-        }
-        assert!(waiting > 1200 * 8, "{waiting}");
-    }
-}

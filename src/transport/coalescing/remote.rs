@@ -12,7 +12,6 @@ impl<T: Transport> Coalescing<T> {
     /// Whether a write of this length is to be a packet, which the caller sends then.
     #[inline]
     fn prefers_packet(&mut self, peer: Task, len: usize) -> bool {
-        self.outgoing.judge();
         let prefers = self.outgoing.coalesces() && len <= LONGEST && self.outgoing.streams_to(peer, ticks());
         if prefers {
             self.outgoing.count_later();

@@ -226,7 +226,7 @@ impl Device {
         })
     }
 
-    /// That room, as the provider knows it, if it says so. With `shm` it is what counts; others may say what they were told.
+    /// That room, if the provider reports it. With `shm` this is the room that counts; others may report what was set, whatever counts.
     ///
     /// # Safety
     /// The endpoint is open.
