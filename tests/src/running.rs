@@ -137,6 +137,20 @@ impl Running {
         String::from_utf8_lossy(self.stderr.so_far()).into_owned()
     }
 
+    /// Waits until standard error contains the text, and returns all of it so far. Panics after 20 seconds.
+    #[track_caller]
+    pub fn until_it_says(&mut self, text: &str) -> String {
+        let last = Instant::now() + Duration::from_secs(20);
+        loop {
+            let so_far = self.stderr_so_far();
+            if so_far.contains(text) {
+                return so_far;
+            }
+            assert!(Instant::now() < last, "\"{text}\" does not come\n{so_far}");
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+
     /// Waits until standard output has `count` lines, and returns them. Panics at the deadline.
     pub fn lines(&mut self, count: usize) -> Vec<String> {
         loop {

@@ -109,7 +109,7 @@ fn the_death_of_a_task_ends_the_job_and_is_named() {
     by_each("the end of a job on several hosts", |way| {
         let flags = "-infolevel 1";
         let outcome =
-            Marked::start(way.job(&[0, 1, 0, 1], "failure/survive", "idle 3 20000", flags)).over_soon();
+            Marked::start(way.job(&[0, 1, 0, 1], "failure/survive", "stay 3 20000", flags)).over_soon();
         outcome.exited(137).says("task 3 (").says("on node1) was ended by signal 9 (SIGKILL)");
         assert!(!outcome.stdout.contains("PASS"), "the others are ended\n{outcome}");
     });

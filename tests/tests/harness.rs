@@ -8,7 +8,7 @@ fn a_job_that_hangs_says_where_and_is_ended() {
     let mark = format!("HARNESS_TEST_MARK={}.", std::process::id());
     let (name, value) = mark.split_once('=').expect("it is a variable");
     for job in [Job::new(&task).procs(2), Job::direct(&task)] {
-        let outcome = job.arg("beget").env(name, value).deadline(2).run();
+        let outcome = job.arg("beget").env(name, value).deadline(4).run();
         assert!(outcome.timed_out && outcome.status != Some(0), "{outcome}");
         assert!(outcome.standing.contains("poe_task") && outcome.standing.contains("state S"), "{outcome}");
         assert!(outcome.stdout.contains("task 0 waits"), "{outcome}");
@@ -22,7 +22,7 @@ fn output_that_stays_open_is_found() {
     let task = compile_plain("poe_task", &["tests/c/poe/task.c"], &[]);
     let mark = format!("HARNESS_LEAK_MARK={}.", std::process::id());
     let (name, value) = mark.split_once('=').expect("it is a variable");
-    let outcome = Job::direct(task).arg("beget-and-leave").env(name, value).deadline(2).run();
+    let outcome = Job::direct(task).arg("beget-and-leave").env(name, value).deadline(4).run();
     for pid in named(&mark) {
         let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL);
     }

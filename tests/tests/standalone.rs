@@ -183,6 +183,17 @@ fn the_handler_of_the_program_gives_the_addresses() {
     site.refused("fails", &list, USER_UDP_HNDLR_FAIL, with_secret).says("it has returned 17");
 }
 
+/// Waits until a process on the task's host has bound the port.
+fn binds(task: &Running, port: u16) {
+    let socket = format!(":{port:04X} ");
+    let table = format!("/proc/{}/net/udp", task.pid());
+    assert!(
+        eventually(|| fs::read_to_string(&table).is_ok_and(|text| text.contains(&socket))),
+        "port {port} is never bound: {:?}",
+        fs::read_to_string(&table)
+    );
+}
+
 #[test]
 fn tasks_start_at_different_times_and_begin_again() {
     let Some(site) = Site::new("tasks that start later") else { return };
@@ -190,13 +201,7 @@ fn tasks_start_at_different_times_and_begin_again() {
     let start = |task: usize| with_secret(site.task(task, task, 2, &["list", "all", &list])).start();
     let first = start(1);
     // It has opened LAPI, and sends to a task that does not exist yet.
-    let socket = format!(":{:04X} ", 7001);
-    let table = format!("/proc/{}/net/udp", first.pid());
-    assert!(
-        eventually(|| fs::read_to_string(&table).is_ok_and(|text| text.contains(&socket))),
-        "its port is never bound: {:?}",
-        fs::read_to_string(&table)
-    );
+    binds(&first, 7001);
     std::thread::sleep(std::time::Duration::from_secs(1));
     assert!(alive(first.pid()), "it waits");
     all_passed(&[start(0).wait(), first.wait()]);
@@ -338,10 +343,11 @@ fn a_task_with_another_secret_fails_and_harms_nothing() {
     let Some(site) = Site::new("another secret") else { return };
     let list = text(&site.list(&[0, 1]));
     let right = with_secret(site.task(0, 0, 2, &["list", "all", &list])).start();
+    binds(&right, 7000);
     for (name, value) in
         [("LAPI_JOB_SECRET", OTHER_SECRET), ("LAPI_NET_SECURITY", "encrypt"), ("MP_PARTITION", "other")]
     {
-        let wrong = with_secret(site.task(1, 1, 2, &["list", "alone", &list])).env("LAPI_INIT_TIMEOUT", "2");
+        let wrong = with_secret(site.task(1, 1, 2, &["list", "alone", &list])).env("LAPI_INIT_TIMEOUT", "4");
         let outcome = wrong.env(name, value).run();
         all_passed(std::slice::from_ref(&outcome));
         outcome.says(&format!("has not replied at {}", site.address(0, 7000))).says("another secret");
@@ -372,7 +378,7 @@ fn openings_that_differ_are_named() {
     let Some(site) = Site::new("a task that has begun again alone") else { return };
     let list = text(&site.list(&[0, 1]));
     let start = |task: usize, case: &str| {
-        with_secret(site.task(task, task, 2, &["list", case, &list])).env("LAPI_INIT_TIMEOUT", "5").start()
+        with_secret(site.task(task, task, 2, &["list", case, &list])).env("LAPI_INIT_TIMEOUT", "15").start()
     };
     let mut first = start(0, "ahead");
     // Task 1 must not meet the first context of task 0.

@@ -17,8 +17,15 @@ use std::time::Duration;
 /// Less than LAPI_Senv would accept.
 const SECONDS: i32 = 2;
 
+/// For tasks that give up nothing: a quarter of it is the time in which a task replies, and the machine is busy.
+const PATIENT: i32 = 6;
+
 fn hurry(tasks: &[Arc<Task>]) {
-    tasks.iter().for_each(|task| task.context.settings.timeout.store(SECONDS, Ordering::Relaxed));
+    wait_for_at_most(SECONDS, tasks);
+}
+
+fn wait_for_at_most(seconds: i32, tasks: &[Arc<Task>]) {
+    tasks.iter().for_each(|task| task.context.settings.timeout.store(seconds, Ordering::Relaxed));
 }
 
 fn given_up(task: u32, peer: u32) -> Report {
@@ -30,6 +37,7 @@ fn a_silent_task_is_given_up_and_its_packets_are_dropped() {
     for (preference, wait_policy) in [(Preference::Packets, SLEEPY), (Preference::Attach, AWAKE)] {
         let tasks = job::open(job::mem(3, 4, true), &Habits { preference, wait_policy, ..Habits::THREADED });
         hurry(&tasks);
+        wait_for_at_most(PATIENT, &tasks[1..2]);
         tasks[2].context.notifier.stop();
         let came = counter();
         let silent = tasks[2].clone();
@@ -81,7 +89,7 @@ unsafe extern "C" fn slow(
     _: *mut *mut c_void,
 ) -> *mut c_void {
     unsafe extern "C" fn takes_long(_: *mut lapi_handle_t, _: *mut c_void) {
-        std::thread::sleep(Duration::from_secs(2 * SECONDS as u64));
+        std::thread::sleep(Duration::from_secs(3 * PATIENT as u64 / 2));
         SLOW.fetch_add(1, Ordering::Relaxed);
     }
     // SAFETY: the library gives this for the time of the call.
@@ -92,7 +100,7 @@ unsafe extern "C" fn slow(
 #[test]
 fn a_task_that_is_slow_and_serves_its_dispatcher_is_not_given_up() {
     let tasks = job::open(job::mem(2, 4, false), &Habits::THREADED);
-    hurry(&tasks);
+    wait_for_at_most(PATIENT, &tasks);
     in_threads(&tasks[..1], 1, |task, _| {
         let done = counter();
         send(task, 1, slow, &[], &[], Extras { cmpl_cntr: Some(done), ..Extras::default() })

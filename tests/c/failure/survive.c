@@ -4,6 +4,7 @@
  * Run with "poe -on_death continue". Task VICTIM ends, and the others do something with it meanwhile:
  *
  *   idle        it dies while no operation with it is under way
+ *   stay        as idle; the others call LAPI_Probe without end
  *   origin      it dies while it puts large messages to all tasks, contiguous ones and strided ones
  *   target      it dies while all tasks put large messages to it, and get some from it
  *   deaf        it computes without interrupts, so that packets to it find no room, and dies
@@ -322,6 +323,8 @@ static void be_the_victim(const char *which) {
 static void be_a_survivor(const char *which) {
     ulong len = 1000;
     int i;
+    if (strcmp(which, "stay") == 0)
+        for (;;) OK(LAPI_Probe(t_hndl));
     if (strcmp(which, "target") == 0) len = LARGE;
     if (strcmp(which, "header") == 0 || strcmp(which, "completion") == 0) {
         int how = *which == 'c';
@@ -364,6 +367,7 @@ static void init_without_the_victim(lapi_info_t *info) {
     const char *child = getenv("MP_CHILD"), *procs = getenv("MP_PROCS");
     CHECK(child != NULL && procs != NULL);
     t_me = atoi(child);
+    if (t_me == victim && delay == 0) die();
     if (t_me == victim) die_in_a_while();
     if (t_me == atoi(procs) - 1) usleep((useconds_t)(2 * delay));
     OK(LAPI_Init(&t_hndl, info));

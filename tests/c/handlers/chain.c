@@ -226,13 +226,16 @@ static void ending(lapi_handle_t *hndl, void *param, lapi_sh_info_t *info) {
 static void ended(void) {
     int i;
     lapi_handle_t old = t_hndl;
+    void **processes = t_processes();
     t_set(INTERRUPT_SET, 0);
     t_fence();
     if (t_me != 0) {
         for (i = 0; i < 100; i++) OK(LAPI_Amsend(t_hndl, 0, handlers[0], NULL, 0, NULL, 0, NULL, NULL, NULL));
+        t_leaves();
     } else {
         /* The messages of the others are here, and their handlers would be next. */
-        if (t_tasks > 1) usleep(300000);
+        for (i = 1; i < t_tasks; i++) t_until_outside(processes[i]);
+        if (t_tasks > 1) usleep(100000);
         tgt = t_me;
         put_with(ending, sizeof out);
         for (i = 0; i < 1000 && !over; i++) (void)LAPI_Probe(old);

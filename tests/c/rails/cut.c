@@ -49,6 +49,6 @@ int main(void) {
     t_pass();
     fflush(stdout);
     /* The other task learns it by its own TIMEOUT, and not by the end of this process. */
-    sleep(5);
+    sleep(10);
     _exit(0);
 }

@@ -119,7 +119,7 @@ impl<'a> Under<'a> {
             2,
             &format!(
                 "test $RANK = 0 && export LAPI_JOB_SECRET={SECRET} || export LAPI_JOB_SECRET={other}\n\
-                 EXCHANGE_SECONDS=5 exec \"$TASK\" refused"
+                 EXCHANGE_SECONDS=20 exec \"$TASK\" refused"
             ),
         );
         outcome.ok();
@@ -128,7 +128,7 @@ impl<'a> Under<'a> {
         }
         // A launcher may call it a failure that one of its tasks has not taken part.
         let outcome =
-            self.script(2, "test $RANK = 0 || exec sleep 4\nEXCHANGE_SECONDS=2 exec \"$TASK\" refused");
+            self.script(2, "test $RANK = 0 || exec sleep 10\nEXCHANGE_SECONDS=3 exec \"$TASK\" refused");
         assert!(!outcome.timed_out, "{outcome}");
         assert!(outcome.stdout.contains("task 0 of 2: refused with 434: "), "{outcome}");
         assert!(outcome.stdout.contains("in time"), "{outcome}");

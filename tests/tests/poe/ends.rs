@@ -34,7 +34,7 @@ fn a_task_that_dies_ends_the_job_and_is_named() {
     for (signal, name) in [(9, "SIGKILL"), (11, "SIGSEGV"), (6, "SIGABRT"), (36, "SIGRTMIN+2")] {
         let outcome = job(4, &["die", &signal.to_string(), "2"]).run();
         outcome.exited(128 + signal).says("task 2 (").says(&format!("was ended by signal {signal} ({name})"));
-        assert_eq!(outcome.stderr.matches("poe: task").count(), 1, "{outcome}");
+        assert_eq!(outcome.stderr.matches("was ended by signal").count(), 1, "{outcome}");
     }
 }
 
@@ -129,6 +129,8 @@ fn a_second_interrupt_does_not_wait() {
     let mut job = Marked::start(job(2, &["deaf"]).deadline(60));
     job.running().lines(2);
     job.running().signal(Signal::SIGINT);
+    job.running().until_it_says("interrupted (SIGINT); ending all tasks");
+    // For half a second a signal is the one that has come already.
     std::thread::sleep(std::time::Duration::from_millis(700));
     job.running().signal(Signal::SIGINT);
     let outcome = job.over();
@@ -206,7 +208,8 @@ fn every_task_that_dies_by_itself_is_named_the_first_first() {
 fn tasks_that_exit_alike_are_said_together() {
     let outcome = job(12, &["leave", "0", "5", "5", "5", "5", "5", "5", "5", "5", "5", "5", "7"]).run();
     let said = outcome.exited(7).stderr.matches("exited with status 5").count();
-    assert!((4..8).contains(&said), "three by themselves, the others together\n{outcome}");
+    // Three by themselves and the others together; on a busy machine not all of those exit at one time.
+    assert!((4..10).contains(&said), "{outcome}");
     assert_eq!(outcome.stderr.matches("exited with status 7").count(), 1, "{outcome}");
     let all = job(12, &["leave", "5"]).poe_arg("-infolevel").poe_arg("2").run();
     assert_eq!(all.exited(5).stderr.matches("exited with status").count(), 12, "{all}");

@@ -68,9 +68,9 @@ fn what_every_task_says_is_shown_once() {
 fn a_job_ends_at_its_time_limit_and_the_tasks_that_still_ran_are_named() {
     let script = "if [ $MP_CHILD = 1 ]; then exit 3; fi; echo waits; exec sleep 100";
     let job = |procs| Job::new("/bin/sh").procs(procs).arg("-c").arg(script).deadline(30);
-    let outcome = Marked::start(job(4).poe_arg("-timeout").poe_arg("2")).over();
+    let outcome = Marked::start(job(4).poe_arg("-timeout").poe_arg("5")).over();
     assert_eq!(outcome.exited(124).stdout, "waits\n".repeat(3), "{outcome}");
-    outcome.says("poe: time limit of 2 s (-timeout) reached: tasks 0, 2, 3 still run; ending them\n");
+    outcome.says("poe: time limit of 5 s (-timeout) reached: tasks 0, 2, 3 still run; ending them\n");
     // By the variable, of a task that does not react, and at the lowest message level.
     let deaf = crate::job(1, &["deaf"]).deadline(30).env("MP_TIME_LIMIT", "1").env("MP_INFOLEVEL", "0");
     let outcome = Marked::start(deaf).over();

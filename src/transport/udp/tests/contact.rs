@@ -116,9 +116,11 @@ fn packets_of_first_contact_arrive_when_the_sender_ends() {
     let mut ends = two();
     let mut last = ends.pop().expect("two ends");
     assert!(matches!(send(&mut ends[0], 1, 5), SendOutcome::Sent));
+    let (runs, begun) = std::sync::mpsc::channel();
     let receiver = std::thread::spawn(move || {
         let deadline = Instant::now() + test_deadline();
         let mut found = None;
+        runs.send(()).expect("it is awaited");
         while found.is_none() || last.state(0) != PeerState::Closed {
             found = take(&mut last).or(found);
             assert!(Instant::now() < deadline, "found {found:?}, {:?}", last.state(0));
@@ -126,6 +128,7 @@ fn packets_of_first_contact_arrive_when_the_sender_ends() {
         }
         found
     });
+    begun.recv().expect("the receiver begins");
     ends[0].close();
     assert_eq!(receiver.join().expect("the receiver"), Some((0, 5)));
 }

@@ -149,24 +149,39 @@ fn a_process_that_rejoins_is_in_the_opening_of_the_others() {
 
 #[test]
 fn a_peer_that_never_replies_is_given_up_when_it_is_wanted() {
-    let mut ends = two(|own| {
-        own.patience = Some(Duration::from_millis(50));
-        own.secret = [own.me as u8; 16];
-    });
+    let mut ends = impatient(|own| own.secret = [own.me as u8; 16]);
     let last = ends.pop().expect("two ends");
     // What a stranger sends in its name gives no reason to wait for it.
     ends[0].add(1);
     serve_until(&mut ends, "the end of its patience", |ends| ends[0].now() > 200_000_000);
     assert_eq!(ends[0].state(1), PeerState::Connecting);
     ends.push(last);
-    assert!(matches!(send(&mut ends[0], 1, 5), SendOutcome::NoRoom));
+    be_patient(&mut ends);
     ends[1].connect(0);
+    assert!(matches!(send(&mut ends[0], 1, 5), SendOutcome::NoRoom));
+    serve_until(&mut ends, "the other secret", |ends| ends[0].peer(1).is_some_and(|peer| peer.other_key));
+    lose_patience(&mut ends);
     serve_until(&mut ends, "the end of both", |ends| {
         ends[0].state(1) == PeerState::Dead && ends[1].state(0) == PeerState::Dead
     });
     let why = ends[0].absence(1).expect("a reason");
     assert!(why.contains("127.0.0.1:") && why.contains("another secret"), "{why}");
     assert_eq!(ends[1].refusals().replayed, 0);
+}
+
+fn be_patient(ends: &mut [UdpTransport]) {
+    ends.iter_mut().for_each(|end| end.patience = Some(Duration::from_secs(60)));
+}
+
+fn lose_patience(ends: &mut [UdpTransport]) {
+    ends.iter_mut().for_each(|end| end.patience = Some(Duration::from_millis(50)));
+}
+
+/// Whether each of the two has found that the other one is in another opening.
+fn both_differ(ends: &[UdpTransport]) -> bool {
+    let differs =
+        |(end, peer): (&UdpTransport, Task)| end.peer(peer).is_some_and(|peer| peer.other_opening.is_some());
+    ends.iter().zip([1, 0]).all(differs)
 }
 
 /// Two tasks that wait for each other for a short time.
@@ -180,8 +195,11 @@ fn impatient(change: impl Fn(&mut UdpSettings)) -> Vec<UdpTransport> {
 /// A task that has begun again, and one that has not, learn that this is why they do not connect.
 #[test]
 fn the_error_names_openings_that_differ() {
-    let mut ends = impatient(|own| own.opening = 2 - own.me);
+    let mut ends = two(|own| own.opening = 2 - own.me);
+    be_patient(&mut ends);
     ends.iter_mut().zip([1, 0]).for_each(|(end, peer)| end.connect(peer));
+    serve_until(&mut ends, "a hello", |ends| both_differ(ends));
+    lose_patience(&mut ends);
     serve_until(&mut ends, "the end of their patience", |ends| {
         ends[0].state(1) == PeerState::Dead && ends[1].state(0) == PeerState::Dead
     });
@@ -193,15 +211,10 @@ fn the_error_names_openings_that_differ() {
         assert!(why.contains(text) && why.contains("LAPI_INIT_TIMEOUT"), "{why}");
     }
     // One that was slower is no reason any more.
-    let mut ends = impatient(|own| own.opening = 2 - own.me);
-    ends[1].patience = Some(Duration::from_secs(60));
-    ends[0].patience = Some(Duration::from_secs(60));
+    let mut ends = two(|own| own.opening = 2 - own.me);
+    be_patient(&mut ends);
     ends.iter_mut().zip([1, 0]).for_each(|(end, peer)| end.connect(peer));
-    serve_until(&mut ends, "a hello", |ends| {
-        ends.iter()
-            .zip([1, 0])
-            .all(|(end, peer)| end.peer(peer).is_some_and(|peer| peer.other_opening.is_some()))
-    });
+    serve_until(&mut ends, "a hello", |ends| both_differ(ends));
     ends[1].opening = 2;
     serve_until(&mut ends, "a connection", |ends| {
         ends.iter().zip([1, 0]).all(|(end, peer)| end.absence(peer).is_none())
