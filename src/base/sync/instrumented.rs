@@ -7,7 +7,7 @@ use super::futex::Futex;
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
 pub use std::sync::atomic;
-use std::sync::{LockResult, atomic::Ordering};
+use std::sync::{LockResult, TryLockError, TryLockResult, atomic::Ordering};
 use std::time::Duration;
 
 /// Mutex 2 of Drepper, *Futexes Are Tricky*: 0 free, 1 held, 2 held and a thread may sleep.
@@ -42,6 +42,14 @@ impl<T> Mutex<T> {
             }
         }
         Ok(MutexGuard(self))
+    }
+
+    pub fn try_lock(&self) -> TryLockResult<MutexGuard<'_, T>> {
+        if self.word.exchange(0, 1, Ordering::Acquire) {
+            Ok(MutexGuard(self))
+        } else {
+            Err(TryLockError::WouldBlock)
+        }
     }
 }
 
