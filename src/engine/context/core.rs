@@ -52,6 +52,8 @@ pub struct Core {
     pub acts_alone: bool,
     /// The transport may send packets later, together with others.
     pub coalesces: bool,
+    /// The notifier leaves the lock, and has a plan for what waits.
+    pub notifier_plans: bool,
     /// Puts that this task makes alone, by one write each, which the transport will report.
     pub one_sided: usize,
     /// Copies whose peer was asked for more parts. Nothing is to be done for them until it sends these.
@@ -161,6 +163,7 @@ impl Core {
             pending: 0,
             acts_alone,
             coalesces: transport.coalesces(),
+            notifier_plans: false,
             one_sided: 0,
             awaiting_parts: Vec::new(),
             accessed: Accessed::default(),

@@ -462,7 +462,10 @@ fn hand_over(context: &Context, core: &mut Core) {
     if core.news {
         wake_sleepers(context, core);
     }
-    if let Some(since) = core.transport.holds_back_since() {
+    let planned = std::mem::take(&mut core.notifier_plans);
+    let Some(since) = core.transport.holds_back_since() else { return };
+    // Without room it is not tried again before its time, for which the notifier has planned.
+    if !planned || core.transport.due().is_none_or(|at| at <= clock::now()) {
         context.notifier.look_soon(since);
     }
 }

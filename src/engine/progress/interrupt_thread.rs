@@ -74,6 +74,7 @@ fn run(context: &Context, timer: BorrowedFd<'_>, generation: u64) {
             Plan::Watch(interval) => context.notifier.look_in(timer, interval),
             Plan::Sleep { .. } | Plan::Rest { .. } => context.notifier.look_not(),
         }
+        held.core().notifier_plans = held.core().coalesces;
         drop(held);
         if ended() {
             // Possibly by a handler that this thread itself ran: the core may be taken out now.

@@ -3,16 +3,18 @@
 
 use super::calls::{Extras, counter, enter, fence, forever, get, gfence, increment, put, wait};
 use super::job::{self, Habits, SLEEPY, Setup, Task, in_threads};
-use crate::abi::INTERRUPT_SET;
-use crate::api::{env, progress};
+use crate::abi::{INTERRUPT_SET, lapi_handle_t, lapi_sh_info_t};
+use crate::api::{env, progress, put_get};
 use crate::base::clock::ticks;
 use crate::base::rng::Rng;
 use crate::engine::context::Core;
-use crate::engine::context::request::Preference;
+use crate::engine::context::request::{Places, Preference, Put};
 use crate::engine::context::waiters::WaitPolicy;
 use crate::engine::progress::wait::wait_until;
+use crate::proto::outbox::SendDone;
 use crate::transport::coalescing::Coalescing;
 use crate::transport::mem::{MemOptions, network};
+use libc::c_void;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 
@@ -286,6 +288,54 @@ fn what_waits_for_more_packets_leaves_though_the_program_computes_and_the_notifi
             while through.load(Ordering::Acquire) != round {
                 std::thread::sleep(std::time::Duration::from_micros(50));
             }
+        }
+    });
+    job::close(tasks);
+}
+
+static ARRIVED: AtomicBool = AtomicBool::new(false);
+static NOTICED: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn until_it_has_arrived(_: *const lapi_handle_t, _: *mut c_void, _: *mut lapi_sh_info_t) {
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
+    while !ARRIVED.load(Ordering::Acquire) && std::time::Instant::now() < deadline {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    NOTICED.store(ARRIVED.load(Ordering::Acquire), Ordering::Release);
+}
+
+/// The handler has the lock, so that no other thread can send what waits.
+#[test]
+fn what_waits_is_sent_before_a_send_completion_handler_runs() {
+    let ends = network(2, MemOptions { remote: false, ..job::SHORT });
+    let ends: Vec<_> = ends.into_iter().map(Coalescing::always).collect();
+    let tasks = job::open(job::boxed(ends), &Habits { wait_policy: SLEEPY, ..Habits::THREADED });
+    let came = counter();
+    in_threads(&tasks, 1, move |task, _| {
+        if task.me == 1 {
+            wait(task, came, 2).expect("both puts");
+            return ARRIVED.store(true, Ordering::Release);
+        }
+        // The first one to a peer is sent alone.
+        put(task, 1, forever(8).as_mut_ptr(), &*forever(8), extras(came)).expect("a put");
+        let places = Places::Contiguous {
+            local: forever(8).as_ptr().addr(),
+            remote: forever(8).as_mut_ptr().addr() as u64,
+            len: 8,
+        };
+        let done = SendDone {
+            handler: until_it_has_arrived as *const () as usize,
+            bytes: 8,
+            ..SendDone::nothing(1)
+        };
+        let (tgt_cntr, hint) = (came.as_ptr().addr() as u64, Extras::default().hint);
+        let second = Put { tgt: 1, places, tgt_cntr, cmpl_cntr: 0, done, hint };
+        // SAFETY: the memory lives for ever.
+        unsafe { put_get::put(&mut enter(task), &second) }.expect("a put");
+        task.stage("waits for the handler".to_owned());
+        while !NOTICED.load(Ordering::Acquire) {
+            progress::msgpoll(&mut enter(task), 10).expect("an open context");
+            std::thread::yield_now();
         }
     });
     job::close(tasks);

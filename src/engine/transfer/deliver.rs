@@ -39,7 +39,10 @@ pub unsafe fn take(held: &mut Held<'_>, sink: &Sink, offset: u64, body: Piece) {
 pub fn scatter<R>(held: &mut Held<'_>, sink: &Sink, copy: impl FnOnce() -> R) -> R {
     match sink.function() {
         None => copy(),
-        Some(function) => held.context().run_handler(Kind::Distribution, function, copy),
+        Some(function) => {
+            held.send_held_back();
+            held.context().run_handler(Kind::Distribution, function, copy)
+        }
     }
 }
 

@@ -55,7 +55,7 @@ pub(super) struct Stream {
     fresh: bool,
     /// The last look has found a packet.
     found: bool,
-    /// Whether packets in a row were sent alone, and it is not known yet whether the task waits after them.
+    /// Whether packets in a row have been sent, to any peer, and it is not known yet whether the task waits after them.
     unjudged: bool,
     /// Whether it has looked for packets again and again just after them.
     waits: bool,
@@ -67,8 +67,15 @@ impl Rule {
     /// Whether packets that wait since `begun` have waited for long.
     #[inline]
     pub(super) fn is_old(&self, begun: u64, now: u64) -> bool {
-        now.wrapping_sub(begun) > self.age
+        passed(begun, now) > self.age
     }
+}
+
+/// Ticks from one moment to another. None when the second one seems to be before the first: the counters of two processors may differ.
+#[inline]
+fn passed(from: u64, to: u64) -> u64 {
+    let ticks = to.wrapping_sub(from);
+    if ticks > i64::MAX as u64 { 0 } else { ticks }
 }
 
 impl Stream {
@@ -102,7 +109,10 @@ impl Stream {
     /// An operation begins that is sent to this peer: whether it belongs to a stream whose packets wait for each other.
     #[inline]
     pub(super) fn has(&mut self, peer: Task, now: u64) -> bool {
-        let follows = peer == self.peer && now.wrapping_sub(self.sent) < self.rule.gap;
+        let pause = passed(self.sent, now);
+        let follows = peer == self.peer && pause < self.rule.gap;
+        // It has not waited after what it sent before.
+        self.unjudged &= pause < self.rule.age;
         self.run = if follows { self.run.saturating_add(1) } else { 0 };
         // In the middle of a stream it has only looked.
         if std::mem::take(&mut self.waits) && !follows {
@@ -124,7 +134,8 @@ impl Stream {
     #[inline]
     pub(super) fn note_sent(&mut self) {
         self.sent = ticks();
-        (self.touched, self.fresh, self.unjudged) = (self.sent, true, self.run != 0);
+        (self.touched, self.fresh) = (self.sent, true);
+        self.unjudged |= self.run != 0;
     }
 
     /// It waits.
@@ -137,6 +148,7 @@ impl Stream {
     #[inline]
     pub(super) fn note_bundle(&mut self) {
         self.sent = ticks();
+        self.unjudged = true;
     }
 
     /// Something was not accepted: the next packet is the first of a stream.
@@ -155,7 +167,7 @@ impl Stream {
     /// called before anything else is done.
     #[inline]
     pub(super) fn judge(&mut self, waiting: Waiting, now: u64) {
-        if !waiting.blocked && now.wrapping_sub(self.touched) >= self.rule.age {
+        if !waiting.blocked && passed(self.touched, now) >= self.rule.age {
             self.alone = self.alone.saturating_mul(4).saturating_add(4).min(MOST_ALONE);
             (self.learnt, self.touched) = (true, now);
         }
@@ -182,6 +194,7 @@ impl Stream {
         let now = ticks();
         if let Some(waiting) = waiting {
             self.judge(waiting, now);
+            self.touched = now;
         }
         if fresh {
             return waiting.is_some_and(|waiting| self.rule.is_old(waiting.begun, now));
@@ -189,7 +202,7 @@ impl Stream {
         // A call that has found a packet looks for more.
         if !self.found {
             if std::mem::take(&mut self.unjudged) {
-                self.waits = now.wrapping_sub(self.sent) < self.rule.age;
+                self.waits = passed(self.sent, now) < self.rule.age;
             }
             if waiting.is_some_and(|waiting| !waiting.blocked) {
                 self.was_awaited();
@@ -230,11 +243,19 @@ mod tests {
 
         /// Sends a burst of packets. Returns how many would have waited.
         fn burst(&mut self, packets: u32) -> u32 {
+            self.burst_to(1, packets)
+        }
+
+        fn burst_to(&mut self, peer: Task, packets: u32) -> u32 {
+            // What waits for another peer is sent before.
+            if self.stream.peer != peer && self.waiting.take().is_some() {
+                self.stream.note_bundle();
+            }
             let mut held_back = 0;
             for nth in 0..packets {
                 // The first one follows no other, and the others at once, whatever the clock shows.
                 let now = self.stream.sent.wrapping_add(if nth == 0 { GAP } else { 1 });
-                if self.stream.has(1, now) {
+                if self.stream.has(peer, now) {
                     self.waiting = waiting();
                     self.stream.note_held_back(ticks());
                     held_back += 1;
@@ -327,6 +348,44 @@ mod tests {
         assert_eq!(sender.stream.alone, 4);
         sender.look();
         assert_eq!(sender.stream.alone, 3);
+    }
+
+    /// The last packet before a program waits may be one to another peer.
+    #[test]
+    fn what_was_learnt_fades_where_bursts_to_several_peers_are_awaited() {
+        let mut sender = Sender::new();
+        sender.stream.alone = 84;
+        for _ in 0..1000 {
+            for peer in 1..=3 {
+                sender.burst_to(peer, 16);
+            }
+            sender.burst_to(4, 1);
+            sender.look();
+        }
+        assert_eq!(sender.stream.alone, 1);
+    }
+
+    #[test]
+    fn bursts_to_several_peers_that_are_left_leave_at_once_after_a_few() {
+        let mut sender = Sender::new();
+        let mut late = 0;
+        for _ in 0..1000 {
+            for peer in 1..=3 {
+                sender.burst_to(peer, 16);
+            }
+            late += u32::from(sender.waiting.is_some());
+            sender.compute();
+        }
+        assert!(late <= 2, "{late}");
+    }
+
+    #[test]
+    fn a_clock_that_is_behind_another_teaches_nothing() {
+        let mut sender = Sender::new();
+        sender.stream.touched = 1000;
+        sender.stream.judge(Waiting { begun: 1000, blocked: false }, 999);
+        assert_eq!(sender.stream.alone, 4);
+        assert!(!RULE.is_old(1000, 999));
     }
 
     /// What has been left is so for good, whatever the task does next.

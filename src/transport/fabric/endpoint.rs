@@ -232,6 +232,7 @@ impl FabricTransport {
         if !errno.is_again() {
             self.lose(task, errno.text());
             self.settle();
+            self.notify();
             return SendOutcome::Gone;
         }
         self.notify();
@@ -248,6 +249,7 @@ impl FabricTransport {
         if let Err(errno) = self.post(task, slot) {
             self.lose(task, errno.text());
             self.settle();
+            self.notify();
             return Some(SendOutcome::Gone);
         }
         self.inject = INJECT.min(self.device.info().inject_size());

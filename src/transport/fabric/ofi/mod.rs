@@ -196,14 +196,12 @@ impl Device {
             checked(calls::bind(ep, self.av.cast(), 0)).map_err(named("fi_ep_bind"))?;
             let both = u64::from(fi::FI_TRANSMIT) | u64::from(fi::FI_RECV);
             checked(calls::bind(ep, self.cq.cast(), both)).map_err(named("fi_ep_bind"))?;
-            let set_before = self.info.library.version() >= LEAST_IS_SET_BEFORE;
-            if set_before {
-                self.set_least(longest).map_err(named("fi_setopt"))?;
-            }
+            let before = self.info.library.version() >= LEAST_IS_SET_BEFORE;
+            let set_before = before && self.set_least(longest).is_ok();
             checked(calls::control(ep, fi::FI_ENABLE as c_int, ptr::null_mut()))
                 .map_err(named("fi_enable"))?;
             let is_less = |device: &Self| device.least().is_some_and(|least| least < longest);
-            // A provider may also begin with its own number here.
+            // A provider may also begin with its own number here, or have refused it before.
             if !set_before || is_less(self) {
                 self.set_least(longest).map_err(named("fi_setopt"))?;
             }
