@@ -167,8 +167,8 @@ pub trait Endpoint: Send {
     }
 
     /// Since when, in ticks, packets that were accepted wait for others, to be sent with them. Without these they are sent by the second of
-    /// two calls of [`Self::recv`] that look at the network, and between which nothing is sent, by [`Self::send_held_back`], by [`Self::serve`], which is due then, or by
-    /// [`Wakeup::arm`].
+    /// two calls of [`Self::recv`] that look at the network and between which nothing is sent, by [`Self::send_held_back`], by
+    /// [`Self::serve`], which is due then, or by [`Wakeup::arm`].
     fn holds_back_since(&self) -> Option<u64> {
         None
     }

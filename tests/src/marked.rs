@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use crate::hosts::Launcher;
 use crate::job::Job;
 use crate::processes::{eventually, named};
 use crate::running::{Outcome, Running};
@@ -46,6 +47,13 @@ impl Marked {
         let outcome = self.running.take().expect("it ends once").wait();
         self.nothing_is_left();
         outcome
+    }
+
+    /// Waits for the end of a job that this launcher has started on several hosts. Open MPI's own process on another host ends by itself,
+    /// after its mpirun.
+    #[track_caller]
+    pub fn over_by(&mut self, launcher: &str) -> Outcome {
+        if launcher == Launcher::OpenMpi.name() { self.over_soon() } else { self.over() }
     }
 
     /// Waits until no process of the job is left, and fails when one remains.

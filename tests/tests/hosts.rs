@@ -114,9 +114,8 @@ fn starts_tasks_on_both_hosts(launcher: Launcher) {
     for own_tmp in [false, true] {
         let Some(hosts) = hosts(&what, Layout { own_tmp, ..simple(2) }) else { return };
         let job = |script: &str| hosts.launch(launcher, 4, "sh").arg("-c").arg(script);
-        // Open MPI's own process on another host ends by itself, after its mpirun.
-        half_and_half(&hosts, &Marked::start(job(PLACE)).over_soon());
-        let failed = Marked::start(job("exit 3")).over_soon();
+        half_and_half(&hosts, &Marked::start(job(PLACE)).over_by(launcher.name()));
+        let failed = Marked::start(job("exit 3")).over_by(launcher.name());
         assert!(!failed.timed_out && failed.status != Some(0), "{failed}");
         assert!(hosts.are_empty(), "left behind: {:?}", hosts.processes());
     }

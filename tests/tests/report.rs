@@ -180,8 +180,7 @@ fn a_completion_handler_that_does_not_return() {
 
 #[test]
 fn a_header_handler_that_does_not_return() {
-    let mut hanging = hang("stuck", 2);
-    hanging.ask(&[
+    hang("stuck", 2).ask(&[
         "  task 1 has been in a header handler (0x",
         ") for at least ",
         "  task 0 waits in LAPI_Waitcntr for task 1\n",
@@ -332,13 +331,8 @@ fn a_task_that_does_not_reply_is_not_harmed() {
 fn a_program_that_has_closed_all_descriptors() {
     let file = scratch("closed");
     let mut hanging = start(job("report/hang", 2, &format!("closed {}", file.display())), 2);
-    // The first signal may come before it waits.
-    let last = Instant::now() + Duration::from_secs(20);
-    while !hanging.job.stderr_so_far().contains("LAPI: task 0: it waits in LAPI_Waitcntr for a counter") {
-        assert!(Instant::now() < last, "{}", hanging.job.stderr_so_far());
-        hanging.signal(0, Signal::SIGUSR2);
-        thread::sleep(Duration::from_millis(100));
-    }
+    let pid = hanging.pids[0];
+    until_it_reports(&mut hanging.job, pid, "LAPI: task 0: it waits in LAPI_Waitcntr for a counter");
     let found = hanging.job.until_it_says("LAPI: task 0: threads of the process: ");
     has(&found, &["LAPI: task 0: report of process "]);
     assert!(!found.contains("poe: report"), "{found}");
@@ -346,17 +340,23 @@ fn a_program_that_has_closed_all_descriptors() {
     let _ = fs::remove_file(file);
 }
 
+/// Requests reports from a task until one says this: the first signal may come before the task waits.
+fn until_it_reports(job: &mut Running, pid: i32, text: &str) {
+    let last = Instant::now() + Duration::from_secs(20);
+    while !job.stderr_so_far().contains(text) {
+        assert!(Instant::now() < last, "{}", job.stderr_so_far());
+        kill(Pid::from_raw(pid), Signal::SIGUSR2).expect("the task is there");
+        thread::sleep(Duration::from_millis(100));
+    }
+}
+
 #[test]
 fn without_poe_it_goes_to_standard_error() {
     let single = Job::direct(program("report/hang")).arg("counter").env("LAPI_SPIN", "0");
     let mut job = single.start();
     job.lines(1);
-    let last = Instant::now() + Duration::from_secs(20);
-    while !job.stderr_so_far().contains("LAPI: task 0: it waits in LAPI_Waitcntr") {
-        job.signal(Signal::SIGUSR2);
-        assert!(Instant::now() < last, "{}", job.stderr_so_far());
-        thread::sleep(Duration::from_millis(100));
-    }
+    let pid = job.pid();
+    until_it_reports(&mut job, pid, "LAPI: task 0: it waits in LAPI_Waitcntr");
     let text = job.stderr_so_far();
     has(
         &text,

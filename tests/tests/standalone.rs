@@ -531,12 +531,7 @@ fn a_port_that_is_taken_is_refused() {
     let list = text(&site.list(&[0, 1]));
     // A task that waits for the other one keeps its port.
     let holder = with_secret(site.task(0, 0, 2, &["list", "all", &list])).start();
-    let table = format!("/proc/{}/net/udp", holder.pid());
-    let socket = format!(":{:04X} ", 7000);
-    assert!(
-        eventually(|| fs::read_to_string(&table).is_ok_and(|text| text.contains(&socket))),
-        "it has no socket"
-    );
+    binds(&holder, 7000);
     let outcome = site.refused("list", &list, UDP_SOCKET, with_secret);
     outcome.says(&format!("cannot receive at {}", site.address(0, 7000))).says("in use");
     let last = with_secret(site.task(1, 1, 2, &["list", "all", &list])).start();

@@ -189,7 +189,9 @@ impl Outbound {
     #[inline]
     pub(super) fn send_between(&mut self, inner: &mut impl Transport) -> bool {
         let none_waits = self.send(inner);
-        self.stream.note_bundle();
+        if none_waits {
+            self.stream.note_bundle();
+        }
         none_waits
     }
 

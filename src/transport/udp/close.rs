@@ -14,7 +14,7 @@ const LINGER: Duration = Duration::from_secs(2);
 const LINGER_FOR_CONFIRMATION: Duration = Duration::from_millis(500);
 
 /// How long it waits for the receipts of those that watch this task: they may have ended LAPI without its knowledge.
-const LINGER_FOR_NOTICES: Duration = Duration::from_millis(100);
+pub(super) const LINGER_FOR_NOTICES: Duration = Duration::from_millis(100);
 
 impl UdpTransport {
     pub(super) fn end(&mut self) {
@@ -46,7 +46,7 @@ impl UdpTransport {
             self.advance();
             self.look_at_others(self.now());
             let passed = clock::elapsed(start);
-            let announced = passed > LINGER_FOR_NOTICES || self.has_announced();
+            let announced = passed > self.linger_for_notices || self.has_announced();
             if passed > LINGER
                 || announced && self.met.iter().all(|&task| self.may_forget(task, passed, &awaiting))
             {

@@ -157,6 +157,8 @@ pub struct UdpTransport {
     longest: u16,
     opening: u16,
     patience: Option<Duration>,
+    /// How long its end waits for the receipts of those that watch it.
+    linger_for_notices: Duration,
     limits: Limits,
     /// None while it receives, and after the end.
     device: Option<Box<dyn Device>>,
@@ -235,6 +237,7 @@ impl UdpTransport {
             longest,
             opening: settings.opening as u16,
             patience: settings.patience,
+            linger_for_notices: close::LINGER_FOR_NOTICES,
             limits: Limits {
                 max_body,
                 job_body: max_body,

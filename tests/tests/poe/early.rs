@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use nix::sys::signal::Signal;
-use openlapi_tests::{Job, Running, compile, eventually};
+use openlapi_tests::{Job, compile, eventually};
 
 use crate::file;
 
@@ -22,13 +22,6 @@ fn signpost(name: &str) -> PathBuf {
     let path = file(name, "");
     fs::remove_file(&path).expect("it was there");
     path
-}
-
-/// Waits until standard error holds this.
-#[track_caller]
-fn until_said(running: &mut Running, text: &str) {
-    let said = std::cell::RefCell::new(running);
-    assert!(eventually(|| said.borrow_mut().stderr_so_far().contains(text)), "\"{text}\" does not come");
 }
 
 #[test]
@@ -59,7 +52,7 @@ fn a_task_that_comes_to_lapi_init_later_learns_of_the_end_too() {
     let go = signpost("early_go");
     let mut running =
         early(2, &["never-late", &go.to_string_lossy()]).poe_arg("-infolevel").poe_arg("2").start();
-    until_said(&mut running, "exited with status 0");
+    running.until_it_says("exited with status 0");
     fs::write(&go, "").expect("it can be written");
     running.wait().exited(134).says("task 1 exited with status 0 before it called LAPI_Init");
 }
@@ -99,7 +92,7 @@ fn asking_for_a_report_ends_no_task() {
         let mut running = early(2, &[when, &go.to_string_lossy()]).start();
         running.lines(1);
         running.signal(Signal::SIGUSR2);
-        until_said(&mut running, "poe: end of the report\n");
+        running.until_it_says("poe: end of the report\n");
         fs::write(&go, "").expect("it can be written");
         let outcome = running.wait();
         assert_eq!(outcome.ok().stdout.matches("PASS").count(), 2, "{outcome}");

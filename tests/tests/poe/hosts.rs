@@ -30,8 +30,7 @@ impl Way<'_> {
     }
 
     fn run(&self, lines: &str, job: Job) -> Outcome {
-        // Open MPI's own process on another host ends by itself, after its mpirun.
-        Marked::start(self.job(lines, job)).over_soon()
+        Marked::start(self.job(lines, job)).over_by(self.name)
     }
 }
 
@@ -224,7 +223,7 @@ fn signals_reach_the_tasks_on_all_hosts() {
         let lines = job.running().lines(4);
         assert_eq!(lines.iter().filter(|line| line.ends_with("got signal 10")).count(), 2, "{lines:?}");
         job.running().signal(Signal::SIGINT);
-        job.over_soon().exited(130).says("interrupted (SIGINT)");
+        job.over_by(way.name).exited(130).says("interrupted (SIGINT)");
     });
 }
 

@@ -7,8 +7,8 @@
 //!
 //! What comes from the network still wakes a sleeper, by the connections. Only an operation that ends in a call of this task, while another
 //! of its threads sleeps, does not. Nor does it with later versions (1.18, 1.20, 1.21, 2.2 and 2.4 were observed), which leave the descriptor
-//! as it is then, whatever is in the set. So the caller asks [`Device::wakes_sleepers`] after each call in which
-//! something that is awaited may end; nothing is awaited of an injected message.
+//! as it is then, whatever is in the set. So the caller asks [`Device::wakes_sleepers`] after each call in which an awaited
+//! operation may end. An injected message is not awaited.
 
 use super::Device;
 use crate::transport::fabric::sockets::is_local;
