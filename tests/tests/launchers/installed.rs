@@ -24,7 +24,8 @@ impl Installed {
     /// A program as a job of `tasks` tasks.
     fn job(&self, tasks: usize, program: &Path, args: &str) -> Job {
         let [launcher, words @ ..] = &self.command[..] else { panic!("a launcher has a name") };
-        let job = bare(Job::direct(launcher)).env("LAPI_INIT_TIMEOUT", "30");
+        // Hydra's mpiexec may end by SIGPIPE when its input ends (docs/launchers.md).
+        let job = bare(Job::direct(launcher)).env("LAPI_INIT_TIMEOUT", "30").stdin_stays_open();
         // Two of Open MPI 4.1's mpirun that start at once fail in a folder that both create.
         let folder = self.folder.0.join(key());
         fs::create_dir(&folder).expect("a folder can be made");

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use tempfile::NamedTempFile;
 
@@ -94,6 +94,7 @@ impl Launcher {
             .map_err(|error| Error::system("cannot write the file of hosts", error))?;
         let tasks = hosts.len().to_string();
         let mut command = Command::new(&self.program);
+        command.stdin(Stdio::null());
         match self.kind {
             Srun => {
                 let mut distinct: Vec<&String> = hosts.iter().collect();
@@ -109,9 +110,10 @@ impl Launcher {
                     .args(["--kill-on-bad-exit=0", "--cpu-bind=none", "--overcommit"])
                     .args(["-N", &distinct.len().to_string(), "-n", &tasks]);
             }
-            // Hosts that occur again are new entries: the order is kept.
+            // Hosts that occur again are new entries: the order is kept. Hydra passes the end of its input on to its daemons, and ends by
+            // SIGPIPE when they have ended before.
             Hydra => {
-                command.arg("-f").arg(self.file.path()).args(["-n", &tasks]);
+                command.stdin(Stdio::piped()).arg("-f").arg(self.file.path()).args(["-n", &tasks]);
             }
             OpenMpi => {
                 command

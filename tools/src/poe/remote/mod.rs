@@ -32,7 +32,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command as Program, Stdio};
+use std::process::{Child, Command as Program};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
@@ -157,7 +157,7 @@ fn is_forwarded(name: &std::ffi::OsStr) -> bool {
 /// Starts the launcher. It gets no signals from the terminal, and ends the job if this process is killed.
 fn spawn(launcher: &Launcher, hosts: &[String], link: &Link, signals: &Signals) -> Result<Child, Error> {
     let mut program: Program = launcher.command(hosts)?;
-    program.env(link::VARIABLE, link.to_string()).stdin(Stdio::null());
+    program.env(link::VARIABLE, link.to_string());
     let mask = signals.before();
     // SAFETY: the closure makes system calls only; it neither allocates nor takes a lock.
     unsafe {
@@ -167,7 +167,11 @@ fn spawn(launcher: &Launcher, hosts: &[String], link: &Link, signals: &Signals) 
             Ok(mask.thread_set_mask()?)
         });
     }
-    program.spawn().map_err(|source| Error::Program { program: launcher.name().to_owned(), source })
+    let mut process =
+        program.spawn().map_err(|source| Error::Program { program: launcher.name().to_owned(), source })?;
+    // An input that is a pipe does not end before this process, also when the launcher is waited for.
+    std::mem::forget(process.stdin.take());
+    Ok(process)
 }
 
 /// The launcher until all tasks are connected.
