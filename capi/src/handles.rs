@@ -5,7 +5,7 @@
 
 use openlapi::abi::{LAPI_ERR_ALL_HNDL_IN_USE, LAPI_ERR_HNDL_INVALID, lapi_handle_t};
 use openlapi::api::env::INSTANCES;
-use openlapi::api::{Context, fork};
+use openlapi::api::{Context, exit, fork};
 use openlapi::error::{Error, Result};
 use std::ptr;
 use std::sync::Arc;
@@ -70,6 +70,7 @@ impl Place {
     /// The context is open now: the place stays taken.
     pub fn keep(mut self) {
         self.kept = true;
+        exit::prepare(self.context(), leave);
     }
 }
 
@@ -108,6 +109,16 @@ pub fn prepare_for_forks() {
         // SAFETY: the functions stay as long as the library.
         unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
         REGISTERED.store(true, Ordering::Release);
+    }
+}
+
+/// The process exits.
+extern "C" fn leave() {
+    for context in &CONTEXTS {
+        // SAFETY: null, or made from a box by `Place::context` and never freed.
+        if let Some(context) = unsafe { context.load(Ordering::Acquire).as_ref() } {
+            exit::leave(context);
+        }
     }
 }
 

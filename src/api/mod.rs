@@ -9,6 +9,7 @@ pub mod check;
 pub mod dgsp;
 mod diagnostics;
 pub mod env;
+pub mod exit;
 pub mod fence;
 pub mod fork;
 pub mod init;

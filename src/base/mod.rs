@@ -3,6 +3,8 @@
 pub mod announcements;
 pub mod asymmetric_barrier;
 #[cfg(not(loom))]
+pub mod at_exit;
+#[cfg(not(loom))]
 pub mod bell;
 pub mod bytes;
 pub mod clock;

@@ -120,6 +120,21 @@ fn an_error_handler_sends_and_computes() {
     }
 }
 
+/// A task that exits without LAPI_Term leaves no small messages behind that it has sent.
+#[test]
+fn small_messages_before_the_exit_of_a_task_arrive() {
+    if on_network("tasks that exit", "the test chooses the transport itself") {
+        return;
+    }
+    for network in ["ip", "us"] {
+        for args in ["0 returns", "1 returns", "0 locked", "1 locked", "0 header", "1 completion"] {
+            let job = here(job("progress/exits", 4, args)).env("MP_EUILIB", network);
+            let outcome = job.run();
+            assert!(outcome.exited(0).stdout.contains("PASS 0"), "task 0 has all of them\n{outcome}");
+        }
+    }
+}
+
 /// A program in polling mode that makes no calls but such that are refused learns of the death.
 #[test]
 fn a_refused_call_reports_the_death_that_it_has_found() {

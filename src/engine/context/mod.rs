@@ -214,6 +214,12 @@ impl Context {
         Ok(held.try_core().is_some().then_some(held))
     }
 
+    /// Whether this thread is in a call, and not in a handler that the call has called.
+    pub fn is_in_call(&self) -> bool {
+        let in_handler = matches!(self.activity.state(), State::Handler(_));
+        self.lock.mine() && !self.lock.by_program() && !in_handler
+    }
+
     /// The thread that holds the lock, 0 for none: may be out of date when it is read.
     pub fn lock_owner(&self) -> usize {
         self.lock.owner().unwrap_or(0)
@@ -286,6 +292,11 @@ impl<'a> Held<'a> {
     /// How many datagrams a transport acknowledges together from now on, at most (the attribute ACK_THRESHOLD).
     pub fn acknowledge_every(&mut self, datagrams: u16) {
         self.core().transport.acknowledge_every(datagrams);
+    }
+
+    /// Whether small packets wait for others.
+    pub fn coalesces(&mut self) -> bool {
+        self.core().coalesces
     }
 
     /// The core. The reference must be gone before a handler of the program is called.

@@ -19,6 +19,9 @@ const FLUSH: Duration = Duration::from_secs(5);
 /// For how long completion handlers are waited for after that: one may never return.
 const RETURN: Duration = Duration::from_secs(1);
 
+/// How long the exit of a process waits for a lock that another thread has.
+const LOCK: Duration = Duration::from_millis(100);
+
 /// How many rounds of the dispatcher serve what has arrived, at most.
 const LAST_ROUNDS: u32 = 10_000;
 
@@ -77,6 +80,16 @@ pub fn stop(context: &Context, end_reports: EndReports) {
         context.close(held)
     });
     drop(core);
+}
+
+/// The process exits without LAPI_Term: sends what waits for other packets, which no thread will do any more. Another thread may keep the lock;
+/// and when this one has been interrupted in the middle of a call, by a signal whose function exits, what waits is lost.
+pub fn leave(context: &Context) {
+    if !context.is_in_call()
+        && let Ok(Some(mut held)) = context.enter_within(LOCK)
+    {
+        held.send_held_back();
+    }
 }
 
 /// Sends what waits, ends the completion handlers, and serves what has arrived.

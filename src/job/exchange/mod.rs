@@ -15,7 +15,6 @@
 //!
 //! All tasks open exchanges in the same order, and their fences too: a launcher knows one barrier per job, and counts.
 
-mod at_exit;
 mod dynamic;
 #[cfg(test)]
 pub(in crate::job) mod memory;

@@ -1,7 +1,8 @@
 //! The descriptor `PMI_FD`: one conversation of the process with its launcher, for all exchanges of the process.
 
-use super::super::{at_exit, failed, late, mpi};
+use super::super::{failed, late, mpi};
 use super::wire::{Fault, Incoming, Reply, Request};
+use crate::base::at_exit;
 use crate::error::{Error, Result};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::{FileType, fstat};
@@ -14,8 +15,8 @@ use std::time::{Duration, Instant};
 /// The conversation of this process. Only [`with`] and the end of the process use it.
 static CONNECTION: Mutex<Option<Connection>> = Mutex::new(None);
 
-/// The process that has said "init", and says "finalize" at its end.
-static SAYS_FINALIZE: at_exit::AtFork = at_exit::AtFork::new();
+/// The process that has said "init", and says "finalize" at its end: without it the launcher calls the end abnormal.
+static SAYS_FINALIZE: at_exit::Registered = at_exit::Registered::by_none();
 
 /// How long the end of the process waits for the launcher.
 const FINALIZE_PATIENCE: Duration = Duration::from_secs(5);

@@ -5,7 +5,8 @@
 
 mod library;
 
-use super::{Exchange, at_exit, failed, late, unpublished};
+use super::{Exchange, failed, late, unpublished};
+use crate::base::at_exit;
 use crate::base::sync::Mutex;
 use crate::error::Result;
 use crate::job::identity::Identity;
@@ -16,8 +17,9 @@ use std::time::{Duration, Instant};
 /// PMIx as this process has initialised it.
 static INITIALIZED: Mutex<Option<Initialized>> = Mutex::new(None);
 
-/// The process that calls PMIx_Finalize at its end.
-static FINALIZES: at_exit::AtFork = at_exit::AtFork::new();
+/// The process that calls PMIx_Finalize at its end: launchers call the end of a task abnormal when it has begun a conversation with them
+/// and not ended it.
+static FINALIZES: at_exit::Registered = at_exit::Registered::by_none();
 
 /// How long a value that is there may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
