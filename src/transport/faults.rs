@@ -221,6 +221,7 @@ impl<T: Transport> Endpoint for Faulty<T> {
         coalesces,
         holds_back_since,
         send_held_back,
+        hold_back_no_more,
         due,
         settled,
         remote

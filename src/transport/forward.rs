@@ -63,6 +63,11 @@ macro_rules! forward {
             self.inner_mut().send_held_back()
         }
     };
+    (hold_back_no_more) => {
+        fn hold_back_no_more(&mut self) {
+            self.inner_mut().hold_back_no_more()
+        }
+    };
     (due) => {
         fn due(&self) -> Option<std::time::Instant> {
             self.inner().due()

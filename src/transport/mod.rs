@@ -161,7 +161,8 @@ pub trait Endpoint: Send {
         false
     }
 
-    /// Whether packets that were accepted can ever wait here for others ([`Self::holds_back_since`]). Never changes.
+    /// Whether packets that were accepted can ever wait here for others ([`Self::holds_back_since`]). Changes by
+    /// [`Self::hold_back_no_more`] alone.
     fn coalesces(&self) -> bool {
         false
     }
@@ -175,6 +176,9 @@ pub trait Endpoint: Send {
 
     /// Sends what waits for others now, if there is room.
     fn send_held_back(&mut self) {}
+
+    /// The same; from now on no packet waits for others, unless there was no room.
+    fn hold_back_no_more(&mut self) {}
 
     /// When the endpoint must be served next, at the latest: something must be sent again or acknowledged then.
     fn due(&self) -> Option<Instant> {

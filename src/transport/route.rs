@@ -149,6 +149,11 @@ impl<N: Transport, F: Transport> Endpoint for Route<N, F> {
         self.far.send_held_back();
     }
 
+    fn hold_back_no_more(&mut self) {
+        self.near.hold_back_no_more();
+        self.far.hold_back_no_more();
+    }
+
     fn holds_back_since(&self) -> Option<u64> {
         self.near.holds_back_since().into_iter().chain(self.far.holds_back_since()).min()
     }

@@ -103,15 +103,25 @@ fn bursts_whose_sender_computes() {
     }
 }
 
-/// What an error handler sends leaves while it runs.
+/// What an error handler sends leaves while it runs, and so does what the program sends meanwhile.
 #[test]
 fn an_error_handler_sends_and_computes() {
     if on_network("an error handler that sends", "the test chooses the transport itself") {
         return;
     }
-    for (at, (network, interrupts)) in [("ip", 0), ("ip", 1), ("us", 0), ("us", 1)].iter().enumerate() {
+    for (at, (network, sender)) in [
+        ("ip", "0 handler"),
+        ("ip", "1 handler"),
+        ("ip", "1 program"),
+        ("us", "0 handler"),
+        ("us", "1 handler"),
+        ("us", "1 program"),
+    ]
+    .iter()
+    .enumerate()
+    {
         let file = std::env::temp_dir().join(format!("lapi-last-words-{}-{at}", std::process::id()));
-        let args = format!("{interrupts} {}", file.display());
+        let args = format!("{sender} {}", file.display());
         let job = here(job("progress/last_words", 3, &args)).env("MP_EUILIB", network);
         let outcome = job.poe_arg("-on_death").poe_arg("continue").run();
         let passes = outcome.exited(137).stdout.lines().filter(|line| line.contains("PASS")).count();
@@ -127,11 +137,37 @@ fn small_messages_before_the_exit_of_a_task_arrive() {
         return;
     }
     for network in ["ip", "us"] {
-        for args in ["0 returns", "1 returns", "0 locked", "1 locked", "0 header", "1 completion"] {
+        let ways = [
+            "0 returns",
+            "1 returns",
+            "0 locked",
+            "1 locked",
+            "0 header",
+            "1 completion",
+            "0 later",
+            "1 later",
+            "1 busy",
+        ];
+        for args in ways {
             let job = here(job("progress/exits", 4, args)).env("MP_EUILIB", network);
             let outcome = job.run();
             assert!(outcome.exited(0).stdout.contains("PASS 0"), "task 0 has all of them\n{outcome}");
         }
+    }
+}
+
+/// What a header handler sends does not wait until it returns, when one before it has taken long.
+#[test]
+fn header_handlers_that_send_and_compute() {
+    if on_network("header handlers that compute", "the test chooses the transport itself") {
+        return;
+    }
+    for (at, (network, interrupts)) in [("ip", 0), ("ip", 1), ("us", 0), ("us", 1)].iter().enumerate() {
+        let folder = std::env::temp_dir().join(format!("lapi-long-handlers-{}-{at}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let args = format!("{interrupts} 6 {}", folder.display());
+        passed(&here(job("progress/long_handler", 2, &args)).env("MP_EUILIB", network).run(), 2);
+        std::fs::remove_dir_all(&folder).expect("it can be removed");
     }
 }
 

@@ -52,6 +52,10 @@ pub struct Core {
     pub acts_alone: bool,
     /// The transport may send packets later, together with others.
     pub coalesces: bool,
+    /// Error handlers of the program that run: the notifier may be in one, and send nothing that waits.
+    pub error_handlers: u32,
+    /// A header handler has taken long after it had sent something: as many of the next ones send at once.
+    pub long_handlers: u32,
     /// The notifier leaves the lock, and has a plan for what waits.
     pub notifier_plans: bool,
     /// Puts that this task makes alone, by one write each, which the transport will report.
@@ -163,6 +167,8 @@ impl Core {
             pending: 0,
             acts_alone,
             coalesces: transport.coalesces(),
+            error_handlers: 0,
+            long_handlers: 0,
             notifier_plans: false,
             one_sided: 0,
             awaiting_parts: Vec::new(),

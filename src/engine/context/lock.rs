@@ -9,7 +9,7 @@
 use crate::base::known_threads::this_thread;
 use crate::base::lock::RawLock;
 use crate::base::long_calls;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// What became of [`OwnedLock::enter`].
@@ -34,12 +34,19 @@ pub struct OwnedLock {
     owner: AtomicUsize,
     /// It is the program's. Written by the owner alone, and read only by it and by the reports.
     programs: AtomicBool,
+    /// Calls that are [`Hold::Nested`]. Written and read by the owner alone.
+    nested: AtomicU32,
 }
 
 impl OwnedLock {
     /// A free lock.
     pub const fn new() -> Self {
-        Self { raw: RawLock::new(), owner: AtomicUsize::new(0), programs: AtomicBool::new(false) }
+        Self {
+            raw: RawLock::new(),
+            owner: AtomicUsize::new(0),
+            programs: AtomicBool::new(false),
+            nested: AtomicU32::new(0),
+        }
     }
 
     /// Takes the lock for a call, waiting for it, or borrows it when this thread of the program holds it.
@@ -75,10 +82,27 @@ impl OwnedLock {
     #[inline]
     fn enter_again(&self) -> Hold {
         if !self.programs.load(Ordering::Relaxed) {
-            return Hold::Nested;
+            return self.enter_nested();
         }
         self.programs.store(false, Ordering::Relaxed);
         Hold::Lent
+    }
+
+    #[inline]
+    fn enter_nested(&self) -> Hold {
+        self.nested.store(self.nested.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        Hold::Nested
+    }
+
+    /// The end of a call that is [`Hold::Nested`].
+    #[inline]
+    pub fn leave_nested(&self) {
+        self.nested.store(self.nested.load(Ordering::Relaxed) - 1, Ordering::Relaxed);
+    }
+
+    /// Whether the owner is in a call that is [`Hold::Nested`]. Only the owner may ask.
+    pub fn is_nested(&self) -> bool {
+        self.nested.load(Ordering::Relaxed) != 0
     }
 
     /// The same as [`Self::enter`] for a thread that never shares the lock with the program, waiting no longer than that:
@@ -86,7 +110,7 @@ impl OwnedLock {
     pub fn enter_within(&self, at_most: Duration) -> Option<Hold> {
         let me = this_thread();
         if self.owner.load(Ordering::Relaxed) == me {
-            return Some(Hold::Nested);
+            return Some(self.enter_nested());
         }
         self.raw.lock_within(at_most).then(|| {
             self.owner.store(me, Ordering::Relaxed);

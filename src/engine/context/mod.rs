@@ -32,7 +32,7 @@ pub mod waiters;
 use crate::abi::{
     LAPI_ERR_ALL_HNDL_IN_USE, LAPI_ERR_HNDL_INVALID, LAPI_VOID_HANDLE, lapi_err_t, lapi_handle_t,
 };
-use crate::base::clock::{self, elapsed};
+use crate::base::clock::{self, elapsed, ticks};
 use crate::base::known_threads::this_thread;
 use crate::base::parking::Parking;
 use crate::engine::context::active_handler::{Activity, Kind, State};
@@ -51,6 +51,12 @@ use std::time::Duration;
 
 /// How long a handler that has ended its context may take to return before the context can be opened again.
 const RETURN: Duration = Duration::from_secs(1);
+
+/// What has waited for a header handler for more ticks than this, some 100 microseconds, has waited for long.
+const LONG_HANDLER: u64 = 300_000;
+
+/// How many of the next header handlers are expected to take long, too.
+const NEXT_HANDLERS: u32 = 64;
 
 /// The state behind a handle. It can be opened again after it was closed. What every call uses comes first, on one cache
 /// line.
@@ -216,7 +222,7 @@ impl Context {
 
     /// Whether this thread is in a call, and not in a handler that the call has called.
     pub fn is_in_call(&self) -> bool {
-        let in_handler = matches!(self.activity.state(), State::Handler(_));
+        let in_handler = matches!(self.activity.state(), State::Handler(_)) && !self.lock.is_nested();
         self.lock.mine() && !self.lock.by_program() && !in_handler
     }
 
@@ -246,10 +252,12 @@ impl Context {
         };
         self.say(1, error);
         let (mut code, mut kind, mut task, mut src) = (error.code, kind, me as i32, src as i32);
+        held.core().error_handlers += 1;
         held.without_lock(|| {
             // SAFETY: the program's own function, with pointers that live during the call.
             unsafe { handler(self.handle_ptr(), &mut code, &mut kind, &mut task, &mut src) }
         });
+        held.core().error_handlers -= 1;
     }
 
     /// MP_INFOLEVEL, as it was when the context was opened.
@@ -406,11 +414,12 @@ impl<'a> Held<'a> {
     #[inline(never)]
     fn give_back(&mut self) {
         if self.hold == Hold::Nested {
-            // A header handler is short, and its messages may be the replies to a stream.
-            if self.context.activity.state() != State::Handler(Kind::Header) {
+            // A header handler is short, mostly, and its messages may be the replies to a stream.
+            let in_header_handler = self.context.activity.state() == State::Handler(Kind::Header);
+            if !in_header_handler || self.try_core().is_some_and(|core| core.long_handlers != 0) {
                 self.send_held_back();
             }
-            return;
+            return self.context.lock.leave_nested();
         }
         self.prepare_to_leave();
         if self.hold == Hold::Within {
@@ -439,6 +448,25 @@ impl<'a> Held<'a> {
             && core.transport.holds_back_since().is_some()
         {
             core.transport.send_held_back();
+        }
+    }
+
+    /// A header handler is to be called.
+    #[inline]
+    pub(in crate::engine) fn before_header_handler(&mut self) {
+        if self.core().long_handlers != 0 {
+            self.send_held_back();
+        }
+    }
+
+    /// A header handler has returned. When what it or those before it have sent has waited for it, the next ones send at once.
+    #[inline]
+    pub(in crate::engine) fn after_header_handler(&mut self) {
+        let core = self.core();
+        if core.coalesces {
+            let waits = core.transport.holds_back_since().map_or(0, |since| ticks().saturating_sub(since));
+            core.long_handlers =
+                if waits > LONG_HANDLER { NEXT_HANDLERS } else { core.long_handlers.saturating_sub(1) };
         }
     }
 
@@ -474,6 +502,9 @@ fn hand_over(context: &Context, core: &mut Core) {
         wake_sleepers(context, core);
     }
     let planned = std::mem::take(&mut core.notifier_plans);
+    if core.error_handlers != 0 {
+        core.transport.send_held_back();
+    }
     let Some(since) = core.transport.holds_back_since() else { return };
     // Without room it is not tried again before its time, for which the notifier has planned.
     if !planned || core.transport.due().is_none_or(|at| at <= clock::now()) {

@@ -19,8 +19,8 @@ const FLUSH: Duration = Duration::from_secs(5);
 /// For how long completion handlers are waited for after that: one may never return.
 const RETURN: Duration = Duration::from_secs(1);
 
-/// How long the exit of a process waits for a lock that another thread has.
-const LOCK: Duration = Duration::from_millis(100);
+/// How long the exit of a process waits for a lock that another thread has: that may be in a handler.
+const LOCK: Duration = Duration::from_secs(1);
 
 /// How many rounds of the dispatcher serve what has arrived, at most.
 const LAST_ROUNDS: u32 = 10_000;
@@ -82,13 +82,14 @@ pub fn stop(context: &Context, end_reports: EndReports) {
     drop(core);
 }
 
-/// The process exits without LAPI_Term: sends what waits for other packets, which no thread will do any more. Another thread may keep the lock;
-/// and when this one has been interrupted in the middle of a call, by a signal whose function exits, what waits is lost.
+/// The process exits without LAPI_Term: sends what waits for other packets, which no thread will do any more, and lets none wait from now on.
+/// Another thread may keep the lock; and when this one has been interrupted in the middle of a call, by a signal whose function exits, what waits
+/// is lost.
 pub fn leave(context: &Context) {
     if !context.is_in_call()
         && let Ok(Some(mut held)) = context.enter_within(LOCK)
     {
-        held.send_held_back();
+        held.core().transport.hold_back_no_more();
     }
 }
 

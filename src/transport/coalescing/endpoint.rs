@@ -45,8 +45,10 @@ impl<T: Transport> Endpoint for Coalescing<T> {
         outcome
     }
 
-    /// What waits for the peer is given up, too: it would block what waits for others as long as the peer has no room.
+    /// What waits leaves before: to recall may take long, and what was sent to the peer before has left. Without room it is given up: it would
+    /// block what waits for others.
     fn recall(&mut self, peer: Task) {
+        self.outgoing.send(&mut self.inner);
         self.outgoing.forget(peer);
         self.inner.recall(peer);
     }
@@ -96,6 +98,12 @@ impl<T: Transport> Endpoint for Coalescing<T> {
     fn send_held_back(&mut self) {
         self.outgoing.judge();
         self.outgoing.send(&mut self.inner);
+    }
+
+    fn hold_back_no_more(&mut self) {
+        if self.outgoing.send(&mut self.inner) {
+            self.outgoing.end();
+        }
     }
 
     fn keeps_time(&self) -> bool {

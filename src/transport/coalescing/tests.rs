@@ -197,6 +197,36 @@ fn nothing_is_left_of_a_peer_that_has_parted() {
     assert_eq!(all(&mut ends[0]), []);
 }
 
+/// To recall or to part may take long, and what was sent before has left without bundles, too.
+#[test]
+fn what_waits_leaves_before_a_peer_is_given_up() {
+    for (given_up, parts) in [(1, false), (2, false), (1, true), (2, true)] {
+        let mut ends = ends(3, MemOptions::default());
+        send(&mut ends[0], 1, 1, 8);
+        send(&mut ends[0], 1, 2, 8);
+        assert!(ends[0].holds_back_since().is_some());
+        if parts {
+            ends[0].part(given_up)
+        } else {
+            ends[0].recall(given_up)
+        }
+        assert!(ends[0].holds_back_since().is_none());
+        assert_eq!(all(&mut ends[1]), [1, 2]);
+    }
+}
+
+#[test]
+fn packets_leave_alone_when_none_is_to_wait_any_more() {
+    let mut ends = pair(MemOptions::default());
+    send(&mut ends[0], 1, 1, 8);
+    send(&mut ends[0], 1, 2, 8);
+    ends[0].hold_back_no_more();
+    assert_eq!(all(&mut ends[1]), [1, 2]);
+    send(&mut ends[0], 1, 3, 8);
+    assert!(!ends[0].coalesces() && ends[0].holds_back_since().is_none());
+    assert_eq!(all(&mut ends[1]), [3]);
+}
+
 /// A peer without room that is given up does not keep what is sent to others, nor the end.
 #[test]
 fn what_waits_for_room_is_given_up_with_its_peer() {

@@ -28,6 +28,7 @@ impl<T: Transport> Peers for Coalescing<T> {
     }
 
     fn part(&mut self, peer: Task) {
+        self.outgoing.send(&mut self.inner);
         self.outgoing.forget(peer);
         self.incoming.forget(peer);
         self.inner.part(peer);

@@ -104,6 +104,7 @@ impl<T: Transport> Endpoint for Served<T> {
         coalesces,
         holds_back_since,
         send_held_back,
+        hold_back_no_more,
         due,
         settled,
         close
