@@ -8,14 +8,14 @@ static SENDS: Registered = Registered::by_none();
 
 /// Runs `function` when the process exits, if packets of this context can wait for others. It calls [`leave`] for every context.
 pub fn prepare(context: &Context, function: extern "C" fn()) {
-    if context.enter().is_ok_and(|mut held| held.coalesces()) {
+    if context.coalesces() {
         run(&SENDS, function);
     }
 }
 
 /// Sends what waits in a context of this process.
 pub fn leave(context: &Context) {
-    if SENDS.is_this_process() {
+    if context.coalesces() && SENDS.is_this_process() {
         closing::leave(context);
     }
 }

@@ -54,7 +54,7 @@ pub struct Core {
     pub coalesces: bool,
     /// Error handlers of the program that run: the notifier may be in one, and send nothing that waits.
     pub error_handlers: u32,
-    /// A header handler has taken long after it had sent something: as many of the next ones send at once.
+    /// A header handler has taken long: as many of the next ones send at once.
     pub long_handlers: u32,
     /// The notifier leaves the lock, and has a plan for what waits.
     pub notifier_plans: bool,

@@ -52,7 +52,7 @@ use std::time::Duration;
 /// How long a handler that has ended its context may take to return before the context can be opened again.
 const RETURN: Duration = Duration::from_secs(1);
 
-/// What has waited for a header handler for more ticks than this, some 100 microseconds, has waited for long.
+/// A header handler of more ticks than this, some 100 microseconds, takes long.
 const LONG_HANDLER: u64 = 300_000;
 
 /// How many of the next header handlers are expected to take long, too.
@@ -76,6 +76,8 @@ pub struct Context {
     pub notifier: Notifier,
     /// Some counters are watched: see [`Core::watched`].
     pub(in crate::engine) watching: AtomicBool,
+    /// Small packets may wait for others. Written when the context is opened.
+    coalesces: AtomicBool,
     /// Where threads wait that do not sleep on the transport's descriptor.
     pub(in crate::engine) parking: Parking,
     /// Where threads of the program wait that share the lock.
@@ -100,6 +102,7 @@ impl Context {
             completions: Completions::new(),
             notifier: Notifier::new(),
             watching: AtomicBool::new(false),
+            coalesces: AtomicBool::new(false),
             parking: Parking::new(),
             conditions: Conditions::default(),
         }
@@ -123,6 +126,7 @@ impl Context {
             clock::sleep(Duration::from_micros(50));
             held = Held { context: self, hold: self.lock.enter() };
         }
+        self.coalesces.store(transport.coalesces(), Ordering::Relaxed);
         // SAFETY: the lock is held, and no thread uses the former core, as was just checked.
         unsafe { *self.core.get() = Some(Box::new(Core::new(options, transport))) };
         self.conditions.begin();
@@ -222,8 +226,18 @@ impl Context {
 
     /// Whether this thread is in a call, and not in a handler that the call has called.
     pub fn is_in_call(&self) -> bool {
-        let in_handler = matches!(self.activity.state(), State::Handler(_)) && !self.lock.is_nested();
+        let in_handler = self.in_own_handler() && !self.lock.is_nested();
         self.lock.mine() && !self.lock.by_program() && !in_handler
+    }
+
+    /// Whether this thread runs the dispatcher, which has called a handler.
+    fn in_own_handler(&self) -> bool {
+        self.activity.here() && matches!(self.activity.state(), State::Handler(_))
+    }
+
+    /// Whether small packets may wait for others.
+    pub fn coalesces(&self) -> bool {
+        self.coalesces.load(Ordering::Relaxed)
     }
 
     /// The thread that holds the lock, 0 for none: may be out of date when it is read.
@@ -300,11 +314,6 @@ impl<'a> Held<'a> {
     /// How many datagrams a transport acknowledges together from now on, at most (the attribute ACK_THRESHOLD).
     pub fn acknowledge_every(&mut self, datagrams: u16) {
         self.core().transport.acknowledge_every(datagrams);
-    }
-
-    /// Whether small packets wait for others.
-    pub fn coalesces(&mut self) -> bool {
-        self.core().coalesces
     }
 
     /// The core. The reference must be gone before a handler of the program is called.
@@ -451,22 +460,26 @@ impl<'a> Held<'a> {
         }
     }
 
-    /// A header handler is to be called.
+    /// A header handler is to be called: when that is, in ticks, if small packets may wait for others.
     #[inline]
-    pub(in crate::engine) fn before_header_handler(&mut self) {
-        if self.core().long_handlers != 0 {
-            self.send_held_back();
+    pub(in crate::engine) fn before_header_handler(&mut self) -> Option<u64> {
+        let core = self.core();
+        if !core.coalesces {
+            return None;
         }
+        if core.long_handlers != 0 {
+            core.transport.send_held_back();
+        }
+        Some(ticks())
     }
 
-    /// A header handler has returned. When what it or those before it have sent has waited for it, the next ones send at once.
+    /// A header handler has returned, which was called then. When it has taken long, the next ones send at once.
     #[inline]
-    pub(in crate::engine) fn after_header_handler(&mut self) {
-        let core = self.core();
-        if core.coalesces {
-            let waits = core.transport.holds_back_since().map_or(0, |since| ticks().saturating_sub(since));
-            core.long_handlers =
-                if waits > LONG_HANDLER { NEXT_HANDLERS } else { core.long_handlers.saturating_sub(1) };
+    pub(in crate::engine) fn after_header_handler(&mut self, called: Option<u64>) {
+        if let Some(called) = called {
+            let long = ticks().saturating_sub(called) > LONG_HANDLER;
+            let core = self.core();
+            core.long_handlers = if long { NEXT_HANDLERS } else { core.long_handlers.saturating_sub(1) };
         }
     }
 

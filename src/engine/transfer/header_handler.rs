@@ -91,7 +91,7 @@ pub fn ask(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: &D
     if counted {
         held.core().outbox.set_forwarding(true);
     }
-    held.before_header_handler();
+    let called = held.before_header_handler();
     let returned = context.run_handler(Kind::Header, handler as usize, || {
         // SAFETY: the program's own header handler, with pointers that live during the call; no reference into the core
         // is out. A vector header handler differs in the type that its result points to, and in nothing else.
@@ -106,7 +106,7 @@ pub fn ask(held: &mut Held<'_>, message: &ActiveMessage, header: Piece, data: &D
             )
         }
     });
-    held.after_header_handler();
+    held.after_header_handler(called);
     if counted {
         held.core().outbox.set_forwarding(false);
     }

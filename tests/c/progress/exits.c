@@ -16,7 +16,7 @@ static uint64_t places[MOST_TASKS][MESSAGES], values[MESSAGES];
 static void **all_places, **counters;
 static lapi_cntr_t arrived;
 static const char *how;
-static volatile int busy;
+static volatile int busy, exiting;
 
 static int exits(const char *where) { return strcmp(how, where) == 0; }
 
@@ -31,6 +31,7 @@ static void send_all(void) {
 
 static void send_and_exit(lapi_handle_t *hndl, void *info) {
     (void)hndl, (void)info;
+    exiting = 1;
     send_all();
     exit(0);
 }
@@ -54,7 +55,7 @@ static void *header(lapi_handle_t *hndl, void *uhdr, uint *uhdr_len, ulong *msg_
     if (exits("busy")) {
         send_all();
         busy = 1;
-        compute(300);
+        compute(100);
     }
     *uinfo = NULL;
     return NULL;
@@ -93,7 +94,8 @@ int main(int argc, char **argv) {
         t_pass();
         return 0;
     }
-    while (in_handler) OK(LAPI_Probe(t_hndl));
+    while (in_handler && !exiting) OK(LAPI_Probe(t_hndl));
+    while (in_handler) pause();
     while (exits("busy") && !busy) usleep(1000);
     if (exits("locked")) acquire();
     if (exits("returns") || exits("locked")) send_all();
