@@ -14,6 +14,7 @@ pub mod core;
 pub mod counter;
 pub mod counter_status;
 pub mod direct_copy;
+mod held_back;
 pub mod holds;
 pub mod incoming;
 pub mod lock;
@@ -32,10 +33,10 @@ pub mod waiters;
 use crate::abi::{
     LAPI_ERR_ALL_HNDL_IN_USE, LAPI_ERR_HNDL_INVALID, LAPI_VOID_HANDLE, lapi_err_t, lapi_handle_t,
 };
-use crate::base::clock::{self, elapsed, ticks};
+use crate::base::clock::{self, elapsed};
 use crate::base::known_threads::this_thread;
 use crate::base::parking::Parking;
-use crate::engine::context::active_handler::{Activity, Kind, State};
+use crate::engine::context::active_handler::{Activity, State};
 pub use crate::engine::context::addresses::ADDRESS_TABLE;
 use crate::engine::context::completion_queue::Completions;
 use crate::engine::context::conditions::Conditions;
@@ -51,12 +52,6 @@ use std::time::Duration;
 
 /// How long a handler that has ended its context may take to return before the context can be opened again.
 const RETURN: Duration = Duration::from_secs(1);
-
-/// A header handler of more ticks than this, some 100 microseconds, takes long.
-const LONG_HANDLER: u64 = 300_000;
-
-/// How many of the next header handlers are expected to take long, too.
-const NEXT_HANDLERS: u32 = 64;
 
 /// The state behind a handle. It can be opened again after it was closed. What every call uses comes first, on one cache
 /// line.
@@ -76,7 +71,7 @@ pub struct Context {
     pub notifier: Notifier,
     /// Some counters are watched: see [`Core::watched`].
     pub(in crate::engine) watching: AtomicBool,
-    /// Small packets may wait for others. Written when the context is opened.
+    /// The same as [`Core::coalesces`], for a thread without the lock.
     coalesces: AtomicBool,
     /// Where threads wait that do not sleep on the transport's descriptor.
     pub(in crate::engine) parking: Parking,
@@ -163,18 +158,6 @@ impl Context {
     #[inline]
     pub fn handle_ptr(&self) -> *mut lapi_handle_t {
         self.handle.as_ptr()
-    }
-
-    /// The program keeps the lock from now on, perhaps for long: what waits for other packets is sent, which the notifier cannot do.
-    ///
-    /// # Safety
-    /// The calling thread must hold the lock, and no reference into the core may be out.
-    pub(in crate::engine) unsafe fn keep_for_program(&self) {
-        // SAFETY: the caller's promise.
-        let core = unsafe { (*self.core.get()).as_deref_mut() };
-        if let Some(core) = core.filter(|core| core.coalesces) {
-            core.transport.send_held_back();
-        }
     }
 
     /// Whether the context is open, and this is its handle.
@@ -423,11 +406,7 @@ impl<'a> Held<'a> {
     #[inline(never)]
     fn give_back(&mut self) {
         if self.hold == Hold::Nested {
-            // A header handler is short, mostly, and its messages may be the replies to a stream.
-            let in_header_handler = self.context.activity.state() == State::Handler(Kind::Header);
-            if !in_header_handler || self.try_core().is_some_and(|core| core.long_handlers != 0) {
-                self.send_held_back();
-            }
+            self.after_nested_call();
             return self.context.lock.leave_nested();
         }
         self.prepare_to_leave();
@@ -446,40 +425,6 @@ impl<'a> Held<'a> {
             } else {
                 context.lock.leave();
             }
-        }
-    }
-
-    /// Sends what waits for other packets: the program gets the lock, perhaps for long, so that the notifier cannot.
-    #[inline]
-    pub(in crate::engine) fn send_held_back(&mut self) {
-        if let Some(core) = self.try_core()
-            && core.coalesces
-            && core.transport.holds_back_since().is_some()
-        {
-            core.transport.send_held_back();
-        }
-    }
-
-    /// A header handler is to be called: when that is, in ticks, if small packets may wait for others.
-    #[inline]
-    pub(in crate::engine) fn before_header_handler(&mut self) -> Option<u64> {
-        let core = self.core();
-        if !core.coalesces {
-            return None;
-        }
-        if core.long_handlers != 0 {
-            core.transport.send_held_back();
-        }
-        Some(ticks())
-    }
-
-    /// A header handler has returned, which was called then. When it has taken long, the next ones send at once.
-    #[inline]
-    pub(in crate::engine) fn after_header_handler(&mut self, called: Option<u64>) {
-        if let Some(called) = called {
-            let long = ticks().saturating_sub(called) > LONG_HANDLER;
-            let core = self.core();
-            core.long_handlers = if long { NEXT_HANDLERS } else { core.long_handlers.saturating_sub(1) };
         }
     }
 
@@ -514,15 +459,7 @@ fn hand_over(context: &Context, core: &mut Core) {
     if core.news {
         wake_sleepers(context, core);
     }
-    let planned = std::mem::take(&mut core.notifier_plans);
-    if core.error_handlers != 0 {
-        core.transport.send_held_back();
-    }
-    let Some(since) = core.transport.holds_back_since() else { return };
-    // Without room it is not tried again before its time, for which the notifier has planned.
-    if !planned || core.transport.due().is_none_or(|at| at <= clock::now()) {
-        context.notifier.look_soon(since);
-    }
+    held_back::leave_to_notifier(context, core);
 }
 
 fn wake_sleepers(context: &Context, core: &mut Core) {
