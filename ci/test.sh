@@ -12,7 +12,7 @@ export TEST_PATIENCE=${TEST_PATIENCE-2}
 # Unit tests that take long.
 unit=(openlapi openlapi_tools lapiprof)
 # Tests that wait more than they compute, one at a time.
-waiting=(deaths launchers network rails)
+waiting=(deaths field_network launchers network rails)
 # Some, one at a time, in the lane of the unit tests, which would be the shortest.
 before_unit=(python survive)
 

@@ -1,0 +1,17 @@
+//! Surroundings in which such libraries have failed their users, one module for each kind. The programs are in `tests/field`.
+
+mod makefiles;
+mod peers;
+mod processes;
+mod surroundings;
+mod tools;
+
+use openlapi_tests::{Job, compile};
+
+/// A job of `tests/field/NAME.c`, with arguments split at blanks.
+#[allow(dead_code, reason = "not every kind needs a program of its own")]
+fn job(name: &str, procs: usize, args: &str) -> Job {
+    let source = format!("tests/field/{name}.c");
+    let program = compile(&format!("field-{name}"), &[&source], &[]);
+    args.split_whitespace().fold(Job::new(&program).procs(procs), Job::arg)
+}

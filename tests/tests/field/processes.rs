@@ -1,0 +1,1 @@
+//! What a job inherits from whoever starts it: signals, descriptors, limits, folders.

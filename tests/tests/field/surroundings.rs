@@ -1,0 +1,1 @@
+//! Other software in the process of a task: debuggers, checkers, run-time systems, loaders.

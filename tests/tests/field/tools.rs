@@ -1,0 +1,1 @@
+//! What the tools say to a user: profiles, reports, statuses, settings.

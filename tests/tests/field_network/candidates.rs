@@ -1,0 +1,1 @@
+//! Which network a job chooses, and what it says when none works.
