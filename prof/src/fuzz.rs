@@ -59,6 +59,8 @@ fn seeds() -> Vec<Seed> {
         interim: None,
         started: 1_000_000,
         wall: 50_000,
+        processors: "0-3".into(),
+        cpu: 40_000,
         threads: 1,
         sites: vec![site],
         links: vec![link],

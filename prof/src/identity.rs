@@ -14,11 +14,13 @@ static SHARING: AtomicPtr<Vec<u32>> = AtomicPtr::new(null_mut());
 static TICKS: AtomicU64 = AtomicU64::new(0);
 static MONOTONIC: AtomicU64 = AtomicU64::new(0);
 static REALTIME: AtomicU64 = AtomicU64::new(0);
+static CPU: AtomicU64 = AtomicU64::new(0);
 
 /// Starts the clock.
 pub fn begin() {
     REALTIME.store(now(libc::CLOCK_REALTIME), Ordering::Relaxed);
     MONOTONIC.store(now(libc::CLOCK_MONOTONIC), Ordering::Relaxed);
+    CPU.store(now(libc::CLOCK_PROCESS_CPUTIME_ID), Ordering::Relaxed);
     TICKS.store(clock::ticks(), Ordering::Relaxed);
 }
 
@@ -66,6 +68,8 @@ pub struct Span {
     pub started: u64,
     /// The time since then, in ns.
     pub wall: u64,
+    /// How long the process has used a processor since then, in ns.
+    pub cpu: u64,
     /// Nanoseconds for each tick.
     pub tick: f64,
 }
@@ -76,7 +80,8 @@ impl Span {
         let (ticks, wall) =
             (clock::ticks() - origin(), now(libc::CLOCK_MONOTONIC) - MONOTONIC.load(Ordering::Relaxed));
         let tick = if ticks == 0 { 1.0 } else { wall as f64 / ticks as f64 };
-        Self { started: REALTIME.load(Ordering::Relaxed), wall, tick }
+        let cpu = now(libc::CLOCK_PROCESS_CPUTIME_ID).saturating_sub(CPU.load(Ordering::Relaxed));
+        Self { started: REALTIME.load(Ordering::Relaxed), wall, cpu, tick }
     }
 
     /// A number of ticks in ns.

@@ -6,12 +6,16 @@ use std::fs::{self, OpenOptions, TryLockError};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-/// Merges the parts in a folder, of all tasks or of some, and returns a sentence about the result.
+/// Merges the parts in a folder, of all tasks or of some, and returns a sentence about the result. A report that is newer than the final
+/// parts of all tasks stays.
 ///
 /// # Errors
 ///
 /// What could not be read or written, as a sentence.
 pub fn merge(dir: &Path) -> Result<String, String> {
+    if let Some(tasks) = tasks_of_report(dir).filter(|tasks| is_newest(dir, *tasks)) {
+        return Ok(format!("{tasks} of {tasks} tasks are in {}", dir.join("report.html").display()));
+    }
     let parts = part::parts(dir)?;
     let report = write(dir, &parts)?;
     let incomplete = report.incomplete_in_words();
@@ -25,7 +29,7 @@ pub fn merge(dir: &Path) -> Result<String, String> {
 
 /// Merges when this part was the last one of its job. When several tasks end at the same time, one of them merges.
 pub(crate) fn if_complete(dir: &Path, own: &Part) -> Result<(), String> {
-    if part::count(dir, own.tasks) < own.tasks {
+    if !part::all_written(dir, own.tasks) {
         return Ok(());
     }
     let lock = dir.join(".merging");
@@ -60,6 +64,16 @@ fn merge_newer(dir: &Path, tasks: u32) -> Result<(), String> {
         write(dir, &parts)?;
     }
     Ok(())
+}
+
+/// Of how many tasks the job was of which there is a report.
+fn tasks_of_report(dir: &Path) -> Option<u32> {
+    #[derive(serde::Deserialize)]
+    struct Head {
+        tasks: u32,
+    }
+    let text = fs::read(dir.join("report.json")).ok()?;
+    Some(serde_json::from_slice::<Head>(&text).ok()?.tasks)
 }
 
 /// Whether the report was made after the last of the parts.

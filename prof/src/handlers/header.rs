@@ -83,8 +83,8 @@ unsafe fn timed(
     let traffic = unsafe {
         Traffic { peer: (*info).src as u32, bytes: u64::from(*uhdr_len).saturating_add((*info).msg_len) }
     };
-    let around = handler_begins();
     let start = ticks();
+    let around = handler_begins(Call::HeaderHandler, handler, start);
     // SAFETY: the library's arguments.
     let buffer = unsafe { real(hndl, uhdr, uhdr_len, msg_len, comp_h, uinfo) };
     let end = ticks();

@@ -59,8 +59,8 @@ unsafe extern "C" fn run_completion(hndl: *mut lapi_handle_t, loan: *mut c_void)
     let (handler, parameter) = take_back(loan);
     // SAFETY: lent as a completion handler.
     let real: compl_hndlr_t = unsafe { transmute(handler) };
-    let around = handler_begins();
     let start = ticks();
+    let around = handler_begins(Call::CompletionHandler, handler, start);
     // SAFETY: the library's handle, and the parameter that goes with the handler.
     unsafe { real(hndl, parameter) };
     let seen =
@@ -78,8 +78,8 @@ unsafe extern "C" fn run_send_completion(
     let real: scompl_hndlr_t = unsafe { transmute(handler) };
     // SAFETY: the library's own structure, or null.
     let peer = unsafe { info.as_ref() }.map_or(NO_PEER, |info| info.src);
-    let around = handler_begins();
     let start = ticks();
+    let around = handler_begins(Call::SendHandler, handler, start);
     // SAFETY: the library's handle and structure, and the parameter that goes with the handler.
     unsafe { real(hndl, parameter, info) };
     let traffic = Some(Traffic { peer, bytes: 0 });

@@ -4,7 +4,7 @@ use crate::calls::Class;
 use serde::{Deserialize, Serialize};
 
 /// The number of this form.
-pub const FORMAT: u32 = 6;
+pub const FORMAT: u32 = 7;
 
 /// All that a task has seen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,6 +30,10 @@ pub struct Part {
     pub started: u64,
     /// From then on until the part was made, in ns.
     pub wall: u64,
+    /// The processors that the process may use, as the system lists them: `0-3,8`.
+    pub processors: String,
+    /// How long the process has used a processor in that time, in ns.
+    pub cpu: u64,
     /// How many threads have called LAPI or run handlers, those at the same time counted.
     pub threads: u32,
     /// Calls and handlers by the place they were called from.
@@ -76,6 +80,8 @@ pub struct SiteRow {
     pub address: String,
     /// How many.
     pub count: u64,
+    /// How many of them had not ended when the part was made. Their time until then is counted.
+    pub open: u64,
     /// How many of them have failed.
     pub errors: u64,
     /// What they have moved; of header handlers, what has come.
@@ -160,7 +166,7 @@ impl Part {
     /// What a task of two has seen that did nothing.
     pub fn empty(task: u32) -> Self {
         let part = serde_json::json!({"format": FORMAT, "job": "", "task": task, "tasks": 2, "host": "", "pid": 1, "program": "",
-            "interim": null, "started": 0, "wall": 0, "threads": 1, "thread_names": ["main"], "sites": [], "links": [], "stretch": 1,
+            "interim": null, "started": 0, "wall": 0, "processors": "", "cpu": 0, "threads": 1, "thread_names": ["main"], "sites": [], "links": [], "stretch": 1,
             "timeline": [], "timeline_bytes": [], "timeline_time": [], "events_limit": 0, "events_left_out": 0,
             "events_to_come": 0, "events": [], "untimed": 0});
         serde_json::from_value(part).expect("a part")

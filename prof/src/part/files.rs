@@ -88,9 +88,19 @@ pub fn of_last_job(mut found: Vec<Part>) -> Vec<Part> {
     found
 }
 
-/// How many of a job's `tasks` have written their final part.
-pub fn count(out: &Path, tasks: u32) -> u32 {
-    (0..tasks).filter(|task| place(out, *task).exists()).count() as u32
+/// Whether all of a job's `tasks` have written their final part.
+pub fn all_written(out: &Path, tasks: u32) -> bool {
+    in_mixed_order(tasks).all(|task| place(out, task).exists())
+}
+
+/// All tasks, so that the first few are a sample of them: each task that ends asks whether others have ended, and one that ends when
+/// half of them have shall find one that has not with its second question, in whichever order they end.
+fn in_mixed_order(tasks: u32) -> impl Iterator<Item = u32> {
+    let bits = u32::BITS - tasks.saturating_sub(1).leading_zeros();
+    let all = if tasks == 0 { 0 } else { 1_u64 << bits };
+    (0..all as u32)
+        .map(move |at| at.reverse_bits().checked_shr(u32::BITS - bits).unwrap_or(0))
+        .filter(move |task| *task < tasks)
 }
 
 fn place(out: &Path, task: u32) -> PathBuf {
@@ -110,7 +120,7 @@ fn is_part(path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{FORMAT, of_last_job, parse};
+    use super::{FORMAT, in_mixed_order, of_last_job, parse};
     use crate::report::{Report, trace};
     use serde_json::{Value, json};
 
@@ -119,13 +129,13 @@ mod tests {
         let moved = json!({"count": most, "bytes": most, "time": most});
         let sizes = json!([{"from": 64, "count": most}]);
         let site = json!({"call": "LAPI_Put", "class": "put", "site": "", "object": "", "line": "", "address": "", "count": most,
-            "errors": most, "bytes": most, "time": most, "longest": most, "sizes": sizes});
+            "open": most, "errors": most, "bytes": most, "time": most, "longest": most, "sizes": sizes});
         let link = json!({"origin": 0, "target": 1, "network": true, "put": moved, "get": moved, "am": moved,
             "rmw": moved, "sizes": sizes});
         let event =
             json!({"row": 0, "thread": 0, "start": most, "time": most, "peer": 1, "bytes": most, "calls": 1});
         let mut part = json!({"format": FORMAT, "job": "", "task": 0, "tasks": 2, "host": "", "pid": 1, "program": "",
-            "interim": null, "started": 7, "wall": most, "threads": 1, "thread_names": ["main"], "sites": [site, site], "links": [link],
+            "interim": null, "started": 7, "wall": most, "processors": "0-", "cpu": most, "threads": 1, "thread_names": ["main"], "sites": [site, site], "links": [link],
             "stretch": most, "timeline": [[most, 0, 0, 0, 0, 0, 0], [most, 0, 0, 0, 0, 0, 0]],
             "timeline_bytes": [[most, most, most, most], [most, 0, 0, 0]],
             "timeline_time": [[most, most, most, most, most, most, most], [7, 0, 0, 0, most, 0, 0]], "events_limit": most,
@@ -134,6 +144,24 @@ mod tests {
             part[*name] = value.clone();
         }
         part.to_string().into_bytes()
+    }
+
+    #[test]
+    fn whether_all_have_ended_costs_each_task_a_few_questions() {
+        for tasks in [0, 1, 2, 3, 64, 1000] {
+            let mut all: Vec<u32> = in_mixed_order(tasks).collect();
+            all.sort_unstable();
+            assert_eq!(all, (0..tasks).collect::<Vec<_>>());
+        }
+        let tasks = 1024;
+        let questions = |has_ended: &dyn Fn(u32) -> bool| {
+            in_mixed_order(tasks).position(|task| !has_ended(task)).map_or(tasks as usize, |at| at + 1)
+        };
+        let in_order: usize = (1..=tasks).map(|ended| questions(&|task| task < ended)).sum();
+        let backwards: usize = (1..=tasks).map(|ended| questions(&|task| task >= tasks - ended)).sum();
+        for sum in [in_order, backwards] {
+            assert!(sum < 20 * tasks as usize, "{in_order} {backwards}");
+        }
     }
 
     #[test]

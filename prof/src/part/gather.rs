@@ -4,8 +4,9 @@ use super::data::{Event, FORMAT, Link, Moved, Part, SiteRow, SizeCount};
 use crate::calls::{Call, Class};
 use crate::handlers;
 use crate::identity::{self, Span};
-use crate::record::{self, Alike, BINS, Count, EVENTS, NO_PEER, SIZES, Timeline, Traffic};
+use crate::record::{self, Alike, BINS, Count, EVENTS, NO_PEER, SIZES, Stay, Timeline, Traffic};
 use crate::symbols::Symbols;
+use openlapi::base::clock::ticks;
 use std::collections::HashMap;
 use std::env;
 use std::sync::atomic::Ordering;
@@ -14,8 +15,9 @@ use std::sync::{Mutex, OnceLock};
 /// Everything until now. `interim`: why the part is made before the task ends.
 pub fn gather(interim: Option<&str>) -> Part {
     let (about, span) = (about(), Span::now());
-    let (sites, rows) = sites(&span);
-    let stretches = stretches(&span);
+    let open = open();
+    let (sites, rows) = sites(&span, &open);
+    let stretches = stretches(&span, &open);
     Part {
         format: FORMAT,
         job: about.job.clone(),
@@ -27,6 +29,8 @@ pub fn gather(interim: Option<&str>) -> Part {
         interim: interim.map(str::to_owned),
         started: span.started,
         wall: span.wall,
+        processors: processors(),
+        cpu: span.cpu,
         threads: record::threads() as u32,
         links: links(&span),
         stretch: stretches.length,
@@ -77,20 +81,55 @@ fn host() -> String {
     std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned()
 }
 
+/// Those that this process may use.
+fn processors() -> String {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    list.unwrap_or_default().trim().to_owned()
+}
+
 fn program() -> String {
     env::args_os().next().unwrap_or_default().to_string_lossy().into_owned()
 }
 
+/// The calls and handlers that a thread is in, the outermost first.
+struct Open {
+    buffer: &'static record::Buffer,
+    calls: Vec<(record::Current, Stay)>,
+}
+
+/// Those of all threads, until now.
+fn open() -> Vec<Open> {
+    let (origin, now) = (identity::origin(), ticks());
+    let of = |buffer: &'static record::Buffer| {
+        let long_since = buffer.long_since.get();
+        let current = buffer.open.current();
+        let innermost = current.len().saturating_sub(1);
+        let mut calls: Vec<(record::Current, Stay)> = Vec::new();
+        for (at, current) in current.into_iter().enumerate() {
+            // A call that was not to be timed, and has not turned out to be long, is about to end.
+            let start = if current.start == 0 { long_since } else { current.start };
+            if start == 0 || start > now {
+                continue;
+            }
+            let inside = if at == innermost { buffer.handlers_inside.get() } else { 0 };
+            let (begin, end) = (start.saturating_sub(origin), now - origin);
+            calls.push((current, Stay { begin, end, inside }));
+        }
+        Open { buffer, calls }
+    };
+    record::all().map(of).collect()
+}
+
 /// The rows, and which of them an address and a call have.
-fn sites(span: &Span) -> (Vec<SiteRow>, HashMap<(usize, u16), u32>) {
+fn sites(span: &Span, open: &[Open]) -> (Vec<SiteRow>, HashMap<(usize, u16), u32>) {
     // Kept for the next part, and not waited for in the child of a fork, whose parent may have held it.
     static KNOWN: Mutex<Option<Symbols>> = Mutex::new(None);
     let (mut known, mut new) = (KNOWN.try_lock(), None);
     let symbols = known.as_deref_mut().unwrap_or(&mut new).get_or_insert_default();
     let (mut rows, mut places) = (Vec::<SiteRow>::new(), HashMap::new());
-    for (call, site) in record::all().flat_map(record::Buffer::sites) {
-        let address = site.address.load(Ordering::Relaxed);
-        let place = *places.entry((address, call as u16)).or_insert_with(|| {
+    let mut place_of = |rows: &mut Vec<SiteRow>, call: Call, address: usize| {
+        *places.entry((address, call as u16)).or_insert_with(|| {
             let name = if call.is_handler() { symbols.function(address) } else { symbols.call(address) };
             rows.push(SiteRow {
                 call: call.name().to_owned(),
@@ -102,8 +141,11 @@ fn sites(span: &Span) -> (Vec<SiteRow>, HashMap<(usize, u16), u32>) {
                 ..SiteRow::default()
             });
             rows.len() as u32 - 1
-        });
-        let row = &mut rows[place as usize];
+        }) as usize
+    };
+    for (call, site) in record::all().flat_map(record::Buffer::sites) {
+        let place = place_of(&mut rows, call, site.address.load(Ordering::Relaxed));
+        let row = &mut rows[place];
         let alike = site.alike();
         row.count += site.count.get() + alike.calls;
         row.errors += site.errors.get();
@@ -117,6 +159,14 @@ fn sites(span: &Span) -> (Vec<SiteRow>, HashMap<(usize, u16), u32>) {
             row.bytes += alike.calls * bytes;
             add_size(&mut row.sizes, record::size_class(bytes), alike.calls);
         }
+    }
+    for (current, stay) in open.iter().flat_map(|open| &open.calls) {
+        let place = place_of(&mut rows, current.call, current.site);
+        let (row, time) = (&mut rows[place], span.ns(stay.end.saturating_sub(stay.begin)));
+        row.count += 1;
+        row.open += 1;
+        row.time += time;
+        row.longest = row.longest.max(time);
     }
     (rows, places)
 }
@@ -223,11 +273,20 @@ struct Stretches {
     time: Vec<[u64; Class::COUNT]>,
 }
 
-fn stretches(span: &Span) -> Stretches {
+fn stretches(span: &Span, open: &[Open]) -> Stretches {
     let timelines = || record::all().map(|buffer| &buffer.timeline);
-    let shift = timelines().map(Timeline::shift).max().unwrap_or(0);
-    let ticks = summed(timelines().map(|timeline| timeline.ticks(shift)));
-    let mut calls = summed(timelines().map(|timeline| timeline.calls(shift)));
+    let until = open.iter().flat_map(|open| &open.calls).map(|(_, stay)| stay.end).max().unwrap_or(0);
+    let shift = timelines().map(Timeline::shift).fold(Timeline::shift_until(until), u32::max);
+    let (calls, ticks): (Vec<_>, Vec<_>) = open
+        .iter()
+        .map(|Open { buffer, calls }| {
+            let calls: Vec<_> = calls.iter().map(|(current, stay)| (*stay, current.call.class())).collect();
+            let [calls, ticks] = buffer.timeline.with_open(shift, &calls);
+            (calls, ticks)
+        })
+        .unzip();
+    let ticks = summed(ticks.into_iter());
+    let mut calls = summed(calls.into_iter());
     let mut bytes = summed(timelines().map(|timeline| timeline.bytes(shift)));
     // Counted and not yet entered: they belong to the last stretch.
     for (pending, pending_bytes) in record::all().map(record::pending) {

@@ -1,6 +1,7 @@
 //! The buffer of a thread, and the list of all.
 
 use super::events::Claim;
+use super::open::Open;
 use super::sampling::Rhythm;
 use super::timeline::Timeline;
 use super::{Count, SIZES, Traffic};
@@ -44,6 +45,8 @@ pub struct Buffer {
     pub calls_inside: Count,
     /// When the long part began of the call that this thread is in; 0: it has none so far.
     pub long_since: Count,
+    /// The calls and handlers that this thread is in.
+    pub open: Open,
     /// The place whose puts were not timed until a while ago.
     pub ended: Ended,
     /// The events that it may write.
@@ -195,6 +198,7 @@ fn first_call() -> Option<&'static Buffer> {
     buffer.note_name();
     // A thread before may have ended in a handler.
     buffer.handlers_inside.take();
+    buffer.open.reset();
     set(Some(buffer));
     // A thread that is ending already, and calls LAPI in a destructor, keeps its buffer for ever.
     let _ = RETURN.try_with(|_| ());

@@ -6,6 +6,7 @@
 
 mod buffer;
 mod events;
+mod open;
 pub mod repeatable;
 pub mod repeated;
 mod sampling;
@@ -15,10 +16,10 @@ mod untimed;
 pub use buffer::{Buffer, all, fork_child, known, mine, reserve, threads};
 use buffer::{Moves, Site};
 pub use events::{EVENTS, NO_PEER};
+pub use open::{Before, Current};
 use sampling::{Batch, Timed};
 pub use sampling::{set_period, waits_are_noted};
-use timeline::Stay;
-pub use timeline::{BINS, Timeline};
+pub use timeline::{BINS, Stay, Timeline};
 use untimed::settle;
 pub use untimed::{Alike, pending, untimed};
 
@@ -112,20 +113,29 @@ pub struct Seen {
 pub struct Around {
     handlers: u64,
     calls: u64,
+    open: Before,
 }
 
-/// Before a handler runs in this thread.
+/// Before a call that is timed, and began at `start`.
 #[inline]
-pub fn handler_begins() -> Around {
+pub fn call_begins(call: Call, site: usize, start: u64) -> Before {
+    mine().map_or_else(Before::default, |buffer| buffer.open.enter(call, site, start))
+}
+
+/// Before a handler runs in this thread, which began at `start`.
+#[inline]
+pub fn handler_begins(call: Call, handler: usize, start: u64) -> Around {
     mine().map_or_else(Around::default, |buffer| Around {
         handlers: buffer.handlers_inside.take(),
         calls: buffer.calls_inside.take(),
+        open: buffer.open.enter(call, handler, start),
     })
 }
 
 /// Records a handler that has ended in this thread.
 pub fn record_handler(seen: Seen, around: Around) {
     let Some(buffer) = mine() else { return };
+    buffer.open.leave(around.open);
     let inside = buffer.calls_inside.take();
     enter(buffer, &seen, inside, false);
     buffer.calls_inside.add(around.calls);
@@ -133,9 +143,10 @@ pub fn record_handler(seen: Seen, around: Around) {
     buffer.handlers_inside.add(around.handlers.wrapping_add(seen.ticks()));
 }
 
-/// Records a call that has ended in this thread.
-pub fn record(seen: Seen) {
+/// Records a call that has ended in this thread, with what [`call_begins`] has returned.
+pub fn record(seen: Seen, before: Before) {
     if let Some(buffer) = mine() {
+        buffer.open.leave(before);
         end(buffer, seen, false);
     }
 }

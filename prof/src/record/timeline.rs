@@ -81,6 +81,11 @@ impl Timeline {
         }
     }
 
+    /// The least length of stretches that reach until then.
+    pub fn shift_until(end: u64) -> u32 {
+        (FIRST..u64::BITS).find(|shift| end >> shift < BINS as u64).unwrap_or(FIRST)
+    }
+
     /// The length of a stretch is two to this many ticks.
     #[inline]
     pub fn shift(&self) -> u32 {
@@ -95,6 +100,27 @@ impl Timeline {
     /// The ticks in such stretches.
     pub fn ticks(&self, shift: u32) -> Vec<[u64; Class::COUNT]> {
         self.coarser(shift, |bin| &bin.ticks)
+    }
+
+    /// The calls and ticks in such stretches, with the calls and handlers that the thread is in, the outermost first.
+    pub fn with_open(&self, shift: u32, open: &[(Stay, Class)]) -> [Vec<[u64; Class::COUNT]>; 2] {
+        let (mut calls, mut ticks) = (self.calls(shift), self.ticks(shift));
+        for (at, (stay, class)) in open.iter().enumerate() {
+            // The next one is inside of this one.
+            let end = open.get(at + 1).map_or(stay.end, |(inner, _)| inner.begin);
+            let (first, last) = (stay.begin >> shift, (end >> shift).min(BINS as u64 - 1));
+            for at in first..=last {
+                let bin = &mut ticks[at as usize];
+                let part = end.min((at + 1) << shift).saturating_sub(stay.begin.max(at << shift));
+                // All that has ended after the stretch in which this one began ran inside of it.
+                let within = if at == first { stay.inside } else { bin.iter().sum() };
+                bin[*class as usize] += part.saturating_sub(within);
+            }
+            if let Some(bin) = calls.get_mut(first as usize) {
+                bin[*class as usize] += 1;
+            }
+        }
+        [calls, ticks]
     }
 
     /// The bytes in such stretches.
@@ -164,6 +190,30 @@ mod tests {
         let coarser = timeline.calls(timeline.shift() + 1);
         assert_eq!(coarser[0][0], 16);
         assert_eq!(coarser[BINS / 2..].iter().flatten().sum::<u64>(), 0);
+    }
+
+    #[test]
+    fn what_is_open_counts_until_now() {
+        let timeline = empty();
+        timeline.add(Stay { begin: 10, end: 20, inside: 0 }, Class::Put, moving(0));
+        let third = 2 * LENGTH;
+        timeline.add(Stay { begin: third + 5, end: third + 1005, inside: 0 }, Class::Handler, moving(0));
+        let now = 1000 * LENGTH;
+        let open = [
+            (Stay { begin: 50, end: now, inside: 0 }, Class::Wait),
+            (Stay { begin: now - 100, end: now, inside: 0 }, Class::Handler),
+        ];
+        let shift = Timeline::shift_until(now);
+        assert_eq!(shift, FIRST + 2);
+        let [calls, ticks] = timeline.with_open(shift, &open);
+        let sum = |bins: &[[u64; Class::COUNT]], class: Class| {
+            bins.iter().map(|bin| bin[class as usize]).sum::<u64>()
+        };
+        assert_eq!((sum(&calls, Class::Wait), sum(&calls, Class::Handler)), (1, 2));
+        assert_eq!(sum(&ticks, Class::Handler), 1100);
+        assert_eq!(sum(&ticks, Class::Wait), now - 100 - 50);
+        // What the thread has entered stays as it is.
+        assert_eq!(sum(&timeline.ticks(FIRST), Class::Wait), 0);
     }
 
     #[test]

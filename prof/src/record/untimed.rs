@@ -3,7 +3,7 @@
 //! Those that are like the timed one before them are a single number until the next timed one.
 
 use super::buffer::{self, Buffer, Site};
-use super::{Seen, Traffic, count, record_noted, repeatable, size_class};
+use super::{Before, Seen, Traffic, count, record_noted, repeatable, size_class};
 use crate::calls::{Call, Class};
 use openlapi::base::clock::ticks;
 use std::sync::atomic::Ordering::Relaxed;
@@ -16,6 +16,8 @@ pub struct Untimed {
     call: Call,
     /// What is noted of the call around the handler that this thread is in.
     around: u64,
+    /// What this thread was in before.
+    before: Option<Before>,
 }
 
 /// Before a call: whether it is not to be timed.
@@ -30,13 +32,15 @@ pub fn untimed(call: Call, address: usize) -> Option<Untimed> {
     if around != 0 {
         buffer.long_since.set(0);
     }
-    Some(Untimed { buffer, site, call, around })
+    // No other call waits.
+    let before = (call.class() == Class::Wait).then(|| buffer.open.enter(call, address, 0));
+    Some(Untimed { buffer, site, call, around, before })
 }
 
 impl Untimed {
     /// One that is in no handler.
     pub(super) fn outermost(buffer: &'static Buffer, site: &'static Site, call: Call) -> Self {
-        Self { buffer, site, call, around: 0 }
+        Self { buffer, site, call, around: 0, before: None }
     }
 
     /// Counts it after it has ended.
@@ -44,6 +48,9 @@ impl Untimed {
     pub fn ended(self, good: bool, traffic: Option<Traffic>) {
         // Each store that is not made counts: a processor that sends many of them to another one waits for room for the next.
         let since = self.buffer.long_since.get();
+        if let Some(before) = self.before {
+            self.buffer.open.leave(before);
+        }
         if self.around != 0 {
             self.buffer.long_since.set(self.around);
         }

@@ -1,6 +1,7 @@
 //! The report of a job, as data, as a trace and as a page.
 
 mod arrows;
+mod crowd;
 mod findings;
 mod lanes;
 mod page;

@@ -65,6 +65,14 @@ pub struct Task {
     pub interim: Option<String>,
     /// From its first LAPI_Init until its part was made.
     pub wall: u64,
+    /// The processors that it may use.
+    pub processors: String,
+    /// How long it has used a processor.
+    pub cpu: u64,
+    /// The calls and handlers that it was in when an interim part was made.
+    pub stands: Vec<Stand>,
+    /// It was in none, and has made no call shortly before.
+    pub stands_outside: bool,
     /// How many threads it had that called LAPI or ran handlers.
     pub threads: u32,
     /// How many calls it has made.
@@ -85,6 +93,15 @@ pub struct Task {
     pub events_left_out: u64,
     /// How many handlers were not timed for want of room.
     pub untimed: u64,
+}
+
+/// Where a task was.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Stand {
+    /// The call, or the kind of handler.
+    pub call: String,
+    /// Its place in the program; the handler's name.
+    pub place: String,
 }
 
 /// Calls and bytes by time.
@@ -162,12 +179,22 @@ impl Task {
         let inside = |classes: &[&str]| {
             total(calls.iter().filter(|row| classes.contains(&row.class.as_str())).map(|row| row.time))
         };
+        let stands: Vec<Stand> = part
+            .sites
+            .iter()
+            .filter(|row| row.open != 0 && part.interim.is_some())
+            .map(|row| Stand { call: row.call.clone(), place: place(row).to_owned() })
+            .collect();
         Self {
             task: part.task,
             host: part.host.clone(),
             pid: part.pid,
             interim: part.interim.clone(),
             wall: part.wall,
+            processors: part.processors.clone(),
+            cpu: part.cpu,
+            stands_outside: part.interim.is_some() && stands.is_empty() && is_silent(part),
+            stands,
             threads: part.threads,
             calls: total(calls.iter().map(|row| row.count)),
             inside: total(calls.iter().map(|row| row.time)),
@@ -185,6 +212,18 @@ impl Task {
     pub fn outside(&self) -> u64 {
         self.wall.saturating_sub(self.inside)
     }
+}
+
+/// Whether no call began in the stretch in which the part was made, nor in the one before.
+fn is_silent(part: &Part) -> bool {
+    let now = (part.wall / part.stretch.max(1)) as usize;
+    let last = part.timeline.iter().rposition(|bin| bin.iter().any(|count| *count != 0));
+    last.is_none_or(|last| last + 1 < now)
+}
+
+/// The best name of a place: a source line, a function, an address.
+pub(super) fn place(row: &SiteRow) -> &str {
+    [&row.line, &row.site, &row.address].into_iter().find(|name| !name.is_empty()).map_or("", String::as_str)
 }
 
 /// A sum; the largest number where it has no room. What a task writes is far from that, but a damaged file is not.
@@ -214,6 +253,7 @@ fn together(rows: impl Iterator<Item = SiteRow>) -> Vec<SiteRow> {
         };
         for (sum, more) in [
             (&mut sum.count, row.count),
+            (&mut sum.open, row.open),
             (&mut sum.errors, row.errors),
             (&mut sum.bytes, row.bytes),
             (&mut sum.time, row.time),

@@ -2,7 +2,7 @@
 
 use crate::calls::Call;
 use crate::real::Real;
-use crate::record::{Seen, Traffic, record, untimed};
+use crate::record::{Seen, Traffic, call_begins, record, untimed};
 use libc::{c_int, c_longlong, c_uint, c_ulong, c_void};
 use openlapi::abi::*;
 use openlapi::base::clock::ticks;
@@ -53,9 +53,11 @@ pub trait Arguments: Copy {
         // Not part of the time.
         Self::find();
         let start = ticks();
+        let before = call_begins(Self::CALL, site, start);
         // SAFETY: the caller's promise.
         let code = unsafe { self.make() };
-        record(Seen { call: Self::CALL, site, start, end: ticks(), good: code == LAPI_SUCCESS, traffic });
+        let seen = Seen { call: Self::CALL, site, start, end: ticks(), good: code == LAPI_SUCCESS, traffic };
+        record(seen, before);
         code
     }
 }

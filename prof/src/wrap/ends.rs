@@ -1,8 +1,8 @@
 //! LAPI_Init and LAPI_Term, and the calls of the table of addresses.
 
 use super::arguments::{Arguments, LAPI_Addr_get, LAPI_Addr_set, LAPI_Init, LAPI_Qenv, LAPI_Term};
-use crate::record::{Seen, Traffic, record};
-use crate::{handlers, process};
+use crate::record::{Before, Seen, Traffic, call_begins, record};
+use crate::{handlers, identity, process};
 use libc::{c_int, c_void};
 use openlapi::abi::{
     LAPI_SUCCESS, NUM_TASKS, QUERY_SHM_NUM_TASKS, QUERY_SHM_TASKS, TASK_ID, lapi_handle_t, lapi_query_t,
@@ -17,6 +17,9 @@ impl LAPI_Init {
         process::before_init();
         Self::find();
         let start = ticks();
+        // Before the first one there are no buffers, whose place in memory is the same in all tasks.
+        let first = identity::tasks() == 0;
+        let before = if first { Before::default() } else { call_begins(Self::CALL, site, start) };
         // SAFETY: the caller's promise.
         let code = unsafe { self.make() };
         if code == LAPI_SUCCESS {
@@ -25,7 +28,8 @@ impl LAPI_Init {
             // The call is recorded after this, which begins to record.
             process::opened(asked(hndl, TASK_ID), asked(hndl, NUM_TASKS), || sharing(hndl));
         }
-        record(Seen { call: Self::CALL, site, start, end: ticks(), good: code == LAPI_SUCCESS, traffic });
+        let seen = Seen { call: Self::CALL, site, start, end: ticks(), good: code == LAPI_SUCCESS, traffic };
+        record(seen, before);
         code
     }
 }

@@ -4,7 +4,7 @@ use super::arguments::{Arguments as _, LAPI_Xfer};
 use super::sizes;
 use crate::calls::Call;
 use crate::handlers;
-use crate::record::{Seen, Traffic, record, untimed};
+use crate::record::{Before, Seen, Traffic, call_begins, record, untimed};
 use libc::{c_int, c_void};
 use openlapi::abi::{
     LAPI_AM_LW_XFER, LAPI_AM_XFER, LAPI_AMV_XFER, LAPI_DGSP_XFER, LAPI_GET_XFER, LAPI_GETV_XFER,
@@ -28,6 +28,7 @@ impl LAPI_Xfer {
         let xfer_cmd = if loan.is_null() { self.xfer_cmd } else { copy.as_mut_ptr() };
         let untimed = if call.moves() { untimed(call, site) } else { None };
         let start = if untimed.is_none() { ticks() } else { 0 };
+        let before = if untimed.is_none() { call_begins(call, site, start) } else { Before::default() };
         // SAFETY: the program's structure, or a copy that differs in the handler and its parameter.
         let code = unsafe { Self { xfer_cmd, ..self }.make() };
         if code != LAPI_SUCCESS && !loan.is_null() {
@@ -35,7 +36,10 @@ impl LAPI_Xfer {
         }
         match untimed {
             Some(untimed) => untimed.ended(code == LAPI_SUCCESS, traffic),
-            None => record(Seen { call, site, start, end: ticks(), good: code == LAPI_SUCCESS, traffic }),
+            None => {
+                let good = code == LAPI_SUCCESS;
+                record(Seen { call, site, start, end: ticks(), good, traffic }, before);
+            }
         }
         code
     }

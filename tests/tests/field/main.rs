@@ -3,6 +3,7 @@
 mod makefiles;
 mod peers;
 mod processes;
+mod profiles;
 mod surroundings;
 mod tools;
 

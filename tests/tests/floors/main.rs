@@ -52,13 +52,14 @@ const CAPI: &[&str] = &["abi", "api", "error", "for_each_call"];
 const LAPI: &[&str] = &["openlapi::abi", "openlapi::api", "openlapi::error"];
 /// What `fortran` may use of the core, beside `capi`.
 const FORTRAN: &[&str] = &["abi", "for_each_call"];
-/// What `prof` may use of all our crates: the core's types, table of calls and clock, its hook for the profiler, and what a fuzz target
+/// What `prof` may use of all our crates: the core's types, table of calls, clock and lists of tasks, its hook for the profiler, and what a fuzz target
 /// is. The calls it finds by their names.
 const PROF: &[&str] = &[
     "openlapi::abi",
     "openlapi::for_each_call",
     "openlapi::base::clock",
     "openlapi::base::long_calls",
+    "openlapi::base::ranges",
     "openlapi::fuzz",
 ];
 /// What `python` may use of all our crates: the core's types and table of calls. The calls it finds by their names.

@@ -114,9 +114,16 @@ pub fn check(report: &Value, tasks: u64, times: u64) {
         assert!(number(task, "waiting") > 0 && number(task, "moving") > 0, "{task:#}");
         assert!(classed <= number(task, "inside"), "{task:#}");
     }
-    let findings: Vec<&str> = list(report, "findings").iter().filter_map(Value::as_str).collect();
+    let mut findings: Vec<&str> = list(report, "findings").iter().filter_map(Value::as_str).collect();
+    // Of three tasks on two processors the first finding says so.
+    let crowded = findings[0].contains(" tasks on ");
+    let also = if crowded { ", some of it for a processor." } else { "." };
+    findings.drain(..usize::from(crowded));
     assert!(findings[0].contains(" % of the time in LAPI is LAPI_"), "{findings:?}");
-    assert!(findings[1].ends_with("of their time in calls that wait or poll."), "{findings:?}");
+    assert!(
+        findings[1].ends_with(&format!("of their time in calls that wait or poll{also}")),
+        "{findings:?}"
+    );
     let failed =
         if errors == 1 { "1 call has failed; ".into() } else { format!("{errors} calls have failed; ") };
     assert!(findings.iter().any(|said| said.starts_with(&failed)), "{findings:?}");

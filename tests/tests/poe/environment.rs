@@ -129,6 +129,7 @@ fn a_job_is_profiled_on_request() {
     let expected =
         format!("LD_PRELOAD={}:libdl.so.2\nLAPIPROF_OUT={}\n", library.display(), folder.display());
     assert_eq!(outcome.ok().stdout, expected);
+    outcome.says(&format!("poe: profile: no task has left a part in {}", folder.display()));
     let program = compile("poe_profile", &["samples/tutorial/put.c"], &[]);
     Job::new(program).procs(2).poe_arg("-profile").poe_arg(&folder).run().ok();
     let page = std::fs::read_to_string(folder.join("report.html")).expect("the report");

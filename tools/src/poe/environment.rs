@@ -74,6 +74,10 @@ impl Environment {
             let set_before =
                 common.iter().find(|(name, _)| name == profile::PRELOAD).map(|(_, value)| value.clone());
             for (name, value) in profile::variables(folder, set_before)? {
+                // What `-x` exports is asked for.
+                if name == profile::TABLE && common.iter().any(|(known, _)| known == name) {
+                    continue;
+                }
                 common.retain(|(known, _)| known != name);
                 common.push((name.to_owned(), value));
             }

@@ -62,6 +62,7 @@ use std::process::ExitCode;
 use arguments::Request;
 use commands::Commands;
 use error::Error;
+use profile::Profile;
 use settings::Settings;
 use signals::Signals;
 use time_limit::TimeLimit;
@@ -115,20 +116,25 @@ fn start(settings: &Settings, program: Vec<OsString>) -> Result<u8, Error> {
         return print(&dry_run::describe(settings, &steps, hosts.as_deref())?);
     }
     record::prepare(settings, tasks)?;
-    if hosts.is_none() {
-        profile::prepare(settings)?;
-    }
+    let profile = Profile::prepare(settings, hosts.is_some())?;
     hosts::save(settings, hosts.as_deref())?;
     let signals = Signals::take()?;
-    let mut highest = 0;
-    for step in &steps {
-        let end = job::run(settings, step, hosts.as_deref(), stdin_is_spent, &signals, limit)?;
-        highest = highest.max(end.status);
-        if end.early {
-            return Ok(end.status);
+    let run = || {
+        let mut highest = 0;
+        for step in &steps {
+            let end = job::run(settings, step, hosts.as_deref(), stdin_is_spent, &signals, limit)?;
+            highest = highest.max(end.status);
+            if end.early {
+                return Ok(end.status);
+            }
         }
+        Ok(highest)
+    };
+    let status = run()?;
+    if let Some(profile) = profile {
+        profile.merge(signals.before());
     }
-    Ok(highest)
+    Ok(status)
 }
 
 fn print(text: &str) -> Result<u8, Error> {

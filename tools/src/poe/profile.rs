@@ -1,32 +1,96 @@
 //! A job with the profiler (MP_PROFILE): the library that is preloaded, and where its report goes.
 
 use std::fs::{self, File};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::SystemTime;
 
-use super::error::Error;
+use nix::sys::signal::SigSet;
+
+use super::error::{Error, say};
 use super::settings::Settings;
 
 /// What the loader loads before all libraries of a program.
 pub(super) const PRELOAD: &str = "LD_PRELOAD";
 /// The folder of the report, for the profiler.
 const FOLDER: &str = "LAPIPROF_OUT";
+/// Which tasks print a table; none unless the user asks for it: the report has all of them.
+pub(super) const TABLE: &str = "LAPIPROF_TABLE";
 const LIBRARY: &str = "liblapiprof.so.1";
+const MERGER: &str = "lapi_prof";
 
-/// Makes the folder of the report, and tries to write there: a job that ran for nothing would be profiled again.
-pub(super) fn prepare(settings: &Settings) -> Result<(), Error> {
-    let Some(folder) = settings.text("MP_PROFILE")?.map(PathBuf::from) else { return Ok(()) };
-    let trial = folder.join(format!(".poe-{}", std::process::id()));
-    let tried = fs::create_dir_all(&folder)
-        .and_then(|()| File::create_new(&trial))
-        .and_then(|_| fs::remove_file(&trial));
-    tried.map_err(|error| Error::system(format!("-profile: {}", folder.display()), error))
+/// The profile of the jobs of this `poe`.
+pub(super) struct Profile {
+    folder: PathBuf,
+    /// When the first job began, by the clock of the folder; `None`: its tasks write there on other machines.
+    since: Option<SystemTime>,
+}
+
+impl Profile {
+    /// Makes the folder of the report, and tries to write there: a job that ran for nothing would be profiled again. `None` when no
+    /// profile was asked for. `elsewhere`: tasks run on other machines.
+    pub(super) fn prepare(settings: &Settings, elsewhere: bool) -> Result<Option<Self>, Error> {
+        let Some(folder) = settings.text("MP_PROFILE")?.map(PathBuf::from) else { return Ok(None) };
+        if elsewhere {
+            return Ok(Some(Self { folder, since: None }));
+        }
+        let trial = folder.join(format!(".poe-{}", std::process::id()));
+        let tried = fs::create_dir_all(&folder)
+            .and_then(|()| File::create_new(&trial))
+            .and_then(|file| file.metadata()?.modified())
+            .and_then(|since| fs::remove_file(&trial).map(|()| since));
+        match tried {
+            Ok(since) => Ok(Some(Self { folder, since: Some(since) })),
+            Err(error) => Err(Error::system(format!("-profile: {}", folder.display()), error)),
+        }
+    }
+
+    /// After the last job, however it has ended: makes the report of what its tasks have left, and says where it is.
+    pub(super) fn merge(&self, mask: SigSet) {
+        let folder = self.folder.display();
+        if !self.has_parts() {
+            let place = if self.since.is_some() { String::new() } else { " on this machine".to_owned() };
+            return say(&format!(
+                "profile: no task has left a part in {folder}{place}, so there is no report"
+            ));
+        }
+        let Ok(merger) = installed(&["bin", MERGER]) else { return };
+        let mut command = Command::new(merger);
+        command.arg("merge").arg(&self.folder).stdin(Stdio::null());
+        // SAFETY: one system call, between fork and exec.
+        unsafe { command.pre_exec(move || Ok(mask.thread_set_mask()?)) };
+        match command.output() {
+            Ok(done) if done.status.success() => {
+                say(&format!("profile: {}", self.folder.join("report.html").display()));
+            }
+            Ok(done) => {
+                let said = String::from_utf8_lossy(&done.stderr);
+                let why = said.trim().strip_prefix("lapi_prof: ").unwrap_or(said.trim());
+                say(&format!("profile: no report of the parts in {folder}: {why}"));
+            }
+            Err(error) => say(&format!("profile: no report of the parts in {folder}: {MERGER}: {error}")),
+        }
+    }
+
+    /// Whether a task has written a part there since the first job began.
+    fn has_parts(&self) -> bool {
+        let is_new = |entry: &fs::DirEntry| {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            let is_part = name.starts_with("part-") && name.ends_with(".json");
+            let since = self.since.unwrap_or(SystemTime::UNIX_EPOCH);
+            is_part && entry.metadata().and_then(|file| file.modified()).is_ok_and(|time| time >= since)
+        };
+        fs::read_dir(&self.folder).is_ok_and(|entries| entries.flatten().any(|entry| is_new(&entry)))
+    }
 }
 
 /// The variables of the tasks. `preloaded`: what they would have preloaded otherwise; `None`: what `poe` itself has.
 pub(super) fn variables(
     folder: &str,
     preloaded: Option<String>,
-) -> Result<[(&'static str, String); 2], Error> {
+) -> Result<Vec<(&'static str, String)>, Error> {
     let library = library()?;
     let folder = std::path::absolute(folder)
         .map_err(|error| Error::system(format!("-profile {folder}"), error))?
@@ -36,7 +100,11 @@ pub(super) fn variables(
     // A poe that a task of a profiled job starts has it already.
     let others = others.split([':', ' ']).filter(|other| !other.is_empty() && !is_profiler(other));
     let all = std::iter::once(&*library).chain(others).collect::<Vec<_>>().join(":");
-    Ok([(PRELOAD, all), (FOLDER, folder)])
+    let mut variables = vec![(PRELOAD, all), (FOLDER, folder)];
+    if std::env::var_os(TABLE).is_none() {
+        variables.push((TABLE, "none".to_owned()));
+    }
+    Ok(variables)
 }
 
 fn is_profiler(library: &str) -> bool {
@@ -45,10 +113,7 @@ fn is_profiler(library: &str) -> bool {
 
 /// The library that was installed with this `poe`.
 fn library() -> Result<String, Error> {
-    let program =
-        std::env::current_exe().map_err(|error| Error::system("-profile: the path of poe", error))?;
-    let library: PathBuf =
-        program.parent().and_then(Path::parent).unwrap_or(Path::new("/")).join("lib").join(LIBRARY);
+    let library = installed(&["lib", LIBRARY])?;
     let path = library.to_string_lossy();
     if !library.is_file() {
         return Err(Error::asked(format!("-profile: the profiler is not installed: there is no {path}")));
@@ -60,4 +125,12 @@ fn library() -> Result<String, Error> {
         )));
     }
     Ok(path.into_owned())
+}
+
+/// The path of what was installed with this `poe`.
+fn installed(parts: &[&str]) -> Result<PathBuf, Error> {
+    let program =
+        std::env::current_exe().map_err(|error| Error::system("-profile: the path of poe", error))?;
+    let prefix = program.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
+    Ok(parts.iter().fold(prefix.to_owned(), |path, part| path.join(part)))
 }

@@ -1,0 +1,111 @@
+//! The calls and handlers that a thread is in: a part that is made meanwhile shows those, too.
+
+use super::Count;
+use crate::calls::Call;
+
+/// How many calls and handlers inside of each other are known. What is deeper belongs to the innermost of them.
+const DEPTH: usize = 8;
+/// The bits of an address; the number of the call is above them.
+const ADDRESS: u32 = 48;
+
+/// Those of one thread, the outermost first.
+#[derive(Debug)]
+pub struct Open {
+    depth: Count,
+    entries: [Entry; DEPTH],
+}
+
+#[derive(Debug)]
+struct Entry {
+    /// The address behind the call, or the handler's own, with the number of the call.
+    what: Count,
+    /// When it began, in ticks; 0: no clock was read.
+    start: Count,
+}
+
+/// A call or handler that has not ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Current {
+    /// Which call.
+    pub call: Call,
+    /// From where it was called; of a handler, its own address.
+    pub site: usize,
+    /// When it began, in ticks; 0 when no clock was read then.
+    pub start: u64,
+}
+
+/// What the thread was in before.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Before(u64);
+
+impl Open {
+    /// A call or handler begins.
+    #[inline(always)]
+    pub fn enter(&self, call: Call, site: usize, start: u64) -> Before {
+        let depth = self.depth.get();
+        if let Some(entry) = self.entries.get(depth as usize) {
+            entry.what.set((site as u64 & ((1 << ADDRESS) - 1)) | (call as u64) << ADDRESS);
+            entry.start.set(start);
+        }
+        self.depth.set(depth + 1);
+        Before(depth)
+    }
+
+    /// It has ended, and all that it has left open by a jump out of it.
+    #[inline(always)]
+    pub fn leave(&self, before: Before) {
+        self.depth.set(before.0);
+    }
+
+    /// A thread that was here before has ended in a call.
+    pub fn reset(&self) {
+        self.depth.set(0);
+    }
+
+    /// Those that are open. The thread may go on meanwhile.
+    pub fn current(&self) -> Vec<Current> {
+        let depth = (self.depth.get() as usize).min(DEPTH);
+        self.entries[..depth].iter().filter_map(Entry::read).collect()
+    }
+}
+
+impl Entry {
+    fn read(&self) -> Option<Current> {
+        let what = self.what.get();
+        let call = *Call::ALL.get((what >> ADDRESS).checked_sub(1)? as usize)?;
+        let site = (what & ((1 << ADDRESS) - 1)) as usize;
+        Some(Current { call, site, start: self.start.get() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Current, DEPTH, Open};
+    use crate::calls::Call;
+
+    #[test]
+    fn what_is_open_is_known_until_it_ends() {
+        // SAFETY: it consists of atomics, for which zeroes are valid.
+        let open: Open = unsafe { std::mem::zeroed() };
+        assert_eq!(open.current(), []);
+        let wait = open.enter(Call::LAPI_Waitcntr, 0x5555_1234, 10);
+        let handler = open.enter(Call::HeaderHandler, 0x7fff_ffff_f000, 20);
+        open.enter(Call::LAPI_Put, 0x5555_5678, 0);
+        let of = |call, site, start| Current { call, site, start };
+        let all = [
+            of(Call::LAPI_Waitcntr, 0x5555_1234, 10),
+            of(Call::HeaderHandler, 0x7fff_ffff_f000, 20),
+            of(Call::LAPI_Put, 0x5555_5678, 0),
+        ];
+        assert_eq!(open.current(), all);
+        // The put was left by a jump.
+        open.leave(handler);
+        assert_eq!(open.current(), all[..1]);
+        for _ in 0..2 * DEPTH {
+            open.enter(Call::LAPI_Get, 1, 1);
+        }
+        assert_eq!(open.current().len(), DEPTH);
+        open.leave(wait);
+        assert_eq!(open.current(), []);
+    }
+}
