@@ -74,7 +74,7 @@ const MOST_COMPLETION_THREADS: i32 = 128;
 /// As the man page says; the detail names variable, task or limit.
 pub fn init(context: &Arc<Context>, request: &Request) -> Result<lapi_dev_t> {
     let identity = identify();
-    let config = Config::from_env(&config::process_env)?;
+    let config = Config::of_process()?;
     let identity = identity?;
     if config.info_level >= 1 && identity.task == 0 {
         warn_of_misspelt_variables();
@@ -205,6 +205,9 @@ pub fn identify() -> Result<Identity> {
 }
 
 fn warn_of_misspelt_variables() {
+    for fault in &config::files::files().faults {
+        crate::error::log(format_args!("attention: {fault}"));
+    }
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     for (name, known) in config::misspelt_names(names) {
         crate::error::log(format_args!(

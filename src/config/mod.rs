@@ -7,8 +7,11 @@
 //!
 //! A variable that is set to nothing but blanks counts as unset. What the launcher says about the job (task
 //! number, number of tasks, job key) is checked here as far as its form goes and understood in `job::identity`.
+//!
+//! What the environment does not set, files may: see [`files`].
 
 pub mod build;
+pub mod files;
 mod form;
 mod table;
 #[cfg(test)]
@@ -29,8 +32,16 @@ pub(crate) use value::{given, number};
 /// Always passed in, so that nothing here depends on the state of the process. See [`process_env`].
 pub type Env<'a> = dyn Fn(&str) -> Option<String> + 'a;
 
-/// The value of a variable in the environment of this process.
+/// The value of a variable for this process: in its environment, or else in a file of settings.
 pub fn process_env(name: &str) -> Option<String> {
+    environment(name).or_else(|| {
+        let may_have_it = name.starts_with("LAPI_") || name.starts_with("MP_");
+        may_have_it.then(|| Some(files::files().for_library(name)?.value.clone()))?
+    })
+}
+
+/// The value of a variable in the environment of this process.
+fn environment(name: &str) -> Option<String> {
     std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
 }
 
@@ -222,6 +233,15 @@ impl std::fmt::Debug for JobSecret {
 const COPY_SIZE: u32 = 128;
 
 impl Config {
+    /// Reads and checks what the environment of this process and the files of settings ask for.
+    ///
+    /// # Errors
+    /// As [`Self::from_env`]; of a value in a file the sentence begins with file and line.
+    pub fn of_process() -> Result<Self> {
+        files::files().check(&environment)?;
+        Self::from_env(&process_env)
+    }
+
     /// Reads and checks every variable of [`VARIABLES`].
     ///
     /// # Errors
@@ -349,27 +369,49 @@ pub fn nearest(name: &str) -> Option<&'static str> {
 pub struct Setting {
     /// Which variable.
     pub name: &'static str,
-    /// Its value: from the environment, or the default. A secret is not shown.
+    /// Its value, or the default. A secret is not shown.
     pub value: String,
-    /// Whether the environment sets it.
-    pub set: bool,
+    /// Where the value comes from.
+    pub origin: Origin,
     /// Why `LAPI_Init` will not take the value, if it will not.
     pub refused: Option<Error>,
 }
 
-/// Every variable of [`VARIABLES`] with its current value, wrong values included.
-pub fn settings(env: &Env<'_>) -> Vec<Setting> {
+/// Where a value comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Nothing sets it, or only to nothing.
+    Default,
+    /// The environment.
+    Environment,
+    /// A file of settings.
+    File(files::Place),
+}
+
+/// Every variable of [`VARIABLES`] with its current value in the environment or else in files, wrong values included.
+pub fn settings(env: &Env<'_>, files: &files::Files) -> Vec<Setting> {
     VARIABLES
         .iter()
         .map(|variable| {
-            let given = given(env, variable.name);
-            let set = given.is_some();
+            let line = if env(variable.name).is_none() { files.for_library(variable.name) } else { None };
+            let given = given(&files.beside(env), variable.name);
+            let origin = match (&given, line) {
+                (None, _) => Origin::Default,
+                (Some(_), Some(line)) => Origin::File(line.place.clone()),
+                (Some(_), None) => Origin::Environment,
+            };
             let value = match given {
                 Some(_) if variable.secret => "(hidden)".to_owned(),
                 Some(value) => value,
                 None => variable.default.to_owned(),
             };
-            Setting { name: variable.name, value, set, refused: value::check(variable, env).err() }
+            let refused = line.map_or_else(|| value::check(variable, env).err(), |line| line.check().err());
+            Setting { name: variable.name, value, origin, refused }
         })
         .collect()
+}
+
+/// [`settings`] of this process.
+pub fn settings_of_process() -> Vec<Setting> {
+    settings(&environment, files::files())
 }

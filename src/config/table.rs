@@ -31,6 +31,16 @@ pub struct Variable {
     pub secret: bool,
 }
 
+impl Variable {
+    /// Whether a file of settings cannot have it: it says which task of which job a process is, or which files there are.
+    pub(super) fn only_in_environment(&self) -> bool {
+        matches!(self.kind, Kind::LauncherNumber | Kind::LauncherText)
+            || self.name == "LAPI_CONFIG"
+            || self.code == LAPI_ERR_NO_ENV_VAR
+            || self.name == "MP_COMMON_TASKS"
+    }
+}
+
 /// Which values a variable takes.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
@@ -331,6 +341,14 @@ pub const VARIABLES: &[Variable] = &[
         Kind::Form("all, or numbers of tasks with commas between them", |text| form::tasks(text).is_some()),
         LAPI_ERR_UNKNOWN,
     ),
+    var(
+        "LAPI_CONFIG",
+        "The files of settings, by colons; the first one that has a variable counts; none: no file.",
+        "",
+        Kind::Text,
+        LAPI_ERR_UNKNOWN,
+    ),
+    launcher("LAPI_CONFIG_READ", TEXT, "poe: the settings that it has read from files, with file and line."),
     launcher(
         "LAPI_JOB_FD",
         TEXT,

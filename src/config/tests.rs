@@ -200,9 +200,10 @@ fn a_secret_is_taken_and_never_shown() {
     let error = read(&[("LAPI_JOB_SECRET", bad)]).unwrap_err();
     assert!(!error.detail.contains(bad) && error.detail.contains("LAPI_JOB_SECRET"));
 
-    let shown = settings(&|name| (name == "LAPI_JOB_SECRET").then(|| digits.to_owned()));
+    let shown =
+        settings(&|name| (name == "LAPI_JOB_SECRET").then(|| digits.to_owned()), &files::Files::default());
     let shown = shown.iter().find(|setting| setting.name == "LAPI_JOB_SECRET").unwrap();
-    assert!(shown.set && !shown.value.contains("0011"));
+    assert!(shown.origin == Origin::Environment && !shown.value.contains("0011"));
 }
 
 #[test]
@@ -233,8 +234,8 @@ fn the_table_is_sound() {
             value::check(variable, &default).expect("a default that its own kind refuses");
         }
     }
-    for setting in settings(&|_| None) {
-        assert!(!setting.set);
+    for setting in settings(&|_| None, &files::Files::default()) {
+        assert_eq!(setting.origin, Origin::Default);
         assert_eq!(setting.value, variable(setting.name).unwrap().default);
     }
 }

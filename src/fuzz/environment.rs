@@ -1,11 +1,35 @@
 //! The environment: the settings of the library, and what launchers say of the job.
 
 use super::{Seed, Target, seed};
+use crate::config::files::Files;
 use crate::config::{Config, MAX_TASKS, misspelt_names, settings};
 use crate::job::{Common, Identity};
 
 /// The variables of a task.
 pub const ENVIRONMENT: Target = Target { name: "environment", feed: environment, seeds };
+
+/// The files of settings, and what `poe` gives the tasks of them.
+pub const SETTINGS: Target = Target { name: "settings", feed: settings_file, seeds: settings_seeds };
+
+/// The input: a file, or the text of `LAPI_CONFIG_READ`.
+fn settings_file(bytes: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(bytes);
+    let handed = Files::of_pack(&text);
+    assert_eq!(Files::of_pack(&handed.pack()).pack(), handed.pack());
+    let files = Files::of_text(&text);
+    assert!(files.faults.len() <= 11, "a wrong file makes few lines");
+    let packed = Files::of_pack(&files.pack());
+    assert!(packed.lines().eq(files.lines()), "tasks have what poe has");
+    let nothing = |_: &str| None;
+    let wrong = settings(&nothing, &files).iter().any(|setting| setting.refused.is_some());
+    assert_eq!(wrong, files.check(&nothing).is_err(), "what is shown as wrong is refused");
+    (files.faults.is_empty() && !wrong) || handed.pack() == text
+}
+
+fn settings_seeds() -> Vec<Seed> {
+    let text = "# a site\nLAPI_SPIN = 100 # polite\nMP_EUIDEVICE=\"eth0 # 1\"\nLAPI_FABRIC_PROVIDER='tcp;ofi_rxm'\nMP_LABELIO=yes\n";
+    vec![seed("file", text), seed("packed", Files::of_text(text).pack())]
+}
 
 /// The input: `NAME=VALUE` in each line.
 fn environment(bytes: &[u8]) -> bool {
@@ -14,7 +38,7 @@ fn environment(bytes: &[u8]) -> bool {
     let env =
         |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
     let _ = misspelt_names(variables.iter().map(|(name, _)| name));
-    let shown = settings(&env);
+    let shown = settings(&env, &Files::default());
     let config = Config::from_env(&env);
     let are_right = shown.iter().all(|setting| setting.refused.is_none());
     assert!(are_right || config.is_err(), "what is shown as wrong is refused");

@@ -39,6 +39,7 @@ pub const TARGETS: &[Target] = &[
     dgsp::MACHINE,
     dgsp::VERIFIER,
     environment::ENVIRONMENT,
+    environment::SETTINGS,
     exchange::CARD,
     exchange::EXCHANGE,
     exchange::PMI,

@@ -265,7 +265,7 @@ impl Hosts {
                 "while [ \"${{1#-}}\" != \"$1\" ]; do shift; done\n\
                  host=$1; shift\n\
                  case $host in\n{cases}*) echo \"ssh: no host $host\" >&2; exit 255 ;;\nesac\n\
-                 exec $enter env -i HOME=\"$HOME\" PATH={path} OPENLAPI_TEST=\"$OPENLAPI_TEST\" \
+                 exec $enter env -i LAPI_CONFIG=none HOME=\"$HOME\" PATH={path} OPENLAPI_TEST=\"$OPENLAPI_TEST\" \
                  sh -c 'cd; eval \"$1\"' sh \"$*\"\n"
             ),
         );

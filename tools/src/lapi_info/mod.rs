@@ -4,6 +4,7 @@
 //! its value, and this process's place in a job. The library's own code determines all of it, or it is tried out; a
 //! [`Report`] holds it, [`text`] writes it for people, `serde_json` for programs.
 
+mod ask;
 mod limits;
 mod machine;
 mod network;
@@ -19,6 +20,7 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
+use crate::spelling::nearest;
 use openlapi::job::key_file;
 use report::{Build, Report};
 
@@ -26,9 +28,12 @@ const HELP: &str = "\
 lapi_info: the settings in effect on this machine, and what works for LAPI here
 
 usage: lapi_info [--short | --json] [--verbose]
+       lapi_info [--json] NAME...
        lapi_info --network [--json]
        lapi_info --make-key
 
+  NAME...        what is known of a variable, a call, or the name or number of an error; of other words, all whose
+                 name or meaning has them
   --short        a line for the version, each transport and this process, and what is wrong
   --json         for programs: one JSON object
   --network      as a job on several hosts: latency and bandwidth between them
@@ -41,13 +46,19 @@ usage: lapi_info [--short | --json] [--verbose]
 The exit status is 0 when LAPI_Init would succeed here, 1 when it would fail (the output ends with the reasons), and 2
 when the arguments are invalid.
 
+With NAME it is 1 when nothing is known of it.
+
 Run it as the program would be run (poe lapi_info -procs 2, srun lapi_info) to see what a task sees. With --network
 (poe lapi_info --network -hostfile hosts) it is 1 when the job is on one host, or data arrived wrong.
 ";
 
+const OPTIONS: &[&str] =
+    &["--short", "--json", "--network", "--make-key", "--verbose", "-v", "--help", "-h", "--version"];
+
 /// Runs `lapi_info` with the arguments that follow its name.
 pub fn main(arguments: Vec<OsString>) -> ExitCode {
     let (mut json, mut short, mut verbose, mut network) = (false, false, false, false);
+    let mut words = Vec::new();
     for argument in &arguments {
         match argument.to_str() {
             Some("--json") => json = true,
@@ -60,11 +71,22 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
                 return print(&format!("lapi_info (OpenLAPI) {VERSION}\n"), ExitCode::SUCCESS);
             }
             Some(probe::ARGUMENT) => return probe::child(),
+            Some(word) if !word.is_empty() && !word.starts_with('-') => words.push(word.to_owned()),
             _ => {
-                eprintln!("lapi_info: unknown argument {}; see lapi_info --help", argument.to_string_lossy());
+                let argument = argument.to_string_lossy();
+                let hint = nearest(&argument, OPTIONS).map(|known| format!("; did you mean {known}?"));
+                let hint = hint.unwrap_or_else(|| "; see lapi_info --help".to_owned());
+                eprintln!("lapi_info: unknown argument {argument}{hint}");
                 return ExitCode::from(2);
             }
         }
+    }
+    if !words.is_empty() {
+        if short || verbose || network {
+            eprintln!("lapi_info: names are given alone, or with --json");
+            return ExitCode::from(2);
+        }
+        return ask::main(&words, json);
     }
     if short && (json || verbose || network) {
         eprintln!("lapi_info: --short is given alone");
@@ -78,10 +100,11 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
     if short {
         return print(&text::short(&report), status);
     }
-    if !json {
-        return print(&text::write(&report, verbose), status);
-    }
-    match serde_json::to_string_pretty(&report) {
+    if json { print_json(&report, status) } else { print(&text::write(&report, verbose), status) }
+}
+
+fn print_json(value: &impl serde::Serialize, status: ExitCode) -> ExitCode {
+    match serde_json::to_string_pretty(value) {
         Ok(text) => print(&(text + "\n"), status),
         Err(error) => {
             eprintln!("lapi_info: {error}");
@@ -129,6 +152,7 @@ fn report() -> Report {
         machine: machine::look(),
         transports,
         limits: limits::all(),
+        files: variables::of_files(),
         variables,
         unknown: variables::unknown(),
         place,

@@ -12,6 +12,8 @@ pub(super) struct Report {
     pub(super) machine: Machine,
     pub(super) transports: Vec<Transport>,
     pub(super) limits: Vec<Limit>,
+    /// The files of settings, in the order in which they win.
+    pub(super) files: Vec<File>,
     pub(super) variables: Vec<Variable>,
     pub(super) unknown: Vec<Unknown>,
     /// This process's place in a job; none when the environment contradicts itself.
@@ -101,26 +103,31 @@ pub(super) struct Limit {
     pub(super) meaning: String,
 }
 
+/// A file of settings.
+#[derive(Serialize)]
+pub(super) struct File {
+    pub(super) path: String,
+    /// "user file", "site file", or "file" for one that LAPI_CONFIG names.
+    pub(super) kind: &'static str,
+    pub(super) is_there: bool,
+    /// What is wrong with it, a sentence each.
+    pub(super) faults: Vec<String>,
+}
+
 /// An environment variable that the library reads.
 #[derive(Serialize)]
 pub(super) struct Variable {
     pub(super) name: &'static str,
     /// The value in effect; none when nothing is.
     pub(super) value: Option<String>,
-    pub(super) source: Source,
+    /// "environment", the kind of a file, "default" or "unset".
+    pub(super) source: &'static str,
+    /// The file and the line that set it.
+    pub(super) place: Option<String>,
     pub(super) default: Option<&'static str>,
     pub(super) allowed: String,
     pub(super) meaning: &'static str,
     pub(super) refused: Option<Refused>,
-}
-
-/// Where a value comes from.
-#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Source {
-    Environment,
-    Default,
-    Unset,
 }
 
 /// The error by which LAPI_Init refuses a value.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::report::{Build, Domain, Machine, Report, Source, Transport, Variable};
+use super::report::{Build, Domain, File, Machine, Report, Transport, Variable};
 use openlapi::base::ranges::ranges;
 
 /// Columns up to this number of characters wide are aligned; longer cells exceed it.
@@ -41,6 +41,9 @@ pub(super) fn write(report: &Report, verbose: bool) -> String {
         })
         .collect();
     table(&mut out, &limits);
+
+    let _ = writeln!(out, "\nFiles of settings");
+    write_files(&mut out, &report.files);
 
     let _ = writeln!(out, "\nEnvironment variables");
     write_variables(&mut out, &report.variables, verbose);
@@ -88,6 +91,9 @@ pub(super) fn short(report: &Report) -> String {
     }
     if let Some(place) = &report.place {
         let _ = writeln!(out, "task {} of {}, by {}", place.task, place.tasks, place.launcher);
+    }
+    for fault in report.files.iter().flat_map(|file| &file.faults) {
+        let _ = writeln!(out, "{fault}");
     }
     for unknown in &report.unknown {
         let _ = writeln!(out, "{} is set and has no effect", unknown.name);
@@ -147,6 +153,18 @@ fn write_transport(out: &mut String, transport: &Transport) {
     table(out, &passed_over);
 }
 
+fn write_files(out: &mut String, files: &[File]) {
+    if files.is_empty() {
+        let _ = writeln!(out, "  none is read");
+    }
+    let there = |file: &File| if file.is_there { "read" } else { "not there" };
+    let rows: Vec<_> = files.iter().map(|file| row([file.kind, &file.path, there(file)])).collect();
+    table(out, &rows);
+    for fault in files.iter().flat_map(|file| &file.faults) {
+        let _ = writeln!(out, "  {fault}");
+    }
+}
+
 fn write_variables(out: &mut String, variables: &[Variable], verbose: bool) {
     let mut rows = vec![row(["name", "value", "from", "default", "allowed"])];
     for variable in variables {
@@ -154,9 +172,8 @@ fn write_variables(out: &mut String, variables: &[Variable], verbose: bool) {
             variable.name,
             variable.value.as_deref().unwrap_or("-"),
             match variable.source {
-                Source::Environment => "environment",
-                Source::Default => "default",
-                Source::Unset => "-",
+                "unset" => "-",
+                source => source,
             },
             variable.default.unwrap_or("-"),
             &variable.allowed,
@@ -168,6 +185,9 @@ fn write_variables(out: &mut String, variables: &[Variable], verbose: bool) {
         let _ = writeln!(out, "  {line}");
         if verbose {
             let _ = writeln!(out, "      {}", variable.meaning);
+        }
+        if let Some(place) = &variable.place {
+            let _ = writeln!(out, "      set in {place}");
         }
         if let Some(refused) = &variable.refused {
             let _ = writeln!(out, "      refused: {} ({})", refused.name, refused.code);

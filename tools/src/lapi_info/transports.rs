@@ -5,7 +5,7 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 
 use openlapi::base::asymmetric_barrier;
-use openlapi::config::{Config, Euilib, ShmAttach, UseShm, process_env};
+use openlapi::config::{Config, Euilib, ShmAttach, UseShm};
 use openlapi::job::{network_preferences, udp_interfaces};
 use openlapi::transport::fabric;
 use openlapi::transport::shm::Own;
@@ -19,7 +19,7 @@ use super::report::{Check, PassedOver, Place, Transport};
 
 /// All of them. A job of one task needs none.
 pub(super) fn all(place: Option<&Place>, problems: &mut Vec<String>) -> Vec<Transport> {
-    let config = Config::from_env(&process_env).ok();
+    let config = Config::of_process().ok();
     let shared = shared_memory(config.as_ref());
     let one_machine =
         place.is_some_and(|place| place.tasks > 1 && place.tasks_on_this_machine == place.tasks);

@@ -1,27 +1,33 @@
 //! Every environment variable of the library with its value, and misspelt names.
 
-use openlapi::config::{self, VARIABLES, process_env};
+use openlapi::config::files::files;
+use openlapi::config::{self, Origin, VARIABLES};
 use openlapi::error;
 
-use super::report::{Refused, Source, Unknown, Variable};
+use super::report::{File, Refused, Unknown, Variable};
 use crate::poe;
-use crate::spelling::{misspelt, nearest};
+use crate::spelling::{misspelt, nearest, unknown_in_file};
 
 /// The library's own table, with the values of the environment.
 pub(super) fn all(problems: &mut Vec<String>) -> Vec<Variable> {
-    let settings = config::settings(&process_env);
+    let settings = config::settings_of_process();
     let refused: Vec<String> =
         settings.iter().filter_map(|it| Some(it.refused.as_ref()?.to_string())).collect();
     // Values that contradict each other.
-    let together = config::Config::from_env(&process_env).err().filter(|_| refused.is_empty());
+    let together = config::Config::of_process().err().filter(|_| refused.is_empty());
     problems.extend(refused);
     problems.extend(together.map(|error| error.to_string()));
     let described = |(variable, setting): (&'static config::Variable, config::Setting)| Variable {
         name: variable.name,
-        source: match (setting.set, setting.value.is_empty()) {
-            (true, _) => Source::Environment,
-            (false, false) => Source::Default,
-            (false, true) => Source::Unset,
+        source: match &setting.origin {
+            Origin::Environment => "environment",
+            Origin::File(place) => place.owner.word(),
+            Origin::Default if setting.value.is_empty() => "unset",
+            Origin::Default => "default",
+        },
+        place: match &setting.origin {
+            Origin::File(place) => Some(place.to_string()),
+            _ => None,
         },
         value: Some(setting.value).filter(|value| !value.is_empty()),
         default: Some(variable.default).filter(|default| !default.is_empty()),
@@ -30,6 +36,21 @@ pub(super) fn all(problems: &mut Vec<String>) -> Vec<Variable> {
         refused: setting.refused.map(|error| Refused { code: error.code, name: name_of(error.code) }),
     };
     VARIABLES.iter().zip(settings).map(described).collect()
+}
+
+/// The files of settings, and what is wrong with each.
+pub(super) fn of_files() -> Vec<File> {
+    let found = files();
+    let unknown =
+        found.lines().filter_map(|line| Some(format!("{}: {}", line.place, unknown_in_file(line)?)));
+    let faults: Vec<String> = found.faults.iter().cloned().chain(unknown).collect();
+    let file = |(owner, path, is_there): &(openlapi::config::files::Owner, String, bool)| File {
+        path: path.clone(),
+        kind: owner.word(),
+        is_there: *is_there,
+        faults: faults.iter().filter(|fault| fault.starts_with(&format!("{path}:"))).cloned().collect(),
+    };
+    found.looked_for.iter().map(file).collect()
 }
 
 fn name_of(code: i32) -> &'static str {

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use openlapi::config::files;
+
 use super::affinity;
 use super::bindings;
 use super::commands::Command;
@@ -66,7 +68,7 @@ fn job(settings: &Settings, commands: &[Command], hosts: Option<&[String]>) -> R
     }
     let mut common: Vec<(String, String)> = environment
         .of(0)
-        .filter(|(name, _)| !OF_TASK.contains(name))
+        .filter(|(name, _)| !OF_TASK.contains(name) && *name != files::READ)
         .map(|(name, value)| {
             (
                 name.to_owned(),
@@ -78,9 +80,12 @@ fn job(settings: &Settings, commands: &[Command], hosts: Option<&[String]>) -> R
         let name = name.into_string().ok().filter(|name| is_setting(name))?;
         Some((name, value.to_string_lossy().into_owned()))
     });
-    let of_poe: Vec<(String, String)> =
-        inherited.filter(|(name, _)| common.iter().all(|(known, _)| known != name)).collect();
-    common.extend(of_poe);
+    let of_files = files::files().lines().map(|line| (line.name.clone(), line.value.clone()));
+    for (name, value) in inherited.chain(of_files) {
+        if common.iter().all(|(known, _)| *known != name) {
+            common.push((name, value));
+        }
+    }
     // The tasks of a job that starts do not have it.
     common.retain(|(name, _)| name != "MP_DRY_RUN");
     common.sort_unstable();

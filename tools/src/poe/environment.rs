@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Read;
 
+use openlapi::config::{files, process_env};
+
 use super::error::Error;
 use super::folder;
 use super::profile;
@@ -57,14 +59,16 @@ impl Environment {
                 set(defaulted, value.to_owned());
             }
         }
-        if std::env::var_os(BACKTRACE).is_none() {
+        if process_env(BACKTRACE).is_none() {
             set(BACKTRACE, "yes".to_owned());
         }
         let debugged = settings.text("MP_ATTACH")?.is_some() || settings.text("MP_GDB")?.is_some();
-        if debugged && std::env::var_os(NO_TIMEOUT).is_none() {
+        if debugged && process_env(NO_TIMEOUT).is_none() {
             // A task that a debugger has stopped is silent.
             set(NO_TIMEOUT, "yes".to_owned());
         }
+        // Those of the tasks' machines do not count.
+        set(files::READ, files::files().pack());
         for export in settings.exports() {
             if let Some((name, value)) = export.resolve()? {
                 set(name, value);

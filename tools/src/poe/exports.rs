@@ -10,6 +10,7 @@ pub(super) const OF_POE: &[&str] = &[
     "MP_PARTITION",
     "LAPI_JOB_SECRET",
     "LAPI_JOB_FD",
+    "LAPI_CONFIG_READ",
     "LAPI_REPORT_FD",
     "POE_LINK",
 ];

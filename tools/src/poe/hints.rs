@@ -8,6 +8,7 @@ use super::exports::Export;
 use super::options::{Setting, known_variables};
 use super::settings::Settings;
 use crate::spelling;
+use openlapi::config::files::files;
 
 /// How other launchers, and hasty fingers, write `-procs`.
 const PROCS: &[&str] = &["n", "np", "c", "proc", "procs", "nproc", "nprocs", "ntasks", "numproc", "tasks"];
@@ -44,6 +45,13 @@ pub(super) fn give(settings: &Settings, program: &[OsString], on_hosts: bool) ->
             words.join(" "),
             words[1]
         ));
+    }
+    let files = files();
+    files.faults.iter().for_each(|fault| say(&format!("hint: {fault}")));
+    for line in files.lines() {
+        if let Some(fault) = spelling::unknown_in_file(line) {
+            say(&format!("hint: {}: {fault}", line.place));
+        }
     }
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let known = known_variables();

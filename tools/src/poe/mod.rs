@@ -62,6 +62,7 @@ use std::process::ExitCode;
 use arguments::Request;
 use commands::Commands;
 use error::Error;
+use openlapi::config::files::files;
 use profile::Profile;
 use settings::Settings;
 use signals::Signals;
@@ -87,16 +88,21 @@ pub(crate) fn known_variables() -> Vec<&'static str> {
     options::known_variables()
 }
 
+/// The settings of `poe` that have a variable, with their values.
+pub(crate) fn described_variables() -> Vec<options::Described> {
+    options::described(files())
+}
+
 fn run(arguments: Vec<OsString>) -> Result<u8, Error> {
-    let settings = |flags| Settings::new(flags, std::env::vars_os());
-    let fence = settings(Default::default());
     if arguments.len() == 1 && arguments[0] == "--task" {
         return remote::task::run();
     }
     if arguments.first().is_some_and(|first| first == debugger::HELD) {
         return debugger::hold(&arguments[1..]);
     }
-    match arguments::parse(arguments, &fence)? {
+    // Not for a task, whose files are those of the machine where the job was started.
+    let settings = |flags| Settings::new(flags, std::env::vars_os()).with_files(files());
+    match arguments::parse(arguments, &settings(Default::default()))? {
         Request::Help => print(&options::help()),
         Request::Version => print(&format!("poe (OpenLAPI) {}\n", env!("CARGO_PKG_VERSION"))),
         Request::Run { flags, exports, program } => start(&settings(flags).with_exports(exports), program),

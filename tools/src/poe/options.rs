@@ -1,6 +1,7 @@
 //! The one table of what can be asked of `poe`: flag, variable, values, default, meaning.
 
 use openlapi::config::VARIABLES;
+use openlapi::config::files::Files;
 use openlapi::transport::shm::segment::MAX_TASKS;
 
 use super::affinity::Affinity;
@@ -55,6 +56,45 @@ pub(super) fn known_variables() -> Vec<&'static str> {
     let of_library = VARIABLES.iter().map(|variable| variable.name);
     let of_poe = TABLE.iter().map(|setting| setting.variable).filter(|variable| !variable.is_empty());
     of_library.chain(of_poe).collect()
+}
+
+/// A setting that has a variable, for people.
+pub(crate) struct Described {
+    pub name: &'static str,
+    pub value: String,
+    /// Where the value comes from.
+    pub source: String,
+    pub default: String,
+    pub allowed: String,
+    /// Empty: it has none.
+    pub flag: String,
+    pub meaning: String,
+}
+
+/// The settings of this table that have a variable.
+pub(super) fn described(files: &Files) -> Vec<Described> {
+    let or_none = |text: &str| if text.is_empty() { "none".to_owned() } else { text.to_owned() };
+    let describe = |setting: &Setting| {
+        let of_environment =
+            std::env::var_os(setting.variable).map(|value| value.to_string_lossy().into_owned());
+        let (given, source) = match (of_environment, files.line(setting.variable)) {
+            (Some(value), _) => (value, "environment".to_owned()),
+            (None, Some(line)) => (line.value.clone(), format!("{} {}", line.place.owner.word(), line.place)),
+            (None, None) => (String::new(), String::new()),
+        };
+        let is_given = !given.is_empty();
+        let unset = if setting.default.is_empty() { "unset" } else { "default" };
+        Described {
+            name: setting.variable,
+            value: or_none(if is_given { &given } else { setting.default }),
+            source: if is_given { source } else { unset.to_owned() },
+            default: or_none(setting.default),
+            allowed: setting.values.wanted(),
+            flag: setting.flags.first().map(|flag| format!("-{flag}")).unwrap_or_default(),
+            meaning: setting.meaning.to_owned(),
+        }
+    };
+    TABLE.iter().filter(|setting| !setting.variable.is_empty()).map(describe).collect()
 }
 
 /// The flags that count before the program only: many programs have flags of these names themselves.

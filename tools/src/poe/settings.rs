@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::str::FromStr;
 
+use openlapi::config::files::{Files, Line};
+
 use super::error::Error;
 use super::exports::Export;
 use super::options::Setting;
@@ -15,6 +17,7 @@ pub(super) type Flags = HashMap<&'static str, String>;
 pub(super) struct Settings {
     flags: Flags,
     variables: HashMap<String, String>,
+    files: Files,
     exports: Vec<Export>,
 }
 
@@ -25,9 +28,14 @@ impl Settings {
             .filter_map(|(name, value)| {
                 Some((name.into_string().ok()?, value.to_string_lossy().into_owned()))
             })
-            .filter(|(name, value)| name.starts_with("MP_") && !value.is_empty())
+            .filter(|(name, _)| name.starts_with("MP_"))
             .collect();
-        Self { flags, variables, exports: Vec::new() }
+        Self { flags, variables, files: Files::default(), exports: Vec::new() }
+    }
+
+    /// These, and what files set that the environment does not.
+    pub(super) fn with_files(self, files: &Files) -> Self {
+        Self { files: files.clone(), ..self }
     }
 
     /// These with variables for the tasks.
@@ -51,8 +59,15 @@ impl Settings {
         if let Some(value) = self.flags.get(variable) {
             return Ok(Some(value));
         }
-        let Some(value) = self.variables.get(variable) else { return Ok(None) };
-        setting.check(variable, value)?;
+        let (said, value) = match (self.variables.get(variable), self.files.line(variable)) {
+            (Some(value), _) => (variable.to_owned(), value),
+            (None, Some(Line { value, place, .. })) => (format!("{place}: {variable}"), value),
+            (None, None) => return Ok(None),
+        };
+        if value.is_empty() {
+            return Ok(None);
+        }
+        setting.check(&said, value)?;
         Ok(Some(value))
     }
 

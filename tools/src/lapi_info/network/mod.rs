@@ -10,7 +10,7 @@ mod text;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use openlapi::config::{Config, Euilib, process_env};
+use openlapi::config::{Config, Euilib};
 use openlapi::error::Result;
 use openlapi::job::host::Host;
 use openlapi::job::network_preferences;
@@ -95,7 +95,7 @@ fn check() -> Result<Option<Findings>> {
     let (me, tasks) = (lapi.me, lapi.tasks);
     lapi.close()?;
     let provider = || {
-        let config = Config::from_env(&process_env).ok()?;
+        let config = Config::of_process().ok()?;
         if config.euilib == Some(Euilib::Ip) {
             return Some("udp".to_owned());
         }

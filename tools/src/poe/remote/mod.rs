@@ -39,6 +39,7 @@ use std::time::{Duration, Instant};
 use nix::sys::prctl;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, setsid};
+use openlapi::config::process_env;
 
 use super::commands::Command;
 use super::environment::Environment;
@@ -191,7 +192,7 @@ impl Starting<'_> {
         info_level: u8,
     ) -> Result<Vec<[Connection; 4]>, Error> {
         let mut found: Vec<[Option<Connection>; 4]> = hosts.iter().map(|_| Default::default()).collect();
-        let timeout = std::env::var("LAPI_INIT_TIMEOUT").ok().and_then(|seconds| seconds.trim().parse().ok());
+        let timeout = process_env("LAPI_INIT_TIMEOUT").and_then(|seconds| seconds.trim().parse().ok());
         let timeout = timeout.map_or(DEADLINE, Duration::from_secs);
         let mut until = (!self.launcher.queues()).then(|| Instant::now() + timeout);
         let mut slow_at = (info_level > 0).then(|| Instant::now() + SLOW);

@@ -15,6 +15,7 @@ use nix::sys::prctl;
 use nix::sys::signal::Signal;
 use nix::sys::wait::waitpid;
 use nix::unistd::gethostname;
+use openlapi::config::files::files;
 use openlapi::wire::board::Word;
 
 use super::super::affinity;
@@ -62,7 +63,7 @@ fn serve() -> Result<(), Error> {
         Order::parse(order).ok_or_else(|| Error::asked("poe on the other machine is another version"))?;
     order.apply()?;
 
-    let settings = Settings::new(Flags::default(), std::env::vars_os());
+    let settings = Settings::new(Flags::default(), std::env::vars_os()).with_files(files());
     let place = Place::of(&settings)?;
     let signals = Signals::take()?;
     prctl::set_child_subreaper(true)

@@ -82,7 +82,8 @@ impl HandOver {
 
 /// The signal that asks for a report, when it is one that `poe` passes on.
 pub(super) fn signal() -> Option<Signal> {
-    let asked = std::env::var("LAPI_REPORT_SIGNAL").unwrap_or_default().trim().to_ascii_uppercase();
+    let asked =
+        openlapi::config::process_env("LAPI_REPORT_SIGNAL").unwrap_or_default().trim().to_ascii_uppercase();
     let asked = if asked.is_empty() { "USR2" } else { asked.strip_prefix("SIG").unwrap_or(&asked) };
     [("USR1", Signal::SIGUSR1), ("USR2", Signal::SIGUSR2)]
         .into_iter()

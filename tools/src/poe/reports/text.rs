@@ -47,7 +47,7 @@ fn state_name(state: char) -> &'static str {
 
 /// After how long without progress the library reports a stall.
 fn stall_seconds() -> u32 {
-    config::Config::from_env(&config::process_env).map_or(300, |config| config.stall_seconds)
+    config::Config::of_process().map_or(300, |config| config.stall_seconds)
 }
 
 /// The whole report. `complete`: the details of every task, however many are in one state.
