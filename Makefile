@@ -11,7 +11,7 @@
 # make simulate   whole jobs over UDP on a virtual clock, SEEDS=1000 from SEED=1: losses, partitions, deaths and returns (200 seeds are part of make test)
 # make soak       every operation at once for SECONDS=60, while some of TASKS=8 are killed and replaced; SEED=n; HOSTS=2: on network namespaces, RAILS=2: with two links, NETWORK=udp LOSS=1: over UDP with loss
 # make interop    programs of 32 and of 64 bits in one job (make LIB32=yes builds, make install LIB32=yes installs for both)
-# make bench      measure, beside the peers; bench-net: between two hosts, which are network namespaces; bench-interrupt: interrupt mode; bench-instructions: the cost of small calls
+# make bench      measure, beside today's peers, which are fetched; bench-net: between two hosts, which are network namespaces; bench-interrupt: interrupt mode; bench-instructions: the cost of small calls
 # make fuzz       feed everything that reads bytes from outside with anything, SECONDS=60 for each target
 # make crates     the crate lapi and those it needs, as packages for a registry, each built from what is in its package
 # make wheel      the Python package openlapi, into the build folder's wheel

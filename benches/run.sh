@@ -1,8 +1,9 @@
 #!/bin/sh
-# Compares the library with UCX and with the bare machine, and prints the tables of docs/performance.md.
+# Compares the library with UCX, Intel MPI, MPICH, Open MPI and with the bare machine, and prints the tables of
+# docs/performance.md. peers.sh fetches the peers into the build folder: once, a minute.
 #
-#   benches/run.sh            one to four minutes, by how busy the machine is
-#   QUICK=1 benches/run.sh    under one minute, coarser
+#   benches/run.sh            three to six minutes, by how busy the machine is
+#   QUICK=1 benches/run.sh    about one minute, coarser
 #   WRITE=1 benches/run.sh    also puts the tables into docs/performance.md
 #
 # ROUNDS is the number of rounds, BENCH_CPUS the two processors; the other variables are described in common.sh.
@@ -12,19 +13,44 @@ name=bench folder=
 . "$(dirname "$0")/common.sh"
 report=$build/tables.md
 if [ "${QUICK:-0}" = 1 ]; then
-    rounds=${ROUNDS:-3} ms=5 limit=50 last=56
+    rounds=${ROUNDS:-3} ms=5 limit=80 last=90
 else
-    rounds=${ROUNDS:-7} ms=16 limit=210 last=230
+    rounds=${ROUNDS:-7} ms=16 limit=340 last=370
 fi
 status=0
 
-# The peer is a Debian package; without it the table has no peer, and has a note.
-find_ucx() {
-    printf '#include <ucp/api/ucp.h>\n' | ${CC:-cc} -E -x c - >/dev/null 2>&1 && return 0
-    say "installing libucx-dev, the peer that the library is measured against"
-    if [ "$(id -u)" = 0 ]; then as_root=; else as_root="sudo -n"; fi
-    $as_root apt-get install -y -q libucx-dev >"$build/apt.log" 2>&1 ||
-        { $as_root apt-get update -q >>"$build/apt.log" 2>&1 && $as_root apt-get install -y -q libucx-dev >>"$build/apt.log" 2>&1; }
+# The peers: fetched by peers.sh, or else those that are installed. find_peer NAME: sets peer_version, peer_includes
+# and peer_folder ("installed": where compilers and launchers look by themselves); fails when there is none.
+find_peer() {
+    # shellcheck disable=SC2046 # words
+    set -- "$1" $(grep "^$1 " "$build/peers.txt")
+    peer_version=${3:-} peer_folder=${4:-} peer_includes=${5:-}
+    [ -z "$peer_version" ] || return 0
+    peer_folder=installed
+    case $1 in
+    ucx)
+        peer_version=$(printf '#include <ucp/api/ucp_version.h>\nUCP_API_MAJOR UCP_API_MINOR\n' |
+            ${CC:-cc} -E -P -x c - 2>/dev/null | tail -n 1 | tr ' ' .)
+        ;;
+    mpich) peer_version=$(mpiexec.hydra --version 2>/dev/null | awk '$1 == "Version:" { print $2; exit }') ;;
+    ompi) peer_version=$(mpirun.openmpi --version 2>/dev/null | awk '{ print $NF; exit }') ;;
+    impi) return 1 ;;
+    esac
+    [ -n "$peer_version" ]
+}
+
+# Builds the program of a peer; its output tells why that has failed.
+build_ucx() {
+    if [ "$peer_folder" = installed ]; then set --; else set -- "-I$peer_includes" "-L$peer_folder/lib"; fi
+    ${CC:-cc} $cflags -o "$build/ucx_bench" "$@" "$root/benches/ucx_bench.c" -lucp -lucs -Wl,--allow-shlib-undefined
+}
+build_mpi() { # build_mpi NAME
+    if [ "$peer_folder" = installed ]; then
+        [ "$1" = mpich ] || set -- openmpi
+        mpicc."$1" $cflags -o "$build/$mpi" "$root/benches/mpi_bench.c"
+        return
+    fi
+    ${CC:-cc} $cflags -o "$build/$mpi" "-I$peer_includes" "$root/benches/mpi_bench.c" "-L$peer_folder/lib" -lmpi -Wl,--allow-shlib-undefined
 }
 
 # Adds the lines of one program to the raw results: measure SYSTEM ROUND COMMAND...
@@ -46,7 +72,7 @@ measure() {
 need_two_processors
 ${CC:-cc} $cflags -o "$build/floor" "$root/benches/floor.c"
 
-lapi=no
+lapi=no versions= ucx_folder=
 if [ -e "$stage/lib/liblapi_r.so" ]; then
     lapi=yes
     library=$(fingerprint)
@@ -56,17 +82,22 @@ else
     status=1
 fi
 
-ucx=no
-ucx_version="not measured"
-if find_ucx; then
-    ${CC:-cc} $cflags -o "$build/ucx_bench" "$root/benches/ucx_bench.c" -lucp -lucs
-    ucx=yes
-    ucx_version=$(printf '#include <ucp/api/ucp_version.h>\nUCP_API_MAJOR UCP_API_MINOR\n' | ${CC:-cc} -E -P -x c - | tail -n 1 | tr ' ' .)
-    package=$(dpkg-query -W -f '${Version}' libucx-dev 2>/dev/null) && ucx_version="$package (libucx-dev)"
-else
-    say "NO PEER: libucx-dev is neither here nor can it be installed (see $build/apt.log); LAPI stands alone in the tables"
-fi
-
+"$root/benches/peers.sh" "$build/peers" >"$build/peers.txt"
+ucx=no mpis=
+for mpi in ucx impi mpich ompi; do
+    case $mpi in ucx) title=UCX ;; impi) title="Intel MPI" ;; mpich) title=MPICH ;; ompi) title="Open MPI" ;; esac
+    if ! find_peer $mpi; then
+        say "NO PEER: $title is neither fetched nor installed; the tables are without it"
+        continue
+    fi
+    version="$title $peer_version$([ "$peer_folder" != installed ] || echo ', as it is installed here')"
+    if [ $mpi = ucx ]; then
+        build_ucx >"$build/compile.log" 2>&1 && ucx=yes ucx_folder=$peer_folder
+    else
+        build_mpi $mpi >"$build/compile.log" 2>&1 && mpis="$mpis $mpi" && echo "$peer_folder" >"$build/$mpi.folder"
+    fi || { say "NO PEER: its program for $version does not compile:"; cat "$build/compile.log" >&2; continue; }
+    versions="${versions:+$versions, }$version"
+done
 start=$(date +%s)
 load_before=$(load)
 done_rounds=0 longest=0
@@ -83,9 +114,14 @@ for round in $(seq "$rounds"); do
         measure lapi "$round" "$root/benches/lapi.sh" "$stage" off
     fi
     if [ $ucx = yes ]; then
-        measure ucx_noattach "$round" env UCX_TLS=posix,sysv,self "$build/ucx_bench" -t "$ms"
-        measure ucx_default "$round" env -u UCX_TLS "$build/ucx_bench" -t "$ms"
+        [ "$ucx_folder" = installed ] || set -- "LD_LIBRARY_PATH=$ucx_folder/lib:$ucx_folder/lib/ucx" "UCX_MODULE_DIR=$ucx_folder/lib/ucx"
+        measure ucx_noattach "$round" env "$@" UCX_TLS=posix,sysv,self "$build/ucx_bench" -t "$ms"
+        measure ucx_default "$round" env -u UCX_TLS "$@" "$build/ucx_bench" -t "$ms"
+        set --
     fi
+    for mpi in $mpis; do
+        measure "$mpi" "$round" "$root/benches/mpi.sh" "$mpi" "$(cat "$build/$mpi.folder")" "$build/$mpi" -t "$ms"
+    done
     if [ $lapi = yes ]; then
         measure lapi_intr "$round" "$root/benches/lapi.sh" "$stage" on
     fi
@@ -105,7 +141,7 @@ fi
     echo "- command: \`$command\`, $done_rounds rounds, $(date -u +%Y-%m-%d)"
     echo "- processor: $(describe_processor)"
     echo "- kernel $(uname -r), $(${CC:-cc} --version | head -n 1)"
-    echo "- $(describe_library "$library"); UCX: $ucx_version"
+    echo "- $(describe_library "$library"); beside ${versions:-no peer}"
     echo "- load of the machine before: $load_before, after: $load_after (1, 5 and 15 minutes)"
     if [ "$done_rounds" -lt 5 ] || [ "${load_before%%.*}" -ge 1 ]; then
         echo "- caution: fewer than five rounds, or a machine that was busy with other work; figures above 200 µs then hold interruptions and are rough"

@@ -1,5 +1,6 @@
 # Makes the tables of docs/performance.md. Each input line: system round name size median best before after
-# (microseconds, microseconds, nanoseconds, nanoseconds); system is lapi, lapi_intr, ucx_noattach, ucx_default or floor.
+# (microseconds, microseconds, nanoseconds, nanoseconds); system is lapi, lapi_intr, ucx_noattach, ucx_default, impi, mpich, ompi
+# or floor.
 # A figure counts only when the cache line took about as long before it as after it, and figures of two
 # systems are in one row only when it took about as long for both.
 
@@ -34,7 +35,15 @@ function bytes(size) {
     return size >= 1048576 ? size / 1048576 " MiB" : size >= 1024 ? size / 1024 " KiB" : size " B"
 }
 
-# The class of distance in which every system that ran has the most figures of this kind; 0 when there is none.
+# The least of the MPIs.
+function best_mpi(name, size, c,    i, best) {
+    best = -1
+    for (i = 1; i <= 3; i++)
+        best = least(best, usec(mpis[i], name, size, c))
+    return best
+}
+
+# The class of distance in which LAPI and UCX, where they ran, have the most figures of this kind; 0 when there is none.
 function best_class(name, peer, size,    c, n, most, chosen, i, k) {
     chosen = most = 0
     for (c = 1; c <= 3; c++) {
@@ -55,7 +64,7 @@ function rate(size, us) {
     return us <= 0 ? "-" : size <= 1024 ? sprintf("%.2f M/s", 1 / us) : sprintf("%.1f GB/s", size / us / 1000)
 }
 
-function row(label, name, peer, size, extra,    c, l, li, un, ud, best, cells) {
+function row(label, name, peer, size, extra,    c, i, l, li, un, ud, best, mpi, cells) {
     c = best_class(name, peer, size)
     if (c == 0) {
         printf "| %s | no figures at the same distance |\n", label
@@ -68,19 +77,24 @@ function row(label, name, peer, size, extra,    c, l, li, un, ud, best, cells) {
     best = least(un, ud)
     ratio[name "," size] = l > 0 && best > 0 ? l / best : -1
     cells = show(l) " | " show(li) " | " show(un) " | " show(ud)
+    for (i = 1; i <= 3; i++)
+        cells = cells " | " show(usec(mpis[i], peer, size, c))
     if (extra == "alloc")
-        cells = cells " | " show(least(usec("ucx_noattach", peer "_alloc", size, c), usec("ucx_default", peer "_alloc", size, c)))
+        cells = cells " | " show(least(usec("ucx_noattach", peer "_alloc", size, c), usec("ucx_default", peer "_alloc", size, c))) \
+            " | " show(best_mpi(peer "_alloc", size, c))
     else if (extra == "rate")
         cells = cells " | " rate(size, l) " | " rate(size, best)
-    printf "| %s | %s | %s | %s, %.0f / %.0f ns, %d |\n", label, cells, ratio[name "," size] < 0 ? "-" : sprintf("%.2f", ratio[name "," size]), class_name(c), \
+    mpi = best_mpi(peer, size, c)
+    printf "| %s | %s | %s | %s | %s, %.0f / %.0f ns, %d |\n", label, cells, ratio[name "," size] < 0 ? "-" : sprintf("%.2f", ratio[name "," size]), \
+        (l > 0 && mpi > 0) ? sprintf("%.2f", l / mpi) : "-", class_name(c), \
         l < 0 ? 0 : line_ns("lapi", name, size, c), best < 0 ? 0 : line_ns(best == un ? "ucx_noattach" : "ucx_default", peer, size, c), figures
 }
 
 function head(title, first, extra,    more, rule) {
-    more = extra == "alloc" ? " | UCX, own shared memory" : extra == "rate" ? " | LAPI rate | UCX rate" : ""
-    rule = extra == "alloc" ? "---:|" : extra == "rate" ? "---:|---:|" : ""
-    printf "\n### %s\n\n| %s | LAPI | LAPI, interrupts on | UCX, no attach | UCX, default%s | LAPI / best UCX | line: LAPI / UCX, figures |\n", title, first, more
-    printf "|---|---:|---:|---:|---:|%s---:|---|\n", rule
+    more = extra == "alloc" ? " | UCX, own shared memory | best MPI, own memory" : extra == "rate" ? " | LAPI rate | UCX rate" : ""
+    rule = extra == "alloc" ? "---:|---:|" : extra == "rate" ? "---:|---:|" : ""
+    printf "\n### %s\n\n| %s | LAPI | LAPI, interrupts on | UCX, no attach | UCX, default | Intel MPI | MPICH | Open MPI%s | LAPI / best UCX | LAPI / best MPI | line: LAPI / UCX, figures |\n", title, first, more
+    printf "|---|---:|---:|---:|---:|---:|---:|---:|%s---:|---:|---|\n", rule
 }
 
 function table(title, name, peer, extra,    i) {
@@ -124,7 +138,10 @@ function goal(text, name, size, most) {
         printf "| %s | - | %s | not measured |\n", text, most
 }
 
-BEGIN { compared[1] = "lapi"; compared[2] = "ucx_noattach"; compared[3] = "ucx_default" }
+BEGIN {
+    compared[1] = "lapi"; compared[2] = "ucx_noattach"; compared[3] = "ucx_default"
+    mpis[1] = "impi"; mpis[2] = "mpich"; mpis[3] = "ompi"
+}
 
 NF == 8 {
     if (!(($3 "," $4) in known)) { known[$3 "," $4] = 1; size_of[$3, ++sizes[$3]] = $4 }

@@ -87,12 +87,9 @@ for purpose in "$@"; do
         fi
         ;;
     bench)
-        # The peers with which the library is compared.
-        need libucx-dev compiles gcc ucp/api/ucp.h
-        need mpich command -v mpiexec.hydra
-        need libmpich-dev compiles mpicc.mpich mpi.h
-        need openmpi-bin command -v mpirun.openmpi
-        need libopenmpi-dev compiles mpicc.openmpi mpi.h
+        # pip fetches the peers with which the library is compared (benches/peers.sh).
+        need python3 command -v python3
+        need python3-venv python3 -c 'import venv, ensurepip'
         ;;
     bench-net)
         # libfabric's headers and its fi_pingpong, and the two MPIs with which the library is compared.
