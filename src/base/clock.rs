@@ -58,8 +58,7 @@ pub fn ticks() -> u64 {
     return unsafe { core::arch::x86::_rdtsc() };
     #[cfg(not(any(target_arch = "x86_64", target_arch = "x86")))]
     {
-        let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-        now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+        read(libc::CLOCK_MONOTONIC).as_nanos() as u64
     }
 }
 
@@ -69,8 +68,7 @@ pub fn since_boot() -> Duration {
     if let Some(ticks) = simulation::ticks() {
         return Duration::from_nanos(ticks / 2);
     }
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
+    read(libc::CLOCK_BOOTTIME)
 }
 
 /// A moment in milliseconds, of a coarse clock: a few milliseconds old, never 0, and starting again every 49 days. For
@@ -80,10 +78,16 @@ pub fn moment() -> u32 {
     if let Some(ticks) = simulation::ticks() {
         return ((ticks / 2_000_000) as u32).max(1);
     }
+    (read(libc::CLOCK_MONOTONIC_COARSE).as_millis() as u32).max(1)
+}
+
+/// A clock of the system, by the C library: rustix looks for the kernel's function itself, in memory that a program under valgrind
+/// does not have.
+pub(super) fn read(clock: libc::clockid_t) -> Duration {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the structure lives during the call, which cannot fail for a clock that every Linux has.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &mut now) };
-    ((now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000) as u32).max(1)
+    unsafe { libc::clock_gettime(clock, &mut now) };
+    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
 
 /// How long ago a moment was.

@@ -1,5 +1,6 @@
 //! The threads of a simulation, its time, and its events.
 
+use crate::base::clock;
 use crate::base::process::Process;
 use crate::base::rng::Rng;
 use std::any::Any;
@@ -119,8 +120,7 @@ pub(crate) struct World {
 
 /// The processor time of the calling thread until now.
 pub(crate) fn thread_time() -> Duration {
-    let used = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::new(used.tv_sec as u64, used.tv_nsec as u32)
+    clock::read(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
 /// Says that a thread has been ended.
