@@ -3,8 +3,14 @@
 //! A thread enters itself when it first sleeps in LAPI, and a destructor of the thread's own removes it when it ends. So no
 //! call needs to ask the system which threads still exist. The table is lock-free: the child of a fork uses it too. A thread
 //! that finds no place stays unknown.
+//!
+//! The destructor is that of a key (pthread_key_create). One of a `thread_local` would be registered under the loader's lock, which
+//! another thread may hold that waits for this one: LAPI_Init in the constructor of a library that is being opened.
 
-use std::cell::Cell;
+use crate::base::loader::stay_loaded;
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 
 /// The most threads that are known at the same time.
@@ -22,9 +28,6 @@ struct Place {
 static PLACE: [Place; PLACES] =
     [const { Place { thread: AtomicUsize::new(0), number: AtomicI32::new(0) } }; PLACES];
 
-/// The calling thread's place, if it has one.
-struct Mine(Cell<Option<usize>>);
-
 /// A number of the calling thread that no other living thread has; never 0.
 #[inline]
 pub fn this_thread() -> usize {
@@ -32,27 +35,37 @@ pub fn this_thread() -> usize {
     unsafe { libc::pthread_self() as usize }
 }
 
-thread_local! {
-    static MINE: Mine = const { Mine(Cell::new(None)) };
+/// Under which each thread keeps its place, as that number and 1; null: it has none. Made by the first LAPI_Init. `None`: the process
+/// has too many keys, and all threads stay unknown.
+fn key() -> Option<libc::pthread_key_t> {
+    static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
+    *KEY.get_or_init(|| {
+        stay_loaded(leave as *const c_void);
+        let mut key = 0;
+        // SAFETY: the number is written; `leave` stays loaded.
+        let made = unsafe { libc::pthread_key_create(&mut key, Some(leave)) };
+        (made == 0).then_some(key)
+    })
 }
 
-impl Drop for Mine {
-    fn drop(&mut self) {
-        if let Some(at) = self.0.take() {
-            PLACE[at].number.store(0, Ordering::Relaxed);
-            PLACE[at].thread.store(0, Ordering::Relaxed);
-        }
-    }
+/// The calling thread ends.
+unsafe extern "C" fn leave(mine: *mut c_void) {
+    let place = &PLACE[mine as usize - 1];
+    place.number.store(0, Ordering::Relaxed);
+    place.thread.store(0, Ordering::Relaxed);
 }
 
 /// Enters the calling thread, so that a report can name it. One system call the first time, none later.
 pub fn note_thread() {
-    // There is no such variable in a thread that is just ending: it stays unknown.
-    let _ = MINE.try_with(|mine| {
-        if mine.0.get().is_none() {
-            mine.0.set(enter());
+    let Some(key) = key() else { return };
+    // SAFETY: the key exists, and its value is a number.
+    unsafe {
+        if libc::pthread_getspecific(key).is_null()
+            && let Some(at) = enter()
+        {
+            libc::pthread_setspecific(key, ptr::without_provenance(at + 1));
         }
-    });
+    }
 }
 
 fn enter() -> Option<usize> {
@@ -73,7 +86,10 @@ pub fn thread_number(thread: usize) -> Option<i32> {
 
 /// In a forked child: the parent's other threads do not exist here, and this one has another number.
 pub fn forget_in_child() {
-    let _ = MINE.try_with(|mine| mine.0.set(None));
+    if let Some(key) = key() {
+        // SAFETY: the key exists.
+        unsafe { libc::pthread_setspecific(key, ptr::null()) };
+    }
     for place in &PLACE {
         place.number.store(0, Ordering::Relaxed);
         place.thread.store(0, Ordering::Relaxed);

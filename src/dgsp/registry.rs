@@ -11,6 +11,7 @@ use crate::abi::{
 use crate::error::{Error, Result};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::mem::{self, ManuallyDrop};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// The registered programs of a process. They belong to no context: a handle is valid in all of them, and after
@@ -33,12 +34,14 @@ pub fn before_fork() {
 
 /// After the fork, in the parent and in the child.
 pub fn after_fork() {
-    let _ = HELD.try_with(RefCell::take);
+    let _ = HELD.try_with(|held| drop(mem::take(&mut **held.borrow_mut())));
 }
 
 thread_local! {
-    /// What a thread that forks holds. The child's only thread is a copy of that thread.
-    static HELD: RefCell<Vec<RwLockWriteGuard<'static, Shard>>> = const { RefCell::new(Vec::new()) };
+    /// What a thread that forks holds. The child's only thread is a copy of that thread. It is emptied before the thread ends: a
+    /// destructor would be registered under the loader's lock.
+    static HELD: RefCell<ManuallyDrop<Vec<RwLockWriteGuard<'static, Shard>>>> =
+        const { RefCell::new(ManuallyDrop::new(Vec::new())) };
 }
 
 /// A table of handles.

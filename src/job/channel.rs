@@ -151,8 +151,9 @@ static SOCKETS: Mutex<BTreeSet<RawFd>> = Mutex::new(BTreeSet::new());
 type Sockets = MutexGuard<'static, BTreeSet<RawFd>>;
 
 thread_local! {
-    /// What a thread that forks holds. The child's only thread is a copy of that thread.
-    static HELD: RefCell<Option<Sockets>> = const { RefCell::new(None) };
+    /// What a thread that forks holds. The child's only thread is a copy of that thread. It is taken out before the thread ends: a
+    /// destructor would be registered under the loader's lock.
+    static HELD: RefCell<ManuallyDrop<Option<Sockets>>> = const { RefCell::new(ManuallyDrop::new(None)) };
 }
 
 fn sockets() -> Sockets {
@@ -169,13 +170,13 @@ pub(in crate::job) fn before_fork() {
 
 /// After the fork, in the parent.
 pub(in crate::job) fn after_fork() {
-    let _ = HELD.try_with(RefCell::take);
+    let _ = HELD.try_with(|held| held.borrow_mut().take());
 }
 
 /// After the fork, in the child: closes the sockets that it has inherited. The names of listeners would stay taken for as long
 /// as it lives, and peers would take the parent for alive.
 pub(in crate::job) fn close_in_child() {
-    if let Ok(Some(mut sockets)) = HELD.try_with(RefCell::take) {
+    if let Ok(Some(mut sockets)) = HELD.try_with(|held| held.borrow_mut().take()) {
         for descriptor in std::mem::take(&mut *sockets) {
             // SAFETY: a socket's descriptor, whose owner is a context that this process does not use.
             drop(unsafe { OwnedFd::from_raw_fd(descriptor) });
