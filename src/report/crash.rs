@@ -1,6 +1,7 @@
 //! What a task writes when a fault ends it (LAPI_BACKTRACE): the signal, what LAPI was doing for which task, and the stack.
 //!
-//! The handler is installed by the first LAPI_Init, for signals whose default action the program has not changed. It writes, gives
+//! The handler is installed by the first LAPI_Init, for signals whose default action the program has not changed (a runtime's
+//! handler that only writes a backtrace does not count). It writes, gives
 //! the signal its default action back, and lets it come again, so that the exit status and a core file are what they would be
 //! without it. All that it calls may be called in a signal handler, but for two: `dladdr`, which takes the loader's lock, and
 //! `backtrace`, which has loaded its helper library when the handler was installed.
@@ -11,6 +12,8 @@ use crate::report::thread;
 use crate::transport::Inbound;
 use crate::wire::packet::{Head, RMW_WIDE};
 use libc::{c_int, c_void, siginfo_t};
+use std::cell::UnsafeCell;
+use std::ffi::CStr;
 use std::fmt::{self, Write as _};
 use std::mem;
 use std::ptr;
@@ -41,10 +44,9 @@ pub fn install() {
     // SAFETY: the array has room for the one frame; the structures live during the calls; the handler is made for signals.
     unsafe {
         libc::backtrace(frames.as_mut_ptr(), 1);
-        give_stack();
         for signal in FAULTS {
             let mut now: libc::sigaction = mem::zeroed();
-            if libc::sigaction(signal, ptr::null(), &mut now) != 0 || now.sa_sigaction != libc::SIG_DFL {
+            if libc::sigaction(signal, ptr::null(), &mut now) != 0 || !is_free(now.sa_sigaction) {
                 continue;
             }
             let mut ours: libc::sigaction = mem::zeroed();
@@ -53,21 +55,48 @@ pub fn install() {
             // has given the thread.
             let of_stack = matches!(signal, libc::SIGSEGV | libc::SIGBUS);
             ours.sa_flags = libc::SA_SIGINFO | if of_stack { libc::SA_ONSTACK } else { 0 };
+            if of_stack {
+                give_stack();
+            }
             libc::sigaction(signal, &ours, ptr::null_mut());
         }
     }
     stay_loaded(on_fault as *const c_void);
 }
 
-/// # Safety
-/// None: the memory is never freed.
-unsafe fn give_stack() {
+/// Libraries whose handlers do nothing but write a backtrace and end the process: those of Fortran's runtime (gfortran's and Intel's), and
+/// what libfabric and MPI are linked with.
+const ONLY_WRITE: [&CStr; 4] = [c"libgfortran.so", c"libifcore", c"libinfinipath.so", c"libucs.so"];
+
+/// Whether the signal is left to its default action, or to one of these: then there is one description, and the status is that of the
+/// signal.
+fn is_free(handler: usize) -> bool {
+    if handler == libc::SIG_DFL || handler == libc::SIG_IGN {
+        return handler == libc::SIG_DFL;
+    }
+    // SAFETY: the structure lives during the call; the texts end with a zero.
+    unsafe {
+        let mut found: libc::Dl_info = mem::zeroed();
+        libc::dladdr(handler as *const c_void, &mut found) != 0
+            && !found.dli_fname.is_null()
+            && ONLY_WRITE.iter().any(|library| !libc::strstr(found.dli_fname, library.as_ptr()).is_null())
+    }
+}
+
+/// The stack for the handler, of the thread that has opened the first context. It is no memory of the heap, of which checkers would say
+/// that it is lost.
+struct HandlerStack(UnsafeCell<[u8; STACK]>);
+// SAFETY: only its address is used here; the kernel gives it to one thread.
+unsafe impl Sync for HandlerStack {}
+static HANDLER_STACK: HandlerStack = HandlerStack(UnsafeCell::new([0; STACK]));
+
+/// Gives the calling thread a stack for handlers if it has none. Called by one thread alone.
+fn give_stack() {
     // SAFETY: the structures live during the calls, and the memory is the handler's for ever.
     unsafe {
         let mut now: libc::stack_t = mem::zeroed();
         if libc::sigaltstack(ptr::null(), &mut now) == 0 && now.ss_flags & libc::SS_DISABLE != 0 {
-            let memory = Box::leak(vec![0_u8; STACK].into_boxed_slice());
-            let ours = libc::stack_t { ss_sp: memory.as_mut_ptr().cast(), ss_flags: 0, ss_size: STACK };
+            let ours = libc::stack_t { ss_sp: HANDLER_STACK.0.get().cast(), ss_flags: 0, ss_size: STACK };
             libc::sigaltstack(&ours, ptr::null_mut());
         }
     }
@@ -422,7 +451,7 @@ impl Line {
 
     fn text(&mut self, text: *const libc::c_char) {
         // SAFETY: a text of the loader.
-        let text = unsafe { std::ffi::CStr::from_ptr(text) };
+        let text = unsafe { CStr::from_ptr(text) };
         self.add(text.to_bytes());
     }
 
