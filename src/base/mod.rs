@@ -35,6 +35,8 @@ pub mod slots;
 pub mod sync;
 #[cfg(not(loom))]
 pub mod thread;
+#[cfg(not(loom))]
+pub(crate) mod undisturbed;
 pub mod work_queue;
 
 #[cfg(all(test, loom))]

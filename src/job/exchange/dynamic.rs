@@ -1,5 +1,6 @@
 //! Libraries and functions that are found at run time: LAPI is neither built nor linked with them.
 
+use crate::base::undisturbed;
 use std::ffi::{CStr, c_void};
 
 /// A library that stays open until the process ends.
@@ -22,7 +23,8 @@ impl Library {
     pub(super) fn open(name: &CStr) -> Result<Self, String> {
         // SAFETY: the name ends with a zero byte. The library's own initialisation runs here: it is a library that the system has
         // installed under this name, and the process depends on it as if it were linked with it.
-        let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+        let opens = || unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+        let handle = undisturbed::open(&[], opens);
         if !handle.is_null() {
             return Ok(Self(handle));
         }

@@ -1,13 +1,14 @@
 //! What libfabric offers on this machine: providers, domains and addresses, with their limits and wishes.
 
 use super::{MR_MODE, PIECES, checked};
+use crate::base::undisturbed;
 use crate::transport::fabric::LONGEST;
 use libfabric_sys::Library;
 use libfabric_sys::bindings as fi;
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::fs;
 use std::ptr::{self, NonNull};
 use std::sync::Once;
-use std::{env, fs};
 
 /// One way to reach peers: a provider, a fabric, a domain and an address.
 pub(in crate::transport::fabric) struct Info {
@@ -28,7 +29,14 @@ impl Drop for Info {
 /// Everything that has reliable-datagram endpoints with messages and remote access, in libfabric's order. With `inject`, what can
 /// inject messages of this length.
 pub(in crate::transport::fabric) fn list(inject: Option<usize>) -> Result<Vec<Info>, String> {
-    ask_for_buffers();
+    static OPENED: Once = Once::new();
+    let mut found = None;
+    // libfabric initialises its providers when it is first asked.
+    OPENED.call_once(|| found = Some(undisturbed::open(&buffers(), || ask(inject))));
+    found.unwrap_or_else(|| ask(inject))
+}
+
+fn ask(inject: Option<usize>) -> Result<Vec<Info>, String> {
     let library = Library::get()?;
     let hints = NonNull::new(library.alloc_info()).ok_or("no memory")?;
     let hints = Info { raw: hints, library };
@@ -72,23 +80,16 @@ pub(in crate::transport::fabric) fn list(inject: Option<usize>) -> Result<Vec<In
 const RXM_BUFFERS: [(&str, usize); 2] =
     [("FI_OFI_RXM_BUFFER_SIZE", LONGEST), ("FI_OFI_RXM_MSG_RX_SIZE", 256)];
 
-/// Sets [`RXM_BUFFERS`], which libfabric reads when it is used first. Where a card for remote access exists the memory would be
-/// pinned for each peer, and a setting of the user's stays.
-fn ask_for_buffers() {
-    static ASKED: Once = Once::new();
-    let has_card = || fs::read_dir("/sys/class/infiniband").is_ok_and(|mut cards| cards.next().is_some());
-    ASKED.call_once(|| {
-        if has_card() {
-            return;
-        }
-        for (name, value) in RXM_BUFFERS {
-            if env::var_os(name).is_none() {
-                // SAFETY: in LAPI_Init, as libraries for message passing do: other threads of the program leave the environment alone
-                // meanwhile.
-                unsafe { env::set_var(name, value.to_string()) };
-            }
-        }
-    });
+/// [`RXM_BUFFERS`] as environment variables, which libfabric reads when it is used first. Where a card for remote access exists the
+/// memory would be pinned for each peer.
+fn buffers() -> Vec<(CString, CString)> {
+    if fs::read_dir("/sys/class/infiniband").is_ok_and(|mut cards| cards.next().is_some()) {
+        return Vec::new();
+    }
+    let variable = |(name, value): &(&str, usize)| {
+        Some((CString::new(*name).ok()?, CString::new(value.to_string()).ok()?))
+    };
+    RXM_BUFFERS.iter().filter_map(variable).collect()
 }
 
 /// # Safety

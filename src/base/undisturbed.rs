@@ -1,0 +1,145 @@
+//! Opening another library without a change to the program: constructors take signals (libinfinipath, which Debian's libfabric is
+//! linked with, takes six; UCX takes four), and some are told what to do by environment variables only.
+//!
+//! [`open`] gives the library an environment of its own, so that those that can be told leave the signals alone, and then gives
+//! back every signal that was taken nevertheless.
+
+use crate::base::sync::Mutex;
+use std::collections::BTreeSet;
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::mem;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// Variables by which libraries leave the program's signals alone: libinfinipath's, and those of UCX.
+const QUIET: [(&CStr, &CStr); 2] = [(c"IPATH_NO_BACKTRACE", c"1"), (c"UCX_ERROR_SIGNALS", c"")];
+
+/// Calls `opens`, which opens and initialises another library, with these environment variables beside the program's own. What the
+/// user has set stays. Afterwards environment and signals are what they were.
+pub(crate) fn open<T>(variables: &[(CString, CString)], opens: impl FnOnce() -> T) -> T {
+    let objects = objects();
+    let before: Vec<_> = SIGNALS.map(disposition).collect();
+    let quiet = QUIET.iter().copied().chain(variables.iter().map(|(name, value)| (&**name, &**value)));
+    let result = with_variables(quiet, opens);
+    for (signal, before) in SIGNALS.zip(before) {
+        let (Some(before), Some(now)) = (before, disposition(signal)) else { continue };
+        // Another thread of the program may have installed a handler meanwhile: that one is in a library that was there before.
+        if now.sa_sigaction != before.sa_sigaction && !is_in(&objects, now.sa_sigaction) {
+            // SAFETY: the structure is what the system has returned.
+            unsafe { libc::sigaction(signal, &before, ptr::null_mut()) };
+        }
+    }
+    result
+}
+
+const SIGNALS: std::ops::Range<c_int> = 1..65;
+
+/// `None` for the signals that the C library uses itself.
+fn disposition(signal: c_int) -> Option<libc::sigaction> {
+    // SAFETY: the structure lives during the call, which fills it in.
+    unsafe {
+        let mut now: libc::sigaction = mem::zeroed();
+        (libc::sigaction(signal, ptr::null(), &mut now) == 0).then_some(now)
+    }
+}
+
+/// Where what is loaded now begins.
+fn objects() -> BTreeSet<usize> {
+    unsafe extern "C" fn visit(object: *mut libc::dl_phdr_info, _size: usize, found: *mut c_void) -> c_int {
+        // SAFETY: the loader's description of an object, and the set below.
+        unsafe { (*found.cast::<BTreeSet<usize>>()).insert((*object).dlpi_addr as usize) };
+        0
+    }
+    let mut found = BTreeSet::new();
+    // SAFETY: it calls `visit` with the set, before it returns.
+    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut found).cast()) };
+    found
+}
+
+/// Whether a handler lies in one of these objects. The default action and SIG_IGN lie nowhere. A program with fixed addresses,
+/// which the loader enters with address 0, has been there before.
+fn is_in(objects: &BTreeSet<usize>, handler: usize) -> bool {
+    // SAFETY: the structure lives during the call; the header of an ELF file is mapped where the loader says that the file begins.
+    unsafe {
+        let mut found: libc::Dl_info = mem::zeroed();
+        if libc::dladdr(handler as *const c_void, &mut found) == 0 {
+            return false;
+        }
+        let fixed = (found.dli_fbase as *const u8).add(16).cast::<u16>().read_unaligned() == 2;
+        fixed || objects.contains(&(found.dli_fbase as usize))
+    }
+}
+
+unsafe extern "C" {
+    static mut environ: *mut *mut c_char;
+}
+
+/// Calls `does` while the environment has these variables too, but for those that are set.
+///
+/// The environment is one array of pointers. Another array takes its place for a while, so that a thread that looks for a variable
+/// meanwhile finds either of them whole; setenv would free the array under it. What another thread changes meanwhile is kept.
+fn with_variables<'a, T>(
+    variables: impl Iterator<Item = (&'a CStr, &'a CStr)>,
+    does: impl FnOnce() -> T,
+) -> T {
+    // SAFETY: the C library's variable, aligned as a pointer is.
+    let environment = unsafe { AtomicPtr::from_ptr(&raw mut environ) };
+    let old = environment.load(Ordering::Acquire);
+    let mut entries: Vec<*mut c_char> = variables
+        // SAFETY: a name that a zero ends.
+        .filter(|(name, _)| unsafe { libc::getenv(name.as_ptr()) }.is_null())
+        .filter_map(|(name, value)| CString::new([name.to_bytes(), b"=", value.to_bytes()].concat()).ok())
+        .map(CString::into_raw)
+        .collect();
+    let added = entries.len();
+    let mut count = 0;
+    // SAFETY: the array ends with a null pointer; a program may have set the variable to null.
+    while !old.is_null() && unsafe { !(*old.add(count)).is_null() } {
+        // SAFETY: as above.
+        entries.push(unsafe { *old.add(count) });
+        count += 1;
+    }
+    entries.push(ptr::null_mut());
+    let new = Box::leak(entries.into_boxed_slice()).as_mut_ptr();
+    KEPT.lock().push(new as usize);
+    environment.store(new, Ordering::Release);
+    let result = does();
+    if environment.compare_exchange(new, old, Ordering::AcqRel, Ordering::Acquire).is_ok() && !old.is_null() {
+        // SAFETY: both arrays have these entries, and the null after them.
+        unsafe { ptr::copy(new.add(added), old, count + 1) };
+    }
+    result
+}
+
+/// The arrays that were the environment for a while. They are never freed: a library may have kept the value of a variable, and another
+/// thread may just read the array. Named here, they are no lost memory to those who look for such.
+static KEPT: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_changed_meanwhile_is_given_back() {
+        let variables = [(c"UNDISTURBED_A".to_owned(), c"1".to_owned())];
+        // SAFETY: SIGURG does nothing by default, and no other test of this process uses it.
+        let ignore = || unsafe { libc::signal(libc::SIGURG, libc::SIG_IGN) };
+        let value = |name: &CStr| {
+            // SAFETY: a name that a zero ends, and a text of the environment.
+            unsafe {
+                let found = libc::getenv(name.as_ptr());
+                (!found.is_null()).then(|| CStr::from_ptr(found).to_owned())
+            }
+        };
+        let before = value(c"PATH");
+        open(&variables, || {
+            ignore();
+            assert_eq!(value(c"UNDISTURBED_A"), Some(c"1".to_owned()));
+            assert_eq!(value(c"IPATH_NO_BACKTRACE"), Some(c"1".to_owned()));
+            assert_eq!(value(c"PATH"), before);
+        });
+        assert_eq!(value(c"UNDISTURBED_A"), None);
+        assert_eq!(value(c"PATH"), before);
+        assert_eq!(disposition(libc::SIGURG).map(|now| now.sa_sigaction), Some(libc::SIG_DFL));
+    }
+}
